@@ -1,0 +1,127 @@
+// Package route holds the one table of the interface's operations. The client
+// builds its requests from it and the in-memory service its routing, so that
+// the two cannot disagree about a path, a scope or a status.
+package route
+
+import (
+	"net/http"
+	"strings"
+)
+
+// Operation names one operation of the interface.
+type Operation string
+
+// The operations of the interface, in the order of its sections.
+const (
+	MembersList   Operation = "members.list"
+	MembersCreate Operation = "members.create"
+
+	MeetingsList            Operation = "meetings.list"
+	MeetingsCreate          Operation = "meetings.create"
+	MeetingsGet             Operation = "meetings.get"
+	MeetingsUpdate          Operation = "meetings.update"
+	MeetingsDelete          Operation = "meetings.delete"
+	MeetingsSetParticipants Operation = "meetings.set_participants"
+	MeetingsUploadURL       Operation = "meetings.upload_url"
+	MeetingsMinutes         Operation = "meetings.minutes"
+	MeetingsTranscript      Operation = "meetings.transcript"
+
+	ProjectsList      Operation = "projects.list"
+	ProjectsCreate    Operation = "projects.create"
+	TemplatesList     Operation = "templates.list"
+	UsageGet          Operation = "usage.get"
+	VocabularyGet     Operation = "vocabulary.get"
+	VocabularyReplace Operation = "vocabulary.replace"
+	VocabularyAdd     Operation = "vocabulary.add"
+)
+
+// The scopes a key can carry (section 5).
+const (
+	ScopeEmployeesRead  = "employees:read"
+	ScopeEmployeesWrite = "employees:write"
+	ScopeMeetingsRead   = "meetings:read"
+	ScopeMeetingsWrite  = "meetings:write"
+	ScopeMeetingsDelete = "meetings:delete"
+	ScopeMinutesRead    = "minutes:read"
+)
+
+// Scopes lists every scope of the interface.
+var Scopes = []string{ScopeEmployeesRead, ScopeEmployeesWrite, ScopeMeetingsRead, ScopeMeetingsWrite, ScopeMeetingsDelete, ScopeMinutesRead}
+
+// Basis says where a route comes from.
+type Basis uint8
+
+const (
+	// Documented routes stand in the interface document.
+	Documented Basis = iota
+	// Assumed routes do not: decisions.md, D1, settles them, and a caller may
+	// override them.
+	Assumed
+)
+
+// Repeat says when a request may be sent again although an earlier try may
+// have taken effect. A request that certainly had no effect (429, or a
+// connection that was never made) may always be sent again.
+type Repeat uint8
+
+const (
+	// Never: a second try could create a second thing or cost a second credit.
+	Never Repeat = iota
+	// Always: doing it twice is the same as doing it once.
+	Always
+	// WithExternalID: the service recognises the second try by the caller's
+	// own reference.
+	WithExternalID
+)
+
+// Param is the one path parameter of the interface.
+const Param = "{meeting_id}"
+
+// Route is one row of the table.
+type Route struct {
+	Operation Operation
+	Method    string
+	Path      string // may hold Param once
+	Scope     string
+	Success   int // the status of the usual success
+	Repeat    Repeat
+	Basis     Basis // of method and path
+}
+
+// HasParam reports whether the path names a meeting.
+func (r Route) HasParam() bool { return strings.Contains(r.Path, Param) }
+
+// Table lists every operation once. Where the interface shows a path but not
+// its scope (set participants, upload URL), the scope is D1's.
+var Table = []Route{
+	{MembersList, http.MethodGet, "/v1/employees", ScopeEmployeesRead, http.StatusOK, Always, Documented},
+	{MembersCreate, http.MethodPost, "/v1/employees", ScopeEmployeesWrite, http.StatusCreated, Never, Documented},
+
+	{MeetingsList, http.MethodGet, "/v1/meetings", ScopeMeetingsRead, http.StatusOK, Always, Documented},
+	{MeetingsCreate, http.MethodPost, "/v1/meetings", ScopeMeetingsWrite, http.StatusCreated, WithExternalID, Documented},
+	{MeetingsGet, http.MethodGet, "/v1/meetings/{meeting_id}", ScopeMeetingsRead, http.StatusOK, Always, Documented},
+	{MeetingsUpdate, http.MethodPatch, "/v1/meetings/{meeting_id}", ScopeMeetingsWrite, http.StatusOK, Never, Documented},
+	{MeetingsDelete, http.MethodDelete, "/v1/meetings/{meeting_id}", ScopeMeetingsDelete, http.StatusNoContent, Always, Documented},
+	{MeetingsSetParticipants, http.MethodPut, "/v1/meetings/{meeting_id}/participants", ScopeMeetingsWrite, http.StatusOK, Always, Documented},
+	{MeetingsUploadURL, http.MethodPost, "/v1/meetings/{meeting_id}/upload-url", ScopeMeetingsWrite, http.StatusOK, Always, Documented},
+	{MeetingsMinutes, http.MethodGet, "/v1/meetings/{meeting_id}/minutes", ScopeMinutesRead, http.StatusOK, Always, Documented},
+	{MeetingsTranscript, http.MethodGet, "/v1/meetings/{meeting_id}/transcript", ScopeMinutesRead, http.StatusOK, Always, Assumed},
+
+	{ProjectsList, http.MethodGet, "/v1/projects", ScopeMeetingsRead, http.StatusOK, Always, Assumed},
+	{ProjectsCreate, http.MethodPost, "/v1/projects", ScopeMeetingsWrite, http.StatusCreated, Never, Assumed},
+	{TemplatesList, http.MethodGet, "/v1/templates", ScopeMeetingsRead, http.StatusOK, Always, Assumed},
+	{UsageGet, http.MethodGet, "/v1/usage", ScopeMeetingsRead, http.StatusOK, Always, Assumed},
+	{VocabularyGet, http.MethodGet, "/v1/vocabulary", ScopeMeetingsRead, http.StatusOK, Always, Assumed},
+	{VocabularyReplace, http.MethodPut, "/v1/vocabulary", ScopeMeetingsWrite, http.StatusOK, Always, Assumed},
+	{VocabularyAdd, http.MethodPost, "/v1/vocabulary/terms", ScopeMeetingsWrite, http.StatusCreated, Never, Assumed},
+}
+
+// Of returns the row of one operation.
+func Of(op Operation) (Route, bool) {
+	for _, r := range Table {
+		if r.Operation == op {
+			return r, true
+		}
+	}
+	return Route{}, false
+}
