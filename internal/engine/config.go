@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"net/http"
+	"net/netip"
+	"time"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+)
+
+// Config is everything a Service begins with. The zero value is a service
+// without organisations: every call is UNAUTHENTICATED.
+type Config struct {
+	Organisations []Organisation
+	Stages        Stages
+
+	// StorageBase answers scheme://host of the upload URLs handed out to r.
+	// Nil: the scheme and host r itself came to.
+	StorageBase func(r *http.Request) string
+
+	// KeepAudio keeps the bytes of recordings for MeetingState.Audio. Without
+	// it they are hashed and counted only.
+	KeepAudio bool
+
+	// PageSize is the size of list pages on demand; see [Service.SetPageSize].
+	PageSize PageSize
+}
+
+// Stages says how long a meeting stays in each of the states on the way to
+// minutes. Zero stages pass at once.
+type Stages struct {
+	Prepare    time.Duration // in audio_uploaded
+	Transcribe time.Duration // in transcribing
+	Queue      time.Duration // in transcribed; usually zero
+	Write      time.Duration // in generating_minutes
+}
+
+// PageSize says how many meetings page number page (from 0) of a listing may
+// hold, where limit is what the caller asked for. Answers outside 0..limit are
+// brought into it. It is called under no lock and by many at once.
+type PageSize func(limit, page int) int
+
+// Organisation is one customer of the service: its settings, people and keys.
+// Nil pointers mean the service's default (decisions D15 and D23).
+type Organisation struct {
+	ID   string
+	Name string
+
+	Credits           *int   // left this period
+	TranscribeSeconds *int   // left this period
+	NextResetAt       string // YYYY-MM-DD of the next top-up, at 00:00 UTC; "": none
+
+	// What a top-up brings back. Nil: what Credits and TranscribeSeconds were
+	// when the organisation was first configured.
+	PeriodCredits           *int
+	PeriodTranscribeSeconds *int
+
+	MaxMembers *int
+	MaxTerms   *int
+
+	Suspended            bool // ORGANISATION_SUSPENDED
+	Expired              bool // ORGANISATION_EXPIRED
+	APIDisabled          bool // API_ACCESS_DISABLED
+	PersonalKeysDisabled bool // PERSONAL_API_KEYS_DISABLED
+
+	Members      []Member
+	Integrations []Integration
+	Projects     []Project
+	Templates    []Template
+	Vocabulary   []Term
+	Keys         []Key
+}
+
+// Member is a person of an organisation.
+type Member struct {
+	ID          string
+	Name        string
+	Email       string
+	Role        string
+	Description string
+	Status      minutes.MemberStatus // "": active
+	Admin       bool
+}
+
+// Integration is a program an administrator has let in. It is no member, and
+// no list shows it.
+type Integration struct {
+	ID                string
+	Name              string
+	DefaultVisibility minutes.Visibility // "": organisation
+	Inactive          bool               // its keys answer API_ACCESS_DISABLED
+}
+
+// Project groups meetings. Archived projects are not listed and take no
+// meetings.
+type Project struct {
+	ID       string
+	Name     string
+	Archived bool
+}
+
+// Template shapes minutes.
+type Template struct {
+	ID          string
+	Name        string
+	Source      string // "": "service"
+	Description string
+	IsDefault   bool // of several or none, the first counts
+	Version     *int
+}
+
+// Term is one entry of the vocabulary.
+type Term struct {
+	Term     string
+	Variants []Variant
+}
+
+// Variant is a known wrong spelling of a term.
+type Variant struct {
+	Text   string
+	Source string // auto or manual; "": manual
+}
+
+// Key is an API key: a member's own, or an integration's.
+type Key struct {
+	Secret        string
+	MemberID      string         // a personal key
+	IntegrationID string         // an integration key
+	Scopes        []string       // nil: all; empty and not nil: none
+	Allowlist     []netip.Prefix // empty: every address
+	ExpiresAt     time.Time      // zero: never
+	Revoked       bool
+}

@@ -1,0 +1,40 @@
+package engine
+
+import (
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/route"
+)
+
+// StoragePut is the operation of a PUT to storage, which is no operation of
+// the API and so stands in no route table. Every request below /storage/ has
+// it, whatever its method.
+const StoragePut route.Operation = "storage.put"
+
+// Exchange says what one request was and what became of it. Fields that do
+// not apply are zero.
+type Exchange struct {
+	Operation route.Operation // "" for a path or a method the interface does not have
+	Status    int             // of the reply
+	Code      minutes.Code    // of a refusal by the API
+	RequestID string          // of a refusal, by the API or by storage
+
+	KeySecret    string // the key as sent, known or not
+	Organisation string // the organisation's id, once the key is known
+	Caller       string // id of the member or integration behind the key
+	Personal     bool   // the key is a member's own
+
+	MeetingID  string // the meeting in the path, or the one created or returned by a create
+	ExternalID string // the external id in the body of a create or the query of a list
+
+	// MeetingStatus is the meeting's status as this request found it: what a
+	// GET showed, or the state before an upload URL was asked for. It is set
+	// wherever the caller was allowed to see the meeting.
+	MeetingStatus minutes.Status
+
+	Body []byte // the JSON body of the request, as far as it was read
+
+	// Of the requests to storage.
+	StorageCode          string // the <Code> of a refusal
+	StorageAuthorization bool   // an Authorization header was sent to storage
+	StorageBytes         int64  // bytes of the recording that arrived
+}
