@@ -1,0 +1,59 @@
+package minutes
+
+import (
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// The checks made before a request are those that keep a value from being
+// changed on the wire or from reaching another resource. Lengths, dates and
+// the like are the service's to judge: a copy of its rules would go stale.
+
+// text is a string parameter and its name.
+type text struct{ param, value string }
+
+// checkTexts refuses what JSON and URLs cannot carry unchanged.
+func checkTexts(texts ...text) error {
+	for _, t := range texts {
+		if !utf8.ValidString(t.value) {
+			return &ParamError{t.param, "is not valid UTF-8"}
+		}
+	}
+	return nil
+}
+
+// checkID refuses ids that would name another path than a meeting's.
+func checkID(param, id string) error {
+	switch {
+	case id == "":
+		return &ParamError{param, "must not be empty"}
+	case id == "." || id == "..":
+		return &ParamError{param, "is a relative path, not an id"}
+	case strings.ContainsFunc(id, isControl):
+		return &ParamError{param, "holds a control character"}
+	case !utf8.ValidString(id):
+		return &ParamError{param, "is not valid UTF-8"}
+	}
+	return nil
+}
+
+func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
+
+// missingID names the field where a reply came without its id.
+func missingID(id string) string {
+	if id == "" {
+		return "id"
+	}
+	return ""
+}
+
+// eachHasID names the first element of a reply's list that has no id.
+func eachHasID[T any](list string, elements []T, id func(*T) string) string {
+	for i := range elements {
+		if id(&elements[i]) == "" {
+			return list + "[" + strconv.Itoa(i) + "].id"
+		}
+	}
+	return ""
+}

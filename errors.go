@@ -1,0 +1,184 @@
+package minutes
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Error is what every failed API call returns (find it with [errors.As]): a
+// refusal by the service, a reply that is not what the interface says, or no
+// reply at all. It carries the last reply that any try of the call received.
+//
+// Compare the code with [errors.Is]:
+//
+//	switch {
+//	case errors.Is(err, minutes.ErrNotFound):
+//	case errors.Is(err, minutes.ErrRateLimited):
+//	}
+//
+// The text names method, path, status, code, message and request id. Details
+// stay out of it, for they may name people.
+type Error struct {
+	// StatusCode is the HTTP status of the last reply, 0 where none came.
+	StatusCode int
+	// Code is the service's code (section 7), empty where the reply was not
+	// the service's error envelope. ErrRateLimited stands for a bare 429.
+	Code Code
+	// Message is for people and may change. For a reply that is not what the
+	// interface says, it tells what was wrong with it.
+	Message string
+	// RequestID is to be quoted in a support request.
+	RequestID string
+	// Details holds extra context keyed per code: for debugging, not to branch
+	// on. Nil where there is none.
+	Details map[string]any
+	// RetryAfter is how long the service asked to wait (429 and 503), or what
+	// is left of the Client's cool-down where that held the call back; else 0.
+	RetryAfter time.Duration
+	// Method and Path are those of the request, without query.
+	Method, Path string
+
+	causes []error // what ended the call besides the reply
+}
+
+// Error returns one line that holds no secret.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("minutes: ")
+	b.WriteString(e.Method)
+	b.WriteByte(' ')
+	b.WriteString(e.Path)
+	sep := ": "
+	add := func(s string) {
+		if s != "" {
+			b.WriteString(sep)
+			b.WriteString(s)
+			sep = ": "
+		}
+	}
+	if e.StatusCode != 0 {
+		add(strconv.Itoa(e.StatusCode))
+		sep = " "
+	}
+	add(string(e.Code))
+	sep = ": "
+	add(e.Message)
+	for _, cause := range e.causes {
+		add(cause.Error())
+	}
+	if e.RequestID != "" {
+		fmt.Fprintf(&b, " (request id %s)", e.RequestID)
+	}
+	return b.String()
+}
+
+// Is reports whether target is this error's Code; ErrRateLimited matches every
+// 429.
+func (e *Error) Is(target error) bool {
+	code, ok := target.(Code)
+	if !ok || code == "" {
+		return false
+	}
+	return code == e.Code || code == ErrRateLimited && e.StatusCode == 429
+}
+
+// Unwrap returns what ended the call besides a reply: the network's error, or
+// the context's, so that errors.Is(err, context.Canceled) holds.
+func (e *Error) Unwrap() []error { return e.causes }
+
+// ParamError reports a parameter that cannot be used. It is returned before
+// any request is made.
+type ParamError struct {
+	Param  string // the parameter, as the Go signature or the field names it
+	Reason string // what is wrong with it; never the value itself
+}
+
+// Error returns the parameter and the reason.
+func (e *ParamError) Error() string { return "minutes: " + e.Param + ": " + e.Reason }
+
+// MeetingFailedError reports that a meeting ended in one of the four failure
+// states (section 3). None of them is left again.
+type MeetingFailedError struct {
+	Status  Status
+	Meeting *Meeting // as last seen
+}
+
+// Error names the meeting and its state.
+func (e *MeetingFailedError) Error() string {
+	text := "minutes: meeting " + e.Meeting.ID + " ended as " + string(e.Status)
+	switch e.Status {
+	case StatusTranscribeBlocked:
+		text += " (not enough transcription quota; after a top-up, create the meeting again)"
+	case StatusAudioRejected:
+		text += " (the recording was refused, most often for its size)"
+	case StatusTranscriptionFailed:
+		text += " (create a new meeting to try again)"
+	case StatusMinutesFailed:
+		text += " (the transcript exists, the minutes could not be written)"
+	}
+	return text
+}
+
+// WaitError reports a wait that ended otherwise than by the meeting's own end:
+// the context was done, the meeting is gone, the key was refused, or too many
+// looks in a row failed. Unwrap leads to the cause.
+type WaitError struct {
+	MeetingID string
+	Meeting   *Meeting // as last seen, nil where no look succeeded
+	Err       error
+}
+
+// Error names the meeting, its last known status and the cause.
+func (e *WaitError) Error() string {
+	text := "minutes: waiting for meeting " + e.MeetingID
+	if e.Meeting != nil {
+		text += " (last seen " + string(e.Meeting.Status) + ")"
+	}
+	return text + ": " + strings.TrimPrefix(e.Err.Error(), "minutes: ")
+}
+
+// Unwrap returns the cause.
+func (e *WaitError) Unwrap() error { return e.Err }
+
+// StorageError is what the upload of a recording to storage returns when the
+// PUT did not succeed (section 4.2): a refusal by the store, whose errors are
+// XML and not the service's envelope, or no reply at all.
+type StorageError struct {
+	// StatusCode is the HTTP status of the store's reply, 0 where none came.
+	StatusCode int
+	// Code is the store's own, such as "SignatureDoesNotMatch"; empty where
+	// the reply was not the store's XML.
+	Code      string
+	Message   string
+	RequestID string // the store's, not the service's
+
+	retryAfter time.Duration
+	causes     []error
+}
+
+// Error returns one line that never holds the presigned URL's query.
+func (e *StorageError) Error() string {
+	text := "minutes: upload to storage"
+	if e.StatusCode != 0 {
+		text += ": " + strconv.Itoa(e.StatusCode)
+		if e.Code != "" {
+			text += " " + e.Code
+		}
+	}
+	if e.Message != "" {
+		text += ": " + e.Message
+	}
+	for _, cause := range e.causes {
+		text += ": " + cause.Error()
+	}
+	if e.RequestID != "" {
+		text += " (storage request id " + e.RequestID + ")"
+	}
+	return text
+}
+
+// Unwrap returns what ended the upload besides a reply: the network's error,
+// the recording's, or the context's.
+func (e *StorageError) Unwrap() []error { return e.causes }

@@ -1,0 +1,342 @@
+package minutes
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/meeting-minutes/minutes-go/internal/route"
+)
+
+// MeetingsService works on meetings, from the recording to the minutes
+// (section 4.2).
+type MeetingsService struct{ core *core }
+
+// Meeting is one meeting (section 2.1). Fields that the service leaves empty,
+// null or out are zero.
+type Meeting struct {
+	ID              string     `json:"id"`
+	Title           string     `json:"title"`
+	Date            string     `json:"date"`           // YYYY-MM-DD
+	Time            string     `json:"time,omitempty"` // HH:MM, for display only
+	Status          Status     `json:"status"`
+	Visibility      Visibility `json:"visibility"`
+	TemplateID      string     `json:"template_id"` // the template the minutes are shaped by
+	ParticipantIDs  []string   `json:"participant_ids,omitempty"`
+	ProjectID       string     `json:"project_id,omitempty"`
+	ExternalID      string     `json:"external_id,omitempty"`      // the caller's own reference
+	DurationSeconds *int       `json:"duration_seconds,omitempty"` // of the recording; nil until it has been processed
+	CreatedAt       UnixTime   `json:"created_at"`
+	UpdatedAt       UnixTime   `json:"updated_at"`
+}
+
+func (m *Meeting) missing() string {
+	if m.ID == "" {
+		return "id"
+	}
+	if m.Status == "" {
+		return "status"
+	}
+	return ""
+}
+
+// MeetingPage is one page of a listing, newest first (section 2.2). It may
+// hold fewer meetings than were asked for, even none.
+type MeetingPage struct {
+	Meetings   []*Meeting `json:"meetings"`
+	NextCursor string     `json:"next_cursor,omitempty"` // for MeetingListParams.Cursor; empty at the end
+}
+
+func (p *MeetingPage) missing() string {
+	if p.Meetings == nil {
+		return "meetings"
+	}
+	for i, m := range p.Meetings {
+		at := "meetings[" + strconv.Itoa(i) + "]"
+		if m == nil {
+			return at
+		}
+		if field := m.missing(); field != "" {
+			return at + "." + field
+		}
+	}
+	return ""
+}
+
+// Minutes are the written minutes of a meeting (section 2.6).
+type Minutes struct {
+	Format     Format `json:"format"`
+	TemplateID string `json:"template_id"` // the template they were shaped by
+	Content    string `json:"content"`     // in the format asked for
+}
+
+func (m *Minutes) missing() string {
+	if m.Format == "" {
+		return "format"
+	}
+	return ""
+}
+
+// UploadTarget is where a recording goes (section 2.8). UploadURL is presigned
+// and so its own credential: whoever has it can upload. It prints masked under
+// every verb of fmt and in slog; encoding/json writes it out.
+type UploadTarget struct {
+	UploadURL string `json:"upload_url"` // signed for exactly the content type asked for
+	ExpiresIn int    `json:"expires_in"` // validity in seconds
+	Method    string `json:"method"`     // always PUT
+}
+
+func (t *UploadTarget) missing() string {
+	if t.UploadURL == "" {
+		return "upload_url"
+	}
+	return ""
+}
+
+// MeetingCreateParams describes a meeting to create. Title and Date are
+// required; what is left empty is not sent.
+type MeetingCreateParams struct {
+	Title string `json:"title"`          // 1 to 300 characters
+	Date  string `json:"date,omitempty"` // YYYY-MM-DD; see DateOf
+	Time  string `json:"time,omitempty"` // HH:MM, for display only; see TimeOfDay
+	// ExternalID is the caller's own reference, at most 128 characters, unique
+	// within the organisation. With it a Create may be repeated without harm.
+	ExternalID string `json:"external_id,omitempty"`
+	// ParticipantIDs are member ids. Set before the audio arrives, they improve
+	// the spelling of names and let the minutes name who spoke.
+	ParticipantIDs []string   `json:"participant_ids,omitempty"`
+	ProjectID      string     `json:"project_id,omitempty"`
+	SharedWith     []string   `json:"shared_with,omitempty"` // member ids; counts only for VisibilityShared
+	TemplateID     string     `json:"template_id,omitempty"` // empty: the organisation's default
+	Visibility     Visibility `json:"visibility,omitempty"`  // empty: the key's default
+}
+
+func (p *MeetingCreateParams) check() error {
+	if p == nil {
+		return &ParamError{"params", "must not be nil"}
+	}
+	if err := checkTexts(
+		text{"Title", p.Title}, text{"Date", p.Date}, text{"Time", p.Time},
+		text{"ExternalID", p.ExternalID}, text{"ProjectID", p.ProjectID},
+		text{"TemplateID", p.TemplateID}, text{"Visibility", string(p.Visibility)},
+	); err != nil {
+		return err
+	}
+	if err := checkList("ParticipantIDs", p.ParticipantIDs); err != nil {
+		return err
+	}
+	return checkList("SharedWith", p.SharedWith)
+}
+
+// MeetingUpdateParams says what to change. Nil leaves a field alone; a pointer
+// to "" clears Time and ProjectID.
+type MeetingUpdateParams struct {
+	Title     *string `json:"title,omitempty"` // 1 to 300 characters; cannot be cleared
+	Date      *string `json:"date,omitempty"`  // YYYY-MM-DD; cannot be cleared
+	Time      *string `json:"time,omitempty"`  // HH:MM
+	ProjectID *string `json:"project_id,omitempty"`
+}
+
+// MeetingListParams narrows a listing; every field is optional.
+type MeetingListParams struct {
+	Limit      int    `url:"limit,omitempty"`       // meetings a page, 1 to 50; 0 leaves it to the service (25)
+	Cursor     string `url:"cursor,omitempty"`      // MeetingPage.NextCursor of the page before
+	ExternalID string `url:"external_id,omitempty"` // the single meeting with this reference; excludes the other filters
+	DateFrom   string `url:"date_from,omitempty"`   // YYYY-MM-DD, inclusive
+	DateTo     string `url:"date_to,omitempty"`     // YYYY-MM-DD, inclusive
+}
+
+func (p *MeetingListParams) check() error {
+	if p == nil {
+		return nil
+	}
+	return checkTexts(text{"Cursor", p.Cursor}, text{"ExternalID", p.ExternalID},
+		text{"DateFrom", p.DateFrom}, text{"DateTo", p.DateTo})
+}
+
+// Create creates a meeting. created is true where this call made it (201), and
+// false where a meeting with the same ExternalID was there already (200); that
+// one is returned unchanged. It needs the scope meetings:write. Documented;
+// what tells 200 from ErrExternalIDTaken is assumed: whether the caller may
+// see the other meeting.
+//
+// With an ExternalID a Create whose reply was lost is sent again. If the first
+// try did take effect, the second finds its meeting: created is then false
+// though the meeting is this call's own.
+//
+// Errors: ErrInvalidRequest (Details name the fields), ErrInvalidDate,
+// ErrInvalidTime, ErrInvalidExternalID, ErrInvalidSharedWith, ErrNotFound (an
+// unknown participant, project or template), ErrExternalIDTaken.
+func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParams) (m *Meeting, created bool, err error) {
+	if err := params.check(); err != nil {
+		return nil, false, err
+	}
+	m, status, err := doStatus[Meeting](ctx, s.core, request{
+		op:         route.MeetingsCreate,
+		body:       params,
+		repeatable: params.ExternalID != "",
+	})
+	return m, status == http.StatusCreated, err
+}
+
+// Get returns one meeting. The service asks not to poll more often than every
+// thirty seconds: to follow a meeting use [MeetingsService.Wait], which sees to
+// that. It needs the scope meetings:read. Documented.
+//
+// Errors: ErrNotFound.
+func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) {
+	return do[Meeting](ctx, s.core, request{op: route.MeetingsGet, id: id})
+}
+
+// List returns one page of meetings, newest first; params may be nil. It needs
+// the scope meetings:read. Documented. For all pages see [MeetingsService.All].
+//
+// Errors: ErrInvalidRequest (filters that exclude each other), ErrInvalidLimit,
+// ErrInvalidCursor, ErrInvalidDate, ErrInvalidDateRange.
+func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (*MeetingPage, error) {
+	if err := params.check(); err != nil {
+		return nil, err
+	}
+	return do[MeetingPage](ctx, s.core, request{op: route.MeetingsList, query: params})
+}
+
+// FindByExternalID returns the meeting that carries the caller's reference. It
+// needs the scope meetings:read. The listing it uses is documented; that a miss
+// is an empty page is assumed.
+//
+// Errors: ErrNotFound where no meeting that the caller may see carries it,
+// ErrInvalidExternalID.
+func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID string) (*Meeting, error) {
+	if externalID == "" {
+		return nil, &ParamError{"externalID", "must not be empty"}
+	}
+	page, err := s.List(ctx, &MeetingListParams{ExternalID: externalID})
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range page.Meetings {
+		if m.ExternalID == externalID {
+			return m, nil
+		}
+	}
+	row := s.core.routes[route.MeetingsList]
+	return nil, &Error{
+		Code: ErrNotFound, Message: "no visible meeting has this external id",
+		Method: row.Method, Path: row.Path,
+	}
+}
+
+// Update changes title, date, start time or project, at any point in the
+// meeting's life; params may be nil, which changes nothing. A change of title,
+// date or project costs one credit once the minutes have been indexed, so an
+// Update that may have taken effect is not repeated. It needs the scope
+// meetings:write. Documented.
+//
+// Errors: ErrInvalidRequest, ErrBadRequest, ErrInvalidDate, ErrInvalidTime,
+// ErrForbidden, ErrNotFound (the meeting, or the project: assumed).
+func (s *MeetingsService) Update(ctx context.Context, id string, params *MeetingUpdateParams) (*Meeting, error) {
+	if params == nil {
+		params = &MeetingUpdateParams{}
+	}
+	if err := checkTexts(
+		text{"Title", deref(params.Title)}, text{"Date", deref(params.Date)},
+		text{"Time", deref(params.Time)}, text{"ProjectID", deref(params.ProjectID)},
+	); err != nil {
+		return nil, err
+	}
+	return do[Meeting](ctx, s.core, request{op: route.MeetingsUpdate, id: id, body: params})
+}
+
+// Delete deletes a meeting and everything that belongs to it; this cannot be
+// undone. It needs the scope meetings:delete. Documented. A Delete whose first
+// reply was lost and whose repeat finds the meeting gone has succeeded.
+//
+// Errors: ErrForbidden, ErrNotFound.
+func (s *MeetingsService) Delete(ctx context.Context, id string) error {
+	_, err := do[nothing](ctx, s.core, request{op: route.MeetingsDelete, id: id})
+	return err
+}
+
+// SetParticipants replaces the participants with exactly the given members;
+// none, or nil, clears the list. It works only while the meeting has no audio.
+// Documented; its scope (meetings:write) is assumed.
+//
+// Errors: ErrInvalidRequest, ErrNotFound (the meeting, or a member: assumed),
+// ErrForbidden, ErrParticipantsLocked.
+func (s *MeetingsService) SetParticipants(ctx context.Context, id string, memberIDs []string) (*Meeting, error) {
+	if err := checkList("memberIDs", memberIDs); err != nil {
+		return nil, err
+	}
+	return do[Meeting](ctx, s.core, request{op: route.MeetingsSetParticipants, id: id, body: &struct {
+		ParticipantIDs []string `json:"participant_ids"`
+	}{neverNull(memberIDs)}})
+}
+
+// UploadURL asks for a one-time upload target, signed for exactly contentType,
+// the MIME type of the recording. [MeetingsService.Upload] does this and the
+// upload. Documented; its scope (meetings:write) and errors are assumed.
+//
+// Errors: ErrInvalidRequest (not a MIME type), ErrBadRequest (the meeting has
+// audio already), ErrForbidden, ErrNotFound.
+func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string) (*UploadTarget, error) {
+	if contentType == "" {
+		return nil, &ParamError{"contentType", "must not be empty"}
+	}
+	if err := checkTexts(text{"contentType", contentType}); err != nil {
+		return nil, err
+	}
+	return do[UploadTarget](ctx, s.core, request{op: route.MeetingsUploadURL, id: id, body: &struct {
+		ContentType string `json:"content_type"`
+	}{contentType}})
+}
+
+// Minutes returns the written minutes; an empty format is the service's
+// default, HTML. It needs the scope minutes:read. Documented.
+//
+// Errors: ErrMinutesNotReady, ErrInvalidRequest (unknown format), ErrNotFound.
+func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format) (*Minutes, error) {
+	if err := checkTexts(text{"format", string(format)}); err != nil {
+		return nil, err
+	}
+	return do[Minutes](ctx, s.core, request{op: route.MeetingsMinutes, id: id, query: &struct {
+		Format Format `url:"format,omitempty"`
+	}{format}})
+}
+
+// Transcript returns the transcript: plain text, a label such as spk_0 before
+// each turn (section 2.7). Labels only say that speakers differ; names stand in
+// the minutes. Method, path and scope (minutes:read) are assumed; see
+// [WithRoute].
+//
+// Errors: ErrTranscriptNotReady, ErrNotFound.
+func (s *MeetingsService) Transcript(ctx context.Context, id string) (string, error) {
+	t, err := do[transcript](ctx, s.core, request{op: route.MeetingsTranscript, id: id})
+	if err != nil {
+		return "", err
+	}
+	return *t.Text, nil
+}
+
+// transcript tells an empty transcript from a field that is not there.
+type transcript struct {
+	Text *string `json:"transcript"`
+}
+
+func (t *transcript) missing() string {
+	if t.Text == nil {
+		return "transcript"
+	}
+	return ""
+}
+
+// nothing is the reply of an operation that answers without a body.
+type nothing struct{}
+
+func (*nothing) missing() string { return "" }
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

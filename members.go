@@ -1,0 +1,70 @@
+package minutes
+
+import (
+	"context"
+
+	"github.com/meeting-minutes/minutes-go/internal/route"
+)
+
+// MembersService reads and adds members of the organisation (section 4.1).
+type MembersService struct{ core *core }
+
+// Member is a human member of the organisation (section 2.3).
+type Member struct {
+	ID     string       `json:"id"`
+	Name   string       `json:"name"`
+	Role   string       `json:"role,omitempty"` // within the organisation; empty when there is none
+	Status MemberStatus `json:"status"`
+}
+
+// MemberCreateParams describes a member to add.
+type MemberCreateParams struct {
+	Name        string `json:"name"`                  // 1 to 80 characters
+	Email       string `json:"email,omitempty"`       // unique within the organisation
+	Role        string `json:"role,omitempty"`        // at most 80 characters
+	Description string `json:"description,omitempty"` // job description, helps to attribute speakers; at most 300 characters
+}
+
+type memberList struct {
+	Members []Member `json:"members"`
+}
+
+func (l *memberList) missing() string {
+	if l.Members == nil {
+		return "members"
+	}
+	return eachHasID("members", l.Members, func(m *Member) string { return m.ID })
+}
+
+func (m *Member) missing() string { return missingID(m.ID) }
+
+// List returns the organisation's human members; integrations are never
+// listed. It needs the scope employees:read. Documented.
+func (s *MembersService) List(ctx context.Context) ([]Member, error) {
+	list, err := do[memberList](ctx, s.core, request{op: route.MembersList})
+	if err != nil {
+		return nil, err
+	}
+	return list.Members, nil
+}
+
+// Create adds a member without an account; it costs no licence and sends
+// nothing. It needs the scope employees:write. Documented.
+//
+// Errors: ErrInvalidRequest, ErrInvalidEmail, ErrEmailTaken (Details names the
+// member that holds the address), ErrMemberLimitExceeded.
+//
+// A Create that may have taken effect is not repeated, since that could add
+// the member twice.
+func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams) (*Member, error) {
+	if params == nil {
+		return nil, &ParamError{"params", "must not be nil"}
+	}
+	if err := checkTexts(
+		text{"Name", params.Name}, text{"Email", params.Email},
+		text{"Role", params.Role}, text{"Description", params.Description},
+	); err != nil {
+		return nil, err
+	}
+	return do[Member](ctx, s.core, request{op: route.MembersCreate, body: params})
+}

@@ -1,0 +1,175 @@
+package minutes
+
+import (
+	"log/slog"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/meeting-minutes/minutes-go/internal/route"
+)
+
+// Option changes a setting of a Client that is being made. One that cannot be
+// used makes New return a *ParamError.
+type Option func(*config) error
+
+// config is filled by the options and read by newCore; a Client never changes
+// afterwards.
+type config struct {
+	http      *http.Client
+	log       *slog.Logger
+	userAgent string
+	retries   retries
+	limiter   *rate.Limiter // nil: none
+	routes    map[route.Operation]boundRoute
+}
+
+// What a Client does unless told otherwise. The service publishes no rate
+// limit, so the limiter only keeps a runaway loop from becoming a flood.
+const (
+	defaultTryTimeout = 30 * time.Second
+	defaultMaxRetries = 4
+	defaultWaitMin    = 500 * time.Millisecond
+	defaultWaitMax    = 15 * time.Second
+	defaultRate       = 100 // requests a second
+	defaultBurst      = 100
+)
+
+func defaults() *config {
+	return &config{
+		http:      &http.Client{},
+		userAgent: "minutes-go/" + version,
+		retries:   retries{defaultMaxRetries, defaultWaitMin, defaultWaitMax},
+		limiter:   rate.NewLimiter(defaultRate, defaultBurst),
+		routes:    bindRoutes(),
+	}
+}
+
+// WithHTTPClient uses hc's transport for API calls and uploads alike, and its
+// Timeout, where not zero, as the limit of one try of an API call (30 s
+// otherwise); uploads have no such limit. hc is copied, never changed; its
+// CheckRedirect is not used, since redirects are refused.
+func WithHTTPClient(hc *http.Client) Option {
+	return func(c *config) error {
+		if hc == nil {
+			return &ParamError{"WithHTTPClient", "must not be nil"}
+		}
+		if hc.Timeout < 0 {
+			return &ParamError{"WithHTTPClient", "Timeout must not be negative"}
+		}
+		c.http = hc
+		return nil
+	}
+}
+
+// WithLogger logs each try of each request at debug level: operation, method,
+// path, status, number of the try, wait before the next one and request id.
+// Nothing secret is logged.
+func WithLogger(l *slog.Logger) Option {
+	return func(c *config) error {
+		if l == nil {
+			return &ParamError{"WithLogger", "must not be nil"}
+		}
+		c.log = l
+		return nil
+	}
+}
+
+// WithUserAgent puts product, such as "myapp/1.2", before this package's own
+// name in the User-Agent header.
+func WithUserAgent(product string) Option {
+	return func(c *config) error {
+		if product == "" || strings.ContainsFunc(product, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
+			return &ParamError{"WithUserAgent", "must be printable ASCII and not empty"}
+		}
+		c.userAgent = product + " minutes-go/" + version
+		return nil
+	}
+}
+
+// WithRetries sets how often a request is repeated after its first try (4
+// unless set; 0 switches repeats off) and the bounds of the wait before repeat
+// n, which is random between waitMin and the smaller of waitMax and
+// waitMin·2ⁿ (0.5 s and 15 s unless set), and never shorter than the service's
+// Retry-After. It holds for uploads too. What is repeated is only what is
+// provably safe; see the package documentation.
+func WithRetries(max int, waitMin, waitMax time.Duration) Option {
+	return func(c *config) error {
+		switch {
+		case max < 0:
+			return &ParamError{"WithRetries", "max must not be negative"}
+		case waitMin < 0 || waitMax < waitMin:
+			return &ParamError{"WithRetries", "needs 0 <= waitMin <= waitMax"}
+		}
+		c.retries = retries{max, waitMin, waitMax}
+		return nil
+	}
+}
+
+// WithRateLimit paces the requests of the Client, repeats included, to
+// perSecond with bursts of at most burst (100 and 100 unless set). Uploads to
+// storage are not paced. WithRateLimit(0, 0) takes the limiter off.
+func WithRateLimit(perSecond float64, burst int) Option {
+	return func(c *config) error {
+		if perSecond == 0 && burst == 0 {
+			c.limiter = nil
+			return nil
+		}
+		if !(perSecond > 0) || math.IsInf(perSecond, 0) || burst < 1 {
+			return &ParamError{"WithRateLimit", "needs perSecond > 0 and burst >= 1, or 0 and 0 for no limit"}
+		}
+		c.limiter = rate.NewLimiter(rate.Limit(perSecond), burst)
+		return nil
+	}
+}
+
+// Operation names an operation whose route the interface does not show.
+type Operation string
+
+// The operations that [WithRoute] takes. Their routes are assumed: where a
+// service answers elsewhere, the option says so without a fork.
+const (
+	OpTranscript        = Operation(route.MeetingsTranscript) // GET /v1/meetings/{meeting_id}/transcript
+	OpProjectsList      = Operation(route.ProjectsList)       // GET /v1/projects
+	OpProjectsCreate    = Operation(route.ProjectsCreate)     // POST /v1/projects
+	OpTemplatesList     = Operation(route.TemplatesList)      // GET /v1/templates
+	OpUsageGet          = Operation(route.UsageGet)           // GET /v1/usage
+	OpVocabularyGet     = Operation(route.VocabularyGet)      // GET /v1/vocabulary
+	OpVocabularyReplace = Operation(route.VocabularyReplace)  // PUT /v1/vocabulary
+	OpVocabularyAdd     = Operation(route.VocabularyAdd)      // POST /v1/vocabulary/terms
+)
+
+// WithRoute overrides an assumed route. path begins with a slash, stands below
+// the base URL and, for OpTranscript, holds {meeting_id} once. What may be
+// repeated after a failure stays with the operation, whatever the method.
+func WithRoute(op Operation, method, path string) Option {
+	return func(c *config) error {
+		row, ok := route.Of(route.Operation(op))
+		if !ok || row.Basis != route.Assumed {
+			return &ParamError{"WithRoute", "op: is not an operation whose route is assumed"}
+		}
+		switch method {
+		case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
+		default:
+			return &ParamError{"WithRoute", "method: must be GET, POST, PUT, PATCH or DELETE"}
+		}
+		want := strings.Count(row.Path, route.Param)
+		rest := strings.ReplaceAll(path, route.Param, "x")
+		switch {
+		case !strings.HasPrefix(path, "/"):
+			return &ParamError{"WithRoute", "path: must begin with a slash"}
+		case strings.Count(path, route.Param) != want:
+			return &ParamError{"WithRoute", "path: must hold " + route.Param + " exactly where the operation is about one meeting"}
+		case strings.ContainsAny(rest, "?#{}%\\ ") || strings.ContainsFunc(rest, func(r rune) bool { return r < ' ' || r >= 0x7f }):
+			return &ParamError{"WithRoute", "path: must be plain, without query, fragment or escapes"}
+		case strings.Contains(rest, "//") || strings.Contains(rest+"/", "/./") || strings.Contains(rest+"/", "/../"):
+			return &ParamError{"WithRoute", "path: must not hold empty or relative segments"}
+		}
+		row.Method, row.Path = method, path
+		c.routes[row.Operation] = bind(row)
+		return nil
+	}
+}

@@ -1,0 +1,54 @@
+package minutes
+
+import (
+	"context"
+
+	"github.com/meeting-minutes/minutes-go/internal/route"
+)
+
+// ProjectsService reads and creates projects, which group meetings
+// (section 4.3).
+type ProjectsService struct{ core *core }
+
+// Project groups meetings (section 2.4).
+type Project struct {
+	ID   string `json:"id"` // goes into MeetingCreateParams.ProjectID
+	Name string `json:"name"`
+}
+
+type projectList struct {
+	Projects []Project `json:"projects"`
+}
+
+func (l *projectList) missing() string {
+	if l.Projects == nil {
+		return "projects"
+	}
+	return eachHasID("projects", l.Projects, func(p *Project) string { return p.ID })
+}
+
+func (p *Project) missing() string { return missingID(p.ID) }
+
+// List returns the organisation's active projects. Method, path and scope
+// (meetings:read) are assumed; see [WithRoute].
+func (s *ProjectsService) List(ctx context.Context) ([]Project, error) {
+	list, err := do[projectList](ctx, s.core, request{op: route.ProjectsList})
+	if err != nil {
+		return nil, err
+	}
+	return list.Projects, nil
+}
+
+// Create adds a project of the given name, 1 to 120 characters. The body is
+// documented; method, path and scope (meetings:write) are assumed; see
+// [WithRoute]. A Create that may have taken effect is not repeated.
+//
+// Errors: ErrInvalidRequest.
+func (s *ProjectsService) Create(ctx context.Context, name string) (*Project, error) {
+	if err := checkTexts(text{"name", name}); err != nil {
+		return nil, err
+	}
+	return do[Project](ctx, s.core, request{op: route.ProjectsCreate, body: &struct {
+		Name string `json:"name"`
+	}{name}})
+}

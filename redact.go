@@ -1,0 +1,92 @@
+package minutes
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"strings"
+)
+
+// masked stands where a secret was.
+const masked = "***"
+
+// masker keeps the API key out of texts that come from elsewhere: a server may
+// echo it, and so may a proxy's or a transport's error.
+type masker struct{ secret string }
+
+func (m masker) text(s string) string {
+	if len(m.secret) < 4 { // no secret, and its letters are everywhere
+		return s
+	}
+	return strings.ReplaceAll(s, m.secret, masked)
+}
+
+// tree masks the strings of a decoded JSON value in place.
+func (m masker) tree(v any) any {
+	switch v := v.(type) {
+	case string:
+		return m.text(v)
+	case []any:
+		for i := range v {
+			v[i] = m.tree(v[i])
+		}
+	case map[string]any:
+		for k, e := range v {
+			clean := m.text(k)
+			if clean != k {
+				delete(v, k)
+			}
+			v[clean] = m.tree(e)
+		}
+	}
+	return v
+}
+
+// err strips what net/http puts around an error, the whole URL with its query,
+// and masks the text of the rest; errors.Is still sees through.
+func (m masker) err(err error) error {
+	for {
+		u, ok := errors.AsType[*url.Error](err)
+		if !ok {
+			break
+		}
+		err = u.Err
+	}
+	if err == nil {
+		return nil
+	}
+	if text := err.Error(); m.text(text) != text {
+		return &maskedError{m.text(text), err}
+	}
+	return err
+}
+
+// maskedError shows a clean text. It answers errors.Is for the error
+// within, but does not hand it out through Unwrap, where it could be
+// printed.
+type maskedError struct {
+	text string
+	err  error
+}
+
+func (e *maskedError) Error() string        { return e.text }
+func (e *maskedError) Is(target error) bool { return errors.Is(e.err, target) }
+func (e *maskedError) Format(f fmt.State, _ rune) {
+	_, _ = io.WriteString(f, e.text)
+}
+
+// Format prints the target without its presigned query, under every verb.
+func (t UploadTarget) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.mask()) }
+
+// LogValue keeps the presigned query out of structured logs.
+func (t UploadTarget) LogValue() slog.Value { return slog.StringValue(t.mask()) }
+
+func (t UploadTarget) mask() string {
+	host := "?"
+	if u, err := url.Parse(t.UploadURL); err == nil {
+		host = u.Host
+	}
+	return fmt.Sprintf("minutes.UploadTarget(%s to %s, expires in %d s, URL masked)", t.Method, host, t.ExpiresIn)
+}

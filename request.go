@@ -1,0 +1,204 @@
+package minutes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/google/go-querystring/query"
+	"github.com/hashicorp/go-retryablehttp"
+
+	"github.com/meeting-minutes/minutes-go/internal/route"
+)
+
+// Every operation takes this one path. Its layers, from the caller inwards:
+//
+//	do        checks the id, builds the request, decodes the reply     (request.go)
+//	pace      holds back during a cool-down, then paces                (pace.go)
+//	retries   repeats what is safe to repeat, through pace each time   (retry.go)
+//	wire      one try: time limit, reading the reply    (wire.go)
+//	transport the caller's, or a pooled one
+//
+// Uploads to storage take another one (upload.go).
+
+// request is what an operation asks for.
+type request struct {
+	op         route.Operation
+	id         string // of the meeting, where the path holds one
+	query      any    // a struct for go-querystring, or nil
+	body       any    // for encoding/json, or nil
+	repeatable bool   // the caller's reference makes a repeat harmless
+}
+
+// reply is what an operation decodes into. missing names the first field
+// without which the reply cannot be used, or returns "".
+type reply[T any] interface {
+	*T
+	missing() string
+}
+
+// boundRoute is a row of the route table, its path split at the parameter.
+type boundRoute struct {
+	route.Route
+	before, after string
+}
+
+func bind(row route.Route) boundRoute {
+	before, after, _ := strings.Cut(row.Path, route.Param)
+	return boundRoute{row, before, after}
+}
+
+func bindRoutes() map[route.Operation]boundRoute {
+	routes := make(map[route.Operation]boundRoute, len(route.Table))
+	for _, row := range route.Table {
+		routes[row.Operation] = bind(row)
+	}
+	return routes
+}
+
+// core is the part of a Client that its services share.
+type core struct {
+	base     url.URL
+	routes   map[route.Operation]boundRoute
+	api      *retryablehttp.Client
+	storage  http.RoundTripper
+	template *http.Request // copied for each request
+	retries  retries
+	pace     pace
+	log      *slog.Logger // nil: none
+	mask     masker
+
+	// Header values that never change are made once.
+	authorization, userAgent []string
+}
+
+func newCore(base url.URL, apiKey string, cfg *config) *core {
+	transport := cfg.http.Transport
+	if transport == nil {
+		transport = sharedTransport()
+	}
+	timeout := cfg.http.Timeout
+	if timeout == 0 {
+		timeout = defaultTryTimeout
+	}
+	c := &core{
+		base:     base,
+		routes:   cfg.routes,
+		storage:  transport,
+		template: &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: base.Host},
+		retries:  cfg.retries,
+		pace:     pace{limiter: cfg.limiter},
+		log:      cfg.log,
+		mask:     masker{apiKey},
+
+		authorization: []string{"Bearer " + apiKey},
+		userAgent:     []string{cfg.userAgent},
+	}
+	c.api = c.retryingClient(&http.Client{
+		Transport:     &wire{transport, &tryTimeoutError{timeout}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Jar:           cfg.http.Jar,
+	})
+	return c
+}
+
+var jsonType = []string{"application/json"}
+
+// do runs one operation and decodes its reply.
+func do[T any, R reply[T]](ctx context.Context, c *core, in request) (*T, error) {
+	out, _, err := doStatus[T, R](ctx, c, in)
+	return out, err
+}
+
+// doStatus is do, with the status of a reply that was a success.
+func doStatus[T any, R reply[T]](ctx context.Context, c *core, in request) (*T, int, error) {
+	call, err := c.send(ctx, in)
+	if call != nil {
+		defer call.release()
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	out := new(T)
+	if _, empty := any(out).(*nothing); !empty {
+		if err := call.decode(out, R(out).missing); err != nil {
+			return nil, 0, err
+		}
+	}
+	return out, call.last.status, nil
+}
+
+// send puts one request through the layers. Without an error the call holds a
+// reply of 2xx.
+func (c *core) send(ctx context.Context, in request) (*call, error) {
+	if ctx == nil {
+		return nil, &ParamError{"ctx", "must not be nil"}
+	}
+	row := c.routes[in.op]
+	if row.HasParam() {
+		if err := checkID("id", in.id); err != nil {
+			return nil, err
+		}
+	}
+	call := &call{
+		Context: ctx,
+		core:    c,
+		row:     row,
+		id:      in.id,
+		again:   row.Repeat == route.Always || row.Repeat == route.WithExternalID && in.repeatable,
+	}
+	req, err := c.build(call, in)
+	if err != nil {
+		return nil, err
+	}
+	return call, call.run(req)
+}
+
+// build makes the request. Its header map is complete before the first try and
+// never written again: an abandoned try may still be reading it.
+func (c *core) build(call *call, in request) (*retryablehttp.Request, error) {
+	req := &retryablehttp.Request{Request: c.template.WithContext(call)}
+	req.Method = call.row.Method
+	u, err := c.url(call, in.query)
+	if err != nil {
+		return nil, err
+	}
+	req.URL = u
+	req.Header = make(http.Header, 4)
+	req.Header["Authorization"] = c.authorization
+	req.Header["User-Agent"] = c.userAgent
+	req.Header["Accept"] = jsonType
+	if in.body != nil {
+		req.Header["Content-Type"] = jsonType
+		body, err := json.Marshal(in.body)
+		if err != nil {
+			return nil, fmt.Errorf("minutes: encoding the body of %s: %w", in.op, err)
+		}
+		if err := req.SetBody(body); err != nil {
+			return nil, fmt.Errorf("minutes: encoding the body of %s: %w", in.op, err)
+		}
+	}
+	return req, nil
+}
+
+// url is the address of a call: the base, the route and the query.
+func (c *core) url(call *call, params any) (*url.URL, error) {
+	u := c.base
+	row := &call.row
+	u.Path += row.before + call.id + row.after
+	if escaped := url.PathEscape(call.id); escaped != call.id || u.RawPath != "" {
+		u.RawPath = c.base.EscapedPath() + row.before + escaped + row.after
+	}
+	if params != nil {
+		values, err := query.Values(params)
+		if err != nil {
+			return nil, fmt.Errorf("minutes: encoding the query of %s: %w", row.Operation, err)
+		}
+		u.RawQuery = values.Encode()
+	}
+	return &u, nil
+}

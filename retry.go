@@ -1,0 +1,200 @@
+package minutes
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-retryablehttp"
+)
+
+// retries says how often to repeat and how long to wait before.
+type retries struct {
+	max              int // repeats after the first try
+	waitMin, waitMax time.Duration
+}
+
+// backoff draws the wait before repeat n, from 1: anything between waitMin and
+// waitMin·2ⁿ or waitMax, so that clients that failed together do not come back
+// together.
+func (r retries) backoff(n int) time.Duration {
+	top := r.waitMin
+	for range n {
+		if top >= r.waitMax/2 {
+			top = r.waitMax
+			break
+		}
+		top *= 2
+	}
+	return r.waitMin + rand.N(top-r.waitMin+1)
+}
+
+// call is one API call on its way through the layers. It travels as the
+// context of its request, which is how each layer finds it.
+type call struct {
+	context.Context // the caller's
+
+	core  *core
+	row   boundRoute
+	id    string // of the meeting, where the path holds one
+	again bool   // may be sent again after a try that may have taken effect
+
+	tries        int
+	last         lastReply
+	traced       *tryTrace     // of the current try; nil where it does not matter
+	wait         time.Duration // before the next try
+	mayHaveActed bool          // an earlier try may have taken effect
+}
+
+// tryTrace is what net/http tells of a try's connection, from goroutines that
+// may outlive the try.
+type tryTrace struct{ asked, got atomic.Bool }
+
+// retryingClient sets go-retryablehttp up: the policy is settle, the wait is
+// made where the call is at hand, and the last reply comes back as it is.
+func (c *core) retryingClient(hc *http.Client) *retryablehttp.Client {
+	return &retryablehttp.Client{
+		HTTPClient: hc,
+		RetryMax:   c.retries.max,
+		CheckRetry: func(ctx context.Context, _ *http.Response, err error) (bool, error) {
+			return ctx.(*call).settle(err), nil
+		},
+		Backoff: func(time.Duration, time.Duration, int, *http.Response) time.Duration { return 0 },
+		PrepareRetry: func(req *http.Request) error {
+			call := req.Context().(*call)
+			if err := sleep(call, call.wait); err != nil {
+				return err
+			}
+			return c.pace.wait(call)
+		},
+		ErrorHandler: retryablehttp.PassthroughErrorHandler,
+	}
+}
+
+// run makes the call. Without an error the last reply is a success.
+func (c *call) run(req *retryablehttp.Request) error {
+	if err := c.core.pace.wait(c); err != nil {
+		return c.fail(err)
+	}
+	resp, err := c.core.api.Do(req)
+	if resp != nil {
+		_ = resp.Body.Close() // read long since; a reply that never went through wire has none
+	}
+	if err != nil {
+		return c.fail(err)
+	}
+	if c.last.status/100 == 2 {
+		return nil
+	}
+	e := c.refusal()
+	if c.row.Method == http.MethodDelete && c.mayHaveActed && e.StatusCode == http.StatusNotFound && e.Code == ErrNotFound {
+		return nil // the meeting is gone because an earlier try did it
+	}
+	return e
+}
+
+// settle looks at a try that ended and decides whether another follows.
+func (c *call) settle(err error) bool {
+	var again bool
+	switch {
+	case err != nil:
+		// No reply. What certainly never left may always be sent again.
+		never := c.neverSent(err)
+		again = (never || c.again) && !permanent(err)
+		c.mayHaveActed = c.mayHaveActed || !never
+	case c.last.status == http.StatusTooManyRequests:
+		again = true // refused at the edge: nothing was done
+	case c.last.status == http.StatusInternalServerError,
+		c.last.status == http.StatusBadGateway,
+		c.last.status == http.StatusServiceUnavailable,
+		c.last.status == http.StatusGatewayTimeout:
+		again = c.again
+		c.mayHaveActed = true
+	}
+	again = again && c.plan(err) && c.tries <= c.core.retries.max && c.Err() == nil
+	c.logTry(err, again)
+	return again
+}
+
+// plan sets the wait before the next try and reports whether that is worth
+// it: a caller is better off with the reply at hand than with a wait that
+// outlasts its deadline, or one that the service wants to be very long.
+func (c *call) plan(err error) bool {
+	c.wait = c.core.retries.backoff(c.tries)
+	if err == nil {
+		after, _ := c.retryAfter()
+		if after > 0 {
+			// Somewhat later than asked, so that not all come back at once.
+			c.wait = max(c.wait, after+rand.N(c.core.retries.waitMin+1))
+		}
+		if c.last.status == http.StatusTooManyRequests {
+			c.core.pace.coolDown(c.wait)
+		}
+		if after > maxCoolDown {
+			return false
+		}
+	}
+	deadline, ok := c.Deadline()
+	return !ok || time.Until(deadline) > c.wait
+}
+
+// neverSent reports that the try certainly did not reach the service: it asked
+// for a connection and got none. Transports that do not say so get no benefit
+// of the doubt.
+func (c *call) neverSent(err error) bool {
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return true
+	}
+	return c.traced != nil && c.traced.asked.Load() && !c.traced.got.Load()
+}
+
+// permanent reports errors of the connection that another try will not cure.
+func permanent(err error) bool {
+	for _, is := range []func(error) bool{
+		as[x509.UnknownAuthorityError], as[x509.HostnameError], as[x509.CertificateInvalidError],
+	} {
+		if is(err) {
+			return true
+		}
+	}
+	return false
+}
+
+func as[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// logTry tells a debug log about a try that ended.
+func (c *call) logTry(err error, again bool) {
+	log := c.core.log
+	if log == nil || !log.Enabled(c, slog.LevelDebug) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 8)
+	attrs = append(attrs,
+		slog.String("operation", string(c.row.Operation)),
+		slog.String("method", c.row.Method),
+		slog.String("path", c.path()),
+		slog.Int("try", c.tries),
+	)
+	if err != nil {
+		attrs = append(attrs, slog.String("error", c.core.mask.err(err).Error()))
+	} else {
+		attrs = append(attrs, slog.Int("status", c.last.status))
+		if c.last.status/100 != 2 {
+			e := c.refusal()
+			attrs = append(attrs, slog.String("code", string(e.Code)), slog.String("request_id", e.RequestID))
+		}
+	}
+	if again {
+		attrs = append(attrs, slog.Duration("wait", c.wait))
+	}
+	log.LogAttrs(c, slog.LevelDebug, "minutes: try of a request", attrs...)
+}

@@ -1,0 +1,41 @@
+package minutes
+
+import (
+	"context"
+
+	"github.com/meeting-minutes/minutes-go/internal/route"
+)
+
+// TemplatesService reads the templates that shape minutes (section 4.3).
+type TemplatesService struct{ core *core }
+
+// Template shapes the minutes of a meeting (section 2.5).
+type Template struct {
+	ID          string `json:"id"` // goes into MeetingCreateParams.TemplateID
+	Name        string `json:"name"`
+	Source      string `json:"source"`                // where it comes from: free text, new values may appear
+	Description string `json:"description,omitempty"` // what it is for
+	IsDefault   bool   `json:"is_default"`            // what a meeting gets when no template is given
+	Version     *int   `json:"version,omitempty"`     // nil where it is not versioned
+}
+
+type templateList struct {
+	Templates []Template `json:"templates"`
+}
+
+func (l *templateList) missing() string {
+	if l.Templates == nil {
+		return "templates"
+	}
+	return eachHasID("templates", l.Templates, func(t *Template) string { return t.ID })
+}
+
+// List returns the organisation's templates. Method, path and scope
+// (meetings:read) are assumed; see [WithRoute].
+func (s *TemplatesService) List(ctx context.Context) ([]Template, error) {
+	list, err := do[templateList](ctx, s.core, request{op: route.TemplatesList})
+	if err != nil {
+		return nil, err
+	}
+	return list.Templates, nil
+}

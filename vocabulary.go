@@ -1,0 +1,95 @@
+package minutes
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/meeting-minutes/minutes-go/internal/route"
+)
+
+// VocabularyService reads and changes the organisation's vocabulary, the terms
+// that transcripts should spell right (section 4.3).
+type VocabularyService struct{ core *core }
+
+// Vocabulary is the organisation's complete list of terms (section 2.10).
+type Vocabulary struct {
+	Terms    []string          `json:"terms"`
+	Entries  []VocabularyEntry `json:"entries"`   // the same terms with their known wrong spellings
+	MaxTerms int               `json:"max_terms"` // how many terms the list may hold
+}
+
+// VocabularyEntry is one term.
+type VocabularyEntry struct {
+	Term     string              `json:"term"` // the intended spelling
+	Variants []VocabularyVariant `json:"variants"`
+}
+
+// VocabularyVariant is a known wrong spelling of a term.
+type VocabularyVariant struct {
+	Text   string `json:"text"`
+	Source string `json:"source"` // "auto": learned from a confirmed correction; "manual": typed in
+}
+
+func (v *Vocabulary) missing() string {
+	switch {
+	case v.Terms == nil:
+		return "terms"
+	case v.Entries == nil:
+		return "entries"
+	}
+	return ""
+}
+
+// Get returns the vocabulary. Method, path and scope (meetings:read) are
+// assumed; see [WithRoute].
+func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
+	return do[Vocabulary](ctx, s.core, request{op: route.VocabularyGet})
+}
+
+// Replace makes the given terms the whole vocabulary; none, or nil, clears it.
+// Terms that stay keep their variants (assumed). The body is documented;
+// method, path and scope (meetings:write) are assumed; see [WithRoute].
+//
+// Errors: ErrInvalidRequest, also for more than Vocabulary.MaxTerms terms.
+func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {
+	if err := checkList("terms", terms); err != nil {
+		return nil, err
+	}
+	return do[Vocabulary](ctx, s.core, request{op: route.VocabularyReplace, body: &struct {
+		Terms []string `json:"terms"`
+	}{neverNull(terms)}})
+}
+
+// Add puts one term into the vocabulary. A term that is there already changes
+// nothing and is no error (assumed). The body is documented; method, path and
+// scope (meetings:write) are assumed; see [WithRoute]. An Add that may have
+// taken effect is not repeated.
+//
+// Errors: ErrInvalidRequest, also where the vocabulary is full.
+func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {
+	if err := checkTexts(text{"term", term}); err != nil {
+		return nil, err
+	}
+	return do[Vocabulary](ctx, s.core, request{op: route.VocabularyAdd, body: &struct {
+		Term string `json:"term"`
+	}{term}})
+}
+
+// neverNull keeps a required list from being sent as null.
+func neverNull(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+func checkList(param string, list []string) error {
+	for i, s := range list {
+		if err := checkTexts(text{param, s}); err != nil {
+			err := err.(*ParamError)
+			err.Param += "[" + strconv.Itoa(i) + "]"
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package minutes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"time"
+)
+
+// sharedTransport carries the requests of every Client that was given no
+// transport, as http.DefaultTransport does for others: Clients that come and
+// go do not each leave a pool of connections behind.
+var sharedTransport = sync.OnceValue(func() http.RoundTripper {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConns:          100,
+		MaxIdleConnsPerHost:   16,
+		IdleConnTimeout:       90 * time.Second,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ExpectContinueTimeout: 2 * time.Second, // uploads wait this long for leave to send the body
+	}
+})
+
+// wire makes one try of an API call. It reads the whole reply within the try's
+// time limit, so that a reply that breaks off counts as a lost connection and
+// no body is left open. It hides two things of the transport from net/http and
+// go-retryablehttp: CloseIdleConnections, which a failure of one call would use
+// to close every other call's connections, and a Location, which is refused
+// anyway and whose parse error would print it.
+type wire struct {
+	next    http.RoundTripper
+	timeout *tryTimeoutError // of one try
+}
+
+// Replies are read through a limit.
+const (
+	maxReply   = 64 << 20 // a long meeting's minutes or transcript and then some
+	maxRefusal = 1 << 20
+)
+
+var errNoReply = errors.New("the transport returned neither a reply nor an error")
+
+// tryTimeoutError says that one try took too long. It is no
+// context.DeadlineExceeded, since the caller's context is not done.
+type tryTimeoutError struct{ after time.Duration }
+
+func (e *tryTimeoutError) Error() string { return "no reply within " + e.after.String() }
+
+// Timeout and Temporary make it a net.Error.
+func (e *tryTimeoutError) Timeout() bool   { return true }
+func (e *tryTimeoutError) Temporary() bool { return true }
+
+func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	call := req.Context().(*call)
+	call.tries++
+	ctx, cancel := context.WithTimeoutCause(call, w.timeout.after, w.timeout)
+	defer cancel()
+	resp, err := w.next.RoundTrip(req.WithContext(call.trace(ctx)))
+	if err == nil && resp == nil {
+		err = errNoReply
+	}
+	if err == nil {
+		err = call.read(resp)
+	}
+	if err != nil {
+		if ctx.Err() != nil && call.Err() == nil {
+			err = w.timeout
+		}
+		return nil, err
+	}
+	return resp, nil
+}
+
+// trace watches whether this try got a connection, for a call that must not be
+// repeated once it may have been read, and for a deletion, whose repeat reads a
+// NOT_FOUND in its light.
+func (c *call) trace(ctx context.Context) context.Context {
+	if c.again && c.row.Method != http.MethodDelete {
+		return ctx
+	}
+	t := new(tryTrace)
+	c.traced = t
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { t.asked.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { t.got.Store(true) },
+	})
+}
+
+// read takes the whole reply into the call.
+func (c *call) read(resp *http.Response) error {
+	limit := int64(maxRefusal)
+	success := resp.StatusCode/100 == 2
+	if success {
+		limit = maxReply
+	}
+	c.last.status, c.last.header = resp.StatusCode, resp.Header
+	if c.last.body == nil {
+		c.last.body = bodies.Get().(*bodyBuffer)
+	}
+	buf := c.last.body
+	buf.Reset()
+	c.last.tooLong = false
+	if resp.Body != nil {
+		buf.limited = io.LimitedReader{R: resp.Body, N: limit + 1}
+		_, err := buf.ReadFrom(&buf.limited)
+		buf.limited.R = nil
+		c.last.tooLong = buf.limited.N <= 0
+		_ = resp.Body.Close() // nothing to be done about it
+		if err != nil && success {
+			return fmt.Errorf("the reply broke off: %w", err)
+		}
+	}
+	resp.Body = http.NoBody
+	resp.Header.Del("Location")
+	return nil
+}
