@@ -1,0 +1,132 @@
+package minutestest
+
+import (
+	"fmt"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/engine"
+)
+
+// Script says what becomes of meetings. It is for those with a certain id,
+// external id or title, or, when none of the three is set, for all; where
+// several scripts are for one meeting, the narrowest counts, in that order.
+// What a script leaves empty is left to the next wider one, and in the end to
+// the natural course: minutes from a short conversation, after the stages of
+// the World.
+type Script struct {
+	// The meetings; one of these at most.
+	MeetingID  string `json:"meeting_id,omitempty"`
+	ExternalID string `json:"external_id,omitempty"`
+	Title      string `json:"title,omitempty"`
+
+	// Outcome is the state the meeting ends in: one of the four states of
+	// failure, or minutes_ready. Quota and the recording itself can still turn
+	// minutes_ready into a failure.
+	Outcome minutes.Status `json:"outcome,omitempty"`
+	// Transcript is what is said: turns such as "spk_0: Good morning.", one a
+	// line.
+	Transcript string `json:"transcript,omitempty"`
+	// Markdown and HTML are the minutes. A format left empty is written from
+	// the transcript.
+	Markdown string `json:"markdown,omitempty"`
+	HTML     string `json:"html,omitempty"`
+	// Stages are the durations of the stages.
+	Stages Stages `json:"stages,omitzero"`
+	// Hold stops the meeting in this state, one of audio_uploaded,
+	// transcribing, transcribed and generating_minutes, until
+	// [Server.Release] or [Server.Advance].
+	Hold minutes.Status `json:"hold,omitempty"`
+}
+
+// UnmarshalJSON refuses unknown fields.
+func (s *Script) UnmarshalJSON(data []byte) error {
+	type plain Script
+	if err := strictUnmarshal(data, (*plain)(s)); err != nil {
+		return fmt.Errorf("script: %w", err)
+	}
+	return nil
+}
+
+// Script sets what becomes of meetings from now on: of those yet to come, and
+// of those under way as far as it still lies ahead. A script takes the place
+// of an earlier one for the same meetings; one that says nothing takes it
+// away. The error says what in a script cannot be; those before it count.
+func (s *Server) Script(scripts ...Script) error {
+	for _, sc := range scripts {
+		what := engine.Script{
+			Outcome:    sc.Outcome,
+			Transcript: sc.Transcript,
+			Minutes:    engine.Minutes{Markdown: sc.Markdown, HTML: sc.HTML},
+			Hold:       sc.Hold,
+		}
+		if sc.Stages != (Stages{}) {
+			what.Stages = new(engineStages(sc.Stages.or(s.world.Stages).or(defaultStages)))
+		}
+		whose := engine.Selector{MeetingID: sc.MeetingID, ExternalID: sc.ExternalID, Title: sc.Title}
+		if err := s.engine.Script(whose, what); err != nil {
+			return fmt.Errorf("minutestest: Script: %w", err)
+		}
+	}
+	return nil
+}
+
+// Release lets a meeting that a script holds go on, and reports whether one
+// held it. What was left of its stage still has to pass.
+func (s *Server) Release(meetingID string) bool { return s.engine.Release(meetingID) }
+
+// Advance moves a meeting that has audio on without waiting for the clock,
+// held or not, until it is in the state until or has come to its end; with
+// until "", by one state. It returns the state reached.
+func (s *Server) Advance(meetingID string, until minutes.Status) (minutes.Status, error) {
+	status, err := s.engine.Advance(meetingID, until)
+	if err != nil {
+		return status, fmt.Errorf("minutestest: Advance: %w", err)
+	}
+	return status, nil
+}
+
+// Organisation returns an organisation as it is now: with the quota that is
+// left, and with what was added through the service.
+func (s *Server) Organisation(id string) (Organisation, bool) {
+	o, ok := s.engine.Organisation(id)
+	if !ok {
+		return Organisation{}, false
+	}
+	return fromEngine(o), true
+}
+
+// Update changes an organisation while it is in use: its quota, its keys, its
+// members' states and all else that an Organisation holds. Meetings stay. On
+// error, which names the place of what cannot be, nothing changes. The
+// function must not call the Server.
+//
+//	err := srv.Update("org_acme", func(o *minutestest.Organisation) {
+//		o.Credits = new(0)
+//		o.Key("key_ci").Revoked = true
+//	})
+func (s *Server) Update(organisation string, change func(*Organisation)) error {
+	var fault error
+	err := s.engine.Update(organisation, func(e *engine.Organisation) {
+		o := fromEngine(*e)
+		change(&o)
+		if fault = (World{Organisations: []Organisation{o}}).check(); fault != nil {
+			return
+		}
+		changed := o.toEngine()
+		changed.PeriodCredits, changed.PeriodTranscribeSeconds = e.PeriodCredits, e.PeriodTranscribeSeconds
+		*e = changed
+	})
+	if fault != nil {
+		err = fault
+	}
+	if err != nil {
+		return fmt.Errorf("minutestest: Update: %w", err)
+	}
+	return nil
+}
+
+// SetPageSize makes pages of meetings short, or empty, which the interface
+// lets them be: size is asked for each page, with the caller's limit and the
+// number of the page in its listing from 0, how many meetings it may hold. It
+// is called by many goroutines at once. Nil makes pages full again.
+func (s *Server) SetPageSize(size func(limit, page int) int) { s.engine.SetPageSize(size) }

@@ -1,0 +1,333 @@
+package minutestest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/engine"
+)
+
+// BaseURL is the base URL of every [Server] for those who come through its
+// [Server.HTTPClient]. It leads nowhere on any other way.
+const BaseURL = "https://" + apiHost
+
+// TB is what [NewServer] needs of a test: a *testing.T, *testing.B or
+// *testing.F.
+type TB interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Cleanup(func())
+}
+
+// Server is a Meeting Minutes Service in memory, with the storage that takes
+// its audio. It is safe for use by many goroutines at once, in and out of
+// synctest bubbles. Two Servers share nothing.
+type Server struct {
+	world     World
+	keepAudio bool
+	audit     *audit
+	engine    *engine.Service
+	faults    faults
+	journal   journal
+	network   *network
+	http      *http.Client
+	tb        TB // nil: made by New
+
+	mu        sync.Mutex
+	closed    bool
+	listening []*http.Server
+}
+
+// Option changes a setting of a [Server] that is being made.
+type Option func(*Server)
+
+// WithWorld begins with w in place of [DefaultWorld].
+func WithWorld(w World) Option { return func(s *Server) { s.world = w } }
+
+// WithAudio keeps the bytes of recordings for [Server.Meeting]. Otherwise they
+// are hashed and counted only, and cost no memory.
+func WithAudio() Option { return func(s *Server) { s.keepAudio = true } }
+
+// WithoutAudit leaves violations of these kinds unwatched; without kinds, all
+// of them.
+func WithoutAudit(kinds ...ViolationKind) Option {
+	return func(s *Server) { s.audit.ignore(kinds) }
+}
+
+// NewServer returns a Server for one test. When the test ends the Server is
+// closed, and every violation (see [Server.Violations]) and every fault that
+// was injected but has not struck fails the test.
+//
+// A Server made in a synctest bubble is for that bubble alone. One made
+// outside serves any number of bubbles, each on its own time.
+func NewServer(tb TB, opts ...Option) *Server {
+	tb.Helper()
+	s, err := newServer(tb, opts)
+	if err != nil {
+		tb.Fatalf("minutestest: NewServer: %v", err)
+		return nil
+	}
+	tb.Cleanup(func() {
+		tb.Helper()
+		_ = s.Close()
+		s.report(tb)
+	})
+	return s
+}
+
+// New returns a Server that belongs to no test, for TestMain and for programs.
+// Its owner closes it. It panics where the options, which stand in the code,
+// cannot be; a World from elsewhere is checked by [LoadWorld].
+func New(opts ...Option) *Server {
+	s, err := newServer(nil, opts)
+	if err != nil {
+		panic("minutestest: New: " + err.Error())
+	}
+	return s
+}
+
+func newServer(tb TB, opts []Option) (*Server, error) {
+	s := &Server{world: DefaultWorld(), audit: newAudit(), tb: tb}
+	for _, opt := range opts {
+		opt(s)
+	}
+	if err := s.world.check(); err != nil {
+		return nil, fmt.Errorf("world: %w", err)
+	}
+	var err error
+	if s.engine, err = engine.New(s.config()); err != nil {
+		return nil, err
+	}
+	s.network = newNetwork(s.Handler())
+	s.http = &http.Client{Transport: s.network.transport()}
+	return s, nil
+}
+
+func (s *Server) config() engine.Config {
+	cfg := s.world.config()
+	cfg.KeepAudio = s.keepAudio
+	cfg.StorageBase = storageBase
+	return cfg
+}
+
+// storageBase keeps storage on a host of its own in the in-memory network. On
+// a real socket there is one host for both.
+func storageBase(r *http.Request) string {
+	switch {
+	case r.Host == apiHost:
+		return "https://" + storageHost
+	case r.TLS != nil:
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// fail is for faults in the code that uses the Server.
+func (s *Server) fail(format string, args ...any) {
+	if s.tb == nil {
+		panic("minutestest: " + fmt.Sprintf(format, args...))
+	}
+	s.tb.Helper()
+	s.tb.Fatalf("minutestest: "+format, args...)
+}
+
+// Client returns a client of the Server on [Server.Key], without a rate limit
+// unless opts set one.
+func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	secret := s.Key()
+	if secret == "" {
+		s.fail("Client: the World's first organisation has no integration key that carries every scope")
+		return nil
+	}
+	return s.ClientWithKey(secret, opts...)
+}
+
+// ClientWithKey is [Server.Client] on another key, which the World may have or
+// not.
+func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.Client {
+	if s.tb != nil {
+		s.tb.Helper()
+	}
+	defaults := []minutes.Option{minutes.WithHTTPClient(s.http), minutes.WithRateLimit(0, 0)}
+	client, err := minutes.New(BaseURL, secret, append(defaults, opts...)...)
+	if err != nil {
+		s.fail("Client: %v", err)
+	}
+	return client
+}
+
+// Key returns the secret of the first integration key with every scope of the
+// World's first organisation, or "".
+func (s *Server) Key() string {
+	if len(s.world.Organisations) == 0 {
+		return ""
+	}
+	for _, k := range s.world.Organisations[0].Keys {
+		if k.IntegrationID != "" && k.Scopes == nil && !k.Revoked && k.ExpiresAt == 0 {
+			return k.Secret
+		}
+	}
+	return ""
+}
+
+// HTTPClient returns an HTTP client whose every connection leads to the
+// Server, in memory: to the service under [BaseURL], and to its storage under
+// the upload URLs that the service hands out. Connections are made in the
+// goroutine that needs them, carry real HTTP/1.1, and serve one request each.
+// Other hosts do not exist. Callers come from 127.0.0.1.
+//
+// It is the same client each time; change a copy.
+func (s *Server) HTTPClient() *http.Client { return s.http }
+
+// Handler returns the service and its storage as a handler, for servers of
+// one's own. Upload URLs lead back to the scheme and host a request came to.
+// Resets want an [http.Hijacker], and panic with [http.ErrAbortHandler]
+// without one.
+func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
+
+// Listen serves on a real socket too, until [Server.Close], and returns the
+// base URL. The address "" is a free port of 127.0.0.1. Sockets do not go
+// together with synctest bubbles, whose time stands still while one waits for
+// them; Listen refuses to be called in a bubble.
+func (s *Server) Listen(addr string) (baseURL string, err error) {
+	if inBubble() {
+		return "", errors.New("minutestest: Listen: a synctest bubble cannot wait for sockets; use Server.HTTPClient")
+	}
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return "", fmt.Errorf("minutestest: %w", err)
+	}
+	srv := &http.Server{
+		Handler:           s.Handler(),
+		ErrorLog:          log.New(io.Discard, "", 0),
+		ReadHeaderTimeout: 10 * time.Second,
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		_ = l.Close()
+		return "", fmt.Errorf("minutestest: Listen: %w", errClosed)
+	}
+	s.listening = append(s.listening, srv)
+	s.mu.Unlock()
+	go func() { _ = srv.Serve(l) }()
+	return "http://" + reachable(l.Addr().(*net.TCPAddr)), nil
+}
+
+// reachable is an address to dial for one that is listened on.
+func reachable(a *net.TCPAddr) string {
+	if a.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", fmt.Sprint(a.Port))
+	}
+	return a.String()
+}
+
+// Close cuts the Server's connections, and no other Server's, and stops it
+// listening. What it knows can still be asked. Closing twice does no harm.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	first := !s.closed
+	s.closed = true
+	listening := s.listening
+	s.listening = nil
+	s.mu.Unlock()
+	if first {
+		s.auditOpenBodies()
+	}
+	s.network.close()
+	var errs []error
+	for _, srv := range listening {
+		errs = append(errs, srv.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Reset begins anew with the World the Server was made with: meetings,
+// scripts, faults, requests and violations are gone.
+func (s *Server) Reset() error {
+	if err := s.engine.Reset(s.config()); err != nil {
+		return fmt.Errorf("minutestest: %w", err)
+	}
+	s.faults.reset()
+	s.journal.reset()
+	s.audit.reset()
+	return nil
+}
+
+// serve answers one request, and takes note of it.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
+	e := entry{seq: s.journal.next(), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, header: r.Header}
+	defer s.note(r, &e) // also where a reset ends the handler by a panic
+	if fault, ok := s.faults.take(r); ok {
+		s.strike(w, r, &e, fault)
+		return
+	}
+	e.Exchange = s.engine.Serve(w, r)
+}
+
+// note takes what became of a request to journal and audit.
+func (s *Server) note(r *http.Request, e *entry) {
+	ctx := r.Context()
+	e.took = time.Since(e.at)
+	e.lost = e.lost || ctx.Err() != nil
+	if !s.audit.off {
+		s.audit.watch(e)
+		if end, ok := ctx.Value(serverEndKey{}).(*serverEnd); ok {
+			s.network.served(end, e)
+		}
+	}
+	s.journal.put(e)
+}
+
+// report fails a test for what it has done wrong, or not done.
+func (s *Server) report(tb TB) {
+	tb.Helper()
+	const most = 20
+	violations := s.Violations()
+	for i, v := range violations {
+		if i == most {
+			tb.Errorf("minutestest: and %d violations more", len(violations)-most)
+			break
+		}
+		tb.Errorf("minutestest: %v", v)
+	}
+	for _, text := range s.faults.unused() {
+		tb.Errorf("minutestest: %s", text)
+	}
+}
+
+// auditOpenBodies looks for clients that have an answer and have neither read
+// it to its end nor closed it.
+func (s *Server) auditOpenBodies() {
+	if s.audit.off {
+		return
+	}
+	// A client that has closed a body may yet have to close the connection. In
+	// a bubble the shortest sleep is as long as everybody else is busy.
+	tries, wait := 100, time.Millisecond
+	if inBubble() {
+		tries, wait = 1, 1
+	}
+	open := s.network.unread()
+	for ; len(open) > 0 && tries > 0; tries-- {
+		time.Sleep(wait)
+		open = s.network.unread()
+	}
+	for _, e := range open {
+		s.audit.openBody(e)
+	}
+}
