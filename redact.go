@@ -12,15 +12,39 @@ import (
 // masked stands where a secret was.
 const masked = "***"
 
-// masker keeps the API key out of texts that come from elsewhere: a server may
-// echo it, and so may a proxy's or a transport's error.
-type masker struct{ secret string }
+// masker keeps secrets out of texts that come from elsewhere: a server may echo
+// the API key, a store the signature, and so may a proxy's or a transport's
+// error.
+type masker []string
+
+// shortest is the length from which on a string is a secret; the letters of a
+// shorter one are everywhere.
+const shortest = 4
 
 func (m masker) text(s string) string {
-	if len(m.secret) < 4 { // no secret, and its letters are everywhere
-		return s
+	for _, secret := range m {
+		if len(secret) >= shortest {
+			s = strings.ReplaceAll(s, secret, masked)
+		}
 	}
-	return strings.ReplaceAll(s, m.secret, masked)
+	return s
+}
+
+// withQuery adds what is secret in a presigned URL.
+func (m masker) withQuery(u *url.URL) masker {
+	const shortestValue = 12 // a shorter one is a date, a number or a word
+	m = append(m[:len(m):len(m)], u.RawQuery)
+	for pair := range strings.SplitSeq(u.RawQuery, "&") {
+		_, raw, _ := strings.Cut(pair, "=")
+		if len(raw) < shortestValue {
+			continue
+		}
+		m = append(m, raw)
+		if value, err := url.QueryUnescape(raw); err == nil {
+			m = append(m, value)
+		}
+	}
+	return m
 }
 
 // tree masks the strings of a decoded JSON value in place.

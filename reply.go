@@ -154,11 +154,11 @@ func (c *call) fail(cause error) *Error {
 	return e
 }
 
-// causes lists err and, where ctx is done, its error and its cause, each once.
+// causes lists errs and, where ctx is done, its error and its cause, each once.
 // The transport returns the cause alone of a context made with
 // context.WithCancelCause, which is no context.Canceled.
-func causes(ctx context.Context, err error) []error {
-	list := []error{err}
+func causes(ctx context.Context, errs ...error) []error {
+	list := errs
 	if ctx.Err() != nil {
 		for _, more := range []error{context.Cause(ctx), ctx.Err()} {
 			if !errors.Is(errors.Join(list...), more) {

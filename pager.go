@@ -1,0 +1,58 @@
+package minutes
+
+import (
+	"context"
+	"hash/maphash"
+	"iter"
+
+	"github.com/meeting-minutes/minutes-go/internal/route"
+)
+
+// maxLimit is the largest page the interface allows (section 8).
+const maxLimit = 50
+
+// All iterates over all meetings that params choose, newest first, page by
+// page; the next page is asked for only when the loop gets there. Unless
+// params sets a Limit, pages are the largest there are, and params.Cursor is
+// where to begin. params may be nil and may be changed or reused afterwards.
+//
+// An error is yielded once, with a nil meeting, and ends the loop: those of
+// [MeetingsService.List], or an *Error where the service repeats a cursor.
+func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) iter.Seq2[*Meeting, error] {
+	var first MeetingListParams
+	if params != nil {
+		first = *params
+	}
+	if first.Limit == 0 {
+		first.Limit = maxLimit
+	}
+	return func(yield func(*Meeting, error) bool) {
+		next := first // a sequence may be ranged over again
+		seed := maphash.MakeSeed()
+		seen := map[uint64]struct{}{maphash.String(seed, next.Cursor): {}}
+		for {
+			page, err := s.List(ctx, &next)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, m := range page.Meetings {
+				if !yield(m, nil) {
+					return
+				}
+			}
+			// A page may be short, or empty, before the end: the cursor tells.
+			if page.NextCursor == "" {
+				return
+			}
+			next.Cursor = page.NextCursor
+			hash := maphash.String(seed, next.Cursor)
+			if _, again := seen[hash]; again {
+				row := s.core.routes[route.MeetingsList]
+				yield(nil, &Error{Message: "the service repeated a cursor", Method: row.Method, Path: row.Path})
+				return
+			}
+			seen[hash] = struct{}{}
+		}
+	}
+}

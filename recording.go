@@ -1,0 +1,194 @@
+package minutes
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"mime"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// MaxRecordingSize is the size in bytes from which on this package does not
+// even try an upload (1 GiB). The service refuses files of over one gigabyte
+// in most cases (section 8).
+const MaxRecordingSize = 1 << 30
+
+// Recording is an audio file to upload. Fill it from whatever can be read at
+// any offset, or use [OpenRecording] or [RecordingFromReader].
+type Recording struct {
+	Audio       io.ReaderAt // read from offset 0, again for each try
+	Size        int64       // in bytes, from 1 to MaxRecordingSize
+	ContentType string      // MIME type, such as "audio/mpeg"
+}
+
+// Close closes Audio where it can be closed.
+func (r Recording) Close() error {
+	if c, ok := r.Audio.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// check refuses, before any request, what cannot become minutes.
+func (r Recording) check() error {
+	switch {
+	case r.Audio == nil:
+		return &ParamError{"recording.Audio", "must not be nil"}
+	case r.Size <= 0:
+		return &ParamError{"recording.Size", "the recording is empty"}
+	case r.Size > MaxRecordingSize:
+		return &ParamError{"recording.Size", "the recording is over 1 GiB, which the service refuses"}
+	}
+	return checkContentType("recording.ContentType", r.ContentType)
+}
+
+func checkContentType(param, contentType string) error {
+	if contentType == "" {
+		return &ParamError{param, "must not be empty"}
+	}
+	kind, _, err := mime.ParseMediaType(contentType)
+	if err != nil || !strings.Contains(kind, "/") || strings.ContainsFunc(contentType, isControl) {
+		return &ParamError{param, "is not a MIME type"}
+	}
+	return nil
+}
+
+// OpenRecording opens an audio or video file for upload and finds its content
+// type from content and name. Close the Recording after use.
+//
+// Errors: that of opening the file (compare with [fs.ErrNotExist]), or a
+// *ParamError for what is no regular file, is empty, is over 1 GiB, or does
+// not show its content type; fill a Recording by hand then.
+func OpenRecording(path string) (Recording, error) {
+	// Looked at before it is opened: opening a named pipe would block.
+	info, err := os.Stat(path)
+	if err != nil {
+		return Recording{}, err
+	}
+	if !info.Mode().IsRegular() {
+		return Recording{}, &ParamError{"path", "is not a regular file: " + kindOf(info)}
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return Recording{}, err
+	}
+	rec := Recording{Audio: f, Size: info.Size()}
+	if rec.Size == 0 {
+		return Recording{}, errors.Join(&ParamError{"path", "the recording is empty"}, f.Close())
+	}
+	head := make([]byte, 512)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return Recording{}, errors.Join(err, f.Close())
+	}
+	rec.ContentType = contentTypeOf(head[:n], filepath.Ext(path))
+	if rec.ContentType == "" {
+		return Recording{}, errors.Join(&ParamError{"path", "is not a known audio format; fill a Recording with its ContentType"}, f.Close())
+	}
+	if err := rec.check(); err != nil {
+		return Recording{}, errors.Join(err, f.Close())
+	}
+	return rec, nil
+}
+
+func kindOf(info fs.FileInfo) string {
+	if info.IsDir() {
+		return "a directory"
+	}
+	return info.Mode().Type().String()
+}
+
+// RecordingFromReader copies r to a temporary file, since an upload needs its
+// length beforehand and may have to begin again. Close the Recording to delete
+// the file. An empty contentType is found from the content where it shows.
+//
+// Errors: that of reading r or writing the file, or a *ParamError where r is
+// nil, empty, longer than 1 GiB, or of an unknown content type.
+func RecordingFromReader(r io.Reader, contentType string) (Recording, error) {
+	if r == nil {
+		return Recording{}, &ParamError{"r", "must not be nil"}
+	}
+	f, err := os.CreateTemp("", "minutes-recording-*")
+	if err != nil {
+		return Recording{}, err
+	}
+	spooled := &spool{f}
+	fail := func(err error) (Recording, error) {
+		return Recording{}, errors.Join(err, spooled.Close())
+	}
+	size, err := io.Copy(f, io.LimitReader(r, MaxRecordingSize+1))
+	if err != nil {
+		return fail(err)
+	}
+	rec := Recording{Audio: spooled, Size: size, ContentType: contentType}
+	if contentType == "" {
+		head := make([]byte, min(size, 512))
+		if _, err := f.ReadAt(head, 0); err != nil {
+			return fail(err)
+		}
+		rec.ContentType = contentTypeOf(head, "")
+	}
+	if err := rec.check(); err != nil {
+		return fail(err)
+	}
+	return rec, nil
+}
+
+// spool is a temporary file that goes away when it is closed.
+type spool struct{ *os.File }
+
+func (s *spool) Close() error {
+	return errors.Join(s.File.Close(), os.Remove(s.Name()))
+}
+
+// contentTypeOf finds the MIME type of a recording from its first bytes, and
+// from its name where these leave it open; "" where neither tells.
+func contentTypeOf(head []byte, ext string) string {
+	ext = strings.ToLower(ext)
+	named := typesByExtension[ext]
+	switch {
+	case bytes.HasPrefix(head, []byte("fLaC")):
+		return "audio/flac"
+	case bytes.HasPrefix(head, []byte("OggS")):
+		return "audio/ogg"
+	case len(head) >= 12 && string(head[4:8]) == "ftyp":
+		// One container for sound, films and Apple's own; the brand or the name
+		// tells which.
+		switch {
+		case named == "audio/mp4" || string(head[8:11]) == "M4A":
+			return "audio/mp4"
+		case string(head[8:10]) == "qt":
+			return "video/quicktime"
+		case strings.HasPrefix(named, "video/"):
+			return named
+		}
+		return "video/mp4"
+	case bytes.HasPrefix(head, []byte("#!AMR")):
+		return "audio/amr"
+	}
+	switch sniffed, _, _ := strings.Cut(http.DetectContentType(head), ";"); sniffed {
+	case "audio/wave":
+		return "audio/wav"
+	case "video/webm":
+		if strings.HasPrefix(named, "audio/") || ext == ".mkv" {
+			return named
+		}
+		return sniffed
+	case "audio/mpeg", "audio/aiff", "audio/basic", "video/mp4", "video/avi":
+		return sniffed
+	}
+	return named
+}
+
+var typesByExtension = map[string]string{
+	".aac": "audio/aac", ".aif": "audio/aiff", ".aiff": "audio/aiff", ".amr": "audio/amr",
+	".avi": "video/avi", ".flac": "audio/flac", ".m4a": "audio/mp4", ".m4b": "audio/mp4",
+	".m4v": "video/mp4", ".mka": "audio/x-matroska", ".mkv": "video/x-matroska", ".mov": "video/quicktime",
+	".mp3": "audio/mpeg", ".mp4": "video/mp4", ".mpeg": "video/mpeg", ".mpg": "video/mpeg",
+	".oga": "audio/ogg", ".ogg": "audio/ogg", ".opus": "audio/ogg", ".wav": "audio/wav",
+	".weba": "audio/webm", ".webm": "video/webm", ".wma": "audio/x-ms-wma", ".3gp": "video/3gpp",
+}

@@ -1,0 +1,48 @@
+package minutes
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// stallTimeout is how long an upload may move no byte, waiting for the store's
+// reply included, before its try is given up.
+const stallTimeout = time.Minute
+
+var errStalled = fmt.Errorf("no byte of the upload moved for %s", stallTimeout)
+
+// watchStall calls stalled when sent has not changed for stallTimeout, give or
+// take a look.
+func watchStall(sent func() int64, stalled func()) (stop func()) {
+	const every = stallTimeout / 4
+	var (
+		mu    sync.Mutex
+		timer *time.Timer
+		over  bool
+		last  = sent()
+		since = time.Now()
+	)
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(every, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if over {
+			return
+		}
+		if now := sent(); now != last {
+			last, since = now, time.Now()
+		} else if time.Since(since) >= stallTimeout {
+			stalled()
+			return
+		}
+		timer.Reset(every)
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		timer.Stop()
+	}
+}
