@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"encoding/hex"
+	"slices"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -45,4 +47,39 @@ type Audio struct {
 	SHA256      string // in lower-case hexadecimal
 	ReceivedAt  time.Time
 	Bytes       []byte // only with Config.KeepAudio; not to be changed
+}
+
+// Meeting tells everything about a meeting, as of now.
+func (s *Service) Meeting(id string) (MeetingState, bool) {
+	o, m := s.find(id)
+	if o == nil {
+		return MeetingState{}, false
+	}
+	defer o.mu.Unlock()
+	state := MeetingState{
+		ID: m.id, Organisation: o.id, Creator: m.creator, Title: m.title, Date: m.date.String(), Time: m.time.String(),
+		ExternalID: m.externalID, ProjectID: m.project, TemplateID: m.template, Visibility: m.visibility,
+		ParticipantIDs: slices.Clone(m.participants), SharedWith: slices.Clone(m.sharedWith),
+		Status: m.status, CreatedAt: m.created.time(), UpdatedAt: m.updated.time(),
+		History: []Transition{{minutes.StatusCreated, m.created.time()}},
+	}
+	if seconds, ok := m.durationSeconds(); ok {
+		state.DurationSeconds = &seconds
+	}
+	j := m.job
+	if j == nil {
+		return state, true
+	}
+	state.Held, state.History = j.held, nil
+	for _, c := range j.history {
+		state.History = append(state.History, Transition{c.status, c.at.time()})
+	}
+	state.Audio = &Audio{ContentType: j.contentType, Size: j.size, SHA256: hex.EncodeToString(j.sha256[:]), ReceivedAt: j.received.time(), Bytes: j.bytes}
+	if j.spoken != nil {
+		state.Transcript = j.spoken.transcript()
+	}
+	if j.written != nil {
+		state.Minutes = j.written.minutes()
+	}
+	return state, true
 }

@@ -1,6 +1,15 @@
 package engine
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
@@ -41,4 +50,196 @@ type Script struct {
 type Minutes struct {
 	Markdown string
 	HTML     string
+}
+
+// scripts holds what was scripted, by what it was scripted for.
+type scripts struct {
+	mu         sync.RWMutex
+	all        Script
+	byTitle    map[string]Script
+	byExternal map[string]Script
+	byID       map[string]Script
+	any        atomic.Bool // nothing scripted, which is the rule, costs no lock
+}
+
+// of returns what counts for m: the fields of the narrowest script that sets
+// them.
+func (s *scripts) of(m *meeting) Script {
+	if !s.any.Load() {
+		return Script{}
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	sc := s.byID[m.id]
+	if m.externalID != "" {
+		sc = sc.or(s.byExternal[m.externalID])
+	}
+	return sc.or(s.byTitle[m.title]).or(s.all)
+}
+
+func (sc Script) or(wider Script) Script {
+	sc.Outcome = cmp.Or(sc.Outcome, wider.Outcome)
+	sc.Transcript = cmp.Or(sc.Transcript, wider.Transcript)
+	sc.Minutes.Markdown = cmp.Or(sc.Minutes.Markdown, wider.Minutes.Markdown)
+	sc.Minutes.HTML = cmp.Or(sc.Minutes.HTML, wider.Minutes.HTML)
+	sc.Stages = cmp.Or(sc.Stages, wider.Stages)
+	sc.Hold = cmp.Or(sc.Hold, wider.Hold)
+	return sc
+}
+
+func (sc Script) check() error {
+	if sc.Outcome != "" && !sc.Outcome.Final() {
+		return fmt.Errorf("engine: a meeting cannot end in %q", sc.Outcome)
+	}
+	switch sc.Hold {
+	case "", minutes.StatusAudioUploaded, minutes.StatusTranscribing, minutes.StatusTranscribed, minutes.StatusGeneratingMinutes:
+	default:
+		return fmt.Errorf("engine: a meeting cannot be held in %q", sc.Hold)
+	}
+	if !utf8.ValidString(sc.Transcript) || !utf8.ValidString(sc.Minutes.Markdown) || !utf8.ValidString(sc.Minutes.HTML) {
+		return errors.New("engine: a script is not UTF-8")
+	}
+	if sc.Stages != nil {
+		return sc.Stages.check("script")
+	}
+	return nil
+}
+
+// set keeps a script in place of an earlier one of the same selector.
+func (s *scripts) set(sel Selector, sc Script) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.any.Store(true)
+	put := func(table *map[string]Script, name string) {
+		if *table == nil {
+			*table = map[string]Script{}
+		}
+		if sc == (Script{}) {
+			delete(*table, name)
+		} else {
+			(*table)[name] = sc
+		}
+	}
+	switch {
+	case sel.MeetingID != "":
+		put(&s.byID, sel.MeetingID)
+	case sel.ExternalID != "":
+		put(&s.byExternal, sel.ExternalID)
+	case sel.Title != "":
+		put(&s.byTitle, sel.Title)
+	default:
+		s.all = sc
+	}
+}
+
+func (sel Selector) matches(m *meeting) bool {
+	return (sel.MeetingID == "" || sel.MeetingID == m.id) &&
+		(sel.ExternalID == "" || sel.ExternalID == m.externalID) &&
+		(sel.Title == "" || sel.Title == m.title)
+}
+
+// Script sets what becomes of the meetings sel names, from now on: those yet
+// to come, and what still lies ahead of those under way. It replaces an
+// earlier script of the same selector; the zero Script takes it away. Of
+// several scripts for a meeting, each field comes from the narrowest that
+// sets it: by id, by external id, by title, for all.
+func (s *Service) Script(sel Selector, sc Script) error {
+	set := 0
+	for _, name := range []string{sel.MeetingID, sel.ExternalID, sel.Title} {
+		if name != "" {
+			set++
+		}
+	}
+	if set > 1 {
+		return errors.New("engine: a selector names a meeting id, an external id or a title, not several")
+	}
+	if err := sc.check(); err != nil {
+		return err
+	}
+	if sc.Stages != nil {
+		sc.Stages = new(*sc.Stages)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w, now := s.world.Load(), instantOf(time.Now())
+	for _, o := range w.orgOrder { // what is past keeps the script it had
+		o.lock(now)
+		o.mu.Unlock()
+	}
+	w.scripts.set(sel, sc)
+	for _, o := range w.orgOrder {
+		o.mu.Lock()
+		for _, m := range o.underWay() {
+			if sel.matches(m) {
+				o.plan(m, now)
+			}
+		}
+		o.mu.Unlock()
+	}
+	return nil
+}
+
+// find returns a meeting by its id, with its organisation settled and locked.
+func (s *Service) find(id string) (*organisation, *meeting) {
+	now := instantOf(time.Now())
+	for _, o := range s.world.Load().orgOrder {
+		o.lock(now)
+		if m := o.meetings[id]; m != nil {
+			return o, m
+		}
+		o.mu.Unlock()
+	}
+	return nil, nil
+}
+
+// Release lets a held meeting go on, and reports whether it was held. The
+// rest of its stage, if any, still has to pass.
+func (s *Service) Release(id string) bool {
+	o, m := s.find(id)
+	if o == nil {
+		return false
+	}
+	defer o.mu.Unlock()
+	if m.job == nil || !m.job.held {
+		return false
+	}
+	m.job.released = true
+	o.plan(m, instantOf(time.Now()))
+	return true
+}
+
+// Advance moves a meeting on without a clock, held or not, until it is in
+// state until or in a final one; with until "" by one state. It returns the
+// state reached. A meeting that is not there, has no audio or is already
+// final or past until is an error.
+func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, error) {
+	if until != "" && place(until) == 0 && !until.Failed() {
+		return "", fmt.Errorf("engine: a meeting cannot come to %q", until)
+	}
+	o, m := s.find(id)
+	if o == nil {
+		return "", fmt.Errorf("engine: there is no meeting %q", id)
+	}
+	defer o.mu.Unlock()
+	switch {
+	case m.job == nil:
+		return m.status, fmt.Errorf("engine: meeting %s has no audio", id)
+	case m.status == until:
+		return m.status, nil
+	case m.status.Final(), !until.Failed() && until != "" && place(m.status) > place(until):
+		return m.status, fmt.Errorf("engine: meeting %s is %s already", id, m.status)
+	}
+	for {
+		o.unplan(m)
+		o.step(m, instantOf(time.Now()))
+		if until == "" || m.status == until || m.status.Final() {
+			return m.status, nil
+		}
+	}
+}
+
+// place is where a state after the arrival of the audio stands on the happy
+// path, from 1, or 0 off it.
+func place(s minutes.Status) int {
+	return 1 + slices.Index([]minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribing, minutes.StatusTranscribed, minutes.StatusGeneratingMinutes, minutes.StatusMinutesReady}, s)
 }

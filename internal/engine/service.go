@@ -97,7 +97,7 @@ func newWorld(cfg Config) (*world, error) {
 		}
 		o := &organisation{
 			world: w, id: settings.ID, directory: d, quota: q,
-			meetings: map[string]*meeting{}, externals: map[string]*meeting{}, personal: map[string]*calendar{},
+			meetings: map[string]*meeting{}, externals: map[string]*meeting{}, personal: map[string]*calendar{}, held: map[*meeting]struct{}{},
 		}
 		if err := addKeys(keys, place, o); err != nil {
 			return nil, err

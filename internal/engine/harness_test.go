@@ -1,0 +1,195 @@
+package engine
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// acme is an organisation with every kind of caller: Ada, an administrator;
+// Bob and Cy, members; an integration; and people who cannot sign in.
+func acme() Organisation {
+	return Organisation{
+		ID: "org_acme", Name: "Acme",
+		Members: []Member{
+			{ID: "emp_ada", Name: "Ada Lovelace", Email: "ada@acme.example", Role: "Engineer", Admin: true},
+			{ID: "emp_bob", Name: "Bob <Builder> & Sons", Email: "bob@acme.example"},
+			{ID: "emp_cy", Name: "Cy"},
+			{ID: "emp_inv", Name: "Ina", Status: "invited"},
+			{ID: "emp_no", Name: "Noah", Status: "no_account"},
+			{ID: "emp_gone", Name: "Gone", Status: "deactivated", Email: "gone@acme.example"},
+		},
+		Integrations: []Integration{{ID: "int_ci", Name: "CI"}, {ID: "int_two", Name: "Two", DefaultVisibility: "private"}, {ID: "int_off", Name: "Off", Inactive: true}},
+		Projects:     []Project{{ID: "prj_apollo", Name: "Apollo"}, {ID: "prj_old", Name: "Old", Archived: true}},
+		Templates: []Template{
+			{ID: "tpl_standard", Name: "Standard minutes", Source: "service", Version: new(1)},
+			{ID: "tpl_brief", Name: "Brief", Source: "organisation", Description: "Actions first, then decisions.", IsDefault: true},
+		},
+		Vocabulary: []Term{{Term: "Kubernetes", Variants: []Variant{{Text: "cooper netties", Source: "auto"}}}},
+		Keys: []Key{
+			{Secret: "ada", MemberID: "emp_ada"},
+			{Secret: "bob", MemberID: "emp_bob"},
+			{Secret: "cy", MemberID: "emp_cy"},
+			{Secret: "ci", IntegrationID: "int_ci"},
+			{Secret: "two", IntegrationID: "int_two"},
+			{Secret: "off", IntegrationID: "int_off"},
+		},
+	}
+}
+
+func globex() Organisation {
+	return Organisation{
+		ID: "org_globex", Name: "Globex",
+		Integrations: []Integration{{ID: "int_g", Name: "G"}},
+		Keys:         []Key{{Secret: "globex", IntegrationID: "int_g"}},
+	}
+}
+
+// rig is a service under test, spoken to through its handler.
+type rig struct {
+	t testing.TB
+	*Service
+}
+
+func newRig(t testing.TB, change ...func(*Config)) *rig {
+	t.Helper()
+	cfg := Config{Organisations: []Organisation{acme(), globex()}}
+	for _, f := range change {
+		f(&cfg)
+	}
+	s, err := New(cfg)
+	require.NoError(t, err)
+	return &rig{t, s}
+}
+
+// withAcme changes the organisation most tests use.
+func withAcme(f func(*Organisation)) func(*Config) {
+	return func(cfg *Config) { f(&cfg.Organisations[0]) }
+}
+
+// reply is what came back, and what the engine says about it.
+type reply struct {
+	t testing.TB
+	*httptest.ResponseRecorder
+	x Exchange
+}
+
+// do sends one request. method and target stand in one word, as in
+// "GET /v1/meetings"; key "" sends none.
+func (s *rig) do(key, what, body string, change ...func(*http.Request)) *reply {
+	method, target, _ := strings.Cut(what, " ")
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	for _, f := range change {
+		f(r)
+	}
+	w := httptest.NewRecorder()
+	x := s.Serve(w, r)
+	return &reply{s.t, w, x}
+}
+
+// json returns the reply's body as an object.
+func (r *reply) json() map[string]any {
+	r.t.Helper()
+	var v map[string]any
+	require.NoError(r.t, json.Unmarshal(r.Body.Bytes(), &v), "%d %s", r.Code, r.Body)
+	return v
+}
+
+// field returns one field of the reply's object as a string, numbers and null
+// as JSON writes them.
+func (r *reply) field(name string) string {
+	r.t.Helper()
+	switch v := r.json()[name].(type) {
+	case string:
+		return v
+	default:
+		b, _ := json.Marshal(v)
+		return string(b)
+	}
+}
+
+// is demands a status, and of a refusal its code.
+func (r *reply) is(status int, code string) *reply {
+	r.t.Helper()
+	require.Equal(r.t, status, r.Code, "%s", r.Body)
+	require.Equal(r.t, status, r.x.Status)
+	require.Equal(r.t, code, string(r.x.Code), "%s", r.Body)
+	if code != "" {
+		e := r.json()["error"].(map[string]any)
+		require.Equal(r.t, code, e["code"])
+		require.NotEmpty(r.t, e["message"])
+		require.True(r.t, strings.HasPrefix(e["request_id"].(string), "req_"))
+	}
+	return r
+}
+
+// fields returns details.fields of a refusal.
+func (r *reply) detail(name string) any {
+	r.t.Helper()
+	details, _ := r.json()["error"].(map[string]any)["details"].(map[string]any)
+	return details[name]
+}
+
+func (r *reply) storage(status int, code string) *reply {
+	r.t.Helper()
+	require.Equal(r.t, status, r.Code, "%s", r.Body)
+	require.Equal(r.t, code, r.x.StorageCode)
+	if code == "" {
+		return r
+	}
+	require.Equal(r.t, "application/xml", r.Header().Get("Content-Type"))
+	var e struct {
+		XMLName                          xml.Name `xml:"Error"`
+		Code, Message, RequestId, HostId string
+	}
+	require.NoError(r.t, xml.Unmarshal(r.Body.Bytes(), &e))
+	require.Equal(r.t, code, e.Code)
+	require.NotEmpty(r.t, e.Message)
+	require.NotEmpty(r.t, e.RequestId)
+	require.NotEmpty(r.t, e.HostId)
+	return r
+}
+
+// create makes a meeting and returns its id. fields are JSON members beside
+// title and date.
+func (s *rig) create(key, fields string) string {
+	s.t.Helper()
+	if fields != "" {
+		fields = "," + fields
+	}
+	return s.do(key, "POST /v1/meetings", `{"title":"Weekly","date":"2026-03-02"`+fields+`}`).is(201, "").field("id")
+}
+
+func (s *rig) presigned(key, id, contentType string) string {
+	s.t.Helper()
+	return s.do(key, "POST /v1/meetings/"+id+"/upload-url", `{"content_type":"`+contentType+`"}`).is(200, "").field("upload_url")
+}
+
+func (s *rig) put(target, contentType, body string, change ...func(*http.Request)) *reply {
+	return s.do("", "PUT "+target, body, append([]func(*http.Request){func(r *http.Request) {
+		r.Header.Set("Content-Type", contentType)
+		r.Header.Set("Content-Length", "0")
+	}}, change...)...)
+}
+
+// upload brings a recording to a meeting.
+func (s *rig) upload(key, id string, size int) {
+	s.t.Helper()
+	s.put(s.presigned(key, id, "audio/x-raw"), "audio/x-raw", strings.Repeat("\x01", size)).storage(200, "")
+}
+
+func (s *rig) status(key, id string) string {
+	s.t.Helper()
+	return s.do(key, "GET /v1/meetings/"+id, "").is(200, "").field("status")
+}
+
+var _ io.Reader = (*strings.Reader)(nil)

@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"mime"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	storagePath    = "/storage/"
+	signatureParam = "&X-Amz-Signature="
+	storageTime    = "20060102T150405Z"
+)
+
+// presign returns path and query of an upload URL, in the style of S3: signed
+// over the method, every byte of path and query, and the content type. Who
+// has it may upload, once.
+func (w *world) presign(org, meeting, contentType string, now instant) string {
+	issued := now.time()
+	path := storagePath + url.PathEscape(org) + "/" + url.PathEscape(meeting)
+	query := "X-Amz-Algorithm=AWS4-HMAC-SHA256" +
+		"&X-Amz-Credential=minutes%2F" + issued.Format("20060102") + "%2Flocal%2Fs3%2Faws4_request" +
+		"&X-Amz-Date=" + issued.Format(storageTime) +
+		"&X-Amz-Expires=" + strconv.Itoa(int(uploadURLValidity.Seconds())) +
+		"&X-Amz-SignedHeaders=content-type"
+	return path + "?" + query + signatureParam + w.sign(path, query, contentType)
+}
+
+func (w *world) sign(path, query, contentType string) string {
+	mac := hmac.New(sha256.New, w.secret[:])
+	mac.Write([]byte("upload\x00PUT\x00" + path + "\x00" + query + "\x00" + contentType))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// signed reports whether u is, byte for byte, a URL of presign's for this
+// content type, and when it expires.
+func (w *world) signed(u *url.URL, contentType string) (expires instant, ok bool) {
+	query, signature, found := strings.Cut(u.RawQuery, signatureParam)
+	if !found || !hmac.Equal([]byte(signature), []byte(w.sign(u.EscapedPath(), query, contentType))) {
+		return 0, false
+	}
+	_, rest, _ := strings.Cut(query, "&X-Amz-Date=")
+	issued, _, _ := strings.Cut(rest, "&")
+	at, err := time.Parse(storageTime, issued)
+	return instantOf(at).add(uploadURLValidity), err == nil
+}
+
+// storedIn returns the organisation and the meeting a storage URL is for.
+func storedIn(u *url.URL) (org, meeting string) {
+	rest, _ := strings.CutPrefix(u.EscapedPath(), storagePath)
+	before, after, _ := strings.Cut(rest, "/")
+	org, _ = url.PathUnescape(before)
+	meeting, _ = url.PathUnescape(after)
+	return org, meeting
+}
+
+func isStorage(u *url.URL) bool { return strings.HasPrefix(u.Path, storagePath) }
+
+// mediaType returns the bare type of a content type, in lower case. ok is
+// false where s is none, or could not be repeated in a header byte for byte.
+func mediaType(s string) (bare string, ok bool) {
+	for i := 0; i < len(s); i++ {
+		if s[i] < ' ' || s[i] > '~' {
+			return "", false
+		}
+	}
+	bare, _, err := mime.ParseMediaType(s)
+	kind, subtype, found := strings.Cut(bare, "/")
+	if err != nil || !found || !restrictedName(kind) || !restrictedName(subtype) || s != strings.TrimSpace(s) {
+		return "", false
+	}
+	return bare, true
+}
+
+// restrictedName is what RFC 6838 lets a type or subtype be called. Unlike a
+// token it cannot be "*".
+func restrictedName(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		letter := 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
+		if !letter && (i == 0 || !strings.ContainsRune("!#$&-^_.+", rune(c))) {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 127
+}
+
+// processed says which content types transcription takes (D11).
+func processed(contentType string) bool {
+	bare, ok := mediaType(contentType)
+	return ok && (strings.HasPrefix(bare, "audio/") || strings.HasPrefix(bare, "video/") || slices.Contains(otherAudioTypes, bare))
+}

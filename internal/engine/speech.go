@@ -1,0 +1,207 @@
+package engine
+
+import (
+	"hash/fnv"
+	"strconv"
+	"strings"
+)
+
+// spoken is what a transcript is made from. It is taken when transcription
+// completes; the text is made from it when somebody asks.
+type spoken struct {
+	title    string
+	speakers int
+	scripted string
+	terms    []Term            // as they were then
+	people   map[string]string // ids that may not be in a transcript, to what is said instead
+}
+
+// turn is what one speaker says in one go.
+type turn struct {
+	speaker int
+	text    string
+}
+
+// transcribe notes what m's transcript is made from.
+func (o *organisation) transcribe(m *meeting) *spoken {
+	s := &spoken{title: m.title, speakers: len(m.participants), scripted: o.world.scripts.of(m).Transcript, terms: o.vocabulary}
+	s.people = o.idsIn(s.scripted + " " + m.title)
+	return s
+}
+
+// idsIn finds the ids of members in a text, for a transcript never holds one
+// (D14).
+func (o *organisation) idsIn(text string) map[string]string {
+	var found map[string]string
+	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !wordRune(r) && r != '-' }) {
+		if o.members[word] != nil {
+			if found == nil {
+				found = map[string]string{}
+			}
+			found[word] = "a colleague"
+		}
+	}
+	return found
+}
+
+// transcript is the plain text: a line for each turn, with a label that only
+// says that speakers differ.
+func (s *spoken) transcript() string {
+	var b strings.Builder
+	for i, t := range s.turns() {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString("spk_")
+		b.WriteString(strconv.Itoa(t.speaker))
+		b.WriteString(": ")
+		b.WriteString(t.text)
+	}
+	return b.String()
+}
+
+// turns is what was said, the words of the vocabulary spelled as intended.
+func (s *spoken) turns() []turn {
+	var turns []turn
+	if s.scripted != "" {
+		turns = parseTurns(s.scripted)
+	} else {
+		turns = speech(s.title, s.speakers)
+	}
+	for i := range turns {
+		turns[i].text = correct(s.anonymous(turns[i].text), s.terms)
+	}
+	return turns
+}
+
+func (s *spoken) anonymous(text string) string {
+	if s.people == nil {
+		return text
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		end := strings.IndexFunc(text, func(r rune) bool { return !wordRune(r) && r != '-' })
+		switch {
+		case end == 0:
+			end = 1
+			for end < len(text) && text[end]&0xc0 == 0x80 { // the rest of one character
+				end++
+			}
+		case end < 0:
+			end = len(text)
+		}
+		word := text[:end]
+		if said, ok := s.people[word]; ok {
+			word = said
+		}
+		b.WriteString(word)
+		text = text[end:]
+	}
+	return b.String()
+}
+
+// parseTurns reads lines of "spk_0: words". A line without a label goes on
+// with the turn before, or begins the first speaker's.
+func parseTurns(script string) []turn {
+	var turns []turn
+	for line := range strings.Lines(script) {
+		line = trim(line)
+		if line == "" {
+			continue
+		}
+		label, words, found := strings.Cut(line, ":")
+		number, isLabel := strings.CutPrefix(label, "spk_")
+		if n, ok := digits(number); found && isLabel && ok && len(number) < 5 {
+			turns = append(turns, turn{n, trim(words)})
+			continue
+		}
+		if len(turns) == 0 {
+			turns = append(turns, turn{})
+		}
+		last := &turns[len(turns)-1]
+		last.text = trim(last.text + " " + line)
+	}
+	return turns
+}
+
+const maxSpeakers = 8
+
+// speech is a short meeting about a title, the same every time. Nobody is
+// called by name: names appear in the minutes only (section 1 of the
+// interface).
+func speech(title string, speakers int) []turn {
+	if speakers == 0 {
+		speakers = 2
+	}
+	speakers = min(speakers, maxSpeakers)
+	h := fnv.New64a()
+	h.Write([]byte(title))
+	n := h.Sum64() ^ uint64(speakers)
+	pick := func(from []string) string {
+		s := from[n%uint64(len(from))]
+		n = n*6364136223846793005 + 1442695040888963407
+		return s
+	}
+	who := 0
+	var turns []turn
+	say := func(text string) {
+		turns = append(turns, turn{who % speakers, text})
+		who++
+	}
+	about := strings.Join(strings.Fields(title), " ")
+	say(pick(openings) + " Today's subject is " + about + ". " + pick(aims))
+	say(pick(reports))
+	say(pick(questions))
+	say(pick(answers))
+	say(pick(decisions))
+	for range min(speakers, 3) {
+		say(pick(actions))
+	}
+	say(pick(closings))
+	return turns
+}
+
+var (
+	openings = []string{
+		"Good morning, everybody is here, so we can begin.",
+		"Hello and thanks for making the time.",
+		"Welcome back, I have started the recording.",
+	}
+	aims = []string{
+		"We have half an hour and I would like to leave with a plan.",
+		"First a look at where we stand, then the open points.",
+		"The aim is to settle the open questions and share out the work.",
+	}
+	reports = []string{
+		"Since last time the groundwork is finished and the first results look solid.",
+		"We are two days behind the plan, mostly because the review took longer than expected.",
+		"The numbers of last week are in, and they are a little better than we had hoped.",
+	}
+	questions = []string{
+		"What is the largest risk that is left?",
+		"Is there anything that stands in the way of the date we promised?",
+		"Do we know what it will cost us in the end?",
+	}
+	answers = []string{
+		"The budget holds, but only if we keep the scope as it is.",
+		"The one thing that worries me is the hand-over, nobody has written it down yet.",
+		"As far as I can see the date is safe, with one week to spare.",
+	}
+	decisions = []string{
+		"Then it is settled. We decided to keep the date and drop the optional part.",
+		"Good. We agreed to start with a small group and widen it after a week.",
+		"So we have decided to put quality first and move the review to Thursday.",
+	}
+	actions = []string{
+		"I will write the summary and send it round by Friday.",
+		"I'll prepare the figures for the next meeting.",
+		"I will talk to the other team and clear up the open question.",
+		"I'll book the room and invite everybody for next week.",
+		"Let's check the plan again on Monday, I will put it on the agenda.",
+	}
+	closings = []string{
+		"Thank you all, that was quick. See you next week.",
+		"That is all from my side, thanks for the good discussion.",
+		"Very good, then we are done for today.",
+	}
+)

@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+func (c *call) getVocabulary() *refusal {
+	c.org.rlock(c.now)
+	defer c.org.mu.RUnlock()
+	c.out = appendVocabulary(c.out, c.org.vocabulary, c.org.maxTerms)
+	return nil
+}
+
+// replaceVocabulary keeps the variants of terms that stay (D20).
+func (c *call) replaceVocabulary() *refusal {
+	f, no := c.body()
+	if no != nil {
+		return no
+	}
+	given, there := f.list("terms")
+	if !there {
+		f.fault("terms", nil)
+	}
+	terms := make([]Term, 0, len(given))
+	at := map[string]bool{}
+	for _, t := range given {
+		t = trim(t)
+		if t == "" {
+			f.fault("terms", nil)
+		}
+		if !at[t] {
+			at[t] = true
+			terms = append(terms, Term{Term: t})
+		}
+	}
+	o := c.org
+	o.lock(c.now)
+	defer o.mu.Unlock()
+	if len(terms) > o.maxTerms {
+		f.fault("terms", nil)
+	}
+	if no := f.refusal(); no != nil {
+		return no
+	}
+	variants := make(map[string][]Variant, len(o.vocabulary))
+	for _, t := range o.vocabulary {
+		variants[t.Term] = t.Variants
+	}
+	for i := range terms {
+		terms[i].Variants = variants[terms[i].Term]
+	}
+	o.vocabulary = terms
+	c.out = appendVocabulary(c.out, o.vocabulary, o.maxTerms)
+	return nil
+}
+
+func (c *call) addTerm() *refusal {
+	f, no := c.body()
+	if no != nil {
+		return no
+	}
+	term, _ := f.text("term")
+	if term = trim(term); term == "" {
+		f.fault("term", nil)
+	}
+	o := c.org
+	o.lock(c.now)
+	defer o.mu.Unlock()
+	there := slices.ContainsFunc(o.vocabulary, func(t Term) bool { return t.Term == term })
+	if !there && len(o.vocabulary) >= o.maxTerms {
+		f.fault("term", nil)
+	}
+	if no := f.refusal(); no != nil {
+		return no
+	}
+	if there { // D15
+		c.status = http.StatusOK
+	} else {
+		// Transcripts hold on to the list as it was: append to a copy.
+		o.vocabulary = append(slices.Clip(o.vocabulary), Term{Term: term})
+	}
+	c.out = appendVocabulary(c.out, o.vocabulary, o.maxTerms)
+	return nil
+}
+
+// correct writes the term wherever text holds one of its variants as whole
+// words, without regard to case (D14). Where variants overlap, the longest
+// counts.
+func correct(text string, terms []Term) string {
+	type spelling struct{ variant, term string }
+	byFirst := map[rune][]spelling{}
+	for _, t := range terms {
+		for _, v := range t.Variants {
+			if v.Text != "" {
+				r, _ := utf8.DecodeRuneInString(v.Text)
+				r = fold(r)
+				byFirst[r] = append(byFirst[r], spelling{v.Text, t.Term})
+			}
+		}
+	}
+	if len(byFirst) == 0 {
+		return text
+	}
+	var b strings.Builder
+	before := ' '
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		best, length := spelling{}, 0
+		for _, s := range byFirst[fold(r)] {
+			first, _ := utf8.DecodeRuneInString(s.variant)
+			if wordRune(before) && wordRune(first) {
+				continue
+			}
+			if n := prefixFold(text[i:], s.variant); n > length {
+				best, length = s, n
+			}
+		}
+		if length > 0 {
+			b.WriteString(best.term)
+			before, _ = utf8.DecodeLastRuneInString(text[i : i+length])
+			i += length
+			continue
+		}
+		b.WriteString(text[i : i+size])
+		before = r
+		i += size
+	}
+	return b.String()
+}
+
+// prefixFold returns how many bytes of text the variant covers where it
+// begins there and ends with a word, or 0.
+func prefixFold(text, variant string) int {
+	i := 0
+	var last rune
+	for _, v := range variant {
+		r, size := utf8.DecodeRuneInString(text[i:])
+		if size == 0 || fold(r) != fold(v) {
+			return 0
+		}
+		i += size
+		last = r
+	}
+	if next, _ := utf8.DecodeRuneInString(text[i:]); i < len(text) && wordRune(last) && wordRune(next) {
+		return 0
+	}
+	return i
+}
+
+func fold(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }
+
+func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
