@@ -1,0 +1,472 @@
+package minutestest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+)
+
+// fakeTB is a test that a test can watch fail.
+type fakeTB struct {
+	mu       sync.Mutex
+	errors   []string
+	cleanups []func()
+}
+
+func (f *fakeTB) Helper() {}
+
+func (f *fakeTB) Errorf(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.errors = append(f.errors, fmt.Sprintf(format, args...))
+}
+
+func (f *fakeTB) Fatalf(format string, args ...any) {
+	f.Errorf("fatal: "+format, args...)
+	runtime.Goexit()
+}
+
+func (f *fakeTB) Cleanup(do func()) { f.cleanups = append(f.cleanups, do) }
+
+// nested runs a test within a test and returns how it fails.
+func nested(test func(tb *fakeTB)) []string {
+	tb := &fakeTB{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		test(tb)
+	}()
+	<-done
+	for i := len(tb.cleanups) - 1; i >= 0; i-- {
+		tb.cleanups[i]()
+	}
+	return tb.errors
+}
+
+// caller is a plain HTTP client of a Server, with none of the SDK's caution.
+type caller struct {
+	client *http.Client
+	base   string
+	key    string
+}
+
+func callerOf(s *Server) *caller { return &caller{s.HTTPClient(), BaseURL, s.Key()} }
+
+// answer is a reply as a caller sees it.
+type answer struct {
+	status int
+	header http.Header
+	text   string
+	err    error
+}
+
+func (a answer) field(name string) string {
+	var fields map[string]any
+	_ = json.Unmarshal([]byte(a.text), &fields)
+	text, _ := fields[name].(string)
+	return text
+}
+
+func (a answer) code() string {
+	var envelope struct {
+		Error struct {
+			Code string `json:"code"`
+		} `json:"error"`
+	}
+	_ = json.Unmarshal([]byte(a.text), &envelope)
+	return envelope.Error.Code
+}
+
+// call makes one request, to a path of the service or to any URL.
+func (c *caller) call(method, url, body string, set ...func(*http.Request)) answer {
+	if strings.HasPrefix(url, "/") {
+		url = c.base + url
+	}
+	var reader io.Reader
+	if body != "" {
+		reader = strings.NewReader(body)
+	}
+	req, err := http.NewRequest(method, url, reader)
+	if err != nil {
+		return answer{err: err}
+	}
+	if strings.HasPrefix(url, c.base+"/v1") {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for _, f := range set {
+		f(req)
+	}
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return answer{err: err}
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return answer{resp.StatusCode, resp.Header, string(text), err}
+}
+
+func withHeader(name, value string) func(*http.Request) {
+	return func(r *http.Request) { r.Header.Set(name, value) }
+}
+
+const audioType = "audio/ogg"
+
+// create makes a meeting and returns its id.
+func (c *caller) create(t testing.TB, title string) string {
+	t.Helper()
+	a := c.call("POST", "/v1/meetings", fmt.Sprintf(`{"title":%q,"date":"2026-11-21"}`, title))
+	require.NoError(t, a.err)
+	require.Equal(t, http.StatusCreated, a.status, a.text)
+	return a.field("id")
+}
+
+func (c *caller) uploadURL(t testing.TB, id string) string {
+	t.Helper()
+	a := c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"`+audioType+`"}`)
+	require.NoError(t, a.err)
+	require.Equal(t, http.StatusOK, a.status, a.text)
+	return a.field("upload_url")
+}
+
+// upload makes a meeting with audio and returns its id.
+func (c *caller) upload(t testing.TB, title, audio string) string {
+	t.Helper()
+	id := c.create(t, title)
+	a := c.call("PUT", c.uploadURL(t, id), audio, withHeader("Content-Type", audioType))
+	require.NoError(t, a.err)
+	require.Equal(t, http.StatusOK, a.status, a.text)
+	return id
+}
+
+func (c *caller) status(t testing.TB, id string) minutes.Status {
+	t.Helper()
+	a := c.call("GET", "/v1/meetings/"+id, "")
+	require.NoError(t, a.err)
+	require.Equal(t, http.StatusOK, a.status, a.text)
+	return minutes.Status(a.field("status"))
+}
+
+// slow is the default World with stages of minutes.
+func slow() World {
+	w := DefaultWorld()
+	w.Stages = Stages{Prepare: time.Minute, Transcribe: 10 * time.Minute, Write: 5 * time.Minute}
+	return w
+}
+
+// aWholeJob takes a meeting from its creation to its minutes.
+func aWholeJob(t *testing.T, s *Server) {
+	c := callerOf(s)
+	id := c.upload(t, "Weekly", strings.Repeat("audio", 1000))
+	var seen []minutes.Status
+	start := time.Now()
+	for {
+		status := c.status(t, id)
+		if len(seen) == 0 || seen[len(seen)-1] != status {
+			seen = append(seen, status)
+		}
+		if status.Final() {
+			break
+		}
+		time.Sleep(PollFloor)
+	}
+	assert.Equal(t, []minutes.Status{"audio_uploaded", "transcribing", "generating_minutes", "minutes_ready"}, seen)
+	assert.Equal(t, 16*time.Minute, time.Since(start))
+
+	a := c.call("GET", "/v1/meetings/"+id+"/minutes?format=markdown", "")
+	assert.Equal(t, http.StatusOK, a.status)
+	assert.Contains(t, a.field("content"), "Weekly")
+
+	m, ok := s.Meeting(id)
+	require.True(t, ok)
+	assert.Equal(t, minutes.StatusMinutesReady, m.Status)
+	assert.Len(t, m.History, 6)
+	assert.EqualValues(t, 5000, m.Audio.Size)
+	assert.Equal(t, audioType, m.Audio.ContentType)
+	assert.Nil(t, m.Audio.Bytes)
+	sum := sha256.Sum256([]byte(strings.Repeat("audio", 1000)))
+	assert.Equal(t, hex.EncodeToString(sum[:]), m.Audio.SHA256)
+	assert.Contains(t, a.field("content"), strings.TrimSpace(m.Markdown)[:10])
+	assert.Empty(t, s.Violations())
+}
+
+func TestServerInABubble(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { aWholeJob(t, NewServer(t, WithWorld(slow()))) })
+}
+
+func TestServerOutsideABubble(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t, WithWorld(slow()))
+	for range 3 {
+		synctest.Test(t, func(t *testing.T) { aWholeJob(t, s) })
+	}
+}
+
+func TestServerManyBubbles(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t, WithWorld(slow()))
+	for i := range 300 {
+		synctest.Test(t, func(t *testing.T) {
+			if i%2 == 0 {
+				aWholeJob(t, s)
+			} else {
+				aWholeJob(t, NewServer(t, WithWorld(slow())))
+			}
+		})
+	}
+}
+
+// Two Servers share nothing.
+func TestServersAreApart(t *testing.T) {
+	t.Parallel()
+	for range 4 {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			s := NewServer(t)
+			c := callerOf(s)
+			for i := range 20 {
+				c.create(t, fmt.Sprint(i))
+				a := c.call("GET", "/v1/meetings?limit=50", "")
+				require.NoError(t, a.err)
+				assert.Equal(t, i+1, strings.Count(a.text, `"id":"mtg_`))
+			}
+			assert.Len(t, s.Requests(), 40)
+		})
+	}
+}
+
+func TestServerListens(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	base, err := s.Listen("")
+	require.NoError(t, err)
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	c := &caller{&http.Client{Transport: transport}, base, s.Key()}
+	id := c.create(t, "Over a socket")
+	url := c.uploadURL(t, id)
+	assert.True(t, strings.HasPrefix(url, base+"/"), url)
+	a := c.call("PUT", url, "audio", withHeader("Content-Type", audioType))
+	assert.Equal(t, http.StatusOK, a.status)
+
+	_, err = s.Listen(strings.TrimPrefix(base, "http://"))
+	require.ErrorContains(t, err, "address already in use")
+	require.NoError(t, s.Close())
+	require.Error(t, c.call("GET", "/v1/meetings", "").err)
+	_, err = s.Listen("")
+	require.ErrorIs(t, err, errClosed)
+	require.NoError(t, s.Close(), "twice")
+}
+
+func TestServerDoesNotListenInABubble(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, err := NewServer(t).Listen("")
+		require.ErrorContains(t, err, "bubble")
+	})
+}
+
+func TestServerHandler(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	srv := httptest.NewTLSServer(s.Handler())
+	defer srv.Close()
+	c := &caller{srv.Client(), srv.URL, s.Key()}
+	assert.True(t, strings.HasPrefix(c.uploadURL(t, c.create(t, "Over TLS")), srv.URL+"/"))
+}
+
+func TestServerKeepsAudioOnRequest(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t, WithAudio())
+	m, ok := s.Meeting(callerOf(s).upload(t, "Kept", "every byte"))
+	require.True(t, ok)
+	assert.Equal(t, "every byte", string(m.Audio.Bytes))
+}
+
+func TestServerClients(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	m, created, err := s.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Ours", Date: "2026-11-21", Visibility: minutes.VisibilityPrivate})
+	require.NoError(t, err)
+	assert.True(t, created)
+	_, err = s.ClientWithKey("key_ben").Meetings.Get(t.Context(), m.ID)
+	require.ErrorIs(t, err, minutes.ErrNotFound)
+	_, err = s.ClientWithKey("key_x").Meetings.Get(t.Context(), m.ID)
+	require.ErrorIs(t, err, minutes.ErrUnauthenticated)
+}
+
+func TestServerResets(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	c := callerOf(s)
+	id := c.create(t, "Gone")
+	c.status(t, id)
+	c.status(t, id)
+	s.Inject(Match{}, Reset())
+	require.NoError(t, s.Reset())
+	assert.Empty(t, s.Violations())
+	assert.Empty(t, s.Requests())
+	assert.Equal(t, http.StatusNotFound, c.call("GET", "/v1/meetings/"+id, "").status)
+	assert.Len(t, s.Requests(), 1)
+}
+
+func TestServerMisused(t *testing.T) {
+	t.Parallel()
+	broken := World{Organisations: []Organisation{{}}}
+	assert.PanicsWithValue(t, "minutestest: New: world: organisations[0].id: missing", func() { New(WithWorld(broken)) })
+	for name, c := range map[string]struct {
+		test func(tb *fakeTB)
+		want string
+	}{
+		"world":    {func(tb *fakeTB) { NewServer(tb, WithWorld(broken)) }, "organisations[0].id: missing"},
+		"no key":   {func(tb *fakeTB) { NewServer(tb, WithWorld(World{})).Client() }, "no integration key"},
+		"option":   {func(tb *fakeTB) { NewServer(tb).Client(minutes.WithRetries(-1, 0, 0)) }, "WithRetries"},
+		"match":    {func(tb *fakeTB) { NewServer(tb).Inject(Match{Operation: "meetings.got"}, Reset()) }, `"meetings.got"`},
+		"no fault": {func(tb *fakeTB) { NewServer(tb).Inject(Match{}) }, "no fault given"},
+		"fault":    {func(tb *fakeTB) { NewServer(tb).Inject(Match{}, Refuse("NO_SUCH")) }, `"NO_SUCH"`},
+		"storage's fault": {func(tb *fakeTB) {
+			NewServer(tb).Inject(Match{Operation: "meetings.get"}, RefuseUpload(503, "SlowDown"))
+		}, "storage's answer"},
+		"not storage's fault": {func(tb *fakeTB) { NewServer(tb).Inject(Match{Operation: OpUpload}, Refuse(minutes.ErrInternal)) }, "use refuse_upload"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			failures := nested(c.test)
+			require.Len(t, failures, 1)
+			assert.True(t, strings.HasPrefix(failures[0], "fatal: minutestest: "), failures[0])
+			assert.Contains(t, failures[0], c.want)
+		})
+	}
+}
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t)
+		c := callerOf(s)
+		require.NoError(t, s.Script(
+			Script{Outcome: minutes.StatusTranscriptionFailed},
+			Script{Title: "Spoken", Outcome: minutes.StatusMinutesReady, Transcript: "spk_0: We ship on Friday.", Markdown: "# Shipped"},
+			Script{Title: "Held", Hold: minutes.StatusTranscribing, Outcome: minutes.StatusMinutesFailed, Stages: Stages{Prepare: time.Hour}},
+		))
+		failed, spoken, held := c.upload(t, "Other", "audio"), c.upload(t, "Spoken", "audio"), c.upload(t, "Held", "audio")
+		require.NoError(t, s.Script(Script{MeetingID: c.create(t, "By id"), Outcome: minutes.StatusAudioRejected}))
+		time.Sleep(time.Minute)
+		assert.Equal(t, minutes.StatusTranscriptionFailed, c.status(t, failed))
+		assert.Equal(t, minutes.StatusMinutesReady, c.status(t, spoken))
+		assert.Contains(t, c.call("GET", "/v1/meetings/"+spoken+"/transcript", "").text, "We ship on Friday.")
+		assert.Equal(t, "# Shipped", c.call("GET", "/v1/meetings/"+spoken+"/minutes?format=markdown", "").field("content"))
+		assert.Equal(t, minutes.StatusAudioUploaded, c.status(t, held))
+		time.Sleep(2 * time.Hour)
+		assert.Equal(t, minutes.StatusTranscribing, c.status(t, held))
+		m, _ := s.Meeting(held)
+		assert.True(t, m.Held)
+		assert.True(t, s.Release(held))
+		assert.False(t, s.Release(held))
+		time.Sleep(time.Minute)
+		assert.Equal(t, minutes.StatusMinutesFailed, c.status(t, held))
+	})
+}
+
+func TestScriptsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	require.Error(t, s.Script(Script{Outcome: "nonsense"}))
+	require.Error(t, s.Script(Script{Title: "a", MeetingID: "b"}))
+	require.Error(t, s.Script(Script{Hold: minutes.StatusMinutesReady}))
+	var sc Script
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"outcom":"minutes_failed"}`), &sc), "outcom: no such field")
+	require.NoError(t, json.Unmarshal([]byte(`{"title":"x","stages":{"write":"1h"}}`), &sc))
+	assert.Equal(t, Script{Title: "x", Stages: Stages{Write: time.Hour}}, sc)
+}
+
+// Advance needs no clock, and no bubble.
+func TestAdvance(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t, WithWorld(slow()))
+	c := callerOf(s)
+	id := c.upload(t, "Quick", "audio")
+	status, err := s.Advance(id, "")
+	require.NoError(t, err)
+	assert.Equal(t, minutes.StatusTranscribing, status)
+	status, err = s.Advance(id, minutes.StatusMinutesReady)
+	require.NoError(t, err)
+	assert.Equal(t, minutes.StatusMinutesReady, status)
+	assert.Equal(t, minutes.StatusMinutesReady, c.status(t, id))
+	_, err = s.Advance("mtg_x", "")
+	require.ErrorContains(t, err, "mtg_x")
+}
+
+func TestUpdate(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	c := callerOf(s)
+	for name, step := range map[string]struct {
+		change func(o *Organisation)
+		key    string
+		want   string
+	}{
+		"suspended":     {func(o *Organisation) { o.Suspended = true }, "key_ci", "ORGANISATION_SUSPENDED"},
+		"key revoked":   {func(o *Organisation) { o.Key("key_ci").Revoked = true }, "key_ci", "UNAUTHENTICATED"},
+		"key's scopes":  {func(o *Organisation) { o.Key("key_ci").Scopes = []string{} }, "key_ci", "INSUFFICIENT_SCOPE"},
+		"key's address": {func(o *Organisation) { o.Key("key_ci").IPAllowlist = []string{"10.0.0.0/8"} }, "key_ci", "IP_NOT_ALLOWED"},
+		"own address":   {func(o *Organisation) { o.Key("key_ci").IPAllowlist = []string{"127.0.0.1"} }, "key_ci", ""},
+		"inactive":      {func(o *Organisation) { o.Integration("int_ci").Inactive = true }, "key_ci", "API_ACCESS_DISABLED"},
+		"member leaves": {func(o *Organisation) { o.Member("emp_ben").Status = minutes.MemberDeactivated }, "key_ben", "UNAUTHENTICATED"},
+	} {
+		before, ok := s.Organisation("org_acme")
+		require.True(t, ok)
+		require.NoError(t, s.Update("org_acme", step.change), name)
+		c.key = step.key
+		assert.Equal(t, step.want, c.call("GET", "/v1/meetings", "").code(), name)
+		require.NoError(t, s.Update("org_acme", func(o *Organisation) { *o = before }), name)
+		assert.Empty(t, c.call("GET", "/v1/meetings", "").code(), name)
+	}
+	require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Credits = new(7) }))
+	assert.Contains(t, c.call("GET", "/v1/usage", "").text, `"credits_remaining":7`)
+
+	require.ErrorContains(t, s.Update("org_acme", func(o *Organisation) { o.Credits = new(-7) }), "credits: -7 is negative")
+	require.ErrorContains(t, s.Update("org_x", func(o *Organisation) {}), "org_x")
+	assert.Contains(t, c.call("GET", "/v1/usage", "").text, `"credits_remaining":7`)
+}
+
+func TestPageSize(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	c := callerOf(s)
+	for i := range 5 {
+		c.create(t, fmt.Sprint(i))
+	}
+	s.SetPageSize(func(limit, page int) int { return page % 2 * 2 }) // every other page is empty
+	var sizes []int
+	for cursor, query := "", ""; ; {
+		a := c.call("GET", "/v1/meetings"+query, "")
+		require.NoError(t, a.err)
+		sizes = append(sizes, strings.Count(a.text, `"id":"mtg_`))
+		if cursor = a.field("next_cursor"); cursor == "" {
+			break
+		}
+		query = "?cursor=" + cursor
+		require.Less(t, len(sizes), 20)
+	}
+	assert.Equal(t, []int{0, 2, 0, 2, 0, 1}, sizes)
+	s.SetPageSize(nil)
+	assert.Equal(t, 5, bytes.Count([]byte(c.call("GET", "/v1/meetings", "").text), []byte(`"id":"mtg_`)))
+}

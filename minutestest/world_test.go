@@ -1,0 +1,129 @@
+package minutestest
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+)
+
+// everything is a World in which no field is left out.
+const everything = `
+{"stages":{"prepare":"20ms","transcribe":"1m30s","write":"50ms"},
+ "organisations":[{"id":"org_acme","name":"Acme","credits":100,"transcribe_seconds":36000,"next_reset_at":"2026-12-01",
+  "max_members":1000,"max_terms":500,"suspended":true,"expired":true,"api_disabled":true,"personal_keys_disabled":true,
+  "members":[{"id":"emp_ada","name":"Ada Lovelace","email":"ada@acme.example","role":"Engineer","description":"Thinks","status":"invited","admin":true}],
+  "integrations":[{"id":"int_ci","name":"CI","default_visibility":"private","inactive":true}],
+  "projects":[{"id":"prj_apollo","name":"Apollo","archived":true}],
+  "templates":[{"id":"tpl_standard","name":"Standard minutes","source":"service","description":"All of it","is_default":true,"version":1}],
+  "vocabulary":[{"term":"Kubernetes","variants":[{"text":"cooper netties","source":"auto"}]}],
+  "keys":[{"secret":"key_ada","member_id":"emp_ada","scopes":["meetings:read"],"ip_allowlist":["10.0.0.0/8","192.0.2.7","2001:db8::1"],"expires_at":1,"revoked":true},
+          {"secret":"key_ci","integration_id":"int_ci"}]}]}`
+
+func TestLoadWorld(t *testing.T) {
+	t.Parallel()
+	w, err := LoadWorld(strings.NewReader(everything))
+	require.NoError(t, err)
+	assert.Equal(t, Stages{20 * time.Millisecond, 90 * time.Second, 50 * time.Millisecond}, w.Stages)
+	o := w.Organisations[0]
+	assert.Equal(t, 100, *o.Credits)
+	assert.Equal(t, minutes.MemberInvited, o.Member("emp_ada").Status)
+	assert.Equal(t, []string{"meetings:read"}, o.Key("key_ada").Scopes)
+	assert.Nil(t, o.Key("key_ci").Scopes, "absent scopes mean all")
+
+	// The engine is told everything, and tells everything.
+	assert.Equal(t, o, fromEngine(o.toEngine()))
+
+	text, err := json.Marshal(w)
+	require.NoError(t, err)
+	again, err := LoadWorld(strings.NewReader(string(text)))
+	require.NoError(t, err)
+	assert.Equal(t, w, again)
+	assert.JSONEq(t, strings.ReplaceAll(everything, "null", ""), string(text))
+}
+
+func TestDefaultWorld(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(DefaultWorld())
+	require.NoError(t, err)
+	w, err := LoadWorld(strings.NewReader(string(text)))
+	require.NoError(t, err)
+	assert.Equal(t, "org_acme", w.Organisations[0].ID)
+
+	statuses := map[minutes.MemberStatus]bool{}
+	for _, m := range w.Organisations[0].Members {
+		statuses[m.Status] = true
+	}
+	assert.Len(t, statuses, 4, "a member in each status")
+}
+
+func TestLoadWorldNamesThePlace(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ world, want string }{
+		"nothing":              {``, `world: EOF`},
+		"not JSON":             {`{"organisations":`, `world: unexpected EOF`},
+		"two values":           {`{} {}`, `more than one JSON value`},
+		"a list":               {`[]`, `an object expected`},
+		"unknown field":        {`{"organisation":[]}`, `organisation: no such field`},
+		"unknown field inside": {`{"organisations":[{"id":"o","members":[{"id":"emp_1"},{"id":"emp_2","nmae":"x"}]}]}`, `organisations[0].members[1].nmae: no such field`},
+		"unknown stage":        {`{"stages":{"prepair":"1s"}}`, `stages.prepair: no such field`},
+		"a number as duration": {`{"stages":{"prepare":20}}`, `stages.prepare: a text expected`},
+		"no duration":          {`{"stages":{"prepare":"soon"}}`, `stages.prepare: "soon" is no duration such as 20ms or 1m30s`},
+		"negative duration":    {`{"stages":{"write":"-1s"}}`, `stages.write: -1s is negative`},
+		"text for a number":    {`{"organisations":[{"id":"o","credits":"10"}]}`, `organisations[0].credits: a whole number expected`},
+		"fraction":             {`{"organisations":[{"id":"o","credits":1.5}]}`, `organisations[0].credits: a whole number expected`},
+		"number for a text":    {`{"organisations":[{"id":7}]}`, `organisations[0].id: a text expected`},
+		"text for a switch":    {`{"organisations":[{"id":"o","suspended":"yes"}]}`, `organisations[0].suspended: true or false expected`},
+		"object for a list":    {`{"organisations":{}}`, `organisations: a list expected`},
+		"no id":                {`{"organisations":[{"name":"Acme"}]}`, `organisations[0].id: missing`},
+		"negative credits":     {`{"organisations":[{"id":"o","credits":-1}]}`, `organisations[0].credits: -1 is negative`},
+		"no date":              {`{"organisations":[{"id":"o","next_reset_at":"2026-02-30"}]}`, `organisations[0].next_reset_at: "2026-02-30" is no date such as 2026-12-01`},
+		"organisation twice":   {`{"organisations":[{"id":"o"},{"id":"o"}]}`, `organisations[1].id: the same as organisations[0].id`},
+		"member's prefix":      {`{"organisations":[{"id":"o","members":[{"id":"ada"}]}]}`, `organisations[0].members[0].id: "ada" does not begin with emp_`},
+		"member twice":         {`{"organisations":[{"id":"o","members":[{"id":"emp_a"}]},{"id":"p","members":[{"id":"emp_a"}]}]}`, `organisations[1].members[0].id: the same as organisations[0].members[0].id`},
+		"email twice":          {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"a@x.example"},{"id":"emp_b","email":"A@X.example"}]}]}`, `organisations[0].members[1].email: the same as organisations[0].members[0].email`},
+		"member's status":      {`{"organisations":[{"id":"o","members":[{"id":"emp_a","status":"away"}]}]}`, `organisations[0].members[0].status: "away" is none of ["active" "invited" "no_account" "deactivated"]`},
+		"visibility":           {`{"organisations":[{"id":"o","integrations":[{"id":"i","default_visibility":"public"}]}]}`, `organisations[0].integrations[0].default_visibility: "public" is none of ["private" "organisation" "shared"]`},
+		"project's prefix":     {`{"organisations":[{"id":"o","projects":[{"id":"apollo"}]}]}`, `organisations[0].projects[0].id: "apollo" does not begin with prj_`},
+		"template twice":       {`{"organisations":[{"id":"o","templates":[{"id":"tpl_a"},{"id":"tpl_a"}]}]}`, `organisations[0].templates[1].id: the same as organisations[0].templates[0].id`},
+		"empty term":           {`{"organisations":[{"id":"o","vocabulary":[{"term":" "}]}]}`, `organisations[0].vocabulary[0].term: missing`},
+		"term twice":           {`{"organisations":[{"id":"o","vocabulary":[{"term":"a"},{"term":"a "}]}]}`, `organisations[0].vocabulary[1].term: the same as organisations[0].vocabulary[0].term`},
+		"too many terms":       {`{"organisations":[{"id":"o","max_terms":1,"vocabulary":[{"term":"a"},{"term":"b"}]}]}`, `organisations[0].vocabulary: 2 terms, 1 at most`},
+		"empty variant":        {`{"organisations":[{"id":"o","vocabulary":[{"term":"a","variants":[{"text":""}]}]}]}`, `organisations[0].vocabulary[0].variants[0].text: missing`},
+		"variant's source":     {`{"organisations":[{"id":"o","vocabulary":[{"term":"a","variants":[{"text":"b","source":"me"}]}]}]}`, `organisations[0].vocabulary[0].variants[0].source: "me" is none of ["auto" "manual"]`},
+		"no secret":            {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: missing`},
+		"secret with space":    {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"a b","integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: a header cannot carry it`},
+		"secret twice":         {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"k","integration_id":"i"},{"secret":"k","integration_id":"i"}]}]}`, `organisations[0].keys[1].secret: the same as organisations[0].keys[0].secret`},
+		"key of nobody":        {`{"organisations":[{"id":"o","keys":[{"secret":"k"}]}]}`, `organisations[0].keys[0]: belongs to neither a member_id nor an integration_id`},
+		"key of two":           {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_a","integration_id":"i"}]}]}`, `organisations[0].keys[0]: belongs to both a member_id and an integration_id`},
+		"unknown member":       {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_x"}]}]}`, `organisations[0].keys[0].member_id: no member "emp_x"`},
+		"unknown integration":  {`{"organisations":[{"id":"o","keys":[{"secret":"k","integration_id":"int_x"}]}]}`, `organisations[0].keys[0].integration_id: no integration "int_x"`},
+		"unknown scope":        {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"k","integration_id":"i","scopes":["meetings:reed"]}]}]}`, `organisations[0].keys[0].scopes[0]: "meetings:reed" is none of`},
+		"allowlist":            {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"k","integration_id":"i","ip_allowlist":["10.0.0.0/33"]}]}]}`, `organisations[0].keys[0].ip_allowlist[0]: "10.0.0.0/33" is neither an address nor a CIDR block`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := LoadWorld(strings.NewReader(c.world))
+			require.ErrorContains(t, err, c.want)
+			assert.NotContains(t, err.Error(), "\n", "one fault, one line")
+		})
+	}
+}
+
+func TestLoadWorldNamesEveryFault(t *testing.T) {
+	t.Parallel()
+	_, err := LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","credits":-1,"max_terms":-1}]}`))
+	require.ErrorContains(t, err, "credits: -1 is negative")
+	require.ErrorContains(t, err, "max_terms: -1 is negative")
+}
+
+func TestStagesLeftOut(t *testing.T) {
+	t.Parallel()
+	w := World{Stages: Stages{Transcribe: time.Hour}}
+	assert.Equal(t, engineStages(Stages{20 * time.Millisecond, time.Hour, 50 * time.Millisecond}), w.config().Stages)
+}
