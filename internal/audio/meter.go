@@ -47,7 +47,8 @@ type parser interface {
 
 // Write takes the next bytes of the recording. It takes all of them and never fails.
 func (m *Meter) Write(p []byte) (int, error) {
-	n := len(p)
+	n, all := len(p), p
+	fresh := 0 // bytes at the end of rest that are from p
 	for {
 		switch {
 		case m.missing > 0:
@@ -62,6 +63,7 @@ func (m *Meter) Write(p []byte) (int, error) {
 				k := min(lack, len(p))
 				m.keep(p[:k])
 				p = p[k:]
+				fresh += k
 				if k < lack {
 					return n, nil
 				}
@@ -71,6 +73,10 @@ func (m *Meter) Write(p []byte) (int, error) {
 			k := min(advance, uint64(len(m.rest)))
 			m.rest = m.rest[k:]
 			m.missing = advance - k
+			if len(m.rest) <= fresh { // Nothing older is left: go on without a copy.
+				p = all[n-len(p)-len(m.rest):]
+				m.rest, fresh = m.rest[:0], 0
+			}
 		case len(p) > 0: // The usual case, without a copy.
 			advance, need := m.parse(p)
 			if advance == 0 {

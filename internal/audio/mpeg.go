@@ -32,16 +32,19 @@ var mpegBitRates = [5][14]int{
 
 const mpegHeaderSize = 4
 
+// isMPEGHeader tells whether b begins with the sync word and no forbidden value follows.
+func isMPEGHeader(b []byte) bool {
+	version, layer, bitRate, rate := b[1]>>3&3, b[1]>>1&3, b[2]>>4, b[2]>>2&3
+	return b[0] == 0xFF && b[1] >= 0xE0 && version != 1 && layer != 0 && bitRate != 0 && bitRate != 15 && rate != 3
+}
+
 // parseMPEGHeader reads a frame header. Free format, whose frames do not tell their size, is not supported.
 func parseMPEGHeader(b []byte) (h mpegHeader, ok bool) {
-	if b[0] != 0xFF || b[1]&0xE0 != 0xE0 {
+	if !isMPEGHeader(b) {
 		return h, false
 	}
 	version, layer := b[1]>>3&3, b[1]>>1&3 // version: 0 is 2.5, 2 is 2, 3 is 1; layer: 3 is I, 2 is II, 1 is III
 	bitRate, rate := int(b[2]>>4), int(b[2]>>2&3)
-	if version == 1 || layer == 0 || bitRate == 0 || bitRate == 15 || rate == 3 {
-		return h, false
-	}
 	h.lsf = version != 3 // MPEG-2's lower sampling frequencies
 	h.mono = b[3]>>6 == 3
 	padding := int(b[2] >> 1 & 1)
@@ -149,16 +152,15 @@ func (m *mpegParser) count(h mpegHeader) (advance uint64) {
 func (m *mpegParser) skipRubbish(window []byte) (advance uint64) {
 	i := 1
 	for i < len(window) {
-		k := bytes.IndexByte(window[i:], 0xFF)
-		if k < 0 {
-			i = len(window)
-			break
+		if window[i] != 0xFF {
+			k := bytes.IndexByte(window[i:], 0xFF)
+			if k < 0 {
+				i = len(window)
+				break
+			}
+			i += k
 		}
-		i += k
-		if len(window)-i < mpegHeaderSize {
-			break
-		}
-		if _, ok := parseMPEGHeader(window[i:]); ok {
+		if len(window)-i < mpegHeaderSize || isMPEGHeader(window[i:]) {
 			break
 		}
 		i++

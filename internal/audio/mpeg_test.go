@@ -104,6 +104,7 @@ func mpegCases() []testCase {
 		{"the second frame is cut", join(frames(1), mp3Frame[:383]), each},
 		{"a tag is cut", join(frames(4), id3v2(2000, false)[:500]), 4 * each},
 		{"a frame alone behind rubbish", join(frames(4), []byte("rubbish"), mp3Frame), 4 * each},
+		{"a frame alone before another stream", join([]byte("x"), mp3Frame, repeat(longer, 9)), 9 * 72 * ms},
 		{"as much rubbish as frames", join(frames(2), zeros(2*384)), 2 * each},
 		{"more rubbish than frames", join(frames(2), zeros(2*384+1)), 0},
 		{"another stream follows", join(frames(4), repeat(longer, 5)), 4*each + 5*72*ms},
