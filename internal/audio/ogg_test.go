@@ -54,6 +54,7 @@ func oggCases() []testCase {
 		{"of two tracks the first", join(opusHead(1), opusHead(2), tags(1), tags(2), audio(1, 960), audio(2, 960), audio(1, 48312), audio(2, 96312)), time.Second},
 		{"chained", join(opus, opusHead(2), tags(2), audio(2, 960), audio(2, 96312)), 3 * time.Second},
 		{"chained with the same serial number", join(opus, opus), 2 * time.Second},
+		{"a chain of three", join(opus, opus, opus), 3 * time.Second},
 		{"chained with another codec", join(opus, flac, audio(1, 4000)), 1500 * ms},
 		{"from a broadcast", join(opusHead(1), tags(1), oggRawPage(0, 1, 48000*3600, packets50, zeros(500)), audio(1, 48000*3601+312)), 2 * time.Second},
 		{"long packets from the start", join(opusHead(1), tags(1), oggRawPage(0, 1, 50*5760, packets50, zeros(500)), audio(1, 480312)), 10 * time.Second},
