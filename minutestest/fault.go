@@ -62,7 +62,9 @@ const (
 func Delay(d time.Duration) Fault { return Fault{faultForm{Kind: kindDelay, Delay: duration(d)}} }
 
 // Reset resets the connection when the request's header has arrived: it is not
-// handled, and there is no reply.
+// handled, and there is no reply. On a connection that has served before,
+// which those of [Server.HTTPClient] never have, net/http itself sends a GET
+// again at once.
 func Reset() Fault { return Fault{faultForm{Kind: kindReset}} }
 
 // LoseReply handles the request and resets the connection in place of the
