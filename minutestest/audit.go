@@ -270,10 +270,11 @@ func (a *audit) identity(e *entry) uint64 {
 	return h.Sum64()
 }
 
-func (a *audit) openBody(u *unreadAnswer) {
+func (a *audit) openBody(at time.Time, req *http.Request) {
+	op, meetingID := engine.Identify(req)
 	a.record(Violation{
-		Kind: ViolationOpenBody, At: u.at, Operation: minutes.Operation(u.operation), MeetingID: u.meetingID,
-		Text: fmt.Sprintf("the reply to %s %s was neither read to its end nor closed", u.method, u.path),
+		Kind: ViolationOpenBody, At: at, Operation: minutes.Operation(op), MeetingID: meetingID,
+		Text: fmt.Sprintf("the reply to %s %s was neither read to its end nor closed", req.Method, req.URL.Path),
 	})
 }
 

@@ -107,7 +107,7 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 		return nil, err
 	}
 	s.network = newNetwork(s.Handler())
-	s.http = &http.Client{Transport: s.network.transport()}
+	s.http = s.network.client()
 	return s, nil
 }
 
@@ -246,7 +246,9 @@ func (s *Server) Close() error {
 	s.listening = nil
 	s.mu.Unlock()
 	if first {
-		s.auditOpenBodies()
+		for _, reply := range s.network.open() {
+			s.audit.openBody(reply.at, reply.req)
+		}
 	}
 	s.network.close()
 	var errs []error
@@ -281,14 +283,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 
 // note takes what became of a request to journal and audit.
 func (s *Server) note(r *http.Request, e *entry) {
-	ctx := r.Context()
 	e.took = time.Since(e.at)
-	e.lost = e.lost || ctx.Err() != nil
+	e.lost = e.lost || r.Context().Err() != nil
 	if !s.audit.off {
 		s.audit.watch(e)
-		if end, ok := ctx.Value(serverEndKey{}).(*serverEnd); ok {
-			s.network.served(end, e)
-		}
 	}
 	s.journal.put(e)
 }
@@ -307,27 +305,5 @@ func (s *Server) report(tb TB) {
 	}
 	for _, text := range s.faults.unused() {
 		tb.Errorf("minutestest: %s", text)
-	}
-}
-
-// auditOpenBodies looks for clients that have an answer and have neither read
-// it to its end nor closed it.
-func (s *Server) auditOpenBodies() {
-	if s.audit.off {
-		return
-	}
-	// A client that has closed a body may yet have to close the connection. In
-	// a bubble the shortest sleep is as long as everybody else is busy.
-	tries, wait := 100, time.Millisecond
-	if inBubble() {
-		tries, wait = 1, 1
-	}
-	open := s.network.unread()
-	for ; len(open) > 0 && tries > 0; tries-- {
-		time.Sleep(wait)
-		open = s.network.unread()
-	}
-	for _, e := range open {
-		s.audit.openBody(e)
 	}
 }

@@ -7,15 +7,12 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"time"
-
-	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // The two hosts of the in-memory network: the service and its storage.
@@ -23,11 +20,6 @@ const (
 	apiHost     = "api.minutes.test"
 	storageHost = "storage.minutes.test"
 )
-
-// lingerTime is how long a connection goes on taking what its client sends
-// after the server has answered and closed. A client that is still sending
-// then reads the answer in peace, instead of losing it to a reset.
-const lingerTime = 10 * time.Second
 
 var errClosed = errors.New("the Server is closed")
 
@@ -41,13 +33,14 @@ type network struct {
 	handler http.Handler
 	bubble  bool // the Server was made in a bubble
 
-	mu     sync.Mutex
-	closed bool
-	live   map[*serverEnd]struct{}
+	mu      sync.Mutex
+	closed  bool
+	live    map[*serverEnd]struct{} // until their client closes
+	replies map[*openReply]struct{} // neither read to the end nor closed
 }
 
 func newNetwork(h http.Handler) *network {
-	return &network{handler: h, bubble: inBubble(), live: make(map[*serverEnd]struct{})}
+	return &network{handler: h, bubble: inBubble(), live: make(map[*serverEnd]struct{}), replies: make(map[*openReply]struct{})}
 }
 
 // inBubble reports whether the caller runs in a testing/synctest bubble, by
@@ -58,14 +51,14 @@ func inBubble() bool {
 	return now == now.Round(0)
 }
 
-// transport returns an [http.Transport] whose every connection leads here.
-func (n *network) transport() *http.Transport {
-	return &http.Transport{
+// client returns a client whose every connection leads here.
+func (n *network) client() *http.Client {
+	return &http.Client{Transport: &roundTripper{n, &http.Transport{
 		DialContext:           n.dial,
 		DialTLSContext:        n.dial, // https without the cryptography
 		DisableKeepAlives:     true,
 		ExpectContinueTimeout: 2 * time.Second,
-	}
+	}}}
 }
 
 func (n *network) dial(_ context.Context, _, addr string) (net.Conn, error) {
@@ -94,7 +87,7 @@ func (n *network) dial(_ context.Context, _, addr string) (net.Conn, error) {
 	srv := &http.Server{
 		Handler:     n.handler,
 		ErrorLog:    log.New(io.Discard, "", 0),
-		BaseContext: func(net.Listener) context.Context { return context.WithValue(server.ctx, serverEndKey{}, server) },
+		BaseContext: func(net.Listener) context.Context { return server.ctx },
 		// Not nil, so that no time goes into setting up HTTP/2.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 	}
@@ -109,56 +102,97 @@ func (n *network) dial(_ context.Context, _, addr string) (net.Conn, error) {
 func (n *network) close() {
 	n.mu.Lock()
 	n.closed = true
-	live := make([]*serverEnd, 0, len(n.live))
-	for end := range n.live {
-		live = append(live, end)
-	}
+	live, replies := slices.Collect(maps.Keys(n.live)), slices.Collect(maps.Keys(n.replies))
 	n.mu.Unlock()
 
 	for _, end := range live {
-		if n.mine(end) {
+		if n.mine(end.bubble) {
 			end.reset()
 		}
 	}
-}
-
-// served remembers what was answered on a connection, for unread.
-func (n *network) served(end *serverEnd, e *entry) {
-	answered := &unreadAnswer{operation: e.Operation, meetingID: e.MeetingID, method: e.method, path: e.url.Path, at: time.Now()}
-	n.mu.Lock()
-	end.answered = answered
-	n.mu.Unlock()
-}
-
-// unread returns the answers whose client has neither read them to the end nor
-// closed them, of those that the caller may close.
-func (n *network) unread() []*unreadAnswer {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	var open []*unreadAnswer
-	for end := range n.live {
-		if end.answered != nil && n.mine(end) {
-			open = append(open, end.answered)
+	for _, reply := range replies {
+		if n.mine(reply.bubble) {
+			reply.cancel() // or the transport would wait for its reader for good
 		}
 	}
-	slices.SortFunc(open, func(a, b *unreadAnswer) int { return a.at.Compare(b.at) })
-	return open
 }
 
-// unreadAnswer is what a client has been sent and may not have read.
-type unreadAnswer struct {
-	operation    route.Operation
-	meetingID    string
-	method, path string
-	at           time.Time
+// mine reports whether the caller may touch what was made in a bubble, or was
+// not: what was, can be touched from inside that bubble alone.
+func (n *network) mine(bubble bool) bool { return !bubble || n.bubble && inBubble() }
+
+// open returns the replies whose reader has neither read them to the end nor
+// closed them, the oldest first.
+func (n *network) open() []*openReply {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var list []*openReply
+	for reply := range n.replies {
+		if n.mine(reply.bubble) {
+			list = append(list, reply)
+		}
+	}
+	slices.SortFunc(list, func(a, b *openReply) int { return a.at.Compare(b.at) })
+	return list
 }
 
-// mine reports whether the caller may touch a connection: one of a bubble can
-// be touched from inside that bubble alone.
-func (n *network) mine(end *serverEnd) bool { return !end.bubble || n.bubble && inBubble() }
+// roundTripper is the transport of a network. It knows which replies are open.
+type roundTripper struct {
+	network   *network
+	transport *http.Transport
+}
 
-// serverEndKey is the context key of the connection a request came on.
-type serverEndKey struct{}
+func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(req.Context())
+	resp, err := t.transport.RoundTrip(req.WithContext(ctx))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	resp.Request = req
+	if resp.Body == http.NoBody {
+		cancel()
+		return resp, nil
+	}
+	reply := &openReply{ReadCloser: resp.Body, network: t.network, cancel: cancel, bubble: inBubble(), at: time.Now(), req: req}
+	resp.Body = reply
+	t.network.mu.Lock()
+	t.network.replies[reply] = struct{}{}
+	t.network.mu.Unlock()
+	return resp, nil
+}
+
+func (t *roundTripper) CloseIdleConnections() { t.transport.CloseIdleConnections() }
+
+// openReply is the body of a reply until it has been read or closed.
+type openReply struct {
+	io.ReadCloser
+	network *network
+	cancel  context.CancelFunc
+	bubble  bool
+	at      time.Time
+	req     *http.Request
+}
+
+func (o *openReply) Read(p []byte) (int, error) {
+	n, err := o.ReadCloser.Read(p)
+	if err != nil {
+		o.done()
+	}
+	return n, err
+}
+
+func (o *openReply) Close() error {
+	defer o.done()
+	return o.ReadCloser.Close()
+}
+
+func (o *openReply) done() {
+	o.network.mu.Lock()
+	delete(o.network.replies, o)
+	o.network.mu.Unlock()
+	o.cancel()
+}
 
 // oneListener accepts one connection, once.
 type oneListener struct{ conn net.Conn }
@@ -174,114 +208,3 @@ func (l *oneListener) Accept() (net.Conn, error) {
 
 func (l *oneListener) Close() error   { return nil }
 func (l *oneListener) Addr() net.Addr { return pipeAddr(apiHost) }
-
-// A connection is two pipes, one for each direction, so that the server can
-// end its side and still take what the client has yet to send, as TCP can.
-type link struct {
-	in, out net.Conn
-	isReset *atomic.Bool // by the server: both ends see ECONNRESET
-}
-
-func newLink(bubble bool) (*clientEnd, *serverEnd) {
-	upOut, upIn := net.Pipe()     // client to server
-	downOut, downIn := net.Pipe() // server to client
-	isReset := new(atomic.Bool)
-	ctx, cancel := context.WithCancel(context.Background())
-	server := &serverEnd{link: link{in: upIn, out: downOut, isReset: isReset}, ctx: ctx, cancel: cancel, bubble: bubble}
-	client := &clientEnd{link: link{in: downIn, out: upOut, isReset: isReset}, server: server}
-	return client, server
-}
-
-func (l *link) Read(p []byte) (int, error) {
-	n, err := l.in.Read(p)
-	return n, l.seen("read", err)
-}
-
-func (l *link) Write(p []byte) (int, error) {
-	n, err := l.out.Write(p)
-	return n, l.seen("write", err)
-}
-
-// seen turns the end of a pipe into what a socket reports in its place.
-func (l *link) seen(op string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe):
-		switch {
-		case l.isReset.Load():
-			return &net.OpError{Op: op, Net: "tcp", Err: syscall.ECONNRESET}
-		case op == "write":
-			return &net.OpError{Op: op, Net: "tcp", Err: syscall.EPIPE}
-		}
-	}
-	return err
-}
-
-func (l *link) SetDeadline(t time.Time) error {
-	return errors.Join(l.in.SetReadDeadline(t), l.out.SetWriteDeadline(t))
-}
-func (l *link) SetReadDeadline(t time.Time) error  { return l.in.SetReadDeadline(t) }
-func (l *link) SetWriteDeadline(t time.Time) error { return l.out.SetWriteDeadline(t) }
-
-// clientEnd is the end that a transport holds.
-type clientEnd struct {
-	link
-	server *serverEnd
-}
-
-// Close ends both directions and the context of the request being served.
-func (c *clientEnd) Close() error {
-	c.server.cancel()
-	c.server.gone()
-	return errors.Join(c.in.Close(), c.out.Close())
-}
-
-func (c *clientEnd) LocalAddr() net.Addr  { return loopback }
-func (c *clientEnd) RemoteAddr() net.Addr { return pipeAddr(apiHost) }
-
-// serverEnd is the end that an [http.Server] holds.
-type serverEnd struct {
-	link
-	ctx    context.Context // of the requests served on this connection
-	cancel context.CancelFunc
-	bubble bool   // made in a bubble
-	gone   func() // the client has closed its end
-
-	answered *unreadAnswer // guarded by network.mu
-	closing  sync.Once
-}
-
-// Close ends the answer, and lingers for what the client is still sending.
-func (s *serverEnd) Close() error {
-	s.closing.Do(func() {
-		_ = s.out.Close()
-		_ = s.in.SetReadDeadline(time.Now().Add(lingerTime))
-		go func() {
-			_, _ = io.Copy(io.Discard, s.in)
-			_ = s.in.Close()
-		}()
-	})
-	return nil
-}
-
-// reset cuts the connection: the client sees a reset, and nothing more.
-func (s *serverEnd) reset() {
-	s.closing.Do(func() {})
-	s.isReset.Store(true)
-	s.cancel()
-	_ = s.out.Close()
-	_ = s.in.Close()
-}
-
-func (s *serverEnd) LocalAddr() net.Addr  { return pipeAddr(apiHost) }
-func (s *serverEnd) RemoteAddr() net.Addr { return loopback }
-
-// loopback is where in-memory clients come from, as far as IP allowlists are
-// concerned.
-var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
-
-type pipeAddr string
-
-func (pipeAddr) Network() string  { return "tcp" }
-func (a pipeAddr) String() string { return string(a) + ":443" }

@@ -19,7 +19,7 @@ const testURL = "https://" + apiHost + "/"
 // wire returns a client of a network that serves h.
 func wire(h http.HandlerFunc) (*http.Client, *network) {
 	n := newNetwork(h)
-	return &http.Client{Transport: n.transport()}, n
+	return n.client(), n
 }
 
 // zeroes is a body of n bytes that costs no memory.

@@ -1,0 +1,345 @@
+package minutestest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+)
+
+func kinds(violations []Violation) []ViolationKind {
+	var list []ViolationKind
+	for _, v := range violations {
+		list = append(list, v.Kind)
+	}
+	return list
+}
+
+// A client that does all it must not do fails its test, each fault by name.
+func TestBadClientFailsItsTest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		failures := nested(func(tb *fakeTB) {
+			s := NewServer(tb)
+			c := callerOf(s)
+			id := c.create(t, "Badly treated")
+			url := c.uploadURL(t, id)
+
+			// It sends its key to storage.
+			c.call("PUT", url, "audio", withHeader("Content-Type", audioType), withHeader("Authorization", "Bearer "+c.key))
+			// It repeats a POST whose reply it has lost.
+			s.Inject(Match{Operation: "projects.create"}, LoseReply())
+			for range 2 {
+				c.call("POST", "/v1/projects", `{"name":"Twice"}`)
+			}
+			// It uploads without looking.
+			require.NoError(t, s.Script(Script{Hold: minutes.StatusTranscribing}))
+			c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
+			// It polls every second.
+			time.Sleep(time.Minute)
+			for range 3 {
+				c.status(t, id)
+				time.Sleep(time.Second)
+			}
+			// It leaves a reply open.
+			req, _ := http.NewRequest("GET", BaseURL+"/v1/usage", nil)
+			req.Header.Set("Authorization", "Bearer "+c.key)
+			resp, err := c.client.Do(req)
+			require.NoError(t, err)
+			_ = resp
+		})
+		for i, want := range []string{
+			"violation (credential): an Authorization header was sent to storage",
+			"violation (repeat): POST /v1/projects was sent again with the same body, though the first may have taken effect, by int_ci",
+			"violation (upload_url): an upload URL was asked for meeting mtg_",
+			"violation (poll): meeting mtg_",
+			"violation (poll): meeting mtg_",
+			"violation (open_body): the reply to GET /v1/usage was neither read to its end nor closed",
+		} {
+			if assert.Greater(t, len(failures), i) {
+				assert.Contains(t, failures[i], want)
+			}
+		}
+		assert.Len(t, failures, 6)
+		assert.NotContains(t, strings.Join(failures, "\n"), "key_ci", "no secret is told")
+	})
+}
+
+func TestWhatIsAPoll(t *testing.T) {
+	t.Parallel()
+	hold := Script{Hold: minutes.StatusTranscribing}
+	for name, c := range map[string]struct {
+		do   func(t *testing.T, s *Server, c *caller, id string)
+		want int
+	}{
+		"at the floor": {func(t *testing.T, s *Server, c *caller, id string) {
+			for range 5 {
+				c.status(t, id)
+				time.Sleep(PollFloor)
+			}
+		}, 0},
+		"a moment early": {func(t *testing.T, s *Server, c *caller, id string) {
+			c.status(t, id)
+			time.Sleep(PollFloor - 1)
+			c.status(t, id)
+		}, 1},
+		"two keys": {func(t *testing.T, s *Server, c *caller, id string) {
+			c.status(t, id)
+			c.key = "key_ada"
+			c.status(t, id)
+		}, 0},
+		"two meetings": {func(t *testing.T, s *Server, c *caller, id string) {
+			c.status(t, id)
+			c.status(t, c.create(t, "Another"))
+		}, 0},
+		"a new status": {func(t *testing.T, s *Server, c *caller, id string) {
+			c.status(t, id)
+			_, err := s.Advance(id, minutes.StatusGeneratingMinutes)
+			require.NoError(t, err)
+			c.status(t, id)
+		}, 0},
+		"a final status": {func(t *testing.T, s *Server, c *caller, id string) {
+			_, err := s.Advance(id, minutes.StatusMinutesReady)
+			require.NoError(t, err)
+			for range 5 {
+				c.status(t, id)
+			}
+		}, 0},
+		"no audio yet": {func(t *testing.T, s *Server, c *caller, id string) {
+			id = c.create(t, "Empty")
+			c.status(t, id)
+			c.status(t, id)
+		}, 1},
+		"an upload URL in between": {func(t *testing.T, s *Server, c *caller, id string) {
+			id = c.create(t, "Empty")
+			c.status(t, id)
+			c.uploadURL(t, id)
+			c.status(t, id)
+		}, 0},
+		"an upload in between": {func(t *testing.T, s *Server, c *caller, id string) {
+			id = c.create(t, "Empty")
+			url := c.uploadURL(t, id)
+			c.status(t, id)
+			c.call("PUT", url, "audio", withHeader("Content-Type", "wrong/type"))
+			c.status(t, id)
+		}, 0},
+		"a change in between": {func(t *testing.T, s *Server, c *caller, id string) {
+			c.status(t, id)
+			c.call("PATCH", "/v1/meetings/"+id, `{"title":"Changed"}`)
+			c.status(t, id)
+		}, 0},
+		"somebody else's change in between": {func(t *testing.T, s *Server, c *caller, id string) {
+			c.status(t, id)
+			other := *c
+			other.key = "key_ada"
+			other.call("PATCH", "/v1/meetings/"+id, `{"title":"Changed"}`)
+			c.status(t, id)
+		}, 1},
+		"a refused look": {func(t *testing.T, s *Server, c *caller, id string) {
+			s.Inject(Match{Operation: "meetings.get", MeetingID: id}, RateLimit(""), BadGateway(), LoseReply(), Truncate(9))
+			for range 4 {
+				c.call("GET", "/v1/meetings/"+id, "")
+			}
+			c.status(t, id)
+		}, 0},
+		"a look at the list": {func(t *testing.T, s *Server, c *caller, id string) {
+			c.status(t, id)
+			c.call("GET", "/v1/meetings", "")
+		}, 0},
+		"HEAD": {func(t *testing.T, s *Server, c *caller, id string) {
+			c.status(t, id)
+			c.call("HEAD", "/v1/meetings/"+id, "")
+		}, 0},
+		"a meeting that is not there": {func(t *testing.T, s *Server, c *caller, id string) {
+			c.call("GET", "/v1/meetings/mtg_x", "")
+			c.call("GET", "/v1/meetings/mtg_x", "")
+		}, 0},
+		"every second": {func(t *testing.T, s *Server, c *caller, id string) {
+			for range 1 + maxViolations + 5 {
+				c.status(t, id)
+				time.Sleep(time.Second)
+			}
+		}, maxViolations},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := NewServer(t)
+				require.NoError(t, s.Script(hold))
+				caller := callerOf(s)
+				id := caller.upload(t, "Polled", "audio")
+				time.Sleep(time.Hour)
+				c.do(t, s, caller, id)
+				violations := s.Violations()
+				assert.Len(t, violations, c.want)
+				for _, v := range violations {
+					assert.Equal(t, ViolationPoll, v.Kind)
+				}
+				s.audit.reset()
+			})
+		})
+	}
+}
+
+func TestWhatIsARepeat(t *testing.T) {
+	t.Parallel()
+	const meeting = `{"title":"Twice","date":"2026-11-21"}`
+	for name, c := range map[string]struct {
+		op, method, path, body string
+		fault                  Fault
+		want                   int
+	}{
+		"create after a loss":               {"meetings.create", "POST", "/v1/meetings", meeting, LoseReply(), 1},
+		"create after a reset":              {"meetings.create", "POST", "/v1/meetings", meeting, Reset(), 1},
+		"create after a cut reply":          {"meetings.create", "POST", "/v1/meetings", meeting, Truncate(5), 1},
+		"create after 500":                  {"meetings.create", "POST", "/v1/meetings", meeting, Refuse(minutes.ErrInternal), 1},
+		"create after 502":                  {"meetings.create", "POST", "/v1/meetings", meeting, BadGateway(), 1},
+		"create after 429":                  {"meetings.create", "POST", "/v1/meetings", meeting, RateLimit("1"), 0},
+		"create after 409":                  {"meetings.create", "POST", "/v1/meetings", meeting, Refuse(minutes.ErrExternalIDTaken), 0},
+		"create after success":              {"meetings.create", "POST", "/v1/meetings", meeting, Delay(1), 0},
+		"create with an external id":        {"meetings.create", "POST", "/v1/meetings", `{"title":"Twice","date":"2026-11-21","external_id":"x"}`, BadGateway(), 0},
+		"create with one, after its effect": {"meetings.create", "POST", "/v1/meetings", `{"title":"Twice","date":"2026-11-21","external_id":"x"}`, LoseReply(), 0},
+		"member":                            {"members.create", "POST", "/v1/employees", `{"name":"Twice"}`, LoseReply(), 1},
+		"project":                           {"projects.create", "POST", "/v1/projects", `{"name":"Twice"}`, LoseReply(), 1},
+		"term":                              {"vocabulary.add", "POST", "/v1/vocabulary/terms", `{"term":"Twice"}`, LoseReply(), 1},
+		"update":                            {"meetings.update", "PATCH", "/v1/meetings/{id}", `{"title":"Twice"}`, LoseReply(), 1},
+		"upload URL":                        {"meetings.upload_url", "POST", "/v1/meetings/{id}/upload-url", `{"content_type":"audio/ogg"}`, LoseReply(), 0},
+		"participants":                      {"meetings.set_participants", "PUT", "/v1/meetings/{id}/participants", `{"participant_ids":[]}`, LoseReply(), 0},
+		"vocabulary":                        {"vocabulary.replace", "PUT", "/v1/vocabulary", `{"terms":[]}`, LoseReply(), 0},
+		"deletion":                          {"meetings.delete", "DELETE", "/v1/meetings/{id}", "", LoseReply(), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := NewServer(t)
+			caller := callerOf(s)
+			path := strings.ReplaceAll(c.path, "{id}", caller.create(t, "There"))
+			s.Inject(Match{Operation: minutes.Operation(c.op)}, c.fault)
+			caller.call(c.method, path, c.body)
+			if c.body != "" {
+				caller.call(c.method, path, strings.Replace(c.body, "Twice", "Another", 1)+" ")
+			}
+			assert.Empty(t, s.Violations(), "another body is no repeat")
+			for range 2 {
+				caller.call(c.method, path, c.body)
+			}
+			assert.Len(t, s.Violations(), c.want, "the second has had its reply, so the third is no repeat")
+			s.audit.reset()
+		})
+	}
+}
+
+// A client that has not waited for the reply does not know of the effect.
+func TestRepeatAfterGivingUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t)
+		c := callerOf(s)
+		s.Inject(Match{}, Delay(time.Hour))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		a := c.call("POST", "/v1/projects", `{"name":"Twice"}`, func(r *http.Request) { *r = *r.WithContext(ctx) })
+		require.ErrorIs(t, a.err, context.DeadlineExceeded)
+		require.NoError(t, c.call("POST", "/v1/projects", `{"name":"Twice"}`).err)
+		assert.Equal(t, []ViolationKind{ViolationRepeat}, kinds(s.Violations()))
+		s.audit.reset()
+	})
+}
+
+func TestOpenBodies(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		leave func(resp *http.Response)
+		want  int
+	}{
+		"left open": {func(*http.Response) {}, 1},
+		"half read": {func(resp *http.Response) { _, _ = io.ReadFull(resp.Body, make([]byte, 4)) }, 1},
+		"read":      {func(resp *http.Response) { _, _ = io.Copy(io.Discard, resp.Body) }, 0},
+		"closed":    {func(resp *http.Response) { _ = resp.Body.Close() }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inAndOut(t, func(t *testing.T) {
+				failures := nested(func(tb *fakeTB) {
+					s := NewServer(tb)
+					resp, err := s.HTTPClient().Get(BaseURL + "/v1/usage")
+					require.NoError(t, err)
+					c.leave(resp)
+				})
+				assert.Len(t, failures, c.want)
+			})
+		})
+	}
+}
+
+func TestWithoutAudit(t *testing.T) {
+	t.Parallel()
+	bad := func(s *Server) {
+		c := callerOf(s)
+		id, _ := c.call("POST", "/v1/meetings", `{"title":"x","date":"2026-11-21"}`).field("id"), 0
+		c.call("GET", "/v1/meetings/"+id, "")
+		c.call("GET", "/v1/meetings/"+id, "")
+		c.call("PUT", c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`).field("upload_url"), "x", withHeader("Authorization", "Basic x"))
+	}
+	for name, c := range map[string]struct {
+		opts []Option
+		want []ViolationKind
+	}{
+		"all watched":  {nil, []ViolationKind{ViolationPoll, ViolationCredential}},
+		"none watched": {[]Option{WithoutAudit()}, nil},
+		"not polls":    {[]Option{WithoutAudit(ViolationPoll)}, []ViolationKind{ViolationCredential}},
+		"one by one":   {[]Option{WithoutAudit(ViolationPoll), WithoutAudit(ViolationCredential)}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s *Server
+			failures := nested(func(tb *fakeTB) {
+				s = NewServer(tb, c.opts...)
+				bad(s)
+			})
+			assert.Equal(t, c.want, kinds(s.Violations()))
+			assert.Len(t, failures, len(c.want))
+		})
+	}
+}
+
+func TestReportIsShort(t *testing.T) {
+	t.Parallel()
+	failures := nested(func(tb *fakeTB) {
+		s := NewServer(tb)
+		c := callerOf(s)
+		id := c.create(t, "Polled")
+		for range 31 {
+			c.status(t, id)
+		}
+	})
+	assert.Len(t, failures, 21)
+	assert.Equal(t, "minutestest: and 10 violations more", failures[20])
+}
+
+// What the audit remembers stays bounded.
+func TestAuditForgets(t *testing.T) {
+	t.Parallel()
+	var s lookShard
+	at := time.Unix(0, 0)
+	for i := range 10 * shardMeetings {
+		s.look(fmt.Sprint(i), look{key: "k", at: at, status: minutes.StatusCreated})
+		at = at.Add(time.Duration(i%2) * time.Second) // some within the floor, most past it
+		require.LessOrEqual(t, len(s.meetings), shardMeetings)
+	}
+	clear(s.meetings)
+	for i := range 10 * shardMeetings { // all within the floor
+		s.look(fmt.Sprint(i), look{key: "k", at: at, status: minutes.StatusCreated})
+		require.LessOrEqual(t, len(s.meetings), shardMeetings)
+	}
+	_, again := s.look(fmt.Sprint(10*shardMeetings-1), look{key: "k", at: at, status: minutes.StatusCreated})
+	assert.True(t, again)
+}

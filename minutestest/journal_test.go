@@ -1,0 +1,130 @@
+package minutestest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t)
+		c := callerOf(s)
+		id := c.create(t, "Noted")
+		target := c.uploadURL(t, id)
+		time.Sleep(time.Minute)
+		c.call("PUT", target, "audio", withHeader("Content-Type", audioType))
+		c.call("GET", "/v1/meetings?limit=5&cursor=x", "", withHeader("X-Trace", "t1"))
+		c.call("GET", "/v1/nowhere", "")
+
+		list := s.Requests()
+		require.Len(t, list, 5)
+		for i, r := range list {
+			assert.Equal(t, i+1, r.Seq)
+		}
+		create, upload, page, nowhere := list[0], list[2], list[3], list[4]
+		assert.EqualValues(t, "meetings.create", create.Operation)
+		assert.Equal(t, "POST", create.Method)
+		assert.Equal(t, apiHost, create.Host)
+		assert.Equal(t, id, create.MeetingID)
+		assert.Equal(t, "int_ci", create.Caller)
+		assert.Equal(t, http.StatusCreated, create.Status)
+		assert.JSONEq(t, `{"title":"Noted","date":"2026-11-21"}`, create.Body)
+		assert.Equal(t, "Bearer (masked)", create.Header.Get("Authorization"))
+
+		assert.Equal(t, OpUpload, upload.Operation)
+		assert.Equal(t, storageHost, upload.Host)
+		assert.Equal(t, time.Minute, upload.At.Sub(create.At))
+		assert.EqualValues(t, 5, upload.Bytes)
+		assert.Empty(t, upload.Body)
+		assert.NotEmpty(t, upload.Query)
+
+		assert.Equal(t, "5", page.Query.Get("limit"))
+		assert.Equal(t, "t1", page.Header.Get("X-Trace"))
+		assert.Equal(t, "INVALID_CURSOR", page.Code)
+		assert.NotEmpty(t, page.RequestID)
+
+		assert.Empty(t, nowhere.Operation)
+		assert.Equal(t, "/v1/nowhere", nowhere.Path)
+		assert.Equal(t, http.StatusNotFound, nowhere.Status)
+
+		assert.Len(t, s.Requests("meetings.create", OpUpload), 2)
+		assert.Empty(t, s.Requests("usage.get"))
+	})
+}
+
+// Neither keys nor signatures get out, wherever a client has put them.
+func TestRequestsAreMasked(t *testing.T) {
+	t.Parallel()
+	w := DefaultWorld()
+	w.Organisations[0].Keys[0].Secret = "SECRET"
+	s := NewServer(t, WithWorld(w), WithoutAudit())
+	c := callerOf(s)
+	id := c.create(t, "Noted")
+	target := c.uploadURL(t, id)
+	c.call("PUT", target, "audio", withHeader("Content-Type", audioType), withHeader("Authorization", "Bearer SECRET"))
+	c.call("GET", "/v1/usage?key=SECRET", "", withHeader("X-Api-Key", "SECRET"), withHeader("Cookie", "a=SECRET"))
+	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
+	s.Inject(Match{}, LoseReply(), Reset())
+	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
+	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
+
+	list := s.Requests()
+	require.Len(t, list, 7)
+	text, err := json.Marshal(list)
+	require.NoError(t, err)
+	shown := string(text) + fmt.Sprintf("%+v", list)
+	assert.NotContains(t, shown, "SECRET")
+	_, query, _ := strings.Cut(target, "?")
+	require.NotEmpty(t, query)
+	for _, param := range strings.Split(query, "&") {
+		_, value, _ := strings.Cut(param, "=")
+		if len(value) > 8 {
+			assert.NotContains(t, shown, value)
+		}
+	}
+	assert.Contains(t, shown, masked)
+}
+
+func TestRequestJSON(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	c := callerOf(s)
+	c.create(t, "Noted")
+	c.call("POST", "/v1/projects", `{"name":`)
+	text, err := json.Marshal(s.Requests())
+	require.NoError(t, err)
+	var list []map[string]any
+	require.NoError(t, json.Unmarshal(text, &list))
+	assert.Equal(t, map[string]any{"title": "Noted", "date": "2026-11-21"}, list[0]["body"])
+	assert.Equal(t, `{"name":`, list[1]["body"])
+	assert.Equal(t, "meetings.create", list[0]["operation"])
+}
+
+func TestJournalIsBounded(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	c := callerOf(s)
+	c.call("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", 2*maxBody)+`"}`)
+	assert.Len(t, s.Requests()[0].Body, maxBody)
+	for range journalSize + 10 {
+		s.journal.put(&entry{seq: s.journal.next(), method: "GET", url: &url.URL{Path: "/"}})
+	}
+	list := s.Requests()
+	require.Len(t, list, journalSize)
+	assert.Equal(t, 12, list[0].Seq)
+	assert.Equal(t, journalSize+11, list[journalSize-1].Seq)
+
+	// One that took longer than a whole round has lost its place.
+	s.journal.put(&entry{seq: 3, method: "GET", url: &url.URL{Path: "/"}})
+	assert.Equal(t, list, s.Requests())
+}

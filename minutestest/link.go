@@ -1,0 +1,127 @@
+package minutestest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// lingerTime is how long a connection goes on taking what its client sends
+// after the server has answered and closed. A client that is still sending
+// then reads the answer in peace, instead of losing it to a reset.
+const lingerTime = 10 * time.Second
+
+// A connection is two pipes, one for each direction, so that the server can
+// end its side and still take what the client has yet to send, as TCP can.
+type link struct {
+	in, out net.Conn
+	isReset *atomic.Bool // by the server: both ends see ECONNRESET
+}
+
+func newLink(bubble bool) (*clientEnd, *serverEnd) {
+	upOut, upIn := net.Pipe()     // client to server
+	downOut, downIn := net.Pipe() // server to client
+	isReset := new(atomic.Bool)
+	ctx, cancel := context.WithCancel(context.Background())
+	server := &serverEnd{link: link{in: upIn, out: downOut, isReset: isReset}, ctx: ctx, cancel: cancel, bubble: bubble}
+	client := &clientEnd{link: link{in: downIn, out: upOut, isReset: isReset}, server: server}
+	return client, server
+}
+
+func (l *link) Read(p []byte) (int, error) {
+	n, err := l.in.Read(p)
+	return n, l.seen("read", err)
+}
+
+func (l *link) Write(p []byte) (int, error) {
+	n, err := l.out.Write(p)
+	return n, l.seen("write", err)
+}
+
+// seen turns the end of a pipe into what a socket reports in its place.
+func (l *link) seen(op string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrClosedPipe):
+		switch {
+		case l.isReset.Load():
+			return &net.OpError{Op: op, Net: "tcp", Err: syscall.ECONNRESET}
+		case op == "write":
+			return &net.OpError{Op: op, Net: "tcp", Err: syscall.EPIPE}
+		}
+	}
+	return err
+}
+
+func (l *link) SetDeadline(t time.Time) error {
+	return errors.Join(l.in.SetReadDeadline(t), l.out.SetWriteDeadline(t))
+}
+func (l *link) SetReadDeadline(t time.Time) error  { return l.in.SetReadDeadline(t) }
+func (l *link) SetWriteDeadline(t time.Time) error { return l.out.SetWriteDeadline(t) }
+
+// clientEnd is the end that a transport holds.
+type clientEnd struct {
+	link
+	server *serverEnd
+}
+
+// Close ends both directions and the context of the request being served.
+func (c *clientEnd) Close() error {
+	c.server.cancel()
+	c.server.gone()
+	return errors.Join(c.in.Close(), c.out.Close())
+}
+
+func (c *clientEnd) LocalAddr() net.Addr  { return loopback }
+func (c *clientEnd) RemoteAddr() net.Addr { return pipeAddr(apiHost) }
+
+// serverEnd is the end that an [http.Server] holds.
+type serverEnd struct {
+	link
+	ctx    context.Context // of the requests served on this connection
+	cancel context.CancelFunc
+	bubble bool   // made in a bubble
+	gone   func() // the client has closed its end
+
+	closing sync.Once
+}
+
+// Close ends the answer, and lingers for what the client is still sending.
+func (s *serverEnd) Close() error {
+	s.closing.Do(func() {
+		_ = s.out.Close()
+		_ = s.in.SetReadDeadline(time.Now().Add(lingerTime))
+		go func() {
+			_, _ = io.Copy(io.Discard, s.in)
+			_ = s.in.Close()
+		}()
+	})
+	return nil
+}
+
+// reset cuts the connection: the client sees a reset, and nothing more.
+func (s *serverEnd) reset() {
+	s.closing.Do(func() {})
+	s.isReset.Store(true)
+	s.cancel()
+	_ = s.out.Close()
+	_ = s.in.Close()
+}
+
+func (s *serverEnd) LocalAddr() net.Addr  { return pipeAddr(apiHost) }
+func (s *serverEnd) RemoteAddr() net.Addr { return loopback }
+
+// loopback is where in-memory clients come from, as far as IP allowlists are
+// concerned.
+var loopback = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
+
+type pipeAddr string
+
+func (pipeAddr) Network() string  { return "tcp" }
+func (a pipeAddr) String() string { return string(a) + ":443" }
