@@ -88,14 +88,10 @@ func (w *written) document() document {
 	summary := section{title: "Summary", none: "Nothing was said."}
 	decided := section{title: "Decisions", none: "No decisions were recorded."}
 	promised := section{title: "Actions", none: "No actions were recorded."}
-	order := map[int]int{} // speakers in the order in which they appear
 	for _, t := range w.spoken.turns() {
-		if _, known := order[t.speaker]; !known {
-			order[t.speaker] = len(order)
-		}
-		who := "Speaker " + strconv.Itoa(order[t.speaker]+1)
-		if n := order[t.speaker]; n < len(w.participants) {
-			who = w.participants[n]
+		who := "Speaker " + strconv.Itoa(t.speaker+1)
+		if t.speaker < len(w.participants) { // the labels count speakers in the order in which they appear
+			who = w.participants[t.speaker]
 		}
 		for _, s := range sentences(t.text) {
 			switch {
