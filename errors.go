@@ -125,7 +125,7 @@ func (e *MeetingFailedError) Error() string {
 // the context was done, the meeting is gone, the key was refused, or too many
 // looks in a row failed. Unwrap leads to the cause.
 type WaitError struct {
-	MeetingID string
+	MeetingID string   // empty where a WaitAll ended with its context
 	Meeting   *Meeting // as last seen, nil where no look succeeded
 	Err       error
 }
@@ -133,6 +133,9 @@ type WaitError struct {
 // Error names the meeting, its last known status and the cause.
 func (e *WaitError) Error() string {
 	text := "minutes: waiting for meeting " + e.MeetingID
+	if e.MeetingID == "" {
+		text = "minutes: waiting for meetings"
+	}
 	if e.Meeting != nil {
 		text += " (last seen " + string(e.Meeting.Status) + ")"
 	}

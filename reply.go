@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -167,6 +168,15 @@ func causes(ctx context.Context, errs ...error) []error {
 		}
 	}
 	return list
+}
+
+// ctxError is the error of a context that is done, and its cause.
+func ctxError(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // retryAfter reads the Retry-After of a 429 or a 503: seconds or a date.

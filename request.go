@@ -32,6 +32,7 @@ type request struct {
 	query      any    // a struct for go-querystring, or nil
 	body       any    // for encoding/json, or nil
 	repeatable bool   // the caller's reference makes a repeat harmless
+	once       bool   // not repeated, however it fails
 }
 
 // reply is what an operation decodes into. missing names the first field
@@ -69,6 +70,7 @@ type core struct {
 	template *http.Request // copied for each request
 	retries  retries
 	pace     pace
+	poller   *poller
 	log      *slog.Logger // nil: none
 	mask     masker
 
@@ -103,6 +105,7 @@ func newCore(base url.URL, apiKey string, cfg *config) *core {
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Jar:           cfg.http.Jar,
 	})
+	c.poller = newPoller(c)
 	return c
 }
 
@@ -149,6 +152,7 @@ func (c *core) send(ctx context.Context, in request) (*call, error) {
 		core:    c,
 		row:     row,
 		id:      in.id,
+		once:    in.once,
 		again:   row.Repeat == route.Always || row.Repeat == route.WithExternalID && in.repeatable,
 	}
 	req, err := c.build(call, in)

@@ -43,6 +43,7 @@ type call struct {
 	core  *core
 	row   boundRoute
 	id    string // of the meeting, where the path holds one
+	once  bool   // not repeated, however it fails
 	again bool   // may be sent again after a try that may have taken effect
 
 	tries        int
@@ -117,7 +118,7 @@ func (c *call) settle(err error) bool {
 		again = c.again
 		c.mayHaveActed = true
 	}
-	again = again && c.plan(err) && c.tries <= c.core.retries.max && c.Err() == nil
+	again = again && c.plan(err) && !c.once && c.tries <= c.core.retries.max && c.Err() == nil
 	c.logTry(err, again)
 	return again
 }

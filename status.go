@@ -1,5 +1,10 @@
 package minutes
 
+import (
+	"slices"
+	"strings"
+)
+
 // Status is the state of a meeting (section 3 of the interface). The type is
 // open: a status this package does not know decodes, is not final and is
 // never reached by a wait.
@@ -37,28 +42,32 @@ func (s Status) Failed() bool {
 // minutes_ready or one of the failure states.
 func (s Status) Final() bool { return s == StatusMinutesReady || s.Failed() }
 
-// rank is the place of s on the happy path, from 1, or 0 off it.
-func (s Status) rank() int {
-	switch s {
-	case StatusCreated:
-		return 1
-	case StatusAudioUploaded:
-		return 2
-	case StatusTranscribing:
-		return 3
-	case StatusTranscribed:
-		return 4
-	case StatusGeneratingMinutes:
-		return 5
-	case StatusMinutesReady:
-		return 6
-	}
-	return 0
+// statuses are the known ones, the happy path first.
+var statuses = [...]Status{
+	StatusCreated, StatusAudioUploaded, StatusTranscribing, StatusTranscribed, StatusGeneratingMinutes, StatusMinutesReady,
+	StatusTranscriptionFailed, StatusMinutesFailed, StatusTranscribeBlocked, StatusAudioRejected,
 }
+
+// happy is how many of them are the happy path.
+const happy = 6
+
+// rank is the place of s on the happy path, from 1, or 0 off it.
+func (s Status) rank() int { return slices.Index(statuses[:happy], s) + 1 }
 
 // reached reports whether a meeting in state s has come to until or past it.
 func (s Status) reached(until Status) bool {
 	return s == until || (s.rank() > 0 && until.rank() > 0 && s.rank() >= until.rank())
+}
+
+// intern returns s without the reply it was cut out of, which a wait would keep
+// alive for its one word.
+func (s Status) intern() Status {
+	for _, known := range statuses {
+		if s == known {
+			return known
+		}
+	}
+	return Status(strings.Clone(string(s)))
 }
 
 // Visibility says who inside the organisation can see a meeting (section 2.1).

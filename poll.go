@@ -1,0 +1,329 @@
+package minutes
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/route"
+)
+
+// run is the poller at work, from the first waiter to the last. All of it is
+// guarded by the poller's mutex.
+type run struct {
+	*poller
+	ctx    context.Context
+	cancel context.CancelFunc
+	wake   chan struct{} // holds one when there is something new to decide
+
+	singles dueHeap   // watches to be looked at one by one
+	gets    int       // under way
+	slot    time.Time // when the next request would go out at an even pace
+
+	listing
+}
+
+// start begins a run. The caller holds mu.
+func (p *poller) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	p.run = &run{poller: p, ctx: ctx, cancel: cancel, wake: make(chan struct{}, 1)}
+	go p.run.loop()
+}
+
+// end ends the run; what its requests still bring is not used. The caller holds
+// mu.
+func (p *poller) end() {
+	r := p.run
+	p.run = nil
+	r.cancel()
+	for _, m := range p.watches {
+		m.place, m.shownIn, m.looking, m.listed = 0, 0, false, false
+	}
+}
+
+// stir makes the loop decide anew.
+func (r *run) stir() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// admit takes in a watch that is newly waited for.
+func (r *run) admit(m *watch) {
+	if m.looking || m.listed || m.place > 0 {
+		return
+	}
+	if m.looked == 0 && r.keepsLists() {
+		r.newcomers = append(r.newcomers, newcomer{m, r.sweepNo})
+		return
+	}
+	r.single(m)
+}
+
+// single has a watch looked at by itself when it is due.
+func (r *run) single(m *watch) {
+	m.listed = false
+	if m.waiter == nil || m.looking {
+		return
+	}
+	if m.looked != 0 {
+		m.due = max(m.due, m.looked+int64(m.least(r.floor)))
+	}
+	r.singles.put(m)
+}
+
+// loop is the poller's goroutine.
+func (r *run) loop() {
+	r.gather()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-r.wake:
+		case <-timer.C:
+		}
+		r.mu.Lock()
+		if r.ctx.Err() != nil {
+			r.mu.Unlock()
+			return
+		}
+		now := time.Now()
+		next := r.step(now)
+		r.mu.Unlock()
+		timer.Reset(next.Sub(now))
+	}
+}
+
+// gather lets a crowd that starts together assemble before the first request,
+// which may then be a page instead of a GET. It takes no time but the others'.
+func (r *run) gather() {
+	for before := 0; ; {
+		r.mu.Lock()
+		n := r.waiting
+		r.mu.Unlock()
+		if n == before {
+			return
+		}
+		before = n
+		for range 3 {
+			runtime.Gosched()
+		}
+	}
+}
+
+// step sends what may be sent now and returns when to look again. Something new
+// stirs the loop before that.
+func (r *run) step(now time.Time) time.Time {
+	r.forget(now)
+	idle := now.Add(time.Hour)
+	for {
+		if now.Before(r.pausedUntil) {
+			return r.pausedUntil
+		}
+		if free := r.slot.Add(-(pollBurst - 1) * r.spacing()); now.Before(free) {
+			return free
+		}
+		page, pageAt := r.nextPage(now)
+		if page {
+			r.useSlot(now)
+			r.sweep.reading = true
+			go r.readPage(r.sweep, r.pageParams())
+			continue
+		}
+		next := idle
+		if !pageAt.IsZero() {
+			next = pageAt
+		}
+		if r.holdsSingles() || len(r.singles) == 0 || r.gets >= maxLooksInFlight {
+			return next
+		}
+		m := r.singles[0]
+		if due := time.Unix(0, m.due); now.Before(due) {
+			if due.Before(next) {
+				next = due
+			}
+			return next
+		}
+		r.singles.remove(m)
+		r.useSlot(now)
+		r.gets++
+		m.looking = true
+		m.looked = now.UnixNano() // in case its reply is never seen
+		go r.get(m)
+	}
+}
+
+// spacing is the time between two requests at an even pace: what one turn needs
+// is spread over the turn.
+func (r *run) spacing() time.Duration {
+	perTurn := r.pagesPerTurn()
+	if !r.holdsSingles() {
+		perTurn += len(r.singles) + r.gets
+	}
+	even := r.floor / time.Duration(max(perTurn, 1))
+	return min(even, time.Second/pollRate)
+}
+
+func (r *run) useSlot(now time.Time) {
+	if r.slot.Before(now) {
+		r.slot = now
+	}
+	r.slot = r.slot.Add(r.spacing())
+}
+
+// get looks at one meeting.
+func (r *run) get(m *watch) {
+	seen, maxAge, err := r.core.look(r.ctx, m.id)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ctx.Err() != nil {
+		return
+	}
+	now := time.Now()
+	r.gets--
+	m.looking = false
+	m.looked = now.UnixNano()
+	r.lastShown = now
+	defer r.stir()
+	switch {
+	case err == nil:
+		r.pause = 0
+		r.floor = min(max(pollFloor, maxAge), maxFloor)
+		r.saw(m, seen, now)
+		m.due = now.UnixNano() + int64(jitter(r.floor))
+	case errors.Is(err, ErrRateLimited):
+		// Refused at the edge: it counts neither as a look nor as a failure.
+		r.holdBack(err, now)
+		m.looked = 0
+		m.due = now.UnixNano()
+	case transient(err) && m.failed+1 < maxFailedLooks:
+		m.failed++
+		m.due = now.UnixNano() + int64(jitter(r.floor))
+	default:
+		r.fail(m, err)
+	}
+	if m.waiter != nil {
+		r.single(m)
+	}
+}
+
+// jitter only ever adds to the floor.
+func jitter(floor time.Duration) time.Duration { return floor + rand.N(floor/30) }
+
+// holdBack pauses all polling after a 429, twice as long each time, or as long
+// as the service asks.
+func (p *poller) holdBack(err error, now time.Time) {
+	if now.Before(p.pausedUntil) {
+		return // a request that went out before the pause
+	}
+	p.pause = min(max(2*p.pause, p.floor), maxPause)
+	wait := p.pause
+	if e, ok := errors.AsType[*Error](err); ok {
+		wait = max(wait, min(e.RetryAfter, maxPause))
+	}
+	p.pausedUntil = now.Add(wait)
+}
+
+// transient reports failures that may pass: no reply, a reply that makes no
+// sense, a fault of the service or of something in front of it.
+func transient(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return false
+	}
+	switch {
+	case e.StatusCode == http.StatusUnauthorized, e.StatusCode == http.StatusForbidden:
+		return false
+	case e.StatusCode == http.StatusRequestTimeout, e.StatusCode == http.StatusTooManyRequests:
+		return true
+	case e.StatusCode/100 == 4:
+		return e.Code == ""
+	}
+	return true
+}
+
+// look is a GET of a meeting that is not repeated when it fails, and the
+// max-age of its Cache-Control.
+func (c *core) look(ctx context.Context, id string) (*Meeting, time.Duration, error) {
+	call, err := c.send(ctx, request{op: route.MeetingsGet, id: id, once: true})
+	if call != nil {
+		defer call.release()
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	m := new(Meeting)
+	if err := call.decode(m, m.missing); err != nil {
+		return nil, 0, err
+	}
+	return m, parseMaxAge(call.last.header.Get("Cache-Control")), nil
+}
+
+// parseMaxAge reads max-age out of a Cache-Control header, 0 where there is
+// none that can be read.
+func parseMaxAge(header string) time.Duration {
+	for directive := range strings.SplitSeq(header, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(directive), "=")
+		if !strings.EqualFold(strings.TrimSpace(name), "max-age") {
+			continue
+		}
+		seconds, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 31)
+		if err != nil {
+			return 0
+		}
+		return time.Duration(seconds) * time.Second
+	}
+	return 0
+}
+
+// dueHeap orders watches by when they are due.
+type dueHeap []*watch
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
+
+func (h dueHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = int32(i+1), int32(j+1)
+}
+
+// Push is for container/heap.
+func (h *dueHeap) Push(x any) {
+	m := x.(*watch)
+	*h = append(*h, m)
+	m.place = int32(len(*h))
+}
+
+// Pop is for container/heap.
+func (h *dueHeap) Pop() any {
+	old := *h
+	last := len(old) - 1
+	m := old[last]
+	old[last] = nil
+	*h = old[:last]
+	m.place = 0
+	return m
+}
+
+func (h *dueHeap) put(m *watch) {
+	if m.place == 0 {
+		heap.Push(h, m)
+	} else {
+		heap.Fix(h, int(m.place-1))
+	}
+}
+
+func (h *dueHeap) remove(m *watch) {
+	if m.place > 0 {
+		heap.Remove(h, int(m.place-1))
+	}
+}

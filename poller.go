@@ -1,0 +1,417 @@
+package minutes
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+	"time"
+)
+
+// The rules of polling. The interface asks for thirty seconds between two looks
+// at a meeting (section 6).
+const (
+	pollFloor      = 30 * time.Second
+	maxFloor       = 5 * time.Minute // how far Cache-Control can raise the floor
+	maxPause       = 5 * time.Minute // how far 429s in a row can stretch the pause
+	maxFailedLooks = 20              // in a row, of one meeting
+
+	// Requests of a poller are spread: so many may go out together, and then at
+	// this rate, or at what one turn needs where that is more.
+	pollBurst = 3
+	pollRate  = 5 // a second
+
+	maxLooksInFlight = 64
+
+	// keepWhole is the number of meetings waited for up to which each is kept
+	// as last seen; beyond it, only its status is.
+	keepWhole = 1000
+)
+
+// poller looks at meetings for every wait of a Client. It runs on one
+// goroutine, from the first waiter to the last, plus one for each request that
+// is under way. Waiters only block on a channel; none makes a request itself,
+// which would cost it a stack.
+//
+// A look is a GET of a meeting, or a page of the listing that shows it; which of
+// the two is the poller's choice (sweep.go). This file keeps the accounts of who
+// waits for what; poll.go makes the requests.
+type poller struct {
+	core *core
+
+	mu      sync.Mutex
+	watches map[string]*watch // what is waited for, or was looked at within the floor
+	resting []*watch          // the latter, by when the last waiter left
+	waiting int               // watches that somebody waits for
+	run     *run              // nil while nobody waits
+
+	floor       time.Duration // between two looks at a meeting
+	lastShown   time.Time     // when any meeting was last shown, by a GET or a page
+	pausedUntil time.Time     // after a 429
+	pause       time.Duration // how long the last one was
+}
+
+// watch is one meeting that is waited for. There may be a great many, so it is
+// kept small.
+type watch struct {
+	id      string
+	waiter  *waiter   // the first one; nil: nobody waits
+	more    []*waiter // the others
+	status  Status    // as last seen, "" before the first look
+	meeting *Meeting  // as last seen, where that is kept whole
+	looked  int64     // when it was last looked at, Unix nanoseconds; 0: never
+	due     int64     // when it is to be looked at again
+	place   int32     // in the heap of singles, from 1; 0: not there
+	shownIn uint32    // the last sweep that showed it
+	failed  uint8     // looks in a row
+	looking bool      // a GET is under way
+	listed  bool      // sweeps look at it
+}
+
+// waiter is one Wait, or one WaitAll for many meetings.
+type waiter struct {
+	until    Status
+	interval time.Duration
+	watching bool          // wants to hear of each change
+	ready    chan struct{} // holds one when there are events
+	events   []event       // guarded by the poller's mutex
+	left     int           // meetings it still waits for
+}
+
+// event is what a waiter hears of a meeting.
+type event struct {
+	meeting *Meeting
+	err     error
+	over    bool // this meeting's wait is over
+}
+
+func newPoller(c *core) *poller {
+	return &poller{core: c, watches: make(map[string]*watch), floor: pollFloor}
+}
+
+func newWaiter(o WaitOptions) *waiter {
+	return &waiter{
+		until:    o.Until,
+		interval: o.Interval,
+		watching: o.OnStatus != nil,
+		ready:    make(chan struct{}, 1),
+	}
+}
+
+// wait blocks until the meeting has come to where the options want it.
+func (p *poller) wait(ctx context.Context, id string, o WaitOptions) (*Meeting, error) {
+	w := newWaiter(o)
+	p.add(w, id)
+	var last Status
+	for {
+		done := false
+		select {
+		case <-w.ready:
+		case <-ctx.Done():
+			done = true // what has arrived meanwhile counts all the same
+		}
+		for _, e := range p.take(w) {
+			if o.OnStatus != nil && e.meeting != nil && e.meeting.Status != last {
+				last = e.meeting.Status
+				o.OnStatus(e.meeting)
+			}
+			if e.err != nil {
+				return nil, e.err
+			}
+			if e.over {
+				return e.meeting, nil
+			}
+		}
+		if done {
+			return nil, p.leave(ctx, w, id)
+		}
+	}
+}
+
+// waitAll is wait for many meetings.
+func (p *poller) waitAll(ctx context.Context, ids iter.Seq[string], o WaitOptions, yield func(*Meeting, error) bool) {
+	w := newWaiter(o)
+	defer p.leaveAll(w)
+	ended := make(map[string]struct{}) // while ids are read: what a duplicate must not wake
+	pass := func() bool {
+		for _, e := range p.take(w) {
+			if o.OnStatus != nil && e.meeting != nil {
+				o.OnStatus(e.meeting)
+			}
+			if !e.over {
+				continue
+			}
+			if ended != nil {
+				ended[e.id()] = struct{}{}
+			}
+			if e.err != nil {
+				e.meeting = nil
+			}
+			if !yield(e.meeting, e.err) {
+				return false
+			}
+		}
+		return true
+	}
+	for id := range ids {
+		if ctx.Err() != nil {
+			break
+		}
+		if _, again := ended[id]; again {
+			continue
+		}
+		if err := checkID("ids", id); err != nil {
+			ended[id] = struct{}{}
+			if !yield(nil, &WaitError{MeetingID: id, Err: err}) {
+				return
+			}
+		} else {
+			p.add(w, id)
+		}
+		if !pass() {
+			return
+		}
+	}
+	ended = nil
+	for p.concerns(w) {
+		done := false
+		select {
+		case <-w.ready:
+		case <-ctx.Done():
+			done = true
+		}
+		if !pass() {
+			return
+		}
+		if done && p.concerns(w) {
+			yield(nil, &WaitError{Err: ctxError(ctx)})
+			return
+		}
+	}
+}
+
+// id is the meeting's.
+func (e event) id() string {
+	if wait, ok := errors.AsType[*WaitError](e.err); ok {
+		return wait.MeetingID
+	}
+	return e.meeting.ID
+}
+
+// add lets w wait for a meeting.
+func (p *poller) add(w *waiter, id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	p.forget(now)
+	m := p.watches[id]
+	if m == nil || m.waiter == nil && !p.isFresh(m, now) {
+		m = &watch{id: id}
+		p.watches[id] = m
+	}
+	if m.waiter == w || slices.Contains(m.more, w) {
+		return // the same id twice in one WaitAll
+	}
+	w.left++
+	if m.waiter == nil {
+		m.waiter = w
+		p.waiting++
+		m.failed = 0
+	} else {
+		m.more = append(m.more, w)
+	}
+	// What was seen within the floor is as good as a look.
+	if m.meeting != nil && p.tell(w, m.meeting, true) {
+		p.drop(m, w)
+		return
+	}
+	if p.run == nil {
+		p.start()
+	}
+	p.run.admit(m)
+	p.run.stir()
+}
+
+// take returns what w has to hear.
+func (p *poller) take(w *waiter) []event {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	events := w.events
+	w.events = nil
+	return events
+}
+
+// concerns reports whether there is, or will be, anything for w to hear.
+func (p *poller) concerns(w *waiter) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return w.left > 0 || len(w.events) > 0
+}
+
+// leave ends a wait whose ctx is done.
+func (p *poller) leave(ctx context.Context, w *waiter, id string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := &WaitError{MeetingID: id, Err: ctxError(ctx)}
+	if m := p.watches[id]; m != nil {
+		e.Meeting = m.lastSeen()
+		p.drop(m, w)
+	}
+	return e
+}
+
+// leaveAll ends whatever w still waits for.
+func (p *poller) leaveAll(w *waiter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.left > 0 {
+		for _, m := range p.watches {
+			p.drop(m, w)
+		}
+	}
+}
+
+// lastSeen is a copy of the meeting as last seen, or what is left of it.
+func (m *watch) lastSeen() *Meeting {
+	switch {
+	case m.meeting != nil:
+		return m.meeting.clone()
+	case m.status != "":
+		return &Meeting{ID: m.id, Status: m.status}
+	}
+	return nil
+}
+
+// clone keeps one waiter from changing what another reads.
+func (m *Meeting) clone() *Meeting {
+	c := *m
+	c.ParticipantIDs = slices.Clone(m.ParticipantIDs)
+	if m.DurationSeconds != nil {
+		c.DurationSeconds = new(*m.DurationSeconds)
+	}
+	return &c
+}
+
+// drop takes w off a watch, if it is on it. When nobody waits any more, the run
+// ends. The caller holds mu.
+func (p *poller) drop(m *watch, w *waiter) {
+	if m.waiter == w {
+		m.waiter = nil
+		if n := len(m.more); n > 0 {
+			m.waiter, m.more = m.more[n-1], m.more[:n-1]
+		}
+	} else if at := slices.Index(m.more, w); at >= 0 {
+		m.more = slices.Delete(m.more, at, at+1)
+	} else {
+		return
+	}
+	w.left--
+	if m.waiter != nil {
+		return
+	}
+	m.more = nil
+	p.resting = append(p.resting, m)
+	p.waiting--
+	if p.run != nil {
+		p.run.singles.remove(m)
+	}
+	if p.waiting == 0 && p.run != nil {
+		p.end()
+	}
+}
+
+// forget drops watches that nobody waits for and that were looked at longer ago
+// than the floor; until then, one of them still keeps the next wait from looking
+// too soon. The caller holds mu.
+func (p *poller) forget(now time.Time) {
+	n := 0
+	for _, m := range p.resting {
+		if m.waiter == nil {
+			if p.isFresh(m, now) {
+				break
+			}
+			if p.watches[m.id] == m {
+				delete(p.watches, m.id)
+			}
+		}
+		n++
+	}
+	p.resting = p.resting[n:]
+	if len(p.resting) == 0 {
+		p.resting = nil
+	}
+}
+
+// isFresh reports whether the meeting was looked at within the floor. An age
+// below zero is another clock's.
+func (p *poller) isFresh(m *watch, now time.Time) bool {
+	age := time.Duration(now.UnixNano() - m.looked)
+	return m.looking || m.looked != 0 && 0 <= age && age < p.floor
+}
+
+// saw takes in what a look showed and tells the waiters. The caller holds mu.
+func (p *poller) saw(m *watch, seen *Meeting, now time.Time) {
+	changed := m.status != seen.Status
+	m.looked, m.failed = now.UnixNano(), 0
+	m.status = seen.Status.intern()
+	m.meeting = nil
+	if p.waiting <= keepWhole || m.status.Final() {
+		m.meeting = seen
+	}
+	for _, w := range m.waiters() {
+		if p.tell(w, seen, changed) {
+			p.drop(m, w)
+		}
+	}
+}
+
+// fail ends every wait for a meeting. The caller holds mu.
+func (p *poller) fail(m *watch, err error) {
+	for _, w := range m.waiters() {
+		w.hear(event{err: &WaitError{MeetingID: m.id, Meeting: m.lastSeen(), Err: err}, over: true})
+		p.drop(m, w)
+	}
+}
+
+// waiters is a copy, since telling one that its wait is over takes it off.
+func (m *watch) waiters() []*waiter {
+	if m.waiter == nil {
+		return nil
+	}
+	return append([]*waiter{m.waiter}, m.more...)
+}
+
+// tell lets a waiter hear of the meeting if it wants to, and reports whether its
+// wait is over.
+func (p *poller) tell(w *waiter, seen *Meeting, changed bool) bool {
+	failed := seen.Status.Failed()
+	over := failed || seen.Status.reached(w.until)
+	if !over && !(changed && w.watching) {
+		return false
+	}
+	e := event{meeting: seen.clone(), over: over}
+	if failed {
+		e.err = &MeetingFailedError{Status: seen.Status, Meeting: e.meeting}
+	}
+	w.hear(e)
+	return over
+}
+
+// hear never blocks: a waiter that is busy takes several events at once.
+func (w *waiter) hear(e event) {
+	w.events = append(w.events, e)
+	select {
+	case w.ready <- struct{}{}:
+	default:
+	}
+}
+
+// least is the least time between two looks at the meeting.
+func (m *watch) least(floor time.Duration) time.Duration {
+	least := m.waiter.interval
+	for _, w := range m.more {
+		least = min(least, w.interval)
+	}
+	return max(least, floor)
+}

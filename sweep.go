@@ -1,0 +1,301 @@
+package minutes
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/route"
+)
+
+// Pages of the listing against single GETs.
+//
+// A sweep reads the listing from its newest page on and looks at every meeting
+// it shows. It costs one request a page, which may show fifty meetings that are
+// waited for, or none. Measured, a page costs the service's host and ours about
+// as much CPU as fourteen GETs; by requests it pays from two meetings on. The
+// threshold taken is worthPage meetings a page: a sweep goes on while it finds
+// that many on average, and is given up where it does not.
+//
+// The first sweep is a trial, made when trialMin meetings or more are looked at
+// one by one. It begins when none of them was looked at within the floor, for a
+// page shows what it shows. What it finds is listed from then on: each turn the
+// next sweep reads just as deep as needed to show all of it. What it does not
+// find stays with the GETs, and the next trial is put off.
+//
+// Nothing is shown twice within the floor: pages keep the order of creation, so
+// the next page to read cannot show what the last sweep showed further down; it
+// waits until what it will show is due, and its limit keeps it from showing what
+// the last sweep did not reach. A meeting that comes to be waited for while
+// sweeps are made is most likely new, so the next sweep has its first look.
+const (
+	worthPage = 5
+	trialMin  = 20
+	maxCredit = 3 * worthPage
+	maxPutOff = 32 // turns
+)
+
+// listing is the part of a run that reads the listing.
+type listing struct {
+	sweep   *sweep // nil: none under way
+	sweepNo uint32 // of the one under way, or of the last
+
+	listed    []*watch // what the last sweep showed, newest first
+	depth     int      // how many meetings it read to show all of these
+	top       *Meeting // the newest meeting it read; ID and CreatedAt
+	newcomers []newcomer
+
+	refused bool      // the service does not let this key list
+	trialAt time.Time // not before
+	putOff  int       // turns, doubled when a trial finds too little
+}
+
+// newcomer waits for a sweep to show it; one that began after it came.
+type newcomer struct {
+	*watch
+	sweepNo uint32
+}
+
+// sweep is one reading of the listing.
+type sweep struct {
+	trial   bool
+	wanted  int // meetings that were waited for when it began
+	cursor  string
+	reading bool // a page is under way
+	pages   int
+	credit  int // meetings found beyond what the pages are worth
+
+	read  int // meetings, waited for or not
+	fresh int // of these, newer than all that the last sweep read
+	met   bool
+	next  int // in listing.listed: the first that was not shown yet
+	found []*watch
+	depth int // what read was when the last one was found
+	top   *Meeting
+}
+
+// keepsLists reports whether meetings are looked at by sweeps.
+func (r *run) keepsLists() bool { return r.sweep != nil || len(r.listed) > 0 }
+
+// holdsSingles reports that no meeting may be looked at by itself, since a
+// trial may show any of them.
+func (r *run) holdsSingles() bool {
+	return r.sweep != nil && r.sweep.trial || r.sweep == nil && r.wantsTrial(time.Now())
+}
+
+func (r *run) wantsTrial(now time.Time) bool {
+	return !r.refused && len(r.singles)+r.gets >= trialMin && !now.Before(r.trialAt)
+}
+
+// nextPage begins a sweep when it is time, and reports whether its next page
+// may be read now, or else when that, or a sweep, will be.
+func (r *run) nextPage(now time.Time) (bool, time.Time) {
+	if r.sweep == nil {
+		switch {
+		case r.wantsTrial(now):
+			if r.gets > 0 {
+				return false, time.Time{} // stirs when it is there
+			}
+			if at := r.lastShown.Add(r.floor); now.Before(at) && !now.Before(r.lastShown) {
+				return false, at
+			}
+			r.begin(true)
+		case len(r.listed) > 0:
+			if at := r.shownAgainFrom(0); now.Before(at) {
+				return false, at
+			}
+			r.begin(false)
+		default:
+			return false, time.Time{}
+		}
+	}
+	if r.sweep.reading {
+		return false, time.Time{}
+	}
+	if !r.sweep.trial {
+		if at := r.shownAgainFrom(r.sweep.next); now.Before(at) {
+			return false, at
+		}
+	}
+	return true, now
+}
+
+// shownAgainFrom is when the next page may show what stands in listed from i on.
+func (r *run) shownAgainFrom(i int) time.Time {
+	var last int64
+	for n := 0; i < len(r.listed) && n < maxLimit; i++ {
+		if m := r.listed[i]; m.waiter != nil {
+			last = max(last, m.looked)
+			n++
+		}
+	}
+	return time.Unix(0, last).Add(r.floor)
+}
+
+func (r *run) begin(trial bool) {
+	r.sweepNo++
+	r.sweep = &sweep{trial: trial, wanted: r.waiting, credit: worthPage}
+}
+
+// pageParams asks for no more than the sweep has to read.
+func (r *run) pageParams() *MeetingListParams {
+	limit := maxLimit
+	if s := r.sweep; !s.trial {
+		limit = min(limit, max(1, r.depth+s.fresh-s.read))
+		if s.pages == 0 {
+			limit = maxLimit // how many are new is not known yet
+		}
+	}
+	return &MeetingListParams{Limit: limit, Cursor: r.sweep.cursor}
+}
+
+// pagesPerTurn estimates what sweeps cost in a turn.
+func (r *run) pagesPerTurn() int {
+	perPage := maxLimit
+	switch s := r.sweep; {
+	case s != nil && s.trial:
+		if s.pages > 0 {
+			perPage = max(1, len(s.found)/s.pages)
+		}
+		return s.wanted/perPage + 1
+	case len(r.listed) > 0:
+		return r.depth/maxLimit + 1
+	}
+	return 0
+}
+
+// readPage reads one page of a sweep.
+func (r *run) readPage(s *sweep, params *MeetingListParams) {
+	page, err := r.core.lookAtPage(r.ctx, params)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ctx.Err() != nil {
+		return
+	}
+	now := time.Now()
+	s.reading = false
+	defer r.stir()
+	switch {
+	case errors.Is(err, ErrRateLimited):
+		r.holdBack(err, now) // the same page again after the pause
+		return
+	case err != nil:
+		r.refused = !transient(err) && !errors.Is(err, ErrInvalidCursor)
+		r.finish(now)
+		return
+	}
+	r.pause = 0
+	r.lastShown = now
+	r.shows(s, page, now)
+	if page.NextCursor == "" || page.NextCursor == s.cursor || r.enough(s) {
+		r.finish(now)
+		return
+	}
+	s.cursor = page.NextCursor
+}
+
+// shows takes in what a page shows.
+func (r *run) shows(s *sweep, page *MeetingPage, now time.Time) {
+	s.pages++
+	found := 0
+	for _, seen := range page.Meetings {
+		s.read++
+		if s.top == nil {
+			s.top = &Meeting{ID: seen.ID, CreatedAt: seen.CreatedAt}
+		}
+		if !s.met && r.top != nil {
+			s.met = seen.ID == r.top.ID || seen.CreatedAt < r.top.CreatedAt
+			if !s.met {
+				s.fresh++
+			}
+		}
+		m := r.watches[seen.ID]
+		if m == nil {
+			continue
+		}
+		if m.waiter == nil || m.looking {
+			m.looked = now.UnixNano()
+			continue
+		}
+		found++
+		s.depth = s.read
+		s.found = append(s.found, m)
+		m.shownIn = r.sweepNo
+		r.singles.remove(m)
+		m.listed = true
+		if now.UnixNano() < m.due && m.looked != 0 {
+			m.looked = now.UnixNano() // a caller's longer interval
+			continue
+		}
+		r.saw(m, seen, now)
+		if r.ctx.Err() != nil {
+			return // that was the last one
+		}
+		if m.waiter != nil {
+			m.due = now.UnixNano() + int64(m.least(r.floor))
+		}
+	}
+	s.credit = min(s.credit+found-worthPage, maxCredit)
+	for s.next < len(r.listed) && (r.listed[s.next].waiter == nil || r.listed[s.next].shownIn == r.sweepNo) {
+		s.next++
+	}
+}
+
+// enough reports whether the sweep has shown what it is for, or no longer pays.
+func (r *run) enough(s *sweep) bool {
+	switch {
+	case s.credit <= 0:
+		return true
+	case s.trial:
+		return len(s.found) >= s.wanted
+	}
+	return s.next == len(r.listed) || s.met && s.read >= r.depth+s.fresh
+}
+
+// finish ends a sweep, also one that failed: what it did not show is looked at
+// one by one.
+func (r *run) finish(now time.Time) {
+	s := r.sweep
+	r.sweep = nil
+	old := r.listed
+	r.listed = slices.DeleteFunc(s.found, func(m *watch) bool {
+		m.listed = m.waiter != nil
+		return !m.listed
+	})
+	r.depth, r.top = s.depth, s.top
+	for _, m := range old {
+		if m.shownIn != r.sweepNo {
+			r.single(m)
+		}
+	}
+	// A few that are left, or far apart, cost less by themselves.
+	if r.refused || len(r.listed) < worthPage*((r.depth+maxLimit-1)/maxLimit) {
+		for _, m := range r.listed {
+			r.single(m)
+		}
+		r.listed = nil
+	}
+	r.newcomers = slices.DeleteFunc(r.newcomers, func(m newcomer) bool {
+		if m.listed && len(r.listed) > 0 || m.waiter == nil {
+			return true
+		}
+		if m.sweepNo == r.sweepNo && len(r.listed) > 0 {
+			return false // it came too late for this sweep
+		}
+		r.single(m.watch)
+		return true
+	})
+	if s.trial {
+		if len(s.found) >= worthPage*s.pages {
+			r.putOff = 1
+		}
+		r.putOff = min(max(2*r.putOff, 2), maxPutOff)
+		r.trialAt = now.Add(time.Duration(r.putOff) * r.floor)
+	}
+}
+
+// lookAtPage reads a page of the listing, once.
+func (c *core) lookAtPage(ctx context.Context, params *MeetingListParams) (*MeetingPage, error) {
+	return do[MeetingPage](ctx, c, request{op: route.MeetingsList, query: params, once: true})
+}

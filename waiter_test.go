@@ -1,0 +1,341 @@
+package minutes_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// longStages are stages of a real service's length.
+func longStages() minutestest.World {
+	w := minutestest.DefaultWorld()
+	w.Stages = minutestest.Stages{Prepare: 2 * time.Minute, Transcribe: 10 * time.Minute, Write: 3 * time.Minute}
+	return w
+}
+
+// audio is a recording of n bytes of no format in particular.
+func audio(n int) minutes.Recording {
+	return minutes.Recording{Audio: strings.NewReader(strings.Repeat("a", n)), Size: int64(n), ContentType: "audio/mpeg"}
+}
+
+// uploaded creates a meeting and gives it its audio.
+func uploaded(t testing.TB, c *minutes.Client, title string) *minutes.Meeting {
+	t.Helper()
+	m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
+	require.NoError(t, err)
+	require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, audio(1000), nil))
+	return m
+}
+
+func TestWaitForMinutes(t *testing.T) {
+	t.Parallel()
+	job := func(t *testing.T, srv *minutestest.Server) {
+		c := srv.Client()
+		m := uploaded(t, c, "Weekly")
+		start := time.Now()
+		var seen []minutes.Status
+		minuted, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, &minutes.WaitOptions{
+			Format:   minutes.FormatMarkdown,
+			OnStatus: func(m *minutes.Meeting) { seen = append(seen, m.Status) },
+		})
+		require.NoError(t, err)
+		assert.Contains(t, minuted.Content, "Weekly")
+		assert.Equal(t, minutes.FormatMarkdown, minuted.Format)
+		assert.Equal(t, []minutes.Status{"audio_uploaded", "transcribing", "generating_minutes", "minutes_ready"}, seen)
+		assert.GreaterOrEqual(t, time.Since(start), 15*time.Minute)
+		assert.Less(t, time.Since(start), 16*time.Minute)
+		looks := srv.Requests("meetings.get")
+		require.NotEmpty(t, looks)
+		assert.Equal(t, start, looks[0].At, "the first look is at once")
+		for i := 1; i < len(looks); i++ {
+			assert.GreaterOrEqual(t, looks[i].At.Sub(looks[i-1].At), 30*time.Second)
+		}
+	}
+	t.Run("server made in the bubble", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) { job(t, minutestest.NewServer(t, minutestest.WithWorld(longStages()))) })
+	})
+	t.Run("server made outside the bubble", func(t *testing.T) {
+		t.Parallel()
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		synctest.Test(t, func(t *testing.T) { job(t, srv) })
+	})
+}
+
+func TestWaitEnds(t *testing.T) {
+	t.Parallel()
+	for _, status := range []minutes.Status{
+		minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed, minutes.StatusTranscribeBlocked, minutes.StatusAudioRejected,
+	} {
+		t.Run("failed as "+string(status), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				require.NoError(t, srv.Script(minutestest.Script{Outcome: status}))
+				c := srv.Client()
+				m := uploaded(t, c, "Doomed")
+				_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
+				failed, ok := errors.AsType[*minutes.MeetingFailedError](err)
+				require.True(t, ok, "%v", err)
+				assert.Equal(t, status, failed.Status)
+				assert.Equal(t, m.ID, failed.Meeting.ID)
+				assert.Equal(t, "Doomed", failed.Meeting.Title)
+				assert.Contains(t, err.Error(), string(status))
+			})
+		})
+	}
+	inBubble := func(name string, test func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting)) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				c := srv.Client()
+				test(t, srv, c, uploaded(t, c, "Weekly"))
+			})
+		})
+	}
+	asWaitError := func(t *testing.T, err error, id string) *minutes.WaitError {
+		wait, ok := errors.AsType[*minutes.WaitError](err)
+		require.True(t, ok, "%v", err)
+		assert.Equal(t, id, wait.MeetingID)
+		return wait
+	}
+	inBubble("deadline", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		start := time.Now()
+		_, err := c.Meetings.Wait(ctx, m.ID, nil)
+		wait := asWaitError(t, err, m.ID)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Equal(t, 5*time.Minute, time.Since(start))
+		require.NotNil(t, wait.Meeting)
+		assert.Equal(t, minutes.StatusTranscribing, wait.Meeting.Status)
+	})
+	inBubble("cancelled with a cause", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("shutting down")
+		time.AfterFunc(time.Minute, func() { cancel(cause) })
+		_, err := c.Meetings.Wait(ctx, m.ID, nil)
+		asWaitError(t, err, m.ID)
+		assert.ErrorIs(t, err, context.Canceled)
+		assert.ErrorIs(t, err, cause)
+	})
+	inBubble("done before it began", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := c.Meetings.Wait(ctx, m.ID, nil)
+		asWaitError(t, err, m.ID)
+		assert.ErrorIs(t, err, context.Canceled)
+		assert.Empty(t, srv.Requests("meetings.get"))
+	})
+	inBubble("vanished", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		time.AfterFunc(time.Minute, func() { assert.NoError(t, c.Meetings.Delete(context.Background(), m.ID)) })
+		start := time.Now()
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		wait := asWaitError(t, err, m.ID)
+		assert.ErrorIs(t, err, minutes.ErrNotFound)
+		require.NotNil(t, wait.Meeting, "as last seen")
+		assert.Less(t, time.Since(start), 2*time.Minute)
+	})
+	inBubble("key revoked", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		time.AfterFunc(time.Minute, func() {
+			assert.NoError(t, srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(srv.Key()).Revoked = true }))
+		})
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		asWaitError(t, err, m.ID)
+		assert.ErrorIs(t, err, minutes.ErrUnauthenticated)
+	})
+	inBubble("twenty failed looks in a row", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 3, Times: 20}, minutestest.Refuse(minutes.ErrInternal))
+		start := time.Now()
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		wait := asWaitError(t, err, m.ID)
+		assert.ErrorIs(t, err, minutes.ErrInternal)
+		assert.Equal(t, minutes.StatusAudioUploaded, wait.Meeting.Status)
+		assert.GreaterOrEqual(t, time.Since(start), 10*time.Minute)
+		assert.Len(t, srv.Requests("meetings.get"), 22)
+	})
+	inBubble("nineteen failed looks are waited out", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2, Times: 19}, minutestest.LoseReply())
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		assert.NoError(t, err)
+	})
+	inBubble("429s stretch the pause and are recovered from", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2, Times: 5}, minutestest.RateLimit(""))
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+		looks := srv.Requests("meetings.get")
+		var pauses []time.Duration
+		for i := 2; i < 8; i++ {
+			pauses = append(pauses, looks[i].At.Sub(looks[i-1].At).Round(5*time.Second))
+		}
+		assert.Equal(t, []time.Duration{
+			30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 30 * time.Second,
+		}, pauses)
+	})
+	inBubble("minutes not ready although the status says so", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		inj := srv.Inject(minutestest.Match{Operation: "meetings.minutes", Times: 3}, minutestest.Refuse(minutes.ErrMinutesNotReady))
+		_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
+		assert.NoError(t, err)
+		_ = inj
+		reads := srv.Requests("meetings.minutes")
+		require.Len(t, reads, 4)
+		assert.Equal(t, 30*time.Second, reads[1].At.Sub(reads[0].At))
+	})
+	inBubble("until transcribed", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		start := time.Now()
+		got, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Until: minutes.StatusTranscribed})
+		require.NoError(t, err)
+		assert.Equal(t, minutes.StatusGeneratingMinutes, got.Status, "past it counts, too")
+		assert.Less(t, time.Since(start), 13*time.Minute)
+		_, err = c.Meetings.Transcript(t.Context(), m.ID)
+		assert.NoError(t, err)
+	})
+	inBubble("a caller's interval is a floor too", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		_, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Interval: 4 * time.Minute})
+		require.NoError(t, err)
+		assert.Len(t, srv.Requests("meetings.get"), 5)
+	})
+	inBubble("a shorter interval does not lower the floor", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		_, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Interval: time.Second})
+		require.NoError(t, err)
+		assert.LessOrEqual(t, len(srv.Requests("meetings.get")), 31)
+	})
+	inBubble("a second wait is served from the first one's look", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+		n := len(srv.Requests("meetings.get"))
+		time.Sleep(29 * time.Second)
+		again, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+		assert.Equal(t, minutes.StatusMinutesReady, again.Status)
+		assert.Len(t, srv.Requests("meetings.get"), n)
+		time.Sleep(2 * time.Second)
+		_, err = c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+		assert.Len(t, srv.Requests("meetings.get"), n+1)
+	})
+	inBubble("a wait that follows a cancelled one keeps the floor", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		for range 50 {
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			_, err := c.Meetings.Wait(ctx, m.ID, nil)
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		assert.LessOrEqual(t, len(srv.Requests("meetings.get")), 6)
+	})
+	inBubble("two waits on one meeting share the looks", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		done := make(chan *minutes.Meeting, 2)
+		for range 2 {
+			go func() {
+				got, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+				assert.NoError(t, err)
+				done <- got
+			}()
+		}
+		a, b := <-done, <-done
+		assert.Equal(t, a, b)
+		assert.NotSame(t, a, b, "one caller's changes are not the other's")
+		assert.LessOrEqual(t, len(srv.Requests("meetings.get")), 31)
+	})
+}
+
+func TestWaitParams(t *testing.T) {
+	t.Parallel()
+	srv := minutestest.NewServer(t)
+	c := srv.Client()
+	for name, test := range map[string]struct {
+		id    string
+		opts  *minutes.WaitOptions
+		param string
+	}{
+		"empty id":          {"", nil, "id"},
+		"relative id":       {"..", nil, "id"},
+		"unknown state":     {"mtg_1", &minutes.WaitOptions{Until: "done"}, "opts.Until"},
+		"failure state":     {"mtg_1", &minutes.WaitOptions{Until: minutes.StatusMinutesFailed}, "opts.Until"},
+		"negative interval": {"mtg_1", &minutes.WaitOptions{Interval: -1}, "opts.Interval"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := c.Meetings.Wait(t.Context(), test.id, test.opts)
+			bad, ok := errors.AsType[*minutes.ParamError](err)
+			require.True(t, ok, "%v", err)
+			assert.Equal(t, test.param, bad.Param)
+		})
+	}
+	t.Cleanup(func() { assert.Empty(t, srv.Requests()) })
+}
+
+func TestWaitAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		c := srv.Client()
+		require.NoError(t, srv.Script(minutestest.Script{Title: "bad", Outcome: minutes.StatusTranscriptionFailed}))
+		good, bad := uploaded(t, c, "good"), uploaded(t, c, "bad")
+		ids := []string{good.ID, bad.ID, good.ID, "", "mtg_unknown", "mtg_unknown"}
+		got := map[string]int{}
+		for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+			var failed *minutes.MeetingFailedError
+			var wait *minutes.WaitError
+			switch {
+			case err == nil:
+				got["done "+m.ID]++
+			case errors.As(err, &failed):
+				assert.Nil(t, m)
+				got["failed "+failed.Meeting.ID]++
+			case errors.As(err, &wait):
+				assert.Nil(t, m)
+				got["gone "+wait.MeetingID]++
+			}
+		}
+		assert.Equal(t, map[string]int{"done " + good.ID: 1, "failed " + bad.ID: 1, "gone ": 1, "gone mtg_unknown": 1}, got)
+	})
+	t.Run("ends with its context, once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+			c := srv.Client()
+			ids := make([]string, 10)
+			for i := range ids {
+				ids[i] = uploaded(t, c, strconv.Itoa(i)).ID
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			n := 0
+			for m, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+				n++
+				assert.Nil(t, m)
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			}
+			assert.Equal(t, 1, n)
+		})
+	})
+	t.Run("stops when the loop does", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+			c := srv.Client()
+			a, b := uploaded(t, c, "a"), uploaded(t, c, "b")
+			_, err := srv.Advance(a.ID, minutes.StatusMinutesReady)
+			require.NoError(t, err)
+			for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values([]string{b.ID, a.ID}), nil) {
+				require.NoError(t, err)
+				assert.Equal(t, a.ID, m.ID)
+				break
+			}
+			n := len(srv.Requests())
+			time.Sleep(time.Hour)
+			assert.Len(t, srv.Requests(), n)
+		})
+	})
+}
