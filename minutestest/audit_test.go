@@ -114,19 +114,19 @@ func TestWhatIsAPoll(t *testing.T) {
 				c.status(t, id)
 			}
 		}, 0},
-		"no audio yet": {func(t *testing.T, s *Server, c *caller, id string) {
-			id = c.create(t, "Empty")
+		"no audio yet": {func(t *testing.T, s *Server, c *caller, _ string) {
+			id := c.create(t, "Empty")
 			c.status(t, id)
 			c.status(t, id)
 		}, 1},
-		"an upload URL in between": {func(t *testing.T, s *Server, c *caller, id string) {
-			id = c.create(t, "Empty")
+		"an upload URL in between": {func(t *testing.T, s *Server, c *caller, _ string) {
+			id := c.create(t, "Empty")
 			c.status(t, id)
 			c.uploadURL(t, id)
 			c.status(t, id)
 		}, 0},
-		"an upload in between": {func(t *testing.T, s *Server, c *caller, id string) {
-			id = c.create(t, "Empty")
+		"an upload in between": {func(t *testing.T, s *Server, c *caller, _ string) {
+			id := c.create(t, "Empty")
 			url := c.uploadURL(t, id)
 			c.status(t, id)
 			c.call("PUT", url, "audio", withHeader("Content-Type", "wrong/type"))

@@ -1,0 +1,128 @@
+package minutestest
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// nowhere is a ResponseWriter that costs next to nothing.
+type nowhere struct {
+	header http.Header
+	status int
+}
+
+func (n *nowhere) Header() http.Header         { return n.header }
+func (n *nowhere) Write(p []byte) (int, error) { return len(p), nil }
+func (n *nowhere) WriteHeader(status int)      { n.status = status }
+
+// trivial answers any request with a meeting that never changes.
+var trivial = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "private, max-age=30")
+	_, _ = io.WriteString(w, trivialMeeting)
+})
+
+const trivialMeeting = `{"id":"mtg_0123456789abcdefghij","title":"Weekly","date":"2026-11-21","time":null,"status":"minutes_ready","visibility":"organisation","template_id":"tpl_standard","participant_ids":[],"project_id":null,"external_id":null,"duration_seconds":1800,"created_at":1795000000,"updated_at":1795000000}`
+
+func benchmarkHandler(b *testing.B, h http.Handler, newRequest func() *http.Request) {
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		r, w := newRequest(), &nowhere{header: make(http.Header)}
+		for pb.Next() {
+			clear(w.header)
+			h.ServeHTTP(w, r)
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+}
+
+// BenchmarkHandler is the service straight through its handler, journal and
+// audit on, beside a handler that does nothing.
+func BenchmarkHandler(b *testing.B) {
+	s := NewServer(b, WithoutAudit(ViolationOpenBody))
+	c := callerOf(s)
+	request := func(path string) func() *http.Request {
+		return func() *http.Request {
+			r := httptest.NewRequest("GET", path, nil)
+			r.Header.Set("Authorization", "Bearer "+c.key)
+			r.Header.Set("User-Agent", "bench")
+			r.Header.Set("Accept", "application/json")
+			return r
+		}
+	}
+	ready, created := c.upload(b, "Ready", "audio"), c.create(b, "Created")
+	_, err := s.Advance(ready, "minutes_ready")
+	require.NoError(b, err)
+	for i := range 1000 {
+		c.create(b, fmt.Sprint(i))
+	}
+	b.Run("trivial", func(b *testing.B) { benchmarkHandler(b, trivial, request("/v1/meetings/"+ready)) })
+	b.Run("get ready", func(b *testing.B) { benchmarkHandler(b, s.Handler(), request("/v1/meetings/"+ready)) })
+	b.Run("get created", func(b *testing.B) { benchmarkHandler(b, s.Handler(), request("/v1/meetings/"+created)) })
+	b.Run("engine alone", func(b *testing.B) {
+		benchmarkHandler(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.engine.Serve(w, r) }), request("/v1/meetings/"+ready))
+	})
+	b.Run("page of 50", func(b *testing.B) { benchmarkHandler(b, s.Handler(), request("/v1/meetings?limit=50")) })
+	injection := s.Inject(Match{Operation: OpUpload, Times: Always}, Reset()).Optional()
+	b.Run("get ready, a fault armed", func(b *testing.B) { benchmarkHandler(b, s.Handler(), request("/v1/meetings/"+ready)) })
+	injection.Stop()
+	s.audit.reset()
+}
+
+// BenchmarkLoopback is the service over a real socket, beside a handler that
+// does nothing.
+func BenchmarkLoopback(b *testing.B) {
+	s := NewServer(b)
+	base, err := s.Listen("")
+	require.NoError(b, err)
+	ready := callerOf(s).upload(b, "Ready", "audio")
+	_, err = s.Advance(ready, "minutes_ready")
+	require.NoError(b, err)
+	idle := httptest.NewServer(trivial)
+	defer idle.Close()
+	for _, target := range []struct{ name, base string }{{"trivial", idle.URL}, {"service", base}} {
+		b.Run(target.name, func(b *testing.B) {
+			transport := &http.Transport{MaxIdleConnsPerHost: 64}
+			defer transport.CloseIdleConnections()
+			c := &caller{&http.Client{Transport: transport}, target.base, s.Key()}
+			b.ReportAllocs()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if a := c.call("GET", "/v1/meetings/"+ready, ""); a.status != http.StatusOK {
+						b.Error(a)
+					}
+				}
+			})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
+		})
+	}
+}
+
+// BenchmarkMemory is a request over the in-memory network, a connection each.
+func BenchmarkMemory(b *testing.B) {
+	s := NewServer(b)
+	c := callerOf(s)
+	b.ReportAllocs()
+	for b.Loop() {
+		c.call("GET", "/v1/usage", "")
+	}
+}
+
+// BenchmarkMemoryUpload is the audio of half an hour over the in-memory
+// network.
+func BenchmarkMemoryUpload(b *testing.B) {
+	s := NewServer(b)
+	c := callerOf(s)
+	audio := strings.Repeat("x", 28_800_000)
+	b.SetBytes(int64(len(audio)))
+	b.ReportAllocs()
+	for b.Loop() {
+		c.upload(b, "Long", audio)
+	}
+}

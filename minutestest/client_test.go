@@ -1,0 +1,60 @@
+package minutestest_test
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// The module's own client does a whole job, through faults of every kind that
+// it can recover from, without one violation.
+func TestOwnClientIsWellBehaved(t *testing.T) {
+	t.Parallel()
+	for name, made := range map[string]func(t *testing.T) *minutestest.Server{
+		"inside":  nil,
+		"outside": func(t *testing.T) *minutestest.Server { return newSlow(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var srv *minutestest.Server
+			if made != nil {
+				srv = made(t)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				if srv == nil {
+					srv = newSlow(t)
+				}
+				srv.Inject(minutestest.Match{Operation: "meetings.create"}, minutestest.RateLimit("2"), minutestest.LoseReply())
+				srv.Inject(minutestest.Match{Operation: "meetings.upload_url"}, minutestest.BadGateway())
+				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"), minutestest.ResetUpload(4096))
+				srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 3}, minutestest.RateLimit(""), minutestest.BadGateway(), minutestest.Truncate(20), minutestest.Delay(10*time.Second))
+				srv.Inject(minutestest.Match{Operation: "meetings.minutes"}, minutestest.Truncate(20))
+
+				client := srv.Client()
+				m, _, err := client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ExternalID: "weekly"})
+				require.NoError(t, err)
+				audio := strings.NewReader(strings.Repeat("audio", 10_000))
+				require.NoError(t, client.Meetings.Upload(t.Context(), m.ID, minutes.Recording{Audio: audio, Size: audio.Size(), ContentType: "audio/ogg"}, nil))
+				got, err := client.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
+				require.NoError(t, err)
+				assert.NotEmpty(t, got.Content)
+				state, ok := srv.Meeting(m.ID)
+				require.True(t, ok)
+				assert.EqualValues(t, 50_000, state.Audio.Size)
+			})
+		})
+	}
+}
+
+func newSlow(t *testing.T) *minutestest.Server {
+	world := minutestest.DefaultWorld()
+	world.Stages = minutestest.Stages{Prepare: time.Minute, Transcribe: 10 * time.Minute, Write: 5 * time.Minute}
+	return minutestest.NewServer(t, minutestest.WithWorld(world))
+}

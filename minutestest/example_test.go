@@ -1,0 +1,82 @@
+package minutestest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"strings"
+	"time"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// A meeting from its recording to its minutes.
+func Example() {
+	srv := minutestest.New() // in a test: minutestest.NewServer(t)
+	defer srv.Close()
+	if err := srv.Script(minutestest.Script{Title: "Weekly", Markdown: "# Weekly\n\nWe ship on Friday."}); err != nil {
+		log.Fatal(err)
+	}
+
+	ctx := context.Background()
+	client := srv.Client()
+	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ParticipantIDs: []string{"emp_ada"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	recording := strings.NewReader("any bytes will do")
+	err = client.Meetings.Upload(ctx, m.ID, minutes.Recording{Audio: recording, Size: recording.Size(), ContentType: "audio/ogg"}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := srv.Advance(m.ID, minutes.StatusMinutesReady); err != nil { // or let time pass
+		log.Fatal(err)
+	}
+	got, err := client.Meetings.WaitForMinutes(ctx, m.ID, &minutes.WaitOptions{Format: minutes.FormatMarkdown})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(got.Content)
+	// Output:
+	// # Weekly
+	//
+	// We ship on Friday.
+}
+
+// The connection breaks after the meeting was created, and before the client
+// has heard of it. An external id makes the second try safe.
+func ExampleServer_Inject() {
+	srv := minutestest.New()
+	defer srv.Close()
+	lost := srv.Inject(minutestest.Match{Operation: "meetings.create"}, minutestest.LoseReply())
+
+	client := srv.Client(minutes.WithRetries(2, time.Millisecond, time.Millisecond))
+	m, _, err := client.Meetings.Create(context.Background(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ExternalID: "weekly-47"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(m.Title, lost.Struck(), len(srv.Requests("meetings.create")), len(srv.Violations()))
+	// Output: Weekly 1 2 0
+}
+
+func ExampleServer_Update() {
+	srv := minutestest.New()
+	defer srv.Close()
+	err := srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Scopes = []string{"meetings:read"} })
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = srv.Client().Members.List(context.Background())
+	fmt.Println(errors.Is(err, minutes.ErrInsufficientScope))
+	// Output: true
+}
+
+func ExampleLoadWorld() {
+	_, err := minutestest.LoadWorld(strings.NewReader(`{"organisations":[{"id":"org_acme",
+		"members":[{"id":"emp_ada","name":"Ada Lovelace"}],
+		"keys":[{"secret":"key_ada","member_id":"emp_eve"}]}]}`))
+	fmt.Println(err)
+	// Output: world: organisations[0].keys[0].member_id: no member "emp_eve"
+}
