@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"unicode/utf8"
 )
 
 // Client calls the Meeting Minutes Service. It is safe for concurrent use;
@@ -102,7 +103,7 @@ func parseBaseURL(raw string) (url.URL, error) {
 	}
 	u, err := url.Parse(raw)
 	switch {
-	case err != nil:
+	case err != nil || !utf8.ValidString(raw):
 		return bad("is not a URL")
 	case u.Scheme != "https" && u.Scheme != "http":
 		return bad("must be an absolute URL that begins with https:// (are the arguments swapped?)")
@@ -117,8 +118,11 @@ func parseBaseURL(raw string) (url.URL, error) {
 	case strings.ContainsFunc(u.Path, isControl):
 		return bad("holds a control character")
 	}
-	// The table's paths begin with a slash.
-	return url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimRight(u.Path, "/"), RawPath: strings.TrimRight(u.RawPath, "/")}, nil
+	base := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+	for strings.HasSuffix(base.EscapedPath(), "/") { // the table's paths begin with one
+		base.Path, base.RawPath = strings.TrimSuffix(base.Path, "/"), strings.TrimSuffix(base.RawPath, "/")
+	}
+	return base, nil
 }
 
 func isLoopback(host string) bool {

@@ -1,10 +1,10 @@
 package minutes
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Error is what every failed API call returns (find it with [errors.As]): a
@@ -62,16 +62,32 @@ func (e *Error) Error() string {
 		add(strconv.Itoa(e.StatusCode))
 		sep = " "
 	}
-	add(string(e.Code))
+	add(plain(string(e.Code)))
 	sep = ": "
-	add(e.Message)
+	add(plain(e.Message))
 	for _, cause := range e.causes {
-		add(cause.Error())
+		add(plain(cause.Error()))
 	}
 	if e.RequestID != "" {
-		fmt.Fprintf(&b, " (request id %s)", e.RequestID)
+		b.WriteString(" (request id ")
+		b.WriteString(plain(e.RequestID))
+		b.WriteByte(')')
 	}
 	return b.String()
+}
+
+// plain makes a text that came over the network fit for one line of a log.
+func plain(s string) string {
+	const longest = 1000
+	if len(s) > longest {
+		return plain(s[:longest]) + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
 }
 
 // Is reports whether target is this error's Code; ErrRateLimited matches every
@@ -167,17 +183,17 @@ func (e *StorageError) Error() string {
 	if e.StatusCode != 0 {
 		text += ": " + strconv.Itoa(e.StatusCode)
 		if e.Code != "" {
-			text += " " + e.Code
+			text += " " + plain(e.Code)
 		}
 	}
 	if e.Message != "" {
-		text += ": " + e.Message
+		text += ": " + plain(e.Message)
 	}
 	for _, cause := range e.causes {
-		text += ": " + cause.Error()
+		text += ": " + plain(cause.Error())
 	}
 	if e.RequestID != "" {
-		text += " (storage request id " + e.RequestID + ")"
+		text += " (storage request id " + plain(e.RequestID) + ")"
 	}
 	return text
 }

@@ -70,9 +70,18 @@ type Minutes struct {
 	Content    string `json:"content"`     // in the format asked for
 }
 
-func (m *Minutes) missing() string {
-	if m.Format == "" {
+// minutesReply tells empty minutes from a field that is not there.
+type minutesReply struct {
+	Minutes
+	Content *string `json:"content"`
+}
+
+func (m *minutesReply) missing() string {
+	switch {
+	case m.Format == "":
 		return "format"
+	case m.Content == nil:
+		return "content"
 	}
 	return ""
 }
@@ -210,6 +219,9 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	if externalID == "" {
 		return nil, &ParamError{"externalID", "must not be empty"}
 	}
+	if err := checkTexts(text{"externalID", externalID}); err != nil {
+		return nil, err
+	}
 	page, err := s.List(ctx, &MeetingListParams{ExternalID: externalID})
 	if err != nil {
 		return nil, err
@@ -285,9 +297,13 @@ func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string)
 	if err := checkTexts(text{"contentType", contentType}); err != nil {
 		return nil, err
 	}
-	return do[UploadTarget](ctx, s.core, request{op: route.MeetingsUploadURL, id: id, body: &struct {
+	target, err := do[UploadTarget](ctx, s.core, request{op: route.MeetingsUploadURL, id: id, body: &struct {
 		ContentType string `json:"content_type"`
 	}{contentType}})
+	if err == nil && target.Method == "" {
+		target.Method = http.MethodPut // the interface's default
+	}
+	return target, err
 }
 
 // Minutes returns the written minutes; an empty format is the service's
@@ -298,9 +314,14 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 	if err := checkTexts(text{"format", string(format)}); err != nil {
 		return nil, err
 	}
-	return do[Minutes](ctx, s.core, request{op: route.MeetingsMinutes, id: id, query: &struct {
+	m, err := do[minutesReply](ctx, s.core, request{op: route.MeetingsMinutes, id: id, query: &struct {
 		Format Format `url:"format,omitempty"`
 	}{format}})
+	if err != nil {
+		return nil, err
+	}
+	m.Minutes.Content = *m.Content
+	return &m.Minutes, nil
 }
 
 // Transcript returns the transcript: plain text, a label such as spk_0 before

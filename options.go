@@ -50,8 +50,9 @@ func defaults() *config {
 
 // WithHTTPClient uses hc's transport for API calls and uploads alike, and its
 // Timeout, where not zero, as the limit of one try of an API call (30 s
-// otherwise); uploads have no such limit. hc is copied, never changed; its
-// CheckRedirect is not used, since redirects are refused.
+// otherwise); uploads have no such limit. hc itself is never changed; its Jar
+// and CheckRedirect are not used, since the service knows no cookies and
+// redirects are refused.
 func WithHTTPClient(hc *http.Client) Option {
 	return func(c *config) error {
 		if hc == nil {
@@ -82,8 +83,8 @@ func WithLogger(l *slog.Logger) Option {
 // name in the User-Agent header.
 func WithUserAgent(product string) Option {
 	return func(c *config) error {
-		if product == "" || strings.ContainsFunc(product, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
-			return &ParamError{"WithUserAgent", "must be printable ASCII and not empty"}
+		if strings.TrimSpace(product) != product || product == "" || strings.ContainsFunc(product, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
+			return &ParamError{"WithUserAgent", "must be printable ASCII, not empty, and without white space around it"}
 		}
 		c.userAgent = product + " minutes-go/" + version
 		return nil

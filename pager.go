@@ -23,7 +23,7 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 	if params != nil {
 		first = *params
 	}
-	if first.Limit == 0 {
+	if first.Limit == 0 && first.ExternalID == "" { // which goes with no other filter
 		first.Limit = maxLimit
 	}
 	return func(yield func(*Meeting, error) bool) {

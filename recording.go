@@ -35,15 +35,23 @@ func (r Recording) Close() error {
 
 // check refuses, before any request, what cannot become minutes.
 func (r Recording) check() error {
-	switch {
-	case r.Audio == nil:
+	if r.Audio == nil {
 		return &ParamError{"recording.Audio", "must not be nil"}
-	case r.Size <= 0:
-		return &ParamError{"recording.Size", "the recording is empty"}
-	case r.Size > MaxRecordingSize:
-		return &ParamError{"recording.Size", "the recording is over 1 GiB, which the service refuses"}
+	}
+	if err := checkSize("recording.Size", r.Size); err != nil {
+		return err
 	}
 	return checkContentType("recording.ContentType", r.ContentType)
+}
+
+func checkSize(param string, size int64) error {
+	switch {
+	case size <= 0:
+		return &ParamError{param, "the recording is empty"}
+	case size > MaxRecordingSize:
+		return &ParamError{param, "the recording is over 1 GiB, which the service refuses"}
+	}
+	return nil
 }
 
 func checkContentType(param, contentType string) error {
@@ -72,27 +80,23 @@ func OpenRecording(path string) (Recording, error) {
 	if !info.Mode().IsRegular() {
 		return Recording{}, &ParamError{"path", "is not a regular file: " + kindOf(info)}
 	}
+	if err := checkSize("path", info.Size()); err != nil {
+		return Recording{}, err
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return Recording{}, err
 	}
-	rec := Recording{Audio: f, Size: info.Size()}
-	if rec.Size == 0 {
-		return Recording{}, errors.Join(&ParamError{"path", "the recording is empty"}, f.Close())
-	}
-	head := make([]byte, 512)
-	n, err := f.ReadAt(head, 0)
-	if err != nil && err != io.EOF {
+	head, err := headOf(f)
+	if err != nil {
 		return Recording{}, errors.Join(err, f.Close())
 	}
-	rec.ContentType = contentTypeOf(head[:n], filepath.Ext(path))
-	if rec.ContentType == "" {
-		return Recording{}, errors.Join(&ParamError{"path", "is not a known audio format; fill a Recording with its ContentType"}, f.Close())
+	contentType := contentTypeOf(head, filepath.Ext(path))
+	if contentType == "" {
+		_ = f.Close() // it was only read
+		return Recording{}, &ParamError{"path", "is not a known audio format; fill a Recording with its ContentType"}
 	}
-	if err := rec.check(); err != nil {
-		return Recording{}, errors.Join(err, f.Close())
-	}
-	return rec, nil
+	return Recording{f, info.Size(), contentType}, nil
 }
 
 func kindOf(info fs.FileInfo) string {
@@ -112,30 +116,51 @@ func RecordingFromReader(r io.Reader, contentType string) (Recording, error) {
 	if r == nil {
 		return Recording{}, &ParamError{"r", "must not be nil"}
 	}
+	if contentType != "" {
+		if err := checkContentType("contentType", contentType); err != nil {
+			return Recording{}, err
+		}
+	}
 	f, err := os.CreateTemp("", "minutes-recording-*")
 	if err != nil {
 		return Recording{}, err
 	}
-	spooled := &spool{f}
-	fail := func(err error) (Recording, error) {
-		return Recording{}, errors.Join(err, spooled.Close())
-	}
-	size, err := io.Copy(f, io.LimitReader(r, MaxRecordingSize+1))
-	if err != nil {
-		return fail(err)
-	}
-	rec := Recording{Audio: spooled, Size: size, ContentType: contentType}
-	if contentType == "" {
-		head := make([]byte, min(size, 512))
-		if _, err := f.ReadAt(head, 0); err != nil {
-			return fail(err)
-		}
-		rec.ContentType = contentTypeOf(head, "")
-	}
-	if err := rec.check(); err != nil {
-		return fail(err)
+	rec := Recording{Audio: &spool{f}, ContentType: contentType}
+	if err := rec.fill(f, r); err != nil {
+		return Recording{}, errors.Join(err, rec.Close())
 	}
 	return rec, nil
+}
+
+// fill copies r to f, and finds out what the Recording does not know yet.
+func (rec *Recording) fill(f *os.File, r io.Reader) (err error) {
+	if rec.Size, err = io.Copy(f, io.LimitReader(r, MaxRecordingSize+1)); err != nil {
+		return err
+	}
+	if err := checkSize("r", rec.Size); err != nil {
+		return err
+	}
+	if rec.ContentType != "" {
+		return nil
+	}
+	head, err := headOf(f)
+	if err != nil {
+		return err
+	}
+	if rec.ContentType = contentTypeOf(head, ""); rec.ContentType == "" {
+		return &ParamError{"contentType", "is empty, and the content is not a known audio format"}
+	}
+	return nil
+}
+
+// headOf reads as much of a recording as contentTypeOf looks at.
+func headOf(audio io.ReaderAt) ([]byte, error) {
+	head := make([]byte, 512)
+	n, err := audio.ReadAt(head, 0)
+	if err == io.EOF {
+		err = nil
+	}
+	return head[:n], err
 }
 
 // spool is a temporary file that goes away when it is closed.
@@ -169,6 +194,10 @@ func contentTypeOf(head []byte, ext string) string {
 		return "video/mp4"
 	case bytes.HasPrefix(head, []byte("#!AMR")):
 		return "audio/amr"
+	case len(head) >= 2 && head[0] == 0xff && head[1]&0xf6 == 0xf0: // an ADTS frame
+		return "audio/aac"
+	case len(head) >= 2 && head[0] == 0xff && head[1]&0xe6 == 0xe2: // an MPEG layer III frame
+		return "audio/mpeg"
 	}
 	switch sniffed, _, _ := strings.Cut(http.DetectContentType(head), ";"); sniffed {
 	case "audio/wave":
@@ -178,7 +207,7 @@ func contentTypeOf(head []byte, ext string) string {
 			return named
 		}
 		return sniffed
-	case "audio/mpeg", "audio/aiff", "audio/basic", "video/mp4", "video/avi":
+	case "audio/mpeg", "audio/aiff", "audio/basic", "video/avi":
 		return sniffed
 	}
 	return named

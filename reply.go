@@ -2,6 +2,7 @@ package minutes
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,16 +10,18 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
 
 // lastReply is the last reply that any try of a call received.
 type lastReply struct {
-	status  int // 0: none
+	status  int
 	header  http.Header
-	body    *bodyBuffer // pooled
+	body    *bodyBuffer // pooled; nil: no reply
 	tooLong bool        // there was more than is read
 }
 
@@ -61,7 +64,11 @@ func (c *call) decode(into any, missing func() string) error {
 // describeBody says what is wrong with a body without quoting it.
 func (c *call) describeBody(err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return "JSON " + wrong.Value + " in the field " + strconv.Quote(c.core.mask.text(wrong.Field))
+		found, _, _ := strings.Cut(wrong.Value, " ") // what follows "number" is its digits
+		if wrong.Field == "" {
+			return "a JSON " + found + " where an object should be"
+		}
+		return "a JSON " + found + " that does not fit the field " + strconv.Quote(wrong.Field)
 	}
 	kind, _, err := mime.ParseMediaType(c.last.header.Get("Content-Type"))
 	if err != nil {
@@ -84,7 +91,7 @@ func (c *call) bare() *Error {
 }
 
 // path is the one the request shows, without the base URL's own.
-func (c *call) path() string { return c.row.before + c.id + c.row.after }
+func (c *call) path() string { return c.row.before + url.PathEscape(c.id) + c.row.after }
 
 // headerRequestID is what gateways in front of a service commonly send; the
 // interface itself has the request id in the envelope.
@@ -105,7 +112,7 @@ type envelope struct {
 // refusal maps the last reply to an error; without one it is bare.
 func (c *call) refusal() *Error {
 	e := c.bare()
-	if c.last.status == 0 {
+	if c.last.body == nil {
 		return e
 	}
 	e.StatusCode = c.last.status
@@ -130,7 +137,7 @@ func (c *call) refusal() *Error {
 	case c.last.status == http.StatusTooManyRequests:
 		e.Code, e.Message = ErrRateLimited, "too many requests"
 	case c.last.body.Len() == 0:
-		e.Message = http.StatusText(c.last.status)
+		e.Message = cmp.Or(http.StatusText(c.last.status), "the reply is empty")
 	case err != nil:
 		e.Message = "the reply is not the service's error envelope: " + c.describeBody(err)
 	default:

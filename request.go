@@ -103,7 +103,6 @@ func newCore(base url.URL, apiKey string, cfg *config) *core {
 	c.api = c.retryingClient(&http.Client{
 		Transport:     &wire{transport, &tryTimeoutError{timeout}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Jar:           cfg.http.Jar,
 	})
 	c.poller = newPoller(c)
 	return c

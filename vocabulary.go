@@ -37,6 +37,11 @@ func (v *Vocabulary) missing() string {
 	case v.Entries == nil:
 		return "entries"
 	}
+	for i := range v.Entries {
+		if v.Entries[i].Term == "" {
+			return "entries[" + strconv.Itoa(i) + "].term"
+		}
+	}
 	return ""
 }
 
