@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"net/http"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestKeys is section 5 of the interface with D6 and D18: which keys work,
+// and what the others answer, in its order.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	prefix := netip.MustParsePrefix
+	from := func(addr string) func(*http.Request) { return func(r *http.Request) { r.RemoteAddr = addr } }
+	header := func(values ...string) func(*http.Request) {
+		return func(r *http.Request) { r.Header["Authorization"] = values }
+	}
+	key := func(k Key) func(*Organisation) {
+		return func(o *Organisation) { k.Secret = "k"; o.Keys = append(o.Keys, k) }
+	}
+	ok := func(*Organisation) {}
+	for name, tc := range map[string]struct {
+		org    func(*Organisation)
+		key    string
+		req    func(*http.Request)
+		status int
+		code   string
+	}{
+		"integration key":            {ok, "ci", nil, 200, ""},
+		"personal key":               {ok, "bob", nil, 200, ""},
+		"no header":                  {ok, "", nil, 401, "UNAUTHENTICATED"},
+		"unknown key":                {ok, "nobody", nil, 401, "UNAUTHENTICATED"},
+		"other scheme":               {ok, "", header("Basic Y2k6"), 401, "UNAUTHENTICATED"},
+		"scheme alone":               {ok, "", header("Bearer "), 401, "UNAUTHENTICATED"},
+		"scheme in other case":       {ok, "", header("bEARER ci"), 200, ""},
+		"two headers":                {ok, "", header("Bearer ci", "Bearer ci"), 401, "UNAUTHENTICATED"},
+		"key without scheme":         {ok, "", header("ci"), 401, "UNAUTHENTICATED"},
+		"revoked":                    {key(Key{MemberID: "emp_ada", Revoked: true}), "k", nil, 401, "UNAUTHENTICATED"},
+		"expired":                    {key(Key{MemberID: "emp_ada", ExpiresAt: time.Unix(1, 0)}), "k", nil, 401, "UNAUTHENTICATED"},
+		"not expired":                {key(Key{MemberID: "emp_ada", ExpiresAt: time.Now().Add(time.Hour)}), "k", nil, 200, ""},
+		"of an invited member":       {key(Key{MemberID: "emp_inv"}), "k", nil, 401, "UNAUTHENTICATED"},
+		"of a deactivated member":    {key(Key{MemberID: "emp_gone"}), "k", nil, 401, "UNAUTHENTICATED"},
+		"of one without an account":  {key(Key{MemberID: "emp_no"}), "k", nil, 401, "UNAUTHENTICATED"},
+		"of an inactive integration": {ok, "off", nil, 403, "API_ACCESS_DISABLED"},
+		"address on the list":        {key(Key{MemberID: "emp_ada", Allowlist: []netip.Prefix{prefix("10.0.0.0/8")}}), "k", from("10.1.2.3:44"), 200, ""},
+		"address off the list":       {key(Key{MemberID: "emp_ada", Allowlist: []netip.Prefix{prefix("10.0.0.0/8")}}), "k", from("11.1.2.3:44"), 403, "IP_NOT_ALLOWED"},
+		"one address":                {key(Key{MemberID: "emp_ada", Allowlist: []netip.Prefix{prefix("10.0.0.1/32")}}), "k", from("10.0.0.2:44"), 403, "IP_NOT_ALLOWED"},
+		"mapped address":             {key(Key{MemberID: "emp_ada", Allowlist: []netip.Prefix{prefix("10.0.0.0/8")}}), "k", from("[::ffff:10.0.0.2]:44"), 200, ""},
+		"mapped prefix":              {key(Key{MemberID: "emp_ada", Allowlist: []netip.Prefix{prefix("::ffff:10.0.0.0/104")}}), "k", from("10.0.0.2:44"), 200, ""},
+		"IPv6":                       {key(Key{MemberID: "emp_ada", Allowlist: []netip.Prefix{prefix("2001:db8::/32")}}), "k", from("[2001:db8::7]:44"), 200, ""},
+		"in memory is loopback":      {key(Key{MemberID: "emp_ada", Allowlist: []netip.Prefix{prefix("127.0.0.0/8")}}), "k", from("pipe"), 200, ""},
+		"suspended":                  {func(o *Organisation) { o.Suspended = true }, "ci", nil, 403, "ORGANISATION_SUSPENDED"},
+		"expired organisation":       {func(o *Organisation) { o.Expired = true }, "ci", nil, 403, "ORGANISATION_EXPIRED"},
+		"suspended before expired":   {func(o *Organisation) { o.Suspended, o.Expired, o.APIDisabled = true, true, true }, "ci", nil, 403, "ORGANISATION_SUSPENDED"},
+		"expired before disabled":    {func(o *Organisation) { o.Expired, o.APIDisabled = true, true }, "ci", nil, 403, "ORGANISATION_EXPIRED"},
+		"no API access":              {func(o *Organisation) { o.APIDisabled, o.PersonalKeysDisabled = true, true }, "ada", nil, 403, "API_ACCESS_DISABLED"},
+		"no personal keys":           {func(o *Organisation) { o.PersonalKeysDisabled = true }, "ada", nil, 403, "PERSONAL_API_KEYS_DISABLED"},
+		"integrations go on":         {func(o *Organisation) { o.PersonalKeysDisabled = true }, "ci", nil, 200, ""},
+		"no scope":                   {key(Key{IntegrationID: "int_ci", Scopes: []string{}}), "k", nil, 403, "INSUFFICIENT_SCOPE"},
+		"its scope":                  {key(Key{IntegrationID: "int_ci", Scopes: []string{"meetings:read"}}), "k", nil, 200, ""},
+		"address before suspended": {func(o *Organisation) {
+			key(Key{MemberID: "emp_ada", Allowlist: []netip.Prefix{prefix("10.0.0.0/8")}})(o)
+			o.Suspended = true
+		}, "k", nil, 403, "IP_NOT_ALLOWED"},
+		"revoked before address": {key(Key{MemberID: "emp_ada", Revoked: true, Allowlist: []netip.Prefix{prefix("10.0.0.0/8")}}), "k", nil, 401, "UNAUTHENTICATED"},
+		"personal keys before scope": {func(o *Organisation) {
+			key(Key{MemberID: "emp_ada", Scopes: []string{}})(o)
+			o.PersonalKeysDisabled = true
+		}, "k", nil, 403, "PERSONAL_API_KEYS_DISABLED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newRig(t, withAcme(tc.org))
+			if tc.req == nil {
+				tc.req = func(*http.Request) {}
+			}
+			s.do(tc.key, "GET /v1/meetings", "", tc.req).is(tc.status, tc.code)
+			// An unknown path and an unknown method come after all the key's own
+			// refusals but the scope.
+			if tc.status != 200 && tc.code != "INSUFFICIENT_SCOPE" {
+				s.do(tc.key, "GET /nowhere", "", tc.req).is(tc.status, tc.code)
+				s.do(tc.key, "DELETE /v1/meetings", "", tc.req).is(tc.status, tc.code)
+			} else {
+				s.do(tc.key, "GET /nowhere", "", tc.req).is(404, "NOT_FOUND")
+				s.do(tc.key, "DELETE /v1/meetings", "", tc.req).is(405, "BAD_REQUEST")
+			}
+		})
+	}
+}
+
+// TestScopes asks every route with a key that has every scope but the one it
+// needs, and then with that one alone.
+func TestScopes(t *testing.T) {
+	t.Parallel()
+	all := []string{"employees:read", "employees:write", "meetings:read", "meetings:write", "meetings:delete", "minutes:read"}
+	routes := map[string]string{
+		"GET /v1/employees": "employees:read", "POST /v1/employees": "employees:write",
+		"GET /v1/meetings": "meetings:read", "POST /v1/meetings": "meetings:write",
+		"GET /v1/meetings/x": "meetings:read", "PATCH /v1/meetings/x": "meetings:write", "DELETE /v1/meetings/x": "meetings:delete",
+		"PUT /v1/meetings/x/participants": "meetings:write", "POST /v1/meetings/x/upload-url": "meetings:write",
+		"GET /v1/meetings/x/minutes": "minutes:read", "GET /v1/meetings/x/transcript": "minutes:read",
+		"GET /v1/projects": "meetings:read", "POST /v1/projects": "meetings:write", "GET /v1/templates": "meetings:read", "GET /v1/usage": "meetings:read",
+		"GET /v1/vocabulary": "meetings:read", "PUT /v1/vocabulary": "meetings:write", "POST /v1/vocabulary/terms": "meetings:write",
+	}
+	s := newRig(t, withAcme(func(o *Organisation) {
+		for _, scope := range all {
+			var others []string
+			for _, other := range all {
+				if other != scope {
+					others = append(others, other)
+				}
+			}
+			o.Keys = append(o.Keys, Key{Secret: "only-" + scope, IntegrationID: "int_ci", Scopes: []string{scope}}, Key{Secret: "but-" + scope, IntegrationID: "int_ci", Scopes: others})
+		}
+	}))
+	for what, scope := range routes {
+		s.do("but-"+scope, what, "").is(403, "INSUFFICIENT_SCOPE")
+		require.NotEqual(t, 403, s.do("only-"+scope, what, "").Code, what)
+	}
+}
+
+// TestUpdateWhileRunning changes keys, people and the organisation under a
+// caller's feet.
+func TestUpdateWhileRunning(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newRig(t)
+		id := s.create("bob", "")
+		require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Members[1].Status = "deactivated" }))
+		s.do("bob", "GET /v1/meetings/"+id, "").is(401, "UNAUTHENTICATED")
+		require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Members[1].Status = ""; o.Suspended = true }))
+		s.do("bob", "GET /v1/meetings/"+id, "").is(403, "ORGANISATION_SUSPENDED")
+		require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Suspended = false; o.Credits = new(7) }))
+		require.Equal(t, "7", s.do("bob", "GET /v1/usage", "").field("credits_remaining"))
+		s.do("bob", "GET /v1/meetings/"+id, "").is(200, "")
+		require.Error(t, s.Update("org_acme", func(o *Organisation) { o.Keys[0].Secret = "globex" }), "a key of another organisation")
+		require.Error(t, s.Update("org_acme", func(o *Organisation) { o.Members[1].ID = "emp_ada" }))
+		require.Error(t, s.Update("org_none", func(o *Organisation) {}))
+		s.do("bob", "GET /v1/meetings/"+id, "").is(200, "")
+		before, _ := s.Organisation("org_acme")
+		require.NoError(t, s.Update("org_acme", func(*Organisation) {}))
+		after, _ := s.Organisation("org_acme")
+		require.Equal(t, before, after)
+	})
+}
