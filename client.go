@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -70,7 +71,8 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 }
 
 // NewFromEnv is [New] with the base URL of MINUTES_BASE_URL and the API key of
-// MINUTES_API_KEY; white space around them is dropped.
+// MINUTES_API_KEY; white space around them is dropped. A *ParamError names the
+// variable.
 func NewFromEnv(opts ...Option) (*Client, error) {
 	var values [2]string
 	for i, name := range []string{envBaseURL, envAPIKey} {
@@ -79,7 +81,16 @@ func NewFromEnv(opts ...Option) (*Client, error) {
 			return nil, &ParamError{name, "is not set in the environment"}
 		}
 	}
-	return New(values[0], values[1], opts...)
+	c, err := New(values[0], values[1], opts...)
+	if bad, ok := errors.AsType[*ParamError](err); ok {
+		switch bad.Param {
+		case "baseURL":
+			bad.Param = envBaseURL
+		case "apiKey":
+			bad.Param = envAPIKey
+		}
+	}
+	return c, err
 }
 
 // Format prints the Client without its API key, under every verb.
