@@ -99,7 +99,7 @@ func (w *written) document() document {
 				decided.items = append(decided.items, item{who, s})
 			case says(s, actionPhrases):
 				promised.items = append(promised.items, item{who, s})
-			case len(summary.items) < 5 && !strings.HasSuffix(s, "?") && len(strings.Fields(s)) > 3:
+			case len(summary.items) < maxSummary && !strings.HasSuffix(s, "?"):
 				summary.items = append(summary.items, item{who, s})
 			}
 		}
@@ -109,6 +109,9 @@ func (w *written) document() document {
 	slices.SortStableFunc(d.sections, func(a, b section) int { return cmp.Compare(a.rank(wish), b.rank(wish)) })
 	return d
 }
+
+// maxSummary keeps the summary of a long meeting short.
+const maxSummary = 6
 
 // rank is where a template's description first speaks of a section; those it
 // does not speak of come last, in their usual order.

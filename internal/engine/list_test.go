@@ -1,0 +1,259 @@
+package engine
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+type listed struct {
+	Meetings   []struct{ ID string }
+	NextCursor *string `json:"next_cursor"`
+}
+
+func (s *rig) list(key, query string) (ids []string, next string) {
+	r := s.do(key, "GET /v1/meetings?"+query, "")
+	var p listed
+	if err := json.Unmarshal(r.Body.Bytes(), &p); err != nil || r.Code != 200 {
+		panic(fmt.Sprint(r.Code, r.Body, err))
+	}
+	for _, m := range p.Meetings {
+		ids = append(ids, m.ID)
+	}
+	if p.NextCursor != nil {
+		next = *p.NextCursor
+	}
+	return ids, next
+}
+
+// walk reads a listing to its end.
+func (s *rig) walk(key, query string) (ids []string, pages int) {
+	for cursor := ""; ; pages++ {
+		page, next := s.list(key, query+"&cursor="+cursor)
+		ids = append(ids, page...)
+		if next == "" {
+			return ids, pages + 1
+		}
+		cursor = next
+	}
+}
+
+// TestListQuery is section 4.2 on the list's parameters, with D7, D19 and D25.
+func TestListQuery(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	for range 60 {
+		s.create("ci", "")
+	}
+	for query, want := range map[string]string{
+		"": "25", "limit=1": "1", "limit=50": "50", "limit=07": "7", "unknown=1&unknown=2": "25", "cursor=": "25",
+		"limit=": "INVALID_LIMIT", "limit=0": "INVALID_LIMIT", "limit=51": "INVALID_LIMIT", "limit=-1": "INVALID_LIMIT", "limit=1e1": "INVALID_LIMIT", "limit=%2B5": "INVALID_LIMIT", "limit=+5": "INVALID_LIMIT",
+		"limit=5.0": "INVALID_LIMIT", "limit=99999999999999999999": "INVALID_LIMIT", "limit=%D9%A3": "INVALID_LIMIT", "limit": "INVALID_LIMIT",
+		"limit=5&limit=5": "INVALID_REQUEST", "cursor=%zz": "INVALID_REQUEST",
+		"cursor=x": "INVALID_CURSOR", "cursor=AAAAAAAAAAAAAAAAAAAAAAAAAAA": "INVALID_CURSOR",
+		"date_from=": "INVALID_DATE", "date_to=": "INVALID_DATE", "date_from=2026-02-30": "INVALID_DATE", "date_to=1.1.2026": "INVALID_DATE",
+		"date_from=2026-03-03&date_to=2026-03-02": "INVALID_DATE_RANGE", "date_from=2026-03-02&date_to=2026-03-02": "25", "date_from=2026-03-03": "0", "date_to=2026-03-01": "0", "date_from=2025-01-01&date_to=2027-01-01&limit=9": "9",
+		"external_id=": "INVALID_EXTERNAL_ID", "external_id=" + strings.Repeat("x", 129): "INVALID_EXTERNAL_ID", "external_id=none": "0", "external_id=none&limit=5": "0", "external_id=none&cursor=": "0",
+		"external_id=x&limit=0": "INVALID_LIMIT", "external_id=x&cursor=y": "INVALID_REQUEST", "external_id=x&date_from=2026-01-01": "INVALID_REQUEST", "external_id=&date_to=": "INVALID_REQUEST", "external_id=x&date_to=2026-01-01&limit=0": "INVALID_REQUEST",
+	} {
+		r := s.do("ci", "GET /v1/meetings?"+query, "")
+		if r.Code != 200 {
+			r.is(400, want)
+			continue
+		}
+		ids, _ := s.list("ci", query)
+		require.Equal(t, want, fmt.Sprint(len(ids)), query)
+	}
+	require.Equal(t, `{"meetings":[]}`, s.do("globex", "GET /v1/meetings", "").Body.String())
+}
+
+// TestCursor is D7 and D24: what a cursor is bound to, and what it is not.
+func TestCursor(t *testing.T) {
+	t.Parallel()
+	s := newRig(t, withAcme(func(o *Organisation) { o.Keys = append(o.Keys, Key{Secret: "ci2", IntegrationID: "int_ci"}) }))
+	for range 12 {
+		s.create("ci", "")
+	}
+	s.do("globex", "POST /v1/meetings", `{"title":"x","date":"2026-01-01"}`).is(201, "")
+	first, cursor := s.list("ci", "limit=5")
+	require.Len(t, first, 5)
+	second, _ := s.list("ada", "limit=7&cursor="+cursor)
+	require.Len(t, second, 7, "another limit, and another key of the organisation")
+	s.do("globex", "GET /v1/meetings?cursor="+cursor, "").is(400, "INVALID_CURSOR")
+	s.do("ci", "GET /v1/meetings?date_from=2020-01-01&cursor="+cursor, "").is(400, "INVALID_CURSOR")
+	for i := range cursor {
+		for _, c := range []byte{'A', 'B', cursor[i] ^ 1, '\n', '='} {
+			if forged := []byte(cursor); c != cursor[i] {
+				forged[i] = c
+				_, ok := s.world.Load().position("org_acme", 0, 0, string(forged))
+				require.False(t, ok, "byte %d", i)
+			}
+		}
+	}
+	for _, forged := range []string{cursor + "A", cursor + "\n", cursor[:len(cursor)-1], cursor + "=="} {
+		_, ok := s.world.Load().position("org_acme", 0, 0, forged)
+		require.False(t, ok)
+	}
+	_, filtered := s.list("ci", "limit=5&date_from=2026-03-02")
+	s.do("ci", "GET /v1/meetings?date_from=2026-03-02&date_to=2026-03-02&cursor="+filtered, "").is(400, "INVALID_CURSOR")
+	s.do("ci", "GET /v1/meetings?cursor="+filtered, "").is(400, "INVALID_CURSOR")
+	require.NoError(t, s.Reset(Config{Organisations: []Organisation{acme(), globex()}}))
+	s.do("ci", "GET /v1/meetings?cursor="+cursor, "").is(400, "INVALID_CURSOR")
+}
+
+// TestShortPages: a page may hold fewer items than limit, and none, and no
+// cursor comes twice.
+func TestShortPages(t *testing.T) {
+	t.Parallel()
+	s := newRig(t, func(cfg *Config) { cfg.PageSize = func(limit, page int) int { return page%3 - 1 + page/3 } })
+	for range 20 {
+		s.create("ci", "")
+	}
+	seen, ids := map[string]bool{}, []string{}
+	for cursor := ""; ; {
+		page, next := s.list("ci", "limit=4&cursor="+cursor)
+		ids = append(ids, page...)
+		if cursor = next; next == "" {
+			break
+		}
+		require.False(t, seen[next])
+		seen[next] = true
+	}
+	s.SetPageSize(nil)
+	all, _ := s.list("ci", "limit=50")
+	require.Equal(t, all, ids)
+}
+
+// TestWalkAmidChange walks 130 meetings in pages of 7 while others create and
+// delete: none that stayed is repeated or skipped.
+func TestWalkAmidChange(t *testing.T) {
+	t.Parallel()
+	rounds := 20
+	if testing.Short() {
+		rounds = 2
+	}
+	for range rounds {
+		s := newRig(t)
+		var stay []string
+		var gone []string
+		for i := range 260 {
+			key := []string{"ci", "ada", "bob"}[i%3]
+			id := s.create(key, []string{`"visibility":"organisation"`, `"visibility":"shared","shared_with":["emp_ada"]`}[i/3%2])
+			visible := key != "ci" || i/3%2 == 0 || true
+			if i%2 == 0 && visible {
+				stay = append(stay, id)
+			} else {
+				gone = append(gone, id)
+			}
+		}
+		slices.Reverse(stay)
+		var wg sync.WaitGroup
+		for w := range 4 {
+			wg.Go(func() {
+				for i := w; i < len(gone); i += 4 {
+					for _, key := range []string{"ci", "bob", "ada"} {
+						s.do(key, "DELETE /v1/meetings/"+gone[i], "")
+					}
+					s.do("ci", "POST /v1/meetings", `{"title":"new","date":"2026-03-03"}`)
+				}
+			})
+		}
+		for _, query := range []string{"limit=7", "limit=7&date_from=2026-03-01&date_to=2026-03-02"} {
+			wg.Go(func() {
+				ids, _ := s.walk("ada", query)
+				seen := map[string]int{}
+				for _, id := range ids {
+					seen[id]++
+				}
+				var found []string
+				for _, id := range ids {
+					if slices.Contains(stay, id) {
+						found = append(found, id)
+					}
+					assert.Equal(t, 1, seen[id], "repeated")
+				}
+				assert.Equal(t, stay, found, "skipped or out of order")
+			})
+		}
+		wg.Wait()
+	}
+}
+
+// TestCalendarAgainstScan compares the indexes with the plainest listing there
+// is, through thousands of random changes.
+func TestCalendarAgainstScan(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	var c calendar
+	var all []*meeting
+	day := func() date { return dateOf(2020+rng.IntN(4), 1+rng.IntN(12), 1+rng.IntN(28)) }
+	seq := uint64(0)
+	check := func() {
+		from, to, before := date(0), date(0), uint64(rng.IntN(int(seq)+2))
+		if rng.IntN(2) == 0 {
+			from = day()
+		}
+		if rng.IntN(2) == 0 {
+			to = day()
+		}
+		var want, got []uint64
+		for _, m := range all {
+			if m.seq < before && (from == 0 || m.date >= from) && (to == 0 || m.date <= to) {
+				want = append(want, m.seq)
+			}
+		}
+		slices.SortFunc(want, func(a, b uint64) int { return cmp.Compare(b, a) })
+		for rest := merge(c.within(nil, from, to, before)); ; {
+			m := rest.next()
+			if m == nil {
+				break
+			}
+			got = append(got, m.seq)
+		}
+		require.Equal(t, want, got, "%v..%v before %d", from, to, before)
+	}
+	for round := range 6_000 {
+		switch n := rng.IntN(10); {
+		case n < 5 && round%2000 < 1400 || len(all) == 0:
+			seq++
+			m := &meeting{seq: seq, date: day()}
+			c.add(m)
+			all = append(all, m)
+		case n < 9:
+			i := rng.IntN(len(all))
+			c.remove(all[i])
+			all = slices.Delete(all, i, i+1)
+		default:
+			m := all[rng.IntN(len(all))]
+			c.extract(m)
+			m.date = day()
+			c.insert(m)
+		}
+		if round%50 == 0 {
+			check()
+		}
+	}
+	for _, m := range all {
+		c.remove(m)
+	}
+	require.True(t, c.empty())
+	require.Empty(t, c.years)
+
+	var x index
+	for i := range 10_000 {
+		x.add(&meeting{seq: uint64(i + 1)})
+	}
+	for i := range 9_990 { // an index is never much longer than what it holds
+		chunk, at := x.seek(uint64(i + 1))
+		x.remove(x.chunks[chunk][at])
+	}
+	require.LessOrEqual(t, len(x.chunks), 2)
+}

@@ -1,0 +1,279 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+)
+
+var stages = Stages{Prepare: 10 * time.Second, Transcribe: 20 * time.Second, Queue: 5 * time.Second, Write: 30 * time.Second}
+
+func staged(cfg *Config) { cfg.Stages = stages }
+
+func (s *rig) usage() string {
+	s.t.Helper()
+	r := s.do("ci", "GET /v1/usage", "").is(200, "")
+	return fmt.Sprint(r.field("credits_remaining"), " ", r.field("transcribe_seconds_remaining"), " ", r.field("next_reset_at"))
+}
+
+// history writes a meeting's history as states with seconds since start.
+func (s *rig) history(id string, start time.Time) string {
+	s.t.Helper()
+	state, ok := s.Meeting(id)
+	require.True(s.t, ok)
+	out := ""
+	for _, h := range state.History {
+		out += fmt.Sprintf("%s@%v ", h.Status, h.At.Sub(start).Seconds())
+	}
+	last := state.History[len(state.History)-1]
+	require.Equal(s.t, last.Status, state.Status)
+	require.True(s.t, last.At.Equal(state.UpdatedAt), "a status change moves updated_at")
+	return out
+}
+
+// TestOutcomes is section 3 with D12, D13, D23 and D25: the way into each end
+// state, what can be fetched there, and what it costs.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		script     Script
+		org        func(*Organisation)
+		size       int
+		history    string
+		transcript int // status of GET transcript
+		duration   string
+		usage      string
+	}{
+		"natural":       {Script{}, nil, 16_000 * 7, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_ready@65 ", 200, "7", "999 359993 null"},
+		"rounded up":    {Script{Outcome: minutes.StatusMinutesReady}, nil, 16_001, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_ready@65 ", 200, "2", "999 359998 null"},
+		"rejected":      {Script{Outcome: minutes.StatusAudioRejected}, nil, 9, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 360000 null"},
+		"empty":         {Script{}, nil, 0, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 360000 null"},
+		"blocked":       {Script{Outcome: minutes.StatusTranscribeBlocked}, nil, 9, "created@0 audio_uploaded@0 transcribe_blocked@10 ", 409, "null", "1000 360000 null"},
+		"over quota":    {Script{}, func(o *Organisation) { o.TranscribeSeconds = new(1) }, 16_001, "created@0 audio_uploaded@0 transcribe_blocked@10 ", 409, "null", "1000 1 null"},
+		"just in quota": {Script{}, func(o *Organisation) { o.TranscribeSeconds = new(1) }, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_ready@65 ", 200, "1", "999 0 null"},
+		"both":          {Script{}, func(o *Organisation) { o.TranscribeSeconds = new(0) }, 0, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 0 null"},
+		"not heard":     {Script{Outcome: minutes.StatusTranscriptionFailed}, nil, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcription_failed@30 ", 409, "1", "1000 360000 null"},
+		"not written":   {Script{Outcome: minutes.StatusMinutesFailed}, nil, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_failed@65 ", 200, "1", "1000 359999 null"},
+		"no credits":    {Script{}, func(o *Organisation) { o.Credits = new(0) }, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_failed@65 ", 200, "1", "0 359999 null"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			// Looked at all the time, or once at the end: it makes no difference.
+			for _, looking := range []bool{true, false} {
+				synctest.Test(t, func(t *testing.T) {
+					if tc.org == nil {
+						tc.org = func(*Organisation) {}
+					}
+					s := newRig(t, staged, withAcme(tc.org))
+					require.NoError(t, s.Script(Selector{}, tc.script))
+					start := time.Now()
+					id := s.create("ci", "")
+					s.upload("ci", id, tc.size)
+					for range 100 {
+						time.Sleep(time.Second)
+						if looking {
+							s.status("ci", id)
+							s.usage()
+						}
+					}
+					require.Equal(t, tc.duration, s.do("ci", "GET /v1/meetings/"+id, "").field("duration_seconds"))
+					require.Equal(t, tc.history, s.history(id, start))
+					require.Equal(t, tc.usage, s.usage())
+					r := s.do("ci", "GET /v1/meetings/"+id+"/transcript", "")
+					require.Equal(t, tc.transcript, r.Code)
+					if tc.transcript == 409 {
+						r.is(409, "TRANSCRIPT_NOT_READY")
+					}
+					state, _ := s.Meeting(id)
+					if state.Status == minutes.StatusMinutesReady {
+						s.do("ci", "GET /v1/meetings/"+id+"/minutes", "").is(200, "")
+					} else {
+						s.do("ci", "GET /v1/meetings/"+id+"/minutes", "").is(409, "MINUTES_NOT_READY")
+					}
+				})
+			}
+		})
+	}
+}
+
+// TestCreditsInOrder: credits go to the minutes finished first, whoever
+// looked when.
+func TestCreditsInOrder(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newRig(t, staged, withAcme(func(o *Organisation) { o.Credits = new(2) }))
+		var ids []string
+		for range 4 {
+			ids = append(ids, s.create("ci", ""))
+		}
+		require.NoError(t, s.Script(Selector{MeetingID: ids[0]}, Script{Stages: &Stages{Write: time.Hour}}))
+		for i := range ids { // the last to be created is the first to arrive
+			s.upload("ci", ids[3-i], 1)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(10 * time.Hour)
+		got := []string{s.status("ci", ids[0]), s.status("ci", ids[1]), s.status("ci", ids[2]), s.status("ci", ids[3])}
+		require.Equal(t, []string{"minutes_failed", "minutes_failed", "minutes_ready", "minutes_ready"}, got)
+	})
+}
+
+// TestReservation is D23: seconds are set aside when the audio arrives and
+// shown as taken when transcription completes; D25: deleting gives them back.
+func TestReservation(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newRig(t, staged, withAcme(func(o *Organisation) { o.TranscribeSeconds = new(10) }))
+		a, b, c, d := s.create("ci", ""), s.create("ci", ""), s.create("ci", ""), s.create("ci", "")
+		s.upload("ci", a, 16_000*6)
+		require.Equal(t, "1000 10 null", s.usage())
+		s.upload("ci", b, 16_000*5)
+		time.Sleep(10 * time.Second)
+		require.Equal(t, "transcribe_blocked", s.status("ci", b))
+		s.do("ci", "DELETE /v1/meetings/"+a, "").is(204, "")
+		s.upload("ci", c, 16_000*10)
+		time.Sleep(29 * time.Second)
+		require.Equal(t, "1000 10 null", s.usage())
+		time.Sleep(time.Second)
+		require.Equal(t, "1000 0 null", s.usage())
+		s.upload("ci", d, 1)
+		time.Sleep(10 * time.Second)
+		require.Equal(t, "transcribe_blocked", s.status("ci", d))
+		require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.TranscribeSeconds = new(100) }))
+		time.Sleep(time.Hour)
+		require.Equal(t, "transcribe_blocked", s.status("ci", d), "topping up does not restart it")
+	})
+}
+
+// TestTopUp: at next_reset_at the period's quota is back, between what fell
+// due before and after.
+func TestTopUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // the bubble begins at 2000-01-01T00:00Z
+		s := newRig(t, withAcme(func(o *Organisation) { o.Credits, o.TranscribeSeconds, o.NextResetAt = new(1), new(10), "2000-01-31" }))
+		a, b, c := s.create("ci", ""), s.create("ci", ""), s.create("ci", "")
+		until := time.Date(2000, 1, 31, 0, 0, 0, 0, time.UTC)
+		for id, at := range map[string]time.Time{a: until.Add(-2 * time.Second), b: until.Add(-time.Second), c: until} {
+			require.NoError(t, s.Script(Selector{MeetingID: id}, Script{Stages: &Stages{Write: time.Until(at)}}))
+		}
+		for _, id := range []string{c, b, a} {
+			s.upload("ci", id, 16_000)
+		}
+		require.Equal(t, `1 7 2000-01-31`, s.usage())
+		time.Sleep(time.Until(until.Add(time.Hour)))
+		require.Equal(t, []string{"minutes_ready", "minutes_failed", "minutes_ready"}, []string{s.status("ci", a), s.status("ci", b), s.status("ci", c)})
+		require.Equal(t, `0 10 2000-02-29`, s.usage())
+		time.Sleep(45 * 24 * time.Hour)
+		require.Equal(t, `1 10 2000-03-31`, s.usage())
+	})
+	// A service made outside a bubble, long after the date, used inside.
+	s := newRig(t, withAcme(func(o *Organisation) { o.Credits, o.NextResetAt = new(1), "2000-01-02" }))
+	synctest.Test(t, func(t *testing.T) {
+		s := &rig{t, s.Service}
+		s.upload("ci", s.create("ci", ""), 1)
+		require.Equal(t, `0 359999 2000-01-02`, s.usage())
+		time.Sleep(24 * time.Hour)
+		require.Equal(t, `1 360000 2000-02-02`, s.usage())
+	})
+	s = newRig(t, withAcme(func(o *Organisation) { o.NextResetAt = "2001-01-02" }))
+	require.Equal(t, `1000 360000 2001-01-02`, s.usage(), "a date gone by is shown and never comes")
+}
+
+// TestReindex is D9.
+func TestReindex(t *testing.T) {
+	t.Parallel()
+	s := newRig(t, withAcme(func(o *Organisation) { o.Credits = new(3) }))
+	id := s.create("ci", "")
+	at := "PATCH /v1/meetings/" + id
+	s.do("ci", at, `{"title":"before the minutes"}`).is(200, "")
+	s.upload("ci", id, 1)
+	require.Equal(t, "minutes_ready", s.status("ci", id))
+	for _, step := range []struct{ body, credits string }{
+		{`{"time":"10:00"}`, "2"}, {`{"title":"before the minutes"}`, "2"}, {`{"title":"a","date":"2026-05-05","project_id":"prj_apollo"}`, "1"},
+		{`{"project_id":""}`, "0"}, {`{"date":"2026-05-06"}`, "0"}, {`{}`, "0"},
+	} {
+		s.do("ci", at, step.body).is(200, "")
+		require.Equal(t, step.credits, s.do("ci", "GET /v1/usage", "").field("credits_remaining"), step.body)
+	}
+}
+
+// TestScript is what scripts, holds, release and advance do.
+func TestScript(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newRig(t, staged)
+		start := time.Now()
+		held := s.create("ci", `"external_id":"h"`)
+		other := s.create("ci", "")
+		require.NoError(t, s.Script(Selector{}, Script{Outcome: minutes.StatusTranscriptionFailed}))
+		require.NoError(t, s.Script(Selector{Title: "Weekly"}, Script{Outcome: minutes.StatusMinutesReady, Transcript: "spk_0: Hi."}))
+		require.NoError(t, s.Script(Selector{ExternalID: "h"}, Script{Hold: minutes.StatusTranscribing}))
+		s.upload("ci", held, 1)
+		s.upload("ci", other, 1)
+		require.False(t, s.Release(held))
+		time.Sleep(time.Hour)
+		require.Equal(t, "minutes_ready", s.status("ci", other))
+		require.Equal(t, "transcribing", s.status("ci", held))
+		state, _ := s.Meeting(held)
+		require.True(t, state.Held)
+		require.NoError(t, s.Script(Selector{}, Script{}))
+		require.True(t, s.Release(held))
+		require.False(t, s.Release(held))
+		require.NoError(t, s.Script(Selector{Title: "none"}, Script{Hold: minutes.StatusTranscribing}))
+		time.Sleep(time.Hour)
+		require.Equal(t, "created@0 audio_uploaded@0 transcribing@10 transcribed@3600 generating_minutes@3605 minutes_ready@3635 ", s.history(held, start))
+		require.Equal(t, "spk_0: Hi.", s.do("ci", "GET /v1/meetings/"+held+"/transcript", "").field("transcript"))
+
+		// What lies ahead follows a later script; what is past does not.
+		id := s.create("ci", "")
+		start = time.Now()
+		s.upload("ci", id, 1)
+		time.Sleep(15 * time.Second)
+		require.NoError(t, s.Script(Selector{MeetingID: id}, Script{Stages: &Stages{Transcribe: time.Second, Write: time.Minute}, Outcome: minutes.StatusMinutesFailed}))
+		time.Sleep(time.Hour)
+		require.Equal(t, "created@0 audio_uploaded@0 transcribing@10 transcribed@15 generating_minutes@15 minutes_failed@75 ", s.history(id, start))
+
+		// Without a clock.
+		id = s.create("ci", "")
+		_, err := s.Advance(id, "")
+		require.Error(t, err, "no audio")
+		s.upload("ci", id, 1)
+		for _, want := range []minutes.Status{"transcribing", "transcribed", "generating_minutes", "minutes_ready"} {
+			got, err := s.Advance(id, "")
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+		_, err = s.Advance(id, "")
+		require.Error(t, err, "final")
+		id = s.create("ci", `"external_id":"h2"`)
+		require.NoError(t, s.Script(Selector{ExternalID: "h2"}, Script{Hold: minutes.StatusAudioUploaded}))
+		s.upload("ci", id, 1)
+		got, err := s.Advance(id, minutes.StatusTranscribed)
+		require.NoError(t, err)
+		require.Equal(t, minutes.StatusTranscribed, got)
+		_, err = s.Advance(id, minutes.StatusTranscribing)
+		require.Error(t, err, "past it")
+		_, err = s.Advance(id, "nonsense")
+		require.Error(t, err)
+		time.Sleep(time.Hour)
+		require.Equal(t, "minutes_ready", s.status("ci", id))
+
+		require.Error(t, s.Script(Selector{}, Script{Outcome: minutes.StatusTranscribing}))
+		require.Error(t, s.Script(Selector{}, Script{Hold: minutes.StatusCreated}))
+		require.Error(t, s.Script(Selector{MeetingID: "a", Title: "b"}, Script{}))
+		require.Error(t, s.Script(Selector{}, Script{Stages: &Stages{Write: -1}}))
+	})
+}
+
+// TestLongStages: a stage may be meant to last for ever.
+func TestLongStages(t *testing.T) {
+	t.Parallel()
+	s := newRig(t, func(cfg *Config) { cfg.Stages.Prepare = 1<<63 - 1 })
+	id := s.create("ci", "")
+	s.upload("ci", id, 1)
+	require.Equal(t, "audio_uploaded", s.status("ci", id))
+}

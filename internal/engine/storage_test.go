@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// TestUploadURL is D10 and D11 up to the PUT.
+func TestUploadURL(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	id := s.create("ci", "")
+	at := "POST /v1/meetings/" + id + "/upload-url"
+	for _, ct := range []string{`""`, `null`, `7`, `"audio"`, `"/wav"`, `"audio/"`, `"audio/*"`, `"*/*"`, `"audio/wav;"x`, `"au dio/wav"`, `" audio/wav"`, `"audio/wav "`, `"audio/wav\r\n"`, `"audio/wäv"`, `"audio/wav; x=\"y"`, `"audio/wav/x"`} {
+		require.Equal(t, 400, s.do("ci", at, `{"content_type":`+ct+`}`).is(400, "INVALID_REQUEST").Code, ct)
+	}
+	for _, ct := range []string{"audio/wav", "AUDIO/WAV", "audio/ogg; codecs=opus", "application/vnd.x+json", "text/plain"} {
+		r := s.do("ci", at, `{"content_type":"`+ct+`"}`).is(200, "")
+		require.Equal(t, "900", r.field("expires_in"))
+		require.Equal(t, "PUT", r.field("method"))
+		u, err := url.Parse(r.field("upload_url"))
+		require.NoError(t, err)
+		require.Equal(t, "http://example.com", u.Scheme+"://"+u.Host)
+		require.True(t, strings.HasPrefix(u.Path, "/storage/"))
+		require.Equal(t, "created", string(r.x.MeetingStatus))
+	}
+	s = newRig(t, func(cfg *Config) { cfg.StorageBase = func(*http.Request) string { return "https://store.test:8443" } })
+	require.True(t, strings.HasPrefix(s.presigned("ci", s.create("ci", ""), "audio/wav"), "https://store.test:8443/storage/"))
+}
+
+// TestStorage is D10, D11 and D22 from the PUT on.
+func TestStorage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newRig(t, func(cfg *Config) { cfg.KeepAudio, cfg.Stages.Prepare = true, time.Hour })
+		id := s.create("ci", `"external_id":"e"`)
+		const ct = `audio/wav; x="y"`
+		target := s.presigned("ci", id, `audio/wav; x=\"y\"`)
+		spare := s.presigned("ci", id, "audio/ogg")
+
+		// Another content type, or any byte of the URL.
+		for _, other := range []string{"audio/wav", "audio/wav;x=y", strings.ToUpper(ct), ""} {
+			s.put(target, other, "x").storage(403, "SignatureDoesNotMatch")
+		}
+		s.put(target, ct, "x", func(r *http.Request) { r.Header["Content-Type"] = []string{ct, ct} }).storage(403, "SignatureDoesNotMatch")
+		at := strings.Index(target, "/storage/") + len("/storage/")
+		for i := at; i < len(target); i++ {
+			b := []byte(target)
+			b[i] ^= 1
+			if _, err := url.ParseRequestURI(string(b)); err != nil || strings.ContainsAny(string(b), " ") {
+				continue
+			}
+			s.put(string(b), ct, "x").storage(403, "SignatureDoesNotMatch")
+		}
+		for _, forged := range []string{target + "&x=1", target + "&", target + "0", strings.Replace(target, "?", "?x=1&", 1), target[:strings.Index(target, "&X-Amz-Signature")], strings.Replace(target, "mtg_", "mtg%5F", 1), strings.Replace(target, "/mtg_", "//mtg_", 1), strings.Replace(target, "X-Amz-Expires=900", "X-Amz-Expires=901", 1)} {
+			s.put(forged, ct, "x").storage(403, "SignatureDoesNotMatch")
+		}
+		for _, method := range []string{"GET", "POST", "DELETE", "OPTIONS"} {
+			r := s.do("", method+" "+target, "").storage(405, "MethodNotAllowed")
+			require.Equal(t, "PUT", r.Header().Get("Allow"))
+		}
+		require.Empty(t, s.do("", "HEAD "+target, "").Body.String())
+		s.put(target, ct, "x", func(r *http.Request) { r.ContentLength = -1 }).storage(411, "MissingContentLength")
+		s.put(target, ct, "", func(r *http.Request) { r.Header.Del("Content-Length") }).storage(411, "MissingContentLength")
+
+		// A refusal does not touch the body.
+		s.put(target, "audio/x", "", func(r *http.Request) { r.Body, r.ContentLength = untouched{t}, 5 }).storage(403, "SignatureDoesNotMatch")
+
+		// Cut short: no audio.
+		s.put(target, ct, "", func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader("ab")), 3 }).storage(400, "IncompleteBody")
+		s.put(target, ct, "", func(r *http.Request) {
+			r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader("ab"), broken{})), 3
+		}).storage(400, "IncompleteBody")
+		require.Equal(t, "created", s.status("ci", id))
+
+		time.Sleep(899 * time.Second)
+		fresh := s.presigned("ci", id, "audio/wav")
+		time.Sleep(time.Second)
+		require.Contains(t, s.put(target, ct, "x").storage(403, "AccessDenied").Body.String(), "Request has expired")
+		r := s.put(fresh, "audio/wav", "hello", func(r *http.Request) { r.Header.Set("Authorization", "Bearer ci") }).storage(200, "")
+		require.True(t, r.x.StorageAuthorization)
+		require.Equal(t, int64(5), r.x.StorageBytes)
+		require.Equal(t, "created", string(r.x.MeetingStatus))
+		require.Equal(t, "audio_uploaded", s.status("ci", id))
+		s.put(fresh, "audio/wav", "hello").storage(403, "AccessDenied")
+		s.put(spare, "audio/ogg", "hello").storage(403, "AccessDenied")
+
+		state, _ := s.Meeting(id)
+		sum := sha256.Sum256([]byte("hello"))
+		require.Equal(t, &Audio{ContentType: "audio/wav", Size: 5, SHA256: hex.EncodeToString(sum[:]), ReceivedAt: state.Audio.ReceivedAt, Bytes: []byte("hello")}, state.Audio)
+
+		gone := s.create("ci", "")
+		target = s.presigned("ci", gone, "audio/wav")
+		s.do("ci", "DELETE /v1/meetings/"+gone, "").is(204, "")
+		s.put(target, "audio/wav", "x").storage(404, "NoSuchKey")
+	})
+}
+
+type untouched struct{ t *testing.T }
+
+func (u untouched) Read([]byte) (int, error) { u.t.Error("the body was read"); return 0, io.EOF }
+func (u untouched) Close() error             { return nil }
+
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
+
+// TestConcurrentPuts: of many, one wins.
+func TestConcurrentPuts(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	id := s.create("ci", "")
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	codes := map[int]int{}
+	var targets []string
+	for range 50 {
+		targets = append(targets, s.presigned("ci", id, "audio/wav"))
+	}
+	for _, target := range targets {
+		wg.Go(func() {
+			r := s.put(target, "audio/wav", strings.Repeat("x", 1000))
+			mu.Lock()
+			defer mu.Unlock()
+			codes[r.Code]++
+		})
+	}
+	wg.Wait()
+	assert.Equal(t, 1, codes[200])
+	assert.Equal(t, 49, codes[403])
+	u, _ := s.Organisation("org_acme")
+	assert.Equal(t, 360_000-1, *u.TranscribeSeconds)
+}
+
+// TestContentTypes: what is processed (D11).
+func TestContentTypes(t *testing.T) {
+	t.Parallel()
+	for ct, want := range map[string]string{
+		"audio/wav": "minutes_ready", "AUDIO/x-anything": "minutes_ready", "video/mp4": "minutes_ready", "application/ogg": "minutes_ready", "Application/OGG; a=b": "minutes_ready",
+		"application/pdf": "audio_rejected", "text/plain": "audio_rejected", "application/octet-stream": "audio_rejected", "audiox/wav": "audio_rejected",
+	} {
+		s := newRig(t)
+		id := s.create("ci", "")
+		s.put(s.presigned("ci", id, ct), ct, "x").storage(200, "")
+		require.Equal(t, want, s.status("ci", id), ct)
+	}
+	s := newRig(t)
+	id := s.create("ci", "")
+	s.put(s.presigned("ci", id, "audio/wav"), "audio/wav", "").storage(200, "")
+	require.Equal(t, "audio_rejected", s.status("ci", id), "an empty file")
+	require.Equal(t, "null", s.do("ci", "GET /v1/meetings/"+id, "").field("duration_seconds"))
+	require.NotContains(t, s.do("ci", "GET /v1/meetings/"+id, "").Body.String(), "duration")
+}
+
+// TestAudioSize is the limit of 1,000,000,000 bytes, one byte on either side.
+func TestAudioSize(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads two gigabytes")
+	}
+	t.Parallel()
+	for size, want := range map[int64]string{maxAudioBytes: "minutes_ready", maxAudioBytes + 1: "audio_rejected"} {
+		s := newRig(t)
+		id := s.create("ci", "")
+		s.put(s.presigned("ci", id, "audio/x"), "audio/x", "", func(r *http.Request) {
+			r.Body, r.ContentLength = io.NopCloser(io.LimitReader(zeros{}, size)), size
+		}).storage(200, "")
+		require.Equal(t, want, s.status("ci", id))
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
