@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -254,6 +255,38 @@ func TestRepeatAfterGivingUp(t *testing.T) {
 	})
 }
 
+// A create that was refused without being handled is known by its body, too.
+func TestRepeatOfARepeat(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]int{
+		`{"title":"Twice","date":"2026-11-21"}`:                   2,
+		`{"title":"Twice","date":"2026-11-21","external_id":"x"}`: 0,
+	} {
+		s := NewServer(t, WithoutAudit(ViolationPoll))
+		s.Inject(Match{}, BadGateway(), Reset())
+		for range 3 {
+			callerOf(s).call("POST", "/v1/meetings", body)
+		}
+		assert.Len(t, s.Violations(), want, body)
+		s.audit.reset()
+	}
+}
+
+// A reply counts as lost where the client has gone by the time it is made.
+func TestRepeatAfterGoing(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, ctx := range []context.Context{gone, t.Context()} {
+		r := httptest.NewRequestWithContext(ctx, "POST", "/v1/projects", strings.NewReader(`{"name":"Twice"}`))
+		r.Header.Set("Authorization", "Bearer "+s.Key())
+		s.Handler().ServeHTTP(httptest.NewRecorder(), r)
+	}
+	assert.Equal(t, []ViolationKind{ViolationRepeat}, kinds(s.Violations()))
+	s.audit.reset()
+}
+
 func TestOpenBodies(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -328,6 +361,12 @@ func TestReportIsShort(t *testing.T) {
 // What the audit remembers stays bounded.
 func TestAuditForgets(t *testing.T) {
 	t.Parallel()
+	a := newAudit()
+	for range 2 * maxViolations {
+		a.record(Violation{})
+	}
+	assert.Len(t, a.violations, maxViolations)
+
 	var s lookShard
 	at := time.Unix(0, 0)
 	for i := range 10 * shardMeetings {

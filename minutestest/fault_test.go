@@ -99,9 +99,11 @@ func TestFaultsOfTheService(t *testing.T) {
 			t.Parallel()
 			onBothWires(t, func(t *testing.T, s *Server, caller *caller) {
 				i := s.Inject(Match{Operation: "meetings.list", Nth: 2}, c.fault)
+				var struck answer
 				for n := range 3 {
 					a := caller.call("GET", "/v1/meetings", "")
 					if n == 1 {
+						struck = a
 						c.see(t, a)
 						continue
 					}
@@ -114,6 +116,12 @@ func TestFaultsOfTheService(t *testing.T) {
 				requests := s.Requests()
 				require.Len(t, requests, 3)
 				assert.Equal(t, c.fault.String(), requests[1].Fault)
+				if a := struck; a.err == nil || a.status != 0 {
+					assert.Equal(t, a.status, requests[1].Status)
+				} else {
+					assert.Zero(t, requests[1].Status, "no reply was sent")
+				}
+				assert.Equal(t, struck.code(), requests[1].Code)
 			})
 		})
 	}
@@ -323,6 +331,12 @@ func TestInjectionsInOrder(t *testing.T) {
 	assert.Equal(t, []int{501, 502, 503, 504, 503, 200}, got)
 	assert.Equal(t, 2, a.Struck())
 	assert.Equal(t, 3, b.Struck())
+
+	// Each counts what the others strike.
+	s.Inject(Match{}, Reply(501, "", ""))
+	s.Inject(Match{Nth: 2}, Reply(502, "", ""))
+	assert.Equal(t, 501, c.call("GET", "/v1/usage", "").status)
+	assert.Equal(t, 502, c.call("GET", "/v1/usage", "").status)
 
 	always := s.Inject(Match{Times: Always}, BadGateway())
 	assert.Equal(t, 502, c.call("GET", "/v1/usage", "").status)

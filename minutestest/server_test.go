@@ -312,6 +312,22 @@ func TestServerClients(t *testing.T) {
 	require.ErrorIs(t, err, minutes.ErrUnauthenticated)
 }
 
+func TestServerKey(t *testing.T) {
+	t.Parallel()
+	w := DefaultWorld()
+	o := &w.Organisations[0]
+	o.Keys = []Key{
+		{Secret: "personal", MemberID: "emp_ada"},
+		{Secret: "limited", IntegrationID: "int_ci", Scopes: []string{"meetings:read"}},
+		{Secret: "revoked", IntegrationID: "int_ci", Revoked: true},
+		{Secret: "expiring", IntegrationID: "int_ci", ExpiresAt: 1},
+		{Secret: "good", IntegrationID: "int_ci"},
+	}
+	assert.Equal(t, "good", NewServer(t, WithWorld(w)).Key())
+	o.Keys = o.Keys[:4]
+	assert.Empty(t, NewServer(t, WithWorld(w)).Key())
+}
+
 func TestServerResets(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
@@ -385,6 +401,22 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// A stage that a script leaves out keeps the World's time.
+func TestScriptedStages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t, WithWorld(slow()))
+		require.NoError(t, s.Script(Script{Stages: Stages{Prepare: time.Hour}}))
+		id := callerOf(s).upload(t, "Late", "audio")
+		time.Sleep(2 * time.Hour)
+		m, _ := s.Meeting(id)
+		require.Len(t, m.History, 6)
+		assert.Equal(t, time.Hour, m.History[2].At.Sub(m.History[1].At))
+		assert.Equal(t, 10*time.Minute, m.History[3].At.Sub(m.History[2].At))
+		assert.Equal(t, 5*time.Minute, m.History[5].At.Sub(m.History[4].At))
+	})
+}
+
 func TestScriptsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
@@ -445,6 +477,23 @@ func TestUpdate(t *testing.T) {
 	require.ErrorContains(t, s.Update("org_acme", func(o *Organisation) { o.Credits = new(-7) }), "credits: -7 is negative")
 	require.ErrorContains(t, s.Update("org_x", func(o *Organisation) {}), "org_x")
 	assert.Contains(t, c.call("GET", "/v1/usage", "").text, `"credits_remaining":7`)
+}
+
+// What is left of a quota can be changed without changing what the period
+// gives.
+func TestUpdateAndTopUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := DefaultWorld()
+		w.Organisations[0].Credits = new(100)
+		w.Organisations[0].NextResetAt = time.Now().AddDate(0, 0, 7).UTC().Format(time.DateOnly)
+		s := NewServer(t, WithWorld(w))
+		c := callerOf(s)
+		require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Credits = new(3) }))
+		assert.Contains(t, c.call("GET", "/v1/usage", "").text, `"credits_remaining":3`)
+		time.Sleep(8 * 24 * time.Hour)
+		assert.Contains(t, c.call("GET", "/v1/usage", "").text, `"credits_remaining":100`)
+	})
 }
 
 func TestPageSize(t *testing.T) {

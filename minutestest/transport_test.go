@@ -76,14 +76,15 @@ func TestWireAnswers(t *testing.T) {
 func TestWireEarlyRefusal(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {
-		refusal := strings.Repeat("no", 5000)
+		var refusal string
 		client, _ := wire(func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = io.WriteString(w, refusal)
 		})
 		start := time.Now()
 		for _, expect := range []bool{true, false} {
-			for range 20 {
+			for i := range 200 {
+				refusal = strings.Repeat("no", i%2*5000)
 				status, text, err := do(client, "PUT", testURL, zeroes(8<<20), func(r *http.Request) {
 					r.ContentLength = 8 << 20
 					if expect {
