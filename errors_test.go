@@ -1,0 +1,534 @@
+package minutes_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jarcoal/httpmock"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+)
+
+// answering returns a client that gets this reply to everything, without
+// retries, and a count of its requests.
+func answering(t testing.TB, reply func(*http.Request) (*http.Response, error)) (*minutes.Client, *httpmock.MockTransport) {
+	t.Helper()
+	mock := httpmock.NewMockTransport()
+	mock.RegisterNoResponder(reply)
+	c, err := minutes.New("https://minutes.example", testKey,
+		minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRetries(0, 0, 0), minutes.WithRateLimit(0, 0))
+	require.NoError(t, err)
+	return c, mock
+}
+
+// canned is a reply with a header given as pairs.
+func canned(status int, body string, header ...string) func(*http.Request) (*http.Response, error) {
+	return func(req *http.Request) (*http.Response, error) {
+		resp := httpmock.NewStringResponse(status, body)
+		resp.Request = req
+		for i := 0; i+1 < len(header); i += 2 {
+			resp.Header.Add(header[i], header[i+1])
+		}
+		return resp, nil
+	}
+}
+
+// requireError wants an *Error that tells the request it was for.
+func requireError(t testing.TB, err error, op operation) *minutes.Error {
+	t.Helper()
+	failed, ok := err.(*minutes.Error)
+	require.True(t, ok, "%T: %v", err, err)
+	require.Equal(t, op.method, failed.Method)
+	require.Equal(t, op.path, failed.Path)
+	requirePlain(t, err)
+	return failed
+}
+
+// requirePlain wants one line of moderate length without a trace of the
+// decoder's own words.
+func requirePlain(t testing.TB, err error) {
+	t.Helper()
+	text := err.Error()
+	require.True(t, strings.HasPrefix(text, "minutes: "), text)
+	require.Less(t, len(text), 5000)
+	require.NotContains(t, text, "\n")
+	require.NotContains(t, text, "\x1b")
+	require.NotContains(t, text, testKey)
+	for _, raw := range []string{"invalid character", "unexpected end of JSON", "unmarshal", "%!", "<nil>", "looking for beginning"} {
+		require.NotContains(t, text, raw)
+	}
+}
+
+// Section 7, row by row, as its document spells it.
+var refusals = []struct {
+	status int
+	code   string
+	is     minutes.Code
+}{
+	{400, "INVALID_REQUEST", minutes.ErrInvalidRequest},
+	{400, "BAD_REQUEST", minutes.ErrBadRequest},
+	{400, "INVALID_EMAIL", minutes.ErrInvalidEmail},
+	{400, "INVALID_LIMIT", minutes.ErrInvalidLimit},
+	{400, "INVALID_CURSOR", minutes.ErrInvalidCursor},
+	{400, "INVALID_DATE", minutes.ErrInvalidDate},
+	{400, "INVALID_DATE_RANGE", minutes.ErrInvalidDateRange},
+	{400, "INVALID_TIME", minutes.ErrInvalidTime},
+	{400, "INVALID_EXTERNAL_ID", minutes.ErrInvalidExternalID},
+	{400, "INVALID_SHARED_WITH", minutes.ErrInvalidSharedWith},
+	{401, "UNAUTHENTICATED", minutes.ErrUnauthenticated},
+	{403, "IP_NOT_ALLOWED", minutes.ErrIPNotAllowed},
+	{403, "API_ACCESS_DISABLED", minutes.ErrAPIAccessDisabled},
+	{403, "PERSONAL_API_KEYS_DISABLED", minutes.ErrPersonalAPIKeysDisabled},
+	{403, "INSUFFICIENT_SCOPE", minutes.ErrInsufficientScope},
+	{403, "ORGANISATION_SUSPENDED", minutes.ErrOrganisationSuspended},
+	{403, "ORGANISATION_EXPIRED", minutes.ErrOrganisationExpired},
+	{403, "FORBIDDEN", minutes.ErrForbidden},
+	{404, "NOT_FOUND", minutes.ErrNotFound},
+	{409, "EMAIL_TAKEN", minutes.ErrEmailTaken},
+	{409, "MEMBER_LIMIT_EXCEEDED", minutes.ErrMemberLimitExceeded},
+	{409, "EXTERNAL_ID_TAKEN", minutes.ErrExternalIDTaken},
+	{409, "MINUTES_NOT_READY", minutes.ErrMinutesNotReady},
+	{409, "TRANSCRIPT_NOT_READY", minutes.ErrTranscriptNotReady},
+	{409, "PARTICIPANTS_LOCKED", minutes.ErrParticipantsLocked},
+	{500, "INTERNAL_ERROR", minutes.ErrInternal},
+	{418, "A_CODE_TO_COME", minutes.Code("A_CODE_TO_COME")},
+}
+
+// Every refusal, to every operation.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for _, row := range refusals {
+		t.Run(row.code, func(t *testing.T) {
+			t.Parallel()
+			body := `{"error":{"code":"` + row.code + `","message":"Plain words.","request_id":"req_93af","details":{"fields":["title"],"holder":{"name":"Ada"}}}}`
+			requireForm(t, "Envelope", []byte(body))
+			client, _ := answering(t, canned(row.status, body, "Content-Type", "application/json"))
+			for _, op := range operations() {
+				got, err := op.call(t.Context(), client)
+				requireNothing(t, got)
+				failed := requireError(t, err, op)
+				require.Equal(t, row.status, failed.StatusCode)
+				require.Equal(t, minutes.Code(row.code), failed.Code)
+				require.Equal(t, "Plain words.", failed.Message)
+				require.Equal(t, "req_93af", failed.RequestID)
+				require.Equal(t, map[string]any{"fields": []any{"title"}, "holder": map[string]any{"name": "Ada"}}, failed.Details)
+				require.Zero(t, failed.RetryAfter)
+				require.Equal(t, fmt.Sprintf("minutes: %s %s: %d %s: Plain words. (request id req_93af)", op.method, op.path, row.status, row.code), err.Error())
+				for _, other := range refusals {
+					require.Equal(t, other.code == row.code, errors.Is(err, other.is), other.code)
+				}
+				require.NotErrorIs(t, err, minutes.ErrRateLimited)
+				require.NotErrorIs(t, err, minutes.Code(""))
+			}
+		})
+	}
+}
+
+// The sentinels spell the codes as the interface does, and there is none that
+// it does not have.
+func TestSentinelsSpellTheCodes(t *testing.T) {
+	t.Parallel()
+	for _, row := range refusals {
+		require.Equal(t, row.code, row.is.Error())
+	}
+}
+
+// Replies that are no envelope: what is known is told, and nothing else.
+func TestRefusalsWithoutEnvelope(t *testing.T) {
+	t.Parallel()
+	const page = "<!DOCTYPE html><h1>Not Found</h1><p>NOT_FOUND</p>"
+	for name, test := range map[string]struct {
+		status int
+		body   string
+		header []string
+		code   minutes.Code
+		text   string // after method and path
+	}{
+		"bare 429":                      {429, "slow down", []string{"Content-Type", "text/plain"}, minutes.ErrRateLimited, "429 RATE_LIMITED: too many requests"},
+		"empty 429":                     {429, "", nil, minutes.ErrRateLimited, "429 RATE_LIMITED: too many requests"},
+		"HTML 429":                      {429, page, []string{"Content-Type", "text/html"}, minutes.ErrRateLimited, "429 RATE_LIMITED: too many requests"},
+		"HTML 404":                      {404, page, []string{"Content-Type", "text/html; charset=utf-8"}, "", "404: the reply is not the service's error envelope: no valid JSON (text/html, 49 bytes)"},
+		"HTML 404 that says JSON":       {404, page, []string{"Content-Type", "application/json"}, "", "404: the reply is not the service's error envelope: no valid JSON (application/json, 49 bytes)"},
+		"text 502":                      {502, "bad gateway\n", []string{"Content-Type", "text/plain"}, "", "502: the reply is not the service's error envelope: no valid JSON (text/plain, 12 bytes)"},
+		"no content type":               {503, "oops", nil, "", "503: the reply is not the service's error envelope: no valid JSON (no content type, 4 bytes)"},
+		"content type that is none":     {503, "oops", []string{"Content-Type", "///"}, "", "503: the reply is not the service's error envelope: no valid JSON (no content type, 4 bytes)"},
+		"empty 404":                     {404, "", nil, "", "404: Not Found"},
+		"empty 500":                     {500, "", nil, "", "500: Internal Server Error"},
+		"empty, status without a name":  {599, "", nil, "", "599: the reply is empty"},
+		"status 0":                      {0, "", nil, "", "the reply is empty"},
+		"request id of a gateway":       {502, "", []string{"X-Request-Id", "gw-7"}, "", "502: Bad Gateway (request id gw-7)"},
+		"truncated envelope":            {404, `{"error":{"code":"NOT_FOUND","mess`, []string{"Content-Type", "application/json"}, "", "404: the reply is not the service's error envelope: no valid JSON (application/json, 34 bytes)"},
+		"trailing text":                 {404, `{"error":{"code":"NOT_FOUND"}} and more`, nil, "", "404: the reply is not the service's error envelope: no valid JSON (no content type, 39 bytes)"},
+		"null":                          {404, `null`, nil, "", "404: the reply is not the service's error envelope"},
+		"array":                         {404, `[{"error":{"code":"NOT_FOUND"}}]`, nil, "", "404: the reply is not the service's error envelope: a JSON array where an object should be"},
+		"string":                        {404, `"NOT_FOUND"`, nil, "", "404: the reply is not the service's error envelope: a JSON string where an object should be"},
+		"other object":                  {404, `{"status":404,"title":"NOT_FOUND"}`, nil, "", "404: the reply is not the service's error envelope"},
+		"error null":                    {404, `{"error":null}`, nil, "", "404: the reply is not the service's error envelope"},
+		"error string":                  {404, `{"error":"NOT_FOUND"}`, nil, "", `404: the reply is not the service's error envelope: a JSON string that does not fit the field "error"`},
+		"empty code":                    {404, `{"error":{"code":"","message":"m"}}`, nil, "", "404: the reply is not the service's error envelope"},
+		"code null":                     {404, `{"error":{"code":null}}`, nil, "", "404: the reply is not the service's error envelope"},
+		"code number":                   {404, `{"error":{"code":404123456789}}`, nil, "", `404: the reply is not the service's error envelope: a JSON number that does not fit the field "error.code"`},
+		"code alone":                    {404, `{"error":{"code":"NOT_FOUND"}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
+		"code and request id in header": {404, `{"error":{"code":"NOT_FOUND"}}`, []string{"X-Request-Id", "gw-7"}, "NOT_FOUND", "404 NOT_FOUND (request id gw-7)"},
+		"wrong types beside the code":   {404, `{"error":{"message":7,"code":"NOT_FOUND","request_id":{},"details":[1]}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
+		"duplicate keys, last wins":     {404, `{"error":{"code":"FORBIDDEN","code":"NOT_FOUND"}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
+		"deeply nested":                 {404, strings.Repeat(`{"error":`, 20000), nil, "", "404: the reply is not the service's error envelope: no valid JSON (no content type, 180000 bytes)"},
+		"deeply nested details":         {404, `{"error":{"code":"NOT_FOUND","details":{"a":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}}}`, nil, "", "404: the reply is not the service's error envelope: no valid JSON (no content type, 40047 bytes)"},
+		"oversized":                     {404, `{"error":{"code":"NOT_FOUND","message":"` + strings.Repeat("x", 2<<20) + `"}}`, nil, "", "404: the reply is not the service's error envelope: no valid JSON (no content type, 1048577 bytes)"},
+		"message of several lines":      {404, `{"error":{"code":"NOT_FOUND","message":"a\r\nb\u001b[31mc\u202ed\u0000","request_id":"r\n"}}`, nil, "NOT_FOUND", "404 NOT_FOUND: a  b [31mc d  (request id r )"},
+		"invalid UTF-8":                 {404, "{\"error\":{\"code\":\"NOT_FOUND\",\"message\":\"a\xffb\"}}", nil, "NOT_FOUND", "404 NOT_FOUND: a\ufffdb"},
+		"envelope in another type":      {404, `{"error":{"code":"NOT_FOUND"}}`, []string{"Content-Type", "text/html"}, "NOT_FOUND", "404 NOT_FOUND"},
+		"byte order mark":               {404, "\ufeff" + `{"error":{"code":"NOT_FOUND"}}`, nil, "", "404: the reply is not the service's error envelope: no valid JSON (no content type, 33 bytes)"},
+		"redirect":                      {302, page, []string{"Location", "https://evil.example/?q"}, "", "302: redirects are refused"},
+		"redirect without location":     {307, "", nil, "", "307: redirects are refused"},
+		"redirect to nowhere":           {308, "", []string{"Location", "http://[::1:%zz\x7f"}, "", "308: redirects are refused"},
+		"not modified":                  {304, "", nil, "", "304: redirects are refused"},
+		"echo of the key":               {401, `{"error":{"code":"UNAUTHENTICATED","message":"no key ` + testKey + `","request_id":"` + testKey + `"}}`, nil, "UNAUTHENTICATED", "401 UNAUTHENTICATED: no key *** (request id ***)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, mock := answering(t, canned(test.status, test.body, test.header...))
+			for i, op := range operations() {
+				got, err := op.call(t.Context(), client)
+				requireNothing(t, got)
+				failed := requireError(t, err, op)
+				require.Equal(t, test.status, failed.StatusCode)
+				require.Equal(t, test.code, failed.Code)
+				require.Equal(t, test.code == "NOT_FOUND", errors.Is(err, minutes.ErrNotFound))
+				require.Equal(t, test.code == minutes.ErrRateLimited, errors.Is(err, minutes.ErrRateLimited))
+				require.Equal(t, "minutes: "+op.method+" "+op.path+": "+test.text, err.Error())
+				require.NotContains(t, fmt.Sprintf("%+v %#v", failed, failed), testKey)
+				require.Equal(t, i+1, mock.GetTotalCallCount(), "one request each")
+				if test.status == 429 && i > 2 {
+					return // each cools the client down a little
+				}
+			}
+		})
+	}
+}
+
+// A refusal of 429 that has an envelope keeps its code and is a rate limit all
+// the same.
+func TestRateLimitWithEnvelope(t *testing.T) {
+	t.Parallel()
+	client, _ := answering(t, canned(429, `{"error":{"code":"TOO_MANY","message":"m","request_id":"r"}}`, "Retry-After", "7"))
+	_, err := client.Usage.Get(t.Context())
+	failed := requireError(t, err, operationNamed(t, "usage.get"))
+	require.ErrorIs(t, err, minutes.ErrRateLimited)
+	require.ErrorIs(t, err, minutes.Code("TOO_MANY"))
+	require.Equal(t, 7*time.Second, failed.RetryAfter)
+}
+
+// A long message is cut in the text, and whole in the field.
+func TestLongMessage(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 100_000)
+	client, _ := answering(t, canned(400, `{"error":{"code":"BAD_REQUEST","message":"`+long+`","request_id":"req_1"}}`))
+	_, err := client.Usage.Get(t.Context())
+	failed := requireError(t, err, operationNamed(t, "usage.get"))
+	require.Equal(t, long, failed.Message)
+	require.Less(t, len(err.Error()), 1200)
+	require.True(t, strings.HasSuffix(err.Error(), "é… (request id req_1)"), err.Error())
+}
+
+// Successes that are not what the interface says, for every operation that
+// has a body to read.
+func TestUnusableSuccesses(t *testing.T) {
+	t.Parallel()
+	const notPromised = "the reply is not what the interface promises: "
+	for name, test := range map[string]struct {
+		body   string
+		header []string
+		text   string // "" where it differs by operation
+	}{
+		"empty":            {"", nil, "the reply is empty"},
+		"HTML":             {"<html>Please sign in</html>", []string{"Content-Type", "text/html"}, notPromised + "no valid JSON (text/html, 27 bytes)"},
+		"HTML, with id":    {"<html>", []string{"Content-Type", "text/html", "X-Request-Id", "gw-7"}, notPromised + "no valid JSON (text/html, 6 bytes) (request id gw-7)"},
+		"text":             {"OK", []string{"Content-Type", "text/plain"}, notPromised + "no valid JSON (text/plain, 2 bytes)"},
+		"white space":      {" \n", nil, notPromised + "no valid JSON (no content type, 2 bytes)"},
+		"truncated":        {`{"id":"mtg_1","meetings":[{"id":"m`, nil, notPromised + "no valid JSON (no content type, 34 bytes)"},
+		"two values":       {`{}{}`, nil, notPromised + "no valid JSON (no content type, 4 bytes)"},
+		"array":            {`[]`, nil, notPromised + "a JSON array where an object should be"},
+		"string":           {`"minutes"`, nil, notPromised + "a JSON string where an object should be"},
+		"number":           {`12345678901234567890`, nil, notPromised + "a JSON number where an object should be"},
+		"boolean":          {`true`, nil, notPromised + "a JSON bool where an object should be"},
+		"null":             {`null`, nil, ""},
+		"no fields":        {`{}`, nil, ""},
+		"error envelope":   {`{"error":{"code":"NOT_FOUND","message":"m","request_id":"r"}}`, nil, ""},
+		"other fields":     {`{"ok":true}`, nil, ""},
+		"null fields":      {`{"id":null,"members":null,"meetings":null,"projects":null,"templates":null,"format":null,"content":null,"transcript":null,"upload_url":null,"credits_remaining":null,"terms":null,"entries":null}`, nil, ""},
+		"empty fields":     {`{"id":"","status":"","format":"","upload_url":"","members":[{}],"meetings":[{}],"projects":[{}],"templates":[{}],"terms":[],"entries":[{}]}`, nil, ""},
+		"null elements":    {`{"members":[null],"meetings":[null],"projects":[null],"templates":[null],"terms":["a"],"entries":[null]}`, nil, ""},
+		"nested too deep":  {strings.Repeat("[", 20000), nil, notPromised + "no valid JSON (no content type, 20000 bytes)"},
+		"wrong types":      {`{"id":7,"members":{},"meetings":{},"projects":{},"templates":{},"format":7,"transcript":7,"upload_url":7,"credits_remaining":"7","terms":{}}`, nil, ""},
+		"huge numbers":     {`{"id":"a","status":"b","created_at":1e400,"members":[{"id":1e400}],"meetings":[{"created_at":1` + strings.Repeat("0", 100_000) + `}],"projects":1e400,"templates":[{"id":"t","version":1e400}],"format":1e400,"transcript":1e400,"upload_url":"u","expires_in":1e400,"credits_remaining":1e400,"terms":[1e400]}`, nil, ""},
+		"not whole":        {`{"id":"a","status":"b","created_at":1.5,"members":[{"id":1.5}],"meetings":[{"id":"a","status":"b","duration_seconds":1.5}],"projects":1.5,"templates":[{"id":"t","version":1.5}],"format":1.5,"transcript":1.5,"upload_url":"u","expires_in":1.5,"credits_remaining":1.5,"terms":[1.5]}`, nil, ""},
+		"content encoding": {"\x1f\x8b\x08nonsense", []string{"Content-Type", "application/json", "Content-Encoding", "gzip"}, notPromised + "no valid JSON (application/json, 11 bytes)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, op := range operations() {
+				if op.reply == "" {
+					continue
+				}
+				status := op.status
+				client, mock := answering(t, canned(status, test.body, test.header...))
+				got, err := op.call(t.Context(), client)
+				if err == nil && (op.reply == "member" || op.reply == "project") && strings.Contains(test.body, `"id":"a"`) {
+					continue // these have no number in them
+				}
+				requireNothing(t, got)
+				failed := requireError(t, err, op)
+				require.Equal(t, status, failed.StatusCode)
+				require.Empty(t, failed.Code)
+				require.NotErrorIs(t, err, minutes.ErrNotFound)
+				text := fmt.Sprintf("minutes: %s %s: %d: ", op.method, op.path, status)
+				if test.text != "" {
+					require.Equal(t, text+test.text, err.Error())
+				} else {
+					require.Regexp(t, `: (the reply lacks \w+(\[0\])?(\.\w+)?|the reply is not what the interface promises: a JSON \w+ that does not fit the field "[\w.]+")$`, err.Error())
+				}
+				require.Equal(t, 1, mock.GetTotalCallCount())
+			}
+		})
+	}
+}
+
+// Which field a reply cannot do without.
+func TestMissingFields(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		op            minutes.Operation
+		body, missing string
+	}{
+		{"meetings.get", `{"status":"created"}`, "id"},
+		{"meetings.get", `{"id":"mtg_1"}`, "status"},
+		{"meetings.create", `{"title":"T"}`, "id"},
+		{"meetings.list", `{"next_cursor":"c"}`, "meetings"},
+		{"meetings.list", `{"meetings":[{"id":"mtg_1","status":"created"},null]}`, "meetings[1]"},
+		{"meetings.list", `{"meetings":[{"id":"mtg_1","status":"created"},{"id":"mtg_2"}]}`, "meetings[1].status"},
+		{"meetings.minutes", `{"content":"x","template_id":"t"}`, "format"},
+		{"meetings.minutes", `{"format":"html","template_id":"t"}`, "content"},
+		{"meetings.transcript", `{"text":"x"}`, "transcript"},
+		{"meetings.upload_url", `{"expires_in":900,"method":"PUT"}`, "upload_url"},
+		{"members.list", `{"members":[{"id":"emp_1"},{"name":"x"}]}`, "members[1].id"},
+		{"members.create", `{"name":"x"}`, "id"},
+		{"projects.list", `{"projects":[{"name":"x"}]}`, "projects[0].id"},
+		{"projects.create", `{"name":"x"}`, "id"},
+		{"templates.list", `{"templates":[{"name":"x"}]}`, "templates[0].id"},
+		{"usage.get", `{"transcribe_seconds_remaining":0}`, "credits_remaining"},
+		{"usage.get", `{"credits_remaining":0}`, "transcribe_seconds_remaining"},
+		{"vocabulary.get", `{"entries":[],"max_terms":1}`, "terms"},
+		{"vocabulary.get", `{"terms":[],"max_terms":1}`, "entries"},
+		{"vocabulary.get", `{"terms":["a"],"entries":[{"term":"a"},{"variants":[]}],"max_terms":1}`, "entries[1].term"},
+	} {
+		op := operationNamed(t, test.op)
+		client, _ := answering(t, canned(op.status, test.body))
+		got, err := op.call(t.Context(), client)
+		requireNothing(t, got)
+		require.Equal(t, "the reply lacks "+test.missing, requireError(t, err, op).Message)
+	}
+}
+
+// endless is a body without an end.
+type endless struct{ read int64 }
+
+func (e *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = ' '
+	}
+	e.read += int64(len(p))
+	return len(p), nil
+}
+
+func (e *endless) Close() error { return nil }
+
+// A body without an end is read up to a limit, a success's further than a
+// refusal's.
+func TestEndlessBody(t *testing.T) {
+	t.Parallel()
+	for status, limit := range map[int]int64{200: 65 << 20, 404: 2 << 20} {
+		body := new(endless)
+		client, _ := answering(t, func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: status, Header: http.Header{}, Body: body}, nil
+		})
+		_, err := client.Usage.Get(t.Context())
+		failed := requireError(t, err, operationNamed(t, "usage.get"))
+		require.Equal(t, status, failed.StatusCode)
+		require.Less(t, body.read, limit)
+	}
+}
+
+// A transport that breaks the rules of net/http is survived.
+func TestTransportsThatMisbehave(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("the line is dead")
+	for name, reply := range map[string]func(*http.Request) (*http.Response, error){
+		"neither reply nor error": func(*http.Request) (*http.Response, error) { return nil, nil },
+		"error":                   func(*http.Request) (*http.Response, error) { return nil, broken },
+		"no header, no body":      func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 200}, nil },
+		"body that fails": func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Body: io.NopCloser(io.MultiReader(strings.NewReader(`{"id"`), failing{broken}))}, nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, err := minutes.New("https://minutes.example", testKey, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(reply)}), minutes.WithRetries(0, 0, 0))
+			require.NoError(t, err)
+			for _, op := range operations() {
+				if op.reply == "" && name == "no header, no body" {
+					continue
+				}
+				got, err := op.call(t.Context(), client)
+				requireNothing(t, got)
+				requireError(t, err, op)
+				require.Equal(t, name == "error" || name == "body that fails", errors.Is(err, broken))
+			}
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// wired returns a client whose connections are answered by the bytes that
+// answer writes; the server reads the request's head first and then hangs up.
+func wired(t *testing.T, answer func(net.Conn)) (*minutes.Client, func() int) {
+	t.Helper()
+	var dials int
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (net.Conn, error) {
+		dials++
+		near, far := net.Pipe()
+		go func() {
+			defer far.Close()
+			r := bufio.NewReader(far)
+			req, err := http.ReadRequest(r)
+			if !assert.NoError(t, err) {
+				return
+			}
+			_, _ = io.Copy(io.Discard, req.Body)
+			answer(far)
+		}()
+		return near, nil
+	}}
+	c, err := minutes.New("http://localhost", testKey, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRetries(0, 0, 0))
+	require.NoError(t, err)
+	return c, func() int { return dials }
+}
+
+// Real bytes on a connection, as hostile as they come.
+func TestHostileBytes(t *testing.T) {
+	t.Parallel()
+	good := fixture(t, "usage")
+	for name, test := range map[string]struct {
+		bytes  string
+		hang   bool // the server keeps the connection open and says no more
+		status int
+		text   string
+	}{
+		"nothing":                    {"", false, 0, "EOF"},
+		"no HTTP":                    {"SSH-2.0-OpenSSH_9.6\r\n", false, 0, "malformed HTTP"},
+		"half a status line":         {"HTTP/1.1 20", false, 0, "malformed HTTP"},
+		"silence":                    {"", true, 0, "no reply within 30s"},
+		"half a header, then silent": {"HTTP/1.1 200 OK\r\nContent-", true, 0, "no reply within 30s"},
+		"half a body":                {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"credits", false, 200, "the reply broke off"},
+		"half a body, then silent":   {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"credits", true, 200, "no reply within 30s"},
+		"half a chunk":               {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n50\r\n{\"credits", false, 200, "the reply broke off"},
+		"chunk that is none":         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", false, 200, "the reply broke off"},
+		"half a refusal":             {"HTTP/1.1 404 Not Found\r\nContent-Length: 100\r\n\r\n{\"error", false, 404, "not the service's error envelope"},
+		"status of no meaning":       {"HTTP/1.1 000 No\r\nContent-Length: 0\r\n\r\n", false, 0, "the reply is empty"},
+		"status beyond all":          {"HTTP/1.1 999 No\r\nContent-Length: 0\r\n\r\n", false, 999, "the reply is empty"},
+		"Location that is none":      {"HTTP/1.1 302 Found\r\nLocation: http://[::1:%zz?token=1\r\nContent-Length: 0\r\n\r\n", false, 302, "redirects are refused"},
+		"two lengths":                {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}", false, 0, "Content-Length"},
+		"gzip that is none":          {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello", false, 200, "the reply broke off"},
+		"body up to the end":         {"HTTP/1.1 200 OK\r\n\r\n" + good, false, 0, ""},
+		"lower-case header":          {"HTTP/1.1 200 OK\r\ncontent-length: " + fmt.Sprint(len(good)) + "\r\n\r\n" + good, false, 0, ""},
+		"interim replies":            {"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n\r\n" + good, false, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				done := make(chan struct{})
+				defer close(done)
+				client, dials := wired(t, func(conn net.Conn) {
+					_, _ = io.WriteString(conn, test.bytes)
+					if test.hang {
+						<-done
+					}
+				})
+				got, err := client.Usage.Get(t.Context())
+				require.Equal(t, 1, dials())
+				if test.text == "" {
+					require.NoError(t, err)
+					require.Equal(t, 42, got.CreditsRemaining)
+					return
+				}
+				require.Nil(t, got)
+				failed := requireError(t, err, operationNamed(t, "usage.get"))
+				require.Equal(t, test.status, failed.StatusCode)
+				require.ErrorContains(t, err, test.text)
+				require.NotContains(t, err.Error(), "token")
+			})
+		})
+	}
+}
+
+// Redirects are refused wherever they lead, and the key goes nowhere else.
+func TestRedirectsAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{300, 301, 302, 303, 307, 308} {
+		for _, to := range []string{"https://evil.example/", "/v1/usage", "", "//evil.example", "https://minutes.example:8443/", "https://api.minutes.example/", "http://minutes.example/", "javascript:alert(1)", "http://[::1", "%zz", "\x01"} {
+			client, mock := answering(t, canned(status, "", "Location", to))
+			for _, op := range operations() {
+				before := mock.GetTotalCallCount()
+				got, err := op.call(t.Context(), client)
+				requireNothing(t, got)
+				failed := requireError(t, err, op)
+				require.Equal(t, status, failed.StatusCode)
+				require.Equal(t, "redirects are refused", failed.Message)
+				require.Equal(t, before+1, mock.GetTotalCallCount())
+			}
+		}
+	}
+}
+
+// The texts of the errors that no reply makes.
+func TestErrorTexts(t *testing.T) {
+	t.Parallel()
+	m := &minutes.Meeting{ID: "mtg_1", Status: minutes.StatusTranscribing}
+	gone := &minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound, Method: "GET", Path: "/v1/meetings/mtg_1", RequestID: "req_1"}
+	for want, err := range map[string]error{
+		"minutes: title: must not be empty":                                 &minutes.ParamError{Param: "title", Reason: "must not be empty"},
+		"minutes: upload to storage: 403 SignatureDoesNotMatch: no \\":      &minutes.StorageError{StatusCode: 403, Code: "SignatureDoesNotMatch", Message: "no \\"},
+		"minutes: upload to storage: 503: a b (storage request id 7 )":      &minutes.StorageError{StatusCode: 503, Message: "a\nb", RequestID: "7\n"},
+		"minutes: upload to storage: closed":                                &minutes.StorageError{Message: "closed"},
+		"minutes: GET /v1/meetings/mtg_1: 404 NOT_FOUND (request id req_1)": gone,
+		"minutes: GET /x": &minutes.Error{Method: "GET", Path: "/x"},
+	} {
+		require.Equal(t, want, err.Error())
+	}
+	for _, status := range []minutes.Status{minutes.StatusTranscribeBlocked, minutes.StatusAudioRejected, minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed} {
+		err := &minutes.MeetingFailedError{Status: status, Meeting: m}
+		require.Regexp(t, `^minutes: meeting mtg_1 ended as `+string(status)+` \(.+\)$`, err.Error())
+	}
+	wait := &minutes.WaitError{MeetingID: "mtg_1", Meeting: m, Err: gone}
+	require.Equal(t, "minutes: waiting for meeting mtg_1 (last seen transcribing): GET /v1/meetings/mtg_1: 404 NOT_FOUND (request id req_1)", wait.Error())
+	require.ErrorIs(t, wait, minutes.ErrNotFound)
+	require.Equal(t, "minutes: waiting for meeting mtg_1: context canceled", (&minutes.WaitError{MeetingID: "mtg_1", Err: context.Canceled}).Error())
+}
