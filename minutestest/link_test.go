@@ -26,7 +26,7 @@ func TestLinkLingers(t *testing.T) {
 		assert.Equal(t, 1<<20, n)
 		_, err = client.Read(make([]byte, 1))
 		require.ErrorIs(t, err, io.EOF)
-		time.Sleep(lingerTime)
+		time.Sleep(lingerTime + 1)
 		_, err = client.Write([]byte("x"))
 		require.ErrorIs(t, err, syscall.EPIPE)
 		require.NoError(t, client.Close())
