@@ -145,6 +145,13 @@ func TestReservation(t *testing.T) {
 		require.Equal(t, "transcribe_blocked", s.status("ci", d))
 		require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.TranscribeSeconds = new(100) }))
 		time.Sleep(time.Hour)
+		e, f := s.create("ci", ""), s.create("ci", "") // what a failed transcription had is free again
+		require.NoError(t, s.Script(Selector{MeetingID: e}, Script{Outcome: minutes.StatusTranscriptionFailed}))
+		s.upload("ci", e, 16_000*100)
+		time.Sleep(time.Minute)
+		s.upload("ci", f, 16_000*100)
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"transcription_failed", "generating_minutes"}, []string{s.status("ci", e), s.status("ci", f)})
 		require.Equal(t, "transcribe_blocked", s.status("ci", d), "topping up does not restart it")
 	})
 }

@@ -108,6 +108,36 @@ func TestStorage(t *testing.T) {
 	})
 }
 
+// TestOvertakenPut: while one body is on its way, another upload ends, or the
+// meeting goes.
+func TestOvertakenPut(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	id := s.create("ci", "")
+	first, second := s.presigned("ci", id, "audio/a"), s.presigned("ci", id, "audio/b")
+	meanwhile := func(f func()) func(*http.Request) {
+		return func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(&during{do: f}), 3 }
+	}
+	s.put(first, "audio/a", "", meanwhile(func() { s.put(second, "audio/b", "bb").storage(200, "") })).storage(403, "AccessDenied")
+	state, _ := s.Meeting(id)
+	require.Equal(t, "audio/b", state.Audio.ContentType)
+	require.Equal(t, int64(2), state.Audio.Size)
+	id = s.create("ci", "")
+	s.put(s.presigned("ci", id, "audio/a"), "audio/a", "", meanwhile(func() { s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "") })).storage(404, "NoSuchKey")
+}
+
+// during does something before its three bytes arrive.
+type during struct{ do func() }
+
+func (d *during) Read(p []byte) (int, error) {
+	if d.do == nil {
+		return 0, io.EOF
+	}
+	d.do()
+	d.do = nil
+	return copy(p, "abc"), nil
+}
+
 type untouched struct{ t *testing.T }
 
 func (u untouched) Read([]byte) (int, error) { u.t.Error("the body was read"); return 0, io.EOF }
