@@ -1,0 +1,5 @@
+//go:build !race
+
+package minutes_test
+
+const underRace = false
