@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -42,6 +43,10 @@ func (m masker) withQuery(u *url.URL) masker {
 		m = append(m, raw)
 		if value, err := url.QueryUnescape(raw); err == nil {
 			m = append(m, value)
+			// The key id is the first part of a credential's scope.
+			if id, _, cut := strings.Cut(value, "/"); cut && len(id) >= shortestValue {
+				m = append(m, id)
+			}
 		}
 	}
 	return m
@@ -81,10 +86,29 @@ func (m masker) err(err error) error {
 	if err == nil {
 		return nil
 	}
-	if text := err.Error(); m.text(text) != text {
-		return &maskedError{m.text(text), err}
+	if m.shows(err) {
+		return &maskedError{m.text(err.Error()), err}
 	}
 	return err
+}
+
+// shows reports whether a secret shows in err or in one of those it wraps, under
+// any verb of fmt.
+func (m masker) shows(err error) bool {
+	for _, verb := range []string{"%v", "%+v", "%#v"} {
+		if text := fmt.Sprintf(verb, err); m.text(text) != text {
+			return true
+		}
+	}
+	switch err := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := err.Unwrap(); inner != nil {
+			return m.shows(inner)
+		}
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(err.Unwrap(), m.shows)
+	}
+	return false
 }
 
 // maskedError shows a clean text. It answers errors.Is for the error

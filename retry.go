@@ -2,7 +2,7 @@ package minutes
 
 import (
 	"context"
-	"crypto/x509"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"math/rand/v2"
@@ -49,6 +49,7 @@ type call struct {
 	tries        int
 	last         lastReply
 	traced       *tryTrace     // of the current try; nil where it does not matter
+	lost         error         // of the last try, if it got no reply
 	wait         time.Duration // before the next try
 	mayHaveActed bool          // an earlier try may have taken effect
 }
@@ -64,7 +65,7 @@ func (c *core) retryingClient(hc *http.Client) *retryablehttp.Client {
 		HTTPClient: hc,
 		RetryMax:   c.retries.max,
 		CheckRetry: func(ctx context.Context, _ *http.Response, err error) (bool, error) {
-			return ctx.(*call).settle(err), nil
+			return ctx.(*call).settle(err)
 		},
 		Backoff: func(time.Duration, time.Duration, int, *http.Response) time.Duration { return 0 },
 		PrepareRetry: func(req *http.Request) error {
@@ -88,7 +89,12 @@ func (c *call) run(req *retryablehttp.Request) error {
 		_ = resp.Body.Close() // read long since; a reply that never went through wire has none
 	}
 	if err != nil {
-		return c.fail(err)
+		e := c.fail(err)
+		if c.lost != nil && !errors.Is(err, c.lost) {
+			// ctx ended a wait for another try: tell why that was needed.
+			e.causes = append([]error{c.core.mask.err(c.lost)}, e.causes...)
+		}
+		return e
 	}
 	if c.last.status/100 == 2 {
 		return nil
@@ -100,9 +106,10 @@ func (c *call) run(req *retryablehttp.Request) error {
 	return e
 }
 
-// settle looks at a try that ended and decides whether another follows.
-func (c *call) settle(err error) bool {
-	var again bool
+// settle looks at a try that ended and decides whether another follows. Where
+// that fails on a context that is done, its error joins the reply.
+func (c *call) settle(err error) (again bool, _ error) {
+	c.lost = err
 	switch {
 	case err != nil:
 		// No reply. What certainly never left may always be sent again.
@@ -118,9 +125,15 @@ func (c *call) settle(err error) bool {
 		again = c.again
 		c.mayHaveActed = true
 	}
-	again = again && c.plan(err) && !c.once && c.tries <= c.core.retries.max && c.Err() == nil
+	worth := c.plan(err)
+	again = again && !c.once && c.tries <= c.core.retries.max
+	var over error
+	if again && err == nil {
+		over = c.Err()
+	}
+	again = again && worth && c.Err() == nil
 	c.logTry(err, again)
-	return again
+	return again, over
 }
 
 // plan sets the wait before the next try and reports whether that is worth
@@ -132,7 +145,7 @@ func (c *call) plan(err error) bool {
 		after, _ := c.retryAfter()
 		if after > 0 {
 			// Somewhat later than asked, so that not all come back at once.
-			c.wait = max(c.wait, after+rand.N(c.core.retries.waitMin+1))
+			c.wait = max(c.wait, after+rand.N(min(after, c.core.retries.waitMin)+1))
 		}
 		if c.last.status == http.StatusTooManyRequests {
 			c.core.pace.coolDown(c.wait)
@@ -141,34 +154,33 @@ func (c *call) plan(err error) bool {
 			return false
 		}
 	}
-	deadline, ok := c.Deadline()
-	return !ok || time.Until(deadline) > c.wait
+	// Another call's 429 may hold this one back for longer.
+	return outlives(c, max(c.wait, c.core.pace.coolingFor()))
+}
+
+// outlives reports whether ctx's deadline is further away than d.
+func outlives(ctx context.Context, d time.Duration) bool {
+	deadline, ok := ctx.Deadline()
+	return !ok || time.Until(deadline) > d
 }
 
 // neverSent reports that the try certainly did not reach the service: it asked
 // for a connection and got none. Transports that do not say so get no benefit
 // of the doubt.
 func (c *call) neverSent(err error) bool {
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return true
-	}
-	return c.traced != nil && c.traced.asked.Load() && !c.traced.got.Load()
+	return notDialled(err) || c.traced != nil && c.traced.asked.Load() && !c.traced.got.Load()
 }
 
-// permanent reports errors of the connection that another try will not cure.
+// notDialled reports that no connection was made, by the error alone.
+func notDialled(err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	return ok && op.Op == "dial"
+}
+
+// permanent reports errors of the connection that another try will not cure: a
+// certificate that is not the service's.
 func permanent(err error) bool {
-	for _, is := range []func(error) bool{
-		as[x509.UnknownAuthorityError], as[x509.HostnameError], as[x509.CertificateInvalidError],
-	} {
-		if is(err) {
-			return true
-		}
-	}
-	return false
-}
-
-func as[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	return ok
 }
 

@@ -1,10 +1,10 @@
 package minutes
 
 import (
+	"bytes"
 	"encoding/xml"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -24,7 +24,9 @@ func storageReply(resp *http.Response, mask masker) *StorageError {
 		e.retryAfter, _ = parseRetryAfter(resp.Header.Get("Retry-After"), time.Now())
 	}
 	if resp.Body != nil {
-		e.read(io.LimitReader(resp.Body, maxStorageReply))
+		body := io.LimitReader(resp.Body, maxStorageReply)
+		e.read(body)
+		_, _ = io.Copy(io.Discard, body) // so that the connection can serve again
 	}
 	e.Code, e.Message, e.RequestID = mask.text(e.Code), mask.text(e.Message), mask.text(e.RequestID)
 	switch {
@@ -40,14 +42,16 @@ func storageReply(resp *http.Response, mask masker) *StorageError {
 	return e
 }
 
-// read takes Code, Message and RequestId from the store's XML, and nothing
-// else: other elements echo the key id and the signature. It keeps what it has
-// got when the XML breaks off.
+// read takes Code, Message and RequestId from the store's XML, the first of
+// each and nothing else: other elements echo the key id and the signature. It
+// keeps what it has got when the XML breaks off.
 func (e *StorageError) read(r io.Reader) {
+	d := xml.NewDecoder(r)
+	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // codes are ASCII
 	var (
-		d     = xml.NewDecoder(r)
 		depth int
-		field *string
+		field *string // nil: of no interest
+		text  []byte
 	)
 	for {
 		token, err := d.Token()
@@ -57,20 +61,36 @@ func (e *StorageError) read(r io.Reader) {
 		switch t := token.(type) {
 		case xml.StartElement:
 			depth++
-			field = nil
 			if depth == 1 && t.Name.Local != "Error" {
 				return
 			}
+			field, text = nil, nil
 			if depth == 2 {
-				field = map[string]*string{"Code": &e.Code, "Message": &e.Message, "RequestId": &e.RequestID}[t.Name.Local]
+				field = e.field(t.Name.Local)
 			}
 		case xml.CharData:
 			if field != nil {
-				*field = strings.TrimSpace(*field + string(t))
+				text = append(text, t...)
 			}
 		case xml.EndElement:
 			depth--
+			if field != nil && *field == "" {
+				*field = string(bytes.TrimSpace(text))
+			}
 			field = nil
 		}
 	}
+}
+
+// field is where the text of an element belongs.
+func (e *StorageError) field(name string) *string {
+	switch name {
+	case "Code":
+		return &e.Code
+	case "Message":
+		return &e.Message
+	case "RequestId":
+		return &e.RequestID
+	}
+	return nil
 }

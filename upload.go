@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,21 +73,24 @@ func (u *upload) run(ctx context.Context) error {
 		return err
 	}
 	for try := 1; ; try++ {
-		failure := u.put(ctx, try)
+		target := u.target
+		tried := u.put(ctx)
+		failure := tried.failure
 		if failure == nil {
+			u.log(ctx, target, try, tried, 0)
 			return nil
 		}
-		again := u.judge(failure) && try <= u.core.retries.max
-		wait := u.core.retries.backoff(try)
-		if failure.retryAfter > maxCoolDown {
-			again = false
+		wait := max(u.core.retries.backoff(try), min(failure.retryAfter, maxCoolDown))
+		lives := outlives(ctx, wait)
+		again := u.judge(failure) && try <= u.core.retries.max && failure.retryAfter <= maxCoolDown && lives
+		if !again && !u.mayBeThere || !lives {
+			wait = 0
 		}
-		if again {
-			// The wait also gives the service time to notice audio that did
-			// arrive, before it is asked.
-			if sleep(ctx, max(wait, failure.retryAfter)) != nil {
-				again = false
-			}
+		u.log(ctx, target, try, tried, wait)
+		if wait > 0 {
+			// It also gives the service time to notice audio that did arrive,
+			// before it is asked.
+			_ = sleep(ctx, wait) // ctx is looked at next
 		}
 		if ctx.Err() != nil {
 			failure.causes = causes(ctx, failure.causes...)
@@ -105,7 +109,7 @@ func (u *upload) run(ctx context.Context) error {
 		if !again {
 			return failure
 		}
-		if u.target == nil {
+		if u.target == nil || !time.Now().Before(u.expires) {
 			if err := u.renew(ctx); err != nil {
 				return u.afterRefusedRenewal(ctx, err)
 			}
@@ -118,15 +122,15 @@ func (u *upload) run(ctx context.Context) error {
 func (u *upload) judge(failure *StorageError) (again bool) {
 	switch failure.StatusCode {
 	case 0:
-		if errors.Is(failure, errRecording) {
+		switch {
+		case errors.Is(failure, errRecording), slices.ContainsFunc(failure.causes, permanent):
 			return false
+		case slices.ContainsFunc(failure.causes, notDialled):
+			return true // the store knows nothing of it
 		}
 		u.mayBeThere = true
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
-		// Refused as a whole: the URL is as good as before.
-		if time.Now().Before(u.expires) {
-			return true
-		}
+		return true // refused as a whole: the URL is as good as before
 	case 499, http.StatusInternalServerError, http.StatusBadGateway,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		u.mayBeThere = true
@@ -197,8 +201,15 @@ func parseTarget(t *UploadTarget) (*url.URL, string) {
 	return target, ""
 }
 
+// tried is what became of one try.
+type tried struct {
+	status  int           // of the store's reply, 0 where none came
+	sent    int64         // how much of the recording was handed to the network
+	failure *StorageError // nil: it succeeded
+}
+
 // put is one try.
-func (u *upload) put(ctx context.Context, try int) *StorageError {
+func (u *upload) put(ctx context.Context) tried {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	body := u.body()
@@ -235,24 +246,36 @@ func (u *upload) put(ctx context.Context, try int) *StorageError {
 		}
 		failure = &StorageError{causes: []error{u.core.mask.withQuery(u.target).err(err)}}
 	}
-	u.log(ctx, try, body, failure)
-	return failure
+	out := tried{sent: body.sentSoFar(), failure: failure}
+	if err == nil {
+		out.status = resp.StatusCode
+	}
+	return out
 }
 
 // errRecording marks a failure that lies with the recording, not the network.
 var errRecording = errors.New("the recording could not be read")
 
-func (u *upload) log(ctx context.Context, try int, body tryBody, failure *StorageError) {
+// log tells a debug log about a try that ended.
+func (u *upload) log(ctx context.Context, target *url.URL, try int, t tried, wait time.Duration) {
 	log := u.core.log
 	if log == nil || !log.Enabled(ctx, slog.LevelDebug) {
 		return
 	}
-	attrs := []slog.Attr{
-		slog.String("meeting", u.id), slog.String("host", u.target.Host), slog.Int("try", try),
-		slog.Int64("sent", body.sentSoFar()), slog.Int64("size", u.rec.Size),
+	attrs := make([]slog.Attr, 0, 12)
+	attrs = append(attrs,
+		slog.String("operation", "upload"), slog.String("meeting", u.id),
+		slog.String("method", http.MethodPut), slog.String("host", target.Host), slog.String("path", target.EscapedPath()),
+		slog.Int("try", try), slog.Int64("sent", t.sent), slog.Int64("size", u.rec.Size),
+	)
+	if t.status != 0 {
+		attrs = append(attrs, slog.Int("status", t.status))
 	}
-	if failure != nil {
-		attrs = append(attrs, slog.Int("status", failure.StatusCode), slog.String("error", failure.Error()))
+	if f := t.failure; f != nil {
+		attrs = append(attrs, slog.String("error", f.Error()), slog.String("request_id", f.RequestID))
+	}
+	if wait > 0 {
+		attrs = append(attrs, slog.Duration("wait", wait))
 	}
 	log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of an upload", attrs...)
 }

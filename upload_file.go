@@ -3,20 +3,24 @@ package minutes
 import (
 	"io"
 	"os"
+	"runtime"
+	"sync/atomic"
 )
 
 // fileBody lets net/http hand a file to the kernel (sendfile). It is a file of
 // its own, since the kernel moves the file's offset.
 type fileBody struct {
 	*os.File
-	total int64
+	seen atomic.Int64
 }
 
 // reopen opens the recording's file once more, if it is one, still stands under
 // its name, and is exactly as long as the upload.
 func reopen(rec Recording) (*fileBody, bool) {
 	f, ok := rec.Audio.(*os.File)
-	if !ok {
+	if !ok || runtime.GOOS != "linux" {
+		// Elsewhere the offset moves when all has been sent, which would look
+		// like a stall.
 		return nil, false
 	}
 	old, err := f.Stat()
@@ -31,22 +35,27 @@ func reopen(rec Recording) (*fileBody, bool) {
 		_ = again.Close() // only read
 		return nil, false
 	}
-	return &fileBody{again, rec.Size}, true
+	return &fileBody{File: again}, true
 }
 
-// sentSoFar is the file's offset. The transport closes the file when all of it
-// has been read.
+// sentSoFar is the file's offset, which the kernel moves as it sends. The
+// transport closes the file when it is done with it; then it is the offset that
+// was seen last.
 func (b *fileBody) sentSoFar() int64 {
-	at, err := b.Seek(0, io.SeekCurrent)
-	if err != nil {
-		return b.total
+	if at, err := b.Seek(0, io.SeekCurrent); err == nil {
+		b.seen.Store(at)
 	}
-	return at
+	return b.seen.Load()
 }
 
-// detach finds nothing wrong: a file that changed shows as a broken upload, and
-// the next try reads it in sections and finds out.
-func (b *fileBody) detach() error { return nil }
+// detach closes the file, which the transport should have done. It finds
+// nothing wrong: a file that changed shows as a broken upload, and the next try
+// reads it in sections and finds out.
+func (b *fileBody) detach() error {
+	b.sentSoFar()
+	_ = b.Close() // only read, and most often closed already
+	return nil
+}
 
 // asFile gives net/http the file itself, since it looks for that type.
 func asFile(body tryBody) io.ReadCloser {

@@ -113,7 +113,8 @@ func (c *call) read(resp *http.Response) error {
 		buf.limited.R = nil
 		c.last.tooLong = buf.limited.N <= 0
 		_ = resp.Body.Close() // nothing to be done about it
-		if err != nil && success {
+		// A refusal's status says enough, unless ctx ended the reading.
+		if err != nil && (success || c.Err() != nil) {
 			return fmt.Errorf("the reply broke off: %w", err)
 		}
 	}
