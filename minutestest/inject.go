@@ -39,9 +39,9 @@ type Match struct {
 	Times int `json:"times,omitempty"` // 0: once for each fault; Always: for good
 }
 
-// Validate returns what makes m impossible, an operation that is none of the
-// interface's above all.
-func (m Match) Validate() error {
+// Validate returns what keeps [Server.Inject] from taking m and these faults:
+// an operation that is none of the interface's, above all.
+func (m Match) Validate(what ...Fault) error {
 	if m.Operation != "" && m.Operation != OpUpload {
 		if _, ok := route.Of(route.Operation(m.Operation)); !ok {
 			return fmt.Errorf("match: operation %q is neither one of the interface nor %q", m.Operation, OpUpload)
@@ -52,6 +52,17 @@ func (m Match) Validate() error {
 	}
 	if m.Nth < 0 || m.Times < Always {
 		return errors.New("match: nth or times is negative")
+	}
+	for _, fault := range what {
+		if err := fault.check(); err != nil {
+			return err
+		}
+		switch kind := fault.form.Kind; {
+		case kind == kindRefuseUpload && m.Operation != OpUpload:
+			return fmt.Errorf("fault: %s is storage's answer: match %s", kind, OpUpload)
+		case kind == kindRefuse && m.Operation == OpUpload:
+			return fmt.Errorf("fault: %s is not storage's answer: use %s", kind, kindRefuseUpload)
+		}
 	}
 	return nil
 }
@@ -124,23 +135,11 @@ func (s *Server) Inject(m Match, what ...Fault) *Injection {
 }
 
 func newInjection(f *faults, m Match, what []Fault) (*Injection, error) {
-	if err := m.Validate(); err != nil {
+	if err := m.Validate(what...); err != nil {
 		return nil, err
 	}
 	if len(what) == 0 {
 		return nil, errors.New("no fault given")
-	}
-	for _, fault := range what {
-		if err := fault.check(); err != nil {
-			return nil, err
-		}
-		kind := fault.form.Kind
-		if kind == kindRefuseUpload && m.Operation != OpUpload {
-			return nil, fmt.Errorf("%s is storage's answer: match %s", kind, OpUpload)
-		}
-		if kind == kindRefuse && m.Operation == OpUpload {
-			return nil, fmt.Errorf("%s is not storage's answer: use refuse_upload", kind)
-		}
 	}
 	i := &Injection{faults: f, match: m, what: slices.Clone(what), times: m.Times}
 	if i.times == 0 {

@@ -128,3 +128,30 @@ func TestJournalIsBounded(t *testing.T) {
 	s.journal.put(&entry{seq: 3, method: "GET", url: &url.URL{Path: "/"}})
 	assert.Equal(t, list, s.Requests())
 }
+
+// Whoever has a whole reply finds its request in the journal, also where the
+// reply is so long that its last byte leaves before the handler has ended.
+func TestRequestsAreThereAtOnce(t *testing.T) {
+	t.Parallel()
+	onBothWires(t, func(t *testing.T, s *Server, c *caller) {
+		for i := range 50 {
+			c.create(t, fmt.Sprint(i))
+		}
+		for i := range 500 {
+			require.Greater(t, len(c.call("GET", "/v1/meetings?limit=50", "").text), 8000)
+			require.Equal(t, i+1, len(s.Requests("meetings.list")))
+		}
+	})
+}
+
+func TestWithLog(t *testing.T) {
+	t.Parallel()
+	var told []Request
+	s := NewServer(t, WithLog(func(r Request) { told = append(told, r) }))
+	c := callerOf(s)
+	c.create(t, "Noted")
+	s.Inject(Match{}, LoseReply())
+	c.call("GET", "/v1/usage", "")
+	assert.Equal(t, s.Requests(), told)
+	assert.Len(t, told, 2)
+}

@@ -39,7 +39,8 @@ type Server struct {
 	journal   journal
 	network   *network
 	http      *http.Client
-	tb        TB // nil: made by New
+	log       func(Request) // nil: none
+	tb        TB            // nil: made by New
 
 	mu        sync.Mutex
 	closed    bool
@@ -61,6 +62,11 @@ func WithAudio() Option { return func(s *Server) { s.keepAudio = true } }
 func WithoutAudit(kinds ...ViolationKind) Option {
 	return func(s *Server) { s.audit.ignore(kinds) }
 }
+
+// WithLog tells log of each request when it has been answered, in the
+// goroutine that serves it, before the reply is complete. Requests that are
+// served at once are told of at once.
+func WithLog(log func(Request)) Option { return func(s *Server) { s.log = log } }
 
 // NewServer returns a Server for one test. When the test ends the Server is
 // closed, and every violation (see [Server.Violations]) and every fault that
@@ -273,12 +279,17 @@ func (s *Server) Reset() error {
 // serve answers one request, and takes note of it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	e := entry{seq: s.journal.next(), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, header: r.Header}
-	defer s.note(r, &e) // also where a reset ends the handler by a panic
+	held, cut := hold(w), false
 	if fault, ok := s.faults.take(r); ok {
-		s.strike(w, r, &e, fault)
-		return
+		cut = s.strike(held, r, &e, fault)
+	} else {
+		e.Exchange = s.engine.Serve(held, r)
 	}
-	e.Exchange = s.engine.Serve(w, r)
+	s.note(r, &e)
+	held.release()
+	if cut {
+		reset(w)
+	}
 }
 
 // note takes what became of a request to journal and audit.
@@ -289,6 +300,9 @@ func (s *Server) note(r *http.Request, e *entry) {
 		s.audit.watch(e)
 	}
 	s.journal.put(e)
+	if s.log != nil {
+		s.log(e.request())
+	}
 }
 
 // report fails a test for what it has done wrong, or not done.

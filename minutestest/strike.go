@@ -17,17 +17,18 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// strike answers r as f says, and writes into e what became of it.
-func (s *Server) strike(w http.ResponseWriter, r *http.Request, e *entry, f Fault) {
+// strike answers r as f says, and writes into e what became of it. With cut,
+// the connection is yet to be reset.
+func (s *Server) strike(w http.ResponseWriter, r *http.Request, e *entry, f Fault) (cut bool) {
 	form := f.form
 	e.fault = f.String()
 	if form.Delay > 0 && !pause(r.Context(), time.Duration(form.Delay)) {
 		s.withoutEffect(r, e)
-		return
+		return true
 	}
 	if form.Kind == kindDelay {
 		e.Exchange = s.engine.Serve(w, r)
-		return
+		return false
 	}
 
 	var handled reply
@@ -42,16 +43,17 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, e *entry, f Faul
 	switch form.Kind {
 	case kindReset:
 		e.lost = true
-		reset(w)
+		return true
 	case kindResetUpload:
-		n, _ := io.CopyN(io.Discard, r.Body, form.Bytes)
-		e.StorageBytes = n
+		e.StorageBytes, _ = io.CopyN(io.Discard, r.Body, form.Bytes)
 		e.lost = true
-		reset(w)
+		return true
 	case kindTruncate:
-		e.Status = handled.statusCode()
 		e.lost = true
-		handled.truncated(w, r, form.Bytes)
+		if !handled.truncated(w, r, form.Bytes) {
+			return true
+		}
+		e.Status = handled.statusCode()
 	case kindDrip:
 		e.Status = handled.statusCode()
 		e.lost = !handled.dripped(w, r, time.Duration(form.Over))
@@ -60,6 +62,7 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, e *entry, f Faul
 		e.Status = answer.status
 		answer.whole(w, form.RetryAfter)
 	}
+	return false
 }
 
 // withoutEffect fills e for a request that is not handled.
@@ -211,19 +214,18 @@ func (r *reply) whole(w http.ResponseWriter, retryAfter string) {
 	_, _ = w.Write(r.body.Bytes())
 }
 
-// truncated sends n bytes of the body at most, and never all of them, and ends
-// the connection. Without a body there is nothing to cut but the connection.
-func (r *reply) truncated(w http.ResponseWriter, req *http.Request, n int64) {
+// truncated sends n bytes of the body at most, and never all of them, and
+// reports whether there was a body to cut.
+func (r *reply) truncated(w http.ResponseWriter, req *http.Request, n int64) bool {
 	body := r.body.Bytes()
 	if len(body) == 0 || req.Method == http.MethodHead {
-		reset(w)
-		return
+		return false
 	}
 	r.begin(w)
 	_, _ = w.Write(body[:min(n, int64(len(body)-1))])
-	_ = http.NewResponseController(w).Flush()
 	// Having declared more than it has written, the handler has only to return
 	// for net/http to close the connection.
+	return true
 }
 
 // dripped sends the body in ten pieces spread over d, and reports whether the
