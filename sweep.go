@@ -13,10 +13,10 @@ import (
 //
 // A sweep reads the listing from its newest page on and looks at every meeting
 // it shows. It costs one request a page, which may show fifty meetings that are
-// waited for, or none. Measured, a page costs the service's host and ours about
-// as much CPU as fourteen GETs; by requests it pays from two meetings on. The
-// threshold taken is worthPage meetings a page: a sweep goes on while it finds
-// that many on average, and is given up where it does not.
+// waited for, or none. The choice is by requests, which is what a service counts
+// and limits: a sweep goes on while its pages are no more than the meetings they
+// found, and is given up where they are. (By CPU, where a page costs about as
+// much as fourteen GETs, and by bytes, it would be given up sooner.)
 //
 // The first sweep is a trial, made when trialMin meetings or more are looked at
 // one by one. It begins when none of them was looked at within the floor, for a
@@ -30,10 +30,10 @@ import (
 // the last sweep did not reach. A meeting that comes to be waited for while
 // sweeps are made is most likely new, so the next sweep has its first look.
 const (
-	worthPage = 5
 	trialMin  = 20
-	maxCredit = 3 * worthPage
-	maxPutOff = 32 // turns
+	maxBarren = 10  // pages in a row that find nothing
+	stake     = 100 // meetings waited for, for each page that a trial may risk
+	maxPutOff = 32  // turns
 )
 
 // listing is the part of a run that reads the listing.
@@ -47,8 +47,9 @@ type listing struct {
 	newcomers []newcomer
 
 	refused bool      // the service does not let this key list
-	trialAt time.Time // not before
+	trialAt time.Time // not before, unless the singles have become twice as many
 	putOff  int       // turns, doubled when a trial finds too little
+	missed  int       // meetings that the last trial did not find
 }
 
 // newcomer waits for a sweep to show it; one that began after it came.
@@ -64,13 +65,15 @@ type sweep struct {
 	cursor  string
 	reading bool // a page is under way
 	pages   int
-	credit  int // meetings found beyond what the pages are worth
+	credit  int // pages that may still find nothing
+	most    int // what credit may come to
 
 	read  int // meetings, waited for or not
 	fresh int // of these, newer than all that the last sweep read
 	met   bool
 	next  int // in listing.listed: the first that was not shown yet
 	found []*watch
+	ended int // of the found, meetings that came to their end
 	depth int // what read was when the last one was found
 	top   *Meeting
 }
@@ -85,7 +88,8 @@ func (r *run) holdsSingles() bool {
 }
 
 func (r *run) wantsTrial(now time.Time) bool {
-	return !r.refused && len(r.singles)+r.gets >= trialMin && !now.Before(r.trialAt)
+	n := len(r.singles) + r.gets
+	return !r.refused && n >= trialMin && (!now.Before(r.trialAt) || n >= 2*r.missed)
 }
 
 // nextPage begins a sweep when it is time, and reports whether its next page
@@ -135,7 +139,8 @@ func (r *run) shownAgainFrom(i int) time.Time {
 
 func (r *run) begin(trial bool) {
 	r.sweepNo++
-	r.sweep = &sweep{trial: trial, wanted: r.waiting, credit: worthPage}
+	risk := 1 + r.waiting/stake
+	r.sweep = &sweep{trial: trial, wanted: r.waiting, credit: risk, most: max(risk, maxBarren)}
 }
 
 // pageParams asks for no more than the sweep has to read.
@@ -152,13 +157,12 @@ func (r *run) pageParams() *MeetingListParams {
 
 // pagesPerTurn estimates what sweeps cost in a turn.
 func (r *run) pagesPerTurn() int {
-	perPage := maxLimit
 	switch s := r.sweep; {
 	case s != nil && s.trial:
-		if s.pages > 0 {
-			perPage = max(1, len(s.found)/s.pages)
-		}
-		return s.wanted/perPage + 1
+		// Full pages are expected, until enough of them were not.
+		const prior = 40
+		perPage := (len(s.found) + prior*maxLimit) / (s.pages + prior)
+		return r.waiting/max(perPage, 1) + 1
 	case len(r.listed) > 0:
 		return r.depth/maxLimit + 1
 	}
@@ -186,7 +190,6 @@ func (r *run) readPage(s *sweep, params *MeetingListParams) {
 		return
 	}
 	r.pause = 0
-	r.lastShown = now
 	r.shows(s, page, now)
 	if page.NextCursor == "" || page.NextCursor == s.cursor || r.enough(s) {
 		r.finish(now)
@@ -219,6 +222,7 @@ func (r *run) shows(s *sweep, page *MeetingPage, now time.Time) {
 			continue
 		}
 		found++
+		r.lastShown = now
 		s.depth = s.read
 		s.found = append(s.found, m)
 		m.shownIn = r.sweepNo
@@ -232,11 +236,13 @@ func (r *run) shows(s *sweep, page *MeetingPage, now time.Time) {
 		if r.ctx.Err() != nil {
 			return // that was the last one
 		}
-		if m.waiter != nil {
-			m.due = now.UnixNano() + int64(m.least(r.floor))
+		if m.waiter == nil {
+			s.ended++
+			continue
 		}
+		m.due = now.UnixNano() + int64(m.least(r.floor))
 	}
-	s.credit = min(s.credit+found-worthPage, maxCredit)
+	s.credit = min(s.credit+found-1, s.most)
 	for s.next < len(r.listed) && (r.listed[s.next].waiter == nil || r.listed[s.next].shownIn == r.sweepNo) {
 		s.next++
 	}
@@ -248,7 +254,7 @@ func (r *run) enough(s *sweep) bool {
 	case s.credit <= 0:
 		return true
 	case s.trial:
-		return len(s.found) >= s.wanted
+		return len(s.found)-s.ended >= r.waiting
 	}
 	return s.next == len(r.listed) || s.met && s.read >= r.depth+s.fresh
 }
@@ -269,8 +275,11 @@ func (r *run) finish(now time.Time) {
 			r.single(m)
 		}
 	}
-	// A few that are left, or far apart, cost less by themselves.
-	if r.refused || len(r.listed) < worthPage*((r.depth+maxLimit-1)/maxLimit) {
+	// A few that are left, or that lie far apart, cost less by themselves. They
+	// will hardly draw together again, so there is no trial soon.
+	if len(r.listed) > 0 && (r.refused || len(r.listed) < r.depth/maxLimit) {
+		r.missed, r.putOff = len(r.listed)+len(r.singles), maxPutOff
+		r.trialAt = now.Add(maxPutOff * r.floor)
 		for _, m := range r.listed {
 			r.single(m)
 		}
@@ -287,10 +296,12 @@ func (r *run) finish(now time.Time) {
 		return true
 	})
 	if s.trial {
-		if len(s.found) >= worthPage*s.pages {
+		if len(s.found) > s.pages {
 			r.putOff = 1
 		}
 		r.putOff = min(max(2*r.putOff, 2), maxPutOff)
+		r.crowding = r.waiting > s.wanted
+		r.missed = max(trialMin, s.wanted-len(s.found))
 		r.trialAt = now.Add(time.Duration(r.putOff) * r.floor)
 	}
 }

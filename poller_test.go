@@ -1,0 +1,232 @@
+package minutes_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// crowd makes n meetings of which each stride-th is waited for and ends at some
+// time within an hour, in the order of creation.
+func crowd(t testing.TB, srv *minutestest.Server, c *minutes.Client, n, stride int, within time.Duration) []string {
+	t.Helper()
+	var ids []string
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range n {
+		title := fmt.Sprint("meeting ", i)
+		waited := i%stride == 0
+		if waited {
+			require.NoError(t, srv.Script(minutestest.Script{Title: title, Stages: minutestest.Stages{Prepare: rand64(rnd, within)}}))
+		}
+		m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
+		require.NoError(t, err)
+		if waited {
+			require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, audio(10), nil))
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
+func rand64(rnd *rand.Rand, d time.Duration) time.Duration {
+	return time.Duration(rnd.Int64N(int64(d))) + 1
+}
+
+// generous has quota for any crowd.
+func generous() minutestest.World {
+	w := minutestest.DefaultWorld()
+	w.Stages = minutestest.Stages{Prepare: time.Minute, Transcribe: time.Second, Write: time.Second}
+	w.Organisations[0].Credits = new(1 << 30)
+	w.Organisations[0].TranscribeSeconds = new(1 << 30)
+	return w
+}
+
+// looks are what a Client asked for to follow meetings, as the wire shows it.
+type looks struct {
+	next http.RoundTripper
+
+	mu    sync.Mutex
+	at    []time.Time
+	pages int
+	shown map[string][]time.Time // of each meeting, in pages and alone
+}
+
+// watchLooks returns a Client of srv and its looks.
+func watchLooks(srv *minutestest.Server, opts ...minutes.Option) (*minutes.Client, *looks) {
+	l := &looks{next: srv.HTTPClient().Transport, shown: map[string][]time.Time{}}
+	opts = append([]minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: l}), minutes.WithRateLimit(0, 0)}, opts...)
+	return srv.Client(opts...), l
+}
+
+var meetingID = regexp.MustCompile(`"id":"(mtg_[^"]+)"`)
+
+func (l *looks) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := l.next.RoundTrip(r)
+	if err != nil || r.Method != http.MethodGet || strings.HasSuffix(r.URL.Path, "/minutes") {
+		return resp, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	_ = resp.Body.Close()
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	now := time.Now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.at = append(l.at, now)
+	if strings.HasSuffix(r.URL.Path, "/meetings") {
+		l.pages++
+	}
+	for _, id := range meetingID.FindAllSubmatch(body, -1) {
+		l.shown[string(id[1])] = append(l.shown[string(id[1])], now)
+	}
+	return resp, nil
+}
+
+// tooSoon counts the times that one of ids was shown within thirty seconds of
+// the time before.
+func (l *looks) tooSoon(ids []string) int {
+	n := 0
+	for _, id := range ids {
+		at := l.shown[id]
+		for i := 1; i < len(at); i++ {
+			if at[i].Sub(at[i-1]) < 30*time.Second {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// most is the largest number of looks within d.
+func (l *looks) most(d time.Duration) int {
+	most := 0
+	for i, j := 0, 0; j < len(l.at); j++ {
+		for l.at[j].Sub(l.at[i]) >= d {
+			i++
+		}
+		most = max(most, j-i+1)
+	}
+	return most
+}
+
+func TestPoller(t *testing.T) {
+	t.Parallel()
+	const turn = 30 * time.Second
+	for name, test := range map[string]struct {
+		meetings, stride int
+		perMinute        int // requests
+		perSecond        int
+	}{
+		"dense: pages":                         {meetings: 10_000, stride: 1, perMinute: 420, perSecond: 10},
+		"every third: pages":                   {meetings: 3_000, stride: 3, perMinute: 126, perSecond: 10},
+		"sparse: single looks":                 {meetings: 10_000, stride: 1000, perMinute: 20, perSecond: 10},
+		"further apart than a page: no page":   {meetings: 6_000, stride: 60, perMinute: 202, perSecond: 10},
+		"a handful":                            {meetings: 19, stride: 1, perMinute: 38, perSecond: 10},
+		"enough for a page, all on the newest": {meetings: 50, stride: 1, perMinute: 4, perSecond: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+				ids := crowd(t, srv, srv.Client(), test.meetings, test.stride, 10*time.Minute)
+				c, l := watchLooks(srv)
+				start := time.Now()
+				var wg sync.WaitGroup
+				late := make([]time.Duration, len(ids))
+				for i, id := range ids {
+					wg.Go(func() {
+						m, err := c.Meetings.Wait(t.Context(), id, nil)
+						if assert.NoError(t, err) {
+							late[i] = time.Since(m.UpdatedAt.Time())
+						}
+					})
+				}
+				wg.Wait()
+				latest := slices.Max(late)
+				t.Logf("%d waits: %d requests, %d of them pages, in %s; at most %d a minute and %d a second; told at most %s late",
+					len(ids), len(l.at), l.pages, time.Since(start).Round(time.Second), l.most(time.Minute), l.most(time.Second), latest.Round(time.Second))
+				assert.LessOrEqual(t, l.most(time.Minute), test.perMinute)
+				assert.LessOrEqual(t, l.most(time.Second), test.perSecond)
+				assert.LessOrEqual(t, latest, 2*turn+5*time.Second)
+				assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+			})
+		})
+	}
+}
+
+// Meetings that come one after the other, as an integration makes them.
+func TestPollerSteadyArrivals(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := generous()
+		w.Stages.Prepare = 5 * time.Minute
+		srv := minutestest.NewServer(t, minutestest.WithWorld(w))
+		c, l := watchLooks(srv)
+		const n = 1000 // one a second, so about 300 wait at a time
+		ids := make([]string, n)
+		var wg sync.WaitGroup
+		for i := range n {
+			ids[i] = uploaded(t, c, "meeting").ID
+			wg.Go(func() {
+				m, err := c.Meetings.Wait(t.Context(), ids[i], nil)
+				if assert.NoError(t, err) {
+					assert.LessOrEqual(t, time.Since(m.UpdatedAt.Time()), 92*time.Second)
+				}
+			})
+			time.Sleep(time.Second)
+		}
+		wg.Wait()
+		t.Logf("%d requests, %d of them pages; at most %d a minute", len(l.at), l.pages, l.most(time.Minute))
+		assert.Less(t, len(l.at), n*3, "ten looks each, one by one, would be ten thousand")
+		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+	})
+}
+
+// A key that may not list, or a service that refuses to, is followed by GETs.
+func TestPollerWithoutLists(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]minutestest.Fault{
+		"refused":         minutestest.Refuse(minutes.ErrInsufficientScope),
+		"broken":          minutestest.Refuse(minutes.ErrInternal),
+		"lost":            minutestest.Reset(),
+		"no such route":   minutestest.Reply(404, "text/html", "<h1>Not found</h1>"),
+		"not what it was": minutestest.Reply(200, "text/html", "<h1>Welcome</h1>"),
+		"too many":        minutestest.RateLimit(""),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+				ids := crowd(t, srv, srv.Client(), 100, 1, 10*time.Minute)
+				times := minutestest.Always
+				if name == "too many" {
+					times = 2
+				}
+				srv.Inject(minutestest.Match{Operation: "meetings.list", Times: times}, fault)
+				c, l := watchLooks(srv)
+				for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+					require.NoError(t, err)
+					assert.Equal(t, minutes.StatusMinutesReady, m.Status)
+				}
+				assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+			})
+		})
+	}
+}
