@@ -46,14 +46,17 @@ func TestWire(t *testing.T) {
 		}
 		return resp.StatusCode, continued
 	}
-	for head, want := range map[string]int{
-		"Content-Type: audio/wav\r\nContent-Length: 0\r\n":                       200,
-		"Content-Type: audio/wav\r\n":                                            411,
-		"Content-Type: audio/wav\r\nTransfer-Encoding: chunked\r\n":              411,
-		"Content-Type: audio/x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n": 403,
+	for _, tc := range []struct {
+		head, body string
+		want       int
+	}{
+		{"Content-Type: audio/wav\r\nContent-Length: 0\r\n", "", 200},
+		{"Content-Type: audio/wav\r\n", "", 411},
+		{"Content-Type: audio/wav\r\nTransfer-Encoding: chunked\r\n", "1\r\nx\r\n0\r\n\r\n", 411},
+		{"Content-Type: audio/x\r\nContent-Length: 5\r\nExpect: 100-continue\r\n", "", 403}, // and no byte of the body is asked for
 	} {
-		status, continued := send(head, "")
-		require.Equal(t, want, status, head)
+		status, continued := send(tc.head, tc.body)
+		require.Equal(t, tc.want, status, tc.head)
 		require.False(t, continued)
 	}
 	status, continued := send("Content-Type: audio/wav\r\nContent-Length: 5\r\nExpect: 100-continue\r\n", "")
