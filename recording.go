@@ -207,7 +207,7 @@ func contentTypeOf(head []byte, ext string) string {
 			return named
 		}
 		return sniffed
-	case "audio/mpeg", "audio/aiff", "audio/basic", "video/avi":
+	case "audio/mpeg", "audio/aiff", "video/avi":
 		return sniffed
 	}
 	return named

@@ -1,0 +1,239 @@
+package minutes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/jarcoal/httpmock"
+	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// A book is a listing by cursor: each page is a list of ids and, after a ">",
+// the next cursor. It keeps the queries of the requests.
+type book struct {
+	pages   map[string]string
+	queries []string
+}
+
+func (b *book) client(t testing.TB) *minutes.Client {
+	t.Helper()
+	c, _ := answering(t, func(req *http.Request) (*http.Response, error) {
+		b.queries = append(b.queries, req.URL.RawQuery)
+		page, ok := b.pages[req.URL.Query().Get("cursor")]
+		if !ok {
+			return httpmock.NewStringResponse(400, `{"error":{"code":"INVALID_CURSOR","message":"m","request_id":"r"}}`), nil
+		}
+		ids, next, more := strings.Cut(page, ">")
+		var meetings []string
+		for _, id := range strings.Fields(ids) {
+			meetings = append(meetings, fmt.Sprintf(`{"id":%q,"status":"created"}`, id))
+		}
+		body := `{"meetings":[` + strings.Join(meetings, ",") + `]`
+		if more {
+			body += fmt.Sprintf(`,"next_cursor":%q`, next)
+		}
+		return httpmock.NewStringResponse(200, body+"}"), nil
+	})
+	return c
+}
+
+// collect ranges to the end.
+func collect(t testing.TB, ctx context.Context, c *minutes.Client, params *minutes.MeetingListParams) (ids []string, failure error) {
+	t.Helper()
+	for m, err := range c.Meetings.All(ctx, params) {
+		require.NoError(t, failure, "the loop goes on after an error")
+		require.NotEqual(t, m == nil, err == nil, "a meeting or an error")
+		if err != nil {
+			failure = err
+			continue
+		}
+		ids = append(ids, m.ID)
+	}
+	return ids, failure
+}
+
+func TestAll(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		pages   map[string]string
+		params  *minutes.MeetingListParams
+		ids     string
+		queries []string
+		failure string
+	}{
+		"one page":                  {pages: map[string]string{"": "a b c"}, ids: "a b c", queries: []string{"limit=50"}},
+		"nothing":                   {pages: map[string]string{"": ""}, ids: "", queries: []string{"limit=50"}},
+		"empty cursor at the end":   {pages: map[string]string{"": "a>"}, ids: "a", queries: []string{"limit=50"}},
+		"pages of many lengths":     {pages: map[string]string{"": "a b>2", "2": "c>3", "3": "d e f>4", "4": "g"}, ids: "a b c d e f g", queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50"}},
+		"empty pages in between":    {pages: map[string]string{"": ">2", "2": ">3", "3": "a>4", "4": ">5", "5": ""}, ids: "a", queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50", "cursor=5&limit=50"}},
+		"cursor to be escaped":      {pages: map[string]string{"": "a>=/+ &", "=/+ &": "b"}, ids: "a b", queries: []string{"limit=50", "cursor=%3D%2F%2B+%26&limit=50"}},
+		"own limit":                 {pages: map[string]string{"": "a>2", "2": "b"}, params: &minutes.MeetingListParams{Limit: 7}, ids: "a b", queries: []string{"limit=7", "cursor=2&limit=7"}},
+		"limit the service refuses": {pages: map[string]string{"": "a"}, params: &minutes.MeetingListParams{Limit: -3}, ids: "a", queries: []string{"limit=-3"}},
+		"filters on every page":     {pages: map[string]string{"": "a>2", "2": "b"}, params: &minutes.MeetingListParams{DateFrom: "2026-01-01", DateTo: "2026-02-01"}, ids: "a b", queries: []string{"date_from=2026-01-01&date_to=2026-02-01&limit=50", "cursor=2&date_from=2026-01-01&date_to=2026-02-01&limit=50"}},
+		"from a cursor on":          {pages: map[string]string{"2": "b>3", "3": "c"}, params: &minutes.MeetingListParams{Cursor: "2"}, ids: "b c", queries: []string{"cursor=2&limit=50", "cursor=3&limit=50"}},
+		"external id alone, since it goes with no other filter": {pages: map[string]string{"": "a"}, params: &minutes.MeetingListParams{ExternalID: "crm/1"}, ids: "a", queries: []string{"external_id=crm%2F1"}},
+		"cursor repeated at once":                               {pages: map[string]string{"": "a>2", "2": "b>2"}, ids: "a b", queries: []string{"limit=50", "cursor=2&limit=50"}, failure: "minutes: GET /v1/meetings: the service repeated a cursor"},
+		"first cursor repeated":                                 {pages: map[string]string{"2": "b>2"}, params: &minutes.MeetingListParams{Cursor: "2"}, ids: "b", queries: []string{"cursor=2&limit=50"}, failure: "minutes: GET /v1/meetings: the service repeated a cursor"},
+		"cursors in a cycle":                                    {pages: map[string]string{"": "a>2", "2": "b>3", "3": "c>4", "4": "d>2"}, ids: "a b c d", queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50"}, failure: "minutes: GET /v1/meetings: the service repeated a cursor"},
+		"empty pages in a cycle":                                {pages: map[string]string{"": ">2", "2": ">3", "3": ">2"}, queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50"}, failure: "minutes: GET /v1/meetings: the service repeated a cursor"},
+		"cursor that is refused":                                {pages: map[string]string{"": "a>x"}, ids: "a", queries: []string{"limit=50", "cursor=x&limit=50"}, failure: "minutes: GET /v1/meetings: 400 INVALID_CURSOR: m (request id r)"},
+		"first page that is refused":                            {pages: map[string]string{}, queries: []string{"limit=50"}, failure: "minutes: GET /v1/meetings: 400 INVALID_CURSOR: m (request id r)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &book{pages: test.pages}
+			ids, err := collect(t, t.Context(), b.client(t), test.params)
+			require.Equal(t, test.ids, strings.Join(ids, " "))
+			require.Equal(t, test.queries, b.queries)
+			if test.failure == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.EqualError(t, err, test.failure)
+			_, ok := err.(*minutes.Error)
+			require.True(t, ok, "%T", err)
+		})
+	}
+}
+
+// No page is asked for before the loop gets there, and none after it stops.
+func TestAllIsLazy(t *testing.T) {
+	t.Parallel()
+	b := &book{pages: map[string]string{"": "a b>2", "2": "c d>3", "3": "e"}}
+	client := b.client(t)
+	all := client.Meetings.All(t.Context(), nil)
+	require.Empty(t, b.queries, "nothing happens before the loop")
+
+	requests := map[string]int{}
+	for m, err := range all {
+		require.NoError(t, err)
+		requests[m.ID] = len(b.queries)
+		if m.ID == "d" {
+			break
+		}
+	}
+	require.Equal(t, map[string]int{"a": 1, "b": 1, "c": 2, "d": 2}, requests)
+	require.Len(t, b.queries, 2, "a stopped loop asks for no further page")
+
+	for range all { // begins anew
+		break
+	}
+	require.Len(t, b.queries, 3)
+	require.Equal(t, b.queries[0], b.queries[2])
+}
+
+// The parameters are copied when All is called, and a sequence can be ranged
+// over again, also within itself.
+func TestAllCopiesItsParameters(t *testing.T) {
+	t.Parallel()
+	b := &book{pages: map[string]string{"": "a>2", "2": "b"}}
+	client := b.client(t)
+	params := &minutes.MeetingListParams{DateFrom: "2026-01-01"}
+	all := client.Meetings.All(t.Context(), params)
+	*params = minutes.MeetingListParams{DateFrom: "1999-01-01", Cursor: "elsewhere"}
+	var ids []string
+	for outer, err := range all {
+		require.NoError(t, err)
+		for inner, err := range all {
+			require.NoError(t, err)
+			ids = append(ids, outer.ID+inner.ID)
+		}
+	}
+	require.Equal(t, []string{"aa", "ab", "ba", "bb"}, ids)
+	require.Equal(t, minutes.MeetingListParams{DateFrom: "1999-01-01", Cursor: "elsewhere"}, *params, "nor are they written to")
+	for _, query := range b.queries {
+		values, err := url.ParseQuery(query)
+		require.NoError(t, err)
+		require.Equal(t, "2026-01-01", values.Get("date_from"))
+	}
+}
+
+// A context that is done between two pages ends the loop with one error.
+func TestAllEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	b := &book{pages: map[string]string{"": "a>2", "2": "b"}}
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	client := b.client(t)
+	var ids []string
+	var failure error
+	for m, err := range client.Meetings.All(ctx, nil) {
+		require.NoError(t, failure)
+		if err != nil {
+			require.Nil(t, m)
+			failure = err
+			continue
+		}
+		ids = append(ids, m.ID)
+		cancel(why)
+	}
+	require.Equal(t, []string{"a"}, ids)
+	require.ErrorIs(t, failure, context.Canceled)
+	require.ErrorIs(t, failure, why)
+	require.Len(t, b.queries, 1)
+}
+
+// Against the service in memory: every meeting once, newest first, whatever
+// the sizes of the pages.
+func TestAllInMemory(t *testing.T) {
+	t.Parallel()
+	srv := minutestest.NewServer(t)
+	client := srv.Client()
+	var want []string
+	for i := range 23 {
+		m, _, err := client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: fmt.Sprint("Meeting ", i), Date: "2026-03-09", ExternalID: fmt.Sprint("ref-", i)})
+		require.NoError(t, err)
+		want = append([]string{m.ID}, want...)
+	}
+	for name, size := range map[string]func(limit, page int) int{
+		"full": nil, "one by one": func(int, int) int { return 1 }, "every other empty": func(_, page int) int { return page % 2 * 3 },
+	} {
+		srv.SetPageSize(size)
+		ids, err := collect(t, t.Context(), client, &minutes.MeetingListParams{Limit: 10})
+		require.NoError(t, err, name)
+		require.Equal(t, want, ids, name)
+	}
+	ids, err := collect(t, t.Context(), client, &minutes.MeetingListParams{ExternalID: "ref-7"})
+	require.NoError(t, err)
+	require.Equal(t, []string{want[23-1-7]}, ids)
+	_, err = collect(t, t.Context(), client, &minutes.MeetingListParams{Limit: 51})
+	require.ErrorIs(t, err, minutes.ErrInvalidLimit)
+}
+
+func TestFindByExternalID(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		page string
+		id   string
+	}{
+		"found":             {`{"meetings":[{"id":"mtg_1","status":"created","external_id":"crm/1"}]}`, "mtg_1"},
+		"the right one":     {`{"meetings":[{"id":"mtg_0","status":"created"},{"id":"mtg_1","status":"created","external_id":"crm/1"}]}`, "mtg_1"},
+		"none":              {`{"meetings":[]}`, ""},
+		"filter not obeyed": {`{"meetings":[{"id":"mtg_0","status":"created","external_id":"crm/10"},{"id":"mtg_2","status":"created","external_id":"CRM/1"}]}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, mock := answering(t, canned(200, test.page))
+			m, err := client.Meetings.FindByExternalID(t.Context(), "crm/1")
+			require.Equal(t, 1, mock.GetTotalCallCount())
+			if test.id != "" {
+				require.NoError(t, err)
+				require.Equal(t, test.id, m.ID)
+				return
+			}
+			require.Nil(t, m)
+			require.ErrorIs(t, err, minutes.ErrNotFound)
+			failed := requireError(t, err, operationNamed(t, "meetings.list"))
+			require.NotContains(t, failed.Error(), "crm/1")
+		})
+	}
+}

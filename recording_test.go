@@ -1,0 +1,287 @@
+package minutes_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+)
+
+// The first bytes of recordings, by the containers they are in.
+const (
+	magicWAV    = "RIFF\x24\x00\x00\x00WAVEfmt "
+	magicFLAC   = "fLaC\x00\x00\x00\x22"
+	magicOgg    = "OggS\x00\x02"
+	magicID3    = "ID3\x04\x00\x00\x00\x00\x00\x21"
+	magicMP3    = "\xff\xfb\x90\x64"
+	magicMP3LSF = "\xff\xf3\x84\xc4" // MPEG-2, half the sampling rate
+	magicADTS   = "\xff\xf1\x50\x80"
+	magicM4A    = "\x00\x00\x00\x20ftypM4A \x00\x00\x00\x00"
+	magicMP4    = "\x00\x00\x00\x20ftypisom\x00\x00\x02\x00"
+	magicQT     = "\x00\x00\x00\x14ftypqt  \x00\x00\x02\x00"
+	magicEBML   = "\x1a\x45\xdf\xa3\x9f\x42\x86\x81\x01\x42\xf7\x81\x01\x42\xf2\x81\x04\x42\xf3\x81\x08\x42\x82\x84webm"
+	magicAIFF   = "FORM\x00\x00\x00\x2eAIFFCOMM"
+	magicAMR    = "#!AMR\n\x3c"
+	magicAVI    = "RIFF\x24\x00\x00\x00AVI LIST"
+	unknown     = "\x01\x02\x03\x04 no recording anybody knows"
+)
+
+func TestContentTypeOfRecordings(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, content, want string }{
+		// Content decides.
+		{"a.wav", magicWAV, "audio/wav"},
+		{"a", magicWAV, "audio/wav"},
+		{"a.mp3", magicWAV, "audio/wav"},
+		{"a.flac", magicFLAC, "audio/flac"},
+		{"a.bin", magicFLAC, "audio/flac"},
+		{"a.ogg", magicOgg, "audio/ogg"},
+		{"a.opus", magicOgg, "audio/ogg"},
+		{"a", magicOgg, "audio/ogg"},
+		{"a.mp3", magicID3, "audio/mpeg"},
+		{"a", magicID3, "audio/mpeg"},
+		{"a", magicMP3, "audio/mpeg"},
+		{"a", magicMP3LSF, "audio/mpeg"},
+		{"a", magicADTS, "audio/aac"},
+		{"a.m4a", magicM4A, "audio/mp4"},
+		{"a", magicM4A, "audio/mp4"},
+		{"a.aiff", magicAIFF, "audio/aiff"},
+		{"a", magicAMR, "audio/amr"},
+		{"a", magicAVI, "video/avi"},
+		// Containers that sound and films share: the brand, then the name.
+		{"a.mp4", magicMP4, "video/mp4"},
+		{"a", magicMP4, "video/mp4"},
+		{"a.m4a", magicMP4, "audio/mp4"},
+		{"a.M4B", magicMP4, "audio/mp4"},
+		{"a.m4v", magicMP4, "video/mp4"},
+		{"a.3gp", magicMP4, "video/3gpp"},
+		{"a.mov", magicQT, "video/quicktime"},
+		{"a", magicQT, "video/quicktime"},
+		{"a.mp3", magicMP4, "video/mp4"},
+		{"a.webm", magicEBML, "video/webm"},
+		{"a", magicEBML, "video/webm"},
+		{"a.weba", magicEBML, "audio/webm"},
+		{"a.mka", magicEBML, "audio/x-matroska"},
+		{"a.mkv", magicEBML, "video/x-matroska"},
+		// Content that says nothing leaves it to the name.
+		{"a.mp3", unknown, "audio/mpeg"},
+		{"a.MP3", unknown, "audio/mpeg"},
+		{"two.names.WaV", unknown, "audio/wav"},
+		{"a.aac", unknown, "audio/aac"},
+		{"a.aif", unknown, "audio/aiff"},
+		{"a.amr", unknown, "audio/amr"},
+		{"a.avi", unknown, "video/avi"},
+		{"a.flac", unknown, "audio/flac"},
+		{"a.m4a", unknown, "audio/mp4"},
+		{"a.m4b", unknown, "audio/mp4"},
+		{"a.m4v", unknown, "video/mp4"},
+		{"a.mka", unknown, "audio/x-matroska"},
+		{"a.mkv", unknown, "video/x-matroska"},
+		{"a.mov", unknown, "video/quicktime"},
+		{"a.mp4", unknown, "video/mp4"},
+		{"a.mpeg", unknown, "video/mpeg"},
+		{"a.mpg", unknown, "video/mpeg"},
+		{"a.oga", unknown, "audio/ogg"},
+		{"a.ogg", unknown, "audio/ogg"},
+		{"a.opus", unknown, "audio/ogg"},
+		{"a.wav", unknown, "audio/wav"},
+		{"a.weba", unknown, "audio/webm"},
+		{"a.webm", unknown, "video/webm"},
+		{"a.wma", unknown, "audio/x-ms-wma"},
+		{"a.3gp", unknown, "video/3gpp"},
+		// Too short to say anything.
+		{"a.mp3", "\xff", "audio/mpeg"},
+		{"a.m4a", "\x00\x00\x00\x20ftyp", "audio/mp4"},
+		// Neither says.
+		{"a", unknown, ""},
+		{"a.txt", "Minutes of the meeting", ""},
+		{"a.pdf", "%PDF-1.7", ""},
+		{"a.jpg", "\xff\xd8\xff\xe0", ""},
+		{"wav", unknown, ""},
+		{".wav.txt", unknown, ""},
+		{"a.html", "<html>", ""},
+		{"utf16.txt", "\xff\xfea\x00", ""},
+	} {
+		t.Run(test.name+" "+test.want, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), test.name)
+			require.NoError(t, os.WriteFile(path, []byte(test.content), 0o600))
+			rec, err := minutes.OpenRecording(path)
+			if test.want == "" {
+				require.Zero(t, rec)
+				requireParamError(t, err, "path", path)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, test.want, rec.ContentType)
+			require.EqualValues(t, len(test.content), rec.Size)
+			got, err := io.ReadAll(io.NewSectionReader(rec.Audio, 0, rec.Size))
+			require.NoError(t, err)
+			require.Equal(t, test.content, string(got))
+			require.NoError(t, rec.Close())
+			require.ErrorIs(t, rec.Close(), os.ErrClosed)
+		})
+	}
+}
+
+func TestOpenRecordingRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty.wav")
+	require.NoError(t, os.WriteFile(empty, nil, 0o600))
+	big := filepath.Join(dir, "big.wav")
+	require.NoError(t, os.WriteFile(big, []byte(magicWAV), 0o600))
+	require.NoError(t, os.Truncate(big, minutes.MaxRecordingSize+1))
+	largest := filepath.Join(dir, "largest.wav")
+	require.NoError(t, os.WriteFile(largest, []byte(magicWAV), 0o600))
+	require.NoError(t, os.Truncate(largest, minutes.MaxRecordingSize))
+
+	for name, path := range map[string]string{"empty": empty, "over 1 GiB": big, "directory": dir, "device": os.DevNull} {
+		rec, err := minutes.OpenRecording(path)
+		require.Zero(t, rec, name)
+		requireParamError(t, err, "path", path)
+	}
+	rec, err := minutes.OpenRecording(largest)
+	require.NoError(t, err)
+	require.EqualValues(t, minutes.MaxRecordingSize, rec.Size)
+	require.NoError(t, rec.Close())
+
+	for name, path := range map[string]string{"missing": filepath.Join(dir, "missing.wav"), "no path": "", "below a file": filepath.Join(empty, "x")} {
+		rec, err := minutes.OpenRecording(path)
+		require.Zero(t, rec, name)
+		require.Error(t, err, name)
+		_, ok := errors.AsType[*fs.PathError](err)
+		require.True(t, ok, "%s: %v", name, err)
+	}
+	_, err = minutes.OpenRecording(filepath.Join(dir, "missing.wav"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+
+	t.Run("unreadable", func(t *testing.T) {
+		if os.Geteuid() == 0 {
+			t.Skip("root reads everything")
+		}
+		secret := filepath.Join(dir, "secret.wav")
+		require.NoError(t, os.WriteFile(secret, []byte(magicWAV), 0))
+		_, err := minutes.OpenRecording(secret)
+		require.ErrorIs(t, err, fs.ErrPermission)
+	})
+}
+
+// spooled points the temporary files of a test at a directory of its own, and
+// returns what lists them.
+func spooled(t *testing.T) func() []string {
+	t.Helper()
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	t.Setenv("TMP", dir)
+	return func() []string {
+		entries, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+}
+
+func TestRecordingFromReader(t *testing.T) {
+	files := spooled(t)
+	for _, test := range []struct{ name, content, contentType, want string }{
+		{"given", unknown, "audio/x-own; rate=8000", "audio/x-own; rate=8000"},
+		{"given against the content", magicWAV, "audio/mpeg", "audio/mpeg"},
+		{"found", magicWAV, "", "audio/wav"},
+		{"found in frames", magicMP3, "", "audio/mpeg"},
+		{"found in a long one", magicFLAC + strings.Repeat("x", 100_000), "", "audio/flac"},
+		{"one byte", "x", "audio/wav", "audio/wav"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			rec, err := minutes.RecordingFromReader(strings.NewReader(test.content), test.contentType)
+			require.NoError(t, err)
+			require.Len(t, files(), 1)
+			require.Equal(t, test.want, rec.ContentType)
+			require.EqualValues(t, len(test.content), rec.Size)
+			for range 2 { // an upload may have to begin again
+				got, err := io.ReadAll(io.NewSectionReader(rec.Audio, 0, rec.Size))
+				require.NoError(t, err)
+				require.Equal(t, test.content, string(got))
+			}
+			require.NoError(t, rec.Close())
+			require.Empty(t, files(), "closing deletes the copy")
+		})
+	}
+}
+
+func TestRecordingFromReaderRefuses(t *testing.T) {
+	files := spooled(t)
+	broken := errors.New("the microphone fell off")
+	for name, test := range map[string]struct {
+		r           io.Reader
+		contentType string
+		param       string
+	}{
+		"no reader":               {nil, "audio/wav", "r"},
+		"empty":                   {strings.NewReader(""), "audio/wav", "r"},
+		"empty, no type":          {strings.NewReader(""), "", "r"},
+		"type not found":          {strings.NewReader(unknown), "", "contentType"},
+		"no MIME type":            {failing{broken}, "wav", "contentType"}, // before a byte is read
+		"half a MIME type":        {failing{broken}, "audio/", "contentType"},
+		"MIME type with a header": {failing{broken}, "audio/wav\r\nX-Evil: 1", "contentType"},
+		"over 1 GiB":              {io.LimitReader(new(endless), minutes.MaxRecordingSize+5), "audio/wav", "r"},
+	} {
+		if name == "over 1 GiB" && (testing.Short() || underRace) {
+			continue // it writes as much
+		}
+		rec, err := minutes.RecordingFromReader(test.r, test.contentType)
+		require.Zero(t, rec, name)
+		requireParamError(t, err, test.param, test.contentType)
+		require.Empty(t, files(), name)
+	}
+	rec, err := minutes.RecordingFromReader(io.MultiReader(strings.NewReader(magicWAV), failing{broken}), "audio/wav")
+	require.Zero(t, rec)
+	require.ErrorIs(t, err, broken)
+	require.Empty(t, files(), "nothing is left of a recording that broke off")
+
+	missing := filepath.Join(t.TempDir(), "missing")
+	t.Setenv("TMPDIR", missing)
+	t.Setenv("TMP", missing)
+	_, err = minutes.RecordingFromReader(strings.NewReader(magicWAV), "")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// Recordings that cannot become minutes are refused before any request.
+func TestUploadRefusesRecordings(t *testing.T) {
+	t.Parallel()
+	audio := bytes.NewReader([]byte(magicWAV))
+	for name, test := range map[string]struct {
+		rec   minutes.Recording
+		param string
+	}{
+		"zero":                      {minutes.Recording{}, "recording.Audio"},
+		"no audio":                  {minutes.Recording{Size: 1, ContentType: "audio/wav"}, "recording.Audio"},
+		"no size":                   {minutes.Recording{Audio: audio, ContentType: "audio/wav"}, "recording.Size"},
+		"negative size":             {minutes.Recording{Audio: audio, Size: -1, ContentType: "audio/wav"}, "recording.Size"},
+		"over 1 GiB":                {minutes.Recording{Audio: audio, Size: minutes.MaxRecordingSize + 1, ContentType: "audio/wav"}, "recording.Size"},
+		"no content type":           {minutes.Recording{Audio: audio, Size: 1}, "recording.ContentType"},
+		"blank content type":        {minutes.Recording{Audio: audio, Size: 1, ContentType: " "}, "recording.ContentType"},
+		"extension":                 {minutes.Recording{Audio: audio, Size: 1, ContentType: ".wav"}, "recording.ContentType"},
+		"content type and a header": {minutes.Recording{Audio: audio, Size: 1, ContentType: "audio/wav\r\nX-Evil: 1"}, "recording.ContentType"},
+		"content type beyond ASCII": {minutes.Recording{Audio: audio, Size: 1, ContentType: "audio/wäv"}, "recording.ContentType"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requireParamError(t, silent(t).Meetings.Upload(context.Background(), "mtg_1", test.rec, nil), test.param, test.rec.ContentType)
+		})
+	}
+	require.NoError(t, minutes.Recording{}.Close(), "closing what cannot be closed does nothing")
+	require.NoError(t, minutes.Recording{Audio: audio}.Close())
+}
