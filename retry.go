@@ -112,10 +112,11 @@ func (c *call) settle(err error) (again bool, _ error) {
 	c.lost = err
 	switch {
 	case err != nil:
-		// No reply. What certainly never left may always be sent again.
+		// No reply, or not all of it. What certainly never left may always be
+		// sent again.
 		never := c.neverSent(err)
 		again = (never || c.again) && !permanent(err)
-		c.mayHaveActed = c.mayHaveActed || !never
+		c.mayHaveActed = c.mayHaveActed || !never && !refused(err)
 	case c.last.status == http.StatusTooManyRequests:
 		again = true // refused at the edge: nothing was done
 	case c.last.status == http.StatusInternalServerError,
@@ -162,6 +163,12 @@ func (c *call) plan(err error) bool {
 func outlives(ctx context.Context, d time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return !ok || time.Until(deadline) > d
+}
+
+// refused reports that of a refusal at least the status came.
+func refused(err error) bool {
+	broken, ok := errors.AsType[*brokenReply](err)
+	return ok && broken.status/100 == 4
 }
 
 // neverSent reports that the try certainly did not reach the service: it asked

@@ -1,7 +1,6 @@
 package minutes
 
 import (
-	"fmt"
 	"sync"
 	"time"
 )
@@ -10,7 +9,12 @@ import (
 // reply included, before its try is given up.
 const stallTimeout = time.Minute
 
-var errStalled = fmt.Errorf("no byte of the upload moved for %s", stallTimeout)
+var errStalled error = &stallError{tryTimeoutError{stallTimeout}}
+
+// stallError is a time-out as net.Error knows them.
+type stallError struct{ tryTimeoutError }
+
+func (e *stallError) Error() string { return "no byte of the upload moved for " + e.after.String() }
 
 // watchStall calls stalled when sent has not changed for stallTimeout, give or
 // take a look.

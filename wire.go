@@ -3,7 +3,6 @@ package minutes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -78,6 +77,16 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// brokenReply says that a reply ended before its end. What is left of it is kept
+// as the call's last.
+type brokenReply struct {
+	status int
+	err    error
+}
+
+func (e *brokenReply) Error() string { return "the reply broke off: " + e.err.Error() }
+func (e *brokenReply) Unwrap() error { return e.err }
+
 // trace watches whether this try got a connection, for a call that must not be
 // repeated once it may have been read, and for a deletion, whose repeat reads a
 // NOT_FOUND in its light.
@@ -113,9 +122,9 @@ func (c *call) read(resp *http.Response) error {
 		buf.limited.R = nil
 		c.last.tooLong = buf.limited.N <= 0
 		_ = resp.Body.Close() // nothing to be done about it
-		// A refusal's status says enough, unless ctx ended the reading.
-		if err != nil && (success || c.Err() != nil) {
-			return fmt.Errorf("the reply broke off: %w", err)
+		// The status of a 429 or a 5xx says enough, unless ctx ended the reading.
+		if enough := resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500; err != nil && (!enough || c.Err() != nil) {
+			return &brokenReply{resp.StatusCode, err}
 		}
 	}
 	resp.Body = http.NoBody
