@@ -134,6 +134,9 @@ func (e *MeetingFailedError) Error() string {
 	case StatusMinutesFailed:
 		text += " (the transcript exists, the minutes could not be written)"
 	}
+	if e.Meeting.ExternalID != "" {
+		text += "; its external id is free for another try once it is deleted"
+	}
 	return text
 }
 

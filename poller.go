@@ -233,6 +233,24 @@ func (p *poller) add(w *waiter, id string) {
 	p.run.stir()
 }
 
+// remember takes a meeting that was read outside of any wait for a look.
+func (p *poller) remember(seen *Meeting) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	p.forget(now)
+	m := p.watches[seen.ID]
+	if m == nil {
+		m = &watch{id: seen.ID}
+		p.watches[m.id] = m
+		p.resting = append(p.resting, m)
+	}
+	p.saw(m, seen.clone(), now)
+	if p.run != nil && m.place > 0 {
+		p.run.single(m) // due later now
+	}
+}
+
 // take returns what w has to hear.
 func (p *poller) take(w *waiter) []event {
 	p.mu.Lock()

@@ -1,0 +1,159 @@
+package minutes
+
+import (
+	"context"
+	"errors"
+)
+
+// ProcessOptions tune the whole job; the zero value, or nil, is fine.
+type ProcessOptions struct {
+	Format     Format // of the minutes; empty is the service's default, HTML
+	Transcript bool   // fetch the transcript, too
+	// Restart deletes a meeting that an earlier run left in a failure state,
+	// found by its ExternalID, and starts over. The deletion cannot be undone.
+	Restart  bool
+	OnStatus func(*Meeting)          // as in WaitOptions
+	Progress func(sent, total int64) // as in UploadOptions
+	// Uploads is how many jobs of a ProcessAll create and upload at a time; 0
+	// means 4. What only waits does not count.
+	Uploads int
+}
+
+// defaultUploads is how many uploads of a ProcessAll run at a time.
+const defaultUploads = 4
+
+func (o *ProcessOptions) orDefault() (ProcessOptions, error) {
+	var opts ProcessOptions
+	if o != nil {
+		opts = *o
+	}
+	if opts.Uploads == 0 {
+		opts.Uploads = defaultUploads
+	}
+	if opts.Uploads < 0 {
+		return opts, &ParamError{"opts.Uploads", "must not be negative"}
+	}
+	return opts, checkTexts(text{"opts.Format", string(opts.Format)})
+}
+
+// Result is what a job came to. Where it failed, it holds what there is: the
+// Meeting as soon as that exists.
+type Result struct {
+	Params     *MeetingCreateParams // the job's own
+	Meeting    *Meeting             // as last seen
+	Created    bool                 // this run made the meeting; see Create
+	Minutes    *Minutes
+	Transcript string // only with ProcessOptions.Transcript
+}
+
+// Process does the whole job: it creates the meeting, uploads the recording,
+// waits and fetches the minutes. It does not close rec.
+//
+// With params.ExternalID it can be run again after a crash at any point, or by
+// two workers at once: it goes on from whatever state the meeting is in, and
+// there will be one meeting, one audio and one set of minutes. Without one, each
+// run creates a meeting.
+//
+// It costs one request each to create the meeting, to ask for the upload URL, to
+// upload and to fetch the minutes (and the transcript), besides the looks of
+// [MeetingsService.Wait].
+//
+// The Result is nil only where nothing was begun. Errors: those of Create,
+// Upload, WaitForMinutes and Transcript. A meeting that an earlier run left in a
+// failure state is a *MeetingFailedError at once: the interface allows no other
+// try under its ExternalID until it is deleted, which ProcessOptions.Restart
+// does.
+func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreateParams, rec Recording, opts *ProcessOptions) (*Result, error) {
+	o, err := opts.orDefault()
+	if err != nil {
+		return nil, err
+	}
+	if err := params.check(); err != nil {
+		return nil, err
+	}
+	if err := rec.check(); err != nil {
+		return nil, err
+	}
+	r := &Result{Params: params}
+	err = s.begin(ctx, r, func() (Recording, error) { return rec, nil }, o)
+	if err == nil {
+		err = s.conclude(ctx, r, o)
+	}
+	return r, err
+}
+
+// begin brings a job to where the meeting has its audio.
+func (s *MeetingsService) begin(ctx context.Context, r *Result, open func() (Recording, error), o ProcessOptions) error {
+	m, created, err := s.Create(ctx, r.Params)
+	if err == nil && o.Restart && m.Status.Failed() {
+		// Another worker may have deleted it first.
+		if err := s.Delete(ctx, m.ID); err != nil && !errors.Is(err, ErrNotFound) {
+			r.Meeting = m
+			return err
+		}
+		m, created, err = s.Create(ctx, r.Params)
+	}
+	if err != nil {
+		return err
+	}
+	r.Meeting, r.Created = m, created
+	switch {
+	case m.Status.Failed():
+		return &MeetingFailedError{Status: m.Status, Meeting: m}
+	case m.Status != StatusCreated:
+		return nil
+	}
+	rec, err := open()
+	if err != nil {
+		return err
+	}
+	err = s.Upload(ctx, m.ID, rec, &UploadOptions{Progress: o.Progress})
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if _, ok := errors.AsType[*ParamError](err); ok {
+		return err
+	}
+	// Another worker's upload may have come first, which refuses this one.
+	if now, lookErr := s.lookOnce(ctx, m.ID); lookErr == nil && now.Status != StatusCreated {
+		r.Meeting = now
+		return nil
+	}
+	return err
+}
+
+// conclude waits for a job whose audio is there and fetches what it was for.
+func (s *MeetingsService) conclude(ctx context.Context, r *Result, o ProcessOptions) error {
+	if r.Meeting.Status != StatusMinutesReady {
+		m, err := s.Wait(ctx, r.Meeting.ID, &WaitOptions{OnStatus: o.OnStatus})
+		if err != nil {
+			if failed, ok := errors.AsType[*MeetingFailedError](err); ok {
+				r.Meeting = failed.Meeting
+			}
+			return err
+		}
+		r.Meeting = m
+	} else if o.OnStatus != nil {
+		o.OnStatus(r.Meeting)
+	}
+	minutes, err := s.finishedMinutes(ctx, r.Meeting, o.Format)
+	if err != nil {
+		return err
+	}
+	r.Minutes = minutes
+	if o.Transcript {
+		r.Transcript, err = s.Transcript(ctx, r.Meeting.ID)
+	}
+	return err
+}
+
+// lookOnce reads a meeting after an upload. A wait that follows is served from
+// what it shows, so that the service is not asked twice within the floor; unless
+// the audio is not there, for then what follows is another upload.
+func (s *MeetingsService) lookOnce(ctx context.Context, id string) (*Meeting, error) {
+	m, err := s.Get(ctx, id)
+	if err == nil && m.Status != StatusCreated {
+		s.core.poller.remember(m)
+	}
+	return m, err
+}

@@ -1,0 +1,124 @@
+package minutes
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+)
+
+// Job is one recording for [MeetingsService.ProcessAll].
+type Job struct {
+	Params *MeetingCreateParams // with an ExternalID, so that the job can be run again
+	// Open opens the recording, when it comes to be uploaded and only then; it
+	// is closed after that. See OpenRecording.
+	Open func() (Recording, error)
+}
+
+// ProcessAll does many jobs, each as [MeetingsService.Process] does one, and
+// yields each as it ends: the Result, whose Params are the job's own, and the
+// error where it failed. One job's failure does not stop the others. A job is
+// taken from jobs when there is room for its upload; ProcessOptions.Uploads
+// bounds uploads, not waits. OnStatus and Progress are called from many
+// goroutines.
+//
+// When ctx ends, no job is taken any more, and those that had begun are yielded
+// with their errors. When the loop is left, they are cancelled; with an
+// ExternalID, a later run goes on where they were.
+func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
+	return func(yield func(*Result, error) bool) {
+		o, err := opts.orDefault()
+		switch {
+		case err != nil:
+		case ctx == nil:
+			err = &ParamError{"ctx", "must not be nil"}
+		case jobs == nil:
+			err = &ParamError{"jobs", "must not be nil"}
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		s.processAll(ctx, jobs, o, yield)
+	}
+}
+
+func (s *MeetingsService) processAll(ctx context.Context, jobs iter.Seq[Job], o ProcessOptions, yield func(*Result, error) bool) {
+	type ended struct {
+		*Result
+		err error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var (
+		running sync.WaitGroup
+		under   int // jobs that have begun and were not yielded
+		room    = make(chan struct{}, o.Uploads)
+		results = make(chan ended)
+		left    = make(chan struct{}) // closed when the loop is left
+	)
+	defer running.Wait()
+	defer close(left)
+	defer cancel()
+	work := func(job Job) {
+		r := &Result{Params: job.Params}
+		err := s.beginJob(ctx, r, job, o)
+		<-room
+		if err == nil {
+			err = s.conclude(ctx, r, o)
+		}
+		select {
+		case results <- ended{r, err}:
+		case <-left:
+		}
+	}
+	next, stop := iter.Pull(jobs)
+	defer stop()
+	more, done := true, ctx.Done()
+	for more || under > 0 {
+		roomLeft := room
+		if !more {
+			roomLeft = nil
+		}
+		select {
+		case <-done:
+			more, done = false, nil
+		case roomLeft <- struct{}{}:
+			job, ok := next()
+			if !ok || ctx.Err() != nil {
+				more = false
+				<-room
+				continue
+			}
+			under++
+			running.Go(func() { work(job) })
+		case r := <-results:
+			under--
+			if !yield(r.Result, r.err) {
+				return
+			}
+		}
+	}
+}
+
+// beginJob is begin for a job, whose recording it opens and closes.
+func (s *MeetingsService) beginJob(ctx context.Context, r *Result, job Job, o ProcessOptions) (err error) {
+	if err := job.Params.check(); err != nil {
+		return err
+	}
+	if job.Open == nil {
+		return &ParamError{"job.Open", "must not be nil"}
+	}
+	var rec Recording
+	defer func() {
+		if closeErr := rec.Close(); closeErr != nil {
+			err = errors.Join(err, closeErr)
+		}
+	}()
+	return s.begin(ctx, r, func() (Recording, error) {
+		opened, err := job.Open()
+		if err == nil {
+			rec = opened
+		}
+		return opened, err
+	}, o)
+}

@@ -1,0 +1,308 @@
+package minutes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+func weekly(externalID string) *minutes.MeetingCreateParams {
+	return &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: externalID}
+}
+
+func TestProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		c := srv.Client()
+		var states []minutes.Status
+		var sent int64
+		r, err := c.Meetings.Process(t.Context(), weekly("rec-1"), audio(5000), &minutes.ProcessOptions{
+			Format:     minutes.FormatMarkdown,
+			Transcript: true,
+			OnStatus:   func(m *minutes.Meeting) { states = append(states, m.Status) },
+			Progress:   func(n, _ int64) { sent = n },
+		})
+		require.NoError(t, err)
+		assert.True(t, r.Created)
+		assert.Equal(t, minutes.StatusMinutesReady, r.Meeting.Status)
+		assert.Contains(t, r.Minutes.Content, "Weekly")
+		assert.Contains(t, r.Transcript, "spk_0")
+		assert.EqualValues(t, 5000, sent)
+		assert.Equal(t, minutes.StatusMinutesReady, states[len(states)-1])
+
+		before := len(srv.Requests())
+		again, err := c.Meetings.Process(t.Context(), weekly("rec-1"), audio(5000), nil)
+		require.NoError(t, err)
+		assert.False(t, again.Created)
+		assert.Equal(t, r.Meeting.ID, again.Meeting.ID)
+		assert.Equal(t, minutes.FormatHTML, again.Minutes.Format)
+		assert.Len(t, srv.Requests(), before+2, "a finished job costs its create and its minutes")
+	})
+}
+
+func TestProcessOfAFailedMeeting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1", Outcome: minutes.StatusTranscriptionFailed}))
+		c := srv.Client()
+		r, err := c.Meetings.Process(t.Context(), weekly("rec-1"), audio(10), nil)
+		failed, ok := errors.AsType[*minutes.MeetingFailedError](err)
+		require.True(t, ok, "%v", err)
+		assert.Equal(t, r.Meeting, failed.Meeting)
+
+		uploads := len(srv.Requests(minutestest.OpUpload))
+		_, err = c.Meetings.Process(t.Context(), weekly("rec-1"), audio(10), nil)
+		_, ok = errors.AsType[*minutes.MeetingFailedError](err)
+		require.True(t, ok, "%v", err)
+		assert.Contains(t, err.Error(), "external id")
+		assert.Len(t, srv.Requests(minutestest.OpUpload), uploads, "nothing is uploaded to a failed meeting")
+
+		require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1"}))
+		fresh, err := c.Meetings.Process(t.Context(), weekly("rec-1"), audio(10), &minutes.ProcessOptions{Restart: true})
+		require.NoError(t, err)
+		assert.NotEqual(t, r.Meeting.ID, fresh.Meeting.ID)
+		_, still := srv.Meeting(r.Meeting.ID)
+		assert.False(t, still, "the failed meeting is gone")
+	})
+}
+
+// crash is a transport whose process dies: from its nth request on nothing gets
+// through, and of the last one it may never hear.
+type crash struct {
+	next    http.RoundTripper
+	after   int64
+	mid     bool // the last request takes effect, its reply is lost
+	n       atomic.Int64
+	onCrash func()
+}
+
+func (c *crash) RoundTrip(r *http.Request) (*http.Response, error) {
+	n := c.n.Add(1)
+	if n < c.after {
+		return c.next.RoundTrip(r)
+	}
+	if n == c.after && c.mid {
+		if resp, err := c.next.RoundTrip(r); err == nil {
+			_ = resp.Body.Close()
+		}
+	} else if r.Body != nil {
+		_ = r.Body.Close()
+	}
+	c.onCrash()
+	return nil, errors.New("the process is dead")
+}
+
+// A job that dies at any request, with the request done or not, is finished by
+// the next run.
+func TestProcessAfterACrash(t *testing.T) {
+	t.Parallel()
+	for _, mid := range []bool{false, true} {
+		for after := int64(1); after <= 8; after++ {
+			t.Run(fmt.Sprintf("request %d, done %t", after, mid), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+					ctx, die := context.WithCancel(t.Context())
+					dying := srv.Client(minutes.WithHTTPClient(&http.Client{Transport: &crash{
+						next: srv.HTTPClient().Transport, after: after, mid: mid, onCrash: die,
+					}}))
+					_, err := dying.Meetings.Process(ctx, weekly("rec-1"), audio(100_000), nil)
+					require.ErrorIs(t, err, context.Canceled)
+
+					time.Sleep(time.Minute)
+					_, err = srv.Client().Meetings.Process(t.Context(), weekly("rec-1"), audio(100_000), nil)
+					require.NoError(t, err)
+					oneMeeting(t, srv, 1)
+				})
+			})
+		}
+	}
+}
+
+// oneMeeting checks that there are n meetings, each with one audio.
+func oneMeeting(t *testing.T, srv *minutestest.Server, n int) {
+	t.Helper()
+	seen := 0
+	for m, err := range srv.Client().Meetings.All(t.Context(), nil) {
+		require.NoError(t, err)
+		seen++
+		state, ok := srv.Meeting(m.ID)
+		require.True(t, ok)
+		require.NotNil(t, state.Audio)
+		uploads := 0
+		for _, h := range state.History {
+			if h.Status == minutes.StatusAudioUploaded {
+				uploads++
+			}
+		}
+		assert.Equal(t, 1, uploads)
+	}
+	assert.Equal(t, n, seen)
+}
+
+// Two workers on one external id, on Clients of their own, end with one meeting
+// and no error, whatever the network does.
+func TestProcessByTwoWorkers(t *testing.T) {
+	t.Parallel()
+	runs := 200
+	if testing.Short() {
+		runs = 20
+	}
+	for seed := range runs {
+		synctest.Test(t, func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
+			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()),
+				minutestest.WithoutAudit(minutestest.ViolationUploadURL, minutestest.ViolationPoll)) // two Clients know nothing of each other
+			faults := []minutestest.Fault{
+				minutestest.RateLimit(""), minutestest.Reset(), minutestest.LoseReply(),
+				minutestest.Refuse(minutes.ErrInternal), minutestest.BadGateway(), minutestest.Refuse(minutes.ErrInternal).AfterEffect(),
+			}
+			ops := []minutes.Operation{"meetings.create", "meetings.upload_url", minutestest.OpUpload, "meetings.get", "meetings.minutes"}
+			for range 3 {
+				op, fault := ops[rnd.IntN(len(ops))], faults[rnd.IntN(len(faults))]
+				if op == minutestest.OpUpload {
+					fault = []minutestest.Fault{
+						minutestest.Reset(), minutestest.LoseReply(), minutestest.ResetUpload(5000),
+						minutestest.RefuseUpload(503, "SlowDown"), minutestest.RefuseUpload(500, "InternalError").AfterEffect(),
+					}[rnd.IntN(5)]
+				}
+				srv.Inject(minutestest.Match{Operation: op, Nth: 1 + rnd.IntN(2)}, fault).Optional()
+			}
+			lag := time.Duration(rnd.IntN(3)) * time.Second
+			var wg sync.WaitGroup
+			ids := make([]string, 2)
+			for i := range ids {
+				wg.Go(func() {
+					time.Sleep(time.Duration(i) * lag)
+					r, err := srv.Client().Meetings.Process(t.Context(), weekly("rec-1"), audio(10_000), nil)
+					if assert.NoError(t, err, "seed %d", seed) {
+						ids[i] = r.Meeting.ID
+					}
+				})
+			}
+			wg.Wait()
+			assert.Equal(t, ids[0], ids[1])
+			oneMeeting(t, srv, 1)
+		})
+	}
+}
+
+func TestProcessAll(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	jobs := func(n int) []minutes.Job {
+		var list []minutes.Job
+		for i := range n {
+			list = append(list, minutes.Job{
+				Params: weekly(fmt.Sprint("rec-", i)),
+				Open: func() (minutes.Recording, error) {
+					path := filepath.Join(dir, fmt.Sprint("missing-", i, ".mp3"))
+					if i%10 != 3 {
+						return audio(100 + i), nil
+					}
+					return minutes.OpenRecording(path)
+				},
+			})
+		}
+		return list
+	}
+	t.Run("one failure does not stop the rest", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+			ended := map[string]error{}
+			for r, err := range srv.Client().Meetings.ProcessAll(t.Context(), slices.Values(jobs(50)), nil) {
+				require.NotNil(t, r)
+				require.NotContains(t, ended, r.Params.ExternalID)
+				ended[r.Params.ExternalID] = err
+				if err == nil {
+					assert.NotEmpty(t, r.Minutes.Content)
+				}
+			}
+			assert.Len(t, ended, 50)
+			for id, err := range ended {
+				if id[len(id)-1] == '3' {
+					assert.ErrorIs(t, err, os.ErrNotExist)
+				} else {
+					assert.NoError(t, err)
+				}
+			}
+		})
+	})
+	t.Run("uploads are bounded, waits are not", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Times: minutestest.Always}, minutestest.Delay(time.Second))
+			var now, most atomic.Int64
+			open := func() (minutes.Recording, error) {
+				most.Store(max(most.Load(), now.Add(1)))
+				return minutes.Recording{Audio: &closing{audio(10), func() { now.Add(-1) }}, Size: 10, ContentType: "audio/mpeg"}, nil
+			}
+			var list []minutes.Job
+			for i := range 30 {
+				list = append(list, minutes.Job{Params: weekly(fmt.Sprint("rec-", i)), Open: open})
+			}
+			start := time.Now()
+			for _, err := range srv.Client().Meetings.ProcessAll(t.Context(), slices.Values(list), &minutes.ProcessOptions{Uploads: 3}) {
+				require.NoError(t, err)
+			}
+			assert.LessOrEqual(t, most.Load(), int64(3))
+			assert.Zero(t, now.Load(), "every recording is closed")
+			assert.Less(t, time.Since(start), 20*time.Minute, "all wait at the same time")
+		})
+	})
+	t.Run("a loop that is left cancels what runs", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+			for range srv.Client().Meetings.ProcessAll(t.Context(), slices.Values(jobs(20)), nil) {
+				break
+			}
+			n := len(srv.Requests())
+			time.Sleep(time.Hour)
+			assert.Len(t, srv.Requests(), n)
+		})
+	})
+	t.Run("a context that ends", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			n := 0
+			for _, err := range srv.Client().Meetings.ProcessAll(ctx, slices.Values(jobs(20)[4:10]), nil) {
+				n++
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			}
+			assert.Equal(t, 6, n)
+		})
+	})
+}
+
+// closing is a recording that tells when it is closed.
+type closing struct {
+	minutes.Recording
+	closed func()
+}
+
+func (c *closing) ReadAt(p []byte, off int64) (int, error) { return c.Audio.ReadAt(p, off) }
+func (c *closing) Close() error                            { c.closed(); return nil }
