@@ -150,7 +150,7 @@ func (u *upload) judge(failure *StorageError) (again bool) {
 // arrived asks the meeting whether its audio is there: any status but created
 // says so, a failure too, which is the wait's to report.
 func (u *upload) arrived(ctx context.Context) (bool, error) {
-	m, err := u.meetings.Get(ctx, u.id)
+	m, err := u.meetings.lookOnce(ctx, u.id)
 	if err != nil {
 		return false, err
 	}
