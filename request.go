@@ -20,7 +20,7 @@ import (
 //	do        checks the id, builds the request, decodes the reply     (request.go)
 //	pace      holds back during a cool-down, then paces                (pace.go)
 //	retries   repeats what is safe to repeat, through pace each time   (retry.go)
-//	wire      one try: time limit, reading the reply    (wire.go)
+//	wire      one try: time limit, reading the reply                   (wire.go)
 //	transport the caller's, or a pooled one
 //
 // Uploads to storage take another one (upload.go).
@@ -72,10 +72,13 @@ type core struct {
 	pace     pace
 	poller   *poller
 	log      *slog.Logger // nil: none
-	mask     masker
 
-	// Header values that never change are made once.
-	authorization, userAgent []string
+	// Header values that never change are made once. What is secret stands
+	// behind a pointer, since fmt prints the address of one that it finds in a
+	// struct, also under a verb that does not fit.
+	userAgent     []string
+	authorization *[]string
+	mask          *masker
 }
 
 func newCore(base url.URL, apiKey string, cfg *config) *core {
@@ -95,10 +98,10 @@ func newCore(base url.URL, apiKey string, cfg *config) *core {
 		retries:  cfg.retries,
 		pace:     pace{limiter: cfg.limiter},
 		log:      cfg.log,
-		mask:     masker{apiKey},
 
-		authorization: []string{"Bearer " + apiKey},
 		userAgent:     []string{cfg.userAgent},
+		authorization: &[]string{"Bearer " + apiKey},
+		mask:          &masker{apiKey},
 	}
 	c.api = c.retryingClient(&http.Client{
 		Transport:     &wire{transport, &tryTimeoutError{timeout}},
@@ -172,7 +175,7 @@ func (c *core) build(call *call, in request) (*retryablehttp.Request, error) {
 	}
 	req.URL = u
 	req.Header = make(http.Header, 4)
-	req.Header["Authorization"] = c.authorization
+	req.Header["Authorization"] = *c.authorization
 	req.Header["User-Agent"] = c.userAgent
 	req.Header["Accept"] = jsonType
 	if in.body != nil {
