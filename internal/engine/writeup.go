@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"html"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ type written struct {
 	title        string
 	date         date
 	time         clock
+	seconds      int      // of the recording
 	participants []string // names, in the order of the meeting's participant ids
 	template     *Template
 	scripted     Minutes
@@ -24,7 +26,7 @@ type written struct {
 
 // write notes what m's minutes are made from.
 func (o *organisation) write(m *meeting) *written {
-	w := &written{spoken: m.job.spoken, title: m.title, date: m.date, time: m.time, template: o.templates[m.template], scripted: o.world.scripts.of(m).Minutes}
+	w := &written{spoken: m.job.spoken, title: m.title, date: m.date, time: m.time, seconds: m.job.seconds, template: o.templates[m.template], scripted: o.world.scripts.of(m).Minutes}
 	for _, id := range m.participants {
 		name := "A former member"
 		if p := o.members[id]; p != nil {
@@ -80,7 +82,7 @@ func (w *written) document() document {
 	if w.time != noTime {
 		when += ", " + w.time.String()
 	}
-	d.facts = append(d.facts, fact{"Date", when})
+	d.facts = append(d.facts, fact{"Date", when}, fact{"Duration", clockTime(w.seconds)})
 	if len(w.participants) > 0 {
 		d.facts = append(d.facts, fact{"Participants", strings.Join(w.participants, ", ")})
 	}
@@ -95,11 +97,12 @@ func (w *written) document() document {
 		}
 		for _, s := range sentences(t.text) {
 			switch {
+			case strings.HasSuffix(s, "?"):
 			case says(s, decisionPhrases):
 				decided.items = append(decided.items, item{who, s})
 			case says(s, actionPhrases):
 				promised.items = append(promised.items, item{who, s})
-			case len(summary.items) < maxSummary && !strings.HasSuffix(s, "?"):
+			case len(summary.items) < maxSummary:
 				summary.items = append(summary.items, item{who, s})
 			}
 		}
@@ -108,6 +111,14 @@ func (w *written) document() document {
 	wish := strings.ToLower(w.template.Description)
 	slices.SortStableFunc(d.sections, func(a, b section) int { return cmp.Compare(a.rank(wish), b.rank(wish)) })
 	return d
+}
+
+// clockTime is a duration as 1:02:03, or as 2:03 below an hour.
+func clockTime(seconds int) string {
+	if seconds < 3600 {
+		return fmt.Sprintf("%d:%02d", seconds/60, seconds%60)
+	}
+	return fmt.Sprintf("%d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
 }
 
 // maxSummary keeps the summary of a long meeting short.
@@ -124,8 +135,8 @@ func (s section) rank(wish string) int {
 }
 
 var (
-	decisionPhrases = []string{"we decided", "we have decided", "we've decided", "we agreed", "we have agreed", "it is decided", "the decision is"}
-	actionPhrases   = []string{"i will", "i'll", "let's", "let us", "we will", "we'll", "i am going to", "i'm going to", "action:", "to do:"}
+	decisionPhrases = []string{"decided", "agreed", "the decision is"}
+	actionPhrases   = []string{"i will", "i'll", "we will", "we'll", "i am going to", "i'm going to", "action:", "to do:"}
 )
 
 // says reports whether a sentence holds one of the phrases as whole words.

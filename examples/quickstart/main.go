@@ -1,0 +1,135 @@
+// Command quickstart turns a recording into minutes: it creates a meeting,
+// uploads the recording, follows the meeting's status and prints the minutes.
+//
+// As it stands it runs offline, against the in-memory service of package
+// minutestest and with the recording of a short meeting that ships with it:
+//
+//	go run ./examples/quickstart
+//
+// With MINUTES_BASE_URL and MINUTES_API_KEY set it does the same against the
+// real service:
+//
+//	go run ./examples/quickstart -audio weekly.mp3 -title "Weekly" -participants "Ada Lovelace,Ben Okafor"
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "quickstart:", err)
+		}
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	var (
+		file         = flags.String("audio", "", "the recording (default: the one that ships with the example)")
+		title        = flags.String("title", "Stand-up", "what the meeting is called")
+		format       = flags.String("format", "markdown", "of the minutes: markdown or html")
+		participants = flags.String("participants", "", "names of those attending, separated by commas")
+	)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	recording, err := openRecording(*file)
+	if err != nil {
+		return err
+	}
+	defer recording.Close()
+
+	service, err := connect(*file == "", stderr)
+	if err != nil {
+		return err
+	}
+	defer service.close()
+	client := service.client
+	if *file == "" && *participants == "" && service.offline() {
+		*participants = speakers
+	}
+	ids, err := memberIDs(ctx, client, *participants)
+	if err != nil {
+		return err
+	}
+
+	now := time.Now()
+	meeting, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{
+		Title:          *title,
+		Date:           minutes.DateOf(now),
+		Time:           minutes.TimeOfDay(now),
+		ParticipantIDs: ids,
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(stderr, "Created meeting %s, %q\n", meeting.ID, meeting.Title)
+
+	bar := newBar(stderr)
+	err = client.Meetings.Upload(ctx, meeting.ID, recording, &minutes.UploadOptions{Progress: bar.show})
+	bar.end()
+	if err != nil {
+		return err
+	}
+
+	if err := service.settle(ctx, meeting.ID); err != nil {
+		return err
+	}
+	written, err := client.Meetings.WaitForMinutes(ctx, meeting.ID, &minutes.WaitOptions{
+		Format: minutes.Format(*format),
+		OnStatus: func(m *minutes.Meeting) {
+			fmt.Fprintf(stderr, "Status: %s\n", m.Status)
+			meeting = m
+		},
+	})
+	if err != nil {
+		return err
+	}
+	if meeting.DurationSeconds != nil {
+		fmt.Fprintf(stderr, "The recording is %s long.\n", time.Duration(*meeting.DurationSeconds)*time.Second)
+	}
+	fmt.Fprintln(stderr)
+	_, err = fmt.Fprintln(stdout, strings.TrimSpace(written.Content))
+	return err
+}
+
+// memberIDs finds the members with the given names.
+func memberIDs(ctx context.Context, client *minutes.Client, names string) ([]string, error) {
+	if names == "" {
+		return nil, nil
+	}
+	members, err := client.Members.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byName := make(map[string]string)
+	for _, m := range members {
+		byName[strings.ToLower(m.Name)] = m.ID
+	}
+	var ids []string
+	for name := range strings.SplitSeq(names, ",") {
+		name = strings.TrimSpace(name)
+		id, ok := byName[strings.ToLower(name)]
+		if !ok {
+			return nil, fmt.Errorf("the organisation has no member called %q", name)
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
+}
