@@ -1,0 +1,70 @@
+// Package minutes is a client for the Meeting Minutes Service, which turns
+// recordings into transcripts and written minutes.
+//
+// # From a recording to its minutes
+//
+// [MeetingsService.Process] does the whole job:
+//
+//	client, err := minutes.NewFromEnv() // MINUTES_BASE_URL, MINUTES_API_KEY
+//	…
+//	recording, err := minutes.OpenRecording("weekly.mp3")
+//	…
+//	defer recording.Close()
+//	result, err := client.Meetings.Process(ctx, &minutes.MeetingCreateParams{
+//		Title:      "Weekly",
+//		Date:       "2026-11-20",
+//		ExternalID: "weekly-2026-11-20", // safe to run again after a crash
+//	}, recording, &minutes.ProcessOptions{Format: minutes.FormatMarkdown})
+//	…
+//	fmt.Println(result.Minutes.Content)
+//
+// Its steps can be taken one by one: [MeetingsService.Create],
+// [MeetingsService.Upload], which sends the audio straight to storage,
+// [MeetingsService.WaitForMinutes], and [MeetingsService.Transcript]. For many
+// at a time there are [MeetingsService.ProcessAll] and
+// [MeetingsService.WaitAll].
+//
+// # Waiting
+//
+// The service sends no events; a client looks at a meeting's status, and is
+// asked to do so no more than every thirty seconds. A Client keeps that floor
+// for every meeting, whoever waits for it, and looks at many meetings with few
+// requests. The context is the only time limit of a wait: minutes of a long
+// meeting take a while.
+//
+// # Errors
+//
+//   - [*Error]: an API call failed. Compare its [Code] with errors.Is, as in
+//     errors.Is(err, minutes.ErrNotFound); it has the request id to quote.
+//   - [*StorageError]: storage did not take the recording.
+//   - [*MeetingFailedError]: the meeting ended in one of its four failure states.
+//   - [*WaitError]: a wait ended before the meeting did.
+//   - [*ParamError]: a parameter cannot be used; no request was made.
+//
+// No error, log or printed value holds the API key or a presigned URL.
+//
+// # What is repeated
+//
+// Only what is provably safe, up to four times unless [WithRetries] says
+// otherwise:
+//
+//   - after a 429, every request: the service's edge refused it, and nothing was
+//     done. The whole Client cools down, as long as Retry-After says;
+//   - where the connection was never made, every request;
+//   - after a lost connection, a time-out or a 500, 502, 503 or 504: requests that
+//     do no more when they are done twice (GET, PUT, DELETE, the request for an
+//     upload URL, and Create with an ExternalID), and uploads;
+//   - after any other refusal, none.
+//
+// # Documented and assumed
+//
+// The interface of the service, version 1.1.0, does not show everything. What
+// it does not show and this package has to know, such as the routes in
+// [WithRoute], is marked as assumed where it stands; an assumed route can be
+// overridden.
+//
+// # Testing
+//
+// Package minutestest has the whole service in memory. With testing/synctest, a
+// test of an hour's wait takes milliseconds.
+package minutes
