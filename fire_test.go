@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"sync"
@@ -177,3 +179,42 @@ func (q *quiet) String() string {
 	defer q.mu.Unlock()
 	return q.buf.String()
 }
+
+// pipeTo dials a server of its own for each connection, behind a pipe. The
+// context of its requests ends when the client closes its end, whether or not
+// the handler has read the body.
+func pipeTo(h http.Handler) func(context.Context, string, string) (net.Conn, error) {
+	return func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		ctx, cancel := context.WithCancel(context.Background())
+		srv := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0), BaseContext: func(net.Listener) context.Context { return ctx }}
+		_ = srv.Serve(&single{conn: far})
+		return &closer{near, cancel}, nil
+	}
+}
+
+// closer tells that it was closed.
+type closer struct {
+	net.Conn
+	closed func()
+}
+
+func (c *closer) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
+
+// single accepts one connection, once.
+type single struct{ conn net.Conn }
+
+func (l *single) Accept() (net.Conn, error) {
+	if l.conn == nil {
+		return nil, io.EOF
+	}
+	conn := l.conn
+	l.conn = nil
+	return conn, nil
+}
+
+func (l *single) Close() error   { return nil }
+func (l *single) Addr() net.Addr { return &net.TCPAddr{} }

@@ -563,6 +563,7 @@ func TestAbandonedTryStillWrites(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, terms, v.Terms)
 		require.EqualValues(t, 3, conns.Load())
+		time.Sleep(time.Minute) // the servers notice
 	})
 }
 

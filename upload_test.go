@@ -1,0 +1,552 @@
+package minutes_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// noise is a recording in which no two places look alike.
+func noise(n int) (minutes.Recording, string) {
+	data := make([]byte, n)
+	src := rand.NewChaCha8([32]byte{1, 2, 3})
+	_, _ = src.Read(data)
+	sum := sha256.Sum256(data)
+	return minutes.Recording{Audio: bytes.NewReader(data), Size: int64(n), ContentType: "audio/mpeg"}, hex.EncodeToString(sum[:])
+}
+
+// waiting makes a meeting that waits for its audio.
+func waiting(t testing.TB, srv *minutestest.Server) string {
+	t.Helper()
+	m, _, err := srv.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "To be heard", Date: "2026-11-20"})
+	require.NoError(t, err)
+	return m.ID
+}
+
+// requireArrived compares the audio that a meeting has with what was sent.
+func requireArrived(t testing.TB, srv *minutestest.Server, id, sum string) {
+	t.Helper()
+	m, ok := srv.Meeting(id)
+	require.True(t, ok)
+	require.NotNil(t, m.Audio, "no audio has arrived")
+	require.Equal(t, sum, m.Audio.SHA256)
+}
+
+// A report is one call of a progress callback.
+type report struct{ sent, total int64 }
+
+// requireProgress checks what a progress callback was told in the tries of an
+// upload that succeeded.
+func requireProgress(t testing.TB, reports []report, size int64) {
+	t.Helper()
+	require.NotEmpty(t, reports)
+	for i, r := range reports {
+		require.Equal(t, size, r.total)
+		require.Positive(t, r.sent)
+		require.LessOrEqual(t, r.sent, size)
+		if i > 0 && r.sent <= reports[i-1].sent {
+			require.LessOrEqual(t, r.sent, int64(1024), "only a new try begins again")
+		}
+	}
+	require.Equal(t, size, reports[len(reports)-1].sent)
+}
+
+func TestUploadArrivesWhole(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{1, 2, 1023, 1024, 1025, 4096, 32 << 10, 100_001, 3<<20 + 7} {
+		for _, contentType := range []string{"audio/mpeg", `audio/ogg; codecs="opus"`, "audio/L16;rate=16000;  channels=2", "Audio/X-Odd+type.1"} {
+			t.Run(fmt.Sprint(size, " ", contentType), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					srv := minutestest.NewServer(t)
+					id := waiting(t, srv)
+					rec, sum := noise(size)
+					rec.ContentType = contentType
+					var reports []report
+					returned := false
+					require.NoError(t, srv.Client().Meetings.Upload(t.Context(), id, rec, &minutes.UploadOptions{Progress: func(sent, total int64) {
+						assert.False(t, returned)
+						reports = append(reports, report{sent, total})
+					}}))
+					returned = true
+					requireArrived(t, srv, id, sum)
+					requireProgress(t, reports, int64(size))
+					puts := srv.Requests(minutestest.OpUpload)
+					require.Len(t, puts, 1)
+					h := puts[0].Header
+					require.Equal(t, []string{contentType}, h["Content-Type"])
+					require.Equal(t, fmt.Sprint(size), h.Get("Content-Length"))
+					require.Equal(t, "100-continue", h.Get("Expect"))
+					for _, absent := range []string{"Authorization", "Cookie", "Transfer-Encoding", "Referer"} {
+						require.Empty(t, h[absent], absent)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What becomes of the audio through all kinds of trouble: it arrives once, or
+// the caller is told that it has not.
+func TestUploadThroughTrouble(t *testing.T) {
+	t.Parallel()
+	lost := minutestest.LoseReply()
+	refuse := minutestest.RefuseUpload
+	for _, test := range []struct {
+		name   string
+		faults []minutestest.Fault
+		puts   int
+		urls   int
+		looks  int
+		err    string // "" for success
+		status int
+	}{
+		{name: "none", puts: 1, urls: 1},
+		{name: "reset early", faults: []minutestest.Fault{minutestest.Reset()}, puts: 2, urls: 2, looks: 1},
+		{name: "reset late", faults: []minutestest.Fault{minutestest.ResetUpload(60_000)}, puts: 2, urls: 2, looks: 1},
+		{name: "reset often", faults: []minutestest.Fault{minutestest.ResetUpload(1), minutestest.ResetUpload(1 << 20), minutestest.Reset(), minutestest.ResetUpload(5000)}, puts: 5, urls: 5, looks: 4},
+		{name: "reset too often", faults: []minutestest.Fault{minutestest.Reset(), minutestest.Reset(), minutestest.Reset(), minutestest.Reset(), minutestest.Reset()}, puts: 5, urls: 5, looks: 5, err: "connection reset"},
+		{name: "reply lost", faults: []minutestest.Fault{lost}, puts: 1, urls: 1, looks: 1},
+		{name: "reply of the last try lost", faults: []minutestest.Fault{minutestest.Reset(), minutestest.Reset(), minutestest.Reset(), minutestest.Reset(), lost}, puts: 5, urls: 5, looks: 5},
+		{name: "503 after it arrived", faults: []minutestest.Fault{refuse(503, "SlowDown").AfterEffect()}, puts: 1, urls: 1, looks: 1},
+		{name: "403 after it arrived", faults: []minutestest.Fault{minutestest.Reset(), refuse(403, "AccessDenied").AfterEffect()}, puts: 2, urls: 2, looks: 2},
+		{name: "429 keeps the URL", faults: []minutestest.Fault{minutestest.RateLimit("2"), minutestest.RateLimit("")}, puts: 3, urls: 1},
+		{name: "408 keeps the URL", faults: []minutestest.Fault{refuse(408, "RequestTimeout")}, puts: 2, urls: 1},
+		{name: "429 for an hour", faults: []minutestest.Fault{minutestest.RateLimit("3600")}, puts: 1, urls: 1, err: "429", status: 429},
+		{name: "499", faults: []minutestest.Fault{refuse(499, "ClientClosedRequest")}, puts: 2, urls: 2, looks: 1},
+		{name: "400", faults: []minutestest.Fault{refuse(400, "IncompleteBody")}, puts: 1, urls: 1, err: "400 IncompleteBody", status: 400},
+		{name: "405", faults: []minutestest.Fault{refuse(405, "MethodNotAllowed")}, puts: 1, urls: 1, err: "405 MethodNotAllowed", status: 405},
+		{name: "403", faults: []minutestest.Fault{refuse(403, "SignatureDoesNotMatch")}, puts: 1, urls: 1, err: "403 SignatureDoesNotMatch", status: 403},
+		{name: "403 that says expired", faults: []minutestest.Fault{expired()}, puts: 2, urls: 2},
+		{name: "403 that says expired again", faults: []minutestest.Fault{expired(), expired()}, puts: 2, urls: 2, err: "403 AccessDenied: Request has expired", status: 403},
+		{name: "no reply", faults: []minutestest.Fault{minutestest.Delay(time.Hour)}, puts: 2, urls: 2, looks: 1},
+		{name: "no reply once it has arrived", faults: []minutestest.Fault{lost.Delayed(30 * time.Second)}, puts: 1, urls: 1, looks: 1},
+		{name: "page of a gateway", faults: []minutestest.Fault{minutestest.BadGateway()}, puts: 2, urls: 2, looks: 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				id := waiting(t, srv)
+				if test.faults != nil {
+					srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, test.faults...)
+				}
+				rec, sum := noise(200_000)
+				var mu sync.Mutex
+				var reports []report
+				err := srv.Client().Meetings.Upload(t.Context(), id, rec, &minutes.UploadOptions{Progress: func(sent, total int64) {
+					mu.Lock()
+					defer mu.Unlock()
+					reports = append(reports, report{sent, total})
+				}})
+				synctest.Wait()
+				assert.Len(t, srv.Requests(minutestest.OpUpload), test.puts)
+				assert.Len(t, srv.Requests("meetings.upload_url"), test.urls)
+				assert.Len(t, srv.Requests("meetings.get"), test.looks)
+				if test.err == "" {
+					require.NoError(t, err)
+					requireArrived(t, srv, id, sum)
+					requireProgress(t, reports, rec.Size)
+					return
+				}
+				require.ErrorContains(t, err, test.err)
+				requireStatus(t, err, test.status)
+				m, _ := srv.Meeting(id)
+				require.Nil(t, m.Audio, "told that it failed, but it has arrived")
+			})
+		})
+	}
+}
+
+// expired is what a store says of a URL past its time.
+func expired() minutestest.Fault {
+	return minutestest.Reply(403, "application/xml", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message><RequestId>r</RequestId></Error>")
+}
+
+// A URL past its time is asked for anew, once; one in its time is not.
+func TestUploadURLExpires(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		id := waiting(t, srv)
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RateLimit("50"))
+		rec, sum := noise(1000)
+		c := srv.Client(minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+			resp, err := srv.HTTPClient().Transport.RoundTrip(req)
+			if err == nil && strings.HasSuffix(req.URL.Path, "/upload-url") {
+				body, _ := io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+				resp.Body = io.NopCloser(strings.NewReader(strings.Replace(string(body), `"expires_in":900`, `"expires_in":49`, 1)))
+				resp.ContentLength = -1
+			}
+			return resp, err
+		})}))
+		require.NoError(t, c.Meetings.Upload(t.Context(), id, rec, nil))
+		requireArrived(t, srv, id, sum)
+		require.Len(t, srv.Requests("meetings.upload_url"), 2, "the wait outlasted the first URL")
+	})
+}
+
+// A lost reply whose audio shows in the meeting only later: the store refuses
+// the second try since the URL is spent, or the service refuses another URL,
+// and the meeting then tells why.
+func TestUploadSettledLate(t *testing.T) {
+	t.Parallel()
+	for _, second := range []string{"refused by the store", "refused by the service"} {
+		t.Run(second, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithoutAudit())
+				id := waiting(t, srv)
+				rec, sum := noise(5000)
+				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.LoseReply())
+				looks, urls := 0, 0
+				hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+					canned := func(body string) (*http.Response, error) {
+						return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
+					}
+					switch {
+					case req.Method == http.MethodGet:
+						if looks++; looks == 1 {
+							return canned(`{"id":"` + id + `","status":"created"}`)
+						}
+					case strings.HasSuffix(req.URL.Path, "/upload-url"):
+						if urls++; urls == 2 && second == "refused by the store" {
+							return canned(`{"upload_url":"https://storage.minutes.test/storage/org_acme/` + id + `?X-Amz-Signature=spent","expires_in":900,"method":"PUT"}`)
+						}
+					}
+					return srv.HTTPClient().Transport.RoundTrip(req)
+				})}
+				require.NoError(t, srv.Client(minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, rec, nil))
+				requireArrived(t, srv, id, sum)
+				require.Equal(t, 2, looks)
+				require.Equal(t, 2, urls)
+			})
+		})
+	}
+}
+
+// Where nobody can tell whether the audio arrived, the caller learns both
+// reasons.
+func TestUploadCannotBeSettled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		id := waiting(t, srv)
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RefuseUpload(500, "InternalError"))
+		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.Refuse(minutes.ErrUnauthenticated))
+		err := srv.Client().Meetings.Upload(t.Context(), id, audio(10), nil)
+		requireStatus(t, err, 500)
+		require.ErrorIs(t, err, minutes.ErrUnauthenticated)
+	})
+}
+
+// The recording itself goes wrong: the caller is told so, and nothing is tried
+// again.
+func TestUploadOfABadRecording(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("disk on fire")
+	data := strings.Repeat("a", 100_000)
+	for _, test := range []struct {
+		name  string
+		audio io.ReaderAt
+		is    error
+		ok    bool
+	}{
+		{"shorter than it says", strings.NewReader(data[:50_000]), io.ErrUnexpectedEOF, false},
+		{"empty", strings.NewReader(""), io.ErrUnexpectedEOF, false},
+		{"one byte short", strings.NewReader(data[:99_999]), io.ErrUnexpectedEOF, false},
+		{"longer than it says", strings.NewReader(data + data), nil, true},
+		{"fails at once", readerAt(func([]byte, int64) (int, error) { return 0, broken }), broken, false},
+		{"fails on the way", readerAt(func(p []byte, at int64) (int, error) {
+			if at > 70_000 {
+				return 0, broken
+			}
+			return copy(p, data[at:]), nil
+		}), broken, false},
+		{"reads less than asked for", readerAt(func(p []byte, at int64) (int, error) { return copy(p[:1+len(p)/2], data[at:]), broken }), broken, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				id := waiting(t, srv)
+				err := srv.Client().Meetings.Upload(t.Context(), id, minutes.Recording{Audio: test.audio, Size: 100_000, ContentType: "audio/mpeg"}, nil)
+				synctest.Wait()
+				m, _ := srv.Meeting(id)
+				if test.ok {
+					require.NoError(t, err)
+					require.EqualValues(t, 100_000, m.Audio.Size)
+					return
+				}
+				require.ErrorIs(t, err, test.is)
+				require.ErrorContains(t, err, "recording")
+				requireStatus(t, err, 0)
+				require.Len(t, srv.Requests("meetings.upload_url"), 1)
+				require.Len(t, srv.Requests(minutestest.OpUpload), 1)
+				require.Empty(t, srv.Requests("meetings.get"))
+				require.Nil(t, m.Audio)
+			})
+		})
+	}
+}
+
+type readerAt func([]byte, int64) (int, error)
+
+func (f readerAt) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
+
+// An upload of which no byte moves is given up after a minute, wherever it
+// stands still.
+func TestUploadStalls(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		read int // bytes of the body that the store takes
+	}{{"nothing read", 0}, {"some read", 20_000}, {"all read, never answered", 1 << 30}} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				id := waiting(t, srv)
+				rec, sum := noise(500_000)
+				deaf := stubborn(func(w http.ResponseWriter, r *http.Request) {
+					_, _ = io.CopyN(io.Discard, r.Body, int64(test.read))
+					<-r.Context().Done()
+				})
+				tries := 0
+				var gaveUp time.Duration
+				hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+					if req.Method == http.MethodPut {
+						if tries++; tries == 1 {
+							start := time.Now()
+							defer func() { gaveUp = time.Since(start) }()
+							return deaf.RoundTrip(req)
+						}
+					}
+					return srv.HTTPClient().Transport.RoundTrip(req)
+				})}
+				require.NoError(t, srv.Client(minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, rec, nil))
+				requireArrived(t, srv, id, sum)
+				require.Equal(t, 2, tries)
+				require.GreaterOrEqual(t, gaveUp, time.Minute)
+				require.LessOrEqual(t, gaveUp, 80*time.Second)
+			})
+		})
+	}
+}
+
+// An upload that is slow but moves is never cut, however long it takes.
+func TestSlowUploadIsNotCut(t *testing.T) {
+	t.Parallel()
+	for _, progress := range []bool{false, true} {
+		t.Run(fmt.Sprint("progress ", progress), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				id := waiting(t, srv)
+				rec, sum := noise(360 << 10) // 1 KiB each 10 s: an hour
+				hash := sha256.New()
+				slow := stubborn(func(w http.ResponseWriter, r *http.Request) {
+					for {
+						if _, err := io.CopyN(hash, r.Body, 1<<10); err != nil {
+							return
+						}
+						time.Sleep(10 * time.Second)
+					}
+				})
+				tries := 0
+				hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+					if req.Method == http.MethodPut {
+						tries++
+						return slow.RoundTrip(req)
+					}
+					return srv.HTTPClient().Transport.RoundTrip(req)
+				}), Timeout: time.Second}
+				opts := &minutes.UploadOptions{}
+				var reports []report
+				if progress {
+					opts.Progress = func(sent, total int64) { reports = append(reports, report{sent, total}) }
+				}
+				start := time.Now()
+				require.NoError(t, srv.Client(minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, rec, opts))
+				require.GreaterOrEqual(t, time.Since(start), time.Hour-time.Minute)
+				require.Equal(t, 1, tries)
+				require.Equal(t, sum, hex.EncodeToString(hash.Sum(nil)))
+				if progress {
+					requireProgress(t, reports, rec.Size)
+				}
+			})
+		})
+	}
+}
+
+// stubborn is a store of its own behind pipes: what the handler does not read
+// stays with the client.
+func stubborn(h http.HandlerFunc) http.RoundTripper {
+	return &http.Transport{DisableKeepAlives: true, ExpectContinueTimeout: time.Second, DialTLSContext: pipeTo(h)}
+}
+
+// ctx ends an upload at once at each stage, and nothing is left of it.
+func TestUploadIsCancelled(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("enough")
+	for _, test := range []struct {
+		name  string
+		fault func(srv *minutestest.Server)
+		after time.Duration
+	}{
+		{"while it asks for a URL", func(srv *minutestest.Server) {
+			srv.Inject(minutestest.Match{Operation: "meetings.upload_url"}, minutestest.Delay(time.Minute))
+		}, 5 * time.Second},
+		{"while the store thinks", func(srv *minutestest.Server) {
+			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Delay(50*time.Second))
+		}, 5 * time.Second},
+		{"while the store is silent for a third minute", func(srv *minutestest.Server) {
+			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Times: minutestest.Always}, minutestest.Delay(time.Hour))
+		}, 170 * time.Second},
+		{"in a back-off", func(srv *minutestest.Server) {
+			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RateLimit("30"))
+		}, 5 * time.Second},
+		{"while it looks whether the audio arrived", func(srv *minutestest.Server) {
+			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Reset())
+			srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.Delay(time.Minute))
+		}, 10 * time.Second},
+		{"while it asks for another URL", func(srv *minutestest.Server) {
+			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Reset())
+			srv.Inject(minutestest.Match{Operation: "meetings.upload_url", Nth: 2}, minutestest.Delay(time.Minute))
+		}, 10 * time.Second},
+		{"before it begins", nil, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				id := waiting(t, srv)
+				if test.fault != nil {
+					test.fault(srv)
+				}
+				ctx, cancel := context.WithCancelCause(t.Context())
+				if test.after == 0 {
+					cancel(cause)
+				}
+				start := time.Now()
+				time.AfterFunc(test.after, func() { cancel(cause) })
+				var over atomic.Bool
+				rec, _ := noise(100_000)
+				err := srv.Client().Meetings.Upload(ctx, id, rec, &minutes.UploadOptions{Progress: func(int64, int64) { assert.False(t, over.Load()) }})
+				over.Store(true)
+				require.Equal(t, test.after, time.Since(start), "at once")
+				require.ErrorIs(t, err, context.Canceled)
+				require.ErrorIs(t, err, cause)
+				synctest.Wait()
+			})
+		})
+	}
+	t.Run("while the body is on its way", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t)
+			id := waiting(t, srv)
+			deaf := stubborn(func(_ http.ResponseWriter, r *http.Request) {
+				_, _ = io.CopyN(io.Discard, r.Body, 70_000)
+				<-r.Context().Done()
+			})
+			hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+				if req.Method == http.MethodPut {
+					return deaf.RoundTrip(req)
+				}
+				return srv.HTTPClient().Transport.RoundTrip(req)
+			})}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			start := time.Now()
+			var over atomic.Bool
+			rec, _ := noise(500_000)
+			err := srv.Client(minutes.WithHTTPClient(hc)).Meetings.Upload(ctx, id, rec, &minutes.UploadOptions{Progress: func(int64, int64) { assert.False(t, over.Load()) }})
+			over.Store(true)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, 20*time.Second, time.Since(start))
+			requireStatus(t, err, 0)
+		})
+	})
+}
+
+// Upload does not return while the recording is being read, so that its owner
+// may take it away afterwards; a reader that takes its time holds it up.
+func TestUploadIsDoneWithTheRecording(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		id := waiting(t, srv)
+		var over atomic.Bool
+		slow := readerAt(func(p []byte, at int64) (int, error) {
+			time.Sleep(8 * time.Second)
+			assert.False(t, over.Load())
+			return len(p), nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+		defer cancel()
+		start := time.Now()
+		err := srv.Client().Meetings.Upload(ctx, id, minutes.Recording{Audio: slow, Size: 1 << 20, ContentType: "audio/mpeg"}, &minutes.UploadOptions{
+			Progress: func(int64, int64) { assert.False(t, over.Load()) },
+		})
+		over.Store(true)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 104*time.Second, time.Since(start))
+		time.Sleep(time.Hour)
+	})
+}
+
+// Every try reads with a reader of its own, from the beginning.
+func TestUploadReadsFromTheBeginning(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "talk.mp3")
+	rec, sum := noise(300_000)
+	data := make([]byte, rec.Size)
+	_, err := rec.Audio.ReadAt(data, 0)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = f.Seek(1234, io.SeekStart)
+	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		var uploads sync.WaitGroup
+		for range 4 { // at once, from one file
+			id := waiting(t, srv)
+			uploads.Go(func() {
+				err := srv.Client().Meetings.Upload(t.Context(), id, minutes.Recording{Audio: f, Size: rec.Size, ContentType: "audio/mpeg"}, nil)
+				assert.NoError(t, err)
+				m, _ := srv.Meeting(id)
+				assert.Equal(t, sum, m.Audio.SHA256)
+			})
+		}
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.ResetUpload(90_000), minutestest.ResetUpload(200_000), minutestest.Reset())
+		uploads.Wait()
+	})
+	at, err := f.Seek(0, io.SeekCurrent)
+	require.NoError(t, err)
+	require.EqualValues(t, 1234, at, "the caller's offset is the caller's")
+}
