@@ -230,3 +230,36 @@ func TestPollerWithoutLists(t *testing.T) {
 		})
 	}
 }
+
+// A listing whose cursors lead in a circle does not keep a sweep going.
+func TestPollerCursorCircle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+		ids := crowd(t, srv, srv.Client(), 150, 1, 10*time.Minute)
+		// The second page leads back to itself.
+		var second []byte
+		loop := roundTripper(func(r *http.Request) (*http.Response, error) {
+			resp, err := srv.HTTPClient().Transport.RoundTrip(r)
+			if err != nil || !strings.HasSuffix(r.URL.Path, "/meetings") || r.URL.Query().Get("cursor") == "" {
+				return resp, err
+			}
+			if second == nil {
+				second, err = io.ReadAll(resp.Body)
+				second = regexp.MustCompile(`"next_cursor":"[^"]*`).ReplaceAll(second, append([]byte(`${0}`), 'x'))
+			}
+			_ = resp.Body.Close()
+			resp.Body, resp.StatusCode = io.NopCloser(bytes.NewReader(second)), http.StatusOK
+			return resp, err
+		})
+		l := &looks{next: loop, shown: map[string][]time.Time{}}
+		c := srv.Client(minutes.WithHTTPClient(&http.Client{Transport: l}))
+		ended := 0
+		for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+			require.NoError(t, err)
+			ended++
+		}
+		assert.Equal(t, len(ids), ended)
+		assert.Less(t, l.pages, 400)
+	})
+}

@@ -214,8 +214,8 @@ func (r *run) shows(s *sweep, page *MeetingPage, now time.Time) {
 			}
 		}
 		m := r.watches[seen.ID]
-		if m == nil {
-			continue
+		if m == nil || m.shownIn == r.sweepNo {
+			continue // nobody's, or a cursor leads in a circle
 		}
 		if m.waiter == nil || m.looking {
 			m.looked = now.UnixNano()
