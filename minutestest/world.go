@@ -94,7 +94,7 @@ type Key struct {
 	Secret        string           `json:"secret"`
 	MemberID      string           `json:"member_id,omitempty"`
 	IntegrationID string           `json:"integration_id,omitempty"`
-	Scopes        []string         `json:"scopes,omitempty"`       // nil: all of them; empty but not nil: none
+	Scopes        []string         `json:"scopes,omitzero"`        // nil: all of them; empty but not nil: none
 	IPAllowlist   []string         `json:"ip_allowlist,omitempty"` // addresses and CIDR blocks; empty: from anywhere
 	ExpiresAt     minutes.UnixTime `json:"expires_at,omitempty"`   // 0: never
 	Revoked       bool             `json:"revoked,omitempty"`

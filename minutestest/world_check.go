@@ -9,6 +9,7 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/engine"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
@@ -29,6 +30,13 @@ func (w World) check() error {
 	}
 	for i := range w.Organisations {
 		c.organisation(fmt.Sprintf("organisations[%d]", i), &w.Organisations[i])
+	}
+	if c.faults == nil {
+		// The engine has its own idea of an address, among others, and the last
+		// word: what passes here can be served.
+		if _, err := engine.New(w.config()); err != nil {
+			c.faults = append(c.faults, errors.New(strings.TrimPrefix(err.Error(), "engine: ")))
+		}
 	}
 	return errors.Join(c.faults...)
 }

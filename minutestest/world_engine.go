@@ -1,6 +1,8 @@
 package minutestest
 
 import (
+	"cmp"
+
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/engine"
 )
@@ -27,16 +29,21 @@ func (o *Organisation) toEngine() engine.Organisation {
 		Suspended: o.Suspended, Expired: o.Expired,
 		APIDisabled: o.APIDisabled, PersonalKeysDisabled: o.PersonalKeysDisabled,
 	}
+	// The interface has no member, project or template without a name: one that
+	// was left out is the id.
 	for _, m := range o.Members {
+		m.Name = cmp.Or(m.Name, m.ID)
 		e.Members = append(e.Members, engine.Member(m))
 	}
 	for _, n := range o.Integrations {
 		e.Integrations = append(e.Integrations, engine.Integration(n))
 	}
 	for _, p := range o.Projects {
+		p.Name = cmp.Or(p.Name, p.ID)
 		e.Projects = append(e.Projects, engine.Project(p))
 	}
 	for _, t := range o.Templates {
+		t.Name = cmp.Or(t.Name, t.ID)
 		e.Templates = append(e.Templates, engine.Template(t))
 	}
 	for _, v := range o.Vocabulary {

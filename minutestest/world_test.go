@@ -87,6 +87,8 @@ func TestLoadWorldNamesThePlace(t *testing.T) {
 		"member's prefix":      {`{"organisations":[{"id":"o","members":[{"id":"ada"}]}]}`, `organisations[0].members[0].id: "ada" does not begin with emp_`},
 		"member twice":         {`{"organisations":[{"id":"o","members":[{"id":"emp_a"}]},{"id":"p","members":[{"id":"emp_a"}]}]}`, `organisations[1].members[0].id: the same as organisations[0].members[0].id`},
 		"email twice":          {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"a@x.example"},{"id":"emp_b","email":"A@X.example"}]}]}`, `organisations[0].members[1].email: the same as organisations[0].members[0].email`},
+		"no address":           {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"ada"}]}]}`, `organisations[0].members[0].email: "ada" is not an address`},
+		"two with one id":      {`{"organisations":[{"id":"o","members":[{"id":"emp_a"}],"integrations":[{"id":"emp_a"}]}]}`, `organisations[0].integrations[0].id: "emp_a" is there already`},
 		"member's status":      {`{"organisations":[{"id":"o","members":[{"id":"emp_a","status":"away"}]}]}`, `organisations[0].members[0].status: "away" is none of ["active" "invited" "no_account" "deactivated"]`},
 		"visibility":           {`{"organisations":[{"id":"o","integrations":[{"id":"i","default_visibility":"public"}]}]}`, `organisations[0].integrations[0].default_visibility: "public" is none of ["private" "organisation" "shared"]`},
 		"project's prefix":     {`{"organisations":[{"id":"o","projects":[{"id":"apollo"}]}]}`, `organisations[0].projects[0].id: "apollo" does not begin with prj_`},
@@ -120,6 +122,20 @@ func TestLoadWorldNamesEveryFault(t *testing.T) {
 	_, err := LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","credits":-1,"max_terms":-1}]}`))
 	require.ErrorContains(t, err, "credits: -1 is negative")
 	require.ErrorContains(t, err, "max_terms: -1 is negative")
+}
+
+// What may be left out is left out, and the Server does not mind.
+func TestWorldOfIDsAlone(t *testing.T) {
+	t.Parallel()
+	w, err := LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","members":[{"id":"emp_a"}],"integrations":[{"id":"int_a"}],
+		"projects":[{"id":"prj_a"}],"templates":[{"id":"tpl_a"}],"vocabulary":[{"term":"x"}],"keys":[{"secret":"k","member_id":"emp_a","scopes":[]}]}]}`))
+	require.NoError(t, err)
+	srv := NewServer(t, WithWorld(w))
+	o, _ := srv.Organisation("o")
+	assert.Equal(t, "emp_a", o.Members[0].Name, "a member without a name goes by the id")
+	text, err := json.Marshal(o)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), `"scopes":[]`, "no scope at all is not every scope")
 }
 
 func TestStagesLeftOut(t *testing.T) {
