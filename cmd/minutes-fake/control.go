@@ -1,0 +1,300 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// control is the API by which a test suite scripts, breaks and inspects the
+// service. It has an address of its own, other paths and another form of
+// error than the service, and says in a header of every reply what it is.
+type control struct {
+	fake     *minutestest.Server
+	world    minutestest.World // as it began
+	edge     *edge
+	settings settings
+	baseURL  string
+	since    time.Time
+	mux      *http.ServeMux
+
+	mu     sync.Mutex
+	faults []*injected
+	nextID int
+	pages  []int
+}
+
+// endpoint is one thing the control API does. A handler's answer is written as
+// JSON; nil is 204.
+type endpoint struct {
+	method, path, does string
+	handle             func(*http.Request) (any, error)
+}
+
+func (c *control) endpoints() []endpoint {
+	return []endpoint{
+		{"GET", "/{$}", "this list", c.index},
+		{"GET", "/health", "what runs, and since when", c.health},
+		{"POST", "/reset", "begin anew with the world as it was: no meetings, scripts, faults or requests", c.reset},
+
+		{"GET", "/world", "all organisations as they are now", c.getWorld},
+		{"GET", "/organisations/{organisation}", "one of them", c.getOrganisation},
+		{"PUT", "/organisations/{organisation}", "put another in its place", c.putOrganisation},
+		{"PATCH", "/organisations/{organisation}", "change the fields sent: quota, suspended and so on; null takes one away", c.patchOrganisation},
+		{"GET", "/organisations/{organisation}/{list}/{id}", "one of its members, integrations, projects, templates or keys", c.getPart},
+		{"PUT", "/organisations/{organisation}/{list}/{id}", "add one, or put another in its place", c.putPart},
+		{"PATCH", "/organisations/{organisation}/{list}/{id}", "change the fields sent", c.patchPart},
+		{"DELETE", "/organisations/{organisation}/{list}/{id}", "take it away", c.deletePart},
+
+		{"POST", "/scripts", "say what becomes of meetings from now on", c.script},
+		{"GET", "/meetings/{id}", "all there is to know about a meeting", c.getMeeting},
+		{"GET", "/meetings/{id}/audio", "its recording, byte for byte (with -keep-audio)", c.getAudio},
+		{"POST", "/meetings/{id}/advance", "move it on without a clock: one state, or until the one given", c.advance},
+		{"POST", "/meetings/{id}/release", "let it go on from where a script holds it", c.release},
+
+		{"POST", "/faults", "have requests go wrong", c.addFault},
+		{"GET", "/faults", "the faults that were added", c.listFaults},
+		{"GET", "/faults/{id}", "one of them, and how often it has struck", c.getFault},
+		{"DELETE", "/faults/{id}", "end it", c.deleteFault},
+		{"PUT", "/page-size", "make pages of meetings short or empty", c.setPageSize},
+		{"GET", "/page-size", "how long they are", c.getPageSize},
+		{"DELETE", "/page-size", "make them full again", c.clearPageSize},
+
+		{"GET", "/requests", "what arrived, in order (?operation=… of these, ?after=… that seq)", c.requests},
+		{"GET", "/violations", "what clients did that the service asks them not to do", c.violations},
+	}
+}
+
+func newControl(fake *minutestest.Server, world minutestest.World, edge *edge, s settings, baseURL string) *control {
+	c := &control{fake: fake, world: world, edge: edge, settings: s, baseURL: baseURL, since: time.Now(), mux: http.NewServeMux()}
+	for _, e := range c.endpoints() {
+		c.mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) {
+			answer, err := e.handle(r)
+			reply(w, answer, err)
+		})
+	}
+	return c
+}
+
+func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Minutes-Fake", "control")
+	if _, pattern := c.mux.Handler(r); pattern != "" {
+		c.mux.ServeHTTP(w, r)
+		return
+	}
+	reply(w, nil, c.unknown(w, r))
+}
+
+// unknown says why nothing answers r.
+func (c *control) unknown(w http.ResponseWriter, r *http.Request) *problem {
+	var allow []string
+	for _, method := range []string{"DELETE", "GET", "PATCH", "POST", "PUT"} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := c.mux.Handler(other); pattern != "" {
+			allow = append(allow, method)
+		}
+	}
+	switch {
+	case allow != nil:
+		w.Header().Set("Allow", strings.Join(allow, ", "))
+		return &problem{Status: http.StatusMethodNotAllowed, Message: "this path answers " + strings.Join(allow, ", ")}
+	case strings.HasPrefix(r.URL.Path, "/v1/"):
+		return notFound("this is the control API; the service is at %s", c.baseURL)
+	}
+	return notFound("there is nothing at this path; GET / lists what there is")
+}
+
+// problem is a refusal.
+type problem struct {
+	Status  int    `json:"status"`
+	Field   string `json:"field,omitempty"` // of the body or the query, that is at fault
+	Message string `json:"message"`
+}
+
+func (p *problem) Error() string { return p.Message }
+
+func bad(field, format string, args ...any) *problem {
+	return &problem{Status: http.StatusBadRequest, Field: field, Message: fmt.Sprintf(format, args...)}
+}
+
+func notFound(format string, args ...any) *problem {
+	return &problem{Status: http.StatusNotFound, Message: fmt.Sprintf(format, args...)}
+}
+
+func conflict(err error) *problem {
+	return &problem{Status: http.StatusConflict, Message: withoutOrigin(err)}
+}
+
+// withoutOrigin is an error's text without the packages it has come through.
+func withoutOrigin(err error) string {
+	text := err.Error()
+	for _, origin := range []string{"minutestest: ", "Update: ", "Script: ", "Advance: ", "engine: ", "world: ", "script: ", "match: ", "fault: ", "json: "} {
+		text = strings.TrimPrefix(text, origin)
+	}
+	return strings.ReplaceAll(text, "\n", "; ")
+}
+
+// Two answers that are not just JSON with status 200.
+type (
+	created struct {
+		location string
+		what     any
+	}
+	recording struct {
+		contentType string
+		bytes       []byte
+	}
+)
+
+func reply(w http.ResponseWriter, answer any, err error) {
+	status := http.StatusOK
+	if err != nil {
+		p, ok := errors.AsType[*problem](err)
+		if !ok {
+			p = &problem{Status: http.StatusInternalServerError, Message: err.Error()}
+		}
+		status, answer = p.Status, map[string]*problem{"problem": p}
+	}
+	switch a := answer.(type) {
+	case nil:
+		w.WriteHeader(http.StatusNoContent)
+		return
+	case recording:
+		w.Header().Set("Content-Type", a.contentType)
+		_, _ = w.Write(a.bytes)
+		return
+	case created:
+		w.Header().Set("Location", a.location)
+		status, answer = http.StatusCreated, a.what
+	}
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetIndent("", "  ") // people read this too
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(answer); err != nil {
+		status = http.StatusInternalServerError
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(body.Bytes())
+}
+
+const maxBody = 16 << 20
+
+// body reads a request's body as one JSON value, without unknown fields.
+func body(r *http.Request, into any) error {
+	data, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return bad("", "the body could not be read: %v", err)
+	case len(data) > maxBody:
+		return &problem{Status: http.StatusRequestEntityTooLarge, Message: "the body is too long"}
+	case len(bytes.TrimSpace(data)) == 0:
+		return bad("", "a JSON body expected")
+	}
+	return decode("", data, into)
+}
+
+// decode reads data, which stands in the field given, into a value.
+func decode(field string, data []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(into)
+	if err == nil && dec.More() {
+		return bad(field, "more than one JSON value")
+	}
+	if err == nil {
+		return nil
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return bad(join(field, wrong.Field), "a %s does not fit here", wrong.Value)
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return bad(join(field, strings.Trim(name, `"`)), "no such field")
+	}
+	if place, text, ok := placed(withoutOrigin(err)); ok {
+		return bad(join(field, place), "%s", text)
+	}
+	return bad(field, "%s", withoutOrigin(err))
+}
+
+func join(field, inner string) string { return strings.Trim(field+"."+inner, ".") }
+
+// placed takes an error's text apart that begins with the place it is about,
+// as in "members[1].status: …".
+func placed(text string) (place, rest string, ok bool) {
+	place, rest, ok = strings.Cut(text, ": ")
+	if !ok || place == "" || strings.ContainsFunc(place, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("_.[]", r)
+	}) {
+		return "", text, false
+	}
+	return place, rest, true
+}
+
+func (c *control) index(*http.Request) (any, error) {
+	type line struct {
+		Method string `json:"method"`
+		Path   string `json:"path"`
+		Does   string `json:"does"`
+	}
+	var list []line
+	for _, e := range c.endpoints() {
+		list = append(list, line{e.method, strings.TrimSuffix(e.path, "{$}"), e.does})
+	}
+	return map[string]any{"control_api_of": c.baseURL, "endpoints": list}, nil
+}
+
+func (c *control) health(*http.Request) (any, error) {
+	return struct {
+		Status        string    `json:"status"`
+		BaseURL       string    `json:"base_url"`
+		Version       string    `json:"version"`
+		Since         time.Time `json:"since"`
+		RefusedAtEdge int       `json:"refused_at_edge"`
+	}{"ok", c.baseURL, version(), c.since, c.edge.refusals()}, nil
+}
+
+func (c *control) reset(*http.Request) (any, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.faults, c.pages = nil, nil
+	return nil, c.fake.Reset()
+}
+
+func (c *control) requests(r *http.Request) (any, error) {
+	q := r.URL.Query()
+	operations, err := operationsOf(q["operation"])
+	if err != nil {
+		return nil, err
+	}
+	after, err := number("after", q.Get("after"))
+	if err != nil {
+		return nil, err
+	}
+	list := c.fake.Requests(operations...)
+	list = slices.DeleteFunc(list, func(r minutestest.Request) bool { return r.Seq <= after })
+	return map[string]any{"requests": some(list)}, nil
+}
+
+func (c *control) violations(*http.Request) (any, error) {
+	return map[string]any{"violations": some(c.fake.Violations())}, nil
+}
+
+// some is list, and never null as JSON.
+func some[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

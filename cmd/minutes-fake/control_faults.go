@@ -1,0 +1,166 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// injected is a fault that was added, as asked for and under its own id.
+type injected struct {
+	id        string
+	match     minutestest.Match
+	faults    []minutestest.Fault
+	injection *minutestest.Injection
+}
+
+// MarshalJSON shows it with its counts as of now.
+func (i *injected) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		ID     string              `json:"id"`
+		Match  minutestest.Match   `json:"match,omitzero"`
+		Faults []minutestest.Fault `json:"faults"`
+		Seen   int                 `json:"seen"`   // requests that matched, until none was left to strike
+		Struck int                 `json:"struck"` // requests that went wrong
+	}{i.id, i.match, i.faults, i.injection.Seen(), i.injection.Struck()})
+}
+
+func (c *control) addFault(r *http.Request) (any, error) {
+	var sent struct {
+		Match  minutestest.Match `json:"match"`
+		Faults []json.RawMessage `json:"faults"`
+	}
+	if err := body(r, &sent); err != nil {
+		return nil, err
+	}
+	if err := sent.Match.Validate(); err != nil {
+		return nil, bad("match", "%s", withoutOrigin(err))
+	}
+	if len(sent.Faults) == 0 {
+		return nil, bad("faults", "at least one expected")
+	}
+	faults := make([]minutestest.Fault, len(sent.Faults))
+	for i, text := range sent.Faults {
+		place := fmt.Sprintf("faults[%d]", i)
+		if err := decode(place, text, &faults[i]); err != nil {
+			return nil, err
+		}
+		if err := sent.Match.Validate(faults[i]); err != nil {
+			return nil, bad(place, "%s", withoutOrigin(err))
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nextID++
+	added := &injected{fmt.Sprintf("flt_%d", c.nextID), sent.Match, faults, c.fake.Inject(sent.Match, faults...)}
+	c.faults = append(c.faults, added)
+	return created{"/faults/" + added.id, added}, nil
+}
+
+func (c *control) listFaults(*http.Request) (any, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return map[string]any{"faults": some(slices.Clone(c.faults))}, nil
+}
+
+// find is the place of the fault that r names. c is locked.
+func (c *control) find(r *http.Request) (int, error) {
+	at := slices.IndexFunc(c.faults, func(i *injected) bool { return i.id == r.PathValue("id") })
+	if at < 0 {
+		return at, notFound("there is no fault %q", r.PathValue("id"))
+	}
+	return at, nil
+}
+
+func (c *control) getFault(r *http.Request) (any, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, err := c.find(r)
+	if err != nil {
+		return nil, err
+	}
+	return c.faults[at], nil
+}
+
+func (c *control) deleteFault(r *http.Request) (any, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, err := c.find(r)
+	if err != nil {
+		return nil, err
+	}
+	c.faults[at].injection.Stop()
+	c.faults = slices.Delete(c.faults, at, at+1)
+	return nil, nil
+}
+
+// pageSizes says how many meetings the pages of a listing hold at most: the
+// first, the second and so on, and all further ones as the last.
+type pageSizes struct {
+	Sizes []int `json:"sizes"`
+}
+
+func (c *control) setPageSize(r *http.Request) (any, error) {
+	var sent pageSizes
+	if err := body(r, &sent); err != nil {
+		return nil, err
+	}
+	if len(sent.Sizes) == 0 {
+		return nil, bad("sizes", "at least one expected")
+	}
+	for i, n := range sent.Sizes {
+		if last := i == len(sent.Sizes)-1; n < 0 || last && n == 0 {
+			return nil, bad(fmt.Sprintf("sizes[%d]", i), "%d is too small; only pages before the last of the list may be empty", n)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pages = sent.Sizes
+	c.fake.SetPageSize(func(limit, page int) int {
+		return min(limit, sent.Sizes[min(page, len(sent.Sizes)-1)])
+	})
+	return sent, nil
+}
+
+func (c *control) getPageSize(*http.Request) (any, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return pageSizes{some(c.pages)}, nil
+}
+
+func (c *control) clearPageSize(*http.Request) (any, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pages = nil
+	c.fake.SetPageSize(nil)
+	return nil, nil
+}
+
+// operationsOf checks the operations of a query.
+func operationsOf(names []string) ([]minutes.Operation, error) {
+	var list []minutes.Operation
+	for _, name := range names {
+		if err := (minutestest.Match{Operation: minutes.Operation(name)}).Validate(); name == "" || err != nil {
+			return nil, bad("operation", "%q is none of the interface's", name)
+		}
+		list = append(list, minutes.Operation(name))
+	}
+	return list, nil
+}
+
+// number reads a parameter of a query; one left out is 0.
+func number(field, text string) (int, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0, bad(field, "%q is no whole number from 0", text)
+	}
+	return n, nil
+}

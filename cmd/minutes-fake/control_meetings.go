@@ -1,0 +1,118 @@
+package main
+
+import (
+	"net/http"
+	"slices"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+func (c *control) script(r *http.Request) (any, error) {
+	var s minutestest.Script
+	if err := body(r, &s); err != nil {
+		return nil, err
+	}
+	asked := s
+	s.Stages = faster(s.Stages, c.settings.speed)
+	if err := c.fake.Script(s); err != nil {
+		return nil, bad(scriptField(s), "%s", withoutOrigin(err))
+	}
+	return asked, nil
+}
+
+// scriptField names the field that keeps the service from taking a script.
+func scriptField(s minutestest.Script) string {
+	switch {
+	case s.MeetingID != "" && s.ExternalID+s.Title != "" || s.ExternalID != "" && s.Title != "":
+		return "" // not one, but two together
+	case s.Outcome != "" && !s.Outcome.Final():
+		return "outcome"
+	case s.Stages.Prepare < 0 || s.Stages.Transcribe < 0 || s.Stages.Write < 0:
+		return "stages"
+	}
+	return "hold"
+}
+
+func (c *control) meeting(r *http.Request) (minutestest.Meeting, error) {
+	m, ok := c.fake.Meeting(r.PathValue("id"))
+	if !ok {
+		return m, notFound("there is no meeting %q", r.PathValue("id"))
+	}
+	return m, nil
+}
+
+func (c *control) getMeeting(r *http.Request) (any, error) {
+	m, err := c.meeting(r)
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func (c *control) getAudio(r *http.Request) (any, error) {
+	m, err := c.meeting(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case m.Audio == nil:
+		return nil, notFound("meeting %s has no audio", m.ID)
+	case !c.settings.keepAudio:
+		return nil, notFound("recordings are not kept; start minutes-fake with -keep-audio")
+	}
+	return recording{m.Audio.ContentType, m.Audio.Bytes}, nil
+}
+
+// moved answers what moves a meeting.
+func moved(m minutestest.Meeting) any {
+	return struct {
+		ID     string         `json:"id"`
+		Status minutes.Status `json:"status"`
+		Held   bool           `json:"held"`
+	}{m.ID, m.Status, m.Held}
+}
+
+// comes are the states a meeting can be moved to.
+var comes = []minutes.Status{
+	"", minutes.StatusAudioUploaded, minutes.StatusTranscribing, minutes.StatusTranscribed, minutes.StatusGeneratingMinutes, minutes.StatusMinutesReady,
+	minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed, minutes.StatusTranscribeBlocked, minutes.StatusAudioRejected,
+}
+
+func (c *control) advance(r *http.Request) (any, error) {
+	var to struct {
+		Until minutes.Status `json:"until"`
+	}
+	if r.ContentLength != 0 {
+		if err := body(r, &to); err != nil {
+			return nil, err
+		}
+	}
+	if !slices.Contains(comes, to.Until) {
+		return nil, bad("until", "a meeting cannot come to %q", to.Until)
+	}
+	m, err := c.meeting(r)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.fake.Advance(m.ID, to.Until); err != nil {
+		return nil, conflict(err)
+	}
+	if m, err = c.meeting(r); err != nil {
+		return nil, err
+	}
+	return moved(m), nil
+}
+
+func (c *control) release(r *http.Request) (any, error) {
+	m, err := c.meeting(r)
+	if err != nil {
+		return nil, err
+	}
+	if !c.fake.Release(m.ID) {
+		return nil, &problem{Status: http.StatusConflict, Message: "no script holds meeting " + m.ID}
+	}
+	if m, err = c.meeting(r); err != nil {
+		return nil, err
+	}
+	return moved(m), nil
+}

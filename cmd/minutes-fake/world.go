@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// loadWorld reads a file, or returns the default world where there is none.
+// Its errors are one line each and name the place.
+func loadWorld(path string) (minutestest.World, error) {
+	if path == "" {
+		return minutestest.DefaultWorld(), nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		var cause *fs.PathError
+		if errors.As(err, &cause) {
+			err = cause.Err
+		}
+		return minutestest.World{}, fmt.Errorf("-world %s: %w", path, err)
+	}
+	defer file.Close()
+	world, err := minutestest.LoadWorld(file)
+	if err != nil {
+		return world, fmt.Errorf("-world %s%s", path, fault(file, err))
+	}
+	if world.Stages == (minutestest.Stages{}) {
+		world.Stages = minutestest.DefaultWorld().Stages
+	}
+	return world, nil
+}
+
+// fault says what is wrong with the world in file, with the line where it is
+// not even JSON.
+func fault(file io.ReadSeeker, err error) string {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		if _, err := file.Seek(0, io.SeekStart); err == nil {
+			before, _ := io.ReadAll(io.LimitReader(file, syntax.Offset))
+			return fmt.Sprintf(":%d: %v", 1+strings.Count(string(before), "\n"), syntax)
+		}
+	}
+	switch {
+	case errors.Is(err, io.EOF):
+		return ": the file is empty"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return ": the file ends in the middle"
+	}
+	text := strings.TrimPrefix(err.Error(), "world: ")
+	return ": " + strings.ReplaceAll(text, "\n", "; ")
+}
+
+// faster divides stages by speed. A stage that is left out stays so, and none
+// becomes it.
+func faster(s minutestest.Stages, speed float64) minutestest.Stages {
+	for _, d := range []*time.Duration{&s.Prepare, &s.Transcribe, &s.Write} {
+		if *d > 0 {
+			*d = max(time.Duration(min(float64(*d)/speed, float64(1<<62))), 1)
+		}
+	}
+	return s
+}
