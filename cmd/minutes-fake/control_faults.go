@@ -32,13 +32,19 @@ func (i *injected) MarshalJSON() ([]byte, error) {
 
 func (c *control) addFault(r *http.Request) (any, error) {
 	var sent struct {
-		Match  minutestest.Match `json:"match"`
+		Match  json.RawMessage   `json:"match"`
 		Faults []json.RawMessage `json:"faults"`
 	}
 	if err := body(r, &sent); err != nil {
 		return nil, err
 	}
-	if err := sent.Match.Validate(); err != nil {
+	var match minutestest.Match
+	if sent.Match != nil {
+		if err := decode("match", sent.Match, &match); err != nil {
+			return nil, err
+		}
+	}
+	if err := match.Validate(); err != nil {
 		return nil, bad("match", "%s", withoutOrigin(err))
 	}
 	if len(sent.Faults) == 0 {
@@ -50,14 +56,14 @@ func (c *control) addFault(r *http.Request) (any, error) {
 		if err := decode(place, text, &faults[i]); err != nil {
 			return nil, err
 		}
-		if err := sent.Match.Validate(faults[i]); err != nil {
+		if err := match.Validate(faults[i]); err != nil {
 			return nil, bad(place, "%s", withoutOrigin(err))
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.nextID++
-	added := &injected{fmt.Sprintf("flt_%d", c.nextID), sent.Match, faults, c.fake.Inject(sent.Match, faults...)}
+	added := &injected{fmt.Sprintf("flt_%d", c.nextID), match, faults, c.fake.Inject(match, faults...)}
 	c.faults = append(c.faults, added)
 	return created{"/faults/" + added.id, added}, nil
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -111,7 +113,7 @@ func (c *control) deletePart(r *http.Request) (any, error) {
 
 // editPart changes a list with what was sent, and answers the element.
 func (c *control) editPart(r *http.Request, how func(list []any, i int, sent tree) ([]any, error)) (any, error) {
-	name, id := r.PathValue("list"), r.PathValue("id")
+	name, id, at := r.PathValue("list"), r.PathValue("id"), -1
 	o, err := c.edit(r, func(o, sent tree) error {
 		if key := parts[name]; key != "" && r.Method == http.MethodPut {
 			if err := named(sent, key, id); err != nil {
@@ -122,6 +124,9 @@ func (c *control) editPart(r *http.Request, how func(list []any, i int, sent tre
 		if err != nil {
 			return err
 		}
+		if at = i; at < 0 {
+			at = len(list)
+		}
 		if list, err = how(list, i, sent); err != nil {
 			return err
 		}
@@ -131,6 +136,10 @@ func (c *control) editPart(r *http.Request, how func(list []any, i int, sent tre
 		}
 		return nil
 	})
+	if p, ok := errors.AsType[*problem](err); ok {
+		// What was sent is the element, and so is the field's beginning.
+		p.Field = strings.TrimPrefix(strings.TrimPrefix(p.Field, fmt.Sprintf("%s[%d]", name, at)), ".")
+	}
 	if err != nil {
 		return nil, err
 	}

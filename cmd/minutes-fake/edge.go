@@ -29,11 +29,11 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.next.ServeHTTP(w, r)
 		return
 	}
+	e.refused(r)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Retry-After", "1")
 	w.WriteHeader(http.StatusTooManyRequests)
 	_, _ = io.WriteString(w, "Too many requests\n")
-	e.refused(r)
 }
 
 func (e *edge) admit(key string) bool {

@@ -1,0 +1,364 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// ask sends one request to the control API, as in "GET /health", and returns
+// the status and the reply's object.
+func (p *program) ask(t *testing.T, what, body string) (int, map[string]any) {
+	t.Helper()
+	method, path, _ := strings.Cut(what, " ")
+	status, text := p.send(t, method, p.control()+path, body, "")
+	var reply map[string]any
+	if text != "" {
+		require.NoError(t, json.Unmarshal([]byte(text), &reply), text)
+	}
+	return status, reply
+}
+
+// call sends one request to the service, with the program's own key.
+func (p *program) call(t *testing.T, what, body string) (int, map[string]any) {
+	t.Helper()
+	method, path, _ := strings.Cut(what, " ")
+	status, text := p.send(t, method, p.baseURL()+path, body, p.env["MINUTES_API_KEY"])
+	var reply map[string]any
+	if strings.HasPrefix(text, "{") {
+		require.NoError(t, json.Unmarshal([]byte(text), &reply), text)
+	}
+	return status, reply
+}
+
+// meeting creates a meeting, with audio if there is some.
+func (p *program) meeting(t *testing.T, title, audio string) string {
+	t.Helper()
+	status, m := p.call(t, "POST /v1/meetings", `{"title":"`+title+`","date":"2026-11-21"}`)
+	require.Equal(t, http.StatusCreated, status)
+	id := m["id"].(string)
+	if audio != "" {
+		_, target := p.call(t, "POST /v1/meetings/"+id+"/upload-url", `{"content_type":"audio/wav"}`)
+		req, err := http.NewRequestWithContext(t.Context(), "PUT", target["upload_url"].(string), strings.NewReader(audio))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", "audio/wav")
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+	}
+	return id
+}
+
+// What the control API refuses, and the field it names.
+func TestControlRefuses(t *testing.T) {
+	t.Parallel()
+	p := launch(t)
+	id := p.meeting(t, "Weekly", "")
+	const acme = "/organisations/org_acme"
+	for _, tc := range []struct {
+		what, body string
+		status     int
+		field      string
+	}{
+		{"GET /nowhere", "", 404, ""},
+		{"GET /v1/meetings", "", 404, ""},
+		{"DELETE /health", "", 405, ""},
+		{"GET /organisations/org_none", "", 404, ""},
+		{"PATCH /organisations/org_none", `{}`, 404, ""},
+		{"PATCH " + acme, ``, 400, ""},
+		{"PATCH " + acme, `[]`, 400, ""},
+		{"PATCH " + acme, `null`, 400, ""},
+		{"PATCH " + acme, `{} {}`, 400, ""},
+		{"PATCH " + acme, `{"credit":1}`, 400, "credit"},
+		{"PATCH " + acme, `{"credits":"many"}`, 400, "credits"},
+		{"PATCH " + acme, `{"credits":-1}`, 400, "credits"},
+		{"PATCH " + acme, `{"id":"org_other"}`, 400, "id"},
+		{"PATCH " + acme, `{"members":[{"id":"emp_a","status":"away"}]}`, 400, "members[0].status"},
+		{"PUT " + acme, `{"keys":[{"secret":"k","member_id":"emp_x"}]}`, 400, "keys[0].member_id"},
+		{"GET " + acme + "/meetings/x", "", 404, ""},
+		{"GET " + acme + "/members/emp_none", "", 404, ""},
+		{"PATCH " + acme + "/members/emp_none", `{}`, 404, ""},
+		{"DELETE " + acme + "/members/emp_none", "", 404, ""},
+		{"PATCH " + acme + "/members/emp_ben", `{"status":"away"}`, 400, "status"},
+		{"PATCH " + acme + "/members/emp_ben", `{"nmae":"x"}`, 400, "nmae"},
+		{"PATCH " + acme + "/members/emp_ben", `{"id":"emp_x"}`, 400, "id"},
+		{"PUT " + acme + "/members/fay", `{}`, 400, "id"},
+		{"PUT " + acme + "/members/emp_fay", `{"id":"emp_x"}`, 400, "id"},
+		{"PUT " + acme + "/members/emp_fay", `{"email":"ADA@acme.example"}`, 400, "email"},
+		{"PUT " + acme + "/keys/k", `{}`, 400, ""},
+		{"PUT " + acme + "/keys/k", `{"integration_id":"int_ci","scopes":["all"]}`, 400, "scopes[0]"},
+		{"POST /scripts", `{"outcome":"transcribing"}`, 400, "outcome"},
+		{"POST /scripts", `{"hold":"created"}`, 400, "hold"},
+		{"POST /scripts", `{"stages":{"write":"-1s"}}`, 400, "stages"},
+		{"POST /scripts", `{"stages":{"write":1}}`, 400, "stages.write"},
+		{"POST /scripts", `{"titel":"x"}`, 400, "titel"},
+		{"POST /scripts", `{"title":"x","external_id":"y"}`, 400, ""},
+		{"POST /faults", `{}`, 400, "faults"},
+		{"POST /faults", `{"fault":[]}`, 400, "fault"},
+		{"POST /faults", `{"match":{"operation":"meetings.make"},"faults":[{"kind":"reset"}]}`, 400, "match"},
+		{"POST /faults", `{"match":{"operations":"x"},"faults":[{"kind":"reset"}]}`, 400, "match.operations"},
+		{"POST /faults", `{"match":{"nth":"x"},"faults":[{"kind":"reset"}]}`, 400, "match.nth"},
+		{"POST /faults", `{"faults":[{"kind":"reset"},{"kind":"explode"}]}`, 400, "faults[1]"},
+		{"POST /faults", `{"faults":[{"kind":"reset","status":500}]}`, 400, "faults[0]"},
+		{"POST /faults", `{"faults":[{"kind":"reset","when":"now"}]}`, 400, "faults[0].when"},
+		{"POST /faults", `{"faults":[{"kind":"refuse_upload","status":503,"code":"SlowDown"}]}`, 400, "faults[0]"},
+		{"GET /faults/flt_9", "", 404, ""},
+		{"DELETE /faults/flt_9", "", 404, ""},
+		{"PUT /page-size", `{"sizes":[]}`, 400, "sizes"},
+		{"PUT /page-size", `{"sizes":[2,0]}`, 400, "sizes[1]"},
+		{"PUT /page-size", `{"sizes":[-1,2]}`, 400, "sizes[0]"},
+		{"GET /meetings/mtg_none", "", 404, ""},
+		{"GET /meetings/mtg_none/audio", "", 404, ""},
+		{"GET /meetings/" + id + "/audio", "", 404, ""},
+		{"POST /meetings/mtg_none/advance", "", 404, ""},
+		{"POST /meetings/mtg_none/release", "", 404, ""},
+		{"POST /meetings/" + id + "/release", "", 409, ""},
+		{"POST /meetings/" + id + "/advance", "", 409, ""},
+		{"POST /meetings/" + id + "/advance", `{"until":"tomorrow"}`, 400, "until"},
+		{"GET /requests?operation=meetings.make", "", 400, "operation"},
+		{"GET /requests?after=x", "", 400, "after"},
+	} {
+		status, reply := p.ask(t, tc.what, tc.body)
+		assert.Equal(t, tc.status, status, "%s %s", tc.what, tc.body)
+		problem, _ := reply["problem"].(map[string]any)
+		require.NotNil(t, problem, "%s: %v", tc.what, reply)
+		assert.EqualValues(t, tc.status, problem["status"])
+		assert.NotEmpty(t, problem["message"])
+		assert.NotContains(t, problem["message"], "engine")
+		assert.NotContains(t, problem["message"], "minutestest")
+		field, _ := problem["field"].(string)
+		assert.Equal(t, tc.field, field, "%s %s: %s", tc.what, tc.body, problem["message"])
+	}
+	_, list := p.ask(t, "GET /faults", "")
+	assert.Empty(t, list["faults"], "nothing refused was added")
+}
+
+// Neither API is mistaken for the other.
+func TestControlIsApart(t *testing.T) {
+	t.Parallel()
+	p := launch(t)
+	for _, base := range []string{p.baseURL(), p.control()} {
+		resp, err := http.Get(base + "/health")
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		if base == p.control() {
+			assert.Equal(t, "control", resp.Header.Get("Minutes-Fake"))
+			assert.Equal(t, http.StatusOK, resp.StatusCode)
+		} else {
+			assert.Empty(t, resp.Header.Get("Minutes-Fake"))
+			assert.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+		}
+	}
+	_, index := p.ask(t, "GET /", "")
+	assert.Len(t, index["endpoints"], len((&control{}).endpoints()))
+}
+
+// Keys, people and quota change under a client's feet.
+func TestControlOrganisation(t *testing.T) {
+	t.Parallel()
+	p := launch(t)
+	const acme = "/organisations/org_acme"
+	status, o := p.ask(t, "PATCH "+acme, `{"credits":7,"next_reset_at":"2099-01-01"}`)
+	require.Equal(t, 200, status)
+	assert.EqualValues(t, 7, o["credits"])
+	assert.Len(t, o["members"], 5, "what was not sent stays")
+	_, usage := p.call(t, "GET /v1/usage", "")
+	assert.EqualValues(t, 7, usage["credits_remaining"])
+	assert.Equal(t, "2099-01-01", usage["next_reset_at"])
+	_, o = p.ask(t, "PATCH "+acme, `{"next_reset_at":null}`)
+	assert.Nil(t, o["next_reset_at"])
+
+	_, part := p.ask(t, "PUT "+acme+"/keys/key_new", `{"integration_id":"int_ci","scopes":[]}`)
+	assert.Equal(t, map[string]any{"secret": "key_new", "integration_id": "int_ci", "scopes": []any{}}, part)
+	code := func(key string) int {
+		status, _ := p.send(t, "GET", p.baseURL()+"/v1/usage", "", key)
+		return status
+	}
+	assert.Equal(t, 403, code("key_new"), "no scope")
+	p.ask(t, "PATCH "+acme+"/keys/key_new", `{"scopes":null}`)
+	assert.Equal(t, 200, code("key_new"), "every scope")
+	p.ask(t, "PUT "+acme+"/keys/key_new", `{"integration_id":"int_ci","revoked":true}`)
+	assert.Equal(t, 401, code("key_new"))
+	status, _ = p.ask(t, "DELETE "+acme+"/keys/key_new", "")
+	assert.Equal(t, 204, status)
+	status, _ = p.ask(t, "GET "+acme+"/keys/key_new", "")
+	assert.Equal(t, 404, status)
+
+	p.ask(t, "PATCH "+acme+"/members/emp_ben", `{"status":"deactivated"}`)
+	assert.Equal(t, 401, code("key_ben"))
+	p.ask(t, "PATCH "+acme, `{"suspended":true}`)
+	assert.Equal(t, 403, code("key_ci"))
+
+	_, whole := p.ask(t, "GET "+acme, "")
+	whole["suspended"] = false
+	text, err := json.Marshal(whole)
+	require.NoError(t, err)
+	status, _ = p.ask(t, "PUT "+acme, string(text))
+	require.Equal(t, 200, status)
+	assert.Equal(t, 200, code("key_ci"))
+	_, world := p.ask(t, "GET /world", "")
+	_, whole = p.ask(t, "GET "+acme, "")
+	assert.Equal(t, []any{whole}, world["organisations"])
+
+	status, _ = p.ask(t, "POST /reset", "")
+	require.Equal(t, 204, status)
+	assert.Equal(t, 200, code("key_ben"), "as it was")
+}
+
+// A fault strikes as often as it says, counts, and ends when it is told to.
+func TestControlFaults(t *testing.T) {
+	t.Parallel()
+	p := launch(t)
+	status, fault := p.ask(t, "POST /faults", `{"match":{"operation":"usage.get","nth":2,"times":3},"faults":[{"kind":"rate_limit"},{"kind":"reply","status":502,"content_type":"text/html","body":"<h1>no</h1>"}]}`)
+	require.Equal(t, 201, status)
+	id := fault["id"].(string)
+	var got []int
+	for range 3 {
+		status, _ := p.call(t, "GET /v1/usage", "")
+		got = append(got, status)
+	}
+	assert.Equal(t, []int{200, 429, 502}, got)
+	_, fault = p.ask(t, "GET /faults/"+id, "")
+	assert.EqualValues(t, 3, fault["seen"])
+	assert.EqualValues(t, 2, fault["struck"])
+	_, list := p.ask(t, "GET /faults", "")
+	assert.Equal(t, []any{fault}, list["faults"])
+	status, _ = p.ask(t, "DELETE /faults/"+id, "")
+	assert.Equal(t, 204, status)
+	status, _ = p.call(t, "GET /v1/usage", "")
+	assert.Equal(t, 200, status, "one strike was left")
+
+	_, later := p.ask(t, "POST /faults", `{"faults":[{"kind":"reset"}]}`)
+	assert.NotEqual(t, id, later["id"], "an id is never used again")
+	p.ask(t, "POST /reset", "")
+	status, _ = p.call(t, "GET /v1/usage", "")
+	assert.Equal(t, 200, status)
+	_, list = p.ask(t, "GET /faults", "")
+	assert.Empty(t, list["faults"])
+}
+
+// Meetings are scripted, held, moved and looked into.
+func TestControlMeetings(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-keep-audio")
+	status, _ := p.ask(t, "POST /scripts", `{"title":"Held","hold":"audio_uploaded","outcome":"minutes_failed"}`)
+	require.Equal(t, 200, status)
+	id := p.meeting(t, "Held", "hello")
+	_, m := p.ask(t, "GET /meetings/"+id, "")
+	assert.Equal(t, "audio_uploaded", m["status"])
+	assert.Equal(t, true, m["held"])
+	sum := sha256.Sum256([]byte("hello"))
+	audio := m["audio"].(map[string]any)
+	assert.EqualValues(t, 5, audio["size"])
+	assert.Equal(t, hex.EncodeToString(sum[:]), audio["sha256"])
+	status, bytes := p.send(t, "GET", p.control()+"/meetings/"+id+"/audio", "", "")
+	assert.Equal(t, 200, status)
+	assert.Equal(t, "hello", bytes)
+
+	_, moved := p.ask(t, "POST /meetings/"+id+"/advance", "")
+	assert.Equal(t, "transcribing", moved["status"], "by one")
+	_, moved = p.ask(t, "POST /meetings/"+id+"/advance", `{"until":"minutes_ready"}`)
+	assert.Equal(t, "minutes_failed", moved["status"], "to its end")
+	_, m = p.ask(t, "GET /meetings/"+id, "")
+	assert.Len(t, m["history"], 6)
+
+	p.ask(t, "POST /scripts", `{"title":"Released","hold":"audio_uploaded","stages":{"transcribe":"1h"}}`)
+	id = p.meeting(t, "Released", "hello")
+	status, moved = p.ask(t, "POST /meetings/"+id+"/release", "")
+	assert.Equal(t, 200, status)
+	assert.Equal(t, false, moved["held"])
+	status, _ = p.ask(t, "POST /meetings/"+id+"/release", "")
+	assert.Equal(t, 409, status, "no longer")
+}
+
+// -speed shortens the stages of the world and of scripts alike.
+func TestSpeed(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-speed", "1e9")
+	_, script := p.ask(t, "POST /scripts", `{"stages":{"prepare":"1m0s","transcribe":"1m0s","write":"1m0s"}}`)
+	assert.Equal(t, "1m0s", script["stages"].(map[string]any)["write"], "told as it was asked for")
+	id := p.meeting(t, "Weekly", "hello")
+	_, m := p.ask(t, "GET /meetings/"+id, "")
+	assert.Equal(t, "minutes_ready", m["status"])
+}
+
+func TestControlPageSize(t *testing.T) {
+	t.Parallel()
+	p := launch(t)
+	for range 5 {
+		p.meeting(t, "Weekly", "")
+	}
+	lengths := func() (list []int) {
+		for cursor := ""; ; {
+			_, page := p.call(t, "GET /v1/meetings?limit=3&cursor="+cursor, "")
+			list = append(list, len(page["meetings"].([]any)))
+			next, more := page["next_cursor"].(string)
+			if cursor = next; !more {
+				return list
+			}
+		}
+	}
+	_, sizes := p.ask(t, "PUT /page-size", `{"sizes":[2,0,1]}`)
+	assert.Equal(t, []any{2.0, 0.0, 1.0}, sizes["sizes"])
+	assert.Equal(t, []int{2, 0, 1, 1, 1}, lengths())
+	_, again := p.ask(t, "GET /page-size", "")
+	assert.Equal(t, sizes, again)
+	p.ask(t, "DELETE /page-size", "")
+	assert.Equal(t, []int{3, 2}, lengths())
+	_, sizes = p.ask(t, "GET /page-size", "")
+	assert.Empty(t, sizes["sizes"])
+}
+
+// What is told of requests, here and in the log, is all but secrets.
+func TestControlRequestsAndLog(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "json", "-edge-limit", "1000000")
+	id := p.meeting(t, "Weekly", "hello")
+	p.call(t, "GET /v1/meetings/"+id, "")
+	p.call(t, "GET /v1/meetings/"+id, "")
+	p.call(t, "GET /v1/meetings/mtg_none", "")
+	_, all := p.ask(t, "GET /requests", "")
+	assert.Len(t, all["requests"], 6)
+	_, some := p.ask(t, "GET /requests?operation=meetings.get&operation=storage.put&after=3", "")
+	require.Len(t, some["requests"], 3)
+	last := some["requests"].([]any)[2].(map[string]any)
+	assert.Equal(t, "NOT_FOUND", last["code"])
+	_, none := p.ask(t, "GET /requests?after=6", "")
+	assert.Equal(t, []any{}, none["requests"])
+	_, seen := p.ask(t, "GET /violations", "")
+	require.Len(t, seen["violations"], 1)
+	assert.Equal(t, "poll", seen["violations"].([]any)[0].(map[string]any)["kind"])
+
+	lines := strings.Split(strings.TrimSpace(p.stderr.String()), "\n")
+	require.Len(t, lines, 6, "one line a request, and none for the control API")
+	var line map[string]any
+	require.NoError(t, json.Unmarshal([]byte(lines[5]), &line))
+	for _, name := range []string{"method", "path", "operation", "status", "code", "request_id", "took"} {
+		assert.NotEmpty(t, line[name], name)
+	}
+	for _, secret := range []string{"key_ci", "Signature"} {
+		assert.NotContains(t, p.stderr.String(), secret)
+	}
+}
+
+func TestEdgeLimit(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-edge-limit", "1", "-log", "text")
+	refused := 0
+	for n := 0; refused == 0 && n < 100; n++ { // two requests in one second of the clock
+		if status, _ := p.call(t, "GET /v1/usage", ""); status == http.StatusTooManyRequests {
+			refused++
+		}
+	}
+	assert.Contains(t, p.stderr.String(), `fault="edge limit" status=429`)
+	_, health := p.ask(t, "GET /health", "")
+	assert.Equal(t, "ok", health["status"])
+	assert.EqualValues(t, refused, health["refused_at_edge"])
+}

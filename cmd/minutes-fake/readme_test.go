@@ -1,0 +1,162 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write what the session of README.md answers into it")
+
+// step is one command of a session, and what it answers.
+type step struct {
+	command, answer string
+}
+
+var consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
+
+// session returns the commands of a text with their answers.
+func session(text string) []step {
+	var steps []step
+	for _, block := range consoleBlock.FindAllStringSubmatch(text, -1) {
+		open := false // the command goes on in the next line
+		for line := range strings.Lines(block[1]) {
+			if command, ok := strings.CutPrefix(line, "$ "); ok && !open {
+				steps = append(steps, step{})
+				line = command
+			} else if !open {
+				steps[len(steps)-1].answer += line
+				continue
+			}
+			last := &steps[len(steps)-1]
+			last.command += line
+			_, open = words(last.command, nil)
+		}
+	}
+	return steps
+}
+
+// sample is what stands in README.md for what is different each time.
+const (
+	sampleMeeting = "mtg_4k1r7s9x2v0b3n6m8q5t"
+	sampleQuery   = "?X-Amz-Expires=900&X-Amz-Signature=6f1c0b9d"
+)
+
+var (
+	meetingID  = regexp.MustCompile(`mtg_[0-9a-z]{20}`)
+	urlQuery   = regexp.MustCompile(`\?X-Amz-[^"]+`)
+	variations = []struct {
+		what *regexp.Regexp
+		by   string
+	}{
+		{regexp.MustCompile(`req_[0-9a-z]+`), "req_8d2m5w1c7f3j9p6h0z4k"},
+		{regexp.MustCompile(`_at":\d{10}`), `_at":1795251600`},
+		{regexp.MustCompile(`Date: .* GMT`), "Date: Sat, 21 Nov 2026 09:00:00 GMT"},
+	}
+)
+
+// play runs the session of README.md, and reports what it really answers, in
+// the form in which README.md has it.
+func play(t *testing.T, steps []step, curl func(argv []string) string) []string {
+	t.Helper()
+	var p *program
+	var meeting, query string
+	answers := make([]string, len(steps))
+	for i, s := range steps {
+		argv, _ := words(s.command, func(name string) string { return p.env[name] })
+		if argv[0] == "minutes-fake" {
+			p = launch(t, append(argv[1:], "-control", "127.0.0.1:0")...)
+			answers[i] = p.said
+		} else {
+			require.Equal(t, "curl", argv[0])
+			for n := range argv {
+				argv[n] = strings.ReplaceAll(argv[n], "http://127.0.0.1:8080", p.baseURL())
+				if meeting != "" {
+					argv[n] = strings.ReplaceAll(argv[n], sampleMeeting, meeting)
+				}
+				if query != "" {
+					argv[n] = strings.ReplaceAll(argv[n], sampleQuery, query)
+				}
+			}
+			answers[i] = curl(argv[1:])
+		}
+		if found := meetingID.FindString(answers[i]); found != "" && meeting == "" {
+			meeting = found
+		}
+		if found := urlQuery.FindString(answers[i]); found != "" {
+			query = found
+		}
+		answer := strings.NewReplacer(p.baseURL(), "http://127.0.0.1:8080", p.control(), "http://127.0.0.1:8081").Replace(answers[i])
+		if meeting != "" {
+			answer = strings.ReplaceAll(answer, meeting, sampleMeeting)
+		}
+		if query != "" {
+			answer = strings.ReplaceAll(answer, query, sampleQuery)
+		}
+		for _, v := range variations {
+			answer = v.what.ReplaceAllString(answer, v.by)
+		}
+		if answer != "" && !strings.HasSuffix(answer, "\n") {
+			answer += "\n"
+		}
+		answers[i] = answer
+	}
+	return answers
+}
+
+// The session of README.md is what happens: with curl, and with as much of it
+// as the session needs where there is none.
+func TestReadmeSession(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	steps := session(string(text))
+	require.Greater(t, len(steps), 8)
+	for name, curl := range map[string]func(*testing.T, []string) string{"curl": realCurl, "Go": goCurl} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if name == "curl" && !hasCurl() {
+				t.Skip("there is no curl here that knows --json")
+			}
+			answers := play(t, steps, func(argv []string) string { return curl(t, argv) })
+			if *update && name == "Go" {
+				rewrite(t, string(text), steps, answers)
+				return
+			}
+			for i, s := range steps {
+				assert.Equal(t, s.answer, answers[i], "%s", s.command)
+			}
+		})
+	}
+}
+
+// rewrite puts answers in place of those of README.md.
+func rewrite(t *testing.T, text string, steps []step, answers []string) {
+	for i, s := range steps {
+		was, is := "$ "+s.command+s.answer, "$ "+s.command+answers[i]
+		require.Contains(t, text, was)
+		text = strings.Replace(text, was, is, 1)
+	}
+	require.NoError(t, os.WriteFile("README.md", []byte(text), 0o644))
+}
+
+// README.md lists every endpoint of the control API, in its words.
+func TestReadmeEndpoints(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	rows := 0
+	for _, e := range (&control{}).endpoints() {
+		assert.Contains(t, string(text), "| `"+e.method+" "+strings.TrimSuffix(e.path, "{$}")+"` | "+e.does+" |\n")
+		rows++
+	}
+	assert.Equal(t, rows, len(regexp.MustCompile("(?m)^\\| `(GET|PUT|POST|PATCH|DELETE) ").FindAllString(string(text), -1)), "and no other")
+	for _, name := range []string{"addr", "world", "speed", "edge-limit", "log", "control", "keep-audio"} {
+		assert.Contains(t, string(text), "| `-"+name)
+	}
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+func TestBadFlags(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"-nope":                                  "flag provided but not defined: -nope",
+		"serve":                                  `unexpected argument "serve"`,
+		"-speed 0":                               "-speed 0: a number over 0 expected",
+		"-speed NaN":                             "-speed NaN: a number over 0 expected",
+		"-speed -1":                              "-speed -1: a number over 0 expected",
+		"-edge-limit -1":                         "-edge-limit -1: no negative number expected",
+		"-edge-limit many":                       `invalid value "many" for flag -edge-limit: parse error`,
+		"-log xml":                               `-log "xml": one of text, json, none expected`,
+		"-addr 8080":                             `-addr "8080": host:port expected`,
+		"-control 8081":                          `-control "8081": host:port, next or off expected`,
+		"-addr 127.0.0.1:9 -control 127.0.0.1:9": "-control and -addr are the same address",
+	} {
+		t.Run(args, func(t *testing.T) {
+			t.Parallel()
+			var out, wrong strings.Builder
+			require.Equal(t, exitUsage, run(t.Context(), strings.Fields(args), &out, &wrong))
+			assert.Empty(t, out.String())
+			assert.Equal(t, "minutes-fake: "+want+" (see minutes-fake -help)\n", wrong.String())
+		})
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	t.Parallel()
+	for arg, want := range map[string]string{"-help": "-edge-limit n ", "-h": "usage: minutes-fake [flags]", "-version": "minutes-fake "} {
+		var out, wrong strings.Builder
+		require.Equal(t, exitDone, run(t.Context(), []string{arg}, &out, &wrong), arg)
+		assert.Contains(t, out.String(), want)
+		assert.Empty(t, wrong.String())
+	}
+}
+
+// Each fault is one line, and the program ends with it.
+func TestBadWorlds(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ world, want string }{
+		"empty":        {"", ": the file is empty"},
+		"cut short":    {`{"organisations":[`, ": the file ends in the middle"},
+		"no JSON":      {"{\n  \"organisations\": [}", ":2: invalid character '}' looking for beginning of value"},
+		"wrong place":  {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_x"}]}]}`, `: organisations[0].keys[0].member_id: no member "emp_x"`},
+		"several":      {`{"organisations":[{"id":"o","credits":-1,"max_members":-2}]}`, ": organisations[0].credits: -1 is negative; organisations[0].max_members: -2 is negative"},
+		"no address":   {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"a"}]}]}`, `: organisations[0].members[0].email: "a" is not an address`},
+		"unknown name": {`{"organizations":[]}`, ": organizations: no such field"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "world.json")
+			require.NoError(t, os.WriteFile(path, []byte(tc.world), 0o600))
+			var out, wrong strings.Builder
+			require.Equal(t, exitFailed, run(t.Context(), []string{"-addr", "127.0.0.1:0", "-world", path}, &out, &wrong))
+			assert.Equal(t, "minutes-fake: -world "+path+tc.want+"\n", wrong.String())
+			assert.Empty(t, out.String())
+		})
+	}
+	var wrong strings.Builder
+	require.Equal(t, exitFailed, run(t.Context(), []string{"-world", "none.json"}, io.Discard, &wrong))
+	assert.Equal(t, "minutes-fake: -world none.json: no such file or directory\n", wrong.String())
+}
+
+func TestAddressInUse(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	taken := l.Addr().String()
+	for flag, args := range map[string][]string{
+		"-addr":    {"-addr", taken},
+		"-control": {"-addr", "127.0.0.1:0", "-control", taken},
+	} {
+		var out, wrong strings.Builder
+		require.Equal(t, exitFailed, run(t.Context(), args, &out, &wrong))
+		assert.Equal(t, "minutes-fake: "+flag+" "+taken+": bind: address already in use\n", wrong.String())
+		assert.Empty(t, out.String())
+	}
+}
+
+const smallWorld = `{"stages":{"prepare":"1h"},"organisations":[
+	{"id":"org_a","name":"Alpha","integrations":[{"id":"int_a"}],"members":[{"id":"emp_a"}],"keys":[
+		{"secret":"old","integration_id":"int_a","revoked":true},
+		{"secret":"it's","integration_id":"int_a","scopes":["meetings:read","meetings:write"]},
+		{"secret":"none","member_id":"emp_a","scopes":[]}]},
+	{"id":"org_b"}]}`
+
+func TestWorldAndBanner(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "world.json")
+	require.NoError(t, os.WriteFile(path, []byte(smallWorld), 0o600))
+	p := launch(t, "-world", path, "-control", "off")
+	assert.Contains(t, p.said, "\nKeys of Alpha\n\n"+
+		"  old   int_a, an integration  revoked\n"+
+		"  it's  int_a, an integration  meetings:read meetings:write\n"+
+		"  none  emp_a                  no scope\n")
+	assert.Contains(t, p.said, "\nKeys of org_b\n")
+	assert.NotContains(t, p.said, "control")
+	assert.Contains(t, p.said, ` MINUTES_API_KEY='it'\''s'`+"\n", "a word for the shell, of the first key that is good for something")
+	status, _ := p.send(t, "GET", p.baseURL()+"/v1/meetings", "", "it's")
+	assert.Equal(t, http.StatusOK, status)
+}
+
+func TestFaster(t *testing.T) {
+	t.Parallel()
+	s := minutestest.Stages{Prepare: time.Minute, Write: 1}
+	assert.Equal(t, minutestest.Stages{Prepare: 6 * time.Second, Write: 1}, faster(s, 10), "one left out stays so, and none becomes it")
+	assert.Equal(t, minutestest.Stages{Prepare: 2 * time.Minute, Write: 2}, faster(s, 0.5))
+	assert.Positive(t, faster(minutestest.Stages{Prepare: 1 << 62}, 0.001).Prepare, "for ever at most")
+}
+
+// The program itself, as one runs it: it ends well when it is told to.
+func TestSignals(t *testing.T) {
+	t.Parallel()
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		t.Run(signal.String(), func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-addr", "127.0.0.1:0", "-log", "json")
+			cmd.Env = append(os.Environ(), asTheProgram+"=1")
+			out, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			p := &program{env: map[string]string{}, stderr: &buffer{}}
+			cmd.Stderr = p.stderr
+			require.NoError(t, cmd.Start())
+			p.read(out)
+			status, _ := p.send(t, "GET", p.baseURL()+"/v1/usage", "", "key_ci")
+			assert.Equal(t, http.StatusOK, status)
+			require.NoError(t, cmd.Process.Signal(signal))
+			require.NoError(t, cmd.Wait(), "exit code 0; stderr: %s", p.stderr)
+			assert.Contains(t, p.stderr.String(), `"path":"/v1/usage"`)
+		})
+	}
+}
