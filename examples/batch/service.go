@@ -1,0 +1,35 @@
+package main
+
+import (
+	"os"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// connect goes by the environment: to the real service, or to one in memory.
+func connect() (client *minutes.Client, offline bool, err error) {
+	if os.Getenv("MINUTES_BASE_URL") != "" || os.Getenv("MINUTES_API_KEY") != "" {
+		client, err = minutes.NewFromEnv(minutes.WithUserAgent("batch/1.0"))
+		return client, false, err
+	}
+	return impatientServer().Client(), true, nil
+}
+
+// impatientServer spares a newcomer the thirty seconds that a client leaves
+// between two looks at a meeting, and that no setting shortens: four times a
+// second it takes a recording, and has its minutes written before the reply to
+// the upload is out. The client's first look, which follows, finds them. (A test
+// waits for nothing: see testing/synctest and package minutestest.)
+func impatientServer() *minutestest.Server {
+	var server *minutestest.Server
+	pace := time.NewTicker(250 * time.Millisecond) // a client makes five looks a second
+	server = minutestest.New(minutestest.WithLog(func(r minutestest.Request) {
+		if r.Operation == minutestest.OpUpload && r.Status == 200 {
+			<-pace.C
+			_, _ = server.Advance(r.MeetingID, minutes.StatusMinutesReady) // or the failure that it comes to
+		}
+	}))
+	return server
+}
