@@ -207,6 +207,7 @@ func TestRefusalsWithoutEnvelope(t *testing.T) {
 				require.Equal(t, test.code, failed.Code)
 				require.Equal(t, test.code == "NOT_FOUND", errors.Is(err, minutes.ErrNotFound))
 				require.Equal(t, test.code == minutes.ErrRateLimited, errors.Is(err, minutes.ErrRateLimited))
+				require.NotErrorIs(t, err, minutes.Code(""), "no code is no code to compare with")
 				require.Equal(t, "minutes: "+op.method+" "+op.path+": "+test.text, err.Error())
 				require.NotContains(t, fmt.Sprintf("%+v %#v", failed, failed), testKey)
 				require.Equal(t, i+1, mock.GetTotalCallCount(), "one request each")
@@ -352,20 +353,24 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (e *endless) Close() error { return nil }
-
 // A body without an end is read up to a limit, a success's further than a
 // refusal's.
 func TestEndlessBody(t *testing.T) {
 	t.Parallel()
+	good := fixture(t, "usage")
 	for status, limit := range map[int]int64{200: 65 << 20, 404: 2 << 20} {
 		body := new(endless)
 		client, _ := answering(t, func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: status, Header: http.Header{}, Body: body}, nil
+			// What has been read when the limit comes is good JSON.
+			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(io.MultiReader(strings.NewReader(good), body))}, nil
 		})
-		_, err := client.Usage.Get(t.Context())
+		got, err := client.Usage.Get(t.Context())
+		require.Nil(t, got)
 		failed := requireError(t, err, operationNamed(t, "usage.get"))
 		require.Equal(t, status, failed.StatusCode)
+		if status == 200 {
+			require.ErrorContains(t, err, "longer than 67108864 bytes")
+		}
 		require.Less(t, body.read, limit)
 	}
 }

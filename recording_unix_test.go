@@ -20,4 +20,5 @@ func TestOpenRecordingRefusesNamedPipe(t *testing.T) {
 	rec, err := minutes.OpenRecording(pipe)
 	require.Zero(t, rec)
 	requireParamError(t, err, "path", pipe)
+	require.ErrorContains(t, err, "is not a regular file")
 }
