@@ -1,0 +1,102 @@
+package minutes_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+)
+
+// The memory of an upload does not grow with the recording, nor with broken
+// tries on the way. It is measured in a process that does nothing else.
+func TestUploadMemory(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the peak is read from /proc")
+	}
+	if target := os.Getenv("MINUTES_TEST_UPLOAD_TO"); target != "" {
+		uploadAndTell(t, target)
+		return
+	}
+	if testing.Short() {
+		t.Skip("uploads 256 MiB")
+	}
+	t.Parallel()
+	const size = 256 << 20
+	path := filepath.Join(t.TempDir(), "sparse")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.NoError(t, os.Truncate(path, size))
+	for _, test := range []struct {
+		name     string
+		breaks   int64 // tries that break half-way
+		progress bool
+	}{{"straight", 0, false}, {"with progress", 0, true}, {"broken twice", 2, true}} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var tries, arrived atomic.Int64
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.ContentLength > 1<<20 && tries.Add(1) <= test.breaks {
+					_, _ = io.CopyN(io.Discard, r.Body, size/2)
+					panic(http.ErrAbortHandler)
+				}
+				n, _ := io.Copy(io.Discard, r.Body)
+				arrived.Store(n)
+			}))
+			defer srv.Close()
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestUploadMemory$", "-test.v")
+			cmd.Env = append(os.Environ(), "MINUTES_TEST_UPLOAD_TO="+srv.URL, "MINUTES_TEST_UPLOAD_OF="+path, fmt.Sprint("MINUTES_TEST_PROGRESS=", test.progress))
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", out)
+			require.EqualValues(t, size, arrived.Load())
+			require.Equal(t, test.breaks+1, tries.Load())
+			_, told, ok := strings.Cut(string(out), "grew by ")
+			require.True(t, ok, "%s", out)
+			kib, err := strconv.Atoi(strings.Fields(told)[0])
+			require.NoError(t, err)
+			t.Logf("peak memory grew by %d KiB", kib)
+			require.Less(t, kib, 8<<10, "KiB")
+		})
+	}
+}
+
+// uploadAndTell uploads a small recording and then the large one, and tells by
+// how much the second raised the peak of the process.
+func uploadAndTell(t *testing.T, target string) {
+	f, err := os.Open(os.Getenv("MINUTES_TEST_UPLOAD_OF"))
+	require.NoError(t, err)
+	defer f.Close()
+	info, err := f.Stat()
+	require.NoError(t, err)
+	c := directed(t, target+"/k?s=1", minutes.StatusCreated, ownTransport(t))
+	opts := &minutes.UploadOptions{}
+	if os.Getenv("MINUTES_TEST_PROGRESS") == "true" {
+		opts.Progress = func(int64, int64) {}
+	}
+	require.NoError(t, c.Meetings.Upload(context.Background(), "mtg_1", audio(100_000), opts))
+	before := peak(t)
+	require.NoError(t, c.Meetings.Upload(context.Background(), "mtg_1", minutes.Recording{Audio: f, Size: info.Size(), ContentType: "audio/mpeg"}, opts))
+	fmt.Printf("grew by %d KiB\n", peak(t)-before)
+}
+
+// peak is the most memory this process has had so far, in KiB.
+func peak(t testing.TB) int {
+	status, err := os.ReadFile("/proc/self/status")
+	require.NoError(t, err)
+	_, rest, ok := strings.Cut(string(status), "VmHWM:")
+	require.True(t, ok)
+	kib, err := strconv.Atoi(strings.Fields(rest)[0])
+	require.NoError(t, err)
+	return kib
+}
