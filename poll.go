@@ -45,7 +45,7 @@ func (p *poller) end() {
 	p.run = nil
 	r.cancel()
 	for _, m := range p.watches {
-		m.place, m.shownIn, m.looking, m.listed = 0, 0, false, false
+		m.place, m.shownIn, m.cameIn, m.looking, m.listed = 0, 0, 0, false, false
 	}
 }
 
@@ -59,8 +59,11 @@ func (r *run) stir() {
 
 // admit takes in a watch that is newly waited for.
 func (r *run) admit(m *watch) {
-	if m.looking || m.listed || m.place > 0 {
+	if m.looking || m.checking || m.listed || m.place > 0 {
 		return
+	}
+	if r.sweep != nil && r.sweep.reading {
+		m.cameIn = r.pageNo
 	}
 	if m.looked == 0 && r.keepsLists() {
 		r.newcomers = append(r.newcomers, newcomer{m, r.sweepNo})
@@ -72,7 +75,7 @@ func (r *run) admit(m *watch) {
 // single has a watch looked at by itself when it is due.
 func (r *run) single(m *watch) {
 	m.listed = false
-	if m.waiter == nil || m.looking {
+	if m.waiter == nil || m.looking || m.checking {
 		return
 	}
 	if m.looked != 0 {
@@ -141,6 +144,7 @@ func (r *run) step(now time.Time) time.Time {
 		if page {
 			r.useSlot(now)
 			r.sweep.reading = true
+			r.pageNo++
 			go r.readPage(r.sweep, r.pageParams())
 			continue
 		}

@@ -11,8 +11,12 @@ import (
 type Job struct {
 	Params *MeetingCreateParams // with an ExternalID, so that the job can be run again
 	// Open opens the recording, when it comes to be uploaded and only then; it
-	// is closed after that. See OpenRecording.
+	// is closed after that. See OpenRecording. Its meeting exists by then, and
+	// stays without audio where Open fails.
 	Open func() (Recording, error)
+	// Progress is of this job's upload, as in UploadOptions; nil leaves it to
+	// ProcessOptions.Progress.
+	Progress func(sent, total int64)
 }
 
 // ProcessAll does many jobs, each as [MeetingsService.Process] does one, and
@@ -20,7 +24,7 @@ type Job struct {
 // error where it failed. One job's failure does not stop the others. A job is
 // taken from jobs when there is room for its upload; ProcessOptions.Uploads
 // bounds uploads, not waits. OnStatus and Progress are called from many
-// goroutines.
+// goroutines; jobs is read on the one that runs the loop.
 //
 // When ctx ends, no job is taken any more, and those that had begun are yielded
 // with their errors. When the loop is left, they are cancelled; with an
@@ -107,6 +111,9 @@ func (s *MeetingsService) beginJob(ctx context.Context, r *Result, job Job, o Pr
 	}
 	if job.Open == nil {
 		return &ParamError{"job.Open", "must not be nil"}
+	}
+	if job.Progress != nil {
+		o.Progress = job.Progress
 	}
 	var rec Recording
 	defer func() {

@@ -40,6 +40,7 @@ const (
 type listing struct {
 	sweep   *sweep // nil: none under way
 	sweepNo uint32 // of the one under way, or of the last
+	pageNo  uint32 // of the page under way, or of the last
 
 	listed    []*watch // what the last sweep showed, newest first
 	depth     int      // how many meetings it read to show all of these
@@ -88,7 +89,7 @@ func (r *run) holdsSingles() bool {
 }
 
 func (r *run) wantsTrial(now time.Time) bool {
-	n := len(r.singles) + r.gets
+	n := len(r.singles) + r.gets + len(r.newcomers)
 	return !r.refused && n >= trialMin && (!now.Before(r.trialAt) || n >= 2*r.missed)
 }
 
@@ -190,6 +191,7 @@ func (r *run) readPage(s *sweep, params *MeetingListParams) {
 		return
 	}
 	r.pause = 0
+	r.lastShown = now // also of meetings that somebody may wait for in a moment
 	r.shows(s, page, now)
 	if page.NextCursor == "" || page.NextCursor == s.cursor || r.enough(s) {
 		r.finish(now)
@@ -214,15 +216,16 @@ func (r *run) shows(s *sweep, page *MeetingPage, now time.Time) {
 			}
 		}
 		m := r.watches[seen.ID]
-		if m == nil || m.shownIn == r.sweepNo {
-			continue // nobody's, or a cursor leads in a circle
+		if m == nil || m.shownIn == r.sweepNo || m.cameIn == r.pageNo {
+			// Nobody's; or a cursor leads in a circle; or the page was read before
+			// the wait began, and what it shows may be older than that.
+			continue
 		}
-		if m.waiter == nil || m.looking {
+		if m.waiter == nil || m.looking || m.checking {
 			m.looked = now.UnixNano()
 			continue
 		}
 		found++
-		r.lastShown = now
 		s.depth = s.read
 		s.found = append(s.found, m)
 		m.shownIn = r.sweepNo
