@@ -1,0 +1,161 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// target is the service that is asked.
+type target struct {
+	base, key   string
+	http        *http.Client
+	write       bool
+	audio       []byte              // nil: no job is driven
+	contentType string              // of audio
+	memory      *minutestest.Server // nil: a real one
+}
+
+// targetOf is what the environment names, or a service in memory.
+func targetOf(t *testing.T) *target {
+	t.Helper()
+	base := os.Getenv("MINUTES_CONFORMANCE_BASE_URL")
+	if base == "" {
+		return inMemory(t, nil)
+	}
+	tg := &target{
+		base: strings.TrimRight(base, "/"), key: os.Getenv("MINUTES_CONFORMANCE_API_KEY"),
+		http: &http.Client{
+			Timeout:       time.Minute,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		write: os.Getenv("MINUTES_CONFORMANCE_WRITE") == "1",
+	}
+	require.NotEmpty(t, tg.key, "MINUTES_CONFORMANCE_API_KEY is not set")
+	if path := os.Getenv("MINUTES_CONFORMANCE_AUDIO"); path != "" {
+		require.True(t, tg.write, "MINUTES_CONFORMANCE_AUDIO needs MINUTES_CONFORMANCE_WRITE=1")
+		var err error
+		tg.audio, err = os.ReadFile(path)
+		require.NoError(t, err)
+		tg.contentType = http.DetectContentType(tg.audio)
+		if !strings.HasPrefix(tg.contentType, "audio/") && !strings.HasPrefix(tg.contentType, "video/") && tg.contentType != "application/ogg" {
+			tg.contentType = "audio/mpeg" // what the sniffer of net/http misses most often
+		}
+	}
+	return tg
+}
+
+// inMemory is a service in memory, behind a proxy that alters it if there is
+// one. It takes all of the checks, and has what those that only read look at.
+func inMemory(t *testing.T, proxy func(http.Handler) http.Handler) *target {
+	t.Helper()
+	srv := minutestest.NewServer(t, minutestest.WithoutAudit()) // half of the checks are what clients must not do
+	handler := srv.Handler()
+	if proxy != nil {
+		handler = proxy(handler)
+	}
+	listener := httptest.NewServer(handler)
+	t.Cleanup(listener.Close)
+	return &target{base: listener.URL, key: srv.Key(), http: listener.Client(), write: true, audio: []byte("any bytes will do"), contentType: "audio/wav", memory: srv}
+}
+
+// reply is an answer, whole.
+type reply struct {
+	what   string // the request
+	status int
+	header http.Header
+	raw    []byte
+	object map[string]any // nil: not a JSON object
+}
+
+func (r reply) text(field string) string { s, _ := r.object[field].(string); return s }
+
+// code is that of an envelope, or "".
+func (r reply) code() string {
+	e, _ := r.object["error"].(map[string]any)
+	s, _ := e["code"].(string)
+	return s
+}
+
+func (r reply) detail(name string) any {
+	e, _ := r.object["error"].(map[string]any)
+	details, _ := e["details"].(map[string]any)
+	return details[name]
+}
+
+// mostRefusals is how often a request is sent again that the edge refused.
+const mostRefusals = 5
+
+// send sends one request to the API, as in "GET /v1/usage". A body is sent as
+// it stands. What the edge refuses is sent again later.
+func (r *run) send(what, body string, change ...func(*http.Request)) reply {
+	method, path, _ := strings.Cut(what, " ")
+	for try := 0; ; try++ {
+		req, err := http.NewRequestWithContext(r.ctx, method, r.base+path, strings.NewReader(body))
+		if err != nil {
+			r.stop("%s: %v", what, err)
+		}
+		req.Header.Set("Authorization", "Bearer "+r.key)
+		if body != "" {
+			req.Header.Set("Content-Type", "application/json")
+		}
+		for _, c := range change {
+			c(req)
+		}
+		rep := r.exchange(what, req)
+		if rep.status != http.StatusTooManyRequests {
+			return rep
+		}
+		r.that(rep.object == nil || rep.object["error"] == nil, "%s: a 429 with an envelope", what)
+		if try == mostRefusals {
+			r.stop("%s: refused at the edge again and again", what)
+		}
+		seconds, _ := strconv.Atoi(rep.header.Get("Retry-After"))
+		select {
+		case <-time.After(min(time.Duration(max(seconds, 1)), 60) * time.Second):
+		case <-r.ctx.Done():
+			r.stop("%s: %v", what, r.ctx.Err())
+		}
+	}
+}
+
+func (r *run) exchange(what string, req *http.Request) reply {
+	resp, err := r.http.Do(req)
+	if err != nil {
+		r.stop("%s: %v", what, strings.ReplaceAll(err.Error(), r.key, "(masked)"))
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	if err != nil {
+		r.stop("%s: %v", what, err)
+	}
+	rep := reply{what: what, status: resp.StatusCode, header: resp.Header, raw: raw}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	_ = dec.Decode(&rep.object)
+	return rep
+}
+
+// put sends audio to storage, which knows nothing of keys.
+func (r *run) put(uploadURL, contentType string, audio []byte) reply {
+	ctx, cancel := context.WithTimeout(r.ctx, 10*time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, uploadURL, bytes.NewReader(audio))
+	if err != nil {
+		r.stop("the upload URL: %v", err)
+	}
+	req.Header.Set("Content-Type", contentType)
+	return r.exchange("PUT of the recording", req)
+}
