@@ -165,7 +165,8 @@ func TestContextEndsWithTheReply(t *testing.T) {
 				cancel()
 				return 0, ctx.Err()
 			}))
-			_, err := reply(cancel, status, body).Usage.Get(ctx)
+			// One that is not repeated anyway.
+			_, err := reply(cancel, status, body).Projects.Create(ctx, "Half")
 			requireStatus(t, err, status)
 			require.ErrorIs(t, err, context.Canceled)
 		})

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -513,6 +514,35 @@ func TestUploadIsDoneWithTheRecording(t *testing.T) {
 		over.Store(true)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 104*time.Second, time.Since(start))
+		time.Sleep(time.Hour)
+	})
+}
+
+// The same over a transport that does not wait for its own reads.
+func TestUploadIsDoneWithTheRecordingWhateverTheTransport(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		id := waiting(t, srv)
+		var over atomic.Bool
+		slow := readerAt(func(p []byte, _ int64) (int, error) {
+			time.Sleep(8 * time.Second)
+			assert.False(t, over.Load())
+			return len(p), nil
+		})
+		hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.Method != http.MethodPut {
+				return srv.HTTPClient().Transport.RoundTrip(req)
+			}
+			go func() { _, _ = io.Copy(io.Discard, req.Body) }()
+			time.Sleep(20 * time.Second)
+			return nil, errRefused
+		})}
+		err := srv.Client(minutes.WithHTTPClient(hc), minutes.WithRetries(0, 0, 0)).Meetings.Upload(t.Context(), id, minutes.Recording{Audio: slow, Size: 1 << 20, ContentType: "audio/mpeg"}, &minutes.UploadOptions{
+			Progress: func(int64, int64) { assert.False(t, over.Load()) },
+		})
+		over.Store(true)
+		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 		time.Sleep(time.Hour)
 	})
 }
