@@ -63,7 +63,7 @@ func TestDeviationsAreFound(t *testing.T) {
 		"another id":           {swap("/v1/", `"request_id":"req_`, `"request_id":"r-`), "errors carry an id", 15, "request_id is"},
 		"a label less":         {swap("/v1/meetings", `spk_`, `speaker `), "minutes that are there", documented, "without speaker labels"},
 		"another validity":     {swap("/v1/meetings", `"expires_in":900`, `"expires_in":60`), "upload URLs", 10, "expires_in is 60"},
-		"JSON from storage":    {swap("/storage/", `<?xml version="1.0" encoding="UTF-8"?>`, `{`), "upload URLs", documented, "storage does not refuse in XML"},
+		"no error of S3":       {swap("/storage/", `Error>`, `Fault>`), "upload URLs", documented, "storage does not refuse in XML"},
 		"another XML":          {swap("/storage/", `SignatureDoesNotMatch`, `AccessDenied`), "upload URLs", 10, "403 AccessDenied"},
 		"no term of its entry": {swap("/v1/vocabulary", `"entries":[{"term":"Kubernetes"`, `"entries":[{"term":"K8s"`), "vocabulary", documented, "term 0 is not entry 0"},
 		"another pace": {func(_ *http.Request, rec *httptest.ResponseRecorder) {

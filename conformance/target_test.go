@@ -122,9 +122,12 @@ func (r *run) send(what, body string, change ...func(*http.Request)) reply {
 		if try == mostRefusals {
 			r.stop("%s: refused at the edge again and again", what)
 		}
-		seconds, _ := strconv.Atoi(rep.header.Get("Retry-After"))
+		seconds, err := strconv.Atoi(rep.header.Get("Retry-After"))
+		if err != nil {
+			seconds = 1
+		}
 		select {
-		case <-time.After(min(time.Duration(max(seconds, 1)), 60) * time.Second):
+		case <-time.After(time.Duration(min(max(seconds, 0), 60)) * time.Second):
 		case <-r.ctx.Done():
 			r.stop("%s: %v", what, r.ctx.Err())
 		}
