@@ -525,6 +525,26 @@ func TestTimeLimitOfATry(t *testing.T) {
 	}
 }
 
+// The same over a transport that tells of the try's context, which is not the
+// caller's.
+func TestTimeLimitOfATryWhateverTheTransport(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, err := minutes.New("https://minutes.example", testKey, minutes.WithRetries(2, 0, 0), minutes.WithHTTPClient(&http.Client{
+			Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+				<-req.Context().Done()
+				return nil, req.Context().Err()
+			}),
+		}))
+		require.NoError(t, err)
+		start := time.Now()
+		_, err = c.Usage.Get(t.Context())
+		require.Equal(t, 90*time.Second, time.Since(start))
+		require.True(t, timedOut(err))
+		require.NotErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
 // A try that was given up may still be writing its request when the next one
 // is made: the race detector sees whether they share anything they change.
 func TestAbandonedTryStillWrites(t *testing.T) {
