@@ -59,9 +59,10 @@ func targetOf(t *testing.T) *target {
 
 // inMemory is a service in memory, behind a proxy that alters it if there is
 // one. It takes all of the checks, and has what those that only read look at.
-func inMemory(t *testing.T, proxy func(http.Handler) http.Handler) *target {
+func inMemory(t *testing.T, proxy func(http.Handler) http.Handler, options ...minutestest.Option) *target {
 	t.Helper()
-	srv := minutestest.NewServer(t, minutestest.WithoutAudit()) // half of the checks are what clients must not do
+	// Half of the checks are what clients must not do.
+	srv := minutestest.NewServer(t, append(options, minutestest.WithoutAudit())...)
 	handler := srv.Handler()
 	if proxy != nil {
 		handler = proxy(handler)
