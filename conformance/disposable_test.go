@@ -9,11 +9,13 @@ import (
 // service in memory alone.
 var disposableChecks = []check{
 	{"a member without an account", "4.1", disposable, func(r *run) {
+		before := r.send("GET /v1/usage", "")
 		email := strings.ToLower(fresh()) + "@acme.example"
 		rep := r.send("POST /v1/employees", `{"name":"Grace Hopper","email":"`+email+`","role":"Guest","description":"Writes compilers."}`)
 		if !r.is(rep, 201, "Member") {
 			return
 		}
+		r.that(string(r.send("GET /v1/usage", "").raw) == string(before.raw), "a member without an account costs something")
 		r.that(rep.text("status") == "no_account", "status is %s", rep.text("status"))
 		list := r.send("GET /v1/employees", "")
 		r.that(strings.Contains(string(list.raw), rep.text("id")), "the new member is not listed")

@@ -240,7 +240,7 @@ func (r *run) someMeeting(status string) map[string]any {
 			return m
 		}
 	}
-	r.skip("no meeting %s is to be seen", status)
+	r.skip("no meeting is to be seen, or none that is %q", status)
 	return nil
 }
 

@@ -66,6 +66,7 @@ var sentences = []pinned{
 	{"4", "each endpoint names the scope it needs", []string{"engine.TestScopes"}},
 	{"4.1", "GET employees: scope employees:read, 200 MemberList", []string{"engine.TestScopes/employees:read", "conformance.TestConformance/members"}},
 	{"4.1", "POST employees: scope employees:write, 201 Member without an account", []string{"engine.TestScopes/employees:write", "conformance.TestConformance/a member without an account"}},
+	{"4.1", "a member without an account costs nothing", []string{"conformance.TestConformance/a member without an account"}},
 	{"4.1", "name 1 to 80, role at most 80, description at most 300", []string{"engine.TestMembers", "conformance.TestConformance/a member without an account"}},
 	{"4.1", "email is unique within the organisation: EMAIL_TAKEN, details name who holds it", []string{"engine.TestMembers", "conformance.TestConformance/a member without an account"}},
 	{"4.1", "400 INVALID_REQUEST and INVALID_EMAIL", []string{"engine.TestMembers"}},
@@ -148,6 +149,7 @@ var sentences = []pinned{
 	{"7", "409 PARTICIPANTS_LOCKED", []string{"engine.TestParticipants"}},
 	{"7", "429 comes from the edge, without an envelope", []string{"minutestest.TestFaultsOfTheService", "minutes-fake.TestEdge"}},
 	{"7", "500 INTERNAL_ERROR carries a request_id", []string{"engine.TestNoPanicReachesAUser"}},
+	{"7", "details are more to know, keyed per code", []string{"engine.TestCreateRefusals", "engine.TestMembers"}},
 	{"7", "storage refuses in XML", []string{"engine.TestStorage"}},
 
 	// Section 8: limits.
