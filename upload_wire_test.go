@@ -406,3 +406,47 @@ func TestUploadRefusals(t *testing.T) {
 	require.EqualValues(t, 1, opened.Load())
 	require.Zero(t, elsewhere.Load())
 }
+
+// Transports that are less careful than net/http's get exactly the recording,
+// and leave nothing open.
+func TestUploadOverACarelessTransport(t *testing.T) {
+	t.Parallel()
+	rec, sum := noise(50_000)
+	early := rec
+	early.Audio = readerAt(func(p []byte, at int64) (int, error) { // io.EOF with the last byte, as io.ReaderAt may
+		n, err := rec.Audio.ReadAt(p, at)
+		if at+int64(n) == rec.Size {
+			err = io.EOF
+		}
+		return n, err
+	})
+	longer, _ := noise(60_000)
+	longer.Size = 50_000
+	for name, rec := range map[string]minutes.Recording{"as it is": rec, "end told early": early, "more behind it": longer} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := directed(t, "https://storage.example/k?s=1", minutes.StatusCreated, roundTripper(func(req *http.Request) (*http.Response, error) {
+				data, err := io.ReadAll(req.Body)
+				assert.NoError(t, err)
+				got := sha256.Sum256(data)
+				assert.Equal(t, sum, hex.EncodeToString(got[:]))
+				return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
+			}))
+			require.NoError(t, c.Meetings.Upload(t.Context(), "mtg_1", rec, nil))
+		})
+	}
+	t.Run("file left open", func(t *testing.T) {
+		t.Parallel()
+		if runtime.GOOS != "linux" {
+			t.Skip("open files are counted in /proc")
+		}
+		f, _ := file(t, 1000)
+		c := directed(t, "http://127.0.0.1:1/k?s=1", minutes.StatusCreated, roundTripper(func(req *http.Request) (*http.Response, error) {
+			_, ok := req.Body.(*os.File)
+			assert.True(t, ok)
+			return nil, errRefused
+		}))
+		require.Error(t, c.Meetings.Upload(t.Context(), "mtg_1", minutes.Recording{Audio: f, Size: 1000, ContentType: "audio/mpeg"}, nil))
+		require.Equal(t, 1, openTimes(t, f.Name()))
+	})
+}
