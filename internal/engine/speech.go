@@ -2,6 +2,7 @@ package engine
 
 import (
 	"hash/fnv"
+	"iter"
 	"strconv"
 	"strings"
 )
@@ -25,23 +26,78 @@ type turn struct {
 // transcribe notes what m's transcript is made from.
 func (o *organisation) transcribe(m *meeting) *spoken {
 	s := &spoken{title: m.title, speakers: len(m.participants), scripted: o.world.scripts.of(m).Transcript, terms: o.vocabulary}
-	s.people = o.idsIn(s.scripted + " " + m.title)
+	s.people = o.idsIn(s.people, s.scripted)
+	s.people = o.idsIn(s.people, m.title)
+	for _, t := range s.terms {
+		if len(t.Variants) > 0 { // it may come to be said
+			s.people = o.idsIn(s.people, t.Term)
+		}
+	}
 	return s
 }
 
-// idsIn finds the ids of members in a text, for a transcript never holds one
-// (D14).
-func (o *organisation) idsIn(text string) map[string]string {
-	var found map[string]string
-	for word := range strings.FieldsFuncSeq(text, func(r rune) bool { return !wordRune(r) && r != '-' }) {
-		if o.members[word] != nil {
+// idsIn adds the ids of members in a text to found, for a transcript never
+// holds one (D14).
+func (o *organisation) idsIn(found map[string]string, text string) map[string]string {
+	known := func(id string) bool { return o.members[id] != nil }
+	for piece, isID := range pieces(text, known) {
+		if isID {
 			if found == nil {
 				found = map[string]string{}
 			}
-			found[word] = "a colleague"
+			found[piece] = "a colleague"
 		}
 	}
 	return found
+}
+
+// pieces cuts a text into the ids in it and what lies between them. An id in
+// the service's own form is found anywhere, another where it is a word.
+func pieces(text string, known func(id string) bool) iter.Seq2[string, bool] {
+	return func(yield func(string, bool) bool) {
+		for len(text) > 0 {
+			n, isID := piece(text, known)
+			if !yield(text[:n], isID) {
+				return
+			}
+			text = text[n:]
+		}
+	}
+}
+
+// longestID bounds the search for an id that begins a longer word.
+const longestID = 128
+
+// piece returns the length of the first of the pieces, and whether it is an
+// id.
+func piece(text string, known func(id string) bool) (n int, isID bool) {
+	between := func(r rune) bool { return !wordRune(r) && r != '-' }
+	end := strings.IndexFunc(text, between)
+	switch {
+	case end == 0:
+		if end = strings.IndexFunc(text, func(r rune) bool { return !between(r) }); end < 0 {
+			end = len(text)
+		}
+		return end, false
+	case end < 0:
+		end = len(text)
+	}
+	word := text[:end]
+	if known(word) {
+		return end, true
+	}
+	own := strings.HasPrefix(word, memberPrefix)
+	for i := min(end-1, longestID); own && i > len(memberPrefix); i-- {
+		if known(word[:i]) {
+			return i, true
+		}
+	}
+	for i := 1; i < end; i++ {
+		if !own && word[i] == '-' || word[i-1] == '-' || strings.HasPrefix(word[i:], memberPrefix) {
+			return i, known(word[:i])
+		}
+	}
+	return end, false
 }
 
 // transcript is the plain text: a line for each turn, with a label that only
@@ -69,7 +125,7 @@ func (s *spoken) turns() []turn {
 		turns = speech(s.title, s.speakers)
 	}
 	for i := range turns {
-		turns[i].text = correct(s.anonymous(turns[i].text), s.terms)
+		turns[i].text = s.anonymous(correct(turns[i].text, s.terms))
 	}
 	return turns
 }
@@ -79,23 +135,12 @@ func (s *spoken) anonymous(text string) string {
 		return text
 	}
 	var b strings.Builder
-	for len(text) > 0 {
-		end := strings.IndexFunc(text, func(r rune) bool { return !wordRune(r) && r != '-' })
-		switch {
-		case end == 0:
-			end = 1
-			for end < len(text) && text[end]&0xc0 == 0x80 { // the rest of one character
-				end++
-			}
-		case end < 0:
-			end = len(text)
+	known := func(id string) bool { return s.people[id] != "" }
+	for piece, isID := range pieces(text, known) {
+		if isID {
+			piece = s.people[piece]
 		}
-		word := text[:end]
-		if said, ok := s.people[word]; ok {
-			word = said
-		}
-		b.WriteString(word)
-		text = text[end:]
+		b.WriteString(piece)
 	}
 	return b.String()
 }

@@ -40,6 +40,24 @@ func TestTranscript(t *testing.T) {
 	require.Contains(t, html, "call &lt;them&gt; &amp; *others*")
 }
 
+// TestTranscriptHoldsNoID is D14 where an id hides in a longer word, or comes
+// in as a term of the vocabulary.
+func TestTranscriptHoldsNoID(t *testing.T) {
+	t.Parallel()
+	s := newRig(t, withAcme(func(o *Organisation) {
+		o.Members = append(o.Members, Member{ID: "dee", Name: "Dee"}, Member{ID: "emp_x-1", Name: "X"}, Member{ID: "emp_ada2", Name: "Ada II"})
+		o.Vocabulary = append(o.Vocabulary, Term{Term: "emp_bob", Variants: []Variant{{Text: "bop"}}})
+	}))
+	for said, want := range map[string]string{
+		"emp_ada's": "a colleague's", "emp_ada-led": "a colleague-led", "xemp_adax": "xa colleaguex", "emp_adaさん": "a colleagueさん", "emp_adaemp_bob": "a colleaguea colleague",
+		"emp_emp_adaada": "emp_a colleagueada", "emp_x-1": "a colleague", "emp_x-12": "a colleague2", "emp_ada2": "a colleague", "emp_ada23": "a colleague3", "emp_zz-emp_ada": "emp_zz-a colleague",
+		"dee, dee-dee and deed": "a colleague, a colleague-a colleague and deed", "bop": "a colleague", "emp_ emp EMP_ADA -": "emp_ emp EMP_ADA -", "--emp_ada--é-": "--a colleague--é-", "... ": "...",
+	} {
+		require.NoError(t, s.Script(Selector{}, Script{Transcript: "spk_0: " + said}))
+		require.Equal(t, "spk_0: "+want, s.do("ci", "GET /v1/meetings/"+s.done("ci", "")+"/transcript", "").field("transcript"), said)
+	}
+}
+
 // TestMinutes is section 2.6 and 4.2, with D24 and D25.
 func TestMinutes(t *testing.T) {
 	t.Parallel()
