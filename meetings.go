@@ -52,13 +52,14 @@ func (p *MeetingPage) missing() string {
 		return "meetings"
 	}
 	for i, m := range p.Meetings {
-		at := "meetings[" + strconv.Itoa(i) + "]"
-		if m == nil {
-			return at
+		field := ""
+		if m != nil {
+			if field = m.missing(); field == "" {
+				continue
+			}
+			field = "." + field
 		}
-		if field := m.missing(); field != "" {
-			return at + "." + field
-		}
+		return "meetings[" + strconv.Itoa(i) + "]" + field
 	}
 	return ""
 }

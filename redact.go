@@ -56,7 +56,9 @@ func (m masker) withQuery(u *url.URL) masker {
 func (m masker) tree(v any) any {
 	switch v := v.(type) {
 	case string:
-		return m.text(v)
+		if clean := m.text(v); clean != v {
+			return clean
+		}
 	case []any:
 		for i := range v {
 			v[i] = m.tree(v[i])

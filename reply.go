@@ -10,7 +10,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -87,11 +86,8 @@ func (c *call) unusable(why string) *Error {
 
 // bare is an error that knows only the request.
 func (c *call) bare() *Error {
-	return &Error{Method: c.row.Method, Path: c.path()}
+	return &Error{Method: c.row.Method, Path: c.path}
 }
-
-// path is the one the request shows, without the base URL's own.
-func (c *call) path() string { return c.row.before + url.PathEscape(c.id) + c.row.after }
 
 // headerRequestID is what gateways in front of a service commonly send; the
 // interface itself has the request id in the envelope.

@@ -20,7 +20,7 @@ import (
 //	do        checks the id, builds the request, decodes the reply     (request.go)
 //	pace      holds back during a cool-down, then paces                (pace.go)
 //	retries   repeats what is safe to repeat, through pace each time   (retry.go)
-//	wire      one try: time limit, reading the reply                   (wire.go)
+//	wire      one try: header, time limit, reading the reply           (wire.go)
 //	transport the caller's, or a pooled one
 //
 // Uploads to storage take another one (upload.go).
@@ -94,7 +94,7 @@ func newCore(base url.URL, apiKey string, cfg *config) *core {
 		base:     base,
 		routes:   cfg.routes,
 		storage:  transport,
-		template: &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: base.Host},
+		template: &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
 		retries:  cfg.retries,
 		pace:     pace{limiter: cfg.limiter},
 		log:      cfg.log,
@@ -110,8 +110,6 @@ func newCore(base url.URL, apiKey string, cfg *config) *core {
 	c.poller = newPoller(c)
 	return c
 }
-
-var jsonType = []string{"application/json"}
 
 // do runs one operation and decodes its reply.
 func do[T any, R reply[T]](ctx context.Context, c *core, in request) (*T, error) {
@@ -149,62 +147,58 @@ func (c *core) send(ctx context.Context, in request) (*call, error) {
 			return nil, err
 		}
 	}
+	escaped := url.PathEscape(in.id)
 	call := &call{
 		Context: ctx,
 		core:    c,
 		row:     row,
-		id:      in.id,
+		path:    row.before + escaped + row.after,
 		once:    in.once,
 		again:   row.Repeat == route.Always || row.Repeat == route.WithExternalID && in.repeatable,
 	}
-	req, err := c.build(call, in)
-	if err != nil {
+	if err := call.build(in, escaped); err != nil {
 		return nil, err
 	}
-	return call, call.run(req)
+	return call, call.run()
 }
 
-// build makes the request. Its header map is complete before the first try and
-// never written again: an abandoned try may still be reading it.
-func (c *core) build(call *call, in request) (*retryablehttp.Request, error) {
-	req := &retryablehttp.Request{Request: c.template.WithContext(call)}
-	req.Method = call.row.Method
-	u, err := c.url(call, in.query)
+// build makes the request. Its header is left to each try.
+func (c *call) build(in request, escapedID string) error {
+	if err := c.address(in, escapedID); err != nil {
+		return err
+	}
+	c.req.Request = c.core.template.WithContext(c)
+	c.req.Method = c.row.Method
+	c.req.URL = &c.url
+	c.req.Header = make(http.Header) // or net/http copies the request to give it one
+	if in.body == nil {
+		return nil
+	}
+	body, err := json.Marshal(in.body)
+	if err == nil {
+		err = c.req.SetBody(body)
+	}
 	if err != nil {
-		return nil, err
+		return fmt.Errorf("minutes: encoding the body of %s: %w", in.op, err)
 	}
-	req.URL = u
-	req.Header = make(http.Header, 4)
-	req.Header["Authorization"] = *c.authorization
-	req.Header["User-Agent"] = c.userAgent
-	req.Header["Accept"] = jsonType
-	if in.body != nil {
-		req.Header["Content-Type"] = jsonType
-		body, err := json.Marshal(in.body)
-		if err != nil {
-			return nil, fmt.Errorf("minutes: encoding the body of %s: %w", in.op, err)
-		}
-		if err := req.SetBody(body); err != nil {
-			return nil, fmt.Errorf("minutes: encoding the body of %s: %w", in.op, err)
-		}
-	}
-	return req, nil
+	return nil
 }
 
-// url is the address of a call: the base, the route and the query.
-func (c *core) url(call *call, params any) (*url.URL, error) {
-	u := c.base
-	row := &call.row
-	u.Path += row.before + call.id + row.after
-	if escaped := url.PathEscape(call.id); escaped != call.id || u.RawPath != "" {
-		u.RawPath = c.base.EscapedPath() + row.before + escaped + row.after
+// address fills in the URL: the base, the route and the query.
+func (c *call) address(in request, escapedID string) error {
+	c.url = c.core.base
+	if escapedID == in.id && c.url.RawPath == "" {
+		c.url.Path += c.path
+	} else {
+		c.url.RawPath = c.url.EscapedPath() + c.path
+		c.url.Path += c.row.before + in.id + c.row.after
 	}
-	if params != nil {
-		values, err := query.Values(params)
+	if in.query != nil {
+		values, err := query.Values(in.query)
 		if err != nil {
-			return nil, fmt.Errorf("minutes: encoding the query of %s: %w", row.Operation, err)
+			return fmt.Errorf("minutes: encoding the query of %s: %w", in.op, err)
 		}
-		u.RawQuery = values.Encode()
+		c.url.RawQuery = values.Encode()
 	}
-	return &u, nil
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -42,9 +43,14 @@ type call struct {
 
 	core  *core
 	row   boundRoute
-	id    string // of the meeting, where the path holds one
+	path  string // escaped, without the base URL's own
 	once  bool   // not repeated, however it fails
 	again bool   // may be sent again after a try that may have taken effect
+
+	// What is sent. Nothing of it changes once the first try has begun: one that
+	// was abandoned may still be reading it.
+	url url.URL
+	req retryablehttp.Request
 
 	tries        int
 	last         lastReply
@@ -80,11 +86,11 @@ func (c *core) retryingClient(hc *http.Client) *retryablehttp.Client {
 }
 
 // run makes the call. Without an error the last reply is a success.
-func (c *call) run(req *retryablehttp.Request) error {
+func (c *call) run() error {
 	if err := c.core.pace.wait(c); err != nil {
 		return c.fail(err)
 	}
-	resp, err := c.core.api.Do(req)
+	resp, err := c.core.api.Do(&c.req)
 	if resp != nil {
 		_ = resp.Body.Close() // read long since; a reply that never went through wire has none
 	}
@@ -201,7 +207,7 @@ func (c *call) logTry(err error, again bool) {
 	attrs = append(attrs,
 		slog.String("operation", string(c.row.Operation)),
 		slog.String("method", c.row.Method),
-		slog.String("path", c.path()),
+		slog.String("path", c.path),
 		slog.Int("try", c.tries),
 	)
 	if err != nil {

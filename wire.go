@@ -61,7 +61,9 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	call.tries++
 	ctx, cancel := context.WithTimeoutCause(call, w.timeout.after, w.timeout)
 	defer cancel()
-	resp, err := w.next.RoundTrip(req.WithContext(call.trace(ctx)))
+	try := req.WithContext(call.trace(ctx))
+	try.Header = call.header()
+	resp, err := w.next.RoundTrip(try)
 	if err == nil && resp == nil {
 		err = errNoReply
 	}
@@ -76,6 +78,21 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	return resp, nil
 }
+
+// header is made for each try: what is abandoned may still read its own. The
+// values are made once and never written to.
+func (c *call) header() http.Header {
+	h := make(http.Header, 4)
+	h["Authorization"] = *c.core.authorization
+	h["User-Agent"] = c.core.userAgent
+	h["Accept"] = jsonType
+	if c.req.ContentLength > 0 {
+		h["Content-Type"] = jsonType
+	}
+	return h
+}
+
+var jsonType = []string{"application/json"}
 
 // brokenReply says that a reply ended before its end. What is left of it is kept
 // as the call's last.
