@@ -140,8 +140,12 @@ func (r *run) shownAgainFrom(i int) time.Time {
 
 func (r *run) begin(trial bool) {
 	r.sweepNo++
-	risk := 1 + r.waiting/stake
-	r.sweep = &sweep{trial: trial, wanted: r.waiting, credit: risk, most: max(risk, maxBarren)}
+	s := &sweep{trial: trial, wanted: r.waiting, credit: maxBarren}
+	if trial {
+		s.credit = 1 + r.waiting/stake
+	}
+	s.most = max(s.credit, maxBarren)
+	r.sweep = s
 }
 
 // pageParams asks for no more than the sweep has to read.
@@ -280,13 +284,15 @@ func (r *run) finish(now time.Time) {
 	}
 	// A few that are left, or that lie far apart, cost less by themselves. They
 	// will hardly draw together again, so there is no trial soon.
-	if len(r.listed) > 0 && (r.refused || len(r.listed) < r.depth/maxLimit) {
+	if thin := r.refused || len(r.listed) < r.depth/maxLimit; thin || !s.trial && s.credit <= 0 {
 		r.missed, r.putOff = len(r.listed)+len(r.singles), maxPutOff
 		r.trialAt = now.Add(maxPutOff * r.floor)
-		for _, m := range r.listed {
-			r.single(m)
+		if thin {
+			for _, m := range r.listed {
+				r.single(m)
+			}
+			r.listed = nil
 		}
-		r.listed = nil
 	}
 	r.newcomers = slices.DeleteFunc(r.newcomers, func(m newcomer) bool {
 		if m.listed && len(r.listed) > 0 || m.waiter == nil {
