@@ -64,6 +64,7 @@ type watch struct {
 	due     int64     // when it is to be looked at again
 	place   int32     // in the heap of singles, from 1; 0: not there
 	shownIn uint32    // the last sweep that showed it
+	cameIn  uint32    // the page that was under way when it came
 	failed  uint8     // looks in a row
 	looking bool      // a GET is under way
 	listed  bool      // sweeps look at it
