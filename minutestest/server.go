@@ -218,9 +218,10 @@ func (s *Server) Listen(addr string) (baseURL string, err error) {
 		return "", fmt.Errorf("minutestest: %w", err)
 	}
 	srv := &http.Server{
-		Handler:           s.Handler(),
-		ErrorLog:          log.New(io.Discard, "", 0),
-		ReadHeaderTimeout: 10 * time.Second,
+		Handler:                      s.Handler(),
+		DisableGeneralOptionsHandler: true, // "OPTIONS *" is a path like others
+		ErrorLog:                     log.New(io.Discard, "", 0),
+		ReadHeaderTimeout:            10 * time.Second,
 	}
 	s.mu.Lock()
 	if s.closed {

@@ -275,6 +275,22 @@ func TestServerListens(t *testing.T) {
 	require.NoError(t, s.Close(), "twice")
 }
 
+// Even what net/http would answer by itself is answered by the service.
+func TestServerAnswersOptions(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	base, err := s.Listen("")
+	require.NoError(t, err)
+	req, err := http.NewRequest(http.MethodOptions, base, nil)
+	require.NoError(t, err)
+	req.URL.Opaque = "*"
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	assert.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+	assert.Equal(t, "application/json; charset=utf-8", resp.Header.Get("Content-Type"))
+}
+
 func TestServerDoesNotListenInABubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -85,9 +85,10 @@ func (n *network) dial(_ context.Context, _, addr string) (net.Conn, error) {
 	n.mu.Unlock()
 
 	srv := &http.Server{
-		Handler:     n.handler,
-		ErrorLog:    log.New(io.Discard, "", 0),
-		BaseContext: func(net.Listener) context.Context { return server.ctx },
+		Handler:                      n.handler,
+		DisableGeneralOptionsHandler: true, // "OPTIONS *" is a path like others
+		ErrorLog:                     log.New(io.Discard, "", 0),
+		BaseContext:                  func(net.Listener) context.Context { return server.ctx },
 		// Not nil, so that no time goes into setting up HTTP/2.
 		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 	}

@@ -96,7 +96,9 @@ func TestWireEarlyRefusal(t *testing.T) {
 				assert.Len(t, text, len(refusal))
 			}
 		}
-		assert.Less(t, time.Since(start), 2*time.Second)
+		if inBubble() { // nobody waited out anything
+			assert.Less(t, time.Since(start), 2*time.Second)
+		}
 	})
 }
 
