@@ -94,7 +94,8 @@ func serve(ctx context.Context, s settings, stdout, stderr io.Writer) error {
 
 func start(l net.Listener, h http.Handler) *http.Server {
 	server := &http.Server{
-		Handler: h,
+		Handler:                      h,
+		DisableGeneralOptionsHandler: true, // "OPTIONS *" is a path like others
 		// What clients do to their connections is theirs to report.
 		ErrorLog:          log.New(io.Discard, "", 0),
 		ReadHeaderTimeout: 10 * time.Second,
