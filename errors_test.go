@@ -460,6 +460,7 @@ func TestHostileBytes(t *testing.T) {
 		"status of no meaning":       {"HTTP/1.1 000 No\r\nContent-Length: 0\r\n\r\n", false, 0, "the reply is empty"},
 		"status beyond all":          {"HTTP/1.1 999 No\r\nContent-Length: 0\r\n\r\n", false, 999, "the reply is empty"},
 		"Location that is none":      {"HTTP/1.1 302 Found\r\nLocation: http://[::1:%zz?token=1\r\nContent-Length: 0\r\n\r\n", false, 302, "redirects are refused"},
+		"switch of protocols":        {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", true, 101, "Switching Protocols"},
 		"two lengths":                {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}", false, 0, "Content-Length"},
 		"gzip that is none":          {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello", false, 200, "the reply broke off"},
 		"body up to the end":         {"HTTP/1.1 200 OK\r\n\r\n" + good, false, 0, ""},

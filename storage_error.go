@@ -13,6 +13,7 @@ const maxStorageReply = 64 << 10
 
 // storageReply reads and closes the store's reply: nil for a success.
 func storageReply(resp *http.Response, mask masker) *StorageError {
+	refuseSwitch(resp)
 	if resp.Body != nil {
 		defer resp.Body.Close()
 	}

@@ -119,8 +119,18 @@ func (c *call) trace(ctx context.Context) context.Context {
 	})
 }
 
+// refuseSwitch takes away what comes with a 101: a connection that speaks
+// another protocol, whose reading no context ends.
+func refuseSwitch(resp *http.Response) {
+	if resp.StatusCode == http.StatusSwitchingProtocols && resp.Body != nil {
+		_ = resp.Body.Close() // nothing to be done about it
+		resp.Body = http.NoBody
+	}
+}
+
 // read takes the whole reply into the call.
 func (c *call) read(resp *http.Response) error {
+	refuseSwitch(resp)
 	limit := int64(maxRefusal)
 	success := resp.StatusCode/100 == 2
 	if success {
