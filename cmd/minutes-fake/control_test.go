@@ -207,6 +207,10 @@ func TestControlOrganisation(t *testing.T) {
 	_, whole = p.ask(t, "GET "+acme, "")
 	assert.Equal(t, []any{whole}, world["organisations"])
 
+	_, o = p.ask(t, "PUT "+acme, `{"name":"Bare"}`)
+	assert.Nil(t, o["members"], "what was not sent is gone")
+	assert.Equal(t, 401, code("key_ci"))
+
 	status, _ = p.ask(t, "POST /reset", "")
 	require.Equal(t, 204, status)
 	assert.Equal(t, 200, code("key_ben"), "as it was")
@@ -282,6 +286,8 @@ func TestControlMeetings(t *testing.T) {
 func TestSpeed(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-speed", "1e9")
+	_, world := p.ask(t, "GET /world", "")
+	assert.Equal(t, map[string]any{"prepare": "1ns", "transcribe": "1ns", "write": "1ns"}, world["stages"])
 	_, script := p.ask(t, "POST /scripts", `{"stages":{"prepare":"1m0s","transcribe":"1m0s","write":"1m0s"}}`)
 	assert.Equal(t, "1m0s", script["stages"].(map[string]any)["write"], "told as it was asked for")
 	id := p.meeting(t, "Weekly", "hello")

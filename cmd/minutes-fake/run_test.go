@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"net"
 	"net/http"
@@ -17,6 +18,14 @@ import (
 
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
+
+// over is a context that has ended: a program that should not have begun to
+// serve does not do so for long.
+func over(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
 
 func TestBadFlags(t *testing.T) {
 	t.Parallel()
@@ -36,7 +45,7 @@ func TestBadFlags(t *testing.T) {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()
 			var out, wrong strings.Builder
-			require.Equal(t, exitUsage, run(t.Context(), strings.Fields(args), &out, &wrong))
+			require.Equal(t, exitUsage, run(over(t), strings.Fields(args), &out, &wrong))
 			assert.Empty(t, out.String())
 			assert.Equal(t, "minutes-fake: "+want+" (see minutes-fake -help)\n", wrong.String())
 		})
@@ -47,7 +56,7 @@ func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
 	for arg, want := range map[string]string{"-help": "-edge-limit n ", "-h": "usage: minutes-fake [flags]", "-version": "minutes-fake "} {
 		var out, wrong strings.Builder
-		require.Equal(t, exitDone, run(t.Context(), []string{arg}, &out, &wrong), arg)
+		require.Equal(t, exitDone, run(over(t), []string{arg}, &out, &wrong), arg)
 		assert.Contains(t, out.String(), want)
 		assert.Empty(t, wrong.String())
 	}
@@ -70,13 +79,13 @@ func TestBadWorlds(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "world.json")
 			require.NoError(t, os.WriteFile(path, []byte(tc.world), 0o600))
 			var out, wrong strings.Builder
-			require.Equal(t, exitFailed, run(t.Context(), []string{"-addr", "127.0.0.1:0", "-world", path}, &out, &wrong))
+			require.Equal(t, exitFailed, run(over(t), []string{"-addr", "127.0.0.1:0", "-world", path}, &out, &wrong))
 			assert.Equal(t, "minutes-fake: -world "+path+tc.want+"\n", wrong.String())
 			assert.Empty(t, out.String())
 		})
 	}
 	var wrong strings.Builder
-	require.Equal(t, exitFailed, run(t.Context(), []string{"-world", "none.json"}, io.Discard, &wrong))
+	require.Equal(t, exitFailed, run(over(t), []string{"-world", "none.json"}, io.Discard, &wrong))
 	assert.Equal(t, "minutes-fake: -world none.json: no such file or directory\n", wrong.String())
 }
 
@@ -91,7 +100,7 @@ func TestAddressInUse(t *testing.T) {
 		"-control": {"-addr", "127.0.0.1:0", "-control", taken},
 	} {
 		var out, wrong strings.Builder
-		require.Equal(t, exitFailed, run(t.Context(), args, &out, &wrong))
+		require.Equal(t, exitFailed, run(over(t), args, &out, &wrong))
 		assert.Equal(t, "minutes-fake: "+flag+" "+taken+": bind: address already in use\n", wrong.String())
 		assert.Empty(t, out.String())
 	}
