@@ -59,7 +59,7 @@ func (r *run) stir() {
 
 // admit takes in a watch that is newly waited for.
 func (r *run) admit(m *watch) {
-	if m.looking || m.checking || m.listed || m.place > 0 {
+	if m.looking || m.listed || m.place > 0 {
 		return
 	}
 	if r.sweep != nil && r.sweep.reading {
@@ -75,7 +75,7 @@ func (r *run) admit(m *watch) {
 // single has a watch looked at by itself when it is due.
 func (r *run) single(m *watch) {
 	m.listed = false
-	if m.waiter == nil || m.looking || m.checking {
+	if m.waiter == nil || m.looking {
 		return
 	}
 	if m.looked != 0 {

@@ -234,6 +234,15 @@ func (p *poller) add(w *waiter, id string) {
 	p.run.stir()
 }
 
+// hasAudio reports whether a look within the floor showed that a meeting has its
+// audio.
+func (p *poller) hasAudio(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m := p.watches[id]
+	return m != nil && p.isFresh(m, time.Now()) && m.status != "" && m.status != StatusCreated
+}
+
 // remember takes a meeting that was read outside of any wait for a look.
 func (p *poller) remember(seen *Meeting) {
 	p.mu.Lock()

@@ -115,8 +115,7 @@ func (s *MeetingsService) begin(ctx context.Context, r *Result, open func() (Rec
 		return err
 	}
 	// Another worker's upload may have come first, which refuses this one.
-	if now, lookErr := s.lookOnce(ctx, m.ID); lookErr == nil && now.Status != StatusCreated {
-		r.Meeting = now
+	if there, lookErr := s.hasAudio(ctx, m.ID); lookErr == nil && there {
 		return nil
 	}
 	return err
@@ -147,13 +146,18 @@ func (s *MeetingsService) conclude(ctx context.Context, r *Result, o ProcessOpti
 	return err
 }
 
-// lookOnce reads a meeting after an upload. A wait that follows is served from
-// what it shows, so that the service is not asked twice within the floor; unless
-// the audio is not there, for then what follows is another upload.
-func (s *MeetingsService) lookOnce(ctx context.Context, id string) (*Meeting, error) {
-	m, err := s.Get(ctx, id)
-	if err == nil && m.Status != StatusCreated {
-		s.core.poller.remember(m)
+// hasAudio asks the meeting whether an upload put its audio in place: any status
+// but created says so, a failure too, which is the wait's to report. What it
+// sees counts as a wait's look, and a wait's look spares it its own, so that the
+// service is not asked twice within the floor.
+func (s *MeetingsService) hasAudio(ctx context.Context, id string) (bool, error) {
+	if s.core.poller.hasAudio(id) {
+		return true, nil
 	}
-	return m, err
+	m, err := s.Get(ctx, id)
+	if err != nil || m.Status == StatusCreated {
+		return false, err // what follows is another upload, not a wait
+	}
+	s.core.poller.remember(m)
+	return true, nil
 }

@@ -153,7 +153,7 @@ func (r *run) pageParams() *MeetingListParams {
 	limit := maxLimit
 	if s := r.sweep; !s.trial {
 		limit = min(limit, max(1, r.depth+s.fresh-s.read))
-		if s.pages == 0 {
+		if s.pages == 0 && len(r.singles)+r.gets == 0 {
 			limit = maxLimit // how many are new is not known yet
 		}
 	}
@@ -225,7 +225,7 @@ func (r *run) shows(s *sweep, page *MeetingPage, now time.Time) {
 			// the wait began, and what it shows may be older than that.
 			continue
 		}
-		if m.waiter == nil || m.looking || m.checking {
+		if m.waiter == nil || m.looking {
 			m.looked = now.UnixNano()
 			continue
 		}

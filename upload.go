@@ -25,8 +25,9 @@ type UploadOptions struct {
 // Upload uploads the meeting's recording: it asks for an upload URL and PUTs
 // the audio straight to storage, in constant memory at any size, without the
 // API key and without the time limit of API calls (section 4.2). An upload of
-// which no byte moves for a minute is given up and tried again. Soon after
-// Upload returns, the meeting moves on by itself; follow it with
+// which no byte moves for a minute is given up and tried again. Once Upload has
+// returned, the recording is read no more; a read under way holds it up. Soon
+// after that the meeting moves on by itself; follow it with
 // [MeetingsService.Wait].
 //
 // A broken upload is repeated as [WithRetries] says, with a new upload URL
@@ -97,7 +98,7 @@ func (u *upload) run(ctx context.Context) error {
 			return failure
 		}
 		if u.mayBeThere {
-			arrived, err := u.arrived(ctx)
+			arrived, err := u.meetings.hasAudio(ctx, u.id)
 			if err != nil {
 				failure.causes = append(failure.causes, err)
 				return failure
@@ -147,16 +148,6 @@ func (u *upload) judge(failure *StorageError) (again bool) {
 	return true
 }
 
-// arrived asks the meeting whether its audio is there: any status but created
-// says so, a failure too, which is the wait's to report.
-func (u *upload) arrived(ctx context.Context) (bool, error) {
-	m, err := u.meetings.lookOnce(ctx, u.id)
-	if err != nil {
-		return false, err
-	}
-	return m.Status != StatusCreated, nil
-}
-
 // renew asks for an upload URL.
 func (u *upload) renew(ctx context.Context) error {
 	asked := time.Now()
@@ -178,7 +169,7 @@ func (u *upload) renew(ctx context.Context) error {
 // audio tells that the try whose reply was lost arrived after all.
 func (u *upload) afterRefusedRenewal(ctx context.Context, err error) error {
 	if u.mayBeThere && errors.Is(err, ErrBadRequest) {
-		if arrived, lookErr := u.arrived(ctx); lookErr == nil && arrived {
+		if arrived, lookErr := u.meetings.hasAudio(ctx, u.id); lookErr == nil && arrived {
 			return nil
 		}
 	}
