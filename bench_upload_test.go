@@ -90,10 +90,10 @@ func (task *uploadTask) byHand(t *testing.T, transport http.RoundTripper) func(m
 			var target minutes.UploadTarget
 			require.NoError(t, raw.do(t.Context(), http.MethodPost, "/v1/meetings/"+benchID+"/upload-url", &target))
 			body := io.Reader(io.NewSectionReader(rec.Audio, 0, rec.Size))
-			if f, ok := rec.Audio.(*os.File); ok && !task.Progress {
-				_, err := f.Seek(0, io.SeekStart)
+			if _, ok := rec.Audio.(*os.File); ok && !task.Progress {
+				f, err := os.Open(task.File) // which the transport closes, and the kernel sends
 				require.NoError(t, err)
-				body = io.NopCloser(f) // the kernel sends it; the file stays open
+				body = f
 			}
 			if task.Progress {
 				body = &counting{Reader: body}

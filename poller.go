@@ -74,10 +74,11 @@ type watch struct {
 type waiter struct {
 	until    Status
 	interval time.Duration
-	watching bool          // wants to hear of each change
-	ready    chan struct{} // holds one when there are events
-	events   []event       // guarded by the poller's mutex
-	left     int           // meetings it still waits for
+	onStatus func(*Meeting) // nil: does not want to hear of each change
+	told     Status         // what the waiter of one meeting told onStatus last
+	ready    chan struct{}  // holds one when there are events
+	events   []event        // guarded by the poller's mutex
+	left     int            // meetings it still waits for
 }
 
 // event is what a waiter hears of a meeting.
@@ -95,39 +96,58 @@ func newWaiter(o WaitOptions) *waiter {
 	return &waiter{
 		until:    o.Until,
 		interval: o.Interval,
-		watching: o.OnStatus != nil,
+		onStatus: o.OnStatus,
 		ready:    make(chan struct{}, 1),
 	}
 }
 
 // wait blocks until the meeting has come to where the options want it.
-func (p *poller) wait(ctx context.Context, id string, o WaitOptions) (*Meeting, error) {
-	w := newWaiter(o)
+//
+// Ten thousand goroutines may stand here, and a stack that ever grew beyond its
+// first two kilobytes stays at four. So what lies on the stack while others are
+// called is kept small here and in its callers, and the rest is done by
+// functions that return before the next is called.
+func (p *poller) wait(ctx context.Context, id string, w *waiter) (*Meeting, error) {
 	p.add(w, id)
-	var last Status
 	for {
-		done := false
-		select {
-		case <-w.ready:
-		case <-ctx.Done():
-			done = true // what has arrived meanwhile counts all the same
-		}
-		for _, e := range p.take(w) {
-			if o.OnStatus != nil && e.meeting != nil && e.meeting.Status != last {
-				last = e.meeting.Status
-				o.OnStatus(e.meeting)
-			}
-			if e.err != nil {
-				return nil, e.err
-			}
-			if e.over {
-				return e.meeting, nil
-			}
+		done := w.block(ctx)
+		if end := p.listen(w); end != nil {
+			return end.meeting, end.err
 		}
 		if done {
 			return nil, p.leave(ctx, w, id)
 		}
 	}
+}
+
+// block returns when there are events, or when ctx is done.
+func (w *waiter) block(ctx context.Context) (done bool) {
+	select {
+	case <-w.ready:
+		return false
+	case <-ctx.Done():
+		return true // what has arrived meanwhile counts all the same
+	}
+}
+
+// listen tells OnStatus what the waiter of one meeting has to hear, and returns
+// how its wait ended, if it did.
+//
+//go:noinline
+func (p *poller) listen(w *waiter) *event {
+	for _, e := range p.take(w) {
+		if w.onStatus != nil && e.meeting != nil && e.meeting.Status != w.told {
+			w.told = e.meeting.Status
+			w.onStatus(e.meeting)
+		}
+		switch {
+		case e.err != nil:
+			return &event{err: e.err}
+		case e.over:
+			return &e
+		}
+	}
+	return nil
 }
 
 // waitAll is wait for many meetings.
@@ -415,7 +435,7 @@ func (m *watch) waiters() []*waiter {
 func (p *poller) tell(w *waiter, seen *Meeting, changed bool) bool {
 	failed := seen.Status.Failed()
 	over := failed || seen.Status.reached(w.until)
-	if !over && !(changed && w.watching) {
+	if !over && !(changed && w.onStatus != nil) {
 		return false
 	}
 	e := event{meeting: seen.clone(), over: over}

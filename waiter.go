@@ -58,7 +58,18 @@ func (o *WaitOptions) orDefault() (WaitOptions, error) {
 // ErrNotFound (the meeting is gone), a refused key (ErrUnauthenticated and the
 // codes of 403), or twenty failed looks in a row.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
-	o, err := opts.orDefault()
+	w, err := opts.waiter(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.core.poller.wait(ctx, id, w)
+}
+
+// waiter is what waits for one meeting, as the options say.
+//
+//go:noinline
+func (o *WaitOptions) waiter(ctx context.Context, id string) (*waiter, error) {
+	opts, err := o.orDefault()
 	if err != nil {
 		return nil, err
 	}
@@ -68,10 +79,10 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 	if err := checkID("id", id); err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
+	if ctx.Err() != nil {
 		return nil, &WaitError{MeetingID: id, Err: ctxError(ctx)}
 	}
-	return s.core.poller.wait(ctx, id, o)
+	return newWaiter(opts), nil
 }
 
 // WaitForMinutes waits as [MeetingsService.Wait] does until the minutes are

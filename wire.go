@@ -155,6 +155,8 @@ func (c *call) read(resp *http.Response) error {
 		}
 	}
 	resp.Body = http.NoBody
-	resp.Header.Del("Location")
+	if resp.Header["Location"] != nil { // a transport's replies may share what is only read
+		resp.Header.Del("Location")
+	}
 	return nil
 }
