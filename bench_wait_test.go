@@ -21,8 +21,8 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-// follow has n meetings, dense in the listing, waited for by one of these. Each
-// calls ended as often as a wait comes to its end.
+// followers are ways to wait for meetings that are dense in the listing. Each
+// calls ended whenever one of the waits is over.
 var followers = []struct {
 	name   string
 	most   int // of meetings that this way is tried with
@@ -31,7 +31,7 @@ var followers = []struct {
 	{"Wait", 100_000, func(ctx context.Context, c *minutes.Client, ids []string, ended func(*minutes.Meeting, error)) {
 		each(ids, func(id string) { ended(c.Meetings.Wait(ctx, id, nil)) })
 	}},
-	{"WaitForMinutes", 100_000, func(ctx context.Context, c *minutes.Client, ids []string, ended func(*minutes.Meeting, error)) {
+	{"WaitForMinutes", 10_000, func(ctx context.Context, c *minutes.Client, ids []string, ended func(*minutes.Meeting, error)) {
 		each(ids, func(id string) {
 			_, err := c.Meetings.WaitForMinutes(ctx, id, nil)
 			ended(nil, err)
