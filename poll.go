@@ -57,13 +57,18 @@ func (r *run) stir() {
 	}
 }
 
-// admit takes in a watch that is newly waited for.
-func (r *run) admit(m *watch) {
-	if m.looking || m.listed || m.place > 0 {
-		return
-	}
-	if r.sweep != nil && r.sweep.reading {
+// admit takes in a watch that w waits for from now on.
+func (r *run) admit(m *watch, w *waiter) {
+	if r.sweep != nil && r.sweep.reading && (m.looked == 0 || w.once) {
 		m.cameIn = r.pageNo
+	}
+	w.stale = m.looking
+	if m.looking || m.listed || m.place > 0 {
+		if w.once && m.place > 0 {
+			m.due = 0 // as soon as the floor allows, whatever interval others have
+			r.single(m)
+		}
+		return
 	}
 	if m.looked == 0 && r.keepsLists() {
 		r.newcomers = append(r.newcomers, newcomer{m, r.sweepNo})

@@ -76,6 +76,8 @@ type waiter struct {
 	interval time.Duration
 	onStatus func(*Meeting) // nil: does not want to hear of each change
 	told     Status         // what the waiter of one meeting told onStatus last
+	once     bool           // wants the next look that begins from now on, whatever it shows
+	stale    bool           // a look that began before is under way
 	ready    chan struct{}  // holds one when there are events
 	events   []event        // guarded by the poller's mutex
 	left     int            // meetings it still waits for
@@ -243,6 +245,7 @@ func (p *poller) add(w *waiter, id string) {
 		m.more = append(m.more, w)
 	}
 	// What was seen within the floor is as good as a look.
+	w.stale = true
 	if m.meeting != nil && p.tell(w, m.meeting, true) {
 		p.drop(m, w)
 		return
@@ -250,34 +253,36 @@ func (p *poller) add(w *waiter, id string) {
 	if p.run == nil {
 		p.start()
 	}
-	p.run.admit(m)
+	p.run.admit(m, w)
 	p.run.stir()
 }
 
-// hasAudio reports whether a look within the floor showed that a meeting has its
-// audio.
-func (p *poller) hasAudio(id string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	m := p.watches[id]
-	return m != nil && p.isFresh(m, time.Now()) && m.status != "" && m.status != StatusCreated
+// hasAudio reports whether a meeting has its audio, after an upload that may have
+// put it there: any status but created says so, a failure too, which is a wait's
+// to report. The answer is the next look at the meeting, so that no other is made
+// within the floor: at once, unless a wait has looked since the upload began.
+func (p *poller) hasAudio(ctx context.Context, id string) (bool, error) {
+	w := newWaiter(WaitOptions{Until: StatusAudioUploaded})
+	w.once = true
+	p.add(w, id)
+	select {
+	case <-w.ready:
+	case <-ctx.Done():
+		return false, p.leave(ctx, w, id)
+	}
+	e := p.take(w)[0]
+	if wait, ok := errors.AsType[*WaitError](e.err); ok {
+		return false, wait.Err
+	}
+	return e.meeting.Status != StatusCreated, nil
 }
 
-// remember takes a meeting that was read outside of any wait for a look.
-func (p *poller) remember(seen *Meeting) {
+// anew lets a meeting be looked at again within the floor: a new upload begins.
+func (p *poller) anew(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
-	p.forget(now)
-	m := p.watches[seen.ID]
-	if m == nil {
-		m = &watch{id: seen.ID}
-		p.watches[m.id] = m
-		p.resting = append(p.resting, m)
-	}
-	p.saw(m, seen.clone(), now)
-	if p.run != nil && m.place > 0 {
-		p.run.single(m) // due later now
+	if m := p.watches[id]; m != nil && !m.looking {
+		m.looked = 0
 	}
 }
 
@@ -434,7 +439,8 @@ func (m *watch) waiters() []*waiter {
 // wait is over.
 func (p *poller) tell(w *waiter, seen *Meeting, changed bool) bool {
 	failed := seen.Status.Failed()
-	over := failed || seen.Status.reached(w.until)
+	over := failed || seen.Status.reached(w.until) || w.once && !w.stale
+	w.stale = false
 	if !over && !(changed && w.onStatus != nil) {
 		return false
 	}

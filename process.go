@@ -3,6 +3,7 @@ package minutes
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // ProcessOptions tune the whole job; the zero value, or nil, is fine.
@@ -115,7 +116,11 @@ func (s *MeetingsService) begin(ctx context.Context, r *Result, open func() (Rec
 		return err
 	}
 	// Another worker's upload may have come first, which refuses this one.
-	if there, lookErr := s.hasAudio(ctx, m.ID); lookErr == nil && there {
+	there, lookErr := s.core.poller.hasAudio(ctx, m.ID)
+	switch {
+	case lookErr != nil:
+		return fmt.Errorf("%w; whether the meeting has audio all the same is not known: %w", err, lookErr)
+	case there:
 		return nil
 	}
 	return err
@@ -144,20 +149,4 @@ func (s *MeetingsService) conclude(ctx context.Context, r *Result, o ProcessOpti
 		r.Transcript, err = s.Transcript(ctx, r.Meeting.ID)
 	}
 	return err
-}
-
-// hasAudio asks the meeting whether an upload put its audio in place: any status
-// but created says so, a failure too, which is the wait's to report. What it
-// sees counts as a wait's look, and a wait's look spares it its own, so that the
-// service is not asked twice within the floor.
-func (s *MeetingsService) hasAudio(ctx context.Context, id string) (bool, error) {
-	if s.core.poller.hasAudio(id) {
-		return true, nil
-	}
-	m, err := s.Get(ctx, id)
-	if err != nil || m.Status == StatusCreated {
-		return false, err // what follows is another upload, not a wait
-	}
-	s.core.poller.remember(m)
-	return true, nil
 }

@@ -220,12 +220,12 @@ func (r *run) shows(s *sweep, page *MeetingPage, now time.Time) {
 			}
 		}
 		m := r.watches[seen.ID]
-		if m == nil || m.shownIn == r.sweepNo || m.cameIn == r.pageNo {
-			// Nobody's; or a cursor leads in a circle; or the page was read before
-			// the wait began, and what it shows may be older than that.
-			continue
+		if m == nil || m.shownIn == r.sweepNo {
+			continue // nobody's, or a cursor leads in a circle
 		}
-		if m.waiter == nil || m.looking {
+		if m.waiter == nil || m.looking || m.cameIn == r.pageNo {
+			// The page was asked for before the wait began, so that what it shows
+			// may be older than that; still, the meeting has been shown.
 			m.looked = now.UnixNano()
 			continue
 		}

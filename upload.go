@@ -98,7 +98,7 @@ func (u *upload) run(ctx context.Context) error {
 			return failure
 		}
 		if u.mayBeThere {
-			arrived, err := u.meetings.hasAudio(ctx, u.id)
+			arrived, err := u.core.poller.hasAudio(ctx, u.id)
 			if err != nil {
 				failure.causes = append(failure.causes, err)
 				return failure
@@ -160,6 +160,7 @@ func (u *upload) renew(ctx context.Context) error {
 		row := u.core.routes[route.MeetingsUploadURL]
 		return &Error{StatusCode: http.StatusOK, Message: "the reply's " + why, Method: row.Method, Path: row.before + u.id + row.after}
 	}
+	u.core.poller.anew(u.id)
 	u.target = target
 	u.expires = asked.Add(time.Duration(t.ExpiresIn) * time.Second)
 	return nil
@@ -169,7 +170,7 @@ func (u *upload) renew(ctx context.Context) error {
 // audio tells that the try whose reply was lost arrived after all.
 func (u *upload) afterRefusedRenewal(ctx context.Context, err error) error {
 	if u.mayBeThere && errors.Is(err, ErrBadRequest) {
-		if arrived, lookErr := u.meetings.hasAudio(ctx, u.id); lookErr == nil && arrived {
+		if arrived, lookErr := u.core.poller.hasAudio(ctx, u.id); lookErr == nil && arrived {
 			return nil
 		}
 	}
