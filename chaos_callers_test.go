@@ -194,6 +194,7 @@ func (c *chaos) update(client *minutes.Client, id, who string, rnd *rand.Rand) {
 // delete deletes as a careful caller does, until the meeting is gone.
 func (c *chaos) delete(client *minutes.Client, id string, known *told, rnd *rand.Rand) {
 	c.knows(known, id, false)
+	c.deletes.Store(true)
 	for range enoughTries {
 		s := c.step(context.Background(), "Delete "+id, rnd)
 		err := client.Meetings.Delete(s.ctx, id)
@@ -368,15 +369,17 @@ func (c *chaos) process(who string, rnd *rand.Rand) {
 		workers += rnd.IntN(2)
 	}
 	var wg sync.WaitGroup
-	for range workers {
+	for worker := range workers {
 		own := rand.New(rand.NewPCG(rnd.Uint64(), 3))
 		wg.Go(func() {
 			for range enoughTries {
-				if c.processOnce(who, known, own, restart, workers > 1) {
+				life := c.live(worker, own)
+				if c.processOnce(life, who, known, own, restart, workers > 1) {
 					return
 				}
 				restart = restart && own.IntN(4) > 0
-				time.Sleep(rand64(own, 5*time.Minute))
+				// A process that begins anew knows nothing of the last one's looks.
+				time.Sleep(minutestest.PollFloor + rand64(own, 5*time.Minute))
 			}
 			c.deviation("Process %s: no way through", who)
 		})
@@ -414,18 +417,29 @@ func (c *chaos) crashing(rnd *rand.Rand) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// processOnce reports whether the job is done, or cannot be.
-func (c *chaos) processOnce(who string, known *told, rnd *rand.Rand, restart, rival bool) bool {
+// life is that of a worker, until it crashes or is done.
+type life struct {
+	ctx    context.Context
+	end    context.CancelFunc
+	client *minutes.Client
+}
+
+// anyLife is one that may end at any time, on any Client.
+func (c *chaos) anyLife(_ int, rnd *rand.Rand) life {
 	ctx, cancel := c.crashing(rnd)
-	defer cancel()
-	at := rnd.IntN(2)
+	return life{ctx, cancel, c.clients[rnd.IntN(2)]}
+}
+
+// processOnce reports whether the job is done, or cannot be.
+func (c *chaos) processOnce(l life, who string, known *told, rnd *rand.Rand, restart, rival bool) bool {
+	defer l.end()
 	opts := &minutes.ProcessOptions{Restart: restart, Transcript: rnd.IntN(4) == 0}
 	if rnd.IntN(2) == 0 {
 		opts.Format = minutes.FormatMarkdown
 	}
-	s := c.step(ctx, "Process "+who, rnd)
+	s := c.step(l.ctx, "Process "+who, rnd)
 	c.waits.Add(1)
-	r, err := c.clients[at].Meetings.Process(s.ctx, c.params(who), known.audio, opts)
+	r, err := l.client.Meetings.Process(s.ctx, c.params(who), known.audio, opts)
 	if r == nil {
 		c.deviation("%s: nothing was begun: %v", s.name, err)
 		return true
@@ -533,13 +547,10 @@ func (c *chaos) batchOnce(names []string, known map[string]*told, left map[strin
 		}
 		// Its jobs share a step, which cannot tell whose tries were spent: what
 		// is checked is what became of them.
-		failed, ok := errors.AsType[*minutes.MeetingFailedError](err)
-		switch {
-		case err == nil, ok:
+		if _, failed := errors.AsType[*minutes.MeetingFailedError](err); err == nil || failed {
 			c.processed(s, r, err, known[name], false)
 			delete(left, name)
-			_ = failed
-		default:
+		} else {
 			c.typed(s, err)
 		}
 		if leaves--; leaves == 0 {

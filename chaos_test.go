@@ -93,9 +93,11 @@ type chaos struct {
 
 	rate     float64 // of requests that meet trouble
 	outages  []outage
-	lateness bool // requests may take effect late
-	rivals   bool // several callers may work on one meeting
-	calm     atomic.Bool
+	lateness bool        // requests may take effect late
+	rivals   bool        // several callers may work on one meeting
+	calm     atomic.Bool // no more trouble
+	deletes  atomic.Bool // some meeting was deleted
+	live     func(worker int, rnd *rand.Rand) life
 
 	sent    atomic.Int64 // requests of the two Clients
 	callers sync.WaitGroup
@@ -160,6 +162,7 @@ func newChaos(t *testing.T, seed uint64, total *tally) *chaos {
 		})
 	}
 	c.plain = c.srv.ClientWithKey(chaosKeys[2])
+	c.live = c.anyLife
 	logged := rnd.IntN(8) == 0
 	for i := range c.clients {
 		c.networks[i] = &witness{
@@ -201,7 +204,6 @@ func (c *chaos) showsSecret(text string) bool {
 }
 
 func (c *chaos) run() {
-	c.runs.Add(1)
 	rnd := rand.New(rand.NewPCG(c.seed, 1))
 	for n := range 2 + rnd.IntN(5) {
 		who := fmt.Sprintf("m%d", n)
@@ -218,9 +220,15 @@ func (c *chaos) run() {
 		own := rand.New(rand.NewPCG(c.seed, 99))
 		c.callers.Go(func() { c.crowd(own) })
 	}
+	c.finish()
+}
+
+// finish waits for all callers and compares what they were told.
+func (c *chaos) finish() {
 	c.callers.Wait()
 	c.under.Wait()
 	c.settle()
+	c.runs.Add(1)
 	c.requests.Add(c.sent.Load())
 	if violations := c.srv.Violations(); len(violations) > 0 {
 		c.deviation("%d violations", len(violations)) // the server tells which
