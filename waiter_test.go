@@ -333,6 +333,7 @@ func TestWaitAll(t *testing.T) {
 				assert.Equal(t, a.ID, m.ID)
 				break
 			}
+			synctest.Wait()
 			n := len(srv.Requests())
 			time.Sleep(time.Hour)
 			assert.Len(t, srv.Requests(), n)
