@@ -372,6 +372,7 @@ func (c *chaos) process(who string, rnd *rand.Rand) {
 	for worker := range workers {
 		own := rand.New(rand.NewPCG(rnd.Uint64(), 3))
 		wg.Go(func() {
+			restart := restart
 			for range enoughTries {
 				life := c.live(worker, own)
 				if c.processOnce(life, who, known, own, restart, workers > 1) {
