@@ -70,7 +70,7 @@ func (r *run) admit(m *watch, w *waiter) {
 		}
 		return
 	}
-	if m.looked == 0 && r.keepsLists() {
+	if (m.looked == 0 || m.shownIn > 0) && r.keepsLists() {
 		r.newcomers = append(r.newcomers, newcomer{m, r.sweepNo})
 		return
 	}
@@ -225,7 +225,7 @@ func (r *run) get(m *watch) {
 	default:
 		r.fail(m, err)
 	}
-	if m.waiter != nil {
+	if m.waiter != nil && !m.listed {
 		r.single(m)
 	}
 }

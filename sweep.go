@@ -223,9 +223,7 @@ func (r *run) shows(s *sweep, page *MeetingPage, now time.Time) {
 		if m == nil || m.shownIn == r.sweepNo {
 			continue // nobody's, or a cursor leads in a circle
 		}
-		if m.waiter == nil || m.looking || m.cameIn == r.pageNo {
-			// The page was asked for before the wait began, so that what it shows
-			// may be older than that; still, the meeting has been shown.
+		if m.waiter == nil {
 			m.looked = now.UnixNano()
 			continue
 		}
@@ -235,6 +233,13 @@ func (r *run) shows(s *sweep, page *MeetingPage, now time.Time) {
 		m.shownIn = r.sweepNo
 		r.singles.remove(m)
 		m.listed = true
+		if m.looking || m.cameIn == r.pageNo {
+			// A GET is under way; or the page was asked for before the wait began,
+			// so that what it shows may be older than that. Still, it was shown.
+			m.looked = now.UnixNano()
+			m.due = m.looked + int64(m.least(r.floor))
+			continue
+		}
 		if now.UnixNano() < m.due && m.looked != 0 {
 			m.looked = now.UnixNano() // a caller's longer interval
 			continue
