@@ -368,6 +368,7 @@ func (c *chaos) process(who string, rnd *rand.Rand) {
 	if c.rivals {
 		workers += rnd.IntN(2)
 	}
+	vanishes := restart && workers > 1 // a rival may delete a meeting that failed
 	var wg sync.WaitGroup
 	for worker := range workers {
 		own := rand.New(rand.NewPCG(rnd.Uint64(), 3))
@@ -375,7 +376,7 @@ func (c *chaos) process(who string, rnd *rand.Rand) {
 			restart := restart
 			for range enoughTries {
 				life := c.live(worker, own)
-				if c.processOnce(life, who, known, own, restart, workers > 1) {
+				if c.processOnce(life, who, known, own, restart, vanishes) {
 					return
 				}
 				restart = restart && own.IntN(4) > 0
@@ -432,7 +433,7 @@ func (c *chaos) anyLife(_ int, rnd *rand.Rand) life {
 }
 
 // processOnce reports whether the job is done, or cannot be.
-func (c *chaos) processOnce(l life, who string, known *told, rnd *rand.Rand, restart, rival bool) bool {
+func (c *chaos) processOnce(l life, who string, known *told, rnd *rand.Rand, restart, vanishes bool) bool {
 	defer l.end()
 	opts := &minutes.ProcessOptions{Restart: restart, Transcript: rnd.IntN(4) == 0}
 	if rnd.IntN(2) == 0 {
@@ -448,7 +449,7 @@ func (c *chaos) processOnce(l life, who string, known *told, rnd *rand.Rand, res
 	if r.Created {
 		c.made(r.Meeting.ID)
 	}
-	c.processed(s, r, err, known, restart && rival)
+	c.processed(s, r, err, known, vanishes)
 	if _, failed := errors.AsType[*minutes.MeetingFailedError](err); failed && restart {
 		if err := c.srv.Script(minutestest.Script{ExternalID: who, Outcome: minutes.StatusMinutesReady}); err != nil {
 			c.deviation("%v", err)

@@ -76,11 +76,22 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 		return nil, err
 	}
 	r := &Result{Params: params}
-	err = s.begin(ctx, r, func() (Recording, error) { return rec, nil }, o)
-	if err == nil {
-		err = s.conclude(ctx, r, o)
+	for starts := 1; ; starts++ {
+		err = s.begin(ctx, r, func() (Recording, error) { return rec, nil }, o)
+		if err == nil {
+			err = s.conclude(ctx, r, o)
+		}
+		if !startsOver(r, o, err, starts) {
+			return r, err
+		}
 	}
-	return r, err
+}
+
+// startsOver reports whether a job whose meeting is gone begins again: another
+// worker has found it failed, and made another in its place.
+func startsOver(r *Result, o ProcessOptions, err error, starts int) bool {
+	const most = 3
+	return o.Restart && r.Params.ExternalID != "" && r.Meeting != nil && errors.Is(err, ErrNotFound) && starts < most
 }
 
 // begin brings a job to where the meeting has its audio.

@@ -65,10 +65,17 @@ func (s *MeetingsService) processAll(ctx context.Context, jobs iter.Seq[Job], o 
 	defer cancel()
 	work := func(job Job) {
 		r := &Result{Params: job.Params}
-		err := s.beginJob(ctx, r, job, o)
-		<-room
-		if err == nil {
-			err = s.conclude(ctx, r, o)
+		var err error
+		for starts := 1; ; starts++ {
+			err = s.beginJob(ctx, r, job, o)
+			<-room
+			if err == nil {
+				err = s.conclude(ctx, r, o)
+			}
+			if ctx.Err() != nil || !startsOver(r, o, err, starts) {
+				break
+			}
+			room <- struct{}{} // it comes: whoever has it gives it back
 		}
 		select {
 		case results <- ended{r, err}:

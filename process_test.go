@@ -84,6 +84,32 @@ func TestProcessOfAFailedMeeting(t *testing.T) {
 	})
 }
 
+// A worker whose failed meeting another one has replaced goes on with the new.
+func TestProcessWhenAnotherStartsOver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()), minutestest.WithoutAudit(minutestest.ViolationPoll))
+		require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1", Outcome: minutes.StatusTranscriptionFailed}))
+		failed, _, err := srv.Client().Meetings.Create(t.Context(), weekly("rec-1"))
+		require.NoError(t, err)
+		require.NoError(t, srv.Client().Meetings.Upload(t.Context(), failed.ID, audio(10), nil))
+		slow := make(chan *minutes.Result)
+		go func() {
+			r, err := srv.Client().Meetings.Process(t.Context(), weekly("rec-1"), audio(10), &minutes.ProcessOptions{Restart: true})
+			assert.NoError(t, err)
+			slow <- r
+		}()
+		synctest.Wait()
+		_, err = srv.Advance(failed.ID, minutes.StatusTranscriptionFailed)
+		require.NoError(t, err)
+		require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1"}))
+		quick, err := srv.Client().Meetings.Process(t.Context(), weekly("rec-1"), audio(10), &minutes.ProcessOptions{Restart: true})
+		require.NoError(t, err)
+		assert.Equal(t, quick.Meeting.ID, (<-slow).Meeting.ID)
+		oneMeeting(t, srv, 1)
+	})
+}
+
 // crash is a transport whose process dies: from its nth request on nothing gets
 // through, and of the last one it may never hear.
 type crash struct {
