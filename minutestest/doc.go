@@ -75,9 +75,53 @@
 // # How true it is
 //
 // Everything that the interface document says is here, and checked. Where it
-// is silent, the Server makes up its mind, and the service may differ: the
-// routes of transcript, projects, templates, usage and vocabulary, the scopes
-// of participants and upload URLs, what separates the 200 from the 409 of a
-// repeated external_id, the order of refusals, and limits such as 500 terms
-// and 1,000 members. A client does well not to depend on these.
+// is silent, the Server makes up its mind, and the service may differ. A client
+// does well not to depend on these decisions:
+//
+//   - D1: paths and scopes the interface does not show: transcript,
+//     projects, templates, usage, vocabulary; scopes of participants and
+//     upload-url
+//   - D2: visibility of a meeting created without one: the integration's
+//     default, organisation unless set; private with a personal key
+//   - D3: create with an external_id that exists: 200 where the caller sees
+//     the meeting, else 409 EXTERNAL_ID_TAKEN
+//   - D4: unknown participant, project or template ids: 404; unknown ids in
+//     shared_with: INVALID_SHARED_WITH
+//   - D5: null in a PATCH, lengths in code points, unknown fields, what a
+//     malformed body answers
+//   - D6: the order of refusals
+//   - D7: filters that exclude each other, external_id without a match, what
+//     a cursor is bound to, stable pages
+//   - D8: Cache-Control of one meeting: private, max-age=30
+//   - D9: what a change after the minutes costs: one credit a call, never
+//     below 0
+//   - D10: upload URLs: 900 seconds, HMAC, one successful PUT, refusals as
+//     XML
+//   - D11: content types: repeated byte for byte; audio/*, video/* and
+//     application/ogg are processed; 1 to 1,000,000,000 bytes
+//   - D12: source states of the failures; when transcript and minutes are
+//     served
+//   - D13: duration from the container, else 16,000 bytes a second; from
+//     transcribing on; minutes cost one credit
+//   - D14: no member id in a transcript; names in the minutes; vocabulary
+//     applied
+//   - D15: prefixes of ids; 500 terms and 1,000 members unless set; adding a
+//     term that is there: 200
+//   - D16: 404 and 405 in the envelope; details of EMAIL_TAKEN; emails
+//     without regard to case
+//   - D17: who sees and who may change what
+//   - D18: which keys work; 401 before 404 and 405; suspended before
+//     expired; EMAIL_TAKEN before MEMBER_LIMIT_EXCEEDED
+//   - D19: empty strings in bodies and queries; trimming; NUL and invalid
+//     UTF-8
+//   - D20: duplicates in lists; shared_with checked always; archived
+//     projects; variants of terms that stay
+//   - D21: HEAD, 405 with Allow, trailing slashes, 413, Content-Type
+//   - D22: an upload URL after the audio arrived; any change of the URL; a
+//     body cut short
+//   - D23: seconds set aside when the audio arrives; 1,000 credits and
+//     360,000 seconds unless set
+//   - D24: order by creation; cursors across limits and keys; tpl_standard
+//   - D25: what is left of the order of refusals; seconds given back;
+//     minutes written once
 package minutestest

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/engine"
 )
 
 // fakeTB is a test that a test can watch fail.
@@ -534,4 +536,15 @@ func TestPageSize(t *testing.T) {
 	assert.Equal(t, []int{0, 2, 0, 2, 0, 1}, sizes)
 	s.SetPageSize(nil)
 	assert.Equal(t, 5, bytes.Count([]byte(c.call("GET", "/v1/meetings", "").text), []byte(`"id":"mtg_`)))
+}
+
+// The documentation lists every assumption of the engine, in its words.
+func TestDocumentationListsAssumptions(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	words := strings.Join(strings.Fields(strings.ReplaceAll(string(source), "//", "")), " ")
+	for _, a := range engine.Assumptions {
+		assert.Contains(t, words, fmt.Sprintf("- D%d: %s", a.Number, strings.Join(strings.Fields(a.Title), " ")))
+	}
 }
