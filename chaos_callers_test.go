@@ -564,8 +564,9 @@ func (c *chaos) batchOnce(names []string, known map[string]*told, left map[strin
 	}
 }
 
-// crowd has so many meetings waited for that pages are read.
-func (c *chaos) crowd(rnd *rand.Rand) {
+// crowd has so many meetings waited for that pages are read. One of them may be
+// deleted.
+func (c *chaos) crowd(rnd *rand.Rand, deletes bool) {
 	known := c.name("crowd", rnd)
 	at := rnd.IntN(2)
 	n, every := 25+rnd.IntN(100), 1+rnd.IntN(3)
@@ -591,7 +592,12 @@ func (c *chaos) crowd(rnd *rand.Rand) {
 	defer waiters.Wait()
 	all := ids[:rnd.IntN(len(ids)+1)]
 	own := rand.New(rand.NewPCG(rnd.Uint64(), 4))
-	waiters.Go(func() { c.waitAll(at, all, own) })
+	waiters.Go(func() {
+		for range 1 + own.IntN(3) { // those that were left are come back to
+			c.waitAll(at, all, own)
+			time.Sleep(rand64(own, time.Minute))
+		}
+	})
 	for _, id := range ids[len(all)/2:] {
 		if rnd.IntN(20) == 0 {
 			time.Sleep(rand64(rnd, time.Minute))
@@ -599,7 +605,7 @@ func (c *chaos) crowd(rnd *rand.Rand) {
 		own := rand.New(rand.NewPCG(rnd.Uint64(), 5))
 		waiters.Go(func() { c.waitOnce(context.Background(), at, id, own) })
 	}
-	if rnd.IntN(2) == 0 {
+	if deletes && rnd.IntN(2) == 0 {
 		time.Sleep(rand64(rnd, 10*time.Minute))
 		c.delete(c.clients[at], ids[rnd.IntN(len(ids))], known, rnd)
 	}

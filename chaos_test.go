@@ -42,6 +42,20 @@ func TestChaos(t *testing.T) {
 	t.Cleanup(func() { t.Log(total.String()) })
 }
 
+// So many waits that the Client reads pages, of any length, in place of single
+// meetings.
+func TestChaosCrowd(t *testing.T) {
+	t.Parallel()
+	var total tally
+	seeds(t, 60, func(t *testing.T, seed uint64) {
+		c := newChaos(t, seed, &total)
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		c.callers.Go(func() { c.crowd(rnd, false) })
+		c.finish()
+	})
+	t.Cleanup(func() { t.Log(total.String()) })
+}
+
 // tally is what all runs together have seen.
 type tally struct{ runs, requests, faults, meetings, waits, crashes atomic.Int64 }
 
@@ -218,7 +232,7 @@ func (c *chaos) run() {
 	}
 	if rnd.IntN(10) == 0 {
 		own := rand.New(rand.NewPCG(c.seed, 99))
-		c.callers.Go(func() { c.crowd(own) })
+		c.callers.Go(func() { c.crowd(own, true) })
 	}
 	c.finish()
 }
