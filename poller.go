@@ -260,7 +260,8 @@ func (p *poller) add(w *waiter, id string) {
 // hasAudio reports whether a meeting has its audio, after an upload that may have
 // put it there: any status but created says so, a failure too, which is a wait's
 // to report. The answer is the next look at the meeting, so that no other is made
-// within the floor: at once, unless a wait has looked since the upload began.
+// within the floor: at once, unless a wait has looked since the upload began, or
+// the next page will show it.
 func (p *poller) hasAudio(ctx context.Context, id string) (bool, error) {
 	w := newWaiter(WaitOptions{Until: StatusAudioUploaded})
 	w.once = true

@@ -2,6 +2,7 @@ package minutes_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -202,6 +203,36 @@ func TestPollerSteadyArrivals(t *testing.T) {
 		wg.Wait()
 		t.Logf("%d requests, %d of them pages; at most %d a minute", len(l.at), l.pages, l.most(time.Minute))
 		assert.Less(t, len(l.at), n*3, "ten looks each, one by one, would be ten thousand")
+		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+	})
+}
+
+// A wait that leaves while a page is under way, and comes back after it, has
+// been shown its meeting all the same.
+func TestPollerShownInBetween(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+		ids := crowd(t, srv, srv.Client(), 50, 1, 10*time.Minute)
+		srv.Inject(minutestest.Match{Operation: "meetings.list"}, minutestest.Delay(time.Second))
+		c, l := watchLooks(srv)
+		guest := ids[49]
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids[:49]), nil) {
+				assert.NoError(t, err)
+			}
+		})
+		short, cancel := context.WithTimeout(t.Context(), time.Second/2)
+		defer cancel()
+		_, err := c.Meetings.Wait(short, guest, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Len(t, l.shown[guest], 1)
+		_, err = c.Meetings.Wait(t.Context(), guest, nil)
+		require.NoError(t, err)
+		wg.Wait()
 		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
 	})
 }

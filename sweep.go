@@ -224,7 +224,9 @@ func (r *run) shows(s *sweep, page *MeetingPage, now time.Time) {
 			continue // nobody's, or a cursor leads in a circle
 		}
 		if m.waiter == nil {
-			m.looked = now.UnixNano()
+			// Just looked at, and nobody waits; somebody may again in a moment, and
+			// the next sweep shows it then.
+			m.looked, m.shownIn = now.UnixNano(), r.sweepNo
 			continue
 		}
 		found++
