@@ -117,7 +117,7 @@ func parseBaseURL(raw string) (url.URL, error) {
 	case err != nil || !utf8.ValidString(raw):
 		return bad("is not a URL")
 	case u.Scheme != "https" && u.Scheme != "http":
-		return bad("must be an absolute URL that begins with https:// (are the arguments swapped?)")
+		return bad("must be an absolute URL that begins with https:// (is it the API key?)")
 	case u.Hostname() == "":
 		return bad("names no host")
 	case u.User != nil:
@@ -133,6 +133,9 @@ func parseBaseURL(raw string) (url.URL, error) {
 	for strings.HasSuffix(base.EscapedPath(), "/") { // the table's paths begin with one
 		base.Path, base.RawPath = strings.TrimSuffix(base.Path, "/"), strings.TrimSuffix(base.RawPath, "/")
 	}
+	if base.Path == "/v1" {
+		return bad("must end before /v1, which every path begins with")
+	}
 	return base, nil
 }
 
@@ -147,7 +150,7 @@ func checkAPIKey(key string) error {
 	case key == "":
 		return &ParamError{"apiKey", "must not be empty"}
 	case strings.Contains(key, "://"):
-		return &ParamError{"apiKey", "is a URL (are the arguments swapped?)"}
+		return &ParamError{"apiKey", "is a URL (is it the base URL?)"}
 	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
 		return &ParamError{"apiKey", "must be printable ASCII without white space, as issued and without the word Bearer"}
 	}

@@ -32,10 +32,12 @@ type Error struct {
 	// RequestID is to be quoted in a support request.
 	RequestID string
 	// Details holds extra context keyed per code: for debugging, not to branch
-	// on. Nil where there is none.
+	// on. Details["fields"] names the fields that ErrInvalidRequest is about. Nil
+	// where there is none.
 	Details map[string]any
 	// RetryAfter is how long the service asked to wait (429 and 503), or what
 	// is left of the Client's cool-down where that held the call back; else 0.
+	// Where it would outlast the context's deadline, the call returns at once.
 	RetryAfter time.Duration
 	// Method and Path are those of the request, without query.
 	Method, Path string
@@ -105,7 +107,9 @@ func (e *Error) Is(target error) bool {
 func (e *Error) Unwrap() []error { return e.causes }
 
 // ParamError reports a parameter that cannot be used. It is returned before
-// any request is made.
+// any request is made, for what cannot be sent as it is. What can be sent the
+// service judges: a title too long or a date that does not exist is an *Error,
+// with ErrInvalidRequest or ErrInvalidDate.
 type ParamError struct {
 	Param  string // the parameter, as the Go signature or the field names it
 	Reason string // what is wrong with it; never the value itself
@@ -115,7 +119,8 @@ type ParamError struct {
 func (e *ParamError) Error() string { return "minutes: " + e.Param + ": " + e.Reason }
 
 // MeetingFailedError reports that a meeting ended in one of the four failure
-// states (section 3). None of them is left again.
+// states (section 3). None of them is left again; ProcessOptions.Restart deletes
+// such a meeting and starts over.
 type MeetingFailedError struct {
 	Status  Status
 	Meeting *Meeting // as last seen
@@ -144,7 +149,7 @@ func (e *MeetingFailedError) Error() string {
 // the context was done, the meeting is gone, the key was refused, or too many
 // looks in a row failed. Unwrap leads to the cause.
 type WaitError struct {
-	MeetingID string   // empty where a WaitAll ended with its context
+	MeetingID string   // empty where a WaitAll ended with its context, or was given an empty id
 	Meeting   *Meeting // as last seen, nil where no look succeeded
 	Err       error
 }

@@ -42,6 +42,8 @@ func TestNewRefusesBaseURL(t *testing.T) {
 		"no scheme":                   "minutes.example",
 		"no scheme, with port":        "minutes.example:8443",
 		"relative":                    "/v1",
+		"with the version":            "https://minutes.example/v1",
+		"with the version, slash":     "https://minutes.example/v1/",
 		"scheme-relative":             "//minutes.example",
 		"other scheme":                "ftp://minutes.example",
 		"file":                        "file:///etc/passwd",
@@ -143,7 +145,7 @@ func TestNewRefusesAPIKey(t *testing.T) {
 	}
 	_, err := minutes.New("key_secret_of_someone", "https://minutes.example")
 	requireParamError(t, err, "baseURL", "key_secret_of_someone")
-	require.ErrorContains(t, err, "swapped")
+	require.ErrorContains(t, err, "API key")
 }
 
 func TestOptionsRefuse(t *testing.T) {

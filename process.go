@@ -55,6 +55,9 @@ type Result struct {
 // there will be one meeting, one audio and one set of minutes. Without one, each
 // run creates a meeting.
 //
+// Outside a testing/synctest bubble it takes half a minute at the least where
+// the first look finds the meeting unfinished, however fast the service is.
+//
 // It costs one request each to create the meeting, to ask for the upload URL, to
 // upload and to fetch the minutes (and the transcript), besides the looks of
 // [MeetingsService.Wait].

@@ -69,8 +69,9 @@ func checkContentType(param, contentType string) error {
 // type from content and name. Close the Recording after use.
 //
 // Errors: that of opening the file (compare with [fs.ErrNotExist]), or a
-// *ParamError for what is no regular file, is empty, is over 1 GiB, or does
-// not show its content type; fill a Recording by hand then.
+// *ParamError, which does not repeat the path, for what is no regular file, is
+// empty, is over 1 GiB, or does not show its content type; fill a Recording by
+// hand then.
 func OpenRecording(path string) (Recording, error) {
 	// Looked at before it is opened: opening a named pipe would block.
 	info, err := os.Stat(path)

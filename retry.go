@@ -208,7 +208,7 @@ func (c *call) logTry(err error, again bool) {
 		slog.String("operation", string(c.row.Operation)),
 		slog.String("method", c.row.Method),
 		slog.String("path", c.path),
-		slog.Int("try", c.tries),
+		slog.Int("attempt", c.tries),
 	)
 	if err != nil {
 		attrs = append(attrs, slog.String("error", c.core.mask.err(err).Error()))

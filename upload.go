@@ -258,7 +258,7 @@ func (u *upload) log(ctx context.Context, target *url.URL, try int, t tried, wai
 	attrs = append(attrs,
 		slog.String("operation", "upload"), slog.String("meeting", u.id),
 		slog.String("method", http.MethodPut), slog.String("host", target.Host), slog.String("path", target.EscapedPath()),
-		slog.Int("try", try), slog.Int64("sent", t.sent), slog.Int64("size", u.rec.Size),
+		slog.Int("attempt", try), slog.Int64("sent", t.sent), slog.Int64("size", u.rec.Size),
 	)
 	if t.status != 0 {
 		attrs = append(attrs, slog.Int("status", t.status))

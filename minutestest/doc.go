@@ -1,7 +1,7 @@
 // Package minutestest is the Meeting Minutes Service in memory, for the tests
 // of programs that use it. It is the whole service, with its storage, its
-// thirty-second manners and its failures, and it needs no network, no account
-// and no waiting.
+// thirty-second manners and its failures, and it needs neither network nor
+// account.
 //
 // # A first test
 //
@@ -31,9 +31,11 @@
 //	})
 //
 // A Server that is made in a bubble is that bubble's. One that is made outside
-// serves any number of bubbles, each on its own time. Without a bubble,
-// [Server.Advance] moves a meeting on without a clock; a client that waits for
-// it still keeps its thirty seconds between two looks.
+// serves any number of bubbles, each on its own time.
+//
+// Without a bubble the client's thirty seconds between two looks are real ones.
+// [Server.Advance] saves them where the test takes the steps one by one: a
+// meeting that it moves on between Upload and Wait is ready at the first look.
 //
 // # The world
 //

@@ -27,13 +27,13 @@ const OpUpload = minutes.Operation(engine.StoragePut)
 // Always, as [Match.Times], strikes every request from the nth on.
 const Always = -1
 
-// Match says which requests a fault strikes. Its empty fields match every
+// Match says which requests a fault strikes; [OpUpload] lists the operations. Its empty fields match every
 // request; of those that match all others, the nth is the first to be struck.
 type Match struct {
-	Operation minutes.Operation `json:"operation,omitempty"`  // see [OpUpload] for the list
+	Operation minutes.Operation `json:"operation,omitempty"`
 	Key       string            `json:"key,omitempty"`        // the secret of the API key sent; uploads carry none
 	MeetingID string            `json:"meeting_id,omitempty"` // in the path, uploads included
-	Path      string            `json:"path,omitempty"`       // a pattern of [path.Match]: "/v1/meetings/*"
+	Path      string            `json:"path,omitempty"`       // a pattern of path.Match: "/v1/meetings/*"
 
 	Nth   int `json:"nth,omitempty"`   // 0 is as 1
 	Times int `json:"times,omitempty"` // 0: once for each fault; Always: for good
@@ -44,7 +44,7 @@ type Match struct {
 func (m Match) Validate(what ...Fault) error {
 	if m.Operation != "" && m.Operation != OpUpload {
 		if _, ok := route.Of(route.Operation(m.Operation)); !ok {
-			return fmt.Errorf("match: operation %q is neither one of the interface nor %q", m.Operation, OpUpload)
+			return fmt.Errorf("match: operation %q is not one of %s", m.Operation, operations())
 		}
 	}
 	if _, err := path.Match(m.Path, ""); err != nil {
@@ -65,6 +65,15 @@ func (m Match) Validate(what ...Fault) error {
 		}
 	}
 	return nil
+}
+
+// operations lists what [Match.Operation] can be.
+func operations() string {
+	var list []string
+	for _, row := range route.Table {
+		list = append(list, string(row.Operation))
+	}
+	return strings.Join(append(list, string(OpUpload)), ", ")
 }
 
 func (m Match) matches(op minutes.Operation, key, meetingID, urlPath string) bool {
