@@ -645,7 +645,7 @@ func TestDebugLog(t *testing.T) {
 			{`error="`, "connection reset", "wait=1s"},
 			{"status=200"},
 		} {
-			want = append(want, "level=DEBUG", "operation=meetings.get", "method=GET", "path=/v1/meetings/"+id, fmt.Sprintf("try=%d", i+1))
+			want = append(want, "level=DEBUG", "operation=meetings.get", "method=GET", "path=/v1/meetings/"+id, fmt.Sprintf("attempt=%d", i+1))
 			for _, w := range want {
 				require.Contains(t, lines[i], w)
 			}
@@ -654,7 +654,7 @@ func TestDebugLog(t *testing.T) {
 
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"))
 		require.NoError(t, j.call(t.Context(), c, id))
-		for _, w := range []string{"operation=upload", "meeting=" + id, "method=PUT", "host=storage.minutes.test", "path=/storage/", "status=503", "SlowDown", "request_id=req_", "try=1", "wait=1s", "try=2", "status=200", "sent=3000", "size=3000"} {
+		for _, w := range []string{"operation=upload", "meeting=" + id, "method=PUT", "host=storage.minutes.test", "path=/storage/", "status=503", "SlowDown", "request_id=req_", "attempt=1", "wait=1s", "attempt=2", "status=200", "sent=3000", "size=3000"} {
 			require.Contains(t, out.String(), w)
 		}
 		require.NotContains(t, out.String(), "Signature")
