@@ -26,7 +26,7 @@ func answering(t testing.TB, reply func(*http.Request) (*http.Response, error)) 
 	t.Helper()
 	mock := httpmock.NewMockTransport()
 	mock.RegisterNoResponder(reply)
-	c, err := minutes.New("https://minutes.example", testKey,
+	c, err := newClient("https://minutes.example", testKey,
 		minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRetries(0, 0, 0), minutes.WithRateLimit(0, 0))
 	require.NoError(t, err)
 	return c, mock
@@ -389,7 +389,7 @@ func TestTransportsThatMisbehave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, err := minutes.New("https://minutes.example", testKey, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(reply)}), minutes.WithRetries(0, 0, 0))
+			client, err := newClient("https://minutes.example", testKey, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(reply)}), minutes.WithRetries(0, 0, 0))
 			require.NoError(t, err)
 			for _, op := range operations() {
 				if op.reply == "" && name == "no header, no body" {
@@ -432,7 +432,7 @@ func wired(t *testing.T, answer func(net.Conn)) (*minutes.Client, func() int) {
 		}()
 		return near, nil
 	}}
-	c, err := minutes.New("http://localhost", testKey, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRetries(0, 0, 0))
+	c, err := newClient("http://localhost", testKey, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRetries(0, 0, 0))
 	require.NoError(t, err)
 	return c, func() int { return dials }
 }

@@ -95,7 +95,7 @@ func jobs() []job {
 // no faults.
 func (j job) meetingFor(t testing.TB, srv *minutestest.Server) string {
 	t.Helper()
-	c := srv.Client()
+	c := clientOf(srv)
 	if j.ready {
 		m := uploaded(t, c, "Fire drill")
 		time.Sleep(time.Hour) // of the bubble
@@ -151,7 +151,7 @@ func (l *line) count() int {
 // on returns a Client of srv whose requests take the line.
 func (l *line) on(srv *minutestest.Server, opts ...minutes.Option) *minutes.Client {
 	l.next = srv.HTTPClient().Transport
-	return srv.Client(append([]minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: l})}, opts...)...)
+	return clientOf(srv, append([]minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: l})}, opts...)...)
 }
 
 // The reasons for which a connection is not made.

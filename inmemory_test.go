@@ -65,7 +65,7 @@ func (p *tap) RoundTrip(req *http.Request) (*http.Response, error) {
 func tapped(t testing.TB, srv *minutestest.Server) (*minutes.Client, *tap) {
 	t.Helper()
 	p := &tap{next: srv.HTTPClient().Transport}
-	return srv.Client(minutes.WithHTTPClient(&http.Client{Transport: p})), p
+	return clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: p})), p
 }
 
 // sound is a recording that any reader of containers takes for one.

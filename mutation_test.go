@@ -44,7 +44,7 @@ func TestMutatedReplies(t *testing.T) {
 			m := newMutator(t, op)
 			synctest.Test(t, func(t *testing.T) { // a mutated Retry-After takes no time here
 				var reply *mutant
-				client, err := minutes.New("https://minutes.example", testKey, minutes.WithRetries(0, 0, 0), minutes.WithRateLimit(0, 0),
+				client, err := newClient("https://minutes.example", testKey, minutes.WithRetries(0, 0, 0), minutes.WithRateLimit(0, 0),
 					minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) { return reply.response(), nil })}))
 				require.NoError(t, err)
 				values := 0

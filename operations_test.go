@@ -249,7 +249,7 @@ func oneReply(t testing.TB, status int, body string) (*minutes.Client, func() []
 		_, _ = io.WriteString(w, body)
 	}))
 	t.Cleanup(srv.Close)
-	client, err := minutes.New(srv.URL+"/gateway/minutes%2Fapi/", testKey, minutes.WithHTTPClient(srv.Client()), minutes.WithRetries(0, 0, 0))
+	client, err := newClient(srv.URL+"/gateway/minutes%2Fapi/", testKey, minutes.WithHTTPClient(srv.Client()), minutes.WithRetries(0, 0, 0))
 	require.NoError(t, err)
 	return client, func() []sent {
 		var all []sent
@@ -462,7 +462,7 @@ func requireNothing(t testing.TB, got any) {
 func TestClientHoldsNoGoroutine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, err := minutes.New("https://minutes.example", testKey)
+		_, err := newClient("https://minutes.example", testKey)
 		require.NoError(t, err)
 	})
 }

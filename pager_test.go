@@ -187,7 +187,7 @@ func TestAllEndsWithItsContext(t *testing.T) {
 func TestAllInMemory(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.NewServer(t)
-	client := srv.Client()
+	client := clientOf(srv)
 	var want []string
 	for i := range 23 {
 		m, _, err := client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: fmt.Sprint("Meeting ", i), Date: "2026-03-09", ExternalID: fmt.Sprint("ref-", i)})

@@ -71,7 +71,7 @@ type looks struct {
 func watchLooks(srv *minutestest.Server, opts ...minutes.Option) (*minutes.Client, *looks) {
 	l := &looks{next: srv.HTTPClient().Transport, shown: map[string][]time.Time{}}
 	opts = append([]minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: l}), minutes.WithRateLimit(0, 0)}, opts...)
-	return srv.Client(opts...), l
+	return clientOf(srv, opts...), l
 }
 
 var meetingID = regexp.MustCompile(`"id":"(mtg_[^"]+)"`)
@@ -153,7 +153,7 @@ func TestPoller(t *testing.T) {
 					n = min(n, 900)
 				}
 				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-				ids := crowd(t, srv, srv.Client(), n, test.stride, within)
+				ids := crowd(t, srv, clientOf(srv), n, test.stride, within)
 				c, l := watchLooks(srv)
 				start := time.Now()
 				var wg sync.WaitGroup
@@ -213,7 +213,7 @@ func TestPollerShownInBetween(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-		ids := crowd(t, srv, srv.Client(), 50, 1, 10*time.Minute)
+		ids := crowd(t, srv, clientOf(srv), 50, 1, 10*time.Minute)
 		srv.Inject(minutestest.Match{Operation: "meetings.list"}, minutestest.Delay(time.Second))
 		c, l := watchLooks(srv)
 		guest := ids[49]
@@ -252,7 +252,7 @@ func TestPollerWithoutLists(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-				ids := crowd(t, srv, srv.Client(), 100, 1, 10*time.Minute)
+				ids := crowd(t, srv, clientOf(srv), 100, 1, 10*time.Minute)
 				times := minutestest.Always
 				if name == "too many" {
 					times = 2
@@ -274,7 +274,7 @@ func TestPollerCursorCircle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-		ids := crowd(t, srv, srv.Client(), 150, 1, 10*time.Minute)
+		ids := crowd(t, srv, clientOf(srv), 150, 1, 10*time.Minute)
 		// The second page leads to the second page, by another cursor each time.
 		var second string
 		n := 0
@@ -300,7 +300,7 @@ func TestPollerCursorCircle(t *testing.T) {
 			return resp, err
 		})
 		l := &looks{next: loop, shown: map[string][]time.Time{}}
-		c := srv.Client(minutes.WithHTTPClient(&http.Client{Transport: l}))
+		c := clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: l}))
 		ended := 0
 		for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
 			require.NoError(t, err)

@@ -30,7 +30,7 @@ func TestProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c := srv.Client()
+		c := clientOf(srv)
 		var states []minutes.Status
 		var sent int64
 		r, err := c.Meetings.Process(t.Context(), weekly("rec-1"), audio(5000), &minutes.ProcessOptions{
@@ -62,7 +62,7 @@ func TestProcessOfAFailedMeeting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
 		require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1", Outcome: minutes.StatusTranscriptionFailed}))
-		c := srv.Client()
+		c := clientOf(srv)
 		r, err := c.Meetings.Process(t.Context(), weekly("rec-1"), audio(10), nil)
 		failed, ok := errors.AsType[*minutes.MeetingFailedError](err)
 		require.True(t, ok, "%v", err)
@@ -90,12 +90,12 @@ func TestProcessWhenAnotherStartsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()), minutestest.WithoutAudit(minutestest.ViolationPoll))
 		require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1", Outcome: minutes.StatusTranscriptionFailed}))
-		failed, _, err := srv.Client().Meetings.Create(t.Context(), weekly("rec-1"))
+		failed, _, err := clientOf(srv).Meetings.Create(t.Context(), weekly("rec-1"))
 		require.NoError(t, err)
-		require.NoError(t, srv.Client().Meetings.Upload(t.Context(), failed.ID, audio(10), nil))
+		require.NoError(t, clientOf(srv).Meetings.Upload(t.Context(), failed.ID, audio(10), nil))
 		slow := make(chan *minutes.Result)
 		go func() {
-			r, err := srv.Client().Meetings.Process(t.Context(), weekly("rec-1"), audio(10), &minutes.ProcessOptions{Restart: true})
+			r, err := clientOf(srv).Meetings.Process(t.Context(), weekly("rec-1"), audio(10), &minutes.ProcessOptions{Restart: true})
 			assert.NoError(t, err)
 			slow <- r
 		}()
@@ -103,7 +103,7 @@ func TestProcessWhenAnotherStartsOver(t *testing.T) {
 		_, err = srv.Advance(failed.ID, minutes.StatusTranscriptionFailed)
 		require.NoError(t, err)
 		require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1"}))
-		quick, err := srv.Client().Meetings.Process(t.Context(), weekly("rec-1"), audio(10), &minutes.ProcessOptions{Restart: true})
+		quick, err := clientOf(srv).Meetings.Process(t.Context(), weekly("rec-1"), audio(10), &minutes.ProcessOptions{Restart: true})
 		require.NoError(t, err)
 		assert.Equal(t, quick.Meeting.ID, (<-slow).Meeting.ID)
 		oneMeeting(t, srv, 1)
@@ -147,14 +147,14 @@ func TestProcessAfterACrash(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
 					ctx, die := context.WithCancel(t.Context())
-					dying := srv.Client(minutes.WithHTTPClient(&http.Client{Transport: &crash{
+					dying := clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: &crash{
 						next: srv.HTTPClient().Transport, after: after, mid: mid, onCrash: die,
 					}}))
 					_, err := dying.Meetings.Process(ctx, weekly("rec-1"), audio(100_000), nil)
 					require.ErrorIs(t, err, context.Canceled)
 
 					time.Sleep(time.Minute)
-					_, err = srv.Client().Meetings.Process(t.Context(), weekly("rec-1"), audio(100_000), nil)
+					_, err = clientOf(srv).Meetings.Process(t.Context(), weekly("rec-1"), audio(100_000), nil)
 					require.NoError(t, err)
 					oneMeeting(t, srv, 1)
 				})
@@ -167,7 +167,7 @@ func TestProcessAfterACrash(t *testing.T) {
 func oneMeeting(t *testing.T, srv *minutestest.Server, n int) {
 	t.Helper()
 	seen := 0
-	for m, err := range srv.Client().Meetings.All(t.Context(), nil) {
+	for m, err := range clientOf(srv).Meetings.All(t.Context(), nil) {
 		require.NoError(t, err)
 		seen++
 		state, ok := srv.Meeting(m.ID)
@@ -218,7 +218,7 @@ func TestProcessByTwoWorkers(t *testing.T) {
 			for i := range ids {
 				wg.Go(func() {
 					time.Sleep(time.Duration(i) * lag)
-					r, err := srv.Client().Meetings.Process(t.Context(), weekly("rec-1"), audio(10_000), nil)
+					r, err := clientOf(srv).Meetings.Process(t.Context(), weekly("rec-1"), audio(10_000), nil)
 					if assert.NoError(t, err, "seed %d", seed) {
 						ids[i] = r.Meeting.ID
 					}
@@ -255,7 +255,7 @@ func TestProcessAll(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
 			ended := map[string]error{}
-			for r, err := range srv.Client().Meetings.ProcessAll(t.Context(), slices.Values(jobs(50)), nil) {
+			for r, err := range clientOf(srv).Meetings.ProcessAll(t.Context(), slices.Values(jobs(50)), nil) {
 				require.NotNil(t, r)
 				require.NotContains(t, ended, r.Params.ExternalID)
 				ended[r.Params.ExternalID] = err
@@ -288,7 +288,7 @@ func TestProcessAll(t *testing.T) {
 				list = append(list, minutes.Job{Params: weekly(fmt.Sprint("rec-", i)), Open: open})
 			}
 			start := time.Now()
-			for _, err := range srv.Client().Meetings.ProcessAll(t.Context(), slices.Values(list), &minutes.ProcessOptions{Uploads: 3}) {
+			for _, err := range clientOf(srv).Meetings.ProcessAll(t.Context(), slices.Values(list), &minutes.ProcessOptions{Uploads: 3}) {
 				require.NoError(t, err)
 			}
 			assert.LessOrEqual(t, most.Load(), int64(3))
@@ -300,7 +300,7 @@ func TestProcessAll(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-			for range srv.Client().Meetings.ProcessAll(t.Context(), slices.Values(jobs(20)), nil) {
+			for range clientOf(srv).Meetings.ProcessAll(t.Context(), slices.Values(jobs(20)), nil) {
 				break
 			}
 			synctest.Wait() // a request that was just cancelled may still arrive
@@ -316,7 +316,7 @@ func TestProcessAll(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			n := 0
-			for _, err := range srv.Client().Meetings.ProcessAll(ctx, slices.Values(jobs(20)[4:10]), nil) {
+			for _, err := range clientOf(srv).Meetings.ProcessAll(ctx, slices.Values(jobs(20)[4:10]), nil) {
 				n++
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
 			}

@@ -133,7 +133,7 @@ func TestContextEndsTheWaitAfterALostConnection(t *testing.T) {
 func TestContextEndsWithTheReply(t *testing.T) {
 	t.Parallel()
 	reply := func(cancel func(), status int, body io.Reader) *minutes.Client {
-		c, err := minutes.New("https://minutes.example", testKey, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		c, err := newClient("https://minutes.example", testKey, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 			if body == nil {
 				cancel()
 				body = strings.NewReader("{}")
@@ -195,7 +195,7 @@ func TestCoolDownIsShared(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				srv.Inject(minutestest.Match{Operation: "members.create"}, minutestest.RateLimit(test.retryAfter))
-				c, other := srv.Client(), srv.Client()
+				c, other := clientOf(srv), clientOf(srv)
 				start := time.Now()
 				_, err := c.Members.Create(t.Context(), &minutes.MemberCreateParams{Name: "Fay"})
 				if test.least < 60*time.Second || test.retryAfter == "60" {
@@ -256,7 +256,7 @@ func TestCoolDownOnlyGrows(t *testing.T) {
 		slow := minutestest.Match{Operation: "members.list"}
 		srv.Inject(slow, minutestest.RateLimit("30").Delayed(5*time.Second))
 		srv.Inject(minutestest.Match{Operation: "projects.list"}, minutestest.RateLimit("10"))
-		c := srv.Client(minutes.WithRetries(1, 0, 0))
+		c := clientOf(srv, minutes.WithRetries(1, 0, 0))
 		start := time.Now()
 		var calls sync.WaitGroup
 		for _, call := range []func() error{
@@ -281,7 +281,7 @@ func TestCoolDownOfAnotherOutlastsTheDeadline(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: "members.list"}, minutestest.RateLimit("3600"))
 		srv.Inject(minutestest.Match{Operation: "projects.list"}, minutestest.BadGateway().Delayed(time.Second))
-		c := srv.Client()
+		c := clientOf(srv)
 		start := time.Now()
 		time.AfterFunc(500*time.Millisecond, func() { _, _ = c.Members.List(t.Context()) })
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -316,7 +316,7 @@ func TestLimiterCountsRepeats(t *testing.T) {
 		j := jobs()[len(jobs())-1]
 		id := j.meetingFor(t, srv)
 		srv.Inject(minutestest.Match{Operation: j.op, Times: 3}, minutestest.RateLimit(""))
-		c := srv.Client(minutes.WithRateLimit(0.001, 1), minutes.WithRetries(3, 0, 0))
+		c := clientOf(srv, minutes.WithRateLimit(0.001, 1), minutes.WithRetries(3, 0, 0))
 		start := time.Now()
 		require.NoError(t, j.call(t.Context(), c, id))
 		require.Zero(t, time.Since(start))
@@ -327,7 +327,7 @@ func TestLimiterAndDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		c := srv.Client(minutes.WithRateLimit(0.1, 1))
+		c := clientOf(srv, minutes.WithRateLimit(0.1, 1))
 		_, err := c.Usage.Get(t.Context())
 		require.NoError(t, err)
 		start := time.Now()
@@ -431,7 +431,7 @@ func TestRetriesOptions(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t)
 			srv.Inject(minutestest.Match{Operation: "usage.get"}, minutestest.RateLimit("50"))
-			c := srv.Client(minutes.WithRetries(1, math.MaxInt64, math.MaxInt64))
+			c := clientOf(srv, minutes.WithRetries(1, math.MaxInt64, math.MaxInt64))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
 			_, err := c.Usage.Get(ctx)
@@ -465,10 +465,10 @@ func TestDeleteAgain(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				m, _, err := srv.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Gone", Date: "2026-11-20"})
+				m, _, err := clientOf(srv).Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Gone", Date: "2026-11-20"})
 				require.NoError(t, err)
 				if !test.ok && test.name != "page of a gateway" && test.name != "forbidden" {
-					require.NoError(t, srv.Client().Meetings.Delete(t.Context(), m.ID)) // by somebody else
+					require.NoError(t, clientOf(srv).Meetings.Delete(t.Context(), m.ID)) // by somebody else
 				}
 				if test.faults != nil {
 					srv.Inject(minutestest.Match{Operation: "meetings.delete"}, test.faults...)
@@ -491,7 +491,7 @@ func TestCreateAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: "meetings.create"}, minutestest.LoseReply(), minutestest.Truncate(3), minutestest.BadGateway().AfterEffect())
-		c := srv.Client()
+		c := clientOf(srv)
 		m, created, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Once", Date: "2026-11-20", ExternalID: "crm/1"})
 		require.NoError(t, err)
 		require.False(t, created, "as far as the last reply can tell")
@@ -513,7 +513,7 @@ func TestTimeLimitOfATry(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				srv.Inject(minutestest.Match{Operation: "usage.get", Times: 3}, minutestest.Delay(3*time.Hour))
 				hc := &http.Client{Transport: srv.HTTPClient().Transport, Timeout: limit}
-				c := srv.Client(minutes.WithHTTPClient(hc), minutes.WithRetries(2, 0, 0))
+				c := clientOf(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(2, 0, 0))
 				start := time.Now()
 				_, err := c.Usage.Get(t.Context())
 				require.Equal(t, 3*want, time.Since(start))
@@ -530,7 +530,7 @@ func TestTimeLimitOfATry(t *testing.T) {
 func TestTimeLimitOfATryWhateverTheTransport(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, err := minutes.New("https://minutes.example", testKey, minutes.WithRetries(2, 0, 0), minutes.WithHTTPClient(&http.Client{
+		c, err := newClient("https://minutes.example", testKey, minutes.WithRetries(2, 0, 0), minutes.WithHTTPClient(&http.Client{
 			Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 				<-req.Context().Done()
 				return nil, req.Context().Err()
@@ -575,7 +575,7 @@ func TestAbandonedTryStillWrites(t *testing.T) {
 			}
 			return near.RoundTrip(req)
 		})}
-		c := srv.Client(minutes.WithHTTPClient(hc), minutes.WithRetries(3, 0, 0))
+		c := clientOf(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(3, 0, 0))
 		terms := make([]string, 400)
 		for i := range terms {
 			terms[i] = fmt.Sprint("term ", i, strings.Repeat("x", 100))
@@ -609,7 +609,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	defer srv.Close()
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	c, err := minutes.New(srv.URL, testKey, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRetries(2, 0, 0), minutes.WithRateLimit(0, 0))
+	c, err := newClient(srv.URL, testKey, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRetries(2, 0, 0), minutes.WithRateLimit(0, 0))
 	require.NoError(t, err)
 	for range 30 {
 		_, err := c.Usage.Get(t.Context())
@@ -632,7 +632,7 @@ func TestDebugLog(t *testing.T) {
 			}
 			return a
 		}}))
-		c := srv.Client(minutes.WithLogger(log), minutes.WithRetries(4, time.Second, time.Second))
+		c := clientOf(srv, minutes.WithLogger(log), minutes.WithRetries(4, time.Second, time.Second))
 		j := jobs()[len(jobs())-1]
 		id := j.meetingFor(t, srv)
 		_, err := c.Meetings.Get(t.Context(), id)

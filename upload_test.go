@@ -39,7 +39,7 @@ func noise(n int) (minutes.Recording, string) {
 // waiting makes a meeting that waits for its audio.
 func waiting(t testing.TB, srv *minutestest.Server) string {
 	t.Helper()
-	m, _, err := srv.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "To be heard", Date: "2026-11-20"})
+	m, _, err := clientOf(srv).Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "To be heard", Date: "2026-11-20"})
 	require.NoError(t, err)
 	return m.ID
 }
@@ -85,7 +85,7 @@ func TestUploadArrivesWhole(t *testing.T) {
 					rec.ContentType = contentType
 					var reports []report
 					returned := false
-					require.NoError(t, srv.Client().Meetings.Upload(t.Context(), id, rec, &minutes.UploadOptions{Progress: func(sent, total int64) {
+					require.NoError(t, clientOf(srv).Meetings.Upload(t.Context(), id, rec, &minutes.UploadOptions{Progress: func(sent, total int64) {
 						assert.False(t, returned)
 						reports = append(reports, report{sent, total})
 					}}))
@@ -155,7 +155,7 @@ func TestUploadThroughTrouble(t *testing.T) {
 				rec, sum := noise(200_000)
 				var mu sync.Mutex
 				var reports []report
-				err := srv.Client().Meetings.Upload(t.Context(), id, rec, &minutes.UploadOptions{Progress: func(sent, total int64) {
+				err := clientOf(srv).Meetings.Upload(t.Context(), id, rec, &minutes.UploadOptions{Progress: func(sent, total int64) {
 					mu.Lock()
 					defer mu.Unlock()
 					reports = append(reports, report{sent, total})
@@ -192,7 +192,7 @@ func TestUploadURLExpires(t *testing.T) {
 		id := waiting(t, srv)
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RateLimit("50"))
 		rec, sum := noise(1000)
-		c := srv.Client(minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		c := clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 			resp, err := srv.HTTPClient().Transport.RoundTrip(req)
 			if err == nil && strings.HasSuffix(req.URL.Path, "/upload-url") {
 				body, _ := io.ReadAll(resp.Body)
@@ -238,7 +238,7 @@ func TestUploadSettledLate(t *testing.T) {
 					}
 					return srv.HTTPClient().Transport.RoundTrip(req)
 				})}
-				require.NoError(t, srv.Client(minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, rec, nil))
+				require.NoError(t, clientOf(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, rec, nil))
 				requireArrived(t, srv, id, sum)
 				require.Equal(t, 2, looks)
 				require.Equal(t, 2, urls)
@@ -256,7 +256,7 @@ func TestUploadCannotBeSettled(t *testing.T) {
 		id := waiting(t, srv)
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RefuseUpload(500, "InternalError"))
 		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.Refuse(minutes.ErrUnauthenticated))
-		err := srv.Client().Meetings.Upload(t.Context(), id, audio(10), nil)
+		err := clientOf(srv).Meetings.Upload(t.Context(), id, audio(10), nil)
 		requireStatus(t, err, 500)
 		require.ErrorIs(t, err, minutes.ErrUnauthenticated)
 	})
@@ -292,7 +292,7 @@ func TestUploadOfABadRecording(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				id := waiting(t, srv)
-				err := srv.Client().Meetings.Upload(t.Context(), id, minutes.Recording{Audio: test.audio, Size: 100_000, ContentType: "audio/mpeg"}, nil)
+				err := clientOf(srv).Meetings.Upload(t.Context(), id, minutes.Recording{Audio: test.audio, Size: 100_000, ContentType: "audio/mpeg"}, nil)
 				synctest.Wait()
 				m, _ := srv.Meeting(id)
 				if test.ok {
@@ -346,7 +346,7 @@ func TestUploadStalls(t *testing.T) {
 					}
 					return srv.HTTPClient().Transport.RoundTrip(req)
 				})}
-				require.NoError(t, srv.Client(minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, rec, nil))
+				require.NoError(t, clientOf(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, rec, nil))
 				requireArrived(t, srv, id, sum)
 				require.Equal(t, 2, tries)
 				require.GreaterOrEqual(t, gaveUp, time.Minute)
@@ -389,7 +389,7 @@ func TestSlowUploadIsNotCut(t *testing.T) {
 					opts.Progress = func(sent, total int64) { reports = append(reports, report{sent, total}) }
 				}
 				start := time.Now()
-				require.NoError(t, srv.Client(minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, rec, opts))
+				require.NoError(t, clientOf(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, rec, opts))
 				require.GreaterOrEqual(t, time.Since(start), time.Hour-time.Minute)
 				require.Equal(t, 1, tries)
 				require.Equal(t, sum, hex.EncodeToString(hash.Sum(nil)))
@@ -454,7 +454,7 @@ func TestUploadIsCancelled(t *testing.T) {
 				time.AfterFunc(test.after, func() { cancel(cause) })
 				var over atomic.Bool
 				rec, _ := noise(100_000)
-				err := srv.Client().Meetings.Upload(ctx, id, rec, &minutes.UploadOptions{Progress: func(int64, int64) { assert.False(t, over.Load()) }})
+				err := clientOf(srv).Meetings.Upload(ctx, id, rec, &minutes.UploadOptions{Progress: func(int64, int64) { assert.False(t, over.Load()) }})
 				over.Store(true)
 				require.Equal(t, test.after, time.Since(start), "at once")
 				require.ErrorIs(t, err, context.Canceled)
@@ -483,7 +483,7 @@ func TestUploadIsCancelled(t *testing.T) {
 			start := time.Now()
 			var over atomic.Bool
 			rec, _ := noise(500_000)
-			err := srv.Client(minutes.WithHTTPClient(hc)).Meetings.Upload(ctx, id, rec, &minutes.UploadOptions{Progress: func(int64, int64) { assert.False(t, over.Load()) }})
+			err := clientOf(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(ctx, id, rec, &minutes.UploadOptions{Progress: func(int64, int64) { assert.False(t, over.Load()) }})
 			over.Store(true)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.Equal(t, 20*time.Second, time.Since(start))
@@ -508,7 +508,7 @@ func TestUploadIsDoneWithTheRecording(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
 		defer cancel()
 		start := time.Now()
-		err := srv.Client().Meetings.Upload(ctx, id, minutes.Recording{Audio: slow, Size: 1 << 20, ContentType: "audio/mpeg"}, &minutes.UploadOptions{
+		err := clientOf(srv).Meetings.Upload(ctx, id, minutes.Recording{Audio: slow, Size: 1 << 20, ContentType: "audio/mpeg"}, &minutes.UploadOptions{
 			Progress: func(int64, int64) { assert.False(t, over.Load()) },
 		})
 		over.Store(true)
@@ -538,7 +538,7 @@ func TestUploadIsDoneWithTheRecordingWhateverTheTransport(t *testing.T) {
 			time.Sleep(20 * time.Second)
 			return nil, errRefused
 		})}
-		err := srv.Client(minutes.WithHTTPClient(hc), minutes.WithRetries(0, 0, 0)).Meetings.Upload(t.Context(), id, minutes.Recording{Audio: slow, Size: 1 << 20, ContentType: "audio/mpeg"}, &minutes.UploadOptions{
+		err := clientOf(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(0, 0, 0)).Meetings.Upload(t.Context(), id, minutes.Recording{Audio: slow, Size: 1 << 20, ContentType: "audio/mpeg"}, &minutes.UploadOptions{
 			Progress: func(int64, int64) { assert.False(t, over.Load()) },
 		})
 		over.Store(true)
@@ -567,7 +567,7 @@ func TestUploadReadsFromTheBeginning(t *testing.T) {
 		for range 4 { // at once, from one file
 			id := waiting(t, srv)
 			uploads.Go(func() {
-				err := srv.Client().Meetings.Upload(t.Context(), id, minutes.Recording{Audio: f, Size: rec.Size, ContentType: "audio/mpeg"}, nil)
+				err := clientOf(srv).Meetings.Upload(t.Context(), id, minutes.Recording{Audio: f, Size: rec.Size, ContentType: "audio/mpeg"}, nil)
 				assert.NoError(t, err)
 				m, _ := srv.Meeting(id)
 				assert.Equal(t, sum, m.Audio.SHA256)

@@ -50,7 +50,7 @@ func directed(t testing.TB, target string, status minutes.Status, next http.Roun
 	}
 	hc.Jar = jar
 	opts = append([]minutes.Option{minutes.WithHTTPClient(hc), minutes.WithRetries(2, 0, 0), minutes.WithRateLimit(0, 0)}, opts...)
-	c, err := minutes.New("https://minutes.example", testKey, opts...)
+	c, err := newClient("https://minutes.example", testKey, opts...)
 	require.NoError(t, err)
 	return c
 }

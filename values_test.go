@@ -111,7 +111,7 @@ func TestValuesEncodeAsTheInterface(t *testing.T) {
 // verb, by value and by pointer, alone and in other things.
 func TestMaskedPrinting(t *testing.T) {
 	t.Parallel()
-	client, err := minutes.New("https://minutes.example/base", testKey)
+	client, err := newClient("https://minutes.example/base", testKey)
 	require.NoError(t, err)
 	target := &minutes.UploadTarget{UploadURL: "https://storage.example/a?X-Amz-Signature=0123456789abcdef", ExpiresIn: 900, Method: "PUT"}
 	odd := &minutes.UploadTarget{UploadURL: "https://storage.example:x%zz?X-Amz-Signature=0123456789abcdef"}

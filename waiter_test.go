@@ -41,7 +41,7 @@ func uploaded(t testing.TB, c *minutes.Client, title string) *minutes.Meeting {
 func TestWaitForMinutes(t *testing.T) {
 	t.Parallel()
 	job := func(t *testing.T, srv *minutestest.Server) {
-		c := srv.Client()
+		c := clientOf(srv)
 		m := uploaded(t, c, "Weekly")
 		start := time.Now()
 		var seen []minutes.Status
@@ -83,7 +83,7 @@ func TestWaitEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
 				require.NoError(t, srv.Script(minutestest.Script{Outcome: status}))
-				c := srv.Client()
+				c := clientOf(srv)
 				m := uploaded(t, c, "Doomed")
 				_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
 				failed, ok := errors.AsType[*minutes.MeetingFailedError](err)
@@ -100,7 +100,7 @@ func TestWaitEnds(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-				c := srv.Client()
+				c := clientOf(srv)
 				test(t, srv, c, uploaded(t, c, "Weekly"))
 			})
 		})
@@ -254,7 +254,7 @@ func TestWaitEnds(t *testing.T) {
 func TestWaitParams(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.NewServer(t)
-	c := srv.Client()
+	c := clientOf(srv)
 	for name, test := range map[string]struct {
 		id    string
 		opts  *minutes.WaitOptions
@@ -281,7 +281,7 @@ func TestWaitAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c := srv.Client()
+		c := clientOf(srv)
 		require.NoError(t, srv.Script(minutestest.Script{Title: "bad", Outcome: minutes.StatusTranscriptionFailed}))
 		good, bad := uploaded(t, c, "good"), uploaded(t, c, "bad")
 		ids := []string{good.ID, bad.ID, good.ID, "", "mtg_unknown", "mtg_unknown"}
@@ -305,7 +305,7 @@ func TestWaitAll(t *testing.T) {
 	t.Run("ends with its context, once", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-			c := srv.Client()
+			c := clientOf(srv)
 			ids := make([]string, 10)
 			for i := range ids {
 				ids[i] = uploaded(t, c, strconv.Itoa(i)).ID
@@ -324,7 +324,7 @@ func TestWaitAll(t *testing.T) {
 	t.Run("stops when the loop does", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-			c := srv.Client()
+			c := clientOf(srv)
 			a, b := uploaded(t, c, "a"), uploaded(t, c, "b")
 			_, err := srv.Advance(a.ID, minutes.StatusMinutesReady)
 			require.NoError(t, err)
