@@ -239,8 +239,12 @@ func (c *chaos) run() {
 
 // finish waits for all callers and compares what they were told.
 func (c *chaos) finish() {
+	hangs := time.AfterFunc(7*24*time.Hour, func() {
+		panic(fmt.Sprintf("MINUTES_CHAOS_SEED=%d: somebody waits forever", c.seed))
+	})
 	c.callers.Wait()
 	c.under.Wait()
+	hangs.Stop()
 	c.settle()
 	c.runs.Add(1)
 	c.requests.Add(c.sent.Load())

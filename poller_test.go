@@ -208,33 +208,51 @@ func TestPollerSteadyArrivals(t *testing.T) {
 }
 
 // A wait that leaves while a page is under way, and comes back after it, has
-// been shown its meeting all the same.
+// been shown its meeting all the same; and it is not lost.
 func TestPollerShownInBetween(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-		ids := crowd(t, srv, clientOf(srv), 50, 1, 10*time.Minute)
-		srv.Inject(minutestest.Match{Operation: "meetings.list"}, minutestest.Delay(time.Second))
-		c, l := watchLooks(srv)
-		guest := ids[49]
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids[:49]), nil) {
-				assert.NoError(t, err)
-			}
+	for name, test := range map[string]struct{ leaves, back time.Duration }{
+		"in the trial":           {leaves: time.Second / 2, back: 1500 * time.Millisecond},
+		"after the trial":        {leaves: time.Second / 2, back: 10 * time.Second},
+		"in a sweep":             {leaves: 31_500 * time.Millisecond, back: 32_500 * time.Millisecond},
+		"between two sweeps":     {leaves: 31_500 * time.Millisecond, back: 45 * time.Second},
+		"long after it had left": {leaves: 31_500 * time.Millisecond, back: 3 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+				ids := crowd(t, srv, clientOf(srv), 100, 1, 10*time.Minute)
+				guest := ids[99] // on the first page of two
+				require.NoError(t, srv.Script(minutestest.Script{MeetingID: guest, Hold: minutes.StatusTranscribing}))
+				srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, minutestest.Delay(time.Second))
+				c, l := watchLooks(srv)
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids[:99]), nil) {
+						assert.NoError(t, err)
+					}
+				})
+				wg.Go(func() {
+					time.Sleep(5 * time.Minute)
+					_, err := srv.Advance(guest, minutes.StatusMinutesReady)
+					assert.NoError(t, err)
+				})
+				start := time.Now()
+				short, cancel := context.WithTimeout(t.Context(), test.leaves)
+				defer cancel()
+				_, err := c.Meetings.Wait(short, guest, nil)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				time.Sleep(test.back - time.Since(start))
+				long, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				_, err = c.Meetings.Wait(long, guest, nil)
+				require.NoError(t, err)
+				wg.Wait()
+				assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+			})
 		})
-		short, cancel := context.WithTimeout(t.Context(), time.Second/2)
-		defer cancel()
-		_, err := c.Meetings.Wait(short, guest, nil)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		require.Len(t, l.shown[guest], 1)
-		_, err = c.Meetings.Wait(t.Context(), guest, nil)
-		require.NoError(t, err)
-		wg.Wait()
-		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
-	})
+	}
 }
 
 // A key that may not list, or a service that refuses to, is followed by GETs.

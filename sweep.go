@@ -224,9 +224,9 @@ func (r *run) shows(s *sweep, page *MeetingPage, now time.Time) {
 			continue // nobody's, or a cursor leads in a circle
 		}
 		if m.waiter == nil {
-			// Just looked at, and nobody waits; somebody may again in a moment, and
-			// the next sweep shows it then.
-			m.looked, m.shownIn = now.UnixNano(), r.sweepNo
+			// Just looked at, and nobody waits; where somebody does again in a
+			// moment, that is a newcomer for the next sweep.
+			m.looked, m.shownIn, m.listed = now.UnixNano(), r.sweepNo, false
 			continue
 		}
 		found++
