@@ -375,7 +375,7 @@ func (c *chaos) process(who string, rnd *rand.Rand) {
 		wg.Go(func() {
 			restart := restart
 			for range enoughTries {
-				life := c.live(worker, own)
+				life := c.live(worker, workers, own)
 				if c.processOnce(life, who, known, own, restart, vanishes) {
 					return
 				}
@@ -427,7 +427,7 @@ type life struct {
 }
 
 // anyLife is one that may end at any time, on any Client.
-func (c *chaos) anyLife(_ int, rnd *rand.Rand) life {
+func (c *chaos) anyLife(_, _ int, rnd *rand.Rand) life {
 	ctx, cancel := c.crashing(rnd)
 	return life{ctx, cancel, c.clients[rnd.IntN(2)]}
 }

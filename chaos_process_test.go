@@ -20,30 +20,39 @@ import (
 func TestProcessKilled(t *testing.T) {
 	t.Parallel()
 	var total tally
+	var died [2][len(deaths)]atomic.Int64 // alone, and beside another worker
 	seeds(t, 300, func(t *testing.T, seed uint64) {
 		c := newChaos(t, seed, &total)
-		c.live = c.doomed
+		c.live = func(worker, workers int, rnd *rand.Rand) life {
+			at := rnd.IntN(len(deaths))
+			return c.doomed(worker, deaths[at], rnd, func() { died[workers-1][at].Add(1) })
+		}
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		c.callers.Go(func() { c.process("m0", rnd) })
 		c.finish()
 	})
-	t.Cleanup(func() { t.Log(total.String()) })
+	t.Cleanup(func() {
+		t.Log(total.String())
+		for at, d := range deaths {
+			t.Logf("%d died %s %s, and %d of two workers", died[0][at].Load(), d.when, d.op, died[1][at].Load())
+		}
+	})
 }
 
 // A death is where in its job a process dies.
 type death struct {
 	op   minutes.Operation // at a request of this kind
-	when int
+	when string
 }
 
 // When a process dies.
 const (
-	beforeIt = iota // the request is not sent
-	midway          // half of its body is
-	afterIt         // it takes effect, its reply is not read
+	beforeIt = "before" // the request is not sent
+	midway   = "midway" // half of its body is
+	afterIt  = "after"  // it takes effect, its reply is not read
 )
 
-var deaths = []death{
+var deaths = [...]death{
 	{"meetings.create", beforeIt}, {"meetings.create", afterIt},
 	{"meetings.upload_url", beforeIt}, {"meetings.upload_url", afterIt},
 	{minutestest.OpUpload, beforeIt}, {minutestest.OpUpload, midway}, {minutestest.OpUpload, afterIt},
@@ -53,10 +62,11 @@ var deaths = []death{
 
 // doomed is the life of a process that dies at some point of its job, if it
 // comes to that. Each has a Client of its own, and each worker its key.
-func (c *chaos) doomed(worker int, rnd *rand.Rand) life {
+func (c *chaos) doomed(worker int, at death, rnd *rand.Rand, died func()) life {
 	ctx, cancel := context.WithCancel(context.Background())
-	d := &dying{death: deaths[rnd.IntN(len(deaths))], left: int64(1 + rnd.IntN(3)), next: c.networks[worker], die: func() {
+	d := &dying{death: at, left: int64(1 + rnd.IntN(3)*rnd.IntN(2)), next: c.networks[worker], die: func() {
 		c.crashes.Add(1)
+		died()
 		cancel()
 	}}
 	return life{ctx, cancel, c.srv.ClientWithKey(chaosKeys[worker], minutes.WithHTTPClient(&http.Client{Transport: d}))}

@@ -111,7 +111,7 @@ type chaos struct {
 	rivals   bool        // several callers may work on one meeting
 	calm     atomic.Bool // no more trouble
 	deletes  atomic.Bool // some meeting was deleted
-	live     func(worker int, rnd *rand.Rand) life
+	live     func(worker, workers int, rnd *rand.Rand) life
 
 	sent    atomic.Int64 // requests of the two Clients
 	callers sync.WaitGroup
