@@ -193,6 +193,12 @@ func (c *chaos) update(client *minutes.Client, id, who string, rnd *rand.Rand) {
 
 // delete deletes as a careful caller does, until the meeting is gone.
 func (c *chaos) delete(client *minutes.Client, id string, known *told, rnd *rand.Rand) {
+	if rnd.IntN(4) == 0 {
+		s := c.step(context.Background(), "Delete of what never was", rnd)
+		if err := client.Meetings.Delete(s.ctx, "mtg_never"); err == nil && !s.mayHaveActed() {
+			c.deviation("%s: nil", s.name)
+		}
+	}
 	c.knows(known, id, false)
 	c.deletes.Store(true)
 	for range enoughTries {
@@ -522,6 +528,7 @@ func (c *chaos) batchOnce(names []string, known map[string]*told, left map[strin
 	ctx, cancel := c.crashing(rnd)
 	defer cancel()
 	s := c.step(ctx, "ProcessAll", rnd)
+	s.single = false
 	leaves := len(names) + 1
 	if rnd.IntN(4) == 0 {
 		leaves = rnd.IntN(len(names) + 1)

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -133,15 +132,18 @@ func drawOutage(rnd *rand.Rand, from time.Time) outage {
 // come from a generator of its own, so that they do not depend on what else
 // runs.
 type step struct {
-	name  string
-	ctx   context.Context
-	rnd   *rand.Rand
-	mu    sync.Mutex
-	tries []*try
+	name   string
+	single bool // one call of one operation after the other
+	ctx    context.Context
+	rnd    *rand.Rand
+	mu     sync.Mutex
+	over   time.Time // when ctx was
+	tries  []*try
 }
 
 type try struct {
 	op     minutes.Operation
+	begun  time.Time
 	status int
 	lost   bool // no reply, or not all of it
 	dial   bool // and no connection
@@ -231,7 +233,8 @@ type sighting struct {
 // and notes what the Client gets to see.
 type witness struct {
 	*chaos
-	next http.RoundTripper
+	next    http.RoundTripper
+	manners manners
 
 	mu      sync.Mutex
 	seen    map[string]sighting
@@ -241,12 +244,19 @@ type witness struct {
 
 func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 	op, id := engine.Identify(req)
-	t := &try{op: minutes.Operation(op)}
+	t := &try{op: minutes.Operation(op), begun: time.Now()}
 	s, _ := req.Context().Value(stepKey{}).(*step)
+	if wrong := w.manners.begins(t.op, req); wrong != "" {
+		w.deviation("%s", wrong)
+	}
 	var what trouble
 	var strikes bool
 	if s != nil {
 		s.mu.Lock()
+		// The minutes of a wait are asked for again, turn by turn.
+		if n := len(s.tries); n > 0 && s.single && t.op != "meetings.minutes" && s.tries[n-1].op == t.op && s.tries[n-1].enough {
+			w.deviation("%s: %s again, though it was to wait for long", s.name, t.op)
+		}
 		s.tries = append(s.tries, t)
 		what, strikes = w.draw(s.rnd, t.op, false)
 		s.mu.Unlock()
@@ -348,24 +358,35 @@ func (w *witness) deliverLate(req *http.Request, after time.Duration) error {
 func (w *witness) result(t *try, s *step, id string, resp *http.Response, err error) (*http.Response, error) {
 	if err != nil {
 		s.note(func() { t.lost = true })
+		w.ended(t, nil)
 		return nil, err
 	}
-	after, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-	s.note(func() { t.status, t.enough = resp.StatusCode, after > 60 })
+	enough := retryAfterOf(resp, time.Now()) > time.Minute
+	s.note(func() { t.status, t.enough = resp.StatusCode, enough })
 	look := s == nil && resp.StatusCode == http.StatusOK
 	var waitedFor map[string]bool
 	if look {
 		waitedFor = w.waitedFor(id)
 	}
 	resp.Body = &noted{ReadCloser: resp.Body, ended: func(body []byte, err error) {
-		switch {
-		case !errors.Is(err, io.EOF):
+		if !errors.Is(err, io.EOF) {
 			s.note(func() { t.lost = true })
-		case look:
+			w.ended(t, nil)
+			return
+		}
+		w.ended(t, resp)
+		if look {
 			w.show(t.op, body, waitedFor)
 		}
 	}}
 	return resp, nil
+}
+
+// ended is told of the end of a try, with its reply if there was one.
+func (w *witness) ended(t *try, resp *http.Response) {
+	if wrong := w.manners.ended(t.op, t.begun, resp); wrong != "" {
+		w.deviation("%s", wrong)
+	}
 }
 
 // noted is the body of a reply, whose end is told of.

@@ -64,6 +64,7 @@ var deaths = [...]death{
 // comes to that. Each has a Client of its own, and each worker its key.
 func (c *chaos) doomed(worker int, at death, rnd *rand.Rand, died func()) life {
 	ctx, cancel := context.WithCancel(context.Background())
+	c.networks[worker].manners.forget()
 	d := &dying{death: at, left: int64(1 + rnd.IntN(3)*rnd.IntN(2)), next: c.networks[worker], die: func() {
 		c.crashes.Add(1)
 		died()

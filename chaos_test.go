@@ -178,6 +178,7 @@ func newChaos(t *testing.T, seed uint64, total *tally) *chaos {
 	c.plain = c.srv.ClientWithKey(chaosKeys[2])
 	c.live = c.anyLife
 	logged := rnd.IntN(8) == 0
+	paced := rnd.IntN(4) == 0
 	for i := range c.clients {
 		c.networks[i] = &witness{
 			chaos: c, next: c.srv.HTTPClient().Transport,
@@ -186,6 +187,11 @@ func newChaos(t *testing.T, seed uint64, total *tally) *chaos {
 		opts := []minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: c.networks[i]})}
 		if logged {
 			opts = append(opts, minutes.WithLogger(slog.New(slog.NewTextHandler(&c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+		}
+		if paced {
+			const rate, burst = 4, 3
+			opts = append(opts, minutes.WithRateLimit(rate, burst))
+			c.networks[i].manners.perPeak = rate + burst
 		}
 		c.clients[i] = c.srv.ClientWithKey(chaosKeys[i], opts...)
 	}
@@ -424,8 +430,9 @@ func (c *chaos) script(rnd *rand.Rand, sc minutestest.Script) (fails bool) {
 
 // step begins a call.
 func (c *chaos) step(ctx context.Context, name string, rnd *rand.Rand) *step {
-	s := &step{name: name, rnd: rand.New(rand.NewPCG(rnd.Uint64(), rnd.Uint64()))}
+	s := &step{name: name, single: true, rnd: rand.New(rand.NewPCG(rnd.Uint64(), rnd.Uint64()))}
 	s.ctx = context.WithValue(ctx, stepKey{}, s)
+	context.AfterFunc(ctx, func() { s.note(func() { s.over = time.Now() }) })
 	return s
 }
 
@@ -438,6 +445,11 @@ func (c *chaos) typed(s *step, err error) {
 	if !api && !storage && !wait && !failed {
 		c.deviation("%s: %T is none of the package's errors: %v", s.name, err, err)
 	}
+	s.note(func() {
+		if !s.over.IsZero() && time.Since(s.over) > 0 {
+			c.deviation("%s: returned %v after its context was done", s.name, time.Since(s.over))
+		}
+	})
 	for _, verb := range []string{"%v", "%+v", "%#v", "%q"} {
 		if text := fmt.Sprintf(verb, err); c.showsSecret(text) {
 			c.deviation("%s: the error shows a secret: %s", s.name, text)

@@ -88,8 +88,9 @@ func (m *minutesReply) missing() string {
 }
 
 // UploadTarget is where a recording goes (section 2.8). UploadURL is presigned
-// and so its own credential: whoever has it can upload. It prints masked under
-// every verb of fmt and in slog; encoding/json writes it out.
+// and so its own credential: whoever has it can upload. It prints masked in slog
+// and under every verb that fmt lets a type decide (not %p, nor a misplaced %w,
+// which go vet reports); encoding/json writes it out.
 type UploadTarget struct {
 	UploadURL string `json:"upload_url"` // signed for exactly the content type asked for
 	ExpiresIn int    `json:"expires_in"` // validity in seconds

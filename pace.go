@@ -61,9 +61,25 @@ func (e *tooSoon) Is(target error) bool { return target == context.DeadlineExcee
 // to see that.
 func (p *pace) wait(ctx context.Context) error {
 	for {
+		if err := p.coolOff(ctx); err != nil {
+			return err
+		}
+		if err := p.limit(ctx); err != nil {
+			return err
+		}
+		if p.coolingFor() <= 0 {
+			return nil
+		}
+		// A 429 arrived while the limiter had it wait.
+	}
+}
+
+// coolOff waits until the cool-down is over.
+func (p *pace) coolOff(ctx context.Context) error {
+	for {
 		d := p.coolingFor()
 		if d <= 0 {
-			break
+			return nil
 		}
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
 			if err := ctx.Err(); err != nil {
@@ -75,6 +91,10 @@ func (p *pace) wait(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// limit waits for the limiter.
+func (p *pace) limit(ctx context.Context) error {
 	if p.limiter == nil {
 		return ctx.Err()
 	}

@@ -247,11 +247,16 @@ func (p *poller) holdBack(err error, now time.Time) {
 		return // a request that went out before the pause
 	}
 	p.pause = min(max(2*p.pause, p.floor), maxPause)
-	wait := p.pause
+	p.pausedUntil = now.Add(max(p.pause, askedFor(err)))
+}
+
+// askedFor is how long the service asked to wait, as far as waits go along with
+// that.
+func askedFor(err error) time.Duration {
 	if e, ok := errors.AsType[*Error](err); ok {
-		wait = max(wait, min(e.RetryAfter, maxPause))
+		return min(e.RetryAfter, maxPause)
 	}
-	p.pausedUntil = now.Add(wait)
+	return 0
 }
 
 // transient reports failures that may pass: no reply, a reply that makes no

@@ -119,7 +119,7 @@ func (s *MeetingsService) finishedMinutes(ctx context.Context, m *Meeting, forma
 			failed = 0
 		}
 		if ctx.Err() == nil && (notYet || transient(err) && failed < maxFailedLooks) {
-			if err = sleep(ctx, pollFloor); err == nil {
+			if err = sleep(ctx, max(pollFloor, askedFor(err))); err == nil {
 				continue
 			}
 		}
