@@ -177,6 +177,30 @@ type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
+// A request that the limiter holds back when a 429 arrives cools down, too.
+func TestCoolDownReachesTheLimiter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		srv.Inject(minutestest.Match{}, minutestest.RateLimit("10").Delayed(time.Second/2))
+		c := clientOf(srv, minutes.WithRateLimit(1, 1))
+		var calls sync.WaitGroup
+		for range 3 {
+			calls.Go(func() {
+				_, err := c.Usage.Get(t.Context())
+				assert.NoError(t, err)
+			})
+		}
+		start := time.Now()
+		calls.Wait()
+		requests := srv.Requests()
+		require.Len(t, requests, 4)
+		for i, r := range requests[1:] {
+			assert.GreaterOrEqual(t, r.At.Sub(start), 10*time.Second+time.Second/2+time.Duration(i)*time.Second)
+		}
+	})
+}
+
 // A 429 holds every goroutine of the Client, and no other Client.
 func TestCoolDownIsShared(t *testing.T) {
 	t.Parallel()
