@@ -186,12 +186,16 @@ func (r *run) step(now time.Time) time.Time {
 // spacing is the time between two requests at an even pace: what one turn needs
 // is spread over the turn.
 func (r *run) spacing() time.Duration {
+	const most = time.Second / pollRate
+	if r.sweep != nil && r.sweep.trial {
+		return min(r.sweep.spacing(r), most)
+	}
 	perTurn := r.pagesPerTurn()
 	if !r.holdsSingles() {
 		perTurn += len(r.singles) + r.gets
 	}
 	even := r.floor / time.Duration(max(perTurn, 1))
-	return min(even, time.Second/pollRate)
+	return min(even, most)
 }
 
 func (r *run) useSlot(now time.Time) {

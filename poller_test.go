@@ -139,6 +139,7 @@ func TestPoller(t *testing.T) {
 		"every third: pages":                   {meetings: 3_000, stride: 3, perMinute: 126, perSecond: 10},
 		"sparse: single looks":                 {meetings: 4_000, stride: 400, perMinute: 20, perSecond: 10},
 		"further apart than a page: no page":   {meetings: 4_000, stride: 80, perMinute: 101, perSecond: 10},
+		"every thirtieth: pages far apart":     {meetings: 9_000, stride: 30, perMinute: 600, perSecond: 20},
 		"a handful":                            {meetings: 19, stride: 1, perMinute: 38, perSecond: 10},
 		"enough for a page, all on the newest": {meetings: 50, stride: 1, perMinute: 4, perSecond: 3},
 	} {

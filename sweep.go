@@ -62,6 +62,7 @@ type newcomer struct {
 // sweep is one reading of the listing.
 type sweep struct {
 	trial   bool
+	begun   time.Time
 	wanted  int // meetings that were waited for when it began
 	cursor  string
 	reading bool // a page is under way
@@ -140,7 +141,7 @@ func (r *run) shownAgainFrom(i int) time.Time {
 
 func (r *run) begin(trial bool) {
 	r.sweepNo++
-	s := &sweep{trial: trial, wanted: r.waiting, credit: maxBarren}
+	s := &sweep{trial: trial, begun: time.Now(), wanted: r.waiting, credit: maxBarren}
 	if trial {
 		s.credit = 1 + r.waiting/stake
 	}
@@ -160,18 +161,21 @@ func (r *run) pageParams() *MeetingListParams {
 	return &MeetingListParams{Limit: limit, Cursor: r.sweep.cursor}
 }
 
-// pagesPerTurn estimates what sweeps cost in a turn.
+// pagesPerTurn is what sweeps cost in a turn.
 func (r *run) pagesPerTurn() int {
-	switch s := r.sweep; {
-	case s != nil && s.trial:
-		// Full pages are expected, until enough of them were not.
-		const prior = 40
-		perPage := (len(s.found) + prior*maxLimit) / (s.pages + prior)
-		return r.waiting/max(perPage, 1) + 1
-	case len(r.listed) > 0:
-		return r.depth/maxLimit + 1
+	if len(r.listed) == 0 {
+		return 0
 	}
-	return 0
+	return r.depth/maxLimit + 1
+}
+
+// spacing is the time between two pages of a trial: those that it will still
+// read are spread over what is left of its turn.
+func (s *sweep) spacing(r *run) time.Duration {
+	const prior = 10 // full pages are expected, until enough of them were not
+	waits := r.waiting - len(s.found) + s.ended
+	pages := waits*(s.pages+prior)/(len(s.found)+prior*maxLimit) + 1
+	return max(r.floor-time.Since(s.begun), r.floor/4) / time.Duration(pages)
 }
 
 // readPage reads one page of a sweep.
