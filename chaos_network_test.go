@@ -188,12 +188,23 @@ func (s *step) last() *try {
 
 const triesOfACall = 5
 
+// puts is how often the recording was sent. The caller holds mu.
+func (s *step) puts() int {
+	n := 0
+	for _, t := range s.tries {
+		if t.op == minutestest.OpUpload {
+			n++
+		}
+	}
+	return n
+}
+
 // spent reports that the client has tried as often as it may, or that a reply
 // told it not to.
 func (s *step) spent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	puts, row := 0, 0
+	row := 0
 	for i, t := range s.tries {
 		if i > 0 && s.tries[i-1].op == t.op {
 			row++
@@ -204,12 +215,11 @@ func (s *step) spent() bool {
 		case t.enough, !t.passing() && t.status >= 400:
 			return true
 		case t.op == minutestest.OpUpload:
-			puts++
 		case row >= triesOfACall && t.passing():
 			return true
 		}
 	}
-	return puts >= triesOfACall || len(s.tries) > 1 && s.refusedTwice()
+	return s.puts() >= triesOfACall || len(s.tries) > 1 && s.refusedTwice()
 }
 
 // refusedTwice: a URL that has expired is replaced only once.
@@ -258,6 +268,9 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 			w.deviation("%s: %s again, though it was to wait for long", s.name, t.op)
 		}
 		s.tries = append(s.tries, t)
+		if puts := s.puts(); puts > triesOfACall && strings.HasPrefix(s.name, "Upload ") {
+			w.deviation("%s: %d tries", s.name, puts)
+		}
 		what, strikes = w.draw(s.rnd, t.op, false)
 		s.mu.Unlock()
 	} else {
@@ -363,6 +376,9 @@ func (w *witness) result(t *try, s *step, id string, resp *http.Response, err er
 	}
 	enough := retryAfterOf(resp, time.Now()) > time.Minute
 	s.note(func() { t.status, t.enough = resp.StatusCode, enough })
+	if t.op == minutestest.OpUpload {
+		w.ended(t, nil) // a success is not read to its end
+	}
 	look := s == nil && resp.StatusCode == http.StatusOK
 	var waitedFor map[string]bool
 	if look {
