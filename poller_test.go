@@ -256,6 +256,33 @@ func TestPollerShownInBetween(t *testing.T) {
 	}
 }
 
+// Many leave when most have been found.
+func TestPollerLeftInATrial(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+		ids := crowd(t, srv, clientOf(srv), 180, 1, 10*time.Minute)
+		srv.Inject(minutestest.Match{Operation: "meetings.list", Nth: 3}, minutestest.Delay(20*time.Second))
+		c, l := watchLooks(srv)
+		ctx, leave := context.WithTimeout(t.Context(), 10*time.Second)
+		defer leave()
+		var wg sync.WaitGroup
+		for i, id := range ids {
+			wg.Go(func() {
+				if i >= 80 {
+					_, err := c.Meetings.Wait(ctx, id, nil)
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
+					return
+				}
+				_, err := c.Meetings.Wait(t.Context(), id, nil)
+				assert.NoError(t, err)
+			})
+		}
+		wg.Wait()
+		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+	})
+}
+
 // A page that took its time counts from when it came.
 func TestPollerSlowPage(t *testing.T) {
 	t.Parallel()
