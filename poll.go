@@ -135,7 +135,7 @@ func (r *run) gather() {
 		// On a machine that is short of processors, more of them may just be about
 		// to run. In a synctest bubble this waits for all.
 		r.mu.Unlock()
-		time.Sleep(1)
+		time.Sleep(1 * time.Nanosecond)
 		r.mu.Lock()
 	}
 }

@@ -172,7 +172,7 @@ func (r *run) pagesPerTurn() int {
 // spacing is the time between two pages of a trial: those that it will still
 // read are spread over what is left of its turn.
 func (s *sweep) spacing(r *run) time.Duration {
-	const prior = 10 // full pages are expected, until enough of them were not
+	const prior = 10                                // full pages are expected, until enough of them were not
 	waits := max(r.waiting-len(s.found)+s.ended, 0) // of the found, some may have left
 	pages := waits*(s.pages+prior)/(len(s.found)+prior*maxLimit) + 1
 	return max(r.floor-time.Since(s.begun), r.floor/4) / time.Duration(pages)
