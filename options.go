@@ -52,7 +52,9 @@ func defaults() *config {
 // Timeout, where not zero, as the limit of one try of an API call (30 s
 // otherwise); uploads have no such limit. hc itself is never changed; its Jar
 // and CheckRedirect are not used, since the service knows no cookies and
-// redirects are refused.
+// redirects are refused. A transport of one's own should have an
+// ExpectContinueTimeout, as http.DefaultTransport has: without it an upload that
+// storage refuses may show as a broken connection alone.
 func WithHTTPClient(hc *http.Client) Option {
 	return func(c *config) error {
 		if hc == nil {

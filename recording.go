@@ -62,6 +62,9 @@ func checkContentType(param, contentType string) error {
 	if err != nil || !strings.Contains(kind, "/") || strings.ContainsFunc(contentType, isControl) {
 		return &ParamError{param, "is not a MIME type"}
 	}
+	if strings.TrimSpace(contentType) != contentType {
+		return &ParamError{param, "has white space around it, which would not arrive as it was signed"}
+	}
 	return nil
 }
 

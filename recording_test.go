@@ -273,6 +273,8 @@ func TestUploadRefusesRecordings(t *testing.T) {
 		"over 1 GiB":                {minutes.Recording{Audio: audio, Size: minutes.MaxRecordingSize + 1, ContentType: "audio/wav"}, "recording.Size"},
 		"no content type":           {minutes.Recording{Audio: audio, Size: 1}, "recording.ContentType"},
 		"blank content type":        {minutes.Recording{Audio: audio, Size: 1, ContentType: " "}, "recording.ContentType"},
+		"blank before content type": {minutes.Recording{Audio: audio, Size: 1, ContentType: " audio/wav"}, "recording.ContentType"},
+		"blank after content type":  {minutes.Recording{Audio: audio, Size: 1, ContentType: "audio/wav "}, "recording.ContentType"},
 		"extension":                 {minutes.Recording{Audio: audio, Size: 1, ContentType: ".wav"}, "recording.ContentType"},
 		"content type and a header": {minutes.Recording{Audio: audio, Size: 1, ContentType: "audio/wav\r\nX-Evil: 1"}, "recording.ContentType"},
 		"content type beyond ASCII": {minutes.Recording{Audio: audio, Size: 1, ContentType: "audio/wäv"}, "recording.ContentType"},

@@ -66,6 +66,7 @@ type upload struct {
 	target     *url.URL
 	expires    time.Time // of the target
 	mayBeThere bool      // some try may have put the audio in place
+	unasked    bool      // the last of these, and nobody has looked since
 	renewed    bool      // an expired target was replaced once
 }
 
@@ -84,7 +85,7 @@ func (u *upload) run(ctx context.Context) error {
 		wait := max(u.core.retries.backoff(try), min(failure.retryAfter, maxCoolDown))
 		lives := outlives(ctx, wait)
 		again := u.judge(failure) && try <= u.core.retries.max && failure.retryAfter <= maxCoolDown && lives
-		if !again && !u.mayBeThere || !lives {
+		if !again && !u.mayBeThere || !lives || ctx.Err() != nil {
 			wait = 0
 		}
 		u.log(ctx, target, try, tried, wait)
@@ -97,7 +98,8 @@ func (u *upload) run(ctx context.Context) error {
 			failure.causes = causes(ctx, failure.causes...)
 			return failure
 		}
-		if u.mayBeThere {
+		if u.unasked || u.mayBeThere && !again {
+			u.unasked = false
 			arrived, err := u.core.poller.hasAudio(ctx, u.id)
 			if err != nil {
 				failure.causes = append(failure.causes, err)
@@ -129,12 +131,14 @@ func (u *upload) judge(failure *StorageError) (again bool) {
 		case slices.ContainsFunc(failure.causes, notDialled):
 			return true // the store knows nothing of it
 		}
-		u.mayBeThere = true
+		u.mayBeThere, u.unasked = true, true
 	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true // refused as a whole: the URL is as good as before
+	case http.StatusBadRequest:
+		return failure.Code == "RequestTimeout" // what S3 says in place of a 408
 	case 499, http.StatusInternalServerError, http.StatusBadGateway,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		u.mayBeThere = true
+		u.mayBeThere, u.unasked = true, true
 	case http.StatusForbidden:
 		expired := !time.Now().Before(u.expires) || strings.Contains(strings.ToLower(failure.Message), "expired")
 		if !expired || u.renewed {
@@ -239,6 +243,9 @@ func (u *upload) put(ctx context.Context) tried {
 		failure = &StorageError{causes: []error{u.core.mask.withQuery(u.target).err(err)}}
 	}
 	out := tried{sent: body.sentSoFar(), failure: failure}
+	if failure == nil {
+		out.sent = u.rec.Size // a file that the kernel sent is closed by now
+	}
 	if err == nil {
 		out.status = resp.StatusCode
 	}

@@ -133,6 +133,9 @@ func TestUploadThroughTrouble(t *testing.T) {
 		{name: "403 after it arrived", faults: []minutestest.Fault{minutestest.Reset(), refuse(403, "AccessDenied").AfterEffect()}, puts: 2, urls: 2, looks: 2},
 		{name: "429 keeps the URL", faults: []minutestest.Fault{minutestest.RateLimit("2"), minutestest.RateLimit("")}, puts: 3, urls: 1},
 		{name: "408 keeps the URL", faults: []minutestest.Fault{refuse(408, "RequestTimeout")}, puts: 2, urls: 1},
+		{name: "400 that is S3's 408", faults: []minutestest.Fault{refuse(400, "RequestTimeout")}, puts: 2, urls: 1},
+		{name: "429 after a loss: asked once", faults: []minutestest.Fault{minutestest.Reset(), minutestest.RateLimit("1"), minutestest.RateLimit("1")}, puts: 4, urls: 2, looks: 1},
+		{name: "429 after a loss, the last: asked again", faults: []minutestest.Fault{minutestest.Reset(), minutestest.RateLimit("1"), minutestest.RateLimit("1"), minutestest.RateLimit("1"), minutestest.RateLimit("1")}, puts: 5, urls: 2, looks: 2, err: "429", status: 429},
 		{name: "429 for an hour", faults: []minutestest.Fault{minutestest.RateLimit("3600")}, puts: 1, urls: 1, err: "429", status: 429},
 		{name: "499", faults: []minutestest.Fault{refuse(499, "ClientClosedRequest")}, puts: 2, urls: 2, looks: 1},
 		{name: "400", faults: []minutestest.Fault{refuse(400, "IncompleteBody")}, puts: 1, urls: 1, err: "400 IncompleteBody", status: 400},
@@ -177,6 +180,33 @@ func TestUploadThroughTrouble(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A store that is away after a try was lost: the meeting is looked at once for
+// the try, and not once more, thirty seconds later, for each that never left.
+func TestUploadToAStoreThatIsAway(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		id := waiting(t, srv)
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.ResetUpload(100))
+		puts := 0
+		hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.Method == http.MethodPut {
+				if puts++; puts == 2 || puts == 3 {
+					_ = req.Body.Close()
+					return nil, errRefused
+				}
+			}
+			return srv.HTTPClient().Transport.RoundTrip(req)
+		})}
+		rec, sum := noise(1000)
+		start := time.Now()
+		require.NoError(t, clientOf(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(4, time.Second, time.Second)).Meetings.Upload(t.Context(), id, rec, nil))
+		requireArrived(t, srv, id, sum)
+		require.Equal(t, 3*time.Second, time.Since(start))
+		require.Len(t, srv.Requests("meetings.get"), 1)
+	})
 }
 
 // expired is what a store says of a URL past its time.
