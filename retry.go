@@ -36,6 +36,16 @@ func (r retries) backoff(n int) time.Duration {
 	return r.waitMin + rand.N(top-r.waitMin+1)
 }
 
+// wait is the wait before repeat n where the service asked for one: somewhat
+// longer than asked, so that not all come back at once.
+func (r retries) wait(n int, asked time.Duration) time.Duration {
+	wait := r.backoff(n)
+	if asked > 0 {
+		wait = max(wait, asked+rand.N(min(asked, r.waitMin)+1))
+	}
+	return wait
+}
+
 // call is one API call on its way through the layers. It travels as the
 // context of its request, which is how each layer finds it.
 type call struct {
@@ -147,19 +157,16 @@ func (c *call) settle(err error) (again bool, _ error) {
 // it: a caller is better off with the reply at hand than with a wait that
 // outlasts its deadline, or one that the service wants to be very long.
 func (c *call) plan(err error) bool {
-	c.wait = c.core.retries.backoff(c.tries)
+	var after time.Duration
 	if err == nil {
-		after, _ := c.retryAfter()
-		if after > 0 {
-			// Somewhat later than asked, so that not all come back at once.
-			c.wait = max(c.wait, after+rand.N(min(after, c.core.retries.waitMin)+1))
-		}
-		if c.last.status == http.StatusTooManyRequests {
-			c.core.pace.coolDown(c.wait)
-		}
-		if after > maxCoolDown {
-			return false
-		}
+		after, _ = c.retryAfter()
+	}
+	c.wait = c.core.retries.wait(c.tries, after)
+	if err == nil && c.last.status == http.StatusTooManyRequests {
+		c.core.pace.coolDown(c.wait)
+	}
+	if after > maxCoolDown {
+		return false
 	}
 	// Another call's 429 may hold this one back for longer.
 	return outlives(c, max(c.wait, c.core.pace.coolingFor()))

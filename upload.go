@@ -82,7 +82,7 @@ func (u *upload) run(ctx context.Context) error {
 			u.log(ctx, target, try, tried, 0)
 			return nil
 		}
-		wait := max(u.core.retries.backoff(try), min(failure.retryAfter, maxCoolDown))
+		wait := u.core.retries.wait(try, min(failure.retryAfter, maxCoolDown))
 		lives := outlives(ctx, wait)
 		again := u.judge(failure) && try <= u.core.retries.max && failure.retryAfter <= maxCoolDown && lives
 		if !again && !u.mayBeThere || !lives || ctx.Err() != nil {
