@@ -44,7 +44,16 @@ func (p *poller) end() {
 	r := p.run
 	p.run = nil
 	r.cancel()
+	// What is under way may show meetings all the same.
+	now := time.Now()
+	reading := r.sweep != nil && r.sweep.reading
+	if reading || r.gets > 0 {
+		p.lastShown = now
+	}
 	for _, m := range p.watches {
+		if m.looking || reading {
+			m.looked = now.UnixNano()
+		}
 		m.place, m.shownIn, m.cameIn, m.looking, m.listed = 0, 0, 0, false, false
 	}
 }
@@ -63,11 +72,16 @@ func (r *run) admit(m *watch, w *waiter) {
 		m.cameIn = r.pageNo
 	}
 	w.stale = m.looking
+	// As soon as the floor and this waiter allow, whatever interval others have.
+	if w.once {
+		m.due = 0
+	} else if m.looked != 0 {
+		m.due = min(m.due, m.looked+int64(m.least(r.floor)))
+	}
+	if m.place > 0 {
+		r.single(m)
+	}
 	if m.looking || m.listed || m.place > 0 {
-		if w.once && m.place > 0 {
-			m.due = 0 // as soon as the floor allows, whatever interval others have
-			r.single(m)
-		}
 		return
 	}
 	if (m.looked == 0 || m.shownIn > 0) && r.keepsLists() {
@@ -149,7 +163,7 @@ func (r *run) step(now time.Time) time.Time {
 		if now.Before(r.pausedUntil) {
 			return r.pausedUntil
 		}
-		if free := r.slot.Add(-(pollBurst - 1) * r.spacing()); now.Before(free) {
+		if free := r.slot.Add(-(pollBurst - 1) * r.spacing(now)); now.Before(free) {
 			return free
 		}
 		page, pageAt := r.nextPage(now)
@@ -164,7 +178,7 @@ func (r *run) step(now time.Time) time.Time {
 		if !pageAt.IsZero() {
 			next = pageAt
 		}
-		if r.holdsSingles() || len(r.singles) == 0 || r.gets >= maxLooksInFlight {
+		if r.holdsSingles(now) || len(r.singles) == 0 || r.gets >= maxLooksInFlight {
 			return next
 		}
 		m := r.singles[0]
@@ -185,13 +199,13 @@ func (r *run) step(now time.Time) time.Time {
 
 // spacing is the time between two requests at an even pace: what one turn needs
 // is spread over the turn.
-func (r *run) spacing() time.Duration {
+func (r *run) spacing(now time.Time) time.Duration {
 	const most = time.Second / pollRate
 	if r.sweep != nil && r.sweep.trial {
 		return min(r.sweep.spacing(r), most)
 	}
 	perTurn := r.pagesPerTurn()
-	if !r.holdsSingles() {
+	if !r.holdsSingles(now) {
 		perTurn += len(r.singles) + r.gets
 	}
 	even := r.floor / time.Duration(max(perTurn, 1))
@@ -202,7 +216,7 @@ func (r *run) useSlot(now time.Time) {
 	if r.slot.Before(now) {
 		r.slot = now
 	}
-	r.slot = r.slot.Add(r.spacing())
+	r.slot = r.slot.Add(r.spacing(now))
 }
 
 // get looks at one meeting.

@@ -85,8 +85,8 @@ func (r *run) keepsLists() bool { return r.sweep != nil || len(r.listed) > 0 }
 
 // holdsSingles reports that no meeting may be looked at by itself, since a
 // trial may show any of them.
-func (r *run) holdsSingles() bool {
-	return r.sweep != nil && r.sweep.trial || r.sweep == nil && r.wantsTrial(time.Now())
+func (r *run) holdsSingles(now time.Time) bool {
+	return r.sweep != nil && r.sweep.trial || r.sweep == nil && r.wantsTrial(now)
 }
 
 func (r *run) wantsTrial(now time.Time) bool {
@@ -309,7 +309,7 @@ func (r *run) finish(now time.Time) {
 		if m.listed && len(r.listed) > 0 || m.waiter == nil {
 			return true
 		}
-		if m.sweepNo == r.sweepNo && len(r.listed) > 0 {
+		if (m.sweepNo == r.sweepNo || m.shownIn == r.sweepNo) && len(r.listed) > 0 {
 			return false // it came too late for this sweep
 		}
 		r.single(m.watch)
