@@ -167,7 +167,9 @@ func (r *run) step(now time.Time) time.Time {
 			return free
 		}
 		page, pageAt := r.nextPage(now)
-		if page {
+		single := len(r.singles) > 0 && r.gets < maxLooksInFlight && !r.holdsSingles(now)
+		if page && !(r.pagedLast && single && r.singles[0].due <= now.UnixNano()) {
+			r.pagedLast = true
 			r.useSlot(now)
 			r.sweep.reading = true
 			r.pageNo++
@@ -178,9 +180,10 @@ func (r *run) step(now time.Time) time.Time {
 		if !pageAt.IsZero() {
 			next = pageAt
 		}
-		if r.holdsSingles(now) || len(r.singles) == 0 || r.gets >= maxLooksInFlight {
+		if !single {
 			return next
 		}
+		r.pagedLast = false
 		m := r.singles[0]
 		if due := time.Unix(0, m.due); now.Before(due) {
 			if due.Before(next) {

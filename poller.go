@@ -140,7 +140,7 @@ func (p *poller) listen(w *waiter) *event {
 	for _, e := range p.take(w) {
 		if w.onStatus != nil && e.meeting != nil && e.meeting.Status != w.told {
 			w.told = e.meeting.Status
-			w.onStatus(e.meeting)
+			p.tellCaller(w, e.meeting)
 		}
 		switch {
 		case e.err != nil:
@@ -150,6 +150,19 @@ func (p *poller) listen(w *waiter) *event {
 		}
 	}
 	return nil
+}
+
+// tellCaller calls OnStatus. Where that panics, or ends its goroutine, as a
+// test's FailNow does, nobody waits any more.
+func (p *poller) tellCaller(w *waiter, m *Meeting) {
+	returned := false
+	defer func() {
+		if !returned {
+			p.leaveAll(w)
+		}
+	}()
+	w.onStatus(m)
+	returned = true
 }
 
 // waitAll is wait for many meetings.

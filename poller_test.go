@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -283,6 +284,78 @@ func TestPollerLeftInATrial(t *testing.T) {
 		}
 		wg.Wait()
 		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+	})
+}
+
+// A wait is told in its own time, whatever interval another wait for the same
+// meeting has.
+func TestPollerIntervalsOfOthers(t *testing.T) {
+	t.Parallel()
+	for name, crowded := range map[string]int{"single looks": 0, "pages": 49} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+				ids := crowd(t, srv, clientOf(srv), crowded+1, 1, 10*time.Minute)
+				c, l := watchLooks(srv)
+				var wg sync.WaitGroup
+				for _, id := range ids {
+					wg.Go(func() {
+						_, err := c.Meetings.Wait(t.Context(), id, &minutes.WaitOptions{Interval: 4 * time.Hour})
+						assert.NoError(t, err)
+					})
+				}
+				time.Sleep(time.Second)
+				m, err := c.Meetings.Wait(t.Context(), ids[0], nil)
+				require.NoError(t, err)
+				assert.LessOrEqual(t, time.Since(m.UpdatedAt.Time()), 62*time.Second)
+				wg.Wait()
+				assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+			})
+		})
+	}
+}
+
+// A service whose pages are short keeps nobody waiting.
+func TestPollerShortPages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+		old := crowd(t, srv, clientOf(srv), 3, 1, 10*time.Minute)
+		crowd(t, srv, clientOf(srv), 1500, 1500, 10*time.Minute) // nobody's, but one
+		ids := append(old, crowd(t, srv, clientOf(srv), 3000, 1, 10*time.Minute)...)
+		srv.SetPageSize(func(int, int) int { return 10 })
+		srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, minutestest.Delay(20*time.Millisecond))
+		c, l := watchLooks(srv)
+		var wg sync.WaitGroup
+		for _, id := range ids {
+			wg.Go(func() {
+				m, err := c.Meetings.Wait(t.Context(), id, nil)
+				if assert.NoError(t, err) {
+					assert.LessOrEqual(t, time.Since(m.UpdatedAt.Time()), 92*time.Second)
+				}
+			})
+		}
+		wg.Wait()
+		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+	})
+}
+
+// An OnStatus that ends its goroutine, as a test's FailNow does, leaves nobody
+// waiting.
+func TestOnStatusThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // which fails where the poller goes on
+		srv := minutestest.NewServer(t)
+		c, l := watchLooks(srv)
+		m := uploaded(t, c, "meeting")
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, _ = c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { runtime.Goexit() }})
+		})
+		wg.Wait()
+		time.Sleep(time.Hour)
+		assert.Len(t, l.at, 1)
 	})
 }
 

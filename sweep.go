@@ -44,6 +44,8 @@ type listing struct {
 
 	listed    []*watch // what the last sweep showed, newest first
 	depth     int      // how many meetings it read to show all of these
+	lastPages int      // how many pages, which a service may keep short
+	pagedLast bool     // the last request was a page, so a single look that is due goes next
 	top       *Meeting // the newest meeting it read; ID and CreatedAt
 	newcomers []newcomer
 
@@ -111,6 +113,9 @@ func (r *run) nextPage(now time.Time) (bool, time.Time) {
 			if at := r.shownAgainFrom(0); now.Before(at) {
 				return false, at
 			}
+			if at := r.newcomersFrom(); now.Before(at) {
+				return false, at
+			}
 			r.begin(false)
 		default:
 			return false, time.Time{}
@@ -134,6 +139,18 @@ func (r *run) shownAgainFrom(i int) time.Time {
 		if m := r.listed[i]; m.waiter != nil {
 			last = max(last, m.looked)
 			n++
+		}
+	}
+	return time.Unix(0, last).Add(r.floor)
+}
+
+// newcomersFrom is when a sweep may show those newcomers that were shown before:
+// they had left, and came back.
+func (r *run) newcomersFrom() time.Time {
+	var last int64
+	for _, m := range r.newcomers {
+		if m.waiter != nil {
+			last = max(last, m.looked)
 		}
 	}
 	return time.Unix(0, last).Add(r.floor)
@@ -166,7 +183,7 @@ func (r *run) pagesPerTurn() int {
 	if len(r.listed) == 0 {
 		return 0
 	}
-	return r.depth/maxLimit + 1
+	return max(r.depth/maxLimit+1, r.lastPages)
 }
 
 // spacing is the time between two pages of a trial: those that it will still
@@ -287,7 +304,7 @@ func (r *run) finish(now time.Time) {
 		m.listed = m.waiter != nil
 		return !m.listed
 	})
-	r.depth, r.top = s.depth, s.top
+	r.depth, r.lastPages, r.top = s.depth, s.pages, s.top
 	for _, m := range old {
 		if m.shownIn != r.sweepNo {
 			r.single(m)
