@@ -341,6 +341,32 @@ func TestPollerShortPages(t *testing.T) {
 	})
 }
 
+// A page whose reply is lost may have shown its meetings.
+func TestPollerLostPage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+		ids := crowd(t, srv, clientOf(srv), 115, 1, 10*time.Minute)
+		_, l := watchLooks(srv)
+		lost := 0
+		hc := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			resp, err := l.RoundTrip(r)
+			if strings.HasSuffix(r.URL.Path, "/meetings") && l.pages == 9 {
+				lost++
+				_ = resp.Body.Close()
+				return nil, io.ErrUnexpectedEOF
+			}
+			return resp, err
+		})}
+		c := clientOf(srv, minutes.WithHTTPClient(hc))
+		for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+			require.NoError(t, err)
+		}
+		assert.Equal(t, 1, lost)
+		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+	})
+}
+
 // An OnStatus that ends its goroutine, as a test's FailNow does, leaves nobody
 // waiting.
 func TestOnStatusThatDoesNotReturn(t *testing.T) {

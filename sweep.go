@@ -212,6 +212,9 @@ func (r *run) readPage(s *sweep, params *MeetingListParams) {
 		return
 	case err != nil:
 		r.refused = !transient(err) && !errors.Is(err, ErrInvalidCursor)
+		if transient(err) {
+			r.mayHaveShown(s, now)
+		}
 		r.finish(now)
 		return
 	}
@@ -223,6 +226,18 @@ func (r *run) readPage(s *sweep, params *MeetingListParams) {
 		return
 	}
 	s.cursor = page.NextCursor
+}
+
+// mayHaveShown has what a lost page may have shown wait a turn, as a lost look
+// has its meeting.
+func (r *run) mayHaveShown(s *sweep, now time.Time) {
+	r.lastShown = now
+	for i, n := s.next, 0; i < len(r.listed) && n < maxLimit; i++ {
+		if m := r.listed[i]; m.waiter != nil {
+			m.looked = now.UnixNano()
+			n++
+		}
+	}
 }
 
 // shows takes in what a page shows.
