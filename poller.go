@@ -291,11 +291,13 @@ func (p *poller) hasAudio(ctx context.Context, id string) (bool, error) {
 	return e.meeting.Status != StatusCreated, nil
 }
 
-// anew lets a meeting be looked at again within the floor: a new upload begins.
-func (p *poller) anew(id string) {
+// anew lets a meeting be looked at again within the floor: a new upload has begun
+// since, whose URL was asked for then. A look that another upload made meanwhile
+// still counts.
+func (p *poller) anew(id string, then time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m := p.watches[id]; m != nil && !m.looking {
+	if m := p.watches[id]; m != nil && !m.looking && m.looked <= then.UnixNano() {
 		m.looked = 0
 	}
 }

@@ -164,7 +164,7 @@ func (u *upload) renew(ctx context.Context) error {
 		row := u.core.routes[route.MeetingsUploadURL]
 		return &Error{StatusCode: http.StatusOK, Message: "the reply's " + why, Method: row.Method, Path: row.before + u.id + row.after}
 	}
-	u.core.poller.anew(u.id)
+	u.core.poller.anew(u.id, asked)
 	u.target = target
 	u.expires = asked.Add(time.Duration(t.ExpiresIn) * time.Second)
 	return nil
