@@ -236,7 +236,8 @@ func (a *audit) watchRepeat(e *entry) {
 	if row.Repeat == route.Always || row.Repeat == route.WithExternalID && e.ExternalID != "" {
 		return
 	}
-	mayHaveTakenEffect := e.lost || e.Status == 0 || e.Status >= 500
+	// Body and external id of a refused one may not even have been read.
+	mayHaveTakenEffect := !e.refused && (e.lost || e.Status == 0 || e.Status >= 500)
 	id := a.identity(e)
 	a.mu.Lock()
 	_, again := a.repeats[id]

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -285,6 +286,49 @@ func TestRepeatAfterGoing(t *testing.T) {
 	}
 	assert.Equal(t, []ViolationKind{ViolationRepeat}, kinds(s.Violations()))
 	s.audit.reset()
+}
+
+// What the service refuses has no effect that a repeat could double. Where the
+// key is refused, it has not read the body, so that all of them look alike.
+func TestRepeatOfWhatWasRefused(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	s.Inject(Match{Operation: "projects.create"}, LoseReply(), LoseReply())
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, path := range []string{"/v1/meetings", "/v1/projects"} {
+		for i := range 3 {
+			body := fmt.Sprintf(`{"title":"Number %d","external_id":"%d"}`, i, i)
+			r := httptest.NewRequestWithContext(gone, "POST", path, strings.NewReader(body))
+			r.Header.Set("Authorization", "Bearer wrong")
+			serveOrCut(s, r)
+		}
+	}
+	assert.Empty(t, s.Violations())
+}
+
+// A request that was cut short can have had no effect, either.
+func TestRepeatOfWhatWasCutShort(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	s.Inject(Match{}, Reset(), Reset())
+	for range 4 {
+		cut := io.MultiReader(strings.NewReader(`{"title":"Tw`), iotest.ErrReader(io.ErrUnexpectedEOF))
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/meetings", cut)
+		r.Header.Set("Authorization", "Bearer "+s.Key())
+		serveOrCut(s, r)
+	}
+	assert.Empty(t, s.Violations())
+}
+
+// serveOrCut has r served without a connection, which a fault would cut.
+func serveOrCut(s *Server, r *http.Request) {
+	defer func() {
+		if cut := recover(); cut != nil && cut != http.ErrAbortHandler {
+			panic(cut)
+		}
+	}()
+	s.Handler().ServeHTTP(httptest.NewRecorder(), r)
 }
 
 func TestOpenBodies(t *testing.T) {

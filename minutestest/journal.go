@@ -71,7 +71,9 @@ type entry struct {
 	url    *url.URL
 	header http.Header
 	fault  string
-	lost   bool // the client has not seen the whole reply
+
+	refused bool // by the service itself, or cut short: nothing can have come of it
+	lost    bool // the client has not seen the whole reply
 }
 
 // masked stands for a secret.

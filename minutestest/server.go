@@ -284,13 +284,19 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if fault, ok := s.faults.take(r); ok {
 		cut = s.strike(held, r, &e, fault)
 	} else {
-		e.Exchange = s.engine.Serve(held, r)
+		s.handle(held, r, &e)
 	}
 	s.note(r, &e)
 	held.release()
 	if cut {
 		reset(w)
 	}
+}
+
+// handle has the service itself answer.
+func (s *Server) handle(w http.ResponseWriter, r *http.Request, e *entry) {
+	e.Exchange = s.engine.Serve(w, r)
+	e.refused = e.Status >= 400 && e.Status < 500
 }
 
 // note takes what became of a request to journal and audit.

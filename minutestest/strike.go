@@ -27,13 +27,13 @@ func (s *Server) strike(w http.ResponseWriter, r *http.Request, e *entry, f Faul
 		return true
 	}
 	if form.Kind == kindDelay {
-		e.Exchange = s.engine.Serve(w, r)
+		s.handle(w, r, e)
 		return false
 	}
 
 	var handled reply
 	if form.AfterEffect {
-		e.Exchange = s.engine.Serve(&handled, r)
+		s.handle(&handled, r, e)
 	} else {
 		s.withoutEffect(r, e)
 	}
@@ -78,7 +78,9 @@ func (s *Server) withoutEffect(r *http.Request, e *entry) {
 	}
 	// What a client repeats is told by its body. Bodies of the API are so
 	// short that a client does not notice when they are taken.
-	e.Body, _ = io.ReadAll(io.LimitReader(r.Body, maxBody))
+	var err error
+	e.Body, err = io.ReadAll(io.LimitReader(r.Body, maxBody))
+	e.refused = err != nil
 	if e.Operation == route.MeetingsCreate {
 		var body struct {
 			ExternalID string `json:"external_id"`
