@@ -78,6 +78,9 @@ func (r *run) admit(m *watch, w *waiter) {
 	} else if m.looked != 0 {
 		m.due = min(m.due, m.looked+int64(m.least(r.floor)))
 	}
+	if m.listed {
+		r.listedDue = min(r.listedDue, m.due)
+	}
 	if m.place > 0 {
 		r.single(m)
 	}

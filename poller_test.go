@@ -316,6 +316,33 @@ func TestPollerIntervalsOfOthers(t *testing.T) {
 	}
 }
 
+// Where meetings are looked at in pages, a long interval saves pages, too, and
+// one that is no multiple of the floor is kept to.
+func TestPollerIntervalOfMany(t *testing.T) {
+	t.Parallel()
+	for interval, most := range map[time.Duration]int{
+		30 * time.Second: 125,
+		45 * time.Second: 85,
+		10 * time.Minute: 7,
+	} {
+		t.Run(interval.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+				ids := crowd(t, srv, clientOf(srv), 50, 1, 1000*time.Hour)
+				c, l := watchLooks(srv)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), &minutes.WaitOptions{Interval: interval}) {
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+				}
+				assert.LessOrEqual(t, len(l.at), most)
+				assert.GreaterOrEqual(t, len(l.at), most*9/10)
+			})
+		})
+	}
+}
+
 // A service whose pages are short keeps nobody waiting.
 func TestPollerShortPages(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package minutes
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -43,6 +44,7 @@ type listing struct {
 	pageNo  uint32 // of the page under way, or of the last
 
 	listed    []*watch // what the last sweep showed, newest first
+	listedDue int64    // when the first of these is due, Unix nanoseconds
 	depth     int      // how many meetings it read to show all of these
 	lastPages int      // how many pages, which a service may keep short
 	pagedLast bool     // the last request was a page, so a single look that is due goes next
@@ -110,10 +112,13 @@ func (r *run) nextPage(now time.Time) (bool, time.Time) {
 			}
 			r.begin(true)
 		case len(r.listed) > 0:
-			if at := r.shownAgainFrom(0); now.Before(at) {
-				return false, at
+			at := r.shownAgainFrom(0)
+			if came, again := r.newcomersFrom(); !came {
+				at = latest(at, time.Unix(0, r.listedDue))
+			} else {
+				at = latest(at, again)
 			}
-			if at := r.newcomersFrom(); now.Before(at) {
+			if now.Before(at) {
 				return false, at
 			}
 			r.begin(false)
@@ -144,16 +149,23 @@ func (r *run) shownAgainFrom(i int) time.Time {
 	return time.Unix(0, last).Add(r.floor)
 }
 
-// newcomersFrom is when a sweep may show those newcomers that were shown before:
-// they had left, and came back.
-func (r *run) newcomersFrom() time.Time {
+// newcomersFrom reports whether there are newcomers, and when a sweep may show
+// those that were shown before: they had left, and came back.
+func (r *run) newcomersFrom() (came bool, again time.Time) {
 	var last int64
 	for _, m := range r.newcomers {
 		if m.waiter != nil {
-			last = max(last, m.looked)
+			came, last = true, max(last, m.looked)
 		}
 	}
-	return time.Unix(0, last).Add(r.floor)
+	return came, time.Unix(0, last).Add(r.floor)
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func (r *run) begin(trial bool) {
@@ -320,6 +332,10 @@ func (r *run) finish(now time.Time) {
 		return !m.listed
 	})
 	r.depth, r.lastPages, r.top = s.depth, s.pages, s.top
+	r.listedDue = math.MaxInt64
+	for _, m := range r.listed {
+		r.listedDue = min(r.listedDue, m.due)
+	}
 	for _, m := range old {
 		if m.shownIn != r.sweepNo {
 			r.single(m)

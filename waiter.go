@@ -14,7 +14,8 @@ type WaitOptions struct {
 	Until Status
 	// Interval is the least time between two looks at the meeting. The floor of
 	// thirty seconds, or what the service's Cache-Control asks beyond that,
-	// holds in any case.
+	// holds in any case. Where one request shows many meetings, one that is not
+	// due may be shown along with one that is; it is not reported.
 	Interval time.Duration
 	// OnStatus is told of the first look and of each change of status. It runs
 	// on the goroutine that waits.
