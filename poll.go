@@ -52,10 +52,11 @@ func (p *poller) end() {
 	}
 	for _, m := range p.watches {
 		if m.looking || reading {
-			m.looked = now.UnixNano()
+			m.looked = r.nanos(now)
 		}
-		m.place, m.shownIn, m.cameIn, m.looking, m.listed = 0, 0, 0, false, false
+		m.place, m.shownIn, m.cameIn, m.looking, m.listed, m.isNew = 0, 0, 0, false, false, false
 	}
+	p.tidyLater()
 }
 
 // stir makes the loop decide anew.
@@ -84,10 +85,11 @@ func (r *run) admit(m *watch, w *waiter) {
 	if m.place > 0 {
 		r.single(m)
 	}
-	if m.looking || m.listed || m.place > 0 {
+	if m.looking || m.listed || m.isNew || m.place > 0 {
 		return
 	}
 	if (m.looked == 0 || m.shownIn > 0) && r.keepsLists() {
+		m.isNew = true
 		r.newcomers = append(r.newcomers, newcomer{m, r.sweepNo})
 		return
 	}
@@ -171,7 +173,7 @@ func (r *run) step(now time.Time) time.Time {
 		}
 		page, pageAt := r.nextPage(now)
 		single := len(r.singles) > 0 && r.gets < maxLooksInFlight && !r.holdsSingles(now)
-		if page && !(r.pagedLast && single && r.singles[0].due <= now.UnixNano()) {
+		if page && !(r.pagedLast && single && r.singles[0].due <= r.nanos(now)) {
 			r.pagedLast = true
 			r.useSlot(now)
 			r.sweep.reading = true
@@ -188,7 +190,7 @@ func (r *run) step(now time.Time) time.Time {
 		}
 		r.pagedLast = false
 		m := r.singles[0]
-		if due := time.Unix(0, m.due); now.Before(due) {
+		if due := r.timeOf(m.due); now.Before(due) {
 			if due.Before(next) {
 				next = due
 			}
@@ -198,8 +200,8 @@ func (r *run) step(now time.Time) time.Time {
 		r.useSlot(now)
 		r.gets++
 		m.looking = true
-		m.looked = now.UnixNano() // in case its reply is never seen
-		go r.get(m)
+		m.looked = r.nanos(now) // in case its reply is never seen
+		go r.get(m, m.looked)
 	}
 }
 
@@ -225,8 +227,8 @@ func (r *run) useSlot(now time.Time) {
 	r.slot = r.slot.Add(r.spacing(now))
 }
 
-// get looks at one meeting.
-func (r *run) get(m *watch) {
+// get looks at one meeting, which is asked for now.
+func (r *run) get(m *watch, asked int64) {
 	seen, maxAge, err := r.core.look(r.ctx, m.id)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -236,7 +238,8 @@ func (r *run) get(m *watch) {
 	now := time.Now()
 	r.gets--
 	m.looking = false
-	m.looked = now.UnixNano()
+	shown := m.looked != asked // by a page, meanwhile
+	m.looked = r.nanos(now)
 	r.lastShown = now
 	defer r.stir()
 	switch {
@@ -244,20 +247,31 @@ func (r *run) get(m *watch) {
 		r.pause = 0
 		r.floor = min(max(pollFloor, maxAge), maxFloor)
 		r.saw(m, seen, now)
-		m.due = now.UnixNano() + int64(jitter(r.floor))
+		m.due = r.nanos(now) + int64(jitter(r.floor))
 	case errors.Is(err, ErrRateLimited):
 		// Refused at the edge: it counts neither as a look nor as a failure.
 		r.holdBack(err, now)
-		m.looked = 0
-		m.due = now.UnixNano()
+		if !shown {
+			m.looked = 0
+		}
+		m.due = r.nanos(now)
+		m.freshen()
 	case transient(err) && m.failed+1 < maxFailedLooks:
 		m.failed++
-		m.due = now.UnixNano() + int64(jitter(r.floor))
+		m.due = r.nanos(now) + int64(jitter(r.floor))
+		m.freshen()
 	default:
 		r.fail(m, err)
 	}
 	if m.waiter != nil && !m.listed {
 		r.single(m)
+	}
+}
+
+// freshen has those who came during a look that failed be content with the next.
+func (m *watch) freshen() {
+	for _, w := range m.waiters() {
+		w.stale = false
 	}
 }
 

@@ -38,11 +38,13 @@ const (
 // the two is the poller's choice (sweep.go). This file keeps the accounts of who
 // waits for what; poll.go makes the requests.
 type poller struct {
-	core *core
+	core  *core
+	began time.Time // see nanos
 
 	mu      sync.Mutex
 	watches map[string]*watch // what is waited for, or was looked at within the floor
 	resting []*watch          // the latter, by when the last waiter left
+	tidying bool              // a timer is set to forget them
 	waiting int               // watches that somebody waits for
 	run     *run              // nil while nobody waits
 
@@ -60,7 +62,7 @@ type watch struct {
 	more    []*waiter // the others
 	status  Status    // as last seen, "" before the first look
 	meeting *Meeting  // as last seen, where that is kept whole
-	looked  int64     // when it was last looked at, Unix nanoseconds; 0: never
+	looked  int64     // when it was last looked at, in nanos; 0: never
 	due     int64     // when it is to be looked at again
 	place   int32     // in the heap of singles, from 1; 0: not there
 	shownIn uint32    // the last sweep that showed it
@@ -68,6 +70,7 @@ type watch struct {
 	failed  uint8     // looks in a row
 	looking bool      // a GET is under way
 	listed  bool      // sweeps look at it
+	isNew   bool      // among the newcomers
 }
 
 // waiter is one Wait, or one WaitAll for many meetings.
@@ -91,7 +94,16 @@ type event struct {
 }
 
 func newPoller(c *core) *poller {
-	return &poller{core: c, watches: make(map[string]*watch), floor: pollFloor}
+	return &poller{core: c, began: time.Now(), watches: make(map[string]*watch), floor: pollFloor}
+}
+
+// nanos is how a watch keeps a time, in a third of the space: Unix nanoseconds
+// that go on evenly where the clock of the wall is set.
+func (p *poller) nanos(t time.Time) int64 { return p.began.UnixNano() + int64(t.Sub(p.began)) }
+
+// timeOf is what nanos was called with.
+func (p *poller) timeOf(nanos int64) time.Time {
+	return p.began.Add(time.Duration(nanos - p.began.UnixNano()))
 }
 
 func newWaiter(o WaitOptions) *waiter {
@@ -297,7 +309,7 @@ func (p *poller) hasAudio(ctx context.Context, id string) (bool, error) {
 func (p *poller) anew(id string, then time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m := p.watches[id]; m != nil && !m.looking && m.looked <= then.UnixNano() {
+	if m := p.watches[id]; m != nil && !m.looking && m.looked <= p.nanos(then) {
 		m.looked = 0
 	}
 }
@@ -410,19 +422,40 @@ func (p *poller) forget(now time.Time) {
 	if len(p.resting) == 0 {
 		p.resting = nil
 	}
+	if n > 0 && len(p.watches) == 0 {
+		p.watches = make(map[string]*watch) // one that was large stays so
+	}
+}
+
+// tidy forgets what is left of a run, soon after it ended.
+func (p *poller) tidy() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.tidying = false
+	p.forget(time.Now())
+	p.tidyLater()
+}
+
+// tidyLater has what rests forgotten when the floor has passed, unless a run
+// does so. The caller holds mu.
+func (p *poller) tidyLater() {
+	if p.run == nil && len(p.resting) > 0 && !p.tidying {
+		p.tidying = true
+		time.AfterFunc(p.floor, p.tidy)
+	}
 }
 
 // isFresh reports whether the meeting was looked at within the floor. An age
 // below zero is another clock's.
 func (p *poller) isFresh(m *watch, now time.Time) bool {
-	age := time.Duration(now.UnixNano() - m.looked)
+	age := time.Duration(p.nanos(now) - m.looked)
 	return m.looking || m.looked != 0 && 0 <= age && age < p.floor
 }
 
 // saw takes in what a look showed and tells the waiters. The caller holds mu.
 func (p *poller) saw(m *watch, seen *Meeting, now time.Time) {
 	changed := m.status != seen.Status
-	m.looked, m.failed = now.UnixNano(), 0
+	m.looked, m.failed = p.nanos(now), 0
 	m.status = seen.Status.intern()
 	m.meeting = nil
 	if p.waiting <= keepWhole || m.status.Final() {

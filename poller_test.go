@@ -412,6 +412,29 @@ func TestOnStatusThatDoesNotReturn(t *testing.T) {
 	})
 }
 
+// An upload that asks for the audio during a look that fails has its answer from
+// the next one.
+func TestPollerFailedLookDuringUpload(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := clientOf(srv)
+		m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Looked at", Date: "2026-11-20"})
+		require.NoError(t, err)
+		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.BadGateway().Delayed(10*time.Second))
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Reset())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+			assert.NoError(t, err)
+		})
+		time.Sleep(time.Second)
+		require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, audio(10), nil))
+		assert.Len(t, srv.Requests("meetings.get"), 2)
+		wg.Wait()
+	})
+}
+
 // A page that took its time counts from when it came.
 func TestPollerSlowPage(t *testing.T) {
 	t.Parallel()

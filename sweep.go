@@ -44,7 +44,7 @@ type listing struct {
 	pageNo  uint32 // of the page under way, or of the last
 
 	listed    []*watch // what the last sweep showed, newest first
-	listedDue int64    // when the first of these is due, Unix nanoseconds
+	listedDue int64    // when the first of these is due, in nanos
 	depth     int      // how many meetings it read to show all of these
 	lastPages int      // how many pages, which a service may keep short
 	pagedLast bool     // the last request was a page, so a single look that is due goes next
@@ -114,7 +114,7 @@ func (r *run) nextPage(now time.Time) (bool, time.Time) {
 		case len(r.listed) > 0:
 			at := r.shownAgainFrom(0)
 			if came, again := r.newcomersFrom(); !came {
-				at = latest(at, time.Unix(0, r.listedDue))
+				at = latest(at, r.timeOf(r.listedDue))
 			} else {
 				at = latest(at, again)
 			}
@@ -146,7 +146,7 @@ func (r *run) shownAgainFrom(i int) time.Time {
 			n++
 		}
 	}
-	return time.Unix(0, last).Add(r.floor)
+	return r.timeOf(last).Add(r.floor)
 }
 
 // newcomersFrom reports whether there are newcomers, and when a sweep may show
@@ -158,7 +158,7 @@ func (r *run) newcomersFrom() (came bool, again time.Time) {
 			came, last = true, max(last, m.looked)
 		}
 	}
-	return came, time.Unix(0, last).Add(r.floor)
+	return came, r.timeOf(last).Add(r.floor)
 }
 
 func latest(a, b time.Time) time.Time {
@@ -246,7 +246,7 @@ func (r *run) mayHaveShown(s *sweep, now time.Time) {
 	r.lastShown = now
 	for i, n := s.next, 0; i < len(r.listed) && n < maxLimit; i++ {
 		if m := r.listed[i]; m.waiter != nil {
-			m.looked = now.UnixNano()
+			m.looked = r.nanos(now)
 			n++
 		}
 	}
@@ -274,7 +274,7 @@ func (r *run) shows(s *sweep, page *MeetingPage, now time.Time) {
 		if m.waiter == nil {
 			// Just looked at, and nobody waits; where somebody does again in a
 			// moment, that is a newcomer for the next sweep.
-			m.looked, m.shownIn, m.listed = now.UnixNano(), r.sweepNo, false
+			m.looked, m.shownIn, m.listed = r.nanos(now), r.sweepNo, false
 			continue
 		}
 		found++
@@ -286,12 +286,12 @@ func (r *run) shows(s *sweep, page *MeetingPage, now time.Time) {
 		if m.looking || m.cameIn == r.pageNo {
 			// A GET is under way; or the page was asked for before the wait began,
 			// so that what it shows may be older than that. Still, it was shown.
-			m.looked = now.UnixNano()
+			m.looked = r.nanos(now)
 			m.due = m.looked + int64(m.least(r.floor))
 			continue
 		}
-		if now.UnixNano() < m.due && m.looked != 0 {
-			m.looked = now.UnixNano() // a caller's longer interval
+		if r.nanos(now) < m.due && m.looked != 0 {
+			m.looked = r.nanos(now) // a caller's longer interval
 			continue
 		}
 		r.saw(m, seen, now)
@@ -302,7 +302,7 @@ func (r *run) shows(s *sweep, page *MeetingPage, now time.Time) {
 			s.ended++
 			continue
 		}
-		m.due = now.UnixNano() + int64(m.least(r.floor))
+		m.due = r.nanos(now) + int64(m.least(r.floor))
 	}
 	s.credit = min(s.credit+found-1, s.most)
 	for s.next < len(r.listed) && (r.listed[s.next].waiter == nil || r.listed[s.next].shownIn == r.sweepNo) {
@@ -355,11 +355,13 @@ func (r *run) finish(now time.Time) {
 	}
 	r.newcomers = slices.DeleteFunc(r.newcomers, func(m newcomer) bool {
 		if m.listed && len(r.listed) > 0 || m.waiter == nil {
+			m.isNew = false
 			return true
 		}
 		if (m.sweepNo == r.sweepNo || m.shownIn == r.sweepNo) && len(r.listed) > 0 {
 			return false // it came too late for this sweep
 		}
+		m.isNew = false
 		r.single(m.watch)
 		return true
 	})
