@@ -254,14 +254,23 @@ func (c *chaos) finish() {
 	c.settle()
 	c.runs.Add(1)
 	c.requests.Add(c.sent.Load())
-	if violations := c.srv.Violations(); len(violations) > 0 {
-		c.deviation("%d violations", len(violations)) // the server tells which
+	for _, v := range c.srv.Violations() {
+		c.deviation("%v", v)
+		for _, r := range c.srv.Requests() {
+			if r.MeetingID == v.MeetingID || r.Operation == "meetings.list" {
+				c.show(r)
+			}
+		}
 	}
 	if c.t.Failed() && os.Getenv("MINUTES_CHAOS_SEED") != "" {
 		for _, r := range c.srv.Requests() {
-			c.t.Log(r.At.Format("15:04:05.000"), r.Operation, r.Path, r.Query, r.Status, r.Code, r.Fault, r.Caller)
+			c.show(r)
 		}
 	}
+}
+
+func (c *chaos) show(r minutestest.Request) {
+	c.t.Log(r.At.Format("15:04:05.000"), r.Took, r.Operation, r.Path, r.Query, r.Status, r.Code, r.Fault, r.Caller)
 }
 
 // settle compares what the service knows at the end with what was told.

@@ -304,12 +304,12 @@ func (p *poller) hasAudio(ctx context.Context, id string) (bool, error) {
 }
 
 // anew lets a meeting be looked at again within the floor: a new upload has begun
-// since, whose URL was asked for then. A look that another upload made meanwhile
-// still counts.
+// since, whose URL was asked for then. A look that somebody made meanwhile still
+// counts.
 func (p *poller) anew(id string, then time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if m := p.watches[id]; m != nil && !m.looking && m.looked <= p.nanos(then) {
+	if m := p.watches[id]; m != nil && !m.looking && m.looked < p.nanos(then) {
 		m.looked = 0
 	}
 }

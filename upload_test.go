@@ -238,6 +238,43 @@ func TestUploadURLExpires(t *testing.T) {
 	})
 }
 
+// A look that somebody makes while an upload URL is under way, be it at the same
+// instant, keeps the upload from making another within the floor; the service
+// has seen it after the request for the URL.
+func TestUploadLooksAreShared(t *testing.T) {
+	t.Parallel()
+	for _, later := range []time.Duration{0, time.Millisecond} {
+		t.Run(later.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				id := waiting(t, srv)
+				rec, sum := noise(5000)
+				var c *minutes.Client
+				looked, lost := false, false
+				c = clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+					if !lost && req.Method == http.MethodPut {
+						lost = true // on its way: the service sees no upload between the looks
+						return nil, syscall.ECONNRESET
+					}
+					resp, err := srv.HTTPClient().Transport.RoundTrip(req)
+					if !looked && strings.HasSuffix(req.URL.Path, "/upload-url") {
+						looked = true
+						time.Sleep(later)
+						ctx, cancel := context.WithCancel(t.Context())
+						_, waitErr := c.Meetings.Wait(ctx, id, &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { cancel() }})
+						assert.ErrorIs(t, waitErr, context.Canceled)
+					}
+					return resp, err
+				})}))
+				require.NoError(t, c.Meetings.Upload(t.Context(), id, rec, nil))
+				requireArrived(t, srv, id, sum)
+				require.Len(t, srv.Requests("meetings.get"), 2)
+			})
+		})
+	}
+}
+
 // A lost reply whose audio shows in the meeting only later: the store refuses
 // the second try since the URL is spent, or the service refuses another URL,
 // and the meeting then tells why.
