@@ -18,8 +18,9 @@ import (
 //	case errors.Is(err, minutes.ErrRateLimited):
 //	}
 //
-// The text names method, path, status, code, message and request id. Details
-// stay out of it, for they may name people.
+// The text names method, path, status, code, message, the wait asked for, the
+// fields that ErrInvalidRequest is about, and the request id. Other details stay
+// out of it, for they may name people.
 type Error struct {
 	// StatusCode is the HTTP status of the last reply, 0 where none came.
 	StatusCode int
@@ -70,12 +71,37 @@ func (e *Error) Error() string {
 	for _, cause := range e.causes {
 		add(plain(cause.Error()))
 	}
+	if fields := e.fields(); fields != "" {
+		b.WriteString(" (fields: ")
+		b.WriteString(plain(fields))
+		b.WriteByte(')')
+	}
+	if e.RetryAfter > 0 {
+		b.WriteString(" (retry after ")
+		b.WriteString(e.RetryAfter.Round(time.Second / 10).String())
+		b.WriteByte(')')
+	}
 	if e.RequestID != "" {
 		b.WriteString(" (request id ")
 		b.WriteString(plain(e.RequestID))
 		b.WriteByte(')')
 	}
 	return b.String()
+}
+
+// fields names the fields that ErrInvalidRequest is about.
+func (e *Error) fields() string {
+	list, ok := e.Details["fields"].([]any)
+	if !ok || e.Code != ErrInvalidRequest {
+		return ""
+	}
+	var names []string
+	for _, field := range list {
+		if name, ok := field.(string); ok && name != "" {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // plain makes a text that came over the network fit for one line of a log.

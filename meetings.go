@@ -229,7 +229,9 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 		return nil, err
 	}
 	for _, m := range page.Meetings {
-		if m.ExternalID == externalID {
+		// The field is optional in a reply. A service that does not know the
+		// filter lists other meetings.
+		if m.ExternalID == externalID || m.ExternalID == "" && len(page.Meetings) == 1 && page.NextCursor == "" {
 			return m, nil
 		}
 	}

@@ -56,7 +56,6 @@ func (p *poller) end() {
 		}
 		m.place, m.shownIn, m.cameIn, m.looking, m.listed, m.isNew = 0, 0, 0, false, false, false
 	}
-	p.tidyLater()
 }
 
 // stir makes the loop decide anew.

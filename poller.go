@@ -44,7 +44,6 @@ type poller struct {
 	mu      sync.Mutex
 	watches map[string]*watch // what is waited for, or was looked at within the floor
 	resting []*watch          // the latter, by when the last waiter left
-	tidying bool              // a timer is set to forget them
 	waiting int               // watches that somebody waits for
 	run     *run              // nil while nobody waits
 
@@ -314,6 +313,24 @@ func (p *poller) anew(id string, then time.Time) {
 	}
 }
 
+// shown takes in a meeting that the service has just shown by other means than
+// a look, so that the next look is a turn away.
+func (p *poller) shown(seen *Meeting) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	p.forget(now)
+	if m := p.watches[seen.ID]; m != nil && (m.waiter != nil || p.isFresh(m, now)) {
+		return // what waits have seen will do
+	}
+	m := &watch{id: seen.ID, status: seen.Status.intern(), looked: p.nanos(now)}
+	if p.waiting <= keepWhole {
+		m.meeting = seen.clone()
+	}
+	p.watches[m.id] = m
+	p.resting = append(p.resting, m)
+}
+
 // take returns what w has to hear.
 func (p *poller) take(w *waiter) []event {
 	p.mu.Lock()
@@ -424,24 +441,6 @@ func (p *poller) forget(now time.Time) {
 	}
 	if n > 0 && len(p.watches) == 0 {
 		p.watches = make(map[string]*watch) // one that was large stays so
-	}
-}
-
-// tidy forgets what is left of a run, soon after it ended.
-func (p *poller) tidy() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.tidying = false
-	p.forget(time.Now())
-	p.tidyLater()
-}
-
-// tidyLater has what rests forgotten when the floor has passed, unless a run
-// does so. The caller holds mu.
-func (p *poller) tidyLater() {
-	if p.run == nil && len(p.resting) > 0 && !p.tidying {
-		p.tidying = true
-		time.AfterFunc(p.floor, p.tidy)
 	}
 }
 

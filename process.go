@@ -58,6 +58,9 @@ type Result struct {
 // Outside a testing/synctest bubble it takes half a minute at the least where
 // the first look finds the meeting unfinished, however fast the service is.
 //
+// Where the meeting is there already, being shown it by the create counts as the
+// first look, so that a worker that is restarted does not look again at once.
+//
 // It costs one request each to create the meeting, to ask for the upload URL, to
 // upload and to fetch the minutes (and the transcript), besides the looks of
 // [MeetingsService.Wait].
@@ -116,6 +119,8 @@ func (s *MeetingsService) begin(ctx context.Context, r *Result, open func() (Rec
 	case m.Status.Failed():
 		return &MeetingFailedError{Status: m.Status, Meeting: m}
 	case m.Status != StatusCreated:
+		// A worker that crashed may have looked at it a moment ago.
+		s.core.poller.shown(m)
 		return nil
 	}
 	rec, err := open()
@@ -140,14 +145,24 @@ func (s *MeetingsService) begin(ctx context.Context, r *Result, open func() (Rec
 	return err
 }
 
+// lastSeen takes in how a wait that failed saw the meeting last.
+func (r *Result) lastSeen(err error) {
+	if failed, ok := errors.AsType[*MeetingFailedError](err); ok {
+		r.Meeting = failed.Meeting
+	}
+	if wait, ok := errors.AsType[*WaitError](err); ok && wait.Meeting != nil {
+		m := r.Meeting.clone() // among very many waits, no more is kept than the status
+		m.Status = wait.Meeting.Status
+		r.Meeting = m
+	}
+}
+
 // conclude waits for a job whose audio is there and fetches what it was for.
 func (s *MeetingsService) conclude(ctx context.Context, r *Result, o ProcessOptions) error {
 	if r.Meeting.Status != StatusMinutesReady {
 		m, err := s.Wait(ctx, r.Meeting.ID, &WaitOptions{OnStatus: o.OnStatus})
 		if err != nil {
-			if failed, ok := errors.AsType[*MeetingFailedError](err); ok {
-				r.Meeting = failed.Meeting
-			}
+			r.lastSeen(err)
 			return err
 		}
 		r.Meeting = m

@@ -57,6 +57,30 @@ func TestProcess(t *testing.T) {
 	})
 }
 
+// A worker that crashes and comes back does not look at its meeting again within
+// the floor, though it remembers nothing, and tells what it is shown.
+func TestProcessComesBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		for range 20 {
+			ctx, cancel := context.WithTimeout(t.Context(), 31*time.Second)
+			var states []minutes.Status
+			r, err := clientOf(srv).Meetings.Process(ctx, weekly("rec-1"), audio(5000), &minutes.ProcessOptions{
+				OnStatus: func(m *minutes.Meeting) { states = append(states, m.Status) },
+			})
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotEmpty(t, states)
+			require.Equal(t, states[len(states)-1], r.Meeting.Status, "as last seen")
+			time.Sleep(2 * time.Second)
+		}
+		r, err := clientOf(srv).Meetings.Process(t.Context(), weekly("rec-1"), audio(5000), nil)
+		require.NoError(t, err)
+		require.Equal(t, minutes.StatusMinutesReady, r.Meeting.Status)
+	})
+}
+
 func TestProcessOfAFailedMeeting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
