@@ -171,7 +171,7 @@ func (r *run) step(now time.Time) time.Time {
 			return free
 		}
 		page, pageAt := r.nextPage(now)
-		single := len(r.singles) > 0 && r.gets < maxLooksInFlight && !r.holdsSingles(now)
+		single := len(r.singles) > 0 && r.gets < maxLooksInFlight && (!r.holdsSingles(now) || r.probes(now))
 		if page && !(r.pagedLast && single && r.singles[0].due <= r.nanos(now)) {
 			r.pagedLast = true
 			r.useSlot(now)
@@ -196,6 +196,12 @@ func (r *run) step(now time.Time) time.Time {
 			return next
 		}
 		r.singles.remove(m)
+		if s := r.sweep; s != nil && s.probing {
+			s.probing = false
+			if s.trial {
+				s.probe = m
+			}
+		}
 		r.useSlot(now)
 		r.gets++
 		m.looking = true
@@ -240,6 +246,7 @@ func (r *run) get(m *watch, asked int64) {
 	shown := m.looked != asked // by a page, meanwhile
 	m.looked = r.nanos(now)
 	r.lastShown = now
+	r.probed(m, err, now)
 	defer r.stir()
 	switch {
 	case err == nil:

@@ -3,6 +3,7 @@ package minutes_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -366,6 +367,97 @@ func TestPollerShortPages(t *testing.T) {
 		wg.Wait()
 		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
 	})
+}
+
+// A service that is out is asked once in a while, not for each meeting by itself;
+// one whose listing alone is out, is.
+func TestPollerOutage(t *testing.T) {
+	t.Parallel()
+	const waits, out = 400, 2 * time.Minute
+	for name, test := range map[string]struct {
+		listing bool          // alone
+		start   time.Duration // of the waits
+		back    int           // minutes
+		most    int           // requests within a minute of the outage
+		late    time.Duration // after back, or the meeting's end
+		pages   int           // minutes until there are pages again
+	}{
+		"all":             {false, 0, 8, 6, 61 * time.Second, 2},
+		"all, at a start": {false, out, 8, 6, 100 * time.Second, 2},
+		"the listing":     {true, 0, 11, 2*waits + 10, 61 * time.Second, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+				ids := crowd(t, srv, clientOf(srv), waits, 1, 20*time.Minute)
+				began, back := time.Now(), time.Duration(test.back)*time.Minute
+				c, l := watchLooks(srv)
+				network := l.next
+				l.next = roundTripper(func(r *http.Request) (*http.Response, error) {
+					since := time.Since(began)
+					list := strings.HasSuffix(r.URL.Path, "/meetings")
+					if since >= out && since < back && (list || !test.listing) {
+						return &http.Response{StatusCode: 502, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+					}
+					return network.RoundTrip(r)
+				})
+				time.Sleep(test.start)
+				for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+					require.NoError(t, err)
+					end := m.UpdatedAt.Time()
+					if end.Before(began.Add(back)) {
+						end = began.Add(back)
+					}
+					assert.LessOrEqual(t, time.Since(end), test.late)
+				}
+				assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+				var perMinute []int
+				for _, at := range l.at {
+					minute := int(at.Sub(began) / time.Minute)
+					for len(perMinute) <= minute {
+						perMinute = append(perMinute, 0)
+					}
+					perMinute[minute]++
+				}
+				assert.LessOrEqual(t, slices.Max(perMinute[2:test.back]), test.most)
+				assert.LessOrEqual(t, slices.Max(perMinute[test.back+test.pages:]), 2*waits/50+2, "pages again")
+			})
+		})
+	}
+}
+
+// A service that stays out ends all waits, after many turns and few requests.
+func TestPollerOutForGood(t *testing.T) {
+	t.Parallel()
+	for name, sick := range map[string]time.Duration{"from the start": 0, "later": 5 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+				ids := crowd(t, srv, clientOf(srv), 130, 1, 1000*time.Hour)
+				c, l := watchLooks(srv)
+				time.AfterFunc(sick, func() {
+					srv.Inject(minutestest.Match{Times: minutestest.Always}, minutestest.BadGateway())
+				})
+				began, ended := time.Now(), map[string]bool{}
+				for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+					wait, ok := errors.AsType[*minutes.WaitError](err)
+					require.True(t, ok, "%v", err)
+					ended[wait.MeetingID] = true
+					failed, ok := errors.AsType[*minutes.Error](err)
+					require.True(t, ok, "%v", err)
+					assert.Equal(t, 502, failed.StatusCode)
+					if sick > 0 {
+						assert.NotNil(t, wait.Meeting)
+					}
+				}
+				assert.Len(t, ended, len(ids))
+				assert.InDelta(t, sick+11*time.Minute, time.Since(began), float64(2*time.Minute))
+				assert.Less(t, len(l.at), 60, "five minutes of pages among them")
+			})
+		})
+	}
 }
 
 // A page whose reply is lost may have shown its meetings.

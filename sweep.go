@@ -51,6 +51,8 @@ type listing struct {
 	top       *Meeting // the newest meeting it read; ID and CreatedAt
 	newcomers []newcomer
 
+	lost    int       // pages in a row that failed, as far as the service is to blame
+	works   bool      // a single look succeeded since the last page that did
 	refused bool      // the service does not let this key list
 	trialAt time.Time // not before, unless the singles have become twice as many
 	putOff  int       // turns, doubled when a trial finds too little
@@ -69,7 +71,10 @@ type sweep struct {
 	begun   time.Time
 	wanted  int // meetings that were waited for when it began
 	cursor  string
-	reading bool // a page is under way
+	reading bool      // a page is under way
+	again   time.Time // not before, after a page that was lost
+	probing bool      // a single look comes first, in a trial, too
+	probe   *watch    // whose look that is
 	pages   int
 	credit  int // pages that may still find nothing
 	most    int // what credit may come to
@@ -128,6 +133,15 @@ func (r *run) nextPage(now time.Time) (bool, time.Time) {
 	}
 	if r.sweep.reading {
 		return false, time.Time{}
+	}
+	if m := r.sweep.probe; m != nil && m.looking {
+		return false, time.Time{} // stirs when it is there
+	}
+	if at := r.sweep.again; now.Before(at) {
+		if probeAt := at.Add(-r.floor); r.sweep.probing && now.Before(probeAt) {
+			at = probeAt
+		}
+		return false, at
 	}
 	if !r.sweep.trial {
 		if at := r.shownAgainFrom(r.sweep.next); now.Before(at) {
@@ -222,15 +236,16 @@ func (r *run) readPage(s *sweep, params *MeetingListParams) {
 	case errors.Is(err, ErrRateLimited):
 		r.holdBack(err, now) // the same page again after the pause
 		return
+	case err != nil && transient(err):
+		r.lose(s, err, now)
+		return
 	case err != nil:
-		r.refused = !transient(err) && !errors.Is(err, ErrInvalidCursor)
-		if transient(err) {
-			r.mayHaveShown(s, now)
-		}
+		r.refused = !errors.Is(err, ErrInvalidCursor)
 		r.finish(now)
 		return
 	}
 	r.pause = 0
+	r.lost, r.works, s.probe = 0, false, nil
 	r.lastShown = now // also of meetings that somebody may wait for in a moment
 	r.shows(s, page, now)
 	if page.NextCursor == "" || page.NextCursor == s.cursor || r.enough(s) {
@@ -240,6 +255,78 @@ func (r *run) readPage(s *sweep, params *MeetingListParams) {
 	s.cursor = page.NextCursor
 }
 
+// lose takes in that a page failed. The same one is asked for again a turn later:
+// a service that is out would only be loaded with a GET for each meeting instead.
+// Once a GET succeeds while pages still fail, it is the listing alone, and what
+// the sweep did not show is looked at one by one.
+func (r *run) lose(s *sweep, err error, now time.Time) {
+	const patience = 3
+	r.mayHaveShown(s, now)
+	r.lost++
+	switch {
+	case r.lost >= maxFailedLooks:
+		unseen := r.listed[s.next:]
+		if s.trial {
+			unseen = slices.Clone(r.singles) // which failing changes
+		}
+		for _, m := range unseen {
+			if m.shownIn != r.sweepNo {
+				r.fail(m, err)
+			}
+		}
+		r.lost = 0
+		if r.ctx.Err() == nil {
+			r.finish(now)
+		}
+		return
+	case r.lost >= patience && r.works:
+		r.finish(now)
+		return
+	}
+	s.again = now.Add(jitter(r.floor))
+	m := s.probe
+	switch {
+	case r.lost < patience-1 || r.works:
+		return
+	case s.trial:
+		s.probing = true
+	case m != nil && m.place > 0:
+		// It goes on.
+	case len(r.singles)+r.gets > 0:
+		return // the single looks that are made anyway will tell
+	default:
+		i := slices.IndexFunc(r.listed, func(m *watch) bool { return m.waiter != nil && m.shownIn != r.sweepNo })
+		if i < 0 {
+			return
+		}
+		s.probe = r.listed[i]
+		r.single(s.probe)
+	}
+	// One look, a turn from now, and the page another turn later.
+	s.again = s.again.Add(r.floor)
+}
+
+// probes reports whether a trial lets a single look through.
+func (r *run) probes(now time.Time) bool {
+	s := r.sweep
+	return s != nil && s.trial && s.probing && r.gets == 0 && !now.Before(s.again.Add(-r.floor))
+}
+
+// probed takes in the end of a look, which may be a sweep's probe.
+func (r *run) probed(m *watch, err error, now time.Time) {
+	limited := errors.Is(err, ErrRateLimited)
+	failed := err != nil && !limited && transient(err)
+	if !failed && !limited {
+		r.works = true
+	}
+	if s := r.sweep; s != nil && s.probe == m {
+		s.again = now.Add(jitter(r.floor)) // the page may show it
+		if failed {
+			r.lost++
+		}
+	}
+}
+
 // mayHaveShown has what a lost page may have shown wait a turn, as a lost look
 // has its meeting.
 func (r *run) mayHaveShown(s *sweep, now time.Time) {
@@ -247,6 +334,9 @@ func (r *run) mayHaveShown(s *sweep, now time.Time) {
 	for i, n := s.next, 0; i < len(r.listed) && n < maxLimit; i++ {
 		if m := r.listed[i]; m.waiter != nil {
 			m.looked = r.nanos(now)
+			if m.place > 0 {
+				r.single(m)
+			}
 			n++
 		}
 	}
