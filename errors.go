@@ -18,9 +18,8 @@ import (
 //	case errors.Is(err, minutes.ErrRateLimited):
 //	}
 //
-// The text names method, path, status, code, message, the wait asked for, the
-// fields that ErrInvalidRequest is about, and the request id. Other details stay
-// out of it, for they may name people.
+// The text names method, path, status, code, message and request id. Details
+// stay out of it, for they may name people; RetryAfter is in its field alone.
 type Error struct {
 	// StatusCode is the HTTP status of the last reply, 0 where none came.
 	StatusCode int
@@ -71,37 +70,12 @@ func (e *Error) Error() string {
 	for _, cause := range e.causes {
 		add(plain(cause.Error()))
 	}
-	if fields := e.fields(); fields != "" {
-		b.WriteString(" (fields: ")
-		b.WriteString(plain(fields))
-		b.WriteByte(')')
-	}
-	if e.RetryAfter > 0 {
-		b.WriteString(" (retry after ")
-		b.WriteString(e.RetryAfter.Round(time.Second / 10).String())
-		b.WriteByte(')')
-	}
 	if e.RequestID != "" {
 		b.WriteString(" (request id ")
 		b.WriteString(plain(e.RequestID))
 		b.WriteByte(')')
 	}
 	return b.String()
-}
-
-// fields names the fields that ErrInvalidRequest is about.
-func (e *Error) fields() string {
-	list, ok := e.Details["fields"].([]any)
-	if !ok || e.Code != ErrInvalidRequest {
-		return ""
-	}
-	var names []string
-	for _, field := range list {
-		if name, ok := field.(string); ok && name != "" {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ", ")
 }
 
 // plain makes a text that came over the network fit for one line of a log.
@@ -154,7 +128,10 @@ type MeetingFailedError struct {
 
 // Error names the meeting and its state.
 func (e *MeetingFailedError) Error() string {
-	text := "minutes: meeting " + e.Meeting.ID + " ended as " + string(e.Status)
+	text := "minutes: meeting ended as " + string(e.Status)
+	if e.Meeting != nil {
+		text = "minutes: meeting " + e.Meeting.ID + " ended as " + string(e.Status)
+	}
 	switch e.Status {
 	case StatusTranscribeBlocked:
 		text += " (not enough transcription quota; after a top-up, create the meeting again)"
@@ -165,7 +142,7 @@ func (e *MeetingFailedError) Error() string {
 	case StatusMinutesFailed:
 		text += " (the transcript exists, the minutes could not be written)"
 	}
-	if e.Meeting.ExternalID != "" {
+	if e.Meeting != nil && e.Meeting.ExternalID != "" {
 		text += "; its external id is free for another try once it is deleted"
 	}
 	return text
@@ -189,7 +166,10 @@ func (e *WaitError) Error() string {
 	if e.Meeting != nil {
 		text += " (last seen " + string(e.Meeting.Status) + ")"
 	}
-	return text + ": " + strings.TrimPrefix(e.Err.Error(), "minutes: ")
+	if e.Err != nil {
+		text += ": " + strings.TrimPrefix(e.Err.Error(), "minutes: ")
+	}
+	return text
 }
 
 // Unwrap returns the cause.

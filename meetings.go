@@ -229,9 +229,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 		return nil, err
 	}
 	for _, m := range page.Meetings {
-		// The field is optional in a reply. A service that does not know the
-		// filter lists other meetings.
-		if m.ExternalID == externalID || m.ExternalID == "" && len(page.Meetings) == 1 && page.NextCursor == "" {
+		if m.ExternalID == externalID { // a service that does not know the filter lists others
 			return m, nil
 		}
 	}

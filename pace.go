@@ -46,7 +46,7 @@ func (p *pace) coolingFor() time.Duration {
 	return 0
 }
 
-// errCoolDown and errLimiter say which wait a deadline was too short for.
+// tooSoon reports a wait that the context's deadline is too short for.
 type tooSoon struct {
 	text string
 	wait time.Duration // what is left of a cool-down

@@ -164,14 +164,18 @@ func (r *run) step(now time.Time) time.Time {
 	r.forget(now)
 	idle := now.Add(time.Hour)
 	for {
-		if now.Before(r.pausedUntil) {
+		if r.paused(now) {
 			return r.pausedUntil
 		}
 		if free := r.slot.Add(-(pollBurst - 1) * r.spacing(now)); now.Before(free) {
 			return free
 		}
+		if m := r.takeProbe(now); m != nil {
+			r.look(m, now)
+			continue
+		}
 		page, pageAt := r.nextPage(now)
-		single := len(r.singles) > 0 && r.gets < maxLooksInFlight && (!r.holdsSingles(now) || r.probes(now))
+		single := len(r.singles) > 0 && r.gets < maxLooksInFlight && !r.holdsSingles(now)
 		if page && !(r.pagedLast && single && r.singles[0].due <= r.nanos(now)) {
 			r.pagedLast = true
 			r.useSlot(now)
@@ -196,18 +200,17 @@ func (r *run) step(now time.Time) time.Time {
 			return next
 		}
 		r.singles.remove(m)
-		if s := r.sweep; s != nil && s.probing {
-			s.probing = false
-			if s.trial {
-				s.probe = m
-			}
-		}
-		r.useSlot(now)
-		r.gets++
-		m.looking = true
-		m.looked = r.nanos(now) // in case its reply is never seen
-		go r.get(m, m.looked)
+		r.look(m, now)
 	}
+}
+
+// look sends a GET.
+func (r *run) look(m *watch, now time.Time) {
+	r.useSlot(now)
+	r.gets++
+	m.looking = true
+	m.looked = r.nanos(now) // in case its reply is never seen
+	go r.get(m, m.looked)
 }
 
 // spacing is the time between two requests at an even pace: what one turn needs
@@ -246,7 +249,6 @@ func (r *run) get(m *watch, asked int64) {
 	shown := m.looked != asked // by a page, meanwhile
 	m.looked = r.nanos(now)
 	r.lastShown = now
-	r.probed(m, err, now)
 	defer r.stir()
 	switch {
 	case err == nil:
@@ -269,6 +271,7 @@ func (r *run) get(m *watch, asked int64) {
 	default:
 		r.fail(m, err)
 	}
+	r.probed(m, err, now)
 	if m.waiter != nil && !m.listed {
 		r.single(m)
 	}
@@ -287,11 +290,18 @@ func jitter(floor time.Duration) time.Duration { return floor + rand.N(floor/30)
 // holdBack pauses all polling after a 429, twice as long each time, or as long
 // as the service asks.
 func (p *poller) holdBack(err error, now time.Time) {
-	if now.Before(p.pausedUntil) {
+	if p.paused(now) {
 		return // a request that went out before the pause
 	}
 	p.pause = min(max(2*p.pause, p.floor), maxPause)
 	p.pausedUntil = now.Add(max(p.pause, askedFor(err)))
+}
+
+// paused reports a pause after a 429. A longer one than there can be is another
+// clock's.
+func (p *poller) paused(now time.Time) bool {
+	left := p.pausedUntil.Sub(now)
+	return left > 0 && left <= maxPause
 }
 
 // askedFor is how long the service asked to wait, as far as waits go along with
@@ -307,7 +317,7 @@ func askedFor(err error) time.Duration {
 // sense, a fault of the service or of something in front of it.
 func transient(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	if !ok {
+	if !ok || permanent(err) {
 		return false
 	}
 	switch {
@@ -347,7 +357,7 @@ func parseMaxAge(header string) time.Duration {
 			continue
 		}
 		seconds, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 31)
-		if err != nil {
+		if err != nil && !errors.Is(err, strconv.ErrRange) { // beyond the range it is the most there is
 			return 0
 		}
 		return time.Duration(seconds) * time.Second

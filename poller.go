@@ -62,6 +62,7 @@ type watch struct {
 	status  Status    // as last seen, "" before the first look
 	meeting *Meeting  // as last seen, where that is kept whole
 	looked  int64     // when it was last looked at, in nanos; 0: never
+	seen    int64     // when that showed it last
 	due     int64     // when it is to be looked at again
 	place   int32     // in the heap of singles, from 1; 0: not there
 	shownIn uint32    // the last sweep that showed it
@@ -69,6 +70,8 @@ type watch struct {
 	failed  uint8     // looks in a row
 	looking bool      // a GET is under way
 	listed  bool      // sweeps look at it
+	rests   bool      // among the resting
+	untold  bool      // somebody came too late for the first look's OnStatus
 	isNew   bool      // among the newcomers
 }
 
@@ -201,8 +204,9 @@ func (p *poller) waitAll(ctx context.Context, ids iter.Seq[string], o WaitOption
 		}
 		return true
 	}
+	unread := false // ids, when ctx ended
 	for id := range ids {
-		if ctx.Err() != nil {
+		if unread = ctx.Err() != nil; unread {
 			break
 		}
 		if _, again := ended[id]; again {
@@ -221,7 +225,7 @@ func (p *poller) waitAll(ctx context.Context, ids iter.Seq[string], o WaitOption
 		}
 	}
 	ended = nil
-	for p.concerns(w) {
+	for unread || p.concerns(w) {
 		done := false
 		select {
 		case <-w.ready:
@@ -231,7 +235,7 @@ func (p *poller) waitAll(ctx context.Context, ids iter.Seq[string], o WaitOption
 		if !pass() {
 			return
 		}
-		if done && p.concerns(w) {
+		if done && (unread || p.concerns(w)) {
 			yield(nil, &WaitError{Err: ctxError(ctx)})
 			return
 		}
@@ -270,7 +274,9 @@ func (p *poller) add(w *waiter, id string) {
 	}
 	// What was seen within the floor is as good as a look.
 	w.stale = true
-	if m.meeting != nil && p.tell(w, m.meeting, true) {
+	if m.meeting == nil || p.nanos(now)-m.seen >= int64(p.floor) {
+		m.untold = m.untold || m.status != "" && w.onStatus != nil
+	} else if p.tell(w, m.meeting, true) {
 		p.drop(m, w)
 		return
 	}
@@ -323,12 +329,13 @@ func (p *poller) shown(seen *Meeting) {
 	if m := p.watches[seen.ID]; m != nil && (m.waiter != nil || p.isFresh(m, now)) {
 		return // what waits have seen will do
 	}
-	m := &watch{id: seen.ID, status: seen.Status.intern(), looked: p.nanos(now)}
+	m := &watch{id: seen.ID, status: seen.Status.intern(), looked: p.nanos(now), seen: p.nanos(now)}
 	if p.waiting <= keepWhole {
 		m.meeting = seen.clone()
 	}
 	p.watches[m.id] = m
-	p.resting = append(p.resting, m)
+	p.rest(m)
+	p.lastShown = now
 }
 
 // take returns what w has to hear.
@@ -409,13 +416,21 @@ func (p *poller) drop(m *watch, w *waiter) {
 		return
 	}
 	m.more = nil
-	p.resting = append(p.resting, m)
+	p.rest(m)
 	p.waiting--
 	if p.run != nil {
 		p.run.singles.remove(m)
 	}
 	if p.waiting == 0 && p.run != nil {
 		p.end()
+	}
+}
+
+// rest keeps a watch that nobody waits for until the floor has passed.
+func (p *poller) rest(m *watch) {
+	if !m.rests {
+		m.rests = true
+		p.resting = append(p.resting, m)
 	}
 }
 
@@ -433,6 +448,7 @@ func (p *poller) forget(now time.Time) {
 				delete(p.watches, m.id)
 			}
 		}
+		m.rests = false
 		n++
 	}
 	p.resting = p.resting[n:]
@@ -453,8 +469,8 @@ func (p *poller) isFresh(m *watch, now time.Time) bool {
 
 // saw takes in what a look showed and tells the waiters. The caller holds mu.
 func (p *poller) saw(m *watch, seen *Meeting, now time.Time) {
-	changed := m.status != seen.Status
-	m.looked, m.failed = p.nanos(now), 0
+	changed := m.status != seen.Status || m.untold
+	m.looked, m.seen, m.failed, m.untold = p.nanos(now), p.nanos(now), 0, false
 	m.status = seen.Status.intern()
 	m.meeting = nil
 	if p.waiting <= keepWhole || m.status.Final() {

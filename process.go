@@ -97,7 +97,8 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 // worker has found it failed, and made another in its place.
 func startsOver(r *Result, o ProcessOptions, err error, starts int) bool {
 	const most = 3
-	return o.Restart && r.Params.ExternalID != "" && r.Meeting != nil && errors.Is(err, ErrNotFound) && starts < most
+	gone := errors.Is(err, ErrNotFound) && r.Minutes == nil // or it is the transcript that is not found
+	return o.Restart && r.Params.ExternalID != "" && r.Meeting != nil && gone && starts < most
 }
 
 // begin brings a job to where the meeting has its audio.
@@ -151,9 +152,12 @@ func (r *Result) lastSeen(err error) {
 		r.Meeting = failed.Meeting
 	}
 	if wait, ok := errors.AsType[*WaitError](err); ok && wait.Meeting != nil {
-		m := r.Meeting.clone() // among very many waits, no more is kept than the status
-		m.Status = wait.Meeting.Status
-		r.Meeting = m
+		seen := wait.Meeting
+		if seen.CreatedAt == 0 { // among very many waits, no more is kept than the status
+			seen = r.Meeting.clone()
+			seen.Status = wait.Meeting.Status
+		}
+		r.Meeting = seen
 	}
 }
 

@@ -65,9 +65,9 @@ func (s *MeetingsService) processAll(ctx context.Context, jobs iter.Seq[Job], o 
 	defer cancel()
 	work := func(job Job) {
 		r := &Result{Params: job.Params}
-		var err error
+		var err, closeErr error
 		for starts := 1; ; starts++ {
-			err = s.beginJob(ctx, r, job, o)
+			closeErr, err = s.beginJob(ctx, r, job, o)
 			<-room
 			if err == nil {
 				err = s.conclude(ctx, r, o)
@@ -76,6 +76,9 @@ func (s *MeetingsService) processAll(ctx context.Context, jobs iter.Seq[Job], o 
 				break
 			}
 			room <- struct{}{} // it comes: whoever has it gives it back
+		}
+		if closeErr != nil {
+			err = errors.Join(err, closeErr)
 		}
 		select {
 		case results <- ended{r, err}:
@@ -111,24 +114,21 @@ func (s *MeetingsService) processAll(ctx context.Context, jobs iter.Seq[Job], o 
 	}
 }
 
-// beginJob is begin for a job, whose recording it opens and closes.
-func (s *MeetingsService) beginJob(ctx context.Context, r *Result, job Job, o ProcessOptions) (err error) {
+// beginJob is begin for a job, whose recording it opens and closes. A recording
+// that was uploaded and cannot be closed does not keep the job from going on.
+func (s *MeetingsService) beginJob(ctx context.Context, r *Result, job Job, o ProcessOptions) (closeErr, err error) {
 	if err := job.Params.check(); err != nil {
-		return err
+		return nil, err
 	}
 	if job.Open == nil {
-		return &ParamError{"job.Open", "must not be nil"}
+		return nil, &ParamError{"job.Open", "must not be nil"}
 	}
 	if job.Progress != nil {
 		o.Progress = job.Progress
 	}
 	var rec Recording
-	defer func() {
-		if closeErr := rec.Close(); closeErr != nil {
-			err = errors.Join(err, closeErr)
-		}
-	}()
-	return s.begin(ctx, r, func() (Recording, error) {
+	defer func() { closeErr = rec.Close() }()
+	return nil, s.begin(ctx, r, func() (Recording, error) {
 		opened, err := job.Open()
 		if err == nil {
 			rec = opened

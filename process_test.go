@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -66,13 +67,15 @@ func TestProcessComesBack(t *testing.T) {
 		for range 20 {
 			ctx, cancel := context.WithTimeout(t.Context(), 31*time.Second)
 			var states []minutes.Status
+			var seen *minutes.Meeting
 			r, err := clientOf(srv).Meetings.Process(ctx, weekly("rec-1"), audio(5000), &minutes.ProcessOptions{
-				OnStatus: func(m *minutes.Meeting) { states = append(states, m.Status) },
+				OnStatus: func(m *minutes.Meeting) { states, seen = append(states, m.Status), m },
 			})
 			cancel()
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.NotEmpty(t, states)
 			require.Equal(t, states[len(states)-1], r.Meeting.Status, "as last seen")
+			require.GreaterOrEqual(t, r.Meeting.UpdatedAt, seen.UpdatedAt)
 			time.Sleep(2 * time.Second)
 		}
 		r, err := clientOf(srv).Meetings.Process(t.Context(), weekly("rec-1"), audio(5000), nil)
@@ -357,3 +360,66 @@ type closing struct {
 
 func (c *closing) ReadAt(p []byte, off int64) (int, error) { return c.Audio.ReadAt(p, off) }
 func (c *closing) Close() error                            { c.closed(); return nil }
+
+// A transcript that is not found is no meeting that is gone.
+func TestProcessWithoutTheTranscriptsRoute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := clientOf(srv, minutes.WithRoute(minutes.OpTranscript, http.MethodGet, "/v1/elsewhere/{meeting_id}"))
+		r, err := c.Meetings.Process(t.Context(), weekly("x"), audio(100), &minutes.ProcessOptions{Restart: true, Transcript: true})
+		require.ErrorIs(t, err, minutes.ErrNotFound)
+		assert.True(t, r.Created)
+		assert.NotNil(t, r.Minutes)
+		assert.Len(t, srv.Requests("meetings.create"), 1)
+	})
+}
+
+type unclosable struct{ io.ReaderAt }
+
+var errUnclosable = errors.New("cannot be closed")
+
+func (unclosable) Close() error { return errUnclosable }
+
+// A recording that cannot be closed has been uploaded all the same.
+func TestProcessAllWithARecordingThatCannotBeClosed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		jobs := slices.Values([]minutes.Job{{Params: weekly("x"), Open: func() (minutes.Recording, error) {
+			rec := audio(100)
+			rec.Audio = unclosable{rec.Audio}
+			return rec, nil
+		}}})
+		n := 0
+		for r, err := range clientOf(minutestest.NewServer(t)).Meetings.ProcessAll(t.Context(), jobs, nil) {
+			n++
+			require.ErrorIs(t, err, errUnclosable)
+			assert.NotNil(t, r.Minutes)
+		}
+		assert.Equal(t, 1, n)
+	})
+}
+
+// Many jobs that a worker comes back to are not looked at again at once, either.
+func TestProcessAllComesBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := generous()
+		w.Stages.Transcribe = time.Hour
+		srv := minutestest.NewServer(t, minutestest.WithWorld(w))
+		jobs := func(yield func(minutes.Job) bool) {
+			for i := range 100 {
+				if !yield(minutes.Job{Params: weekly(fmt.Sprint("job ", i)), Open: func() (minutes.Recording, error) { return audio(100), nil }}) {
+					return
+				}
+			}
+		}
+		for range 4 {
+			ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
+			for range clientOf(srv).Meetings.ProcessAll(ctx, jobs, &minutes.ProcessOptions{Uploads: 50}) {
+			}
+			cancel()
+		}
+		assert.LessOrEqual(t, len(srv.Requests("meetings.list")), 4, "the first run's")
+	})
+}

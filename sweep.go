@@ -73,8 +73,8 @@ type sweep struct {
 	cursor  string
 	reading bool      // a page is under way
 	again   time.Time // not before, after a page that was lost
-	probing bool      // a single look comes first, in a trial, too
-	probe   *watch    // whose look that is
+	probing bool      // a single look comes first
+	probe   *watch    // whose look that is, while it is under way
 	pages   int
 	credit  int // pages that may still find nothing
 	most    int // what credit may come to
@@ -134,14 +134,13 @@ func (r *run) nextPage(now time.Time) (bool, time.Time) {
 	if r.sweep.reading {
 		return false, time.Time{}
 	}
-	if m := r.sweep.probe; m != nil && m.looking {
+	switch s := r.sweep; {
+	case s.probe != nil:
 		return false, time.Time{} // stirs when it is there
-	}
-	if at := r.sweep.again; now.Before(at) {
-		if probeAt := at.Add(-r.floor); r.sweep.probing && now.Before(probeAt) {
-			at = probeAt
-		}
-		return false, at
+	case s.probing:
+		return false, s.again.Add(-r.floor)
+	case now.Before(s.again):
+		return false, s.again
 	}
 	if !r.sweep.trial {
 		if at := r.shownAgainFrom(r.sweep.next); now.Before(at) {
@@ -245,7 +244,7 @@ func (r *run) readPage(s *sweep, params *MeetingListParams) {
 		return
 	}
 	r.pause = 0
-	r.lost, r.works, s.probe = 0, false, nil
+	r.lost, r.works = 0, false
 	r.lastShown = now // also of meetings that somebody may wait for in a moment
 	r.shows(s, page, now)
 	if page.NextCursor == "" || page.NextCursor == s.cursor || r.enough(s) {
@@ -284,32 +283,37 @@ func (r *run) lose(s *sweep, err error, now time.Time) {
 		return
 	}
 	s.again = now.Add(jitter(r.floor))
-	m := s.probe
-	switch {
-	case r.lost < patience-1 || r.works:
-		return
-	case s.trial:
-		s.probing = true
-	case m != nil && m.place > 0:
-		// It goes on.
-	case len(r.singles)+r.gets > 0:
-		return // the single looks that are made anyway will tell
-	default:
-		i := slices.IndexFunc(r.listed, func(m *watch) bool { return m.waiter != nil && m.shownIn != r.sweepNo })
-		if i < 0 {
-			return
-		}
-		s.probe = r.listed[i]
-		r.single(s.probe)
+	if r.lost < patience-1 || r.works || len(r.singles)+r.gets > 0 && !s.trial {
+		return // or the single looks that are made anyway will tell
 	}
 	// One look, a turn from now, and the page another turn later.
+	s.probing = true
 	s.again = s.again.Add(r.floor)
 }
 
-// probes reports whether a trial lets a single look through.
-func (r *run) probes(now time.Time) bool {
+// takeProbe returns the watch to be looked at before the next page, if that is
+// due.
+func (r *run) takeProbe(now time.Time) *watch {
 	s := r.sweep
-	return s != nil && s.trial && s.probing && r.gets == 0 && !now.Before(s.again.Add(-r.floor))
+	if s == nil || !s.probing || now.Before(s.again.Add(-r.floor)) {
+		return nil
+	}
+	s.probing = false
+	if s.trial {
+		if len(r.singles) == 0 || r.nanos(now) < r.singles[0].due {
+			return nil
+		}
+		s.probe = r.singles[0]
+		r.singles.remove(s.probe)
+		return s.probe
+	}
+	for _, m := range r.listed[s.next:] {
+		if m.waiter != nil && m.shownIn != r.sweepNo && !r.isFresh(m, now) {
+			s.probe = m
+			return m
+		}
+	}
+	return nil
 }
 
 // probed takes in the end of a look, which may be a sweep's probe.
@@ -320,7 +324,8 @@ func (r *run) probed(m *watch, err error, now time.Time) {
 		r.works = true
 	}
 	if s := r.sweep; s != nil && s.probe == m {
-		s.again = now.Add(jitter(r.floor)) // the page may show it
+		s.probe = nil
+		s.again = latest(now.Add(r.floor), r.timeOf(m.due)) // the page may show it
 		if failed {
 			r.lost++
 		}
@@ -334,9 +339,6 @@ func (r *run) mayHaveShown(s *sweep, now time.Time) {
 	for i, n := s.next, 0; i < len(r.listed) && n < maxLimit; i++ {
 		if m := r.listed[i]; m.waiter != nil {
 			m.looked = r.nanos(now)
-			if m.place > 0 {
-				r.single(m)
-			}
 			n++
 		}
 	}

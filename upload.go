@@ -114,7 +114,7 @@ func (u *upload) run(ctx context.Context) error {
 		}
 		if u.target == nil || !time.Now().Before(u.expires) {
 			if err := u.renew(ctx); err != nil {
-				return u.afterRefusedRenewal(ctx, err)
+				return u.afterRefusedRenewal(ctx, failure, err)
 			}
 		}
 	}
@@ -166,19 +166,21 @@ func (u *upload) renew(ctx context.Context) error {
 	}
 	u.core.poller.anew(u.id, asked)
 	u.target = target
-	u.expires = asked.Add(time.Duration(t.ExpiresIn) * time.Second)
+	const most = 1 << 30 // seconds, so that no number overflows
+	u.expires = asked.Add(time.Duration(min(t.ExpiresIn, most)) * time.Second)
 	return nil
 }
 
 // afterRefusedRenewal: a service that refuses a new URL because the meeting has
 // audio tells that the try whose reply was lost arrived after all.
-func (u *upload) afterRefusedRenewal(ctx context.Context, err error) error {
+func (u *upload) afterRefusedRenewal(ctx context.Context, failure *StorageError, err error) error {
 	if u.mayBeThere && errors.Is(err, ErrBadRequest) {
 		if arrived, lookErr := u.core.poller.hasAudio(ctx, u.id); lookErr == nil && arrived {
 			return nil
 		}
 	}
-	return err
+	failure.causes = append(failure.causes, err)
+	return failure
 }
 
 // parseTarget says what is wrong with an upload target, never quoting its URL.

@@ -647,3 +647,39 @@ func TestUploadReadsFromTheBeginning(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1234, at, "the caller's offset is the caller's")
 }
+
+// Where no new URL is to be had, the store's refusal is told with that.
+func TestUploadCannotBeRenewed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		id := waiting(t, srv)
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"))
+		srv.Inject(minutestest.Match{Operation: "meetings.upload_url", Nth: 2}, minutestest.Refuse(minutes.ErrForbidden))
+		err := clientOf(srv).Meetings.Upload(t.Context(), id, audio(10), nil)
+		requireStatus(t, err, 503)
+		require.ErrorIs(t, err, minutes.ErrForbidden)
+	})
+}
+
+// A URL that is said to be good for ages is no old one.
+func TestUploadURLForAges(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		id := waiting(t, srv)
+		hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+			resp, err := srv.HTTPClient().Transport.RoundTrip(req)
+			if err == nil && strings.HasSuffix(req.URL.Path, "/upload-url") {
+				body, _ := io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+				resp.Body = io.NopCloser(strings.NewReader(strings.Replace(string(body), `"expires_in":900`, `"expires_in":10000000000`, 1)))
+				resp.ContentLength = -1
+			}
+			return resp, err
+		})}
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RefuseUpload(429, "SlowDown"))
+		require.NoError(t, clientOf(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, audio(10), nil))
+		require.Len(t, srv.Requests("meetings.upload_url"), 1)
+	})
+}

@@ -3,6 +3,7 @@ package minutes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 )
@@ -120,9 +121,10 @@ func (s *MeetingsService) finishedMinutes(ctx context.Context, m *Meeting, forma
 			failed = 0
 		}
 		if ctx.Err() == nil && (notYet || transient(err) && failed < maxFailedLooks) {
-			if err = sleep(ctx, max(pollFloor, askedFor(err))); err == nil {
+			if sleep(ctx, max(pollFloor, askedFor(err))) == nil {
 				continue
 			}
+			err = fmt.Errorf("%w; before that: %w", ctxError(ctx), err)
 		}
 		return nil, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
 	}

@@ -2,10 +2,17 @@ package minutes_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -338,5 +345,142 @@ func TestWaitAll(t *testing.T) {
 			time.Sleep(time.Hour)
 			assert.Len(t, srv.Requests(), n)
 		})
+	})
+}
+
+// A context that ends before all ids are read is told, though nothing that was
+// read is waited for any more.
+func TestWaitAllCutShort(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := clientOf(srv)
+		read, unread := uploaded(t, c, "Read"), uploaded(t, c, "Not read")
+		_, err := c.Meetings.Wait(t.Context(), read.ID, nil)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ids := func(yield func(string) bool) {
+			if yield(read.ID) {
+				cancel()
+				yield(unread.ID)
+			}
+		}
+		var ended []string
+		for m, err := range c.Meetings.WaitAll(ctx, ids, nil) {
+			if err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+				ended = append(ended, "canceled")
+				continue
+			}
+			ended = append(ended, m.ID)
+		}
+		assert.Equal(t, []string{read.ID, "canceled"}, ended)
+	})
+}
+
+// What a wait with a long interval has seen is served to others while it is
+// fresh, and no longer.
+func TestWaitIsNotServedWhatIsOld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		c := clientOf(srv)
+		m := uploaded(t, c, "Old title")
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = c.Meetings.Wait(ctx, m.ID, &minutes.WaitOptions{Interval: 24 * time.Hour}) })
+		time.Sleep(10 * time.Hour)
+		_, err := c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Title: new("New title")})
+		require.NoError(t, err)
+		got, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Until: minutes.StatusAudioUploaded})
+		require.NoError(t, err)
+		assert.Equal(t, "New title", got.Title)
+		assert.Equal(t, minutes.StatusMinutesReady, got.Status)
+		cancel()
+		wg.Wait()
+	})
+}
+
+// OnStatus hears the first look, also of a meeting that others have waited for
+// and of which no more than the status is kept.
+func TestOnStatusOfALatecomer(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{3, 1100} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+				ids := crowd(t, srv, clientOf(srv), n, 1, 1000*time.Hour)
+				c := clientOf(srv, minutes.WithRateLimit(0, 0))
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					for range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+					}
+				})
+				time.Sleep(10 * time.Minute)
+				var told []minutes.Status
+				late, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer stop()
+				_, err := c.Meetings.Wait(late, ids[0], &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told = append(told, m.Status) }})
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.Equal(t, []minutes.Status{minutes.StatusAudioUploaded}, told)
+				cancel()
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// A wait that ends between a refusal and the next try tells of both.
+func TestWaitForMinutesKeepsTheRefusal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := clientOf(srv)
+		m := uploaded(t, c, "Ready, it says")
+		srv.Inject(minutestest.Match{Operation: "meetings.minutes", Times: minutestest.Always}, minutestest.Refuse(minutes.ErrMinutesNotReady))
+		cause := errors.New("shutting down")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(5*time.Minute+time.Second, func() { cancel(cause) })
+		_, err := c.Meetings.WaitForMinutes(ctx, m.ID, nil)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, cause)
+		require.ErrorIs(t, err, minutes.ErrMinutesNotReady)
+	})
+}
+
+// A certificate that is not the service's does not become so by waiting.
+func TestWaitWithABadCertificate(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.StartTLS()
+	defer srv.Close()
+	c, err := minutes.New(srv.URL, "key_ci")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of waiting, where it goes on
+	defer cancel()
+	_, err = c.Meetings.Wait(ctx, "mtg_x", nil)
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	require.True(t, ok, "%v", err)
+}
+
+// A Client that moves to another clock, as between bubbles, does not sit out a
+// pause of the old one.
+func TestPauseOfAnotherClock(t *testing.T) {
+	t.Parallel()
+	srv := minutestest.NewServer(t, minutestest.WithoutAudit())
+	c := clientOf(srv)
+	srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 4}, minutestest.RateLimit(""))
+	synctest.Test(t, func(t *testing.T) {
+		_, err := c.Meetings.Wait(t.Context(), uploaded(t, c, "x").ID, nil)
+		require.NoError(t, err)
+		assert.Greater(t, time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)), 7*time.Minute)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		_, err := c.Meetings.Wait(t.Context(), uploaded(t, c, "y").ID, nil)
+		require.NoError(t, err)
+		assert.Less(t, time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)), 2*time.Minute)
 	})
 }

@@ -142,9 +142,9 @@ func (a *audit) watch(e *entry) {
 		if e.Code == minutes.ErrBadRequest && e.MeetingStatus != "" && e.MeetingStatus != minutes.StatusCreated {
 			a.add(ViolationUploadURL, e, fmt.Sprintf("an upload URL was asked for meeting %s, which is %s and so has its audio", e.MeetingID, e.MeetingStatus))
 		}
-		a.anew(e.MeetingID, e.KeySecret)
+		a.changed(e)
 	case route.MeetingsUpdate, route.MeetingsSetParticipants, route.MeetingsDelete:
-		a.anew(e.MeetingID, e.KeySecret)
+		a.changed(e)
 	}
 	if e.method == http.MethodPost || e.method == http.MethodPatch {
 		a.watchRepeat(e)
@@ -209,6 +209,13 @@ func (s *lookShard) sweep(now time.Time) {
 
 func (a *audit) shard(meetingID string) *lookShard {
 	return &a.shards[maphash.String(a.seed, meetingID)%auditShards]
+}
+
+// changed begins anew for the key that may have changed a meeting.
+func (a *audit) changed(e *entry) {
+	if !e.refused && e.KeySecret != "" {
+		a.anew(e.MeetingID, e.KeySecret)
+	}
 }
 
 // anew forgets the looks at a meeting by one key, or by all.

@@ -426,3 +426,39 @@ func TestAuditForgets(t *testing.T) {
 	_, again := s.look(fmt.Sprint(10*shardMeetings-1), look{key: "k", at: at, status: minutes.StatusCreated})
 	assert.True(t, again)
 }
+
+// A change that was refused changed nothing: it excuses no look.
+func TestPollAfterARefusedChange(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t)
+		c := callerOf(s)
+		id := c.create(t, "Empty")
+		c.status(t, id)
+		c.call("PATCH", "/v1/meetings/"+id, `{"date":"nonsense"}`)
+		c.status(t, id)
+		assert.Len(t, s.Violations(), 1)
+		c.key = ""
+		s.Inject(Match{Operation: "meetings.upload_url"}, BadGateway())
+		c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
+		c.key = s.Key()
+		c.status(t, id)
+		assert.Equal(t, []ViolationKind{ViolationPoll, ViolationPoll}, kinds(s.Violations()))
+		s.audit.reset()
+	})
+}
+
+// A long body is told from others by all of it.
+func TestRepeatOfALongBody(t *testing.T) {
+	t.Parallel()
+	for last, want := range map[string]int{`"external_id":"x"`: 0, `"time":"09:00"`: 2} {
+		s := NewServer(t)
+		s.Inject(Match{}, Refuse(minutes.ErrInternal), Refuse(minutes.ErrInternal))
+		body := `{"title":"Twice","date":"2026-11-21","participant_ids":[` + strings.Repeat(`"emp_ada",`, 8000) + `"emp_ada"],` + last + `}`
+		for range 3 {
+			callerOf(s).call("POST", "/v1/meetings", body)
+		}
+		assert.Len(t, s.Violations(), want, last)
+		s.audit.reset()
+	}
+}

@@ -79,7 +79,7 @@ func (s *Server) withoutEffect(r *http.Request, e *entry) {
 	// What a client repeats is told by its body. Bodies of the API are so
 	// short that a client does not notice when they are taken.
 	var err error
-	e.Body, err = io.ReadAll(io.LimitReader(r.Body, maxBody))
+	e.Body, err = io.ReadAll(io.LimitReader(r.Body, engine.MaxBodyBytes))
 	e.refused = err != nil
 	if e.Operation == route.MeetingsCreate {
 		var body struct {

@@ -41,7 +41,7 @@ const (
 	defaultMaxMembers = 1_000
 
 	// D21: the longest JSON body.
-	maxBodyBytes = 1 << 20
+	MaxBodyBytes = 1 << 20
 
 	// D23: an organisation's quota, unless set.
 	defaultCredits           = 1_000

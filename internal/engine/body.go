@@ -38,7 +38,7 @@ var (
 
 // body reads the request's body, without any lock, and takes it apart.
 func (c *call) body() (*form, *refusal) {
-	if c.r.ContentLength > maxBodyBytes {
+	if c.r.ContentLength > MaxBodyBytes {
 		return nil, errTooLarge
 	}
 	var buf bytes.Buffer
@@ -47,7 +47,7 @@ func (c *call) body() (*form, *refusal) {
 	if body == nil {
 		body = http.NoBody
 	}
-	_, err := buf.ReadFrom(http.MaxBytesReader(c.w, body, maxBodyBytes))
+	_, err := buf.ReadFrom(http.MaxBytesReader(c.w, body, MaxBodyBytes))
 	c.x.Body = buf.Bytes()
 	if err != nil {
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
