@@ -2,7 +2,7 @@
 //
 // A [Meter] is an io.Writer: whoever receives an upload writes it through the Meter as it goes by, and asks for the
 // duration at the end. Nothing is kept, nothing is decoded, and no goroutine runs. Audio data is stepped over, so the
-// cost depends on the number of frames, pages and boxes, not on the number of bytes.
+// cost depends on the number of frames, pages, boxes and rows of their tables, not on the number of bytes.
 //
 // The container is found by its content, never by a file name or a content type: WAV (RIFF, RF64, BW64), MPEG audio
 // (layers I to III, known as MP3), FLAC, Ogg (Opus, Vorbis, FLAC, Speex) and ISO media (MP4, M4A, MOV).

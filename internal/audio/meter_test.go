@@ -139,7 +139,12 @@ func TestDurationOf(t *testing.T) {
 
 // TestWriteDoesNotAllocate goes on for long enough that a buffer which is not used again would show.
 func TestWriteDoesNotAllocate(t *testing.T) {
-	for name, data := range map[string][]byte{"frames": repeat(mp3Frame, 500), "false headers": join(mp3Frame, repeat(mp3Frame[:5], 5000))} {
+	rows := mp4Full("trun", 0x300, be32(50), zeros(8*50))
+	for name, data := range map[string][]byte{
+		"frames":        repeat(mp3Frame, 500),
+		"false headers": join(mp3Frame, repeat(mp3Frame[:5], 5000)),
+		"fragments":     join(mp4Init(mp4Sound(1, 1000)), repeat(mp4Moof(mp4Tfhd(1), mp4Tfdt(0), rows), 50)),
+	} {
 		var m Meter
 		write := func() {
 			for p := range slices.Chunk(data, 100) {
@@ -158,7 +163,7 @@ func FuzzMeter(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(data[:min(len(data), 3000)], uint16(5), uint64(1))
 	}
-	for _, c := range slices.Concat(wavCases(), mpegCases(), flacCases(), oggCases(), mp4Cases()) {
+	for _, c := range slices.Concat(wavCases(), mpegCases(), flacCases(), oggCases(), mp4Cases(), mp4FragmentCases()) {
 		f.Add(c.data[:min(len(c.data), 4000)], uint16(3), uint64(2))
 	}
 	f.Fuzz(func(t *testing.T, data []byte, size uint16, seed uint64) {

@@ -2,18 +2,20 @@ package audio
 
 import (
 	"encoding/binary"
-	"math"
 	"time"
 )
 
 // mp4Parser reads ISO base media files (MP4, M4A, 3GP) and QuickTime movies. The duration is in the movie header box
-// mvhd, in moov, before or after the media data; a fragmented movie may have it in mehd, in moov's mvex.
+// mvhd, in moov, before or after the media data. A fragmented movie may have it in mehd, in moov's mvex, but who writes
+// fragments seldom knows it beforehand, so they are added up, too. As mvhd may tell of what comes before the fragments
+// alone, the longest of the three counts.
 //
 // Boxes are read as one flat sequence: stepping into a box is stepping over its header alone.
 type mp4Parser struct {
 	timescale uint64
 	movie     uint64 // duration of the movie box, in units of the timescale; 0 is unknown
-	fragments uint64 // duration of all fragments, likewise
+	extended  uint64 // duration with all fragments as mehd has it, likewise
+	fragments mp4Fragments
 	done      bool
 }
 
@@ -21,6 +23,9 @@ func (m *mp4Parser) parse(window []byte) (advance uint64, need int) {
 	be := binary.BigEndian
 	if m.done {
 		return toEnd, 0
+	}
+	if m.fragments.rows > 0 {
+		return m.fragments.parseRows(window)
 	}
 	header := 8
 	if len(window) < header {
@@ -44,8 +49,15 @@ func (m *mp4Parser) parse(window []byte) (advance uint64, need int) {
 	}
 
 	switch kind {
-	case "moov", "mvex":
+	case "moov", "mvex", "trak", "edts", "mdia", "minf", "stbl", "moof", "traf":
+		m.fragments.enter(kind)
 		return uint64(header), 0
+	case "tkhd", "mdhd", "smhd", "elst", "stts", "trex", "tfhd", "tfdt", "trun":
+		advance, need = m.fragments.parse(kind, window[header:], size-uint64(header))
+		if need > 0 {
+			return 0, header + need
+		}
+		return uint64(header) + advance, 0
 	case "mvhd", "mehd":
 		// One byte of version, three of flags. Version 1 has times of 64 bits, version 0 of 32.
 		full := header + 4
@@ -69,7 +81,7 @@ func (m *mp4Parser) parse(window []byte) (advance uint64, need int) {
 		}
 		d := mp4Time(window[end-word : end])
 		if kind == "mehd" {
-			m.fragments = d
+			m.extended = d
 			break
 		}
 		m.timescale = uint64(be.Uint32(window[full+2*word:]))
@@ -78,25 +90,8 @@ func (m *mp4Parser) parse(window []byte) (advance uint64, need int) {
 	return size, 0
 }
 
-// mp4Time reads a duration of 32 or 64 bits. All ones mean that it is not known, as does 0.
-func mp4Time(b []byte) uint64 {
-	if len(b) == 8 {
-		d := binary.BigEndian.Uint64(b)
-		if d == math.MaxUint64 {
-			return 0
-		}
-		return d
-	}
-	d := binary.BigEndian.Uint32(b)
-	if d == math.MaxUint32 {
-		return 0
-	}
-	return uint64(d)
-}
-
 func (m *mp4Parser) duration(uint64, []byte) time.Duration {
-	if m.movie > 0 {
-		return durationOf(m.movie, m.timescale)
-	}
-	return durationOf(m.fragments, m.timescale)
+	d := longer(0, durationOf(m.movie, m.timescale))
+	d = longer(d, durationOf(m.extended, m.timescale))
+	return longer(d, m.fragments.duration())
 }
