@@ -15,8 +15,8 @@ import (
 // Client calls the Meeting Minutes Service. It is safe for concurrent use;
 // make one and share it, since its rate limit, its cool-down after a 429 and
 // its thirty-second floor between looks at a meeting hold for each Client on
-// its own. It holds no goroutine and needs no closing. It prints masked under
-// every verb of fmt.
+// its own. It holds a goroutine only while somebody waits, and needs no closing.
+// It prints masked under every verb of fmt.
 type Client struct {
 	Meetings   *MeetingsService
 	Members    *MembersService

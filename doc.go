@@ -29,8 +29,9 @@
 // The service sends no events; a client looks at a meeting's status, and is
 // asked to do so no more than every thirty seconds. A Client keeps that floor
 // for every meeting, whoever waits for it, and looks at many meetings with few
-// requests. The context is the only time limit of a wait: minutes of a long
-// meeting take a while.
+// requests. A wait has no time limit but its context, for minutes of a long
+// meeting take a while, unless looks keep failing: after twenty in a row, ten
+// minutes or more, it ends with a *WaitError, and can be begun again.
 //
 // # Errors
 //
@@ -41,7 +42,14 @@
 //   - [*WaitError]: a wait ended before the meeting did.
 //   - [*ParamError]: a parameter cannot be used; no request was made.
 //
-// No error, log or printed value holds the API key or a presigned URL.
+// No error, log or printed value holds the API key or the query of a presigned
+// URL, which is what makes it one.
+//
+// Worth trying again, later and by the caller: 429, 5xx and an Error or
+// StorageError without a status, which had no reply; a WaitError for any of
+// these. Whether a write without a reply took effect is not known; Create with
+// an ExternalID, and Process, may be called again in any case. A 401 or 403 of
+// the API means that no other call with that key will do better.
 //
 // # What is repeated
 //
@@ -49,12 +57,15 @@
 // otherwise:
 //
 //   - after a 429, every request: the service's edge refused it, and nothing was
-//     done. The whole Client cools down, as long as Retry-After says;
+//     done. The whole Client cools down, as long as Retry-After says, up to a
+//     minute; a call that was asked to wait longer returns at once, with
+//     Error.RetryAfter;
 //   - where the connection was never made, every request;
 //   - after a lost connection, a time-out or a 500, 502, 503 or 504: requests that
 //     do no more when they are done twice (GET, PUT, DELETE, the request for an
 //     upload URL, and Create with an ExternalID), and uploads;
-//   - after any other refusal, none.
+//   - after any other refusal, none, but uploads also after 408, 429, 499 and
+//     S3's RequestTimeout, and once after a 403 where the URL had expired.
 //
 // # Documented and assumed
 //

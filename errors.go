@@ -37,7 +37,8 @@ type Error struct {
 	Details map[string]any
 	// RetryAfter is how long the service asked to wait (429 and 503), or what
 	// is left of the Client's cool-down where that held the call back; else 0.
-	// Where it would outlast the context's deadline, the call returns at once.
+	// Where it is more than a minute, or would outlast the context's deadline, the
+	// call returns at once; the Client cools down for a minute at most.
 	RetryAfter time.Duration
 	// Method and Path are those of the request, without query.
 	Method, Path string

@@ -148,7 +148,9 @@ type MeetingUpdateParams struct {
 	ProjectID *string `json:"project_id,omitempty"`
 }
 
-// MeetingListParams narrows a listing; every field is optional.
+// MeetingListParams narrows a listing; every field is optional. The interface
+// has no filter by project or status; compare Meeting.ProjectID. Meetings come
+// newest first, by when they were created, not by Date (assumed).
 type MeetingListParams struct {
 	Limit      int    `url:"limit,omitempty"`       // meetings a page, 1 to 50; 0 leaves it to the service (25)
 	Cursor     string `url:"cursor,omitempty"`      // MeetingPage.NextCursor of the page before

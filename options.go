@@ -97,7 +97,8 @@ func WithUserAgent(product string) Option {
 // unless set; 0 switches repeats off) and the bounds of the wait before repeat
 // n, which is random between waitMin and the smaller of waitMax and
 // waitMin·2ⁿ (0.5 s and 15 s unless set), and never shorter than the service's
-// Retry-After. It holds for uploads too. What is repeated is only what is
+// Retry-After; where that is more than a minute, the call returns at once, with
+// Error.RetryAfter. It holds for uploads too. What is repeated is only what is
 // provably safe; see the package documentation.
 func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 	return func(c *config) error {

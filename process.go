@@ -65,6 +65,9 @@ type Result struct {
 // upload and to fetch the minutes (and the transcript), besides the looks of
 // [MeetingsService.Wait].
 //
+// A job whose recording is no longer at hand can be finished by
+// [MeetingsService.FindByExternalID] and [MeetingsService.WaitForMinutes].
+//
 // The Result is nil only where nothing was begun. Errors: those of Create,
 // Upload, WaitForMinutes and Transcript. A meeting that an earlier run left in a
 // failure state is a *MeetingFailedError at once: the interface allows no other

@@ -23,7 +23,7 @@ const (
 // The end states of failure.
 const (
 	StatusTranscriptionFailed Status = "transcription_failed" // create a new meeting to try again
-	StatusMinutesFailed       Status = "minutes_failed"       // the transcript exists, the minutes do not
+	StatusMinutesFailed       Status = "minutes_failed"       // the transcript exists, the minutes do not; also where credits ran out (assumed)
 	StatusTranscribeBlocked   Status = "transcribe_blocked"   // too little quota when the audio arrived
 	StatusAudioRejected       Status = "audio_rejected"       // the file was refused, most often for its size
 )

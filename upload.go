@@ -33,8 +33,8 @@ type UploadOptions struct {
 // A broken upload is repeated as [WithRetries] says, with a new upload URL
 // where the old one may be spent or has expired. Where the reply was lost, the
 // meeting's status tells whether the audio arrived; audio that arrived is never
-// sent again and never reported as failed. Documented; that storage refuses
-// with XML is, too, its codes are not.
+// sent again and never reported as failed. The upload and the XML of its
+// refusals are documented, the store's codes are assumed.
 //
 // Errors: *ParamError for a recording that is empty, over 1 GiB or without
 // content type, before any request; those of [MeetingsService.UploadURL], of

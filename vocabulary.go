@@ -68,7 +68,8 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 // Add puts one term into the vocabulary. A term that is there already changes
 // nothing and is no error (assumed). The body is documented; method, path and
 // scope (meetings:write) are assumed; see [WithRoute]. An Add that may have
-// taken effect is not repeated.
+// taken effect is not repeated; doing so by hand does no harm. It costs a request
+// a term: for many, [VocabularyService.Replace] takes one.
 //
 // Errors: ErrInvalidRequest, also where the vocabulary is full.
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {

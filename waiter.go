@@ -48,7 +48,8 @@ func (o *WaitOptions) orDefault() (WaitOptions, error) {
 // after the last look at that meeting by anyone in this Client, which is what
 // the service asks for (section 6). Lost connections and faults of the service
 // are waited out, a turn for each; a 429 slows all of the Client's waits down.
-// ctx is the only time limit.
+// Twenty failed looks in a row, ten minutes or more, end the wait; other time
+// limits than ctx it has none. A meeting without audio is waited for, too.
 //
 // All waits of a Client share one poller, which reads pages of the listing
 // where they show many meetings that are waited for, and single meetings
@@ -58,7 +59,8 @@ func (o *WaitOptions) orDefault() (WaitOptions, error) {
 // Errors: *MeetingFailedError, with the meeting, where it ended in a failure
 // state; *WaitError, with the meeting as last seen, for every other end: ctx,
 // ErrNotFound (the meeting is gone), a refused key (ErrUnauthenticated and the
-// codes of 403), or twenty failed looks in a row.
+// codes of 403), or twenty failed looks in a row; *ParamError for an id or an
+// option that cannot be used.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
 	w, err := opts.waiter(ctx, id)
 	if err != nil {
@@ -138,7 +140,10 @@ func (s *MeetingsService) finishedMinutes(ctx context.Context, m *Meeting, forma
 // not end the others' wait. When ctx ends, one *WaitError is yielded, and the
 // sequence stops.
 //
-// ids is read as fast as it gives; what is held is what still waits, about 200
+// ids is read on the goroutine that runs the loop, as fast as it gives: while it
+// blocks, nothing is yielded and ctx is not looked at. For ids that come one at
+// a time, call Wait in a goroutine for each, which costs no more requests. A key
+// that is refused is refused for every meeting: leave the loop. What is held is what still waits, about 200
 // bytes each. For that, in a WaitError of a wait among more than a thousand, the
 // meeting as last seen has only ID and Status.
 func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Meeting, error] {

@@ -24,7 +24,10 @@ type ViolationKind string
 const (
 	// ViolationPoll: a GET of a meeting found the unfinished status that the
 	// same key was shown less than [PollFloor] before. An upload, a request
-	// for an upload URL and a change of the meeting in between begin anew.
+	// for an upload URL and a change of the meeting in between begin anew,
+	// unless they were refused. A Client keeps the floor by what it remembers:
+	// a test that replaces it, as a restart does, switches this off, or has the
+	// new one begin with Process, which a create has shown the meeting.
 	ViolationPoll ViolationKind = "poll"
 	// ViolationCredential: an Authorization header was sent to storage.
 	ViolationCredential ViolationKind = "credential"
@@ -35,7 +38,8 @@ const (
 	// external_id.
 	ViolationRepeat ViolationKind = "repeat"
 	// ViolationUploadURL: an upload URL was asked for a meeting that has its
-	// audio.
+	// audio. Of two workers on one meeting, one may do so: a test of that
+	// switches this off.
 	ViolationUploadURL ViolationKind = "upload_url"
 	// ViolationOpenBody: when the Server was closed, a reply was neither read
 	// to its end nor closed. Seen on connections of [Server.HTTPClient] only.

@@ -171,7 +171,7 @@ func (f Fault) check() error {
 	form := f.form
 	fields, known := faultFields[form.Kind]
 	if !known {
-		return fmt.Errorf("fault: kind %q is none of the interface's", form.Kind)
+		return fmt.Errorf("fault: there is no kind %q", form.Kind)
 	}
 	for _, set := range []struct {
 		name string

@@ -27,8 +27,9 @@ const OpUpload = minutes.Operation(engine.StoragePut)
 // Always, as [Match.Times], strikes every request from the nth on.
 const Always = -1
 
-// Match says which requests a fault strikes; [OpUpload] lists the operations. Its empty fields match every
-// request; of those that match all others, the nth is the first to be struck.
+// Match says which requests a fault strikes; [OpUpload] lists the operations. An
+// empty field matches every request; of the requests that match, the nth is the
+// first to be struck.
 type Match struct {
 	Operation minutes.Operation `json:"operation,omitempty"`
 	Key       string            `json:"key,omitempty"`        // the secret of the API key sent; uploads carry none

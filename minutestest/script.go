@@ -12,7 +12,8 @@ import (
 // several scripts are for one meeting, the narrowest counts, in that order.
 // What a script leaves empty is left to the next wider one, and in the end to
 // the natural course: minutes from a short conversation, after the stages of
-// the World.
+// the World. Stages count as a whole: one that is left out takes the World's
+// time.
 type Script struct {
 	// The meetings; one of these at most.
 	MeetingID  string `json:"meeting_id,omitempty"`

@@ -97,8 +97,8 @@ func (r recording) open(sent func(bytes int64), ended func()) (minutes.Recording
 	return rec, err
 }
 
-// watched tells how far an upload has read its recording. The progress callback
-// of ProcessAll would not do: it does not say which recording it is about.
+// watched tells how far an upload has read its recording. A progress callback
+// would begin anew with each try, and would not tell when the upload is over.
 type watched struct {
 	minutes.Recording
 	furthest atomic.Int64

@@ -54,8 +54,8 @@ type Basis uint8
 const (
 	// Documented routes stand in the interface document.
 	Documented Basis = iota
-	// Assumed routes do not: decisions.md, D1, settles them, and a caller may
-	// override them.
+	// Assumed routes do not; a caller may override them. Package minutestest
+	// lists them as D1.
 	Assumed
 )
 
