@@ -200,7 +200,6 @@ func (c *chaos) delete(client *minutes.Client, id string, known *told, rnd *rand
 		}
 	}
 	c.knows(known, id, false)
-	c.deletes.Store(true)
 	for range enoughTries {
 		s := c.step(context.Background(), "Delete "+id, rnd)
 		err := client.Meetings.Delete(s.ctx, id)

@@ -278,6 +278,9 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 		what, strikes = w.draw(w.polls, t.op, true)
 		w.mu.Unlock()
 	}
+	if t.op == "meetings.delete" && id != "mtg_never" {
+		w.deletes.Store(true)
+	}
 	if t.op == "meetings.upload_url" || t.op == minutestest.OpUpload {
 		// An upload begins the thirty seconds anew.
 		w.mu.Lock()
