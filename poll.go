@@ -52,7 +52,7 @@ func (p *poller) end() {
 	}
 	for _, m := range p.watches {
 		if m.looking || reading {
-			m.looked = r.nanos(now)
+			r.touch(m, now)
 		}
 		m.place, m.shownIn, m.cameIn, m.looking, m.listed, m.isNew = 0, 0, 0, false, false, false
 	}
@@ -209,7 +209,7 @@ func (r *run) look(m *watch, now time.Time) {
 	r.useSlot(now)
 	r.gets++
 	m.looking = true
-	m.looked = r.nanos(now) // in case its reply is never seen
+	r.touch(m, now) // in case its reply is never seen
 	go r.get(m, m.looked)
 }
 
@@ -247,7 +247,7 @@ func (r *run) get(m *watch, asked int64) {
 	r.gets--
 	m.looking = false
 	shown := m.looked != asked // by a page, meanwhile
-	m.looked = r.nanos(now)
+	r.touch(m, now)
 	r.lastShown = now
 	defer r.stir()
 	switch {

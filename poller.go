@@ -62,7 +62,6 @@ type watch struct {
 	status  Status    // as last seen, "" before the first look
 	meeting *Meeting  // as last seen, where that is kept whole
 	looked  int64     // when it was last looked at, in nanos; 0: never
-	seen    int64     // when that showed it last
 	due     int64     // when it is to be looked at again
 	place   int32     // in the heap of singles, from 1; 0: not there
 	shownIn uint32    // the last sweep that showed it
@@ -71,6 +70,7 @@ type watch struct {
 	looking bool      // a GET is under way
 	listed  bool      // sweeps look at it
 	rests   bool      // among the resting
+	old     bool      // what was seen is older than looked, which showed nothing
 	untold  bool      // somebody came too late for the first look's OnStatus
 	isNew   bool      // among the newcomers
 }
@@ -264,6 +264,13 @@ func (p *poller) add(w *waiter, id string) {
 	if m.waiter == w || slices.Contains(m.more, w) {
 		return // the same id twice in one WaitAll
 	}
+	// What was seen within the floor is as good as a look.
+	w.stale = true
+	if m.meeting == nil || m.old || !p.isFresh(m, now) {
+		m.untold = m.untold || m.status != "" && w.onStatus != nil
+	} else if p.tell(w, m.meeting, true) {
+		return
+	}
 	w.left++
 	if m.waiter == nil {
 		m.waiter = w
@@ -271,14 +278,6 @@ func (p *poller) add(w *waiter, id string) {
 		m.failed = 0
 	} else {
 		m.more = append(m.more, w)
-	}
-	// What was seen within the floor is as good as a look.
-	w.stale = true
-	if m.meeting == nil || p.nanos(now)-m.seen >= int64(p.floor) {
-		m.untold = m.untold || m.status != "" && w.onStatus != nil
-	} else if p.tell(w, m.meeting, true) {
-		p.drop(m, w)
-		return
 	}
 	if p.run == nil {
 		p.start()
@@ -329,7 +328,7 @@ func (p *poller) shown(seen *Meeting) {
 	if m := p.watches[seen.ID]; m != nil && (m.waiter != nil || p.isFresh(m, now)) {
 		return // what waits have seen will do
 	}
-	m := &watch{id: seen.ID, status: seen.Status.intern(), looked: p.nanos(now), seen: p.nanos(now)}
+	m := &watch{id: seen.ID, status: seen.Status.intern(), looked: p.nanos(now)}
 	if p.waiting <= keepWhole {
 		m.meeting = seen.clone()
 	}
@@ -467,10 +466,14 @@ func (p *poller) isFresh(m *watch, now time.Time) bool {
 	return m.looking || m.looked != 0 && 0 <= age && age < p.floor
 }
 
+// touch takes in that a meeting was looked at, or may have been, although that
+// shows nothing.
+func (p *poller) touch(m *watch, now time.Time) { m.looked, m.old = p.nanos(now), true }
+
 // saw takes in what a look showed and tells the waiters. The caller holds mu.
 func (p *poller) saw(m *watch, seen *Meeting, now time.Time) {
 	changed := m.status != seen.Status || m.untold
-	m.looked, m.seen, m.failed, m.untold = p.nanos(now), p.nanos(now), 0, false
+	m.looked, m.old, m.failed, m.untold = p.nanos(now), false, 0, false
 	m.status = seen.Status.intern()
 	m.meeting = nil
 	if p.waiting <= keepWhole || m.status.Final() {

@@ -338,7 +338,7 @@ func (r *run) mayHaveShown(s *sweep, now time.Time) {
 	r.lastShown = now
 	for i, n := s.next, 0; i < len(r.listed) && n < maxLimit; i++ {
 		if m := r.listed[i]; m.waiter != nil {
-			m.looked = r.nanos(now)
+			r.touch(m, now)
 			n++
 		}
 	}
@@ -366,7 +366,8 @@ func (r *run) shows(s *sweep, page *MeetingPage, now time.Time) {
 		if m.waiter == nil {
 			// Just looked at, and nobody waits; where somebody does again in a
 			// moment, that is a newcomer for the next sweep.
-			m.looked, m.shownIn, m.listed = r.nanos(now), r.sweepNo, false
+			r.saw(m, seen, now)
+			m.shownIn, m.listed = r.sweepNo, false
 			continue
 		}
 		found++
@@ -378,12 +379,12 @@ func (r *run) shows(s *sweep, page *MeetingPage, now time.Time) {
 		if m.looking || m.cameIn == r.pageNo {
 			// A GET is under way; or the page was asked for before the wait began,
 			// so that what it shows may be older than that. Still, it was shown.
-			m.looked = r.nanos(now)
+			r.touch(m, now)
 			m.due = m.looked + int64(m.least(r.floor))
 			continue
 		}
 		if r.nanos(now) < m.due && m.looked != 0 {
-			m.looked = r.nanos(now) // a caller's longer interval
+			r.touch(m, now) // a caller's longer interval
 			continue
 		}
 		r.saw(m, seen, now)
