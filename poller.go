@@ -16,6 +16,7 @@ const (
 	maxFloor       = 5 * time.Minute // how far Cache-Control can raise the floor
 	maxPause       = 5 * time.Minute // how far 429s in a row can stretch the pause
 	maxFailedLooks = 20              // in a row, of one meeting
+	maxInterval    = 1e5 * time.Hour // what a time in nanos can still be added to
 
 	// Requests of a poller are spread: so many may go out together, and then at
 	// this rate, or at what one turn needs where that is more.
@@ -71,7 +72,7 @@ type watch struct {
 	listed  bool      // sweeps look at it
 	rests   bool      // among the resting
 	old     bool      // what was seen is older than looked, which showed nothing
-	untold  bool      // somebody came too late for the first look's OnStatus
+	untold  bool      // somebody came too late for the first look's OnStatus; see waiter.late
 	isNew   bool      // among the newcomers
 }
 
@@ -79,13 +80,14 @@ type watch struct {
 type waiter struct {
 	until    Status
 	interval time.Duration
-	onStatus func(*Meeting) // nil: does not want to hear of each change
-	told     Status         // what the waiter of one meeting told onStatus last
-	once     bool           // wants the next look that begins from now on, whatever it shows
-	stale    bool           // a look that began before is under way
-	ready    chan struct{}  // holds one when there are events
-	events   []event        // guarded by the poller's mutex
-	left     int            // meetings it still waits for
+	onStatus func(*Meeting)  // nil: does not want to hear of each change
+	told     Status          // what the waiter of one meeting told onStatus last
+	once     bool            // wants the next look that begins from now on, whatever it shows
+	stale    bool            // a look that began before is under way
+	ready    chan struct{}   // holds one when there are events
+	events   []event         // guarded by the poller's mutex
+	left     int             // meetings it still waits for
+	late     map[*watch]bool // it came too late for the first look's OnStatus
 }
 
 // event is what a waiter hears of a meeting.
@@ -209,6 +211,9 @@ func (p *poller) waitAll(ctx context.Context, ids iter.Seq[string], o WaitOption
 		if unread = ctx.Err() != nil; unread {
 			break
 		}
+		if !pass() { // what has ended while ids blocked
+			return
+		}
 		if _, again := ended[id]; again {
 			continue
 		}
@@ -267,7 +272,10 @@ func (p *poller) add(w *waiter, id string) {
 	// What was seen within the floor is as good as a look.
 	w.stale = true
 	if m.meeting == nil || m.old || !p.isFresh(m, now) {
-		m.untold = m.untold || m.status != "" && w.onStatus != nil
+		if m.status != "" && w.onStatus != nil {
+			m.untold = true
+			w.comesLate(m)
+		}
 	} else if p.tell(w, m.meeting, true) {
 		return
 	}
@@ -334,7 +342,9 @@ func (p *poller) shown(seen *Meeting) {
 	}
 	p.watches[m.id] = m
 	p.rest(m)
-	p.lastShown = now
+	if !m.status.Final() { // else it does not matter whether it is shown again
+		p.lastShown = now
+	}
 }
 
 // take returns what w has to hear.
@@ -472,7 +482,7 @@ func (p *poller) touch(m *watch, now time.Time) { m.looked, m.old = p.nanos(now)
 
 // saw takes in what a look showed and tells the waiters. The caller holds mu.
 func (p *poller) saw(m *watch, seen *Meeting, now time.Time) {
-	changed := m.status != seen.Status || m.untold
+	changed, untold := m.status != seen.Status, m.untold
 	m.looked, m.old, m.failed, m.untold = p.nanos(now), false, 0, false
 	m.status = seen.Status.intern()
 	m.meeting = nil
@@ -480,7 +490,9 @@ func (p *poller) saw(m *watch, seen *Meeting, now time.Time) {
 		m.meeting = seen
 	}
 	for _, w := range m.waiters() {
-		if p.tell(w, seen, changed) {
+		late := untold && w.late[m]
+		delete(w.late, m)
+		if p.tell(w, seen, changed || late) {
 			p.drop(m, w)
 		}
 	}
@@ -517,6 +529,15 @@ func (p *poller) tell(w *waiter, seen *Meeting, changed bool) bool {
 	}
 	w.hear(e)
 	return over
+}
+
+// comesLate remembers that the waiter is to be told of the next look at a
+// meeting, whatever that shows.
+func (w *waiter) comesLate(m *watch) {
+	if w.late == nil {
+		w.late = make(map[*watch]bool)
+	}
+	w.late[m] = true
 }
 
 // hear never blocks: a waiter that is busy takes several events at once.

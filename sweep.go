@@ -55,6 +55,7 @@ type listing struct {
 	works   bool      // a single look succeeded since the last page that did
 	refused bool      // the service does not let this key list
 	trialAt time.Time // not before, unless the singles have become twice as many
+	heldAt  time.Time // since when the singles wait for a trial that cannot begin
 	putOff  int       // turns, doubled when a trial finds too little
 	missed  int       // meetings that the last trial did not find
 }
@@ -107,12 +108,23 @@ func (r *run) wantsTrial(now time.Time) bool {
 // may be read now, or else when that, or a sweep, will be.
 func (r *run) nextPage(now time.Time) (bool, time.Time) {
 	if r.sweep == nil {
+		held := r.heldAt
+		r.heldAt = time.Time{}
 		switch {
 		case r.wantsTrial(now):
 			if r.gets > 0 {
 				return false, time.Time{} // stirs when it is there
 			}
 			if at := r.lastShown.Add(r.floor); now.Before(at) && !now.Before(r.lastShown) {
+				if held.IsZero() {
+					held = now
+				}
+				if now.Sub(held) >= r.floor {
+					// Meetings are shown all the time, by other means than looks.
+					r.putTrialOff(len(r.singles)+len(r.newcomers), now)
+					return r.nextPage(now)
+				}
+				r.heldAt = held
 				return false, at
 			}
 			r.begin(true)
@@ -383,7 +395,7 @@ func (r *run) shows(s *sweep, page *MeetingPage, now time.Time) {
 			m.due = m.looked + int64(m.least(r.floor))
 			continue
 		}
-		if r.nanos(now) < m.due && m.looked != 0 {
+		if m.looked != 0 && r.nanos(now) < min(m.due, m.looked+int64(m.least(r.floor))) {
 			r.touch(m, now) // a caller's longer interval
 			continue
 		}
@@ -462,11 +474,17 @@ func (r *run) finish(now time.Time) {
 		if len(s.found) > s.pages {
 			r.putOff = 1
 		}
-		r.putOff = min(max(2*r.putOff, 2), maxPutOff)
 		r.crowding = r.waiting > s.wanted
-		r.missed = max(trialMin, s.wanted-len(s.found))
-		r.trialAt = now.Add(time.Duration(r.putOff) * r.floor)
+		r.putTrialOff(max(trialMin, s.wanted-len(s.found)), now)
 	}
+}
+
+// putTrialOff puts the next trial off, longer each time, unless a good deal more
+// than so many meetings come to be looked at one by one.
+func (r *run) putTrialOff(missed int, now time.Time) {
+	r.putOff = min(max(2*r.putOff, 2), maxPutOff)
+	r.missed = missed
+	r.trialAt = now.Add(time.Duration(r.putOff) * r.floor)
 }
 
 // lookAtPage reads a page of the listing, once.

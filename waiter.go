@@ -40,6 +40,7 @@ func (o *WaitOptions) orDefault() (WaitOptions, error) {
 	case opts.Interval < 0:
 		return opts, &ParamError{"opts.Interval", "must not be negative"}
 	}
+	opts.Interval = min(opts.Interval, maxInterval)
 	return opts, checkTexts(text{"opts.Format", string(opts.Format)})
 }
 
