@@ -30,8 +30,9 @@
 // asked to do so no more than every thirty seconds. A Client keeps that floor
 // for every meeting, whoever waits for it, and looks at many meetings with few
 // requests. A wait has no time limit but its context, for minutes of a long
-// meeting take a while, unless looks keep failing: after twenty in a row, ten
-// minutes or more, it ends with a *WaitError, and can be begun again.
+// meeting take a while, unless looks keep failing: after twenty in a row, which
+// take some ten minutes, it ends with a *WaitError, and can be begun again. A 429
+// is no failure: it slows all waits down, for as long as it takes.
 //
 // # Errors
 //
@@ -45,9 +46,10 @@
 // No error, log or printed value holds the API key or the query of a presigned
 // URL, which is what makes it one.
 //
-// Worth trying again, later and by the caller: 429, 5xx and an Error or
-// StorageError without a status, which had no reply; a WaitError for any of
-// these. Whether a write without a reply took effect is not known; Create with
+// Worth trying again, later and by the caller: 429, 5xx, and an Error or
+// StorageError with neither a status nor a code, which had no reply, unless it
+// was for the context's end or a recording that cannot be read; a WaitError for
+// any of these. Whether a write without a reply took effect is not known; Create with
 // an ExternalID, and Process, may be called again in any case. A 401 or 403 of
 // the API means that no other call with that key will do better.
 //

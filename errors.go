@@ -141,17 +141,18 @@ func (e *MeetingFailedError) Error() string {
 	case StatusTranscriptionFailed:
 		text += " (create a new meeting to try again)"
 	case StatusMinutesFailed:
-		text += " (the transcript exists, the minutes could not be written)"
+		text += " (the transcript exists, the minutes could not be written, for want of credits or otherwise)"
 	}
 	if e.Meeting != nil && e.Meeting.ExternalID != "" {
-		text += "; its external id is free for another try once it is deleted"
+		text += "; its external id is free for another try once it is deleted, which ProcessOptions.Restart does"
 	}
 	return text
 }
 
 // WaitError reports a wait that ended otherwise than by the meeting's own end:
 // the context was done, the meeting is gone, the key was refused, or too many
-// looks in a row failed. Unwrap leads to the cause.
+// looks in a row failed. Unwrap leads to the cause; where the context was done
+// while looks failed, to both, so that errors.As finds the last one's *Error.
 type WaitError struct {
 	MeetingID string   // empty where a WaitAll ended with its context, or was given an empty id
 	Meeting   *Meeting // as last seen, nil where no look succeeded

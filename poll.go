@@ -258,6 +258,7 @@ func (r *run) get(m *watch, asked int64) {
 		m.due = r.nanos(now) + int64(jitter(r.floor))
 	case errors.Is(err, ErrRateLimited):
 		// Refused at the edge: it counts neither as a look nor as a failure.
+		r.trouble = err
 		r.holdBack(err, now)
 		if !shown {
 			m.looked = 0
@@ -266,6 +267,7 @@ func (r *run) get(m *watch, asked int64) {
 		m.freshen()
 	case transient(err) && m.failed+1 < maxFailedLooks:
 		m.failed++
+		r.trouble = err
 		m.due = r.nanos(now) + int64(jitter(r.floor))
 		m.freshen()
 	default:

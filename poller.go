@@ -3,6 +3,7 @@ package minutes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"sync"
@@ -52,6 +53,7 @@ type poller struct {
 	lastShown   time.Time     // when any meeting was last shown, by a GET or a page
 	pausedUntil time.Time     // after a 429
 	pause       time.Duration // how long the last one was
+	trouble     error         // how the last look, or page, that failed did so
 }
 
 // watch is one meeting that is waited for. There may be a great many, so it is
@@ -241,7 +243,7 @@ func (p *poller) waitAll(ctx context.Context, ids iter.Seq[string], o WaitOption
 			return
 		}
 		if done && (unread || p.concerns(w)) {
-			yield(nil, &WaitError{Err: ctxError(ctx)})
+			yield(nil, &WaitError{Err: p.interrupted(ctx, w)})
 			return
 		}
 	}
@@ -266,7 +268,7 @@ func (p *poller) add(w *waiter, id string) {
 		m = &watch{id: id}
 		p.watches[id] = m
 	}
-	if m.waiter == w || slices.Contains(m.more, w) {
+	if m.awaitedBy(w) {
 		return // the same id twice in one WaitAll
 	}
 	// What was seen within the floor is as good as a look.
@@ -369,11 +371,37 @@ func (p *poller) leave(ctx context.Context, w *waiter, id string) error {
 	defer p.mu.Unlock()
 	e := &WaitError{MeetingID: id, Err: ctxError(ctx)}
 	if m := p.watches[id]; m != nil {
+		if p.failing(m) {
+			e.Err = afterTrouble(e.Err, p.trouble)
+		}
 		e.Meeting = m.lastSeen()
 		p.drop(m, w)
 	}
 	return e
 }
+
+// interrupted is why a wait for many ends before they do: ctx, and what has
+// kept one of them from being looked at, if anything did.
+func (p *poller) interrupted(ctx context.Context, w *waiter) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, m := range p.watches {
+		if p.failing(m) && m.awaitedBy(w) {
+			return afterTrouble(ctxError(ctx), p.trouble)
+		}
+	}
+	return ctxError(ctx)
+}
+
+// failing reports whether the looks at a meeting have been failing, or are held
+// back. The caller holds mu.
+func (p *poller) failing(m *watch) bool {
+	out := p.run != nil && p.run.lost > 0 && !p.run.works
+	return p.trouble != nil && (m.failed > 0 || out || p.paused(time.Now()))
+}
+
+// afterTrouble lets a caller whose context ended see what had kept it waiting.
+func afterTrouble(end, trouble error) error { return fmt.Errorf("%w; before that: %w", end, trouble) }
 
 // leaveAll ends whatever w still waits for.
 func (p *poller) leaveAll(w *waiter) {
@@ -497,6 +525,9 @@ func (p *poller) saw(m *watch, seen *Meeting, now time.Time) {
 		}
 	}
 }
+
+// awaitedBy reports whether w waits for the meeting.
+func (m *watch) awaitedBy(w *waiter) bool { return m.waiter == w || slices.Contains(m.more, w) }
 
 // fail ends every wait for a meeting. The caller holds mu.
 func (p *poller) fail(m *watch, err error) {

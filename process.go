@@ -53,7 +53,8 @@ type Result struct {
 // With params.ExternalID it can be run again after a crash at any point, or by
 // two workers at once: it goes on from whatever state the meeting is in, and
 // there will be one meeting, one audio and one set of minutes. Without one, each
-// run creates a meeting.
+// run creates a meeting. (Of two workers at once, one may ask for an upload URL
+// that it no longer needs, which the audit of package minutestest points out.)
 //
 // Outside a testing/synctest bubble it takes half a minute at the least where
 // the first look finds the meeting unfinished, however fast the service is.

@@ -245,6 +245,7 @@ func (r *run) readPage(s *sweep, params *MeetingListParams) {
 	defer r.stir()
 	switch {
 	case errors.Is(err, ErrRateLimited):
+		r.trouble = err
 		r.holdBack(err, now) // the same page again after the pause
 		return
 	case err != nil && transient(err):
@@ -273,6 +274,7 @@ func (r *run) readPage(s *sweep, params *MeetingListParams) {
 func (r *run) lose(s *sweep, err error, now time.Time) {
 	const patience = 3
 	r.mayHaveShown(s, now)
+	r.trouble = err
 	r.lost++
 	switch {
 	case r.lost >= maxFailedLooks:

@@ -1,6 +1,7 @@
 package minutes_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -224,6 +225,69 @@ func TestPollerAsksOnceWhereListsAreRefused(t *testing.T) {
 				synctest.Wait()
 				assert.Equal(t, nth, l.pages)
 				assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+			})
+		})
+	}
+}
+
+// A wait whose context ends while looks fail, or are held back, tells how they
+// failed; one that had been going well does not tell of what is over.
+func TestWaitTellsOfTheTrouble(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		waits int
+		match minutestest.Match
+		fault minutestest.Fault
+		code  minutes.Code
+		after time.Duration // the context ends, or five minutes
+	}{
+		"a service that is out":            {1, minutestest.Match{}, minutestest.BadGateway(), "", 0},
+		"a fault of the service":           {1, minutestest.Match{}, minutestest.Refuse(minutes.ErrInternal), minutes.ErrInternal, 0},
+		"held back":                        {1, minutestest.Match{}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
+		"pages of a service that is out":   {50, minutestest.Match{}, minutestest.BadGateway(), "", 0},
+		"pages that are held back":         {50, minutestest.Match{}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
+		"a page of a service that is out":  {50, minutestest.Match{}, minutestest.BadGateway(), "", 20 * time.Second},
+		"trouble that is over":             {1, minutestest.Match{Times: 3}, minutestest.BadGateway(), "", 0},
+		"pages, of a trouble that is over": {50, minutestest.Match{Times: 3}, minutestest.BadGateway(), "", 0},
+		"held back, and that is over":      {1, minutestest.Match{Times: 2}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
+		"the listing alone":                {50, minutestest.Match{Operation: "meetings.list"}, minutestest.BadGateway(), "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+				ids := crowd(t, srv, clientOf(srv), test.waits, 1, ages)
+				over := test.match.Times > 0 || test.match.Operation != ""
+				if test.match.Times == 0 {
+					test.match.Times = minutestest.Always
+				}
+				srv.Inject(test.match, test.fault)
+				c := clientOf(srv)
+				ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(test.after, 5*time.Minute))
+				defer cancel()
+				check := func(err error) {
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
+					var wait *minutes.WaitError
+					assert.ErrorAs(t, err, &wait)
+					var reply *minutes.Error
+					if over {
+						assert.NotErrorAs(t, err, &reply)
+						return
+					}
+					if assert.ErrorAs(t, err, &reply) && test.code != "" {
+						assert.ErrorIs(t, err, test.code)
+					}
+				}
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					_, err := c.Meetings.Wait(ctx, ids[0], nil)
+					check(err)
+				})
+				for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+					check(err)
+				}
+				wg.Wait()
+				synctest.Wait()
 			})
 		})
 	}

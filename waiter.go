@@ -3,7 +3,6 @@ package minutes
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"time"
 )
@@ -48,9 +47,13 @@ func (o *WaitOptions) orDefault() (WaitOptions, error) {
 // WaitOptions.Until. It looks at once and then never sooner than thirty seconds
 // after the last look at that meeting by anyone in this Client, which is what
 // the service asks for (section 6). Lost connections and faults of the service
-// are waited out, a turn for each; a 429 slows all of the Client's waits down.
-// Twenty failed looks in a row, ten minutes or more, end the wait; other time
-// limits than ctx it has none. A meeting without audio is waited for, too.
+// are waited out, a turn for each; twenty in a row, some ten minutes, end the
+// wait. A 429 slows all of the Client's waits down, and ends none. Other time
+// limits than ctx a wait has none. A meeting without audio is waited for, too.
+//
+// Looks are what waits do, and the check after an upload whose reply was lost. A
+// Get or List of the caller's own is none: the service sees it all the same, so
+// show a status in OnStatus rather than by a Get before or beside a wait.
 //
 // All waits of a Client share one poller, which reads pages of the listing
 // where they show many meetings that are waited for, and single meetings
@@ -60,7 +63,9 @@ func (o *WaitOptions) orDefault() (WaitOptions, error) {
 // Errors: *MeetingFailedError, with the meeting, where it ended in a failure
 // state; *WaitError, with the meeting as last seen, for every other end: ctx,
 // ErrNotFound (the meeting is gone), a refused key (ErrUnauthenticated and the
-// codes of 403), or twenty failed looks in a row; *ParamError for an id or an
+// codes of 403), or twenty failed looks in a row. Where ctx ends while looks
+// fail, or are held back, the *Error of the last one is found in it, too.
+// *ParamError for an id or an
 // option that cannot be used.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
 	w, err := opts.waiter(ctx, id)
@@ -92,7 +97,9 @@ func (o *WaitOptions) waiter(ctx context.Context, id string) (*waiter, error) {
 
 // WaitForMinutes waits as [MeetingsService.Wait] does until the minutes are
 // ready and fetches them, in WaitOptions.Format. Minutes that are not there yet
-// although the status says so are waited for, a turn at a time.
+// although the status says so are waited for, a turn at a time; so is a service
+// that fails to serve them, up to twenty times, each with the repeats of any
+// other call.
 //
 // Errors: those of Wait; those of [MeetingsService.Minutes], in a *WaitError.
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Minutes, error) {
@@ -127,7 +134,7 @@ func (s *MeetingsService) finishedMinutes(ctx context.Context, m *Meeting, forma
 			if sleep(ctx, max(pollFloor, askedFor(err))) == nil {
 				continue
 			}
-			err = fmt.Errorf("%w; before that: %w", ctxError(ctx), err)
+			err = afterTrouble(ctxError(ctx), err)
 		}
 		return nil, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
 	}
@@ -143,10 +150,10 @@ func (s *MeetingsService) finishedMinutes(ctx context.Context, m *Meeting, forma
 //
 // ids is read on the goroutine that runs the loop, as fast as it gives: while it
 // blocks, nothing is yielded and ctx is not looked at. For ids that come one at
-// a time, call Wait in a goroutine for each, which costs no more requests. A key
-// that is refused is refused for every meeting: leave the loop. What is held is what still waits, about 200
-// bytes each. For that, in a WaitError of a wait among more than a thousand, the
-// meeting as last seen has only ID and Status.
+// a time, call Wait in a goroutine for each, which costs no more requests. A
+// key that is refused is refused for every meeting: leave the loop. What is held
+// is what still waits, about 200 bytes each. For that, in a WaitError of a wait
+// among more than a thousand, the meeting as last seen has only ID and Status.
 func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Meeting, error] {
 	return func(yield func(*Meeting, error) bool) {
 		o, err := opts.orDefault()

@@ -25,7 +25,8 @@ const (
 	// ViolationPoll: a GET of a meeting found the unfinished status that the
 	// same key was shown less than [PollFloor] before. An upload, a request
 	// for an upload URL and a change of the meeting in between begin anew,
-	// unless they were refused. A Client keeps the floor by what it remembers:
+	// unless they were refused. A caller's own Get just before a wait, or beside
+	// one, is such a GET, too: WaitOptions.OnStatus shows the same. A Client keeps the floor by what it remembers:
 	// a test that replaces it, as a restart does, switches this off, or has the
 	// new one begin with Process, which a create has shown the meeting.
 	ViolationPoll ViolationKind = "poll"
@@ -62,7 +63,10 @@ type Violation struct {
 
 // String describes the violation in one line.
 func (v Violation) String() string {
-	return fmt.Sprintf("violation (%s): %s", v.Kind, v.Text)
+	if v.Seq == 0 {
+		return fmt.Sprintf("violation (%s): %s", v.Kind, v.Text)
+	}
+	return fmt.Sprintf("violation (%s): %s (request %d)", v.Kind, v.Text, v.Seq)
 }
 
 // Violations returns what clients have done wrong so far, in the order in

@@ -61,7 +61,7 @@ func TestBadClientFailsItsTest(t *testing.T) {
 		})
 		for i, want := range []string{
 			"violation (credential): an Authorization header was sent to storage",
-			"violation (repeat): POST /v1/projects was sent again with the same body, though the first may have taken effect, by int_ci",
+			"violation (repeat): POST /v1/projects was sent again with the same body, though the first may have taken effect, by int_ci (request 5)",
 			"violation (upload_url): an upload URL was asked for meeting mtg_",
 			"violation (poll): meeting mtg_",
 			"violation (poll): meeting mtg_",

@@ -36,6 +36,10 @@
 // Without a bubble the client's thirty seconds between two looks are real ones.
 // [Server.Advance] saves them where the test takes the steps one by one: a
 // meeting that it moves on between Upload and Wait is ready at the first look.
+// Where one call does all, a [Script] has the meetings take no time worth
+// speaking of:
+//
+//	err := srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}}) // nanoseconds
 //
 // # The world
 //

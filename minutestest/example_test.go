@@ -61,6 +61,26 @@ func ExampleServer_Inject() {
 	// Output: Weekly 1 2 0
 }
 
+// Where meetings take no time, Process finds the minutes at its first look, on a
+// real clock, too.
+func ExampleServer_Script() {
+	srv := minutestest.New()
+	defer srv.Close()
+	if err := srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}}); err != nil {
+		log.Fatal(err)
+	}
+
+	recording := strings.NewReader("any bytes will do")
+	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21"}
+	result, err := srv.Client().Meetings.Process(context.Background(), params,
+		minutes.Recording{Audio: recording, Size: recording.Size(), ContentType: "audio/ogg"}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result.Meeting.Status)
+	// Output: minutes_ready
+}
+
 func ExampleServer_Update() {
 	srv := minutestest.New()
 	defer srv.Close()

@@ -83,6 +83,8 @@ func RateLimit(retryAfter string) Fault {
 }
 
 // Refuse answers with the envelope of a code of the interface and its status.
+// Details that the service gives with some codes are left out; Reply answers with
+// any.
 func Refuse(code minutes.Code) Fault {
 	return Fault{faultForm{Kind: kindRefuse, Code: string(code)}}
 }

@@ -1,7 +1,9 @@
 package minutestest
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/engine"
@@ -65,7 +67,7 @@ func (s *Server) Script(scripts ...Script) error {
 		}
 		whose := engine.Selector{MeetingID: sc.MeetingID, ExternalID: sc.ExternalID, Title: sc.Title}
 		if err := s.engine.Script(whose, what); err != nil {
-			return fmt.Errorf("minutestest: Script: %w", err)
+			return methodError("Script", err)
 		}
 	}
 	return nil
@@ -81,7 +83,7 @@ func (s *Server) Release(meetingID string) bool { return s.engine.Release(meetin
 func (s *Server) Advance(meetingID string, until minutes.Status) (minutes.Status, error) {
 	status, err := s.engine.Advance(meetingID, until)
 	if err != nil {
-		return status, fmt.Errorf("minutestest: Advance: %w", err)
+		return status, methodError("Advance", err)
 	}
 	return status, nil
 }
@@ -121,7 +123,7 @@ func (s *Server) Update(organisation string, change func(*Organisation)) error {
 		err = fault
 	}
 	if err != nil {
-		return fmt.Errorf("minutestest: Update: %w", err)
+		return methodError("Update", err)
 	}
 	return nil
 }
@@ -131,3 +133,11 @@ func (s *Server) Update(organisation string, change func(*Organisation)) error {
 // number of the page in its listing from 0, how many meetings it may hold. It
 // is called by many goroutines at once. Nil makes pages full again.
 func (s *Server) SetPageSize(size func(limit, page int) int) { s.engine.SetPageSize(size) }
+
+// methodError names the method in an error of the engine or of a World.
+func methodError(method string, err error) error {
+	if text, ok := strings.CutPrefix(err.Error(), "engine: "); ok {
+		err = errors.New(text)
+	}
+	return fmt.Errorf("minutestest: %s: %w", method, err)
+}

@@ -10,7 +10,8 @@ import minutes "github.com/meeting-minutes/minutes-go"
 //	key_ben  of Ben Okafor, who is none
 //
 // all with every scope, a member in each status, two projects and an archived
-// one, two templates and a few terms of vocabulary. Whoever wants it slightly
+// one, two templates, a few terms of vocabulary, and a quota of 1,000 credits, one
+// for each set of minutes, and 360,000 seconds. Whoever wants it slightly
 // different changes what it returns; it is a new World each time.
 func DefaultWorld() World {
 	return World{
