@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -195,7 +196,7 @@ func (f *form) fault(name string, specific *refusal) {
 func (f *form) refusal() *refusal {
 	switch {
 	case f.broken:
-		return &refusal{status: http.StatusBadRequest, code: minutes.ErrInvalidRequest, message: "Fields of the body are invalid.", fields: f.bad}
+		return &refusal{status: http.StatusBadRequest, code: minutes.ErrInvalidRequest, message: "Fields of the body are invalid: " + strings.Join(f.bad, ", ") + ".", fields: f.bad}
 	case f.first != nil:
 		no := *f.first
 		no.fields = f.bad
