@@ -78,17 +78,18 @@ type watch struct {
 	isNew   bool      // among the newcomers
 }
 
-// waiter is one Wait, or one WaitAll for many meetings.
+// waiter is one Wait, or one WaitAll for many meetings. There may be many of
+// these, too: it is kept to 80 bytes.
 type waiter struct {
-	until    Status
 	interval time.Duration
 	onStatus func(*Meeting)  // nil: does not want to hear of each change
 	told     Status          // what the waiter of one meeting told onStatus last
+	until    int8            // the rank of the status it waits for
 	once     bool            // wants the next look that begins from now on, whatever it shows
 	stale    bool            // a look that began before is under way
+	left     int32           // meetings it still waits for
 	ready    chan struct{}   // holds one when there are events
 	events   []event         // guarded by the poller's mutex
-	left     int             // meetings it still waits for
 	late     map[*watch]bool // it came too late for the first look's OnStatus
 }
 
@@ -114,7 +115,7 @@ func (p *poller) timeOf(nanos int64) time.Time {
 
 func newWaiter(o WaitOptions) *waiter {
 	return &waiter{
-		until:    o.Until,
+		until:    int8(o.Until.rank()),
 		interval: o.Interval,
 		onStatus: o.OnStatus,
 		ready:    make(chan struct{}, 1),
@@ -549,7 +550,7 @@ func (m *watch) waiters() []*waiter {
 // wait is over.
 func (p *poller) tell(w *waiter, seen *Meeting, changed bool) bool {
 	failed := seen.Status.Failed()
-	over := failed || seen.Status.reached(w.until) || w.once && !w.stale
+	over := failed || seen.Status.rank() >= int(w.until) || w.once && !w.stale
 	w.stale = false
 	if !over && !(changed && w.onStatus != nil) {
 		return false

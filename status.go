@@ -51,13 +51,9 @@ var statuses = [...]Status{
 // happy is how many of them are the happy path.
 const happy = 6
 
-// rank is the place of s on the happy path, from 1, or 0 off it.
+// rank is the place of s on the happy path, from 1. Off it, where a status has come
+// to nothing that can be waited for, it is 0.
 func (s Status) rank() int { return slices.Index(statuses[:happy], s) + 1 }
-
-// reached reports whether a meeting in state s has come to until or past it.
-func (s Status) reached(until Status) bool {
-	return s == until || (s.rank() > 0 && until.rank() > 0 && s.rank() >= until.rank())
-}
 
 // intern returns s without the reply it was cut out of, which a wait would keep
 // alive for its one word.
