@@ -37,6 +37,13 @@ type delays struct {
 	until     time.Time // where it is not zero
 }
 
+// watchLateLooks is watchLooks where replies take their time.
+func watchLateLooks(srv *minutestest.Server, back time.Duration) (*minutes.Client, *looks) {
+	_, l := watchLooks(srv)
+	network := &delays{next: l, back: back}
+	return clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithRateLimit(0, 0)), l
+}
+
 func (d *delays) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet || !d.until.IsZero() && time.Now().After(d.until) {
 		return d.next.RoundTrip(r)
@@ -253,8 +260,7 @@ func TestPollerFurthestLeavesDuringAPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
 		ids := crowd(t, srv, clientOf(srv), 60, 1, ages)
-		_, l := watchLooks(srv)
-		c := clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: &delays{next: l, back: 2 * time.Second}}), minutes.WithRateLimit(0, 0))
+		c, l := watchLateLooks(srv, 2 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 		defer cancel()
 		var wg sync.WaitGroup

@@ -2,7 +2,6 @@ package minutes_test
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"sync"
 	"testing"
@@ -45,8 +44,7 @@ func TestUploadDuringALook(t *testing.T) {
 				id := waiting(t, srv)
 				require.NoError(t, srv.Script(minutestest.Script{MeetingID: id, Hold: minutes.StatusAudioUploaded}))
 				ids = append(ids, id)
-				_, l := watchLooks(srv)
-				c := clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: &delays{next: l, back: 10 * time.Second}}), minutes.WithRateLimit(0, 0))
+				c, _ := watchLateLooks(srv, 10 * time.Second)
 				fault := minutestest.ResetUpload(0)
 				if test.lost {
 					fault = minutestest.LoseReply()

@@ -194,8 +194,7 @@ func TestWaitHeldBackTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		_, l := watchLooks(srv)
-		c := clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: &delays{next: l, back: time.Second}}), minutes.WithRateLimit(0, 0))
+		c, l := watchLateLooks(srv, time.Second)
 		ids := []string{uploaded(t, c, "a").ID, uploaded(t, c, "b").ID, uploaded(t, c, "c").ID}
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 3}, minutestest.RateLimit(""))
 		for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
