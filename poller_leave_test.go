@@ -260,7 +260,7 @@ func TestPollerFurthestLeavesDuringAPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
 		ids := crowd(t, srv, clientOf(srv), 60, 1, ages)
-		c, l := watchLateLooks(srv, 2 * time.Second)
+		c, l := watchLateLooks(srv, 2*time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 		defer cancel()
 		var wg sync.WaitGroup

@@ -32,7 +32,7 @@ func TestPollerPageAfterLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
 		ids := crowd(t, srv, clientOf(srv), 50, 1, ages)
-		c, l := watchLateLooks(srv, 20 * time.Second)
+		c, l := watchLateLooks(srv, 20*time.Second)
 		var wg sync.WaitGroup
 		for i, id := range ids {
 			if i == 5 {
@@ -54,7 +54,7 @@ func TestPollerComesDuringAPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
 		ids := crowd(t, srv, clientOf(srv), 60, 1, ages)
-		c, l := watchLateLooks(srv, 5 * time.Second)
+		c, l := watchLateLooks(srv, 5*time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 		defer cancel()
 		listed, fresh := ids[:50], ids[50:]

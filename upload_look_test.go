@@ -44,7 +44,7 @@ func TestUploadDuringALook(t *testing.T) {
 				id := waiting(t, srv)
 				require.NoError(t, srv.Script(minutestest.Script{MeetingID: id, Hold: minutes.StatusAudioUploaded}))
 				ids = append(ids, id)
-				c, _ := watchLateLooks(srv, 10 * time.Second)
+				c, _ := watchLateLooks(srv, 10*time.Second)
 				fault := minutestest.ResetUpload(0)
 				if test.lost {
 					fault = minutestest.LoseReply()
