@@ -49,9 +49,9 @@
 // Worth trying again, later and by the caller: 429, 5xx, and an Error or
 // StorageError with neither a status nor a code, which had no reply, unless it
 // was for the context's end or a recording that cannot be read; a WaitError for
-// any of these. Whether a write without a reply took effect is not known; Create with
-// an ExternalID, and Process, may be called again in any case. A 401 or 403 of
-// the API means that no other call with that key will do better.
+// any of these. Whether a write without a reply took effect is not known; Create
+// with an ExternalID, and Process, may be called again in any case. A 401 or 403
+// of the API means that no other call with that key will do better.
 //
 // # What is repeated
 //

@@ -98,8 +98,9 @@ func WithUserAgent(product string) Option {
 // n, which is random between waitMin and the smaller of waitMax and
 // waitMin·2ⁿ (0.5 s and 15 s unless set), and never shorter than the service's
 // Retry-After; where that is more than a minute, the call returns at once, with
-// Error.RetryAfter. It holds for uploads too, which look at the meeting's status
-// before each repeat: from the second on, that waits for its thirty seconds. What is repeated is only what is
+// Error.RetryAfter. It holds for uploads too; where the audio may have arrived
+// all the same, the meeting's status is looked at before each repeat, which from
+// the second on waits for its thirty seconds. What is repeated is only what is
 // provably safe; see the package documentation.
 func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 	return func(c *config) error {

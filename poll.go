@@ -258,7 +258,6 @@ func (r *run) get(m *watch, asked int64) {
 		m.due = r.nanos(now) + int64(jitter(r.floor))
 	case errors.Is(err, ErrRateLimited):
 		// Refused at the edge: it counts neither as a look nor as a failure.
-		r.trouble = err
 		r.holdBack(err, now)
 		if !shown {
 			m.looked = 0
@@ -292,6 +291,7 @@ func jitter(floor time.Duration) time.Duration { return floor + rand.N(floor/30)
 // holdBack pauses all polling after a 429, twice as long each time, or as long
 // as the service asks.
 func (p *poller) holdBack(err error, now time.Time) {
+	p.trouble = err
 	if p.paused(now) {
 		return // a request that went out before the pause
 	}

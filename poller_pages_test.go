@@ -332,3 +332,68 @@ func TestPollerSteadyComebacks(t *testing.T) {
 		})
 	}
 }
+
+// A page that shows a meeting when the floor has just passed is a look at it,
+// though a look of its own would have come a moment later.
+func TestPollerPageInPlaceOfALook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+		ids := crowd(t, srv, clientOf(srv), 50, 1, ages)
+		c, l := watchLooks(srv)
+		begun := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := c.Meetings.Wait(t.Context(), ids[0], nil)
+			assert.NoError(t, err)
+			assert.LessOrEqual(t, time.Since(begun), 31*time.Second)
+		})
+		time.Sleep(time.Second)
+		_, err := srv.Advance(ids[0], minutes.StatusMinutesReady)
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids[1:]), nil) {
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		wg.Wait()
+		synctest.Wait()
+		assert.Equal(t, 1+l.pages, len(l.at), "no look but the first")
+		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+	})
+}
+
+// Jobs that come back to finished meetings do not keep others from being looked
+// at in pages.
+func TestPollerFinishedComebacks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+		job := func(c *minutes.Client, i int) {
+			p := &minutes.MeetingCreateParams{Title: "done", Date: "2026-11-20", ExternalID: fmt.Sprint("job-", i%4)}
+			_, err := c.Meetings.Process(t.Context(), p, audio(10), nil)
+			assert.NoError(t, err)
+		}
+		for i := range 4 {
+			job(clientOf(srv), i)
+		}
+		ids := crowd(t, srv, clientOf(srv), 50, 1, ages)
+		c, l := watchLooks(srv)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				job(c, i)
+				time.Sleep(10 * time.Second)
+			}
+		})
+		time.Sleep(time.Second)
+		for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		wg.Wait()
+		synctest.Wait()
+		assert.Equal(t, l.pages, len(l.at), "no single looks")
+	})
+}

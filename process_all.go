@@ -24,10 +24,10 @@ type Job struct {
 // error where it failed. One job's failure does not stop the others. A job is
 // taken from jobs when there is room for its upload; ProcessOptions.Uploads
 // bounds uploads, not waits. OnStatus and Progress are called from many
-// goroutines; jobs is read on the one that runs the loop:
-// while it blocks, nothing is yielded and ctx is not looked at. For jobs that
-// come one at a time, call Process in a goroutine for each. Where jobs or opts
-// cannot be used, one *ParamError is yielded, with a nil Result.
+// goroutines; jobs is read on the one that runs the loop: while it blocks,
+// nothing is yielded and ctx is not looked at. For jobs that come one at a time,
+// call Process in a goroutine for each. Where jobs or opts cannot be used, one
+// *ParamError is yielded, with a nil Result.
 //
 // When ctx ends, no job is taken any more, and those that had begun are yielded
 // with their errors. When the loop is left, they are cancelled; with an

@@ -108,39 +108,8 @@ func (r *run) wantsTrial(now time.Time) bool {
 // may be read now, or else when that, or a sweep, will be.
 func (r *run) nextPage(now time.Time) (bool, time.Time) {
 	if r.sweep == nil {
-		held := r.heldAt
-		r.heldAt = time.Time{}
-		switch {
-		case r.wantsTrial(now):
-			if r.gets > 0 {
-				return false, time.Time{} // stirs when it is there
-			}
-			if at := r.lastShown.Add(r.floor); now.Before(at) && !now.Before(r.lastShown) {
-				if held.IsZero() {
-					held = now
-				}
-				if now.Sub(held) >= r.floor {
-					// Meetings are shown all the time, by other means than looks.
-					r.putTrialOff(len(r.singles)+len(r.newcomers), now)
-					return r.nextPage(now)
-				}
-				r.heldAt = held
-				return false, at
-			}
-			r.begin(true)
-		case len(r.listed) > 0:
-			at := r.shownAgainFrom(0)
-			if came, again := r.newcomersFrom(); !came {
-				at = latest(at, r.timeOf(r.listedDue))
-			} else {
-				at = latest(at, again)
-			}
-			if now.Before(at) {
-				return false, at
-			}
-			r.begin(false)
-		default:
-			return false, time.Time{}
+		if begun, at := r.beginSweep(now); !begun {
+			return false, at
 		}
 	}
 	if r.sweep.reading {
@@ -159,6 +128,42 @@ func (r *run) nextPage(now time.Time) (bool, time.Time) {
 			return false, at
 		}
 	}
+	return true, now
+}
+
+// beginSweep begins a sweep when it is time, or else reports when that will be,
+// as far as that is known.
+func (r *run) beginSweep(now time.Time) (bool, time.Time) {
+	if r.wantsTrial(now) {
+		if r.gets > 0 {
+			return false, time.Time{} // stirs when it is there
+		}
+		at := r.lastShown.Add(r.floor)
+		if !now.Before(at) || now.Before(r.lastShown) {
+			r.begin(true)
+			return true, now
+		}
+		if r.heldAt.IsZero() {
+			r.heldAt = now
+		}
+		if now.Sub(r.heldAt) < r.floor {
+			return false, at
+		}
+		// Meetings are shown all the time, by other means than looks.
+		r.putTrialOff(len(r.singles)+len(r.newcomers), now)
+	}
+	r.heldAt = time.Time{}
+	if len(r.listed) == 0 {
+		return false, time.Time{}
+	}
+	due := r.timeOf(r.listedDue)
+	if came, again := r.newcomersFrom(); came {
+		due = again
+	}
+	if at := latest(r.shownAgainFrom(0), due); now.Before(at) {
+		return false, at
+	}
+	r.begin(false)
 	return true, now
 }
 
@@ -194,6 +199,7 @@ func latest(a, b time.Time) time.Time {
 }
 
 func (r *run) begin(trial bool) {
+	r.heldAt = time.Time{}
 	r.sweepNo++
 	s := &sweep{trial: trial, begun: time.Now(), wanted: r.waiting, credit: maxBarren}
 	if trial {
@@ -245,7 +251,6 @@ func (r *run) readPage(s *sweep, params *MeetingListParams) {
 	defer r.stir()
 	switch {
 	case errors.Is(err, ErrRateLimited):
-		r.trouble = err
 		r.holdBack(err, now) // the same page again after the pause
 		return
 	case err != nil && transient(err):

@@ -65,8 +65,7 @@ func (o *WaitOptions) orDefault() (WaitOptions, error) {
 // ErrNotFound (the meeting is gone), a refused key (ErrUnauthenticated and the
 // codes of 403), or twenty failed looks in a row. Where ctx ends while looks
 // fail, or are held back, the *Error of the last one is found in it, too.
-// *ParamError for an id or an
-// option that cannot be used.
+// *ParamError for an id or an option that cannot be used.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
 	w, err := opts.waiter(ctx, id)
 	if err != nil {

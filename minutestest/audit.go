@@ -26,9 +26,10 @@ const (
 	// same key was shown less than [PollFloor] before. An upload, a request
 	// for an upload URL and a change of the meeting in between begin anew,
 	// unless they were refused. A caller's own Get just before a wait, or beside
-	// one, is such a GET, too: WaitOptions.OnStatus shows the same. A Client keeps the floor by what it remembers:
-	// a test that replaces it, as a restart does, switches this off, or has the
-	// new one begin with Process, which a create has shown the meeting.
+	// one, is such a GET, too: WaitOptions.OnStatus shows the same. A Client keeps
+	// the floor by what it remembers: a test that replaces it, as a restart does,
+	// switches this off, or has the new one begin with Process, which a create
+	// has shown the meeting.
 	ViolationPoll ViolationKind = "poll"
 	// ViolationCredential: an Authorization header was sent to storage.
 	ViolationCredential ViolationKind = "credential"
