@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -253,8 +252,8 @@ type witness struct {
 }
 
 func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
-	op, id := engine.Identify(req)
-	t := &try{op: minutes.Operation(op), begun: time.Now()}
+	op, id := identify(req)
+	t := &try{op: op, begun: time.Now()}
 	s, _ := req.Context().Value(stepKey{}).(*step)
 	if wrong := w.manners.begins(t.op, req); wrong != "" {
 		w.deviation("%s", wrong)

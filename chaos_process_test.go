@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -86,10 +85,10 @@ type dying struct {
 var errDead = errors.New("the process is dead")
 
 func (d *dying) RoundTrip(req *http.Request) (*http.Response, error) {
-	op, _ := engine.Identify(req)
+	op, _ := identify(req)
 	switch {
 	case d.dead.Load():
-	case minutes.Operation(op) != d.op || d.n.Add(1) != d.left:
+	case op != d.op || d.n.Add(1) != d.left:
 		return d.next.RoundTrip(req)
 	default:
 		d.dead.Store(true)

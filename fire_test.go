@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -123,7 +122,7 @@ type line struct {
 }
 
 func (l *line) RoundTrip(req *http.Request) (*http.Response, error) {
-	if op, _ := engine.Identify(req); minutes.Operation(op) != l.op {
+	if op, _ := identify(req); op != l.op {
 		return l.next.RoundTrip(req)
 	}
 	l.mu.Lock()

@@ -73,7 +73,7 @@ func (c *call) describeBody(err error) string {
 	if err != nil {
 		kind = "no content type"
 	}
-	return "no valid JSON (" + c.core.mask.text(kind) + ", " + strconv.Itoa(c.last.body.Len()) + " bytes)"
+	return "no valid JSON (" + c.core.mask.Text(kind) + ", " + strconv.Itoa(c.last.body.Len()) + " bytes)"
 }
 
 // unusable is the error for a reply of 2xx that cannot be used.
@@ -92,7 +92,7 @@ func (c *call) bare() *Error {
 // headerRequestID is what gateways in front of a service commonly send; the
 // interface itself has the request id in the envelope.
 func (c *call) headerRequestID() string {
-	return c.core.mask.text(c.last.header.Get("X-Request-Id"))
+	return c.core.mask.Text(c.last.header.Get("X-Request-Id"))
 }
 
 // envelope is the form of every refusal (section 7).
@@ -119,11 +119,11 @@ func (c *call) refusal() *Error {
 	switch {
 	case env.Error.Code != "":
 		// Fields of a wrong type are left out; what is right is kept.
-		e.Code = Code(mask.text(string(env.Error.Code)))
-		e.Message = mask.text(env.Error.Message)
-		e.RequestID = mask.text(env.Error.RequestID)
+		e.Code = Code(mask.Text(string(env.Error.Code)))
+		e.Message = mask.Text(env.Error.Message)
+		e.RequestID = mask.Text(env.Error.RequestID)
 		if env.Error.Details != nil {
-			mask.tree(env.Error.Details)
+			mask.Tree(env.Error.Details)
 			e.Details = env.Error.Details
 		}
 	case c.last.status/100 == 2:
@@ -154,7 +154,7 @@ func (c *call) fail(cause error) *Error {
 			e.Code = ErrRateLimited
 		}
 	}
-	e.causes = causes(c.Context, c.core.mask.err(cause))
+	e.causes = causes(c.Context, c.core.mask.Err(cause))
 	return e
 }
 

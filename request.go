@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
 // Every operation takes this one path. Its layers, from the caller inwards:
@@ -78,7 +79,7 @@ type core struct {
 	// struct, also under a verb that does not fit.
 	userAgent     []string
 	authorization *[]string
-	mask          *masker
+	mask          *secret.Mask
 }
 
 func newCore(base url.URL, apiKey string, cfg *config) *core {
@@ -101,7 +102,7 @@ func newCore(base url.URL, apiKey string, cfg *config) *core {
 
 		userAgent:     []string{cfg.userAgent},
 		authorization: &[]string{"Bearer " + apiKey},
-		mask:          &masker{apiKey},
+		mask:          &secret.Mask{apiKey},
 	}
 	c.api = c.retryingClient(&http.Client{
 		Transport:     &wire{transport, &tryTimeoutError{timeout}},

@@ -108,7 +108,7 @@ func (c *call) run() error {
 		e := c.fail(err)
 		if c.lost != nil && !errors.Is(err, c.lost) {
 			// ctx ended a wait for another try: tell why that was needed.
-			e.causes = append([]error{c.core.mask.err(c.lost)}, e.causes...)
+			e.causes = append([]error{c.core.mask.Err(c.lost)}, e.causes...)
 		}
 		return e
 	}
@@ -218,7 +218,7 @@ func (c *call) logTry(err error, again bool) {
 		slog.Int("attempt", c.tries),
 	)
 	if err != nil {
-		attrs = append(attrs, slog.String("error", c.core.mask.err(err).Error()))
+		attrs = append(attrs, slog.String("error", c.core.mask.Err(err).Error()))
 	} else {
 		attrs = append(attrs, slog.Int("status", c.last.status))
 		if c.last.status/100 != 2 {

@@ -6,13 +6,15 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
 // maxStorageReply is how much of a store's reply is read.
 const maxStorageReply = 64 << 10
 
 // storageReply reads and closes the store's reply: nil for a success.
-func storageReply(resp *http.Response, mask masker) *StorageError {
+func storageReply(resp *http.Response, mask secret.Mask) *StorageError {
 	refuseSwitch(resp)
 	if resp.Body != nil {
 		defer resp.Body.Close()
@@ -29,7 +31,7 @@ func storageReply(resp *http.Response, mask masker) *StorageError {
 		e.read(body)
 		_, _ = io.Copy(io.Discard, body) // so that the connection can serve again
 	}
-	e.Code, e.Message, e.RequestID = mask.text(e.Code), mask.text(e.Message), mask.text(e.RequestID)
+	e.Code, e.Message, e.RequestID = mask.Text(e.Code), mask.Text(e.Message), mask.Text(e.RequestID)
 	switch {
 	case e.Code != "" || e.Message != "":
 	case resp.StatusCode/100 == 3:
@@ -38,7 +40,7 @@ func storageReply(resp *http.Response, mask masker) *StorageError {
 		e.Message = "the reply is not the store's XML"
 	}
 	if e.RequestID == "" {
-		e.RequestID = mask.text(resp.Header.Get("X-Amz-Request-Id"))
+		e.RequestID = mask.Text(resp.Header.Get("X-Amz-Request-Id"))
 	}
 	return e
 }

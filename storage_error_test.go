@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
 func TestStorageReply(t *testing.T) {
@@ -46,7 +48,7 @@ func TestStorageReply(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			body := strings.NewReader(test.body)
-			got := storageReply(&http.Response{StatusCode: 503, Header: http.Header{}, Body: io.NopCloser(body)}, masker{})
+			got := storageReply(&http.Response{StatusCode: 503, Header: http.Header{}, Body: io.NopCloser(body)}, secret.Mask{})
 			test.want.StatusCode = 503
 			require.Equal(t, &test.want, got)
 			read := body.Size() - int64(body.Len())
@@ -54,8 +56,8 @@ func TestStorageReply(t *testing.T) {
 			require.Equal(t, min(body.Size(), maxStorageReply), read, "read to the end, so that the connection serves again")
 		})
 	}
-	require.Nil(t, storageReply(&http.Response{StatusCode: 204}, masker{}))
-	require.Equal(t, 500, storageReply(&http.Response{StatusCode: 500}, masker{}).StatusCode)
+	require.Nil(t, storageReply(&http.Response{StatusCode: 204}, secret.Mask{}))
+	require.Equal(t, 500, storageReply(&http.Response{StatusCode: 500}, secret.Mask{}).StatusCode)
 }
 
 func TestParseRetryAfter(t *testing.T) {
@@ -110,7 +112,7 @@ func FuzzStorageReply(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status int, body string) {
 		const secret = "feedfacecafebeef"
 		resp := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body + secret))}
-		e := storageReply(resp, masker{secret})
+		e := storageReply(resp, maskOf(secret))
 		if (e == nil) != (status/100 == 2) {
 			t.Fatalf("status %d: %v", status, e)
 		}
@@ -141,3 +143,5 @@ func FuzzBackoff(f *testing.F) {
 		}
 	})
 }
+
+func maskOf(s string) secret.Mask { return secret.Mask{s} }

@@ -230,19 +230,19 @@ func (u *upload) put(ctx context.Context) tried {
 	}
 	var failure *StorageError
 	if err == nil {
-		failure = storageReply(resp, u.core.mask.withQuery(u.target))
+		failure = storageReply(resp, u.core.mask.WithQuery(u.target))
 	}
 	stopWatching()
 	readErr := body.detach()
 	switch {
 	case err == nil && failure == nil:
 	case readErr != nil:
-		failure = &StorageError{causes: []error{errRecording, u.core.mask.err(readErr)}}
+		failure = &StorageError{causes: []error{errRecording, u.core.mask.Err(readErr)}}
 	case err != nil:
 		if context.Cause(ctx) == errStalled {
 			err = errStalled
 		}
-		failure = &StorageError{causes: []error{u.core.mask.withQuery(u.target).err(err)}}
+		failure = &StorageError{causes: []error{u.core.mask.WithQuery(u.target).Err(err)}}
 	}
 	out := tried{sent: body.sentSoFar(), failure: failure}
 	if failure == nil {

@@ -25,8 +25,8 @@ type pinned struct {
 // directories of the packages whose tests the table names.
 var directories = map[string]string{
 	"minutes":      "..",
-	"audio":        "../internal/audio",
-	"engine":       "../internal/engine",
+	"audio":        "../minutestest/internal/audio",
+	"engine":       "../minutestest/internal/engine",
 	"minutestest":  "../minutestest",
 	"minutes-fake": "../cmd/minutes-fake",
 	"conformance":  ".",

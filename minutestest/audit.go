@@ -10,8 +10,8 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/engine"
 	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 // PollFloor is the shortest time between two polls of a meeting that the

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/engine"
 	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 // OpUpload is the operation of a PUT of audio to storage. The operations of

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/engine"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 // What the journal keeps: the last journalSize requests, and of each as much

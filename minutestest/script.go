@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/engine"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 // Script says what becomes of meetings. It is for those with a certain id,

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/engine"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 // BaseURL is the base URL of every [Server] for those who come through its

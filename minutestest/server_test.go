@@ -21,7 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/engine"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 // fakeTB is a test that a test can watch fail.

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/engine"
 	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 // strike answers r as f says, and writes into e what became of it. With cut,

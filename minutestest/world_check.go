@@ -9,8 +9,8 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/engine"
 	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 // The service never mixes up two things of one kind, so an id or a secret

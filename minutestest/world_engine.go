@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/engine"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 // config is w for the engine. w has been checked.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/meeting-minutes/minutes-go/internal/audio"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/audio"
 )
 
 // denial is a refusal of storage, which answers XML in the form of S3.
