@@ -24,9 +24,17 @@ type form struct {
 }
 
 type field struct {
-	name string
-	raw  []byte
+	name  string
+	raw   []byte
+	clean bool // free of what no field may hold (D19)
 }
+
+// A refusal names as many fields that it does not know, each with so many
+// characters: an answer is short, however long the body.
+const (
+	maxUnknownFaults = 32
+	maxFaultName     = 64
+)
 
 var (
 	errBody       = &refusal{status: http.StatusBadRequest, code: minutes.ErrInvalidRequest, message: "The body is not a JSON object in UTF-8.", fields: []string{}}
@@ -83,11 +91,11 @@ func parseForm(data []byte) (f *form, ok bool) {
 		i = skipSpace(data, end)
 		i = skipSpace(data, i+1) // the colon
 		end = skipValue(data, i)
-		raw := data[i:end]
-		if !clean || !cleanText(raw) {
-			f.fault(name, nil)
+		in := field{name, data[i:end], clean && cleanText(data[i:end])}
+		if !in.clean {
+			f.unclean(name)
 		}
-		f.fields = append(f.fields, field{name, raw})
+		f.fields = append(f.fields, in)
 		i = skipSpace(data, end)
 	}
 	return f, true
@@ -192,6 +200,29 @@ func (f *form) fault(name string, specific *refusal) {
 	}
 }
 
+// unclean notes a field that may be one of very many. What an operation reads
+// is named by value in any case.
+func (f *form) unclean(name string) {
+	f.broken = true
+	if len(f.bad) < maxUnknownFaults {
+		f.fault(shortened(name, maxFaultName), nil)
+	}
+}
+
+// shortened is s, or as many of its characters with an ellipsis.
+func shortened(s string, limit int) string {
+	if !longer(s, limit) {
+		return s
+	}
+	n := 0
+	for i := range s {
+		if n++; n > limit {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
 // refusal is what the faults found so far come to, or nil.
 func (f *form) refusal() *refusal {
 	switch {
@@ -213,7 +244,7 @@ func (f *form) value(name string) []byte {
 		if in.name != name {
 			continue
 		}
-		if raw != nil {
+		if raw != nil || !in.clean {
 			f.fault(name, nil)
 		}
 		raw = in.raw

@@ -110,8 +110,8 @@ func (c *call) createMeeting() *refusal {
 	defer o.mu.Unlock()
 	var invalid []string
 	for _, id := range shared {
-		if !o.shareable(id) {
-			invalid = append(invalid, id)
+		if !o.shareable(id) && len(invalid) < defaultMaxMembers {
+			invalid = append(invalid, shortened(id, maxFaultName))
 		}
 	}
 	if invalid != nil {
