@@ -32,7 +32,7 @@ type TB interface {
 // synctest bubbles. Two Servers share nothing.
 type Server struct {
 	world     World
-	keepAudio bool
+	keepAudio int64 // bytes at most
 	audit     *audit
 	engine    *engine.Service
 	faults    faults
@@ -53,9 +53,13 @@ type Option func(*Server)
 // WithWorld begins with w in place of [DefaultWorld].
 func WithWorld(w World) Option { return func(s *Server) { s.world = w } }
 
-// WithAudio keeps the bytes of recordings for [Server.Meeting]. Otherwise they
-// are hashed and counted only, and cost no memory.
-func WithAudio() Option { return func(s *Server) { s.keepAudio = true } }
+// maxKeptAudio is how much memory recordings may take.
+const maxKeptAudio = 256 << 20
+
+// WithAudio keeps the bytes of recordings for [Server.Meeting], 256 MiB of them
+// together: one that would be too much is not kept. Otherwise recordings are
+// hashed and counted only, and cost no memory.
+func WithAudio() Option { return func(s *Server) { s.keepAudio = maxKeptAudio } }
 
 // WithoutAudit leaves violations of these kinds unwatched; without kinds, all
 // of them.
@@ -217,12 +221,7 @@ func (s *Server) Listen(addr string) (baseURL string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("minutestest: %w", err)
 	}
-	srv := &http.Server{
-		Handler:                      s.Handler(),
-		DisableGeneralOptionsHandler: true, // "OPTIONS *" is a path like others
-		ErrorLog:                     log.New(io.Discard, "", 0),
-		ReadHeaderTimeout:            10 * time.Second,
-	}
+	srv := newHTTPServer(s.Handler())
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -233,6 +232,19 @@ func (s *Server) Listen(addr string) (baseURL string, err error) {
 	s.mu.Unlock()
 	go func() { _ = srv.Serve(l) }()
 	return "http://" + reachable(l.Addr().(*net.TCPAddr)), nil
+}
+
+// newHTTPServer returns a server for h that no client can hold for ever, nor
+// fill the memory of.
+func newHTTPServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:                      h,
+		DisableGeneralOptionsHandler: true, // "OPTIONS *" is a path like others
+		ErrorLog:                     log.New(io.Discard, "", 0),
+		MaxHeaderBytes:               64 << 10,
+		ReadHeaderTimeout:            10 * time.Second,
+		IdleTimeout:                  2 * time.Minute,
+	}
 }
 
 // reachable is an address to dial for one that is listened on.
@@ -279,7 +291,10 @@ func (s *Server) Reset() error {
 
 // serve answers one request, and takes note of it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	e := entry{seq: s.journal.next(), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, header: r.Header}
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = newPatientBody(w, r.Body)
+	}
+	e := entry{seq: s.journal.next(), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, uri: r.RequestURI, header: r.Header}
 	held, cut := hold(w), false
 	if fault, ok := s.faults.take(r); ok {
 		cut = s.strike(held, r, &e, fault)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,13 +46,17 @@ var (
 	errExtID      = refuse(http.StatusBadRequest, minutes.ErrInvalidExternalID, "external_id is empty or longer than 128 characters.")
 )
 
+// maxBelieved is how much memory a body gets for its Content-Length alone.
+const maxBelieved = 16 << 10
+
 // body reads the request's body, without any lock, and takes it apart.
 func (c *call) body() (*form, *refusal) {
 	if c.r.ContentLength > MaxBodyBytes {
 		return nil, errTooLarge
 	}
 	var buf bytes.Buffer
-	buf.Grow(int(max(c.r.ContentLength, 0)) + bytes.MinRead)
+	// As long as it says, but a long one is believed as it comes.
+	buf.Grow(int(min(max(c.r.ContentLength, 0), maxBelieved)) + bytes.MinRead)
 	body := c.r.Body
 	if body == nil {
 		body = http.NoBody
@@ -61,6 +66,9 @@ func (c *call) body() (*form, *refusal) {
 	if err != nil {
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			return nil, errTooLarge
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil, errSlow
 		}
 		return nil, errBody // cut short: nobody is left to read this
 	}

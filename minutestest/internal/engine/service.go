@@ -34,7 +34,8 @@ type world struct {
 	secret      [32]byte // under which cursors and upload URLs are signed
 	stages      Stages
 	storageBase func(*http.Request) string
-	keepAudio   bool
+	keepAudio   int64        // bytes of recordings at most
+	kept        atomic.Int64 // of them
 	pageSize    atomic.Pointer[PageSize]
 	scripts     scripts
 	orgs        map[string]*organisation
