@@ -122,6 +122,16 @@ func (a *audit) ignore(kinds []ViolationKind) {
 	a.off = !slices.ContainsFunc(violationKinds, func(k ViolationKind) bool { return !slices.Contains(a.ignored, k) })
 }
 
+// check returns what has been asked to be ignored and does not exist.
+func (a *audit) check() error {
+	for _, kind := range a.ignored {
+		if !slices.Contains(violationKinds, kind) {
+			return fmt.Errorf("%q is not one of %s", kind, violationKinds)
+		}
+	}
+	return nil
+}
+
 func (a *audit) reset() {
 	for i := range a.shards {
 		shard := &a.shards[i]

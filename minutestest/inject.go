@@ -43,10 +43,8 @@ type Match struct {
 // Validate returns what keeps [Server.Inject] from taking m and these faults:
 // an operation that is none of the interface's, above all.
 func (m Match) Validate(what ...Fault) error {
-	if m.Operation != "" && m.Operation != OpUpload {
-		if _, ok := route.Of(route.Operation(m.Operation)); !ok {
-			return fmt.Errorf("match: operation %q is not one of %s", m.Operation, operations())
-		}
+	if err := checkOperation(m.Operation); err != nil {
+		return fmt.Errorf("match: %w", err)
 	}
 	if _, err := path.Match(m.Path, ""); err != nil {
 		return fmt.Errorf("match: path %q is no pattern", m.Path)
@@ -66,6 +64,15 @@ func (m Match) Validate(what ...Fault) error {
 		}
 	}
 	return nil
+}
+
+// checkOperation refuses an operation that there is not. Like all that keeps a
+// Match or a Fault from being taken, it begins with the field at fault.
+func checkOperation(op minutes.Operation) error {
+	if _, ok := route.Of(route.Operation(op)); ok || op == "" || op == OpUpload {
+		return nil
+	}
+	return fmt.Errorf("operation: %q is not one of %s", op, operations())
 }
 
 // operations lists what [Match.Operation] can be.
@@ -132,9 +139,7 @@ type Injection struct {
 // is [Injection.Optional] or strikes for good and has struck. A Match or a
 // Fault that cannot be fails at once.
 func (s *Server) Inject(m Match, what ...Fault) *Injection {
-	if s.tb != nil {
-		s.tb.Helper()
-	}
+	s.helper()
 	i, err := newInjection(&s.faults, m, what)
 	if err != nil {
 		s.fail("Inject: %v", err)

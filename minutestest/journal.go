@@ -56,7 +56,17 @@ type Request struct {
 // arrived: those of the given operations, or all. The Server keeps the last
 // 4,096, or fewer where they take more than 32 MiB. Of a header, or a URL, of
 // more than 8 KiB it keeps the beginnings.
+//
+// [OpUpload] lists the operations; "" is what the interface does not have. Another
+// one is a mistake in the test, and fails it as [Server.Inject] does.
 func (s *Server) Requests(of ...minutes.Operation) []Request {
+	s.helper()
+	for _, op := range of {
+		if err := checkOperation(op); err != nil {
+			s.fail("Requests: %v", err)
+			return nil
+		}
+	}
 	var list []Request
 	for _, e := range s.journal.entries() {
 		if len(of) == 0 || slices.Contains(of, minutes.Operation(e.Operation)) {

@@ -18,8 +18,8 @@ import (
 // [Server.HTTPClient]. It leads nowhere on any other way.
 const BaseURL = "https://" + apiHost
 
-// TB is what [NewServer] needs of a test: a *testing.T, *testing.B or
-// *testing.F.
+// TB is the four methods that [NewServer] needs of a test: a *testing.T,
+// *testing.B or *testing.F has them.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -41,6 +41,7 @@ type Server struct {
 	http      *http.Client
 	log       func(Request) // nil: none
 	tb        TB            // nil: made by New
+	helper    func()        // of tb, where that may be called
 
 	mu        sync.Mutex
 	closed    bool
@@ -77,7 +78,9 @@ func WithLog(log func(Request)) Option { return func(s *Server) { s.log = log } 
 // was injected but has not struck fails the test.
 //
 // A Server made in a synctest bubble is for that bubble alone. One made
-// outside serves any number of bubbles, each on its own time.
+// outside serves any number of bubbles, each on its own time. One made with a
+// *testing.F serves all the inputs of its fuzz target; within that, a mistake
+// such as a Match that cannot be panics.
 func NewServer(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := newServer(tb, opts)
@@ -86,7 +89,6 @@ func NewServer(tb TB, opts ...Option) *Server {
 		return nil
 	}
 	tb.Cleanup(func() {
-		tb.Helper()
 		_ = s.Close()
 		s.report(tb)
 	})
@@ -105,9 +107,15 @@ func New(opts ...Option) *Server {
 }
 
 func newServer(tb TB, opts []Option) (*Server, error) {
-	s := &Server{world: DefaultWorld(), audit: newAudit(), tb: tb}
+	s := &Server{world: DefaultWorld(), audit: newAudit(), tb: tb, helper: func() {}}
+	if _, fuzzing := tb.(interface{ Fuzz(any) }); tb != nil && !fuzzing {
+		s.helper = tb.Helper // a *testing.F panics where a fuzz target calls it
+	}
 	for _, opt := range opts {
 		opt(s)
+	}
+	if err := s.audit.check(); err != nil {
+		return nil, fmt.Errorf("WithoutAudit: %w", err)
 	}
 	if err := s.world.check(); err != nil {
 		return nil, fmt.Errorf("world: %w", err)
@@ -140,21 +148,26 @@ func storageBase(r *http.Request) string {
 	return "http://" + r.Host
 }
 
-// fail is for faults in the code that uses the Server.
+// fail is for faults in the code that uses the Server: it fails the test, or
+// panics where there is none to fail.
 func (s *Server) fail(format string, args ...any) {
+	s.helper()
+	text := "minutestest: " + fmt.Sprintf(format, args...)
 	if s.tb == nil {
-		panic("minutestest: " + fmt.Sprintf(format, args...))
+		panic(text)
 	}
-	s.tb.Helper()
-	s.tb.Fatalf("minutestest: "+format, args...)
+	defer func() {
+		if recover() != nil { // a *testing.F in its fuzz target
+			panic(text)
+		}
+	}()
+	s.tb.Fatalf("%s", text)
 }
 
 // Client returns a client of the Server on [Server.Key], without a rate limit
 // unless opts set one.
 func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
-	if s.tb != nil {
-		s.tb.Helper()
-	}
+	s.helper()
 	secret := s.Key()
 	if secret == "" {
 		s.fail("Client: the World's first organisation has no integration key that carries every scope")
@@ -166,9 +179,7 @@ func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 // ClientWithKey is [Server.Client] on another key, which the World may have or
 // not.
 func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.Client {
-	if s.tb != nil {
-		s.tb.Helper()
-	}
+	s.helper()
 	defaults := []minutes.Option{minutes.WithHTTPClient(s.http), minutes.WithRateLimit(0, 0)}
 	client, err := minutes.New(BaseURL, secret, append(defaults, opts...)...)
 	if err != nil {
@@ -329,7 +340,7 @@ func (s *Server) note(r *http.Request, e *entry) {
 
 // report fails a test for what it has done wrong, or not done.
 func (s *Server) report(tb TB) {
-	tb.Helper()
+	s.helper()
 	const most = 20
 	violations := s.Violations()
 	for i, v := range violations {

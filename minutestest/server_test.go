@@ -374,6 +374,8 @@ func TestServerMisused(t *testing.T) {
 		"option":   {func(tb *fakeTB) { NewServer(tb).Client(minutes.WithRetries(-1, 0, 0)) }, "WithRetries"},
 		"match":    {func(tb *fakeTB) { NewServer(tb).Inject(Match{Operation: "meetings.got"}, Reset()) }, `"meetings.got"`},
 		"no fault": {func(tb *fakeTB) { NewServer(tb).Inject(Match{}) }, "no fault given"},
+		"requests": {func(tb *fakeTB) { NewServer(tb).Requests("meetings.create", "meeting.create") }, `Requests: operation: "meeting.create" is not one of members.list, `},
+		"audit":    {func(tb *fakeTB) { NewServer(tb, WithoutAudit("polls")) }, `WithoutAudit: "polls" is not one of [poll credential`},
 		"fault":    {func(tb *fakeTB) { NewServer(tb).Inject(Match{}, Refuse("NO_SUCH")) }, `"NO_SUCH"`},
 		"storage's fault": {func(tb *fakeTB) {
 			NewServer(tb).Inject(Match{Operation: "meetings.get"}, RefuseUpload(503, "SlowDown"))
