@@ -41,16 +41,20 @@ type Match struct {
 }
 
 // Validate returns what keeps [Server.Inject] from taking m and these faults:
-// an operation that is none of the interface's, above all.
+// an operation that is none of the interface's, above all. The error names the
+// field at fault: "match: operation: …", "fault: code: …".
 func (m Match) Validate(what ...Fault) error {
 	if err := checkOperation(m.Operation); err != nil {
 		return fmt.Errorf("match: %w", err)
 	}
 	if _, err := path.Match(m.Path, ""); err != nil {
-		return fmt.Errorf("match: path %q is no pattern", m.Path)
+		return fmt.Errorf("match: path: %q is no pattern", m.Path)
 	}
-	if m.Nth < 0 || m.Times < Always {
-		return errors.New("match: nth or times is negative")
+	if m.Nth < 0 {
+		return fmt.Errorf("match: nth: %d is negative", m.Nth)
+	}
+	if m.Times < Always {
+		return fmt.Errorf("match: times: %d is neither a number of times nor %d, for good", m.Times, Always)
 	}
 	for _, fault := range what {
 		if err := fault.check(); err != nil {
@@ -58,9 +62,9 @@ func (m Match) Validate(what ...Fault) error {
 		}
 		switch kind := fault.form.Kind; {
 		case kind == kindRefuseUpload && m.Operation != OpUpload:
-			return fmt.Errorf("fault: %s is storage's answer: match %s", kind, OpUpload)
+			return fmt.Errorf("fault: kind: %s is storage's answer; match %s", kind, OpUpload)
 		case kind == kindRefuse && m.Operation == OpUpload:
-			return fmt.Errorf("fault: %s is not storage's answer: use %s", kind, kindRefuseUpload)
+			return fmt.Errorf("fault: kind: %s is not storage's answer; use %s", kind, kindRefuseUpload)
 		}
 	}
 	return nil

@@ -139,13 +139,10 @@ func (s *Server) config() engine.Config {
 // storageBase keeps storage on a host of its own in the in-memory network. On
 // a real socket there is one host for both.
 func storageBase(r *http.Request) string {
-	switch {
-	case r.Host == apiHost:
+	if r.Host == apiHost {
 		return "https://" + storageHost
-	case r.TLS != nil:
-		return "https://" + r.Host
 	}
-	return "http://" + r.Host
+	return engine.OwnBase(r)
 }
 
 // fail is for faults in the code that uses the Server: it fails the test, or

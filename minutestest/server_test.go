@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"runtime"
 	"strings"
@@ -299,6 +301,41 @@ func TestServerDoesNotListenInABubble(t *testing.T) {
 		_, err := NewServer(t).Listen("")
 		require.ErrorContains(t, err, "bubble")
 	})
+}
+
+// A request of HTTP/1.0 need not name a host; an upload URL must.
+func TestUploadURLWithoutAHost(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	id := callerOf(s).create(t, "Old")
+	base, err := s.Listen("")
+	require.NoError(t, err)
+	body := `{"content_type":"audio/ogg"}`
+	request := fmt.Sprintf("POST /v1/meetings/%s/upload-url HTTP/1.0\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", id, s.Key(), len(body), body)
+	for name, dial := range map[string]func() (net.Conn, error){
+		"socket": func() (net.Conn, error) { return net.Dial("tcp", strings.TrimPrefix(base, "http://")) },
+		"memory": func() (net.Conn, error) { return s.network.dial(t.Context(), "tcp", apiHost+":443") },
+	} {
+		conn, err := dial()
+		require.NoError(t, err)
+		_, err = io.WriteString(conn, request)
+		require.NoError(t, err)
+		text, err := io.ReadAll(conn)
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+		_, reply, _ := strings.Cut(string(text), "\r\n\r\n")
+		target, err := url.Parse(answer{text: reply}.field("upload_url"))
+		require.NoError(t, err)
+		want := map[string]string{"socket": strings.TrimPrefix(base, "http://"), "memory": apiHost + ":443"}[name]
+		assert.Equal(t, want, target.Host, name)
+	}
+	// Not even a connection.
+	r := httptest.NewRequest("POST", "/v1/meetings/"+id+"/upload-url", strings.NewReader(body))
+	r.Host = ""
+	r.Header.Set("Authorization", "Bearer "+s.Key())
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	assert.Contains(t, w.Body.String(), `"http://localhost/storage/`)
 }
 
 func TestServerHandler(t *testing.T) {
