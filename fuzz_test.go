@@ -1,9 +1,9 @@
 package minutes_test
 
 import (
+	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
 // For a long run: go test -run '^$' -fuzz FuzzErrorEnvelope -fuzztime 10m .
@@ -27,7 +28,7 @@ func FuzzErrorEnvelope(f *testing.F) {
 			return
 		}
 		client, _ := answering(t, canned(status, body, "Content-Type", contentType))
-		got, err := op.call(t.Context(), client)
+		got, err := op.Call(t.Context(), client)
 		reply := &mutant{status: status, header: http.Header{"Content-Type": {contentType}}, body: []byte(body)}
 		require.Error(t, err)
 		require.Empty(t, wrongWith(op, reply, got, err))
@@ -42,7 +43,7 @@ func FuzzMeetingPage(f *testing.F) {
 	op := operationNamed(f, "meetings.list")
 	f.Fuzz(func(t *testing.T, body string) {
 		client, _ := answering(t, canned(200, body))
-		got, err := op.call(t.Context(), client)
+		got, err := op.Call(t.Context(), client)
 		require.Empty(t, wrongWith(op, &mutant{status: 200, body: []byte(body)}, got, err))
 		if page, ok := got.(*minutes.MeetingPage); ok && err == nil {
 			for _, m := range page.Meetings {
@@ -108,12 +109,9 @@ func quoted(s string) string {
 
 // seed hands over the fixtures of one kind.
 func seed(f *testing.F, kind string, add func(body string)) {
-	paths, err := filepath.Glob("testdata/replies/" + kind + "*.json")
-	require.NoError(f, err)
-	require.NotEmpty(f, paths)
-	for _, path := range paths {
-		body, err := os.ReadFile(path)
-		require.NoError(f, err)
-		add(string(body))
+	all := testkit.Fixtures(kind)
+	require.NotEmpty(f, all)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		add(all[name])
 	}
 }

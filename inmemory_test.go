@@ -68,18 +68,6 @@ func tapped(t testing.TB, srv *minutestest.Server) (*minutes.Client, *tap) {
 	return clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: p})), p
 }
 
-// sound is a recording that any reader of containers takes for one.
-func sound(seconds int) minutes.Recording {
-	const rate = 8000
-	data := make([]byte, 44+seconds*rate)
-	copy(data, "RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x40\x1f\x00\x00\x01\x00\x08\x00data")
-	for i, n := range []int{36 + seconds*rate, seconds * rate} {
-		at := []int{4, 40}[i]
-		data[at], data[at+1], data[at+2], data[at+3] = byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
-	}
-	return minutes.Recording{Audio: bytes.NewReader(data), Size: int64(len(data)), ContentType: "audio/wav"}
-}
-
 // Every operation works against the service in memory, and what crosses the
 // wire on the way has exactly the fields of the interface, in both directions.
 func TestOperationsInMemory(t *testing.T) {
@@ -215,7 +203,7 @@ func requireInterface(t *testing.T, seen []exchange) {
 	t.Helper()
 	missing := map[minutes.Operation]bool{}
 	for _, op := range operations() {
-		missing[op.name] = true
+		missing[op.Name] = true
 	}
 	for _, e := range seen {
 		if e.storageUpload {
@@ -224,26 +212,26 @@ func requireInterface(t *testing.T, seen []exchange) {
 		}
 		op, ok := operationOf(e)
 		require.True(t, ok, "%s %s is none of the interface's", e.method, e.path)
-		if op.form == "" {
-			require.Empty(t, e.body, op.name)
+		if op.Form == "" {
+			require.Empty(t, e.body, op.Name)
 		} else {
-			requireForm(t, op.form, []byte(e.body))
+			requireForm(t, op.Form, []byte(e.body))
 		}
 		if e.status/100 != 2 {
 			require.Contains(t, e.contentType, "application/json")
 			requireForm(t, "Envelope", []byte(e.reply))
 			continue
 		}
-		if op.name != "meetings.create" || e.status != 200 {
-			require.Equal(t, op.status, e.status, op.name)
+		if op.Name != "meetings.create" || e.status != 200 {
+			require.Equal(t, op.Status, e.status, op.Name)
 		}
-		if op.replyForm == "" {
-			require.Empty(t, e.reply, op.name)
+		if op.ReplyForm == "" {
+			require.Empty(t, e.reply, op.Name)
 		} else {
 			require.Contains(t, e.contentType, "application/json")
-			requireForm(t, op.replyForm, []byte(e.reply))
+			requireForm(t, op.ReplyForm, []byte(e.reply))
 		}
-		delete(missing, op.name)
+		delete(missing, op.Name)
 	}
 	require.Empty(t, missing, "operations that were not called")
 }
@@ -251,12 +239,12 @@ func requireInterface(t *testing.T, seen []exchange) {
 // operationOf finds an exchange's operation from the table of the tests alone.
 func operationOf(e exchange) (operation, bool) {
 	for _, op := range operations() {
-		before, after, _ := strings.Cut(op.path, "mtg_7Kd02")
-		if e.method != op.method || !strings.HasPrefix(e.path, before) {
+		before, after, _ := strings.Cut(op.Path, "mtg_7Kd02")
+		if e.method != op.Method || !strings.HasPrefix(e.path, before) {
 			continue
 		}
 		id, ok := strings.CutSuffix(e.path[len(before):], after)
-		if ok && (before == op.path && id == "" || before != op.path && id != "" && !strings.Contains(id, "/")) {
+		if ok && (before == op.Path && id == "" || before != op.Path && id != "" && !strings.Contains(id, "/")) {
 			return op, true
 		}
 	}

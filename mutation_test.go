@@ -10,8 +10,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -21,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
 // mutationSeed makes the runs of TestMutatedReplies the same each time.
@@ -39,7 +38,7 @@ func mutations() int {
 func TestMutatedReplies(t *testing.T) {
 	t.Parallel()
 	for _, op := range operations() {
-		t.Run(string(op.name), func(t *testing.T) {
+		t.Run(string(op.Name), func(t *testing.T) {
 			t.Parallel()
 			m := newMutator(t, op)
 			synctest.Test(t, func(t *testing.T) { // a mutated Retry-After takes no time here
@@ -50,7 +49,7 @@ func TestMutatedReplies(t *testing.T) {
 				values := 0
 				for n := range mutations() {
 					reply = m.next()
-					got, err := op.call(t.Context(), client)
+					got, err := op.Call(t.Context(), client)
 					if why := wrongWith(op, reply, got, err); why != "" {
 						t.Fatalf("seed %d, reply %d, %s: %s\n%#v\n%v", mutationSeed, n, reply, why, got, err)
 					}
@@ -72,7 +71,7 @@ func wrongWith(op operation, reply *mutant, got any, err error) string {
 		if reply.status/100 != 2 {
 			return "a success out of a refusal"
 		}
-		if zero && op.reply != "" && op.name != "meetings.transcript" {
+		if zero && op.Reply != "" && op.Name != "meetings.transcript" {
 			return "neither value nor error"
 		}
 		return ""
@@ -86,7 +85,7 @@ func wrongWith(op operation, reply *mutant, got any, err error) string {
 		return fmt.Sprintf("an error of type %T", err)
 	case failed.StatusCode != reply.status:
 		return "another status"
-	case failed.Method != op.method || failed.Path != op.path:
+	case failed.Method != op.Method || failed.Path != op.Path:
 		return "another request"
 	case failed.Code == "" && failed.Message == "" && !errors.Is(err, errBroken):
 		return "an error that says nothing"
@@ -115,7 +114,7 @@ func (m *mutant) response() *http.Response {
 	switch m.form {
 	case 0: // none at all
 	case 1:
-		resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(m.body), failing{errBroken}))
+		resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(m.body), failing(errBroken)))
 	default:
 		resp.Body = io.NopCloser(bytes.NewReader(m.body))
 	}
@@ -136,15 +135,12 @@ type mutator struct {
 
 func newMutator(t *testing.T, op operation) *mutator {
 	h := fnv.New64()
-	_, _ = io.WriteString(h, string(op.name))
+	_, _ = io.WriteString(h, string(op.Name))
 	m := &mutator{rand: rand.New(rand.NewPCG(mutationSeed, h.Sum64())), op: op}
-	paths, err := filepath.Glob("testdata/replies/*.json")
-	require.NoError(t, err)
-	stem, _, _ := strings.Cut(op.reply, "_markdown")
-	for _, path := range paths {
-		body, err := os.ReadFile(path)
-		require.NoError(t, err)
-		name := strings.TrimSuffix(filepath.Base(path), ".json")
+	all := testkit.Fixtures("")
+	stem, _, _ := strings.Cut(op.Reply, "_markdown")
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		body := []byte(all[name])
 		rest, own := strings.CutPrefix(name, stem)
 		if own = own && stem != ""; own {
 			own = slices.Contains([]string{"", "_absent", "_nulls", "_empty", "_html", "_markdown"}, rest)
@@ -155,7 +151,7 @@ func newMutator(t *testing.T, op operation) *mutator {
 			m.foreign = append(m.foreign, body)
 		}
 	}
-	if op.reply == "" {
+	if op.Reply == "" {
 		m.own = [][]byte{nil}
 	}
 	return m
@@ -167,7 +163,7 @@ func pick[T any](m *mutator, from []T) T { return from[m.rand.IntN(len(from))] }
 func (m *mutator) one(n int) bool { return m.rand.IntN(n) == 0 }
 
 func (m *mutator) next() *mutant {
-	r := &mutant{status: m.op.status, header: http.Header{"Content-Type": {"application/json"}}, body: pick(m, m.own), form: 2}
+	r := &mutant{status: m.op.Status, header: http.Header{"Content-Type": {"application/json"}}, body: pick(m, m.own), form: 2}
 	switch {
 	case m.one(4):
 		r.status = pick(m, []int{-1, 0, 99, 200, 201, 202, 203, 204, 206, 299, 300, 301, 304, 307, 308, 400, 401, 403, 404, 405, 408, 409, 410, 413, 418, 422, 429, 451, 499, 500, 501, 502, 503, 504, 520, 599, 600, 999, 1 << 30})

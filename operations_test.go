@@ -1,11 +1,7 @@
 package minutes_test
 
 import (
-	"context"
-	"io"
 	"net/http"
-	"net/http/httptest"
-	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -15,298 +11,53 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-const testKey = "key_0123456789abcdef"
-
-// An operation is one of the eighteen of the interface, as it is called and as
-// it looks on the wire.
-type operation struct {
-	name         minutes.Operation
-	method, path string // below the base URL
-	query        string
-	body         string // JSON; "" for none
-	form         string // of the body
-	status       int
-	reply        string // fixture; "" for none
-	replyForm    string
-	call         func(context.Context, *minutes.Client) (any, error)
-	want         any
-}
-
-// creation is both values of Meetings.Create.
-type creation struct {
-	Meeting *minutes.Meeting
-	Created bool
-}
-
-// whole is the meeting of the fixture that shows every field.
-func whole() *minutes.Meeting {
-	return &minutes.Meeting{
-		ID: "mtg_7Kd02", Title: "Budget & staffing, “Q3”", Date: "2026-03-09", Time: "14:30",
-		Status: minutes.StatusMinutesReady, Visibility: minutes.VisibilityShared, TemplateID: "tpl_board",
-		ParticipantIDs: []string{"emp_ada", "emp_ben"}, ProjectID: "prj_apollo", ExternalID: "crm/4711",
-		DurationSeconds: new(1805), CreatedAt: 1773062400, UpdatedAt: 1773066061,
-	}
-}
-
-var fullVocabulary = &minutes.Vocabulary{
-	Terms: []string{"Kubernetes", "Grafana"},
-	Entries: []minutes.VocabularyEntry{
-		{Term: "Kubernetes", Variants: []minutes.VocabularyVariant{{Text: "cooper netties", Source: "auto"}, {Text: "cube ernetes", Source: "manual"}}},
-		{Term: "Grafana", Variants: []minutes.VocabularyVariant{}},
-	},
-	MaxTerms: 500,
-}
-
-// result is what a call returned, as a value that can be compared.
-func result[T any](v T, err error) (any, error) { return v, err }
-
-// operations lists all eighteen.
-func operations() []operation {
-	return []operation{{
-		name: "members.list", method: "GET", path: "/v1/employees",
-		status: 200, reply: "member_list", replyForm: "MemberList",
-		call: func(ctx context.Context, c *minutes.Client) (any, error) { return result(c.Members.List(ctx)) },
-		want: []minutes.Member{
-			{ID: "emp_ada", Name: "Ada Lovelace", Role: "Head of Engineering", Status: minutes.MemberActive},
-			{ID: "emp_chloe", Name: "Chloé Martin", Status: minutes.MemberInvited},
-			{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberNoAccount},
-		},
-	}, {
-		name: "members.create", method: "POST", path: "/v1/employees",
-		body: `{"name":"Ada Lovelace","email":"ada@acme.example","role":"Head of Engineering","description":"Decides \u003cwhat\u003e is built."}`, form: "MemberCreate",
-		status: 201, reply: "member", replyForm: "Member",
-		call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Members.Create(ctx, &minutes.MemberCreateParams{
-				Name: "Ada Lovelace", Email: "ada@acme.example", Role: "Head of Engineering", Description: "Decides <what> is built.",
-			}))
-		},
-		want: &minutes.Member{ID: "emp_ada", Name: "Ada Lovelace", Role: "Head of Engineering", Status: minutes.MemberNoAccount},
-	}, {
-		name: "meetings.list", method: "GET", path: "/v1/meetings",
-		query:  "cursor=c2Vjb25kIHBhZ2U%3D%26&date_from=2026-03-01&date_to=2026-03-31&external_id=crm%2F4711+%2B&limit=50",
-		status: 200, reply: "meeting_page", replyForm: "MeetingPage",
-		call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Meetings.List(ctx, &minutes.MeetingListParams{
-				Limit: 50, Cursor: "c2Vjb25kIHBhZ2U=&", ExternalID: "crm/4711 +", DateFrom: "2026-03-01", DateTo: "2026-03-31",
-			}))
-		},
-		want: &minutes.MeetingPage{
-			Meetings: []*minutes.Meeting{
-				{ID: "mtg_7Kd04", Title: "Retrospective", Date: "2026-03-11", Status: minutes.StatusTranscribeBlocked, Visibility: minutes.VisibilityPrivate, TemplateID: "tpl_standard", CreatedAt: 1773221400, UpdatedAt: 1773221455},
-				{ID: "mtg_7Kd02", Title: "Budget", Date: "2026-03-09", Time: "14:30", Status: minutes.StatusMinutesReady, Visibility: minutes.VisibilityShared, TemplateID: "tpl_board", ParticipantIDs: []string{"emp_ada"}, ProjectID: "prj_apollo", ExternalID: "crm/4711", DurationSeconds: new(0), CreatedAt: 1773062400, UpdatedAt: 1773066061},
-			},
-			NextCursor: "c2Vjb25kIHBhZ2U=",
-		},
-	}, {
-		name: "meetings.create", method: "POST", path: "/v1/meetings",
-		body: `{"title":"Budget","date":"2026-03-09","time":"14:30","external_id":"crm/4711","participant_ids":["emp_ada","emp_ben"],` +
-			`"project_id":"prj_apollo","shared_with":["emp_chloe"],"template_id":"tpl_board","visibility":"shared"}`, form: "MeetingCreate",
-		status: 201, reply: "meeting", replyForm: "Meeting",
-		call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			m, created, err := c.Meetings.Create(ctx, &minutes.MeetingCreateParams{
-				Title: "Budget", Date: "2026-03-09", Time: "14:30", ExternalID: "crm/4711", ParticipantIDs: []string{"emp_ada", "emp_ben"},
-				ProjectID: "prj_apollo", SharedWith: []string{"emp_chloe"}, TemplateID: "tpl_board", Visibility: minutes.VisibilityShared,
-			})
-			return creation{m, created}, err
-		},
-		want: creation{whole(), true},
-	}, {
-		name: "meetings.get", method: "GET", path: "/v1/meetings/mtg_7Kd02",
-		status: 200, reply: "meeting", replyForm: "Meeting",
-		call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Meetings.Get(ctx, "mtg_7Kd02"))
-		},
-		want: whole(),
-	}, {
-		name: "meetings.update", method: "PATCH", path: "/v1/meetings/mtg_7Kd02",
-		body: `{"title":"Budget","date":"2026-03-09","time":"","project_id":""}`, form: "MeetingUpdate",
-		status: 200, reply: "meeting", replyForm: "Meeting",
-		call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Meetings.Update(ctx, "mtg_7Kd02", &minutes.MeetingUpdateParams{
-				Title: new("Budget"), Date: new("2026-03-09"), Time: new(""), ProjectID: new(""),
-			}))
-		},
-		want: whole(),
-	}, {
-		name: "meetings.delete", method: "DELETE", path: "/v1/meetings/mtg_7Kd02",
-		status: 204,
-		call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return nil, c.Meetings.Delete(ctx, "mtg_7Kd02")
-		},
-	}, {
-		name: "meetings.set_participants", method: "PUT", path: "/v1/meetings/mtg_7Kd02/participants",
-		body: `{"participant_ids":["emp_ada","emp_ben"]}`, form: "SetParticipants",
-		status: 200, reply: "meeting", replyForm: "Meeting",
-		call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Meetings.SetParticipants(ctx, "mtg_7Kd02", []string{"emp_ada", "emp_ben"}))
-		},
-		want: whole(),
-	}, {
-		name: "meetings.upload_url", method: "POST", path: "/v1/meetings/mtg_7Kd02/upload-url",
-		body: `{"content_type":"audio/ogg; codecs=opus"}`, form: "UploadURL",
-		status: 200, reply: "upload_target", replyForm: "UploadTarget",
-		call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Meetings.UploadURL(ctx, "mtg_7Kd02", "audio/ogg; codecs=opus"))
-		},
-		want: &minutes.UploadTarget{UploadURL: "https://storage.example/a/b?X-Amz-Expires=900&X-Amz-Signature=0123456789abcdef", ExpiresIn: 900, Method: "PUT"},
-	}, {
-		name: "meetings.minutes", method: "GET", path: "/v1/meetings/mtg_7Kd02/minutes", query: "format=markdown",
-		status: 200, reply: "minutes_markdown", replyForm: "Minutes",
-		call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Meetings.Minutes(ctx, "mtg_7Kd02", minutes.FormatMarkdown))
-		},
-		want: &minutes.Minutes{Format: minutes.FormatMarkdown, TemplateID: "tpl_board", Content: "# Budget\n\n- Ada: agreed\n"},
-	}, {
-		name: "meetings.transcript", method: "GET", path: "/v1/meetings/mtg_7Kd02/transcript",
-		status: 200, reply: "transcript", replyForm: "Transcript",
-		call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Meetings.Transcript(ctx, "mtg_7Kd02"))
-		},
-		want: "spk_0: Good morning.\nspk_1: Morning.\n",
-	}, {
-		name: "projects.list", method: "GET", path: "/v1/projects",
-		status: 200, reply: "project_list", replyForm: "ProjectList",
-		call: func(ctx context.Context, c *minutes.Client) (any, error) { return result(c.Projects.List(ctx)) },
-		want: []minutes.Project{{ID: "prj_apollo", Name: "Apollo"}, {ID: "prj_gemini", Name: "Gemini"}},
-	}, {
-		name: "projects.create", method: "POST", path: "/v1/projects",
-		body: `{"name":"Apollo"}`, form: "ProjectCreate",
-		status: 201, reply: "project", replyForm: "Project",
-		call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Projects.Create(ctx, "Apollo"))
-		},
-		want: &minutes.Project{ID: "prj_apollo", Name: "Apollo"},
-	}, {
-		name: "templates.list", method: "GET", path: "/v1/templates",
-		status: 200, reply: "template_list", replyForm: "TemplateList",
-		call: func(ctx context.Context, c *minutes.Client) (any, error) { return result(c.Templates.List(ctx)) },
-		want: []minutes.Template{
-			{ID: "tpl_standard", Name: "Standard minutes", Source: "service", Description: "Summary and actions.", IsDefault: true, Version: new(3)},
-			{ID: "tpl_board", Name: "Board", Source: "organisation"},
-			{ID: "tpl_new", Name: "New", Source: "partner"},
-		},
-	}, {
-		name: "usage.get", method: "GET", path: "/v1/usage",
-		status: 200, reply: "usage", replyForm: "Usage",
-		call: func(ctx context.Context, c *minutes.Client) (any, error) { return result(c.Usage.Get(ctx)) },
-		want: &minutes.Usage{CreditsRemaining: 42, TranscribeSecondsRemaining: 35999, NextResetAt: "2026-12-01"},
-	}, {
-		name: "vocabulary.get", method: "GET", path: "/v1/vocabulary",
-		status: 200, reply: "vocabulary", replyForm: "Vocabulary",
-		call: func(ctx context.Context, c *minutes.Client) (any, error) { return result(c.Vocabulary.Get(ctx)) },
-		want: fullVocabulary,
-	}, {
-		name: "vocabulary.replace", method: "PUT", path: "/v1/vocabulary",
-		body: `{"terms":["Kubernetes","Grafana"]}`, form: "VocabularyReplace",
-		status: 200, reply: "vocabulary", replyForm: "Vocabulary",
-		call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Vocabulary.Replace(ctx, []string{"Kubernetes", "Grafana"}))
-		},
-		want: fullVocabulary,
-	}, {
-		name: "vocabulary.add", method: "POST", path: "/v1/vocabulary/terms",
-		body: `{"term":"Kubernetes"}`, form: "VocabularyAdd",
-		status: 201, reply: "vocabulary", replyForm: "Vocabulary",
-		call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Vocabulary.Add(ctx, "Kubernetes"))
-		},
-		want: fullVocabulary,
-	}}
-}
-
-// operationNamed returns one of them.
-func operationNamed(t testing.TB, name minutes.Operation) operation {
-	t.Helper()
-	for _, op := range operations() {
-		if op.name == name {
-			return op
-		}
-	}
-	require.Fail(t, "no such operation", "%s", name)
-	return operation{}
-}
-
-// A sent request is one that arrived over a real connection.
-type sent struct {
-	method, uri, host, body string
-	header                  http.Header
-	length                  int64
-	encoding                []string
-}
-
-// oneReply serves the same reply to every request, below a path prefix, and
-// keeps what arrives.
-func oneReply(t testing.TB, status int, body string) (*minutes.Client, func() []sent) {
-	t.Helper()
-	arrived := make(chan sent, 100)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		got, _ := io.ReadAll(r.Body)
-		arrived <- sent{r.Method, r.RequestURI, r.Host, string(got), r.Header.Clone(), r.ContentLength, r.TransferEncoding}
-		if body != "" {
-			w.Header().Set("Content-Type", "application/json")
-		}
-		w.WriteHeader(status)
-		_, _ = io.WriteString(w, body)
-	}))
-	t.Cleanup(srv.Close)
-	client, err := newClient(srv.URL+"/gateway/minutes%2Fapi/", testKey, minutes.WithHTTPClient(srv.Client()), minutes.WithRetries(0, 0, 0))
-	require.NoError(t, err)
-	return client, func() []sent {
-		var all []sent
-		for len(arrived) > 0 {
-			all = append(all, <-arrived)
-		}
-		return all
-	}
-}
-
 // Each operation puts exactly what the interface says on the wire, and makes
 // exactly the Go value of what the interface answers.
 func TestOperationsOnTheWire(t *testing.T) {
 	t.Parallel()
 	require.Len(t, operations(), 18)
 	for _, op := range operations() {
-		t.Run(string(op.name), func(t *testing.T) {
+		t.Run(string(op.Name), func(t *testing.T) {
 			t.Parallel()
 			reply := ""
-			if op.reply != "" {
-				reply = fixture(t, op.reply)
-				requireForm(t, op.replyForm, []byte(reply))
+			if op.Reply != "" {
+				reply = fixture(t, op.Reply)
+				requireForm(t, op.ReplyForm, []byte(reply))
 			}
-			client, requests := oneReply(t, op.status, reply)
+			client, requests := oneReply(t, op.Status, reply)
 
-			got, err := op.call(t.Context(), client)
+			got, err := op.Call(t.Context(), client)
 			require.NoError(t, err)
-			require.Equal(t, op.want, got)
+			require.Equal(t, op.Want, got)
 
 			all := requests()
 			require.Len(t, all, 1)
 			req := all[0]
-			require.Equal(t, op.method, req.method)
-			uri := "/gateway/minutes%2Fapi" + op.path
-			if op.query != "" {
-				uri += "?" + op.query
+			require.Equal(t, op.Method, req.Method)
+			uri := "/gateway/minutes%2Fapi" + op.Path
+			if op.Query != "" {
+				uri += "?" + op.Query
 			}
-			require.Equal(t, uri, req.uri)
-			require.Empty(t, req.encoding, "a length is sent, not chunks")
+			require.Equal(t, uri, req.URI)
+			require.Empty(t, req.Encoding, "a length is sent, not chunks")
 			header := http.Header{
 				"Authorization":   {"Bearer " + testKey},
 				"Accept":          {"application/json"},
 				"Accept-Encoding": {"gzip"}, // net/http's own
-				"User-Agent":      req.header["User-Agent"],
+				"User-Agent":      req.Header["User-Agent"],
 			}
-			require.Regexp(t, `^minutes-go/\d+\.\d+\.\d+\S*$`, req.header.Get("User-Agent"))
-			if op.body == "" {
-				require.Empty(t, req.body)
-				require.Zero(t, req.length)
+			require.Regexp(t, `^minutes-go/\d+\.\d+\.\d+\S*$`, req.Header.Get("User-Agent"))
+			if op.Body == "" {
+				require.Empty(t, req.Body)
+				require.Zero(t, req.Length)
 			} else {
 				header["Content-Type"] = []string{"application/json"}
-				header["Content-Length"] = req.header["Content-Length"]
-				require.EqualValues(t, len(req.body), req.length)
-				require.Equal(t, op.body, req.body)
-				requireForm(t, op.form, []byte(req.body))
+				header["Content-Length"] = req.Header["Content-Length"]
+				require.EqualValues(t, len(req.Body), req.Length)
+				require.Equal(t, op.Body, req.Body)
+				requireForm(t, op.Form, []byte(req.Body))
 			}
-			require.Equal(t, header, req.header, "no header is missing and none is extra")
+			require.Equal(t, header, req.Header, "no header is missing and none is extra")
 		})
 	}
 }
@@ -387,8 +138,8 @@ func TestOptionalParameters(t *testing.T) {
 			require.NoError(t, test.call(client))
 			all := requests()
 			require.Len(t, all, 1)
-			require.Equal(t, test.body, all[0].body)
-			_, query, _ := strings.Cut(all[0].uri, "?")
+			require.Equal(t, test.body, all[0].Body)
+			_, query, _ := strings.Cut(all[0].URI, "?")
 			require.Equal(t, test.query, query)
 		})
 	}
@@ -413,15 +164,15 @@ func TestReplyVariants(t *testing.T) {
 	}{
 		{"meetings.get", 200, "meeting_nulls", standUp},
 		{"meetings.get", 200, "meeting_absent", retrospective},
-		{"meetings.create", 200, "meeting_nulls", creation{standUp, false}},
-		{"meetings.create", 201, "meeting_nulls", creation{standUp, true}},
+		{"meetings.create", 200, "meeting_nulls", creation{Meeting: standUp, Created: false}},
+		{"meetings.create", 201, "meeting_nulls", creation{Meeting: standUp, Created: true}},
 		{"meetings.list", 200, "meeting_page_nulls", &minutes.MeetingPage{Meetings: []*minutes.Meeting{}}},
 		{"meetings.list", 200, "meeting_page_absent", &minutes.MeetingPage{Meetings: []*minutes.Meeting{}}},
 		{"meetings.delete", 200, "meeting", nil},
 		{"meetings.transcript", 200, "transcript_empty", ""},
 		{"meetings.minutes", 200, "minutes_html", &minutes.Minutes{Format: minutes.FormatHTML, TemplateID: "tpl_board", Content: "<h1>Budget &amp; staffing</h1>"}},
-		{"meetings.upload_url", 201, "upload_target", operationNamed(t, "meetings.upload_url").want},
-		{"meetings.upload_url", 200, "upload_target_absent", operationNamed(t, "meetings.upload_url").want},
+		{"meetings.upload_url", 201, "upload_target", operationNamed(t, "meetings.upload_url").Want},
+		{"meetings.upload_url", 200, "upload_target_absent", operationNamed(t, "meetings.upload_url").Want},
 		{"members.create", 201, "member_nulls", &minutes.Member{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberInvited}},
 		{"members.create", 201, "member_absent", &minutes.Member{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberDeactivated}},
 		{"usage.get", 200, "usage_nulls", &minutes.Usage{}},
@@ -432,7 +183,7 @@ func TestReplyVariants(t *testing.T) {
 		t.Run(string(test.op)+" "+test.fixture, func(t *testing.T) {
 			t.Parallel()
 			client, _ := oneReply(t, test.status, fixture(t, test.fixture))
-			got, err := operationNamed(t, test.op).call(t.Context(), client)
+			got, err := operationNamed(t, test.op).Call(t.Context(), client)
 			require.NoError(t, err)
 			require.Equal(t, test.want, got)
 		})
@@ -449,12 +200,6 @@ func TestRepliesOfALaterInterface(t *testing.T) {
 	require.Equal(t, minutes.Status("being_translated"), m.Status)
 	require.False(t, m.Status.Final())
 	require.Equal(t, minutes.Visibility("galaxy"), m.Visibility)
-}
-
-// No value is returned beside an error: not a pointer, not a list, not created.
-func requireNothing(t testing.TB, got any) {
-	t.Helper()
-	require.True(t, got == nil || reflect.ValueOf(got).IsZero(), "a value beside an error: %#v", got)
 }
 
 // A Client starts nothing that would have to be stopped: the bubble would not

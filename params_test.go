@@ -19,21 +19,6 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// requireParamError wants a *ParamError that names the parameter in one short
-// line and does not repeat the value.
-func requireParamError(t testing.TB, err error, param, value string) {
-	t.Helper()
-	bad, ok := errors.AsType[*minutes.ParamError](err)
-	require.True(t, ok, "%T: %v", err, err)
-	require.Equal(t, param, bad.Param)
-	require.NotEmpty(t, bad.Reason)
-	require.True(t, strings.HasPrefix(err.Error(), "minutes: "+param+": "), err.Error())
-	require.NotContains(t, err.Error(), "\n")
-	if len(value) > 3 {
-		require.NotContains(t, fmt.Sprintf("%v %+v %#v", err, err, bad), value)
-	}
-}
-
 func TestNewRefusesBaseURL(t *testing.T) {
 	t.Parallel()
 	for name, base := range map[string]string{
@@ -292,14 +277,14 @@ func TestWithRoute(t *testing.T) {
 				var got *http.Request
 				mock.RegisterNoResponder(func(req *http.Request) (*http.Response, error) {
 					got = req
-					return httpmock.NewStringResponse(200, fixture(t, row.reply)), nil
+					return httpmock.NewStringResponse(200, fixture(t, row.Reply)), nil
 				})
 				c, err := minutes.New("https://minutes.example/base", testKey,
 					minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRoute(op, method, path))
 				require.NoError(t, err)
-				value, err := row.call(t.Context(), c)
+				value, err := row.Call(t.Context(), c)
 				require.NoError(t, err)
-				require.Equal(t, row.want, value)
+				require.Equal(t, row.Want, value)
 				require.Equal(t, method, got.Method)
 				require.Equal(t, "/base"+strings.ReplaceAll(path, "{meeting_id}", "mtg_7Kd02"), got.URL.Path)
 			}
@@ -349,19 +334,6 @@ func TestWithRouteRefuses(t *testing.T) {
 			require.ErrorContains(t, err, "WithRoute: "+test.names+":")
 		})
 	}
-}
-
-// silent is a client whose every request is counted and fails the test.
-func silent(t *testing.T) *minutes.Client {
-	t.Helper()
-	mock := httpmock.NewMockTransport()
-	mock.RegisterNoResponder(func(req *http.Request) (*http.Response, error) {
-		t.Errorf("a request was made: %s %s", req.Method, req.URL)
-		return nil, errors.New("no request should have been made")
-	})
-	c, err := minutes.New("https://minutes.example", testKey, minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRetries(0, 0, 0))
-	require.NoError(t, err)
-	return c
 }
 
 // takesID lists the operations on one meeting.
@@ -431,7 +403,7 @@ func TestIDsAreOneSegment(t *testing.T) {
 				require.NotContains(t, err.Error(), "\u202e", "what steers a terminal is not printed")
 				all := requests()
 				require.Len(t, all, 1)
-				path, _, _ := strings.Cut(all[0].uri, "?")
+				path, _, _ := strings.Cut(all[0].URI, "?")
 				rest, ok := strings.CutPrefix(path, "/gateway/minutes%2Fapi/v1/meetings/")
 				require.True(t, ok, path)
 				segment, rest, _ := strings.Cut(rest, "/")
@@ -455,7 +427,7 @@ func TestParametersRefused(t *testing.T) {
 	}{
 		"create without params": {"params", func(ctx context.Context, c *minutes.Client) (any, error) {
 			m, created, err := c.Meetings.Create(ctx, nil)
-			return creation{m, created}, err
+			return creation{Meeting: m, Created: created}, err
 		}},
 		"member without params": {"params", func(ctx context.Context, c *minutes.Client) (any, error) { return result(c.Members.Create(ctx, nil)) }},
 		"member name":           {"Name", memberWith(minutes.MemberCreateParams{Name: bad})},
@@ -525,7 +497,7 @@ func memberWith(p minutes.MemberCreateParams) func(context.Context, *minutes.Cli
 func meetingWith(p minutes.MeetingCreateParams) func(context.Context, *minutes.Client) (any, error) {
 	return func(ctx context.Context, c *minutes.Client) (any, error) {
 		m, created, err := c.Meetings.Create(ctx, &p)
-		return creation{m, created}, err
+		return creation{Meeting: m, Created: created}, err
 	}
 }
 
@@ -545,7 +517,7 @@ func TestNilContext(t *testing.T) {
 	var none context.Context
 	client := silent(t)
 	for _, op := range operations() {
-		got, err := op.call(none, client)
+		got, err := op.Call(none, client)
 		requireNothing(t, got)
 		requireParamError(t, err, "ctx", "")
 	}
@@ -564,14 +536,14 @@ func TestDoneContext(t *testing.T) {
 	cancel(why)
 	client := silent(t)
 	for _, op := range operations() {
-		got, err := op.call(ctx, client)
+		got, err := op.Call(ctx, client)
 		requireNothing(t, got)
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, why)
 		failed, ok := errors.AsType[*minutes.Error](err)
 		require.True(t, ok)
-		require.Equal(t, op.method, failed.Method)
-		require.Equal(t, op.path, failed.Path)
+		require.Equal(t, op.Method, failed.Method)
+		require.Equal(t, op.Path, failed.Path)
 		require.Zero(t, failed.StatusCode)
 	}
 }

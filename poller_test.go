@@ -46,19 +46,6 @@ func crowd(t testing.TB, srv *minutestest.Server, c *minutes.Client, n, stride i
 	return ids
 }
 
-func rand64(rnd *rand.Rand, d time.Duration) time.Duration {
-	return time.Duration(rnd.Int64N(int64(d))) + 1
-}
-
-// generous has quota for any crowd.
-func generous() minutestest.World {
-	w := minutestest.DefaultWorld()
-	w.Stages = minutestest.Stages{Prepare: time.Minute, Transcribe: time.Second, Write: time.Second}
-	w.Organisations[0].Credits = new(1 << 30)
-	w.Organisations[0].TranscribeSeconds = new(1 << 30)
-	return w
-}
-
 // looks are what a Client asked for to follow meetings, as the wire shows it.
 type looks struct {
 	next http.RoundTripper

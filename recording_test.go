@@ -233,9 +233,9 @@ func TestRecordingFromReaderRefuses(t *testing.T) {
 		"empty":                   {strings.NewReader(""), "audio/wav", "r"},
 		"empty, no type":          {strings.NewReader(""), "", "r"},
 		"type not found":          {strings.NewReader(unknown), "", "contentType"},
-		"no MIME type":            {failing{broken}, "wav", "contentType"}, // before a byte is read
-		"half a MIME type":        {failing{broken}, "audio/", "contentType"},
-		"MIME type with a header": {failing{broken}, "audio/wav\r\nX-Evil: 1", "contentType"},
+		"no MIME type":            {failing(broken), "wav", "contentType"}, // before a byte is read
+		"half a MIME type":        {failing(broken), "audio/", "contentType"},
+		"MIME type with a header": {failing(broken), "audio/wav\r\nX-Evil: 1", "contentType"},
 		"over 1 GiB":              {io.LimitReader(new(endless), minutes.MaxRecordingSize+5), "audio/wav", "r"},
 	} {
 		if name == "over 1 GiB" && (testing.Short() || underRace) {
@@ -246,7 +246,7 @@ func TestRecordingFromReaderRefuses(t *testing.T) {
 		requireParamError(t, err, test.param, test.contentType)
 		require.Empty(t, files(), name)
 	}
-	rec, err := minutes.RecordingFromReader(io.MultiReader(strings.NewReader(magicWAV), failing{broken}), "audio/wav")
+	rec, err := minutes.RecordingFromReader(io.MultiReader(strings.NewReader(magicWAV), failing(broken)), "audio/wav")
 	require.Zero(t, rec)
 	require.ErrorIs(t, err, broken)
 	require.Empty(t, files(), "nothing is left of a recording that broke off")

@@ -1,7 +1,6 @@
 package minutes_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -22,57 +21,6 @@ import (
 
 	minutes "github.com/meeting-minutes/minutes-go"
 )
-
-// What must never be seen, and what is made of it.
-const (
-	secretKey = "key_Sw0rdf1shSw0rdf1sh"
-	secretSig = "feedfacecafebeef0123456789abcdef"
-	secretID  = "AKIAFIREDRILL0042"
-
-	presignedQuery = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=" + secretID + "%2F20261120%2Flocal%2Fs3%2Faws4_request&X-Amz-Expires=900&X-Amz-Signature=" + secretSig
-)
-
-func requireClean(t testing.TB, what, text string) {
-	t.Helper()
-	for _, secret := range []string{secretKey, secretSig, secretID, url.QueryEscape(secretKey)} {
-		require.NotContains(t, text, secret, what)
-	}
-}
-
-// requireCleanError looks at an error, and at each it wraps, in every way.
-func requireCleanError(t testing.TB, err error) {
-	t.Helper()
-	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
-		text := fmt.Sprintf(verb, err)
-		if verb == "%x" { // which hides a secret from a search, but not from a reader
-			for _, secret := range []string{secretKey, secretSig, secretID} {
-				require.NotContains(t, text, fmt.Sprintf("%x", secret))
-			}
-		}
-		requireClean(t, fmt.Sprintf("%s of %T", verb, err), text)
-	}
-	requireClean(t, "slog", logged(err))
-	switch err := err.(type) {
-	case interface{ Unwrap() error }:
-		if inner := err.Unwrap(); inner != nil {
-			requireCleanError(t, inner)
-		}
-	case interface{ Unwrap() []error }:
-		for _, inner := range err.Unwrap() {
-			requireCleanError(t, inner)
-		}
-	}
-}
-
-// logged is what slog makes of a value, in both its forms.
-func logged(v any) string {
-	var b bytes.Buffer
-	opts := &slog.HandlerOptions{Level: slog.LevelDebug}
-	for _, h := range []slog.Handler{slog.NewTextHandler(&b, opts), slog.NewJSONHandler(&b, opts)} {
-		slog.New(h).Debug("value", "v", v, slog.Group("group", "v", v))
-	}
-	return b.String()
-}
 
 // An echo is an error that shows what it was made with, some way or other.
 type echo struct {

@@ -1,14 +1,12 @@
 package minutes_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,32 +24,6 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
-
-// noise is a recording in which no two places look alike.
-func noise(n int) (minutes.Recording, string) {
-	data := make([]byte, n)
-	src := rand.NewChaCha8([32]byte{1, 2, 3})
-	_, _ = src.Read(data)
-	sum := sha256.Sum256(data)
-	return minutes.Recording{Audio: bytes.NewReader(data), Size: int64(n), ContentType: "audio/mpeg"}, hex.EncodeToString(sum[:])
-}
-
-// waiting makes a meeting that waits for its audio.
-func waiting(t testing.TB, srv *minutestest.Server) string {
-	t.Helper()
-	m, _, err := clientOf(srv).Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "To be heard", Date: "2026-11-20"})
-	require.NoError(t, err)
-	return m.ID
-}
-
-// requireArrived compares the audio that a meeting has with what was sent.
-func requireArrived(t testing.TB, srv *minutestest.Server, id, sum string) {
-	t.Helper()
-	m, ok := srv.Meeting(id)
-	require.True(t, ok)
-	require.NotNil(t, m.Audio, "no audio has arrived")
-	require.Equal(t, sum, m.Audio.SHA256)
-}
 
 // A report is one call of a progress callback.
 type report struct{ sent, total int64 }
@@ -378,10 +350,6 @@ func TestUploadOfABadRecording(t *testing.T) {
 		})
 	}
 }
-
-type readerAt func([]byte, int64) (int, error)
-
-func (f readerAt) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
 
 // An upload of which no byte moves is given up after a minute, wherever it
 // stands still.

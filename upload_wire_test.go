@@ -55,13 +55,6 @@ func directed(t testing.TB, target string, status minutes.Status, next http.Roun
 	return c
 }
 
-// ownTransport is a transport that no other test shares.
-func ownTransport(t testing.TB) *http.Transport {
-	tr := http.DefaultTransport.(*http.Transport).Clone()
-	t.Cleanup(tr.CloseIdleConnections)
-	return tr
-}
-
 // file writes a recording to a file and opens it.
 func file(t testing.TB, size int) (*os.File, string) {
 	t.Helper()

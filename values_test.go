@@ -87,8 +87,8 @@ func TestConstants(t *testing.T) {
 func TestValuesEncodeAsTheInterface(t *testing.T) {
 	t.Parallel()
 	for _, op := range operations() {
-		form := op.replyForm
-		value := op.want
+		form := op.ReplyForm
+		value := op.Want
 		switch v := value.(type) {
 		case nil, string:
 			continue

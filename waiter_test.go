@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -23,27 +22,6 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
-
-// longStages are stages of a real service's length.
-func longStages() minutestest.World {
-	w := minutestest.DefaultWorld()
-	w.Stages = minutestest.Stages{Prepare: 2 * time.Minute, Transcribe: 10 * time.Minute, Write: 3 * time.Minute}
-	return w
-}
-
-// audio is a recording of n bytes of no format in particular.
-func audio(n int) minutes.Recording {
-	return minutes.Recording{Audio: strings.NewReader(strings.Repeat("a", n)), Size: int64(n), ContentType: "audio/mpeg"}
-}
-
-// uploaded creates a meeting and gives it its audio.
-func uploaded(t testing.TB, c *minutes.Client, title string) *minutes.Meeting {
-	t.Helper()
-	m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
-	require.NoError(t, err)
-	require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, audio(1000), nil))
-	return m
-}
 
 func TestWaitForMinutes(t *testing.T) {
 	t.Parallel()

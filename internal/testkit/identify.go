@@ -1,4 +1,4 @@
-package minutes_test
+package testkit
 
 import (
 	"net/http"
@@ -9,9 +9,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// identify says which operation a request to the in-memory service asks for,
+// Identify says which operation a request to the in-memory service asks for,
 // and of which meeting; "" where the interface has none.
-func identify(r *http.Request) (op minutes.Operation, meetingID string) {
+func Identify(r *http.Request) (op minutes.Operation, meetingID string) {
 	path := strings.Split(r.URL.Path, "/")
 	if path[1] == "storage" {
 		return minutestest.OpUpload, path[len(path)-1]

@@ -1,13 +1,12 @@
-package minutes_test
+package testkit
 
 import (
 	"bytes"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -76,8 +75,8 @@ var (
 	timePattern = regexp.MustCompile(`^\d\d:\d\d$`)
 )
 
-// requireForm fails the test unless body is one JSON value of the form.
-func requireForm(t testing.TB, name string, body []byte) {
+// RequireForm fails the test unless body is one JSON value of the form.
+func RequireForm(t testing.TB, name string, body []byte) {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -153,91 +152,32 @@ func objectDeviations(at string, f form, v any) []string {
 	return all
 }
 
-// fixture returns a reply written by hand from the interface.
-func fixture(t testing.TB, name string) string {
+//go:embed replies/*.json
+var replies embed.FS
+
+// Fixture returns a reply written by hand from the interface.
+func Fixture(t testing.TB, name string) string {
 	t.Helper()
-	body, err := os.ReadFile(filepath.Join("testdata", "replies", name+".json"))
+	body, err := replies.ReadFile("replies/" + name + ".json")
 	require.NoError(t, err)
 	return string(body)
 }
 
-// The fixtures themselves keep to the interface: no field of it is misspelt in
-// them, and together they show each field present, null and absent wherever
-// the interface lets it be.
-func TestFixturesKeepToTheInterface(t *testing.T) {
-	t.Parallel()
-	formOf := map[string]string{
-		"meeting": "Meeting", "meeting_page": "MeetingPage", "member": "Member", "member_list": "MemberList",
-		"project": "Project", "project_list": "ProjectList", "template_list": "TemplateList", "minutes": "Minutes",
-		"transcript": "Transcript", "upload_target": "UploadTarget", "usage": "Usage", "vocabulary": "Vocabulary", "error": "Envelope",
+// Fixtures are the replies whose names begin so, by name.
+func Fixtures(prefix string) map[string]string {
+	all := map[string]string{}
+	files, err := replies.ReadDir("replies")
+	if err != nil {
+		panic(err) // they are part of the program
 	}
-	paths, err := filepath.Glob("testdata/replies/*.json")
-	require.NoError(t, err)
-	require.NotEmpty(t, paths)
-	shown := map[string]bool{}
-	for _, path := range paths {
-		name := strings.TrimSuffix(filepath.Base(path), ".json")
-		kind := formOf[name]
-		for _, variant := range []string{"_absent", "_nulls", "_empty", "_html", "_markdown"} {
-			if base, ok := strings.CutSuffix(name, variant); ok {
-				kind = formOf[base]
+	for _, f := range files {
+		if name := strings.TrimSuffix(f.Name(), ".json"); strings.HasPrefix(name, prefix) {
+			body, err := replies.ReadFile("replies/" + f.Name())
+			if err != nil {
+				panic(err)
 			}
-		}
-		require.NotEmpty(t, kind, "no form for %s", path)
-		body, err := os.ReadFile(path)
-		require.NoError(t, err)
-		requireForm(t, kind, body)
-		var v any
-		require.NoError(t, json.Unmarshal(body, &v))
-		note(shown, kind, v)
-	}
-	for kind := range formOf {
-		for name, of := range forms[formOf[kind]] {
-			at := formOf[kind] + "." + name
-			require.True(t, shown[at+" present"], "%s is in no fixture", at)
-			require.True(t, !strings.HasSuffix(of, "?") || shown[at+" absent"], "%s is absent in no fixture", at)
-			require.True(t, !strings.Contains(of, "|null") || shown[at+" null"], "%s is null in no fixture", at)
+			all[name] = string(body)
 		}
 	}
-}
-
-// note writes down which fields of the forms v shows.
-func note(shown map[string]bool, kind string, v any) {
-	if kind, ok := strings.CutPrefix(kind, "[]"); ok {
-		for _, e := range v.([]any) {
-			note(shown, kind, e)
-		}
-		return
-	}
-	for name, of := range forms[kind] {
-		value, there := v.(map[string]any)[name]
-		of, _, _ = strings.Cut(strings.TrimSuffix(of, "?"), "|")
-		switch {
-		case !there:
-			shown[kind+"."+name+" absent"] = true
-		case value == nil:
-			shown[kind+"."+name+" null"] = true
-		default:
-			shown[kind+"."+name+" present"] = true
-			note(shown, of, value)
-		}
-	}
-}
-
-// The check of forms itself sees each kind of deviation.
-func TestFormsSeeDeviations(t *testing.T) {
-	t.Parallel()
-	for body, want := range map[string]string{
-		`[]`:                                "ProjectList is []interface {}, not an object",
-		`{}`:                                "ProjectList.projects is missing",
-		`{"projects":null}`:                 "ProjectList.projects is <nil>, not an array",
-		`{"projects":[null]}`:               "ProjectList.projects[0] is <nil>, not an object",
-		`{"projects":[{"id":"a"}]}`:         "ProjectList.projects[0].name is missing",
-		`{"projects":[{"id":1,"name":""}]}`: "ProjectList.projects[0].id is 1 (float64), not a string",
-		`{"projects":[],"Projects":[]}`:     "ProjectList.Projects is none of the interface's",
-	} {
-		var v any
-		require.NoError(t, json.Unmarshal([]byte(body), &v))
-		require.Equal(t, []string{want}, deviations("ProjectList", "ProjectList", v), body)
-	}
+	return all
 }
