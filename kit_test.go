@@ -33,6 +33,7 @@ var (
 	canned    = testkit.Canned
 	oneReply  = testkit.OneReply
 	silent    = testkit.Silent
+	directed  = testkit.Directed
 
 	operations     = testkit.Operations
 	operationNamed = testkit.OperationNamed
@@ -48,6 +49,8 @@ var (
 	errUntrusted = testkit.ErrUntrusted
 	errHandshake = testkit.ErrHandshake
 	failing      = testkit.Failing
+	expired      = testkit.Expired
+	peak         = testkit.Peak
 	pipeTo       = testkit.PipeTo
 	ownTransport = testkit.OwnTransport
 

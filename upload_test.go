@@ -181,11 +181,6 @@ func TestUploadToAStoreThatIsAway(t *testing.T) {
 	})
 }
 
-// expired is what a store says of a URL past its time.
-func expired() minutestest.Fault {
-	return minutestest.Reply(403, "application/xml", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message><RequestId>r</RequestId></Error>")
-}
-
 // A URL past its time is asked for anew, once; one in its time is not.
 func TestUploadURLExpires(t *testing.T) {
 	t.Parallel()

@@ -1,12 +1,16 @@
 package testkit
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
+	"net/url"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/jarcoal/httpmock"
@@ -107,4 +111,49 @@ func Silent(t *testing.T) *minutes.Client {
 	c, err := minutes.New("https://minutes.example", Key, minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRetries(0, 0, 0))
 	require.NoError(t, err)
 	return c
+}
+
+// Directed returns a Client whose service says that recordings go to target,
+// and that the meeting has the given status. Storage is reached through next.
+func Directed(t testing.TB, target string, status minutes.Status, next http.RoundTripper, opts ...minutes.Option) *minutes.Client {
+	t.Helper()
+	hc := &http.Client{Transport: RoundTripper(func(req *http.Request) (*http.Response, error) {
+		if req.URL.Host != "minutes.example" {
+			return next.RoundTrip(req)
+		}
+		var body any = map[string]any{"id": "mtg_1", "status": status}
+		if req.Method == http.MethodPost {
+			body = minutes.UploadTarget{UploadURL: target, ExpiresIn: 900, Method: http.MethodPut}
+		}
+		data, err := json.Marshal(body)
+		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(data))), Request: req}, err
+	})}
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	if u, err := url.Parse(target); err == nil && u.Host != "" {
+		jar.SetCookies(u, []*http.Cookie{{Name: "session", Value: "secret", Path: "/"}})
+	}
+	hc.Jar = jar
+	opts = append([]minutes.Option{minutes.WithHTTPClient(hc), minutes.WithRetries(2, 0, 0), minutes.WithRateLimit(0, 0)}, opts...)
+	c, err := New("https://minutes.example", Key, opts...)
+	require.NoError(t, err)
+	return c
+}
+
+// Quoted writes a JSON string, invalid bytes as they are.
+func Quoted(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b.WriteString(`\` + string(c))
+		case c < ' ':
+			b.WriteString(`\u0020`)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
 }

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // A RoundTripper is a transport made of a function.
@@ -106,3 +108,8 @@ func (l *single) Accept() (net.Conn, error) {
 func (l *single) Close() error { return nil }
 
 func (l *single) Addr() net.Addr { return &net.TCPAddr{} }
+
+// Expired is what a store says of a URL past its time.
+func Expired() minutestest.Fault {
+	return minutestest.Reply(403, "application/xml", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message><RequestId>r</RequestId></Error>")
+}

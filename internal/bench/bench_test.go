@@ -1,4 +1,4 @@
-package minutes_test
+package bench_test
 
 import (
 	"bufio"
@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
 // The benchmarks stand beside net/http and encoding/json, used as a careful
@@ -301,14 +302,14 @@ func benchmarkStorageError(b *testing.B) {
 <Error><Code>SignatureDoesNotMatch</Code><Message>The signature does not match.</Message><Resource>/recordings/` + benchID +
 		`</Resource><RequestId>17C4A2B8E0D1F3A5</RequestId></Error>`
 	xmlHeader := http.Header{"Content-Type": {"application/xml"}}
-	transport := roundTripper(func(req *http.Request) (*http.Response, error) {
+	transport := testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		if req.Method == http.MethodPut {
 			return fixed{403, xmlHeader, refusal}.RoundTrip(req)
 		}
 		return fixed{200, jsonHeader, target}.RoundTrip(req)
 	})
 	c, raw := ourClient(b, benchHost, transport), rawClient(benchHost, transport)
-	rec, ctx := audio(10), b.Context()
+	rec, ctx := testkit.Audio(10), b.Context()
 	beside(b, nil, func() {
 		err := c.Meetings.Upload(ctx, benchID, rec, nil)
 		if e, ok := errors.AsType[*minutes.StorageError](err); !ok || e.Code != "SignatureDoesNotMatch" {
@@ -353,7 +354,7 @@ func BenchmarkListAll(b *testing.B) {
 		pages[i] = `{"meetings":[` + strings.Repeat(benchMeeting+",", perPage-1) + benchMeeting + `],"next_cursor":"` + next + `"}`
 	}
 	requests := 0
-	transport := roundTripper(func(req *http.Request) (*http.Response, error) {
+	transport := testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		requests++
 		page, _ := strconv.Atoi(req.URL.Query().Get("cursor"))
 		return fixed{200, jsonHeader, pages[page]}.RoundTrip(req)

@@ -1,4 +1,4 @@
-package minutes_test
+package chaos_test
 
 import (
 	"bytes"
@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -78,7 +79,7 @@ func seeds(t *testing.T, usual int, run func(*testing.T, uint64)) {
 		return n
 	}
 	switch {
-	case underRace:
+	case testkit.UnderRace:
 		usual /= 10
 	case testing.Short():
 		usual /= 5
@@ -119,7 +120,7 @@ type chaos struct {
 
 	mu      sync.Mutex
 	secrets []string
-	log     quiet
+	log     testkit.Buffer
 	told    map[string]*told
 	created map[string]int // how often a caller was told that it made a meeting
 }
@@ -148,9 +149,9 @@ func newChaos(t *testing.T, seed uint64, total *tally) *chaos {
 	}
 	w := minutestest.DefaultWorld()
 	w.Stages = minutestest.Stages{
-		Prepare:    rand64(rnd, 2*time.Minute),
-		Transcribe: rand64(rnd, 10*time.Minute),
-		Write:      rand64(rnd, 3*time.Minute),
+		Prepare:    testkit.UpTo(rnd, 2*time.Minute),
+		Transcribe: testkit.UpTo(rnd, 10*time.Minute),
+		Write:      testkit.UpTo(rnd, 3*time.Minute),
 	}
 	org := &w.Organisations[0]
 	org.Keys = nil
@@ -426,7 +427,7 @@ func (c *chaos) script(rnd *rand.Rand, sc minutestest.Script) (fails bool) {
 		sc.Outcome = failures[i]
 	}
 	if rnd.IntN(2) == 0 {
-		sc.Stages.Transcribe = rand64(rnd, 20*time.Minute)
+		sc.Stages.Transcribe = testkit.UpTo(rnd, 20*time.Minute)
 	}
 	if sc.Outcome == "" && sc.Stages == (minutestest.Stages{}) {
 		return false

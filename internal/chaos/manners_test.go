@@ -1,4 +1,4 @@
-package minutes_test
+package chaos_test
 
 import (
 	"fmt"

@@ -1,4 +1,4 @@
-package minutes_test
+package bench_test
 
 import (
 	"context"

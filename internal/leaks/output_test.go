@@ -1,4 +1,4 @@
-package minutes_test
+package leaks_test
 
 import (
 	"bytes"
@@ -16,14 +16,14 @@ import (
 // key and no signature.
 func TestOutputHoldsNoSecret(t *testing.T) {
 	t.Parallel()
-	if testing.Short() || underRace {
+	if testing.Short() || testkit.UnderRace {
 		t.Skip("runs the suite once more")
 	}
 	cmd := exec.Command(os.Args[0], "-test.v", "-test.short")
 	cmd.Env = append(os.Environ(), testkit.EnvDebug+"=1")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out[max(0, len(out)-10_000):]))
-	secret := regexp.MustCompile(`key_|mk_live_|Bearer|(?i:Signature|Credential)(=|%3D)[^(]|` + secretSig + `|` + secretID)
+	secret := regexp.MustCompile(`key_|mk_live_|Bearer|(?i:Signature|Credential)(=|%3D)[^(]|` + testkit.SecretSig + `|` + testkit.SecretID)
 	names := regexp.MustCompile(`^(=== |\s*--- )`)
 	lines := 0
 	for line := range bytes.Lines(out) {

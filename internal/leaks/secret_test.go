@@ -1,4 +1,4 @@
-package minutes_test
+package leaks_test
 
 import (
 	"context"
@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
 // An echo is an error that shows what it was made with, some way or other.
@@ -37,8 +38,8 @@ func (e echo) Error() string {
 
 func TestNothingSecretIsTold(t *testing.T) {
 	t.Parallel()
-	const target = "https://storage.example/b/k?" + presignedQuery
-	reply := func(status int, header http.Header, body string) roundTripper {
+	const target = "https://storage.example/b/k?" + testkit.PresignedQuery
+	reply := func(status int, header http.Header, body string) testkit.RoundTripper {
 		return func(req *http.Request) (*http.Response, error) {
 			if header == nil {
 				header = http.Header{}
@@ -46,10 +47,10 @@ func TestNothingSecretIsTold(t *testing.T) {
 			return &http.Response{StatusCode: status, Header: header.Clone(), Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
 		}
 	}
-	fail := func(make func(*http.Request) error) roundTripper {
+	fail := func(make func(*http.Request) error) testkit.RoundTripper {
 		return func(req *http.Request) (*http.Response, error) { return nil, make(req) }
 	}
-	all := secretKey + " " + target + " " + secretSig + " " + secretID
+	all := testkit.SecretKey + " " + target + " " + testkit.SecretSig + " " + testkit.SecretID
 	dial := func(err error) *http.Transport {
 		d := func(context.Context, string, string) (net.Conn, error) { return nil, err }
 		return &http.Transport{DialContext: d, DialTLSContext: d}
@@ -60,16 +61,16 @@ func TestNothingSecretIsTold(t *testing.T) {
 		target       string // if not the usual one
 	}{
 		"401": {api: reply(401, nil, `{"error":{"code":"UNAUTHENTICATED","message":"no such key","request_id":"req_1"}}`)},
-		"401 that echoes the key": {api: reply(401, http.Header{"X-Request-Id": {secretKey}},
-			`{"error":{"code":"UNAUTHENTICATED `+secretKey+`","message":"no such key: `+secretKey+`","request_id":"`+secretKey+`","details":{"`+secretKey+`":["`+secretKey+`",{"x":"Bearer `+secretKey+`"}]}}}`)},
-		"page that echoes":        {api: reply(502, http.Header{"Content-Type": {"text/" + secretKey}, "X-Request-Id": {secretKey}}, all)},
-		"reply that echoes":       {api: reply(200, http.Header{"X-Request-Id": {secretKey}}, `{"`+secretKey+`":1,"id":"`+secretKey)},
-		"reply with a wrong type": {api: reply(200, nil, `{"id":{"`+secretKey+`":1},"status":3}`)},
-		"connection refused":      {api: dial(errRefused)},
-		"no such host":            {api: dial(errNoHost)},
-		"redirect":                {api: reply(302, http.Header{"Location": {target + "&key=" + secretKey}}, all)},
-		"redirect with method":    {api: reply(308, http.Header{"Location": {"https://elsewhere.example/?" + secretKey}}, all)},
-		"malformed Location":      {api: reply(307, http.Header{"Location": {"https://[::1%zz/?" + secretKey}}, all)},
+		"401 that echoes the key": {api: reply(401, http.Header{"X-Request-Id": {testkit.SecretKey}},
+			`{"error":{"code":"UNAUTHENTICATED `+testkit.SecretKey+`","message":"no such key: `+testkit.SecretKey+`","request_id":"`+testkit.SecretKey+`","details":{"`+testkit.SecretKey+`":["`+testkit.SecretKey+`",{"x":"Bearer `+testkit.SecretKey+`"}]}}}`)},
+		"page that echoes":        {api: reply(502, http.Header{"Content-Type": {"text/" + testkit.SecretKey}, "X-Request-Id": {testkit.SecretKey}}, all)},
+		"reply that echoes":       {api: reply(200, http.Header{"X-Request-Id": {testkit.SecretKey}}, `{"`+testkit.SecretKey+`":1,"id":"`+testkit.SecretKey)},
+		"reply with a wrong type": {api: reply(200, nil, `{"id":{"`+testkit.SecretKey+`":1},"status":3}`)},
+		"connection refused":      {api: dial(testkit.ErrRefused)},
+		"no such host":            {api: dial(testkit.ErrNoHost)},
+		"redirect":                {api: reply(302, http.Header{"Location": {target + "&key=" + testkit.SecretKey}}, all)},
+		"redirect with method":    {api: reply(308, http.Header{"Location": {"https://elsewhere.example/?" + testkit.SecretKey}}, all)},
+		"malformed Location":      {api: reply(307, http.Header{"Location": {"https://[::1%zz/?" + testkit.SecretKey}}, all)},
 		"proxy that echoes": {api: fail(func(req *http.Request) error {
 			return errors.New("proxyconnect: refused " + req.Header.Get("Authorization"))
 		})},
@@ -77,12 +78,12 @@ func TestNothingSecretIsTold(t *testing.T) {
 		"transport that holds":             {api: fail(func(req *http.Request) error { return echo{req.Header.Get("Authorization"), false} })},
 		"transport that wraps what echoes": {api: fail(func(req *http.Request) error { return fmt.Errorf("lost: %w", errors.Join(io.EOF, echo{all, false})) })},
 
-		"store: 403 that echoes": {storage: reply(403, http.Header{"X-Amz-Request-Id": {secretSig}}, `<Error><Code>SignatureDoesNotMatch</Code><Message>no: `+strings.ReplaceAll(all, "&", "&amp;")+`</Message><AWSAccessKeyId>`+secretID+
-			`</AWSAccessKeyId><SignatureProvided>`+secretSig+`</SignatureProvided><RequestId>`+secretSig+`</RequestId></Error>`)},
-		"store: code that echoes":   {storage: reply(400, nil, `<Error><Code>`+secretSig+`</Code></Error>`)},
+		"store: 403 that echoes": {storage: reply(403, http.Header{"X-Amz-Request-Id": {testkit.SecretSig}}, `<Error><Code>SignatureDoesNotMatch</Code><Message>no: `+strings.ReplaceAll(all, "&", "&amp;")+`</Message><AWSAccessKeyId>`+testkit.SecretID+
+			`</AWSAccessKeyId><SignatureProvided>`+testkit.SecretSig+`</SignatureProvided><RequestId>`+testkit.SecretSig+`</RequestId></Error>`)},
+		"store: code that echoes":   {storage: reply(400, nil, `<Error><Code>`+testkit.SecretSig+`</Code></Error>`)},
 		"store: page that echoes":   {storage: reply(400, nil, all)},
-		"store: connection refused": {storage: dial(errRefused)},
-		"store: no such host":       {storage: dial(errNoHost)},
+		"store: connection refused": {storage: dial(testkit.ErrRefused)},
+		"store: no such host":       {storage: dial(testkit.ErrNoHost)},
 		"store: redirect":           {storage: reply(307, http.Header{"Location": {target}}, all)},
 		"store: net/http's error":   {storage: fail(func(req *http.Request) error { return &url.Error{Op: "Put", URL: req.URL.String(), Err: io.EOF} })},
 		"store: wrapped, net/http's": {storage: fail(func(req *http.Request) error {
@@ -94,29 +95,29 @@ func TestNothingSecretIsTold(t *testing.T) {
 		"store: holds it":          {storage: fail(func(req *http.Request) error { return echo{URL: req.URL.String()} })},
 		"store: wraps what holds":  {storage: fail(func(req *http.Request) error { return fmt.Errorf("lost: %w", echo{URL: req.URL.String()}) })},
 		"store: joins what echoes": {storage: fail(func(req *http.Request) error { return errors.Join(io.EOF, echo{req.URL.String(), true}) })},
-		"URL with a control byte":  {target: "https://storage.example/b/k\x7f?" + presignedQuery},
-		"URL with a bad escape":    {target: "https://storage.example/b/%zz?" + presignedQuery},
-		"URL with a bad port":      {target: "https://storage.example:port/b?" + presignedQuery},
-		"URL with a bad host":      {target: "https://[::1/b?" + presignedQuery},
-		"URL without a host":       {target: "https:///b?" + presignedQuery},
-		"URL that is a query":      {target: "?" + presignedQuery},
-		"URL over plain HTTP":      {target: "http://storage.example/b?" + presignedQuery},
-		"URL of another scheme":    {target: "ftp://storage.example/b?" + presignedQuery},
-		"URL with a password":      {target: "https://user:" + secretSig + "@storage.example/b?" + presignedQuery, storage: dial(errRefused)},
-		"store: cancelled by its URL": {storage: roundTripper(func(req *http.Request) (*http.Response, error) {
+		"URL with a control byte":  {target: "https://storage.example/b/k\x7f?" + testkit.PresignedQuery},
+		"URL with a bad escape":    {target: "https://storage.example/b/%zz?" + testkit.PresignedQuery},
+		"URL with a bad port":      {target: "https://storage.example:port/b?" + testkit.PresignedQuery},
+		"URL with a bad host":      {target: "https://[::1/b?" + testkit.PresignedQuery},
+		"URL without a host":       {target: "https:///b?" + testkit.PresignedQuery},
+		"URL that is a query":      {target: "?" + testkit.PresignedQuery},
+		"URL over plain HTTP":      {target: "http://storage.example/b?" + testkit.PresignedQuery},
+		"URL of another scheme":    {target: "ftp://storage.example/b?" + testkit.PresignedQuery},
+		"URL with a password":      {target: "https://user:" + testkit.SecretSig + "@storage.example/b?" + testkit.PresignedQuery, storage: dial(testkit.ErrRefused)},
+		"store: cancelled by its URL": {storage: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			return nil, &url.Error{Op: "Put", URL: req.URL.String(), Err: context.DeadlineExceeded}
 		})},
 	}
 	for name, scene := range scenes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := new(quiet)
+			out := new(testkit.Buffer)
 			to := scene.target
 			if to == "" {
 				to = target
 			}
 			var strayed sync.Map
-			hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+			hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 				if req.URL.Host != "minutes.example" || req.URL.Scheme != "https" {
 					if auth := req.Header.Get("Authorization"); auth != "" {
 						strayed.Store(req.URL.Host, true)
@@ -131,7 +132,7 @@ func TestNothingSecretIsTold(t *testing.T) {
 				}
 				return reply(200, nil, `{"id":"mtg_1","status":"created"}`)(req)
 			})}
-			c, err := minutes.New("https://minutes.example", secretKey, minutes.WithHTTPClient(hc), minutes.WithRetries(1, 0, 0),
+			c, err := minutes.New("https://minutes.example", testkit.SecretKey, minutes.WithHTTPClient(hc), minutes.WithRetries(1, 0, 0),
 				minutes.WithLogger(slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 			require.NoError(t, err)
 			var errs []error
@@ -145,14 +146,14 @@ func TestNothingSecretIsTold(t *testing.T) {
 					errs = append(errs, err)
 				}
 			}
-			errs = append(errs, c.Meetings.Upload(t.Context(), "mtg_1", audio(100), &minutes.UploadOptions{Progress: func(int64, int64) {}}))
+			errs = append(errs, c.Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(100), &minutes.UploadOptions{Progress: func(int64, int64) {}}))
 			for _, err := range errs {
 				require.Error(t, err)
-				requireCleanError(t, err)
-				requireCleanError(t, &minutes.WaitError{MeetingID: "m", Err: err})
+				testkit.RequireCleanError(t, err)
+				testkit.RequireCleanError(t, &minutes.WaitError{MeetingID: "m", Err: err})
 			}
 			require.NotEmpty(t, out.String())
-			requireClean(t, "debug log", out.String())
+			testkit.RequireClean(t, "debug log", out.String())
 			strayed.Range(func(host, _ any) bool { assert.Fail(t, "the key went to", host); return true })
 		})
 	}
@@ -175,23 +176,23 @@ func TestNothingSecretIsToldOfTLS(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(listen))
 	defer plain.Close()
 	for _, base := range []string{secure.URL, strings.Replace(plain.URL, "http:", "https:", 1)} {
-		out := new(quiet)
-		tr := ownTransport(t)
-		c, err := minutes.New(base, secretKey, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(1, 0, 0),
+		out := new(testkit.Buffer)
+		tr := testkit.OwnTransport(t)
+		c, err := minutes.New(base, testkit.SecretKey, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(1, 0, 0),
 			minutes.WithLogger(slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		require.NoError(t, err)
 		_, err = c.Usage.Get(t.Context())
 		require.Error(t, err)
-		requireCleanError(t, err)
-		requireClean(t, "debug log", out.String())
+		testkit.RequireCleanError(t, err)
+		testkit.RequireClean(t, "debug log", out.String())
 		if base == secure.URL {
 			_, ok := errors.AsType[*tls.CertificateVerificationError](err)
 			require.True(t, ok, "%v", err)
 		}
-		uploader := directed(t, base+"/k?"+presignedQuery, minutes.StatusCreated, tr)
-		err = uploader.Meetings.Upload(t.Context(), "mtg_1", audio(100), nil)
+		uploader := testkit.Directed(t, base+"/k?"+testkit.PresignedQuery, minutes.StatusCreated, tr)
+		err = uploader.Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(100), nil)
 		require.Error(t, err)
-		requireCleanError(t, err)
+		testkit.RequireCleanError(t, err)
 	}
 	heard.Range(func(k, _ any) bool { assert.Fail(t, "the key was sent", k); return true })
 }
@@ -199,10 +200,10 @@ func TestNothingSecretIsToldOfTLS(t *testing.T) {
 // Values that hold a secret do not show it.
 func TestSecretsPrintMasked(t *testing.T) {
 	t.Parallel()
-	c, err := minutes.New("https://minutes.example", secretKey)
+	c, err := minutes.New("https://minutes.example", testkit.SecretKey)
 	require.NoError(t, err)
-	target := &minutes.UploadTarget{UploadURL: "https://storage.example/b/k?" + presignedQuery, ExpiresIn: 900, Method: "PUT"}
-	broken := &minutes.UploadTarget{UploadURL: "://%zz?" + presignedQuery}
+	target := &minutes.UploadTarget{UploadURL: "https://storage.example/b/k?" + testkit.PresignedQuery, ExpiresIn: 900, Method: "PUT"}
+	broken := &minutes.UploadTarget{UploadURL: "://%zz?" + testkit.PresignedQuery}
 	// fmt asks no unexported field how it wants to be printed. The key is safe
 	// even there; an upload URL, whose field is a string, is not.
 	type exported struct {
@@ -225,13 +226,13 @@ func TestSecretsPrintMasked(t *testing.T) {
 	} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 			text := fmt.Sprintf(verb, v)
-			requireClean(t, fmt.Sprintf("%s of %T", verb, v), text)
-			require.NotContains(t, text, fmt.Sprintf("%x", secretKey))
-			require.NotContains(t, text, fmt.Sprintf("%x", secretSig))
+			testkit.RequireClean(t, fmt.Sprintf("%s of %T", verb, v), text)
+			require.NotContains(t, text, fmt.Sprintf("%x", testkit.SecretKey))
+			require.NotContains(t, text, fmt.Sprintf("%x", testkit.SecretSig))
 		}
 	}
 	for _, v := range []any{c, *c, c.Meetings, target, *target, broken, struct{ C *minutes.Client }{c}} {
-		requireClean(t, fmt.Sprintf("slog of %T", v), logged(v))
+		testkit.RequireClean(t, fmt.Sprintf("slog of %T", v), testkit.Logged(v))
 	}
 	require.Contains(t, fmt.Sprint(c), "minutes.example")
 	require.Contains(t, fmt.Sprint(target), "storage.example")
@@ -252,13 +253,13 @@ func TestTheKeyStaysWithItsHost(t *testing.T) {
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	}))
 	defer srv.Close()
-	c, err := minutes.New(srv.URL, secretKey, minutes.WithHTTPClient(&http.Client{Transport: ownTransport(t), CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}))
+	c, err := minutes.New(srv.URL, testkit.SecretKey, minutes.WithHTTPClient(&http.Client{Transport: testkit.OwnTransport(t), CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}))
 	require.NoError(t, err)
 	for _, location = range []string{elsewhere.URL, elsewhere.URL + "/stolen", "/stolen", srv.URL + "/stolen", "//" + strings.TrimPrefix(elsewhere.URL, "http://"), ""} {
 		_, err := c.Usage.Get(t.Context())
-		requireStatus(t, err, 307)
+		testkit.RequireStatus(t, err, 307)
 		_, err = c.Projects.Create(t.Context(), "x")
-		requireStatus(t, err, 307)
+		testkit.RequireStatus(t, err, 307)
 	}
 	require.Empty(t, heard)
 }

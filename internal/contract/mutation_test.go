@@ -1,4 +1,4 @@
-package minutes_test
+package contract_test
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ const mutationSeed = 20260309
 
 // mutations is how many mutated replies each operation gets.
 func mutations() int {
-	if testing.Short() || underRace {
+	if testing.Short() || testkit.UnderRace {
 		return 1_000
 	}
 	return 20_000
@@ -37,14 +37,14 @@ func mutations() int {
 // tells its status, and never with both or neither.
 func TestMutatedReplies(t *testing.T) {
 	t.Parallel()
-	for _, op := range operations() {
+	for _, op := range testkit.Operations() {
 		t.Run(string(op.Name), func(t *testing.T) {
 			t.Parallel()
 			m := newMutator(t, op)
 			synctest.Test(t, func(t *testing.T) { // a mutated Retry-After takes no time here
 				var reply *mutant
-				client, err := newClient("https://minutes.example", testKey, minutes.WithRetries(0, 0, 0), minutes.WithRateLimit(0, 0),
-					minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(*http.Request) (*http.Response, error) { return reply.response(), nil })}))
+				client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithRetries(0, 0, 0), minutes.WithRateLimit(0, 0),
+					minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(*http.Request) (*http.Response, error) { return reply.response(), nil })}))
 				require.NoError(t, err)
 				values := 0
 				for n := range mutations() {
@@ -65,7 +65,7 @@ func TestMutatedReplies(t *testing.T) {
 }
 
 // wrongWith says in what a call has gone wrong, "" where in nothing.
-func wrongWith(op operation, reply *mutant, got any, err error) string {
+func wrongWith(op testkit.Operation, reply *mutant, got any, err error) string {
 	zero := got == nil || reflect.ValueOf(got).IsZero()
 	if err == nil {
 		if reply.status/100 != 2 {
@@ -114,7 +114,7 @@ func (m *mutant) response() *http.Response {
 	switch m.form {
 	case 0: // none at all
 	case 1:
-		resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(m.body), failing(errBroken)))
+		resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(m.body), testkit.Failing(errBroken)))
 	default:
 		resp.Body = io.NopCloser(bytes.NewReader(m.body))
 	}
@@ -128,12 +128,12 @@ func (m *mutant) String() string {
 // A mutator makes mutants out of the replies written by hand.
 type mutator struct {
 	rand    *rand.Rand
-	op      operation
+	op      testkit.Operation
 	own     [][]byte // what the operation may answer
 	foreign [][]byte // what it may not
 }
 
-func newMutator(t *testing.T, op operation) *mutator {
+func newMutator(t *testing.T, op testkit.Operation) *mutator {
 	h := fnv.New64()
 	_, _ = io.WriteString(h, string(op.Name))
 	m := &mutator{rand: rand.New(rand.NewPCG(mutationSeed, h.Sum64())), op: op}

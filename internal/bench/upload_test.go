@@ -1,4 +1,4 @@
-package minutes_test
+package bench_test
 
 import (
 	"bytes"
@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
 // An upload's cost is measured in a process of its own, which the benchmark
@@ -62,12 +63,12 @@ func TestUploadTask(t *testing.T) {
 	if task.Raw {
 		upload = task.byHand(t, transport)
 	}
-	upload(audio(100_000)) // what is touched the first time is not the upload's
+	upload(testkit.Audio(100_000)) // what is touched the first time is not the upload's
 	debug.FreeOSMemory()
 	idle := resetPeak(t)
 	before := cpuTime(t)
 	upload(minutes.Recording{Audio: f, Size: info.Size(), ContentType: "audio/mpeg"})
-	cost, err := json.Marshal(uploadCost{cpuTime(t) - before, peak(t) - idle})
+	cost, err := json.Marshal(uploadCost{cpuTime(t) - before, testkit.Peak(t) - idle})
 	require.NoError(t, err)
 	fmt.Printf("cost %s\n", cost)
 }
@@ -136,7 +137,7 @@ func cpuTime(t testing.TB) time.Duration {
 // resetPeak makes peak begin anew, at what it returns.
 func resetPeak(t testing.TB) int {
 	require.NoError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0))
-	return peak(t)
+	return testkit.Peak(t)
 }
 
 // BenchmarkUpload uploads a sparse file to a server on this machine. ns/op is

@@ -1,4 +1,4 @@
-package minutes_test
+package chaos_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -85,7 +86,7 @@ type dying struct {
 var errDead = errors.New("the process is dead")
 
 func (d *dying) RoundTrip(req *http.Request) (*http.Response, error) {
-	op, _ := identify(req)
+	op, _ := testkit.Identify(req)
 	switch {
 	case d.dead.Load():
 	case op != d.op || d.n.Add(1) != d.left:

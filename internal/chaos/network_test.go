@@ -1,4 +1,4 @@
-package minutes_test
+package chaos_test
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -97,7 +98,7 @@ func upsetUpload(rnd *rand.Rand) trouble {
 	case 10:
 		return faulty(minutestest.Delay(seconds * 5)) // beyond the stall's time at times
 	case 11:
-		return faulty(expired())
+		return faulty(testkit.Expired())
 	case 12:
 		return trouble{dial: true}
 	}
@@ -122,8 +123,8 @@ func drawOutage(rnd *rand.Rand, from time.Time) outage {
 		{what: minutestest.Delay(time.Hour), upload: minutestest.Delay(time.Hour)},
 	}
 	o := kinds[rnd.IntN(len(kinds))]
-	o.from = from.Add(rand64(rnd, 10*time.Minute))
-	o.to = o.from.Add(rand64(rnd, 3*time.Minute))
+	o.from = from.Add(testkit.UpTo(rnd, 10*time.Minute))
+	o.to = o.from.Add(testkit.UpTo(rnd, 3*time.Minute))
 	return o
 }
 
@@ -252,7 +253,7 @@ type witness struct {
 }
 
 func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
-	op, id := identify(req)
+	op, id := testkit.Identify(req)
 	t := &try{op: op, begun: time.Now()}
 	s, _ := req.Context().Value(stepKey{}).(*step)
 	if wrong := w.manners.begins(t.op, req); wrong != "" {
@@ -301,7 +302,7 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
-		return nil, errRefused
+		return nil, testkit.ErrRefused
 	case what.late > 0:
 		w.faults.Add(1)
 		s.note(func() { t.lost, t.late = true, true })

@@ -1,4 +1,4 @@
-package minutes_test
+package chaos_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -65,13 +66,13 @@ func (c *chaos) byHand(who string, rnd *rand.Rand) {
 	uploads.Wait()
 	switch rnd.IntN(4) {
 	case 0:
-		time.Sleep(rand64(rnd, 10*time.Minute))
+		time.Sleep(testkit.UpTo(rnd, 10*time.Minute))
 		c.delete(client, m.ID, known, rnd)
 		return
 	case 1:
 		c.update(client, m.ID, who, rnd)
 	case 2:
-		time.Sleep(rand64(rnd, 10*time.Minute))
+		time.Sleep(testkit.UpTo(rnd, 10*time.Minute))
 		cancel() // whoever still waits
 		return
 	}
@@ -258,11 +259,11 @@ func (c *chaos) sameMinutes(s *step, id string, got *minutes.Minutes) {
 // the end.
 func (c *chaos) waiter(ctx context.Context, at int, id string, rnd *rand.Rand) {
 	if rnd.IntN(2) == 0 {
-		time.Sleep(rand64(rnd, 10*time.Minute))
+		time.Sleep(testkit.UpTo(rnd, 10*time.Minute))
 	}
 	for range 1 + rnd.IntN(3) {
 		if rnd.IntN(4) == 0 {
-			short, cancel := context.WithTimeout(ctx, rand64(rnd, 10*time.Minute))
+			short, cancel := context.WithTimeout(ctx, testkit.UpTo(rnd, 10*time.Minute))
 			c.waitOnce(short, at, id, rnd)
 			cancel()
 		} else {
@@ -286,7 +287,7 @@ func (c *chaos) waitOnce(ctx context.Context, at int, id string, rnd *rand.Rand)
 		opts.OnStatus = func(m *minutes.Meeting) { seen = append(seen, m.Status) }
 	}
 	if rnd.IntN(4) == 0 {
-		opts.Interval = rand64(rnd, 2*time.Minute)
+		opts.Interval = testkit.UpTo(rnd, 2*time.Minute)
 	}
 	s := c.step(ctx, fmt.Sprint("Wait ", id, " until ", opts.Until), rnd)
 	begun := time.Now()
@@ -386,7 +387,7 @@ func (c *chaos) process(who string, rnd *rand.Rand) {
 				}
 				restart = restart && own.IntN(4) > 0
 				// A process that begins anew knows nothing of the last one's looks.
-				time.Sleep(minutestest.PollFloor + rand64(own, 5*time.Minute))
+				time.Sleep(minutestest.PollFloor + testkit.UpTo(own, 5*time.Minute))
 			}
 			c.deviation("Process %s: no way through", who)
 		})
@@ -414,7 +415,7 @@ func (c *chaos) crashing(rnd *rand.Rand) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if rnd.IntN(2) == 0 {
 		within := []time.Duration{time.Second, 10 * time.Second, 2 * time.Minute, 20 * time.Minute}
-		time.AfterFunc(rand64(rnd, within[rnd.IntN(len(within))]), func() {
+		time.AfterFunc(testkit.UpTo(rnd, within[rnd.IntN(len(within))]), func() {
 			if ctx.Err() == nil {
 				c.crashes.Add(1)
 				cancel()
@@ -518,7 +519,7 @@ func (c *chaos) batch(who string, rnd *rand.Rand) {
 			return
 		}
 		names = slices.DeleteFunc(names, func(name string) bool { return !left[name] })
-		time.Sleep(rand64(rnd, 5*time.Minute))
+		time.Sleep(testkit.UpTo(rnd, 5*time.Minute))
 	}
 	c.deviation("ProcessAll: no way through for %v", left)
 }
@@ -579,7 +580,7 @@ func (c *chaos) crowd(rnd *rand.Rand, deletes bool) {
 	var ids []string
 	for i := range n {
 		title := fmt.Sprint("crowd.", i)
-		c.script(rnd, minutestest.Script{Title: title, Stages: minutestest.Stages{Prepare: rand64(rnd, 20*time.Minute)}})
+		c.script(rnd, minutestest.Script{Title: title, Stages: minutestest.Stages{Prepare: testkit.UpTo(rnd, 20*time.Minute)}})
 		m, _, err := c.plain.Meetings.Create(context.Background(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
 		if err != nil {
 			c.deviation("a Create without trouble: %v", err)
@@ -601,18 +602,18 @@ func (c *chaos) crowd(rnd *rand.Rand, deletes bool) {
 	waiters.Go(func() {
 		for range 1 + own.IntN(3) { // those that were left are come back to
 			c.waitAll(at, all, own)
-			time.Sleep(rand64(own, time.Minute))
+			time.Sleep(testkit.UpTo(own, time.Minute))
 		}
 	})
 	for _, id := range ids[len(all)/2:] {
 		if rnd.IntN(20) == 0 {
-			time.Sleep(rand64(rnd, time.Minute))
+			time.Sleep(testkit.UpTo(rnd, time.Minute))
 		}
 		own := rand.New(rand.NewPCG(rnd.Uint64(), 5))
 		waiters.Go(func() { c.waitOnce(context.Background(), at, id, own) })
 	}
 	if deletes && rnd.IntN(2) == 0 {
-		time.Sleep(rand64(rnd, 10*time.Minute))
+		time.Sleep(testkit.UpTo(rnd, 10*time.Minute))
 		c.delete(c.clients[at], ids[rnd.IntN(len(ids))], known, rnd)
 	}
 }

@@ -1,4 +1,4 @@
-package minutes_test
+package contract_test
 
 import (
 	"bytes"
@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -65,7 +66,7 @@ func (p *tap) RoundTrip(req *http.Request) (*http.Response, error) {
 func tapped(t testing.TB, srv *minutestest.Server) (*minutes.Client, *tap) {
 	t.Helper()
 	p := &tap{next: srv.HTTPClient().Transport}
-	return clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: p})), p
+	return testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: p})), p
 }
 
 // Every operation works against the service in memory, and what crosses the
@@ -156,7 +157,7 @@ func TestOperationsInMemory(t *testing.T) {
 		_, err = client.Meetings.Transcript(ctx, m.ID)
 		require.ErrorIs(t, err, minutes.ErrTranscriptNotReady)
 
-		require.NoError(t, client.Meetings.Upload(ctx, m.ID, sound(3), nil))
+		require.NoError(t, client.Meetings.Upload(ctx, m.ID, testkit.WAV(3), nil))
 		time.Sleep(time.Minute)
 		m, err = client.Meetings.Get(ctx, m.ID)
 		require.NoError(t, err)
@@ -202,7 +203,7 @@ func TestOperationsInMemory(t *testing.T) {
 func requireInterface(t *testing.T, seen []exchange) {
 	t.Helper()
 	missing := map[minutes.Operation]bool{}
-	for _, op := range operations() {
+	for _, op := range testkit.Operations() {
 		missing[op.Name] = true
 	}
 	for _, e := range seen {
@@ -215,11 +216,11 @@ func requireInterface(t *testing.T, seen []exchange) {
 		if op.Form == "" {
 			require.Empty(t, e.body, op.Name)
 		} else {
-			requireForm(t, op.Form, []byte(e.body))
+			testkit.RequireForm(t, op.Form, []byte(e.body))
 		}
 		if e.status/100 != 2 {
 			require.Contains(t, e.contentType, "application/json")
-			requireForm(t, "Envelope", []byte(e.reply))
+			testkit.RequireForm(t, "Envelope", []byte(e.reply))
 			continue
 		}
 		if op.Name != "meetings.create" || e.status != 200 {
@@ -229,7 +230,7 @@ func requireInterface(t *testing.T, seen []exchange) {
 			require.Empty(t, e.reply, op.Name)
 		} else {
 			require.Contains(t, e.contentType, "application/json")
-			requireForm(t, op.ReplyForm, []byte(e.reply))
+			testkit.RequireForm(t, op.ReplyForm, []byte(e.reply))
 		}
 		delete(missing, op.Name)
 	}
@@ -237,8 +238,8 @@ func requireInterface(t *testing.T, seen []exchange) {
 }
 
 // operationOf finds an exchange's operation from the table of the tests alone.
-func operationOf(e exchange) (operation, bool) {
-	for _, op := range operations() {
+func operationOf(e exchange) (testkit.Operation, bool) {
+	for _, op := range testkit.Operations() {
 		before, after, _ := strings.Cut(op.Path, "mtg_7Kd02")
 		if e.method != op.Method || !strings.HasPrefix(e.path, before) {
 			continue
@@ -248,5 +249,5 @@ func operationOf(e exchange) (operation, bool) {
 			return op, true
 		}
 	}
-	return operation{}, false
+	return testkit.Operation{}, false
 }
