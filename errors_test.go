@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // Section 7, row by row, as its document spells it.
@@ -490,4 +491,21 @@ func TestErrorsOfOthers(t *testing.T) {
 	} {
 		require.NotEmpty(t, err.Error())
 	}
+}
+
+// A refusal has a code to branch on, and a request id for the support.
+func ExampleError() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+
+	_, err := client.Meetings.Minutes(context.Background(), "mtg_unknown", minutes.FormatMarkdown)
+	switch {
+	case errors.Is(err, minutes.ErrMinutesNotReady):
+		fmt.Println("later")
+	case errors.Is(err, minutes.ErrNotFound):
+		refused, _ := errors.AsType[*minutes.Error](err)
+		fmt.Println(refused.StatusCode, refused.Code, refused.RequestID != "")
+	}
+	// Output: 404 NOT_FOUND true
 }

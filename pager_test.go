@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,7 +14,7 @@ import (
 	"github.com/jarcoal/httpmock"
 	"github.com/stretchr/testify/require"
 
-	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -273,4 +274,28 @@ func FuzzCursors(f *testing.F) {
 			require.LessOrEqual(t, requests, len(pages)+1)
 		})
 	})
+}
+
+func ExampleMeetingsService_All() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+
+	for _, title := range []string{"Budget", "Stand-up", "Retrospective"} {
+		_, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: title, Date: "2026-03-10"})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	for m, err := range client.Meetings.All(ctx, &minutes.MeetingListParams{DateFrom: "2026-03-01"}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(m.Title)
+	}
+	// Output:
+	// Retrospective
+	// Stand-up
+	// Budget
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -286,4 +287,11 @@ func TestUploadRefusesRecordings(t *testing.T) {
 	}
 	require.NoError(t, minutes.Recording{}.Close(), "closing what cannot be closed does nothing")
 	require.NoError(t, minutes.Recording{Audio: audio}.Close())
+}
+
+// A file that is no recording is refused before it is uploaded.
+func ExampleOpenRecording() {
+	_, err := minutes.OpenRecording("go.mod")
+	fmt.Println(err)
+	// Output: minutes: path: is not a known audio format; fill a Recording with its ContentType
 }

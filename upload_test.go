@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -645,4 +646,32 @@ func TestUploadURLForAges(t *testing.T) {
 		require.NoError(t, clientOf(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, audio(10), nil))
 		require.Len(t, srv.Requests("meetings.upload_url"), 1)
 	})
+}
+
+func ExampleMeetingsService_Upload() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+
+	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// A file is opened with OpenRecording; this comes from elsewhere.
+	rec, err := minutes.RecordingFromReader(strings.NewReader(strings.Repeat("sound", 1000)), "audio/mpeg")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rec.Close()
+
+	var last int64
+	err = client.Meetings.Upload(ctx, m.ID, rec, &minutes.UploadOptions{
+		Progress: func(sent, total int64) { last = 100 * sent / total },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d %% of %d bytes\n", last, rec.Size)
+	// Output: 100 % of 5000 bytes
 }

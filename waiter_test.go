@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -461,4 +462,46 @@ func TestPauseOfAnotherClock(t *testing.T) {
 		require.NoError(t, err)
 		assert.Less(t, time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)), 2*time.Minute)
 	})
+}
+
+// Meetings that somebody else has created, as they end.
+func ExampleMeetingsService_WaitAll() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ids := []string{created(client, "Weekly"), "mtg_unknown"}
+
+	for meeting, err := range client.Meetings.WaitAll(context.Background(), slices.Values(ids), nil) {
+		switch {
+		case errors.Is(err, minutes.ErrUnauthenticated):
+			return // it will not do better with the others
+		case err != nil:
+			wait, _ := errors.AsType[*minutes.WaitError](err)
+			fmt.Println(wait.MeetingID, errors.Is(err, minutes.ErrNotFound))
+		default:
+			fmt.Println(meeting.Title, meeting.Status)
+		}
+	}
+	// Unordered output:
+	// Weekly minutes_ready
+	// mtg_unknown true
+}
+
+// The steps of Process, one by one.
+func ExampleMeetingsService_WaitForMinutes() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	id := created(client, "Weekly")
+
+	written, err := client.Meetings.WaitForMinutes(context.Background(), id, &minutes.WaitOptions{Format: minutes.FormatMarkdown})
+	if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); ok {
+		fmt.Println("create another:", failed.Status)
+		return
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(strings.Contains(written.Content, "Weekly"))
+	// Output: true
 }

@@ -7,9 +7,10 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
 // All that the suite prints at debug level, results and names aside, holds no

@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
 )
 
 // RequireNothing checks that no value is returned beside an error: not a pointer, not a list, not created.

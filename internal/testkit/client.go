@@ -14,9 +14,10 @@ import (
 	"testing"
 
 	"github.com/jarcoal/httpmock"
-	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // Key is the API key of most tests.

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )

@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
-	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // LongStages are stages of a real service's length.

@@ -4,8 +4,9 @@ import (
 	"context"
 	"testing"
 
-	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
 )
 
 // An Operation is one of the eighteen of the interface, as it is called and as
