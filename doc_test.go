@@ -13,7 +13,7 @@ import (
 // The program and the test that README.md shows compile, and the test passes.
 func TestReadme(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
+	if !long() {
 		t.Skip("builds programs")
 	}
 	text, err := os.ReadFile("README.md")

@@ -32,6 +32,7 @@ var (
 	answering = testkit.Answering
 	canned    = testkit.Canned
 	oneReply  = testkit.OneReply
+	long      = testkit.Long
 	silent    = testkit.Silent
 	directed  = testkit.Directed
 

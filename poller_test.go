@@ -139,7 +139,7 @@ func TestPoller(t *testing.T) {
 				if n >= 5000 {
 					within = 3 * time.Minute // enough turns to see, and quicker
 				}
-				if testing.Short() {
+				if !long() {
 					n = min(n, 900)
 				}
 				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))

@@ -218,7 +218,7 @@ func oneMeeting(t *testing.T, srv *minutestest.Server, n int) {
 func TestProcessByTwoWorkers(t *testing.T) {
 	t.Parallel()
 	runs := 200
-	if testing.Short() {
+	if !long() {
 		runs = 20
 	}
 	for seed := range runs {

@@ -30,7 +30,7 @@ func TestUploadMemory(t *testing.T) {
 		uploadAndTell(t, target)
 		return
 	}
-	if testing.Short() {
+	if !long() {
 		t.Skip("uploads 256 MiB")
 	}
 	t.Parallel()

@@ -34,8 +34,8 @@ import (
 // service knows. A run is made from its seed alone, apart from the jitter of the
 // Client's own waits:
 //
-//	MINUTES_CHAOS_RUNS=10000 go test -run TestChaos        # the first ten thousand
-//	MINUTES_CHAOS_SEED=4711 MINUTES_CHAOS_RUNS=1 go test … # one, with its requests
+//	MINUTES_CHAOS_RUNS=10000 go test -run TestChaos ./internal/chaos  # the first ten thousand
+//	MINUTES_CHAOS_SEED=4711 MINUTES_CHAOS_RUNS=1 go test …            # one, with its requests
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	var total tally
@@ -66,7 +66,8 @@ func (n *tally) String() string {
 }
 
 // seeds calls run in a bubble for each seed: from 0, or from MINUTES_CHAOS_SEED,
-// as many as usual or MINUTES_CHAOS_RUNS says.
+// as many as usual in a long run, a tenth of them otherwise, or as many as
+// MINUTES_CHAOS_RUNS says.
 func seeds(t *testing.T, usual int, run func(*testing.T, uint64)) {
 	t.Helper()
 	number := func(name string, otherwise int) int {
@@ -78,11 +79,8 @@ func seeds(t *testing.T, usual int, run func(*testing.T, uint64)) {
 		require.NoError(t, err, name)
 		return n
 	}
-	switch {
-	case testkit.UnderRace:
+	if testkit.UnderRace || !testkit.Long() {
 		usual /= 10
-	case testing.Short():
-		usual /= 5
 	}
 	first, n := number("MINUTES_CHAOS_SEED", 0), number("MINUTES_CHAOS_RUNS", usual)
 	const lanes = 4

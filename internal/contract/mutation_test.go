@@ -27,7 +27,7 @@ const mutationSeed = 20260309
 
 // mutations is how many mutated replies each operation gets.
 func mutations() int {
-	if testing.Short() || testkit.UnderRace {
+	if !testkit.Long() || testkit.UnderRace {
 		return 1_000
 	}
 	return 20_000
