@@ -1,6 +1,13 @@
 package minutes_test
 
-import "github.com/meeting-minutes/minutes-go/internal/testkit"
+import (
+	"testing"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
 
 // What the tests of this package have from the kit, under the names they know
 // it by.
@@ -77,3 +84,9 @@ var (
 
 // result is what a call returned, as a value that can be compared.
 func result[T any](v T, err error) (any, error) { return testkit.Result(v, err) }
+
+// crowd makes meetings to wait for, see testkit.Crowd.
+func crowd(t testing.TB, srv *minutestest.Server, _ *minutes.Client, n, stride int, within time.Duration) []string {
+	t.Helper()
+	return testkit.Crowd(t, srv, n, stride, within)
+}

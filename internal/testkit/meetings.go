@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -86,4 +89,42 @@ func WAV(seconds int) minutes.Recording {
 		data[at], data[at+1], data[at+2], data[at+3] = byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
 	}
 	return minutes.Recording{Audio: bytes.NewReader(data), Size: int64(len(data)), ContentType: "audio/wav"}
+}
+
+// Crowd makes n meetings of which each stride-th is waited for and ends at some
+// time within an hour, in the order of creation.
+func Crowd(t testing.TB, srv *minutestest.Server, n, stride int, within time.Duration) []string {
+	t.Helper()
+	c := srv.Client(minutes.WithHTTPClient(Direct(srv)), minutes.WithRateLimit(0, 0))
+	var ids []string
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range n {
+		title := fmt.Sprint("meeting ", i)
+		waited := i%stride == 0
+		if waited {
+			require.NoError(t, srv.Script(minutestest.Script{Title: title, Stages: minutestest.Stages{Prepare: UpTo(rnd, within)}}))
+		}
+		m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
+		require.NoError(t, err)
+		if waited {
+			require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, Audio(10), nil))
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
+// Direct reaches a Server without a connection, for what only prepares a test:
+// it takes a tenth of the time, and knows no faults of a network.
+func Direct(srv *minutestest.Server) *http.Client {
+	return &http.Client{Transport: RoundTripper(func(req *http.Request) (*http.Response, error) {
+		r := req.Clone(req.Context())
+		r.Host, r.RequestURI, r.RemoteAddr = req.URL.Host, req.URL.RequestURI(), "127.0.0.1:1"
+		if r.Body == nil {
+			r.Body = http.NoBody
+		}
+		rec := httptest.NewRecorder()
+		srv.Handler().ServeHTTP(rec, r)
+		return rec.Result(), nil
+	})}
 }
