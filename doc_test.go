@@ -1,10 +1,14 @@
 package minutes_test
 
 import (
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,5 +32,38 @@ func TestReadme(t *testing.T) {
 			out, err := exec.Command("go", c.command, path).CombinedOutput() // as part of this module
 			require.NoError(t, err, string(out))
 		})
+	}
+}
+
+// The client's packages know each other one way: the root knows rest, storage
+// and poll, and these know what stands below them. None knows minutestest, nor
+// what tests use.
+func TestArrows(t *testing.T) {
+	t.Parallel()
+	const module = "github.com/meeting-minutes/minutes-go"
+	floors := map[string]int{
+		module:                    2,
+		module + "/internal/rest": 1, module + "/internal/storage": 1, module + "/internal/poll": 1,
+		module + "/internal/backoff": 0, module + "/internal/route": 0, module + "/internal/secret": 0,
+	}
+	for pkg, floor := range floors {
+		files, err := filepath.Glob(filepath.Join("."+strings.TrimPrefix(pkg, module), "*.go"))
+		require.NoError(t, err)
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+			require.NoError(t, err)
+			for _, spec := range file.Imports {
+				name, err := strconv.Unquote(spec.Path.Value)
+				require.NoError(t, err)
+				if !strings.HasPrefix(name, module) {
+					continue
+				}
+				below, client := floors[name]
+				require.True(t, client && below < floor, "%s imports %s", path, name)
+			}
+		}
 	}
 }
