@@ -105,12 +105,12 @@ func (p *plan) leave(w *watch) {
 // rest forgets what is of no use once nobody waits: only what keeps the next
 // waits from asking too much is kept.
 func (p *plan) rest() {
-	last := &p.sweep
-	p.looking, p.joined = 0, never
-	p.sweep = sweep{patience: 1, due: never, number: last.number, again: last.again}
-	if last.on {
-		p.sweep.again = last.began + floor
+	s := &p.sweep
+	if s.on {
+		s.again, s.last = s.began+floor, s.times
 	}
+	p.sweep = sweep{patience: 1, due: never, number: s.number, again: s.again, last: s.last}
+	p.looking, p.joined = 0, never
 }
 
 // put gives a watch its role.
