@@ -12,9 +12,7 @@ import (
 // What the tests of this package have from the kit, under the names they know
 // it by.
 type (
-	operation    = testkit.Operation
 	creation     = testkit.Creation
-	sent         = testkit.Sent
 	job          = testkit.Job
 	line         = testkit.Line
 	quiet        = testkit.Buffer
@@ -26,11 +24,6 @@ type (
 const (
 	testKey   = testkit.Key
 	underRace = testkit.UnderRace
-
-	secretKey      = testkit.SecretKey
-	secretSig      = testkit.SecretSig
-	secretID       = testkit.SecretID
-	presignedQuery = testkit.PresignedQuery
 )
 
 var (
@@ -45,11 +38,9 @@ var (
 
 	operations     = testkit.Operations
 	operationNamed = testkit.OperationNamed
-	whole          = testkit.Whole
 	fullVocabulary = testkit.FullVocabulary
 	fixture        = testkit.Fixture
 	requireForm    = testkit.RequireForm
-	identify       = testkit.Identify
 	jobs           = testkit.Jobs
 
 	errRefused   = testkit.ErrRefused
@@ -64,7 +55,6 @@ var (
 
 	longStages = testkit.LongStages
 	generous   = testkit.Generous
-	rand64     = testkit.UpTo
 	audio      = testkit.Audio
 	noise      = testkit.Noise
 	sound      = testkit.WAV
@@ -74,12 +64,8 @@ var (
 	requireArrived    = testkit.RequireArrived
 	requireNothing    = testkit.RequireNothing
 	requireError      = testkit.RequireError
-	requirePlain      = testkit.RequirePlain
 	requireStatus     = testkit.RequireStatus
 	requireParamError = testkit.RequireParamError
-	requireClean      = testkit.RequireClean
-	requireCleanError = testkit.RequireCleanError
-	logged            = testkit.Logged
 )
 
 // result is what a call returned, as a value that can be compared.

@@ -226,7 +226,7 @@ func TestServerOutsideABubble(t *testing.T) {
 func TestServerManyBubbles(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t, WithWorld(slow()))
-	for i := range 300 {
+	for i := range few(300) {
 		synctest.Test(t, func(t *testing.T) {
 			if i%2 == 0 {
 				aWholeJob(t, s)
@@ -586,4 +586,12 @@ func TestDocumentationListsAssumptions(t *testing.T) {
 	for _, a := range engine.Assumptions {
 		assert.Contains(t, words, fmt.Sprintf("- D%d: %s", a.Number, strings.Join(strings.Fields(a.Title), " ")))
 	}
+}
+
+// few is n in a long run, which MINUTES_LONG asks for, and less otherwise.
+func few(n int) int {
+	if os.Getenv("MINUTES_LONG") != "" {
+		return n
+	}
+	return n / 10
 }
