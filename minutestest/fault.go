@@ -183,7 +183,7 @@ func (f Fault) check() error {
 		{"content_type", form.ContentType != ""}, {"body", form.Body != ""}, {"bytes", form.Bytes != 0}, {"over", form.Over != 0},
 	} {
 		if set.is && !slices.Contains(fields, set.name) {
-			return fmt.Errorf("fault: %s: %s takes none", set.name, form.Kind)
+			return fmt.Errorf("fault: %s: %s takes no %[1]s", set.name, form.Kind)
 		}
 	}
 	switch {
