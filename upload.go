@@ -80,6 +80,7 @@ func (u *upload) run(ctx context.Context) error {
 		failure := tried.failure
 		if failure == nil {
 			u.log(ctx, target, try, tried, 0)
+			u.core.poller.Again(u.id)
 			return nil
 		}
 		wait := u.core.retries.wait(try, min(failure.retryAfter, maxCoolDown))
@@ -164,7 +165,7 @@ func (u *upload) renew(ctx context.Context) error {
 		row := u.core.routes[route.MeetingsUploadURL]
 		return &Error{StatusCode: http.StatusOK, Message: "the reply's " + why, Method: row.Method, Path: row.before + u.id + row.after}
 	}
-	u.core.poller.anew(u.id, asked)
+	u.core.poller.Again(u.id)
 	u.target = target
 	const most = 1 << 30 // seconds, so that no number overflows
 	u.expires = asked.Add(time.Duration(min(t.ExpiresIn, most)) * time.Second)
