@@ -139,7 +139,7 @@ func TestWalkAmidChange(t *testing.T) {
 	t.Parallel()
 	rounds := 2
 	if os.Getenv("MINUTES_LONG") != "" {
-		rounds = 20
+		rounds = 40
 	}
 	for range rounds {
 		s := newRig(t)
