@@ -5,13 +5,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -697,4 +701,119 @@ func TestUploadURLForAges(t *testing.T) {
 		require.NoError(t, clientOf(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, audio(10), nil))
 		require.Len(t, srv.Requests("meetings.upload_url"), 1)
 	})
+}
+
+// An upload that asks for the audio has its answer from a look that begins
+// afterwards, a single one or a page, and as soon as the floor allows.
+func TestUploadDuringALook(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		others   int // are waited for
+		interval time.Duration
+		lost     bool          // the reply, not the audio
+		takes    time.Duration // to learn so
+	}{
+		"a look, and the audio did not arrive":      {0, 0, false, 0},
+		"a look, and the audio arrived":             {0, 0, true, 0},
+		"long after a look, no audio":               {0, 4 * time.Hour, false, 0},
+		"long after a look, and the audio arrived":  {0, 4 * time.Hour, true, 0},
+		"a page, and the audio did not arrive":      {49, 0, false, 0},
+		"a page, and the audio arrived":             {49, 0, true, 0},
+		"long after a page, no audio":               {49, 4 * time.Hour, false, 0},
+		"long after a page, the audio arrived":      {49, 4 * time.Hour, true, 0},
+		"the second page of an upload, no audio":    {49, 0, false, 40 * time.Second},
+		"the second page of an upload, which ended": {49, 0, true, 40 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+				ids := crowd(t, srv, clientOf(srv), test.others, 1, ages)
+				id := waiting(t, srv)
+				require.NoError(t, srv.Script(minutestest.Script{MeetingID: id, Hold: minutes.StatusAudioUploaded}))
+				ids = append(ids, id)
+				c, _ := watchLateLooks(srv, 10*time.Second)
+				fault := minutestest.ResetUpload(0)
+				if test.lost {
+					fault = minutestest.LoseReply()
+				}
+				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, MeetingID: id}, fault.Delayed(test.takes))
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer cancel()
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), &minutes.WaitOptions{Interval: test.interval}) {
+						assert.ErrorIs(t, err, context.DeadlineExceeded)
+					}
+				})
+				lost := time.Now().Add(45 * time.Second) // during the second look, if there is one
+				time.Sleep(45*time.Second - test.takes)
+				rec, sum := noise(5000)
+				require.NoError(t, c.Meetings.Upload(t.Context(), id, rec, nil))
+				requireArrived(t, srv, id, sum)
+				assert.LessOrEqual(t, time.Since(lost), 50*time.Second)
+				assert.Len(t, srv.Requests("meetings.upload_url")[test.others:], 1, "the same URL serves again")
+				wg.Wait()
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// An upload that asks for the audio during a look that is refused has its answer
+// from the next one.
+func TestUploadDuringALookThatIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := clientOf(srv)
+		id := waiting(t, srv)
+		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.RateLimit("").Delayed(10*time.Second))
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Reset())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := c.Meetings.Wait(t.Context(), id, nil)
+			assert.NoError(t, err)
+		})
+		time.Sleep(time.Second)
+		require.NoError(t, c.Meetings.Upload(t.Context(), id, audio(10), nil))
+		assert.Len(t, srv.Requests("meetings.get"), 2)
+		wg.Wait()
+		synctest.Wait()
+	})
+}
+
+// directed returns a Client whose service says that recordings go to target,
+// and that the meeting has the given status. Storage is reached through next. The
+// service stands on loopback, since some of the tests' storage does.
+func directed(t testing.TB, target string, status minutes.Status, next http.RoundTripper, opts ...minutes.Option) *minutes.Client {
+	t.Helper()
+	hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		if req.URL.Host != "localhost:1" {
+			return next.RoundTrip(req)
+		}
+		var body any = map[string]any{"id": "mtg_1", "status": status}
+		if req.Method == http.MethodPost {
+			body = minutes.UploadTarget{UploadURL: target, ExpiresIn: 900, Method: http.MethodPut}
+		}
+		data, err := json.Marshal(body)
+		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(data))), Request: req}, err
+	})}
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	if u, err := url.Parse(target); err == nil && u.Host != "" {
+		jar.SetCookies(u, []*http.Cookie{{Name: "session", Value: "secret", Path: "/"}})
+	}
+	hc.Jar = jar
+	opts = append([]minutes.Option{minutes.WithHTTPClient(hc), minutes.WithRetries(2, 0, 0), minutes.WithRateLimit(0, 0)}, opts...)
+	c, err := newClient("http://localhost:1", testKey, opts...)
+	require.NoError(t, err)
+	return c
+}
+
+// ownTransport is a transport that no other test shares.
+func ownTransport(t testing.TB) *http.Transport {
+	tr := http.DefaultTransport.(*http.Transport).Clone()
+	t.Cleanup(tr.CloseIdleConnections)
+	return tr
 }
