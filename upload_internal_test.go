@@ -15,7 +15,9 @@ func TestUploadNext(t *testing.T) {
 	refused := func(status int, code string) attemptEnd {
 		return attemptEnd{Failure: storage.Failure{Kind: storage.Refused, StatusCode: status, Code: code}}
 	}
-	kind := func(k storage.Kind) attemptEnd { return attemptEnd{Failure: storage.Failure{Kind: k, Err: context.Canceled}} }
+	kind := func(k storage.Kind) attemptEnd {
+		return attemptEnd{Failure: storage.Failure{Kind: k, Err: context.Canceled}}
+	}
 	whole := func(e attemptEnd) attemptEnd { e.whole = true; return e }
 	late := func(e attemptEnd) attemptEnd { e.late = true; return e }
 	hurried := func(e attemptEnd) attemptEnd { e.hurried = true; return e }
