@@ -2,9 +2,14 @@ package minutes_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
+	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -30,6 +35,35 @@ func ExampleNew() {
 	// Output:
 	// minutes.Client(https://minutes.example.com, key masked)
 	// baseURL must be https, since the host is not loopback
+}
+
+// A proxy and a certificate authority of one's own.
+func ExampleWithHTTPClient() {
+	proxy := &url.URL{Scheme: "http", Host: "proxy.example.com:3128"}
+	authorities, err := x509.SystemCertPool()
+	if err != nil {
+		log.Fatal(err)
+	}
+	pem, err := os.ReadFile("testdata/ca.pem")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("certificates added:", authorities.AppendCertsFromPEM(pem))
+
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = http.ProxyURL(proxy)
+	transport.TLSClientConfig = &tls.Config{RootCAs: authorities}
+	client, err := minutes.New("https://minutes.example.com", "key_example",
+		minutes.WithHTTPClient(&http.Client{Transport: transport}),
+		minutes.WithUploadTimeouts(time.Minute, 15*time.Minute), // the proxy scans recordings
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(client)
+	// Output:
+	// certificates added: true
+	// minutes.Client(https://minutes.example.com, key masked)
 }
 
 func ExampleMeetingsService_Create() {

@@ -19,6 +19,7 @@ func TestUploadNext(t *testing.T) {
 		return attemptEnd{Failure: storage.Failure{Kind: k, Err: context.Canceled}}
 	}
 	whole := func(e attemptEnd) attemptEnd { e.whole = true; return e }
+	none := func(e attemptEnd) attemptEnd { e.none = true; return e }
 	late := func(e attemptEnd) attemptEnd { e.late = true; return e }
 	hurried := func(e attemptEnd) attemptEnd { e.hurried = true; return e }
 	says := func(e attemptEnd, message string) attemptEnd { e.Message = message; return e }
@@ -51,6 +52,12 @@ func TestUploadNext(t *testing.T) {
 		"lost on the way, on a new URL":       {fresh, kind(storage.Lost), same(1)},
 		"lost on the way, the last":           {last, kind(storage.Lost), tell(1)},
 		"lost on the way, no repeats":         {once, kind(storage.Lost), tell(1)},
+		"lost before it began":                {first, none(kind(storage.Lost)), same(1)},
+		"lost before it began again":          {lost, none(kind(storage.Lost)), renew(0)},
+		"lost before it began, the last":      {last, none(kind(storage.Lost)), tell(1)},
+		"503 before it began":                 {first, none(refused(503, "SlowDown")), same(1)},
+		"503 before it began, after a loss":   {fresh, none(refused(503, "SlowDown")), same(0)},
+		"403 before it began, after a loss":   {lost, none(refused(403, "AccessDenied")), renew(1)},
 		"reply lost":                          {first, whole(kind(storage.Lost)), same(2)},
 		"reply lost again":                    {lostWhole, whole(kind(storage.Lost)), renew(2)},
 		"reply lost, the last":                {last, whole(kind(storage.Lost)), tell(2)},
