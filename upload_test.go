@@ -1159,6 +1159,7 @@ func TestUploadOfWhatBlocks(t *testing.T) {
 			nothing := readerAt(func([]byte, int64) (int, error) { return 0, nil })
 			err := clientOf(srv).Meetings.Upload(t.Context(), id, minutes.Recording{Audio: nothing, Size: 10, ContentType: "audio/mpeg"}, nil)
 			require.ErrorIs(t, err, io.ErrNoProgress)
+			synctest.Wait()
 			require.Len(t, srv.Requests(minutestest.OpUpload), 1)
 		})
 	})
