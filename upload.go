@@ -120,6 +120,7 @@ func (u *upload) run(ctx context.Context) error {
 		result := u.put.Do(ctx)
 		if result.Failure == nil {
 			u.log(ctx, result, nil, 0)
+			u.core.poller.Again(u.id)
 			return nil
 		}
 		if over, err := u.after(ctx, result); over {
@@ -205,7 +206,7 @@ func (u *upload) failed(f *storage.Failure) (_ *StorageError, asked time.Duratio
 }
 
 // lookAgain is how far apart two looks at a meeting are; the poller sees to it.
-const lookAgain = pollFloor
+const lookAgain = 30 * time.Second
 
 // look asks the service up to n times whether the audio has arrived after all.
 // If it has, or nobody can tell, the upload is over.
@@ -241,7 +242,7 @@ func (u *upload) renew(ctx context.Context) error {
 		row := u.core.routes[route.MeetingsUploadURL]
 		return &Error{StatusCode: http.StatusOK, Message: "the reply's " + why, Method: row.Method, Path: row.before + u.id + row.after}
 	}
-	u.core.poller.anew(u.id, asked)
+	u.core.poller.Again(u.id)
 	u.put.Target, u.put.Mask = target, u.core.mask.WithQuery(target)
 	u.known.uses = 0
 	const most = 1 << 30 // seconds, so that no number overflows

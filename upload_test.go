@@ -7,13 +7,11 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
+	"log"
 	"net/http"
-	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
 	"os"
@@ -33,32 +31,6 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
-
-// noise is a recording in which no two places look alike.
-func noise(n int) (minutes.Recording, string) {
-	data := make([]byte, n)
-	src := rand.NewChaCha8([32]byte{1, 2, 3})
-	_, _ = src.Read(data)
-	sum := sha256.Sum256(data)
-	return minutes.Recording{Audio: bytes.NewReader(data), Size: int64(n), ContentType: "audio/mpeg"}, hex.EncodeToString(sum[:])
-}
-
-// waiting makes a meeting that waits for its audio.
-func waiting(t testing.TB, srv *minutestest.Server) string {
-	t.Helper()
-	m, _, err := clientOf(srv).Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "To be heard", Date: "2026-11-20"})
-	require.NoError(t, err)
-	return m.ID
-}
-
-// requireArrived compares the audio that a meeting has with what was sent.
-func requireArrived(t testing.TB, srv *minutestest.Server, id, sum string) {
-	t.Helper()
-	m, ok := srv.Meeting(id)
-	require.True(t, ok)
-	require.NotNil(t, m.Audio, "no audio has arrived")
-	require.Equal(t, sum, m.Audio.SHA256)
-}
 
 // A report is one call of a progress callback.
 type report struct{ sent, total int64 }
@@ -243,11 +215,6 @@ func TestUploadOverABadLine(t *testing.T) {
 	})
 }
 
-// expired is what a store says of a URL past its time.
-func expired() minutestest.Fault {
-	return minutestest.Reply(403, "application/xml", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message><RequestId>r</RequestId></Error>")
-}
-
 // A URL past its time is asked for anew, once; one in its time is not.
 func TestUploadURLExpires(t *testing.T) {
 	t.Parallel()
@@ -427,10 +394,6 @@ func TestUploadOfABadRecording(t *testing.T) {
 		})
 	}
 }
-
-type readerAt func([]byte, int64) (int, error)
-
-func (f readerAt) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
 
 // An upload of which no byte moves is given up after a minute, and one without a
 // reply five minutes after its last byte.
@@ -812,41 +775,6 @@ func TestUploadDuringALookThatIsRefused(t *testing.T) {
 		wg.Wait()
 		synctest.Wait()
 	})
-}
-
-// directed returns a Client whose service says that recordings go to target,
-// and that the meeting has the given status. Storage is reached through next. The
-// service stands on loopback, since some of the tests' storage does.
-func directed(t testing.TB, target string, status minutes.Status, next http.RoundTripper, opts ...minutes.Option) *minutes.Client {
-	t.Helper()
-	hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
-		if req.URL.Host != "localhost:1" {
-			return next.RoundTrip(req)
-		}
-		var body any = map[string]any{"id": "mtg_1", "status": status}
-		if req.Method == http.MethodPost {
-			body = minutes.UploadTarget{UploadURL: target, ExpiresIn: 900, Method: http.MethodPut}
-		}
-		data, err := json.Marshal(body)
-		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(data))), Request: req}, err
-	})}
-	jar, err := cookiejar.New(nil)
-	require.NoError(t, err)
-	if u, err := url.Parse(target); err == nil && u.Host != "" {
-		jar.SetCookies(u, []*http.Cookie{{Name: "session", Value: "secret", Path: "/"}})
-	}
-	hc.Jar = jar
-	opts = append([]minutes.Option{minutes.WithHTTPClient(hc), minutes.WithRetries(2, 0, 0), minutes.WithRateLimit(0, 0)}, opts...)
-	c, err := newClient("http://localhost:1", testKey, opts...)
-	require.NoError(t, err)
-	return c
-}
-
-// ownTransport is a transport that no other test shares.
-func ownTransport(t testing.TB) *http.Transport {
-	tr := http.DefaultTransport.(*http.Transport).Clone()
-	t.Cleanup(tr.CloseIdleConnections)
-	return tr
 }
 
 // A proxy that knows no Expect gets the body without, on the same URL, and that
@@ -1245,4 +1173,32 @@ func TestUploadTargets(t *testing.T) {
 			require.Zero(t, puts)
 		})
 	}
+}
+
+func ExampleMeetingsService_Upload() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+
+	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// A file is opened with OpenRecording; this comes from elsewhere.
+	rec, err := minutes.RecordingFromReader(strings.NewReader(strings.Repeat("sound", 1000)), "audio/mpeg")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rec.Close()
+
+	var last int64
+	err = client.Meetings.Upload(ctx, m.ID, rec, &minutes.UploadOptions{
+		Progress: func(sent, total int64) { last = 100 * sent / total },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d %% of %d bytes\n", last, rec.Size)
+	// Output: 100 % of 5000 bytes
 }

@@ -5,13 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 	"github.com/meeting-minutes/minutes-go/internal/storage"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
 // put is a Put of rec to target through next.
@@ -60,19 +59,12 @@ func file(t testing.TB, size int) (*os.File, string) {
 	return f, sum
 }
 
-// ownTransport is a transport that no other test shares.
-func ownTransport(t testing.TB) *http.Transport {
-	tr := http.DefaultTransport.(*http.Transport).Clone()
-	t.Cleanup(tr.CloseIdleConnections)
-	return tr
-}
+type (
+	roundTripper = testkit.RoundTripper
+	readerAt     = testkit.ReaderAtFunc
+)
 
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
-type readerAt func([]byte, int64) (int, error)
-
-func (f readerAt) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
-
-var errRefused error = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+var (
+	ownTransport = testkit.OwnTransport
+	errRefused   = testkit.ErrRefused
+)

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go/internal/storage"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
 // The memory of an upload does not grow with the recording, nor with broken
@@ -30,7 +31,7 @@ func TestMemory(t *testing.T) {
 		uploadAndTell(t, target)
 		return
 	}
-	if testing.Short() {
+	if !testkit.Long() {
 		t.Skip("uploads 256 MiB")
 	}
 	t.Parallel()
@@ -90,18 +91,7 @@ func uploadAndTell(t *testing.T, target string) {
 		}
 	}
 	send(audio(100_000))
-	before := peak(t)
+	before := testkit.Peak(t)
 	send(storage.Recording{Audio: f, Size: info.Size(), ContentType: "audio/mpeg"})
-	fmt.Printf("grew by %d KiB\n", peak(t)-before)
-}
-
-// peak is the most memory this process has had so far, in KiB.
-func peak(t testing.TB) int {
-	status, err := os.ReadFile("/proc/self/status")
-	require.NoError(t, err)
-	_, rest, ok := strings.Cut(string(status), "VmHWM:")
-	require.True(t, ok)
-	kib, err := strconv.Atoi(strings.Fields(rest)[0])
-	require.NoError(t, err)
-	return kib
+	fmt.Printf("grew by %d KiB\n", testkit.Peak(t)-before)
 }
