@@ -75,9 +75,9 @@ func New(s Service) *Poller {
 func (p *Poller) Now() time.Duration { return time.Since(p.began) + 1 }
 
 // Join lets who wait for a meeting. What was seen within the floor is told at
-// once, which may be all: then over is true. lookedAt is when somebody else has
-// looked at the meeting, or zero. A waiter that waits already stays as it is.
-func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) (over bool) {
+// once, which may be all. lookedAt is when somebody else has looked at the
+// meeting, or zero. Join reports false for who waits for the meeting already.
+func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.Now()
@@ -105,8 +105,8 @@ func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) (over bool) {
 	} else {
 		p.plan.hurry(w)
 	}
-	p.step(now)
-	return false
+	p.stir(now)
+	return true
 }
 
 // Leave ends a wait and returns what was seen last; where looks have been
@@ -119,7 +119,7 @@ func (p *Poller) Leave(who Waiter, id string) (last Sighting, trouble error) {
 		return Sighting{ID: id}, nil
 	}
 	now := p.Now()
-	if w.failed > 0 || p.plan.looks.until > now || p.plan.looks.bad > 0 {
+	if _, failing := p.plan.failures[w]; failing || p.plan.looks.until > now || p.plan.looks.bad > 0 {
 		trouble = p.trouble
 	}
 	if last = w.sighting(); last.Value != nil {
@@ -146,7 +146,7 @@ func (p *Poller) Saw(s Sighting) {
 	s.Value = s.Value.Copy(w.last)
 	p.tell(w, s, 0)
 	p.plan.saw(w, now)
-	p.step(now)
+	p.stir(now)
 }
 
 // Again lets a meeting be looked at at once: something has been done to it that
@@ -158,7 +158,7 @@ func (p *Poller) Again(id string) {
 		now := p.Now()
 		w.last = nil
 		p.plan.again(w, now)
-		p.step(now)
+		p.stir(now)
 	}
 }
 
@@ -207,9 +207,7 @@ func (p *Poller) pause() {
 			w.looking, w.anew = false, false
 		}
 	}
-	if len(p.resting) > 0 {
-		p.wakeAt(p.Now(), p.Now()+floor)
-	}
+	p.stir(p.Now())
 }
 
 // forget drops what nobody waits for and was seen longer ago than the floor.
@@ -249,26 +247,34 @@ func (p *Poller) step(now time.Duration) {
 			return
 		}
 	}
-	if len(p.resting) > 0 && (p.timer == nil || p.wake <= now) {
-		p.wakeAt(now, now+floor)
+	if len(p.resting) > 0 {
+		p.wakeAt(now, p.resting[0].until)
 	}
 }
 
 // wakeAt sets the timer.
 func (p *Poller) wakeAt(now, at time.Duration) {
-	switch {
-	case p.timer == nil:
+	p.wake = at
+	if p.timer == nil {
 		p.timer = time.AfterFunc(at-now, p.tick)
-	case at != p.wake || at <= now:
+	} else {
 		p.timer.Reset(at - now)
 	}
-	p.wake = at
+}
+
+// stir has the plan asked soon. A goroutine that waits does not ask it itself,
+// for that would cost it a larger stack.
+func (p *Poller) stir(now time.Duration) {
+	if p.timer == nil || p.wake > now {
+		p.wakeAt(now, now)
+	}
 }
 
 func (p *Poller) tick() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.Now()
+	p.wake = never
 	p.forget(now)
 	p.step(now)
 }
@@ -297,7 +303,8 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 		p.fail(w, err)
 	default:
 		for _, w := range p.plan.failed(w, now, asked) {
-			p.fail(w, fmt.Errorf("%d looks in a row failed, over %v: %w", w.failed, (now-w.trouble).Round(time.Second), err))
+			f := p.plan.failures[w]
+			p.fail(w, fmt.Errorf("%d looks in a row failed, over %v: %w", f.looks, (now-f.since).Round(time.Second), err))
 		}
 	}
 }
