@@ -80,6 +80,7 @@ type upload struct {
 	id       string
 	put      storage.Put // of the next attempt
 	expires  time.Time   // of its target
+	mayLook  time.Time   // at the meeting again
 	known    uploadState
 	refusal  StorageError // the last reply that any attempt received
 }
@@ -205,17 +206,24 @@ func (u *upload) failed(f *storage.Failure) (_ *StorageError, asked time.Duratio
 	return &told, asked
 }
 
-// lookAgain is how far apart two looks at a meeting are; the poller sees to it.
+// lookAgain is how far apart two looks at a meeting are, unless an upload URL was
+// asked for between them.
 const lookAgain = 30 * time.Second
 
 // look asks the service up to n times whether the audio has arrived after all.
 // If it has, or nobody can tell, the upload is over.
 func (u *upload) look(ctx context.Context, n int, failure *StorageError) (over bool, _ error) {
-	for i := range n {
-		if i > 0 && !outlives(ctx, lookAgain) {
+	for range n {
+		wait := time.Until(u.mayLook)
+		if wait > 0 && !outlives(ctx, wait) {
 			break
 		}
+		if wait > 0 && sleep(ctx, wait) != nil {
+			failure.causes = causes(ctx, failure.causes...)
+			return true, failure
+		}
 		there, err := u.core.poller.hasAudio(ctx, u.id)
+		u.mayLook = time.Now().Add(lookAgain)
 		switch {
 		case err != nil:
 			failure.causes = append(failure.causes, err)
@@ -244,7 +252,7 @@ func (u *upload) renew(ctx context.Context) error {
 	}
 	u.core.poller.Again(u.id)
 	u.put.Target, u.put.Mask = target, u.core.mask.WithQuery(target)
-	u.known.uses = 0
+	u.known.uses, u.mayLook = 0, time.Time{}
 	const most = 1 << 30 // seconds, so that no number overflows
 	u.expires = asked.Add(time.Duration(min(t.ExpiresIn, most)) * time.Second)
 	return nil

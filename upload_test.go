@@ -742,7 +742,7 @@ func TestUploadDuringALook(t *testing.T) {
 				})
 				lost := time.Now().Add(45 * time.Second) // during the second look, if there is one
 				time.Sleep(45*time.Second - test.takes)
-				rec, sum := noise(5000)
+				rec, sum := noise(200_000)
 				require.NoError(t, c.Meetings.Upload(t.Context(), id, rec, nil))
 				requireArrived(t, srv, id, sum)
 				assert.LessOrEqual(t, time.Since(lost), 50*time.Second)
