@@ -49,9 +49,7 @@ var (
 	errHandshake = testkit.ErrHandshake
 	failing      = testkit.Failing
 	expired      = testkit.Expired
-	peak         = testkit.Peak
 	pipeTo       = testkit.PipeTo
-	ownTransport = testkit.OwnTransport
 
 	longStages = testkit.LongStages
 	generous   = testkit.Generous

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
 // Option changes a setting of a Client that is being made. One that cannot be
@@ -23,6 +24,7 @@ type config struct {
 	log       *slog.Logger
 	userAgent string
 	retries   retries
+	uploads   storage.Limits
 	limiter   *rate.Limiter // nil: none
 	routes    map[route.Operation]boundRoute
 }
@@ -36,6 +38,8 @@ const (
 	defaultWaitMax    = 15 * time.Second
 	defaultRate       = 100 // requests a second
 	defaultBurst      = 100
+	defaultStall      = time.Minute     // no byte of an upload moves
+	defaultReply      = 5 * time.Minute // after its last byte, for what scans it on the way
 )
 
 func defaults() *config {
@@ -43,6 +47,7 @@ func defaults() *config {
 		http:      &http.Client{},
 		userAgent: "minutes-go/" + version,
 		retries:   retries{defaultMaxRetries, defaultWaitMin, defaultWaitMax},
+		uploads:   storage.Limits{Stall: defaultStall, Reply: defaultReply},
 		limiter:   rate.NewLimiter(defaultRate, defaultBurst),
 		routes:    bindRoutes(),
 	}
@@ -98,10 +103,11 @@ func WithUserAgent(product string) Option {
 // n, which is random between waitMin and the smaller of waitMax and
 // waitMin·2ⁿ (0.5 s and 15 s unless set), and never shorter than the service's
 // Retry-After; where that is more than a minute, the call returns at once, with
-// Error.RetryAfter. It holds for uploads too; where the audio may have arrived
-// all the same, the meeting's status is looked at before each repeat, which from
-// the second on waits for its thirty seconds. What is repeated is only what is
-// provably safe; see the package documentation.
+// Error.RetryAfter. It holds for uploads too. Where the audio may have arrived
+// all the same, the meeting is looked at before the repeat, and looked at again
+// where the whole recording had been handed over; two looks on one upload URL are
+// thirty seconds apart, so that such a repeat takes longer than its wait. What is
+// repeated is only what is provably safe; see the package documentation.
 func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 	return func(c *config) error {
 		switch {
@@ -111,6 +117,21 @@ func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 			return &ParamError{"WithRetries", "needs 0 <= waitMin <= waitMax"}
 		}
 		c.retries = retries{max, waitMin, waitMax}
+		return nil
+	}
+}
+
+// WithUploadTimeouts sets when an attempt of an upload is given up, and repeated
+// as [WithRetries] says: where no byte of the recording moves for stall (a minute
+// unless set), and where no reply comes for reply after its last byte was handed
+// over (five minutes unless set). A proxy that takes in a whole recording to scan
+// it, before it passes it on, needs a long reply. Uploads have no other limit.
+func WithUploadTimeouts(stall, reply time.Duration) Option {
+	return func(c *config) error {
+		if stall <= 0 || reply <= 0 {
+			return &ParamError{"WithUploadTimeouts", "needs stall > 0 and reply > 0"}
+		}
+		c.uploads = storage.Limits{Stall: stall, Reply: reply}
 		return nil
 	}
 }

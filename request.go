@@ -14,6 +14,7 @@ import (
 
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/secret"
+	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
 // Every operation takes this one path. Its layers, from the caller inwards:
@@ -71,8 +72,10 @@ type core struct {
 	template *http.Request // copied for each request
 	retries  retries
 	pace     pace
-	poller   *poller
-	log      *slog.Logger // nil: none
+
+	uploadLimits storage.Limits
+	poller       *poller
+	log          *slog.Logger // nil: none
 
 	// Header values that never change are made once. What is secret stands
 	// behind a pointer, since fmt prints the address of one that it finds in a
@@ -99,6 +102,8 @@ func newCore(base url.URL, apiKey string, cfg *config) *core {
 		retries:  cfg.retries,
 		pace:     pace{limiter: cfg.limiter},
 		log:      cfg.log,
+
+		uploadLimits: cfg.uploads,
 
 		userAgent:     []string{cfg.userAgent},
 		authorization: &[]string{"Bearer " + apiKey},
