@@ -302,13 +302,18 @@ func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string)
 	if err := checkTexts(text{"contentType", contentType}); err != nil {
 		return nil, err
 	}
+	asked := s.core.poller.Now()
 	target, err := do[UploadTarget](ctx, s.core, request{op: route.MeetingsUploadURL, id: id, body: &struct {
 		ContentType string `json:"content_type"`
 	}{contentType}})
-	if err == nil && target.Method == "" {
+	if err != nil {
+		return nil, err
+	}
+	s.core.poller.Again(id, asked)
+	if target.Method == "" {
 		target.Method = http.MethodPut // the interface's default
 	}
-	return target, err
+	return target, nil
 }
 
 // Minutes returns the written minutes; an empty format is the service's

@@ -118,10 +118,11 @@ func (u *upload) run(ctx context.Context) error {
 	}
 	for {
 		u.known.attempt++
+		began := u.core.poller.Now()
 		result := u.put.Do(ctx)
 		if result.Failure == nil {
 			u.log(ctx, result, nil, 0)
-			u.core.poller.Again(u.id)
+			u.core.poller.Again(u.id, began)
 			return nil
 		}
 		if over, err := u.after(ctx, result); over {
@@ -250,7 +251,6 @@ func (u *upload) renew(ctx context.Context) error {
 		row := u.core.routes[route.MeetingsUploadURL]
 		return &Error{StatusCode: http.StatusOK, Message: "the reply's " + why, Method: row.Method, Path: row.before + u.id + row.after}
 	}
-	u.core.poller.Again(u.id)
 	u.put.Target, u.put.Mask = target, u.core.mask.WithQuery(target)
 	u.known.uses, u.mayLook = 0, time.Time{}
 	const most = 1 << 30 // seconds, so that no number overflows

@@ -145,7 +145,7 @@ func (m *model) leave(x *thing) {
 	if m.plan.waiting == 0 { // as the Poller does
 		m.events = nil
 		for _, w := range m.plan.watches {
-			w.looking, w.anew = false, false
+			w.looking = false
 		}
 	}
 	m.things = slices.DeleteFunc(m.things, func(y *thing) bool { return x == y })
@@ -184,7 +184,7 @@ func (m *model) churned() {
 			x.last, x.since = m.now, m.now
 		}
 	case 7: // an upload
-		if x.waited() {
+		if x.waited() && !x.looking {
 			m.plan.again(&x.watch, m.now)
 			x.last = 0
 		}
@@ -252,12 +252,8 @@ func (m *model) look(w *watch) {
 			plan.done(w)
 			m.leave(x)
 		default:
-			anew := w.anew
 			plan.looked(w, m.now, 0)
 			x.last, x.since = m.now, m.now
-			if anew {
-				x.last = 0
-			}
 		}
 	})
 }

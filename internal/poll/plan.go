@@ -197,7 +197,7 @@ func (p *plan) next(now time.Duration) (do action, wake time.Duration) {
 	}
 	p.looks.use(now, p.pace(p.alone()))
 	p.looking++
-	w.looking, w.anew = true, false
+	w.looking = true
 	w.free = now + floor // in case its reply is never seen
 	return action{look: w}, now
 }
@@ -256,9 +256,6 @@ func (p *plan) looked(w *watch, now, maxAge time.Duration) {
 	p.looks.good(now)
 	w.free = now + min(max(floor, maxAge), maxFloor)
 	p.saw(w, now)
-	if w.anew { // it was asked for before that
-		w.free, w.due, w.anew = now, now, false
-	}
 	p.back(w)
 }
 
@@ -318,7 +315,7 @@ func (p *plan) back(w *watch) {
 
 // again lets a watch be looked at at once, whatever was seen before.
 func (p *plan) again(w *watch, now time.Duration) {
-	w.free, w.due, w.anew = now, now, w.looking
+	w.free, w.due = now, now
 	p.back(w)
 	if w.role == paged {
 		p.put(w, single)

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -44,6 +45,7 @@ const keepWhole = 1000
 type Poller struct {
 	service Service
 	began   time.Time
+	last    atomic.Int64 // what Now returned last
 
 	mu      sync.Mutex
 	plan    plan
@@ -71,8 +73,17 @@ func New(s Service) *Poller {
 }
 
 // Now is the time that sightings are told with, counted from the Poller's
-// beginning. It goes on evenly where the wall clock is set.
-func (p *Poller) Now() time.Duration { return time.Since(p.began) + 1 }
+// beginning. It goes on evenly where the wall clock is set, and no two calls
+// return the same: what came first is known where the clock is coarse, too.
+func (p *Poller) Now() time.Duration {
+	for {
+		last := p.last.Load()
+		now := max(int64(time.Since(p.began)), last+1)
+		if p.last.CompareAndSwap(last, now) {
+			return time.Duration(now)
+		}
+	}
+}
 
 // Join lets who wait for a meeting. What was seen within the floor is told at
 // once, which may be all. lookedAt is when somebody else has looked at the
@@ -90,7 +101,7 @@ func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) bool {
 	if w.has(who) {
 		return false
 	}
-	fresh := w.last != nil && !w.anew && now-w.seen < floor
+	fresh := w.last != nil && now-w.seen < floor
 	if fresh && who.See(w.sighting(), true, w.seen) {
 		p.settle(w)
 		return true
@@ -149,12 +160,12 @@ func (p *Poller) Saw(s Sighting) {
 	p.stir(now)
 }
 
-// Again lets a meeting be looked at at once: something has been done to it that
-// makes what was seen old.
-func (p *Poller) Again(id string) {
+// Again lets a meeting be looked at at once: something that began at since makes
+// what was seen old. A look that came back later, or is under way, still counts.
+func (p *Poller) Again(id string, since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w := p.watches[id]; w != nil {
+	if w := p.watches[id]; w != nil && !w.looking && w.free-floor < since {
 		now := p.Now()
 		w.last = nil
 		p.plan.again(w, now)
@@ -204,7 +215,7 @@ func (p *Poller) pause() {
 		p.cancel()
 		p.cancel = nil
 		for _, w := range p.watches {
-			w.looking, w.anew = false, false
+			w.looking = false
 		}
 	}
 	p.stir(p.Now())
