@@ -289,6 +289,10 @@ func TestUnusableSuccesses(t *testing.T) {
 				if err == nil && (op.reply == "member" || op.reply == "project") && strings.Contains(test.body, `"id":"a"`) {
 					continue // these have no number in them
 				}
+				if name == "null fields" && (strings.HasSuffix(op.reply, "_list") || op.reply == "meeting_page" || op.reply == "vocabulary") {
+					require.NoError(t, err) // which TestListsThatAreNull looks at
+					continue
+				}
 				requireNothing(t, got)
 				failed := requireError(t, err, op)
 				require.Equal(t, status, failed.StatusCode)
@@ -304,6 +308,71 @@ func TestUnusableSuccesses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A list that is null is an empty one, as many servers write it.
+func TestListsThatAreNull(t *testing.T) {
+	t.Parallel()
+	for op, test := range map[minutes.Operation]struct {
+		body string
+		want any
+	}{
+		"meetings.list":      {`{"meetings":null}`, &minutes.MeetingPage{Meetings: []*minutes.Meeting{}}},
+		"members.list":       {`{"members": null}`, []minutes.Member{}},
+		"projects.list":      {`{"projects":null}`, []minutes.Project{}},
+		"templates.list":     {`{"templates":null}`, []minutes.Template{}},
+		"vocabulary.get":     {`{"terms":null,"entries":null,"max_terms":7}`, &minutes.Vocabulary{Terms: []string{}, Entries: []minutes.VocabularyEntry{}, MaxTerms: 7}},
+		"vocabulary.replace": {`{"terms":["a"],"entries":[{"term":"a","variants":null}],"max_terms":7}`, &minutes.Vocabulary{Terms: []string{"a"}, Entries: []minutes.VocabularyEntry{{Term: "a"}}, MaxTerms: 7}},
+	} {
+		op := operationNamed(t, op)
+		client, _ := answering(t, canned(op.status, test.body))
+		got, err := op.call(t.Context(), client)
+		require.NoError(t, err)
+		require.Equal(t, test.want, got)
+	}
+}
+
+// A reply about another meeting than the one asked for is not taken.
+func TestRepliesAboutAnotherMeeting(t *testing.T) {
+	t.Parallel()
+	const other = `{"id":"mtg_other","status":"minutes_ready","title":"T","external_id":"crm/4712"}`
+	for op, text := range map[minutes.Operation]string{
+		"meetings.get": "", "meetings.update": "", "meetings.set_participants": "", "meetings.create": "",
+	} {
+		t.Run(string(op)+text, func(t *testing.T) {
+			t.Parallel()
+			op := operationNamed(t, op)
+			client, _ := answering(t, canned(200, other, "X-Request-Id", "gw-7"))
+			got, err := op.call(t.Context(), client)
+			requireNothing(t, got)
+			failed := requireError(t, err, op)
+			require.Equal(t, "the reply is about another meeting", failed.Message)
+			require.Equal(t, 200, failed.StatusCode)
+			require.Equal(t, "gw-7", failed.RequestID)
+		})
+	}
+	// The looks of a wait and of an upload are Gets; a wait gives them time.
+	synctest.Test(t, func(t *testing.T) {
+		client, _ := answering(t, canned(200, other))
+		_, err := client.Meetings.Wait(t.Context(), "mtg_1", nil)
+		wait, ok := errors.AsType[*minutes.WaitError](err)
+		require.True(t, ok, "%v", err)
+		require.Nil(t, wait.Meeting)
+		require.ErrorContains(t, err, "another meeting")
+	})
+	t.Run("none with the external id", func(t *testing.T) {
+		t.Parallel()
+		client, _ := answering(t, canned(200, `{"meetings":[`+other+`]}`))
+		_, err := client.Meetings.FindByExternalID(t.Context(), "crm/4711")
+		require.ErrorIs(t, err, minutes.ErrNotFound)
+	})
+	t.Run("without the external id", func(t *testing.T) {
+		t.Parallel()
+		client, _ := answering(t, canned(201, `{"id":"mtg_1","status":"created"}`))
+		_, created, err := client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "T", ExternalID: "crm/4711"})
+		require.NoError(t, err)
+		require.True(t, created)
+	})
 }
 
 // Which field a reply cannot do without.
@@ -357,21 +426,29 @@ func (e *endless) Read(p []byte) (int, error) {
 // refusal's.
 func TestEndlessBody(t *testing.T) {
 	t.Parallel()
-	good := fixture(t, "usage")
-	for status, limit := range map[int]int64{200: 65 << 20, 404: 2 << 20} {
+	for _, test := range []struct {
+		op     minutes.Operation
+		status int
+		limit  int64
+	}{
+		{"usage.get", 200, 4 << 20}, {"meetings.list", 200, 4 << 20}, {"meetings.get", 200, 4 << 20},
+		{"meetings.minutes", 200, 64 << 20}, {"meetings.transcript", 200, 64 << 20},
+		{"usage.get", 404, 1 << 20}, {"meetings.minutes", 500, 1 << 20},
+	} {
+		op := operationNamed(t, test.op)
 		body := new(endless)
 		client, _ := answering(t, func(*http.Request) (*http.Response, error) {
 			// What has been read when the limit comes is good JSON.
-			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(io.MultiReader(strings.NewReader(good), body))}, nil
+			return &http.Response{StatusCode: test.status, Header: http.Header{}, Body: io.NopCloser(io.MultiReader(strings.NewReader(fixture(t, op.reply)), body))}, nil
 		})
-		got, err := client.Usage.Get(t.Context())
-		require.Nil(t, got)
-		failed := requireError(t, err, operationNamed(t, "usage.get"))
-		require.Equal(t, status, failed.StatusCode)
-		if status == 200 {
-			require.ErrorContains(t, err, "longer than 67108864 bytes")
+		got, err := op.call(t.Context(), client)
+		requireNothing(t, got)
+		failed := requireError(t, err, op)
+		require.Equal(t, test.status, failed.StatusCode)
+		if test.status == 200 {
+			require.ErrorContains(t, err, fmt.Sprintf("longer than %d bytes", test.limit))
 		}
-		require.Less(t, body.read, limit)
+		require.Less(t, body.read, test.limit+1<<20)
 	}
 }
 

@@ -4,13 +4,18 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
+
+// version of this package, for the User-Agent header.
+const version = "0.1.0"
 
 // Option changes a setting of a Client that is being made. One that cannot be
 // used makes New return a *ParamError.
@@ -22,15 +27,15 @@ type config struct {
 	http      *http.Client
 	log       *slog.Logger
 	userAgent string
-	retries   retries
+	retries   backoff.Policy
 	limiter   *rate.Limiter // nil: none
-	routes    map[route.Operation]boundRoute
+	routes    []route.Route
 }
 
 // What a Client does unless told otherwise. The service publishes no rate
 // limit, so the limiter only keeps a runaway loop from becoming a flood.
 const (
-	defaultTryTimeout = 30 * time.Second
+	defaultTimeout    = 30 * time.Second // of one attempt
 	defaultMaxRetries = 4
 	defaultWaitMin    = 500 * time.Millisecond
 	defaultWaitMax    = 15 * time.Second
@@ -42,9 +47,9 @@ func defaults() *config {
 	return &config{
 		http:      &http.Client{},
 		userAgent: "minutes-go/" + version,
-		retries:   retries{defaultMaxRetries, defaultWaitMin, defaultWaitMax},
+		retries:   backoff.Policy{Max: defaultMaxRetries, WaitMin: defaultWaitMin, WaitMax: defaultWaitMax},
 		limiter:   rate.NewLimiter(defaultRate, defaultBurst),
-		routes:    bindRoutes(),
+		routes:    slices.Clone(route.Table),
 	}
 }
 
@@ -110,7 +115,7 @@ func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 		case waitMin < 0 || waitMax < waitMin:
 			return &ParamError{"WithRetries", "needs 0 <= waitMin <= waitMax"}
 		}
-		c.retries = retries{max, waitMin, waitMax}
+		c.retries = backoff.Policy{Max: max, WaitMin: waitMin, WaitMax: waitMax}
 		return nil
 	}
 }
@@ -153,8 +158,8 @@ const (
 // repeated after a failure stays with the operation, whatever the method.
 func WithRoute(op Operation, method, path string) Option {
 	return func(c *config) error {
-		row, ok := route.Of(route.Operation(op))
-		if !ok || row.Basis != route.Assumed {
+		at := slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })
+		if at < 0 || c.routes[at].Basis != route.Assumed {
 			return &ParamError{"WithRoute", "op: is not an operation whose route is assumed"}
 		}
 		switch method {
@@ -162,6 +167,7 @@ func WithRoute(op Operation, method, path string) Option {
 		default:
 			return &ParamError{"WithRoute", "method: must be GET, POST, PUT, PATCH or DELETE"}
 		}
+		row := &c.routes[at]
 		want := strings.Count(row.Path, route.Param)
 		rest := strings.ReplaceAll(path, route.Param, "x")
 		switch {
@@ -175,7 +181,6 @@ func WithRoute(op Operation, method, path string) Option {
 			return &ParamError{"WithRoute", "path: must not hold empty or relative segments"}
 		}
 		row.Method, row.Path = method, path
-		c.routes[row.Operation] = bind(row)
 		return nil
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
@@ -336,18 +337,11 @@ func transient(err error) bool {
 // look is a GET of a meeting that is not repeated when it fails, and the
 // max-age of its Cache-Control.
 func (c *core) look(ctx context.Context, id string) (*Meeting, time.Duration, error) {
-	call, err := c.send(ctx, request{op: route.MeetingsGet, id: id, once: true})
-	if call != nil {
-		defer call.release()
-	}
+	m, reply, err := doReply[Meeting](ctx, c, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true})
 	if err != nil {
 		return nil, 0, err
 	}
-	m := new(Meeting)
-	if err := call.decode(m, m.missing); err != nil {
-		return nil, 0, err
-	}
-	return m, parseMaxAge(call.last.header.Get("Cache-Control")), nil
+	return m, parseMaxAge(reply.Header.Get("Cache-Control")), nil
 }
 
 // parseMaxAge reads max-age out of a Cache-Control header, 0 where there is

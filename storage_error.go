@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
@@ -23,9 +22,7 @@ func storageReply(resp *http.Response, mask secret.Mask) *StorageError {
 		return nil
 	}
 	e := &StorageError{StatusCode: resp.StatusCode}
-	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
-		e.retryAfter, _ = parseRetryAfter(resp.Header.Get("Retry-After"), time.Now())
-	}
+	e.retryAfter = retryAfterOf(resp.StatusCode, resp.Header)
 	if resp.Body != nil {
 		body := io.LimitReader(resp.Body, maxStorageReply)
 		e.read(body)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
@@ -496,5 +497,5 @@ func (r *run) putTrialOff(missed int, now time.Time) {
 
 // lookAtPage reads a page of the listing, once.
 func (c *core) lookAtPage(ctx context.Context, params *MeetingListParams) (*MeetingPage, error) {
-	return do[MeetingPage](ctx, c, request{op: route.MeetingsList, query: params, once: true})
+	return do[MeetingPage](ctx, c, rest.Request{Operation: route.MeetingsList, Query: params, Once: true})
 }

@@ -47,7 +47,7 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, rec Recording, 
 	if err := rec.check(); err != nil {
 		return err
 	}
-	u := &upload{meetings: s, core: s.core, id: id, rec: rec}
+	u := &upload{meetings: s, core: s.core(), id: id, rec: rec}
 	if opts != nil {
 		u.progress = opts.Progress
 	}
@@ -82,9 +82,9 @@ func (u *upload) run(ctx context.Context) error {
 			u.log(ctx, target, try, tried, 0)
 			return nil
 		}
-		wait := u.core.retries.wait(try, min(failure.retryAfter, maxCoolDown))
+		wait := u.core.retries.Wait(try, min(failure.retryAfter, maxCoolDown))
 		lives := outlives(ctx, wait)
-		again := u.judge(failure) && try <= u.core.retries.max && failure.retryAfter <= maxCoolDown && lives
+		again := u.judge(failure) && try <= u.core.retries.Max && failure.retryAfter <= maxCoolDown && lives
 		if !again && !u.mayBeThere || !lives || ctx.Err() != nil {
 			wait = 0
 		}
@@ -161,8 +161,9 @@ func (u *upload) renew(ctx context.Context) error {
 	}
 	target, why := parseTarget(t)
 	if why != "" {
-		row := u.core.routes[route.MeetingsUploadURL]
-		return &Error{StatusCode: http.StatusOK, Message: "the reply's " + why, Method: row.Method, Path: row.before + u.id + row.after}
+		e := u.core.errorOf(route.MeetingsUploadURL, u.id, "the reply's "+why)
+		e.StatusCode = http.StatusOK
+		return e
 	}
 	u.core.poller.anew(u.id, asked)
 	u.target = target

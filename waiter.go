@@ -71,7 +71,7 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 	if err != nil {
 		return nil, err
 	}
-	return s.core.poller.wait(ctx, id, w)
+	return s.core().poller.wait(ctx, id, w)
 }
 
 // waiter is what waits for one meeting, as the options say.
@@ -167,6 +167,6 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 			yield(nil, err)
 			return
 		}
-		s.core.poller.waitAll(ctx, ids, o, yield)
+		s.core().poller.waitAll(ctx, ids, o, yield)
 	}
 }
