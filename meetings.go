@@ -89,18 +89,16 @@ func (m *minutesReply) missing([]byte) string {
 	return ""
 }
 
-// UploadTarget is where a recording goes (section 2.8). UploadURL is presigned
-// and so its own credential: whoever has it can upload. It prints masked in slog
-// and under every verb that fmt lets a type decide (not %p, nor a misplaced %w,
-// which go vet reports); encoding/json writes it out.
+// UploadTarget is where a recording goes (section 2.8). Its URL prints without
+// its query, and so does the target, also in JSON; see [PresignedURL].
 type UploadTarget struct {
-	UploadURL string `json:"upload_url"` // signed for exactly the content type asked for
-	ExpiresIn int    `json:"expires_in"` // validity in seconds
-	Method    string `json:"method"`     // always PUT
+	UploadURL PresignedURL `json:"upload_url"` // signed for exactly the content type asked for
+	ExpiresIn int          `json:"expires_in"` // validity in seconds
+	Method    string       `json:"method"`     // always PUT
 }
 
 func (t *UploadTarget) missing([]byte) string {
-	if t.UploadURL == "" {
+	if t.UploadURL.Reveal() == "" {
 		return "upload_url"
 	}
 	return ""

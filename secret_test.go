@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"html"
+	"html/template"
 	"io"
 	"log"
 	"log/slog"
@@ -13,6 +16,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -25,7 +30,7 @@ import (
 
 // What must never be seen, and what is made of it.
 const (
-	secretKey = "key_Sw0rdf1shSw0rdf1sh"
+	secretKey = "key_Sw0rd/f1sh+Sw0rdf1sh=="
 	secretSig = "feedfacecafebeef0123456789abcdef"
 	secretID  = "AKIAFIREDRILL0042"
 
@@ -34,8 +39,19 @@ const (
 
 func requireClean(t testing.TB, what, text string) {
 	t.Helper()
-	for _, secret := range []string{secretKey, secretSig, secretID, url.QueryEscape(secretKey)} {
+	for _, secret := range append(spelled(secretKey), secretSig, secretID) {
 		require.NotContains(t, text, secret, what)
+	}
+}
+
+// spelled is the key as it is, and as what passes it on may write it.
+func spelled(key string) []string {
+	inJSON := strings.NewReplacer("/", `\/`, "+", `\u002b`, "=", `\u003D`)
+	return []string{
+		key, url.QueryEscape(key), url.PathEscape(key),
+		strings.ReplaceAll(strings.ReplaceAll(strings.ReplaceAll(key, "/", "%2f"), "+", "%2b"), "=", "%3d"),
+		url.QueryEscape(url.QueryEscape(key)), inJSON.Replace(key), strings.ReplaceAll(inJSON.Replace(key), `\`, `\\`),
+		strings.NewReplacer("/", "&#47;", "+", "&#x2B;", "=", "&equals;").Replace(key), html.EscapeString(key), template.HTMLEscaper(key), strconv.Quote(key),
 	}
 }
 
@@ -101,7 +117,7 @@ func TestNothingSecretIsTold(t *testing.T) {
 	fail := func(make func(*http.Request) error) roundTripper {
 		return func(req *http.Request) (*http.Response, error) { return nil, make(req) }
 	}
-	all := secretKey + " " + target + " " + secretSig + " " + secretID
+	all := strings.Join(spelled(secretKey), " ") + " " + target + " " + secretSig + " " + secretID
 	dial := func(err error) *http.Transport {
 		d := func(context.Context, string, string) (net.Conn, error) { return nil, err }
 		return &http.Transport{DialContext: d, DialTLSContext: d}
@@ -253,8 +269,8 @@ func TestSecretsPrintMasked(t *testing.T) {
 	t.Parallel()
 	c, err := minutes.New("https://minutes.example", secretKey)
 	require.NoError(t, err)
-	target := &minutes.UploadTarget{UploadURL: "https://storage.example/b/k?" + presignedQuery, ExpiresIn: 900, Method: "PUT"}
-	broken := &minutes.UploadTarget{UploadURL: "://%zz?" + presignedQuery}
+	target := &minutes.UploadTarget{UploadURL: presigned("https://storage.example/b/k?" + presignedQuery), ExpiresIn: 900, Method: "PUT"}
+	broken := &minutes.UploadTarget{UploadURL: presigned("://%zz?" + presignedQuery)}
 	// fmt asks no unexported field how it wants to be printed. The key is safe
 	// even there; an upload URL, whose field is a string, is not.
 	type exported struct {
@@ -313,4 +329,158 @@ func TestTheKeyStaysWithItsHost(t *testing.T) {
 		requireStatus(t, err, 307)
 	}
 	require.Empty(t, heard)
+}
+
+// shown is what printers make of a value that a test holds or a program logs: the
+// diff of a failed assertion, which reads unexported fields and asks no method how
+// to print them, all that reflection can reach, fmt's verbs, and slog.
+func shown(v any) string {
+	var b strings.Builder
+	assert.Equal(recorder{&b}, []any{v, 1}, []any{v, 2})
+	assert.Equal(recorder{&b}, v, reflect.Zero(reflect.TypeOf(v)).Interface())
+	dump(&b, reflect.ValueOf(v), make(map[uintptr]bool))
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		fmt.Fprintf(&b, verb+"\n", v)
+	}
+	return b.String() + logged(v)
+}
+
+// recorder takes down what an assertion says.
+type recorder struct{ *strings.Builder }
+
+func (r recorder) Errorf(format string, args ...any) { fmt.Fprintf(r, format, args...) }
+
+// dump writes every string and every slice of bytes that reflection can reach, and
+// calls nothing.
+func dump(b *strings.Builder, v reflect.Value, seen map[uintptr]bool) {
+	switch v.Kind() {
+	case reflect.String:
+		fmt.Fprintln(b, v.String())
+	case reflect.Pointer:
+		if !v.IsNil() && !seen[v.Pointer()] {
+			seen[v.Pointer()] = true
+			dump(b, v.Elem(), seen)
+		}
+	case reflect.Interface:
+		if !v.IsNil() {
+			dump(b, v.Elem(), seen)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			dump(b, v.Field(i), seen)
+		}
+	case reflect.Slice, reflect.Array:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			for i := range v.Len() {
+				b.WriteByte(byte(v.Index(i).Uint()))
+			}
+			return
+		}
+		for i := range v.Len() {
+			dump(b, v.Index(i), seen)
+		}
+	case reflect.Map:
+		for each := v.MapRange(); each.Next(); {
+			dump(b, each.Key(), seen)
+			dump(b, each.Value(), seen)
+		}
+	}
+}
+
+// What reflection reads holds no secret either: it goes through unexported fields,
+// and asks no Format or LogValue.
+func TestSecretsAndReflection(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"credits_remaining":1,"transcribe_seconds_remaining":1}`)
+	}))
+	defer srv.Close()
+	tr := ownTransport(t) // whose idle connection remembers the request
+	used, err := minutes.New(srv.URL, secretKey, minutes.WithHTTPClient(&http.Client{Transport: tr}))
+	require.NoError(t, err)
+	_, err = used.Usage.Get(t.Context())
+	require.NoError(t, err)
+	var transport strings.Builder
+	dump(&transport, reflect.ValueOf(tr), make(map[uintptr]bool))
+	require.Contains(t, transport.String(), secretKey, "the test finds what is there to be found")
+
+	// Errors whose causes hold the request, and with it the key or the signature.
+	held := func(req *http.Request) error {
+		return fmt.Errorf("lost: %w", &holding{req, req.Header.Get("Authorization"), req.URL.String()})
+	}
+	failing, err := minutes.New("https://minutes.example", secretKey, minutes.WithRetries(0, 0, 0), minutes.WithHTTPClient(&http.Client{
+		Transport: roundTripper(func(req *http.Request) (*http.Response, error) { return nil, held(req) })}))
+	require.NoError(t, err)
+	_, lost := failing.Usage.Get(t.Context())
+	require.Error(t, lost)
+	stored := directed(t, "https://storage.example/k?"+presignedQuery, minutes.StatusCreated, roundTripper(func(req *http.Request) (*http.Response, error) {
+		return nil, held(req)
+	})).Meetings.Upload(t.Context(), "mtg_1", audio(10), nil)
+	require.Error(t, stored)
+
+	target := minutes.UploadTarget{UploadURL: presigned("https://storage.example/k?" + presignedQuery), ExpiresIn: 900, Method: "PUT"}
+	type holder struct {
+		Client  *minutes.Client
+		client  minutes.Client
+		service *minutes.MeetingsService
+		Target  minutes.UploadTarget
+		target  *minutes.UploadTarget
+		targets []minutes.UploadTarget
+		url     minutes.PresignedURL
+		err     error
+	}
+	for name, v := range map[string]any{
+		"client":         used,
+		"client, copied": *used,
+		"service":        used.Meetings,
+		"target":         target,
+		"targets":        []minutes.UploadTarget{target},
+		"pointers":       []*minutes.UploadTarget{&target},
+		"map":            map[string]minutes.UploadTarget{"t": target},
+		"URL":            target.UploadURL,
+		"error":          lost,
+		"storage error":  stored,
+		"wait error":     &minutes.WaitError{MeetingID: "m", Err: lost},
+		"holder":         holder{used, *used, used.Meetings, target, &target, []minutes.UploadTarget{target}, target.UploadURL, lost},
+		"its pointer":    &holder{used, *used, used.Meetings, target, &target, []minutes.UploadTarget{target}, target.UploadURL, stored},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			requireClean(t, name, shown(v))
+		})
+	}
+}
+
+// holding is an error that shows nothing, and leads to everything.
+type holding struct {
+	req  *http.Request
+	auth string
+	url  string
+}
+
+func (*holding) Error() string    { return "the line is dead" }
+func (*holding) GoString() string { return "holding" }
+
+// A presigned URL is whole where it is asked for, and nowhere else.
+func TestPresignedURL(t *testing.T) {
+	t.Parallel()
+	const whole = "https://user:pass@storage.example/a%2Fb/k?" + presignedQuery
+	u := presigned(whole)
+	require.Equal(t, whole, u.Reveal())
+	require.Equal(t, "https://storage.example/a%2Fb/k?***", u.String())
+	require.Equal(t, "https://storage.example/a%2Fb/k?***", fmt.Sprintf("%d", u))
+	require.Equal(t, "?***", presigned("://%zz?"+presignedQuery).String())
+	require.Empty(t, minutes.PresignedURL{}.Reveal())
+	require.Empty(t, minutes.PresignedURL{}.String())
+
+	target := minutes.UploadTarget{UploadURL: u, ExpiresIn: 900, Method: "PUT"}
+	text, err := json.Marshal(target)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"upload_url":"https://storage.example/a%2Fb/k?***","expires_in":900,"method":"PUT"}`, string(text))
+	var again minutes.UploadTarget
+	require.ErrorContains(t, json.Unmarshal(text, &again), "PresignedURL.Reveal", "a masked URL is not taken for a whole one")
+	deliberate, err := json.Marshal(map[string]string{"upload_url": target.UploadURL.Reveal()})
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(deliberate, &again))
+	require.Equal(t, whole, again.UploadURL.Reveal())
 }

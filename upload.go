@@ -186,7 +186,7 @@ func (u *upload) afterRefusedRenewal(ctx context.Context, failure *StorageError,
 
 // parseTarget says what is wrong with an upload target, never quoting its URL.
 func parseTarget(t *UploadTarget) (*url.URL, string) {
-	target, err := url.Parse(t.UploadURL)
+	target, err := url.Parse(t.UploadURL.Reveal())
 	switch {
 	case err != nil:
 		return nil, "upload_url is not a URL"

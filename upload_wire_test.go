@@ -38,7 +38,7 @@ func directed(t testing.TB, target string, status minutes.Status, next http.Roun
 		}
 		var body any = map[string]any{"id": "mtg_1", "status": status}
 		if req.Method == http.MethodPost {
-			body = minutes.UploadTarget{UploadURL: target, ExpiresIn: 900, Method: http.MethodPut}
+			body = revealed{target, 900, http.MethodPut}
 		}
 		data, err := json.Marshal(body)
 		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(data))), Request: req}, err

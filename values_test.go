@@ -113,8 +113,8 @@ func TestMaskedPrinting(t *testing.T) {
 	t.Parallel()
 	client, err := newClient("https://minutes.example/base", testKey)
 	require.NoError(t, err)
-	target := &minutes.UploadTarget{UploadURL: "https://storage.example/a?X-Amz-Signature=0123456789abcdef", ExpiresIn: 900, Method: "PUT"}
-	odd := &minutes.UploadTarget{UploadURL: "https://storage.example:x%zz?X-Amz-Signature=0123456789abcdef"}
+	target := &minutes.UploadTarget{UploadURL: presigned("https://storage.example/a?X-Amz-Signature=0123456789abcdef"), ExpiresIn: 900, Method: "PUT"}
+	odd := &minutes.UploadTarget{UploadURL: presigned("https://storage.example:x%zz?X-Amz-Signature=0123456789abcdef")}
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	for _, v := range []any{
