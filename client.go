@@ -257,13 +257,33 @@ func doReply[T any, R reply[T]](ctx context.Context, c *core, in rest.Request) (
 			wrong = "the reply lacks " + field
 		}
 	}
-	if m, ok := any(out).(*Meeting); ok && wrong == "" && in.ID != "" && m.ID != in.ID {
-		wrong = "the reply is about another meeting"
-	}
 	if wrong != "" {
 		return nil, nil, c.unusable(in, reply, wrong)
 	}
+	switch out := any(out).(type) {
+	case *Meeting:
+		if in.ID != "" && out.ID != in.ID {
+			return nil, nil, c.unusable(in, reply, anotherMeeting)
+		}
+		c.clean(out)
+	case *MeetingPage:
+		c.clean(out.Meetings...)
+	}
 	return out, reply, nil
+}
+
+const anotherMeeting = "the reply is about another meeting"
+
+// clean masks an echo of the API key in what errors and logs tell of a meeting. A
+// key so short that an id may hold it by chance is left alone.
+func (c *core) clean(meetings ...*Meeting) {
+	const surely = 16
+	if len(c.mask[0]) < surely {
+		return
+	}
+	for _, m := range meetings {
+		m.ID, m.Status = c.mask.Text(m.ID), Status(c.mask.Text(string(m.Status)))
+	}
 }
 
 // send makes one request, whose reply is not read.

@@ -94,8 +94,13 @@ func (e *Error) Error() string {
 func plain(s string) string {
 	const longest = 1000
 	if len(s) > longest {
-		return plain(s[:longest]) + "…"
+		return oneLine(s[:longest]) + "…"
 	}
+	return oneLine(s)
+}
+
+// oneLine keeps a text from forging a line of a log, or steering a terminal.
+func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
@@ -140,10 +145,11 @@ type MeetingFailedError struct {
 
 // Error names the meeting and its state.
 func (e *MeetingFailedError) Error() string {
-	text := "minutes: meeting ended as " + string(e.Status)
+	text := "minutes: meeting"
 	if e.Meeting != nil {
-		text = "minutes: meeting " + e.Meeting.ID + " ended as " + string(e.Status)
+		text += " " + plain(e.Meeting.ID)
 	}
+	text += " ended as " + plain(string(e.Status))
 	switch e.Status {
 	case StatusTranscribeBlocked:
 		text += " (not enough transcription quota; after a top-up, create the meeting again)"
@@ -172,15 +178,15 @@ type WaitError struct {
 
 // Error names the meeting, its last known status and the cause.
 func (e *WaitError) Error() string {
-	text := "minutes: waiting for meeting " + e.MeetingID
+	text := "minutes: waiting for meeting " + plain(e.MeetingID)
 	if e.MeetingID == "" {
 		text = "minutes: waiting for meetings"
 	}
 	if e.Meeting != nil {
-		text += " (last seen " + string(e.Meeting.Status) + ")"
+		text += " (last seen " + plain(string(e.Meeting.Status)) + ")"
 	}
 	if e.Err != nil {
-		text += ": " + strings.TrimPrefix(e.Err.Error(), "minutes: ")
+		text += ": " + oneLine(strings.TrimPrefix(e.Err.Error(), "minutes: "))
 	}
 	return text
 }

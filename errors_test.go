@@ -3,15 +3,18 @@ package minutes_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 
 	"github.com/jarcoal/httpmock"
 	"github.com/stretchr/testify/assert"
@@ -373,6 +376,79 @@ func TestRepliesAboutAnotherMeeting(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, created)
 	})
+}
+
+// What the service writes forges no line of a log and steers no terminal, in
+// whatever error it comes out, and shows no key.
+func TestTextsOfTheServiceAreClean(t *testing.T) {
+	t.Parallel()
+	const nasty = "x\u001b[2J\r\nlevel=ERROR msg=forged\u202e\u2028 " + testKey + " "
+	requireClean := func(t *testing.T, text string) {
+		t.Helper()
+		for _, r := range text {
+			require.True(t, unicode.IsPrint(r), "%q", text)
+		}
+		require.NotContains(t, text, testKey)
+		require.Less(t, len(text), 4000)
+	}
+	quoted, err := json.Marshal(nasty + strings.Repeat("long ", 2000))
+	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		out := new(quiet)
+		mock := httpmock.NewMockTransport()
+		c, err := minutes.New("https://minutes.example", testKey, minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRetries(0, 0, 0),
+			minutes.WithLogger(slog.New(plainHandler{out})))
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+
+		// A status to come, for a wait.
+		mock.RegisterNoResponder(canned(200, `{"id":"mtg_1","status":`+string(quoted)+`}`))
+		_, err = c.Meetings.Wait(ctx, "mtg_1", nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		requireClean(t, err.Error())
+		require.Contains(t, err.Error(), "last seen x")
+
+		// An id, for a job and its requests.
+		mock.RegisterNoResponder(canned(201, `{"id":`+string(quoted)+`,"status":"audio_rejected"}`))
+		_, err = c.Meetings.Process(t.Context(), &minutes.MeetingCreateParams{Title: "T"}, audio(1), nil)
+		_, failed := errors.AsType[*minutes.MeetingFailedError](err)
+		require.True(t, failed, "%v", err)
+		requireClean(t, err.Error())
+
+		// A refusal's every field, which a log tells, too.
+		mock.RegisterNoResponder(canned(404, `{"error":{"code":`+string(quoted)+`,"message":`+string(quoted)+`,"request_id":`+string(quoted)+`}}`))
+		_, err = c.Meetings.Get(t.Context(), "mtg_1")
+		requireClean(t, err.Error())
+		mock.RegisterNoResponder(func(*http.Request) (*http.Response, error) { return nil, errors.New(nasty) })
+		_, err = c.Meetings.Get(t.Context(), "mtg_\u202e"+testKey)
+		requireClean(t, err.Error())
+
+		for line := range strings.Lines(out.String()) {
+			requireClean(t, strings.TrimSuffix(line, "\n"))
+			require.True(t, strings.HasPrefix(line, "minutes: "), "%q", line)
+		}
+	})
+	for _, err := range []error{
+		&minutes.MeetingFailedError{Status: "x\ny", Meeting: &minutes.Meeting{ID: "x\ny"}},
+		&minutes.MeetingFailedError{Status: "x\ny"},
+		&minutes.WaitError{MeetingID: "x\ny", Meeting: &minutes.Meeting{Status: "x\ny"}, Err: errors.Join(io.EOF, errors.New("x\x1b"))},
+	} {
+		requireClean(t, err.Error())
+	}
+}
+
+// plainHandler writes what it is given as it is, without any quotes.
+type plainHandler struct{ io.Writer }
+
+func (plainHandler) Enabled(context.Context, slog.Level) bool { return true }
+func (h plainHandler) WithAttrs([]slog.Attr) slog.Handler     { return h }
+func (h plainHandler) WithGroup(string) slog.Handler          { return h }
+func (h plainHandler) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
+	_, err := io.WriteString(h, line+"\n")
+	return err
 }
 
 // Which field a reply cannot do without.

@@ -190,7 +190,7 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 		return nil, false, err
 	}
 	if in.Known && m.ExternalID != "" && !strings.EqualFold(strings.TrimSpace(m.ExternalID), strings.TrimSpace(params.ExternalID)) {
-		return nil, false, s.core().unusable(in, reply, "the reply is about another meeting")
+		return nil, false, s.core().unusable(in, reply, anotherMeeting)
 	}
 	return m, reply.Status == http.StatusCreated, nil
 }
