@@ -47,8 +47,8 @@ const (
 )
 
 // New returns a Client for the service at baseURL, the address before "/v1".
-// It does no I/O. baseURL must be https, save for a loopback host, and may
-// have a path; the API key is sent to its host alone, and redirects are
+// It does no I/O. baseURL must be https, save for localhost, 127.0.0.0/8
+// and ::1, and may have a path; the API key is sent to its host alone, and redirects are
 // refused.
 //
 // What cannot be used is reported as a *ParamError that names the parameter or
@@ -137,12 +137,17 @@ func parseBaseURL(raw string) (url.URL, error) {
 		return bad("must not hold credentials")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return bad("must not hold a query or a fragment")
+	case !portExists(u.Port()):
+		return bad("names a port that does not exist")
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):
-		return bad("must be https, since the host is not loopback")
+		return bad("must be https, since the host is not localhost, 127.0.0.0/8 or ::1")
 	case strings.ContainsFunc(u.Path, isControl):
 		return bad("holds a control character")
 	}
 	base := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+	if u.Scheme == "http" {
+		base.Host = strings.ToLower(u.Host) // net/http asks no proxy for localhost, but does for LOCALHOST
+	}
 	for strings.HasSuffix(base.EscapedPath(), "/") { // the table's paths begin with one
 		base.Path, base.RawPath = strings.TrimSuffix(base.Path, "/"), strings.TrimSuffix(base.RawPath, "/")
 	}
@@ -152,10 +157,16 @@ func parseBaseURL(raw string) (url.URL, error) {
 	return base, nil
 }
 
+// isLoopback reports whether requests to host stay on this machine. Other names
+// may lead here, too, such as x.localhost, but net/http sends requests for them
+// through HTTP_PROXY.
 func isLoopback(host string) bool {
-	host = strings.ToLower(host)
-	ip := net.ParseIP(host)
-	return ip.IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
+	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
+}
+
+func portExists(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
 }
 
 func checkAPIKey(key string) error {
@@ -307,12 +318,17 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
 // decode reads the body of a success, and says what is wrong with it.
 func decode(reply *rest.Reply, into any) (wrong string) {
 	body := reply.Body()
+	words := false // where a list may hold them: terms, participants
+	switch into.(type) {
+	case *Vocabulary, *Meeting:
+		words = true
+	}
 	switch {
 	case reply.Cut > 0:
 		return "the reply is longer than " + strconv.FormatInt(reply.Cut, 10) + " bytes"
 	case len(body) == 0:
 		return "the reply is empty"
-	case hollow(body):
+	case hollow(body, words):
 		return "the reply holds more elements than its length is worth"
 	}
 	if err := json.Unmarshal(body, into); err != nil {
@@ -323,37 +339,38 @@ func decode(reply *rest.Reply, into any) (wrong string) {
 
 // hollow reports whether a long reply is a list of next to nothing, such as
 // [{},{},…]: decoded, each element takes a hundred times its bytes. Elements are
-// counted by the commas two levels deep; those behind a string are left out,
-// since a list of short words is worth its bytes.
-func hollow(body []byte) bool {
+// counted by the commas two levels deep. Where words may stand, they are not
+// counted, since a list of short ones is worth its bytes.
+func hollow(body []byte, words bool) bool {
 	const long, least = 64 << 10, 16 // bytes; no element of the interface is shorter
 	if len(body) < long {
 		return false
 	}
 	elements, depth := 0, 0
-	afterString := false
+	afterWord := false
 	for i := 0; i < len(body); i++ {
 		switch body[i] {
 		case ' ', '\n', '\r', '\t':
 			continue
 		case '"':
+			start := i
 			for i++; i < len(body) && body[i] != '"'; i++ {
 				if body[i] == '\\' {
 					i++
 				}
 			}
-			afterString = true
+			afterWord = words && i-start > 1
 			continue
 		case '[', '{':
 			depth++
 		case ']', '}':
 			depth--
 		case ',':
-			if depth == 2 && !afterString {
+			if depth == 2 && !afterWord {
 				elements++
 			}
 		}
-		afterString = false
+		afterWord = false
 	}
 	return elements*least > len(body)
 }

@@ -2,6 +2,8 @@ package minutes_test
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +12,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -525,6 +529,75 @@ func TestEndlessBody(t *testing.T) {
 			require.ErrorContains(t, err, fmt.Sprintf("longer than %d bytes", test.limit))
 		}
 		require.Less(t, body.read, test.limit+1<<20)
+	}
+}
+
+// A short reply that unpacks to a long list of next to nothing is refused before it
+// is decoded: an element takes no more memory than its bytes are worth. (Not
+// parallel: it counts what is allocated.)
+func TestListsOfNextToNothing(t *testing.T) {
+	const size = 4<<20 - 100
+	fill := func(element string) string { return strings.Repeat(element+",", size/(len(element)+1)-1) + element }
+	half := func(element string) string { return strings.Repeat(element+",", size/2/(len(element)+1)) + element }
+	for _, list := range []struct {
+		op    minutes.Operation
+		field string
+	}{{"meetings.list", "meetings"}, {"members.list", "members"}, {"projects.list", "projects"}, {"templates.list", "templates"}, {"vocabulary.get", "terms"}, {"vocabulary.get", "entries"}} {
+		for name, elements := range map[string]string{
+			"objects": fill(`{}`), "nulls": fill(`null`), "numbers": fill(`0`), "arrays": fill(`[]`), "spread": fill(" { \n} "), "strings": fill(`""`),
+			"good": fill(`{"id":"a","status":"b","term":"c"}`), "padded": half(`{}`) + `,"` + strings.Repeat("x", size/2) + `"`,
+		} {
+			if list.field != "meetings" && name != "objects" && name != "strings" {
+				continue // they are decoded alike
+			}
+			op := operationNamed(t, list.op)
+			body := `{"` + list.field + `":[` + elements + `]}`
+			var packed bytes.Buffer
+			w := gzip.NewWriter(&packed)
+			_, _ = io.WriteString(w, body)
+			require.NoError(t, w.Close())
+			client := overHTTP(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Encoding", "gzip")
+				_, _ = w.Write(packed.Bytes())
+			})
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := op.call(t.Context(), client)
+			runtime.ReadMemStats(&after)
+			require.Equal(t, name == "good" && list.field != "terms", err == nil, "%v", err)
+			// The body itself, read into a buffer that grows, takes some 10 MiB.
+			took := (after.TotalAlloc - before.TotalAlloc) >> 20
+			require.Less(t, took, uint64(160), "%s of %s: %d KiB packed", name, list.field, packed.Len()>>10)
+		}
+	}
+}
+
+// overHTTP returns a client of a real server.
+func overHTTP(t *testing.T, h http.HandlerFunc) *minutes.Client {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	tr := ownTransport(t)
+	tr.DisableCompression = false
+	c, err := newClient(srv.URL, testKey, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(0, 0, 0))
+	require.NoError(t, err)
+	return c
+}
+
+// Long lists of short things that are what they should be are taken.
+func TestLongListsAreTaken(t *testing.T) {
+	t.Parallel()
+	for op, body := range map[minutes.Operation]string{
+		"projects.list":  `{"projects":[` + strings.Repeat(`{"id":"p1","name":"x"},`, 50_000) + `{"id":"p","name":"x"}]}`,
+		"members.list":   `{"members":[` + strings.Repeat(`{"id":"e1","name":"x","role":null,"status":"active"},`, 50_000) + `{"id":"e"}]}`,
+		"templates.list": `{"templates":[` + strings.Repeat(`{"id":"t","name":"x","source":"s","description":null,"is_default":false,"version":1},`, 30_000) + `{"id":"t"}]}`,
+		"vocabulary.get": `{"terms":[` + strings.Repeat(`"a","\"]",`, 100_000) + `"b"],"entries":[],"max_terms":1}`,
+		"meetings.get":   `{"id":"mtg_7Kd02","status":"created","participant_ids":[` + strings.Repeat(`"e1",`, 100_000) + `"e2"]}`,
+	} {
+		op := operationNamed(t, op)
+		client, _ := answering(t, canned(200, body))
+		_, err := op.call(t.Context(), client)
+		require.NoError(t, err)
 	}
 }
 
