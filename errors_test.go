@@ -25,57 +25,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
-
-// answering returns a client that gets this reply to everything, without
-// retries, and a count of its requests.
-func answering(t testing.TB, reply func(*http.Request) (*http.Response, error)) (*minutes.Client, *httpmock.MockTransport) {
-	t.Helper()
-	mock := httpmock.NewMockTransport()
-	mock.RegisterNoResponder(reply)
-	c, err := newClient("https://minutes.example", testKey,
-		minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRetries(0, 0, 0), minutes.WithRateLimit(0, 0))
-	require.NoError(t, err)
-	return c, mock
-}
-
-// canned is a reply with a header given as pairs.
-func canned(status int, body string, header ...string) func(*http.Request) (*http.Response, error) {
-	return func(req *http.Request) (*http.Response, error) {
-		resp := httpmock.NewStringResponse(status, body)
-		resp.Request = req
-		for i := 0; i+1 < len(header); i += 2 {
-			resp.Header.Add(header[i], header[i+1])
-		}
-		return resp, nil
-	}
-}
-
-// requireError wants an *Error that tells the request it was for.
-func requireError(t testing.TB, err error, op operation) *minutes.Error {
-	t.Helper()
-	failed, ok := err.(*minutes.Error)
-	require.True(t, ok, "%T: %v", err, err)
-	require.Equal(t, op.method, failed.Method)
-	require.Equal(t, op.path, failed.Path)
-	requirePlain(t, err)
-	return failed
-}
-
-// requirePlain wants one line of moderate length without a trace of the
-// decoder's own words.
-func requirePlain(t testing.TB, err error) {
-	t.Helper()
-	text := err.Error()
-	require.True(t, strings.HasPrefix(text, "minutes: "), text)
-	require.Less(t, len(text), 5000)
-	require.NotContains(t, text, "\n")
-	require.NotContains(t, text, "\x1b")
-	require.NotContains(t, text, testKey)
-	for _, raw := range []string{"invalid character", "unexpected end of JSON", "unmarshal", "%!", "<nil>", "looking for beginning"} {
-		require.NotContains(t, text, raw)
-	}
-}
 
 // Section 7, row by row, as its document spells it.
 var refusals = []struct {
@@ -122,7 +73,7 @@ func TestRefusals(t *testing.T) {
 			requireForm(t, "Envelope", []byte(body))
 			client, _ := answering(t, canned(row.status, body, "Content-Type", "application/json"))
 			for _, op := range operations() {
-				got, err := op.call(t.Context(), client)
+				got, err := op.Call(t.Context(), client)
 				requireNothing(t, got)
 				failed := requireError(t, err, op)
 				require.Equal(t, row.status, failed.StatusCode)
@@ -131,7 +82,7 @@ func TestRefusals(t *testing.T) {
 				require.Equal(t, "req_93af", failed.RequestID)
 				require.Equal(t, map[string]any{"fields": []any{"title"}, "holder": map[string]any{"name": "Ada"}}, failed.Details)
 				require.Zero(t, failed.RetryAfter)
-				require.Equal(t, fmt.Sprintf("minutes: %s %s: %d %s: Plain words. (request id req_93af)", op.method, op.path, row.status, row.code), err.Error())
+				require.Equal(t, fmt.Sprintf("minutes: %s %s: %d %s: Plain words. (request id req_93af)", op.Method, op.Path, row.status, row.code), err.Error())
 				for _, other := range refusals {
 					require.Equal(t, other.code == row.code, errors.Is(err, other.is), other.code)
 				}
@@ -207,7 +158,7 @@ func TestRefusalsWithoutEnvelope(t *testing.T) {
 			t.Parallel()
 			client, mock := answering(t, canned(test.status, test.body, test.header...))
 			for i, op := range operations() {
-				got, err := op.call(t.Context(), client)
+				got, err := op.Call(t.Context(), client)
 				requireNothing(t, got)
 				failed := requireError(t, err, op)
 				require.Equal(t, test.status, failed.StatusCode)
@@ -215,7 +166,7 @@ func TestRefusalsWithoutEnvelope(t *testing.T) {
 				require.Equal(t, test.code == "NOT_FOUND", errors.Is(err, minutes.ErrNotFound))
 				require.Equal(t, test.code == minutes.ErrRateLimited, errors.Is(err, minutes.ErrRateLimited))
 				require.NotErrorIs(t, err, minutes.Code(""), "no code is no code to compare with")
-				require.Equal(t, "minutes: "+op.method+" "+op.path+": "+test.text, err.Error())
+				require.Equal(t, "minutes: "+op.Method+" "+op.Path+": "+test.text, err.Error())
 				require.NotContains(t, fmt.Sprintf("%+v %#v", failed, failed), testKey)
 				require.Equal(t, i+1, mock.GetTotalCallCount(), "one request each")
 				if test.status == 429 && i > 2 {
@@ -287,16 +238,16 @@ func TestUnusableSuccesses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, op := range operations() {
-				if op.reply == "" {
+				if op.Reply == "" {
 					continue
 				}
-				status := op.status
+				status := op.Status
 				client, mock := answering(t, canned(status, test.body, test.header...))
-				got, err := op.call(t.Context(), client)
-				if err == nil && (op.reply == "member" || op.reply == "project") && strings.Contains(test.body, `"id":"a"`) {
+				got, err := op.Call(t.Context(), client)
+				if err == nil && (op.Reply == "member" || op.Reply == "project") && strings.Contains(test.body, `"id":"a"`) {
 					continue // these have no number in them
 				}
-				if name == "null fields" && (strings.HasSuffix(op.reply, "_list") || op.reply == "meeting_page" || op.reply == "vocabulary") {
+				if name == "null fields" && (strings.HasSuffix(op.Reply, "_list") || op.Reply == "meeting_page" || op.Reply == "vocabulary") {
 					require.NoError(t, err) // which TestListsThatAreNull looks at
 					continue
 				}
@@ -305,7 +256,7 @@ func TestUnusableSuccesses(t *testing.T) {
 				require.Equal(t, status, failed.StatusCode)
 				require.Empty(t, failed.Code)
 				require.NotErrorIs(t, err, minutes.ErrNotFound)
-				text := fmt.Sprintf("minutes: %s %s: %d: ", op.method, op.path, status)
+				text := fmt.Sprintf("minutes: %s %s: %d: ", op.Method, op.Path, status)
 				if test.text != "" {
 					require.Equal(t, text+test.text, err.Error())
 				} else {
@@ -332,8 +283,8 @@ func TestListsThatAreNull(t *testing.T) {
 		"vocabulary.replace": {`{"terms":["a"],"entries":[{"term":"a","variants":null}],"max_terms":7}`, &minutes.Vocabulary{Terms: []string{"a"}, Entries: []minutes.VocabularyEntry{{Term: "a"}}, MaxTerms: 7}},
 	} {
 		op := operationNamed(t, op)
-		client, _ := answering(t, canned(op.status, test.body))
-		got, err := op.call(t.Context(), client)
+		client, _ := answering(t, canned(op.Status, test.body))
+		got, err := op.Call(t.Context(), client)
 		require.NoError(t, err)
 		require.Equal(t, test.want, got)
 	}
@@ -350,7 +301,7 @@ func TestRepliesAboutAnotherMeeting(t *testing.T) {
 			t.Parallel()
 			op := operationNamed(t, op)
 			client, _ := answering(t, canned(200, other, "X-Request-Id", "gw-7"))
-			got, err := op.call(t.Context(), client)
+			got, err := op.Call(t.Context(), client)
 			requireNothing(t, got)
 			failed := requireError(t, err, op)
 			require.Equal(t, "the reply is about another meeting", failed.Message)
@@ -484,8 +435,8 @@ func TestMissingFields(t *testing.T) {
 		{"vocabulary.get", `{"terms":["a"],"entries":[{"term":"a"},{"variants":[]}],"max_terms":1}`, "entries[1].term"},
 	} {
 		op := operationNamed(t, test.op)
-		client, _ := answering(t, canned(op.status, test.body))
-		got, err := op.call(t.Context(), client)
+		client, _ := answering(t, canned(op.Status, test.body))
+		got, err := op.Call(t.Context(), client)
 		requireNothing(t, got)
 		require.Equal(t, "the reply lacks "+test.missing, requireError(t, err, op).Message)
 	}
@@ -519,9 +470,9 @@ func TestEndlessBody(t *testing.T) {
 		body := new(endless)
 		client, _ := answering(t, func(*http.Request) (*http.Response, error) {
 			// What has been read when the limit comes is good JSON.
-			return &http.Response{StatusCode: test.status, Header: http.Header{}, Body: io.NopCloser(io.MultiReader(strings.NewReader(fixture(t, op.reply)), body))}, nil
+			return &http.Response{StatusCode: test.status, Header: http.Header{}, Body: io.NopCloser(io.MultiReader(strings.NewReader(fixture(t, op.Reply)), body))}, nil
 		})
-		got, err := op.call(t.Context(), client)
+		got, err := op.Call(t.Context(), client)
 		requireNothing(t, got)
 		failed := requireError(t, err, op)
 		require.Equal(t, test.status, failed.StatusCode)
@@ -562,7 +513,7 @@ func TestListsOfNextToNothing(t *testing.T) {
 			})
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, err := op.call(t.Context(), client)
+			_, err := op.Call(t.Context(), client)
 			runtime.ReadMemStats(&after)
 			require.Equal(t, name == "good" && list.field != "terms", err == nil, "%v", err)
 			// The body itself, read into a buffer that grows, takes some 10 MiB.
@@ -596,7 +547,7 @@ func TestLongListsAreTaken(t *testing.T) {
 	} {
 		op := operationNamed(t, op)
 		client, _ := answering(t, canned(200, body))
-		_, err := op.call(t.Context(), client)
+		_, err := op.Call(t.Context(), client)
 		require.NoError(t, err)
 	}
 }
@@ -610,7 +561,7 @@ func TestTransportsThatMisbehave(t *testing.T) {
 		"error":                   func(*http.Request) (*http.Response, error) { return nil, broken },
 		"no header, no body":      func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 200}, nil },
 		"body that fails": func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 200, Body: io.NopCloser(io.MultiReader(strings.NewReader(`{"id"`), failing{broken}))}, nil
+			return &http.Response{StatusCode: 200, Body: io.NopCloser(io.MultiReader(strings.NewReader(`{"id"`), failing(broken)))}, nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -618,10 +569,10 @@ func TestTransportsThatMisbehave(t *testing.T) {
 			client, err := newClient("https://minutes.example", testKey, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(reply)}), minutes.WithRetries(0, 0, 0))
 			require.NoError(t, err)
 			for _, op := range operations() {
-				if op.reply == "" && name == "no header, no body" {
+				if op.Reply == "" && name == "no header, no body" {
 					continue
 				}
-				got, err := op.call(t.Context(), client)
+				got, err := op.Call(t.Context(), client)
 				requireNothing(t, got)
 				requireError(t, err, op)
 				require.Equal(t, name == "error" || name == "body that fails", errors.Is(err, broken))
@@ -629,14 +580,6 @@ func TestTransportsThatMisbehave(t *testing.T) {
 		})
 	}
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
-
-type failing struct{ err error }
-
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // wired returns a client whose connections are answered by the bytes that
 // answer writes; the server reads the request's head first and then hangs up.
@@ -729,7 +672,7 @@ func TestRedirectsAreRefused(t *testing.T) {
 			client, mock := answering(t, canned(status, "", "Location", to))
 			for _, op := range operations() {
 				before := mock.GetTotalCallCount()
-				got, err := op.call(t.Context(), client)
+				got, err := op.Call(t.Context(), client)
 				requireNothing(t, got)
 				failed := requireError(t, err, op)
 				require.Equal(t, status, failed.StatusCode)
@@ -775,4 +718,21 @@ func TestErrorsOfOthers(t *testing.T) {
 	} {
 		require.NotEmpty(t, err.Error())
 	}
+}
+
+// A refusal has a code to branch on, and a request id for the support.
+func ExampleError() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+
+	_, err := client.Meetings.Minutes(context.Background(), "mtg_unknown", minutes.FormatMarkdown)
+	switch {
+	case errors.Is(err, minutes.ErrMinutesNotReady):
+		fmt.Println("later")
+	case errors.Is(err, minutes.ErrNotFound):
+		refused, _ := errors.AsType[*minutes.Error](err)
+		fmt.Println(refused.StatusCode, refused.Code, refused.RequestID != "")
+	}
+	// Output: 404 NOT_FOUND true
 }

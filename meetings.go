@@ -3,6 +3,7 @@ package minutes
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -371,4 +372,14 @@ func deref(s *string) string {
 		return ""
 	}
 	return *s
+}
+
+// clone keeps one waiter from changing what another reads.
+func (m *Meeting) clone() *Meeting {
+	c := *m
+	c.ParticipantIDs = slices.Clone(m.ParticipantIDs)
+	if m.DurationSeconds != nil {
+		c.DurationSeconds = new(*m.DurationSeconds)
+	}
+	return &c
 }

@@ -4,15 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/jarcoal/httpmock"
 	"github.com/stretchr/testify/require"
 
-	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -236,4 +239,63 @@ func TestFindByExternalID(t *testing.T) {
 			require.NotContains(t, failed.Error(), "crm/1")
 		})
 	}
+}
+
+// A listing ends, with each meeting once for each page it is on, whatever
+// cursors the service gives: the words of script are pages, and their bytes
+// the cursors that lead on.
+//
+// For a long run: go test -run '^$' -fuzz FuzzCursors -fuzztime 10m .
+func FuzzCursors(f *testing.F) {
+	f.Add("bc ca ab")
+	f.Add("b c d")
+	f.Add("aaa")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, script string) {
+		pages := strings.Split(script, " ")
+		synctest.Test(t, func(t *testing.T) {
+			requests := 0
+			client, _ := answering(t, func(*http.Request) (*http.Response, error) {
+				next := pages[requests%len(pages)]
+				requests++
+				page := `{"meetings":[{"id":"mtg","status":"created"}],"next_cursor":` + testkit.Quoted(next) + `}`
+				return httpmock.NewStringResponse(200, page), nil
+			})
+			seen, failures := 0, 0
+			for m, err := range client.Meetings.All(t.Context(), nil) {
+				if require.NotEqual(t, m == nil, err == nil); err != nil {
+					failures++
+					continue
+				}
+				seen++
+			}
+			require.LessOrEqual(t, failures, 1)
+			require.Equal(t, requests, seen)
+			require.LessOrEqual(t, requests, len(pages)+1)
+		})
+	})
+}
+
+func ExampleMeetingsService_All() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+
+	for _, title := range []string{"Budget", "Stand-up", "Retrospective"} {
+		_, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: title, Date: "2026-03-10"})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	for m, err := range client.Meetings.All(ctx, &minutes.MeetingListParams{DateFrom: "2026-03-01"}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(m.Title)
+	}
+	// Output:
+	// Retrospective
+	// Stand-up
+	// Budget
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"regexp"
 	"runtime"
@@ -23,41 +22,6 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
-
-// crowd makes n meetings of which each stride-th is waited for and ends at some
-// time within an hour, in the order of creation.
-func crowd(t testing.TB, srv *minutestest.Server, c *minutes.Client, n, stride int, within time.Duration) []string {
-	t.Helper()
-	var ids []string
-	rnd := rand.New(rand.NewPCG(1, 2))
-	for i := range n {
-		title := fmt.Sprint("meeting ", i)
-		waited := i%stride == 0
-		if waited {
-			require.NoError(t, srv.Script(minutestest.Script{Title: title, Stages: minutestest.Stages{Prepare: rand64(rnd, within)}}))
-		}
-		m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
-		require.NoError(t, err)
-		if waited {
-			require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, audio(10), nil))
-			ids = append(ids, m.ID)
-		}
-	}
-	return ids
-}
-
-func rand64(rnd *rand.Rand, d time.Duration) time.Duration {
-	return time.Duration(rnd.Int64N(int64(d))) + 1
-}
-
-// generous has quota for any crowd.
-func generous() minutestest.World {
-	w := minutestest.DefaultWorld()
-	w.Stages = minutestest.Stages{Prepare: time.Minute, Transcribe: time.Second, Write: time.Second}
-	w.Organisations[0].Credits = new(1 << 30)
-	w.Organisations[0].TranscribeSeconds = new(1 << 30)
-	return w
-}
 
 // looks are what a Client asked for to follow meetings, as the wire shows it.
 type looks struct {
@@ -152,7 +116,7 @@ func TestPoller(t *testing.T) {
 				if n >= 5000 {
 					within = 3 * time.Minute // enough turns to see, and quicker
 				}
-				if testing.Short() {
+				if !long() {
 					n = min(n, 900)
 				}
 				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))

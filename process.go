@@ -183,7 +183,7 @@ func (s *MeetingsService) conclude(ctx context.Context, r *Result, o ProcessOpti
 	}
 	r.Minutes = minutes
 	if o.Transcript {
-		r.Transcript, err = s.Transcript(ctx, r.Meeting.ID)
+		r.Transcript, err = s.finishedTranscript(ctx, r.Meeting)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -233,12 +234,12 @@ func TestRecordingFromReaderRefuses(t *testing.T) {
 		"empty":                   {strings.NewReader(""), "audio/wav", "r"},
 		"empty, no type":          {strings.NewReader(""), "", "r"},
 		"type not found":          {strings.NewReader(unknown), "", "contentType"},
-		"no MIME type":            {failing{broken}, "wav", "contentType"}, // before a byte is read
-		"half a MIME type":        {failing{broken}, "audio/", "contentType"},
-		"MIME type with a header": {failing{broken}, "audio/wav\r\nX-Evil: 1", "contentType"},
+		"no MIME type":            {failing(broken), "wav", "contentType"}, // before a byte is read
+		"half a MIME type":        {failing(broken), "audio/", "contentType"},
+		"MIME type with a header": {failing(broken), "audio/wav\r\nX-Evil: 1", "contentType"},
 		"over 1 GiB":              {io.LimitReader(new(endless), minutes.MaxRecordingSize+5), "audio/wav", "r"},
 	} {
-		if name == "over 1 GiB" && (testing.Short() || underRace) {
+		if name == "over 1 GiB" && (!long() || underRace) {
 			continue // it writes as much
 		}
 		rec, err := minutes.RecordingFromReader(test.r, test.contentType)
@@ -246,7 +247,7 @@ func TestRecordingFromReaderRefuses(t *testing.T) {
 		requireParamError(t, err, test.param, test.contentType)
 		require.Empty(t, files(), name)
 	}
-	rec, err := minutes.RecordingFromReader(io.MultiReader(strings.NewReader(magicWAV), failing{broken}), "audio/wav")
+	rec, err := minutes.RecordingFromReader(io.MultiReader(strings.NewReader(magicWAV), failing(broken)), "audio/wav")
 	require.Zero(t, rec)
 	require.ErrorIs(t, err, broken)
 	require.Empty(t, files(), "nothing is left of a recording that broke off")
@@ -286,4 +287,11 @@ func TestUploadRefusesRecordings(t *testing.T) {
 	}
 	require.NoError(t, minutes.Recording{}.Close(), "closing what cannot be closed does nothing")
 	require.NoError(t, minutes.Recording{Audio: audio}.Close())
+}
+
+// A file that is no recording is refused before it is uploaded.
+func ExampleOpenRecording() {
+	_, err := minutes.OpenRecording("go.mod")
+	fmt.Println(err)
+	// Output: minutes: path: is not a known audio format; fill a Recording with its ContentType
 }

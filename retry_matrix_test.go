@@ -118,9 +118,9 @@ func timedOut(err error) bool {
 
 // strike lets the failure strike the job, once or for good.
 func (f failure) strike(srv *minutestest.Server, l *line, op minutes.Operation, times int) *minutestest.Injection {
-	l.location = f.location
+	l.Location = f.location
 	if f.dial != nil {
-		l.dial, l.dials = f.dial, times
+		l.Dial, l.Dials = f.dial, times
 		return nil
 	}
 	fault := f.fault()
@@ -137,9 +137,9 @@ func TestFailures(t *testing.T) {
 	for _, j := range jobs() {
 		for _, f := range failures() {
 			for _, times := range []int{1, minutestest.Always} {
-				name := j.name + "/" + f.name + "/once"
+				name := j.Name + "/" + f.name + "/once"
 				if times < 0 {
-					name = j.name + "/" + f.name + "/always"
+					name = j.Name + "/" + f.name + "/always"
 				}
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
@@ -152,25 +152,25 @@ func TestFailures(t *testing.T) {
 
 func testFailure(t *testing.T, j job, f failure, times int) {
 	srv := minutestest.NewServer(t)
-	id := j.meetingFor(t, srv)
-	before := len(srv.Requests(j.op))
-	l := &line{op: j.op}
-	c := l.on(srv)
-	f.strike(srv, l, j.op, times)
+	id := j.MeetingFor(t, srv)
+	before := len(srv.Requests(j.Op))
+	l := &line{Op: j.Op}
+	c := l.On(srv)
+	f.strike(srv, l, j.Op, times)
 
-	err := j.call(t.Context(), c, id)
+	err := j.Call(t.Context(), c, id)
 
 	wantTries, fails := 1, true
 	switch {
-	case j.upload() && f.effect, j.op == "meetings.delete" && f.name == "slow reply":
+	case j.Upload() && f.effect, j.Op == "meetings.delete" && f.name == "slow reply":
 		fails = false // the meeting tells that the audio is there; 204 has no body to be slow
-	case !j.may(f):
+	case !f.mayBeRepeated(j):
 	case times == 1:
 		wantTries, fails = 2, false
 	default:
 		wantTries = 5
 	}
-	assert.Equal(t, wantTries, l.count(), "tries")
+	assert.Equal(t, wantTries, l.Count(), "tries")
 	reached := wantTries
 	switch {
 	case f.dial != nil && times == 1:
@@ -179,30 +179,30 @@ func testFailure(t *testing.T, j job, f failure, times int) {
 		reached = 0
 	}
 	synctest.Wait()
-	assert.Len(t, srv.Requests(j.op), before+reached, "requests that reached the server")
+	assert.Len(t, srv.Requests(j.Op), before+reached, "requests that reached the server")
 	if !fails {
 		require.NoError(t, err)
-		if j.upload() {
+		if j.Upload() {
 			state, _ := srv.Meeting(id)
 			require.NotNil(t, state.Audio)
 		}
 		return
 	}
 	require.Error(t, err)
-	if j.upload() {
+	if j.Upload() {
 		requireStorageError(t, f, err)
 		return
 	}
 	requireAPIError(t, j, f, err)
 }
 
-// may reports whether the job may be repeated after the failure.
-func (j job) may(f failure) bool {
+// mayBeRepeated reports whether the job may be repeated after the failure.
+func (f failure) mayBeRepeated(j job) bool {
 	allowed := f.repeat
-	if j.upload() {
+	if j.Upload() {
 		allowed = f.stored
 	}
-	return allowed == always || allowed == safely && j.repeats
+	return allowed == always || allowed == safely && j.Repeats
 }
 
 func requireAPIError(t *testing.T, j job, f failure, err error) {
@@ -212,7 +212,7 @@ func requireAPIError(t *testing.T, j job, f failure, err error) {
 	switch {
 	case f.status != 2:
 		require.Equal(t, f.status, e.StatusCode)
-	case j.op == "meetings.delete":
+	case j.Op == "meetings.delete":
 		// 204 has no body to break off, so the first reply is lost as a whole;
 		// the others are half a NOT_FOUND.
 		require.Contains(t, []int{0, http.StatusNotFound}, e.StatusCode)

@@ -40,75 +40,64 @@ func TestContextEndsABackOff(t *testing.T) {
 				return ctx, func() { cancel(shutdown) }
 			},
 		} {
-			t.Run(j.name+"/"+name, func(t *testing.T) {
+			t.Run(j.Name+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					srv := minutestest.NewServer(t)
-					id := j.meetingFor(t, srv)
-					srv.Inject(minutestest.Match{Operation: j.op}, minutestest.RateLimit("20"))
-					l := &line{op: j.op}
-					c := l.on(srv)
+					id := j.MeetingFor(t, srv)
+					srv.Inject(minutestest.Match{Operation: j.Op}, minutestest.RateLimit("20"))
+					l := &line{Op: j.Op}
+					c := l.On(srv)
 					ctx, cancel := end(t.Context())
 					start := time.Now()
 					time.AfterFunc(5*time.Second, cancel)
-					err := j.call(ctx, c, id)
+					err := j.Call(ctx, c, id)
 					require.Equal(t, 5*time.Second, time.Since(start), "at once")
 					require.ErrorIs(t, err, context.Canceled)
 					if name == "cancelled for a cause" {
 						require.ErrorIs(t, err, shutdown)
 					}
-					require.Equal(t, 1, l.count())
+					require.Equal(t, 1, l.Count())
 					requireStatus(t, err, 429)
 				})
 			})
 		}
-		t.Run(j.name+"/deadline before the next try", func(t *testing.T) {
+		t.Run(j.Name+"/deadline before the next try", func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				id := j.meetingFor(t, srv)
-				srv.Inject(minutestest.Match{Operation: j.op}, minutestest.RateLimit("20"))
-				l := &line{op: j.op}
-				c := l.on(srv)
+				id := j.MeetingFor(t, srv)
+				srv.Inject(minutestest.Match{Operation: j.Op}, minutestest.RateLimit("20"))
+				l := &line{Op: j.Op}
+				c := l.On(srv)
 				ctx, cancel := context.WithTimeout(t.Context(), 19*time.Second)
 				defer cancel()
 				start := time.Now()
-				err := j.call(ctx, c, id)
+				err := j.Call(ctx, c, id)
 				require.Zero(t, time.Since(start), "the reply at hand is worth more than the wait")
-				require.Equal(t, 1, l.count())
+				require.Equal(t, 1, l.Count())
 				requireStatus(t, err, 429)
 			})
 		})
-		t.Run(j.name+"/deadline within a try", func(t *testing.T) {
+		t.Run(j.Name+"/deadline within a try", func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				id := j.meetingFor(t, srv)
-				srv.Inject(minutestest.Match{Operation: j.op}, minutestest.Delay(time.Hour))
-				l := &line{op: j.op}
-				c := l.on(srv)
+				id := j.MeetingFor(t, srv)
+				srv.Inject(minutestest.Match{Operation: j.Op}, minutestest.Delay(time.Hour))
+				l := &line{Op: j.Op}
+				c := l.On(srv)
 				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 				defer cancel()
 				start := time.Now()
-				err := j.call(ctx, c, id)
+				err := j.Call(ctx, c, id)
 				require.Equal(t, 4*time.Second, time.Since(start))
 				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.Equal(t, 1, l.count())
+				require.Equal(t, 1, l.Count())
 				requireStatus(t, err, 0)
 			})
 		})
 	}
-}
-
-func requireStatus(t testing.TB, err error, status int) {
-	t.Helper()
-	if e, ok := errors.AsType[*minutes.StorageError](err); ok {
-		require.Equal(t, status, e.StatusCode, "%v", err)
-		return
-	}
-	e, ok := errors.AsType[*minutes.Error](err)
-	require.True(t, ok, "%T: %v", err, err)
-	require.Equal(t, status, e.StatusCode, "%v", err)
 }
 
 // What made another try needed is told when ctx ends the wait for it.
@@ -116,8 +105,8 @@ func TestContextEndsTheWaitAfterALostConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		l := &line{op: "usage.get", dial: errRefused, dials: 1}
-		c := l.on(srv, minutes.WithRetries(4, 10*time.Second, 10*time.Second))
+		l := &line{Op: "usage.get", Dial: errRefused, Dials: 1}
+		c := l.On(srv, minutes.WithRetries(4, 10*time.Second, 10*time.Second))
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		_, err := c.Usage.Get(ctx)
@@ -172,10 +161,6 @@ func TestContextEndsWithTheReply(t *testing.T) {
 		})
 	}
 }
-
-type readFunc func([]byte) (int, error)
-
-func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
 // A request that the limiter holds back when a 429 arrives cools down, too.
 func TestCoolDownReachesTheLimiter(t *testing.T) {
@@ -233,12 +218,12 @@ func TestCoolDownIsShared(t *testing.T) {
 
 				var calls sync.WaitGroup
 				for _, j := range jobs() {
-					if j.ready || j.upload() || j.op == "meetings.delete" {
+					if j.Ready || j.Upload() || j.Op == "meetings.delete" {
 						continue
 					}
 					calls.Go(func() {
-						_ = j.call(t.Context(), c, "mtg_nobodys")
-						assert.Equal(t, test.least, time.Since(start), j.name)
+						_ = j.Call(t.Context(), c, "mtg_nobodys")
+						assert.Equal(t, test.least, time.Since(start), j.Name)
 					})
 				}
 				calls.Go(func() {
@@ -322,27 +307,27 @@ func TestLimiterCountsRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: "usage.get", Times: 6}, minutestest.BadGateway())
-		l := &line{op: "usage.get"}
-		c := l.on(srv, minutes.WithRateLimit(0.1, 2), minutes.WithRetries(3, 0, 0))
+		l := &line{Op: "usage.get"}
+		c := l.On(srv, minutes.WithRateLimit(0.1, 2), minutes.WithRetries(3, 0, 0))
 		start := time.Now()
 		var calls sync.WaitGroup
 		for range 2 {
 			calls.Go(func() { _, err := c.Usage.Get(t.Context()); assert.NoError(t, err) })
 		}
 		calls.Wait()
-		require.Equal(t, 8, l.count())
-		for i, at := range l.at {
+		require.Equal(t, 8, l.Count())
+		for i, at := range l.Times {
 			require.InDelta(t, max(0, float64(i-1)*10), at.Sub(start).Seconds(), 1e-6, "request %d", i)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		j := jobs()[len(jobs())-1]
-		id := j.meetingFor(t, srv)
-		srv.Inject(minutestest.Match{Operation: j.op, Times: 3}, minutestest.RateLimit(""))
+		id := j.MeetingFor(t, srv)
+		srv.Inject(minutestest.Match{Operation: j.Op, Times: 3}, minutestest.RateLimit(""))
 		c := clientOf(srv, minutes.WithRateLimit(0.001, 1), minutes.WithRetries(3, 0, 0))
 		start := time.Now()
-		require.NoError(t, j.call(t.Context(), c, id))
+		require.NoError(t, j.Call(t.Context(), c, id))
 		require.Zero(t, time.Since(start))
 	})
 }
@@ -399,12 +384,12 @@ func TestWaitsBetweenTries(t *testing.T) {
 				srv.Inject(minutestest.Match{Operation: "usage.get", Times: minutestest.Always}, test.fault)
 				var low, high [5]time.Duration
 				for i := range runs {
-					l := &line{op: "usage.get"}
-					_, err := l.on(srv, minutes.WithRetries(5, waitMin, waitMax)).Usage.Get(t.Context())
+					l := &line{Op: "usage.get"}
+					_, err := l.On(srv, minutes.WithRetries(5, waitMin, waitMax)).Usage.Get(t.Context())
 					require.Error(t, err)
-					require.Len(t, l.at, 6)
+					require.Len(t, l.Times, 6)
 					for n := range low {
-						wait := l.at[n+1].Sub(l.at[n])
+						wait := l.Times[n+1].Sub(l.Times[n])
 						if i == 0 {
 							low[n] = wait
 						}
@@ -442,10 +427,10 @@ func TestRetriesOptions(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := minutestest.NewServer(t)
 					srv.Inject(minutestest.Match{Operation: "usage.get", Times: minutestest.Always}, fault)
-					l := &line{op: "usage.get"}
-					_, err := l.on(srv, minutes.WithRetries(test.max, test.waitMin, test.waitMax)).Usage.Get(t.Context())
+					l := &line{Op: "usage.get"}
+					_, err := l.On(srv, minutes.WithRetries(test.max, test.waitMin, test.waitMax)).Usage.Get(t.Context())
 					require.Error(t, err)
-					require.Equal(t, test.tries, l.count())
+					require.Equal(t, test.tries, l.Count())
 				})
 			})
 		}
@@ -497,8 +482,8 @@ func TestDeleteAgain(t *testing.T) {
 				if test.faults != nil {
 					srv.Inject(minutestest.Match{Operation: "meetings.delete"}, test.faults...)
 				}
-				l := &line{op: "meetings.delete", dial: test.dial, dials: 1}
-				err = l.on(srv).Meetings.Delete(t.Context(), m.ID)
+				l := &line{Op: "meetings.delete", Dial: test.dial, Dials: 1}
+				err = l.On(srv).Meetings.Delete(t.Context(), m.ID)
 				if test.ok {
 					require.NoError(t, err)
 					return
@@ -658,7 +643,7 @@ func TestDebugLog(t *testing.T) {
 		}}))
 		c := clientOf(srv, minutes.WithLogger(log), minutes.WithRetries(4, time.Second, time.Second))
 		j := jobs()[len(jobs())-1]
-		id := j.meetingFor(t, srv)
+		id := j.MeetingFor(t, srv)
 		_, err := c.Meetings.Get(t.Context(), id)
 		require.NoError(t, err)
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
@@ -677,7 +662,7 @@ func TestDebugLog(t *testing.T) {
 		require.NotContains(t, lines[3], "wait")
 
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"))
-		require.NoError(t, j.call(t.Context(), c, id))
+		require.NoError(t, j.Call(t.Context(), c, id))
 		for _, w := range []string{"operation=upload", "meeting=" + id, "method=PUT", "host=storage.minutes.test", "path=/storage/", "status=503", "SlowDown", "request_id=req_", "attempt=1", "wait=1s", "attempt=2", "status=200", "sent=3000", "size=3000"} {
 			require.Contains(t, out.String(), w)
 		}

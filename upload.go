@@ -80,6 +80,7 @@ func (u *upload) run(ctx context.Context) error {
 		failure := tried.failure
 		if failure == nil {
 			u.log(ctx, target, try, tried, 0)
+			u.core.poller.Again(u.id)
 			return nil
 		}
 		wait := u.core.retries.Wait(try, min(failure.retryAfter, maxCoolDown))
@@ -165,7 +166,7 @@ func (u *upload) renew(ctx context.Context) error {
 		e.StatusCode = http.StatusOK
 		return e
 	}
-	u.core.poller.anew(u.id, asked)
+	u.core.poller.Again(u.id)
 	u.target = target
 	const most = 1 << 30 // seconds, so that no number overflows
 	u.expires = asked.Add(time.Duration(min(t.ExpiresIn, most)) * time.Second)

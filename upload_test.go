@@ -1,14 +1,13 @@
 package minutes_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
+	"log"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -26,32 +25,6 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
-
-// noise is a recording in which no two places look alike.
-func noise(n int) (minutes.Recording, string) {
-	data := make([]byte, n)
-	src := rand.NewChaCha8([32]byte{1, 2, 3})
-	_, _ = src.Read(data)
-	sum := sha256.Sum256(data)
-	return minutes.Recording{Audio: bytes.NewReader(data), Size: int64(n), ContentType: "audio/mpeg"}, hex.EncodeToString(sum[:])
-}
-
-// waiting makes a meeting that waits for its audio.
-func waiting(t testing.TB, srv *minutestest.Server) string {
-	t.Helper()
-	m, _, err := clientOf(srv).Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "To be heard", Date: "2026-11-20"})
-	require.NoError(t, err)
-	return m.ID
-}
-
-// requireArrived compares the audio that a meeting has with what was sent.
-func requireArrived(t testing.TB, srv *minutestest.Server, id, sum string) {
-	t.Helper()
-	m, ok := srv.Meeting(id)
-	require.True(t, ok)
-	require.NotNil(t, m.Audio, "no audio has arrived")
-	require.Equal(t, sum, m.Audio.SHA256)
-}
 
 // A report is one call of a progress callback.
 type report struct{ sent, total int64 }
@@ -207,11 +180,6 @@ func TestUploadToAStoreThatIsAway(t *testing.T) {
 		require.Equal(t, 3*time.Second, time.Since(start))
 		require.Len(t, srv.Requests("meetings.get"), 1)
 	})
-}
-
-// expired is what a store says of a URL past its time.
-func expired() minutestest.Fault {
-	return minutestest.Reply(403, "application/xml", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message><RequestId>r</RequestId></Error>")
 }
 
 // A URL past its time is asked for anew, once; one in its time is not.
@@ -378,10 +346,6 @@ func TestUploadOfABadRecording(t *testing.T) {
 		})
 	}
 }
-
-type readerAt func([]byte, int64) (int, error)
-
-func (f readerAt) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
 
 // An upload of which no byte moves is given up after a minute, wherever it
 // stands still.
@@ -682,4 +646,32 @@ func TestUploadURLForAges(t *testing.T) {
 		require.NoError(t, clientOf(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, audio(10), nil))
 		require.Len(t, srv.Requests("meetings.upload_url"), 1)
 	})
+}
+
+func ExampleMeetingsService_Upload() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+
+	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// A file is opened with OpenRecording; this comes from elsewhere.
+	rec, err := minutes.RecordingFromReader(strings.NewReader(strings.Repeat("sound", 1000)), "audio/mpeg")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rec.Close()
+
+	var last int64
+	err = client.Meetings.Upload(ctx, m.ID, rec, &minutes.UploadOptions{
+		Progress: func(sent, total int64) { last = 100 * sent / total },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%d %% of %d bytes\n", last, rec.Size)
+	// Output: 100 % of 5000 bytes
 }

@@ -5,15 +5,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/cookiejar"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -27,40 +24,6 @@ import (
 
 	minutes "github.com/meeting-minutes/minutes-go"
 )
-
-// directed returns a Client whose service says that recordings go to target,
-// and that the meeting has the given status. Storage is reached through next.
-func directed(t testing.TB, target string, status minutes.Status, next http.RoundTripper, opts ...minutes.Option) *minutes.Client {
-	t.Helper()
-	hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
-		if req.URL.Host != "minutes.example" {
-			return next.RoundTrip(req)
-		}
-		var body any = map[string]any{"id": "mtg_1", "status": status}
-		if req.Method == http.MethodPost {
-			body = revealed{target, 900, http.MethodPut}
-		}
-		data, err := json.Marshal(body)
-		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(data))), Request: req}, err
-	})}
-	jar, err := cookiejar.New(nil)
-	require.NoError(t, err)
-	if u, err := url.Parse(target); err == nil && u.Host != "" {
-		jar.SetCookies(u, []*http.Cookie{{Name: "session", Value: "secret", Path: "/"}})
-	}
-	hc.Jar = jar
-	opts = append([]minutes.Option{minutes.WithHTTPClient(hc), minutes.WithRetries(2, 0, 0), minutes.WithRateLimit(0, 0)}, opts...)
-	c, err := newClient("https://minutes.example", testKey, opts...)
-	require.NoError(t, err)
-	return c
-}
-
-// ownTransport is a transport that no other test shares.
-func ownTransport(t testing.TB) *http.Transport {
-	tr := http.DefaultTransport.(*http.Transport).Clone()
-	t.Cleanup(tr.CloseIdleConnections)
-	return tr
-}
 
 // file writes a recording to a file and opens it.
 func file(t testing.TB, size int) (*os.File, string) {

@@ -3,33 +3,57 @@ package minutes
 import (
 	"context"
 	"errors"
-	"iter"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/poll"
+	"github.com/meeting-minutes/minutes-go/internal/rest"
+	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // WaitOptions tune a wait; the zero value, or nil, is fine.
 type WaitOptions struct {
 	// Until is the state of the happy path to wait for: at it, or past it, the
-	// wait is over. Empty means StatusMinutesReady. WaitForMinutes ignores it.
+	// wait is over. Empty means StatusMinutesReady. WaitForMinutes and
+	// WaitAllForMinutes ignore it.
 	Until Status
-	// Interval is the least time between two looks at the meeting. The floor of
-	// thirty seconds, or what the service's Cache-Control asks beyond that,
-	// holds in any case. Where one request shows many meetings, one that is not
-	// due may be shown along with one that is; it is not reported.
+	// Interval is the least time between two GETs of the meeting by waits. The
+	// floor of thirty seconds, or what the service's Cache-Control asks beyond
+	// that, holds in any case. What a page of the listing shows earlier is told
+	// earlier.
 	Interval time.Duration
+	// LookedAt is when the meeting was last looked at by another process, such
+	// as this one before a restart: the first look waits for what is left of the
+	// floor. The zero time, one in the future and one longer ago mean nothing.
+	LookedAt time.Time
+	// NoAudio ends the wait with ErrNoAudio, in a *WaitError, at the first look
+	// that finds the meeting without audio so long after its creation
+	// (Meeting.CreatedAt, compared with this machine's clock). 0 waits on.
+	NoAudio time.Duration
 	// OnStatus is told of the first look and of each change of status. It runs
 	// on the goroutine that waits.
 	OnStatus func(*Meeting)
-	// Format is the form of the minutes that WaitForMinutes fetches; empty is
-	// the service's default, HTML.
+	// Format is the form of the minutes that WaitForMinutes and
+	// WaitAllForMinutes fetch; empty is the service's default, HTML.
 	Format Format
 }
 
+// ErrNoAudio ends a wait for a meeting that has had no audio for as long as
+// [WaitOptions].NoAudio says. It is this package's own, not the service's.
+var ErrNoAudio = errors.New("minutes: the meeting has no audio")
+
+// maxInterval keeps times that an interval is added to from overflowing.
+const maxInterval = 1e5 * time.Hour
+
 func (o *WaitOptions) orDefault() (WaitOptions, error) {
-	if o == nil {
-		return WaitOptions{Until: StatusMinutesReady}, nil
+	var opts WaitOptions
+	if o != nil {
+		opts = *o
 	}
-	opts := *o
 	if opts.Until == "" {
 		opts.Until = StatusMinutesReady
 	}
@@ -38,6 +62,8 @@ func (o *WaitOptions) orDefault() (WaitOptions, error) {
 		return opts, &ParamError{"opts.Until", "is not a state of the happy path"}
 	case opts.Interval < 0:
 		return opts, &ParamError{"opts.Interval", "must not be negative"}
+	case opts.NoAudio < 0:
+		return opts, &ParamError{"opts.NoAudio", "must not be negative"}
 	}
 	opts.Interval = min(opts.Interval, maxInterval)
 	return opts, checkTexts(text{"opts.Format", string(opts.Format)})
@@ -45,60 +71,62 @@ func (o *WaitOptions) orDefault() (WaitOptions, error) {
 
 // Wait follows a meeting until its minutes are ready, or until
 // WaitOptions.Until. It looks at once and then never sooner than thirty seconds
-// after the last look at that meeting by anyone in this Client, which is what
-// the service asks for (section 6). Lost connections and faults of the service
-// are waited out, a turn for each; twenty in a row, some ten minutes, end the
-// wait. A 429 slows all of the Client's waits down, and ends none. Other time
-// limits than ctx a wait has none. A meeting without audio is waited for, too.
+// after this Client last saw the meeting by itself, which is what the service
+// asks for (section 6). Lost connections and faults of the service are waited
+// out, a turn for each; twenty in a row, ten minutes and more, end the wait. A
+// 429 slows all of the Client's waits down, and ends none. Other time limits
+// than ctx and WaitOptions.NoAudio a wait has none.
 //
-// Looks are what waits do, and the check after an upload whose reply was lost. A
-// Get or List of the caller's own is none: the service sees it all the same, so
-// show a status in OnStatus rather than by a Get before or beside a wait.
+// A look is whatever this Client sees of a single meeting: a wait's GET, the
+// reply of Get, Create, Update and FindByExternalID, the check after an upload
+// whose reply was lost. A wait that begins within thirty seconds of one is
+// served from what was seen. An upload, or a request for an upload URL, begins
+// anew: the look after it is made at once.
 //
 // All waits of a Client share one poller, which reads pages of the listing
 // where they show many meetings that are waited for, and single meetings
-// elsewhere: thousands of waits cost few requests. Where very many begin at
-// once, first looks are spread over a turn.
+// elsewhere: thousands of waits cost few requests. A page read for others may
+// show a meeting soon after its GET; the interface asks the thirty seconds of
+// the single meeting only. Where very many waits begin at once, first looks are
+// spread over a turn, which is thirty seconds and longer where it takes more
+// than some three hundred requests.
 //
 // Errors: *MeetingFailedError, with the meeting, where it ended in a failure
 // state; *WaitError, with the meeting as last seen, for every other end: ctx,
 // ErrNotFound (the meeting is gone), a refused key (ErrUnauthenticated and the
-// codes of 403), or twenty failed looks in a row. Where ctx ends while looks
-// fail, or are held back, the *Error of the last one is found in it, too.
-// *ParamError for an id or an option that cannot be used.
+// codes of 403), ErrNoAudio, or twenty failed looks in a row. Where ctx ends
+// while looks fail, or are held back, the *Error of the last one is found in it,
+// too. *ParamError for an id or an option that cannot be used.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
-	w, err := opts.waiter(ctx, id)
+	w, lookedAt, err := opts.waiter(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return s.core().poller.wait(ctx, id, w)
+	return s.core().poller.wait(ctx, id, w, lookedAt)
 }
 
 // waiter is what waits for one meeting, as the options say.
 //
 //go:noinline
-func (o *WaitOptions) waiter(ctx context.Context, id string) (*waiter, error) {
+func (o *WaitOptions) waiter(ctx context.Context, id string) (*waiter, time.Time, error) {
 	opts, err := o.orDefault()
-	if err != nil {
-		return nil, err
+	if err == nil && ctx == nil {
+		err = &ParamError{"ctx", "must not be nil"}
 	}
-	if ctx == nil {
-		return nil, &ParamError{"ctx", "must not be nil"}
+	if err == nil {
+		err = checkID("id", id)
 	}
-	if err := checkID("id", id); err != nil {
-		return nil, err
+	if err == nil && ctx.Err() != nil {
+		err = &WaitError{MeetingID: id, Err: ctxError(ctx)}
 	}
-	if ctx.Err() != nil {
-		return nil, &WaitError{MeetingID: id, Err: ctxError(ctx)}
-	}
-	return newWaiter(opts), nil
+	return newWaiter(opts), opts.LookedAt, err
 }
 
 // WaitForMinutes waits as [MeetingsService.Wait] does until the minutes are
 // ready and fetches them, in WaitOptions.Format. Minutes that are not there yet
-// although the status says so are waited for, a turn at a time; so is a service
-// that fails to serve them, up to twenty times, each with the repeats of any
-// other call.
+// although the status says so are waited for, a turn at a time, and so is a 429;
+// a service that fails to serve them is asked up to twenty times, each with the
+// repeats of any other call.
 //
 // Errors: those of Wait; those of [MeetingsService.Minutes], in a *WaitError.
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Minutes, error) {
@@ -120,53 +148,338 @@ func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *W
 //
 //go:noinline
 func (s *MeetingsService) finishedMinutes(ctx context.Context, m *Meeting, format Format) (*Minutes, error) {
-	for failed := 1; ; failed++ {
-		minutes, err := s.Minutes(ctx, m.ID, format)
+	return fetchReady(ctx, m, func() (*Minutes, error) { return s.Minutes(ctx, m.ID, format) })
+}
+
+// finishedTranscript is finishedMinutes for the transcript.
+func (s *MeetingsService) finishedTranscript(ctx context.Context, m *Meeting) (string, error) {
+	return fetchReady(ctx, m, func() (string, error) { return s.Transcript(ctx, m.ID) })
+}
+
+// fetchReady fetches what the meeting's status says is there.
+func fetchReady[T any](ctx context.Context, m *Meeting, fetch func() (T, error)) (T, error) {
+	const maxFailed = 20
+	for failed, since := 0, time.Now(); ; {
+		out, err := fetch()
 		if err == nil {
-			return minutes, nil
+			return out, nil
 		}
-		notYet := errors.Is(err, ErrMinutesNotReady)
-		if notYet {
-			failed = 0
-		}
-		if ctx.Err() == nil && (notYet || transient(err) && failed < maxFailedLooks) {
-			if sleep(ctx, max(pollFloor, askedFor(err))) == nil {
-				continue
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady), errors.Is(err, ErrRateLimited):
+			failed, since = 0, time.Now() // refused for now, which is no failure
+		case !transient(err):
+			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
+		default:
+			if failed++; failed == maxFailed {
+				err = fmt.Errorf("%d requests in a row failed, over %v: %w", failed, time.Since(since).Round(time.Second), err)
+				return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
 			}
-			err = afterTrouble(ctxError(ctx), err)
 		}
-		return nil, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
+		if sleep(ctx, max(30*time.Second, askedFor(err))) != nil {
+			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: afterTrouble(ctxError(ctx), err)}
+		}
 	}
 }
 
-// WaitAll waits for many meetings, as [MeetingsService.Wait] does for one, and
-// yields each once, as it ends: the meeting where it came to
-// WaitOptions.Until, else the error, which names it (*MeetingFailedError or
-// *WaitError, with the meeting where one was seen). An id that comes again while
-// ids are being read is yielded once all the same. One meeting's failure does
-// not end the others' wait. When ctx ends, one *WaitError is yielded, and the
-// sequence stops.
-//
-// ids is read on the goroutine that runs the loop, as fast as it gives: while it
-// blocks, nothing is yielded and ctx is not looked at. For ids that come one at
-// a time, call Wait in a goroutine for each, which costs no more requests. A
-// key that is refused is refused for every meeting: leave the loop. What is held
-// is what still waits, about 200 bytes each. For that, in a WaitError of a wait
-// among more than a thousand, the meeting as last seen has only ID and Status.
-func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Meeting, error] {
-	return func(yield func(*Meeting, error) bool) {
-		o, err := opts.orDefault()
-		switch {
-		case err != nil:
-		case ctx == nil:
-			err = &ParamError{"ctx", "must not be nil"}
-		case ids == nil:
-			err = &ParamError{"ids", "must not be nil"}
-		}
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		s.core().poller.waitAll(ctx, ids, o, yield)
+// askedFor is how long the service asked to wait, as far as a wait goes along
+// with that.
+func askedFor(err error) time.Duration {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return min(e.RetryAfter, 5*time.Minute)
 	}
+	return 0
+}
+
+// waiter is one Wait, or one WaitAll for many meetings. There may be many of
+// these, so it is kept small. The poller calls it (see poll.Waiter).
+type waiter struct {
+	interval time.Duration
+	noAudio  time.Duration
+	after    time.Duration // a look that was asked for since then ends the wait, where not 0
+	onStatus func(*Meeting)
+	until    int8          // the rank of the status it waits for
+	ready    chan struct{} // holds one when there are events
+
+	mu     sync.Mutex
+	events []event
+}
+
+// event is what a waiter hears of a meeting.
+type event struct {
+	meeting *Meeting
+	err     error
+	over    bool // this meeting's wait is over
+}
+
+func newWaiter(o WaitOptions) *waiter {
+	return &waiter{
+		until:    int8(o.Until.rank()),
+		interval: o.Interval,
+		noAudio:  o.NoAudio,
+		onStatus: o.OnStatus,
+		ready:    make(chan struct{}, 1),
+	}
+}
+
+// Interval is for the poller.
+func (w *waiter) Interval() time.Duration { return w.interval }
+
+// See is for the poller.
+func (w *waiter) See(s poll.Sighting, changed bool, asked time.Duration) (over bool) {
+	m := s.Value.(seenMeeting).Meeting
+	var err error
+	switch {
+	case m.Status.Failed():
+		err = &MeetingFailedError{Status: m.Status, Meeting: m}
+	case m.Status.rank() >= int(w.until), w.after != 0 && asked >= w.after:
+		over = true
+	case w.noAudio > 0 && m.Status == StatusCreated && time.Since(m.CreatedAt.Time()) >= w.noAudio:
+		err = &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
+	case !changed || w.onStatus == nil:
+		return false
+	}
+	over = over || err != nil
+	w.hear(event{m.clone(), err, over})
+	return over
+}
+
+// Fail is for the poller.
+func (w *waiter) Fail(last poll.Sighting, err error) {
+	w.hear(event{err: &WaitError{MeetingID: last.ID, Meeting: meetingOf(last), Err: err}, over: true})
+}
+
+// hear never blocks: a waiter that is busy takes several events at once.
+func (w *waiter) hear(e event) {
+	w.mu.Lock()
+	w.events = append(w.events, e)
+	w.mu.Unlock()
+	select {
+	case w.ready <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what w has to hear.
+func (w *waiter) take() []event {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	events := w.events
+	w.events = nil
+	return events
+}
+
+// poller is the poller that all waits of a Client share.
+type poller struct{ *poll.Poller }
+
+func newPoller(c *core) *poller { return &poller{poll.New(polled{c})} }
+
+// wait blocks until the meeting has come to where the options want it.
+//
+// Ten thousand goroutines may stand here, and a stack that ever grew beyond its
+// first two kilobytes stays at four. So what lies on the stack while others are
+// waited for is kept small, and what takes room is done in functions that return
+// before the next is called.
+func (p *poller) wait(ctx context.Context, id string, w *waiter, lookedAt time.Time) (*Meeting, error) {
+	p.Join(w, id, lookedAt)
+	for {
+		done := w.block(ctx)
+		if end := p.listen(w, id); end != nil {
+			if end.err != nil {
+				return nil, end.err
+			}
+			return end.meeting, nil
+		}
+		if done {
+			return nil, p.leave(ctx, w, id)
+		}
+	}
+}
+
+// block returns when there are events, or when ctx is done.
+func (w *waiter) block(ctx context.Context) (done bool) {
+	select {
+	case <-w.ready:
+		return false
+	case <-ctx.Done():
+		return true // what has arrived meanwhile counts all the same
+	}
+}
+
+// listen tells OnStatus what the waiter of one meeting has to hear, and returns
+// how its wait ended, if it did. Where OnStatus panics, or ends its goroutine, as
+// a test's FailNow does, nobody waits any more.
+//
+//go:noinline
+func (p *poller) listen(w *waiter, id string) *event {
+	returned := false
+	defer func() {
+		if !returned {
+			p.Leave(w, id)
+		}
+	}()
+	var end *event
+	for _, e := range w.take() {
+		if w.onStatus != nil && e.meeting != nil {
+			w.onStatus(e.meeting)
+		}
+		if e.over {
+			end = &e
+			break
+		}
+	}
+	returned = true
+	return end
+}
+
+// leave ends a wait whose ctx is done.
+func (p *poller) leave(ctx context.Context, w *waiter, id string) error {
+	last, trouble := p.Leave(w, id)
+	e := &WaitError{MeetingID: id, Meeting: meetingOf(last), Err: ctxError(ctx)}
+	if trouble != nil {
+		e.Err = afterTrouble(e.Err, trouble)
+	}
+	return e
+}
+
+// afterTrouble lets a caller whose context ended see what had kept it waiting.
+func afterTrouble(end, trouble error) error { return fmt.Errorf("%w; before that: %w", end, trouble) }
+
+// hasAudio reports whether a meeting has its audio, after an upload that may have
+// put it there: any status but created says so, a failure too, which is a wait's
+// to report. The answer is the next look at the meeting that begins from now on,
+// so that no other is made within the floor.
+func (p *poller) hasAudio(ctx context.Context, id string) (bool, error) {
+	w := newWaiter(WaitOptions{Until: StatusAudioUploaded})
+	w.after = p.Now()
+	m, err := p.wait(ctx, id, w, time.Time{})
+	if failed, ok := errors.AsType[*MeetingFailedError](err); ok {
+		m, err = failed.Meeting, nil
+	}
+	if wait, ok := errors.AsType[*WaitError](err); ok {
+		return false, wait.Err
+	}
+	return err == nil && m.Status != StatusCreated, err
+}
+
+// shown takes in a meeting that the service has shown by other means than a
+// wait's: the next look is a turn away.
+func (p *poller) shown(m *Meeting) { p.Saw(sightingOf(m)) }
+
+// polled is what the poller asks: single meetings and pages of the listing.
+type polled struct{ core *core }
+
+// seenMeeting is a meeting as the poller keeps it.
+type seenMeeting struct{ *Meeting }
+
+// Copy is for the poller. A meeting that is got again and again costs no memory
+// each time.
+func (m seenMeeting) Copy(over poll.Value) poll.Value {
+	old, ok := over.(seenMeeting)
+	if !ok {
+		return seenMeeting{m.clone()}
+	}
+	participants, duration := old.ParticipantIDs, old.DurationSeconds
+	*old.Meeting = *m.Meeting
+	old.ParticipantIDs = append(participants[:0], m.ParticipantIDs...)
+	if m.DurationSeconds != nil {
+		if duration == nil {
+			duration = new(int)
+		}
+		*duration = *m.DurationSeconds
+		old.DurationSeconds = duration
+	}
+	return old
+}
+
+func sightingOf(m *Meeting) poll.Sighting {
+	return poll.Sighting{ID: m.ID, State: string(m.Status.intern()), Final: m.Status.Final(), Value: seenMeeting{m}}
+}
+
+// meetingOf is a copy of the meeting as last seen, or what is left of it.
+func meetingOf(s poll.Sighting) *Meeting {
+	switch m, whole := s.Value.(seenMeeting); {
+	case whole:
+		return m.clone()
+	case s.State != "":
+		return &Meeting{ID: s.ID, Status: Status(s.State)}
+	}
+	return nil
+}
+
+// Look is a GET of a meeting.
+func (p polled) Look(ctx context.Context, id string) (poll.Sighting, time.Duration, error) {
+	m, maxAge, err := p.core.look(ctx, id)
+	if err != nil {
+		return poll.Sighting{}, 0, err
+	}
+	return sightingOf(m), maxAge, nil
+}
+
+// Page reads a page of the listing.
+func (p polled) Page(ctx context.Context, cursor string) ([]poll.Sighting, string, error) {
+	page, err := p.core.lookAtPage(ctx, &MeetingListParams{Limit: maxLimit, Cursor: cursor})
+	if err != nil {
+		return nil, "", err
+	}
+	seen := make([]poll.Sighting, len(page.Meetings))
+	for i, m := range page.Meetings {
+		seen[i] = sightingOf(m)
+	}
+	return seen, page.NextCursor, nil
+}
+
+// Judge says what an error of the two means.
+func (p polled) Judge(err error) poll.Verdict {
+	return poll.Verdict{RateLimited: errors.Is(err, ErrRateLimited), RetryAfter: askedFor(err), Transient: transient(err)}
+}
+
+// look is a GET of a meeting that is not repeated when it fails, and the
+// max-age of its Cache-Control.
+func (c *core) look(ctx context.Context, id string) (*Meeting, time.Duration, error) {
+	m, reply, err := doReply[Meeting](ctx, c, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true})
+	if err != nil {
+		return nil, 0, err
+	}
+	return m, parseMaxAge(reply.Header.Get("Cache-Control")), nil
+}
+
+// parseMaxAge reads max-age out of a Cache-Control header, 0 where there is
+// none that can be read.
+func parseMaxAge(header string) time.Duration {
+	for directive := range strings.SplitSeq(header, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(directive), "=")
+		if !strings.EqualFold(strings.TrimSpace(name), "max-age") {
+			continue
+		}
+		seconds, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 31)
+		if err != nil && !errors.Is(err, strconv.ErrRange) { // beyond the range it is the most there is
+			return 0
+		}
+		return time.Duration(seconds) * time.Second
+	}
+	return 0
+}
+
+// lookAtPage reads a page of the listing, once.
+func (c *core) lookAtPage(ctx context.Context, params *MeetingListParams) (*MeetingPage, error) {
+	return do[MeetingPage](ctx, c, rest.Request{Operation: route.MeetingsList, Query: params, Once: true})
+}
+
+// transient reports failures that may pass: no reply, a reply that makes no
+// sense, a fault of the service or of something in front of it.
+func transient(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || permanent(err) {
+		return false
+	}
+	switch {
+	case e.StatusCode == http.StatusUnauthorized, e.StatusCode == http.StatusForbidden:
+		return false
+	case e.StatusCode == http.StatusRequestTimeout, e.StatusCode == http.StatusTooManyRequests:
+		return true
+	case e.StatusCode/100 == 4:
+		return e.Code == ""
+	}
+	return true
 }

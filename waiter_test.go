@@ -24,27 +24,6 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// longStages are stages of a real service's length.
-func longStages() minutestest.World {
-	w := minutestest.DefaultWorld()
-	w.Stages = minutestest.Stages{Prepare: 2 * time.Minute, Transcribe: 10 * time.Minute, Write: 3 * time.Minute}
-	return w
-}
-
-// audio is a recording of n bytes of no format in particular.
-func audio(n int) minutes.Recording {
-	return minutes.Recording{Audio: strings.NewReader(strings.Repeat("a", n)), Size: int64(n), ContentType: "audio/mpeg"}
-}
-
-// uploaded creates a meeting and gives it its audio.
-func uploaded(t testing.TB, c *minutes.Client, title string) *minutes.Meeting {
-	t.Helper()
-	m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
-	require.NoError(t, err)
-	require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, audio(1000), nil))
-	return m
-}
-
 func TestWaitForMinutes(t *testing.T) {
 	t.Parallel()
 	job := func(t *testing.T, srv *minutestest.Server) {
@@ -483,4 +462,46 @@ func TestPauseOfAnotherClock(t *testing.T) {
 		require.NoError(t, err)
 		assert.Less(t, time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)), 2*time.Minute)
 	})
+}
+
+// Meetings that somebody else has created, as they end.
+func ExampleMeetingsService_WaitAll() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ids := []string{created(client, "Weekly"), "mtg_unknown"}
+
+	for meeting, err := range client.Meetings.WaitAll(context.Background(), slices.Values(ids), nil) {
+		switch {
+		case errors.Is(err, minutes.ErrUnauthenticated):
+			return // it will not do better with the others
+		case err != nil:
+			wait, _ := errors.AsType[*minutes.WaitError](err)
+			fmt.Println(wait.MeetingID, errors.Is(err, minutes.ErrNotFound))
+		default:
+			fmt.Println(meeting.Title, meeting.Status)
+		}
+	}
+	// Unordered output:
+	// Weekly minutes_ready
+	// mtg_unknown true
+}
+
+// The steps of Process, one by one.
+func ExampleMeetingsService_WaitForMinutes() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	id := created(client, "Weekly")
+
+	written, err := client.Meetings.WaitForMinutes(context.Background(), id, &minutes.WaitOptions{Format: minutes.FormatMarkdown})
+	if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); ok {
+		fmt.Println("create another:", failed.Status)
+		return
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(strings.Contains(written.Content, "Weekly"))
+	// Output: true
 }

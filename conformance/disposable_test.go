@@ -38,6 +38,11 @@ var disposableChecks = []check{
 		}
 		r.refuses(r.send("POST /v1/employees", `{}`), 400, "INVALID_REQUEST")
 	}},
+	{"a create without a reference", "4.2", disposable, func(r *run) {
+		rep, done := r.create(`,"external_id":null`)
+		defer done()
+		r.that(rep.text("external_id") == "", "external_id is %v", rep.object["external_id"])
+	}},
 	{"a project", "4.3", disposable, func(r *run) {
 		rep := r.send("POST /v1/projects", `{"name":"`+strings.Repeat("é", 120)+`"}`)
 		r.as(1).is(rep, 201, "Project")

@@ -9,11 +9,37 @@
 // Against a base URL the test only reads. More of it runs with
 //
 //   - MINUTES_CONFORMANCE_WRITE=1, which creates meetings, changes and deletes
-//     them. A meeting that was created is deleted in the end. Nothing is done
-//     that cannot be undone: no member, project or term is created.
+//     them. Nothing is done that cannot be undone: no member, project or term
+//     is created.
 //   - MINUTES_CONFORMANCE_AUDIO=recording.wav beside it, which takes a meeting
 //     from that recording to its minutes. It spends credits and seconds, and
 //     as much time as the service takes; raise -timeout accordingly.
+//
+// # Scopes
+//
+// The scopes of the key are asked for first, with requests that change nothing:
+//
+//   - reading uses employees:read, meetings:read and minutes:read. What needs
+//     one that the key lacks is skipped, and named;
+//   - writing needs meetings:read, meetings:write and meetings:delete. Nothing
+//     is created with a key that lacks one of them, since it could not be
+//     deleted;
+//   - a recording needs minutes:read too.
+//
+// # What is left behind
+//
+// Nothing. Each meeting carries an external_id that begins with
+// minutes-go-conformance-, and is deleted at the end, also where the run is
+// interrupted, fails, or comes near its -timeout. When a delete fails, no more
+// is created, and what is left is listed. What a run left that was killed is
+// found and deleted by
+//
+//	go test -v -run Cleanup ./conformance -cleanup
+//
+// with the same two variables and a key with meetings:read and meetings:delete.
+// It takes the meetings of a run that is still going on for left ones, too.
+//
+// # Differences
 //
 // The test speaks plain HTTP and knows nothing of the client. A difference
 // from what the interface document says is an error. Where the document is

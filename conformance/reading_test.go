@@ -194,8 +194,9 @@ var readingChecks = []check{
 		rep := r.send("PUT /v1/meetings", "")
 		r.as(16).refuses(rep, 405, "BAD_REQUEST")
 		r.as(21).that(rep.header.Get("Allow") != "", "405 without Allow")
+		get := r.send("GET /v1/meetings?limit=1", "")
 		head := r.send("HEAD /v1/meetings?limit=1", "")
-		r.as(21).that(head.status == 200 && len(head.raw) == 0, "HEAD answers %d with %d bytes", head.status, len(head.raw))
+		r.as(21).that(head.status == get.status && len(head.raw) == 0, "HEAD answers %d with %d bytes", head.status, len(head.raw))
 	}},
 	{"errors carry an id", "7", reading, func(r *run) {
 		rep := r.send("GET /v1/meetings?limit=0", "")
@@ -240,7 +241,10 @@ func (r *run) someMeeting(status string) map[string]any {
 			return m
 		}
 	}
-	r.skip("no meeting is to be seen, or none that is %q", status)
+	if status == "" {
+		r.skip("no meeting is to be seen")
+	}
+	r.skip("no meeting that is %s is to be seen", status)
 	return nil
 }
 

@@ -27,18 +27,6 @@ const (
 	disposable      // what cannot be undone: in memory alone
 )
 
-func (tg *target) allows(n need) bool {
-	switch n {
-	case writing:
-		return tg.write
-	case recording:
-		return tg.write && tg.audio != nil
-	case disposable:
-		return tg.memory != nil
-	}
-	return true
-}
-
 // run is a check under way. What differs is a difference from the interface
 // document, or, in the run that [run.as] returns, from an assumption.
 type run struct {
@@ -46,7 +34,8 @@ type run struct {
 	ctx      context.Context
 	check    *check
 	report   *report
-	decision int // 0: documented
+	decision int  // 0: documented
+	asking   bool // for scopes, so that the lack of one is no end
 }
 
 // as is r where what differs is assumption n.

@@ -26,6 +26,9 @@ type target struct {
 	audio       []byte              // nil: no job is driven
 	contentType string              // of audio
 	memory      *minutestest.Server // nil: a real one
+
+	lacks []string // scopes
+	made  *ledger
 }
 
 // targetOf is what the environment names, or a service in memory.
@@ -42,6 +45,7 @@ func targetOf(t *testing.T) *target {
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		write: os.Getenv("MINUTES_CONFORMANCE_WRITE") == "1",
+		made:  &ledger{},
 	}
 	require.NotEmpty(t, tg.key, "MINUTES_CONFORMANCE_API_KEY is not set")
 	if path := os.Getenv("MINUTES_CONFORMANCE_AUDIO"); path != "" {
@@ -69,7 +73,7 @@ func inMemory(t *testing.T, proxy func(http.Handler) http.Handler, options ...mi
 	}
 	listener := httptest.NewServer(handler)
 	t.Cleanup(listener.Close)
-	return &target{base: listener.URL, key: srv.Key(), http: listener.Client(), write: true, audio: []byte("any bytes will do"), contentType: "audio/wav", memory: srv}
+	return &target{base: listener.URL, key: srv.Key(), http: listener.Client(), write: true, audio: []byte("any bytes will do"), contentType: "audio/wav", memory: srv, made: &ledger{}}
 }
 
 // reply is an answer, whole.
@@ -117,6 +121,12 @@ func (r *run) send(what, body string, change ...func(*http.Request)) reply {
 		}
 		rep := r.exchange(what, req)
 		if rep.status != http.StatusTooManyRequests {
+			if method == http.MethodDelete && !r.asking {
+				r.deleted(path, rep)
+			}
+			if rep.status == http.StatusForbidden && rep.code() == "INSUFFICIENT_SCOPE" && !r.asking {
+				r.scopeless(method, path)
+			}
 			return rep
 		}
 		r.that(rep.object == nil || rep.object["error"] == nil, "%s: a 429 with an envelope", what)
@@ -130,13 +140,19 @@ func (r *run) send(what, body string, change ...func(*http.Request)) reply {
 		select {
 		case <-time.After(time.Duration(min(max(seconds, 0), 60)) * time.Second):
 		case <-r.ctx.Done():
-			r.stop("%s: %v", what, r.ctx.Err())
+			r.skip("the run was cut short")
 		}
 	}
 }
 
 func (r *run) exchange(what string, req *http.Request) reply {
 	resp, err := r.http.Do(req)
+	if r.ctx.Err() != nil {
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		r.skip("the run was cut short")
+	}
 	if err != nil {
 		r.stop("%s: %v", what, strings.ReplaceAll(err.Error(), r.key, "(masked)"))
 	}

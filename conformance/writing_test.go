@@ -10,24 +10,24 @@ import (
 )
 
 // fresh is a reference that nobody has used.
-func fresh() string { return "conformance-" + rand.Text() }
+func fresh() string { return prefix + rand.Text() }
 
 // create makes a meeting that is deleted when done is called. fields are JSON
 // members beside title and date.
 func (r *run) create(fields string) (m reply, done func()) {
-	rep := r.send("POST /v1/meetings", `{"title":"Conformance","date":"2026-03-02"`+fields+`}`)
+	rep := r.post(`{"title":"Conformance","date":"2026-03-02"` + fields + `}`)
 	if !r.is(rep, 201, "Meeting") {
 		r.skip("no meeting can be created")
 	}
-	return rep, func() { r.is(r.send("DELETE /v1/meetings/"+rep.text("id"), ""), 204, "") }
+	return rep, func() { r.remove(rep.text("id")) }
 }
 
 // noCreate sends a create that is to be refused. If it is not, the meeting is
 // taken away again.
 func (r *run) noCreate(body string) reply {
-	rep := r.send("POST /v1/meetings", body)
+	rep := r.post(body)
 	if rep.status == 201 {
-		r.send("DELETE /v1/meetings/"+rep.text("id"), "")
+		r.remove(rep.text("id"))
 	}
 	rep.what += fmt.Sprintf(" %.80s", body)
 	return rep
@@ -57,7 +57,7 @@ var writingChecks = []check{
 		ref := fresh()
 		m, done := r.create(`,"external_id":"` + ref + `"`)
 		defer done()
-		again := r.send("POST /v1/meetings", `{"title":"Another","date":"2026-03-03","external_id":"`+ref+`"}`)
+		again := r.post(`{"title":"Another","date":"2026-03-03","external_id":"` + ref + `"}`)
 		r.as(3).is(again, 200, "Meeting")
 		if again.status == 200 {
 			r.that(again.text("id") == m.text("id") && again.text("title") == "Conformance", "the meeting was not returned unchanged")
@@ -111,7 +111,7 @@ var writingChecks = []check{
 		}
 	}},
 	{"a create that says all there is to say", "4.2", writing, func(r *run) {
-		rep, done := r.create(`,"time":null,"external_id":null,"participant_ids":[],"project_id":null,"shared_with":null,"template_id":null,"visibility":"private"`)
+		rep, done := r.create(`,"time":null,"participant_ids":[],"project_id":null,"shared_with":null,"template_id":null,"visibility":"private"`)
 		defer done()
 		r.that(rep.text("visibility") == "private", "visibility is %s", rep.text("visibility"))
 		empty, done := r.create(`,"time":"","project_id":"","template_id":"","visibility":"","unknown":{"a":1}`)

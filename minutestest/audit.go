@@ -23,13 +23,17 @@ type ViolationKind string
 
 const (
 	// ViolationPoll: a GET of a meeting found the unfinished status that the
-	// same key was shown less than [PollFloor] before. An upload, a request
-	// for an upload URL and a change of the meeting in between begin anew,
-	// unless they were refused. A caller's own Get just before a wait, or beside
-	// one, is such a GET, too: WaitOptions.OnStatus shows the same. A Client keeps
-	// the floor by what it remembers: a test that replaces it, as a restart does,
-	// switches this off, or has the new one begin with Process, which a create
-	// has shown the meeting.
+	// same key's last GET of it had found less than [PollFloor] before. An upload,
+	// or a request for an upload URL, in between begins anew, whoever made it and
+	// whatever came of it.
+	//
+	// That is all: listings are judged by nobody and excuse nobody, and what a
+	// create or an update shows is no GET. A program that finds its meeting again
+	// after a restart, with FindByExternalID, and waits for it is judged by its
+	// GETs alone. A caller's own Get just before a wait, or beside one, is a GET,
+	// too: WaitOptions.OnStatus shows the same. A Client keeps the floor by what it
+	// remembers; a new one is told of the old one's last look by
+	// WaitOptions.LookedAt.
 	ViolationPoll ViolationKind = "poll"
 	// ViolationCredential: an Authorization header was sent to storage.
 	ViolationCredential ViolationKind = "credential"
@@ -122,6 +126,16 @@ func (a *audit) ignore(kinds []ViolationKind) {
 	a.off = !slices.ContainsFunc(violationKinds, func(k ViolationKind) bool { return !slices.Contains(a.ignored, k) })
 }
 
+// check returns what has been asked to be ignored and does not exist.
+func (a *audit) check() error {
+	for _, kind := range a.ignored {
+		if !slices.Contains(violationKinds, kind) {
+			return fmt.Errorf("%q is not one of %s", kind, violationKinds)
+		}
+	}
+	return nil
+}
+
 func (a *audit) reset() {
 	for i := range a.shards {
 		shard := &a.shards[i]
@@ -146,14 +160,12 @@ func (a *audit) watch(e *entry) {
 		if e.StorageAuthorization {
 			a.add(ViolationCredential, e, "an Authorization header was sent to storage")
 		}
-		a.anew(e.MeetingID, "")
+		a.anew(e.MeetingID)
 	case route.MeetingsUploadURL:
 		if e.Code == minutes.ErrBadRequest && e.MeetingStatus != "" && e.MeetingStatus != minutes.StatusCreated {
 			a.add(ViolationUploadURL, e, fmt.Sprintf("an upload URL was asked for meeting %s, which is %s and so has its audio", e.MeetingID, e.MeetingStatus))
 		}
-		a.changed(e)
-	case route.MeetingsUpdate, route.MeetingsSetParticipants, route.MeetingsDelete:
-		a.changed(e)
+		a.anew(e.MeetingID)
 	}
 	if e.method == http.MethodPost || e.method == http.MethodPatch {
 		a.watchRepeat(e)
@@ -220,30 +232,12 @@ func (a *audit) shard(meetingID string) *lookShard {
 	return &a.shards[maphash.String(a.seed, meetingID)%auditShards]
 }
 
-// changed begins anew for the key that may have changed a meeting.
-func (a *audit) changed(e *entry) {
-	if !e.refused && e.KeySecret != "" {
-		a.anew(e.MeetingID, e.KeySecret)
-	}
-}
-
-// anew forgets the looks at a meeting by one key, or by all.
-func (a *audit) anew(meetingID, key string) {
+// anew forgets the looks at a meeting.
+func (a *audit) anew(meetingID string) {
 	shard := a.shard(meetingID)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	looks, ok := shard.meetings[meetingID]
-	if !ok {
-		return
-	}
-	if key != "" {
-		looks = slices.DeleteFunc(looks, func(l look) bool { return l.key == key })
-	}
-	if key == "" || len(looks) == 0 {
-		delete(shard.meetings, meetingID)
-		return
-	}
-	shard.meetings[meetingID] = looks
+	delete(shard.meetings, meetingID)
 }
 
 // watchRepeat compares a write with those that may have taken effect before.

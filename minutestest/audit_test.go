@@ -134,18 +134,67 @@ func TestWhatIsAPoll(t *testing.T) {
 			c.call("PUT", url, "audio", withHeader("Content-Type", "wrong/type"))
 			c.status(t, id)
 		}, 0},
+		"a refused upload URL in between": {func(t *testing.T, s *Server, c *caller, _ string) {
+			id := c.create(t, "Empty")
+			for _, fault := range []Fault{BadGateway(), Reset(), RateLimit(""), Delay(0)} {
+				s.Inject(Match{Operation: "meetings.upload_url"}, fault)
+				c.status(t, id)
+				c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"nonsense"}`)
+			}
+			c.status(t, id)
+		}, 0},
+		"somebody else's upload URL in between": {func(t *testing.T, s *Server, c *caller, _ string) {
+			id := c.create(t, "Empty")
+			c.status(t, id)
+			other := *c
+			other.key = "key_ada"
+			other.uploadURL(t, id)
+			c.status(t, id)
+		}, 0},
+		"an upload URL of another meeting in between": {func(t *testing.T, s *Server, c *caller, id string) {
+			c.status(t, id)
+			c.uploadURL(t, c.create(t, "Empty"))
+			c.status(t, id)
+		}, 1},
 		"a change in between": {func(t *testing.T, s *Server, c *caller, id string) {
 			c.status(t, id)
 			c.call("PATCH", "/v1/meetings/"+id, `{"title":"Changed"}`)
 			c.status(t, id)
-		}, 0},
-		"somebody else's change in between": {func(t *testing.T, s *Server, c *caller, id string) {
+		}, 1},
+		"other participants in between": {func(t *testing.T, s *Server, c *caller, _ string) {
+			id := c.create(t, "Empty")
 			c.status(t, id)
-			other := *c
-			other.key = "key_ada"
-			other.call("PATCH", "/v1/meetings/"+id, `{"title":"Changed"}`)
+			c.call("PUT", "/v1/meetings/"+id+"/participants", `{"participant_ids":["emp_ada"]}`)
 			c.status(t, id)
 		}, 1},
+		"what a create shows": {func(t *testing.T, s *Server, c *caller, _ string) {
+			c.status(t, c.create(t, "Empty"))
+		}, 0},
+		"what a change shows": {func(t *testing.T, s *Server, c *caller, id string) {
+			c.call("PATCH", "/v1/meetings/"+id, `{"title":"Changed"}`)
+			c.status(t, id)
+		}, 0},
+		"listings are no look": {func(t *testing.T, s *Server, c *caller, id string) {
+			for range 5 {
+				c.call("GET", "/v1/meetings", "")
+				c.call("GET", "/v1/meetings?external_id=x", "")
+			}
+			c.status(t, id)
+		}, 0},
+		"a listing in between excuses nobody": {func(t *testing.T, s *Server, c *caller, id string) {
+			c.status(t, id)
+			c.call("GET", "/v1/meetings", "")
+			c.status(t, id)
+		}, 1},
+		"back to a status": {func(t *testing.T, s *Server, c *caller, _ string) {
+			// The last look counts, and it found another status.
+			id := c.create(t, "Empty")
+			c.status(t, id)
+			c.call("PUT", c.uploadURL(t, id), "audio", withHeader("Content-Type", audioType))
+			c.status(t, id)
+			time.Sleep(time.Hour)
+			c.status(t, id)
+		}, 0},
 		"a refused look": {func(t *testing.T, s *Server, c *caller, id string) {
 			s.Inject(Match{Operation: "meetings.get", MeetingID: id}, RateLimit(""), BadGateway(), LoseReply(), Truncate(9))
 			for range 4 {
@@ -425,27 +474,6 @@ func TestAuditForgets(t *testing.T) {
 	}
 	_, again := s.look(fmt.Sprint(10*shardMeetings-1), look{key: "k", at: at, status: minutes.StatusCreated})
 	assert.True(t, again)
-}
-
-// A change that was refused changed nothing: it excuses no look.
-func TestPollAfterARefusedChange(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := NewServer(t)
-		c := callerOf(s)
-		id := c.create(t, "Empty")
-		c.status(t, id)
-		c.call("PATCH", "/v1/meetings/"+id, `{"date":"nonsense"}`)
-		c.status(t, id)
-		assert.Len(t, s.Violations(), 1)
-		c.key = ""
-		s.Inject(Match{Operation: "meetings.upload_url"}, BadGateway())
-		c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
-		c.key = s.Key()
-		c.status(t, id)
-		assert.Equal(t, []ViolationKind{ViolationPoll, ViolationPoll}, kinds(s.Violations()))
-		s.audit.reset()
-	})
 }
 
 // A long body is told from others by all of it.

@@ -53,6 +53,36 @@ func TestOwnClientIsWellBehaved(t *testing.T) {
 	}
 }
 
+// A program that crashes and comes back finds its meeting in a listing, and
+// waits on. The audit has nothing to say but that the new Client knows nothing
+// of the old one's looks, which come first here or long before.
+func TestRestartIsNoViolation(t *testing.T) {
+	t.Parallel()
+	for name, pause := range map[string]time.Duration{"before the first look": -1, "a floor after the last": minutestest.PollFloor} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := newSlow(t)
+				m, _, err := srv.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ExternalID: "weekly"})
+				require.NoError(t, err)
+				audio := strings.NewReader("audio")
+				require.NoError(t, srv.Client().Meetings.Upload(t.Context(), m.ID, minutes.Recording{Audio: audio, Size: audio.Size(), ContentType: "audio/ogg"}, nil))
+				if pause > 0 {
+					_, err = srv.Client().Meetings.Get(t.Context(), m.ID)
+					require.NoError(t, err)
+					time.Sleep(pause)
+				}
+				again := srv.Client()
+				found, err := again.Meetings.FindByExternalID(t.Context(), "weekly")
+				require.NoError(t, err)
+				_, err = again.Meetings.Wait(t.Context(), found.ID, nil)
+				require.NoError(t, err)
+				assert.Empty(t, srv.Violations())
+			})
+		})
+	}
+}
+
 func newSlow(t *testing.T) *minutestest.Server {
 	world := minutestest.DefaultWorld()
 	world.Stages = minutestest.Stages{Prepare: time.Minute, Transcribe: 10 * time.Minute, Write: 5 * time.Minute}

@@ -73,10 +73,35 @@
 // [Server.Requests] tells what arrived, in order and without secrets, and
 // [Server.Meeting] all there is to know about a meeting, its audio's SHA-256
 // and the instants of its history included. [Server.Violations] tells what the
-// service asks clients not to do and one has done: a look at a meeting before
+// service asks clients not to do and one has done: a GET of a meeting before
 // its thirty seconds are over, a key sent to storage, a request repeated that
 // may be done only once. With [NewServer] a violation fails the test;
 // [WithoutAudit] turns that off.
+//
+// The audit judges what the interface document says, and no more. Of waiting it
+// says that a meeting is not to be polled more often than every thirty seconds.
+// So a GET is a violation where the same key's last GET of the meeting was less
+// than thirty seconds before, found the same unfinished status, and neither an
+// upload nor a request for an upload URL came in between. Listings are judged by
+// nobody and excuse nobody, and what a create or an update shows is no GET. A
+// program that was restarted, finds its meeting with FindByExternalID and waits
+// for it, is judged by the same rule, and by no other.
+//
+// # What it takes
+//
+// A Server may run for weeks, and a hostile or broken client does it no harm.
+// Headers end at 64 KiB, JSON bodies at 1 MiB; a body that stands still for five
+// minutes is given up; of the requests the last 4,096 are kept, or as many as
+// 32 MiB hold; recordings are hashed and counted, and kept only by [WithAudio],
+// up to 256 MiB together. A Server that stands behind [Server.Handler] has its
+// limit of headers from the server in front of it.
+//
+// # Fuzz targets and benchmarks
+//
+// [NewServer] takes a *testing.F and a *testing.B, too. A Server made with a
+// *testing.F serves all the inputs of its fuzz target, and is checked when the
+// fuzz test ends; one made with the target's own *testing.T serves one input. The
+// example of NewServer on fuzzing shows it.
 //
 // # How true it is
 //
@@ -119,7 +144,7 @@
 //   - D18: which keys work; 401 before 404 and 405; suspended before
 //     expired; EMAIL_TAKEN before MEMBER_LIMIT_EXCEEDED
 //   - D19: empty strings in bodies and queries; trimming; NUL and invalid
-//     UTF-8
+//     UTF-8, of which a refusal names 32 fields at most that it does not know
 //   - D20: duplicates in lists; shared_with checked always; archived
 //     projects; variants of terms that stay
 //   - D21: HEAD, 405 with Allow, trailing slashes, 413, Content-Type

@@ -173,7 +173,7 @@ func (f Fault) check() error {
 	form := f.form
 	fields, known := faultFields[form.Kind]
 	if !known {
-		return fmt.Errorf("fault: there is no kind %q", form.Kind)
+		return fmt.Errorf("fault: kind: there is no kind %q", form.Kind)
 	}
 	for _, set := range []struct {
 		name string
@@ -183,20 +183,24 @@ func (f Fault) check() error {
 		{"content_type", form.ContentType != ""}, {"body", form.Body != ""}, {"bytes", form.Bytes != 0}, {"over", form.Over != 0},
 	} {
 		if set.is && !slices.Contains(fields, set.name) {
-			return fmt.Errorf("fault: %s takes no %s", form.Kind, set.name)
+			return fmt.Errorf("fault: %s: %s takes none", set.name, form.Kind)
 		}
 	}
 	switch {
-	case form.Delay < 0 || form.Over < 0 || form.Bytes < 0:
-		return fmt.Errorf("fault: %s with a negative number", form.Kind)
+	case form.Delay < 0:
+		return fmt.Errorf("fault: delay: %s is negative", time.Duration(form.Delay))
+	case form.Over < 0:
+		return fmt.Errorf("fault: over: %s is negative", time.Duration(form.Over))
+	case form.Bytes < 0:
+		return fmt.Errorf("fault: bytes: %d is negative", form.Bytes)
 	case slices.Contains(fields, "status") && (form.Status < 200 || form.Status > 599):
-		return fmt.Errorf("fault: %s: status %d is not from 200 to 599", form.Kind, form.Status)
+		return fmt.Errorf("fault: status: %d is not from 200 to 599", form.Status)
 	case form.Kind == kindRefuse && statusOf(minutes.Code(form.Code)) == 0:
-		return fmt.Errorf("fault: refuse: the interface has no code %q; reply answers anything", form.Code)
+		return fmt.Errorf("fault: code: the interface has no %q; reply answers anything", form.Code)
 	case form.Kind == kindRefuseUpload && form.Code == "":
-		return errors.New("fault: refuse_upload without a code")
+		return errors.New("fault: code: missing")
 	case form.Kind == kindResetUpload && form.AfterEffect:
-		return errors.New("fault: reset_upload never takes effect")
+		return errors.New("fault: after_effect: reset_upload never takes effect")
 	}
 	return nil
 }

@@ -41,18 +41,20 @@ type Match struct {
 }
 
 // Validate returns what keeps [Server.Inject] from taking m and these faults:
-// an operation that is none of the interface's, above all.
+// an operation that is none of the interface's, above all. The error names the
+// field at fault: "match: operation: …", "fault: code: …".
 func (m Match) Validate(what ...Fault) error {
-	if m.Operation != "" && m.Operation != OpUpload {
-		if _, ok := route.Of(route.Operation(m.Operation)); !ok {
-			return fmt.Errorf("match: operation %q is not one of %s", m.Operation, operations())
-		}
+	if err := checkOperation(m.Operation); err != nil {
+		return fmt.Errorf("match: %w", err)
 	}
 	if _, err := path.Match(m.Path, ""); err != nil {
-		return fmt.Errorf("match: path %q is no pattern", m.Path)
+		return fmt.Errorf("match: path: %q is no pattern", m.Path)
 	}
-	if m.Nth < 0 || m.Times < Always {
-		return errors.New("match: nth or times is negative")
+	if m.Nth < 0 {
+		return fmt.Errorf("match: nth: %d is negative", m.Nth)
+	}
+	if m.Times < Always {
+		return fmt.Errorf("match: times: %d is neither a number of times nor %d, for good", m.Times, Always)
 	}
 	for _, fault := range what {
 		if err := fault.check(); err != nil {
@@ -60,12 +62,21 @@ func (m Match) Validate(what ...Fault) error {
 		}
 		switch kind := fault.form.Kind; {
 		case kind == kindRefuseUpload && m.Operation != OpUpload:
-			return fmt.Errorf("fault: %s is storage's answer: match %s", kind, OpUpload)
+			return fmt.Errorf("fault: kind: %s is storage's answer; match %s", kind, OpUpload)
 		case kind == kindRefuse && m.Operation == OpUpload:
-			return fmt.Errorf("fault: %s is not storage's answer: use %s", kind, kindRefuseUpload)
+			return fmt.Errorf("fault: kind: %s is not storage's answer; use %s", kind, kindRefuseUpload)
 		}
 	}
 	return nil
+}
+
+// checkOperation refuses an operation that there is not. Like all that keeps a
+// Match or a Fault from being taken, it begins with the field at fault.
+func checkOperation(op minutes.Operation) error {
+	if _, ok := route.Of(route.Operation(op)); ok || op == "" || op == OpUpload {
+		return nil
+	}
+	return fmt.Errorf("operation: %q is not one of %s", op, operations())
 }
 
 // operations lists what [Match.Operation] can be.
@@ -132,9 +143,7 @@ type Injection struct {
 // is [Injection.Optional] or strikes for good and has struck. A Match or a
 // Fault that cannot be fails at once.
 func (s *Server) Inject(m Match, what ...Fault) *Injection {
-	if s.tb != nil {
-		s.tb.Helper()
-	}
+	s.helper()
 	i, err := newInjection(&s.faults, m, what)
 	if err != nil {
 		s.fail("Inject: %v", err)

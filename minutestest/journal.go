@@ -3,6 +3,7 @@ package minutestest
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -15,11 +16,16 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// What the journal keeps: the last journalSize requests, and of each as much
-// as maxBody bytes of its JSON body.
+// What the journal keeps: the last journalSize requests, as many of them as
+// journalBytes hold, and of each as much as maxBody bytes of its JSON body. A
+// header or a URL of more than maxHead bytes is clipped, each of its texts to
+// maxText.
 const (
-	journalSize = 4096
-	maxBody     = 64 << 10
+	journalSize  = 4096
+	journalBytes = 32 << 20
+	maxBody      = 64 << 10
+	maxHead      = 8 << 10
+	maxText      = 256
 )
 
 // Request is one request as the Server has seen it. Nothing in it is secret:
@@ -48,8 +54,19 @@ type Request struct {
 
 // Requests returns the requests answered so far, in the order in which they
 // arrived: those of the given operations, or all. The Server keeps the last
-// 4,096.
+// 4,096, or fewer where they take more than 32 MiB. Of a header, or a URL, of
+// more than 8 KiB it keeps the beginnings.
+//
+// [OpUpload] lists the operations; "" is what the interface does not have. Another
+// one is a mistake in the test, and fails it as [Server.Inject] does.
 func (s *Server) Requests(of ...minutes.Operation) []Request {
+	s.helper()
+	for _, op := range of {
+		if err := checkOperation(op); err != nil {
+			s.fail("Requests: %v", err)
+			return nil
+		}
+	}
 	var list []Request
 	for _, e := range s.journal.entries() {
 		if len(of) == 0 || slices.Contains(of, minutes.Operation(e.Operation)) {
@@ -69,8 +86,10 @@ type entry struct {
 	method string
 	host   string
 	url    *url.URL
+	uri    string // as it was sent: url holds on to it
 	header http.Header
 	fault  string
+	size   int // in memory, nearly
 
 	refused bool // by the service itself, or cut short: nothing can have come of it
 	lost    bool // the client has not seen the whole reply
@@ -82,8 +101,8 @@ const masked = "(masked)"
 func (e *entry) request() Request {
 	r := Request{
 		Seq: int(e.seq), At: e.at, Took: e.took,
-		Operation: minutes.Operation(e.Operation), MeetingID: e.MeetingID, Caller: e.Caller,
-		Method: e.method, Host: e.host, Path: e.url.Path, Query: e.url.Query(), Header: e.header.Clone(),
+		Operation: minutes.Operation(e.Operation), MeetingID: e.hide(e.MeetingID), Caller: e.Caller,
+		Method: e.method, Host: e.hide(e.host), Path: e.hide(e.url.Path), Query: e.url.Query(), Header: e.header.Clone(),
 		Body: e.hide(string(e.Body)), Bytes: e.StorageBytes,
 		Status: e.Status, Code: string(e.Code), RequestID: e.RequestID, Fault: e.fault,
 	}
@@ -107,6 +126,69 @@ func (e *entry) request() Request {
 		}
 	}
 	return r
+}
+
+// clip makes e fit to be kept: bounded, and with nothing else in memory for its
+// sake. Secrets are masked before one could be cut in two.
+func (e *entry) clip() {
+	e.ExternalID = "" // of no use any more
+	if len(e.Body) > maxBody {
+		e.Body = []byte(e.hide(string(e.Body)))
+	}
+	e.Body = bytes.Clone(e.Body[:min(len(e.Body), maxBody)])
+	if e.headSize() > maxHead {
+		e.clipHead()
+	}
+	e.size = e.headSize() + len(e.Body)
+}
+
+// headSize is what the head takes in memory, nearly.
+func (e *entry) headSize() int {
+	size := len(e.method) + len(e.host) + max(len(e.uri), len(e.url.Path)+len(e.url.RawPath)+len(e.url.RawQuery))
+	for name, values := range e.header {
+		size += fieldSize + len(name)
+		for _, v := range values {
+			size += stringSize + len(v)
+		}
+	}
+	return size
+}
+
+// What a field of a map and a string take in memory beside their texts, nearly.
+const (
+	fieldSize  = 64
+	stringSize = 16
+)
+
+// clipHead keeps the beginnings of the texts of a long head, and the fields
+// that there is room for.
+func (e *entry) clipHead() {
+	e.url = &url.URL{Path: e.beginning(e.url.Path), RawQuery: url.Values(e.beginnings(e.url.Query())).Encode()}
+	e.header = e.beginnings(e.header)
+	e.method, e.host, e.uri = e.beginning(e.method), e.beginning(e.host), ""
+	e.MeetingID, e.Organisation = e.beginning(e.MeetingID), e.beginning(e.Organisation)
+	e.KeySecret = "" // masked already
+}
+
+func (e *entry) beginning(s string) string {
+	s = e.hide(s)
+	return strings.ToValidUTF8(strings.Clone(s[:min(len(s), maxText)]), "")
+}
+
+// beginnings keeps the first fields of a header or a query, by name.
+func (e *entry) beginnings(fields map[string][]string) map[string][]string {
+	kept, room := make(map[string][]string), maxHead/2
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		short := e.beginning(name)
+		for _, v := range fields[name] {
+			v = e.beginning(v)
+			if room -= fieldSize + stringSize + len(short) + len(v); room < 0 {
+				return kept
+			}
+			kept[short] = append(kept[short], v)
+		}
+	}
+	return kept
 }
 
 // hide masks the key of the request where it stands in the wrong place.
@@ -146,15 +228,14 @@ type journal struct {
 
 	mu    sync.Mutex
 	ring  []entry // that with seq n stands at n % journalSize
+	bytes int     // that ring takes
 	after uint64  // what arrived up to here has been forgotten
 }
 
 func (j *journal) next() uint64 { return j.seq.Add(1) }
 
 func (j *journal) put(e *entry) {
-	if len(e.Body) > maxBody {
-		e.Body = bytes.Clone(e.Body[:maxBody])
-	}
+	e.clip()
 	at := int(e.seq % journalSize)
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -162,7 +243,20 @@ func (j *journal) put(e *entry) {
 		j.ring = append(j.ring, entry{})
 	}
 	if e.seq > j.after && e.seq > j.ring[at].seq {
+		j.bytes += e.size - j.ring[at].size
 		j.ring[at] = *e
+	}
+	for j.bytes > journalBytes {
+		j.forgetOldest()
+	}
+}
+
+// forgetOldest moves on by one sequence number. The caller holds mu.
+func (j *journal) forgetOldest() {
+	j.after++
+	if at := int(j.after % journalSize); at < len(j.ring) && j.ring[at].seq == j.after {
+		j.bytes -= j.ring[at].size
+		j.ring[at] = entry{}
 	}
 }
 
@@ -179,6 +273,6 @@ func (j *journal) entries() []entry {
 func (j *journal) reset() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.ring = nil
+	j.ring, j.bytes = nil, 0
 	j.after = j.seq.Load()
 }

@@ -9,8 +9,10 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // stagesJSON is the form of Stages as JSON.
@@ -49,24 +51,90 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// strictUnmarshal decodes exactly one JSON value, and refuses fields that its
-// type does not have: a typing error must not pass for a default.
+// strictUnmarshal decodes exactly one JSON value, and refuses what its type
+// does not have and what two readers might take differently: a typing error
+// must not pass for a default.
 func strictUnmarshal(data []byte, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		var value any
-		if json.Unmarshal(data, &value) == nil {
-			if place := misfit("", value, reflect.TypeOf(into).Elem()); place != nil {
-				return place
-			}
-		}
+	value, err := parse(data)
+	if err != nil {
 		return err
 	}
-	if dec.More() {
-		return errors.New("more than one JSON value")
+	if err := misfit("", value, reflect.TypeOf(into).Elem()); err != nil {
+		return err
 	}
-	return nil
+	return json.Unmarshal(data, into)
+}
+
+// parse returns the one value that data holds: objects as maps, and numbers as
+// they are written.
+func parse(data []byte) (any, error) {
+	if !utf8.Valid(data) {
+		return nil, fmt.Errorf("line %d: not UTF-8", lineOf(data, func(rest []byte) bool { return !utf8.Valid(rest) }))
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	var whole json.RawMessage
+	if err := dec.Decode(&whole); err != nil {
+		return nil, err
+	}
+	if end := int(dec.InputOffset()); len(bytes.TrimSpace(data[end:])) > 0 {
+		rest := bytes.TrimLeft(data[end:], " \t\r\n")
+		return nil, fmt.Errorf("line %d: more than one JSON value, or something that is none", 1+bytes.Count(data[:len(data)-len(rest)], []byte("\n")))
+	}
+	dec = json.NewDecoder(bytes.NewReader(whole))
+	dec.UseNumber()
+	return parseValue(dec, "")
+}
+
+// lineOf is the first line of data, from 1, that is as asked.
+func lineOf(data []byte, is func(line []byte) bool) int {
+	n := 1
+	for line := range bytes.Lines(data) {
+		if is(line) {
+			break
+		}
+		n++
+	}
+	return n
+}
+
+// parseValue reads the next value of what is known to be JSON.
+func parseValue(dec *json.Decoder, place string) (any, error) {
+	token, err := dec.Token()
+	switch token {
+	case json.Delim('['):
+		list := []any{}
+		for dec.More() && err == nil {
+			var element any
+			element, err = parseValue(dec, fmt.Sprintf("%s[%d]", place, len(list)))
+			list = append(list, element)
+		}
+		_, _ = dec.Token()
+		return list, err
+	case json.Delim('{'):
+		return parseObject(dec, place)
+	}
+	return token, err
+}
+
+// parseObject reads the rest of an object. Names count without regard to case,
+// as encoding/json takes them.
+func parseObject(dec *json.Decoder, place string) (any, error) {
+	object, given := map[string]any{}, map[string]bool{}
+	for dec.More() {
+		token, err := dec.Token()
+		name, _ := token.(string)
+		inner := place + "." + name
+		if folded := strings.ToLower(name); given[folded] {
+			return nil, fmt.Errorf("%s: given twice", strings.TrimPrefix(inner, "."))
+		} else if given[folded] = true; err != nil {
+			return nil, err
+		}
+		if object[name], err = parseValue(dec, inner); err != nil {
+			return nil, err
+		}
+	}
+	_, err := dec.Token()
+	return object, err
 }
 
 // misfit finds the first place where a JSON value does not fit a type: an
@@ -76,7 +144,14 @@ func misfit(place string, value any, t reflect.Type) error {
 		t = reflect.TypeFor[stagesJSON]()
 	}
 	wrong := func(want string) error {
-		return fmt.Errorf("%s: %s expected", strings.TrimPrefix(place, "."), want)
+		text := want + " expected"
+		if number, ok := value.(json.Number); ok {
+			text += ", not " + number.String()
+		}
+		if place == "" {
+			return errors.New(text)
+		}
+		return fmt.Errorf("%s: %s", strings.TrimPrefix(place, "."), text)
 	}
 	if value == nil {
 		return nil
@@ -119,7 +194,8 @@ func misfit(place string, value any, t reflect.Type) error {
 			return wrong("true or false")
 		}
 	case reflect.Int, reflect.Int64:
-		if n, ok := value.(float64); !ok || n != float64(int64(n)) {
+		number, ok := value.(json.Number)
+		if _, err := strconv.ParseInt(number.String(), 10, 64); !ok || err != nil {
 			return wrong("a whole number")
 		}
 	}

@@ -92,6 +92,10 @@ type serverEnd struct {
 	closing sync.Once
 }
 
+// CloseWrite ends the answer, as a server does that refuses what is still being
+// sent.
+func (s *serverEnd) CloseWrite() error { return s.out.Close() }
+
 // Close ends the answer, and lingers for what the client is still sending.
 func (s *serverEnd) Close() error {
 	s.closing.Do(func() {

@@ -18,8 +18,8 @@ import (
 // [Server.HTTPClient]. It leads nowhere on any other way.
 const BaseURL = "https://" + apiHost
 
-// TB is what [NewServer] needs of a test: a *testing.T, *testing.B or
-// *testing.F.
+// TB is the four methods that [NewServer] needs of a test: a *testing.T,
+// *testing.B or *testing.F has them.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -32,7 +32,7 @@ type TB interface {
 // synctest bubbles. Two Servers share nothing.
 type Server struct {
 	world     World
-	keepAudio bool
+	keepAudio int64 // bytes at most
 	audit     *audit
 	engine    *engine.Service
 	faults    faults
@@ -41,6 +41,7 @@ type Server struct {
 	http      *http.Client
 	log       func(Request) // nil: none
 	tb        TB            // nil: made by New
+	helper    func()        // of tb, where that may be called
 
 	mu        sync.Mutex
 	closed    bool
@@ -53,9 +54,13 @@ type Option func(*Server)
 // WithWorld begins with w in place of [DefaultWorld].
 func WithWorld(w World) Option { return func(s *Server) { s.world = w } }
 
-// WithAudio keeps the bytes of recordings for [Server.Meeting]. Otherwise they
-// are hashed and counted only, and cost no memory.
-func WithAudio() Option { return func(s *Server) { s.keepAudio = true } }
+// maxKeptAudio is how much memory recordings may take.
+const maxKeptAudio = 256 << 20
+
+// WithAudio keeps the bytes of recordings for [Server.Meeting], 256 MiB of them
+// together: one that would be too much is not kept. Otherwise recordings are
+// hashed and counted only, and cost no memory.
+func WithAudio() Option { return func(s *Server) { s.keepAudio = maxKeptAudio } }
 
 // WithoutAudit leaves violations of these kinds unwatched; without kinds, all
 // of them.
@@ -73,7 +78,9 @@ func WithLog(log func(Request)) Option { return func(s *Server) { s.log = log } 
 // was injected but has not struck fails the test.
 //
 // A Server made in a synctest bubble is for that bubble alone. One made
-// outside serves any number of bubbles, each on its own time.
+// outside serves any number of bubbles, each on its own time. One made with a
+// *testing.F serves all the inputs of its fuzz target; within that, a mistake
+// such as a Match that cannot be panics.
 func NewServer(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := newServer(tb, opts)
@@ -82,7 +89,6 @@ func NewServer(tb TB, opts ...Option) *Server {
 		return nil
 	}
 	tb.Cleanup(func() {
-		tb.Helper()
 		_ = s.Close()
 		s.report(tb)
 	})
@@ -101,9 +107,15 @@ func New(opts ...Option) *Server {
 }
 
 func newServer(tb TB, opts []Option) (*Server, error) {
-	s := &Server{world: DefaultWorld(), audit: newAudit(), tb: tb}
+	s := &Server{world: DefaultWorld(), audit: newAudit(), tb: tb, helper: func() {}}
+	if _, fuzzing := tb.(interface{ Fuzz(any) }); tb != nil && !fuzzing {
+		s.helper = tb.Helper // a *testing.F panics where a fuzz target calls it
+	}
 	for _, opt := range opts {
 		opt(s)
+	}
+	if err := s.audit.check(); err != nil {
+		return nil, fmt.Errorf("WithoutAudit: %w", err)
 	}
 	if err := s.world.check(); err != nil {
 		return nil, fmt.Errorf("world: %w", err)
@@ -127,30 +139,32 @@ func (s *Server) config() engine.Config {
 // storageBase keeps storage on a host of its own in the in-memory network. On
 // a real socket there is one host for both.
 func storageBase(r *http.Request) string {
-	switch {
-	case r.Host == apiHost:
+	if r.Host == apiHost {
 		return "https://" + storageHost
-	case r.TLS != nil:
-		return "https://" + r.Host
 	}
-	return "http://" + r.Host
+	return engine.OwnBase(r)
 }
 
-// fail is for faults in the code that uses the Server.
+// fail is for faults in the code that uses the Server: it fails the test, or
+// panics where there is none to fail.
 func (s *Server) fail(format string, args ...any) {
+	s.helper()
+	text := "minutestest: " + fmt.Sprintf(format, args...)
 	if s.tb == nil {
-		panic("minutestest: " + fmt.Sprintf(format, args...))
+		panic(text)
 	}
-	s.tb.Helper()
-	s.tb.Fatalf("minutestest: "+format, args...)
+	defer func() {
+		if recover() != nil { // a *testing.F in its fuzz target
+			panic(text)
+		}
+	}()
+	s.tb.Fatalf("%s", text)
 }
 
 // Client returns a client of the Server on [Server.Key], without a rate limit
 // unless opts set one.
 func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
-	if s.tb != nil {
-		s.tb.Helper()
-	}
+	s.helper()
 	secret := s.Key()
 	if secret == "" {
 		s.fail("Client: the World's first organisation has no integration key that carries every scope")
@@ -162,9 +176,7 @@ func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 // ClientWithKey is [Server.Client] on another key, which the World may have or
 // not.
 func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.Client {
-	if s.tb != nil {
-		s.tb.Helper()
-	}
+	s.helper()
 	defaults := []minutes.Option{minutes.WithHTTPClient(s.http), minutes.WithRateLimit(0, 0)}
 	client, err := minutes.New(BaseURL, secret, append(defaults, opts...)...)
 	if err != nil {
@@ -217,12 +229,7 @@ func (s *Server) Listen(addr string) (baseURL string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("minutestest: %w", err)
 	}
-	srv := &http.Server{
-		Handler:                      s.Handler(),
-		DisableGeneralOptionsHandler: true, // "OPTIONS *" is a path like others
-		ErrorLog:                     log.New(io.Discard, "", 0),
-		ReadHeaderTimeout:            10 * time.Second,
-	}
+	srv := newHTTPServer(s.Handler())
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -233,6 +240,19 @@ func (s *Server) Listen(addr string) (baseURL string, err error) {
 	s.mu.Unlock()
 	go func() { _ = srv.Serve(l) }()
 	return "http://" + reachable(l.Addr().(*net.TCPAddr)), nil
+}
+
+// newHTTPServer returns a server for h that no client can hold for ever, nor
+// fill the memory of.
+func newHTTPServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:                      h,
+		DisableGeneralOptionsHandler: true, // "OPTIONS *" is a path like others
+		ErrorLog:                     log.New(io.Discard, "", 0),
+		MaxHeaderBytes:               64 << 10,
+		ReadHeaderTimeout:            10 * time.Second,
+		IdleTimeout:                  2 * time.Minute,
+	}
 }
 
 // reachable is an address to dial for one that is listened on.
@@ -279,7 +299,10 @@ func (s *Server) Reset() error {
 
 // serve answers one request, and takes note of it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	e := entry{seq: s.journal.next(), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, header: r.Header}
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = newPatientBody(w, r.Body)
+	}
+	e := entry{seq: s.journal.next(), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, uri: r.RequestURI, header: r.Header}
 	held, cut := hold(w), false
 	if fault, ok := s.faults.take(r); ok {
 		cut = s.strike(held, r, &e, fault)
@@ -314,7 +337,7 @@ func (s *Server) note(r *http.Request, e *entry) {
 
 // report fails a test for what it has done wrong, or not done.
 func (s *Server) report(tb TB) {
-	tb.Helper()
+	s.helper()
 	const most = 20
 	violations := s.Violations()
 	for i, v := range violations {

@@ -7,8 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"runtime"
 	"strings"
@@ -301,6 +303,41 @@ func TestServerDoesNotListenInABubble(t *testing.T) {
 	})
 }
 
+// A request of HTTP/1.0 need not name a host; an upload URL must.
+func TestUploadURLWithoutAHost(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	id := callerOf(s).create(t, "Old")
+	base, err := s.Listen("")
+	require.NoError(t, err)
+	body := `{"content_type":"audio/ogg"}`
+	request := fmt.Sprintf("POST /v1/meetings/%s/upload-url HTTP/1.0\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", id, s.Key(), len(body), body)
+	for name, dial := range map[string]func() (net.Conn, error){
+		"socket": func() (net.Conn, error) { return net.Dial("tcp", strings.TrimPrefix(base, "http://")) },
+		"memory": func() (net.Conn, error) { return s.network.dial(t.Context(), "tcp", apiHost+":443") },
+	} {
+		conn, err := dial()
+		require.NoError(t, err)
+		_, err = io.WriteString(conn, request)
+		require.NoError(t, err)
+		text, err := io.ReadAll(conn)
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+		_, reply, _ := strings.Cut(string(text), "\r\n\r\n")
+		target, err := url.Parse(answer{text: reply}.field("upload_url"))
+		require.NoError(t, err)
+		want := map[string]string{"socket": strings.TrimPrefix(base, "http://"), "memory": apiHost + ":443"}[name]
+		assert.Equal(t, want, target.Host, name)
+	}
+	// Not even a connection.
+	r := httptest.NewRequest("POST", "/v1/meetings/"+id+"/upload-url", strings.NewReader(body))
+	r.Host = ""
+	r.Header.Set("Authorization", "Bearer "+s.Key())
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, r)
+	assert.Contains(t, w.Body.String(), `"http://localhost/storage/`)
+}
+
 func TestServerHandler(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
@@ -374,6 +411,8 @@ func TestServerMisused(t *testing.T) {
 		"option":   {func(tb *fakeTB) { NewServer(tb).Client(minutes.WithRetries(-1, 0, 0)) }, "WithRetries"},
 		"match":    {func(tb *fakeTB) { NewServer(tb).Inject(Match{Operation: "meetings.got"}, Reset()) }, `"meetings.got"`},
 		"no fault": {func(tb *fakeTB) { NewServer(tb).Inject(Match{}) }, "no fault given"},
+		"requests": {func(tb *fakeTB) { NewServer(tb).Requests("meetings.create", "meeting.create") }, `Requests: operation: "meeting.create" is not one of members.list, `},
+		"audit":    {func(tb *fakeTB) { NewServer(tb, WithoutAudit("polls")) }, `WithoutAudit: "polls" is not one of [poll credential`},
 		"fault":    {func(tb *fakeTB) { NewServer(tb).Inject(Match{}, Refuse("NO_SUCH")) }, `"NO_SUCH"`},
 		"storage's fault": {func(tb *fakeTB) {
 			NewServer(tb).Inject(Match{Operation: "meetings.get"}, RefuseUpload(503, "SlowDown"))

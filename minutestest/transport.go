@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"maps"
 	"net"
 	"net/http"
@@ -84,14 +83,10 @@ func (n *network) dial(_ context.Context, _, addr string) (net.Conn, error) {
 	n.live[server] = struct{}{}
 	n.mu.Unlock()
 
-	srv := &http.Server{
-		Handler:                      n.handler,
-		DisableGeneralOptionsHandler: true, // "OPTIONS *" is a path like others
-		ErrorLog:                     log.New(io.Discard, "", 0),
-		BaseContext:                  func(net.Listener) context.Context { return server.ctx },
-		// Not nil, so that no time goes into setting up HTTP/2.
-		TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
-	}
+	srv := newHTTPServer(n.handler)
+	srv.BaseContext = func(net.Listener) context.Context { return server.ctx }
+	// Not nil, so that no time goes into setting up HTTP/2.
+	srv.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
 	// Serve starts the connection's goroutine and returns at the second
 	// Accept; the connection lives on.
 	_ = srv.Serve(&oneListener{conn: server})

@@ -1,7 +1,9 @@
 package minutestest
 
 import (
+	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -124,21 +126,33 @@ func find[T any](list []T, is func(*T) bool) *T {
 	return nil
 }
 
+const byteOrderMark = "\ufeff"
+
 // LoadWorld reads a World as JSON and checks it. An error names the place in
 // the World that cannot be, a field that no World has included:
 //
 //	organisations[0].keys[1].member_id: no member "emp_x"
+//
+// A World that is read has an organisation at least. A byte order mark before it
+// is skipped; a name that is given twice, bytes that are not UTF-8, and anything
+// after the World, are errors.
 func LoadWorld(r io.Reader) (World, error) {
 	var w World
 	data, err := io.ReadAll(r)
 	if err != nil {
 		return World{}, fmt.Errorf("world: %w", err)
 	}
+	if bytes.HasPrefix(data, []byte(byteOrderMark)) {
+		copy(data, "   ") // so that places in the file stay where they are
+	}
 	if err := strictUnmarshal(data, &w); err != nil {
 		return World{}, fmt.Errorf("world: %w", err)
 	}
 	if err := w.check(); err != nil {
 		return World{}, fmt.Errorf("world: %w", err)
+	}
+	if len(w.Organisations) == 0 {
+		return World{}, errors.New("world: organisations: at least one expected")
 	}
 	return w, nil
 }

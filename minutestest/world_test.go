@@ -2,6 +2,8 @@ package minutestest
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -62,51 +64,102 @@ func TestDefaultWorld(t *testing.T) {
 	assert.Len(t, statuses, 4, "a member in each status")
 }
 
+const small = `{"organisations":[{"id":"o"}]}`
+
+// Editors on Windows begin a file with a byte order mark.
+func TestLoadWorldTakesAByteOrderMark(t *testing.T) {
+	t.Parallel()
+	w, err := LoadWorld(strings.NewReader("\ufeff" + small))
+	require.NoError(t, err)
+	assert.Equal(t, "o", w.Organisations[0].ID)
+	_, err = LoadWorld(strings.NewReader("\ufeff{"))
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}
+
+// What Go's decoder says of itself tells a user nothing.
+func TestLoadWorldSpeaksNoGo(t *testing.T) {
+	t.Parallel()
+	for _, value := range []string{`1e3`, `-1.5`, `"x"`, `true`, `[]`, `[[]]`, `{}`, `{"a":{}}`, `1e400`} {
+		for _, world := range []string{`%s`, `{"stages":%s}`, `{"stages":{"write":%s}}`, `{"organisations":%s}`, `{"organisations":[%s]}`} {
+			_, err := LoadWorld(strings.NewReader(fmt.Sprintf(world, value)))
+			require.Error(t, err)
+			require.NotContains(t, err.Error(), "json:")
+			require.NotContains(t, err.Error(), "Go ")
+			require.NotContains(t, err.Error(), ": :")
+		}
+		for _, name := range []string{"id", "name", "credits", "max_terms", "next_reset_at", "suspended", "members", "integrations", "projects", "templates", "vocabulary", "keys"} {
+			for _, inner := range []string{`%s`, `[%s]`, `[{"id":%s}]`, `[{"version":%s}]`, `[{"variants":%s}]`, `[{"variants":[{"text":%s}]}]`, `[{"scopes":%s}]`, `[{"scopes":[%s]}]`, `[{"expires_at":%s}]`, `[{"admin":%s}]`} {
+				world := fmt.Sprintf(`{"organisations":[{"id":"o",%q:`+inner+`}]}`, name, value)
+				if _, err := LoadWorld(strings.NewReader(world)); err != nil {
+					require.NotContains(t, err.Error(), "json:", world)
+					require.NotContains(t, err.Error(), "unmarshal", world)
+				}
+			}
+		}
+	}
+}
+
 func TestLoadWorldNamesThePlace(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ world, want string }{
-		"nothing":              {``, `world: EOF`},
-		"not JSON":             {`{"organisations":`, `world: unexpected EOF`},
-		"two values":           {`{} {}`, `more than one JSON value`},
-		"a list":               {`[]`, `an object expected`},
-		"unknown field":        {`{"organisation":[]}`, `organisation: no such field`},
-		"unknown field inside": {`{"organisations":[{"id":"o","members":[{"id":"emp_1"},{"id":"emp_2","nmae":"x"}]}]}`, `organisations[0].members[1].nmae: no such field`},
-		"unknown stage":        {`{"stages":{"prepair":"1s"}}`, `stages.prepair: no such field`},
-		"a number as duration": {`{"stages":{"prepare":20}}`, `stages.prepare: a text expected`},
-		"no duration":          {`{"stages":{"prepare":"soon"}}`, `stages.prepare: "soon" is no duration such as 20ms or 1m30s`},
-		"negative duration":    {`{"stages":{"write":"-1s"}}`, `stages.write: -1s is negative`},
-		"text for a number":    {`{"organisations":[{"id":"o","credits":"10"}]}`, `organisations[0].credits: a whole number expected`},
-		"fraction":             {`{"organisations":[{"id":"o","credits":1.5}]}`, `organisations[0].credits: a whole number expected`},
-		"number for a text":    {`{"organisations":[{"id":7}]}`, `organisations[0].id: a text expected`},
-		"text for a switch":    {`{"organisations":[{"id":"o","suspended":"yes"}]}`, `organisations[0].suspended: true or false expected`},
-		"object for a list":    {`{"organisations":{}}`, `organisations: a list expected`},
-		"no id":                {`{"organisations":[{"name":"Acme"}]}`, `organisations[0].id: missing`},
-		"negative credits":     {`{"organisations":[{"id":"o","credits":-1}]}`, `organisations[0].credits: -1 is negative`},
-		"no date":              {`{"organisations":[{"id":"o","next_reset_at":"2026-02-30"}]}`, `organisations[0].next_reset_at: "2026-02-30" is no date such as 2026-12-01`},
-		"organisation twice":   {`{"organisations":[{"id":"o"},{"id":"o"}]}`, `organisations[1].id: the same as organisations[0].id`},
-		"member's prefix":      {`{"organisations":[{"id":"o","members":[{"id":"ada"}]}]}`, `organisations[0].members[0].id: "ada" does not begin with emp_`},
-		"member twice":         {`{"organisations":[{"id":"o","members":[{"id":"emp_a"}]},{"id":"p","members":[{"id":"emp_a"}]}]}`, `organisations[1].members[0].id: the same as organisations[0].members[0].id`},
-		"email twice":          {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"a@x.example"},{"id":"emp_b","email":"A@X.example"}]}]}`, `organisations[0].members[1].email: the same as organisations[0].members[0].email`},
-		"no address":           {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"ada"}]}]}`, `organisations[0].members[0].email: "ada" is not an address`},
-		"two with one id":      {`{"organisations":[{"id":"o","members":[{"id":"emp_a"}],"integrations":[{"id":"emp_a"}]}]}`, `organisations[0].integrations[0].id: "emp_a" is there already`},
-		"member's status":      {`{"organisations":[{"id":"o","members":[{"id":"emp_a","status":"away"}]}]}`, `organisations[0].members[0].status: "away" is none of ["active" "invited" "no_account" "deactivated"]`},
-		"visibility":           {`{"organisations":[{"id":"o","integrations":[{"id":"i","default_visibility":"public"}]}]}`, `organisations[0].integrations[0].default_visibility: "public" is none of ["private" "organisation" "shared"]`},
-		"project's prefix":     {`{"organisations":[{"id":"o","projects":[{"id":"apollo"}]}]}`, `organisations[0].projects[0].id: "apollo" does not begin with prj_`},
-		"template twice":       {`{"organisations":[{"id":"o","templates":[{"id":"tpl_a"},{"id":"tpl_a"}]}]}`, `organisations[0].templates[1].id: the same as organisations[0].templates[0].id`},
-		"empty term":           {`{"organisations":[{"id":"o","vocabulary":[{"term":" "}]}]}`, `organisations[0].vocabulary[0].term: missing`},
-		"term twice":           {`{"organisations":[{"id":"o","vocabulary":[{"term":"a"},{"term":"a "}]}]}`, `organisations[0].vocabulary[1].term: the same as organisations[0].vocabulary[0].term`},
-		"too many terms":       {`{"organisations":[{"id":"o","max_terms":1,"vocabulary":[{"term":"a"},{"term":"b"}]}]}`, `organisations[0].vocabulary: 2 terms, 1 at most`},
-		"empty variant":        {`{"organisations":[{"id":"o","vocabulary":[{"term":"a","variants":[{"text":""}]}]}]}`, `organisations[0].vocabulary[0].variants[0].text: missing`},
-		"variant's source":     {`{"organisations":[{"id":"o","vocabulary":[{"term":"a","variants":[{"text":"b","source":"me"}]}]}]}`, `organisations[0].vocabulary[0].variants[0].source: "me" is none of ["auto" "manual"]`},
-		"no secret":            {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: missing`},
-		"secret with space":    {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"a b","integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: a header cannot carry it`},
-		"secret twice":         {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"k","integration_id":"i"},{"secret":"k","integration_id":"i"}]}]}`, `organisations[0].keys[1].secret: the same as organisations[0].keys[0].secret`},
-		"key of nobody":        {`{"organisations":[{"id":"o","keys":[{"secret":"k"}]}]}`, `organisations[0].keys[0]: belongs to neither a member_id nor an integration_id`},
-		"key of two":           {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_a","integration_id":"i"}]}]}`, `organisations[0].keys[0]: belongs to both a member_id and an integration_id`},
-		"unknown member":       {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_x"}]}]}`, `organisations[0].keys[0].member_id: no member "emp_x"`},
-		"unknown integration":  {`{"organisations":[{"id":"o","keys":[{"secret":"k","integration_id":"int_x"}]}]}`, `organisations[0].keys[0].integration_id: no integration "int_x"`},
-		"unknown scope":        {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"k","integration_id":"i","scopes":["meetings:reed"]}]}]}`, `organisations[0].keys[0].scopes[0]: "meetings:reed" is none of`},
-		"allowlist":            {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"k","integration_id":"i","ip_allowlist":["10.0.0.0/33"]}]}]}`, `organisations[0].keys[0].ip_allowlist[0]: "10.0.0.0/33" is neither an address nor a CIDR block`},
+		"nothing":               {``, `world: EOF`},
+		"not JSON":              {`{"organisations":`, `world: unexpected EOF`},
+		"two values":            {`{} {}`, `more than one JSON value`},
+		"garbage after it":      {small + "\n}", `world: line 2: more than one JSON value, or something that is none`},
+		"a word after it":       {small + " x", `world: line 1: more than one JSON value`},
+		"a list":                {`[]`, `world: an object expected`},
+		"a text":                {`"world"`, `world: an object expected`},
+		"a number":              {`1`, `world: an object expected`},
+		"null":                  {`null`, `world: organisations: at least one expected`},
+		"nothing in it":         {`{}`, `world: organisations: at least one expected`},
+		"no organisation":       {`{"stages":{"write":"1s"},"organisations":[]}`, `world: organisations: at least one expected`},
+		"a name twice":          {`{"organisations":[{"id":"o","credits":1,"name":"x","credits":2}]}`, `world: organisations[0].credits: given twice`},
+		"a name in two cases":   {`{"organisations":[{"id":"o","Credits":1,"credits":1}]}`, `world: organisations[0].credits: given twice`},
+		"an unknown name twice": {`{"a":1,"a":2}`, `world: a: given twice`},
+		"no UTF-8":              {"{\"organisations\":[\n{\"id\":\"o\",\"name\":\"Caf\xe9\"}]}", `world: line 2: not UTF-8`},
+		"UTF-16":                {"\xff\xfe{\x00}\x00", `world: line 1: not UTF-8`},
+		"an exponent":           {`{"organisations":[{"id":"o","credits":1e3}]}`, `world: organisations[0].credits: a whole number expected, not 1e3`},
+		"a decimal point":       {`{"organisations":[{"id":"o","max_terms":10.0}]}`, `world: organisations[0].max_terms: a whole number expected, not 10.0`},
+		"too large":             {`{"organisations":[{"id":"o","credits":99999999999999999999}]}`, `world: organisations[0].credits: a whole number expected, not 99999999999999999999`},
+		"an instant":            {`{"organisations":[{"id":"o","keys":[{"expires_at":1e9}]}]}`, `world: organisations[0].keys[0].expires_at: a whole number expected, not 1e9`},
+		"unknown field":         {`{"organisation":[]}`, `organisation: no such field`},
+		"unknown field inside":  {`{"organisations":[{"id":"o","members":[{"id":"emp_1"},{"id":"emp_2","nmae":"x"}]}]}`, `organisations[0].members[1].nmae: no such field`},
+		"unknown stage":         {`{"stages":{"prepair":"1s"}}`, `stages.prepair: no such field`},
+		"a number as duration":  {`{"stages":{"prepare":20}}`, `stages.prepare: a text expected`},
+		"no duration":           {`{"stages":{"prepare":"soon"}}`, `stages.prepare: "soon" is no duration such as 20ms or 1m30s`},
+		"negative duration":     {`{"stages":{"write":"-1s"}}`, `stages.write: -1s is negative`},
+		"text for a number":     {`{"organisations":[{"id":"o","credits":"10"}]}`, `organisations[0].credits: a whole number expected`},
+		"fraction":              {`{"organisations":[{"id":"o","credits":1.5}]}`, `organisations[0].credits: a whole number expected`},
+		"number for a text":     {`{"organisations":[{"id":7}]}`, `organisations[0].id: a text expected`},
+		"text for a switch":     {`{"organisations":[{"id":"o","suspended":"yes"}]}`, `organisations[0].suspended: true or false expected`},
+		"object for a list":     {`{"organisations":{}}`, `organisations: a list expected`},
+		"no id":                 {`{"organisations":[{"name":"Acme"}]}`, `organisations[0].id: missing`},
+		"negative credits":      {`{"organisations":[{"id":"o","credits":-1}]}`, `organisations[0].credits: -1 is negative`},
+		"no date":               {`{"organisations":[{"id":"o","next_reset_at":"2026-02-30"}]}`, `organisations[0].next_reset_at: "2026-02-30" is no date such as 2026-12-01`},
+		"organisation twice":    {`{"organisations":[{"id":"o"},{"id":"o"}]}`, `organisations[1].id: the same as organisations[0].id`},
+		"member's prefix":       {`{"organisations":[{"id":"o","members":[{"id":"ada"}]}]}`, `organisations[0].members[0].id: "ada" does not begin with emp_`},
+		"member twice":          {`{"organisations":[{"id":"o","members":[{"id":"emp_a"}]},{"id":"p","members":[{"id":"emp_a"}]}]}`, `organisations[1].members[0].id: the same as organisations[0].members[0].id`},
+		"email twice":           {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"a@x.example"},{"id":"emp_b","email":"A@X.example"}]}]}`, `organisations[0].members[1].email: the same as organisations[0].members[0].email`},
+		"no address":            {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"ada"}]}]}`, `organisations[0].members[0].email: "ada" is not an address`},
+		"two with one id":       {`{"organisations":[{"id":"o","members":[{"id":"emp_a"}],"integrations":[{"id":"emp_a"}]}]}`, `organisations[0].integrations[0].id: "emp_a" is there already`},
+		"member's status":       {`{"organisations":[{"id":"o","members":[{"id":"emp_a","status":"away"}]}]}`, `organisations[0].members[0].status: "away" is none of ["active" "invited" "no_account" "deactivated"]`},
+		"visibility":            {`{"organisations":[{"id":"o","integrations":[{"id":"i","default_visibility":"public"}]}]}`, `organisations[0].integrations[0].default_visibility: "public" is none of ["private" "organisation" "shared"]`},
+		"project's prefix":      {`{"organisations":[{"id":"o","projects":[{"id":"apollo"}]}]}`, `organisations[0].projects[0].id: "apollo" does not begin with prj_`},
+		"template twice":        {`{"organisations":[{"id":"o","templates":[{"id":"tpl_a"},{"id":"tpl_a"}]}]}`, `organisations[0].templates[1].id: the same as organisations[0].templates[0].id`},
+		"empty term":            {`{"organisations":[{"id":"o","vocabulary":[{"term":" "}]}]}`, `organisations[0].vocabulary[0].term: missing`},
+		"term twice":            {`{"organisations":[{"id":"o","vocabulary":[{"term":"a"},{"term":"a "}]}]}`, `organisations[0].vocabulary[1].term: the same as organisations[0].vocabulary[0].term`},
+		"too many terms":        {`{"organisations":[{"id":"o","max_terms":1,"vocabulary":[{"term":"a"},{"term":"b"}]}]}`, `organisations[0].vocabulary: 2 terms, 1 at most`},
+		"empty variant":         {`{"organisations":[{"id":"o","vocabulary":[{"term":"a","variants":[{"text":""}]}]}]}`, `organisations[0].vocabulary[0].variants[0].text: missing`},
+		"variant's source":      {`{"organisations":[{"id":"o","vocabulary":[{"term":"a","variants":[{"text":"b","source":"me"}]}]}]}`, `organisations[0].vocabulary[0].variants[0].source: "me" is none of ["auto" "manual"]`},
+		"no secret":             {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: missing`},
+		"secret with space":     {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"a b","integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: a header cannot carry it`},
+		"secret twice":          {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"k","integration_id":"i"},{"secret":"k","integration_id":"i"}]}]}`, `organisations[0].keys[1].secret: the same as organisations[0].keys[0].secret`},
+		"key of nobody":         {`{"organisations":[{"id":"o","keys":[{"secret":"k"}]}]}`, `organisations[0].keys[0]: belongs to neither a member_id nor an integration_id`},
+		"key of two":            {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_a","integration_id":"i"}]}]}`, `organisations[0].keys[0]: belongs to both a member_id and an integration_id`},
+		"unknown member":        {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_x"}]}]}`, `organisations[0].keys[0].member_id: no member "emp_x"`},
+		"unknown integration":   {`{"organisations":[{"id":"o","keys":[{"secret":"k","integration_id":"int_x"}]}]}`, `organisations[0].keys[0].integration_id: no integration "int_x"`},
+		"unknown scope":         {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"k","integration_id":"i","scopes":["meetings:reed"]}]}]}`, `organisations[0].keys[0].scopes[0]: "meetings:reed" is none of`},
+		"allowlist":             {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"k","integration_id":"i","ip_allowlist":["10.0.0.0/33"]}]}]}`, `organisations[0].keys[0].ip_allowlist[0]: "10.0.0.0/33" is neither an address nor a CIDR block`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

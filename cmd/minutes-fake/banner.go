@@ -28,6 +28,9 @@ func banner(w io.Writer, world minutestest.World, key, baseURL, controlURL strin
 			}
 		}
 		_ = table.Flush()
+		if len(o.Keys) == 0 {
+			fmt.Fprintln(w, "  none: nobody can call the service for it")
+		}
 	}
 	fmt.Fprintf(w, "\nexport MINUTES_BASE_URL=%s MINUTES_API_KEY=%s", baseURL, quote(key))
 	if controlURL != "" {

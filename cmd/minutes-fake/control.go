@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -87,6 +88,10 @@ func newControl(fake *minutestest.Server, world minutestest.World, edge *edge, s
 
 func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Minutes-Fake", "control")
+	if p := c.guard(r); p != nil {
+		reply(w, nil, p)
+		return
+	}
 	if _, pattern := c.mux.Handler(r); pattern != "" {
 		c.mux.ServeHTTP(w, r)
 		return
@@ -131,6 +136,10 @@ func notFound(format string, args ...any) *problem {
 	return &problem{Status: http.StatusNotFound, Message: fmt.Sprintf(format, args...)}
 }
 
+func forbidden(format string, args ...any) *problem {
+	return &problem{Status: http.StatusForbidden, Message: fmt.Sprintf(format, args...)}
+}
+
 func conflict(err error) *problem {
 	return &problem{Status: http.StatusConflict, Message: withoutOrigin(err)}
 }
@@ -170,6 +179,8 @@ func reply(w http.ResponseWriter, answer any, err error) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	case recording:
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Content-Disposition", "attachment")
 		w.Header().Set("Content-Type", a.contentType)
 		_, _ = w.Write(a.bytes)
 		return
@@ -201,6 +212,10 @@ func body(r *http.Request, into any) error {
 		return &problem{Status: http.StatusRequestEntityTooLarge, Message: "the body is too long"}
 	case len(bytes.TrimSpace(data)) == 0:
 		return bad("", "a JSON body expected")
+	case !utf8.Valid(data):
+		return bad("", "the body is not UTF-8")
+	case string(bytes.TrimSpace(data)) == "null":
+		return bad("", "a JSON object expected")
 	}
 	return decode("", data, into)
 }
@@ -210,10 +225,10 @@ func decode(field string, data []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(into)
-	if err == nil && dec.More() {
-		return bad(field, "more than one JSON value")
-	}
 	if err == nil {
+		if _, end := dec.Token(); end != io.EOF {
+			return bad(field, "more than one JSON value, or something that is none")
+		}
 		return nil
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -222,10 +237,14 @@ func decode(field string, data []byte, into any) error {
 	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return bad(join(field, strings.Trim(name, `"`)), "no such field")
 	}
-	if place, text, ok := placed(withoutOrigin(err)); ok {
-		return bad(join(field, place), "%s", text)
-	}
-	return bad(field, "%s", withoutOrigin(err))
+	return badIn(field, err)
+}
+
+// badIn is what an error says that begins with a place in the field, or does
+// not.
+func badIn(field string, err error) *problem {
+	place, text, _ := placed(withoutOrigin(err))
+	return bad(join(field, place), "%s", text)
 }
 
 func join(field, inner string) string { return strings.Trim(field+"."+inner, ".") }

@@ -45,7 +45,7 @@ func (c *control) addFault(r *http.Request) (any, error) {
 		}
 	}
 	if err := match.Validate(); err != nil {
-		return nil, bad("match", "%s", withoutOrigin(err))
+		return nil, badIn("match", err)
 	}
 	if len(sent.Faults) == 0 {
 		return nil, bad("faults", "at least one expected")
@@ -57,7 +57,7 @@ func (c *control) addFault(r *http.Request) (any, error) {
 			return nil, err
 		}
 		if err := match.Validate(faults[i]); err != nil {
-			return nil, bad(place, "%s", withoutOrigin(err))
+			return nil, badIn(place, err)
 		}
 	}
 	c.mu.Lock()

@@ -59,6 +59,8 @@ func (c *control) getAudio(r *http.Request) (any, error) {
 		return nil, notFound("meeting %s has no audio", m.ID)
 	case !c.settings.keepAudio:
 		return nil, notFound("recordings are not kept; start minutes-fake with -keep-audio")
+	case int64(len(m.Audio.Bytes)) != m.Audio.Size:
+		return nil, notFound("the recording of meeting %s is not kept: together they may take 256 MiB", m.ID)
 	}
 	return recording{m.Audio.ContentType, m.Audio.Bytes}, nil
 }

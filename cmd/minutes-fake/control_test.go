@@ -4,12 +4,17 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // ask sends one request to the control API, as in "GET /health", and returns
@@ -76,6 +81,10 @@ func TestControlRefuses(t *testing.T) {
 		{"PATCH " + acme, `[]`, 400, ""},
 		{"PATCH " + acme, `null`, 400, ""},
 		{"PATCH " + acme, `{} {}`, 400, ""},
+		{"PATCH " + acme, `{}}`, 400, ""},
+		{"PATCH " + acme, "{\"name\":\"\xff\"}", 400, ""},
+		{"POST /scripts", `null`, 400, ""},
+		{"POST /scripts", `{"outcome":"minutes_ready"}]`, 400, ""},
 		{"PATCH " + acme, `{"credit":1}`, 400, "credit"},
 		{"PATCH " + acme, `{"credits":"many"}`, 400, "credits"},
 		{"PATCH " + acme, `{"credits":-1}`, 400, "credits"},
@@ -102,13 +111,23 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /scripts", `{"title":"x","external_id":"y"}`, 400, ""},
 		{"POST /faults", `{}`, 400, "faults"},
 		{"POST /faults", `{"fault":[]}`, 400, "fault"},
-		{"POST /faults", `{"match":{"operation":"meetings.make"},"faults":[{"kind":"reset"}]}`, 400, "match"},
+		{"POST /faults", `{"match":{"operation":"meetings.make"},"faults":[{"kind":"reset"}]}`, 400, "match.operation"},
+		{"POST /faults", `{"match":{"path":"["},"faults":[{"kind":"reset"}]}`, 400, "match.path"},
+		{"POST /faults", `{"match":{"nth":-1},"faults":[{"kind":"reset"}]}`, 400, "match.nth"},
+		{"POST /faults", `{"match":{"times":-2},"faults":[{"kind":"reset"}]}`, 400, "match.times"},
+		{"POST /faults", `{"faults":[{"kind":"refuse","code":"NO_SUCH"}]}`, 400, "faults[0].code"},
+		{"POST /faults", `{"faults":[{"kind":"reply","status":99}]}`, 400, "faults[0].status"},
+		{"POST /faults", `{"faults":[{"kind":"drip","over":"-1s"}]}`, 400, "faults[0].over"},
+		{"POST /faults", `{"faults":[{"kind":"delay","delay":"soon"}]}`, 400, "faults[0].delay"},
+		{"POST /faults", `{"faults":["reset"]}`, 400, "faults[0]"},
+		{"POST /faults", `{"faults":[{"kind":"refuse_upload","status":503}]}`, 400, "faults[0].code"},
+		{"POST /faults", `{"faults":[{"kind":"reset_upload","after_effect":true}]}`, 400, "faults[0].after_effect"},
 		{"POST /faults", `{"match":{"operations":"x"},"faults":[{"kind":"reset"}]}`, 400, "match.operations"},
 		{"POST /faults", `{"match":{"nth":"x"},"faults":[{"kind":"reset"}]}`, 400, "match.nth"},
-		{"POST /faults", `{"faults":[{"kind":"reset"},{"kind":"explode"}]}`, 400, "faults[1]"},
-		{"POST /faults", `{"faults":[{"kind":"reset","status":500}]}`, 400, "faults[0]"},
+		{"POST /faults", `{"faults":[{"kind":"reset"},{"kind":"explode"}]}`, 400, "faults[1].kind"},
+		{"POST /faults", `{"faults":[{"kind":"reset","status":500}]}`, 400, "faults[0].status"},
 		{"POST /faults", `{"faults":[{"kind":"reset","when":"now"}]}`, 400, "faults[0].when"},
-		{"POST /faults", `{"faults":[{"kind":"refuse_upload","status":503,"code":"SlowDown"}]}`, 400, "faults[0]"},
+		{"POST /faults", `{"faults":[{"kind":"refuse_upload","status":503,"code":"SlowDown"}]}`, 400, "faults[0].kind"},
 		{"GET /faults/flt_9", "", 404, ""},
 		{"DELETE /faults/flt_9", "", 404, ""},
 		{"PUT /page-size", `{"sizes":[]}`, 400, "sizes"},
@@ -138,6 +157,96 @@ func TestControlRefuses(t *testing.T) {
 	}
 	_, list := p.ask(t, "GET /faults", "")
 	assert.Empty(t, list["faults"], "nothing refused was added")
+}
+
+// What a web page can have sent, from another site or by a name of its own for
+// this machine, is refused: it could read the keys.
+func TestControlRefusesWebPages(t *testing.T) {
+	t.Parallel()
+	p := launch(t)
+	own := strings.TrimPrefix(p.control(), "http://")
+	_, port, err := net.SplitHostPort(own)
+	require.NoError(t, err)
+	const json = "application/json"
+	for name, tc := range map[string]struct {
+		method, path, host string
+		header             map[string]string
+		want               int
+	}{
+		"as ever":               {"GET", "/world", "", nil, 200},
+		"localhost":             {"GET", "/world", "localhost:" + port, nil, 200},
+		"a name below it":       {"GET", "/world", "Fake.LOCALHOST:" + port, nil, 200},
+		"another address":       {"GET", "/world", "[::1]:" + port, nil, 200},
+		"without a port":        {"GET", "/world", "127.0.0.1", nil, 200},
+		"rebound":               {"GET", "/world", "evil.example:" + port, nil, 403},
+		"rebound, no port":      {"GET", "/world", "evil.example", nil, 403},
+		"what -control says":    {"GET", "/world", "next:" + port, nil, 403},
+		"like localhost":        {"GET", "/world", "localhost.evil.example:" + port, nil, 403},
+		"like an address":       {"GET", "/world", "127.0.0.1.evil.example:" + port, nil, 403},
+		"own page":              {"POST", "/faults", "", map[string]string{"Content-Type": json, "Origin": p.control(), "Sec-Fetch-Site": "same-origin"}, 400},
+		"typed by hand":         {"GET", "/", "", map[string]string{"Sec-Fetch-Site": "none"}, 200},
+		"another site":          {"POST", "/reset", "", map[string]string{"Origin": "http://evil.example"}, 403},
+		"another port":          {"POST", "/reset", "", map[string]string{"Origin": "http://127.0.0.1:1"}, 403},
+		"another scheme":        {"POST", "/reset", "", map[string]string{"Origin": "https://" + own}, 403},
+		"a file, or a sandbox":  {"POST", "/reset", "", map[string]string{"Origin": "null"}, 403},
+		"a page's word for it":  {"POST", "/reset", "", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
+		"a neighbour":           {"DELETE", "/page-size", "", map[string]string{"Sec-Fetch-Site": "same-site"}, 403},
+		"a picture":             {"GET", "/world", "", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
+		"a form":                {"POST", "/faults", "", map[string]string{"Content-Type": "text/plain"}, 415},
+		"another form":          {"PATCH", "/organisations/org_acme", "", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, 415},
+		"no type":               {"PUT", "/page-size", "", map[string]string{"Content-Type": ""}, 415},
+		"nearly JSON":           {"POST", "/scripts", "", map[string]string{"Content-Type": "application/jsonp"}, 415},
+		"JSON with a parameter": {"POST", "/faults", "", map[string]string{"Content-Type": "Application/JSON; charset=utf-8"}, 400},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var body io.Reader
+			if _, typed := tc.header["Content-Type"]; typed {
+				body = strings.NewReader("{}")
+			}
+			req, err := http.NewRequestWithContext(t.Context(), tc.method, p.control()+tc.path, body)
+			require.NoError(t, err)
+			req.Host = tc.host
+			for name, value := range tc.header {
+				req.Header.Set(name, value)
+			}
+			resp, err := http.DefaultClient.Do(req)
+			require.NoError(t, err)
+			defer resp.Body.Close()
+			text, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			assert.Equal(t, tc.want, resp.StatusCode, "%s", text)
+			assert.Equal(t, "control", resp.Header.Get("Minutes-Fake"))
+			if tc.want >= 400 {
+				assert.Contains(t, string(text), `"problem"`)
+				assert.NotContains(t, string(text), "key_ci")
+			}
+		})
+	}
+}
+
+// The name that -control is given is one of its own.
+func TestControlKnowsItsName(t *testing.T) {
+	t.Parallel()
+	c := newControl(nil, minutestest.World{}, &edge{}, settings{control: "Fake.internal:8081"}, "")
+	for host, want := range map[string]int{"fake.internal:8081": 200, "fake.internal": 200, "fake.internal.evil.example": 403, "": 200} {
+		r := httptest.NewRequest("GET", "/health", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		c.ServeHTTP(w, r)
+		assert.Equal(t, want, w.Code, host)
+	}
+}
+
+// A recording is anything that somebody has uploaded, and no page of this site.
+func TestRecordingsAreNoPages(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-keep-audio")
+	resp, err := http.Get(p.control() + "/meetings/" + p.meeting(t, "Weekly", "<script>") + "/audio")
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Equal(t, "nosniff", resp.Header.Get("X-Content-Type-Options"))
+	assert.Equal(t, "attachment", resp.Header.Get("Content-Disposition"))
 }
 
 // Neither API is mistaken for the other.

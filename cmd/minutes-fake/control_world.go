@@ -202,9 +202,6 @@ func (c *control) edit(r *http.Request, how func(o, sent tree) error) (minuteste
 	if err := body(r, &sent); err != nil {
 		return minutestest.Organisation{}, err
 	}
-	if sent == nil {
-		return minutestest.Organisation{}, bad("", "a JSON object expected")
-	}
 	return c.change(r.PathValue("organisation"), func(o tree) error { return how(o, sent) })
 }
 

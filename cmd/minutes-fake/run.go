@@ -65,7 +65,10 @@ func serve(ctx context.Context, s settings, stdout, stderr io.Writer) error {
 		return err
 	}
 	edge := &edge{limit: s.edgeLimit, next: fake.Handler(), refused: requests.refused, now: time.Now}
-	servers := []*http.Server{start(listener, edge)}
+	if s.trustForwarded {
+		edge.next = forwarded(edge.next)
+	}
+	servers := []*http.Server{start(listener, newServer(edge))}
 	baseURL := urlOf(listener)
 
 	var controlURL string
@@ -76,7 +79,7 @@ func serve(ctx context.Context, s settings, stdout, stderr io.Writer) error {
 			return err
 		}
 		control := newControl(fake, world, edge, s, baseURL)
-		servers = append(servers, start(listener, control))
+		servers = append(servers, start(listener, newControlServer(control)))
 		controlURL = urlOf(listener)
 	}
 	banner(stdout, world, fake.Key(), baseURL, controlURL)
@@ -92,15 +95,30 @@ func serve(ctx context.Context, s settings, stdout, stderr io.Writer) error {
 	return nil
 }
 
-func start(l net.Listener, h http.Handler) *http.Server {
-	server := &http.Server{
+func start(l net.Listener, server *http.Server) *http.Server {
+	go func() { _ = server.Serve(l) }()
+	return server
+}
+
+// newServer returns a server for h that no client can hold for ever, nor fill
+// the memory of.
+func newServer(h http.Handler) *http.Server {
+	return &http.Server{
 		Handler:                      h,
 		DisableGeneralOptionsHandler: true, // "OPTIONS *" is a path like others
 		// What clients do to their connections is theirs to report.
 		ErrorLog:          log.New(io.Discard, "", 0),
+		MaxHeaderBytes:    64 << 10,
 		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
 	}
-	go func() { _ = server.Serve(l) }()
+}
+
+// newControlServer is newServer for the control API, where a body has no reason
+// to take long. Those of the service have a time-out of its own.
+func newControlServer(c *control) *http.Server {
+	server := newServer(c)
+	server.ReadTimeout = time.Minute
 	return server
 }
 

@@ -73,6 +73,12 @@ func TestBadWorlds(t *testing.T) {
 		"several":      {`{"organisations":[{"id":"o","credits":-1,"max_members":-2}]}`, ": organisations[0].credits: -1 is negative; organisations[0].max_members: -2 is negative"},
 		"no address":   {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"a"}]}]}`, `: organisations[0].members[0].email: "a" is not an address`},
 		"unknown name": {`{"organizations":[]}`, ": organizations: no such field"},
+		"null":         {`null`, ": organisations: at least one expected"},
+		"nothing":      {`{}`, ": organisations: at least one expected"},
+		"a list":       {`[]`, ": an object expected"},
+		"an exponent":  {`{"organisations":[{"id":"o","credits":1e3}]}`, ": organisations[0].credits: a whole number expected, not 1e3"},
+		"garbage":      {"{\"organisations\":[{\"id\":\"o\"}]}\n}", ": line 2: more than one JSON value, or something that is none"},
+		"a mark":       {"\ufeff{\n  \"organisations\": [}", ":2: invalid character '}' looking for beginning of value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -122,11 +128,74 @@ func TestWorldAndBanner(t *testing.T) {
 		"  old   int_a, an integration  revoked\n"+
 		"  it's  int_a, an integration  meetings:read meetings:write\n"+
 		"  none  emp_a                  no scope\n")
-	assert.Contains(t, p.said, "\nKeys of org_b\n")
+	assert.Contains(t, p.said, "\nKeys of org_b\n\n  none: nobody can call the service for it\n")
 	assert.NotContains(t, p.said, "control")
 	assert.Contains(t, p.said, ` MINUTES_API_KEY='it'\''s'`+"\n", "a word for the shell, of the first key that is good for something")
 	status, _ := p.send(t, "GET", p.baseURL()+"/v1/meetings", "", "it's")
 	assert.Equal(t, http.StatusOK, status)
+}
+
+// Behind a proxy that is trusted, the service is where the proxy says.
+func TestForwarded(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		trust       bool
+		proto, host string
+		want        string
+	}{
+		"not trusted":     {false, "https", "minutes.example", ""},
+		"trusted":         {true, "https", "minutes.example", "https://minutes.example/storage/"},
+		"the first one":   {true, "HTTPS, http", "minutes.example:8443 , inner", "https://minutes.example:8443/storage/"},
+		"scheme alone":    {true, "https", "", "https://127.0.0.1:"},
+		"host alone":      {true, "", "minutes.example", "http://minutes.example/storage/"},
+		"no such scheme":  {true, "gopher", "minutes.example", "http://minutes.example/storage/"},
+		"no host":         {true, "https", "minutes.example/path", "https://127.0.0.1:"},
+		"somebody's host": {true, "https", "user@minutes.example", "https://127.0.0.1:"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var args []string
+			if tc.trust {
+				args = append(args, "-trust-forwarded")
+			}
+			p := launch(t, args...)
+			id := p.meeting(t, "Weekly", "")
+			req, err := http.NewRequestWithContext(t.Context(), "POST", p.baseURL()+"/v1/meetings/"+id+"/upload-url", strings.NewReader(`{"content_type":"audio/wav"}`))
+			require.NoError(t, err)
+			req.Header.Set("Authorization", "Bearer "+p.env["MINUTES_API_KEY"])
+			req.Header.Set("X-Forwarded-Proto", tc.proto)
+			req.Header.Set("X-Forwarded-Host", tc.host)
+			resp, err := http.DefaultClient.Do(req)
+			require.NoError(t, err)
+			defer resp.Body.Close()
+			text, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			want := tc.want
+			if want == "" {
+				want = p.baseURL() + "/storage/"
+			}
+			assert.Contains(t, string(text), `"upload_url":"`+want)
+		})
+	}
+}
+
+// A client can neither fill the program's memory nor hold its connections.
+func TestServersHaveLimits(t *testing.T) {
+	t.Parallel()
+	p := launch(t)
+	for _, base := range []string{p.baseURL(), p.control()} {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", base+"/health", nil)
+		require.NoError(t, err)
+		req.Header.Set("X-Long", strings.Repeat("x", 100<<10))
+		resp, err := http.DefaultClient.Do(req)
+		if err == nil { // or the connection went while the header was still being sent
+			require.NoError(t, resp.Body.Close())
+			assert.Equal(t, http.StatusRequestHeaderFieldsTooLarge, resp.StatusCode)
+		}
+	}
+	server := newServer(nil)
+	assert.Positive(t, server.IdleTimeout)
+	assert.Positive(t, server.ReadHeaderTimeout)
 }
 
 func TestFaster(t *testing.T) {

@@ -19,6 +19,7 @@ func (c *call) authenticate() *refusal {
 		return errUnauthenticated
 	}
 	c.key, c.org = k, k.org
+	c.x.KeySecret = k.Secret // its own, not a piece of the header
 	c.x.Organisation, c.x.Caller, c.x.Personal = k.org.id, k.caller, k.personal
 	switch {
 	case k.dead, k.expires != 0 && c.now >= k.expires:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,9 +25,17 @@ type form struct {
 }
 
 type field struct {
-	name string
-	raw  []byte
+	name  string
+	raw   []byte
+	clean bool // free of what no field may hold (D19)
 }
+
+// A refusal names as many fields that it does not know, each with so many
+// characters: an answer is short, however long the body.
+const (
+	maxUnknownFaults = 32
+	maxFaultName     = 64
+)
 
 var (
 	errBody       = &refusal{status: http.StatusBadRequest, code: minutes.ErrInvalidRequest, message: "The body is not a JSON object in UTF-8.", fields: []string{}}
@@ -37,13 +46,17 @@ var (
 	errExtID      = refuse(http.StatusBadRequest, minutes.ErrInvalidExternalID, "external_id is empty or longer than 128 characters.")
 )
 
+// maxBelieved is how much memory a body gets for its Content-Length alone.
+const maxBelieved = 16 << 10
+
 // body reads the request's body, without any lock, and takes it apart.
 func (c *call) body() (*form, *refusal) {
 	if c.r.ContentLength > MaxBodyBytes {
 		return nil, errTooLarge
 	}
 	var buf bytes.Buffer
-	buf.Grow(int(max(c.r.ContentLength, 0)) + bytes.MinRead)
+	// As long as it says, but a long one is believed as it comes.
+	buf.Grow(int(min(max(c.r.ContentLength, 0), maxBelieved)) + bytes.MinRead)
 	body := c.r.Body
 	if body == nil {
 		body = http.NoBody
@@ -53,6 +66,9 @@ func (c *call) body() (*form, *refusal) {
 	if err != nil {
 		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 			return nil, errTooLarge
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return nil, errSlow
 		}
 		return nil, errBody // cut short: nobody is left to read this
 	}
@@ -83,11 +99,11 @@ func parseForm(data []byte) (f *form, ok bool) {
 		i = skipSpace(data, end)
 		i = skipSpace(data, i+1) // the colon
 		end = skipValue(data, i)
-		raw := data[i:end]
-		if !clean || !cleanText(raw) {
-			f.fault(name, nil)
+		in := field{name, data[i:end], clean && cleanText(data[i:end])}
+		if !in.clean {
+			f.unclean(name)
 		}
-		f.fields = append(f.fields, field{name, raw})
+		f.fields = append(f.fields, in)
 		i = skipSpace(data, end)
 	}
 	return f, true
@@ -192,6 +208,29 @@ func (f *form) fault(name string, specific *refusal) {
 	}
 }
 
+// unclean notes a field that may be one of very many. What an operation reads
+// is named by value in any case.
+func (f *form) unclean(name string) {
+	f.broken = true
+	if len(f.bad) < maxUnknownFaults {
+		f.fault(shortened(name, maxFaultName), nil)
+	}
+}
+
+// shortened is s, or as many of its characters with an ellipsis.
+func shortened(s string, limit int) string {
+	if !longer(s, limit) {
+		return s
+	}
+	n := 0
+	for i := range s {
+		if n++; n > limit {
+			return s[:i] + "…"
+		}
+	}
+	return s
+}
+
 // refusal is what the faults found so far come to, or nil.
 func (f *form) refusal() *refusal {
 	switch {
@@ -213,7 +252,7 @@ func (f *form) value(name string) []byte {
 		if in.name != name {
 			continue
 		}
-		if raw != nil {
+		if raw != nil || !in.clean {
 			f.fault(name, nil)
 		}
 		raw = in.raw

@@ -18,9 +18,10 @@ type Config struct {
 	// Nil: the scheme and host r itself came to.
 	StorageBase func(r *http.Request) string
 
-	// KeepAudio keeps the bytes of recordings for MeetingState.Audio. Without
-	// it they are hashed and counted only.
-	KeepAudio bool
+	// KeepAudio keeps the bytes of recordings for MeetingState.Audio, so many
+	// at most of all of them together. Beyond that, and where it is 0, they are
+	// hashed and counted only.
+	KeepAudio int64
 
 	// PageSize is the size of list pages on demand; see [Service.SetPageSize].
 	PageSize PageSize

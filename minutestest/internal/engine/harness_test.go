@@ -193,3 +193,6 @@ func (s *rig) status(key, id string) string {
 }
 
 var _ io.Reader = (*strings.Reader)(nil)
+
+// chunked sends a body without its length.
+func chunked(r *http.Request) { r.ContentLength = -1 }

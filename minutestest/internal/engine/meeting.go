@@ -95,6 +95,7 @@ func (o *organisation) remove(m *meeting) {
 	if m.job != nil {
 		o.unplan(m)
 		o.release(m.job) // D25: deleted before transcription completed
+		o.world.forget(m.job)
 	}
 }
 

@@ -15,7 +15,9 @@ func (c *call) meeting() (*meeting, *refusal) {
 	if m == nil || !m.visibleTo(c.key.caller) {
 		return nil, errMeetingNotFound
 	}
-	c.x.MeetingStatus = m.status
+	// The id is the meeting's own: that of the path would keep all of the
+	// request's URL in memory wherever it is remembered.
+	c.x.MeetingID, c.x.MeetingStatus = m.id, m.status
 	return m, nil
 }
 
@@ -110,8 +112,8 @@ func (c *call) createMeeting() *refusal {
 	defer o.mu.Unlock()
 	var invalid []string
 	for _, id := range shared {
-		if !o.shareable(id) {
-			invalid = append(invalid, id)
+		if !o.shareable(id) && len(invalid) < defaultMaxMembers {
+			invalid = append(invalid, shortened(id, maxFaultName))
 		}
 	}
 	if invalid != nil {

@@ -40,6 +40,7 @@ var (
 
 	errMethod      = refuse(http.StatusMethodNotAllowed, minutes.ErrBadRequest, "This path does not answer to that method.")
 	errTooLarge    = refuse(http.StatusRequestEntityTooLarge, minutes.ErrBadRequest, "The body is longer than 1 MiB.")
+	errSlow        = refuse(http.StatusRequestTimeout, minutes.ErrBadRequest, "The body did not arrive in time.")
 	errQuery       = refuse(http.StatusBadRequest, minutes.ErrInvalidRequest, "The query is malformed or repeats a parameter.")
 	errCombination = refuse(http.StatusBadRequest, minutes.ErrInvalidRequest, "external_id cannot be combined with date_from, date_to or cursor.")
 	errFormat      = refuse(http.StatusBadRequest, minutes.ErrInvalidRequest, "format is html or markdown.")

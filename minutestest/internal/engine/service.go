@@ -11,9 +11,11 @@
 package engine
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -34,7 +36,8 @@ type world struct {
 	secret      [32]byte // under which cursors and upload URLs are signed
 	stages      Stages
 	storageBase func(*http.Request) string
-	keepAudio   bool
+	keepAudio   int64        // bytes of recordings at most
+	kept        atomic.Int64 // of them
 	pageSize    atomic.Pointer[PageSize]
 	scripts     scripts
 	orgs        map[string]*organisation
@@ -74,7 +77,7 @@ func newWorld(cfg Config) (*world, error) {
 		orgs:        make(map[string]*organisation, len(cfg.Organisations)),
 	}
 	if w.storageBase == nil {
-		w.storageBase = ownBase
+		w.storageBase = OwnBase
 	}
 	if err := cfg.Stages.check("stages"); err != nil {
 		return nil, err
@@ -138,12 +141,17 @@ func (w *world) setPageSize(f PageSize) {
 // a page hold fewer items than its limit. Nil takes it back.
 func (s *Service) SetPageSize(f PageSize) { s.world.Load().setPageSize(f) }
 
-// ownBase is the scheme and host a request came to.
-func ownBase(r *http.Request) string {
+// OwnBase is the scheme and host a request came to. One of HTTP/1.0 may name no
+// host: then it is the address it came to.
+func OwnBase(r *http.Request) string {
+	scheme, host := "http://", r.Host
 	if r.TLS != nil {
-		return "https://" + r.Host
+		scheme = "https://"
 	}
-	return "http://" + r.Host
+	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && host == "" {
+		host = at.String()
+	}
+	return scheme + cmp.Or(host, "localhost")
 }
 
 // Organisation returns the settings of an organisation as they are now,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ var (
 	denyGone       = &denial{http.StatusNotFound, "NoSuchKey", "The specified key does not exist."}
 	denyLength     = &denial{http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header."}
 	denyIncomplete = &denial{http.StatusBadRequest, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header."}
+	denyTimeout    = &denial{http.StatusBadRequest, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period."}
 	denyInternal   = &denial{http.StatusInternalServerError, "InternalError", "We encountered an internal error. Please try again."}
 )
 
@@ -113,12 +115,18 @@ func (w *world) put(r *http.Request, x *Exchange) (etag string, no *denial) {
 	}
 	j, err := w.receive(r, contentType)
 	x.StorageBytes = j.size
-	if err != nil || j.size != r.ContentLength {
-		return "", denyIncomplete // D22: the meeting is left without audio
+	switch { // D22: the meeting is left without audio
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		no = denyTimeout
+	case err != nil || j.size != r.ContentLength:
+		no = denyIncomplete
+	default:
+		j.received = instantOf(time.Now())
+		no = o.awaits(x, j.received, j) // another upload may have been first
 	}
-	j.received = instantOf(time.Now())
-	if no := o.awaits(x, j.received, j); no != nil {
-		return "", no // another upload was first
+	if no != nil {
+		w.forget(j)
+		return "", no
 	}
 	return `"` + hex.EncodeToString(j.sha256[:16]) + `"`, nil
 }
@@ -136,7 +144,7 @@ func (o *organisation) awaits(x *Exchange, now instant, j *job) *denial {
 		x.MeetingStatus = m.status
 		return denyUsed
 	}
-	x.MeetingStatus, x.ExternalID = m.status, m.externalID
+	x.MeetingID, x.MeetingStatus, x.ExternalID = m.id, m.status, m.externalID
 	if j != nil {
 		o.arrive(m, j)
 	}
@@ -145,10 +153,27 @@ func (o *organisation) awaits(x *Exchange, now instant, j *job) *denial {
 
 var copyBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
+// keep adds to the bytes kept of a recording. Where those of all recordings
+// together are too many, it forgets this one's and reports false.
+func (w *world) keep(j *job, p []byte) bool {
+	j.bytes = append(j.bytes, p...)
+	if w.kept.Add(int64(len(p))) <= w.keepAudio {
+		return true
+	}
+	w.forget(j)
+	return false
+}
+
+// forget gives up the bytes kept of a recording.
+func (w *world) forget(j *job) {
+	w.kept.Add(-int64(len(j.bytes)))
+	j.bytes = nil
+}
+
 // receive reads a recording in constant memory: hashed, measured, counted,
 // and kept only if the service was asked to.
 func (w *world) receive(r *http.Request, contentType string) (*job, error) {
-	j := &job{contentType: contentType}
+	j, keep := &job{contentType: contentType}, w.keepAudio > 0
 	hash, meter := sha256.New(), new(audio.Meter)
 	buf := copyBuffers.Get().(*[64 << 10]byte)
 	defer copyBuffers.Put(buf)
@@ -158,9 +183,7 @@ func (w *world) receive(r *http.Request, contentType string) (*job, error) {
 			j.size += int64(n)
 			hash.Write(buf[:n])
 			meter.Write(buf[:n])
-			if w.keepAudio {
-				j.bytes = append(j.bytes, buf[:n]...)
-			}
+			keep = keep && w.keep(j, buf[:n])
 		}
 		if errors.Is(err, io.EOF) {
 			break

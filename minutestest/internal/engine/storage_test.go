@@ -44,7 +44,7 @@ func TestUploadURL(t *testing.T) {
 func TestStorage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newRig(t, func(cfg *Config) { cfg.KeepAudio, cfg.Stages.Prepare = true, time.Hour })
+		s := newRig(t, func(cfg *Config) { cfg.KeepAudio, cfg.Stages.Prepare = 1<<20, time.Hour })
 		id := s.create("ci", `"external_id":"e"`)
 		const ct = `audio/wav; x="y"`
 		target := s.presigned("ci", id, `audio/wav; x=\"y\"`)

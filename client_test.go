@@ -1,0 +1,441 @@
+package minutes_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jarcoal/httpmock"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
+)
+
+func TestNewRefusesBaseURL(t *testing.T) {
+	t.Parallel()
+	for name, base := range map[string]string{
+		"empty":                       "",
+		"blank":                       "   ",
+		"no scheme":                   "minutes.example",
+		"no scheme, with port":        "minutes.example:8443",
+		"relative":                    "/v1",
+		"with the version":            "https://minutes.example/v1",
+		"with the version, slash":     "https://minutes.example/v1/",
+		"scheme-relative":             "//minutes.example",
+		"other scheme":                "ftp://minutes.example",
+		"file":                        "file:///etc/passwd",
+		"no host":                     "https://",
+		"no host, port":               "https://:443",
+		"no host, path":               "https:///v1",
+		"opaque":                      "https:minutes.example",
+		"port that is none":           "https://minutes.example:http",
+		"space in the host":           "https://minutes example",
+		"space before":                " https://minutes.example",
+		"newline after":               "https://minutes.example\n",
+		"control character in path":   "https://minutes.example/a\x01",
+		"escaped control character":   "https://minutes.example/a%0d%0ab",
+		"bad escape":                  "https://minutes.example/%zz",
+		"invalid UTF-8":               "https://minutes\xff.example",
+		"query":                       "https://minutes.example/?tenant=7",
+		"empty query":                 "https://minutes.example/?",
+		"fragment":                    "https://minutes.example/#top",
+		"credentials":                 "https://someone:hunter22@minutes.example",
+		"user alone":                  "https://someone@minutes.example",
+		"plain http":                  "http://minutes.example",
+		"plain http, private address": "http://10.0.0.1",
+		"plain http, any address":     "http://0.0.0.0",
+		"plain http, like localhost":  "http://localhost.minutes.example",
+		"plain http, like loopback":   "http://127.0.0.1.minutes.example",
+		"plain http, prefix":          "http://notlocalhost",
+		"plain http, below localhost": "http://api.localhost/",
+		"plain http, localhost, dot":  "http://localhost.",
+		"port beyond the last":        "https://minutes.example:65536",
+		"port far beyond the last":    "https://minutes.example:99999999",
+		"port 0":                      "https://minutes.example:0",
+		"unclosed IPv6":               "https://[::1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := minutes.New(base, testKey)
+			require.Nil(t, c)
+			requireParamError(t, err, "baseURL", base)
+		})
+	}
+}
+
+func TestNewTakesBaseURL(t *testing.T) {
+	t.Parallel()
+	for base, want := range map[string]string{
+		"https://minutes.example":                  "https://minutes.example/v1/usage",
+		"https://minutes.example/":                 "https://minutes.example/v1/usage",
+		"https://minutes.example///":               "https://minutes.example/v1/usage",
+		"HTTPS://minutes.example:8443/gateway/":    "https://minutes.example:8443/gateway/v1/usage",
+		"https://minutes.example/a%2Fb/":           "https://minutes.example/a%2Fb/v1/usage",
+		"https://minutes.example/a%2F":             "https://minutes.example/a%2F/v1/usage",
+		"https://minutes.example/caf%C3%A9":        "https://minutes.example/caf%C3%A9/v1/usage",
+		"https://minutes.example/{meeting_id}":     "https://minutes.example/%7Bmeeting_id%7D/v1/usage",
+		"http://localhost:8080":                    "http://localhost:8080/v1/usage",
+		"http://LOCALHOST":                         "http://localhost/v1/usage",
+		"https://api.localhost/":                   "https://api.localhost/v1/usage",
+		"https://minutes.example:65535":            "https://minutes.example:65535/v1/usage",
+		"https://minutes.example:":                 "https://minutes.example:/v1/usage",
+		"http://[::ffff:127.0.0.1]":                "http://[::ffff:127.0.0.1]/v1/usage",
+		"http://127.0.0.1:1":                       "http://127.0.0.1:1/v1/usage",
+		"http://127.8.9.10":                        "http://127.8.9.10/v1/usage",
+		"http://[::1]:8080/x":                      "http://[::1]:8080/x/v1/usage",
+		"https://10.0.0.1":                         "https://10.0.0.1/v1/usage",
+		"https://minutes.example/a/../b":           "https://minutes.example/a/../b/v1/usage",
+		"https://xn--bcher-kva.example/minutes/v0": "https://xn--bcher-kva.example/minutes/v0/v1/usage",
+	} {
+		t.Run(base, func(t *testing.T) {
+			t.Parallel()
+			mock := httpmock.NewMockTransport()
+			var got string
+			mock.RegisterNoResponder(func(req *http.Request) (*http.Response, error) {
+				got = req.URL.String()
+				return httpmock.NewStringResponse(200, fixture(t, "usage")), nil
+			})
+			c, err := minutes.New(base, testKey, minutes.WithHTTPClient(&http.Client{Transport: mock}))
+			require.NoError(t, err)
+			_, err = c.Usage.Get(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		})
+	}
+}
+
+// What goes out in the clear goes through no proxy, whatever the environment says:
+// the key would be read there.
+func TestPlainHTTPAsksNoProxy(t *testing.T) {
+	if os.Getenv("HTTP_PROXY") != "http://proxy.example:3128" {
+		t.Parallel()
+		// net/http reads the environment once, so it takes a process of its own.
+		cmd := exec.Command(os.Args[0], "-test.run=^TestPlainHTTPAsksNoProxy$", "-test.v")
+		cmd.Env = append(os.Environ(), "HTTP_PROXY=http://proxy.example:3128", "NO_PROXY=", "no_proxy=")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.Contains(t, string(out), "asked for 6")
+		return
+	}
+	asked := 0
+	for _, host := range []string{"localhost", "LocalHost:80", "127.0.0.1", "127.255.0.1:8080", "[::1]", "[::ffff:127.0.0.1]", "a.localhost", "localhost.", "127.1", "[::1%25lo]"} {
+		c, err := minutes.New("http://"+host, testKey, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+			asked++
+			proxy, err := http.ProxyFromEnvironment(req)
+			assert.NoError(t, err)
+			assert.Nil(t, proxy, host)
+			return httpmock.NewStringResponse(200, fixture(t, "usage")), nil
+		})}))
+		if err == nil {
+			_, err = c.Usage.Get(t.Context())
+			require.NoError(t, err)
+		}
+	}
+	t.Log("asked for", asked)
+}
+
+func TestNewRefusesAPIKey(t *testing.T) {
+	t.Parallel()
+	for name, key := range map[string]string{
+		"empty":             "",
+		"blank":             "   ",
+		"newline after":     "key_secret\n",
+		"newline within":    "key_secret\r\nX-Evil: 1",
+		"space before":      " key_secret",
+		"with its scheme":   "Bearer key_secret",
+		"tab":               "key\tsecret",
+		"NUL":               "key_secret\x00",
+		"DEL":               "key_secret\x7f",
+		"not ASCII":         "key_sécret",
+		"invalid UTF-8":     "key_secret\xff",
+		"swapped arguments": "https://minutes.example",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := minutes.New("https://minutes.example", key)
+			require.Nil(t, c)
+			requireParamError(t, err, "apiKey", key)
+			require.NotContains(t, err.Error(), "secret")
+		})
+	}
+	_, err := minutes.New("key_secret_of_someone", "https://minutes.example")
+	requireParamError(t, err, "baseURL", "key_secret_of_someone")
+	require.ErrorContains(t, err, "API key")
+}
+
+func TestNewFromEnv(t *testing.T) {
+	for name, test := range map[string]struct{ base, key, param string }{
+		"both":              {"https://minutes.example", testKey, ""},
+		"white space":       {" https://minutes.example\n", testKey + "\r\n", ""},
+		"no base URL":       {"", testKey, "MINUTES_BASE_URL"},
+		"blank base URL":    {" \n", testKey, "MINUTES_BASE_URL"},
+		"no key":            {"https://minutes.example", "", "MINUTES_API_KEY"},
+		"blank key":         {"https://minutes.example", "\t", "MINUTES_API_KEY"},
+		"plain http":        {"http://minutes.example", testKey, "MINUTES_BASE_URL"},
+		"swapped":           {testKey, "https://minutes.example", "MINUTES_BASE_URL"},
+		"key with a space":  {"https://minutes.example", "key secret", "MINUTES_API_KEY"},
+		"key that is a URL": {"https://minutes.example", "https://minutes.example", "MINUTES_API_KEY"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("MINUTES_BASE_URL", test.base)
+			t.Setenv("MINUTES_API_KEY", test.key)
+			c, err := minutes.NewFromEnv()
+			if test.param == "" {
+				require.NoError(t, err)
+				require.Contains(t, fmt.Sprint(c), "https://minutes.example")
+				return
+			}
+			require.Nil(t, c)
+			requireParamError(t, err, test.param, testKey)
+		})
+	}
+	t.Setenv("MINUTES_BASE_URL", "https://minutes.example")
+	t.Setenv("MINUTES_API_KEY", testKey)
+	_, err := minutes.NewFromEnv(minutes.WithLogger(nil))
+	requireParamError(t, err, "WithLogger", "")
+}
+
+// A nil context is refused by every operation, not left to panic.
+func TestNilContext(t *testing.T) {
+	t.Parallel()
+	var none context.Context
+	client := silent(t)
+	for _, op := range operations() {
+		got, err := op.Call(none, client)
+		requireNothing(t, got)
+		requireParamError(t, err, "ctx", "")
+	}
+	for m, err := range client.Meetings.All(none, nil) {
+		require.Nil(t, m)
+		requireParamError(t, err, "ctx", "")
+	}
+	requireParamError(t, client.Meetings.Upload(none, "mtg_1", sound(1), nil), "ctx", "")
+}
+
+// A context that is done ends every operation before any request.
+func TestDoneContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("the shop is closed")
+	cancel(why)
+	client := silent(t)
+	for _, op := range operations() {
+		got, err := op.Call(ctx, client)
+		requireNothing(t, got)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, why)
+		failed, ok := errors.AsType[*minutes.Error](err)
+		require.True(t, ok)
+		require.Equal(t, op.Method, failed.Method)
+		require.Equal(t, op.Path, failed.Path)
+		require.Zero(t, failed.StatusCode)
+	}
+}
+
+// A Client starts nothing that would have to be stopped: the bubble would not
+// end before it.
+func TestClientHoldsNoGoroutine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		_, err := newClient("https://minutes.example", testKey)
+		require.NoError(t, err)
+	})
+}
+
+// The interface is open: fields, states and codes to come do no harm.
+func TestRepliesOfALaterInterface(t *testing.T) {
+	t.Parallel()
+	client, _ := oneReply(t, 200, `{"id":"mtg_1","title":"T","date":"2027-01-01","status":"being_translated","visibility":"galaxy",
+		"template_id":"tpl","summary":{"mood":["good"]},"created_at":1,"updated_at":2}`)
+	m, err := client.Meetings.Get(t.Context(), "mtg_1")
+	require.NoError(t, err)
+	require.Equal(t, minutes.Status("being_translated"), m.Status)
+	require.False(t, m.Status.Final())
+	require.Equal(t, minutes.Visibility("galaxy"), m.Visibility)
+}
+
+// onTheWire checks that each of the n operations of a resource puts exactly what the interface says on the wire, and makes
+// exactly the Go value of what the interface answers.
+func onTheWire(t *testing.T, resource string, n int) {
+	t.Helper()
+	for _, op := range operations() {
+		if !strings.HasPrefix(string(op.Name), resource+".") {
+			continue
+		}
+		n--
+		t.Run(string(op.Name), func(t *testing.T) {
+			t.Parallel()
+			reply := ""
+			if op.Reply != "" {
+				reply = fixture(t, op.Reply)
+				requireForm(t, op.ReplyForm, []byte(reply))
+			}
+			client, requests := oneReply(t, op.Status, reply)
+
+			got, err := op.Call(t.Context(), client)
+			require.NoError(t, err)
+			require.Equal(t, op.Want, got)
+
+			all := requests()
+			require.Len(t, all, 1)
+			req := all[0]
+			require.Equal(t, op.Method, req.Method)
+			uri := "/gateway/minutes%2Fapi" + op.Path
+			if op.Query != "" {
+				uri += "?" + op.Query
+			}
+			require.Equal(t, uri, req.URI)
+			require.Empty(t, req.Encoding, "a length is sent, not chunks")
+			header := http.Header{
+				"Authorization":   {"Bearer " + testKey},
+				"Accept":          {"application/json"},
+				"Accept-Encoding": {"gzip"}, // net/http's own
+				"User-Agent":      req.Header["User-Agent"],
+			}
+			require.Regexp(t, `^minutes-go/\d+\.\d+\.\d+\S*$`, req.Header.Get("User-Agent"))
+			if op.Body == "" {
+				require.Empty(t, req.Body)
+				require.Zero(t, req.Length)
+			} else {
+				header["Content-Type"] = []string{"application/json"}
+				header["Content-Length"] = req.Header["Content-Length"]
+				require.EqualValues(t, len(req.Body), req.Length)
+				require.Equal(t, op.Body, req.Body)
+				requireForm(t, op.Form, []byte(req.Body))
+			}
+			require.Equal(t, header, req.Header, "no header is missing and none is extra")
+		})
+	}
+	require.Zero(t, n, "operations of the resource")
+}
+
+// An optional case is a call that leaves parameters out.
+type optional struct {
+	reply       string
+	query, body string
+	call        func(*minutes.Client) error
+}
+
+// sendOnly checks what of the parameters is sent.
+func sendOnly(t *testing.T, cases map[string]optional) {
+	t.Helper()
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, requests := oneReply(t, 200, fixture(t, test.reply))
+			require.NoError(t, test.call(client))
+			all := requests()
+			require.Len(t, all, 1)
+			require.Equal(t, test.body, all[0].Body)
+			_, query, _ := strings.Cut(all[0].URI, "?")
+			require.Equal(t, test.query, query)
+		})
+	}
+}
+
+// A variant is a reply, and what is made of it.
+type variant struct {
+	op      minutes.Operation
+	status  int
+	fixture string
+	want    any
+}
+
+// makeOf checks what is made of replies.
+func makeOf(t *testing.T, cases []variant) {
+	t.Helper()
+	for _, test := range cases {
+		t.Run(string(test.op)+" "+test.fixture, func(t *testing.T) {
+			t.Parallel()
+			client, _ := oneReply(t, test.status, fixture(t, test.fixture))
+			got, err := operationNamed(t, test.op).Call(t.Context(), client)
+			require.NoError(t, err)
+			require.Equal(t, test.want, got)
+		})
+	}
+}
+
+// An unusable case is a call with a parameter that cannot be used.
+type unusable struct {
+	param string
+	call  func(context.Context, *minutes.Client) (any, error)
+}
+
+// refuse checks that parameters are refused, by name, before any request.
+func refuse(t *testing.T, cases map[string]unusable) {
+	t.Helper()
+	for name, test := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := test.call(t.Context(), silent(t))
+			requireNothing(t, got)
+			requireParamError(t, err, test.param, "text\xff\xfe")
+		})
+	}
+}
+
+// Client and UploadTarget print without what is secret in them, under every
+// verb, by value and by pointer, alone and in other things.
+func TestMaskedPrinting(t *testing.T) {
+	t.Parallel()
+	client, err := newClient("https://minutes.example/base", testKey)
+	require.NoError(t, err)
+	target := &minutes.UploadTarget{UploadURL: testkit.Presigned("https://storage.example/a?X-Amz-Signature=0123456789abcdef"), ExpiresIn: 900, Method: "PUT"}
+	odd := &minutes.UploadTarget{UploadURL: testkit.Presigned("https://storage.example:x%zz?X-Amz-Signature=0123456789abcdef")}
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	for _, v := range []any{
+		client, *client, target, *target, odd, *odd, []any{client, target, odd}, struct {
+			C *minutes.Client
+			T minutes.UploadTarget
+		}{client, *target}, struct {
+			c minutes.Client
+			s *minutes.MeetingsService
+		}{*client, client.Meetings}, map[string]*minutes.UploadTarget{"t": target},
+		client.Meetings, client.Members, client.Projects, client.Templates, client.Vocabulary, client.Usage, *client.Meetings, new(minutes.Client), minutes.UploadTarget{},
+	} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d", "%T", "%t", "%10.3f"} {
+			text := fmt.Sprintf(verb, v)
+			require.NotContains(t, text, testKey, verb)
+			require.NotContains(t, text, "0123456789abcdef", verb)
+			require.NotContains(t, text, fmt.Sprintf("%x", testKey), verb)
+		}
+		logger.Info("seen", "it", v)
+	}
+	require.NotContains(t, log.String(), testKey)
+	require.NotContains(t, log.String(), "0123456789abcdef")
+	require.Equal(t, "minutes.Client(https://minutes.example/base, key masked)", fmt.Sprint(client))
+	require.Equal(t, "minutes.UploadTarget(PUT to storage.example, expires in 900 s, URL masked)", fmt.Sprint(target))
+}
+
+// A program makes one Client and shares it.
+func ExampleNew() {
+	client, err := minutes.New("https://minutes.example.com", "key_example",
+		minutes.WithUserAgent("myapp/1.2"),
+		minutes.WithRetries(6, time.Second, 30*time.Second),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(client)
+
+	_, err = minutes.New("http://minutes.example.com", "key_example")
+	if bad, ok := errors.AsType[*minutes.ParamError](err); ok {
+		fmt.Println(bad.Param, bad.Reason)
+	}
+	// Output:
+	// minutes.Client(https://minutes.example.com, key masked)
+	// baseURL must be https, since the host is not loopback
+}

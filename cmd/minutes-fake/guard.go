@@ -1,0 +1,62 @@
+package main
+
+import (
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// The control API has no keys, so it must not take orders from web pages, which
+// reach this machine through the browser of whoever works on it.
+
+// guard refuses what a page may have sent, and bodies that are not JSON by
+// their own account, as a page can send them anywhere without being asked.
+func (c *control) guard(r *http.Request) *problem {
+	switch {
+	case !c.isOwnHost(r.Host):
+		return forbidden("the control API does not answer to the name %q; -control can give it one", r.Host)
+	case !isOwnPage(r):
+		return forbidden("the control API does not answer to web pages of other sites")
+	case r.ContentLength != 0 && !isJSON(r.Header.Get("Content-Type")):
+		return &problem{Status: http.StatusUnsupportedMediaType, Message: "a body of Content-Type application/json expected"}
+	}
+	return nil
+}
+
+// isOwnHost reports whether a Host leads here and nowhere else: an address, a
+// name of the loopback, or the name in -control. Any other name can be made to
+// lead here by whoever owns it (DNS rebinding). HTTP/1.0 may leave it out.
+func (c *control) isOwnHost(host string) bool {
+	name := strings.ToLower(withoutPort(host))
+	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {
+		return true
+	}
+	return name == "" || name == "localhost" || strings.HasSuffix(name, ".localhost") ||
+		isAddress(c.settings.control) && name == strings.ToLower(withoutPort(c.settings.control))
+}
+
+func withoutPort(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return host
+}
+
+// isOwnPage reports whether a browser, where it was one, was sent here by its
+// user or by a page of the control API itself.
+func isOwnPage(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+	default:
+		return false
+	}
+	origin := r.Header.Get("Origin")
+	return origin == "" || strings.EqualFold(origin, "http://"+r.Host)
+}
+
+func isJSON(contentType string) bool {
+	bare, _, err := mime.ParseMediaType(contentType)
+	return err == nil && bare == "application/json"
+}

@@ -1,0 +1,112 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// nobody is a meeting that is not there.
+const nobody = "/v1/meetings/mtg_nosuchmeeting"
+
+// probes are requests that tell whether a key carries a scope, and change
+// nothing whether it does or not.
+var probes = []struct{ scope, what, body string }{
+	{"employees:read", "GET /v1/employees", ""},
+	{"meetings:read", "GET /v1/meetings?limit=1", ""},
+	{"meetings:write", "PATCH " + nobody, "{}"},
+	{"meetings:delete", "DELETE " + nobody, ""},
+	{"minutes:read", "GET " + nobody + "/minutes", ""},
+}
+
+// ask finds out which scopes the key lacks. It fails where the key is refused
+// for any other reason.
+func (tg *target) ask(ctx context.Context) error {
+	asked := &report{}
+	tg.lacks = nil
+	var refused error
+	skipped := tg.perform(ctx, &check{name: "scopes", section: "5", do: func(r *run) {
+		r.asking = true
+		for _, p := range probes {
+			switch rep := r.send(p.what, p.body); {
+			case rep.status == http.StatusForbidden && rep.code() == "INSUFFICIENT_SCOPE":
+				tg.lacks = append(tg.lacks, p.scope)
+			case rep.status == http.StatusUnauthorized, rep.status == http.StatusForbidden && rep.code() != "FORBIDDEN":
+				refused = fmt.Errorf("the key is refused: %d %s", rep.status, rep.code())
+				return
+			}
+		}
+	}}, asked)
+	switch {
+	case refused != nil:
+		return refused
+	case skipped != "":
+		return fmt.Errorf("the scopes of the key: %s", skipped)
+	case len(asked.list) > 0:
+		return fmt.Errorf("the scopes of the key: %s", asked.list[0].text)
+	}
+	return nil
+}
+
+// wants are the scopes without which nothing of a kind is begun. A check that
+// only reads ends where it meets the scope that is not there.
+var wants = map[need][]string{
+	writing:   {"meetings:read", "meetings:write", "meetings:delete"},
+	recording: {"meetings:read", "meetings:write", "meetings:delete", "minutes:read"},
+}
+
+// missing says what the target lacks for checks of a kind, or "".
+func (tg *target) missing(n need) string {
+	switch {
+	case n == disposable && tg.memory == nil:
+		return "leaves traces, and is for the service in memory alone"
+	case n == writing && !tg.write:
+		return "needs MINUTES_CONFORMANCE_WRITE=1"
+	case n == recording && tg.audio == nil:
+		return "needs MINUTES_CONFORMANCE_AUDIO"
+	}
+	for _, scope := range wants[n] {
+		if slices.Contains(tg.lacks, scope) {
+			return "the key lacks " + scope + ", and nothing is begun that could not be brought to its end and deleted"
+		}
+	}
+	if stuck := tg.made.stuck(); n != reading && stuck != "" {
+		return "nothing more is created: " + stuck
+	}
+	return ""
+}
+
+// scopeOf is the scope that a request needs, and whether the interface says so.
+func scopeOf(method, path string) (scope string, documented bool) {
+	path, _, _ = strings.Cut(path, "?")
+	meeting, below := strings.CutPrefix(path, "/v1/meetings")
+	reads := method == http.MethodGet || method == http.MethodHead
+	switch {
+	case path == "/v1/employees" && reads:
+		return "employees:read", true
+	case path == "/v1/employees":
+		return "employees:write", true
+	case strings.HasSuffix(meeting, "/minutes"):
+		return "minutes:read", true
+	case strings.HasSuffix(meeting, "/transcript"):
+		return "minutes:read", false
+	case method == http.MethodDelete:
+		return "meetings:delete", below
+	case reads:
+		return "meetings:read", below
+	}
+	return "meetings:write", below && method != http.MethodPut && !strings.HasSuffix(meeting, "/upload-url")
+}
+
+// scopeless ends a check that meets the lack of a scope. It is a difference
+// where the scope is assumed and the key carries the one that is.
+func (r *run) scopeless(method, path string) {
+	scope, documented := scopeOf(method, path)
+	if !documented && !slices.Contains(r.lacks, scope) {
+		r.as(1).that(false, "%s %s: the key carries %s, and another scope is needed", method, path, scope)
+		r.skip("the key lacks the scope of %s %s", method, path)
+	}
+	r.skip("the key lacks %s, which %s %s needs", scope, method, path)
+}

@@ -1,0 +1,69 @@
+package minutes_test
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The program and the test that README.md shows compile, and the test passes.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	if !long() {
+		t.Skip("builds programs")
+	}
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	blocks := regexp.MustCompile("(?s)```go\n(package .*?)```").FindAllSubmatch(text, -1)
+	require.Len(t, blocks, 2)
+	for i, c := range []struct{ file, command string }{{"main.go", "vet"}, {"weekly_test.go", "test"}} {
+		t.Run(c.file, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), c.file)
+			require.NoError(t, os.WriteFile(path, blocks[i][1], 0o600))
+			out, err := exec.Command("go", c.command, path).CombinedOutput() // as part of this module
+			require.NoError(t, err, string(out))
+		})
+	}
+}
+
+// The client's packages know each other one way: the root knows rest, storage
+// and poll, and these know what stands below them. None knows minutestest, nor
+// what tests use.
+func TestArrows(t *testing.T) {
+	t.Parallel()
+	const module = "github.com/meeting-minutes/minutes-go"
+	floors := map[string]int{
+		module:                    2,
+		module + "/internal/rest": 1, module + "/internal/storage": 1, module + "/internal/poll": 1,
+		module + "/internal/backoff": 0, module + "/internal/route": 0, module + "/internal/secret": 0,
+	}
+	for pkg, floor := range floors {
+		files, err := filepath.Glob(filepath.Join("."+strings.TrimPrefix(pkg, module), "*.go"))
+		require.NoError(t, err)
+		for _, path := range files {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+			require.NoError(t, err)
+			for _, spec := range file.Imports {
+				name, err := strconv.Unquote(spec.Path.Value)
+				require.NoError(t, err)
+				if !strings.HasPrefix(name, module) {
+					continue
+				}
+				below, client := floors[name]
+				require.True(t, client && below < floor, "%s imports %s", path, name)
+			}
+		}
+	}
+}

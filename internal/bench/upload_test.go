@@ -1,0 +1,239 @@
+package bench_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
+)
+
+// An upload's cost is measured in a process of its own, which the benchmark
+// starts: the server's is then not in it.
+
+// uploadTask is what such a process is to do.
+type uploadTask struct {
+	To       string // base URL
+	File     string
+	Raw      bool
+	Progress bool
+}
+
+// uploadCost is what it tells.
+type uploadCost struct {
+	CPU  time.Duration // of user and system
+	Peak int           // KiB above what the process had before
+}
+
+const uploadTaskEnv = "MINUTES_BENCH_UPLOAD"
+
+// TestUploadTask is no test but the process that uploads.
+func TestUploadTask(t *testing.T) {
+	encoded := os.Getenv(uploadTaskEnv)
+	if encoded == "" {
+		t.Skip("for BenchmarkUpload")
+	}
+	var task uploadTask
+	require.NoError(t, json.Unmarshal([]byte(encoded), &task))
+	f, err := os.Open(task.File)
+	require.NoError(t, err)
+	defer f.Close()
+	info, err := f.Stat()
+	require.NoError(t, err)
+	transport := &http.Transport{ExpectContinueTimeout: time.Second}
+	defer transport.CloseIdleConnections()
+	upload := task.ours(t, transport)
+	if task.Raw {
+		upload = task.byHand(t, transport)
+	}
+	upload(testkit.Audio(100_000)) // what is touched the first time is not the upload's
+	debug.FreeOSMemory()
+	idle := resetPeak(t)
+	before := cpuTime(t)
+	upload(minutes.Recording{Audio: f, Size: info.Size(), ContentType: "audio/mpeg"})
+	cost, err := json.Marshal(uploadCost{cpuTime(t) - before, testkit.Peak(t) - idle})
+	require.NoError(t, err)
+	fmt.Printf("cost %s\n", cost)
+}
+
+func (task *uploadTask) ours(t *testing.T, transport http.RoundTripper) func(minutes.Recording) {
+	c, err := minutes.New(task.To, benchKey, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRetries(4, time.Millisecond, time.Millisecond))
+	require.NoError(t, err)
+	opts := new(minutes.UploadOptions)
+	if task.Progress {
+		opts.Progress = func(int64, int64) {}
+	}
+	return func(rec minutes.Recording) { require.NoError(t, c.Meetings.Upload(t.Context(), benchID, rec, opts)) }
+}
+
+// byHand tries again from the beginning when the connection breaks.
+func (task *uploadTask) byHand(t *testing.T, transport http.RoundTripper) func(minutes.Recording) {
+	raw := rawClient(task.To, transport)
+	return func(rec minutes.Recording) {
+		for {
+			var target minutes.UploadTarget
+			require.NoError(t, raw.do(t.Context(), http.MethodPost, "/v1/meetings/"+benchID+"/upload-url", &target))
+			body := io.Reader(io.NewSectionReader(rec.Audio, 0, rec.Size))
+			if _, ok := rec.Audio.(*os.File); ok && !task.Progress {
+				f, err := os.Open(task.File) // which the transport closes, and the kernel sends
+				require.NoError(t, err)
+				body = f
+			}
+			if task.Progress {
+				body = &counting{Reader: body}
+			}
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, target.UploadURL.Reveal(), body)
+			require.NoError(t, err)
+			req.ContentLength = rec.Size
+			req.Header.Set("Content-Type", rec.ContentType)
+			req.Header.Set("Expect", "100-continue")
+			resp, err := raw.http.Do(req)
+			if err != nil {
+				continue
+			}
+			_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10))
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, http.StatusOK, resp.StatusCode)
+			return
+		}
+	}
+}
+
+// counting is progress by hand.
+type counting struct {
+	io.Reader
+	sent int64
+}
+
+func (c *counting) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.sent += int64(n)
+	return n, err
+}
+
+func cpuTime(t testing.TB) time.Duration {
+	var used syscall.Rusage
+	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// resetPeak makes peak begin anew, at what it returns.
+func resetPeak(t testing.TB) int {
+	require.NoError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0))
+	return testkit.Peak(t)
+}
+
+// BenchmarkUpload uploads a sparse file to a server on this machine. ns/op is
+// not what counts here: CPU and memory of the uploading process are.
+func BenchmarkUpload(b *testing.B) {
+	if runtime.GOOS != "linux" {
+		b.Skip("memory is read from /proc")
+	}
+	for _, mib := range []int64{64, 256, 1024} {
+		for _, how := range []struct {
+			name     string
+			progress bool
+			breaks   int64
+		}{{"straight", false, 0}, {"progress", true, 0}, {"broken twice", false, 2}, {"broken twice, progress", true, 2}} {
+			b.Run(fmt.Sprintf("%d MiB/%s", mib, how.name), func(b *testing.B) {
+				if testing.Short() && mib > 64 {
+					b.Skip("takes a while")
+				}
+				size := mib << 20
+				path := filepath.Join(b.TempDir(), "sparse.mp3")
+				require.NoError(b, os.WriteFile(path, nil, 0o600))
+				require.NoError(b, os.Truncate(path, size))
+				to := store(b, size, how.breaks)
+				var ours, raw []uploadCost
+				for range b.N {
+					raw = append(raw, to.costOf(b, uploadTask{File: path, Raw: true, Progress: how.progress}))
+					ours = append(ours, to.costOf(b, uploadTask{File: path, Progress: how.progress}))
+				}
+				cpu := func(c uploadCost) float64 { return float64(c.CPU.Milliseconds()) }
+				mem := func(c uploadCost) float64 { return float64(c.Peak) }
+				b.ReportMetric(0, "ns/op")
+				b.ReportMetric(median(ours, cpu), "cpu-ms")
+				b.ReportMetric(median(raw, cpu), "raw-cpu-ms")
+				b.ReportMetric(median(ours, cpu)/max(1, median(raw, cpu)), "x-raw-cpu")
+				b.ReportMetric(median(ours, mem), "peak-KiB")
+				b.ReportMetric(median(raw, mem), "raw-peak-KiB")
+			})
+		}
+	}
+}
+
+func median(costs []uploadCost, of func(uploadCost) float64) float64 {
+	var values []float64
+	for _, c := range costs {
+		values = append(values, of(c))
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
+
+// benchStore is a service and a store that takes what it is sent.
+type benchStore struct {
+	*httptest.Server
+	breaks          int64 // of each large upload, tries that break on the way
+	tries, received atomic.Int64
+}
+
+func store(b *testing.B, size, breaks int64) *benchStore {
+	s := &benchStore{breaks: breaks}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/upload-url"):
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"upload_url":"%s/storage?X-Amz-Signature=0","expires_in":900,"method":"PUT"}`, s.URL)
+		case r.Method == http.MethodGet: // did it arrive?
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, strings.Replace(benchMeeting, `"transcribing"`, `"created"`, 1))
+		case r.ContentLength == size && s.tries.Add(1) <= s.breaks:
+			_, _ = io.CopyN(io.Discard, r.Body, size*s.tries.Load()/4)
+			panic(http.ErrAbortHandler)
+		default:
+			n, _ := io.Copy(io.Discard, r.Body)
+			s.received.Store(n)
+		}
+	}))
+	s.Config.ErrorLog = nil
+	b.Cleanup(s.Close)
+	return s
+}
+
+func (s *benchStore) costOf(b *testing.B, task uploadTask) (cost uploadCost) {
+	task.To = s.URL
+	s.tries.Store(0)
+	encoded, err := json.Marshal(task)
+	require.NoError(b, err)
+	cmd := exec.CommandContext(b.Context(), os.Args[0], "-test.run=^TestUploadTask$", "-test.v")
+	cmd.Env = append(os.Environ(), uploadTaskEnv+"="+string(encoded))
+	out, err := cmd.CombinedOutput()
+	require.NoError(b, err, "%s", out)
+	require.Equal(b, s.breaks+1, s.tries.Load())
+	_, told, ok := bytes.Cut(out, []byte("cost "))
+	require.True(b, ok, "%s", out)
+	line, _, _ := bytes.Cut(told, []byte("\n"))
+	require.NoError(b, json.Unmarshal(line, &cost))
+	info, err := os.Stat(task.File)
+	require.NoError(b, err)
+	require.Equal(b, info.Size(), s.received.Load())
+	return cost
+}

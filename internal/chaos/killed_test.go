@@ -1,0 +1,118 @@
+package chaos_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// A job whose process dies at any point of it, again and again, with one worker
+// or two, while requests meet trouble, comes to one meeting with one audio and
+// one set of minutes.
+func TestProcessKilled(t *testing.T) {
+	t.Parallel()
+	var total tally
+	var died [2][len(deaths)]atomic.Int64 // alone, and beside another worker
+	seeds(t, 300, func(t *testing.T, seed uint64) {
+		c := newChaos(t, seed, &total)
+		c.live = func(worker, workers int, rnd *rand.Rand) life {
+			at := rnd.IntN(len(deaths))
+			return c.doomed(worker, deaths[at], rnd, func() { died[workers-1][at].Add(1) })
+		}
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		c.callers.Go(func() { c.process("m0", rnd) })
+		c.finish()
+	})
+	t.Cleanup(func() {
+		t.Log(total.String())
+		for at, d := range deaths {
+			t.Logf("%d died %s %s, and %d of two workers", died[0][at].Load(), d.when, d.op, died[1][at].Load())
+		}
+	})
+}
+
+// A death is where in its job a process dies.
+type death struct {
+	op   minutes.Operation // at a request of this kind
+	when string
+}
+
+// When a process dies.
+const (
+	beforeIt = "before" // the request is not sent
+	midway   = "midway" // half of its body is
+	afterIt  = "after"  // it takes effect, its reply is not read
+)
+
+var deaths = [...]death{
+	{"meetings.create", beforeIt}, {"meetings.create", afterIt},
+	{"meetings.upload_url", beforeIt}, {"meetings.upload_url", afterIt},
+	{minutestest.OpUpload, beforeIt}, {minutestest.OpUpload, midway}, {minutestest.OpUpload, afterIt},
+	{"meetings.get", beforeIt}, {"meetings.get", afterIt},
+	{"meetings.minutes", beforeIt}, {"meetings.minutes", afterIt},
+}
+
+// doomed is the life of a process that dies at some point of its job, if it
+// comes to that. Each has a Client of its own, and each worker its key.
+func (c *chaos) doomed(worker int, at death, rnd *rand.Rand, died func()) life {
+	ctx, cancel := context.WithCancel(context.Background())
+	c.networks[worker].manners.forget()
+	d := &dying{death: at, left: int64(1 + rnd.IntN(3)*rnd.IntN(2)), next: c.networks[worker], die: func() {
+		c.crashes.Add(1)
+		died()
+		cancel()
+	}}
+	return life{ctx, cancel, c.srv.ClientWithKey(chaosKeys[worker], minutes.WithHTTPClient(&http.Client{Transport: d}))}
+}
+
+// dying is the network of a process that dies. After that nothing gets through.
+type dying struct {
+	death
+	next http.RoundTripper
+	left int64 // at which request of its kind
+	n    atomic.Int64
+	dead atomic.Bool
+	die  func()
+}
+
+var errDead = errors.New("the process is dead")
+
+func (d *dying) RoundTrip(req *http.Request) (*http.Response, error) {
+	op, _ := testkit.Identify(req)
+	switch {
+	case d.dead.Load():
+	case op != d.op || d.n.Add(1) != d.left:
+		return d.next.RoundTrip(req)
+	default:
+		d.dead.Store(true)
+		d.last(req)
+		d.die()
+	}
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
+	return nil, errDead
+}
+
+// last is the request at which the process dies.
+func (d *dying) last(req *http.Request) {
+	if d.when == beforeIt {
+		return
+	}
+	if d.when == midway {
+		body := req.Body
+		req = req.Clone(req.Context())
+		req.Body = io.NopCloser(io.LimitReader(body, req.ContentLength/2))
+	}
+	if resp, err := d.next.RoundTrip(req); err == nil {
+		_ = resp.Body.Close()
+	}
+}

@@ -1,0 +1,40 @@
+package leaks_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
+)
+
+// All that the tests of the Client print at debug level, results and names
+// aside, holds no key and no signature.
+func TestOutputHoldsNoSecret(t *testing.T) {
+	t.Parallel()
+	if !testkit.Long() || testkit.UnderRace {
+		t.Skip("runs most tests once more")
+	}
+	const module = "github.com/meeting-minutes/minutes-go"
+	cmd := exec.Command("go", "test", "-v", "-count=1", module, module+"/internal/chaos", module+"/internal/contract")
+	cmd.Env = append(os.Environ(), "MINUTES_LONG=", testkit.EnvDebug+"=1")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out[max(0, len(out)-10_000):]))
+	secret := regexp.MustCompile(`key_|mk_live_|Bearer|(?i:Signature|Credential)(=|%3D)[^(]|` + testkit.SecretSig + `|` + testkit.SecretID)
+	names := regexp.MustCompile(`^(=== |\s*--- )`)
+	lines := 0
+	for line := range bytes.Lines(out) {
+		if !names.Match(line) {
+			assert.NotRegexp(t, secret, string(line))
+		}
+		if bytes.HasPrefix(line, []byte("time=")) {
+			lines++
+		}
+	}
+	assert.Greater(t, lines, 10_000, "logged tries")
+}

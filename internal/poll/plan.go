@@ -1,0 +1,325 @@
+package poll
+
+import (
+	"container/heap"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// The floor is what the interface asks for between two looks at a meeting.
+const (
+	floor    = 30 * time.Second
+	maxFloor = 5 * time.Minute // how far Cache-Control can raise it
+
+	leastPace = 5   // requests a second of each lane that are never too many
+	steady    = 330 // requests up to which a turn is as short as the floor
+	headroom  = 1.1 // of the pace over what a turn needs
+
+	maxLooks  = 64 // under way
+	maxFailed = 20 // looks in a row, of one meeting
+
+	never time.Duration = math.MaxInt64 / 2
+)
+
+// plan decides what to ask the service next. It is pure: it knows no clock, no
+// lock, no goroutine and no network. It is asked what comes next at a given
+// time, and is told what came back.
+//
+// Every meeting waited for is looked at by a page of the listing or by itself.
+// Looks and pages go out on a lane each, at the pace that a turn needs, so that
+// neither waits for the other.
+type plan struct {
+	watches map[string]*watch // also those that nobody waits for; shared with the Poller
+	random  *rand.Rand
+
+	waiting  int           // watches that somebody waits for
+	paged    int           // of these, those that pages look at
+	unproven int           // of these, those that no sweep has looked for
+	joined   time.Duration // when the first of the unproven came
+
+	newcomers dueHeap // by when they came
+	singles   dueHeap // by when they are due
+	looking   int     // looks under way
+	turns     bool    // it is a single's turn, else a newcomer's
+
+	looks   lane
+	listing lane
+	sweep   sweep
+}
+
+func newPlan(watches map[string]*watch, random *rand.Rand) plan {
+	return plan{watches: watches, random: random, joined: never,
+		looks: lane{share: 1}, listing: lane{share: 1}, sweep: sweep{patience: 1, due: never}}
+}
+
+// join takes in a watch that somebody begins to wait for. What was looked at
+// within the floor waits for the rest of it.
+func (p *plan) join(w *watch, now time.Duration) {
+	if p.waiting++; p.waiting == 1 {
+		p.sweep.retry = now + floor
+	}
+	p.prove(w, now)
+	w.failed = 0
+	switch {
+	case w.looking:
+		p.put(w, single)
+	case w.free > now:
+		w.due = w.free
+		p.put(w, single)
+	default:
+		w.due = now
+		p.put(w, newcomer)
+	}
+}
+
+// prove lets the next full sweep find out whether pages show a watch.
+func (p *plan) prove(w *watch, now time.Duration) {
+	if !w.unproven {
+		w.unproven = true
+		p.unproven++
+		p.joined = min(p.joined, now)
+	}
+}
+
+// leave takes out a watch that nobody waits for any more.
+func (p *plan) leave(w *watch) {
+	if w.unproven {
+		w.unproven = false
+		p.unproven--
+	}
+	p.put(w, idle)
+	if p.waiting--; p.waiting == 0 {
+		p.rest()
+	}
+}
+
+// rest forgets what is of no use once nobody waits: only what keeps the next
+// waits from asking too much is kept.
+func (p *plan) rest() {
+	last := &p.sweep
+	p.looking, p.joined = 0, never
+	p.sweep = sweep{patience: 1, due: never, number: last.number, again: last.again}
+	if last.on {
+		p.sweep.again = last.began + floor
+	}
+}
+
+// put gives a watch its role.
+func (p *plan) put(w *watch, r role) {
+	if p.seeks(w) {
+		p.sweep.sought--
+	}
+	defer func() {
+		if p.seeks(w) {
+			p.sweep.sought++
+		}
+	}()
+	if w.place > 0 {
+		if w.role == newcomer {
+			heap.Remove(&p.newcomers, int(w.place-1))
+		} else {
+			heap.Remove(&p.singles, int(w.place-1))
+		}
+	}
+	if w.role == paged {
+		p.paged--
+	}
+	w.role = r
+	switch {
+	case r == paged:
+		p.paged++
+	case w.looking: // its reply will put it where it belongs
+	case r == newcomer:
+		heap.Push(&p.newcomers, w)
+	case r == single:
+		heap.Push(&p.singles, w)
+	}
+}
+
+// alone is how many looks a turn needs, as far as is known. A crowd of newcomers
+// is likely to be shown by pages.
+func (p *plan) alone() int {
+	newcomers := len(p.newcomers)
+	if p.crowded() {
+		newcomers /= pageSize
+	}
+	return len(p.singles) + p.looking + newcomers
+}
+
+// crowded reports whether there are so many newcomers that they wait for a sweep.
+func (p *plan) crowded() bool { return len(p.newcomers) >= crowd && !p.sweep.broken }
+
+// turn is how long the looks at all meetings are spread over. Twice the
+// requests make it √2 longer and the pace √2 higher.
+func (p *plan) turn() time.Duration {
+	return time.Duration(float64(floor) * math.Sqrt(max(1, float64(p.alone()+p.pages())/steady)))
+}
+
+// jittered only ever adds.
+func (p *plan) jittered(d time.Duration) time.Duration {
+	return d + time.Duration(p.random.Int64N(int64(floor/30)))
+}
+
+// pace is how many requests a second let so many be made in a turn.
+func (p *plan) pace(requests int) float64 {
+	return max(leastPace, headroom*float64(requests)/p.turn().Seconds())
+}
+
+// action is what to ask the service now: for a meeting, or for a page.
+type action struct {
+	look *watch
+	page bool
+}
+
+// next returns what is to be done at now, or else when to ask again.
+func (p *plan) next(now time.Duration) (do action, wake time.Duration) {
+	if p.waiting == 0 {
+		return action{}, never
+	}
+	wake = p.nextPage(now)
+	if wake <= now {
+		p.sweep.reading = true
+		p.listing.use(now, p.pace(p.pages()))
+		return action{page: true}, now
+	}
+	w, at := p.nextLook(now)
+	if w == nil {
+		return action{}, min(wake, at)
+	}
+	p.looks.use(now, p.pace(p.alone()))
+	p.looking++
+	w.looking, w.anew = true, false
+	w.free = now + floor // in case its reply is never seen
+	return action{look: w}, now
+}
+
+// nextLook takes out the watch to look at now, or says when to ask again.
+// Newcomers and those that are due take turns, so that neither holds the other
+// up.
+func (p *plan) nextLook(now time.Duration) (*watch, time.Duration) {
+	if p.looking >= maxLooks {
+		return nil, never
+	}
+	at := [2]time.Duration{p.newcomersAt(), never}
+	if len(p.singles) > 0 {
+		at[1] = p.singles[0].due
+	}
+	first := min(at[0], at[1])
+	if first = max(first, p.looks.free()); first > now {
+		return nil, first
+	}
+	p.turns = !p.turns
+	if at[1] > now || at[0] <= now && !p.turns {
+		return heap.Pop(&p.newcomers).(*watch), now
+	}
+	return heap.Pop(&p.singles).(*watch), now
+}
+
+// newcomersAt is when the next newcomer is to be looked at by itself: at once,
+// unless there is a crowd, which waits for a sweep, though no longer than a
+// floor.
+func (p *plan) newcomersAt() time.Duration {
+	switch {
+	case len(p.newcomers) == 0:
+		return never
+	case p.crowded():
+		return p.newcomers[0].due + floor
+	}
+	return p.newcomers[0].due
+}
+
+// saw takes in that a watch was shown, by whatever.
+func (p *plan) saw(w *watch, now time.Duration) {
+	w.seen, w.failed = now, 0
+	w.due = max(w.free, now+p.jittered(max(p.turn(), w.interval)))
+	switch {
+	case w.role == newcomer:
+		p.put(w, single)
+	case w.place > 0:
+		heap.Fix(&p.singles, int(w.place-1))
+	}
+}
+
+// looked takes in a reply to a look; maxAge is its Cache-Control's.
+func (p *plan) looked(w *watch, now, maxAge time.Duration) {
+	p.done(w)
+	p.looks.good(now)
+	w.free = now + min(max(floor, maxAge), maxFloor)
+	p.saw(w, now)
+	if w.anew { // it was asked for before that
+		w.free, w.due, w.anew = now, now, false
+	}
+	p.back(w)
+}
+
+// failed takes in a look that failed; it waits a turn. Where the service is out,
+// that is a failed look for everybody. It returns those of whom too many have
+// failed in a row.
+func (p *plan) failed(w *watch, now, asked time.Duration) (tooMany []*watch) {
+	p.done(w)
+	w.free = now + floor
+	w.due = now + p.jittered(max(p.turn(), w.interval))
+	p.back(w)
+	if !p.looks.out(now, asked, p.turn()) {
+		return p.count(w, now, nil)
+	}
+	for _, w := range p.watches {
+		tooMany = p.count(w, now, tooMany)
+	}
+	return tooMany
+}
+
+// count counts a failed look.
+func (p *plan) count(w *watch, now time.Duration, tooMany []*watch) []*watch {
+	if w.failed == 0 {
+		w.trouble = now
+	}
+	if w.failed++; w.failed >= maxFailed && w.role != idle {
+		return append(tooMany, w)
+	}
+	return tooMany
+}
+
+// lookRefused takes in a 429. It is no look: the watch stays due.
+func (p *plan) lookRefused(w *watch, now, asked, retryAfter time.Duration) {
+	p.done(w)
+	p.looks.refused(now, asked, retryAfter)
+	w.free = now
+	p.back(w)
+}
+
+func (p *plan) done(w *watch) {
+	p.looking--
+	w.looking = false
+}
+
+// back puts a watch that was looked at where it belongs.
+func (p *plan) back(w *watch) {
+	if w.waited() && w.role != paged {
+		p.put(w, single)
+	}
+}
+
+// again lets a watch be looked at at once, whatever was seen before.
+func (p *plan) again(w *watch, now time.Duration) {
+	w.free, w.due, w.anew = now, now, w.looking
+	p.back(w)
+	if w.role == paged {
+		p.put(w, single)
+	}
+}
+
+// hurry lets a watch be due as soon as one of its waiters wants it.
+func (p *plan) hurry(w *watch) {
+	due := max(w.free, w.seen+max(floor, w.interval))
+	if w.role == newcomer || due >= w.due {
+		return
+	}
+	w.due = due
+	if w.role == paged {
+		p.sweep.due = min(p.sweep.due, due)
+	} else {
+		p.put(w, single)
+	}
+}

@@ -1,0 +1,351 @@
+// Package poll decides when to look at what, for any number of waits at once.
+//
+// Many meetings are shown by one page of the listing; a single one costs a look
+// of its own. The plan (plan.go, sweep.go) chooses between the two and spreads
+// the requests over a turn; it is pure. The Poller carries it out: it owns the
+// lock, the timer and the requests under way.
+package poll
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// Service is what is polled. The two methods make one request each, which they
+// do not repeat, and return soon after ctx has ended.
+type Service interface {
+	// Look looks at one meeting. maxAge is for how long the reply says that it
+	// holds.
+	Look(ctx context.Context, id string) (s Sighting, maxAge time.Duration, err error)
+	// Page reads a page of the listing, the first one where cursor is empty; next
+	// is empty at the end.
+	Page(ctx context.Context, cursor string) (page []Sighting, next string, err error)
+	// Judge says what an error of the two means.
+	Judge(err error) Verdict
+}
+
+// Verdict is what a failed request means. Without RateLimited and Transient it is
+// a refusal that would come again.
+type Verdict struct {
+	RateLimited bool          // 429
+	RetryAfter  time.Duration // as long as the service asks to wait
+	Transient   bool          // no reply, or a fault that may pass
+}
+
+// keepWhole is the number of meetings waited for up to which what was seen of
+// each is kept whole; beyond it, only its state is.
+const keepWhole = 1000
+
+// Poller looks at meetings for every wait of a Client. It makes a goroutine for
+// each request under way and holds none else.
+type Poller struct {
+	service Service
+	began   time.Time
+
+	mu      sync.Mutex
+	plan    plan
+	watches map[string]*watch // waited for, or seen within the floor
+	resting []rest            // the latter
+	trouble error             // how the last look failed
+
+	ctx    context.Context // of the requests under way, from the first waiter to the last
+	cancel context.CancelFunc
+	timer  *time.Timer // wakes the plan, or clears up once nobody waits
+	wake   time.Duration
+}
+
+// rest is a watch that nobody waits for, and until when it is kept.
+type rest struct {
+	*watch
+	until time.Duration
+}
+
+// New returns a Poller that makes no request before somebody waits.
+func New(s Service) *Poller {
+	p := &Poller{service: s, began: time.Now(), watches: make(map[string]*watch)}
+	p.plan = newPlan(p.watches, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+	return p
+}
+
+// Now is the time that sightings are told with, counted from the Poller's
+// beginning. It goes on evenly where the wall clock is set.
+func (p *Poller) Now() time.Duration { return time.Since(p.began) + 1 }
+
+// Join lets who wait for a meeting. What was seen within the floor is told at
+// once, which may be all: then over is true. lookedAt is when somebody else has
+// looked at the meeting, or zero. A waiter that waits already stays as it is.
+func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) (over bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.Now()
+	p.forget(now)
+	w := p.watches[id]
+	if w == nil {
+		w = &watch{id: id}
+		p.watches[id] = w
+	}
+	if w.has(who) {
+		return false
+	}
+	fresh := w.last != nil && !w.anew && now-w.seen < floor
+	if fresh && who.See(w.sighting(), true, w.seen) {
+		p.settle(w)
+		return true
+	}
+	alone := !w.waited()
+	w.add(who, fresh || w.state == "")
+	if ago := time.Since(lookedAt); 0 <= ago && ago < floor {
+		w.free = max(w.free, now-ago+floor)
+	}
+	if alone {
+		p.plan.join(w, now)
+	} else {
+		p.plan.hurry(w)
+	}
+	p.step(now)
+	return false
+}
+
+// Leave ends a wait and returns what was seen last; where looks have been
+// failing, or are held back, with the reason.
+func (p *Poller) Leave(who Waiter, id string) (last Sighting, trouble error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := p.watches[id]
+	if w == nil || !w.has(who) {
+		return Sighting{ID: id}, nil
+	}
+	now := p.Now()
+	if w.failed > 0 || p.plan.looks.until > now || p.plan.looks.bad > 0 {
+		trouble = p.trouble
+	}
+	if last = w.sighting(); last.Value != nil {
+		last.Value = last.Value.Copy(nil)
+	}
+	w.drop(who)
+	p.settle(w)
+	return last, trouble
+}
+
+// Saw takes in what the service showed otherwise than by a look or a page of the
+// Poller's: the next look is a floor away.
+func (p *Poller) Saw(s Sighting) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.Now()
+	p.forget(now)
+	w := p.watches[s.ID]
+	if w == nil {
+		w = &watch{id: s.ID}
+		p.watches[s.ID] = w
+	}
+	w.free = max(w.free, now+floor)
+	s.Value = s.Value.Copy(w.last)
+	p.tell(w, s, 0)
+	p.plan.saw(w, now)
+	p.step(now)
+}
+
+// Again lets a meeting be looked at at once: something has been done to it that
+// makes what was seen old.
+func (p *Poller) Again(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.watches[id]; w != nil {
+		now := p.Now()
+		w.last = nil
+		p.plan.again(w, now)
+		p.step(now)
+	}
+}
+
+// tell tells a watch's waiters, and clears up where none is left. It reports
+// whether somebody still waits.
+func (p *Poller) tell(w *watch, s Sighting, asked time.Duration) bool {
+	w.tell(s, asked)
+	w.seen = p.Now()
+	if p.plan.waiting > keepWhole && !s.Final {
+		w.last = nil
+	}
+	return p.settle(w)
+}
+
+// settle clears up after waiters may have left. It reports whether somebody still
+// waits.
+func (p *Poller) settle(w *watch) bool {
+	if w.waited() {
+		return true
+	}
+	if w.role != idle {
+		p.plan.leave(w)
+	}
+	if !w.resting {
+		p.rest(w)
+	}
+	if p.plan.waiting == 0 {
+		p.pause()
+	}
+	return false
+}
+
+// rest keeps a watch for the floor's time.
+func (p *Poller) rest(w *watch) {
+	w.resting = true
+	p.resting = append(p.resting, rest{w, max(w.free, w.seen+floor)})
+}
+
+// pause ends the requests under way, as nobody waits any more, and has what was
+// seen forgotten a floor later.
+func (p *Poller) pause() {
+	if p.cancel != nil {
+		p.cancel()
+		p.cancel = nil
+		for _, w := range p.watches {
+			w.looking, w.anew = false, false
+		}
+	}
+	if len(p.resting) > 0 {
+		p.wakeAt(p.Now(), p.Now()+floor)
+	}
+}
+
+// forget drops what nobody waits for and was seen longer ago than the floor.
+func (p *Poller) forget(now time.Duration) {
+	for len(p.resting) > 0 && p.resting[0].until <= now {
+		w := p.resting[0].watch
+		p.resting = p.resting[1:]
+		w.resting = false
+		switch {
+		case w.waited():
+		case max(w.free, w.seen+floor) > now: // seen again meanwhile
+			p.rest(w)
+		default:
+			delete(p.watches, w.id)
+		}
+	}
+	if len(p.watches) == 0 && p.resting != nil { // what was large stays so
+		p.resting, p.watches = nil, make(map[string]*watch)
+		p.plan.watches = p.watches
+	}
+}
+
+// step does what the plan wants done now and sets the timer for what comes next.
+func (p *Poller) step(now time.Duration) {
+	for p.plan.waiting > 0 {
+		if p.cancel == nil {
+			p.ctx, p.cancel = context.WithCancel(context.Background())
+		}
+		do, wake := p.plan.next(now)
+		switch {
+		case do.page:
+			go p.page(p.ctx, p.plan.sweep.cursor, now)
+		case do.look != nil:
+			go p.look(p.ctx, do.look, now)
+		default:
+			p.wakeAt(now, wake)
+			return
+		}
+	}
+	if len(p.resting) > 0 && (p.timer == nil || p.wake <= now) {
+		p.wakeAt(now, now+floor)
+	}
+}
+
+// wakeAt sets the timer.
+func (p *Poller) wakeAt(now, at time.Duration) {
+	switch {
+	case p.timer == nil:
+		p.timer = time.AfterFunc(at-now, p.tick)
+	case at != p.wake || at <= now:
+		p.timer.Reset(at - now)
+	}
+	p.wake = at
+}
+
+func (p *Poller) tick() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.Now()
+	p.forget(now)
+	p.step(now)
+}
+
+// look makes one look.
+func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
+	s, maxAge, err := p.service.Look(ctx, w.id)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	now := p.Now()
+	defer func() { p.step(now) }()
+	if err == nil {
+		p.plan.looked(w, now, maxAge)
+		p.tell(w, s, asked)
+		return
+	}
+	p.trouble = err
+	switch v := p.service.Judge(err); {
+	case v.RateLimited:
+		p.plan.lookRefused(w, now, asked, v.RetryAfter)
+	case !v.Transient:
+		p.plan.done(w)
+		p.fail(w, err)
+	default:
+		for _, w := range p.plan.failed(w, now, asked) {
+			p.fail(w, fmt.Errorf("%d looks in a row failed, over %v: %w", w.failed, (now-w.trouble).Round(time.Second), err))
+		}
+	}
+}
+
+// fail ends every wait for a meeting.
+func (p *Poller) fail(w *watch, err error) {
+	if w.waited() {
+		w.fail(err)
+	}
+	p.settle(w)
+}
+
+// page reads one page.
+func (p *Poller) page(ctx context.Context, cursor string, asked time.Duration) {
+	limited, cancel := context.WithTimeout(ctx, stuck)
+	defer cancel()
+	page, next, err := p.service.Page(limited, cursor)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	now := p.Now()
+	defer func() { p.step(now) }()
+	if err == nil {
+		p.showed(now, asked, page, next)
+		return
+	}
+	switch v := p.service.Judge(err); {
+	case v.RateLimited:
+		p.plan.pageRefused(now, asked, v.RetryAfter)
+	case v.Transient || limited.Err() != nil:
+		p.plan.lost(now)
+	default:
+		p.plan.barred(now)
+	}
+}
+
+// showed tells the waiters what a page shows.
+func (p *Poller) showed(now, asked time.Duration, page []Sighting, next string) {
+	shown := make([]*watch, 0, len(page))
+	for _, s := range page {
+		if w := p.watches[s.ID]; w != nil && p.tell(w, s, asked) {
+			shown = append(shown, w)
+		}
+		if p.plan.waiting == 0 {
+			return // those were the last ones
+		}
+	}
+	p.plan.showed(now, asked, shown, next)
+}

@@ -1,0 +1,183 @@
+package poll
+
+import "time"
+
+// Sighting is what a look, or a page, showed of one meeting.
+type Sighting struct {
+	ID    string
+	State string // what is compared to tell a change
+	Final bool   // it will not change any more
+	Value Value  // all that was shown; nil where that was not kept
+}
+
+// Value is the caller's own form of a meeting.
+type Value interface {
+	// Copy returns a copy. It may take over's place, which nobody uses any more
+	// and which may be nil.
+	Copy(over Value) Value
+}
+
+// Waiter waits for one meeting or for many. Its methods are called with the
+// Poller's lock held: they must not block and must not call the Poller.
+type Waiter interface {
+	// See is told of a sighting that was asked for at that time. changed says
+	// that the waiter has not heard of this state yet. See reports whether the
+	// wait for this meeting is over.
+	See(s Sighting, changed bool, asked time.Duration) (over bool)
+	// Fail ends the wait for a meeting.
+	Fail(last Sighting, err error)
+	// Interval is the least time between two looks that this waiter wants.
+	Interval() time.Duration
+}
+
+// role says how a watch is looked at.
+type role uint8
+
+const (
+	idle     role = iota // nobody waits
+	newcomer             // by itself, as soon as possible
+	single               // by itself, when it is due
+	paged                // by the pages of the next sweep
+)
+
+// watch is one meeting that is waited for, or was looked at a moment ago. There
+// may be very many, so it is kept small. Times are counted from the Poller's
+// beginning.
+type watch struct {
+	id    string
+	state string // as last seen; "" before the first look
+	last  Value  // as last seen, where that is kept whole
+
+	first join            // who waits
+	more  map[Waiter]bool // the others, and whether they heard of state; nil while there are none
+
+	seen     time.Duration // when it was last seen, by whatever
+	free     time.Duration // the floor since the last look at this meeting ends then
+	due      time.Duration // when it is to be looked at by itself
+	interval time.Duration // the least that its waiters want
+	trouble  time.Duration // when the first of the failed looks in a row was
+
+	place  int32  // in a heap, from 1; 0: in none
+	page   int32  // the page of that sweep that showed it
+	shown  uint32 // the last sweep that showed it
+	failed uint8  // looks in a row
+
+	role     role
+	looking  bool // a look is under way
+	anew     bool // and what it shows is no reason to wait for the floor
+	unproven bool // no sweep has shown yet whether pages show it
+	resting  bool // kept for the floor's time, although nobody waits
+}
+
+// join is one waiter of a watch.
+type join struct {
+	Waiter
+	heard bool // of the state last seen
+}
+
+func (w *watch) waited() bool { return w.first.Waiter != nil }
+
+// add takes a waiter in. It reports false for one that is there already.
+func (w *watch) add(who Waiter, heard bool) bool {
+	if w.has(who) {
+		return false
+	}
+	if !w.waited() {
+		w.first, w.interval = join{who, heard}, who.Interval()
+		return true
+	}
+	if w.more == nil {
+		w.more = make(map[Waiter]bool)
+	}
+	w.more[who] = heard
+	w.interval = min(w.interval, who.Interval())
+	return true
+}
+
+func (w *watch) has(who Waiter) bool {
+	_, more := w.more[who]
+	return more || w.first.Waiter == who
+}
+
+// drop takes a waiter out.
+func (w *watch) drop(who Waiter) {
+	if w.first.Waiter != who {
+		delete(w.more, who)
+		return
+	}
+	w.first = join{}
+	for next, heard := range w.more {
+		w.first = join{next, heard}
+		delete(w.more, next)
+		break
+	}
+}
+
+// tell lets every waiter know what was seen. Those whose wait is over leave.
+func (w *watch) tell(s Sighting, asked time.Duration) {
+	changed := s.State != w.state
+	w.state, w.last = s.State, s.Value
+	for who, heard := range w.more {
+		if who.See(s, changed || !heard, asked) {
+			delete(w.more, who)
+		} else {
+			w.more[who] = true
+		}
+	}
+	if w.waited() {
+		over := w.first.See(s, changed || !w.first.heard, asked)
+		w.first.heard = true
+		if over {
+			w.drop(w.first.Waiter)
+		}
+	}
+	if len(w.more) == 0 {
+		w.more = nil
+	}
+	if w.waited() {
+		w.interval = w.first.Interval()
+		for who := range w.more {
+			w.interval = min(w.interval, who.Interval())
+		}
+	}
+}
+
+// fail ends every wait.
+func (w *watch) fail(err error) {
+	for who := range w.more {
+		who.Fail(w.sighting(), err)
+	}
+	w.first.Fail(w.sighting(), err)
+	w.first, w.more = join{}, nil
+}
+
+// sighting is what was seen last.
+func (w *watch) sighting() Sighting { return Sighting{ID: w.id, State: w.state, Value: w.last} }
+
+// dueHeap orders watches by when they are due.
+type dueHeap []*watch
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
+
+func (h dueHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = int32(i+1), int32(j+1)
+}
+
+// Push is for container/heap.
+func (h *dueHeap) Push(x any) {
+	w := x.(*watch)
+	*h = append(*h, w)
+	w.place = int32(len(*h))
+}
+
+// Pop is for container/heap.
+func (h *dueHeap) Pop() any {
+	last := len(*h) - 1
+	w := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	w.place = 0
+	return w
+}

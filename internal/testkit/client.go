@@ -1,0 +1,176 @@
+package testkit
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/jarcoal/httpmock"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// Key is the API key of most tests.
+const Key = "key_0123456789abcdef"
+
+// A Sent request is one that arrived over a real connection.
+type Sent struct {
+	Method, URI, Host, Body string
+	Header                  http.Header
+	Length                  int64
+	Encoding                []string
+}
+
+// OneReply serves the same reply to every request, below a path prefix, and
+// keeps what arrives.
+func OneReply(t testing.TB, status int, body string) (*minutes.Client, func() []Sent) {
+	t.Helper()
+	arrived := make(chan Sent, 100)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got, _ := io.ReadAll(r.Body)
+		arrived <- Sent{r.Method, r.RequestURI, r.Host, string(got), r.Header.Clone(), r.ContentLength, r.TransferEncoding}
+		if body != "" {
+			w.Header().Set("Content-Type", "application/json")
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}))
+	t.Cleanup(srv.Close)
+	client, err := New(srv.URL+"/gateway/minutes%2Fapi/", Key, minutes.WithHTTPClient(srv.Client()), minutes.WithRetries(0, 0, 0))
+	require.NoError(t, err)
+	return client, func() []Sent {
+		var all []Sent
+		for len(arrived) > 0 {
+			all = append(all, <-arrived)
+		}
+		return all
+	}
+}
+
+// EnvDebug names the variable that has the Clients of all tests log to stderr at debug level.
+const EnvDebug = "MINUTES_TEST_DEBUG"
+
+var debugOptions = func() []minutes.Option {
+	if os.Getenv(EnvDebug) == "" {
+		return nil
+	}
+	return []minutes.Option{minutes.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))}
+}()
+
+// Client is srv.Client for tests: with [EnvDebug] set, it logs.
+func Client(srv *minutestest.Server, opts ...minutes.Option) *minutes.Client {
+	return srv.Client(append(debugOptions[:len(debugOptions):len(debugOptions)], opts...)...)
+}
+
+// New is minutes.New for tests: with [EnvDebug] set, the Client logs.
+func New(baseURL, key string, opts ...minutes.Option) (*minutes.Client, error) {
+	return minutes.New(baseURL, key, append(debugOptions[:len(debugOptions):len(debugOptions)], opts...)...)
+}
+
+// Answering returns a client that gets this reply to everything, without
+// retries, and a count of its requests.
+func Answering(t testing.TB, reply func(*http.Request) (*http.Response, error)) (*minutes.Client, *httpmock.MockTransport) {
+	t.Helper()
+	mock := httpmock.NewMockTransport()
+	mock.RegisterNoResponder(reply)
+	c, err := New("https://minutes.example", Key,
+		minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRetries(0, 0, 0), minutes.WithRateLimit(0, 0))
+	require.NoError(t, err)
+	return c, mock
+}
+
+// Canned is a reply with a header given as pairs.
+func Canned(status int, body string, header ...string) func(*http.Request) (*http.Response, error) {
+	return func(req *http.Request) (*http.Response, error) {
+		resp := httpmock.NewStringResponse(status, body)
+		resp.Request = req
+		for i := 0; i+1 < len(header); i += 2 {
+			resp.Header.Add(header[i], header[i+1])
+		}
+		return resp, nil
+	}
+}
+
+// Silent is a Client whose every request fails the test.
+func Silent(t *testing.T) *minutes.Client {
+	t.Helper()
+	mock := httpmock.NewMockTransport()
+	mock.RegisterNoResponder(func(req *http.Request) (*http.Response, error) {
+		t.Errorf("a request was made: %s %s", req.Method, req.URL)
+		return nil, errors.New("no request should have been made")
+	})
+	c, err := minutes.New("https://minutes.example", Key, minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRetries(0, 0, 0))
+	require.NoError(t, err)
+	return c
+}
+
+// Directed returns a Client whose service says that recordings go to target,
+// and that the meeting has the given status. Storage is reached through next.
+func Directed(t testing.TB, target string, status minutes.Status, next http.RoundTripper, opts ...minutes.Option) *minutes.Client {
+	t.Helper()
+	hc := &http.Client{Transport: RoundTripper(func(req *http.Request) (*http.Response, error) {
+		if req.URL.Host != "minutes.example" {
+			return next.RoundTrip(req)
+		}
+		var body any = map[string]any{"id": "mtg_1", "status": status}
+		if req.Method == http.MethodPost {
+			body = Revealed{target, 900, http.MethodPut}
+		}
+		data, err := json.Marshal(body)
+		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(data))), Request: req}, err
+	})}
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	if u, err := url.Parse(target); err == nil && u.Host != "" {
+		jar.SetCookies(u, []*http.Cookie{{Name: "session", Value: "secret", Path: "/"}})
+	}
+	hc.Jar = jar
+	opts = append([]minutes.Option{minutes.WithHTTPClient(hc), minutes.WithRetries(2, 0, 0), minutes.WithRateLimit(0, 0)}, opts...)
+	c, err := New("https://minutes.example", Key, opts...)
+	require.NoError(t, err)
+	return c
+}
+
+// Revealed is an upload target that shows its URL, as the service sends it and as a
+// test compares it.
+type Revealed struct {
+	UploadURL string `json:"upload_url"`
+	ExpiresIn int    `json:"expires_in"`
+	Method    string `json:"method"`
+}
+
+// Presigned is a URL as a client decodes it.
+func Presigned(url string) (u minutes.PresignedURL) {
+	if err := u.UnmarshalText([]byte(url)); err != nil {
+		panic(err)
+	}
+	return u
+}
+
+// Quoted writes a JSON string, invalid bytes as they are.
+func Quoted(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b.WriteString(`\` + string(c))
+		case c < ' ':
+			b.WriteString(`\u0020`)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}

@@ -1,0 +1,33 @@
+package testkit
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// Identify says which operation a request to the in-memory service asks for,
+// and of which meeting; "" where the interface has none.
+func Identify(r *http.Request) (op minutes.Operation, meetingID string) {
+	path := strings.Split(r.URL.Path, "/")
+	if path[1] == "storage" {
+		return minutestest.OpUpload, path[len(path)-1]
+	}
+	for _, row := range route.Table {
+		if r.Method != row.Method {
+			continue
+		}
+		if before, after, has := strings.Cut(row.Path, route.Param); has {
+			id, ok := strings.CutPrefix(r.URL.Path, before)
+			if id, ok = strings.CutSuffix(id, after); ok && strings.HasPrefix(r.URL.Path, before) && !strings.Contains(id, "/") {
+				return minutes.Operation(row.Operation), id
+			}
+		} else if r.URL.Path == row.Path {
+			return minutes.Operation(row.Operation), ""
+		}
+	}
+	return "", ""
+}

@@ -1,0 +1,8 @@
+package testkit
+
+import "os"
+
+// Long reports whether tests are to be thorough, whatever it takes: it is set
+// by MINUTES_LONG=1 in the environment, as .ci/run does in a step of its own.
+// Without it they check the same with less: fewer seeds, smaller crowds.
+func Long() bool { return os.Getenv("MINUTES_LONG") != "" }

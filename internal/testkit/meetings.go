@@ -1,0 +1,130 @@
+package testkit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// LongStages are stages of a real service's length.
+func LongStages() minutestest.World {
+	w := minutestest.DefaultWorld()
+	w.Stages = minutestest.Stages{Prepare: 2 * time.Minute, Transcribe: 10 * time.Minute, Write: 3 * time.Minute}
+	return w
+}
+
+// Audio is a recording of n bytes of no format in particular.
+func Audio(n int) minutes.Recording {
+	return minutes.Recording{Audio: strings.NewReader(strings.Repeat("a", n)), Size: int64(n), ContentType: "audio/mpeg"}
+}
+
+// Uploaded creates a meeting and gives it its audio.
+func Uploaded(t testing.TB, c *minutes.Client, title string) *minutes.Meeting {
+	t.Helper()
+	m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
+	require.NoError(t, err)
+	require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, Audio(1000), nil))
+	return m
+}
+
+// UpTo draws a duration above 0, of d at most.
+func UpTo(rnd *rand.Rand, d time.Duration) time.Duration {
+	return time.Duration(rnd.Int64N(int64(d))) + 1
+}
+
+// Generous has quota for any crowd.
+func Generous() minutestest.World {
+	w := minutestest.DefaultWorld()
+	w.Stages = minutestest.Stages{Prepare: time.Minute, Transcribe: time.Second, Write: time.Second}
+	w.Organisations[0].Credits = new(1 << 30)
+	w.Organisations[0].TranscribeSeconds = new(1 << 30)
+	return w
+}
+
+// Noise is a recording in which no two places look alike.
+func Noise(n int) (minutes.Recording, string) {
+	data := make([]byte, n)
+	src := rand.NewChaCha8([32]byte{1, 2, 3})
+	_, _ = src.Read(data)
+	sum := sha256.Sum256(data)
+	return minutes.Recording{Audio: bytes.NewReader(data), Size: int64(n), ContentType: "audio/mpeg"}, hex.EncodeToString(sum[:])
+}
+
+// Waiting makes a meeting that waits for its audio.
+func Waiting(t testing.TB, srv *minutestest.Server) string {
+	t.Helper()
+	m, _, err := Client(srv).Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "To be heard", Date: "2026-11-20"})
+	require.NoError(t, err)
+	return m.ID
+}
+
+// RequireArrived compares the audio that a meeting has with what was sent.
+func RequireArrived(t testing.TB, srv *minutestest.Server, id, sum string) {
+	t.Helper()
+	m, ok := srv.Meeting(id)
+	require.True(t, ok)
+	require.NotNil(t, m.Audio, "no audio has arrived")
+	require.Equal(t, sum, m.Audio.SHA256)
+}
+
+// WAV is a recording that any reader of containers takes for one.
+func WAV(seconds int) minutes.Recording {
+	const rate = 8000
+	data := make([]byte, 44+seconds*rate)
+	copy(data, "RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x40\x1f\x00\x00\x01\x00\x08\x00data")
+	for i, n := range []int{36 + seconds*rate, seconds * rate} {
+		at := []int{4, 40}[i]
+		data[at], data[at+1], data[at+2], data[at+3] = byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
+	}
+	return minutes.Recording{Audio: bytes.NewReader(data), Size: int64(len(data)), ContentType: "audio/wav"}
+}
+
+// Crowd makes n meetings of which each stride-th is waited for and ends at some
+// time within an hour, in the order of creation.
+func Crowd(t testing.TB, srv *minutestest.Server, n, stride int, within time.Duration) []string {
+	t.Helper()
+	c := srv.Client(minutes.WithHTTPClient(Direct(srv)), minutes.WithRateLimit(0, 0))
+	var ids []string
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for i := range n {
+		title := fmt.Sprint("meeting ", i)
+		waited := i%stride == 0
+		if waited {
+			require.NoError(t, srv.Script(minutestest.Script{Title: title, Stages: minutestest.Stages{Prepare: UpTo(rnd, within)}}))
+		}
+		m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
+		require.NoError(t, err)
+		if waited {
+			require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, Audio(10), nil))
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
+// Direct reaches a Server without a connection, for what only prepares a test:
+// it takes a tenth of the time, and knows no faults of a network.
+func Direct(srv *minutestest.Server) *http.Client {
+	return &http.Client{Transport: RoundTripper(func(req *http.Request) (*http.Response, error) {
+		r := req.Clone(req.Context())
+		r.Host, r.RequestURI, r.RemoteAddr = req.URL.Host, req.URL.RequestURI(), "127.0.0.1:1"
+		if r.Body == nil {
+			r.Body = http.NoBody
+		}
+		rec := httptest.NewRecorder()
+		srv.Handler().ServeHTTP(rec, r)
+		return rec.Result(), nil
+	})}
+}

@@ -1,0 +1,224 @@
+package testkit
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+)
+
+// An Operation is one of the eighteen of the interface, as it is called and as
+// it looks on the wire.
+type Operation struct {
+	Name         minutes.Operation
+	Method, Path string // below the base URL
+	Query        string
+	Body         string // JSON; "" for none
+	Form         string // of the body
+	Status       int
+	Reply        string // Fixture; "" for none
+	ReplyForm    string
+	Call         func(context.Context, *minutes.Client) (any, error)
+	Want         any
+}
+
+// Creation is both values of Meetings.Create.
+type Creation struct {
+	Meeting *minutes.Meeting
+	Created bool
+}
+
+// Whole is the meeting of the fixture that shows every field.
+func Whole() *minutes.Meeting {
+	return &minutes.Meeting{
+		ID: "mtg_7Kd02", Title: "Budget & staffing, “Q3”", Date: "2026-03-09", Time: "14:30",
+		Status: minutes.StatusMinutesReady, Visibility: minutes.VisibilityShared, TemplateID: "tpl_board",
+		ParticipantIDs: []string{"emp_ada", "emp_ben"}, ProjectID: "prj_apollo", ExternalID: "crm/4711",
+		DurationSeconds: new(1805), CreatedAt: 1773062400, UpdatedAt: 1773066061,
+	}
+}
+
+// FullVocabulary is that of the fixture.
+var FullVocabulary = &minutes.Vocabulary{
+	Terms: []string{"Kubernetes", "Grafana"},
+	Entries: []minutes.VocabularyEntry{
+		{Term: "Kubernetes", Variants: []minutes.VocabularyVariant{{Text: "cooper netties", Source: "auto"}, {Text: "cube ernetes", Source: "manual"}}},
+		{Term: "Grafana", Variants: []minutes.VocabularyVariant{}},
+	},
+	MaxTerms: 500,
+}
+
+// Result is what a call returned, as a value that can be compared.
+func Result[T any](v T, err error) (any, error) { return v, err }
+
+// Operations lists all eighteen.
+func Operations() []Operation {
+	return []Operation{{
+		Name: "members.list", Method: "GET", Path: "/v1/employees",
+		Status: 200, Reply: "member_list", ReplyForm: "MemberList",
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) { return Result(c.Members.List(ctx)) },
+		Want: []minutes.Member{
+			{ID: "emp_ada", Name: "Ada Lovelace", Role: "Head of Engineering", Status: minutes.MemberActive},
+			{ID: "emp_chloe", Name: "Chloé Martin", Status: minutes.MemberInvited},
+			{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberNoAccount},
+		},
+	}, {
+		Name: "members.create", Method: "POST", Path: "/v1/employees",
+		Body: `{"name":"Ada Lovelace","email":"ada@acme.example","role":"Head of Engineering","description":"Decides \u003cwhat\u003e is built."}`, Form: "MemberCreate",
+		Status: 201, Reply: "member", ReplyForm: "Member",
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+			return Result(c.Members.Create(ctx, &minutes.MemberCreateParams{
+				Name: "Ada Lovelace", Email: "ada@acme.example", Role: "Head of Engineering", Description: "Decides <what> is built.",
+			}))
+		},
+		Want: &minutes.Member{ID: "emp_ada", Name: "Ada Lovelace", Role: "Head of Engineering", Status: minutes.MemberNoAccount},
+	}, {
+		Name: "meetings.list", Method: "GET", Path: "/v1/meetings",
+		Query:  "cursor=c2Vjb25kIHBhZ2U%3D%26&date_from=2026-03-01&date_to=2026-03-31&external_id=crm%2F4711+%2B&limit=50",
+		Status: 200, Reply: "meeting_page", ReplyForm: "MeetingPage",
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+			return Result(c.Meetings.List(ctx, &minutes.MeetingListParams{
+				Limit: 50, Cursor: "c2Vjb25kIHBhZ2U=&", ExternalID: "crm/4711 +", DateFrom: "2026-03-01", DateTo: "2026-03-31",
+			}))
+		},
+		Want: &minutes.MeetingPage{
+			Meetings: []*minutes.Meeting{
+				{ID: "mtg_7Kd04", Title: "Retrospective", Date: "2026-03-11", Status: minutes.StatusTranscribeBlocked, Visibility: minutes.VisibilityPrivate, TemplateID: "tpl_standard", CreatedAt: 1773221400, UpdatedAt: 1773221455},
+				{ID: "mtg_7Kd02", Title: "Budget", Date: "2026-03-09", Time: "14:30", Status: minutes.StatusMinutesReady, Visibility: minutes.VisibilityShared, TemplateID: "tpl_board", ParticipantIDs: []string{"emp_ada"}, ProjectID: "prj_apollo", ExternalID: "crm/4711", DurationSeconds: new(0), CreatedAt: 1773062400, UpdatedAt: 1773066061},
+			},
+			NextCursor: "c2Vjb25kIHBhZ2U=",
+		},
+	}, {
+		Name: "meetings.create", Method: "POST", Path: "/v1/meetings",
+		Body: `{"title":"Budget","date":"2026-03-09","time":"14:30","external_id":"crm/4711","participant_ids":["emp_ada","emp_ben"],` +
+			`"project_id":"prj_apollo","shared_with":["emp_chloe"],"template_id":"tpl_board","visibility":"shared"}`, Form: "MeetingCreate",
+		Status: 201, Reply: "meeting", ReplyForm: "Meeting",
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+			m, created, err := c.Meetings.Create(ctx, &minutes.MeetingCreateParams{
+				Title: "Budget", Date: "2026-03-09", Time: "14:30", ExternalID: "crm/4711", ParticipantIDs: []string{"emp_ada", "emp_ben"},
+				ProjectID: "prj_apollo", SharedWith: []string{"emp_chloe"}, TemplateID: "tpl_board", Visibility: minutes.VisibilityShared,
+			})
+			return Creation{Meeting: m, Created: created}, err
+		},
+		Want: Creation{Meeting: Whole(), Created: true},
+	}, {
+		Name: "meetings.get", Method: "GET", Path: "/v1/meetings/mtg_7Kd02",
+		Status: 200, Reply: "meeting", ReplyForm: "Meeting",
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+			return Result(c.Meetings.Get(ctx, "mtg_7Kd02"))
+		},
+		Want: Whole(),
+	}, {
+		Name: "meetings.update", Method: "PATCH", Path: "/v1/meetings/mtg_7Kd02",
+		Body: `{"title":"Budget","date":"2026-03-09","time":"","project_id":""}`, Form: "MeetingUpdate",
+		Status: 200, Reply: "meeting", ReplyForm: "Meeting",
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+			return Result(c.Meetings.Update(ctx, "mtg_7Kd02", &minutes.MeetingUpdateParams{
+				Title: new("Budget"), Date: new("2026-03-09"), Time: new(""), ProjectID: new(""),
+			}))
+		},
+		Want: Whole(),
+	}, {
+		Name: "meetings.delete", Method: "DELETE", Path: "/v1/meetings/mtg_7Kd02",
+		Status: 204,
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+			return nil, c.Meetings.Delete(ctx, "mtg_7Kd02")
+		},
+	}, {
+		Name: "meetings.set_participants", Method: "PUT", Path: "/v1/meetings/mtg_7Kd02/participants",
+		Body: `{"participant_ids":["emp_ada","emp_ben"]}`, Form: "SetParticipants",
+		Status: 200, Reply: "meeting", ReplyForm: "Meeting",
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+			return Result(c.Meetings.SetParticipants(ctx, "mtg_7Kd02", []string{"emp_ada", "emp_ben"}))
+		},
+		Want: Whole(),
+	}, {
+		Name: "meetings.upload_url", Method: "POST", Path: "/v1/meetings/mtg_7Kd02/upload-url",
+		Body: `{"content_type":"audio/ogg; codecs=opus"}`, Form: "UploadURL",
+		Status: 200, Reply: "upload_target", ReplyForm: "UploadTarget",
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+			t, err := c.Meetings.UploadURL(ctx, "mtg_7Kd02", "audio/ogg; codecs=opus")
+			if t == nil {
+				return nil, err
+			}
+			return Revealed{t.UploadURL.Reveal(), t.ExpiresIn, t.Method}, err
+		},
+		Want: Revealed{"https://storage.example/a/b?X-Amz-Expires=900&X-Amz-Signature=0123456789abcdef", 900, "PUT"},
+	}, {
+		Name: "meetings.minutes", Method: "GET", Path: "/v1/meetings/mtg_7Kd02/minutes", Query: "format=markdown",
+		Status: 200, Reply: "minutes_markdown", ReplyForm: "Minutes",
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+			return Result(c.Meetings.Minutes(ctx, "mtg_7Kd02", minutes.FormatMarkdown))
+		},
+		Want: &minutes.Minutes{Format: minutes.FormatMarkdown, TemplateID: "tpl_board", Content: "# Budget\n\n- Ada: agreed\n"},
+	}, {
+		Name: "meetings.transcript", Method: "GET", Path: "/v1/meetings/mtg_7Kd02/transcript",
+		Status: 200, Reply: "transcript", ReplyForm: "Transcript",
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+			return Result(c.Meetings.Transcript(ctx, "mtg_7Kd02"))
+		},
+		Want: "spk_0: Good morning.\nspk_1: Morning.\n",
+	}, {
+		Name: "projects.list", Method: "GET", Path: "/v1/projects",
+		Status: 200, Reply: "project_list", ReplyForm: "ProjectList",
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) { return Result(c.Projects.List(ctx)) },
+		Want: []minutes.Project{{ID: "prj_apollo", Name: "Apollo"}, {ID: "prj_gemini", Name: "Gemini"}},
+	}, {
+		Name: "projects.create", Method: "POST", Path: "/v1/projects",
+		Body: `{"name":"Apollo"}`, Form: "ProjectCreate",
+		Status: 201, Reply: "project", ReplyForm: "Project",
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+			return Result(c.Projects.Create(ctx, "Apollo"))
+		},
+		Want: &minutes.Project{ID: "prj_apollo", Name: "Apollo"},
+	}, {
+		Name: "templates.list", Method: "GET", Path: "/v1/templates",
+		Status: 200, Reply: "template_list", ReplyForm: "TemplateList",
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) { return Result(c.Templates.List(ctx)) },
+		Want: []minutes.Template{
+			{ID: "tpl_standard", Name: "Standard minutes", Source: "service", Description: "Summary and actions.", IsDefault: true, Version: new(3)},
+			{ID: "tpl_board", Name: "Board", Source: "organisation"},
+			{ID: "tpl_new", Name: "New", Source: "partner"},
+		},
+	}, {
+		Name: "usage.get", Method: "GET", Path: "/v1/usage",
+		Status: 200, Reply: "usage", ReplyForm: "Usage",
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) { return Result(c.Usage.Get(ctx)) },
+		Want: &minutes.Usage{CreditsRemaining: 42, TranscribeSecondsRemaining: 35999, NextResetAt: "2026-12-01"},
+	}, {
+		Name: "vocabulary.get", Method: "GET", Path: "/v1/vocabulary",
+		Status: 200, Reply: "vocabulary", ReplyForm: "Vocabulary",
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) { return Result(c.Vocabulary.Get(ctx)) },
+		Want: FullVocabulary,
+	}, {
+		Name: "vocabulary.replace", Method: "PUT", Path: "/v1/vocabulary",
+		Body: `{"terms":["Kubernetes","Grafana"]}`, Form: "VocabularyReplace",
+		Status: 200, Reply: "vocabulary", ReplyForm: "Vocabulary",
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+			return Result(c.Vocabulary.Replace(ctx, []string{"Kubernetes", "Grafana"}))
+		},
+		Want: FullVocabulary,
+	}, {
+		Name: "vocabulary.add", Method: "POST", Path: "/v1/vocabulary/terms",
+		Body: `{"term":"Kubernetes"}`, Form: "VocabularyAdd",
+		Status: 201, Reply: "vocabulary", ReplyForm: "Vocabulary",
+		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+			return Result(c.Vocabulary.Add(ctx, "Kubernetes"))
+		},
+		Want: FullVocabulary,
+	}}
+}
+
+// OperationNamed returns one of them.
+func OperationNamed(t testing.TB, name minutes.Operation) Operation {
+	t.Helper()
+	for _, op := range Operations() {
+		if op.Name == name {
+			return op
+		}
+	}
+	require.Fail(t, "no such operation", "%s", name)
+	return Operation{}
+}

@@ -1,0 +1,21 @@
+package testkit
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Peak is the most memory this process has had so far, in KiB.
+func Peak(t testing.TB) int {
+	status, err := os.ReadFile("/proc/self/status")
+	require.NoError(t, err)
+	_, rest, ok := strings.Cut(string(status), "VmHWM:")
+	require.True(t, ok)
+	kib, err := strconv.Atoi(strings.Fields(rest)[0])
+	require.NoError(t, err)
+	return kib
+}

@@ -1,0 +1,115 @@
+package testkit
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// A RoundTripper is a transport made of a function.
+type RoundTripper func(*http.Request) (*http.Response, error)
+
+func (f RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// Failing is a body that fails.
+func Failing(err error) io.Reader {
+	return ReaderFunc(func([]byte) (int, error) { return 0, err })
+}
+
+// A ReaderFunc is an io.Reader made of a function.
+type ReaderFunc func([]byte) (int, error)
+
+func (f ReaderFunc) Read(p []byte) (int, error) { return f(p) }
+
+// A ReaderAtFunc is an io.ReaderAt made of a function.
+type ReaderAtFunc func([]byte, int64) (int, error)
+
+func (f ReaderAtFunc) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
+
+// OwnTransport is a transport that no other test shares.
+func OwnTransport(t testing.TB) *http.Transport {
+	tr := http.DefaultTransport.(*http.Transport).Clone()
+	t.Cleanup(tr.CloseIdleConnections)
+	return tr
+}
+
+// The reasons for which a connection is not made.
+var (
+	ErrRefused   error = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	ErrNoHost    error = &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "api.minutes.test", IsNotFound: true}}
+	ErrUntrusted error = &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}
+	ErrHandshake error = tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}
+)
+
+// Buffer is a buffer that several goroutines may write to, a debug log for one.
+type Buffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// PipeTo dials a server of its own for each connection, behind a pipe. The
+// context of its requests ends when the client closes its end, whether or not
+// the handler has read the body.
+func PipeTo(h http.Handler) func(context.Context, string, string) (net.Conn, error) {
+	return func(context.Context, string, string) (net.Conn, error) {
+		near, far := net.Pipe()
+		ctx, cancel := context.WithCancel(context.Background())
+		srv := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0), BaseContext: func(net.Listener) context.Context { return ctx }}
+		_ = srv.Serve(&single{conn: far})
+		return &closer{near, cancel}, nil
+	}
+}
+
+// closer tells that it was closed.
+type closer struct {
+	net.Conn
+	closed func()
+}
+
+func (c *closer) Close() error {
+	c.closed()
+	return c.Conn.Close()
+}
+
+// single accepts one connection, once.
+type single struct{ conn net.Conn }
+
+func (l *single) Accept() (net.Conn, error) {
+	if l.conn == nil {
+		return nil, io.EOF
+	}
+	conn := l.conn
+	l.conn = nil
+	return conn, nil
+}
+
+func (l *single) Close() error { return nil }
+
+func (l *single) Addr() net.Addr { return &net.TCPAddr{} }
+
+// Expired is what a store says of a URL past its time.
+func Expired() minutestest.Fault {
+	return minutestest.Reply(403, "application/xml", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message><RequestId>r</RequestId></Error>")
+}

@@ -1,0 +1,359 @@
+package minutes_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+func TestMeetingsOnTheWire(t *testing.T) {
+	t.Parallel()
+	onTheWire(t, "meetings", 9)
+}
+
+// What the parameters leave out is left out of the body and the query; lists
+// that the interface requires are never null.
+func TestMeetingsOptionalParameters(t *testing.T) {
+	t.Parallel()
+	sendOnly(t, map[string]optional{
+		"meeting with what is required alone": {"meeting", "", `{"title":"Stand-up","date":"2026-03-10"}`, func(c *minutes.Client) error {
+			_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"})
+			return err
+		}},
+		"meeting with empty lists": {"meeting", "", `{"title":"Stand-up","date":"2026-03-10"}`, func(c *minutes.Client) error {
+			_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10", ParticipantIDs: []string{}, SharedWith: []string{}})
+			return err
+		}},
+		"update of nothing": {"meeting", "", `{}`, func(c *minutes.Client) error {
+			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", &minutes.MeetingUpdateParams{})
+			return err
+		}},
+		"update with nil": {"meeting", "", `{}`, func(c *minutes.Client) error {
+			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", nil)
+			return err
+		}},
+		"update of one field": {"meeting", "", `{"date":"2026-03-11"}`, func(c *minutes.Client) error {
+			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", &minutes.MeetingUpdateParams{Date: new("2026-03-11")})
+			return err
+		}},
+		"update that clears time and project": {"meeting", "", `{"time":"","project_id":""}`, func(c *minutes.Client) error {
+			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", &minutes.MeetingUpdateParams{Time: new(""), ProjectID: new("")})
+			return err
+		}},
+		"no participants, nil": {"meeting", "", `{"participant_ids":[]}`, func(c *minutes.Client) error {
+			_, err := c.Meetings.SetParticipants(t.Context(), "mtg_7Kd02", nil)
+			return err
+		}},
+		"no participants, empty": {"meeting", "", `{"participant_ids":[]}`, func(c *minutes.Client) error {
+			_, err := c.Meetings.SetParticipants(t.Context(), "mtg_7Kd02", []string{})
+			return err
+		}},
+		"list with nil": {"meeting_page", "", "", func(c *minutes.Client) error {
+			_, err := c.Meetings.List(t.Context(), nil)
+			return err
+		}},
+		"list with zero": {"meeting_page", "", "", func(c *minutes.Client) error {
+			_, err := c.Meetings.List(t.Context(), &minutes.MeetingListParams{})
+			return err
+		}},
+		"list with a limit that the service refuses": {"meeting_page", "limit=-1", "", func(c *minutes.Client) error {
+			_, err := c.Meetings.List(t.Context(), &minutes.MeetingListParams{Limit: -1})
+			return err
+		}},
+		"minutes in the default format": {"minutes_html", "", "", func(c *minutes.Client) error {
+			_, err := c.Meetings.Minutes(t.Context(), "mtg_1", "")
+			return err
+		}},
+		"find by external id": {"meeting_page", "external_id=crm%2F4711", "", func(c *minutes.Client) error {
+			_, err := c.Meetings.FindByExternalID(t.Context(), "crm/4711")
+			return err
+		}},
+	})
+}
+
+// Replies with fields absent, null or empty, each to its Go value.
+func TestMeetingsReplyVariants(t *testing.T) {
+	t.Parallel()
+	standUp := &minutes.Meeting{
+		ID: "mtg_7Kd02", Title: "Stand-up", Date: "2026-03-10", Status: minutes.StatusCreated, Visibility: minutes.VisibilityOrganisation,
+		TemplateID: "tpl_standard", ParticipantIDs: []string{}, CreatedAt: 1773135000, UpdatedAt: 1773135000,
+	}
+	retrospective := &minutes.Meeting{
+		ID: "mtg_7Kd02", Title: "Retrospective", Date: "2026-03-11", Status: minutes.StatusAudioUploaded, Visibility: minutes.VisibilityPrivate,
+		TemplateID: "tpl_standard", CreatedAt: 1773221400, UpdatedAt: 1773221455,
+	}
+	makeOf(t, []variant{
+		{"meetings.get", 200, "meeting_nulls", standUp},
+		{"meetings.get", 200, "meeting_absent", retrospective},
+		{"meetings.create", 200, "meeting_nulls", creation{Meeting: standUp, Created: false}},
+		{"meetings.create", 201, "meeting_nulls", creation{Meeting: standUp, Created: true}},
+		{"meetings.list", 200, "meeting_page_nulls", &minutes.MeetingPage{Meetings: []*minutes.Meeting{}}},
+		{"meetings.list", 200, "meeting_page_absent", &minutes.MeetingPage{Meetings: []*minutes.Meeting{}}},
+		{"meetings.delete", 200, "meeting", nil},
+		{"meetings.transcript", 200, "transcript_empty", ""},
+		{"meetings.minutes", 200, "minutes_html", &minutes.Minutes{Format: minutes.FormatHTML, TemplateID: "tpl_board", Content: "<h1>Budget &amp; staffing</h1>"}},
+		{"meetings.upload_url", 201, "upload_target", operationNamed(t, "meetings.upload_url").Want},
+		{"meetings.upload_url", 200, "upload_target_absent", operationNamed(t, "meetings.upload_url").Want},
+	})
+}
+
+// Parameters that cannot be used are refused, by name, before any request.
+func TestMeetingsParametersRefused(t *testing.T) {
+	t.Parallel()
+	const bad = "text\xff\xfe"
+	refuse(t, map[string]unusable{
+		"create without params": {"params", func(ctx context.Context, c *minutes.Client) (any, error) {
+			m, created, err := c.Meetings.Create(ctx, nil)
+			return creation{Meeting: m, Created: created}, err
+		}},
+		"title":              {"Title", meetingWith(minutes.MeetingCreateParams{Title: bad})},
+		"date":               {"Date", meetingWith(minutes.MeetingCreateParams{Date: bad})},
+		"time":               {"Time", meetingWith(minutes.MeetingCreateParams{Time: bad})},
+		"external id":        {"ExternalID", meetingWith(minutes.MeetingCreateParams{ExternalID: bad})},
+		"project":            {"ProjectID", meetingWith(minutes.MeetingCreateParams{ProjectID: bad})},
+		"template":           {"TemplateID", meetingWith(minutes.MeetingCreateParams{TemplateID: bad})},
+		"visibility":         {"Visibility", meetingWith(minutes.MeetingCreateParams{Visibility: bad})},
+		"participants":       {"ParticipantIDs[1]", meetingWith(minutes.MeetingCreateParams{ParticipantIDs: []string{"emp_ada", bad}})},
+		"shared with":        {"SharedWith[0]", meetingWith(minutes.MeetingCreateParams{SharedWith: []string{bad}})},
+		"new title":          {"Title", updateWith(minutes.MeetingUpdateParams{Title: new(bad)})},
+		"new date":           {"Date", updateWith(minutes.MeetingUpdateParams{Date: new(bad)})},
+		"new time":           {"Time", updateWith(minutes.MeetingUpdateParams{Time: new(bad)})},
+		"new project":        {"ProjectID", updateWith(minutes.MeetingUpdateParams{ProjectID: new(bad)})},
+		"cursor":             {"Cursor", listWith(minutes.MeetingListParams{Cursor: bad})},
+		"listed external id": {"ExternalID", listWith(minutes.MeetingListParams{ExternalID: bad})},
+		"date from":          {"DateFrom", listWith(minutes.MeetingListParams{DateFrom: bad})},
+		"date to":            {"DateTo", listWith(minutes.MeetingListParams{DateTo: bad})},
+		"all": {"Cursor", func(ctx context.Context, c *minutes.Client) (any, error) {
+			for m, err := range c.Meetings.All(ctx, &minutes.MeetingListParams{Cursor: bad}) {
+				return m, err
+			}
+			return nil, nil
+		}},
+		"no external id to find": {"externalID", func(ctx context.Context, c *minutes.Client) (any, error) {
+			return result(c.Meetings.FindByExternalID(ctx, ""))
+		}},
+		"external id to find": {"externalID", func(ctx context.Context, c *minutes.Client) (any, error) {
+			return result(c.Meetings.FindByExternalID(ctx, bad))
+		}},
+		"participants to set": {"memberIDs[0]", func(ctx context.Context, c *minutes.Client) (any, error) {
+			return result(c.Meetings.SetParticipants(ctx, "mtg_1", []string{bad}))
+		}},
+		"no content type": {"contentType", func(ctx context.Context, c *minutes.Client) (any, error) {
+			return result(c.Meetings.UploadURL(ctx, "mtg_1", ""))
+		}},
+		"content type": {"contentType", func(ctx context.Context, c *minutes.Client) (any, error) {
+			return result(c.Meetings.UploadURL(ctx, "mtg_1", bad))
+		}},
+		"format": {"format", func(ctx context.Context, c *minutes.Client) (any, error) {
+			return result(c.Meetings.Minutes(ctx, "mtg_1", bad))
+		}},
+	})
+}
+
+func meetingWith(p minutes.MeetingCreateParams) func(context.Context, *minutes.Client) (any, error) {
+	return func(ctx context.Context, c *minutes.Client) (any, error) {
+		m, created, err := c.Meetings.Create(ctx, &p)
+		return creation{Meeting: m, Created: created}, err
+	}
+}
+
+func updateWith(p minutes.MeetingUpdateParams) func(context.Context, *minutes.Client) (any, error) {
+	return func(ctx context.Context, c *minutes.Client) (any, error) {
+		return result(c.Meetings.Update(ctx, "mtg_1", &p))
+	}
+}
+
+func listWith(p minutes.MeetingListParams) func(context.Context, *minutes.Client) (any, error) {
+	return func(ctx context.Context, c *minutes.Client) (any, error) { return result(c.Meetings.List(ctx, &p)) }
+}
+
+// takesID lists the operations on one meeting.
+func takesID() map[string]func(context.Context, *minutes.Client, string) (any, error) {
+	return map[string]func(context.Context, *minutes.Client, string) (any, error){
+		"Get": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+			return result(c.Meetings.Get(ctx, id))
+		},
+		"Update": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+			return result(c.Meetings.Update(ctx, id, nil))
+		},
+		"Delete": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+			return nil, c.Meetings.Delete(ctx, id)
+		},
+		"SetParticipants": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+			return result(c.Meetings.SetParticipants(ctx, id, nil))
+		},
+		"UploadURL": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+			return result(c.Meetings.UploadURL(ctx, id, "audio/wav"))
+		},
+		"Minutes": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+			return result(c.Meetings.Minutes(ctx, id, ""))
+		},
+		"Transcript": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+			return result(c.Meetings.Transcript(ctx, id))
+		},
+	}
+}
+
+// Ids that would name another path are refused before any request.
+func TestHostileIDs(t *testing.T) {
+	t.Parallel()
+	ids := map[string]string{
+		"empty": "", "dot": ".", "dots": "..", "newline": "mtg_1\n", "header": "mtg_1\r\nX-Evil: 1", "NUL": "mtg_\x00",
+		"DEL": "mtg_\x7f", "C1": "mtg_\u0085", "invalid UTF-8": "mtg_\xff",
+	}
+	calls := takesID()
+	calls["Upload"] = func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+		return nil, c.Meetings.Upload(ctx, id, sound(1), nil)
+	}
+	for call, do := range calls {
+		for name, id := range ids {
+			t.Run(call+" "+name, func(t *testing.T) {
+				t.Parallel()
+				got, err := do(t.Context(), silent(t), id)
+				requireNothing(t, got)
+				requireParamError(t, err, "id", id)
+			})
+		}
+	}
+}
+
+// All other ids are one path segment, whatever is in them, and arrive as they
+// are.
+func TestIDsAreOneSegment(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{
+		"mtg_1", "a/b", "../../v1/usage", "/", "//", "a?b=c", "a#b", "%2e", "%2e%2e", "%2F", "%", "%zz", "é", "a b", " ", "+", "a;b=c", "a:b", "...",
+		"{meeting_id}", `a\b`, "日本", "a&b", "\u202e", strings.Repeat("x", 3000),
+	} {
+		t.Run(id[:min(len(id), 20)], func(t *testing.T) {
+			t.Parallel()
+			client, requests := oneReply(t, 404, fixture(t, "error_absent"))
+			for name, do := range takesID() {
+				_, err := do(t.Context(), client, id)
+				require.ErrorIs(t, err, minutes.ErrNotFound, name)
+				require.NotContains(t, err.Error(), "\u202e", "what steers a terminal is not printed")
+				all := requests()
+				require.Len(t, all, 1)
+				path, _, _ := strings.Cut(all[0].URI, "?")
+				rest, ok := strings.CutPrefix(path, "/gateway/minutes%2Fapi/v1/meetings/")
+				require.True(t, ok, path)
+				segment, rest, _ := strings.Cut(rest, "/")
+				require.NotContains(t, rest, "/")
+				arrived, err := url.PathUnescape(segment)
+				require.NoError(t, err)
+				require.Equal(t, id, arrived)
+				require.NotContains(t, []string{".", ".."}, segment)
+			}
+		})
+	}
+}
+
+// The constants spell the interface's words.
+func TestConstants(t *testing.T) {
+	t.Parallel()
+	for got, want := range map[any]string{
+		minutes.StatusCreated: "created", minutes.StatusAudioUploaded: "audio_uploaded", minutes.StatusTranscribing: "transcribing",
+		minutes.StatusTranscribed: "transcribed", minutes.StatusGeneratingMinutes: "generating_minutes", minutes.StatusMinutesReady: "minutes_ready",
+		minutes.StatusTranscriptionFailed: "transcription_failed", minutes.StatusMinutesFailed: "minutes_failed",
+		minutes.StatusTranscribeBlocked: "transcribe_blocked", minutes.StatusAudioRejected: "audio_rejected",
+		minutes.VisibilityPrivate: "private", minutes.VisibilityOrganisation: "organisation", minutes.VisibilityShared: "shared",
+		minutes.FormatHTML: "html", minutes.FormatMarkdown: "markdown",
+		minutes.MemberActive: "active", minutes.MemberInvited: "invited", minutes.MemberNoAccount: "no_account", minutes.MemberDeactivated: "deactivated",
+	} {
+		require.Equal(t, want, fmt.Sprint(got))
+	}
+}
+
+// What is decoded can be encoded again in the interface's own form.
+func TestValuesEncodeAsTheInterface(t *testing.T) {
+	t.Parallel()
+	for _, op := range operations() {
+		form := op.ReplyForm
+		value := op.Want
+		switch v := value.(type) {
+		case nil, string:
+			continue
+		case creation:
+			value = v.Meeting
+		case []minutes.Member:
+			form, value = "Member", v[0]
+		case []minutes.Project:
+			form, value = "Project", v[0]
+		case []minutes.Template:
+			form, value = "Template", v[0]
+		}
+		text, err := json.Marshal(value)
+		require.NoError(t, err)
+		requireForm(t, form, text)
+	}
+}
+
+func ExampleMeetingsService_Create() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+
+	starts := time.Date(2026, 3, 9, 14, 30, 0, 0, time.UTC)
+	params := &minutes.MeetingCreateParams{
+		Title:          "Budget",
+		Date:           minutes.DateOf(starts),
+		Time:           minutes.TimeOfDay(starts),
+		ExternalID:     "crm-4711", // makes it safe to run this again
+		ParticipantIDs: []string{"emp_ada", "emp_ben"},
+	}
+	for range 2 {
+		m, created, err := client.Meetings.Create(ctx, params)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(m.Title, m.Date, m.Time, m.Status, created)
+	}
+	// Output:
+	// Budget 2026-03-09 14:30 created true
+	// Budget 2026-03-09 14:30 created false
+}
+
+func ExampleMeetingsService_FindByExternalID() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+
+	_, err := client.Meetings.FindByExternalID(context.Background(), "crm-4711")
+	if errors.Is(err, minutes.ErrNotFound) {
+		fmt.Println("no such meeting yet")
+	}
+	// Output: no such meeting yet
+}
+
+func ExampleMeetingsService_Update() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+
+	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Budget", Date: "2026-03-09", Time: "14:30", ProjectID: "prj_apollo"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	m, err = client.Meetings.Update(ctx, m.ID, &minutes.MeetingUpdateParams{
+		Title: new("Budget, second round"),
+		Time:  new(""), // clears it; what is nil stays
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Printf("%s, %s, %q, %s\n", m.Title, m.Date, m.Time, m.ProjectID)
+	// Output: Budget, second round, 2026-03-09, "", prj_apollo
+}

@@ -1,0 +1,70 @@
+package minutes_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"testing"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+func TestMembersOnTheWire(t *testing.T) {
+	t.Parallel()
+	onTheWire(t, "members", 2)
+}
+
+// What the parameters leave out is left out of the body and the query; lists
+// that the interface requires are never null.
+func TestMembersOptionalParameters(t *testing.T) {
+	t.Parallel()
+	sendOnly(t, map[string]optional{
+		"member with a name alone": {"member", "", `{"name":"Dai"}`, func(c *minutes.Client) error {
+			_, err := c.Members.Create(t.Context(), &minutes.MemberCreateParams{Name: "Dai"})
+			return err
+		}},
+	})
+}
+
+// Replies with fields absent, null or empty, each to its Go value.
+func TestMembersReplyVariants(t *testing.T) {
+	t.Parallel()
+	makeOf(t, []variant{
+		{"members.create", 201, "member_nulls", &minutes.Member{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberInvited}},
+		{"members.create", 201, "member_absent", &minutes.Member{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberDeactivated}},
+	})
+}
+
+// Parameters that cannot be used are refused, by name, before any request.
+func TestMembersParametersRefused(t *testing.T) {
+	t.Parallel()
+	const bad = "text\xff\xfe"
+	refuse(t, map[string]unusable{
+		"member without params": {"params", func(ctx context.Context, c *minutes.Client) (any, error) { return result(c.Members.Create(ctx, nil)) }},
+		"member name":           {"Name", memberWith(minutes.MemberCreateParams{Name: bad})},
+		"member email":          {"Email", memberWith(minutes.MemberCreateParams{Email: bad})},
+		"member role":           {"Role", memberWith(minutes.MemberCreateParams{Role: bad})},
+		"member description":    {"Description", memberWith(minutes.MemberCreateParams{Description: bad})},
+	})
+}
+
+func memberWith(p minutes.MemberCreateParams) func(context.Context, *minutes.Client) (any, error) {
+	return func(ctx context.Context, c *minutes.Client) (any, error) { return result(c.Members.Create(ctx, &p)) }
+}
+
+func ExampleMembersService_Create() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+
+	member, err := client.Members.Create(context.Background(), &minutes.MemberCreateParams{
+		Name:        "Grace Hopper",
+		Description: "Consultant; knows compilers.", // helps to tell who spoke
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(member.Name, member.Status)
+	// Output: Grace Hopper no_account
+}

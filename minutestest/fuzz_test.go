@@ -1,0 +1,76 @@
+package minutestest_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// A Server of a fuzz test serves all of its inputs.
+func FuzzServer(f *testing.F) {
+	srv := minutestest.NewServer(f)
+	f.Add("Weekly")
+	f.Add("\x00")
+	f.Fuzz(func(t *testing.T, title string) {
+		client := srv.Client(minutes.WithRetries(1, time.Nanosecond, time.Nanosecond))
+		lost := srv.Inject(minutestest.Match{Operation: "meetings.create"}, minutestest.RateLimit("0"))
+		defer lost.Stop() // not every title is sent
+		m, _, err := client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-21"})
+		if err != nil {
+			return // there is no such title
+		}
+		assert.True(t, utf8.ValidString(m.Title))
+		assert.Equal(t, 1, lost.Struck())
+		assert.NotEmpty(t, srv.Requests("meetings.create"))
+	})
+}
+
+// One of its own serves one input, in a bubble as well.
+func FuzzServerOfAnInput(f *testing.F) {
+	f.Add("Weekly")
+	f.Fuzz(func(t *testing.T, title string) {
+		synctest.Test(t, func(t *testing.T) {
+			_, err := minutestest.NewServer(t).Client().Meetings.List(t.Context(), nil)
+			require.NoError(t, err)
+		})
+		srv := minutestest.New()
+		defer srv.Close()
+		_, err := srv.Client().Meetings.List(t.Context(), nil)
+		require.NoError(t, err)
+	})
+}
+
+// What is wrong in the test itself is said in a fuzz target, too, where a
+// *testing.F can neither fail nor help.
+func FuzzMistakes(f *testing.F) {
+	srv := minutestest.NewServer(f)
+	f.Add(0)
+	f.Fuzz(func(t *testing.T, _ int) {
+		assert.PanicsWithValue(t, `minutestest: Inject: no fault given`, func() { srv.Inject(minutestest.Match{}) })
+		assert.Panics(t, func() { srv.ClientWithKey("") })
+		assert.Panics(t, func() { srv.Requests("meeting.create") })
+	})
+}
+
+func BenchmarkClient(b *testing.B) {
+	srv := minutestest.NewServer(b)
+	client := srv.Client()
+	for b.Loop() {
+		_, err := client.Usage.Get(b.Context())
+		require.NoError(b, err)
+	}
+	b.RunParallel(func(pb *testing.PB) {
+		client := srv.Client()
+		for pb.Next() {
+			_, err := client.Usage.Get(b.Context())
+			assert.NoError(b, err)
+		}
+	})
+}

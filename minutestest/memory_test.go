@@ -1,0 +1,296 @@
+package minutestest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A header of more than 64 KiB is refused before anybody sees it.
+func TestHeadersAreLimited(t *testing.T) {
+	t.Parallel()
+	onBothWires(t, func(t *testing.T, s *Server, c *caller) {
+		a := c.call("GET", "/v1/usage", "", withHeader("X-Long", strings.Repeat("x", 900<<10)))
+		if a.err == nil { // or the connection went while the header was still being sent
+			assert.Equal(t, http.StatusRequestHeaderFieldsTooLarge, a.status)
+		}
+		assert.Empty(t, s.Requests())
+		assert.Equal(t, http.StatusOK, c.call("GET", "/v1/usage", "", withHeader("X-Long", strings.Repeat("x", 60<<10))).status)
+	})
+}
+
+// huge is a request as a server with no limit of its own lets it through.
+func huge(s *Server, target string) *http.Request {
+	r := httptest.NewRequest("GET", target, nil)
+	r.Header.Set("Authorization", "Bearer "+s.Key())
+	return r
+}
+
+// What the journal keeps of one request is bounded, whatever it consists of.
+func TestEntriesAreClipped(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 200<<10)
+	for name, set := range map[string]func(r *http.Request){
+		"a value":  func(r *http.Request) { r.Header.Set("X-Long", long) },
+		"a name":   func(r *http.Request) { r.Header.Set(long, "x") },
+		"a key":    func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+long) },
+		"a host":   func(r *http.Request) { r.Host = long },
+		"a method": func(r *http.Request) { r.Method = long },
+		"a query":  func(r *http.Request) { r.URL.RawQuery = "a=1&b=" + long },
+		"a path":   func(r *http.Request) { r.URL.Path = "/v1/meetings/" + long },
+		"an escaped path": func(r *http.Request) {
+			r.URL.Path, r.URL.RawPath = "/v1/meetings/"+long+"/a", "/v1/meetings/"+long+"%2Fa"
+		},
+		"an external id": func(r *http.Request) {
+			r.Method, r.URL.Path = "POST", "/v1/meetings"
+			r.Body = io.NopCloser(strings.NewReader(`{"title":"x","date":"2026-11-21","external_id":"` + long + `"}`))
+		},
+		"many fields": func(r *http.Request) {
+			for i := range 10_000 {
+				r.Header.Set(fmt.Sprint("X-", i), "")
+			}
+		},
+		"many values":        func(r *http.Request) { r.Header["X-Many"] = make([]string, 100_000) },
+		"an organisation":    func(r *http.Request) { r.URL.Path = "/storage/" + long + "/m" },
+		"a host in the line": func(r *http.Request) { r.RequestURI = "http://" + long + "/v1/usage" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := NewServer(t, WithoutAudit())
+			r := huge(s, "/v1/meetings?limit=7")
+			set(r)
+			s.Handler().ServeHTTP(httptest.NewRecorder(), r)
+			list := s.Requests()
+			require.Len(t, list, 1)
+			size := len(list[0].Method) + len(list[0].Host) + len(list[0].Path) + len(list[0].MeetingID) + len(fmt.Sprint(list[0].Query))
+			for name, values := range list[0].Header {
+				size += 64 + len(name) + 16*len(values) + len(strings.Join(values, ""))
+			}
+			assert.Less(t, size, 32<<10)
+			kept := s.journal.entries()[0]
+			assert.Less(t, len(kept.KeySecret)+len(kept.ExternalID)+len(kept.Organisation)+len(kept.uri), 4<<10)
+			assert.LessOrEqual(t, cap(kept.Body), maxBody)
+		})
+	}
+}
+
+// A secret that stands where an entry is cut does not get out in halves.
+func TestClippedEntriesAreMasked(t *testing.T) {
+	t.Parallel()
+	w := DefaultWorld()
+	w.Organisations[0].Keys[0].Secret = strings.Repeat("SECRET", 20)
+	s := NewServer(t, WithWorld(w))
+	for pad := range 200 {
+		r := huge(s, "/v1/usage?q="+strings.Repeat("x", 8*pad)+strings.Repeat(s.Key(), 2000))
+		r.Header.Set("X-Key", strings.Repeat("x", pad)+strings.Repeat(s.Key(), 2000))
+		r.Host = strings.Repeat("x", pad) + strings.Repeat(s.Key(), 2000)
+		r.Method, r.Body = "POST", io.NopCloser(strings.NewReader(strings.Repeat(" ", maxBody-pad)+strings.Repeat(s.Key(), 2)))
+		r.URL.Path = "/v1/projects"
+		s.Handler().ServeHTTP(httptest.NewRecorder(), r)
+	}
+	for i, r := range s.Requests() {
+		text := fmt.Sprintf("%+v", r)
+		at := strings.Index(text, "SEC")
+		require.Negative(t, at, "%d: …%s", i, text[max(at-20, 0):][:min(40, len(text)-max(at-20, 0))])
+	}
+}
+
+// A body that says it is long, and is not, does not cost what it says.
+func TestCutBodyKeepsNothing(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	for _, fault := range []bool{false, true} {
+		if fault {
+			s.Inject(Match{}, RateLimit(""))
+		}
+		r := httptest.NewRequest("POST", "/v1/projects", strings.NewReader(`{"name":`))
+		r.ContentLength = 1 << 20
+		r.Header.Set("Authorization", "Bearer "+s.Key())
+		s.Handler().ServeHTTP(httptest.NewRecorder(), r)
+	}
+	for _, e := range s.journal.entries() {
+		assert.LessOrEqual(t, cap(e.Body), 64, "%d of %d bytes", len(e.Body), cap(e.Body))
+	}
+}
+
+// The journal as a whole has a bound, too; the oldest requests go first.
+func TestJournalBytesAreBounded(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	c := callerOf(s)
+	body := `{"name":"` + strings.Repeat("x", maxBody) + `"}`
+	for range 2 + journalBytes/maxBody {
+		c.call("POST", "/v1/projects", body)
+	}
+	list := s.Requests()
+	total := 0
+	for _, r := range list {
+		total += len(r.Body)
+	}
+	assert.LessOrEqual(t, total, journalBytes)
+	assert.Greater(t, total, journalBytes*3/4)
+	last := list[len(list)-1].Seq
+	assert.Equal(t, 2+journalBytes/maxBody, last)
+	assert.Equal(t, last-len(list)+1, list[0].Seq, "without a gap")
+}
+
+// A client that stops in the middle of a body is told so after a while, and
+// does not hold its connection for ever.
+func TestBodiesThatStopTimeOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t)
+		c := callerOf(s)
+		id := c.create(t, "Half")
+		for _, half := range []struct {
+			method, url, kind, code string
+			status                  int
+		}{
+			{"POST", BaseURL + "/v1/projects", "application/json", "BAD_REQUEST", http.StatusRequestTimeout},
+			{"PUT", c.uploadURL(t, id), audioType, "<Code>RequestTimeout</Code>", http.StatusBadRequest},
+		} {
+			start := time.Now()
+			body, keep := io.Pipe()
+			go func() {
+				for range 3 { // slowly is not too slowly
+					_, _ = keep.Write([]byte("{"))
+					time.Sleep(bodyTimeout - time.Second)
+				}
+			}()
+			req, err := http.NewRequest(half.method, half.url, body)
+			require.NoError(t, err)
+			req.ContentLength = 100
+			req.Header.Set("Content-Type", half.kind)
+			if half.method == "POST" {
+				req.Header.Set("Authorization", "Bearer "+c.key)
+			}
+			resp, err := c.client.Do(req)
+			require.NoError(t, err)
+			text, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			assert.Equal(t, half.status, resp.StatusCode)
+			assert.Contains(t, string(text), half.code)
+			assert.Equal(t, 3*bodyTimeout-2*time.Second, time.Since(start))
+			keep.Close()
+		}
+		m, _ := s.Meeting(id)
+		assert.Nil(t, m.Audio)
+	})
+}
+
+// The time-out of a body ends with the body: a handler may take longer.
+func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t)
+		c := callerOf(s)
+		s.Inject(Match{Operation: "projects.create"}, Drip(5*bodyTimeout))
+		assert.Equal(t, http.StatusCreated, c.call("POST", "/v1/projects", `{"name":"Late"}`).status)
+		s.Inject(Match{Operation: "projects.create"}, Delay(5*bodyTimeout))
+		assert.Equal(t, http.StatusCreated, c.call("POST", "/v1/projects", `{"name":"Later"}`).status)
+	})
+}
+
+// Where a body is not even read, as with a bad key, it is waited for no longer.
+func TestUnreadBodiesTimeOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t)
+		client, server := newLink(true)
+		server.gone = func() {}
+		srv := newHTTPServer(s.Handler())
+		srv.BaseContext = func(net.Listener) context.Context { return server.ctx }
+		_ = srv.Serve(&oneListener{conn: server})
+		start := time.Now()
+		go func() {
+			_, _ = client.Write([]byte("POST /v1/projects HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"))
+		}()
+		text, err := io.ReadAll(client)
+		require.NoError(t, err)
+		assert.Contains(t, string(text), "401 Unauthorized")
+		assert.LessOrEqual(t, time.Since(start), bodyTimeout)
+		require.NoError(t, client.Close())
+	})
+}
+
+// Connections that nobody uses are closed.
+func TestIdleConnectionsClose(t *testing.T) {
+	t.Parallel()
+	srv := newHTTPServer(nil)
+	assert.Positive(t, srv.IdleTimeout)
+	assert.Positive(t, srv.ReadHeaderTimeout)
+	assert.Equal(t, 64<<10, srv.MaxHeaderBytes)
+}
+
+// Recordings are kept up to a limit of all of them together.
+func TestKeptAudioIsLimited(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t, WithAudio(), func(s *Server) { s.keepAudio = 1000 })
+	c := callerOf(s)
+	kept := func(id string) int {
+		m, ok := s.Meeting(id)
+		require.True(t, ok)
+		require.EqualValues(t, 600, m.Audio.Size)
+		return len(m.Audio.Bytes)
+	}
+	audio := strings.Repeat("x", 600)
+	first := c.upload(t, "First", audio)
+	assert.Equal(t, 600, kept(first))
+	assert.Zero(t, kept(c.upload(t, "Over", audio)))
+
+	// One that is cut short gives back what it took, and so does a deletion.
+	id := c.create(t, "Cut")
+	for range 3 {
+		r := httptest.NewRequest("PUT", c.uploadURL(t, id), io.LimitReader(strings.NewReader(audio), 300))
+		r.ContentLength = 600
+		r.Header.Set("Content-Type", audioType)
+		s.Handler().ServeHTTP(httptest.NewRecorder(), r)
+	}
+	assert.Equal(t, http.StatusNoContent, c.call("DELETE", "/v1/meetings/"+first, "").status)
+	assert.Equal(t, 600, kept(c.upload(t, "Again", audio)))
+	require.NoError(t, s.Reset())
+}
+
+// BenchmarkHostileClient is what stays in memory after a client that sends
+// headers of 60 KB, bodies that end early, and recordings.
+func BenchmarkHostileClient(b *testing.B) {
+	for b.Loop() {
+		before := heap()
+		s := New(WithAudio(), WithoutAudit())
+		c := callerOf(s)
+		for range 600 {
+			c.call("GET", "/v1/usage", "", withHeader("X-Long", strings.Repeat("x", 900<<10)))
+		}
+		for range journalSize {
+			r := huge(s, "/v1/usage?q="+strings.Repeat("x", 60<<10))
+			r.Header.Set("X-Long", strings.Repeat("x", 60<<10))
+			r.Method, r.URL.Path, r.ContentLength = "POST", "/v1/projects", 1<<20
+			r.Body = io.NopCloser(bytes.NewReader(bytes.Repeat([]byte("x"), 100<<10)))
+			s.Handler().ServeHTTP(httptest.NewRecorder(), r)
+		}
+		b.ReportMetric(float64(heap()-before)/(1<<20), "MiB-held")
+		runtime.KeepAlive(s)
+		_ = s.Close()
+	}
+}
+
+func heap() int64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}

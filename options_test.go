@@ -1,0 +1,199 @@
+package minutes_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jarcoal/httpmock"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+)
+
+func TestOptionsRefuse(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		param string
+		opt   minutes.Option
+	}{
+		"nil option":                  {"opts", nil},
+		"nil http client":             {"WithHTTPClient", minutes.WithHTTPClient(nil)},
+		"negative time-out":           {"WithHTTPClient", minutes.WithHTTPClient(&http.Client{Timeout: -1})},
+		"nil logger":                  {"WithLogger", minutes.WithLogger(nil)},
+		"empty user agent":            {"WithUserAgent", minutes.WithUserAgent("")},
+		"blank user agent":            {"WithUserAgent", minutes.WithUserAgent("  ")},
+		"user agent with header":      {"WithUserAgent", minutes.WithUserAgent("app\r\nX-Evil: 1")},
+		"user agent beyond ASCII":     {"WithUserAgent", minutes.WithUserAgent("café/1")},
+		"user agent with space after": {"WithUserAgent", minutes.WithUserAgent("app ")},
+		"negative retries":            {"WithRetries", minutes.WithRetries(-1, 0, 0)},
+		"negative wait":               {"WithRetries", minutes.WithRetries(1, -1, 0)},
+		"waits the wrong way round":   {"WithRetries", minutes.WithRetries(1, 2, 1)},
+		"negative rate":               {"WithRateLimit", minutes.WithRateLimit(-1, 1)},
+		"rate without burst":          {"WithRateLimit", minutes.WithRateLimit(1, 0)},
+		"burst without rate":          {"WithRateLimit", minutes.WithRateLimit(0, 1)},
+		"negative burst":              {"WithRateLimit", minutes.WithRateLimit(1, -1)},
+		"rate that is no number":      {"WithRateLimit", minutes.WithRateLimit(math.NaN(), 1)},
+		"infinite rate":               {"WithRateLimit", minutes.WithRateLimit(math.Inf(1), 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := minutes.New("https://minutes.example", testKey, minutes.WithRetries(1, 0, 0), test.opt)
+			require.Nil(t, c)
+			requireParamError(t, err, test.param, "")
+		})
+	}
+}
+
+func TestOptionsTake(t *testing.T) {
+	t.Parallel()
+	for name, opt := range map[string]minutes.Option{
+		"http client":      minutes.WithHTTPClient(http.DefaultClient),
+		"zero http client": minutes.WithHTTPClient(&http.Client{}),
+		"logger":           minutes.WithLogger(slog.New(slog.DiscardHandler)),
+		"user agent":       minutes.WithUserAgent("app/1.2 (nightly)"),
+		"no retries":       minutes.WithRetries(0, 0, 0),
+		"one wait":         minutes.WithRetries(9, time.Second, time.Second),
+		"slow":             minutes.WithRateLimit(0.001, 1),
+		"no limit":         minutes.WithRateLimit(0, 0),
+	} {
+		_, err := minutes.New("https://minutes.example", testKey, opt)
+		require.NoError(t, err, name)
+	}
+}
+
+// The caller's http.Client is not changed, and of it only the transport and
+// the time-out are used: a cookie of the service is not sent back.
+func TestHTTPClientIsTheCallers(t *testing.T) {
+	t.Parallel()
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	base, err := url.Parse("https://minutes.example")
+	require.NoError(t, err)
+	jar.SetCookies(base, []*http.Cookie{{Name: "session", Value: "1"}})
+	mock := httpmock.NewMockTransport()
+	mock.RegisterNoResponder(func(req *http.Request) (*http.Response, error) {
+		if req.Header["Cookie"] != nil {
+			return nil, errors.New("a cookie was sent")
+		}
+		return httpmock.NewStringResponse(200, fixture(t, "usage")), nil
+	})
+	hc := &http.Client{Transport: mock, Jar: jar, Timeout: time.Hour}
+	before := *hc
+	c, err := minutes.New(base.String(), testKey, minutes.WithHTTPClient(hc), minutes.WithRetries(0, 0, 0))
+	require.NoError(t, err)
+	_, err = c.Usage.Get(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, &before, hc)
+}
+
+func TestUserAgent(t *testing.T) {
+	t.Parallel()
+	mock := httpmock.NewMockTransport()
+	var got string
+	mock.RegisterNoResponder(func(req *http.Request) (*http.Response, error) {
+		got = req.UserAgent()
+		return httpmock.NewStringResponse(200, fixture(t, "usage")), nil
+	})
+	c, err := minutes.New("https://minutes.example", testKey, minutes.WithUserAgent("myapp/1.2"), minutes.WithHTTPClient(&http.Client{Transport: mock}))
+	require.NoError(t, err)
+	_, err = c.Usage.Get(t.Context())
+	require.NoError(t, err)
+	require.Regexp(t, `^myapp/1\.2 minutes-go/\d`, got)
+}
+
+// Every operation whose route is assumed can be had elsewhere.
+func TestWithRoute(t *testing.T) {
+	t.Parallel()
+	for op, path := range map[minutes.Operation]string{
+		minutes.OpTranscript:        "/v2/transcripts/{meeting_id}/text",
+		minutes.OpProjectsList:      "/v2/p",
+		minutes.OpProjectsCreate:    "/v2/p/new",
+		minutes.OpTemplatesList:     "/",
+		minutes.OpUsageGet:          "/v2/usage/",
+		minutes.OpVocabularyGet:     "/v2/words:all",
+		minutes.OpVocabularyReplace: "/v2/words-1_2~3",
+		minutes.OpVocabularyAdd:     "/v2/words@one",
+	} {
+		t.Run(string(op), func(t *testing.T) {
+			t.Parallel()
+			row := operationNamed(t, op)
+			for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
+				mock := httpmock.NewMockTransport()
+				var got *http.Request
+				mock.RegisterNoResponder(func(req *http.Request) (*http.Response, error) {
+					got = req
+					return httpmock.NewStringResponse(200, fixture(t, row.Reply)), nil
+				})
+				c, err := minutes.New("https://minutes.example/base", testKey,
+					minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRoute(op, method, path))
+				require.NoError(t, err)
+				value, err := row.Call(t.Context(), c)
+				require.NoError(t, err)
+				require.Equal(t, row.Want, value)
+				require.Equal(t, method, got.Method)
+				require.Equal(t, "/base"+strings.ReplaceAll(path, "{meeting_id}", "mtg_7Kd02"), got.URL.Path)
+			}
+		})
+	}
+}
+
+func TestWithRouteRefuses(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		op           minutes.Operation
+		method, path string
+		names        string
+	}{
+		"no operation":               {"", "GET", "/x", "op"},
+		"unknown operation":          {"usage.put", "GET", "/x", "op"},
+		"documented operation":       {"meetings.get", "GET", "/x/{meeting_id}", "op"},
+		"swapped arguments":          {minutes.OpUsageGet, "/x", "GET", "method"},
+		"no method":                  {minutes.OpUsageGet, "", "/x", "method"},
+		"lower-case method":          {minutes.OpUsageGet, "get", "/x", "method"},
+		"method without a body":      {minutes.OpUsageGet, "HEAD", "/x", "method"},
+		"method with a header in it": {minutes.OpUsageGet, "GET /x HTTP/1.1\r\n", "/x", "method"},
+		"no path":                    {minutes.OpUsageGet, "GET", "", "path"},
+		"relative path":              {minutes.OpUsageGet, "GET", "v1/usage", "path"},
+		"URL":                        {minutes.OpUsageGet, "GET", "https://evil.example/x", "path"},
+		"other host":                 {minutes.OpUsageGet, "GET", "//evil.example/x", "path"},
+		"other host, backslash":      {minutes.OpUsageGet, "GET", `/\evil.example/x`, "path"},
+		"empty segment":              {minutes.OpUsageGet, "GET", "/v1//usage", "path"},
+		"dot segment":                {minutes.OpUsageGet, "GET", "/v1/./usage", "path"},
+		"dots at the end":            {minutes.OpUsageGet, "GET", "/v1/..", "path"},
+		"query":                      {minutes.OpUsageGet, "GET", "/v1/usage?x=1", "path"},
+		"fragment":                   {minutes.OpUsageGet, "GET", "/v1/usage#x", "path"},
+		"escape":                     {minutes.OpUsageGet, "GET", "/v1/%2e%2e", "path"},
+		"space":                      {minutes.OpUsageGet, "GET", "/v1/us age", "path"},
+		"control character":          {minutes.OpUsageGet, "GET", "/v1/usage\n", "path"},
+		"beyond ASCII":               {minutes.OpUsageGet, "GET", "/v1/usagé", "path"},
+		"parameter too many":         {minutes.OpUsageGet, "GET", "/v1/{meeting_id}/usage", "path"},
+		"unknown parameter":          {minutes.OpUsageGet, "GET", "/v1/{org}/usage", "path"},
+		"parameter missing":          {minutes.OpTranscript, "GET", "/v1/transcript", "path"},
+		"parameter twice":            {minutes.OpTranscript, "GET", "/v1/{meeting_id}/{meeting_id}", "path"},
+		"parameter misspelt":         {minutes.OpTranscript, "GET", "/v1/{id}", "path"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := minutes.New("https://minutes.example", testKey, minutes.WithRoute(test.op, test.method, test.path))
+			requireParamError(t, err, "WithRoute", test.path)
+			require.ErrorContains(t, err, "WithRoute: "+test.names+":")
+		})
+	}
+}
+
+// The interface does not show where a transcript is; a service that has it
+// elsewhere needs one option.
+func ExampleWithRoute() {
+	_, err := minutes.New("https://minutes.example.com", "key_example",
+		minutes.WithRoute(minutes.OpTranscript, "GET", "/v1/transcripts/{meeting_id}"))
+	fmt.Println(err)
+	// Output: <nil>
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package minutes_test
-
-const underRace = false

@@ -1,6 +1,0 @@
-//go:build race
-
-package minutes_test
-
-// underRace tells tests that take much work to take less.
-const underRace = true

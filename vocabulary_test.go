@@ -1,0 +1,62 @@
+package minutes_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"testing"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+func TestVocabularyOnTheWire(t *testing.T) {
+	t.Parallel()
+	onTheWire(t, "vocabulary", 3)
+}
+
+// What the parameters leave out is left out of the body and the query; lists
+// that the interface requires are never null.
+func TestVocabularyOptionalParameters(t *testing.T) {
+	t.Parallel()
+	sendOnly(t, map[string]optional{
+		"no terms": {"vocabulary_empty", "", `{"terms":[]}`, func(c *minutes.Client) error {
+			_, err := c.Vocabulary.Replace(t.Context(), nil)
+			return err
+		}},
+	})
+}
+
+// Replies with fields absent, null or empty, each to its Go value.
+func TestVocabularyReplyVariants(t *testing.T) {
+	t.Parallel()
+	makeOf(t, []variant{
+		{"vocabulary.add", 200, "vocabulary", fullVocabulary},
+		{"vocabulary.get", 200, "vocabulary_empty", &minutes.Vocabulary{Terms: []string{}, Entries: []minutes.VocabularyEntry{}, MaxTerms: 200}},
+	})
+}
+
+// Parameters that cannot be used are refused, by name, before any request.
+func TestVocabularyParametersRefused(t *testing.T) {
+	t.Parallel()
+	const bad = "text\xff\xfe"
+	refuse(t, map[string]unusable{
+		"terms": {"terms[2]", func(ctx context.Context, c *minutes.Client) (any, error) {
+			return result(c.Vocabulary.Replace(ctx, []string{"a", "b", bad}))
+		}},
+		"term": {"term", func(ctx context.Context, c *minutes.Client) (any, error) { return result(c.Vocabulary.Add(ctx, bad)) }},
+	})
+}
+
+func ExampleVocabularyService_Add() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+
+	vocabulary, err := client.Vocabulary.Add(context.Background(), "Prometheus")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(vocabulary.Terms)
+	// Output: [Kubernetes PostgreSQL Grafana Prometheus]
+}
