@@ -140,7 +140,7 @@ func parseBaseURL(raw string) (url.URL, error) {
 	case !portExists(u.Port()):
 		return bad("names a port that does not exist")
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):
-		return bad("must be https, since the host is not localhost, 127.0.0.0/8 or ::1")
+		return bad("must be https, since the host is not loopback")
 	case strings.ContainsFunc(u.Path, isControl):
 		return bad("holds a control character")
 	}

@@ -19,7 +19,6 @@ type (
 	line         = testkit.Line
 	quiet        = testkit.Buffer
 	roundTripper = testkit.RoundTripper
-	readFunc     = testkit.ReaderFunc
 	readerAt     = testkit.ReaderAtFunc
 )
 
@@ -49,13 +48,9 @@ var (
 	fullVocabulary = testkit.FullVocabulary
 	fixture        = testkit.Fixture
 	requireForm    = testkit.RequireForm
-	identify       = testkit.Identify
 	jobs           = testkit.Jobs
 
 	errRefused   = testkit.ErrRefused
-	errNoHost    = testkit.ErrNoHost
-	errUntrusted = testkit.ErrUntrusted
-	errHandshake = testkit.ErrHandshake
 	failing      = testkit.Failing
 	expired      = testkit.Expired
 	peak         = testkit.Peak
