@@ -12,11 +12,7 @@ import (
 // What the tests of this package have from the kit, under the names they know
 // it by.
 type (
-	operation    = testkit.Operation
 	creation     = testkit.Creation
-	sent         = testkit.Sent
-	job          = testkit.Job
-	line         = testkit.Line
 	quiet        = testkit.Buffer
 	roundTripper = testkit.RoundTripper
 	readerAt     = testkit.ReaderAtFunc
@@ -26,10 +22,6 @@ const (
 	testKey   = testkit.Key
 	underRace = testkit.UnderRace
 
-	secretKey      = testkit.SecretKey
-	secretSig      = testkit.SecretSig
-	secretID       = testkit.SecretID
-	presignedQuery = testkit.PresignedQuery
 )
 
 var (
@@ -44,11 +36,9 @@ var (
 
 	operations     = testkit.Operations
 	operationNamed = testkit.OperationNamed
-	whole          = testkit.Whole
 	fullVocabulary = testkit.FullVocabulary
 	fixture        = testkit.Fixture
 	requireForm    = testkit.RequireForm
-	jobs           = testkit.Jobs
 
 	errRefused   = testkit.ErrRefused
 	failing      = testkit.Failing
@@ -59,7 +49,6 @@ var (
 
 	longStages = testkit.LongStages
 	generous   = testkit.Generous
-	rand64     = testkit.UpTo
 	audio      = testkit.Audio
 	noise      = testkit.Noise
 	sound      = testkit.WAV
@@ -69,12 +58,8 @@ var (
 	requireArrived    = testkit.RequireArrived
 	requireNothing    = testkit.RequireNothing
 	requireError      = testkit.RequireError
-	requirePlain      = testkit.RequirePlain
 	requireStatus     = testkit.RequireStatus
 	requireParamError = testkit.RequireParamError
-	requireClean      = testkit.RequireClean
-	requireCleanError = testkit.RequireCleanError
-	logged            = testkit.Logged
 )
 
 // result is what a call returned, as a value that can be compared.

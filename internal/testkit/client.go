@@ -3,6 +3,7 @@ package testkit
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -67,14 +68,30 @@ var debugOptions = func() []minutes.Option {
 	return []minutes.Option{minutes.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))}
 }()
 
-// Client is srv.Client for tests: with [EnvDebug] set, it logs.
+// debugShow has every printer show what programs may hold a Client in, where the
+// Clients log.
+func debugShow(c *minutes.Client) {
+	if c != nil && len(debugOptions) > 0 {
+		fmt.Fprintln(os.Stderr, Shown(struct {
+			Client   *minutes.Client
+			client   minutes.Client
+			meetings *minutes.MeetingsService
+		}{c, *c, c.Meetings}))
+	}
+}
+
+// Client is srv.Client for tests: with [EnvDebug] set, it logs, and is shown by every printer.
 func Client(srv *minutestest.Server, opts ...minutes.Option) *minutes.Client {
-	return srv.Client(append(debugOptions[:len(debugOptions):len(debugOptions)], opts...)...)
+	c := srv.Client(append(debugOptions[:len(debugOptions):len(debugOptions)], opts...)...)
+	debugShow(c)
+	return c
 }
 
 // New is minutes.New for tests: with [EnvDebug] set, the Client logs.
 func New(baseURL, key string, opts ...minutes.Option) (*minutes.Client, error) {
-	return minutes.New(baseURL, key, append(debugOptions[:len(debugOptions):len(debugOptions)], opts...)...)
+	c, err := minutes.New(baseURL, key, append(debugOptions[:len(debugOptions):len(debugOptions)], opts...)...)
+	debugShow(c)
+	return c, err
 }
 
 // Answering returns a client that gets this reply to everything, without
