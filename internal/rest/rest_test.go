@@ -143,3 +143,22 @@ func TestNoLeastWait(t *testing.T) {
 		}
 	})
 }
+
+// What may be repeated stays with the operation, whatever the method of its route.
+func TestRepeatsStayWithTheOperation(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		attempts := 0
+		c := newClient(t, "https://minutes.example", testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			attempts++
+			assert.Equal(t, method, req.Method)
+			return nil, io.ErrUnexpectedEOF
+		}), minutes.WithRetries(4, 0, 0), minutes.WithRoute(minutes.OpProjectsCreate, method, "/p"), minutes.WithRoute(minutes.OpUsageGet, method, "/u"))
+		_, err := c.Projects.Create(t.Context(), "Apollo")
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		require.Equal(t, 1, attempts, method)
+		_, err = c.Usage.Get(t.Context())
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		require.Equal(t, 6, attempts, method)
+	}
+}

@@ -462,6 +462,10 @@ func TestDeleteAgain(t *testing.T) {
 	}{
 		{"reply lost", []minutestest.Fault{minutestest.LoseReply()}, nil, true},
 		{"502 after the effect", []minutestest.Fault{minutestest.BadGateway().AfterEffect()}, nil, true},
+		{"500 after the effect", []minutestest.Fault{minutestest.Refuse(minutes.ErrInternal).AfterEffect()}, nil, true},
+		{"503 after the effect", []minutestest.Fault{minutestest.Reply(503, "text/html", "<p>later").AfterEffect()}, nil, true},
+		{"504 after the effect", []minutestest.Fault{minutestest.Reply(504, "text/html", "<p>later").AfterEffect()}, nil, true},
+		{"time-out after the effect", []minutestest.Fault{minutestest.Delay(time.Hour).AfterEffect()}, nil, true},
 		{"reply lost, then 429", []minutestest.Fault{minutestest.LoseReply(), minutestest.RateLimit("1")}, nil, true},
 		{"reply lost, then half a NOT_FOUND", []minutestest.Fault{minutestest.LoseReply(), minutestest.Truncate(9)}, nil, true},
 		{"429", []minutestest.Fault{minutestest.RateLimit("1")}, nil, false},
