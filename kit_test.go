@@ -21,7 +21,6 @@ type (
 const (
 	testKey   = testkit.Key
 	underRace = testkit.UnderRace
-
 )
 
 var (
