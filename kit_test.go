@@ -17,7 +17,6 @@ type (
 	line         = testkit.Line
 	quiet        = testkit.Buffer
 	roundTripper = testkit.RoundTripper
-	readFunc     = testkit.ReaderFunc
 	readerAt     = testkit.ReaderAtFunc
 )
 
@@ -43,13 +42,10 @@ var (
 	requireForm    = testkit.RequireForm
 	jobs           = testkit.Jobs
 
-	errRefused   = testkit.ErrRefused
-	errNoHost    = testkit.ErrNoHost
-	errUntrusted = testkit.ErrUntrusted
-	errHandshake = testkit.ErrHandshake
-	failing      = testkit.Failing
-	expired      = testkit.Expired
-	pipeTo       = testkit.PipeTo
+	errRefused = testkit.ErrRefused
+	failing    = testkit.Failing
+	expired    = testkit.Expired
+	pipeTo     = testkit.PipeTo
 
 	longStages = testkit.LongStages
 	generous   = testkit.Generous

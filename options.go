@@ -4,14 +4,19 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
+
+// version of this package, for the User-Agent header.
+const version = "0.1.0"
 
 // Option changes a setting of a Client that is being made. One that cannot be
 // used makes New return a *ParamError.
@@ -23,16 +28,16 @@ type config struct {
 	http      *http.Client
 	log       *slog.Logger
 	userAgent string
-	retries   retries
+	retries   backoff.Policy
 	uploads   storage.Limits
 	limiter   *rate.Limiter // nil: none
-	routes    map[route.Operation]boundRoute
+	routes    []route.Route
 }
 
 // What a Client does unless told otherwise. The service publishes no rate
 // limit, so the limiter only keeps a runaway loop from becoming a flood.
 const (
-	defaultTryTimeout = 30 * time.Second
+	defaultTimeout    = 30 * time.Second // of one attempt
 	defaultMaxRetries = 4
 	defaultWaitMin    = 500 * time.Millisecond
 	defaultWaitMax    = 15 * time.Second
@@ -46,10 +51,10 @@ func defaults() *config {
 	return &config{
 		http:      &http.Client{},
 		userAgent: "minutes-go/" + version,
-		retries:   retries{defaultMaxRetries, defaultWaitMin, defaultWaitMax},
+		retries:   backoff.Policy{Max: defaultMaxRetries, WaitMin: defaultWaitMin, WaitMax: defaultWaitMax},
 		uploads:   storage.Limits{Stall: defaultStall, Reply: defaultReply},
 		limiter:   rate.NewLimiter(defaultRate, defaultBurst),
-		routes:    bindRoutes(),
+		routes:    slices.Clone(route.Table),
 	}
 }
 
@@ -101,7 +106,7 @@ func WithUserAgent(product string) Option {
 // WithRetries sets how often a request is repeated after its first try (4
 // unless set; 0 switches repeats off) and the bounds of the wait before repeat
 // n, which is random between waitMin and the smaller of waitMax and
-// waitMin·2ⁿ (0.5 s and 15 s unless set), and never shorter than the service's
+// waitMin·2ⁿ (0.5 s and 15 s unless set; a waitMin of 0 doubles from 0.5 s), and never shorter than the service's
 // Retry-After; where that is more than a minute, the call returns at once, with
 // Error.RetryAfter. It holds for uploads too. Where the audio may have arrived
 // all the same, the meeting is looked at before the repeat, and looked at again
@@ -116,7 +121,7 @@ func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 		case waitMin < 0 || waitMax < waitMin:
 			return &ParamError{"WithRetries", "needs 0 <= waitMin <= waitMax"}
 		}
-		c.retries = retries{max, waitMin, waitMax}
+		c.retries = backoff.Policy{Max: max, WaitMin: waitMin, WaitMax: waitMax}
 		return nil
 	}
 }
@@ -174,8 +179,8 @@ const (
 // repeated after a failure stays with the operation, whatever the method.
 func WithRoute(op Operation, method, path string) Option {
 	return func(c *config) error {
-		row, ok := route.Of(route.Operation(op))
-		if !ok || row.Basis != route.Assumed {
+		at := slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })
+		if at < 0 || c.routes[at].Basis != route.Assumed {
 			return &ParamError{"WithRoute", "op: is not an operation whose route is assumed"}
 		}
 		switch method {
@@ -183,6 +188,7 @@ func WithRoute(op Operation, method, path string) Option {
 		default:
 			return &ParamError{"WithRoute", "method: must be GET, POST, PUT, PATCH or DELETE"}
 		}
+		row := &c.routes[at]
 		want := strings.Count(row.Path, route.Param)
 		rest := strings.ReplaceAll(path, route.Param, "x")
 		switch {
@@ -196,7 +202,6 @@ func WithRoute(op Operation, method, path string) Option {
 			return &ParamError{"WithRoute", "path: must not hold empty or relative segments"}
 		}
 		row.Method, row.Path = method, path
-		c.routes[row.Operation] = bind(row)
 		return nil
 	}
 }

@@ -125,7 +125,7 @@ func (s *MeetingsService) begin(ctx context.Context, r *Result, open func() (Rec
 		return &MeetingFailedError{Status: m.Status, Meeting: m}
 	case m.Status != StatusCreated:
 		// A worker that crashed may have looked at it a moment ago.
-		s.core.poller.shown(m)
+		s.core().poller.shown(m)
 		return nil
 	}
 	rec, err := open()
@@ -143,7 +143,7 @@ func (s *MeetingsService) begin(ctx context.Context, r *Result, open func() (Rec
 		return err // no other worker knows the meeting
 	}
 	// Another worker's upload may have come first, which refuses this one.
-	there, lookErr := s.core.poller.hasAudio(ctx, m.ID)
+	there, lookErr := s.core().poller.hasAudio(ctx, m.ID)
 	switch {
 	case lookErr != nil:
 		return fmt.Errorf("%w; whether the meeting has audio all the same is not known: %w", err, lookErr)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
@@ -88,15 +89,15 @@ type upload struct {
 func newUpload(s *MeetingsService, id string, rec Recording) *upload {
 	return &upload{
 		meetings: s,
-		core:     s.core,
+		core:     s.core(),
 		id:       id,
 		put: storage.Put{
-			Transport: s.core.storage,
-			UserAgent: s.core.userAgent,
-			Limits:    s.core.uploadLimits,
+			Transport: s.core().storage,
+			UserAgent: s.core().userAgent,
+			Limits:    s.core().uploads,
 			Recording: storage.Recording{Audio: rec.Audio, Size: rec.Size, ContentType: rec.ContentType},
 		},
-		known: uploadState{repeats: s.core.retries.max},
+		known: uploadState{repeats: s.core().retries.Max},
 	}
 }
 
@@ -109,7 +110,7 @@ func (u *upload) digest(ctx context.Context) (err error) {
 	if ctx.Err() == nil {
 		err = fmt.Errorf("the recording could not be read: %w", u.core.mask.Err(err))
 	}
-	return &StorageError{causes: causes(ctx, err)}
+	return &StorageError{causes: backoff.Causes(ctx, err)}
 }
 
 func (u *upload) run(ctx context.Context) error {
@@ -135,13 +136,13 @@ func (u *upload) run(ctx context.Context) error {
 // another attempt is to follow.
 func (u *upload) after(ctx context.Context, result storage.Result) (over bool, _ error) {
 	failure, asked := u.failed(result.Failure)
-	wait := u.core.retries.wait(u.known.attempt, min(asked, maxCoolDown))
+	wait := u.core.retries.Wait(u.known.attempt, min(asked, backoff.Longest))
 	end := attemptEnd{
 		Failure: *result.Failure,
 		none:    result.Sent == 0,
 		whole:   result.Sent == u.put.Recording.Size,
 		late:    !time.Now().Before(u.expires),
-		hurried: asked > maxCoolDown || !outlives(ctx, wait),
+		hurried: asked > backoff.Longest || !backoff.Outlives(ctx, wait),
 	}
 	step, known := u.known.next(end)
 	if step.atOnce || end.hurried || !step.again && step.looks == 0 || ctx.Err() != nil {
@@ -152,10 +153,10 @@ func (u *upload) after(ctx context.Context, result storage.Result) (over bool, _
 	if wait > 0 {
 		// It also gives the service time to notice audio that did arrive, before
 		// it is asked.
-		_ = sleep(ctx, wait) // ctx is looked at next
+		_ = backoff.Sleep(ctx, wait) // ctx is looked at next
 	}
 	if ctx.Err() != nil {
-		failure.causes = causes(ctx, failure.causes...)
+		failure.causes = backoff.Causes(ctx, failure.causes...)
 		return true, failure
 	}
 	return u.prepare(ctx, step, failure)
@@ -197,7 +198,7 @@ func (u *upload) replace(ctx context.Context, failure *StorageError) (over bool,
 // attempt follows, and returns how long the store asked to wait.
 func (u *upload) failed(f *storage.Failure) (_ *StorageError, asked time.Duration) {
 	if f.StatusCode != 0 {
-		asked, _ = parseRetryAfter(f.RetryAfter, time.Now())
+		asked = f.RetryAfter
 		u.refusal = StorageError{StatusCode: f.StatusCode, Code: f.Code, Message: f.Message, RequestID: f.RequestID, RetryAfter: asked}
 	}
 	told := u.refusal
@@ -216,11 +217,11 @@ const lookAgain = 30 * time.Second
 func (u *upload) look(ctx context.Context, n int, failure *StorageError) (over bool, _ error) {
 	for range n {
 		wait := time.Until(u.mayLook)
-		if wait > 0 && !outlives(ctx, wait) {
+		if wait > 0 && !backoff.Outlives(ctx, wait) {
 			break
 		}
-		if wait > 0 && sleep(ctx, wait) != nil {
-			failure.causes = causes(ctx, failure.causes...)
+		if wait > 0 && backoff.Sleep(ctx, wait) != nil {
+			failure.causes = backoff.Causes(ctx, failure.causes...)
 			return true, failure
 		}
 		there, err := u.core.poller.hasAudio(ctx, u.id)
@@ -246,10 +247,11 @@ func (u *upload) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	target, why := parseTarget(t, isLoopback(u.core.base.Hostname()))
+	target, why := parseTarget(t, u.core.local)
 	if why != "" {
-		row := u.core.routes[route.MeetingsUploadURL]
-		return &Error{StatusCode: http.StatusOK, Message: "the reply's " + why, Method: row.Method, Path: row.before + u.id + row.after}
+		e := u.core.errorOf(route.MeetingsUploadURL, u.id, "the reply's "+why)
+		e.StatusCode = http.StatusOK
+		return e
 	}
 	u.put.Target, u.put.Mask = target, u.core.mask.WithQuery(target)
 	u.known.uses, u.mayLook = 0, time.Time{}
@@ -261,7 +263,7 @@ func (u *upload) renew(ctx context.Context) error {
 // parseTarget says what is wrong with an upload target, never quoting its URL.
 // local: the service is on this machine itself, and so may its storage be.
 func parseTarget(t *UploadTarget, local bool) (*url.URL, string) {
-	target, err := url.Parse(t.UploadURL)
+	target, err := url.Parse(t.UploadURL.Reveal())
 	switch {
 	case err != nil:
 		return nil, "upload_url is not a URL"

@@ -96,7 +96,7 @@ func (task *uploadTask) byHand(t *testing.T, transport http.RoundTripper) func(m
 			if task.Progress {
 				body = &counting{Reader: body}
 			}
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, target.UploadURL, body)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, target.UploadURL.Reveal(), body)
 			require.NoError(t, err)
 			req.ContentLength = rec.Size
 			req.Header.Set("Content-Type", rec.ContentType)
