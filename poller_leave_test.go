@@ -15,68 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
-
-// quietAfter checks that a Client with no waits makes no requests.
-func quietAfter(t *testing.T, srv *minutestest.Server) {
-	t.Helper()
-	synctest.Wait()
-	n := len(srv.Requests())
-	time.Sleep(time.Hour)
-	assert.Len(t, srv.Requests(), n, "requests when nobody waits")
-}
-
-// delays is a network on which the service sees a request, and what it shows
-// then arrives, some time later.
-type delays struct {
-	next      http.RoundTripper
-	out, back time.Duration
-	loses     error     // the reply
-	careless  bool      // of the request's context
-	until     time.Time // where it is not zero
-}
-
-// watchLateLooks is watchLooks where replies take their time.
-func watchLateLooks(srv *minutestest.Server, back time.Duration) (*minutes.Client, *looks) {
-	_, l := watchLooks(srv)
-	network := &delays{next: l, back: back}
-	return clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithRateLimit(0, 0)), l
-}
-
-func (d *delays) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Method != http.MethodGet || !d.until.IsZero() && time.Now().After(d.until) {
-		return d.next.RoundTrip(r)
-	}
-	left := d.pass(r, d.out)
-	if left {
-		return nil, r.Context().Err()
-	}
-	resp, err := d.next.RoundTrip(r)
-	if left = d.pass(r, d.back); err == nil && (left || d.loses != nil) {
-		_ = resp.Body.Close()
-		return nil, cmp.Or(r.Context().Err(), d.loses)
-	}
-	return resp, err
-}
-
-func (d *delays) pass(r *http.Request, t time.Duration) (left bool) {
-	if d.careless {
-		time.Sleep(t)
-		return r.Context().Err() != nil
-	}
-	return passes(r.Context(), t)
-}
-
-// passes sleeps for d, or until ctx is done.
-func passes(ctx context.Context, d time.Duration) (done bool) {
-	select {
-	case <-time.After(d):
-		return false
-	case <-ctx.Done():
-		return true
-	}
-}
 
 // Where all waits leave, also while something is under way, and some come back,
 // these are followed as before, and nothing is shown within the floor of what was
@@ -86,37 +27,37 @@ func TestPollerAllLeaveAndComeBack(t *testing.T) {
 	const s = time.Second
 	for name, test := range map[string]struct {
 		waits       int
-		network     delays
+		network     testkit.Slow
 		leave, back time.Duration
 		come        int           // back
 		stay        time.Duration // then
 		most        int           // requests in that time
 		visits      [2]time.Duration
 	}{
-		"during a page":                     {waits: 50, network: delays{back: s}, leave: s / 2, back: 2 * s, come: 50, most: 21},
-		"during a page, a few come back":    {waits: 50, network: delays{back: s}, leave: s / 2, back: 2 * s, come: 5, most: 105},
-		"during a page that comes late":     {waits: 50, network: delays{back: 5 * s, careless: true}, leave: s, back: 2 * s, come: 50, most: 21},
+		"during a page":                     {waits: 50, network: testkit.Slow{Back: s}, leave: s / 2, back: 2 * s, come: 50, most: 21},
+		"during a page, a few come back":    {waits: 50, network: testkit.Slow{Back: s}, leave: s / 2, back: 2 * s, come: 5, most: 105},
+		"during a page that comes late":     {waits: 50, network: testkit.Slow{Back: 5 * s, Careless: true}, leave: s, back: 2 * s, come: 50, most: 21},
 		"after a page":                      {waits: 50, leave: s / 2, back: 2 * s, come: 50, most: 21},
 		"after a page, a few come back":     {waits: 50, leave: s / 2, back: 2 * s, come: 5, most: 105},
 		"after pages":                       {waits: 50, leave: 5 * time.Minute, back: 5*time.Minute + s, come: 50, most: 21},
-		"one came during the page":          {waits: 50, network: delays{back: s}, leave: 2 * s, back: 3 * s, come: 50, stay: 40 * s, most: 2, visits: [2]time.Duration{s / 2, s / 2}},
-		"one left before, and came back":    {waits: 50, network: delays{back: s}, leave: 70 * s, back: 71 * s, come: 5, most: 105, visits: [2]time.Duration{62*s + s/2, 65 * s}},
-		"during a look":                     {waits: 1, network: delays{out: 14 * s, back: 6 * s}, leave: 15 * s, back: 16 * s, come: 1, most: 21},
-		"during a look that comes late":     {waits: 1, network: delays{back: 20 * s, careless: true}, leave: 15 * s, back: 16 * s, come: 1, most: 21},
-		"during looks that come late":       {waits: 5, network: delays{back: 20 * s, careless: true}, leave: 15 * s, back: 16 * s, come: 5, most: 105},
-		"during looks, more come back":      {waits: 5, network: delays{out: 14 * s, back: 6 * s}, leave: 15 * s, back: 16 * s, come: 50, most: 25},
+		"one came during the page":          {waits: 50, network: testkit.Slow{Back: s}, leave: 2 * s, back: 3 * s, come: 50, stay: 40 * s, most: 2, visits: [2]time.Duration{s / 2, s / 2}},
+		"one left before, and came back":    {waits: 50, network: testkit.Slow{Back: s}, leave: 70 * s, back: 71 * s, come: 5, most: 105, visits: [2]time.Duration{62*s + s/2, 65 * s}},
+		"during a look":                     {waits: 1, network: testkit.Slow{Out: 14 * s, Back: 6 * s}, leave: 15 * s, back: 16 * s, come: 1, most: 21},
+		"during a look that comes late":     {waits: 1, network: testkit.Slow{Back: 20 * s, Careless: true}, leave: 15 * s, back: 16 * s, come: 1, most: 21},
+		"during looks that come late":       {waits: 5, network: testkit.Slow{Back: 20 * s, Careless: true}, leave: 15 * s, back: 16 * s, come: 5, most: 105},
+		"during looks, more come back":      {waits: 5, network: testkit.Slow{Out: 14 * s, Back: 6 * s}, leave: 15 * s, back: 16 * s, come: 50, most: 25},
 		"after a look":                      {waits: 1, leave: s, back: 2 * s, come: 1, most: 21},
-		"after a look that was lost":        {waits: 1, network: delays{out: 19 * s, loses: io.ErrUnexpectedEOF}, leave: 25 * s, back: 31 * s, come: 1, most: 21},
+		"after a look that was lost":        {waits: 1, network: testkit.Slow{Out: 19 * s, Loses: io.ErrUnexpectedEOF}, leave: 25 * s, back: 31 * s, come: 1, most: 21},
 		"between two looks, more come back": {waits: 5, leave: 10 * s, back: 11 * s, come: 50, most: 21},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-				ids := crowd(t, srv, clientOf(srv), 50, 1, ages)
-				_, l := watchLooks(srv)
+				ids := crowd(t, srv, clientOf(srv), 50, 1, testkit.Ages)
+				_, l := testkit.WatchLooks(srv)
 				network := test.network
-				network.next, network.until = l, time.Now().Add(test.leave)
+				network.Next, network.Until = l, time.Now().Add(test.leave)
 				c := clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: &network, Timeout: time.Minute}), minutes.WithRateLimit(0, 0))
 				stay := cmp.Or(test.stay, 10*time.Minute)
 				var wg sync.WaitGroup
@@ -125,10 +66,10 @@ func TestPollerAllLeaveAndComeBack(t *testing.T) {
 					first = first[1:]
 					wg.Go(func() {
 						if v[0] < v[1] {
-							waitFor(t, c, guest, v[0], nil)
+							testkit.WaitFor(t, c, guest, v[0], nil)
 						}
 						time.Sleep(v[1] - time.Since(start))
-						waitFor(t, c, guest, test.leave-v[1], nil)
+						testkit.WaitFor(t, c, guest, test.leave-v[1], nil)
 					})
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), test.leave)
@@ -140,19 +81,19 @@ func TestPollerAllLeaveAndComeBack(t *testing.T) {
 				synctest.Wait()
 				time.Sleep(test.back - time.Since(start))
 				synctest.Wait()
-				n := len(l.at)
+				n := l.Len()
 				for _, id := range ids[:test.come] {
-					wg.Go(func() { assert.NotNil(t, waitFor(t, c, id, stay, nil)) })
+					wg.Go(func() { assert.NotNil(t, testkit.WaitFor(t, c, id, stay, nil)) })
 				}
 				wg.Wait()
 				synctest.Wait()
 				for _, id := range ids[:test.come] {
-					at := l.shown[id]
-					assert.Less(t, time.Since(at[len(at)-1]), time.Minute, "still followed")
+					assert.Less(t, time.Since(l.Last(id)), time.Minute, "still followed")
 				}
-				assert.LessOrEqual(t, len(l.at)-n, test.most)
-				assert.Zero(t, l.tooSoon(ids), "looks within the floor")
-				quietAfter(t, srv)
+				assert.LessOrEqual(t, l.Len()-n, test.most)
+				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
+				synctest.Wait()
+				testkit.RequireQuiet(t, l)
 			})
 		})
 	}
@@ -164,21 +105,22 @@ func TestPollerForgetsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c, l := watchLooks(srv)
+		c, l := testkit.WatchLooks(srv)
 		keeps, slow, m := uploaded(t, c, "Keeps the poller going"), uploaded(t, c, "Slow"), uploaded(t, c, "Left and come back to")
 		srv.Inject(minutestest.Match{Operation: "meetings.get", MeetingID: slow.ID}, minutestest.Delay(25*time.Second))
 		var wg sync.WaitGroup
-		wg.Go(func() { waitFor(t, c, keeps.ID, 2*time.Minute, nil) })
-		wg.Go(func() { waitFor(t, c, slow.ID, time.Second, nil) })
-		wg.Go(func() { waitFor(t, c, m.ID, 2*time.Second, nil) })
+		wg.Go(func() { testkit.WaitFor(t, c, keeps.ID, 2*time.Minute, nil) })
+		wg.Go(func() { testkit.WaitFor(t, c, slow.ID, time.Second, nil) })
+		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 2*time.Second, nil) })
 		time.Sleep(31 * time.Second)
-		seen := waitFor(t, c, m.ID, 2*time.Minute, nil)
+		seen := testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil)
 		require.NotNil(t, seen)
 		assert.Equal(t, minutes.StatusTranscribing, seen.Status)
 		wg.Wait()
 		synctest.Wait()
-		assert.Zero(t, l.tooSoon([]string{keeps.ID, slow.ID, m.ID}), "looks within the floor")
-		quietAfter(t, srv)
+		assert.Zero(t, l.TooSoon([]string{keeps.ID, slow.ID, m.ID}), "looks within the floor")
+		synctest.Wait()
+		testkit.RequireQuiet(t, l)
 	})
 }
 
@@ -192,10 +134,10 @@ func TestPollerLookLongerThanTheFloor(t *testing.T) {
 		keeps, slow := uploaded(t, c, "Keeps the poller going"), uploaded(t, c, "Slow")
 		srv.Inject(minutestest.Match{Operation: "meetings.get", MeetingID: slow.ID}, minutestest.Delay(50*time.Second))
 		var wg sync.WaitGroup
-		wg.Go(func() { waitFor(t, c, keeps.ID, 2*time.Minute, nil) })
-		wg.Go(func() { waitFor(t, c, slow.ID, time.Second, nil) })
+		wg.Go(func() { testkit.WaitFor(t, c, keeps.ID, 2*time.Minute, nil) })
+		wg.Go(func() { testkit.WaitFor(t, c, slow.ID, time.Second, nil) })
 		time.Sleep(40 * time.Second)
-		seen := waitFor(t, c, slow.ID, 20*time.Second, nil)
+		seen := testkit.WaitFor(t, c, slow.ID, 20*time.Second, nil)
 		assert.NotNil(t, seen)
 		looks := 0
 		for _, r := range srv.Requests("meetings.get") {
@@ -225,8 +167,8 @@ func TestPollerFurthestComesBack(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-				ids := crowd(t, srv, clientOf(srv), 60, 1, ages)
-				c, l := watchLooks(srv)
+				ids := crowd(t, srv, clientOf(srv), 60, 1, testkit.Ages)
+				c, l := testkit.WatchLooks(srv)
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 				defer cancel()
 				var wg sync.WaitGroup
@@ -236,7 +178,7 @@ func TestPollerFurthestComesBack(t *testing.T) {
 					}
 				})
 				time.Sleep(test.comes)
-				waitFor(t, c, ids[0], test.leaves-test.comes, nil)
+				testkit.WaitFor(t, c, ids[0], test.leaves-test.comes, nil)
 				time.Sleep(test.back - test.leaves)
 				time.AfterFunc(2*time.Minute, func() {
 					_, err := srv.Advance(ids[0], minutes.StatusMinutesReady)
@@ -247,7 +189,7 @@ func TestPollerFurthestComesBack(t *testing.T) {
 				assert.LessOrEqual(t, time.Since(m.UpdatedAt.Time()), 62*time.Second)
 				wg.Wait()
 				synctest.Wait()
-				assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 			})
 		})
 	}
@@ -259,8 +201,8 @@ func TestPollerFurthestLeavesDuringAPage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-		ids := crowd(t, srv, clientOf(srv), 60, 1, ages)
-		c, l := watchLateLooks(srv, 2*time.Second)
+		ids := crowd(t, srv, clientOf(srv), 60, 1, testkit.Ages)
+		c, l := testkit.WatchLateLooks(srv, 2*time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 		defer cancel()
 		var wg sync.WaitGroup
@@ -274,7 +216,7 @@ func TestPollerFurthestLeavesDuringAPage(t *testing.T) {
 			_, err := c.Meetings.Wait(short, ids[0], nil)
 			assert.ErrorIs(t, err, context.Canceled)
 		})
-		for l.pagesYet() < 4 { // the second of the second sweep
+		for l.Pages() < 4 { // the second of the second sweep
 			time.Sleep(time.Second / 2)
 		}
 		leave()
@@ -286,6 +228,6 @@ func TestPollerFurthestLeavesDuringAPage(t *testing.T) {
 		assert.LessOrEqual(t, time.Since(m.UpdatedAt.Time()), 92*time.Second)
 		wg.Wait()
 		synctest.Wait()
-		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+		assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 	})
 }

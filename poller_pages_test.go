@@ -13,17 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
-
-const ages = 100_000 * time.Hour // longer than any test
-
-// pagesYet is how many pages there were so far, while more may be under way.
-func (l *looks) pagesYet() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.pages
-}
 
 // A page is read only when the single looks before it are there, and are a floor
 // ago.
@@ -31,19 +23,19 @@ func TestPollerPageAfterLooks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-		ids := crowd(t, srv, clientOf(srv), 50, 1, ages)
-		c, l := watchLateLooks(srv, 20*time.Second)
+		ids := crowd(t, srv, clientOf(srv), 50, 1, testkit.Ages)
+		c, l := testkit.WatchLateLooks(srv, 20*time.Second)
 		var wg sync.WaitGroup
 		for i, id := range ids {
 			if i == 5 {
 				time.Sleep(2 * time.Second)
 			}
-			wg.Go(func() { assert.NotNil(t, waitFor(t, c, id, 5*time.Minute+7*time.Second, nil)) })
+			wg.Go(func() { assert.NotNil(t, testkit.WaitFor(t, c, id, 5*time.Minute+7*time.Second, nil)) })
 		}
 		wg.Wait()
 		synctest.Wait()
-		assert.Greater(t, l.pages, 2)
-		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+		assert.Greater(t, l.Pages(), 2)
+		assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 	})
 }
 
@@ -53,8 +45,8 @@ func TestPollerComesDuringAPage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-		ids := crowd(t, srv, clientOf(srv), 60, 1, ages)
-		c, l := watchLateLooks(srv, 5*time.Second)
+		ids := crowd(t, srv, clientOf(srv), 60, 1, testkit.Ages)
+		c, l := testkit.WatchLateLooks(srv, 5*time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 		defer cancel()
 		listed, fresh := ids[:50], ids[50:]
@@ -72,7 +64,7 @@ func TestPollerComesDuringAPage(t *testing.T) {
 		_, err := srv.Advance(listed[7], minutes.StatusMinutesReady)
 		require.NoError(t, err)
 		goesOut := func() {
-			for n := l.pagesYet(); l.pagesYet() == n; {
+			for n := l.Pages(); l.Pages() == n; {
 				time.Sleep(time.Second)
 			}
 		}
@@ -119,8 +111,8 @@ func TestPollerIntervalsBesidePages(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-				ids := crowd(t, srv, clientOf(srv), 50, 1, ages)
-				c, l := watchLooks(srv)
+				ids := crowd(t, srv, clientOf(srv), 50, 1, testkit.Ages)
+				c, l := testkit.WatchLooks(srv)
 				own := ids[30]
 				ids = slices.Delete(ids, 30, 31)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -147,12 +139,12 @@ func TestPollerIntervalsBesidePages(t *testing.T) {
 				require.NoError(t, err)
 				wg.Wait()
 				synctest.Wait()
-				assert.LessOrEqual(t, l.pages, test.pages)
+				assert.LessOrEqual(t, l.Pages(), test.pages)
 				require.Len(t, told, 2)
 				assert.LessOrEqual(t, told[0].Sub(came), 31*time.Second)
 				assert.GreaterOrEqual(t, told[1].Sub(changed), test.told)
 				assert.LessOrEqual(t, told[1].Sub(changed), test.most)
-				assert.Zero(t, l.tooSoon(append(ids, own)), "looks within the floor")
+				assert.Zero(t, l.TooSoon(append(ids, own)), "looks within the floor")
 			})
 		})
 	}
@@ -164,10 +156,10 @@ func TestPollerLongIntervalBesidePages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-		old := crowd(t, srv, clientOf(srv), 1, 1, ages)
+		old := crowd(t, srv, clientOf(srv), 1, 1, testkit.Ages)
 		crowd(t, srv, clientOf(srv), 700, 700, time.Hour)
 		ids := crowd(t, srv, clientOf(srv), 50, 1, 20*time.Minute)
-		c, l := watchLooks(srv)
+		c, l := testkit.WatchLooks(srv)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -181,7 +173,7 @@ func TestPollerLongIntervalBesidePages(t *testing.T) {
 		cancel()
 		wg.Wait()
 		synctest.Wait()
-		assert.Zero(t, l.tooSoon(append(ids, old...)), "looks within the floor")
+		assert.Zero(t, l.TooSoon(append(ids, old...)), "looks within the floor")
 	})
 }
 
@@ -191,13 +183,13 @@ func TestPollerFirstSweepEndsInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-		crowd(t, srv, clientOf(srv), 700, 701, ages)
-		ids := crowd(t, srv, clientOf(srv), 120, 1, ages)
+		crowd(t, srv, clientOf(srv), 700, 701, testkit.Ages)
+		ids := crowd(t, srv, clientOf(srv), 120, 1, testkit.Ages)
 		for _, id := range ids[70:] {
 			_, err := srv.Advance(id, minutes.StatusMinutesReady)
 			require.NoError(t, err)
 		}
-		c, l := watchLooks(srv)
+		c, l := testkit.WatchLooks(srv)
 		ctx, cancel := context.WithTimeout(t.Context(), 29*time.Second)
 		defer cancel()
 		ended := 0
@@ -208,8 +200,8 @@ func TestPollerFirstSweepEndsInTime(t *testing.T) {
 		}
 		synctest.Wait()
 		assert.Equal(t, 50, ended)
-		assert.Equal(t, 3, l.pages)
-		assert.Len(t, l.at, 3, "and no single look")
+		assert.Equal(t, 3, l.Pages())
+		assert.Len(t, l.At(), 3, "and no single look")
 	})
 }
 
@@ -233,9 +225,9 @@ func TestPollerPagesEndInTime(t *testing.T) {
 			below = append(below, m.ID)
 		}
 		time.Sleep(2 * time.Second)
-		ids := crowd(t, srv, maker, 30, 1, ages)
+		ids := crowd(t, srv, maker, 30, 1, testkit.Ages)
 		time.Sleep(2 * time.Second)
-		c, l := watchLooks(srv)
+		c, l := testkit.WatchLooks(srv)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		var wg sync.WaitGroup
@@ -252,11 +244,11 @@ func TestPollerPagesEndInTime(t *testing.T) {
 			})
 		}
 		time.Sleep(2 * time.Minute)
-		crowd(t, srv, maker, 20, 1000, ages)
+		crowd(t, srv, maker, 20, 1000, testkit.Ages)
 		wg.Wait()
 		synctest.Wait()
-		assert.Zero(t, l.tooSoon(append(ids, below...)), "looks within the floor")
-		assert.LessOrEqual(t, l.pages, 24)
+		assert.Zero(t, l.TooSoon(append(ids, below...)), "looks within the floor")
+		assert.LessOrEqual(t, l.Pages(), 24)
 	})
 }
 
@@ -277,20 +269,20 @@ func TestPollerPagesGoOn(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-				far := crowd(t, srv, clientOf(srv), 1, 1, ages)
-				crowd(t, srv, clientOf(srv), 700, 701, ages)
-				ids := append(far, crowd(t, srv, clientOf(srv), 120, 1, ages)...)
+				far := crowd(t, srv, clientOf(srv), 1, 1, testkit.Ages)
+				crowd(t, srv, clientOf(srv), 700, 701, testkit.Ages)
+				ids := append(far, crowd(t, srv, clientOf(srv), 120, 1, testkit.Ages)...)
 				srv.Inject(minutestest.Match{Operation: "meetings.list", Nth: 20, Times: test.times}, test.fault)
-				c, l := watchLooks(srv)
+				c, l := testkit.WatchLooks(srv)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
 				for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
 					require.ErrorIs(t, err, context.DeadlineExceeded)
 				}
 				synctest.Wait()
-				assert.Greater(t, l.pages, 200)
-				assert.LessOrEqual(t, l.most(time.Minute), test.most)
-				assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+				assert.Greater(t, l.Pages(), 200)
+				assert.LessOrEqual(t, l.Most(time.Minute), test.most)
+				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 			})
 		})
 	}
@@ -308,7 +300,7 @@ func TestPollerSteadyComebacks(t *testing.T) {
 				w.Stages.Prepare = 10 * time.Minute
 				srv := minutestest.NewServer(t, minutestest.WithWorld(w))
 				crashed := clientOf(srv, minutes.WithRateLimit(0, 0)) // the worker that made them
-				c, l := watchLooks(srv)
+				c, l := testkit.WatchLooks(srv)
 				var ids []string
 				var wg sync.WaitGroup
 				for i := range 100 {
@@ -327,7 +319,7 @@ func TestPollerSteadyComebacks(t *testing.T) {
 				}
 				wg.Wait()
 				synctest.Wait()
-				assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 			})
 		})
 	}
@@ -339,8 +331,8 @@ func TestPollerPageInPlaceOfALook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-		ids := crowd(t, srv, clientOf(srv), 50, 1, ages)
-		c, l := watchLooks(srv)
+		ids := crowd(t, srv, clientOf(srv), 50, 1, testkit.Ages)
+		c, l := testkit.WatchLooks(srv)
 		begun := time.Now()
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -358,8 +350,8 @@ func TestPollerPageInPlaceOfALook(t *testing.T) {
 		}
 		wg.Wait()
 		synctest.Wait()
-		assert.Equal(t, 1+l.pages, len(l.at), "no look but the first")
-		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+		assert.Equal(t, 1+l.Pages(), l.Len(), "no look but the first")
+		assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 	})
 }
 
@@ -377,8 +369,8 @@ func TestPollerFinishedComebacks(t *testing.T) {
 		for i := range 4 {
 			job(clientOf(srv), i)
 		}
-		ids := crowd(t, srv, clientOf(srv), 50, 1, ages)
-		c, l := watchLooks(srv)
+		ids := crowd(t, srv, clientOf(srv), 50, 1, testkit.Ages)
+		c, l := testkit.WatchLooks(srv)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		var wg sync.WaitGroup
@@ -394,6 +386,6 @@ func TestPollerFinishedComebacks(t *testing.T) {
 		}
 		wg.Wait()
 		synctest.Wait()
-		assert.Equal(t, l.pages, len(l.at), "no single looks")
+		assert.Equal(t, l.Pages(), l.Len(), "no single looks")
 	})
 }

@@ -20,78 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
-
-// looks are what a Client asked for to follow meetings, as the wire shows it.
-type looks struct {
-	next http.RoundTripper
-
-	mu    sync.Mutex
-	at    []time.Time
-	pages int
-	shown map[string][]time.Time // of each meeting, in pages and alone
-}
-
-// watchLooks returns a Client of srv and its looks.
-func watchLooks(srv *minutestest.Server, opts ...minutes.Option) (*minutes.Client, *looks) {
-	l := &looks{next: srv.HTTPClient().Transport, shown: map[string][]time.Time{}}
-	opts = append([]minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: l}), minutes.WithRateLimit(0, 0)}, opts...)
-	return clientOf(srv, opts...), l
-}
-
-var meetingID = regexp.MustCompile(`"id":"(mtg_[^"]+)"`)
-
-func (l *looks) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := l.next.RoundTrip(r)
-	if err != nil || r.Method != http.MethodGet || strings.HasSuffix(r.URL.Path, "/minutes") {
-		return resp, err
-	}
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return nil, err
-	}
-	_ = resp.Body.Close()
-	resp.Body = io.NopCloser(bytes.NewReader(body))
-	now := time.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.at = append(l.at, now)
-	if strings.HasSuffix(r.URL.Path, "/meetings") {
-		l.pages++
-	}
-	for _, id := range meetingID.FindAllSubmatch(body, -1) {
-		l.shown[string(id[1])] = append(l.shown[string(id[1])], now)
-	}
-	return resp, nil
-}
-
-// tooSoon counts the times that one of ids was shown within thirty seconds of
-// the time before.
-func (l *looks) tooSoon(ids []string) int {
-	n := 0
-	for _, id := range ids {
-		at := l.shown[id]
-		for i := 1; i < len(at); i++ {
-			if at[i].Sub(at[i-1]) < 30*time.Second {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-// most is the largest number of looks within d.
-func (l *looks) most(d time.Duration) int {
-	most := 0
-	for i, j := 0, 0; j < len(l.at); j++ {
-		for l.at[j].Sub(l.at[i]) >= d {
-			i++
-		}
-		most = max(most, j-i+1)
-	}
-	return most
-}
 
 func TestPoller(t *testing.T) {
 	t.Parallel()
@@ -121,7 +52,7 @@ func TestPoller(t *testing.T) {
 				}
 				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
 				ids := crowd(t, srv, clientOf(srv), n, test.stride, within)
-				c, l := watchLooks(srv)
+				c, l := testkit.WatchLooks(srv)
 				start := time.Now()
 				var wg sync.WaitGroup
 				late := make([]time.Duration, len(ids))
@@ -136,11 +67,11 @@ func TestPoller(t *testing.T) {
 				wg.Wait()
 				latest := slices.Max(late)
 				t.Logf("%d waits: %d requests, %d of them pages, in %s; at most %d a minute and %d a second; told at most %s late",
-					len(ids), len(l.at), l.pages, time.Since(start).Round(time.Second), l.most(time.Minute), l.most(time.Second), latest.Round(time.Second))
-				assert.LessOrEqual(t, l.most(time.Minute), test.perMinute)
-				assert.LessOrEqual(t, l.most(time.Second), test.perSecond)
+					len(ids), l.Len(), l.Pages(), time.Since(start).Round(time.Second), l.Most(time.Minute), l.Most(time.Second), latest.Round(time.Second))
+				assert.LessOrEqual(t, l.Most(time.Minute), test.perMinute)
+				assert.LessOrEqual(t, l.Most(time.Second), test.perSecond)
 				assert.LessOrEqual(t, latest, 2*turn+5*time.Second)
-				assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 			})
 		})
 	}
@@ -153,7 +84,7 @@ func TestPollerSteadyArrivals(t *testing.T) {
 		w := generous()
 		w.Stages.Prepare = 5 * time.Minute
 		srv := minutestest.NewServer(t, minutestest.WithWorld(w))
-		c, l := watchLooks(srv)
+		c, l := testkit.WatchLooks(srv)
 		const n = 1000 // one a second, so about 300 wait at a time
 		ids := make([]string, n)
 		var wg sync.WaitGroup
@@ -168,9 +99,9 @@ func TestPollerSteadyArrivals(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		wg.Wait()
-		t.Logf("%d requests, %d of them pages; at most %d a minute", len(l.at), l.pages, l.most(time.Minute))
-		assert.Less(t, len(l.at), n*3, "ten looks each, one by one, would be ten thousand")
-		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+		t.Logf("%d requests, %d of them pages; at most %d a minute", l.Len(), l.Pages(), l.Most(time.Minute))
+		assert.Less(t, l.Len(), n*3, "ten looks each, one by one, would be ten thousand")
+		assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 	})
 }
 
@@ -193,7 +124,7 @@ func TestPollerShownInBetween(t *testing.T) {
 				guest := ids[99] // on the first page of two
 				require.NoError(t, srv.Script(minutestest.Script{MeetingID: guest, Hold: minutes.StatusTranscribing}))
 				srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, minutestest.Delay(time.Second))
-				c, l := watchLooks(srv)
+				c, l := testkit.WatchLooks(srv)
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids[:99]), nil) {
@@ -216,7 +147,7 @@ func TestPollerShownInBetween(t *testing.T) {
 				_, err = c.Meetings.Wait(long, guest, nil)
 				require.NoError(t, err)
 				wg.Wait()
-				assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 			})
 		})
 	}
@@ -229,7 +160,7 @@ func TestPollerLeftInATrial(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
 		ids := crowd(t, srv, clientOf(srv), 180, 1, 10*time.Minute)
 		srv.Inject(minutestest.Match{Operation: "meetings.list", Nth: 3}, minutestest.Delay(20*time.Second))
-		c, l := watchLooks(srv)
+		c, l := testkit.WatchLooks(srv)
 		ctx, leave := context.WithTimeout(t.Context(), 10*time.Second)
 		defer leave()
 		var wg sync.WaitGroup
@@ -248,7 +179,7 @@ func TestPollerLeftInATrial(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+		assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 	})
 }
 
@@ -262,7 +193,7 @@ func TestPollerIntervalsOfOthers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
 				ids := crowd(t, srv, clientOf(srv), crowded+1, 1, 10*time.Minute)
-				c, l := watchLooks(srv)
+				c, l := testkit.WatchLooks(srv)
 				var wg sync.WaitGroup
 				for _, id := range ids {
 					wg.Go(func() {
@@ -275,7 +206,7 @@ func TestPollerIntervalsOfOthers(t *testing.T) {
 				require.NoError(t, err)
 				assert.LessOrEqual(t, time.Since(m.UpdatedAt.Time()), 62*time.Second)
 				wg.Wait()
-				assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 			})
 		})
 	}
@@ -295,14 +226,14 @@ func TestPollerIntervalOfMany(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
 				ids := crowd(t, srv, clientOf(srv), 50, 1, 1000*time.Hour)
-				c, l := watchLooks(srv)
+				c, l := testkit.WatchLooks(srv)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
 				for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), &minutes.WaitOptions{Interval: interval}) {
 					require.ErrorIs(t, err, context.DeadlineExceeded)
 				}
-				assert.LessOrEqual(t, len(l.at), most)
-				assert.GreaterOrEqual(t, len(l.at), most*9/10)
+				assert.LessOrEqual(t, l.Len(), most)
+				assert.GreaterOrEqual(t, l.Len(), most*9/10)
 			})
 		})
 	}
@@ -318,7 +249,7 @@ func TestPollerShortPages(t *testing.T) {
 		ids := append(old, crowd(t, srv, clientOf(srv), 3000, 1, 10*time.Minute)...)
 		srv.SetPageSize(func(int, int) int { return 10 })
 		srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, minutestest.Delay(20*time.Millisecond))
-		c, l := watchLooks(srv)
+		c, l := testkit.WatchLooks(srv)
 		var wg sync.WaitGroup
 		for _, id := range ids {
 			wg.Go(func() {
@@ -329,7 +260,7 @@ func TestPollerShortPages(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+		assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 	})
 }
 
@@ -356,9 +287,9 @@ func TestPollerOutage(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
 				ids := crowd(t, srv, clientOf(srv), waits, 1, 20*time.Minute)
 				began, back := time.Now(), time.Duration(test.back)*time.Minute
-				c, l := watchLooks(srv)
-				network := l.next
-				l.next = roundTripper(func(r *http.Request) (*http.Response, error) {
+				c, l := testkit.WatchLooks(srv)
+				network := l.Next
+				l.Next = roundTripper(func(r *http.Request) (*http.Response, error) {
 					since := time.Since(began)
 					list := strings.HasSuffix(r.URL.Path, "/meetings")
 					if since >= out && since < back && (list || !test.listing) {
@@ -375,9 +306,9 @@ func TestPollerOutage(t *testing.T) {
 					}
 					assert.LessOrEqual(t, time.Since(end), test.late)
 				}
-				assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 				var perMinute []int
-				for _, at := range l.at {
+				for _, at := range l.At() {
 					minute := int(at.Sub(began) / time.Minute)
 					for len(perMinute) <= minute {
 						perMinute = append(perMinute, 0)
@@ -400,7 +331,7 @@ func TestPollerOutForGood(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
 				ids := crowd(t, srv, clientOf(srv), 130, 1, 1000*time.Hour)
-				c, l := watchLooks(srv)
+				c, l := testkit.WatchLooks(srv)
 				time.AfterFunc(sick, func() {
 					srv.Inject(minutestest.Match{Times: minutestest.Always}, minutestest.BadGateway())
 				})
@@ -418,7 +349,7 @@ func TestPollerOutForGood(t *testing.T) {
 				}
 				assert.Len(t, ended, len(ids))
 				assert.InDelta(t, sick+11*time.Minute, time.Since(began), float64(2*time.Minute))
-				assert.Less(t, len(l.at), 60, "five minutes of pages among them")
+				assert.Less(t, l.Len(), 60, "five minutes of pages among them")
 			})
 		})
 	}
@@ -430,11 +361,11 @@ func TestPollerLostPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
 		ids := crowd(t, srv, clientOf(srv), 115, 1, 10*time.Minute)
-		_, l := watchLooks(srv)
+		_, l := testkit.WatchLooks(srv)
 		lost := 0
 		hc := &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 			resp, err := l.RoundTrip(r)
-			if strings.HasSuffix(r.URL.Path, "/meetings") && l.pages == 9 {
+			if strings.HasSuffix(r.URL.Path, "/meetings") && l.Pages() == 9 {
 				lost++
 				_ = resp.Body.Close()
 				return nil, io.ErrUnexpectedEOF
@@ -446,7 +377,7 @@ func TestPollerLostPage(t *testing.T) {
 			require.NoError(t, err)
 		}
 		assert.Equal(t, 1, lost)
-		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+		assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 	})
 }
 
@@ -456,7 +387,7 @@ func TestOnStatusThatDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // which fails where the poller goes on
 		srv := minutestest.NewServer(t)
-		c, l := watchLooks(srv)
+		c, l := testkit.WatchLooks(srv)
 		m := uploaded(t, c, "meeting")
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -464,7 +395,7 @@ func TestOnStatusThatDoesNotReturn(t *testing.T) {
 		})
 		wg.Wait()
 		time.Sleep(time.Hour)
-		assert.Len(t, l.at, 1)
+		assert.Len(t, l.At(), 1)
 	})
 }
 
@@ -500,12 +431,12 @@ func TestPollerSlowPage(t *testing.T) {
 		for nth := 2; nth < 12; nth += 4 {
 			srv.Inject(minutestest.Match{Operation: "meetings.list", Nth: nth}, minutestest.Delay(20*time.Second))
 		}
-		c, l := watchLooks(srv)
+		c, l := testkit.WatchLooks(srv)
 		for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
 			require.NoError(t, err)
 		}
-		assert.Greater(t, l.pages, 12)
-		assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+		assert.Greater(t, l.Pages(), 12)
+		assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 	})
 }
 
@@ -530,12 +461,12 @@ func TestPollerWithoutLists(t *testing.T) {
 					times = 2
 				}
 				srv.Inject(minutestest.Match{Operation: "meetings.list", Times: times}, fault)
-				c, l := watchLooks(srv)
+				c, l := testkit.WatchLooks(srv)
 				for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
 					require.NoError(t, err)
 					assert.Equal(t, minutes.StatusMinutesReady, m.Status)
 				}
-				assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 			})
 		})
 	}
@@ -571,14 +502,14 @@ func TestPollerCursorCircle(t *testing.T) {
 			resp.Body = io.NopCloser(bytes.NewReader(body))
 			return resp, err
 		})
-		l := &looks{next: loop, shown: map[string][]time.Time{}}
-		c := clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: l}))
+		c, l := testkit.WatchLooks(srv)
+		l.Next = loop
 		ended := 0
 		for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
 			require.NoError(t, err)
 			ended++
 		}
 		assert.Equal(t, len(ids), ended)
-		assert.Less(t, l.pages, 400)
+		assert.Less(t, l.Pages(), 400)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -40,11 +41,11 @@ func TestUploadDuringALook(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-				ids := crowd(t, srv, clientOf(srv), test.others, 1, ages)
+				ids := crowd(t, srv, clientOf(srv), test.others, 1, testkit.Ages)
 				id := waiting(t, srv)
 				require.NoError(t, srv.Script(minutestest.Script{MeetingID: id, Hold: minutes.StatusAudioUploaded}))
 				ids = append(ids, id)
-				c, _ := watchLateLooks(srv, 10*time.Second)
+				c, _ := testkit.WatchLateLooks(srv, 10*time.Second)
 				fault := minutestest.ResetUpload(0)
 				if test.lost {
 					fault = minutestest.LoseReply()

@@ -15,23 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
-
-// waitFor is a wait for a while that a meeting does not end in, and how it saw
-// the meeting last.
-func waitFor(t *testing.T, c *minutes.Client, id string, d time.Duration, o *minutes.WaitOptions) *minutes.Meeting {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), d)
-	defer cancel()
-	_, err := c.Meetings.Wait(ctx, id, o)
-	assert.ErrorIs(t, err, context.DeadlineExceeded)
-	var wait *minutes.WaitError
-	if !assert.ErrorAs(t, err, &wait) {
-		return nil
-	}
-	return wait.Meeting
-}
 
 // What may pass is waited out, a turn for each; what will not ends the wait.
 func TestWaitFaults(t *testing.T) {
@@ -103,7 +89,7 @@ func TestWaitCountsItsOwnFailures(t *testing.T) {
 		c := clientOf(srv)
 		m := uploaded(t, c, "Weekly")
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 25}, minutestest.BadGateway())
-		waitFor(t, c, m.ID, 9*time.Minute+35*time.Second, nil)
+		testkit.WaitFor(t, c, m.ID, 9*time.Minute+35*time.Second, nil)
 		require.GreaterOrEqual(t, len(srv.Requests("meetings.get")), 19)
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 		require.NoError(t, err)
@@ -116,11 +102,11 @@ func TestWaitIsNotServedFromAFailedLook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c, l := watchLooks(srv)
+		c, l := testkit.WatchLooks(srv)
 		m := uploaded(t, c, "Old title")
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2}, minutestest.BadGateway())
 		var wg sync.WaitGroup
-		wg.Go(func() { waitFor(t, c, m.ID, 2*time.Minute, nil) })
+		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil) })
 		time.Sleep(32 * time.Second)
 		require.Len(t, srv.Requests("meetings.get"), 2)
 		_, err := c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Title: new("New title")})
@@ -130,7 +116,7 @@ func TestWaitIsNotServedFromAFailedLook(t *testing.T) {
 		assert.Equal(t, "New title", got.Title)
 		wg.Wait()
 		synctest.Wait()
-		assert.Zero(t, l.tooSoon([]string{m.ID}), "looks within the floor")
+		assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
 	})
 }
 
@@ -162,8 +148,8 @@ func TestWaitHeldBack(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-					ids := crowd(t, srv, clientOf(srv), n, 1, ages)
-					_, l := watchLooks(srv)
+					ids := crowd(t, srv, clientOf(srv), n, 1, testkit.Ages)
+					_, l := testkit.WatchLooks(srv)
 					c := clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 						resp, err := l.RoundTrip(r)
 						if err == nil && test.maxAge != "" {
@@ -180,7 +166,7 @@ func TestWaitHeldBack(t *testing.T) {
 					synctest.Wait()
 					var pauses []time.Duration
 					for i := range test.pauses {
-						pauses = append(pauses, l.at[i+1].Sub(l.at[i]).Round(10*time.Second))
+						pauses = append(pauses, l.At()[i+1].Sub(l.At()[i]).Round(10*time.Second))
 					}
 					assert.Equal(t, test.pauses, pauses)
 				})
@@ -194,14 +180,14 @@ func TestWaitHeldBackTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c, l := watchLateLooks(srv, time.Second)
+		c, l := testkit.WatchLateLooks(srv, time.Second)
 		ids := []string{uploaded(t, c, "a").ID, uploaded(t, c, "b").ID, uploaded(t, c, "c").ID}
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 3}, minutestest.RateLimit(""))
 		for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
 			require.NoError(t, err)
 		}
-		require.Zero(t, l.at[2].Sub(l.at[0]), "together")
-		assert.LessOrEqual(t, l.at[3].Sub(l.at[0]), 32*time.Second)
+		require.Zero(t, l.At()[2].Sub(l.At()[0]), "together")
+		assert.LessOrEqual(t, l.At()[3].Sub(l.At()[0]), 32*time.Second)
 	})
 }
 
@@ -213,17 +199,17 @@ func TestPollerAsksOnceWhereListsAreRefused(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-				ids := crowd(t, srv, clientOf(srv), 60, 1, ages)
+				ids := crowd(t, srv, clientOf(srv), 60, 1, testkit.Ages)
 				srv.Inject(minutestest.Match{Operation: "meetings.list", Nth: nth, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrInsufficientScope))
-				c, l := watchLooks(srv)
+				c, l := testkit.WatchLooks(srv)
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 				defer cancel()
 				for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
 					require.ErrorIs(t, err, context.DeadlineExceeded)
 				}
 				synctest.Wait()
-				assert.Equal(t, nth, l.pages)
-				assert.Zero(t, l.tooSoon(ids), "looks within the floor")
+				assert.Equal(t, nth, l.Pages())
+				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 			})
 		})
 	}
@@ -255,7 +241,7 @@ func TestWaitTellsOfTheTrouble(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-				ids := crowd(t, srv, clientOf(srv), test.waits, 1, ages)
+				ids := crowd(t, srv, clientOf(srv), test.waits, 1, testkit.Ages)
 				over := test.match.Times > 0 || test.match.Operation != ""
 				if test.match.Times == 0 {
 					test.match.Times = minutestest.Always

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -40,7 +41,7 @@ func TestWaitCacheControl(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
 				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
-				_, l := watchLooks(srv)
+				_, l := testkit.WatchLooks(srv)
 				says := header
 				c := clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
 					resp, err := l.RoundTrip(r)
@@ -51,11 +52,11 @@ func TestWaitCacheControl(t *testing.T) {
 				})}))
 				m := uploaded(t, c, "Weekly")
 				begun := time.Now()
-				waitFor(t, c, m.ID, floor-time.Second, nil)
-				waitFor(t, c, m.ID, 900*time.Millisecond, nil)
-				require.Len(t, l.at, 1)
-				waitFor(t, c, m.ID, 20*time.Minute-time.Since(begun), nil)
-				at := l.shown[m.ID]
+				testkit.WaitFor(t, c, m.ID, floor-time.Second, nil)
+				testkit.WaitFor(t, c, m.ID, 900*time.Millisecond, nil)
+				require.Len(t, l.At(), 1)
+				testkit.WaitFor(t, c, m.ID, 20*time.Minute-time.Since(begun), nil)
+				at := l.Of(m.ID)
 				require.Greater(t, len(at), 3)
 				for i, at2 := range at[1:] {
 					assert.GreaterOrEqual(t, at2.Sub(at[i]), floor)
@@ -63,9 +64,9 @@ func TestWaitCacheControl(t *testing.T) {
 				}
 				says = ""
 				time.Sleep(10 * time.Minute)
-				n := len(l.at)
-				waitFor(t, c, m.ID, 2*time.Minute, nil)
-				assert.Len(t, l.at, n+4)
+				n := l.Len()
+				testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil)
+				assert.Len(t, l.At(), n+4)
 			})
 		})
 	}
@@ -76,15 +77,15 @@ func TestWaitIntervalForever(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c, l := watchLooks(srv)
+		c, l := testkit.WatchLooks(srv)
 		m := uploaded(t, c, "Long")
 		time.Sleep(time.Second)
 		for range 3 {
-			waitFor(t, c, m.ID, 5*time.Second, &minutes.WaitOptions{Interval: math.MaxInt64})
+			testkit.WaitFor(t, c, m.ID, 5*time.Second, &minutes.WaitOptions{Interval: math.MaxInt64})
 		}
-		waitFor(t, c, m.ID, 10*time.Minute, &minutes.WaitOptions{Interval: math.MaxInt64})
-		assert.Len(t, l.shown[m.ID], 1)
-		assert.Zero(t, l.tooSoon([]string{m.ID}), "looks within the floor")
+		testkit.WaitFor(t, c, m.ID, 10*time.Minute, &minutes.WaitOptions{Interval: math.MaxInt64})
+		assert.Len(t, l.Of(m.ID), 1)
+		assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
 	})
 }
 
@@ -95,13 +96,13 @@ func TestWaitInACrowd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-		ids := crowd(t, srv, clientOf(srv), 1100, 1, ages)
+		ids := crowd(t, srv, clientOf(srv), 1100, 1, testkit.Ages)
 		c := clientOf(srv, minutes.WithRateLimit(0, 0))
 		first, last := ids[0], ids[1]
 		require.NoError(t, srv.Script(minutestest.Script{MeetingID: first, Hold: minutes.StatusTranscribing}))
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			seen := waitFor(t, c, first, 10*time.Minute, nil)
+			seen := testkit.WaitFor(t, c, first, 10*time.Minute, nil)
 			if assert.NotNil(t, seen) {
 				assert.Equal(t, minutes.StatusTranscribing, seen.Status)
 			}
@@ -150,7 +151,7 @@ func TestWaitOfAnotherClock(t *testing.T) {
 				}
 			}
 			synctest.Test(t, func(t *testing.T) {
-				ids = crowd(t, srv, clientOf(srv), n, 1, ages)
+				ids = crowd(t, srv, clientOf(srv), n, 1, testkit.Ages)
 				time.Sleep(time.Hour)
 				all(t)
 			})
@@ -175,16 +176,16 @@ func TestOnStatusOfTwoLatecomers(t *testing.T) {
 		m := uploaded(t, c, "Weekly")
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 12}, minutestest.BadGateway())
 		var wg sync.WaitGroup
-		wg.Go(func() { waitFor(t, c, m.ID, 10*time.Minute, nil) })
+		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 10*time.Minute, nil) })
 		for len(srv.Requests("meetings.get")) < 12 { // the one that shows nothing
 			time.Sleep(time.Second)
 		}
 		var told []minutes.Status
 		wg.Go(func() {
-			waitFor(t, c, m.ID, 2*time.Minute, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told = append(told, m.Status) }})
+			testkit.WaitFor(t, c, m.ID, 2*time.Minute, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told = append(told, m.Status) }})
 		})
 		synctest.Wait()
-		wg.Go(func() { waitFor(t, c, m.ID, 2*time.Minute, nil) })
+		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil) })
 		wg.Wait()
 		synctest.Wait()
 		assert.Equal(t, []minutes.Status{minutes.StatusTranscribing}, told)
@@ -201,14 +202,14 @@ func TestProcessComesBackToAWait(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
 				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
-				c, l := watchLooks(srv)
+				c, l := testkit.WatchLooks(srv)
 				p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
 				m, _, err := c.Meetings.Create(t.Context(), p)
 				require.NoError(t, err)
 				require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, audio(10), nil))
 				var wg sync.WaitGroup
 				wg.Go(func() {
-					seen := waitFor(t, c, m.ID, 20*time.Minute, &minutes.WaitOptions{Interval: interval})
+					seen := testkit.WaitFor(t, c, m.ID, 20*time.Minute, &minutes.WaitOptions{Interval: interval})
 					assert.Equal(t, minutes.StatusTranscribing, seen.Status)
 				})
 				time.Sleep(5*time.Minute + 10*time.Second)
@@ -218,8 +219,9 @@ func TestProcessComesBackToAWait(t *testing.T) {
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				wg.Wait()
 				synctest.Wait()
-				assert.Zero(t, l.tooSoon([]string{m.ID}), "looks within the floor")
-				quietAfter(t, srv)
+				assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
+				synctest.Wait()
+				testkit.RequireQuiet(t, l)
 			})
 		})
 	}
