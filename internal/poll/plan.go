@@ -54,8 +54,9 @@ func newPlan(watches map[string]*watch, random *rand.Rand) plan {
 }
 
 // join takes in a watch that somebody begins to wait for. What was looked at
-// within the floor waits for the rest of it.
-func (p *plan) join(w *watch, now time.Duration) {
+// within the floor waits for the rest of it. fresh says that the waiter has been
+// told of what was seen, so that there is no hurry.
+func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 	if p.waiting++; p.waiting == 1 {
 		p.sweep.retry = now + floor
 	}
@@ -63,6 +64,9 @@ func (p *plan) join(w *watch, now time.Duration) {
 	w.failed = 0
 	switch {
 	case w.looking:
+		p.put(w, single)
+	case fresh:
+		w.due = max(w.free, w.seen+max(floor, w.interval))
 		p.put(w, single)
 	case w.free > now:
 		w.due = w.free

@@ -44,12 +44,14 @@ const keepWhole = 1000
 type Poller struct {
 	service Service
 	began   time.Time
+	latest  time.Duration // that anything was done
 
-	mu      sync.Mutex
-	plan    plan
-	watches map[string]*watch // waited for, or seen within the floor
-	resting []rest            // the latter
-	trouble error             // how the last look failed
+	mu       sync.Mutex
+	plan     plan
+	watches  map[string]*watch // waited for, or seen within the floor
+	resting  []rest            // the latter
+	trouble  error             // how the last look failed
+	troubled time.Duration     // when that was
 
 	ctx    context.Context // of the requests under way, from the first waiter to the last
 	cancel context.CancelFunc
@@ -72,7 +74,25 @@ func New(s Service) *Poller {
 
 // Now is the time that sightings are told with, counted from the Poller's
 // beginning. It goes on evenly where the wall clock is set.
-func (p *Poller) Now() time.Duration { return time.Since(p.began) + 1 }
+func (p *Poller) Now() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now()
+}
+
+// now is Now with the lock held. A clock that has gone back is another one: the
+// Client was made outside a synctest bubble, or was in another. What is known by
+// the old clock is of no use then.
+func (p *Poller) now() time.Duration {
+	now := time.Since(p.began) + 1
+	if now < p.latest && p.plan.waiting == 0 {
+		p.began, now = time.Now(), 1
+		p.watches, p.resting, p.timer = make(map[string]*watch), nil, nil
+		p.plan = newPlan(p.watches, p.plan.random)
+	}
+	p.latest = now
+	return now
+}
 
 // Join lets who wait for a meeting. What was seen within the floor is told at
 // once, which may be all: then over is true. lookedAt is when somebody else has
@@ -80,7 +100,7 @@ func (p *Poller) Now() time.Duration { return time.Since(p.began) + 1 }
 func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) (over bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.Now()
+	now := p.now()
 	p.forget(now)
 	w := p.watches[id]
 	if w == nil {
@@ -101,7 +121,7 @@ func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) (over bool) {
 		w.free = max(w.free, now-ago+floor)
 	}
 	if alone {
-		p.plan.join(w, now)
+		p.plan.join(w, now, fresh)
 	} else {
 		p.plan.hurry(w)
 	}
@@ -118,8 +138,8 @@ func (p *Poller) Leave(who Waiter, id string) (last Sighting, trouble error) {
 	if w == nil || !w.has(who) {
 		return Sighting{ID: id}, nil
 	}
-	now := p.Now()
-	if w.failed > 0 || p.plan.looks.until > now || p.plan.looks.bad > 0 {
+	now := p.now()
+	if w.failed > 0 || p.troubled > w.seen && (p.plan.looks.until > now || p.plan.looks.bad > 0) {
 		trouble = p.trouble
 	}
 	if last = w.sighting(); last.Value != nil {
@@ -135,7 +155,7 @@ func (p *Poller) Leave(who Waiter, id string) (last Sighting, trouble error) {
 func (p *Poller) Saw(s Sighting) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.Now()
+	now := p.now()
 	p.forget(now)
 	w := p.watches[s.ID]
 	if w == nil {
@@ -144,7 +164,9 @@ func (p *Poller) Saw(s Sighting) {
 	}
 	w.free = max(w.free, now+floor)
 	s.Value = s.Value.Copy(w.last)
-	p.tell(w, s, 0)
+	w.asked = 0     // it is news, and
+	p.tell(w, s, 0) // no look that somebody asked for
+	w.asked = now
 	p.plan.saw(w, now)
 	p.step(now)
 }
@@ -155,18 +177,22 @@ func (p *Poller) Again(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if w := p.watches[id]; w != nil {
-		now := p.Now()
-		w.last = nil
+		now := p.now()
+		w.last, w.asked, w.seen = nil, now, 0
 		p.plan.again(w, now)
 		p.step(now)
 	}
 }
 
 // tell tells a watch's waiters, and clears up where none is left. It reports
-// whether somebody still waits.
+// whether somebody still waits. What was asked for before that which was told
+// last may be older, and is not told, unless it is the end.
 func (p *Poller) tell(w *watch, s Sighting, asked time.Duration) bool {
+	if asked < w.asked && !(s.Final && s.State != w.state) {
+		return w.waited()
+	}
 	w.tell(s, asked)
-	w.seen = p.Now()
+	w.asked, w.seen = asked, p.now()
 	if p.plan.waiting > keepWhole && !s.Final {
 		w.last = nil
 	}
@@ -183,7 +209,7 @@ func (p *Poller) settle(w *watch) bool {
 		p.plan.leave(w)
 	}
 	if !w.resting {
-		p.rest(w)
+		p.rest(w, p.now())
 	}
 	if p.plan.waiting == 0 {
 		p.pause()
@@ -192,9 +218,13 @@ func (p *Poller) settle(w *watch) bool {
 }
 
 // rest keeps a watch for the floor's time.
-func (p *Poller) rest(w *watch) {
+func (p *Poller) rest(w *watch, now time.Duration) {
+	until := max(w.free, w.seen+floor)
+	if w.looking {
+		until = now + floor
+	}
 	w.resting = true
-	p.resting = append(p.resting, rest{w, max(w.free, w.seen+floor)})
+	p.resting = append(p.resting, rest{w, until})
 }
 
 // pause ends the requests under way, as nobody waits any more, and has what was
@@ -204,11 +234,14 @@ func (p *Poller) pause() {
 		p.cancel()
 		p.cancel = nil
 		for _, w := range p.watches {
+			if w.looking { // the service may have shown it, to nobody
+				w.free = p.now() + floor
+			}
 			w.looking, w.anew = false, false
 		}
 	}
 	if len(p.resting) > 0 {
-		p.wakeAt(p.Now(), p.Now()+floor)
+		p.wakeAt(p.now(), p.now()+floor)
 	}
 }
 
@@ -220,14 +253,14 @@ func (p *Poller) forget(now time.Duration) {
 		w.resting = false
 		switch {
 		case w.waited():
-		case max(w.free, w.seen+floor) > now: // seen again meanwhile
-			p.rest(w)
+		case w.looking, max(w.free, w.seen+floor) > now: // seen again meanwhile, or about to be
+			p.rest(w, now)
 		default:
 			delete(p.watches, w.id)
 		}
 	}
 	if len(p.watches) == 0 && p.resting != nil { // what was large stays so
-		p.resting, p.watches = nil, make(map[string]*watch)
+		p.resting, p.watches, p.timer = nil, make(map[string]*watch), nil
 		p.plan.watches = p.watches
 	}
 }
@@ -268,7 +301,7 @@ func (p *Poller) wakeAt(now, at time.Duration) {
 func (p *Poller) tick() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.Now()
+	now := p.now()
 	p.forget(now)
 	p.step(now)
 }
@@ -281,14 +314,17 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 	if ctx.Err() != nil {
 		return
 	}
-	now := p.Now()
+	now := p.now()
 	defer func() { p.step(now) }()
 	if err == nil {
+		if w.anew && w.state != "" && s.State != w.state { // it did show what had been done
+			w.anew, w.asked = false, asked
+		}
 		p.plan.looked(w, now, maxAge)
 		p.tell(w, s, asked)
 		return
 	}
-	p.trouble = err
+	p.trouble, p.troubled = err, now
 	switch v := p.service.Judge(err); {
 	case v.RateLimited:
 		p.plan.lookRefused(w, now, asked, v.RetryAfter)
@@ -320,7 +356,7 @@ func (p *Poller) page(ctx context.Context, cursor string, asked time.Duration) {
 	if ctx.Err() != nil {
 		return
 	}
-	now := p.Now()
+	now := p.now()
 	defer func() { p.step(now) }()
 	if err == nil {
 		p.showed(now, asked, page, next)

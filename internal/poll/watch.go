@@ -52,6 +52,7 @@ type watch struct {
 	more  map[Waiter]bool // the others, and whether they heard of state; nil while there are none
 
 	seen     time.Duration // when it was last seen, by whatever
+	asked    time.Duration // when what was seen then was asked for
 	free     time.Duration // the floor since the last look at this meeting ends then
 	due      time.Duration // when it is to be looked at by itself
 	interval time.Duration // the least that its waiters want
