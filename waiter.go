@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,14 +49,13 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 // maxInterval keeps times that an interval is added to from overflowing.
 const maxInterval = 1e5 * time.Hour
 
-func (o *WaitOptions) orDefault() (WaitOptions, error) {
+// orDefault checks the options; until takes Until's place where it is not empty.
+func (o *WaitOptions) orDefault(until Status) (WaitOptions, error) {
 	var opts WaitOptions
 	if o != nil {
 		opts = *o
 	}
-	if opts.Until == "" {
-		opts.Until = StatusMinutesReady
-	}
+	opts.Until = cmp.Or(until, opts.Until, StatusMinutesReady)
 	switch {
 	case opts.Until.rank() == 0:
 		return opts, &ParamError{"opts.Until", "is not a state of the happy path"}
@@ -97,18 +97,19 @@ func (o *WaitOptions) orDefault() (WaitOptions, error) {
 // while looks fail, or are held back, the *Error of the last one is found in it,
 // too. *ParamError for an id or an option that cannot be used.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
-	w, lookedAt, err := opts.waiter(ctx, id)
+	w, lookedAt, err := opts.waiter(ctx, id, "")
 	if err != nil {
 		return nil, err
 	}
 	return s.core.poller.wait(ctx, id, w, lookedAt)
 }
 
-// waiter is what waits for one meeting, as the options say.
+// waiter is what waits for one meeting, as the options say, but until that status
+// if there is one.
 //
 //go:noinline
-func (o *WaitOptions) waiter(ctx context.Context, id string) (*waiter, time.Time, error) {
-	opts, err := o.orDefault()
+func (o *WaitOptions) waiter(ctx context.Context, id string, until Status) (*waiter, time.Time, error) {
+	opts, err := o.orDefault(until)
 	if err == nil && ctx == nil {
 		err = &ParamError{"ctx", "must not be nil"}
 	}
@@ -129,16 +130,22 @@ func (o *WaitOptions) waiter(ctx context.Context, id string) (*waiter, time.Time
 //
 // Errors: those of Wait; those of [MeetingsService.Minutes], in a *WaitError.
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Minutes, error) {
-	var own WaitOptions
-	if opts != nil {
-		own = *opts
-	}
-	own.Until = StatusMinutesReady
-	m, err := s.Wait(ctx, id, &own)
+	w, lookedAt, err := opts.waiter(ctx, id, StatusMinutesReady)
 	if err != nil {
 		return nil, err
 	}
-	return s.finishedMinutes(ctx, m, own.Format)
+	m, err := s.core.poller.wait(ctx, id, w, lookedAt)
+	if err != nil {
+		return nil, err
+	}
+	return s.finishedMinutes(ctx, m, opts.format())
+}
+
+func (o *WaitOptions) format() Format {
+	if o == nil {
+		return ""
+	}
+	return o.Format
 }
 
 // finishedMinutes fetches the minutes of a meeting whose status says that they

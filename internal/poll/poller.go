@@ -95,9 +95,9 @@ func (p *Poller) now() time.Duration {
 }
 
 // Join lets who wait for a meeting. What was seen within the floor is told at
-// once, which may be all: then over is true. lookedAt is when somebody else has
-// looked at the meeting, or zero. A waiter that waits already stays as it is.
-func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) (over bool) {
+// once, which may be all. lookedAt is when somebody else has looked at the
+// meeting, or zero. Join reports false for who waits for the meeting already.
+func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
@@ -123,10 +123,10 @@ func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) (over bool) {
 	if alone {
 		p.plan.join(w, now, fresh)
 	} else {
-		p.plan.hurry(w)
+		p.plan.hurry(w, who.Interval())
 	}
-	p.step(now)
-	return false
+	p.stir(now)
+	return true
 }
 
 // Leave ends a wait and returns what was seen last; where looks have been
@@ -139,7 +139,7 @@ func (p *Poller) Leave(who Waiter, id string) (last Sighting, trouble error) {
 		return Sighting{ID: id}, nil
 	}
 	now := p.now()
-	if w.failed > 0 || p.troubled > w.seen && (p.plan.looks.until > now || p.plan.looks.bad > 0) {
+	if _, failing := p.plan.failures[w]; failing || p.troubled > w.seen && (p.plan.looks.until > now || p.plan.looks.bad > 0) {
 		trouble = p.trouble
 	}
 	if last = w.sighting(); last.Value != nil {
@@ -164,11 +164,9 @@ func (p *Poller) Saw(s Sighting) {
 	}
 	w.free = max(w.free, now+floor)
 	s.Value = s.Value.Copy(w.last)
-	w.asked = 0     // it is news, and
-	p.tell(w, s, 0) // no look that somebody asked for
-	w.asked = now
+	p.tell(w, s, 0)
 	p.plan.saw(w, now)
-	p.step(now)
+	p.stir(now)
 }
 
 // Again lets a meeting be looked at at once: something has been done to it that
@@ -178,21 +176,17 @@ func (p *Poller) Again(id string) {
 	defer p.mu.Unlock()
 	if w := p.watches[id]; w != nil {
 		now := p.now()
-		w.last, w.asked, w.seen = nil, now, 0
+		w.last, w.seen = nil, now
 		p.plan.again(w, now)
-		p.step(now)
+		p.stir(now)
 	}
 }
 
 // tell tells a watch's waiters, and clears up where none is left. It reports
-// whether somebody still waits. What was asked for before that which was told
-// last may be older, and is not told, unless it is the end.
+// whether somebody still waits.
 func (p *Poller) tell(w *watch, s Sighting, asked time.Duration) bool {
-	if asked < w.asked && !(s.Final && s.State != w.state) {
-		return w.waited()
-	}
 	w.tell(s, asked)
-	w.asked, w.seen = asked, p.now()
+	w.seen = p.now()
 	if p.plan.waiting > keepWhole && !s.Final {
 		w.last = nil
 	}
@@ -240,9 +234,7 @@ func (p *Poller) pause() {
 			w.looking, w.anew = false, false
 		}
 	}
-	if len(p.resting) > 0 {
-		p.wakeAt(p.now(), p.now()+floor)
-	}
+	p.stir(p.now())
 }
 
 // forget drops what nobody waits for and was seen longer ago than the floor.
@@ -282,26 +274,34 @@ func (p *Poller) step(now time.Duration) {
 			return
 		}
 	}
-	if len(p.resting) > 0 && (p.timer == nil || p.wake <= now) {
-		p.wakeAt(now, now+floor)
+	if len(p.resting) > 0 {
+		p.wakeAt(now, p.resting[0].until)
 	}
 }
 
 // wakeAt sets the timer.
 func (p *Poller) wakeAt(now, at time.Duration) {
-	switch {
-	case p.timer == nil:
+	p.wake = at
+	if p.timer == nil {
 		p.timer = time.AfterFunc(at-now, p.tick)
-	case at != p.wake || at <= now:
+	} else {
 		p.timer.Reset(at - now)
 	}
-	p.wake = at
+}
+
+// stir has the plan asked soon. A goroutine that waits does not ask it itself,
+// for that would cost it a larger stack.
+func (p *Poller) stir(now time.Duration) {
+	if p.timer == nil || p.wake > now {
+		p.wakeAt(now, now)
+	}
 }
 
 func (p *Poller) tick() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
+	p.wake = never
 	p.forget(now)
 	p.step(now)
 }
@@ -318,7 +318,7 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 	defer func() { p.step(now) }()
 	if err == nil {
 		if w.anew && w.state != "" && s.State != w.state { // it did show what had been done
-			w.anew, w.asked = false, asked
+			w.anew = false
 		}
 		p.plan.looked(w, now, maxAge)
 		p.tell(w, s, asked)
@@ -333,7 +333,8 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 		p.fail(w, err)
 	default:
 		for _, w := range p.plan.failed(w, now, asked) {
-			p.fail(w, fmt.Errorf("%d looks in a row failed, over %v: %w", w.failed, (now-w.trouble).Round(time.Second), err))
+			f := p.plan.failures[w]
+			p.fail(w, fmt.Errorf("%d looks in a row failed, over %v: %w", f.looks, (now-f.since).Round(time.Second), err))
 		}
 	}
 }
@@ -372,11 +373,17 @@ func (p *Poller) page(ctx context.Context, cursor string, asked time.Duration) {
 	}
 }
 
-// showed tells the waiters what a page shows.
+// showed tells the waiters what a page shows. Of a meeting that was seen while
+// the page was under way it may show what is older, which nobody is told.
 func (p *Poller) showed(now, asked time.Duration, page []Sighting, next string) {
 	shown := make([]*watch, 0, len(page))
 	for _, s := range page {
-		if w := p.watches[s.ID]; w != nil && p.tell(w, s, asked) {
+		w := p.watches[s.ID]
+		if w == nil {
+			continue
+		}
+		old := w.seen > asked && (!s.Final || s.State == w.state)
+		if old && w.waited() || !old && p.tell(w, s, asked) {
 			shown = append(shown, w)
 		}
 		if p.plan.waiting == 0 {
