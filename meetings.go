@@ -190,7 +190,16 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 		body:       params,
 		repeatable: params.ExternalID != "",
 	})
-	return m, status == http.StatusCreated, err
+	return s.shown(m, err), status == http.StatusCreated, err
+}
+
+// shown has the waits know of a meeting that the service has shown: the next
+// look at it is a floor away.
+func (s *MeetingsService) shown(m *Meeting, err error) *Meeting {
+	if err == nil {
+		s.core.poller.shown(m)
+	}
+	return m
 }
 
 // Get returns one meeting. The service asks not to poll more often than every
@@ -199,7 +208,8 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 //
 // Errors: ErrNotFound.
 func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) {
-	return do[Meeting](ctx, s.core, request{op: route.MeetingsGet, id: id})
+	m, err := do[Meeting](ctx, s.core, request{op: route.MeetingsGet, id: id})
+	return s.shown(m, err), err
 }
 
 // List returns one page of meetings, newest first; params may be nil. It needs
@@ -233,7 +243,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	}
 	for _, m := range page.Meetings {
 		if m.ExternalID == externalID { // a service that does not know the filter lists others
-			return m, nil
+			return s.shown(m, nil), nil
 		}
 	}
 	row := s.core.routes[route.MeetingsList]
@@ -261,7 +271,8 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 	); err != nil {
 		return nil, err
 	}
-	return do[Meeting](ctx, s.core, request{op: route.MeetingsUpdate, id: id, body: params})
+	m, err := do[Meeting](ctx, s.core, request{op: route.MeetingsUpdate, id: id, body: params})
+	return s.shown(m, err), err
 }
 
 // Delete deletes a meeting and everything that belongs to it; this cannot be
@@ -284,9 +295,10 @@ func (s *MeetingsService) SetParticipants(ctx context.Context, id string, member
 	if err := checkList("memberIDs", memberIDs); err != nil {
 		return nil, err
 	}
-	return do[Meeting](ctx, s.core, request{op: route.MeetingsSetParticipants, id: id, body: &struct {
+	m, err := do[Meeting](ctx, s.core, request{op: route.MeetingsSetParticipants, id: id, body: &struct {
 		ParticipantIDs []string `json:"participant_ids"`
 	}{neverNull(memberIDs)}})
+	return s.shown(m, err), err
 }
 
 // UploadURL asks for a one-time upload target, signed for exactly contentType,
@@ -307,6 +319,9 @@ func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string)
 	}{contentType}})
 	if err == nil && target.Method == "" {
 		target.Method = http.MethodPut // the interface's default
+	}
+	if err == nil {
+		s.core.poller.Again(id)
 	}
 	return target, err
 }

@@ -165,7 +165,6 @@ func (u *upload) renew(ctx context.Context) error {
 		row := u.core.routes[route.MeetingsUploadURL]
 		return &Error{StatusCode: http.StatusOK, Message: "the reply's " + why, Method: row.Method, Path: row.before + u.id + row.after}
 	}
-	u.core.poller.Again(u.id)
 	u.target = target
 	const most = 1 << 30 // seconds, so that no number overflows
 	u.expires = asked.Add(time.Duration(min(t.ExpiresIn, most)) * time.Second)

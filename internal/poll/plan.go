@@ -73,7 +73,7 @@ func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 	case w.looking:
 		p.put(w, single)
 	case fresh:
-		w.due = max(w.free, w.seen+max(floor, w.interval))
+		w.due = max(w.free, w.seen+max(floor, w.interval()))
 		p.put(w, single)
 	case w.free > now:
 		w.due = w.free
