@@ -314,6 +314,7 @@ func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string)
 	if err := checkTexts(text{"contentType", contentType}); err != nil {
 		return nil, err
 	}
+	asked := s.core.poller.Now()
 	target, err := do[UploadTarget](ctx, s.core, request{op: route.MeetingsUploadURL, id: id, body: &struct {
 		ContentType string `json:"content_type"`
 	}{contentType}})
@@ -321,7 +322,7 @@ func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string)
 		target.Method = http.MethodPut // the interface's default
 	}
 	if err == nil {
-		s.core.poller.Again(id)
+		s.core.poller.Again(id, asked)
 	}
 	return target, err
 }

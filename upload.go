@@ -80,7 +80,7 @@ func (u *upload) run(ctx context.Context) error {
 		failure := tried.failure
 		if failure == nil {
 			u.log(ctx, target, try, tried, 0)
-			u.core.poller.Again(u.id)
+			u.core.poller.Again(u.id, u.core.poller.Now())
 			return nil
 		}
 		wait := u.core.retries.wait(try, min(failure.retryAfter, maxCoolDown))

@@ -68,7 +68,7 @@ func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 	if p.waiting++; p.waiting == 1 {
 		p.sweep.retry = now + floor
 	}
-	p.prove(w, now)
+	defer func() { p.prove(w, max(now, w.due)) }()
 	switch {
 	case w.looking:
 		p.put(w, single)

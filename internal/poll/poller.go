@@ -111,7 +111,7 @@ func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) bool {
 		return false
 	}
 	fresh := w.last != nil && !w.anew && now-w.seen < floor
-	if fresh && who.See(w.sighting(), true, w.seen) {
+	if fresh && who.See(w.sighting(), true, 0) {
 		p.settle(w)
 		return true
 	}
@@ -169,17 +169,19 @@ func (p *Poller) Saw(s Sighting) {
 	p.stir(now)
 }
 
-// Again lets a meeting be looked at at once: something has been done to it that
-// makes what was seen old.
-func (p *Poller) Again(id string) {
+// Again lets a meeting be looked at at once: something has been done to it, by a
+// request that went out at since, that makes what was seen before old.
+func (p *Poller) Again(id string, since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w := p.watches[id]; w != nil {
-		now := p.now()
-		w.last, w.seen = nil, now
-		p.plan.again(w, now)
-		p.stir(now)
+	now := p.now()
+	w := p.watches[id]
+	if w == nil || w.seen > since || w.looking && w.free > since+floor {
+		return // or was looked at since then
 	}
+	w.last, w.seen = nil, now
+	p.plan.again(w, now)
+	p.stir(now)
 }
 
 // tell tells a watch's waiters, and clears up where none is left. It reports
