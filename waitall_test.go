@@ -2,8 +2,11 @@ package minutes_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,6 +18,100 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
+
+func TestWaitAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		c := clientOf(srv)
+		require.NoError(t, srv.Script(minutestest.Script{Title: "bad", Outcome: minutes.StatusTranscriptionFailed}))
+		good, bad := uploaded(t, c, "good"), uploaded(t, c, "bad")
+		ids := []string{good.ID, bad.ID, good.ID, "", "mtg_unknown", "mtg_unknown"}
+		got := map[string]int{}
+		for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+			var failed *minutes.MeetingFailedError
+			var wait *minutes.WaitError
+			switch {
+			case err == nil:
+				got["done "+m.ID]++
+			case errors.As(err, &failed):
+				assert.Nil(t, m)
+				got["failed "+failed.Meeting.ID]++
+			case errors.As(err, &wait):
+				assert.Nil(t, m)
+				got["gone "+wait.MeetingID]++
+			}
+		}
+		assert.Equal(t, map[string]int{"done " + good.ID: 1, "failed " + bad.ID: 1, "gone ": 1, "gone mtg_unknown": 1}, got)
+	})
+	t.Run("ends with its context, once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+			c := clientOf(srv)
+			ids := make([]string, 10)
+			for i := range ids {
+				ids[i] = uploaded(t, c, strconv.Itoa(i)).ID
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			n := 0
+			for m, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+				n++
+				assert.Nil(t, m)
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			}
+			assert.Equal(t, 1, n)
+		})
+	})
+	t.Run("stops when the loop does", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+			c := clientOf(srv)
+			a, b := uploaded(t, c, "a"), uploaded(t, c, "b")
+			_, err := srv.Advance(a.ID, minutes.StatusMinutesReady)
+			require.NoError(t, err)
+			for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values([]string{b.ID, a.ID}), nil) {
+				require.NoError(t, err)
+				assert.Equal(t, a.ID, m.ID)
+				break
+			}
+			synctest.Wait()
+			n := len(srv.Requests())
+			time.Sleep(time.Hour)
+			assert.Len(t, srv.Requests(), n)
+		})
+	})
+}
+
+// A context that ends before all ids are read is told, though nothing that was
+// read is waited for any more.
+func TestWaitAllCutShort(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := clientOf(srv)
+		read, unread := uploaded(t, c, "Read"), uploaded(t, c, "Not read")
+		_, err := c.Meetings.Wait(t.Context(), read.ID, nil)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ids := func(yield func(string) bool) {
+			if yield(read.ID) {
+				cancel()
+				yield(unread.ID)
+			}
+		}
+		var ended []string
+		for m, err := range c.Meetings.WaitAll(ctx, ids, nil) {
+			if err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+				ended = append(ended, "canceled")
+				continue
+			}
+			ended = append(ended, m.ID)
+		}
+		assert.Equal(t, []string{read.ID, "canceled"}, ended)
+	})
+}
 
 // An id that comes again is yielded once: when its meeting has ended meanwhile,
 // while it is waited for, and while somebody else waits for it, too.
@@ -163,4 +260,27 @@ func TestWaitAllHearsOnce(t *testing.T) {
 		assert.Equal(t, []minutes.Status{minutes.StatusTranscribing}, one)
 		assert.Equal(t, []minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribing}, all)
 	})
+}
+
+// Meetings that somebody else has created, as they end.
+func ExampleMeetingsService_WaitAll() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ids := []string{created(client, "Weekly"), "mtg_unknown"}
+
+	for meeting, err := range client.Meetings.WaitAll(context.Background(), slices.Values(ids), nil) {
+		switch {
+		case errors.Is(err, minutes.ErrUnauthenticated):
+			return // it will not do better with the others
+		case err != nil:
+			wait, _ := errors.AsType[*minutes.WaitError](err)
+			fmt.Println(wait.MeetingID, errors.Is(err, minutes.ErrNotFound))
+		default:
+			fmt.Println(meeting.Title, meeting.Status)
+		}
+	}
+	// Unordered output:
+	// Weekly minutes_ready
+	// mtg_unknown true
 }

@@ -1,16 +1,18 @@
 package minutes_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -164,10 +167,10 @@ func TestWaitEnds(t *testing.T) {
 		looks := srv.Requests("meetings.get")
 		var pauses []time.Duration
 		for i := 2; i < 8; i++ {
-			pauses = append(pauses, looks[i].At.Sub(looks[i-1].At).Round(5*time.Second))
+			pauses = append(pauses, looks[i].At.Sub(looks[i-1].At).Truncate(time.Second))
 		}
 		assert.Equal(t, []time.Duration{
-			30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 5 * time.Minute, 30 * time.Second,
+			time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second,
 		}, pauses)
 	})
 	inBubble("minutes not ready although the status says so", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
@@ -263,100 +266,6 @@ func TestWaitParams(t *testing.T) {
 	t.Cleanup(func() { assert.Empty(t, srv.Requests()) })
 }
 
-func TestWaitAll(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c := clientOf(srv)
-		require.NoError(t, srv.Script(minutestest.Script{Title: "bad", Outcome: minutes.StatusTranscriptionFailed}))
-		good, bad := uploaded(t, c, "good"), uploaded(t, c, "bad")
-		ids := []string{good.ID, bad.ID, good.ID, "", "mtg_unknown", "mtg_unknown"}
-		got := map[string]int{}
-		for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
-			var failed *minutes.MeetingFailedError
-			var wait *minutes.WaitError
-			switch {
-			case err == nil:
-				got["done "+m.ID]++
-			case errors.As(err, &failed):
-				assert.Nil(t, m)
-				got["failed "+failed.Meeting.ID]++
-			case errors.As(err, &wait):
-				assert.Nil(t, m)
-				got["gone "+wait.MeetingID]++
-			}
-		}
-		assert.Equal(t, map[string]int{"done " + good.ID: 1, "failed " + bad.ID: 1, "gone ": 1, "gone mtg_unknown": 1}, got)
-	})
-	t.Run("ends with its context, once", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-			c := clientOf(srv)
-			ids := make([]string, 10)
-			for i := range ids {
-				ids[i] = uploaded(t, c, strconv.Itoa(i)).ID
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			n := 0
-			for m, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
-				n++
-				assert.Nil(t, m)
-				assert.ErrorIs(t, err, context.DeadlineExceeded)
-			}
-			assert.Equal(t, 1, n)
-		})
-	})
-	t.Run("stops when the loop does", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-			c := clientOf(srv)
-			a, b := uploaded(t, c, "a"), uploaded(t, c, "b")
-			_, err := srv.Advance(a.ID, minutes.StatusMinutesReady)
-			require.NoError(t, err)
-			for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values([]string{b.ID, a.ID}), nil) {
-				require.NoError(t, err)
-				assert.Equal(t, a.ID, m.ID)
-				break
-			}
-			synctest.Wait()
-			n := len(srv.Requests())
-			time.Sleep(time.Hour)
-			assert.Len(t, srv.Requests(), n)
-		})
-	})
-}
-
-// A context that ends before all ids are read is told, though nothing that was
-// read is waited for any more.
-func TestWaitAllCutShort(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
-		c := clientOf(srv)
-		read, unread := uploaded(t, c, "Read"), uploaded(t, c, "Not read")
-		_, err := c.Meetings.Wait(t.Context(), read.ID, nil)
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		ids := func(yield func(string) bool) {
-			if yield(read.ID) {
-				cancel()
-				yield(unread.ID)
-			}
-		}
-		var ended []string
-		for m, err := range c.Meetings.WaitAll(ctx, ids, nil) {
-			if err != nil {
-				require.ErrorIs(t, err, context.Canceled)
-				ended = append(ended, "canceled")
-				continue
-			}
-			ended = append(ended, m.ID)
-		}
-		assert.Equal(t, []string{read.ID, "canceled"}, ended)
-	})
-}
-
 // What a wait with a long interval has seen is served to others while it is
 // fresh, and no longer.
 func TestWaitIsNotServedWhatIsOld(t *testing.T) {
@@ -411,6 +320,214 @@ func TestOnStatusOfALatecomer(t *testing.T) {
 	}
 }
 
+// A latecomer is told of the next look, whoever else comes after it.
+func TestOnStatusOfTwoLatecomers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
+		c := clientOf(srv)
+		m := uploaded(t, c, "Weekly")
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 12}, minutestest.BadGateway())
+		var wg sync.WaitGroup
+		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 10*time.Minute, nil) })
+		for len(srv.Requests("meetings.get")) < 12 { // the one that shows nothing
+			time.Sleep(time.Second)
+		}
+		var told []minutes.Status
+		wg.Go(func() {
+			testkit.WaitFor(t, c, m.ID, 2*time.Minute, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told = append(told, m.Status) }})
+		})
+		synctest.Wait()
+		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil) })
+		wg.Wait()
+		synctest.Wait()
+		assert.Equal(t, []minutes.Status{minutes.StatusTranscribing}, told)
+	})
+}
+
+// An OnStatus that ends its goroutine, as a test's FailNow does, leaves nobody
+// waiting.
+func TestOnStatusThatDoesNotReturn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { // which fails where the poller goes on
+		srv := minutestest.NewServer(t)
+		c, l := testkit.WatchLooks(srv)
+		m := uploaded(t, c, "meeting")
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, _ = c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { runtime.Goexit() }})
+		})
+		wg.Wait()
+		time.Sleep(time.Hour)
+		assert.Len(t, l.At(), 1)
+	})
+}
+
+// What may pass is waited out, a turn for each; what will not ends the wait.
+func TestWaitFaults(t *testing.T) {
+	t.Parallel()
+	html := func(status int) minutestest.Fault { return minutestest.Reply(status, "text/html", "<h1>Sorry</h1>") }
+	for name, test := range map[string]struct {
+		fault  minutestest.Fault
+		passes bool
+	}{
+		"400 of something in front": {html(400), true},
+		"401 of something in front": {html(401), false},
+		"403 of something in front": {html(403), false},
+		"404 of something in front": {html(404), true},
+		"408 with a code":           {minutestest.Reply(408, "application/json", `{"error":{"code":"SLOW","message":"x"}}`), true},
+		"410 with a code":           {minutestest.Reply(410, "application/json", `{"error":{"code":"GONE","message":"x"}}`), false},
+		"502 of something in front": {html(502), true},
+		"welcome":                   {html(200), true},
+		"a refusal":                 {minutestest.Refuse(minutes.ErrBadRequest), false},
+		"a refused scope":           {minutestest.Refuse(minutes.ErrInsufficientScope), false},
+		"an unknown meeting":        {minutestest.Refuse(minutes.ErrNotFound), false},
+		"a lost reply":              {minutestest.LoseReply(), true},
+		"a cut reply":               {minutestest.Truncate(20), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				c := clientOf(srv)
+				m := uploaded(t, c, "Weekly")
+				srv.Inject(minutestest.Match{Operation: "meetings.get"}, test.fault)
+				begun := time.Now()
+				_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+				if !test.passes {
+					var wait *minutes.WaitError
+					require.ErrorAs(t, err, &wait)
+					require.Zero(t, time.Since(begun))
+					return
+				}
+				require.NoError(t, err)
+				require.Len(t, srv.Requests("meetings.get"), 2)
+				require.GreaterOrEqual(t, time.Since(begun), 30*time.Second)
+			})
+		})
+	}
+}
+
+// Twenty failed looks in a row end a wait; as many with one between them that
+// succeeds do not.
+func TestWaitFailuresInARow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		c := clientOf(srv)
+		m := uploaded(t, c, "Weekly")
+		for _, nth := range []int{1, 13} {
+			srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: nth, Times: 11}, minutestest.BadGateway())
+		}
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+	})
+}
+
+// Each wait has twenty failed looks of its own, also where it goes on within the
+// floor where another left.
+func TestWaitCountsItsOwnFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		c := clientOf(srv)
+		m := uploaded(t, c, "Weekly")
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 25}, minutestest.BadGateway())
+		testkit.WaitFor(t, c, m.ID, 9*time.Minute+35*time.Second, nil)
+		require.GreaterOrEqual(t, len(srv.Requests("meetings.get")), 19)
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+	})
+}
+
+// What was seen before a look that showed nothing is as old as it was: it is not
+// served for the floor after that look.
+func TestWaitIsNotServedFromAFailedLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		c, l := testkit.WatchLooks(srv)
+		m := uploaded(t, c, "Old title")
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2}, minutestest.BadGateway())
+		var wg sync.WaitGroup
+		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil) })
+		time.Sleep(32 * time.Second)
+		require.Len(t, srv.Requests("meetings.get"), 2)
+		_, err := c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Title: new("New title")})
+		require.NoError(t, err)
+		got, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Until: minutes.StatusAudioUploaded})
+		require.NoError(t, err)
+		assert.Equal(t, "New title", got.Title)
+		wg.Wait()
+		synctest.Wait()
+		assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
+	})
+}
+
+// A wait whose context ends while looks fail, or are held back, tells how they
+// failed; one that had been going well does not tell of what is over.
+func TestWaitTellsOfTheTrouble(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		waits int
+		match minutestest.Match
+		fault minutestest.Fault
+		code  minutes.Code
+		after time.Duration // the context ends, or five minutes
+	}{
+		"a service that is out":            {1, minutestest.Match{}, minutestest.BadGateway(), "", 0},
+		"a fault of the service":           {1, minutestest.Match{}, minutestest.Refuse(minutes.ErrInternal), minutes.ErrInternal, 0},
+		"held back":                        {1, minutestest.Match{}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
+		"pages of a service that is out":   {50, minutestest.Match{}, minutestest.BadGateway(), "", 0},
+		"pages that are held back":         {50, minutestest.Match{}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
+		"a page of a service that is out":  {50, minutestest.Match{}, minutestest.BadGateway(), "", 20 * time.Second},
+		"trouble that is over":             {1, minutestest.Match{Times: 3}, minutestest.BadGateway(), "", 0},
+		"pages, of a trouble that is over": {50, minutestest.Match{Times: 3}, minutestest.BadGateway(), "", 0},
+		"held back, and that is over":      {1, minutestest.Match{Times: 2}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
+		"the listing alone":                {50, minutestest.Match{Operation: "meetings.list"}, minutestest.BadGateway(), "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+				ids := crowd(t, srv, clientOf(srv), test.waits, 1, testkit.Ages)
+				over := test.match.Times > 0 || test.match.Operation != ""
+				if test.match.Times == 0 {
+					test.match.Times = minutestest.Always
+				}
+				srv.Inject(test.match, test.fault)
+				c := clientOf(srv)
+				ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(test.after, 5*time.Minute))
+				defer cancel()
+				check := func(err error) {
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
+					var wait *minutes.WaitError
+					assert.ErrorAs(t, err, &wait)
+					var reply *minutes.Error
+					if over {
+						assert.NotErrorAs(t, err, &reply)
+						return
+					}
+					if assert.ErrorAs(t, err, &reply) && test.code != "" {
+						assert.ErrorIs(t, err, test.code)
+					}
+				}
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					_, err := c.Meetings.Wait(ctx, ids[0], nil)
+					check(err)
+				})
+				for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+					check(err)
+				}
+				wg.Wait()
+				synctest.Wait()
+			})
+		})
+	}
+}
+
 // A wait that ends between a refusal and the next try tells of both.
 func TestWaitForMinutesKeepsTheRefusal(t *testing.T) {
 	t.Parallel()
@@ -445,46 +562,210 @@ func TestWaitWithABadCertificate(t *testing.T) {
 	require.True(t, ok, "%v", err)
 }
 
-// A Client that moves to another clock, as between bubbles, does not sit out a
-// pause of the old one.
-func TestPauseOfAnotherClock(t *testing.T) {
+// The answer's Cache-Control raises the floor, for looks and for what a second
+// wait is served, up to five minutes, and as long as the service says so.
+func TestWaitCacheControl(t *testing.T) {
 	t.Parallel()
-	srv := minutestest.NewServer(t, minutestest.WithoutAudit())
-	c := clientOf(srv)
-	srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 4}, minutestest.RateLimit(""))
+	for header, floor := range map[string]time.Duration{
+		"":                             30 * time.Second,
+		"no-store":                     30 * time.Second,
+		"private, max-age=10":          30 * time.Second,
+		"private, max-age=120":         2 * time.Minute,
+		"max-age=120, private":         2 * time.Minute,
+		`Max-Age = "120"`:              2 * time.Minute,
+		"s-maxage=200,max-age=120":     2 * time.Minute,
+		"max-age=100000":               5 * time.Minute,
+		"max-age=99999999999999999999": 5 * time.Minute,
+		"max-age=-5":                   30 * time.Second,
+		"max-age=soon":                 30 * time.Second,
+	} {
+		t.Run(header, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
+				_, l := testkit.WatchLooks(srv)
+				says := header
+				c := clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+					resp, err := l.RoundTrip(r)
+					if err == nil {
+						resp.Header.Set("Cache-Control", says)
+					}
+					return resp, err
+				})}))
+				m := uploaded(t, c, "Weekly")
+				begun := time.Now()
+				testkit.WaitFor(t, c, m.ID, floor-time.Second, nil)
+				testkit.WaitFor(t, c, m.ID, 900*time.Millisecond, nil)
+				require.Len(t, l.At(), 1)
+				testkit.WaitFor(t, c, m.ID, 20*time.Minute-time.Since(begun), nil)
+				at := l.Of(m.ID)
+				require.Greater(t, len(at), 3)
+				for i, at2 := range at[1:] {
+					assert.GreaterOrEqual(t, at2.Sub(at[i]), floor)
+					assert.LessOrEqual(t, at2.Sub(at[i]), floor+floor/30)
+				}
+				says = ""
+				time.Sleep(10 * time.Minute)
+				n := l.Len()
+				testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil)
+				assert.Len(t, l.At(), n+4)
+			})
+		})
+	}
+}
+
+// An interval longer than time goes on is one look, and no look too soon.
+func TestWaitIntervalForever(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, err := c.Meetings.Wait(t.Context(), uploaded(t, c, "x").ID, nil)
-		require.NoError(t, err)
-		assert.Greater(t, time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)), 7*time.Minute)
-	})
-	synctest.Test(t, func(t *testing.T) {
-		_, err := c.Meetings.Wait(t.Context(), uploaded(t, c, "y").ID, nil)
-		require.NoError(t, err)
-		assert.Less(t, time.Since(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)), 2*time.Minute)
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		c, l := testkit.WatchLooks(srv)
+		m := uploaded(t, c, "Long")
+		time.Sleep(time.Second)
+		for range 3 {
+			testkit.WaitFor(t, c, m.ID, 5*time.Second, &minutes.WaitOptions{Interval: math.MaxInt64})
+		}
+		testkit.WaitFor(t, c, m.ID, 10*time.Minute, &minutes.WaitOptions{Interval: math.MaxInt64})
+		assert.Len(t, l.Of(m.ID), 1)
+		assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
 	})
 }
 
-// Meetings that somebody else has created, as they end.
-func ExampleMeetingsService_WaitAll() {
-	srv := quick()
-	defer srv.Close()
-	client := srv.Client()
-	ids := []string{created(client, "Weekly"), "mtg_unknown"}
+// The meeting as last seen is kept as it was last seen, also where a crowd came
+// meanwhile, of which no more than the status is kept; and a final status is
+// served at once all the same.
+func TestWaitInACrowd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+		ids := crowd(t, srv, clientOf(srv), 1100, 1, testkit.Ages)
+		c := clientOf(srv, minutes.WithRateLimit(0, 0))
+		first, last := ids[0], ids[1]
+		require.NoError(t, srv.Script(minutestest.Script{MeetingID: first, Hold: minutes.StatusTranscribing}))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			seen := testkit.WaitFor(t, c, first, 10*time.Minute, nil)
+			if assert.NotNil(t, seen) {
+				assert.Equal(t, minutes.StatusTranscribing, seen.Status)
+			}
+		})
+		time.Sleep(10 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
+		defer cancel()
+		wg.Go(func() {
+			for m, err := range c.Meetings.WaitAll(ctx, slices.Values(ids[1:]), nil) {
+				if err != nil {
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
+					break
+				}
+				assert.Equal(t, last, m.ID)
+				begun := time.Now()
+				again, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+				if assert.NoError(t, err) {
+					assert.Equal(t, m, again)
+					assert.Zero(t, time.Since(begun))
+				}
+			}
+		})
+		time.Sleep(2 * time.Minute)
+		_, err := srv.Advance(first, minutes.StatusTranscribing)
+		require.NoError(t, err)
+		_, err = srv.Advance(last, minutes.StatusMinutesReady)
+		require.NoError(t, err)
+		wg.Wait()
+		synctest.Wait()
+	})
+}
 
-	for meeting, err := range client.Meetings.WaitAll(context.Background(), slices.Values(ids), nil) {
-		switch {
-		case errors.Is(err, minutes.ErrUnauthenticated):
-			return // it will not do better with the others
-		case err != nil:
-			wait, _ := errors.AsType[*minutes.WaitError](err)
-			fmt.Println(wait.MeetingID, errors.Is(err, minutes.ErrNotFound))
-		default:
-			fmt.Println(meeting.Title, meeting.Status)
-		}
+// A Client that moves to a clock that is behind, as between bubbles, looks there
+// at once, by itself or in a page, and is not served what it saw by the other.
+func TestWaitOfAnotherClock(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 50} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			srv := minutestest.NewServer(t, minutestest.WithWorld(generous()), minutestest.WithoutAudit())
+			c := clientOf(srv, minutes.WithRateLimit(0, 0))
+			var ids []string
+			all := func(t *testing.T) {
+				for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), &minutes.WaitOptions{Until: minutes.StatusAudioUploaded}) {
+					require.NoError(t, err)
+				}
+			}
+			synctest.Test(t, func(t *testing.T) {
+				ids = crowd(t, srv, clientOf(srv), n, 1, testkit.Ages)
+				time.Sleep(time.Hour)
+				all(t)
+			})
+			seen := len(srv.Requests("meetings.get", "meetings.list"))
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				all(t)
+				require.Less(t, time.Since(begun), time.Minute)
+			})
+			require.Greater(t, len(srv.Requests("meetings.get", "meetings.list")), seen)
+		})
 	}
-	// Unordered output:
-	// Weekly minutes_ready
-	// mtg_unknown true
+}
+
+// A job that comes back to a meeting that is waited for leaves that wait as it
+// is: it ends with its context, and then nobody asks any more.
+func TestProcessComesBackToAWait(t *testing.T) {
+	t.Parallel()
+	for name, interval := range map[string]time.Duration{"fresh": 0, "looked at long ago": 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
+				c, l := testkit.WatchLooks(srv)
+				p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
+				m, _, err := c.Meetings.Create(t.Context(), p)
+				require.NoError(t, err)
+				require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, audio(10), nil))
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					seen := testkit.WaitFor(t, c, m.ID, 20*time.Minute, &minutes.WaitOptions{Interval: interval})
+					assert.Equal(t, minutes.StatusTranscribing, seen.Status)
+				})
+				time.Sleep(5*time.Minute + 10*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer cancel()
+				_, err = c.Meetings.Process(ctx, p, audio(10), nil)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				wg.Wait()
+				synctest.Wait()
+				assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
+				synctest.Wait()
+				testkit.RequireQuiet(t, l)
+			})
+		})
+	}
+}
+
+// What a job returned is its caller's; a wait that is served from what the job
+// saw does not see what the caller makes of it.
+func TestProcessResultIsTheCallersOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := clientOf(srv)
+		p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1", ParticipantIDs: []string{"emp_ada"}}
+		_, err := c.Meetings.Process(t.Context(), p, audio(10), nil)
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		r, err := c.Meetings.Process(t.Context(), p, audio(10), nil)
+		require.NoError(t, err)
+		n := len(srv.Requests("meetings.get"))
+		r.Meeting.Title, r.Meeting.ParticipantIDs[0], *r.Meeting.DurationSeconds = "mine", "me", -1
+		m, err := c.Meetings.Wait(t.Context(), r.Meeting.ID, nil)
+		require.NoError(t, err)
+		require.Len(t, srv.Requests("meetings.get"), n)
+		assert.Equal(t, "Weekly", m.Title)
+		assert.Equal(t, []string{"emp_ada"}, m.ParticipantIDs)
+		assert.NotEqual(t, -1, *m.DurationSeconds)
+	})
 }
 
 // The steps of Process, one by one.

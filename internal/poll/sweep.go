@@ -246,7 +246,10 @@ func (p *plan) end(now time.Duration, broken bool) {
 		s.last = s.last[s.best.from:]
 	}
 	s.again = s.began + p.jittered(p.turn())
-	if s.full || broken {
+	switch {
+	case broken && p.looks.bad >= outage: // which says nothing about pages
+		s.retry = now + p.turn()
+	case s.full || broken:
 		s.patience = min(2*s.patience, maxPatience)
 		if !broken && 4*(s.best.found-s.worth) >= p.waiting-s.worth {
 			s.patience = 1
