@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
+
+	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // retries says how often to repeat and how long to wait before.
@@ -162,7 +164,10 @@ func (c *call) plan(err error) bool {
 		after, _ = c.retryAfter()
 	}
 	c.wait = c.core.retries.wait(c.tries, after)
-	if err == nil && c.last.status == http.StatusTooManyRequests {
+	// A page that the poller reads holds no other request back: it has a pace of
+	// its own, and no wait may miss its look for it.
+	page := c.once && c.row.Path == c.core.routes[route.MeetingsList].Path
+	if err == nil && c.last.status == http.StatusTooManyRequests && !page {
 		c.core.pace.coolDown(c.wait)
 	}
 	if after > maxCoolDown {

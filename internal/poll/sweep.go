@@ -246,10 +246,7 @@ func (p *plan) end(now time.Duration, broken bool) {
 		s.last = s.last[s.best.from:]
 	}
 	s.again = s.began + p.jittered(p.turn())
-	switch {
-	case broken && p.looks.bad >= outage: // which says nothing about pages
-		s.retry = now + p.turn()
-	case s.full || broken:
+	if s.full || broken {
 		s.patience = min(2*s.patience, maxPatience)
 		if !broken && 4*(s.best.found-s.worth) >= p.waiting-s.worth {
 			s.patience = 1
