@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"math"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
@@ -289,63 +288,6 @@ func TestWaitIsNotServedWhatIsOld(t *testing.T) {
 	})
 }
 
-// OnStatus hears the first look, also of a meeting that others have waited for
-// and of which no more than the status is kept.
-func TestOnStatusOfALatecomer(t *testing.T) {
-	t.Parallel()
-	for _, n := range []int{3, 1100} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-				ids := crowd(t, srv, clientOf(srv), n, 1, 1000*time.Hour)
-				c := clientOf(srv, minutes.WithRateLimit(0, 0))
-				ctx, cancel := context.WithCancel(t.Context())
-				var wg sync.WaitGroup
-				wg.Go(func() {
-					for range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
-					}
-				})
-				time.Sleep(10 * time.Minute)
-				var told []minutes.Status
-				late, stop := context.WithTimeout(t.Context(), 5*time.Minute)
-				defer stop()
-				_, err := c.Meetings.Wait(late, ids[0], &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told = append(told, m.Status) }})
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				assert.Equal(t, []minutes.Status{minutes.StatusAudioUploaded}, told)
-				cancel()
-				wg.Wait()
-			})
-		})
-	}
-}
-
-// A latecomer is told of the next look, whoever else comes after it.
-func TestOnStatusOfTwoLatecomers(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
-		c := clientOf(srv)
-		m := uploaded(t, c, "Weekly")
-		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 12}, minutestest.BadGateway())
-		var wg sync.WaitGroup
-		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 10*time.Minute, nil) })
-		for len(srv.Requests("meetings.get")) < 12 { // the one that shows nothing
-			time.Sleep(time.Second)
-		}
-		var told []minutes.Status
-		wg.Go(func() {
-			testkit.WaitFor(t, c, m.ID, 2*time.Minute, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told = append(told, m.Status) }})
-		})
-		synctest.Wait()
-		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil) })
-		wg.Wait()
-		synctest.Wait()
-		assert.Equal(t, []minutes.Status{minutes.StatusTranscribing}, told)
-	})
-}
-
 // An OnStatus that ends its goroutine, as a test's FailNow does, leaves nobody
 // waiting.
 func TestOnStatusThatDoesNotReturn(t *testing.T) {
@@ -438,30 +380,6 @@ func TestWaitCountsItsOwnFailures(t *testing.T) {
 		require.GreaterOrEqual(t, len(srv.Requests("meetings.get")), 19)
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 		require.NoError(t, err)
-	})
-}
-
-// What was seen before a look that showed nothing is as old as it was: it is not
-// served for the floor after that look.
-func TestWaitIsNotServedFromAFailedLook(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c, l := testkit.WatchLooks(srv)
-		m := uploaded(t, c, "Old title")
-		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2}, minutestest.BadGateway())
-		var wg sync.WaitGroup
-		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil) })
-		time.Sleep(32 * time.Second)
-		require.Len(t, srv.Requests("meetings.get"), 2)
-		_, err := c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Title: new("New title")})
-		require.NoError(t, err)
-		got, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Until: minutes.StatusAudioUploaded})
-		require.NoError(t, err)
-		assert.Equal(t, "New title", got.Title)
-		wg.Wait()
-		synctest.Wait()
-		assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
 	})
 }
 
@@ -562,153 +480,6 @@ func TestWaitWithABadCertificate(t *testing.T) {
 	require.True(t, ok, "%v", err)
 }
 
-// The answer's Cache-Control raises the floor, for looks and for what a second
-// wait is served, up to five minutes, and as long as the service says so.
-func TestWaitCacheControl(t *testing.T) {
-	t.Parallel()
-	for header, floor := range map[string]time.Duration{
-		"":                             30 * time.Second,
-		"no-store":                     30 * time.Second,
-		"private, max-age=10":          30 * time.Second,
-		"private, max-age=120":         2 * time.Minute,
-		"max-age=120, private":         2 * time.Minute,
-		`Max-Age = "120"`:              2 * time.Minute,
-		"s-maxage=200,max-age=120":     2 * time.Minute,
-		"max-age=100000":               5 * time.Minute,
-		"max-age=99999999999999999999": 5 * time.Minute,
-		"max-age=-5":                   30 * time.Second,
-		"max-age=soon":                 30 * time.Second,
-	} {
-		t.Run(header, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
-				_, l := testkit.WatchLooks(srv)
-				says := header
-				c := clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-					resp, err := l.RoundTrip(r)
-					if err == nil {
-						resp.Header.Set("Cache-Control", says)
-					}
-					return resp, err
-				})}))
-				m := uploaded(t, c, "Weekly")
-				begun := time.Now()
-				testkit.WaitFor(t, c, m.ID, floor-time.Second, nil)
-				testkit.WaitFor(t, c, m.ID, 900*time.Millisecond, nil)
-				require.Len(t, l.At(), 1)
-				testkit.WaitFor(t, c, m.ID, 20*time.Minute-time.Since(begun), nil)
-				at := l.Of(m.ID)
-				require.Greater(t, len(at), 3)
-				for i, at2 := range at[1:] {
-					assert.GreaterOrEqual(t, at2.Sub(at[i]), floor)
-					assert.LessOrEqual(t, at2.Sub(at[i]), floor+floor/30)
-				}
-				says = ""
-				time.Sleep(10 * time.Minute)
-				n := l.Len()
-				testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil)
-				assert.Len(t, l.At(), n+4)
-			})
-		})
-	}
-}
-
-// An interval longer than time goes on is one look, and no look too soon.
-func TestWaitIntervalForever(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c, l := testkit.WatchLooks(srv)
-		m := uploaded(t, c, "Long")
-		time.Sleep(time.Second)
-		for range 3 {
-			testkit.WaitFor(t, c, m.ID, 5*time.Second, &minutes.WaitOptions{Interval: math.MaxInt64})
-		}
-		testkit.WaitFor(t, c, m.ID, 10*time.Minute, &minutes.WaitOptions{Interval: math.MaxInt64})
-		assert.Len(t, l.Of(m.ID), 1)
-		assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
-	})
-}
-
-// The meeting as last seen is kept as it was last seen, also where a crowd came
-// meanwhile, of which no more than the status is kept; and a final status is
-// served at once all the same.
-func TestWaitInACrowd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-		ids := crowd(t, srv, clientOf(srv), 1100, 1, testkit.Ages)
-		c := clientOf(srv, minutes.WithRateLimit(0, 0))
-		first, last := ids[0], ids[1]
-		require.NoError(t, srv.Script(minutestest.Script{MeetingID: first, Hold: minutes.StatusTranscribing}))
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			seen := testkit.WaitFor(t, c, first, 10*time.Minute, nil)
-			if assert.NotNil(t, seen) {
-				assert.Equal(t, minutes.StatusTranscribing, seen.Status)
-			}
-		})
-		time.Sleep(10 * time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
-		defer cancel()
-		wg.Go(func() {
-			for m, err := range c.Meetings.WaitAll(ctx, slices.Values(ids[1:]), nil) {
-				if err != nil {
-					assert.ErrorIs(t, err, context.DeadlineExceeded)
-					break
-				}
-				assert.Equal(t, last, m.ID)
-				begun := time.Now()
-				again, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-				if assert.NoError(t, err) {
-					assert.Equal(t, m, again)
-					assert.Zero(t, time.Since(begun))
-				}
-			}
-		})
-		time.Sleep(2 * time.Minute)
-		_, err := srv.Advance(first, minutes.StatusTranscribing)
-		require.NoError(t, err)
-		_, err = srv.Advance(last, minutes.StatusMinutesReady)
-		require.NoError(t, err)
-		wg.Wait()
-		synctest.Wait()
-	})
-}
-
-// A Client that moves to a clock that is behind, as between bubbles, looks there
-// at once, by itself or in a page, and is not served what it saw by the other.
-func TestWaitOfAnotherClock(t *testing.T) {
-	t.Parallel()
-	for _, n := range []int{1, 50} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			t.Parallel()
-			srv := minutestest.NewServer(t, minutestest.WithWorld(generous()), minutestest.WithoutAudit())
-			c := clientOf(srv, minutes.WithRateLimit(0, 0))
-			var ids []string
-			all := func(t *testing.T) {
-				for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), &minutes.WaitOptions{Until: minutes.StatusAudioUploaded}) {
-					require.NoError(t, err)
-				}
-			}
-			synctest.Test(t, func(t *testing.T) {
-				ids = crowd(t, srv, clientOf(srv), n, 1, testkit.Ages)
-				time.Sleep(time.Hour)
-				all(t)
-			})
-			seen := len(srv.Requests("meetings.get", "meetings.list"))
-			synctest.Test(t, func(t *testing.T) {
-				begun := time.Now()
-				all(t)
-				require.Less(t, time.Since(begun), time.Minute)
-			})
-			require.Greater(t, len(srv.Requests("meetings.get", "meetings.list")), seen)
-		})
-	}
-}
-
 // A job that comes back to a meeting that is waited for leaves that wait as it
 // is: it ends with its context, and then nobody asks any more.
 func TestProcessComesBackToAWait(t *testing.T) {
@@ -785,4 +556,381 @@ func ExampleMeetingsService_WaitForMinutes() {
 	}
 	fmt.Println(strings.Contains(written.Content, "Weekly"))
 	// Output: true
+}
+
+// Whatever the Client sees of a single meeting is a look: a wait that begins
+// within the floor is served from it, and looks when the floor is over.
+func TestWaitAfterTheClientSawTheMeeting(t *testing.T) {
+	t.Parallel()
+	params := func() *minutes.MeetingCreateParams {
+		return &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
+	}
+	for name, see := range map[string]func(*minutes.Client, context.Context, string) (*minutes.Meeting, error){
+		"Get": func(c *minutes.Client, ctx context.Context, id string) (*minutes.Meeting, error) {
+			return c.Meetings.Get(ctx, id)
+		},
+		"Create": func(c *minutes.Client, ctx context.Context, _ string) (*minutes.Meeting, error) {
+			m, _, err := c.Meetings.Create(ctx, params())
+			return m, err
+		},
+		"FindByExternalID": func(c *minutes.Client, ctx context.Context, _ string) (*minutes.Meeting, error) {
+			return c.Meetings.FindByExternalID(ctx, "job-1")
+		},
+		"Update": func(c *minutes.Client, ctx context.Context, id string) (*minutes.Meeting, error) {
+			return c.Meetings.Update(ctx, id, &minutes.MeetingUpdateParams{Time: new("10:00")})
+		},
+		"SetParticipants": func(c *minutes.Client, ctx context.Context, id string) (*minutes.Meeting, error) {
+			return c.Meetings.SetParticipants(ctx, id, []string{"emp_ada"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				m, _, err := clientOf(srv).Meetings.Create(t.Context(), params())
+				require.NoError(t, err)
+				c, l := testkit.WatchLooks(srv)
+				seen, err := see(c, t.Context(), m.ID)
+				require.NoError(t, err)
+				began, n := time.Now(), len(srv.Requests("meetings.get"))
+				time.Sleep(10 * time.Second)
+				var told []*minutes.Meeting
+				var at []time.Time
+				testkit.WaitFor(t, c, m.ID, 19*time.Second, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) {
+					told, at = append(told, m), append(at, time.Now())
+				}})
+				assert.Len(t, srv.Requests("meetings.get"), n, "the floor")
+				require.Equal(t, []*minutes.Meeting{seen}, told)
+				assert.Equal(t, 10*time.Second, at[0].Sub(began))
+				testkit.WaitFor(t, c, m.ID, 3*time.Second, nil)
+				assert.Len(t, srv.Requests("meetings.get"), n+1)
+				if name != "SetParticipants" { // which is refused by then
+					require.NoError(t, clientOf(srv).Meetings.Upload(t.Context(), m.ID, audio(10), nil))
+					_, err = srv.Advance(m.ID, minutes.StatusMinutesReady)
+					require.NoError(t, err)
+					time.Sleep(time.Minute)
+					_, err = see(c, t.Context(), m.ID)
+					require.NoError(t, err)
+					n, began = len(srv.Requests("meetings.get")), time.Now()
+					got, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+					require.NoError(t, err)
+					assert.Equal(t, minutes.StatusMinutesReady, got.Status)
+					assert.Len(t, srv.Requests("meetings.get"), n, "a final status is served at once")
+					assert.Zero(t, time.Since(began))
+				}
+				synctest.Wait()
+				testkit.RequireQuiet(t, l)
+			})
+		})
+	}
+}
+
+// What the Client sees while a wait is under way is told to it, and puts its
+// next look off.
+func TestWaitHearsOfAGet(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
+		c, l := testkit.WatchLooks(srv)
+		m := uploaded(t, c, "Weekly")
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+			assert.NoError(t, err)
+		})
+		for range 20 {
+			time.Sleep(31 * time.Second / 2)
+			_, err := c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Time: new("10:00")})
+			require.NoError(t, err)
+		}
+		assert.Len(t, l.Of(m.ID), 1, "the first look, and then the replies of Update")
+		_, err := srv.Advance(m.ID, minutes.StatusMinutesReady)
+		require.NoError(t, err)
+		begun := time.Now()
+		_, err = c.Meetings.FindByExternalID(t.Context(), "none")
+		require.ErrorIs(t, err, minutes.ErrNotFound)
+		_, err = c.Meetings.Get(t.Context(), m.ID)
+		require.NoError(t, err)
+		wg.Wait()
+		assert.Zero(t, time.Since(begun))
+	})
+}
+
+// An upload, or a request for an upload URL, begins anew: the look after it is
+// made at once.
+func TestWaitBeginsAnewAfterAnUpload(t *testing.T) {
+	t.Parallel()
+	for name, act := range map[string]func(*minutes.Client, context.Context, string) error{
+		"Upload": func(c *minutes.Client, ctx context.Context, id string) error {
+			return c.Meetings.Upload(ctx, id, audio(10), nil)
+		},
+		"UploadURL": func(c *minutes.Client, ctx context.Context, id string) error {
+			_, err := c.Meetings.UploadURL(ctx, id, "audio/mpeg")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				id := waiting(t, srv)
+				c, l := testkit.WatchLooks(srv)
+				testkit.WaitFor(t, c, id, time.Second, nil)
+				time.Sleep(time.Second)
+				require.NoError(t, act(c, t.Context(), id))
+				time.Sleep(time.Second)
+				require.Len(t, l.Of(id), 1)
+				seen := testkit.WaitFor(t, c, id, time.Second, nil)
+				require.Len(t, l.Of(id), 2)
+				want := minutes.StatusCreated
+				if name == "Upload" {
+					want = minutes.StatusAudioUploaded
+				}
+				assert.Equal(t, want, seen.Status)
+			})
+		})
+	}
+}
+
+// A page that was asked for before the latest look at a meeting may be older: a
+// wait does not hear that a meeting went back.
+func TestWaitNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+		ids := crowd(t, srv, nil, 50, 1, testkit.Ages)
+		require.NoError(t, srv.Script(minutestest.Script{MeetingID: ids[0], Hold: minutes.StatusTranscribing}))
+		c, l := testkit.WatchLateLooks(srv, 10*time.Second)
+		quick := clientOf(srv)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		told := map[string][]minutes.Status{}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			o := &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told[m.ID] = append(told[m.ID], m.Status) }}
+			for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), o) {
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			}
+		})
+		time.Sleep(2 * time.Minute)
+		for n := l.Pages(); l.Pages() == n; { // a page is on its way
+			time.Sleep(time.Second / 10)
+		}
+		_, err := srv.Advance(ids[0], minutes.StatusTranscribing)
+		require.NoError(t, err)
+		_, err = quick.Meetings.Get(t.Context(), ids[0])
+		require.NoError(t, err)
+		_, err = c.Meetings.Update(t.Context(), ids[0], &minutes.MeetingUpdateParams{Time: new("10:00")})
+		require.NoError(t, err)
+		wg.Wait()
+		synctest.Wait()
+		assert.Equal(t, []minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribing}, told[ids[0]])
+	})
+}
+
+// The first look waits for what is left of the floor since another process
+// looked.
+func TestWaitLookedAt(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		at    func(now time.Time) time.Time
+		first time.Duration
+	}{
+		"never":         {func(time.Time) time.Time { return time.Time{} }, 0},
+		"a moment ago":  {func(now time.Time) time.Time { return now }, 30 * time.Second},
+		"20 s ago":      {func(now time.Time) time.Time { return now.Add(-20 * time.Second) }, 10 * time.Second},
+		"20 s, no zone": {func(now time.Time) time.Time { return now.Add(-20 * time.Second).UTC().Round(0) }, 10 * time.Second},
+		"long ago":      {func(now time.Time) time.Time { return now.Add(-30 * time.Second) }, 0},
+		"to come":       {func(now time.Time) time.Time { return now.Add(time.Second) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				one, all := uploaded(t, clientOf(srv), "One"), uploaded(t, clientOf(srv), "All")
+				for id, wait := range map[string]func(*minutes.Client, context.Context, *minutes.WaitOptions){
+					one.ID: func(c *minutes.Client, ctx context.Context, o *minutes.WaitOptions) {
+						_, _ = c.Meetings.Wait(ctx, one.ID, o)
+					},
+					all.ID: func(c *minutes.Client, ctx context.Context, o *minutes.WaitOptions) {
+						for range c.Meetings.WaitAll(ctx, slices.Values([]string{all.ID}), o) {
+						}
+					},
+				} {
+					c, l := testkit.WatchLooks(srv)
+					began := time.Now()
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute-time.Second)
+					wait(c, ctx, &minutes.WaitOptions{LookedAt: test.at(began), Interval: time.Hour})
+					cancel()
+					require.Len(t, l.Of(id), 1)
+					assert.InDelta(t, test.first, l.Of(id)[0].Sub(began), float64(time.Millisecond))
+				}
+			})
+		})
+	}
+}
+
+// A meeting without audio ends the wait where that is asked for.
+func TestWaitNoAudio(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		noAudio time.Duration
+		upload  bool
+		ends    time.Duration
+	}{
+		"in two hours":  {2 * time.Hour, false, 2 * time.Hour},
+		"in no time":    {1, false, 30 * time.Second}, // at the second look: the creation was seen at its very second
+		"not asked for": {0, false, 0},
+		"it has audio":  {time.Hour, true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
+				id := waiting(t, srv)
+				if test.upload {
+					require.NoError(t, clientOf(srv).Meetings.Upload(t.Context(), id, audio(10), nil))
+				}
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Hour)
+				defer cancel()
+				_, err := clientOf(srv).Meetings.Wait(ctx, id, &minutes.WaitOptions{NoAudio: test.noAudio})
+				wait, ok := errors.AsType[*minutes.WaitError](err)
+				require.True(t, ok, "%v", err)
+				require.NotNil(t, wait.Meeting)
+				if test.ends == 0 {
+					assert.NotErrorIs(t, err, minutes.ErrNoAudio)
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
+					return
+				}
+				assert.ErrorIs(t, err, minutes.ErrNoAudio)
+				assert.Equal(t, minutes.StatusCreated, wait.Meeting.Status)
+				assert.InDelta(t, test.ends, time.Since(began), float64(32*time.Second))
+			})
+		})
+	}
+}
+
+// Neither 429 nor "not ready" on what a job has come to ends it.
+func TestWaitRefusedForNow(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		operation minutes.Operation
+		fault     minutestest.Fault
+	}{
+		"429 on the minutes":                {"meetings.minutes", minutestest.RateLimit("")},
+		"429 on the transcript":             {"meetings.transcript", minutestest.RateLimit("")},
+		"no minutes although it says so":    {"meetings.minutes", minutestest.Refuse(minutes.ErrMinutesNotReady)},
+		"no transcript although it says so": {"meetings.transcript", minutestest.Refuse(minutes.ErrTranscriptNotReady)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				srv.Inject(minutestest.Match{Operation: test.operation, Times: 150}, test.fault)
+				c := clientOf(srv, minutes.WithRetries(0, 0, 0))
+				began := time.Now()
+				p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
+				r, err := c.Meetings.Process(t.Context(), p, audio(10), &minutes.ProcessOptions{Transcript: true})
+				require.NoError(t, err)
+				assert.NotNil(t, r.Minutes)
+				assert.NotEmpty(t, r.Transcript)
+				assert.Greater(t, time.Since(began), 150*30*time.Second)
+				if test.operation == "meetings.minutes" {
+					srv.Inject(minutestest.Match{Operation: test.operation, Times: 50}, test.fault)
+				}
+				_, err = c.Meetings.WaitForMinutes(t.Context(), r.Meeting.ID, nil)
+				require.NoError(t, err)
+			})
+		})
+	}
+}
+
+// Too many failures in a row say how many, over what time.
+func TestWaitErrorOfTooManyFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := clientOf(srv, minutes.WithRetries(0, 0, 0))
+		m := uploaded(t, c, "Weekly")
+		for op, text := range map[minutes.Operation]string{
+			"meetings.get":     `waiting for meeting mtg_\w+.*: 20 looks in a row failed, over (9m3\d|9m4\d)s: .*502`,
+			"meetings.minutes": `waiting for meeting mtg_\w+.*: 20 requests in a row failed, over 9m30s: .*502`,
+		} {
+			inj := srv.Inject(minutestest.Match{Operation: op, Times: minutestest.Always}, minutestest.BadGateway())
+			_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
+			_, ok := errors.AsType[*minutes.WaitError](err)
+			require.True(t, ok)
+			assert.Regexp(t, text, err.Error())
+			inj.Stop()
+			time.Sleep(time.Hour)
+		}
+	})
+}
+
+// However many wait for one meeting, at once or one after the other, each costs
+// the same. These would take many minutes if it grew with the square.
+func TestWaitsForOneMeeting(t *testing.T) {
+	t.Parallel()
+	const n = 40_000
+	for name, test := range map[string]func(*testing.T, *minutes.Client, string){
+		"at once": func(t *testing.T, c *minutes.Client, id string) {
+			var wg sync.WaitGroup
+			for range n {
+				wg.Go(func() {
+					_, err := c.Meetings.Wait(t.Context(), id, nil)
+					assert.NoError(t, err)
+				})
+			}
+			wg.Wait()
+		},
+		"at once, and all leave": func(t *testing.T, c *minutes.Client, id string) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var wg sync.WaitGroup
+			for range n {
+				wg.Go(func() {
+					_, err := c.Meetings.Wait(ctx, id, nil)
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
+				})
+			}
+			wg.Wait()
+		},
+		"one after the other": func(t *testing.T, c *minutes.Client, id string) {
+			var wg sync.WaitGroup
+			wg.Go(func() { _, _ = c.Meetings.Wait(t.Context(), id, nil) })
+			for range n {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				_, err := c.Meetings.Wait(ctx, id, nil)
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+				cancel()
+			}
+			wg.Wait()
+		},
+		"WaitAlls": func(t *testing.T, c *minutes.Client, id string) {
+			var wg sync.WaitGroup
+			for range n / 4 {
+				wg.Go(func() {
+					for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values([]string{id}), nil) {
+						assert.NoError(t, err)
+					}
+				})
+			}
+			wg.Wait()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				m := uploaded(t, clientOf(srv), "Weekly")
+				c, l := testkit.WatchLooks(srv)
+				test(t, c, m.ID)
+				synctest.Wait()
+				assert.LessOrEqual(t, l.Len(), 40)
+				testkit.RequireQuiet(t, l)
+			})
+		})
+	}
 }

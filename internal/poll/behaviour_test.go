@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"regexp"
 	"slices"
@@ -1186,5 +1187,233 @@ func TestPollerUploadDuringALookThatFails(t *testing.T) {
 		require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
 		assert.Len(t, srv.Requests("meetings.get"), 2)
 		wg.Wait()
+	})
+}
+
+// The answer's Cache-Control raises the floor, for looks and for what a second
+// wait is served, up to five minutes, and as long as the service says so.
+func TestWaitCacheControl(t *testing.T) {
+	t.Parallel()
+	for header, floor := range map[string]time.Duration{
+		"":                             30 * time.Second,
+		"no-store":                     30 * time.Second,
+		"private, max-age=10":          30 * time.Second,
+		"private, max-age=120":         2 * time.Minute,
+		"max-age=120, private":         2 * time.Minute,
+		`Max-Age = "120"`:              2 * time.Minute,
+		"s-maxage=200,max-age=120":     2 * time.Minute,
+		"max-age=100000":               5 * time.Minute,
+		"max-age=99999999999999999999": 5 * time.Minute,
+		"max-age=-5":                   30 * time.Second,
+		"max-age=soon":                 30 * time.Second,
+	} {
+		t.Run(header, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
+				_, l := testkit.WatchLooks(srv)
+				says := header
+				c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+					resp, err := l.RoundTrip(r)
+					if err == nil {
+						resp.Header.Set("Cache-Control", says)
+					}
+					return resp, err
+				})}))
+				m := testkit.Uploaded(t, c, "Weekly")
+				begun := time.Now()
+				testkit.WaitFor(t, c, m.ID, floor-time.Second, nil)
+				testkit.WaitFor(t, c, m.ID, 900*time.Millisecond, nil)
+				require.Len(t, l.At(), 1)
+				testkit.WaitFor(t, c, m.ID, 20*time.Minute-time.Since(begun), nil)
+				at := l.Of(m.ID)
+				require.Greater(t, len(at), 3)
+				for i, at2 := range at[1:] {
+					assert.GreaterOrEqual(t, at2.Sub(at[i]), floor)
+					assert.LessOrEqual(t, at2.Sub(at[i]), floor+floor/30)
+				}
+				says = ""
+				time.Sleep(10 * time.Minute)
+				n := l.Len()
+				testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil)
+				assert.Len(t, l.At(), n+4)
+			})
+		})
+	}
+}
+
+// An interval longer than time goes on is one look, and no look too soon.
+func TestWaitIntervalForever(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c, l := testkit.WatchLooks(srv)
+		m := testkit.Uploaded(t, c, "Long")
+		time.Sleep(time.Second)
+		for range 3 {
+			testkit.WaitFor(t, c, m.ID, 5*time.Second, &minutes.WaitOptions{Interval: math.MaxInt64})
+		}
+		testkit.WaitFor(t, c, m.ID, 10*time.Minute, &minutes.WaitOptions{Interval: math.MaxInt64})
+		assert.Len(t, l.Of(m.ID), 1)
+		assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
+	})
+}
+
+// The meeting as last seen is kept as it was last seen, also where a crowd came
+// meanwhile, of which no more than the status is kept; and a final status is
+// served at once all the same.
+func TestWaitInACrowd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+		ids := testkit.Crowd(t, srv, 1100, 1, testkit.Ages)
+		c := testkit.Client(srv, minutes.WithRateLimit(0, 0))
+		first, last := ids[0], ids[1]
+		require.NoError(t, srv.Script(minutestest.Script{MeetingID: first, Hold: minutes.StatusTranscribing}))
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			seen := testkit.WaitFor(t, c, first, 10*time.Minute, nil)
+			if assert.NotNil(t, seen) {
+				assert.Equal(t, minutes.StatusTranscribing, seen.Status)
+			}
+		})
+		time.Sleep(10 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
+		defer cancel()
+		wg.Go(func() {
+			for m, err := range c.Meetings.WaitAll(ctx, slices.Values(ids[1:]), nil) {
+				if err != nil {
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
+					break
+				}
+				assert.Equal(t, last, m.ID)
+				begun := time.Now()
+				again, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+				if assert.NoError(t, err) {
+					assert.Equal(t, m, again)
+					assert.Zero(t, time.Since(begun))
+				}
+			}
+		})
+		time.Sleep(2 * time.Minute)
+		_, err := srv.Advance(first, minutes.StatusTranscribing)
+		require.NoError(t, err)
+		_, err = srv.Advance(last, minutes.StatusMinutesReady)
+		require.NoError(t, err)
+		wg.Wait()
+		synctest.Wait()
+	})
+}
+
+// A Client that moves to a clock that is behind, as between bubbles, looks there
+// at once, by itself or in a page, and is not served what it saw by the other.
+func TestWaitOfAnotherClock(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 50} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()), minutestest.WithoutAudit())
+			c := testkit.Client(srv, minutes.WithRateLimit(0, 0))
+			var ids []string
+			all := func(t *testing.T) {
+				for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), &minutes.WaitOptions{Until: minutes.StatusAudioUploaded}) {
+					require.NoError(t, err)
+				}
+			}
+			synctest.Test(t, func(t *testing.T) {
+				ids = testkit.Crowd(t, srv, n, 1, testkit.Ages)
+				time.Sleep(time.Hour)
+				all(t)
+			})
+			seen := len(srv.Requests("meetings.get", "meetings.list"))
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				all(t)
+				require.Less(t, time.Since(begun), time.Minute)
+			})
+			require.Greater(t, len(srv.Requests("meetings.get", "meetings.list")), seen)
+		})
+	}
+}
+
+// A latecomer is told of the next look, whoever else comes after it.
+func TestOnStatusOfTwoLatecomers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
+		c := testkit.Client(srv)
+		m := testkit.Uploaded(t, c, "Weekly")
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 12}, minutestest.BadGateway())
+		var wg sync.WaitGroup
+		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 10*time.Minute, nil) })
+		for len(srv.Requests("meetings.get")) < 12 { // the one that shows nothing
+			time.Sleep(time.Second)
+		}
+		var told []minutes.Status
+		wg.Go(func() {
+			testkit.WaitFor(t, c, m.ID, 2*time.Minute, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told = append(told, m.Status) }})
+		})
+		synctest.Wait()
+		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil) })
+		wg.Wait()
+		synctest.Wait()
+		assert.Equal(t, []minutes.Status{minutes.StatusTranscribing}, told)
+	})
+}
+
+// OnStatus hears the first look, also of a meeting that others have waited for
+// and of which no more than the status is kept.
+func TestOnStatusOfALatecomer(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{3, 1100} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+				ids := testkit.Crowd(t, srv, n, 1, 1000*time.Hour)
+				c := testkit.Client(srv, minutes.WithRateLimit(0, 0))
+				ctx, cancel := context.WithCancel(t.Context())
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					for range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+					}
+				})
+				time.Sleep(10 * time.Minute)
+				var told []minutes.Status
+				late, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer stop()
+				_, err := c.Meetings.Wait(late, ids[0], &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told = append(told, m.Status) }})
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				assert.Equal(t, []minutes.Status{minutes.StatusAudioUploaded}, told)
+				cancel()
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// What was seen before a look that showed nothing is as old as it was: it is not
+// served for the floor after that look.
+func TestWaitIsNotServedFromAFailedLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c, l := testkit.WatchLooks(srv)
+		m := testkit.Uploaded(t, c, "Old title")
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2}, minutestest.BadGateway())
+		var wg sync.WaitGroup
+		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil) })
+		time.Sleep(32 * time.Second)
+		require.Len(t, srv.Requests("meetings.get"), 2)
+		_, err := c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Title: new("New title")})
+		require.NoError(t, err)
+		got, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Until: minutes.StatusAudioUploaded})
+		require.NoError(t, err)
+		assert.Equal(t, "New title", got.Title)
+		wg.Wait()
+		synctest.Wait()
+		assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
 	})
 }
