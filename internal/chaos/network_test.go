@@ -265,8 +265,8 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 	var strikes bool
 	if s != nil {
 		s.mu.Lock()
-		// The minutes of a wait are asked for again, turn by turn.
-		if n := len(s.tries); n > 0 && s.single && t.op != "meetings.minutes" && s.tries[n-1].op == t.op && s.tries[n-1].enough {
+		// What a wait was for is asked for again, turn by turn.
+		if n := len(s.tries); n > 0 && s.single && t.op != "meetings.minutes" && t.op != "meetings.transcript" && s.tries[n-1].op == t.op && s.tries[n-1].enough {
 			w.deviation("%s: %s again, though it was to wait for long", s.name, t.op)
 		}
 		s.tries = append(s.tries, t)
@@ -394,7 +394,7 @@ func (w *witness) result(t *try, s *step, id string, resp *http.Response, err er
 		}
 		w.ended(t, resp)
 		if look {
-			w.show(t.op, body, waitedFor)
+			w.show(t, body, waitedFor)
 		}
 	}}
 	return resp, nil
@@ -463,9 +463,9 @@ func (w *witness) waitedFor(id string) map[string]bool {
 // show checks the floor: a meeting is not asked for by itself sooner than that
 // after it was seen, be it by itself or on a page. A page may show it at any
 // time: the interface asks the thirty seconds of the single meeting.
-func (w *witness) show(op minutes.Operation, body []byte, waitedFor map[string]bool) {
+func (w *witness) show(t *try, body []byte, waitedFor map[string]bool) {
 	var page minutes.MeetingPage
-	if op == "meetings.list" {
+	if t.op == "meetings.list" {
 		_ = json.Unmarshal(body, &page)
 	} else {
 		one := new(minutes.Meeting)
@@ -480,9 +480,10 @@ func (w *witness) show(op minutes.Operation, body []byte, waitedFor map[string]b
 			continue
 		}
 		last, again := w.seen[m.ID]
-		early := again && !last.final && now.Sub(last.at) < minutestest.PollFloor
-		if early && op != "meetings.list" {
-			w.deviation("meeting %s was shown by %s %v after it was shown before", m.ID, op, now.Sub(last.at))
+		since := t.begun.Sub(last.at) // below 0: a page showed it during the look
+		early := again && !last.final && 0 <= since && since < minutestest.PollFloor
+		if early && t.op != "meetings.list" {
+			w.deviation("meeting %s was asked for by %s %v after it was shown", m.ID, t.op, since)
 		}
 		w.seen[m.ID] = sighting{now, m.Status.Final()}
 	}
