@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -46,6 +47,21 @@ func missingID(id string) string {
 		return "id"
 	}
 	return ""
+}
+
+// absent reports whether a reply has no such list at all. One that is null, as many
+// servers write empty ones, is made empty.
+func absent[T any](list *[]T, field string, body []byte) bool {
+	if *list != nil {
+		return false
+	}
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(body, &fields) // it has been read once
+	if _, there := fields[field]; !there {
+		return true
+	}
+	*list = []T{}
+	return false
 }
 
 // eachHasID names the first element of a reply's list that has no id.

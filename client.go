@@ -1,15 +1,28 @@
 package minutes
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
+	"sync"
+	"time"
 	"unicode/utf8"
+
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/rest"
+	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/internal/secret"
+	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
 // Client calls the Meeting Minutes Service. It is safe for concurrent use;
@@ -25,7 +38,7 @@ type Client struct {
 	Vocabulary *VocabularyService
 	Usage      *UsageService
 
-	core *core
+	core handle
 }
 
 // The environment variables that [NewFromEnv] reads.
@@ -35,8 +48,8 @@ const (
 )
 
 // New returns a Client for the service at baseURL, the address before "/v1".
-// It does no I/O. baseURL must be https, save for a loopback host, and may
-// have a path; the API key is sent to its host alone, and redirects are
+// It does no I/O. baseURL must be https, save for localhost, 127.0.0.0/8
+// and ::1, and may have a path; the API key is sent to its host alone, and redirects are
 // refused.
 //
 // What cannot be used is reported as a *ParamError that names the parameter or
@@ -58,7 +71,8 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 			return nil, err
 		}
 	}
-	c := newCore(base, apiKey, cfg)
+	shared := newCore(base, apiKey, cfg)
+	c := func() *core { return shared }
 	return &Client{
 		Meetings:   &MeetingsService{c},
 		Members:    &MembersService{c},
@@ -103,7 +117,7 @@ func (c Client) mask() string {
 	if c.core == nil {
 		return "minutes.Client(made without New)"
 	}
-	return "minutes.Client(" + c.core.base.String() + ", key masked)"
+	return "minutes.Client(" + c.core().base + ", key masked)"
 }
 
 // parseBaseURL never quotes its input: swapped arguments put a key there.
@@ -124,12 +138,17 @@ func parseBaseURL(raw string) (url.URL, error) {
 		return bad("must not hold credentials")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return bad("must not hold a query or a fragment")
+	case !portExists(u.Port()):
+		return bad("names a port that does not exist")
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):
 		return bad("must be https, since the host is not loopback")
 	case strings.ContainsFunc(u.Path, isControl):
 		return bad("holds a control character")
 	}
 	base := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
+	if u.Scheme == "http" {
+		base.Host = strings.ToLower(u.Host) // net/http asks no proxy for localhost, but does for LOCALHOST
+	}
 	for strings.HasSuffix(base.EscapedPath(), "/") { // the table's paths begin with one
 		base.Path, base.RawPath = strings.TrimSuffix(base.Path, "/"), strings.TrimSuffix(base.RawPath, "/")
 	}
@@ -139,10 +158,16 @@ func parseBaseURL(raw string) (url.URL, error) {
 	return base, nil
 }
 
+// isLoopback reports whether requests to host stay on this machine. Other names
+// may lead here, too, such as x.localhost, but net/http sends requests for them
+// through HTTP_PROXY.
 func isLoopback(host string) bool {
-	host = strings.ToLower(host)
-	ip := net.ParseIP(host)
-	return ip.IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
+	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
+}
+
+func portExists(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
 }
 
 func checkAPIKey(key string) error {
@@ -155,4 +180,205 @@ func checkAPIKey(key string) error {
 		return &ParamError{"apiKey", "must be printable ASCII without white space, as issued and without the word Bearer"}
 	}
 	return nil
+}
+
+// handle leads to what the services of a Client share. It is a function, since
+// what prints by reflection (a test's diff, a debugger's dump) goes through every
+// pointer, but reads no closure: the API key stands behind it, and a transport,
+// whose idle connections remember what they sent last.
+type handle func() *core
+
+// core is what the services of a Client share.
+type core struct {
+	base      string
+	api       *rest.Client
+	storage   http.RoundTripper
+	userAgent []string
+	retries   backoff.Policy
+	uploads   storage.Limits
+	local     bool // the service is on this machine, and so may its storage be
+	mask      secret.Mask
+	log       *slog.Logger // nil: none
+	poller    *poller
+}
+
+func newCore(base url.URL, apiKey string, cfg *config) *core {
+	c := &core{
+		base:      base.String(),
+		storage:   cfg.http.Transport,
+		userAgent: []string{cfg.userAgent},
+		retries:   cfg.retries,
+		uploads:   cfg.uploads,
+		local:     isLoopback(base.Hostname()),
+		mask:      secret.Mask{apiKey},
+		log:       cfg.log,
+	}
+	if c.storage == nil {
+		c.storage = sharedTransport()
+	}
+	settings := rest.Config{
+		Base: base, APIKey: apiKey, UserAgent: cfg.userAgent, Routes: cfg.routes,
+		Transport: c.storage, Timeout: cmp.Or(cfg.http.Timeout, defaultTimeout),
+		Retries: cfg.retries, Rate: cfg.limiter, Mask: c.mask,
+	}
+	if c.log != nil {
+		settings.Observe = c.logAttempt
+	}
+	c.api = rest.New(settings)
+	c.poller = newPoller(c)
+	return c
+}
+
+// sharedTransport carries the requests of every Client that was given no
+// transport, as http.DefaultTransport does for others: Clients that come and
+// go do not each leave a pool of connections behind.
+var sharedTransport = sync.OnceValue(func() http.RoundTripper {
+	return &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2:     true,
+		MaxIdleConns:          100,
+		MaxIdleConnsPerHost:   16,
+		IdleConnTimeout:       90 * time.Second,
+		TLSHandshakeTimeout:   10 * time.Second,
+		ExpectContinueTimeout: 2 * time.Second, // uploads wait this long for leave to send the body
+	}
+})
+
+// reply is what an operation decodes into. missing names the first field without
+// which the reply cannot be used, or returns "".
+type reply[T any] interface {
+	*T
+	missing(body []byte) string
+}
+
+// do runs one operation: internal/rest makes the request, errors.go says what a
+// failure means, and a success is decoded here.
+func do[T any, R reply[T]](ctx context.Context, c *core, in rest.Request) (*T, error) {
+	out, _, err := doReply[T, R](ctx, c, in)
+	return out, err
+}
+
+// doReply is do, with the status and the header of the reply.
+func doReply[T any, R reply[T]](ctx context.Context, c *core, in rest.Request) (*T, *rest.Reply, error) {
+	reply, err := c.send(ctx, in)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer reply.Release()
+	out := new(T)
+	wrong := decode(reply, out)
+	if wrong == "" {
+		if field := R(out).missing(reply.Body()); field != "" {
+			wrong = "the reply lacks " + field
+		}
+	}
+	if wrong != "" {
+		return nil, nil, c.unusable(in, reply, wrong)
+	}
+	switch out := any(out).(type) {
+	case *Meeting:
+		if in.ID != "" && out.ID != in.ID {
+			return nil, nil, c.unusable(in, reply, anotherMeeting)
+		}
+		c.clean(out)
+		if !in.Once { // the poller's own looks reach it otherwise
+			c.poller.shown(out)
+		}
+	case *MeetingPage:
+		c.clean(out.Meetings...)
+	}
+	return out, reply, nil
+}
+
+const anotherMeeting = "the reply is about another meeting"
+
+// clean masks an echo of the API key in what errors and logs tell of a meeting. A
+// key so short that an id may hold it by chance is left alone.
+func (c *core) clean(meetings ...*Meeting) {
+	const surely = 16
+	if len(c.mask[0]) < surely {
+		return
+	}
+	for _, m := range meetings {
+		m.ID, m.Status = c.mask.Text(m.ID), Status(c.mask.Text(string(m.Status)))
+	}
+}
+
+// send makes one request, whose reply is not read.
+func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
+	if ctx == nil {
+		return nil, &ParamError{"ctx", "must not be nil"}
+	}
+	if row, _ := route.Of(in.Operation); row.HasParam() {
+		if err := checkID("id", in.ID); err != nil {
+			return nil, err
+		}
+	}
+	reply, failure := c.api.Do(ctx, in)
+	if failure != nil {
+		defer failure.Release()
+		return nil, c.failed(failure)
+	}
+	return reply, nil
+}
+
+// decode reads the body of a success, and says what is wrong with it.
+func decode(reply *rest.Reply, into any) (wrong string) {
+	body := reply.Body()
+	words := false // where a list may hold them: terms, participants
+	switch into.(type) {
+	case *Vocabulary, *Meeting:
+		words = true
+	}
+	switch {
+	case reply.Cut > 0:
+		return "the reply is longer than " + strconv.FormatInt(reply.Cut, 10) + " bytes"
+	case len(body) == 0:
+		return "the reply is empty"
+	case hollow(body, words):
+		return "the reply holds more elements than its length is worth"
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return "the reply is not what the interface promises: " + describeBody(reply, err)
+	}
+	return ""
+}
+
+// hollow reports whether a long reply is a list of next to nothing, such as
+// [{},{},…]: decoded, each element takes a hundred times its bytes. Elements are
+// counted by the commas two levels deep. Where words may stand, they are not
+// counted, since a list of short ones is worth its bytes.
+func hollow(body []byte, words bool) bool {
+	const long, least = 64 << 10, 16 // bytes; no element of the interface is shorter
+	if len(body) < long {
+		return false
+	}
+	elements, depth := 0, 0
+	afterWord := false
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case ' ', '\n', '\r', '\t':
+			continue
+		case '"':
+			start := i
+			for i++; i < len(body) && body[i] != '"'; i++ {
+				if body[i] == '\\' {
+					i++
+				}
+			}
+			afterWord = words && i-start > 1
+			continue
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
+		case ',':
+			if depth == 2 && !afterWord {
+				elements++
+			}
+		}
+		afterWord = false
+	}
+	return elements*least > len(body)
 }

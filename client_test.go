@@ -8,15 +8,19 @@ import (
 	"log"
 	"log/slog"
 	"net/http"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/jarcoal/httpmock"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
 func TestNewRefusesBaseURL(t *testing.T) {
@@ -55,6 +59,11 @@ func TestNewRefusesBaseURL(t *testing.T) {
 		"plain http, like localhost":  "http://localhost.minutes.example",
 		"plain http, like loopback":   "http://127.0.0.1.minutes.example",
 		"plain http, prefix":          "http://notlocalhost",
+		"plain http, below localhost": "http://api.localhost/",
+		"plain http, localhost, dot":  "http://localhost.",
+		"port beyond the last":        "https://minutes.example:65536",
+		"port far beyond the last":    "https://minutes.example:99999999",
+		"port 0":                      "https://minutes.example:0",
 		"unclosed IPv6":               "https://[::1",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -78,8 +87,11 @@ func TestNewTakesBaseURL(t *testing.T) {
 		"https://minutes.example/caf%C3%A9":        "https://minutes.example/caf%C3%A9/v1/usage",
 		"https://minutes.example/{meeting_id}":     "https://minutes.example/%7Bmeeting_id%7D/v1/usage",
 		"http://localhost:8080":                    "http://localhost:8080/v1/usage",
-		"http://LOCALHOST":                         "http://LOCALHOST/v1/usage",
-		"http://api.localhost/":                    "http://api.localhost/v1/usage",
+		"http://LOCALHOST":                         "http://localhost/v1/usage",
+		"https://api.localhost/":                   "https://api.localhost/v1/usage",
+		"https://minutes.example:65535":            "https://minutes.example:65535/v1/usage",
+		"https://minutes.example:":                 "https://minutes.example:/v1/usage",
+		"http://[::ffff:127.0.0.1]":                "http://[::ffff:127.0.0.1]/v1/usage",
 		"http://127.0.0.1:1":                       "http://127.0.0.1:1/v1/usage",
 		"http://127.8.9.10":                        "http://127.8.9.10/v1/usage",
 		"http://[::1]:8080/x":                      "http://[::1]:8080/x/v1/usage",
@@ -102,6 +114,36 @@ func TestNewTakesBaseURL(t *testing.T) {
 			require.Equal(t, want, got)
 		})
 	}
+}
+
+// What goes out in the clear goes through no proxy, whatever the environment says:
+// the key would be read there.
+func TestPlainHTTPAsksNoProxy(t *testing.T) {
+	if os.Getenv("HTTP_PROXY") != "http://proxy.example:3128" {
+		t.Parallel()
+		// net/http reads the environment once, so it takes a process of its own.
+		cmd := exec.Command(os.Args[0], "-test.run=^TestPlainHTTPAsksNoProxy$", "-test.v")
+		cmd.Env = append(os.Environ(), "HTTP_PROXY=http://proxy.example:3128", "NO_PROXY=", "no_proxy=")
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+		require.Contains(t, string(out), "asked for 6")
+		return
+	}
+	asked := 0
+	for _, host := range []string{"localhost", "LocalHost:80", "127.0.0.1", "127.255.0.1:8080", "[::1]", "[::ffff:127.0.0.1]", "a.localhost", "localhost.", "127.1", "[::1%25lo]"} {
+		c, err := minutes.New("http://"+host, testKey, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+			asked++
+			proxy, err := http.ProxyFromEnvironment(req)
+			assert.NoError(t, err)
+			assert.Nil(t, proxy, host)
+			return httpmock.NewStringResponse(200, fixture(t, "usage")), nil
+		})}))
+		if err == nil {
+			_, err = c.Usage.Get(t.Context())
+			require.NoError(t, err)
+		}
+	}
+	t.Log("asked for", asked)
 }
 
 func TestNewRefusesAPIKey(t *testing.T) {
@@ -350,8 +392,8 @@ func TestMaskedPrinting(t *testing.T) {
 	t.Parallel()
 	client, err := newClient("https://minutes.example/base", testKey)
 	require.NoError(t, err)
-	target := &minutes.UploadTarget{UploadURL: "https://storage.example/a?X-Amz-Signature=0123456789abcdef", ExpiresIn: 900, Method: "PUT"}
-	odd := &minutes.UploadTarget{UploadURL: "https://storage.example:x%zz?X-Amz-Signature=0123456789abcdef"}
+	target := &minutes.UploadTarget{UploadURL: testkit.Presigned("https://storage.example/a?X-Amz-Signature=0123456789abcdef"), ExpiresIn: 900, Method: "PUT"}
+	odd := &minutes.UploadTarget{UploadURL: testkit.Presigned("https://storage.example:x%zz?X-Amz-Signature=0123456789abcdef")}
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	for _, v := range []any{

@@ -1,10 +1,20 @@
 package minutes
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"mime"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/meeting-minutes/minutes-go/internal/rest"
+	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // Error is what every failed API call returns (find it with [errors.As]): a
@@ -44,6 +54,7 @@ type Error struct {
 	Method, Path string
 
 	causes []error // what ended the call besides the reply
+	acted  bool    // an attempt may have taken effect
 }
 
 // Error returns one line that holds no secret.
@@ -83,8 +94,13 @@ func (e *Error) Error() string {
 func plain(s string) string {
 	const longest = 1000
 	if len(s) > longest {
-		return plain(s[:longest]) + "…"
+		return oneLine(s[:longest]) + "…"
 	}
+	return oneLine(s)
+}
+
+// oneLine keeps a text from forging a line of a log, or steering a terminal.
+func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
@@ -129,10 +145,11 @@ type MeetingFailedError struct {
 
 // Error names the meeting and its state.
 func (e *MeetingFailedError) Error() string {
-	text := "minutes: meeting ended as " + string(e.Status)
+	text := "minutes: meeting"
 	if e.Meeting != nil {
-		text = "minutes: meeting " + e.Meeting.ID + " ended as " + string(e.Status)
+		text += " " + plain(e.Meeting.ID)
 	}
+	text += " ended as " + plain(string(e.Status))
 	switch e.Status {
 	case StatusTranscribeBlocked:
 		text += " (not enough transcription quota; after a top-up, create the meeting again)"
@@ -161,15 +178,15 @@ type WaitError struct {
 
 // Error names the meeting, its last known status and the cause.
 func (e *WaitError) Error() string {
-	text := "minutes: waiting for meeting " + e.MeetingID
+	text := "minutes: waiting for meeting " + plain(e.MeetingID)
 	if e.MeetingID == "" {
 		text = "minutes: waiting for meetings"
 	}
 	if e.Meeting != nil {
-		text += " (last seen " + string(e.Meeting.Status) + ")"
+		text += " (last seen " + plain(string(e.Meeting.Status)) + ")"
 	}
 	if e.Err != nil {
-		text += ": " + strings.TrimPrefix(e.Err.Error(), "minutes: ")
+		text += ": " + oneLine(strings.TrimPrefix(e.Err.Error(), "minutes: "))
 	}
 	return text
 }
@@ -179,7 +196,8 @@ func (e *WaitError) Unwrap() error { return e.Err }
 
 // StorageError is what the upload of a recording to storage returns when the
 // PUT did not succeed (section 4.2): a refusal by the store, whose errors are
-// XML and not the service's envelope, or no reply at all.
+// XML and not the service's envelope, or no reply at all. It carries the last
+// reply that any attempt received, and what ended the last one.
 type StorageError struct {
 	// StatusCode is the HTTP status of the store's reply, 0 where none came.
 	StatusCode int
@@ -188,10 +206,21 @@ type StorageError struct {
 	Code      string
 	Message   string
 	RequestID string // the store's, not the service's
+	// RetryAfter is how long the store asked to wait (429 and 503), else 0. Where
+	// it is more than a minute, or would outlast the context's deadline, the
+	// upload returns at once.
+	RetryAfter time.Duration
 
-	retryAfter time.Duration
-	causes     []error
+	causes []error
 }
+
+// ErrPartialAudio is in the *StorageError of an upload (compare with
+// [errors.Is]) where the meeting has audio, but no attempt handed over the whole
+// recording: a store that keeps what it got of a broken upload, or another
+// worker's upload. Such a meeting is better deleted and created again, unless
+// other workers upload to it. [UploadOptions.ContentMD5] keeps such stores from
+// doing so.
+var ErrPartialAudio = errors.New("the meeting has audio, but no attempt handed over the whole recording")
 
 // Error returns one line that never holds the presigned URL's query.
 func (e *StorageError) Error() string {
@@ -217,3 +246,123 @@ func (e *StorageError) Error() string {
 // Unwrap returns what ended the upload besides a reply: the network's error,
 // the recording's, or the context's.
 func (e *StorageError) Unwrap() []error { return e.causes }
+
+// envelope is the form of every refusal (section 7).
+type envelope struct {
+	Error struct {
+		Code      Code           `json:"code"`
+		Message   string         `json:"message"`
+		RequestID string         `json:"request_id"`
+		Details   map[string]any `json:"details"`
+	} `json:"error"`
+}
+
+// failed is what a failed request means to the caller: all of section 7.
+func (c *core) failed(f *rest.Failure) *Error {
+	e := &Error{
+		StatusCode: f.Status, RetryAfter: f.RetryAfter,
+		Method: f.Method, Path: c.mask.Text(f.Path),
+		causes: f.Causes, acted: f.Acted,
+	}
+	if f.Came() {
+		c.refused(e, &f.Reply)
+	}
+	if f.Cooling && e.Code == "" {
+		e.Code = ErrRateLimited
+	}
+	return e
+}
+
+// refused fills in what a reply other than a success says.
+func (c *core) refused(e *Error, reply *rest.Reply) {
+	var env envelope
+	err := json.Unmarshal(reply.Body(), &env)
+	switch {
+	case env.Error.Code != "":
+		// Fields of a wrong type are left out; what is right is kept.
+		e.Code = Code(c.mask.Text(string(env.Error.Code)))
+		e.Message = c.mask.Text(env.Error.Message)
+		e.RequestID = c.mask.Text(env.Error.RequestID)
+		if env.Error.Details != nil {
+			c.mask.Tree(env.Error.Details)
+			e.Details = env.Error.Details
+		}
+	case reply.Status/100 == 2:
+		// It broke off; what ended the call says so.
+	case reply.Status/100 == 3:
+		e.Message = "redirects are refused"
+	case reply.Status == http.StatusTooManyRequests:
+		e.Code, e.Message = ErrRateLimited, "too many requests"
+	case len(reply.Body()) == 0:
+		e.Message = cmp.Or(http.StatusText(reply.Status), "the reply is empty")
+	case err != nil:
+		e.Message = "the reply is not the service's error envelope: " + c.mask.Text(describeBody(reply, err))
+	default:
+		e.Message = "the reply is not the service's error envelope"
+	}
+	if e.RequestID == "" {
+		e.RequestID = c.headerRequestID(reply)
+	}
+}
+
+// headerRequestID is what gateways in front of a service commonly send; the
+// interface itself has the request id in the envelope.
+func (c *core) headerRequestID(reply *rest.Reply) string {
+	return c.mask.Text(reply.Header.Get("X-Request-Id"))
+}
+
+// unusable is the error for a success whose reply cannot be used.
+func (c *core) unusable(in rest.Request, reply *rest.Reply, why string) *Error {
+	e := c.errorOf(in.Operation, in.ID, why)
+	e.StatusCode, e.RequestID = reply.Status, c.headerRequestID(reply)
+	return e
+}
+
+// errorOf is an error about an operation that was not refused.
+func (c *core) errorOf(op route.Operation, id, why string) *Error {
+	method, path := c.api.Locate(op, id)
+	return &Error{Message: c.mask.Text(why), Method: method, Path: c.mask.Text(path)}
+}
+
+// describeBody says what is wrong with a body without quoting it.
+func describeBody(reply *rest.Reply, err error) string {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		found, _, _ := strings.Cut(wrong.Value, " ") // what follows "number" is its digits
+		if wrong.Field == "" {
+			return "a JSON " + found + " where an object should be"
+		}
+		return "a JSON " + found + " that does not fit the field " + strconv.Quote(wrong.Field)
+	}
+	kind, _, err := mime.ParseMediaType(reply.Header.Get("Content-Type"))
+	if err != nil {
+		kind = "no content type"
+	}
+	return "no valid JSON (" + kind + ", " + strconv.Itoa(len(reply.Body())) + " bytes)"
+}
+
+// logAttempt tells a debug log about an attempt that ended.
+func (c *core) logAttempt(ctx context.Context, a rest.Attempt) {
+	if !c.log.Enabled(ctx, slog.LevelDebug) {
+		return
+	}
+	attrs := make([]slog.Attr, 0, 8)
+	attrs = append(attrs,
+		slog.String("operation", string(a.Operation)),
+		slog.String("method", a.Method),
+		slog.String("path", plain(c.mask.Text(a.Path))),
+		slog.Int("attempt", a.Number),
+	)
+	if a.Err != nil {
+		attrs = append(attrs, slog.String("error", plain(c.mask.Err(a.Err).Error())))
+	} else {
+		attrs = append(attrs, slog.Int("status", a.Status))
+		if a.Status/100 != 2 {
+			e := c.failed(a.Failure)
+			attrs = append(attrs, slog.String("code", plain(string(e.Code))), slog.String("request_id", plain(e.RequestID)))
+		}
+	}
+	if a.Again {
+		attrs = append(attrs, slog.Duration("wait", a.Wait))
+	}
+	c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of a request", attrs...)
+}

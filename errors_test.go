@@ -2,21 +2,30 @@ package minutes_test
 
 import (
 	"bufio"
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 
+	"github.com/jarcoal/httpmock"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -239,6 +248,10 @@ func TestUnusableSuccesses(t *testing.T) {
 				if err == nil && (op.Reply == "member" || op.Reply == "project") && strings.Contains(test.body, `"id":"a"`) {
 					continue // these have no number in them
 				}
+				if name == "null fields" && (strings.HasSuffix(op.Reply, "_list") || op.Reply == "meeting_page" || op.Reply == "vocabulary") {
+					require.NoError(t, err) // which TestListsThatAreNull looks at
+					continue
+				}
 				requireNothing(t, got)
 				failed := requireError(t, err, op)
 				require.Equal(t, status, failed.StatusCode)
@@ -254,6 +267,144 @@ func TestUnusableSuccesses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A list that is null is an empty one, as many servers write it.
+func TestListsThatAreNull(t *testing.T) {
+	t.Parallel()
+	for op, test := range map[minutes.Operation]struct {
+		body string
+		want any
+	}{
+		"meetings.list":      {`{"meetings":null}`, &minutes.MeetingPage{Meetings: []*minutes.Meeting{}}},
+		"members.list":       {`{"members": null}`, []minutes.Member{}},
+		"projects.list":      {`{"projects":null}`, []minutes.Project{}},
+		"templates.list":     {`{"templates":null}`, []minutes.Template{}},
+		"vocabulary.get":     {`{"terms":null,"entries":null,"max_terms":7}`, &minutes.Vocabulary{Terms: []string{}, Entries: []minutes.VocabularyEntry{}, MaxTerms: 7}},
+		"vocabulary.replace": {`{"terms":["a"],"entries":[{"term":"a","variants":null}],"max_terms":7}`, &minutes.Vocabulary{Terms: []string{"a"}, Entries: []minutes.VocabularyEntry{{Term: "a"}}, MaxTerms: 7}},
+	} {
+		op := operationNamed(t, op)
+		client, _ := answering(t, canned(op.Status, test.body))
+		got, err := op.Call(t.Context(), client)
+		require.NoError(t, err)
+		require.Equal(t, test.want, got)
+	}
+}
+
+// A reply about another meeting than the one asked for is not taken.
+func TestRepliesAboutAnotherMeeting(t *testing.T) {
+	t.Parallel()
+	const other = `{"id":"mtg_other","status":"minutes_ready","title":"T","external_id":"crm/4712"}`
+	for op, text := range map[minutes.Operation]string{
+		"meetings.get": "", "meetings.update": "", "meetings.set_participants": "", "meetings.create": "",
+	} {
+		t.Run(string(op)+text, func(t *testing.T) {
+			t.Parallel()
+			op := operationNamed(t, op)
+			client, _ := answering(t, canned(200, other, "X-Request-Id", "gw-7"))
+			got, err := op.Call(t.Context(), client)
+			requireNothing(t, got)
+			failed := requireError(t, err, op)
+			require.Equal(t, "the reply is about another meeting", failed.Message)
+			require.Equal(t, 200, failed.StatusCode)
+			require.Equal(t, "gw-7", failed.RequestID)
+		})
+	}
+	// The looks of a wait and of an upload are Gets; a wait gives them time.
+	synctest.Test(t, func(t *testing.T) {
+		client, _ := answering(t, canned(200, other))
+		_, err := client.Meetings.Wait(t.Context(), "mtg_1", nil)
+		wait, ok := errors.AsType[*minutes.WaitError](err)
+		require.True(t, ok, "%v", err)
+		require.Nil(t, wait.Meeting)
+		require.ErrorContains(t, err, "another meeting")
+	})
+	t.Run("none with the external id", func(t *testing.T) {
+		t.Parallel()
+		client, _ := answering(t, canned(200, `{"meetings":[`+other+`]}`))
+		_, err := client.Meetings.FindByExternalID(t.Context(), "crm/4711")
+		require.ErrorIs(t, err, minutes.ErrNotFound)
+	})
+	t.Run("without the external id", func(t *testing.T) {
+		t.Parallel()
+		client, _ := answering(t, canned(201, `{"id":"mtg_1","status":"created"}`))
+		_, created, err := client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "T", ExternalID: "crm/4711"})
+		require.NoError(t, err)
+		require.True(t, created)
+	})
+}
+
+// What the service writes forges no line of a log and steers no terminal, in
+// whatever error it comes out, and shows no key.
+func TestTextsOfTheServiceAreClean(t *testing.T) {
+	t.Parallel()
+	const nasty = "x\u001b[2J\r\nlevel=ERROR msg=forged\u202e\u2028 " + testKey + " "
+	requireClean := func(t *testing.T, text string) {
+		t.Helper()
+		for _, r := range text {
+			require.True(t, unicode.IsPrint(r), "%q", text)
+		}
+		require.NotContains(t, text, testKey)
+		require.Less(t, len(text), 4000)
+	}
+	quoted, err := json.Marshal(nasty + strings.Repeat("long ", 2000))
+	require.NoError(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		out := new(quiet)
+		mock := httpmock.NewMockTransport()
+		c, err := minutes.New("https://minutes.example", testKey, minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRetries(0, 0, 0),
+			minutes.WithLogger(slog.New(plainHandler{out})))
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+
+		// A status to come, for a wait.
+		mock.RegisterNoResponder(canned(200, `{"id":"mtg_1","status":`+string(quoted)+`}`))
+		_, err = c.Meetings.Wait(ctx, "mtg_1", nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		requireClean(t, err.Error())
+		require.Contains(t, err.Error(), "last seen x")
+
+		// An id, for a job and its requests.
+		mock.RegisterNoResponder(canned(201, `{"id":`+string(quoted)+`,"status":"audio_rejected"}`))
+		_, err = c.Meetings.Process(t.Context(), &minutes.MeetingCreateParams{Title: "T"}, audio(1), nil)
+		_, failed := errors.AsType[*minutes.MeetingFailedError](err)
+		require.True(t, failed, "%v", err)
+		requireClean(t, err.Error())
+
+		// A refusal's every field, which a log tells, too.
+		mock.RegisterNoResponder(canned(404, `{"error":{"code":`+string(quoted)+`,"message":`+string(quoted)+`,"request_id":`+string(quoted)+`}}`))
+		_, err = c.Meetings.Get(t.Context(), "mtg_1")
+		requireClean(t, err.Error())
+		mock.RegisterNoResponder(func(*http.Request) (*http.Response, error) { return nil, errors.New(nasty) })
+		_, err = c.Meetings.Get(t.Context(), "mtg_\u202e"+testKey)
+		requireClean(t, err.Error())
+
+		for line := range strings.Lines(out.String()) {
+			requireClean(t, strings.TrimSuffix(line, "\n"))
+			require.True(t, strings.HasPrefix(line, "minutes: "), "%q", line)
+		}
+	})
+	for _, err := range []error{
+		&minutes.MeetingFailedError{Status: "x\ny", Meeting: &minutes.Meeting{ID: "x\ny"}},
+		&minutes.MeetingFailedError{Status: "x\ny"},
+		&minutes.WaitError{MeetingID: "x\ny", Meeting: &minutes.Meeting{Status: "x\ny"}, Err: errors.Join(io.EOF, errors.New("x\x1b"))},
+	} {
+		requireClean(t, err.Error())
+	}
+}
+
+// plainHandler writes what it is given as it is, without any quotes.
+type plainHandler struct{ io.Writer }
+
+func (plainHandler) Enabled(context.Context, slog.Level) bool { return true }
+func (h plainHandler) WithAttrs([]slog.Attr) slog.Handler     { return h }
+func (h plainHandler) WithGroup(string) slog.Handler          { return h }
+func (h plainHandler) Handle(_ context.Context, r slog.Record) error {
+	line := r.Message
+	r.Attrs(func(a slog.Attr) bool { line += " " + a.String(); return true })
+	_, err := io.WriteString(h, line+"\n")
+	return err
 }
 
 // Which field a reply cannot do without.
@@ -307,21 +458,98 @@ func (e *endless) Read(p []byte) (int, error) {
 // refusal's.
 func TestEndlessBody(t *testing.T) {
 	t.Parallel()
-	good := fixture(t, "usage")
-	for status, limit := range map[int]int64{200: 65 << 20, 404: 2 << 20} {
+	for _, test := range []struct {
+		op     minutes.Operation
+		status int
+		limit  int64
+	}{
+		{"usage.get", 200, 4 << 20}, {"meetings.list", 200, 4 << 20}, {"meetings.get", 200, 4 << 20},
+		{"meetings.minutes", 200, 64 << 20}, {"meetings.transcript", 200, 64 << 20},
+		{"usage.get", 404, 1 << 20}, {"meetings.minutes", 500, 1 << 20},
+	} {
+		op := operationNamed(t, test.op)
 		body := new(endless)
 		client, _ := answering(t, func(*http.Request) (*http.Response, error) {
 			// What has been read when the limit comes is good JSON.
-			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(io.MultiReader(strings.NewReader(good), body))}, nil
+			return &http.Response{StatusCode: test.status, Header: http.Header{}, Body: io.NopCloser(io.MultiReader(strings.NewReader(fixture(t, op.Reply)), body))}, nil
 		})
-		got, err := client.Usage.Get(t.Context())
-		require.Nil(t, got)
-		failed := requireError(t, err, operationNamed(t, "usage.get"))
-		require.Equal(t, status, failed.StatusCode)
-		if status == 200 {
-			require.ErrorContains(t, err, "longer than 67108864 bytes")
+		got, err := op.Call(t.Context(), client)
+		requireNothing(t, got)
+		failed := requireError(t, err, op)
+		require.Equal(t, test.status, failed.StatusCode)
+		if test.status == 200 {
+			require.ErrorContains(t, err, fmt.Sprintf("longer than %d bytes", test.limit))
 		}
-		require.Less(t, body.read, limit)
+		require.Less(t, body.read, test.limit+1<<20)
+	}
+}
+
+// A short reply that unpacks to a long list of next to nothing is refused before it
+// is decoded: an element takes no more memory than its bytes are worth. (Not
+// parallel: it counts what is allocated.)
+func TestListsOfNextToNothing(t *testing.T) {
+	const size = 4<<20 - 100
+	fill := func(element string) string { return strings.Repeat(element+",", size/(len(element)+1)-1) + element }
+	half := func(element string) string { return strings.Repeat(element+",", size/2/(len(element)+1)) + element }
+	for _, list := range []struct {
+		op    minutes.Operation
+		field string
+	}{{"meetings.list", "meetings"}, {"members.list", "members"}, {"projects.list", "projects"}, {"templates.list", "templates"}, {"vocabulary.get", "terms"}, {"vocabulary.get", "entries"}} {
+		for name, elements := range map[string]string{
+			"objects": fill(`{}`), "nulls": fill(`null`), "numbers": fill(`0`), "arrays": fill(`[]`), "spread": fill(" { \n} "), "strings": fill(`""`),
+			"good": fill(`{"id":"a","status":"b","term":"c"}`), "padded": half(`{}`) + `,"` + strings.Repeat("x", size/2) + `"`,
+		} {
+			if list.field != "meetings" && name != "objects" && name != "strings" {
+				continue // they are decoded alike
+			}
+			op := operationNamed(t, list.op)
+			body := `{"` + list.field + `":[` + elements + `]}`
+			var packed bytes.Buffer
+			w := gzip.NewWriter(&packed)
+			_, _ = io.WriteString(w, body)
+			require.NoError(t, w.Close())
+			client := overHTTP(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Encoding", "gzip")
+				_, _ = w.Write(packed.Bytes())
+			})
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := op.Call(t.Context(), client)
+			runtime.ReadMemStats(&after)
+			require.Equal(t, name == "good" && list.field != "terms", err == nil, "%v", err)
+			// The body itself, read into a buffer that grows, takes some 10 MiB.
+			took := (after.TotalAlloc - before.TotalAlloc) >> 20
+			require.Less(t, took, uint64(160), "%s of %s: %d KiB packed", name, list.field, packed.Len()>>10)
+		}
+	}
+}
+
+// overHTTP returns a client of a real server.
+func overHTTP(t *testing.T, h http.HandlerFunc) *minutes.Client {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(srv.Close)
+	tr := testkit.OwnTransport(t)
+	tr.DisableCompression = false
+	c, err := newClient(srv.URL, testKey, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(0, 0, 0))
+	require.NoError(t, err)
+	return c
+}
+
+// Long lists of short things that are what they should be are taken.
+func TestLongListsAreTaken(t *testing.T) {
+	t.Parallel()
+	for op, body := range map[minutes.Operation]string{
+		"projects.list":  `{"projects":[` + strings.Repeat(`{"id":"p1","name":"x"},`, 50_000) + `{"id":"p","name":"x"}]}`,
+		"members.list":   `{"members":[` + strings.Repeat(`{"id":"e1","name":"x","role":null,"status":"active"},`, 50_000) + `{"id":"e"}]}`,
+		"templates.list": `{"templates":[` + strings.Repeat(`{"id":"t","name":"x","source":"s","description":null,"is_default":false,"version":1},`, 30_000) + `{"id":"t"}]}`,
+		"vocabulary.get": `{"terms":[` + strings.Repeat(`"a","\"]",`, 100_000) + `"b"],"entries":[],"max_terms":1}`,
+		"meetings.get":   `{"id":"mtg_7Kd02","status":"created","participant_ids":[` + strings.Repeat(`"e1",`, 100_000) + `"e2"]}`,
+	} {
+		op := operationNamed(t, op)
+		client, _ := answering(t, canned(200, body))
+		_, err := op.Call(t.Context(), client)
+		require.NoError(t, err)
 	}
 }
 

@@ -12,25 +12,17 @@ import (
 // What the tests of this package have from the kit, under the names they know
 // it by.
 type (
-	operation    = testkit.Operation
 	creation     = testkit.Creation
-	sent         = testkit.Sent
 	job          = testkit.Job
 	line         = testkit.Line
 	quiet        = testkit.Buffer
 	roundTripper = testkit.RoundTripper
-	readFunc     = testkit.ReaderFunc
 	readerAt     = testkit.ReaderAtFunc
 )
 
 const (
 	testKey   = testkit.Key
 	underRace = testkit.UnderRace
-
-	secretKey      = testkit.SecretKey
-	secretSig      = testkit.SecretSig
-	secretID       = testkit.SecretID
-	presignedQuery = testkit.PresignedQuery
 )
 
 var (
@@ -45,26 +37,18 @@ var (
 
 	operations     = testkit.Operations
 	operationNamed = testkit.OperationNamed
-	whole          = testkit.Whole
 	fullVocabulary = testkit.FullVocabulary
 	fixture        = testkit.Fixture
 	requireForm    = testkit.RequireForm
-	identify       = testkit.Identify
 	jobs           = testkit.Jobs
 
-	errRefused   = testkit.ErrRefused
-	errNoHost    = testkit.ErrNoHost
-	errUntrusted = testkit.ErrUntrusted
-	errHandshake = testkit.ErrHandshake
-	failing      = testkit.Failing
-	expired      = testkit.Expired
-	peak         = testkit.Peak
-	pipeTo       = testkit.PipeTo
-	ownTransport = testkit.OwnTransport
+	errRefused = testkit.ErrRefused
+	failing    = testkit.Failing
+	expired    = testkit.Expired
+	pipeTo     = testkit.PipeTo
 
 	longStages = testkit.LongStages
 	generous   = testkit.Generous
-	rand64     = testkit.UpTo
 	audio      = testkit.Audio
 	noise      = testkit.Noise
 	sound      = testkit.WAV
@@ -74,12 +58,8 @@ var (
 	requireArrived    = testkit.RequireArrived
 	requireNothing    = testkit.RequireNothing
 	requireError      = testkit.RequireError
-	requirePlain      = testkit.RequirePlain
 	requireStatus     = testkit.RequireStatus
 	requireParamError = testkit.RequireParamError
-	requireClean      = testkit.RequireClean
-	requireCleanError = testkit.RequireCleanError
-	logged            = testkit.Logged
 )
 
 // result is what a call returned, as a value that can be compared.

@@ -5,13 +5,15 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // MeetingsService works on meetings, from the recording to the minutes
 // (section 4.2).
-type MeetingsService struct{ core *core }
+type MeetingsService struct{ core handle }
 
 // Meeting is one meeting (section 2.1). Fields that the service leaves empty,
 // null or out are zero.
@@ -31,7 +33,7 @@ type Meeting struct {
 	UpdatedAt       UnixTime   `json:"updated_at"`
 }
 
-func (m *Meeting) missing() string {
+func (m *Meeting) missing([]byte) string {
 	if m.ID == "" {
 		return "id"
 	}
@@ -48,14 +50,14 @@ type MeetingPage struct {
 	NextCursor string     `json:"next_cursor,omitempty"` // for MeetingListParams.Cursor; empty at the end
 }
 
-func (p *MeetingPage) missing() string {
-	if p.Meetings == nil {
+func (p *MeetingPage) missing(body []byte) string {
+	if absent(&p.Meetings, "meetings", body) {
 		return "meetings"
 	}
 	for i, m := range p.Meetings {
 		field := ""
 		if m != nil {
-			if field = m.missing(); field == "" {
+			if field = m.missing(nil); field == "" {
 				continue
 			}
 			field = "." + field
@@ -78,7 +80,7 @@ type minutesReply struct {
 	Content *string `json:"content"`
 }
 
-func (m *minutesReply) missing() string {
+func (m *minutesReply) missing([]byte) string {
 	switch {
 	case m.Format == "":
 		return "format"
@@ -88,18 +90,16 @@ func (m *minutesReply) missing() string {
 	return ""
 }
 
-// UploadTarget is where a recording goes (section 2.8). UploadURL is presigned
-// and so its own credential: whoever has it can upload. It prints masked in slog
-// and under every verb that fmt lets a type decide (not %p, nor a misplaced %w,
-// which go vet reports); encoding/json writes it out.
+// UploadTarget is where a recording goes (section 2.8). Its URL prints without
+// its query, and so does the target, also in JSON; see [PresignedURL].
 type UploadTarget struct {
-	UploadURL string `json:"upload_url"` // signed for exactly the content type asked for
-	ExpiresIn int    `json:"expires_in"` // validity in seconds
-	Method    string `json:"method"`     // always PUT
+	UploadURL PresignedURL `json:"upload_url"` // signed for exactly the content type asked for
+	ExpiresIn int          `json:"expires_in"` // validity in seconds
+	Method    string       `json:"method"`     // always PUT
 }
 
-func (t *UploadTarget) missing() string {
-	if t.UploadURL == "" {
+func (t *UploadTarget) missing([]byte) string {
+	if t.UploadURL.Reveal() == "" {
 		return "upload_url"
 	}
 	return ""
@@ -185,21 +185,15 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 	if err := params.check(); err != nil {
 		return nil, false, err
 	}
-	m, status, err := doStatus[Meeting](ctx, s.core, request{
-		op:         route.MeetingsCreate,
-		body:       params,
-		repeatable: params.ExternalID != "",
-	})
-	return s.shown(m, err), status == http.StatusCreated, err
-}
-
-// shown has the waits know of a meeting that the service has shown: the next
-// look at it is a floor away.
-func (s *MeetingsService) shown(m *Meeting, err error) *Meeting {
-	if err == nil {
-		s.core.poller.shown(m)
+	in := rest.Request{Operation: route.MeetingsCreate, Body: params, Known: params.ExternalID != ""}
+	m, reply, err := doReply[Meeting](ctx, s.core(), in)
+	if err != nil {
+		return nil, false, err
 	}
-	return m
+	if in.Known && m.ExternalID != "" && !strings.EqualFold(strings.TrimSpace(m.ExternalID), strings.TrimSpace(params.ExternalID)) {
+		return nil, false, s.core().unusable(in, reply, anotherMeeting)
+	}
+	return m, reply.Status == http.StatusCreated, nil
 }
 
 // Get returns one meeting. The service asks not to poll more often than every
@@ -208,8 +202,7 @@ func (s *MeetingsService) shown(m *Meeting, err error) *Meeting {
 //
 // Errors: ErrNotFound.
 func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) {
-	m, err := do[Meeting](ctx, s.core, request{op: route.MeetingsGet, id: id})
-	return s.shown(m, err), err
+	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsGet, ID: id})
 }
 
 // List returns one page of meetings, newest first; params may be nil. It needs
@@ -221,7 +214,7 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 	if err := params.check(); err != nil {
 		return nil, err
 	}
-	return do[MeetingPage](ctx, s.core, request{op: route.MeetingsList, query: params})
+	return do[MeetingPage](ctx, s.core(), rest.Request{Operation: route.MeetingsList, Query: params})
 }
 
 // FindByExternalID returns the meeting that carries the caller's reference. It
@@ -243,14 +236,13 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	}
 	for _, m := range page.Meetings {
 		if m.ExternalID == externalID { // a service that does not know the filter lists others
-			return s.shown(m, nil), nil
+			s.core().poller.shown(m)
+			return m, nil
 		}
 	}
-	row := s.core.routes[route.MeetingsList]
-	return nil, &Error{
-		Code: ErrNotFound, Message: "no visible meeting has this external id",
-		Method: row.Method, Path: row.Path,
-	}
+	miss := s.core().errorOf(route.MeetingsList, "", "no visible meeting has this external id")
+	miss.Code = ErrNotFound
+	return nil, miss
 }
 
 // Update changes title, date, start time or project, at any point in the
@@ -271,8 +263,7 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 	); err != nil {
 		return nil, err
 	}
-	m, err := do[Meeting](ctx, s.core, request{op: route.MeetingsUpdate, id: id, body: params})
-	return s.shown(m, err), err
+	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsUpdate, ID: id, Body: params})
 }
 
 // Delete deletes a meeting and everything that belongs to it; this cannot be
@@ -281,7 +272,14 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 //
 // Errors: ErrForbidden, ErrNotFound.
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
-	_, err := do[nothing](ctx, s.core, request{op: route.MeetingsDelete, id: id})
+	reply, err := s.core().send(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id})
+	if err == nil {
+		reply.Release()
+		return nil
+	}
+	if e, ok := err.(*Error); ok && e.acted && e.StatusCode == http.StatusNotFound && e.Code == ErrNotFound {
+		return nil // an earlier attempt did it, whose reply was lost
+	}
 	return err
 }
 
@@ -295,10 +293,9 @@ func (s *MeetingsService) SetParticipants(ctx context.Context, id string, member
 	if err := checkList("memberIDs", memberIDs); err != nil {
 		return nil, err
 	}
-	m, err := do[Meeting](ctx, s.core, request{op: route.MeetingsSetParticipants, id: id, body: &struct {
+	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsSetParticipants, ID: id, Body: &struct {
 		ParticipantIDs []string `json:"participant_ids"`
 	}{neverNull(memberIDs)}})
-	return s.shown(m, err), err
 }
 
 // UploadURL asks for a one-time upload target, signed for exactly contentType,
@@ -314,18 +311,24 @@ func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string)
 	if err := checkTexts(text{"contentType", contentType}); err != nil {
 		return nil, err
 	}
-	asked := s.core.poller.Now()
-	target, err := do[UploadTarget](ctx, s.core, request{op: route.MeetingsUploadURL, id: id, body: &struct {
+	c := s.core()
+	asked := c.poller.Now()
+	target, err := do[UploadTarget](ctx, c, rest.Request{Operation: route.MeetingsUploadURL, ID: id, Body: &struct {
 		ContentType string `json:"content_type"`
 	}{contentType}})
-	if err == nil && target.Method == "" {
+	if err != nil {
+		return nil, err
+	}
+	c.poller.Again(id, asked)
+	if target.Method == "" {
 		target.Method = http.MethodPut // the interface's default
 	}
-	if err == nil {
-		s.core.poller.Again(id, asked)
-	}
-	return target, err
+	return target, nil
 }
+
+// maxText is how many bytes of minutes or of a transcript are read: a very long
+// meeting's, and then some.
+const maxText = 64 << 20
 
 // Minutes returns the written minutes; an empty format is the service's
 // default, HTML. It needs the scope minutes:read. Documented.
@@ -335,7 +338,7 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 	if err := checkTexts(text{"format", string(format)}); err != nil {
 		return nil, err
 	}
-	m, err := do[minutesReply](ctx, s.core, request{op: route.MeetingsMinutes, id: id, query: &struct {
+	m, err := do[minutesReply](ctx, s.core(), rest.Request{Operation: route.MeetingsMinutes, ID: id, MaxReply: maxText, Query: &struct {
 		Format Format `url:"format,omitempty"`
 	}{format}})
 	if err != nil {
@@ -352,7 +355,7 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 //
 // Errors: ErrTranscriptNotReady, ErrNotFound.
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (string, error) {
-	t, err := do[transcript](ctx, s.core, request{op: route.MeetingsTranscript, id: id})
+	t, err := do[transcript](ctx, s.core(), rest.Request{Operation: route.MeetingsTranscript, ID: id, MaxReply: maxText})
 	if err != nil {
 		return "", err
 	}
@@ -364,17 +367,12 @@ type transcript struct {
 	Text *string `json:"transcript"`
 }
 
-func (t *transcript) missing() string {
+func (t *transcript) missing([]byte) string {
 	if t.Text == nil {
 		return "transcript"
 	}
 	return ""
 }
-
-// nothing is the reply of an operation that answers without a body.
-type nothing struct{}
-
-func (*nothing) missing() string { return "" }
 
 func deref(s *string) string {
 	if s == nil {

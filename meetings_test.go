@@ -36,27 +36,27 @@ func TestMeetingsOptionalParameters(t *testing.T) {
 			return err
 		}},
 		"update of nothing": {"meeting", "", `{}`, func(c *minutes.Client) error {
-			_, err := c.Meetings.Update(t.Context(), "mtg_1", &minutes.MeetingUpdateParams{})
+			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", &minutes.MeetingUpdateParams{})
 			return err
 		}},
 		"update with nil": {"meeting", "", `{}`, func(c *minutes.Client) error {
-			_, err := c.Meetings.Update(t.Context(), "mtg_1", nil)
+			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", nil)
 			return err
 		}},
 		"update of one field": {"meeting", "", `{"date":"2026-03-11"}`, func(c *minutes.Client) error {
-			_, err := c.Meetings.Update(t.Context(), "mtg_1", &minutes.MeetingUpdateParams{Date: new("2026-03-11")})
+			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", &minutes.MeetingUpdateParams{Date: new("2026-03-11")})
 			return err
 		}},
 		"update that clears time and project": {"meeting", "", `{"time":"","project_id":""}`, func(c *minutes.Client) error {
-			_, err := c.Meetings.Update(t.Context(), "mtg_1", &minutes.MeetingUpdateParams{Time: new(""), ProjectID: new("")})
+			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", &minutes.MeetingUpdateParams{Time: new(""), ProjectID: new("")})
 			return err
 		}},
 		"no participants, nil": {"meeting", "", `{"participant_ids":[]}`, func(c *minutes.Client) error {
-			_, err := c.Meetings.SetParticipants(t.Context(), "mtg_1", nil)
+			_, err := c.Meetings.SetParticipants(t.Context(), "mtg_7Kd02", nil)
 			return err
 		}},
 		"no participants, empty": {"meeting", "", `{"participant_ids":[]}`, func(c *minutes.Client) error {
-			_, err := c.Meetings.SetParticipants(t.Context(), "mtg_1", []string{})
+			_, err := c.Meetings.SetParticipants(t.Context(), "mtg_7Kd02", []string{})
 			return err
 		}},
 		"list with nil": {"meeting_page", "", "", func(c *minutes.Client) error {
@@ -86,11 +86,11 @@ func TestMeetingsOptionalParameters(t *testing.T) {
 func TestMeetingsReplyVariants(t *testing.T) {
 	t.Parallel()
 	standUp := &minutes.Meeting{
-		ID: "mtg_7Kd03", Title: "Stand-up", Date: "2026-03-10", Status: minutes.StatusCreated, Visibility: minutes.VisibilityOrganisation,
+		ID: "mtg_7Kd02", Title: "Stand-up", Date: "2026-03-10", Status: minutes.StatusCreated, Visibility: minutes.VisibilityOrganisation,
 		TemplateID: "tpl_standard", ParticipantIDs: []string{}, CreatedAt: 1773135000, UpdatedAt: 1773135000,
 	}
 	retrospective := &minutes.Meeting{
-		ID: "mtg_7Kd04", Title: "Retrospective", Date: "2026-03-11", Status: minutes.StatusAudioUploaded, Visibility: minutes.VisibilityPrivate,
+		ID: "mtg_7Kd02", Title: "Retrospective", Date: "2026-03-11", Status: minutes.StatusAudioUploaded, Visibility: minutes.VisibilityPrivate,
 		TemplateID: "tpl_standard", CreatedAt: 1773221400, UpdatedAt: 1773221455,
 	}
 	makeOf(t, []variant{

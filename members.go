@@ -3,11 +3,12 @@ package minutes
 import (
 	"context"
 
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // MembersService reads and adds members of the organisation (section 4.1).
-type MembersService struct{ core *core }
+type MembersService struct{ core handle }
 
 // Member is a human member of the organisation (section 2.3).
 type Member struct {
@@ -29,19 +30,19 @@ type memberList struct {
 	Members []Member `json:"members"`
 }
 
-func (l *memberList) missing() string {
-	if l.Members == nil {
+func (l *memberList) missing(body []byte) string {
+	if absent(&l.Members, "members", body) {
 		return "members"
 	}
 	return eachHasID("members", l.Members, func(m *Member) string { return m.ID })
 }
 
-func (m *Member) missing() string { return missingID(m.ID) }
+func (m *Member) missing([]byte) string { return missingID(m.ID) }
 
 // List returns the organisation's human members; integrations are never
 // listed. It needs the scope employees:read. Documented.
 func (s *MembersService) List(ctx context.Context) ([]Member, error) {
-	list, err := do[memberList](ctx, s.core, request{op: route.MembersList})
+	list, err := do[memberList](ctx, s.core(), rest.Request{Operation: route.MembersList})
 	if err != nil {
 		return nil, err
 	}
@@ -66,5 +67,5 @@ func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams)
 	); err != nil {
 		return nil, err
 	}
-	return do[Member](ctx, s.core, request{op: route.MembersCreate, body: params})
+	return do[Member](ctx, s.core(), rest.Request{Operation: route.MembersCreate, Body: params})
 }

@@ -4,13 +4,19 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
+
+// version of this package, for the User-Agent header.
+const version = "0.1.0"
 
 // Option changes a setting of a Client that is being made. One that cannot be
 // used makes New return a *ParamError.
@@ -22,29 +28,33 @@ type config struct {
 	http      *http.Client
 	log       *slog.Logger
 	userAgent string
-	retries   retries
+	retries   backoff.Policy
+	uploads   storage.Limits
 	limiter   *rate.Limiter // nil: none
-	routes    map[route.Operation]boundRoute
+	routes    []route.Route
 }
 
 // What a Client does unless told otherwise. The service publishes no rate
 // limit, so the limiter only keeps a runaway loop from becoming a flood.
 const (
-	defaultTryTimeout = 30 * time.Second
+	defaultTimeout    = 30 * time.Second // of one attempt
 	defaultMaxRetries = 4
 	defaultWaitMin    = 500 * time.Millisecond
 	defaultWaitMax    = 15 * time.Second
 	defaultRate       = 100 // requests a second
 	defaultBurst      = 100
+	defaultStall      = time.Minute     // no byte of an upload moves
+	defaultReply      = 5 * time.Minute // after its last byte, for what scans it on the way
 )
 
 func defaults() *config {
 	return &config{
 		http:      &http.Client{},
 		userAgent: "minutes-go/" + version,
-		retries:   retries{defaultMaxRetries, defaultWaitMin, defaultWaitMax},
+		retries:   backoff.Policy{Max: defaultMaxRetries, WaitMin: defaultWaitMin, WaitMax: defaultWaitMax},
+		uploads:   storage.Limits{Stall: defaultStall, Reply: defaultReply},
 		limiter:   rate.NewLimiter(defaultRate, defaultBurst),
-		routes:    bindRoutes(),
+		routes:    slices.Clone(route.Table),
 	}
 }
 
@@ -96,12 +106,13 @@ func WithUserAgent(product string) Option {
 // WithRetries sets how often a request is repeated after its first try (4
 // unless set; 0 switches repeats off) and the bounds of the wait before repeat
 // n, which is random between waitMin and the smaller of waitMax and
-// waitMin·2ⁿ (0.5 s and 15 s unless set), and never shorter than the service's
+// waitMin·2ⁿ (0.5 s and 15 s unless set; a waitMin of 0 doubles from 0.5 s), and never shorter than the service's
 // Retry-After; where that is more than a minute, the call returns at once, with
-// Error.RetryAfter. It holds for uploads too; where the audio may have arrived
-// all the same, the meeting's status is looked at before each repeat, which from
-// the second on waits for its thirty seconds. What is repeated is only what is
-// provably safe; see the package documentation.
+// Error.RetryAfter. It holds for uploads too. Where the audio may have arrived
+// all the same, the meeting is looked at before the repeat, and looked at again
+// where the whole recording had been handed over; two looks on one upload URL are
+// thirty seconds apart, so that such a repeat takes longer than its wait. What is
+// repeated is only what is provably safe; see the package documentation.
 func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 	return func(c *config) error {
 		switch {
@@ -110,7 +121,22 @@ func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 		case waitMin < 0 || waitMax < waitMin:
 			return &ParamError{"WithRetries", "needs 0 <= waitMin <= waitMax"}
 		}
-		c.retries = retries{max, waitMin, waitMax}
+		c.retries = backoff.Policy{Max: max, WaitMin: waitMin, WaitMax: waitMax}
+		return nil
+	}
+}
+
+// WithUploadTimeouts sets when an attempt of an upload is given up, and repeated
+// as [WithRetries] says: where no byte of the recording moves for stall (a minute
+// unless set), and where no reply comes for reply after its last byte was handed
+// over (five minutes unless set). A proxy that takes in a whole recording to scan
+// it, before it passes it on, needs a long reply. Uploads have no other limit.
+func WithUploadTimeouts(stall, reply time.Duration) Option {
+	return func(c *config) error {
+		if stall <= 0 || reply <= 0 {
+			return &ParamError{"WithUploadTimeouts", "needs stall > 0 and reply > 0"}
+		}
+		c.uploads = storage.Limits{Stall: stall, Reply: reply}
 		return nil
 	}
 }
@@ -153,8 +179,8 @@ const (
 // repeated after a failure stays with the operation, whatever the method.
 func WithRoute(op Operation, method, path string) Option {
 	return func(c *config) error {
-		row, ok := route.Of(route.Operation(op))
-		if !ok || row.Basis != route.Assumed {
+		at := slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })
+		if at < 0 || c.routes[at].Basis != route.Assumed {
 			return &ParamError{"WithRoute", "op: is not an operation whose route is assumed"}
 		}
 		switch method {
@@ -162,6 +188,7 @@ func WithRoute(op Operation, method, path string) Option {
 		default:
 			return &ParamError{"WithRoute", "method: must be GET, POST, PUT, PATCH or DELETE"}
 		}
+		row := &c.routes[at]
 		want := strings.Count(row.Path, route.Param)
 		rest := strings.ReplaceAll(path, route.Param, "x")
 		switch {
@@ -175,7 +202,6 @@ func WithRoute(op Operation, method, path string) Option {
 			return &ParamError{"WithRoute", "path: must not hold empty or relative segments"}
 		}
 		row.Method, row.Path = method, path
-		c.routes[row.Operation] = bind(row)
 		return nil
 	}
 }

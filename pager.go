@@ -48,8 +48,7 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 			next.Cursor = page.NextCursor
 			hash := maphash.String(seed, next.Cursor)
 			if _, again := seen[hash]; again {
-				row := s.core.routes[route.MeetingsList]
-				yield(nil, &Error{Message: "the service repeated a cursor", Method: row.Method, Path: row.Path})
+				yield(nil, s.core().errorOf(route.MeetingsList, "", "the service repeated a cursor"))
 				return
 			}
 			seen[hash] = struct{}{}

@@ -124,6 +124,8 @@ func (s *MeetingsService) begin(ctx context.Context, r *Result, open func() (Rec
 	case m.Status.Failed():
 		return &MeetingFailedError{Status: m.Status, Meeting: m}
 	case m.Status != StatusCreated:
+		// A worker that crashed may have looked at it a moment ago.
+		s.core().poller.shown(m)
 		return nil
 	}
 	rec, err := open()
@@ -137,8 +139,11 @@ func (s *MeetingsService) begin(ctx context.Context, r *Result, open func() (Rec
 	if _, ok := errors.AsType[*ParamError](err); ok {
 		return err
 	}
+	if errors.Is(err, ErrPartialAudio) && r.Params.ExternalID == "" {
+		return err // no other worker knows the meeting
+	}
 	// Another worker's upload may have come first, which refuses this one.
-	there, lookErr := s.core.poller.hasAudio(ctx, m.ID)
+	there, lookErr := s.core().poller.hasAudio(ctx, m.ID)
 	switch {
 	case lookErr != nil:
 		return fmt.Errorf("%w; whether the meeting has audio all the same is not known: %w", err, lookErr)

@@ -3,12 +3,13 @@ package minutes
 import (
 	"context"
 
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // ProjectsService reads and creates projects, which group meetings
 // (section 4.3).
-type ProjectsService struct{ core *core }
+type ProjectsService struct{ core handle }
 
 // Project groups meetings (section 2.4).
 type Project struct {
@@ -20,19 +21,19 @@ type projectList struct {
 	Projects []Project `json:"projects"`
 }
 
-func (l *projectList) missing() string {
-	if l.Projects == nil {
+func (l *projectList) missing(body []byte) string {
+	if absent(&l.Projects, "projects", body) {
 		return "projects"
 	}
 	return eachHasID("projects", l.Projects, func(p *Project) string { return p.ID })
 }
 
-func (p *Project) missing() string { return missingID(p.ID) }
+func (p *Project) missing([]byte) string { return missingID(p.ID) }
 
 // List returns the organisation's active projects. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].
 func (s *ProjectsService) List(ctx context.Context) ([]Project, error) {
-	list, err := do[projectList](ctx, s.core, request{op: route.ProjectsList})
+	list, err := do[projectList](ctx, s.core(), rest.Request{Operation: route.ProjectsList})
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func (s *ProjectsService) Create(ctx context.Context, name string) (*Project, er
 	if err := checkTexts(text{"name", name}); err != nil {
 		return nil, err
 	}
-	return do[Project](ctx, s.core, request{op: route.ProjectsCreate, body: &struct {
+	return do[Project](ctx, s.core(), rest.Request{Operation: route.ProjectsCreate, Body: &struct {
 		Name string `json:"name"`
 	}{name}})
 }

@@ -3,11 +3,12 @@ package minutes
 import (
 	"context"
 
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // TemplatesService reads the templates that shape minutes (section 4.3).
-type TemplatesService struct{ core *core }
+type TemplatesService struct{ core handle }
 
 // Template shapes the minutes of a meeting (section 2.5).
 type Template struct {
@@ -23,8 +24,8 @@ type templateList struct {
 	Templates []Template `json:"templates"`
 }
 
-func (l *templateList) missing() string {
-	if l.Templates == nil {
+func (l *templateList) missing(body []byte) string {
+	if absent(&l.Templates, "templates", body) {
 		return "templates"
 	}
 	return eachHasID("templates", l.Templates, func(t *Template) string { return t.ID })
@@ -33,7 +34,7 @@ func (l *templateList) missing() string {
 // List returns the organisation's templates. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].
 func (s *TemplatesService) List(ctx context.Context) ([]Template, error) {
-	list, err := do[templateList](ctx, s.core, request{op: route.TemplatesList})
+	list, err := do[templateList](ctx, s.core(), rest.Request{Operation: route.TemplatesList})
 	if err != nil {
 		return nil, err
 	}

@@ -3,11 +3,12 @@ package minutes
 import (
 	"context"
 
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // UsageService reports what the organisation has left (section 4.3).
-type UsageService struct{ core *core }
+type UsageService struct{ core handle }
 
 // Usage is what the organisation has left in this period (section 2.9).
 type Usage struct {
@@ -23,7 +24,7 @@ type usageReply struct {
 	ResetAt string `json:"next_reset_at"`
 }
 
-func (u *usageReply) missing() string {
+func (u *usageReply) missing([]byte) string {
 	switch {
 	case u.Credits == nil:
 		return "credits_remaining"
@@ -36,7 +37,7 @@ func (u *usageReply) missing() string {
 // Get reports the credits and transcription seconds that are left. Method,
 // path and scope (meetings:read) are assumed; see [WithRoute].
 func (s *UsageService) Get(ctx context.Context) (*Usage, error) {
-	u, err := do[usageReply](ctx, s.core, request{op: route.UsageGet})
+	u, err := do[usageReply](ctx, s.core(), rest.Request{Operation: route.UsageGet})
 	if err != nil {
 		return nil, err
 	}

@@ -4,12 +4,13 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // VocabularyService reads and changes the organisation's vocabulary, the terms
 // that transcripts should spell right (section 4.3).
-type VocabularyService struct{ core *core }
+type VocabularyService struct{ core handle }
 
 // Vocabulary is the organisation's complete list of terms (section 2.10).
 type Vocabulary struct {
@@ -30,11 +31,11 @@ type VocabularyVariant struct {
 	Source string `json:"source"` // "auto": learned from a confirmed correction; "manual": typed in
 }
 
-func (v *Vocabulary) missing() string {
+func (v *Vocabulary) missing(body []byte) string {
 	switch {
-	case v.Terms == nil:
+	case absent(&v.Terms, "terms", body):
 		return "terms"
-	case v.Entries == nil:
+	case absent(&v.Entries, "entries", body):
 		return "entries"
 	}
 	for i := range v.Entries {
@@ -48,7 +49,7 @@ func (v *Vocabulary) missing() string {
 // Get returns the vocabulary. Method, path and scope (meetings:read) are
 // assumed; see [WithRoute].
 func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
-	return do[Vocabulary](ctx, s.core, request{op: route.VocabularyGet})
+	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyGet})
 }
 
 // Replace makes the given terms the whole vocabulary; none, or nil, clears it.
@@ -60,7 +61,7 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 	if err := checkList("terms", terms); err != nil {
 		return nil, err
 	}
-	return do[Vocabulary](ctx, s.core, request{op: route.VocabularyReplace, body: &struct {
+	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyReplace, Body: &struct {
 		Terms []string `json:"terms"`
 	}{neverNull(terms)}})
 }
@@ -76,7 +77,7 @@ func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, 
 	if err := checkTexts(text{"term", term}); err != nil {
 		return nil, err
 	}
-	return do[Vocabulary](ctx, s.core, request{op: route.VocabularyAdd, body: &struct {
+	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyAdd, Body: &struct {
 		Term string `json:"term"`
 	}{term}})
 }

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"runtime"
 	"slices"
+
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 )
 
 // WaitAll waits for many meetings, as [MeetingsService.Wait] does for one, and
@@ -29,7 +31,7 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 			yield(nil, err)
 			return
 		}
-		all := waitAll{poller: s.core.poller, options: o, waiter: newWaiter(o), ended: make(map[string]struct{})}
+		all := waitAll{poller: s.core().poller, options: o, waiter: newWaiter(o), ended: make(map[string]struct{})}
 		all.run(ctx, ids, yield)
 	}
 }
@@ -155,10 +157,10 @@ func (a *waitAll) leave() {
 func (a *waitAll) interrupted(ctx context.Context) error {
 	for _, id := range a.ids {
 		if _, trouble := a.poller.Leave(a.waiter, id); trouble != nil {
-			return afterTrouble(ctxError(ctx), trouble)
+			return afterTrouble(backoff.ContextError(ctx), trouble)
 		}
 	}
-	return ctxError(ctx)
+	return backoff.ContextError(ctx)
 }
 
 // maxFetches is how many minutes a WaitAllForMinutes fetches at a time.

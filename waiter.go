@@ -3,6 +3,7 @@ package minutes
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,7 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/poll"
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
@@ -101,7 +104,7 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 	if err != nil {
 		return nil, err
 	}
-	return s.core.poller.wait(ctx, id, w, lookedAt)
+	return s.core().poller.wait(ctx, id, w, lookedAt)
 }
 
 // waiter is what waits for one meeting, as the options say, but until that status
@@ -117,7 +120,7 @@ func (o *WaitOptions) waiter(ctx context.Context, id string, until Status) (*wai
 		err = checkID("id", id)
 	}
 	if err == nil && ctx.Err() != nil {
-		err = &WaitError{MeetingID: id, Err: ctxError(ctx)}
+		err = &WaitError{MeetingID: id, Err: backoff.ContextError(ctx)}
 	}
 	return newWaiter(opts), opts.LookedAt, err
 }
@@ -134,7 +137,7 @@ func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *W
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.core.poller.wait(ctx, id, w, lookedAt)
+	m, err := s.core().poller.wait(ctx, id, w, lookedAt)
 	if err != nil {
 		return nil, err
 	}
@@ -182,8 +185,8 @@ func fetchReady[T any](ctx context.Context, m *Meeting, fetch func() (T, error))
 				return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
 			}
 		}
-		if sleep(ctx, max(30*time.Second, askedFor(err))) != nil {
-			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: afterTrouble(ctxError(ctx), err)}
+		if backoff.Sleep(ctx, max(30*time.Second, askedFor(err))) != nil {
+			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: afterTrouble(backoff.ContextError(ctx), err)}
 		}
 	}
 }
@@ -341,7 +344,7 @@ func (p *poller) listen(w *waiter, id string) *event {
 // leave ends a wait whose ctx is done.
 func (p *poller) leave(ctx context.Context, w *waiter, id string) error {
 	last, trouble := p.Leave(w, id)
-	e := &WaitError{MeetingID: id, Meeting: meetingOf(last), Err: ctxError(ctx)}
+	e := &WaitError{MeetingID: id, Meeting: meetingOf(last), Err: backoff.ContextError(ctx)}
 	if trouble != nil {
 		e.Err = afterTrouble(e.Err, trouble)
 	}
@@ -443,18 +446,11 @@ func (p polled) Judge(err error) poll.Verdict {
 // look is a GET of a meeting that is not repeated when it fails, and the
 // max-age of its Cache-Control.
 func (c *core) look(ctx context.Context, id string) (*Meeting, time.Duration, error) {
-	call, err := c.send(ctx, request{op: route.MeetingsGet, id: id, once: true})
-	if call != nil {
-		defer call.release()
-	}
+	m, reply, err := doReply[Meeting](ctx, c, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true})
 	if err != nil {
 		return nil, 0, err
 	}
-	m := new(Meeting)
-	if err := call.decode(m, m.missing); err != nil {
-		return nil, 0, err
-	}
-	return m, parseMaxAge(call.last.header.Get("Cache-Control")), nil
+	return m, parseMaxAge(reply.Header.Get("Cache-Control")), nil
 }
 
 // parseMaxAge reads max-age out of a Cache-Control header, 0 where there is
@@ -476,14 +472,15 @@ func parseMaxAge(header string) time.Duration {
 
 // lookAtPage reads a page of the listing, once.
 func (c *core) lookAtPage(ctx context.Context, params *MeetingListParams) (*MeetingPage, error) {
-	return do[MeetingPage](ctx, c, request{op: route.MeetingsList, query: params, once: true})
+	return do[MeetingPage](ctx, c, rest.Request{Operation: route.MeetingsList, Query: params, Once: true})
 }
 
 // transient reports failures that may pass: no reply, a reply that makes no
 // sense, a fault of the service or of something in front of it.
 func transient(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	if !ok || permanent(err) {
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	if !ok || untrusted {
 		return false
 	}
 	switch {

@@ -320,7 +320,7 @@ func benchmarkStorageError(b *testing.B) {
 		if err := raw.do(ctx, http.MethodPost, "/v1/meetings/"+benchID+"/upload-url", &t); err != nil {
 			b.Fatal(err)
 		}
-		req, err := http.NewRequestWithContext(ctx, http.MethodPut, t.UploadURL, io.NewSectionReader(rec.Audio, 0, rec.Size))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPut, t.UploadURL.Reveal(), io.NewSectionReader(rec.Audio, 0, rec.Size))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package leaks_test
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -50,7 +52,7 @@ func TestNothingSecretIsTold(t *testing.T) {
 	fail := func(make func(*http.Request) error) testkit.RoundTripper {
 		return func(req *http.Request) (*http.Response, error) { return nil, make(req) }
 	}
-	all := testkit.SecretKey + " " + target + " " + testkit.SecretSig + " " + testkit.SecretID
+	all := strings.Join(testkit.Spelled(testkit.SecretKey), " ") + " " + target + " " + testkit.SecretSig + " " + testkit.SecretID
 	dial := func(err error) *http.Transport {
 		d := func(context.Context, string, string) (net.Conn, error) { return nil, err }
 		return &http.Transport{DialContext: d, DialTLSContext: d}
@@ -202,8 +204,8 @@ func TestSecretsPrintMasked(t *testing.T) {
 	t.Parallel()
 	c, err := minutes.New("https://minutes.example", testkit.SecretKey)
 	require.NoError(t, err)
-	target := &minutes.UploadTarget{UploadURL: "https://storage.example/b/k?" + testkit.PresignedQuery, ExpiresIn: 900, Method: "PUT"}
-	broken := &minutes.UploadTarget{UploadURL: "://%zz?" + testkit.PresignedQuery}
+	target := &minutes.UploadTarget{UploadURL: testkit.Presigned("https://storage.example/b/k?" + testkit.PresignedQuery), ExpiresIn: 900, Method: "PUT"}
+	broken := &minutes.UploadTarget{UploadURL: testkit.Presigned("://%zz?" + testkit.PresignedQuery)}
 	// fmt asks no unexported field how it wants to be printed. The key is safe
 	// even there; an upload URL, whose field is a string, is not.
 	type exported struct {
@@ -262,4 +264,102 @@ func TestTheKeyStaysWithItsHost(t *testing.T) {
 		testkit.RequireStatus(t, err, 307)
 	}
 	require.Empty(t, heard)
+}
+
+// What reflection reads holds no secret either: it goes through unexported fields,
+// and asks no Format or LogValue.
+func TestSecretsAndReflection(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"credits_remaining":1,"transcribe_seconds_remaining":1}`)
+	}))
+	defer srv.Close()
+	tr := testkit.OwnTransport(t) // whose idle connection remembers the request
+	used, err := minutes.New(srv.URL, testkit.SecretKey, minutes.WithHTTPClient(&http.Client{Transport: tr}))
+	require.NoError(t, err)
+	_, err = used.Usage.Get(t.Context())
+	require.NoError(t, err)
+	var transport strings.Builder
+	testkit.Dump(&transport, reflect.ValueOf(tr), make(map[uintptr]bool))
+	require.Contains(t, transport.String(), testkit.SecretKey, "the test finds what is there to be found")
+
+	// Errors whose causes hold the request, and with it the key or the signature.
+	held := func(req *http.Request) error {
+		return fmt.Errorf("lost: %w", &holding{req, req.Header.Get("Authorization"), req.URL.String()})
+	}
+	failing, err := minutes.New("https://minutes.example", testkit.SecretKey, minutes.WithRetries(0, 0, 0), minutes.WithHTTPClient(&http.Client{
+		Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) { return nil, held(req) })}))
+	require.NoError(t, err)
+	_, lost := failing.Usage.Get(t.Context())
+	require.Error(t, lost)
+	stored := testkit.Directed(t, "https://storage.example/k?"+testkit.PresignedQuery, minutes.StatusCreated, testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		return nil, held(req)
+	})).Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil)
+	require.Error(t, stored)
+
+	target := minutes.UploadTarget{UploadURL: testkit.Presigned("https://storage.example/k?" + testkit.PresignedQuery), ExpiresIn: 900, Method: "PUT"}
+	type holder struct {
+		Client  *minutes.Client
+		client  minutes.Client
+		service *minutes.MeetingsService
+		Target  minutes.UploadTarget
+		target  *minutes.UploadTarget
+		targets []minutes.UploadTarget
+		url     minutes.PresignedURL
+		err     error
+	}
+	for name, v := range map[string]any{
+		"client":         used,
+		"client, copied": *used,
+		"service":        used.Meetings,
+		"target":         target,
+		"targets":        []minutes.UploadTarget{target},
+		"pointers":       []*minutes.UploadTarget{&target},
+		"map":            map[string]minutes.UploadTarget{"t": target},
+		"URL":            target.UploadURL,
+		"error":          lost,
+		"storage error":  stored,
+		"wait error":     &minutes.WaitError{MeetingID: "m", Err: lost},
+		"holder":         holder{used, *used, used.Meetings, target, &target, []minutes.UploadTarget{target}, target.UploadURL, lost},
+		"its pointer":    &holder{used, *used, used.Meetings, target, &target, []minutes.UploadTarget{target}, target.UploadURL, stored},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testkit.RequireClean(t, name, testkit.Shown(v))
+		})
+	}
+}
+
+// holding is an error that shows nothing, and leads to everything.
+type holding struct {
+	req  *http.Request
+	auth string
+	url  string
+}
+
+func (*holding) Error() string    { return "the line is dead" }
+func (*holding) GoString() string { return "holding" }
+
+// A presigned URL is whole where it is asked for, and nowhere else.
+func TestPresignedURL(t *testing.T) {
+	t.Parallel()
+	const whole = "https://user:pass@storage.example/a%2Fb/k?" + testkit.PresignedQuery
+	u := testkit.Presigned(whole)
+	require.Equal(t, whole, u.Reveal())
+	require.Equal(t, "https://storage.example/a%2Fb/k?***", u.String())
+	require.Equal(t, "https://storage.example/a%2Fb/k?***", fmt.Sprintf("%d", u))
+	require.Equal(t, "?***", testkit.Presigned("://%zz?"+testkit.PresignedQuery).String())
+	require.Empty(t, minutes.PresignedURL{}.Reveal())
+	require.Empty(t, minutes.PresignedURL{}.String())
+
+	target := minutes.UploadTarget{UploadURL: u, ExpiresIn: 900, Method: "PUT"}
+	text, err := json.Marshal(target)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"upload_url":"https://storage.example/a%2Fb/k?***","expires_in":900,"method":"PUT"}`, string(text))
+	var again minutes.UploadTarget
+	require.ErrorContains(t, json.Unmarshal(text, &again), "PresignedURL.Reveal", "a masked URL is not taken for a whole one")
+	deliberate, err := json.Marshal(map[string]string{"upload_url": target.UploadURL.Reveal()})
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(deliberate, &again))
+	require.Equal(t, whole, again.UploadURL.Reveal())
 }

@@ -109,12 +109,12 @@ func (p *plan) leave(w *watch) {
 // rest forgets what is of no use once nobody waits: only what keeps the next
 // waits from asking too much is kept.
 func (p *plan) rest() {
-	last := &p.sweep
-	p.looking, p.joined = 0, never
-	p.sweep = sweep{patience: 1, due: never, number: last.number, again: last.again}
-	if last.on {
-		p.sweep.again = last.began + floor
+	s := &p.sweep
+	if s.on {
+		s.again, s.last = s.began+floor, s.times
 	}
+	p.sweep = sweep{patience: 1, due: never, number: s.number, again: s.again, last: s.last}
+	p.looking, p.joined = 0, never
 }
 
 // put gives a watch its role.
@@ -201,7 +201,7 @@ func (p *plan) next(now time.Duration) (do action, wake time.Duration) {
 	}
 	p.looks.use(now, p.pace(p.alone()))
 	p.looking++
-	w.looking, w.anew = true, false
+	w.looking = true
 	w.free = now + floor // in case its reply is never seen
 	return action{look: w}, now
 }
@@ -260,9 +260,6 @@ func (p *plan) looked(w *watch, now, maxAge time.Duration) {
 	p.looks.good(now)
 	w.free = now + min(max(floor, maxAge), maxFloor)
 	p.saw(w, now)
-	if w.anew { // it was asked for before that
-		w.free, w.due, w.anew = now, now, false
-	}
 	p.back(w)
 }
 
@@ -322,7 +319,7 @@ func (p *plan) back(w *watch) {
 
 // again lets a watch be looked at at once, whatever was seen before.
 func (p *plan) again(w *watch, now time.Duration) {
-	w.free, w.due, w.anew = now, now, w.looking
+	w.free, w.due = now, now
 	p.back(w)
 	if w.role == paged {
 		p.put(w, single)

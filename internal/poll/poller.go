@@ -44,7 +44,7 @@ const keepWhole = 1000
 type Poller struct {
 	service Service
 	began   time.Time
-	latest  time.Duration // that anything was done
+	latest  time.Duration // what now returned last
 
 	mu       sync.Mutex
 	plan     plan
@@ -73,7 +73,8 @@ func New(s Service) *Poller {
 }
 
 // Now is the time that sightings are told with, counted from the Poller's
-// beginning. It goes on evenly where the wall clock is set.
+// beginning. It goes on evenly where the wall clock is set, and no two calls
+// return the same: what came first is known where the clock is coarse, too.
 func (p *Poller) Now() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,14 +85,14 @@ func (p *Poller) Now() time.Duration {
 // Client was made outside a synctest bubble, or was in another. What is known by
 // the old clock is of no use then.
 func (p *Poller) now() time.Duration {
-	now := time.Since(p.began) + 1
-	if now < p.latest && p.plan.waiting == 0 {
-		p.began, now = time.Now(), 1
+	now := time.Since(p.began)
+	if now < p.latest-time.Second && p.plan.waiting == 0 {
+		p.began, p.latest, now = time.Now(), 0, 0
 		p.watches, p.resting, p.timer = make(map[string]*watch), nil, nil
 		p.plan = newPlan(p.watches, p.plan.random)
 	}
-	p.latest = now
-	return now
+	p.latest = max(now, p.latest+1)
+	return p.latest
 }
 
 // Join lets who wait for a meeting. What was seen within the floor is told at
@@ -110,7 +111,7 @@ func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) bool {
 	if w.has(who) {
 		return false
 	}
-	fresh := w.last != nil && !w.anew && now-w.seen < floor
+	fresh := w.last != nil && now-w.seen < floor
 	if fresh && who.See(w.sighting(), true, 0) {
 		p.settle(w)
 		return true
@@ -169,19 +170,17 @@ func (p *Poller) Saw(s Sighting) {
 	p.stir(now)
 }
 
-// Again lets a meeting be looked at at once: something has been done to it, by a
-// request that went out at since, that makes what was seen before old.
+// Again lets a meeting be looked at at once: something that began at since makes
+// what was seen old. A look that came back later, or is under way, still counts.
 func (p *Poller) Again(id string, since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.now()
-	w := p.watches[id]
-	if w == nil || w.seen > since || w.looking && w.free > since+floor {
-		return // or was looked at since then
+	if w := p.watches[id]; w != nil && !w.looking && w.free-floor < since {
+		now := p.now()
+		w.last, w.seen = nil, now
+		p.plan.again(w, now)
+		p.stir(now)
 	}
-	w.last, w.seen = nil, now
-	p.plan.again(w, now)
-	p.stir(now)
 }
 
 // tell tells a watch's waiters, and clears up where none is left. It reports
@@ -233,7 +232,7 @@ func (p *Poller) pause() {
 			if w.looking { // the service may have shown it, to nobody
 				w.free = p.now() + floor
 			}
-			w.looking, w.anew = false, false
+			w.looking = false
 		}
 	}
 	p.stir(p.now())
@@ -319,9 +318,6 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 	now := p.now()
 	defer func() { p.step(now) }()
 	if err == nil {
-		if w.anew && w.state != "" && s.State != w.state { // it did show what had been done
-			w.anew = false
-		}
 		p.plan.looked(w, now, maxAge)
 		p.tell(w, s, asked)
 		return

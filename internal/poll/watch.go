@@ -61,7 +61,6 @@ type watch struct {
 	role     role
 	heard    bool // first heard of state
 	looking  bool // a look is under way
-	anew     bool // and what it shows is no reason to wait for the floor
 	unproven bool // no sweep has shown yet whether pages show it
 	resting  bool // kept for the floor's time, although nobody waits
 }

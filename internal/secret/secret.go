@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -22,14 +23,51 @@ type Mask []string
 // shorter one are everywhere.
 const shortest = 4
 
-// Text returns s with each secret masked.
+// Text returns s with each secret masked, however it is spelled: as it is,
+// percent-encoded, quoted, or escaped as in JSON or HTML.
 func (m Mask) Text(s string) string {
 	for _, secret := range m {
-		if len(secret) >= shortest {
-			s = strings.ReplaceAll(s, secret, masked)
+		// A text seldom holds a secret, so an expression is made only where it may.
+		if len(secret) >= shortest && strings.Contains(s, longestWord(secret)) {
+			s = spellings(secret).ReplaceAllLiteralString(s, masked)
 		}
 	}
 	return s
+}
+
+// longestWord is the longest run of letters and digits. Every spelling leaves
+// these as they are.
+func longestWord(secret string) (longest string) {
+	for i := 0; i < len(secret); {
+		word := i
+		for i < len(secret) && isAlphanumeric(rune(secret[i])) {
+			i++
+		}
+		if i-word > len(longest) {
+			longest = secret[word:i]
+		}
+		i = max(i, word+1)
+	}
+	return longest
+}
+
+func isAlphanumeric(r rune) bool {
+	return '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z'
+}
+
+// spellings matches a secret, each of its characters spelled in any way.
+func spellings(secret string) *regexp.Regexp {
+	var b strings.Builder
+	for _, r := range secret {
+		if isAlphanumeric(r) {
+			b.WriteRune(r)
+			continue
+		}
+		percent := strings.ReplaceAll(fmt.Sprintf("% x", string(r)), " ", "%(?:25)*")
+		fmt.Fprintf(&b, `(?:\\*%s|(?i:%%(?:25)*%s|\\+u%04x|\\+x%02x|&#0*%d;|&#x0*%x;|&[a-z]+;))`,
+			regexp.QuoteMeta(string(r)), percent, r, r, r, r)
+	}
+	return regexp.MustCompile(b.String())
 }
 
 // WithQuery adds what is secret in a presigned URL.
@@ -77,7 +115,8 @@ func (m Mask) Tree(v any) any {
 }
 
 // Err strips what net/http puts around an error, the whole URL with its query,
-// and masks the text of the rest; errors.Is still sees through.
+// and masks the text of the rest. errors.Is and errors.As see through, the latter
+// only where nothing within shows a secret.
 func (m Mask) Err(err error) error {
 	for {
 		u, ok := errors.AsType[*url.Error](err)
@@ -89,10 +128,7 @@ func (m Mask) Err(err error) error {
 	if err == nil {
 		return nil
 	}
-	if m.shows(err) {
-		return &maskedError{m.Text(err.Error()), err}
-	}
-	return err
+	return &cleanError{m.Text(err.Error()), m.shows(err), func() error { return err }}
 }
 
 // shows reports whether a secret shows in err or in one of those it wraps, under
@@ -114,16 +150,25 @@ func (m Mask) shows(err error) bool {
 	return false
 }
 
-// maskedError shows a clean text. It answers errors.Is for the error
-// within, but does not hand it out through Unwrap, where it could be
-// printed.
-type maskedError struct {
-	text string
-	err  error
+// cleanError shows a clean text. What it was made from may lead to a request with
+// all its headers, so it stands in a closure, which printing by reflection does
+// not enter.
+type cleanError struct {
+	text   string
+	shows  bool // a secret would show in what is within
+	within func() error
 }
 
-func (e *maskedError) Error() string        { return e.text }
-func (e *maskedError) Is(target error) bool { return errors.Is(e.err, target) }
-func (e *maskedError) Format(f fmt.State, _ rune) {
-	_, _ = io.WriteString(f, e.text)
+func (e *cleanError) Error() string        { return e.text }
+func (e *cleanError) Is(target error) bool { return errors.Is(e.within(), target) }
+
+// Unwrap hands out what is within, unless that could be printed then.
+func (e *cleanError) Unwrap() error {
+	if e.shows {
+		return nil
+	}
+	return e.within()
 }
+
+// Format prints the text under every verb.
+func (e *cleanError) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.text) }

@@ -3,6 +3,7 @@ package testkit
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -67,14 +68,30 @@ var debugOptions = func() []minutes.Option {
 	return []minutes.Option{minutes.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))}
 }()
 
-// Client is srv.Client for tests: with [EnvDebug] set, it logs.
+// debugShow has every printer show what programs may hold a Client in, where the
+// Clients log.
+func debugShow(c *minutes.Client) {
+	if c != nil && len(debugOptions) > 0 {
+		fmt.Fprintln(os.Stderr, Shown(struct {
+			Client   *minutes.Client
+			client   minutes.Client
+			meetings *minutes.MeetingsService
+		}{c, *c, c.Meetings}))
+	}
+}
+
+// Client is srv.Client for tests: with [EnvDebug] set, it logs, and is shown by every printer.
 func Client(srv *minutestest.Server, opts ...minutes.Option) *minutes.Client {
-	return srv.Client(append(debugOptions[:len(debugOptions):len(debugOptions)], opts...)...)
+	c := srv.Client(append(debugOptions[:len(debugOptions):len(debugOptions)], opts...)...)
+	debugShow(c)
+	return c
 }
 
 // New is minutes.New for tests: with [EnvDebug] set, the Client logs.
 func New(baseURL, key string, opts ...minutes.Option) (*minutes.Client, error) {
-	return minutes.New(baseURL, key, append(debugOptions[:len(debugOptions):len(debugOptions)], opts...)...)
+	c, err := minutes.New(baseURL, key, append(debugOptions[:len(debugOptions):len(debugOptions)], opts...)...)
+	debugShow(c)
+	return c, err
 }
 
 // Answering returns a client that gets this reply to everything, without
@@ -119,12 +136,12 @@ func Silent(t *testing.T) *minutes.Client {
 func Directed(t testing.TB, target string, status minutes.Status, next http.RoundTripper, opts ...minutes.Option) *minutes.Client {
 	t.Helper()
 	hc := &http.Client{Transport: RoundTripper(func(req *http.Request) (*http.Response, error) {
-		if req.URL.Host != "minutes.example" {
+		if req.URL.Host != "localhost:1" {
 			return next.RoundTrip(req)
 		}
 		var body any = map[string]any{"id": "mtg_1", "status": status}
 		if req.Method == http.MethodPost {
-			body = minutes.UploadTarget{UploadURL: target, ExpiresIn: 900, Method: http.MethodPut}
+			body = Revealed{target, 900, http.MethodPut}
 		}
 		data, err := json.Marshal(body)
 		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(data))), Request: req}, err
@@ -136,9 +153,25 @@ func Directed(t testing.TB, target string, status minutes.Status, next http.Roun
 	}
 	hc.Jar = jar
 	opts = append([]minutes.Option{minutes.WithHTTPClient(hc), minutes.WithRetries(2, 0, 0), minutes.WithRateLimit(0, 0)}, opts...)
-	c, err := New("https://minutes.example", Key, opts...)
+	c, err := New("http://localhost:1", Key, opts...)
 	require.NoError(t, err)
 	return c
+}
+
+// Revealed is an upload target that shows its URL, as the service sends it and as a
+// test compares it.
+type Revealed struct {
+	UploadURL string `json:"upload_url"`
+	ExpiresIn int    `json:"expires_in"`
+	Method    string `json:"method"`
+}
+
+// Presigned is a URL as a client decodes it.
+func Presigned(url string) (u minutes.PresignedURL) {
+	if err := u.UnmarshalText([]byte(url)); err != nil {
+		panic(err)
+	}
+	return u
 }
 
 // Quoted writes a JSON string, invalid bytes as they are.

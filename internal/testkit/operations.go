@@ -139,9 +139,13 @@ func Operations() []Operation {
 		Body: `{"content_type":"audio/ogg; codecs=opus"}`, Form: "UploadURL",
 		Status: 200, Reply: "upload_target", ReplyForm: "UploadTarget",
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return Result(c.Meetings.UploadURL(ctx, "mtg_7Kd02", "audio/ogg; codecs=opus"))
+			t, err := c.Meetings.UploadURL(ctx, "mtg_7Kd02", "audio/ogg; codecs=opus")
+			if t == nil {
+				return nil, err
+			}
+			return Revealed{t.UploadURL.Reveal(), t.ExpiresIn, t.Method}, err
 		},
-		Want: &minutes.UploadTarget{UploadURL: "https://storage.example/a/b?X-Amz-Expires=900&X-Amz-Signature=0123456789abcdef", ExpiresIn: 900, Method: "PUT"},
+		Want: Revealed{"https://storage.example/a/b?X-Amz-Expires=900&X-Amz-Signature=0123456789abcdef", 900, "PUT"},
 	}, {
 		Name: "meetings.minutes", Method: "GET", Path: "/v1/meetings/mtg_7Kd02/minutes", Query: "format=markdown",
 		Status: 200, Reply: "minutes_markdown", ReplyForm: "Minutes",

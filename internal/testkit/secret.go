@@ -3,16 +3,22 @@ package testkit
 import (
 	"bytes"
 	"fmt"
+	"html"
+	"html/template"
 	"log/slog"
 	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
 // What must never be seen, and what is made of it.
 const (
-	SecretKey = "key_Sw0rdf1shSw0rdf1sh"
+	SecretKey = "key_Sw0rd/f1sh+Sw0rdf1sh=="
 	SecretSig = "feedfacecafebeef0123456789abcdef"
 	SecretID  = "AKIAFIREDRILL0042"
 
@@ -22,8 +28,19 @@ const (
 // RequireClean wants a text without the secrets above.
 func RequireClean(t testing.TB, what, text string) {
 	t.Helper()
-	for _, secret := range []string{SecretKey, SecretSig, SecretID, url.QueryEscape(SecretKey)} {
+	for _, secret := range append(Spelled(SecretKey), SecretSig, SecretID) {
 		require.NotContains(t, text, secret, what)
+	}
+}
+
+// Spelled is a key as it is, and as what passes it on may write it.
+func Spelled(key string) []string {
+	inJSON := strings.NewReplacer("/", `\/`, "+", `\u002b`, "=", `\u003D`).Replace(key)
+	return []string{
+		key, strconv.Quote(key), url.QueryEscape(key), url.PathEscape(key), url.QueryEscape(url.QueryEscape(key)),
+		strings.NewReplacer("/", "%2f", "+", "%2b", "=", "%3d").Replace(key),
+		inJSON, strings.ReplaceAll(inJSON, `\`, `\\`),
+		html.EscapeString(key), template.HTMLEscaper(key), strings.NewReplacer("/", "&#47;", "+", "&#x2B;", "=", "&equals;").Replace(key),
 	}
 }
 
@@ -60,4 +77,60 @@ func Logged(v any) string {
 		slog.New(h).Debug("value", "v", v, slog.Group("group", "v", v))
 	}
 	return b.String()
+}
+
+// Shown is what printers make of a value that a test holds or a program logs: the
+// diff of a failed assertion, which reads unexported fields and asks no method how
+// to print them, all that reflection can reach, fmt's verbs, and slog.
+func Shown(v any) string {
+	var b strings.Builder
+	assert.Equal(recorder{&b}, []any{v, 1}, []any{v, 2})
+	assert.Equal(recorder{&b}, v, reflect.Zero(reflect.TypeOf(v)).Interface())
+	Dump(&b, reflect.ValueOf(v), make(map[uintptr]bool))
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		fmt.Fprintf(&b, verb+"\n", v)
+	}
+	return b.String() + Logged(v)
+}
+
+// recorder takes down what an assertion says.
+type recorder struct{ *strings.Builder }
+
+func (r recorder) Errorf(format string, args ...any) { fmt.Fprintf(r, format, args...) }
+
+// Dump writes every string and every slice of bytes that reflection can reach, and
+// calls nothing.
+func Dump(b *strings.Builder, v reflect.Value, seen map[uintptr]bool) {
+	switch v.Kind() {
+	case reflect.String:
+		fmt.Fprintln(b, v.String())
+	case reflect.Pointer:
+		if !v.IsNil() && !seen[v.Pointer()] {
+			seen[v.Pointer()] = true
+			Dump(b, v.Elem(), seen)
+		}
+	case reflect.Interface:
+		if !v.IsNil() {
+			Dump(b, v.Elem(), seen)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			Dump(b, v.Field(i), seen)
+		}
+	case reflect.Slice, reflect.Array:
+		if v.Type().Elem().Kind() == reflect.Uint8 {
+			for i := range v.Len() {
+				b.WriteByte(byte(v.Index(i).Uint()))
+			}
+			return
+		}
+		for i := range v.Len() {
+			Dump(b, v.Index(i), seen)
+		}
+	case reflect.Map:
+		for each := v.MapRange(); each.Next(); {
+			Dump(b, each.Key(), seen)
+			Dump(b, each.Value(), seen)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package minutes_test
+package rest_test
 
 import (
 	"context"
@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -29,7 +30,7 @@ import (
 func TestContextEndsABackOff(t *testing.T) {
 	t.Parallel()
 	shutdown := errors.New("shutting down")
-	for _, j := range jobs() {
+	for _, j := range testkit.Jobs() {
 		for name, end := range map[string]func(context.Context) (context.Context, func()){
 			"cancelled": func(ctx context.Context) (context.Context, func()) {
 				ctx, cancel := context.WithCancel(ctx)
@@ -46,7 +47,7 @@ func TestContextEndsABackOff(t *testing.T) {
 					srv := minutestest.NewServer(t)
 					id := j.MeetingFor(t, srv)
 					srv.Inject(minutestest.Match{Operation: j.Op}, minutestest.RateLimit("20"))
-					l := &line{Op: j.Op}
+					l := &testkit.Line{Op: j.Op}
 					c := l.On(srv)
 					ctx, cancel := end(t.Context())
 					start := time.Now()
@@ -58,7 +59,7 @@ func TestContextEndsABackOff(t *testing.T) {
 						require.ErrorIs(t, err, shutdown)
 					}
 					require.Equal(t, 1, l.Count())
-					requireStatus(t, err, 429)
+					testkit.RequireStatus(t, err, 429)
 				})
 			})
 		}
@@ -68,7 +69,7 @@ func TestContextEndsABackOff(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				id := j.MeetingFor(t, srv)
 				srv.Inject(minutestest.Match{Operation: j.Op}, minutestest.RateLimit("20"))
-				l := &line{Op: j.Op}
+				l := &testkit.Line{Op: j.Op}
 				c := l.On(srv)
 				ctx, cancel := context.WithTimeout(t.Context(), 19*time.Second)
 				defer cancel()
@@ -76,7 +77,7 @@ func TestContextEndsABackOff(t *testing.T) {
 				err := j.Call(ctx, c, id)
 				require.Zero(t, time.Since(start), "the reply at hand is worth more than the wait")
 				require.Equal(t, 1, l.Count())
-				requireStatus(t, err, 429)
+				testkit.RequireStatus(t, err, 429)
 			})
 		})
 		t.Run(j.Name+"/deadline within a try", func(t *testing.T) {
@@ -85,7 +86,7 @@ func TestContextEndsABackOff(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				id := j.MeetingFor(t, srv)
 				srv.Inject(minutestest.Match{Operation: j.Op}, minutestest.Delay(time.Hour))
-				l := &line{Op: j.Op}
+				l := &testkit.Line{Op: j.Op}
 				c := l.On(srv)
 				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 				defer cancel()
@@ -94,7 +95,7 @@ func TestContextEndsABackOff(t *testing.T) {
 				require.Equal(t, 4*time.Second, time.Since(start))
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.Equal(t, 1, l.Count())
-				requireStatus(t, err, 0)
+				testkit.RequireStatus(t, err, 0)
 			})
 		})
 	}
@@ -105,7 +106,7 @@ func TestContextEndsTheWaitAfterALostConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		l := &line{Op: "usage.get", Dial: errRefused, Dials: 1}
+		l := &testkit.Line{Op: "usage.get", Dial: testkit.ErrRefused, Dials: 1}
 		c := l.On(srv, minutes.WithRetries(4, 10*time.Second, 10*time.Second))
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
@@ -122,7 +123,7 @@ func TestContextEndsTheWaitAfterALostConnection(t *testing.T) {
 func TestContextEndsWithTheReply(t *testing.T) {
 	t.Parallel()
 	reply := func(cancel func(), status int, body io.Reader) *minutes.Client {
-		c, err := newClient("https://minutes.example", testKey, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			if body == nil {
 				cancel()
 				body = strings.NewReader("{}")
@@ -136,27 +137,27 @@ func TestContextEndsWithTheReply(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := reply(cancel, 503, nil).Usage.Get(ctx)
-		requireStatus(t, err, 503)
+		testkit.RequireStatus(t, err, 503)
 		require.ErrorIs(t, err, context.Canceled)
 	})
 	t.Run("an answer", func(t *testing.T) {
 		t.Parallel()
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := reply(cancel, 403, nil).Usage.Get(ctx)
-		requireStatus(t, err, 403)
+		testkit.RequireStatus(t, err, 403)
 		require.NotErrorIs(t, err, context.Canceled)
 	})
 	for _, status := range []int{200, 404, 429, 500} {
 		t.Run(fmt.Sprintf("cut off in a %d", status), func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
-			body := io.MultiReader(strings.NewReader(`{"error":`), readFunc(func([]byte) (int, error) {
+			body := io.MultiReader(strings.NewReader(`{"error":`), testkit.ReaderFunc(func([]byte) (int, error) {
 				cancel()
 				return 0, ctx.Err()
 			}))
 			// One that is not repeated anyway.
 			_, err := reply(cancel, status, body).Projects.Create(ctx, "Half")
-			requireStatus(t, err, status)
+			testkit.RequireStatus(t, err, status)
 			require.ErrorIs(t, err, context.Canceled)
 		})
 	}
@@ -168,7 +169,7 @@ func TestCoolDownReachesTheLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{}, minutestest.RateLimit("10").Delayed(time.Second/2))
-		c := clientOf(srv, minutes.WithRateLimit(1, 1))
+		c := testkit.Client(srv, minutes.WithRateLimit(1, 1))
 		var calls sync.WaitGroup
 		for range 3 {
 			calls.Go(func() {
@@ -204,7 +205,7 @@ func TestCoolDownIsShared(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				srv.Inject(minutestest.Match{Operation: "members.create"}, minutestest.RateLimit(test.retryAfter))
-				c, other := clientOf(srv), clientOf(srv)
+				c, other := testkit.Client(srv), testkit.Client(srv)
 				start := time.Now()
 				_, err := c.Members.Create(t.Context(), &minutes.MemberCreateParams{Name: "Fay"})
 				if test.least < 60*time.Second || test.retryAfter == "60" {
@@ -217,7 +218,7 @@ func TestCoolDownIsShared(t *testing.T) {
 				require.Zero(t, time.Since(start), "too long a wait is the caller's to decide")
 
 				var calls sync.WaitGroup
-				for _, j := range jobs() {
+				for _, j := range testkit.Jobs() {
 					if j.Ready || j.Upload() || j.Op == "meetings.delete" {
 						continue
 					}
@@ -265,7 +266,7 @@ func TestCoolDownOnlyGrows(t *testing.T) {
 		slow := minutestest.Match{Operation: "members.list"}
 		srv.Inject(slow, minutestest.RateLimit("30").Delayed(5*time.Second))
 		srv.Inject(minutestest.Match{Operation: "projects.list"}, minutestest.RateLimit("10"))
-		c := clientOf(srv, minutes.WithRetries(1, 0, 0))
+		c := testkit.Client(srv, minutes.WithRetries(1, 0, 0))
 		start := time.Now()
 		var calls sync.WaitGroup
 		for _, call := range []func() error{
@@ -290,13 +291,13 @@ func TestCoolDownOfAnotherOutlastsTheDeadline(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: "members.list"}, minutestest.RateLimit("3600"))
 		srv.Inject(minutestest.Match{Operation: "projects.list"}, minutestest.BadGateway().Delayed(time.Second))
-		c := clientOf(srv)
+		c := testkit.Client(srv)
 		start := time.Now()
 		time.AfterFunc(500*time.Millisecond, func() { _, _ = c.Members.List(t.Context()) })
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		_, err := c.Projects.List(ctx)
-		requireStatus(t, err, 502)
+		testkit.RequireStatus(t, err, 502)
 		require.Equal(t, time.Second, time.Since(start))
 	})
 }
@@ -307,7 +308,7 @@ func TestLimiterCountsRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: "usage.get", Times: 6}, minutestest.BadGateway())
-		l := &line{Op: "usage.get"}
+		l := &testkit.Line{Op: "usage.get"}
 		c := l.On(srv, minutes.WithRateLimit(0.1, 2), minutes.WithRetries(3, 0, 0))
 		start := time.Now()
 		var calls sync.WaitGroup
@@ -322,10 +323,10 @@ func TestLimiterCountsRepeats(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		j := jobs()[len(jobs())-1]
+		j := testkit.Jobs()[len(testkit.Jobs())-1]
 		id := j.MeetingFor(t, srv)
 		srv.Inject(minutestest.Match{Operation: j.Op, Times: 3}, minutestest.RateLimit(""))
-		c := clientOf(srv, minutes.WithRateLimit(0.001, 1), minutes.WithRetries(3, 0, 0))
+		c := testkit.Client(srv, minutes.WithRateLimit(0.001, 1), minutes.WithRetries(3, 0, 0))
 		start := time.Now()
 		require.NoError(t, j.Call(t.Context(), c, id))
 		require.Zero(t, time.Since(start))
@@ -336,7 +337,7 @@ func TestLimiterAndDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		c := clientOf(srv, minutes.WithRateLimit(0.1, 1))
+		c := testkit.Client(srv, minutes.WithRateLimit(0.1, 1))
 		_, err := c.Usage.Get(t.Context())
 		require.NoError(t, err)
 		start := time.Now()
@@ -345,7 +346,7 @@ func TestLimiterAndDeadline(t *testing.T) {
 		_, err = c.Usage.Get(ctx)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Zero(t, time.Since(start), "at once")
-		requireStatus(t, err, 0)
+		testkit.RequireStatus(t, err, 0)
 
 		cancelled, stop := context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Second, func() { stop(io.ErrNoProgress) })
@@ -360,10 +361,11 @@ func TestLimiterAndDeadline(t *testing.T) {
 // waitMin·2ⁿ, uses all of that, and is never below Retry-After.
 func TestWaitsBetweenTries(t *testing.T) {
 	t.Parallel()
-	const (
-		waitMin, waitMax = time.Second, 10 * time.Second
-		runs             = 300
-	)
+	const waitMin, waitMax = time.Second, 10 * time.Second
+	runs := 100
+	if testkit.Long() {
+		runs = 300
+	}
 	for _, test := range []struct {
 		name  string
 		fault minutestest.Fault
@@ -384,7 +386,7 @@ func TestWaitsBetweenTries(t *testing.T) {
 				srv.Inject(minutestest.Match{Operation: "usage.get", Times: minutestest.Always}, test.fault)
 				var low, high [5]time.Duration
 				for i := range runs {
-					l := &line{Op: "usage.get"}
+					l := &testkit.Line{Op: "usage.get"}
 					_, err := l.On(srv, minutes.WithRetries(5, waitMin, waitMax)).Usage.Get(t.Context())
 					require.Error(t, err)
 					require.Len(t, l.Times, 6)
@@ -427,7 +429,7 @@ func TestRetriesOptions(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := minutestest.NewServer(t)
 					srv.Inject(minutestest.Match{Operation: "usage.get", Times: minutestest.Always}, fault)
-					l := &line{Op: "usage.get"}
+					l := &testkit.Line{Op: "usage.get"}
 					_, err := l.On(srv, minutes.WithRetries(test.max, test.waitMin, test.waitMax)).Usage.Get(t.Context())
 					require.Error(t, err)
 					require.Equal(t, test.tries, l.Count())
@@ -440,7 +442,7 @@ func TestRetriesOptions(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t)
 			srv.Inject(minutestest.Match{Operation: "usage.get"}, minutestest.RateLimit("50"))
-			c := clientOf(srv, minutes.WithRetries(1, math.MaxInt64, math.MaxInt64))
+			c := testkit.Client(srv, minutes.WithRetries(1, math.MaxInt64, math.MaxInt64))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			defer cancel()
 			_, err := c.Usage.Get(ctx)
@@ -461,10 +463,14 @@ func TestDeleteAgain(t *testing.T) {
 	}{
 		{"reply lost", []minutestest.Fault{minutestest.LoseReply()}, nil, true},
 		{"502 after the effect", []minutestest.Fault{minutestest.BadGateway().AfterEffect()}, nil, true},
+		{"500 after the effect", []minutestest.Fault{minutestest.Refuse(minutes.ErrInternal).AfterEffect()}, nil, true},
+		{"503 after the effect", []minutestest.Fault{minutestest.Reply(503, "text/html", "<p>later").AfterEffect()}, nil, true},
+		{"504 after the effect", []minutestest.Fault{minutestest.Reply(504, "text/html", "<p>later").AfterEffect()}, nil, true},
+		{"time-out after the effect", []minutestest.Fault{minutestest.Delay(time.Hour).AfterEffect()}, nil, true},
 		{"reply lost, then 429", []minutestest.Fault{minutestest.LoseReply(), minutestest.RateLimit("1")}, nil, true},
 		{"reply lost, then half a NOT_FOUND", []minutestest.Fault{minutestest.LoseReply(), minutestest.Truncate(9)}, nil, true},
 		{"429", []minutestest.Fault{minutestest.RateLimit("1")}, nil, false},
-		{"never connected", nil, errRefused, false},
+		{"never connected", nil, testkit.ErrRefused, false},
 		{"half a NOT_FOUND", []minutestest.Fault{minutestest.Truncate(9)}, nil, false},
 		{"nothing", nil, nil, false},
 		{"page of a gateway", []minutestest.Fault{minutestest.LoseReply(), minutestest.Reply(404, "text/html", "<h1>no</h1>")}, nil, false},
@@ -474,15 +480,15 @@ func TestDeleteAgain(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				m, _, err := clientOf(srv).Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Gone", Date: "2026-11-20"})
+				m, _, err := testkit.Client(srv).Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Gone", Date: "2026-11-20"})
 				require.NoError(t, err)
 				if !test.ok && test.name != "page of a gateway" && test.name != "forbidden" {
-					require.NoError(t, clientOf(srv).Meetings.Delete(t.Context(), m.ID)) // by somebody else
+					require.NoError(t, testkit.Client(srv).Meetings.Delete(t.Context(), m.ID)) // by somebody else
 				}
 				if test.faults != nil {
 					srv.Inject(minutestest.Match{Operation: "meetings.delete"}, test.faults...)
 				}
-				l := &line{Op: "meetings.delete", Dial: test.dial, Dials: 1}
+				l := &testkit.Line{Op: "meetings.delete", Dial: test.dial, Dials: 1}
 				err = l.On(srv).Meetings.Delete(t.Context(), m.ID)
 				if test.ok {
 					require.NoError(t, err)
@@ -500,7 +506,7 @@ func TestCreateAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: "meetings.create"}, minutestest.LoseReply(), minutestest.Truncate(3), minutestest.BadGateway().AfterEffect())
-		c := clientOf(srv)
+		c := testkit.Client(srv)
 		m, created, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Once", Date: "2026-11-20", ExternalID: "crm/1"})
 		require.NoError(t, err)
 		require.False(t, created, "as far as the last reply can tell")
@@ -522,7 +528,7 @@ func TestTimeLimitOfATry(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				srv.Inject(minutestest.Match{Operation: "usage.get", Times: 3}, minutestest.Delay(3*time.Hour))
 				hc := &http.Client{Transport: srv.HTTPClient().Transport, Timeout: limit}
-				c := clientOf(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(2, 0, 0))
+				c := testkit.Client(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(2, 0, 0))
 				start := time.Now()
 				_, err := c.Usage.Get(t.Context())
 				require.Equal(t, 3*want, time.Since(start))
@@ -539,8 +545,8 @@ func TestTimeLimitOfATry(t *testing.T) {
 func TestTimeLimitOfATryWhateverTheTransport(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, err := newClient("https://minutes.example", testKey, minutes.WithRetries(2, 0, 0), minutes.WithHTTPClient(&http.Client{
-			Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithRetries(2, 0, 0), minutes.WithHTTPClient(&http.Client{
+			Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 				<-req.Context().Done()
 				return nil, req.Context().Err()
 			}),
@@ -578,13 +584,13 @@ func TestAbandonedTryStillWrites(t *testing.T) {
 			return conn, nil
 		}}
 		var tries int
-		hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			if tries++; tries <= 3 {
 				return deaf.RoundTrip(req)
 			}
 			return near.RoundTrip(req)
 		})}
-		c := clientOf(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(3, 0, 0))
+		c := testkit.Client(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(3, 0, 0))
 		terms := make([]string, 400)
 		for i := range terms {
 			terms[i] = fmt.Sprint("term ", i, strings.Repeat("x", 100))
@@ -618,7 +624,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	defer srv.Close()
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
-	c, err := newClient(srv.URL, testKey, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRetries(2, 0, 0), minutes.WithRateLimit(0, 0))
+	c, err := testkit.New(srv.URL, testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRetries(2, 0, 0), minutes.WithRateLimit(0, 0))
 	require.NoError(t, err)
 	for range 30 {
 		_, err := c.Usage.Get(t.Context())
@@ -634,15 +640,15 @@ func TestDebugLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.Refuse(minutes.ErrInternal), minutestest.RateLimit("3"), minutestest.Reset())
-		out := new(quiet)
+		out := new(testkit.Buffer)
 		log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey {
 				return slog.Attr{}
 			}
 			return a
 		}}))
-		c := clientOf(srv, minutes.WithLogger(log), minutes.WithRetries(4, time.Second, time.Second))
-		j := jobs()[len(jobs())-1]
+		c := testkit.Client(srv, minutes.WithLogger(log), minutes.WithRetries(4, time.Second, time.Second))
+		j := testkit.Jobs()[len(testkit.Jobs())-1]
 		id := j.MeetingFor(t, srv)
 		_, err := c.Meetings.Get(t.Context(), id)
 		require.NoError(t, err)

@@ -1,4 +1,4 @@
-package minutes_test
+package rest_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -72,18 +73,18 @@ func failures() []failure {
 		{name: "501", fault: reply(501), status: 501},
 		{name: "499", fault: reply(499), stored: safely, status: 499},
 		{name: "408", fault: reply(408), stored: always, status: 408},
-		{name: "409", fault: fixed(minutestest.Refuse(minutes.ErrExternalIDTaken)), status: 409, code: minutes.ErrExternalIDTaken, storedCode: "OperationAborted", envelope: true},
+		{name: "409", fault: fixed(minutestest.Refuse(minutes.ErrExternalIDTaken)), stored: always, status: 409, code: minutes.ErrExternalIDTaken, storedCode: "OperationAborted", envelope: true},
 		{name: "400", fault: fixed(minutestest.Refuse(minutes.ErrInvalidRequest)), status: 400, code: minutes.ErrInvalidRequest, storedCode: "IncompleteBody", envelope: true},
 		{name: "401", fault: fixed(minutestest.Refuse(minutes.ErrUnauthenticated)), status: 401, code: minutes.ErrUnauthenticated, storedCode: "InvalidToken", envelope: true},
 		{name: "403", fault: fixed(minutestest.Refuse(minutes.ErrInsufficientScope)), status: 403, code: minutes.ErrInsufficientScope, storedCode: "SignatureDoesNotMatch", envelope: true},
 		{name: "404 of a gateway", fault: reply(404), status: 404},
-		{name: "connection refused", dial: errRefused, repeat: always, stored: always, is: syscall.ECONNREFUSED},
-		{name: "no such host", dial: errNoHost, repeat: always, stored: always},
-		{name: "TLS: no certificate to trust", dial: errUntrusted, as: func(err error) bool {
+		{name: "connection refused", dial: testkit.ErrRefused, repeat: always, stored: always, is: syscall.ECONNREFUSED},
+		{name: "no such host", dial: testkit.ErrNoHost, repeat: always, stored: always},
+		{name: "TLS: no certificate to trust", dial: testkit.ErrUntrusted, as: func(err error) bool {
 			_, ok := errors.AsType[*tls.CertificateVerificationError](err)
 			return ok
 		}},
-		{name: "TLS: no handshake", dial: errHandshake, repeat: always, stored: safely, as: func(err error) bool {
+		{name: "TLS: no handshake", dial: testkit.ErrHandshake, repeat: always, stored: safely, as: func(err error) bool {
 			_, ok := errors.AsType[tls.RecordHeaderError](err)
 			return ok
 		}},
@@ -94,7 +95,7 @@ func failures() []failure {
 		{name: "slow reply", fault: fixed(minutestest.Drip(time.Hour)), repeat: safely, status: 2, as: timedOut, effect: true},
 		{name: "redirect", fault: reply(302), status: 302, location: gone},
 		{name: "redirect with body", fault: reply(307), status: 307, location: gone},
-		{name: "redirect nowhere", fault: reply(301), status: 301, location: "http://%zz?X=" + testKey},
+		{name: "redirect nowhere", fault: reply(301), status: 301, location: "http://%zz?X=" + testkit.Key},
 	}
 }
 
@@ -117,7 +118,7 @@ func timedOut(err error) bool {
 }
 
 // strike lets the failure strike the job, once or for good.
-func (f failure) strike(srv *minutestest.Server, l *line, op minutes.Operation, times int) *minutestest.Injection {
+func (f failure) strike(srv *minutestest.Server, l *testkit.Line, op minutes.Operation, times int) *minutestest.Injection {
 	l.Location = f.location
 	if f.dial != nil {
 		l.Dial, l.Dials = f.dial, times
@@ -134,7 +135,7 @@ func (f failure) strike(srv *minutestest.Server, l *line, op minutes.Operation, 
 // what the caller gets.
 func TestFailures(t *testing.T) {
 	t.Parallel()
-	for _, j := range jobs() {
+	for _, j := range testkit.Jobs() {
 		for _, f := range failures() {
 			for _, times := range []int{1, minutestest.Always} {
 				name := j.Name + "/" + f.name + "/once"
@@ -150,11 +151,11 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func testFailure(t *testing.T, j job, f failure, times int) {
+func testFailure(t *testing.T, j testkit.Job, f failure, times int) {
 	srv := minutestest.NewServer(t)
 	id := j.MeetingFor(t, srv)
 	before := len(srv.Requests(j.Op))
-	l := &line{Op: j.Op}
+	l := &testkit.Line{Op: j.Op}
 	c := l.On(srv)
 	f.strike(srv, l, j.Op, times)
 
@@ -163,7 +164,7 @@ func testFailure(t *testing.T, j job, f failure, times int) {
 	wantTries, fails := 1, true
 	switch {
 	case j.Upload() && f.effect, j.Op == "meetings.delete" && f.name == "slow reply":
-		fails = false // the meeting tells that the audio is there; 204 has no body to be slow
+		fails = false // the meeting tells that the testkit.Audio is there; 204 has no body to be slow
 	case !f.mayBeRepeated(j):
 	case times == 1:
 		wantTries, fails = 2, false
@@ -197,7 +198,7 @@ func testFailure(t *testing.T, j job, f failure, times int) {
 }
 
 // mayBeRepeated reports whether the job may be repeated after the failure.
-func (f failure) mayBeRepeated(j job) bool {
+func (f failure) mayBeRepeated(j testkit.Job) bool {
 	allowed := f.repeat
 	if j.Upload() {
 		allowed = f.stored
@@ -205,7 +206,7 @@ func (f failure) mayBeRepeated(j job) bool {
 	return allowed == always || allowed == safely && j.Repeats
 }
 
-func requireAPIError(t *testing.T, j job, f failure, err error) {
+func requireAPIError(t *testing.T, j testkit.Job, f failure, err error) {
 	t.Helper()
 	e, ok := errors.AsType[*minutes.Error](err)
 	require.True(t, ok, "%T: %v", err, err)

@@ -1,0 +1,189 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
+)
+
+// transport makes one attempt. It reads the whole reply within the attempt's time
+// limit, so that a reply that breaks off counts as a lost connection and no body
+// is left open. It hides two things of the next transport from net/http and
+// go-retryablehttp: CloseIdleConnections, which a failure of one request would use
+// to close every other's connections, and a Location, which is refused anyway and
+// whose parse error would print it.
+type transport struct {
+	next    http.RoundTripper
+	timeout *timeoutError // of one attempt
+}
+
+var errNoReply = errors.New("the transport returned neither a reply nor an error")
+
+// timeoutError says that one attempt took too long. It is no
+// context.DeadlineExceeded, since the caller's context is not done.
+type timeoutError struct{ after time.Duration }
+
+func (e *timeoutError) Error() string { return "no reply within " + e.after.String() }
+
+// Timeout and Temporary make it a net.Error.
+func (e *timeoutError) Timeout() bool   { return true }
+func (e *timeoutError) Temporary() bool { return true }
+
+// RoundTrip makes the attempt.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	call := req.Context().(*call)
+	call.attempts++
+	ctx, cancel := context.WithTimeoutCause(call, t.timeout.after, t.timeout)
+	defer cancel()
+	attempt := req.WithContext(call.watch(ctx))
+	attempt.Header = call.header()
+	resp, err := t.next.RoundTrip(attempt)
+	if err == nil && resp == nil {
+		err = errNoReply
+	}
+	if err == nil {
+		err = call.read(resp)
+	}
+	if err != nil {
+		if ctx.Err() != nil && call.Err() == nil {
+			err = t.timeout
+		}
+		return nil, err
+	}
+	return resp, nil
+}
+
+// header is made for each attempt: one that is abandoned may still read its own.
+// The values are made once and never written to.
+func (c *call) header() http.Header {
+	h := make(http.Header, 4)
+	h["Authorization"] = c.client.authorization
+	h["User-Agent"] = c.client.userAgent
+	h["Accept"] = jsonType
+	if c.req.ContentLength > 0 {
+		h["Content-Type"] = jsonType
+	}
+	return h
+}
+
+var jsonType = []string{"application/json"}
+
+// connTrace is what net/http tells of an attempt's connection, from goroutines
+// that may outlive the attempt.
+type connTrace struct{ asked, got atomic.Bool }
+
+// watch traces the connection of a request that must not be repeated once it may
+// have been read, and of a deletion, whose repeat reads a 404 in its light.
+func (c *call) watch(ctx context.Context) context.Context {
+	if c.again && c.route.Method != http.MethodDelete {
+		return ctx
+	}
+	t := new(connTrace)
+	c.trace = t
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn: func(string) { t.asked.Store(true) },
+		GotConn: func(httptrace.GotConnInfo) { t.got.Store(true) },
+	})
+}
+
+// Reply is the answer to a request, read as a whole.
+type Reply struct {
+	Status int
+	Header http.Header
+	Cut    int64 // the limit that a longer body was cut at; 0: it is whole
+	body   *buffer
+}
+
+// buffer is a pooled buffer for bodies.
+type buffer struct {
+	bytes.Buffer
+	limited io.LimitedReader
+}
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
+// Came reports whether there was a reply at all.
+func (r *Reply) Came() bool { return r.body != nil }
+
+// Body is valid until Release.
+func (r *Reply) Body() []byte {
+	if !r.Came() {
+		return nil
+	}
+	return r.body.Bytes()
+}
+
+// Release gives the body's buffer back. Status and Header stay.
+func (r *Reply) Release() {
+	const keep = 1 << 20
+	if r.body != nil && r.body.Cap() <= keep {
+		buffers.Put(r.body)
+	}
+	r.body = nil
+}
+
+// maxRefusal is how many bytes of a refusal are read.
+const maxRefusal = 1 << 20
+
+// cutReplyError says that a reply ended before its end. What there is of it is
+// kept.
+type cutReplyError struct {
+	status int
+	err    error
+}
+
+func (e *cutReplyError) Error() string { return "the reply broke off: " + e.err.Error() }
+func (e *cutReplyError) Unwrap() error { return e.err }
+
+// read takes in the whole reply.
+func (c *call) read(resp *http.Response) error {
+	if resp.StatusCode == http.StatusSwitchingProtocols && resp.Body != nil {
+		// A connection that speaks another protocol, whose reading no context ends.
+		_ = resp.Body.Close()
+		resp.Body = http.NoBody
+	}
+	limit := int64(maxRefusal)
+	if resp.StatusCode/100 == 2 {
+		limit = c.limit
+	}
+	last := &c.out.Reply
+	last.Status, last.Header, last.Cut = resp.StatusCode, resp.Header, 0
+	c.out.RetryAfter = backoff.RetryAfter(resp.StatusCode, resp.Header)
+	if last.body == nil {
+		last.body = buffers.Get().(*buffer)
+	}
+	last.body.Reset()
+	if resp.Body != nil {
+		err := last.fill(resp.Body, limit)
+		_ = resp.Body.Close() // nothing to be done about it
+		// The status of a 429 or a 5xx says enough, unless ctx ended the reading.
+		if enough := resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500; err != nil && (!enough || c.Err() != nil) {
+			return &cutReplyError{resp.StatusCode, err}
+		}
+	}
+	resp.Body = http.NoBody
+	if resp.Header["Location"] != nil { // a transport's replies may share what is only read
+		resp.Header.Del("Location")
+	}
+	return nil
+}
+
+// fill reads a body up to the limit.
+func (r *Reply) fill(body io.Reader, limit int64) error {
+	limited := &r.body.limited
+	*limited = io.LimitedReader{R: body, N: limit + 1}
+	_, err := r.body.ReadFrom(limited)
+	limited.R = nil
+	if limited.N <= 0 {
+		r.Cut = limit
+	}
+	return err
+}

@@ -1,0 +1,106 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
+)
+
+// limiter decides when a request may go out. A 429 says that all of the Client's
+// requests are too many, so it cools all of them down; after that the rate paces
+// them. It does not sit in the transport, where its waits would count as the
+// attempt's.
+type limiter struct {
+	rate  *rate.Limiter // nil: none
+	until atomic.Int64  // end of the cool-down, in Unix nanoseconds
+}
+
+// coolDown holds every request of the Client back for d from now on.
+func (l *limiter) coolDown(d time.Duration) {
+	until := time.Now().Add(min(d, backoff.Longest)).UnixNano()
+	for {
+		old := l.until.Load()
+		if old >= until || l.until.CompareAndSwap(old, until) {
+			return
+		}
+	}
+}
+
+// cooling returns what is left of the cool-down, 0 or less if it is over.
+func (l *limiter) cooling() time.Duration {
+	until := l.until.Load()
+	if until == 0 {
+		return 0 // spares the usual case the clock
+	}
+	// A longer rest than coolDown can ask for means that the clock was set
+	// back, or that it is another clock; do not wait for the old one.
+	if d := time.Duration(until - time.Now().UnixNano()); d <= backoff.Longest {
+		return d
+	}
+	return 0
+}
+
+// tooSoonError says that the context's deadline is too short for a wait.
+type tooSoonError struct {
+	text    string
+	cooling time.Duration // what is left of a cool-down
+}
+
+func (e *tooSoonError) Error() string { return e.text }
+
+// Is: a wait that the deadline cuts short ends as the deadline would end it.
+func (e *tooSoonError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// wait returns when a request may go out, or at once where ctx will not live
+// to see that.
+func (l *limiter) wait(ctx context.Context) error {
+	for {
+		if err := l.coolOff(ctx); err != nil {
+			return err
+		}
+		if err := l.pace(ctx); err != nil {
+			return err
+		}
+		if l.cooling() <= 0 {
+			return nil
+		}
+		// A 429 arrived while the rate held it back.
+	}
+}
+
+// coolOff waits until the cool-down is over.
+func (l *limiter) coolOff(ctx context.Context) error {
+	for {
+		d := l.cooling()
+		if d <= 0 {
+			return nil
+		}
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return &tooSoonError{"the cool-down after a 429 outlasts the context's deadline", d}
+		}
+		if err := backoff.Sleep(ctx, d); err != nil {
+			return err
+		}
+	}
+}
+
+// pace waits for the rate.
+func (l *limiter) pace(ctx context.Context) error {
+	if l.rate == nil {
+		return ctx.Err()
+	}
+	err := l.rate.Wait(ctx)
+	if err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+		// The limiter's own refusal has a text alone (golang/go#54541).
+		return &tooSoonError{text: "the rate limit outlasts the context's deadline"}
+	}
+	return err
+}

@@ -1,0 +1,232 @@
+// Package rest makes one request of the API: it waits for its turn, repeats what
+// is safe to repeat, and returns a reply or a failure. It knows URLs, headers,
+// bytes and the API key. What a reply means is its caller's to say.
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/go-querystring/query"
+	"github.com/hashicorp/go-retryablehttp"
+	"golang.org/x/time/rate"
+
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/internal/secret"
+)
+
+// Config is what a Client is made from.
+type Config struct {
+	Base      url.URL
+	APIKey    string
+	UserAgent string
+	Routes    []route.Route
+	Transport http.RoundTripper
+	Timeout   time.Duration // of one attempt
+	Retries   backoff.Policy
+	Rate      *rate.Limiter                  // nil: none
+	Mask      secret.Mask                    // what must not show in an error
+	Observe   func(context.Context, Attempt) // told of each attempt; may be nil
+}
+
+// Client makes requests to one service. A request passes these layers, from the
+// caller inwards:
+//
+//	Do        builds the request                                    (rest.go)
+//	limiter   holds it back in a cool-down, then paces it           (limiter.go)
+//	retries   repeat what is safe to repeat, each past the limiter  (retry.go)
+//	attempt   header, API key, time limit, reading the reply        (attempt.go)
+//	transport the caller's
+type Client struct {
+	base     url.URL
+	routes   map[route.Operation]*boundRoute
+	retries  backoff.Policy
+	http     *retryablehttp.Client
+	limiter  limiter
+	mask     secret.Mask
+	observe  func(context.Context, Attempt)
+	template *http.Request // copied for each request
+
+	// Header values that never change are made once.
+	userAgent, authorization []string
+}
+
+// boundRoute is a row of the route table, its path split at the parameter.
+type boundRoute struct {
+	route.Route
+	before, after string
+}
+
+// New returns a Client. It does no I/O.
+func New(cfg Config) *Client {
+	c := &Client{
+		base:          cfg.Base,
+		routes:        make(map[route.Operation]*boundRoute, len(cfg.Routes)),
+		retries:       cfg.Retries,
+		limiter:       limiter{rate: cfg.Rate},
+		mask:          cfg.Mask,
+		observe:       cfg.Observe,
+		template:      &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
+		userAgent:     []string{cfg.UserAgent},
+		authorization: []string{"Bearer " + cfg.APIKey},
+	}
+	for _, row := range cfg.Routes {
+		before, after, _ := strings.Cut(row.Path, route.Param)
+		c.routes[row.Operation] = &boundRoute{row, before, after}
+	}
+	c.http = c.retryingClient(&http.Client{
+		Transport:     &transport{cfg.Transport, &timeoutError{cfg.Timeout}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	})
+	return c
+}
+
+// Locate returns the method of an operation and its path below the base URL. An
+// id is put in as one segment.
+func (c *Client) Locate(op route.Operation, id string) (method, path string) {
+	row := c.routes[op]
+	return row.Method, row.before + url.PathEscape(id) + row.after
+}
+
+// Request is what an operation asks for.
+type Request struct {
+	Operation route.Operation
+	ID        string // of the meeting, where the path holds one
+	Query     any    // a struct for go-querystring, or nil
+	Body      any    // for encoding/json, or nil
+	MaxReply  int64  // how many bytes of a success are read; 0 means 4 MiB
+	Known     bool   // the service knows a repeat by the caller's own reference
+	Once      bool   // not repeated, however it fails
+}
+
+// Failure is a request that came to no success. Its Reply is the last one that
+// any attempt received; Status is 0 where there was none.
+type Failure struct {
+	Reply
+	Method, Path string
+	// RetryAfter is what the reply asked for, or what is left of the cool-down
+	// that held the request back.
+	RetryAfter time.Duration
+	Cooling    bool    // a cool-down held the request back
+	Acted      bool    // an attempt may have taken effect
+	Causes     []error // what ended the request besides a reply, without secrets
+}
+
+// call is one request on its way through the layers. It travels as the context
+// of its http.Request, which is how each layer finds it.
+type call struct {
+	context.Context // the caller's
+
+	client *Client
+	route  *boundRoute
+	limit  int64
+	once   bool
+	again  bool // may be sent again after an attempt that may have taken effect
+
+	// What is sent. Nothing of it changes once the first attempt has begun: one
+	// that was abandoned may still be reading it.
+	url url.URL
+	req retryablehttp.Request
+
+	attempts int
+	trace    *connTrace    // of the current attempt; nil where it does not matter
+	lost     error         // of the last attempt, where it got no reply
+	wait     time.Duration // before the next attempt
+	out      Failure       // what the attempts have come to so far
+}
+
+// Do makes one request. It returns a reply of 2xx, or a failure. Both are to be
+// released when they have been read.
+func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
+	call, err := c.newCall(ctx, in)
+	if err != nil {
+		return nil, call.fail(err)
+	}
+	if err := c.limiter.wait(call); err != nil {
+		return nil, call.fail(err)
+	}
+	resp, err := c.http.Do(&call.req)
+	if resp != nil {
+		_ = resp.Body.Close() // read long since; a reply that never was an attempt's has none
+	}
+	switch {
+	case err != nil && call.lost != nil && !errors.Is(err, call.lost):
+		// ctx ended a wait for another attempt: tell why that was needed.
+		f := call.fail(err)
+		f.Causes = append([]error{c.mask.Err(call.lost)}, f.Causes...)
+		return nil, f
+	case err != nil:
+		return nil, call.fail(err)
+	case call.out.Status/100 != 2:
+		return nil, &call.out
+	}
+	return &call.out.Reply, nil
+}
+
+// fail is the failure of a call that err ended, whatever reply came before.
+func (c *call) fail(err error) *Failure {
+	if soon, ok := errors.AsType[*tooSoonError](err); ok && soon.cooling > 0 {
+		c.out.RetryAfter, c.out.Cooling = soon.cooling, true
+	}
+	c.out.Causes = backoff.Causes(c.Context, c.client.mask.Err(err))
+	return &c.out
+}
+
+// newCall builds the request. Its header is left to each attempt.
+func (c *Client) newCall(ctx context.Context, in Request) (*call, error) {
+	const maxReply = 4 << 20
+	row := c.routes[in.Operation]
+	call := &call{
+		Context: ctx,
+		client:  c,
+		route:   row,
+		limit:   in.MaxReply,
+		once:    in.Once,
+		again:   row.Repeat == route.Always || row.Repeat == route.WithExternalID && in.Known,
+	}
+	if call.limit == 0 {
+		call.limit = maxReply
+	}
+	escaped := url.PathEscape(in.ID)
+	call.out.Method, call.out.Path = row.Method, row.before+escaped+row.after
+	if err := call.address(in, escaped); err != nil {
+		return call, err
+	}
+	call.req.Request = c.template.WithContext(call)
+	call.req.Method = row.Method
+	call.req.URL = &call.url
+	call.req.Header = make(http.Header) // or net/http copies the request to give it one
+	if in.Body == nil {
+		return call, nil
+	}
+	body, err := json.Marshal(in.Body)
+	if err == nil {
+		err = call.req.SetBody(body)
+	}
+	return call, err
+}
+
+// address fills in the URL: the base, the route and the query.
+func (c *call) address(in Request, escapedID string) error {
+	c.url = c.client.base
+	if escapedID == in.ID && c.url.RawPath == "" {
+		c.url.Path += c.out.Path
+	} else {
+		c.url.RawPath = c.url.EscapedPath() + c.out.Path
+		c.url.Path += c.route.before + in.ID + c.route.after
+	}
+	if in.Query != nil {
+		values, err := query.Values(in.Query)
+		if err != nil {
+			return err
+		}
+		c.url.RawQuery = values.Encode()
+	}
+	return nil
+}

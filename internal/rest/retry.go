@@ -1,0 +1,128 @@
+package rest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/hashicorp/go-retryablehttp"
+
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/route"
+)
+
+// retryingClient sets go-retryablehttp up: the policy is ended, the wait is made
+// where the call is at hand, and the last reply comes back as it is.
+func (c *Client) retryingClient(hc *http.Client) *retryablehttp.Client {
+	return &retryablehttp.Client{
+		HTTPClient: hc,
+		RetryMax:   c.retries.Max,
+		CheckRetry: func(ctx context.Context, _ *http.Response, err error) (bool, error) {
+			return ctx.(*call).ended(err)
+		},
+		Backoff: func(time.Duration, time.Duration, int, *http.Response) time.Duration { return 0 },
+		PrepareRetry: func(req *http.Request) error {
+			call := req.Context().(*call)
+			if err := backoff.Sleep(call, call.wait); err != nil {
+				return err
+			}
+			return c.limiter.wait(call)
+		},
+		ErrorHandler: retryablehttp.PassthroughErrorHandler,
+	}
+}
+
+// ended looks at an attempt that ended and decides whether another follows. Where
+// that fails on a context that is done, its error joins the reply.
+func (c *call) ended(err error) (again bool, _ error) {
+	c.lost = err
+	again, acted := c.judge(err)
+	c.out.Acted = c.out.Acted || acted
+	worth := c.plan(err)
+	again = again && !c.once && c.attempts <= c.client.retries.Max
+	var over error
+	if again && err == nil {
+		over = c.Err()
+	}
+	again = again && worth && c.Err() == nil
+	if c.client.observe != nil {
+		c.client.observe(c, Attempt{c.route.Operation, c.attempts, err, again, c.wait, &c.out})
+	}
+	return again, over
+}
+
+// judge says what the end of an attempt allows: another attempt, as far as that
+// is safe, and whether this one may have taken effect.
+func (c *call) judge(err error) (again, acted bool) {
+	if err != nil {
+		// No reply, or not all of it. What certainly never left may always be
+		// sent again.
+		never := c.neverSent(err)
+		return (never || c.again) && !permanent(err), !never && !refused(err)
+	}
+	switch c.out.Status {
+	case http.StatusTooManyRequests:
+		return true, false // refused at the edge: nothing was done
+	case http.StatusInternalServerError, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return c.again, true
+	}
+	return false, false
+}
+
+// plan sets the wait before the next attempt and reports whether that is worth
+// it: a caller is better off with the reply at hand than with a wait that
+// outlasts its deadline, or one that the service wants to be very long.
+func (c *call) plan(err error) bool {
+	var asked time.Duration
+	if err == nil {
+		asked = c.out.RetryAfter
+	}
+	c.wait = c.client.retries.Wait(c.attempts, asked)
+	if err == nil && c.out.Status == http.StatusTooManyRequests {
+		c.client.limiter.coolDown(c.wait)
+	}
+	if asked > backoff.Longest {
+		return false
+	}
+	// Another call's 429 may hold this one back for longer.
+	return backoff.Outlives(c, max(c.wait, c.client.limiter.cooling()))
+}
+
+// refused reports that of a refusal at least the status came.
+func refused(err error) bool {
+	cut, ok := errors.AsType[*cutReplyError](err)
+	return ok && cut.status/100 == 4
+}
+
+// neverSent reports that the attempt certainly did not reach the service: it got
+// no connection at all. A transport may try another way after it lost one, so
+// that the last error alone does not tell.
+func (c *call) neverSent(err error) bool {
+	if c.trace == nil {
+		return false
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	notDialled := ok && op.Op == "dial" // said by a transport that tells nothing else
+	return !c.trace.got.Load() && (c.trace.asked.Load() || notDialled)
+}
+
+// permanent reports errors of the connection that another attempt will not cure:
+// a certificate that is not the service's.
+func permanent(err error) bool {
+	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
+	return ok
+}
+
+// Attempt is one attempt of a request that has ended.
+type Attempt struct {
+	Operation route.Operation
+	Number    int           // from 1
+	Err       error         // nil where there was a reply; may show a secret
+	Again     bool          // another attempt follows,
+	Wait      time.Duration // after this time
+	*Failure                // what is known so far; to be read only
+}

@@ -1,0 +1,103 @@
+package secret
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const key = `key_a/b+c=d"e\f&Zz09`
+
+// However a secret is spelled, it is masked, and nothing around it is.
+func TestText(t *testing.T) {
+	t.Parallel()
+	mask := Mask{key, "tiny", "abc"}
+	for text, want := range map[string]string{
+		"":                          "",
+		"nothing here":              "nothing here",
+		key:                         "***",
+		"a" + key + "b " + key:      "a***b ***",
+		"x=" + url.QueryEscape(key): "x=***",
+		"x=" + url.PathEscape(key):  "x=***",
+		fmt.Sprintf("%q", key):      `"***"`,
+		fmt.Sprintf("%q", "x "+key): `"x ***"`,
+		fmt.Sprintf("%q", fmt.Sprintf("%q", key)):               `"\"***\""`,
+		url.QueryEscape(url.QueryEscape(key)):                   "***",
+		"a%2f " + `key_a%2fb%2Bc%3dd%22e%5cf%26Zz09`:            "a%2f ***",
+		`key_a\/b\u002bc\u003Dd\"e\\f\u0026Zz09`:                "***",
+		`key&#95;a&#47;b&#x2B;c&equals;d&quot;e&#92;f&amp;Zz09`: "***",
+		`key\x5fa/b+c=d\x22e\x5cf&Zz09`:                         "***",
+		"key_a/b+c=d":                                           "key_a/b+c=d",          // a part is not the whole
+		"tiny tinytown abc abcd":                                "*** ***town abc abcd", // three letters are no secret
+		strings.Repeat(key+"\n", 3):                             "***\n***\n***\n",
+		"KEY_A/B+C=D\"E\\F&ZZ09":                                "KEY_A/B+C=D\"E\\F&ZZ09", // letters are what they are
+	} {
+		assert.Equal(t, want, mask.Text(text), "%s", text)
+	}
+	assert.Equal(t, "x", Mask(nil).Text("x"))
+	assert.Equal(t, "caf*** x", Mask{"é/€ü"}.Text("caf%C3%A9%2F%e2%82%ac%c3%bc x"))
+}
+
+func TestLongestWord(t *testing.T) {
+	t.Parallel()
+	for secret, want := range map[string]string{"": "", "/": "", "abc": "abc", "a/bc/d": "bc", "+a": "a", "ab=": "ab", "é12": "12"} {
+		assert.Equal(t, want, longestWord(secret), secret)
+	}
+}
+
+func TestWithQuery(t *testing.T) {
+	t.Parallel()
+	u, err := url.Parse("https://store.example/k?Credential=AKIAFIREDRILL0042%2F20261120%2Flocal&Expires=900&Signature=feed%2Bface%2Fcafe%3D")
+	require.NoError(t, err)
+	mask := Mask{key}.WithQuery(u)
+	for _, text := range []string{u.RawQuery, "feed+face/cafe=", "feed%2bface%2fcafe%3d", "AKIAFIREDRILL0042", key} {
+		assert.NotContains(t, mask.Text("<"+text+">"), text)
+	}
+	assert.Equal(t, "900 local 20261120", mask.Text("900 local 20261120"))
+	assert.Equal(t, []string{key}, []string(Mask{key}), "the first mask is what it was")
+}
+
+func TestTree(t *testing.T) {
+	t.Parallel()
+	in := map[string]any{key: []any{key, 1.0, map[string]any{"x": "<" + key + ">"}}, "fine": "fine", "nil": nil}
+	Mask{key}.Tree(in)
+	assert.Equal(t, map[string]any{"***": []any{"***", 1.0, map[string]any{"x": "<***>"}}, "fine": "fine", "nil": nil}, in)
+}
+
+// held shows its text alone, and holds more.
+type held struct{ text, more string }
+
+func (h held) Error() string { return h.text }
+
+func TestErr(t *testing.T) {
+	t.Parallel()
+	mask := Mask{key}
+	assert.NoError(t, mask.Err(nil))
+
+	clean := mask.Err(&url.Error{Op: "Get", URL: "https://x?" + key, Err: &url.Error{Op: "Get", URL: key, Err: &net.OpError{Op: "dial", Err: io.EOF}}})
+	assert.Equal(t, "dial: EOF", clean.Error())
+	require.ErrorIs(t, clean, io.EOF)
+	_, ok := errors.AsType[*net.OpError](clean)
+	assert.True(t, ok)
+
+	for name, err := range map[string]error{
+		"shown": held{"lost " + key, ""}, "held": held{"lost", key}, "wrapped": fmt.Errorf("lost: %w", held{"x", key}),
+		"joined": errors.Join(context.Canceled, held{"lost", key}),
+	} {
+		clean := mask.Err(err)
+		_, ok := errors.AsType[held](clean)
+		assert.False(t, ok, "%s: what shows a secret is not handed out", name)
+		require.ErrorIs(t, clean, err)
+		for _, verb := range []string{"%v", "%+v", "%#v", "%q"} {
+			assert.NotContains(t, fmt.Sprintf(verb, clean), key[:12], name)
+		}
+	}
+}
