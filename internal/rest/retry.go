@@ -82,7 +82,10 @@ func (c *call) plan(err error) bool {
 		asked = c.out.RetryAfter
 	}
 	c.wait = c.client.retries.Wait(c.attempts, asked)
-	if err == nil && c.out.Status == http.StatusTooManyRequests {
+	// A page that is asked for once, as the poller does, holds no other request
+	// back: it has a pace of its own, and no wait may miss its look for it.
+	page := c.once && c.route.Operation == route.MeetingsList
+	if err == nil && c.out.Status == http.StatusTooManyRequests && !page {
 		c.client.limiter.coolDown(c.wait)
 	}
 	if asked > backoff.Longest {
