@@ -404,6 +404,7 @@ func TestWaitTellsOfTheTrouble(t *testing.T) {
 		"pages, of a trouble that is over": {50, minutestest.Match{Times: 3}, minutestest.BadGateway(), "", 0},
 		"held back, and that is over":      {1, minutestest.Match{Times: 2}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
 		"the listing alone":                {50, minutestest.Match{Operation: "meetings.list"}, minutestest.BadGateway(), "", 0},
+		"one look, and pages since":        {50, minutestest.Match{Operation: "meetings.get", Times: 1}, minutestest.BadGateway(), "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
