@@ -244,14 +244,10 @@ func TestPollerIntervalOfMany(t *testing.T) {
 func TestPollerShortPages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		n := 1000
-		if testkit.Long() {
-			n = 3000
-		}
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 		old := testkit.Crowd(t, srv, 3, 1, 10*time.Minute)
 		testkit.Crowd(t, srv, 1500, 1500, 10*time.Minute) // nobody's, but one
-		ids := append(old, testkit.Crowd(t, srv, n, 1, 10*time.Minute)...)
+		ids := append(old, testkit.Crowd(t, srv, 3000, 1, 10*time.Minute)...)
 		srv.SetPageSize(func(int, int) int { return 10 })
 		srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, minutestest.Delay(20*time.Millisecond))
 		c, l := testkit.WatchLooks(srv)
@@ -1085,6 +1081,86 @@ func TestPollerAsksSeldomWhereListsAreRefused(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An upload that asks for the audio has its answer from a look that begins
+// afterwards, a single one or a page, and as soon as the floor allows.
+func TestPollerUploadDuringALook(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		others   int // are waited for
+		interval time.Duration
+		lost     bool          // the reply, not the audio
+		takes    time.Duration // to learn so
+	}{
+		"a look, and the audio did not arrive":      {0, 0, false, 0},
+		"a look, and the audio arrived":             {0, 0, true, 0},
+		"long after a look, no audio":               {0, 4 * time.Hour, false, 0},
+		"long after a look, and the audio arrived":  {0, 4 * time.Hour, true, 0},
+		"a page, and the audio did not arrive":      {49, 0, false, 0},
+		"a page, and the audio arrived":             {49, 0, true, 0},
+		"long after a page, no audio":               {49, 4 * time.Hour, false, 0},
+		"long after a page, the audio arrived":      {49, 4 * time.Hour, true, 0},
+		"the second page of an upload, no audio":    {49, 0, false, 40 * time.Second},
+		"the second page of an upload, which ended": {49, 0, true, 40 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+				ids := testkit.Crowd(t, srv, test.others, 1, testkit.Ages)
+				id := testkit.Waiting(t, srv)
+				require.NoError(t, srv.Script(minutestest.Script{MeetingID: id, Hold: minutes.StatusAudioUploaded}))
+				ids = append(ids, id)
+				c, _ := testkit.WatchLateLooks(srv, 10*time.Second)
+				fault := minutestest.ResetUpload(0)
+				if test.lost {
+					fault = minutestest.LoseReply()
+				}
+				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, MeetingID: id}, fault.Delayed(test.takes))
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer cancel()
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), &minutes.WaitOptions{Interval: test.interval}) {
+						assert.ErrorIs(t, err, context.DeadlineExceeded)
+					}
+				})
+				lost := time.Now().Add(45 * time.Second) // during the second look, if there is one
+				time.Sleep(45*time.Second - test.takes)
+				rec, sum := testkit.Noise(200_000)
+				require.NoError(t, c.Meetings.Upload(t.Context(), id, rec, nil))
+				testkit.RequireArrived(t, srv, id, sum)
+				assert.LessOrEqual(t, time.Since(lost), 51*time.Second) // jitter adds a second at most
+				assert.Len(t, srv.Requests("meetings.upload_url")[test.others:], 1, "the same URL serves again")
+				wg.Wait()
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// An upload that asks for the audio during a look that is refused has its answer
+// from the next one.
+func TestPollerUploadDuringALookThatIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv)
+		id := testkit.Waiting(t, srv)
+		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.RateLimit("").Delayed(10*time.Second))
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Reset())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := c.Meetings.Wait(t.Context(), id, nil)
+			assert.NoError(t, err)
+		})
+		time.Sleep(time.Second)
+		require.NoError(t, c.Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
+		assert.Len(t, srv.Requests("meetings.get"), 2)
+		wg.Wait()
+		synctest.Wait()
+	})
 }
 
 // An upload that asks for the audio during a look that fails has its answer from

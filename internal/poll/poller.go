@@ -73,8 +73,8 @@ func New(s Service) *Poller {
 }
 
 // Now is the time that sightings are told with, counted from the Poller's
-// beginning. It goes on evenly where the wall clock is set, and no two calls
-// return the same: what came first is known where the clock is coarse, too.
+// beginning. It goes on evenly where the wall clock is set, and no two are the
+// same: what came first is known where the clock is coarse, too.
 func (p *Poller) Now() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,12 +175,14 @@ func (p *Poller) Saw(s Sighting) {
 func (p *Poller) Again(id string, since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w := p.watches[id]; w != nil && !w.looking && w.free-floor < since {
-		now := p.now()
-		w.last, w.seen = nil, now
-		p.plan.again(w, now)
-		p.stir(now)
+	now := p.now()
+	w := p.watches[id]
+	if w == nil || w.looking || w.free-floor >= since {
+		return
 	}
+	w.last, w.seen = nil, now
+	p.plan.again(w, now)
+	p.stir(now)
 }
 
 // tell tells a watch's waiters, and clears up where none is left. It reports

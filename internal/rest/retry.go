@@ -82,8 +82,8 @@ func (c *call) plan(err error) bool {
 		asked = c.out.RetryAfter
 	}
 	c.wait = c.client.retries.Wait(c.attempts, asked)
-	// A page that is asked for once, as the poller does, holds no other request
-	// back: it has a pace of its own, and no wait may miss its look for it.
+	// A page that is read once is the poller's, which has a pace for pages alone:
+	// where only the listing is refused, nobody else has to wait.
 	page := c.once && c.route.Operation == route.MeetingsList
 	if err == nil && c.out.Status == http.StatusTooManyRequests && !page {
 		c.client.limiter.coolDown(c.wait)
