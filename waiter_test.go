@@ -934,3 +934,33 @@ func TestWaitsForOneMeeting(t *testing.T) {
 		})
 	}
 }
+
+// A wait whose meeting a page has shown since does not tell of a look that failed
+// before.
+func TestWaitTellsOfNoTroubleThatAPageOutlived(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+		ids := crowd(t, srv, nil, 50, 1, testkit.Ages)
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: minutestest.Always}, minutestest.BadGateway())
+		c := clientOf(srv)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		check := func(err error) {
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+			_, failed := errors.AsType[*minutes.Error](err)
+			assert.False(t, failed, "%v", err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := c.Meetings.Wait(ctx, ids[0], nil)
+			check(err)
+		})
+		time.Sleep(time.Second)
+		for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+			check(err)
+		}
+		wg.Wait()
+		synctest.Wait()
+	})
+}
