@@ -238,6 +238,7 @@ func (s *step) refusedTwice() bool {
 type sighting struct {
 	at    time.Time
 	final bool
+	by    minutes.Operation
 }
 
 // A witness is the network of one Client. It has requests meet their troubles
@@ -249,8 +250,9 @@ type witness struct {
 
 	mu      sync.Mutex
 	seen    map[string]sighting
-	waiting map[string]int // waits for a meeting
-	polls   *rand.Rand     // draws the troubles of looks, which are no caller's
+	waiting map[string]int       // waits for a meeting
+	since   map[string]time.Time // the first of these began
+	polls   *rand.Rand           // draws the troubles of looks, which are no caller's
 }
 
 func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -384,7 +386,7 @@ func (w *witness) result(t *try, s *step, id string, resp *http.Response, err er
 	look := s == nil && resp.StatusCode == http.StatusOK
 	var waitedFor map[string]bool
 	if look {
-		waitedFor = w.waitedFor(id)
+		waitedFor = w.waitedFor(id, t.begun)
 	}
 	resp.Body = &noted{ReadCloser: resp.Body, ended: func(body []byte, err error) {
 		if !errors.Is(err, io.EOF) {
@@ -432,7 +434,9 @@ func (w *witness) wait(ids ...string) (done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, id := range ids {
-		w.waiting[id]++
+		if w.waiting[id]++; w.waiting[id] == 1 {
+			w.since[id] = time.Now()
+		}
 	}
 	return func() {
 		w.mu.Lock()
@@ -443,14 +447,14 @@ func (w *witness) wait(ids ...string) (done func()) {
 	}
 }
 
-// waitedFor is what somebody waits for now: a look is at one of these. A page
+// waitedFor is what somebody waited for before a request began: a look is at one of these. A page
 // that shows others is no look at them.
-func (w *witness) waitedFor(id string) map[string]bool {
+func (w *witness) waitedFor(id string, begun time.Time) map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ids := map[string]bool{}
 	for id, n := range w.waiting {
-		if n > 0 {
+		if n > 0 && w.since[id].Before(begun) {
 			ids[id] = true
 		}
 	}
@@ -480,11 +484,11 @@ func (w *witness) show(t *try, body []byte, waitedFor map[string]bool) {
 			continue
 		}
 		last, again := w.seen[m.ID]
-		since := t.begun.Sub(last.at) // below 0: a page showed it during the look
-		early := again && !last.final && 0 <= since && since < minutestest.PollFloor
+		since := t.begun.Sub(last.at) // 0 or below: a page showed it during the look
+		early := again && !last.final && 0 < since && since < minutestest.PollFloor
 		if early && t.op != "meetings.list" {
-			w.deviation("meeting %s was asked for by %s %v after it was shown", m.ID, t.op, since)
+			w.deviation("meeting %s was asked for by %s %v after %s showed it", m.ID, t.op, since, last.by)
 		}
-		w.seen[m.ID] = sighting{now, m.Status.Final()}
+		w.seen[m.ID] = sighting{now, m.Status.Final(), t.op}
 	}
 }

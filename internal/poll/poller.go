@@ -354,13 +354,17 @@ func (p *Poller) page(ctx context.Context, cursor string, asked time.Duration) {
 	page, next, err := p.service.Page(limited, cursor)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if ctx.Err() != nil {
-		return
-	}
 	now := p.now()
+	var shown []*watch
+	if err == nil {
+		shown = p.showed(asked, page)
+	}
+	if ctx.Err() != nil || p.plan.waiting == 0 {
+		return // nobody waits for the next one
+	}
 	defer func() { p.step(now) }()
 	if err == nil {
-		p.showed(now, asked, page, next)
+		p.plan.showed(now, asked, shown, next)
 		return
 	}
 	switch v := p.service.Judge(err); {
@@ -373,9 +377,10 @@ func (p *Poller) page(ctx context.Context, cursor string, asked time.Duration) {
 	}
 }
 
-// showed tells the waiters what a page shows. Of a meeting that was seen while
-// the page was under way it may show what is older, which nobody is told.
-func (p *Poller) showed(now, asked time.Duration, page []Sighting, next string) {
+// showed tells the waiters what a page shows, and returns who still waits. Of a
+// meeting that was seen while the page was under way it may show what is older,
+// which nobody is told.
+func (p *Poller) showed(asked time.Duration, page []Sighting) []*watch {
 	shown := make([]*watch, 0, len(page))
 	for _, s := range page {
 		w := p.watches[s.ID]
@@ -386,9 +391,6 @@ func (p *Poller) showed(now, asked time.Duration, page []Sighting, next string) 
 		if old && w.waited() || !old && p.tell(w, s, asked) {
 			shown = append(shown, w)
 		}
-		if p.plan.waiting == 0 {
-			return // those were the last ones
-		}
 	}
-	p.plan.showed(now, asked, shown, next)
+	return shown
 }
