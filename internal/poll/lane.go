@@ -35,10 +35,10 @@ func (l *lane) use(now time.Duration, perSecond float64) {
 // good takes in a reply.
 func (l *lane) good(now time.Duration) {
 	l.bad = 0
-	if l.share < 1 {
-		l.share = min(1, l.share*(1+float64(now-l.raised)/float64(floor)))
+	if since := now - l.raised; since > 0 { // not during a pause, which was begun after this one went out
+		l.share = min(1, l.share*(1+float64(since)/float64(floor)))
+		l.raised = now
 	}
-	l.raised = now
 }
 
 // refused takes in a 429, to a request that went out at asked: the lane pauses,

@@ -318,6 +318,10 @@ func (m *model) page(cursor string, asked time.Duration) {
 // check holds the plan against what it must never be.
 func (m *model) check() {
 	p, s := &m.plan, &m.plan.sweep
+	for _, l := range []lane{p.looks, p.listing} {
+		require.True(m.t, leastShare <= l.share && l.share <= 1, "a lane uses %v of its pace", l.share)
+		require.LessOrEqual(m.t, l.until, m.now+max(maxAsked, 2*p.turn()), "a lane pauses for too long")
+	}
 	waiting, pages, unproven, sought := 0, 0, 0, 0
 	if m.steps%64 == 0 {
 		for _, w := range p.watches {
