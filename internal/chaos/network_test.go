@@ -234,6 +234,9 @@ func (s *step) refusedTwice() bool {
 	return n > 1
 }
 
+// limiterQueue is how long a look may wait for a Client's limiter.
+const limiterQueue = 3 * time.Second
+
 // sighting is when a wait was shown a meeting, by a look or a page.
 type sighting struct {
 	at    time.Time
@@ -484,8 +487,11 @@ func (w *witness) show(t *try, body []byte, waitedFor map[string]bool) {
 			continue
 		}
 		last, again := w.seen[m.ID]
-		since := t.begun.Sub(last.at) // 0 or below: a page showed it during the look
-		early := again && !last.final && 0 < since && since < minutestest.PollFloor
+		since := t.begun.Sub(last.at)
+		early := again && !last.final && since < minutestest.PollFloor
+		if last.by == "meetings.list" && since < limiterQueue {
+			early = false // a page showed it while the look was under way, or waited for the limiter
+		}
 		if early && t.op != "meetings.list" {
 			w.deviation("meeting %s was asked for by %s %v after %s showed it", m.ID, t.op, since, last.by)
 		}
