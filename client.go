@@ -22,6 +22,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/secret"
+	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
 // Client calls the Meeting Minutes Service. It is safe for concurrent use;
@@ -116,7 +117,7 @@ func (c Client) mask() string {
 	if c.core == nil {
 		return "minutes.Client(made without New)"
 	}
-	return "minutes.Client(" + c.core().base + ", key masked)"
+	return "minutes.Client(" + c.core().base.String() + ", key masked)"
 }
 
 // parseBaseURL never quotes its input: swapped arguments put a key there.
@@ -189,11 +190,12 @@ type handle func() *core
 
 // core is what the services of a Client share.
 type core struct {
-	base      string
+	base      url.URL
 	api       *rest.Client
 	storage   http.RoundTripper
 	userAgent []string
 	retries   backoff.Policy
+	uploads   storage.Limits
 	mask      secret.Mask
 	log       *slog.Logger // nil: none
 	poller    *poller
@@ -201,10 +203,11 @@ type core struct {
 
 func newCore(base url.URL, apiKey string, cfg *config) *core {
 	c := &core{
-		base:      base.String(),
+		base:      base,
 		storage:   cfg.http.Transport,
 		userAgent: []string{cfg.userAgent},
 		retries:   cfg.retries,
+		uploads:   cfg.uploads,
 		mask:      secret.Mask{apiKey},
 		log:       cfg.log,
 	}

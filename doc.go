@@ -66,8 +66,20 @@
 //   - after a lost connection, a time-out or a 500, 502, 503 or 504: requests that
 //     do no more when they are done twice (GET, PUT, DELETE, the request for an
 //     upload URL, and Create with an ExternalID), and uploads;
-//   - after any other refusal, none, but uploads also after 408, 429, 499 and
-//     S3's RequestTimeout, and once after a 403 where the URL had expired.
+//   - after any other refusal, none, but uploads also after 408, 429, 499, 520 to
+//     527 and S3's RequestTimeout and OperationAborted; once, with a new URL, where
+//     the URL had expired; and after a 417, without the header Expect.
+//
+// # Proxies and certificates
+//
+// A Client made without [WithHTTPClient] goes through the proxies of the
+// environment (HTTPS_PROXY, NO_PROXY; see [http.ProxyFromEnvironment]) and trusts
+// the certificates of the system. For a proxy or a certificate authority of
+// one's own, give it an http.Client with a transport that knows them, cloned from
+// http.DefaultTransport; the example of WithHTTPClient shows how. API calls and
+// uploads both go through it. An upload that finds no way through a proxy names
+// the proxy, without its password. A proxy that takes in a whole recording to
+// scan it may need a longer [WithUploadTimeouts].
 //
 // # Documented and assumed
 //

@@ -196,7 +196,8 @@ func (e *WaitError) Unwrap() error { return e.Err }
 
 // StorageError is what the upload of a recording to storage returns when the
 // PUT did not succeed (section 4.2): a refusal by the store, whose errors are
-// XML and not the service's envelope, or no reply at all.
+// XML and not the service's envelope, or no reply at all. It carries the last
+// reply that any attempt received, and what ended the last one.
 type StorageError struct {
 	// StatusCode is the HTTP status of the store's reply, 0 where none came.
 	StatusCode int
@@ -205,10 +206,21 @@ type StorageError struct {
 	Code      string
 	Message   string
 	RequestID string // the store's, not the service's
+	// RetryAfter is how long the store asked to wait (429 and 503), else 0. Where
+	// it is more than a minute, or would outlast the context's deadline, the
+	// upload returns at once.
+	RetryAfter time.Duration
 
-	retryAfter time.Duration
-	causes     []error
+	causes []error
 }
+
+// ErrPartialAudio is in the *StorageError of an upload (compare with
+// [errors.Is]) where the meeting has audio, but no attempt handed over the whole
+// recording: a store that keeps what it got of a broken upload, or another
+// worker's upload. Such a meeting is better deleted and created again, unless
+// other workers upload to it. [UploadOptions.ContentMD5] keeps such stores from
+// doing so.
+var ErrPartialAudio = errors.New("the meeting has audio, but no attempt handed over the whole recording")
 
 // Error returns one line that never holds the presigned URL's query.
 func (e *StorageError) Error() string {

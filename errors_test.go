@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -528,7 +529,7 @@ func overHTTP(t *testing.T, h http.HandlerFunc) *minutes.Client {
 	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
-	tr := ownTransport(t)
+	tr := testkit.OwnTransport(t)
 	tr.DisableCompression = false
 	c, err := newClient(srv.URL, testKey, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(0, 0, 0))
 	require.NoError(t, err)

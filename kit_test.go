@@ -31,7 +31,6 @@ var (
 	oneReply  = testkit.OneReply
 	long      = testkit.Long
 	silent    = testkit.Silent
-	directed  = testkit.Directed
 
 	operations     = testkit.Operations
 	operationNamed = testkit.OperationNamed
@@ -39,12 +38,10 @@ var (
 	fixture        = testkit.Fixture
 	requireForm    = testkit.RequireForm
 
-	errRefused   = testkit.ErrRefused
-	failing      = testkit.Failing
-	expired      = testkit.Expired
-	peak         = testkit.Peak
-	pipeTo       = testkit.PipeTo
-	ownTransport = testkit.OwnTransport
+	errRefused = testkit.ErrRefused
+	failing    = testkit.Failing
+	expired    = testkit.Expired
+	pipeTo     = testkit.PipeTo
 
 	longStages = testkit.LongStages
 	generous   = testkit.Generous

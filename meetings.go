@@ -310,13 +310,18 @@ func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string)
 	if err := checkTexts(text{"contentType", contentType}); err != nil {
 		return nil, err
 	}
+	asked := s.core().poller.Now()
 	target, err := do[UploadTarget](ctx, s.core(), rest.Request{Operation: route.MeetingsUploadURL, ID: id, Body: &struct {
 		ContentType string `json:"content_type"`
 	}{contentType}})
-	if err == nil && target.Method == "" {
+	if err != nil {
+		return nil, err
+	}
+	s.core().poller.Again(id, asked)
+	if target.Method == "" {
 		target.Method = http.MethodPut // the interface's default
 	}
-	return target, err
+	return target, nil
 }
 
 // maxText is how many bytes of minutes or of a transcript are read: a very long

@@ -12,6 +12,7 @@ import (
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
 // version of this package, for the User-Agent header.
@@ -28,6 +29,7 @@ type config struct {
 	log       *slog.Logger
 	userAgent string
 	retries   backoff.Policy
+	uploads   storage.Limits
 	limiter   *rate.Limiter // nil: none
 	routes    []route.Route
 }
@@ -41,6 +43,8 @@ const (
 	defaultWaitMax    = 15 * time.Second
 	defaultRate       = 100 // requests a second
 	defaultBurst      = 100
+	defaultStall      = time.Minute     // no byte of an upload moves
+	defaultReply      = 5 * time.Minute // after its last byte, for what scans it on the way
 )
 
 func defaults() *config {
@@ -48,6 +52,7 @@ func defaults() *config {
 		http:      &http.Client{},
 		userAgent: "minutes-go/" + version,
 		retries:   backoff.Policy{Max: defaultMaxRetries, WaitMin: defaultWaitMin, WaitMax: defaultWaitMax},
+		uploads:   storage.Limits{Stall: defaultStall, Reply: defaultReply},
 		limiter:   rate.NewLimiter(defaultRate, defaultBurst),
 		routes:    slices.Clone(route.Table),
 	}
@@ -101,12 +106,13 @@ func WithUserAgent(product string) Option {
 // WithRetries sets how often a request is repeated after its first try (4
 // unless set; 0 switches repeats off) and the bounds of the wait before repeat
 // n, which is random between waitMin and the smaller of waitMax and
-// waitMin·2ⁿ (0.5 s and 15 s unless set; a waitMin of 0 doubles from 0.5 s), and never shorter than the service's
-// Retry-After; where that is more than a minute, the call returns at once, with
-// Error.RetryAfter. It holds for uploads too; where the audio may have arrived
-// all the same, the meeting's status is looked at before each repeat, which from
-// the second on waits for its thirty seconds. What is repeated is only what is
-// provably safe; see the package documentation.
+// waitMin·2ⁿ (0.5 s and 15 s unless set; a waitMin of 0 doubles from 0.5 s), and
+// never shorter than the service's Retry-After; where that is more than a minute,
+// the call returns at once, with Error.RetryAfter. It holds for uploads too. Where the audio may have arrived
+// all the same, the meeting is looked at before the repeat, and looked at again
+// where the whole recording had been handed over; two looks on one upload URL are
+// thirty seconds apart, so that such a repeat takes longer than its wait. What is
+// repeated is only what is provably safe; see the package documentation.
 func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 	return func(c *config) error {
 		switch {
@@ -116,6 +122,21 @@ func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 			return &ParamError{"WithRetries", "needs 0 <= waitMin <= waitMax"}
 		}
 		c.retries = backoff.Policy{Max: max, WaitMin: waitMin, WaitMax: waitMax}
+		return nil
+	}
+}
+
+// WithUploadTimeouts sets when an attempt of an upload is given up, and repeated
+// as [WithRetries] says: where no byte of the recording moves for stall (a minute
+// unless set), and where no reply comes for reply after its last byte was handed
+// over (five minutes unless set). A proxy that takes in a whole recording to scan
+// it, before it passes it on, needs a long reply. Uploads have no other limit.
+func WithUploadTimeouts(stall, reply time.Duration) Option {
+	return func(c *config) error {
+		if stall <= 0 || reply <= 0 {
+			return &ParamError{"WithUploadTimeouts", "needs stall > 0 and reply > 0"}
+		}
+		c.uploads = storage.Limits{Stall: stall, Reply: reply}
 		return nil
 	}
 }

@@ -1,13 +1,17 @@
 package minutes_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"math"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -196,4 +200,31 @@ func ExampleWithRoute() {
 		minutes.WithRoute(minutes.OpTranscript, "GET", "/v1/transcripts/{meeting_id}"))
 	fmt.Println(err)
 	// Output: <nil>
+}
+
+// A proxy and a certificate authority of one's own, for API calls and uploads
+// alike.
+func ExampleWithHTTPClient() {
+	authorities, err := x509.SystemCertPool()
+	if err != nil {
+		log.Fatal(err)
+	}
+	pem, err := os.ReadFile("corporate-ca.pem")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if !authorities.AppendCertsFromPEM(pem) {
+		log.Fatal("corporate-ca.pem holds no certificate")
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.example.com:3128"})
+	transport.TLSClientConfig = &tls.Config{RootCAs: authorities}
+	client, err := minutes.New("https://minutes.example.com", "key_example",
+		minutes.WithHTTPClient(&http.Client{Transport: transport}),
+		minutes.WithUploadTimeouts(time.Minute, 15*time.Minute), // this proxy scans recordings
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(client)
 }

@@ -312,10 +312,14 @@ func TestPollerIntervalOfMany(t *testing.T) {
 func TestPollerShortPages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		n := 1000
+		if long() {
+			n = 3000
+		}
 		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
 		old := crowd(t, srv, clientOf(srv), 3, 1, 10*time.Minute)
 		crowd(t, srv, clientOf(srv), 1500, 1500, 10*time.Minute) // nobody's, but one
-		ids := append(old, crowd(t, srv, clientOf(srv), 3000, 1, 10*time.Minute)...)
+		ids := append(old, crowd(t, srv, clientOf(srv), n, 1, 10*time.Minute)...)
 		srv.SetPageSize(func(int, int) int { return 10 })
 		srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, minutestest.Delay(20*time.Millisecond))
 		c, l := watchLooks(srv)

@@ -139,6 +139,9 @@ func (s *MeetingsService) begin(ctx context.Context, r *Result, open func() (Rec
 	if _, ok := errors.AsType[*ParamError](err); ok {
 		return err
 	}
+	if errors.Is(err, ErrPartialAudio) && r.Params.ExternalID == "" {
+		return err // no other worker knows the meeting
+	}
 	// Another worker's upload may have come first, which refuses this one.
 	there, lookErr := s.core().poller.hasAudio(ctx, m.ID)
 	switch {

@@ -2,197 +2,273 @@ package minutes
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
 // UploadOptions tune an upload; the zero value, or nil, is fine.
 type UploadOptions struct {
 	// Progress is called with the bytes handed to the network so far and the
-	// recording's size. Within a try it never runs backwards; a new try begins
-	// at 0. It runs on another goroutine, never after Upload has returned, and
-	// should be quick, since the upload waits for it.
+	// recording's size. Within an attempt it never runs backwards; a new attempt
+	// begins at 0. It runs on another goroutine and should be quick, since the
+	// upload waits for it. No call begins after Upload has returned.
 	Progress func(sent, total int64)
+	// ContentMD5 reads the recording once more, before anything is sent, and has
+	// the upload carry its MD5 in the header Content-MD5. A store of the S3 kind
+	// then never takes a part of the recording for the whole (assumed).
+	ContentMD5 bool
 }
 
 // Upload uploads the meeting's recording: it asks for an upload URL and PUTs
-// the audio straight to storage, in constant memory at any size, without the
-// API key and without the time limit of API calls (section 4.2). An upload of
-// which no byte moves for a minute is given up and tried again. Once Upload has
-// returned, the recording is read no more; a read under way holds it up. Soon
-// after that the meeting moves on by itself; follow it with
-// [MeetingsService.Wait].
+// the audio straight to storage, without the API key and without the time limit
+// of API calls (section 4.2). It takes the same memory at any size: less than 1
+// MiB over HTTP/1.1, about 3 MiB over HTTP/2. An attempt of which no byte
+// moves for a minute, or which has no reply five minutes after its last byte,
+// is given up and repeated; [WithUploadTimeouts] sets both. Soon after the upload
+// the meeting moves on by itself; follow it with [MeetingsService.Wait].
 //
-// A broken upload is repeated as [WithRetries] says, with a new upload URL
-// where the old one may be spent or has expired. Where the reply was lost, the
-// meeting's status tells whether the audio arrived; audio that arrived is never
-// sent again and never reported as failed. The upload and the XML of its
-// refusals are documented, the store's codes are assumed.
+// A broken upload is repeated as [WithRetries] says, first with the same upload
+// URL, which writes the same object, then with a new one. Where the reply was
+// lost, the meeting's status tells whether the audio arrived; audio that arrived
+// is not sent again and not reported as failed, even where the service notices
+// it some seconds late. The upload and the XML of its refusals are documented,
+// the store's codes are assumed.
+//
+// Upload returns soon after ctx has ended, even where rec.Audio or Progress
+// blocks. That one call may then still be under way, and may read on; no other
+// begins. After any other end, nothing reads the recording any more.
 //
 // Errors: *ParamError for a recording that is empty, over 1 GiB or without
 // content type, before any request; those of [MeetingsService.UploadURL], of
 // which ErrBadRequest says that the meeting has audio already (assumed);
-// *StorageError where the PUT failed.
+// *StorageError where the PUT failed, with ErrPartialAudio where the meeting has
+// audio although no attempt handed over the whole recording.
 func (s *MeetingsService) Upload(ctx context.Context, id string, rec Recording, opts *UploadOptions) error {
+	if ctx == nil {
+		return &ParamError{"ctx", "must not be nil"}
+	}
 	if err := checkID("id", id); err != nil {
 		return err
 	}
 	if err := rec.check(); err != nil {
 		return err
 	}
-	u := &upload{meetings: s, core: s.core(), id: id, rec: rec}
+	u := newUpload(s, id, rec)
 	if opts != nil {
-		u.progress = opts.Progress
+		u.put.Progress = opts.Progress
+		if opts.ContentMD5 {
+			if err := u.digest(ctx); err != nil {
+				return err
+			}
+		}
 	}
 	return u.run(ctx)
 }
 
-// upload is one recording on its way to storage, through as many tries as it
+// upload is one recording on its way to storage, through as many attempts as it
 // takes.
 type upload struct {
 	meetings *MeetingsService
 	core     *core
 	id       string
-	rec      Recording
-	progress func(sent, total int64)
+	put      storage.Put // of the next attempt
+	expires  time.Time   // of its target
+	mayLook  time.Time   // at the meeting again
+	known    uploadState
+	refusal  StorageError // the last reply that any attempt received
+}
 
-	target     *url.URL
-	expires    time.Time // of the target
-	mayBeThere bool      // some try may have put the audio in place
-	unasked    bool      // the last of these, and nobody has looked since
-	renewed    bool      // an expired target was replaced once
+func newUpload(s *MeetingsService, id string, rec Recording) *upload {
+	return &upload{
+		meetings: s,
+		core:     s.core(),
+		id:       id,
+		put: storage.Put{
+			Transport: s.core().storage,
+			UserAgent: s.core().userAgent,
+			Limits:    s.core().uploads,
+			Recording: storage.Recording{Audio: rec.Audio, Size: rec.Size, ContentType: rec.ContentType},
+		},
+		known: uploadState{repeats: s.core().retries.Max},
+	}
+}
+
+// digest has the attempts carry the recording's MD5.
+func (u *upload) digest(ctx context.Context) (err error) {
+	u.put.Recording.MD5, err = storage.Digest(ctx, u.put.Recording)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() == nil {
+		err = fmt.Errorf("the recording could not be read: %w", u.core.mask.Err(err))
+	}
+	return &StorageError{causes: backoff.Causes(ctx, err)}
 }
 
 func (u *upload) run(ctx context.Context) error {
 	if err := u.renew(ctx); err != nil {
 		return err
 	}
-	for try := 1; ; try++ {
-		target := u.target
-		tried := u.put(ctx)
-		failure := tried.failure
-		if failure == nil {
-			u.log(ctx, target, try, tried, 0)
-			u.core.poller.Again(u.id)
+	for {
+		u.known.attempt++
+		began := u.core.poller.Now()
+		result := u.put.Do(ctx)
+		if result.Failure == nil {
+			u.log(ctx, result, nil, 0)
+			u.core.poller.Again(u.id, began)
 			return nil
 		}
-		wait := u.core.retries.Wait(try, min(failure.retryAfter, maxCoolDown))
-		lives := outlives(ctx, wait)
-		again := u.judge(failure) && try <= u.core.retries.Max && failure.retryAfter <= maxCoolDown && lives
-		if !again && !u.mayBeThere || !lives || ctx.Err() != nil {
-			wait = 0
-		}
-		u.log(ctx, target, try, tried, wait)
-		if wait > 0 {
-			// It also gives the service time to notice audio that did arrive,
-			// before it is asked.
-			_ = sleep(ctx, wait) // ctx is looked at next
-		}
-		if ctx.Err() != nil {
-			failure.causes = causes(ctx, failure.causes...)
-			return failure
-		}
-		if u.unasked || u.mayBeThere && !again {
-			u.unasked = false
-			arrived, err := u.core.poller.hasAudio(ctx, u.id)
-			if err != nil {
-				failure.causes = append(failure.causes, err)
-				return failure
-			}
-			if arrived {
-				return nil
-			}
-		}
-		if !again {
-			return failure
-		}
-		if u.target == nil || !time.Now().Before(u.expires) {
-			if err := u.renew(ctx); err != nil {
-				return u.afterRefusedRenewal(ctx, failure, err)
-			}
+		if over, err := u.after(ctx, result); over {
+			return err
 		}
 	}
 }
 
-// judge decides whether a failed PUT may be repeated, and whether with the same
-// URL. What is left of u.target says so: nil asks for a new one.
-func (u *upload) judge(failure *StorageError) (again bool) {
-	switch failure.StatusCode {
-	case 0:
-		switch {
-		case errors.Is(failure, errRecording), slices.ContainsFunc(failure.causes, permanent):
-			return false
-		case slices.ContainsFunc(failure.causes, notDialled):
-			return true // the store knows nothing of it
-		}
-		u.mayBeThere, u.unasked = true, true
-	case http.StatusRequestTimeout, http.StatusTooManyRequests:
-		return true // refused as a whole: the URL is as good as before
-	case http.StatusBadRequest:
-		return failure.Code == "RequestTimeout" // what S3 says in place of a 408
-	case 499, http.StatusInternalServerError, http.StatusBadGateway,
-		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		u.mayBeThere, u.unasked = true, true
-	case http.StatusForbidden:
-		expired := !time.Now().Before(u.expires) || strings.Contains(strings.ToLower(failure.Message), "expired")
-		if !expired || u.renewed {
-			return false
-		}
-		u.renewed = true
-	default:
-		return false
+// after does what a failed attempt calls for. Unless the upload is over then,
+// another attempt is to follow.
+func (u *upload) after(ctx context.Context, result storage.Result) (over bool, _ error) {
+	failure, asked := u.failed(result.Failure)
+	wait := u.core.retries.Wait(u.known.attempt, min(asked, backoff.Longest))
+	end := attemptEnd{
+		Failure: *result.Failure,
+		none:    result.Sent == 0,
+		whole:   result.Sent == u.put.Recording.Size,
+		late:    !time.Now().Before(u.expires),
+		hurried: asked > backoff.Longest || !backoff.Outlives(ctx, wait),
 	}
-	u.target = nil
-	return true
+	step, known := u.known.next(end)
+	if step.atOnce || end.hurried || !step.again && step.looks == 0 || ctx.Err() != nil {
+		wait = 0
+	}
+	u.log(ctx, result, failure, wait)
+	u.known, u.put.NoExpect = known, known.noExpect
+	if wait > 0 {
+		// It also gives the service time to notice audio that did arrive, before
+		// it is asked.
+		_ = backoff.Sleep(ctx, wait) // ctx is looked at next
+	}
+	if ctx.Err() != nil {
+		failure.causes = backoff.Causes(ctx, failure.causes...)
+		return true, failure
+	}
+	return u.prepare(ctx, step, failure)
+}
+
+// prepare looks for the audio and asks for another URL, as far as step says so.
+func (u *upload) prepare(ctx context.Context, step uploadStep, failure *StorageError) (over bool, _ error) {
+	renew := step.again && (step.fresh || !time.Now().Before(u.expires))
+	if renew && !u.known.whole {
+		// The meeting hardly has audio, and a look after a request for a URL need
+		// not wait for its thirty seconds.
+		if over, err := u.replace(ctx, failure); over {
+			return true, err
+		}
+		renew = false
+	}
+	if over, err := u.look(ctx, step.looks, failure); over || !step.again {
+		return true, err
+	}
+	if renew {
+		return u.replace(ctx, failure)
+	}
+	return false, nil
+}
+
+// replace asks for another URL. Whatever refuses that, a meeting that may have
+// the audio is looked at before the failure is told.
+func (u *upload) replace(ctx context.Context, failure *StorageError) (over bool, _ error) {
+	err := u.renew(ctx)
+	if err == nil {
+		return false, nil
+	}
+	failure.causes = append(failure.causes, err)
+	_, err = u.look(ctx, u.known.patience(), failure)
+	return true, err
+}
+
+// failed turns an attempt's failure into the error that is told if no other
+// attempt follows, and returns how long the store asked to wait.
+func (u *upload) failed(f *storage.Failure) (_ *StorageError, asked time.Duration) {
+	if f.StatusCode != 0 {
+		asked = backoff.RetryAfter(f.StatusCode, http.Header{"Retry-After": {f.RetryAfter}})
+		u.refusal = StorageError{StatusCode: f.StatusCode, Code: f.Code, Message: f.Message, RequestID: f.RequestID, RetryAfter: asked}
+	}
+	told := u.refusal
+	if f.Err != nil {
+		told.causes = []error{f.Err}
+	}
+	return &told, asked
+}
+
+// lookAgain is how far apart two looks at a meeting are, unless an upload URL was
+// asked for between them.
+const lookAgain = 30 * time.Second
+
+// look asks the service up to n times whether the audio has arrived after all.
+// If it has, or nobody can tell, the upload is over.
+func (u *upload) look(ctx context.Context, n int, failure *StorageError) (over bool, _ error) {
+	for range n {
+		wait := time.Until(u.mayLook)
+		if wait > 0 && !backoff.Outlives(ctx, wait) {
+			break
+		}
+		if wait > 0 && backoff.Sleep(ctx, wait) != nil {
+			failure.causes = backoff.Causes(ctx, failure.causes...)
+			return true, failure
+		}
+		there, err := u.core.poller.hasAudio(ctx, u.id)
+		u.mayLook = time.Now().Add(lookAgain)
+		switch {
+		case err != nil:
+			failure.causes = append(failure.causes, err)
+			return true, failure
+		case there && u.known.whole:
+			return true, nil
+		case there:
+			failure.causes = append(failure.causes, ErrPartialAudio)
+			return true, failure
+		}
+	}
+	return false, failure
 }
 
 // renew asks for an upload URL.
 func (u *upload) renew(ctx context.Context) error {
 	asked := time.Now()
-	t, err := u.meetings.UploadURL(ctx, u.id, u.rec.ContentType)
+	t, err := u.meetings.UploadURL(ctx, u.id, u.put.Recording.ContentType)
 	if err != nil {
 		return err
 	}
-	target, why := parseTarget(t)
+	target, why := parseTarget(t, isLoopback(u.core.base.Hostname()))
 	if why != "" {
 		e := u.core.errorOf(route.MeetingsUploadURL, u.id, "the reply's "+why)
 		e.StatusCode = http.StatusOK
 		return e
 	}
-	u.core.poller.Again(u.id)
-	u.target = target
+	u.put.Target, u.put.Mask = target, u.core.mask.WithQuery(target)
+	u.known.uses, u.mayLook = 0, time.Time{}
 	const most = 1 << 30 // seconds, so that no number overflows
 	u.expires = asked.Add(time.Duration(min(t.ExpiresIn, most)) * time.Second)
 	return nil
 }
 
-// afterRefusedRenewal: a service that refuses a new URL because the meeting has
-// audio tells that the try whose reply was lost arrived after all.
-func (u *upload) afterRefusedRenewal(ctx context.Context, failure *StorageError, err error) error {
-	if u.mayBeThere && errors.Is(err, ErrBadRequest) {
-		if arrived, lookErr := u.core.poller.hasAudio(ctx, u.id); lookErr == nil && arrived {
-			return nil
-		}
-	}
-	failure.causes = append(failure.causes, err)
-	return failure
-}
-
 // parseTarget says what is wrong with an upload target, never quoting its URL.
-func parseTarget(t *UploadTarget) (*url.URL, string) {
+// local: the service is on this machine itself, and so may its storage be.
+func parseTarget(t *UploadTarget, local bool) (*url.URL, string) {
 	target, err := url.Parse(t.UploadURL.Reveal())
 	switch {
 	case err != nil:
 		return nil, "upload_url is not a URL"
-	case target.Scheme != "https" && !(target.Scheme == "http" && isLoopback(target.Hostname())):
-		return nil, "upload_url is neither https nor loopback"
+	case target.Scheme != "https" && !(target.Scheme == "http" && local && isLoopback(target.Hostname())):
+		return nil, "upload_url is neither https nor loopback for a loopback service"
 	case target.Hostname() == "":
 		return nil, "upload_url names no host"
 	case t.Method != "" && t.Method != http.MethodPut:
@@ -201,81 +277,144 @@ func parseTarget(t *UploadTarget) (*url.URL, string) {
 	return target, ""
 }
 
-// tried is what became of one try.
-type tried struct {
-	status  int           // of the store's reply, 0 where none came
-	sent    int64         // how much of the recording was handed to the network
-	failure *StorageError // nil: it succeeded
+// attemptEnd is how an attempt failed.
+type attemptEnd struct {
+	storage.Failure
+	none    bool // nothing of the recording was handed over
+	whole   bool // all of it was
+	late    bool // the upload URL is past its time
+	hurried bool // there is no time for another attempt
 }
 
-// put is one try.
-func (u *upload) put(ctx context.Context) tried {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	body := u.body()
-	stopWatching := watchStall(body.sentSoFar, func() { cancel(errStalled) })
-	req := (&http.Request{
-		Method: http.MethodPut, URL: u.target, Host: u.target.Host,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: http.Header{
-			"Content-Type": {u.rec.ContentType},
-			"User-Agent":   u.core.userAgent,
-			// An early refusal then costs no body and is not lost in a reset.
-			"Expect": {"100-continue"},
-		},
-		Body:          asFile(body),
-		ContentLength: u.rec.Size,
-	}).WithContext(ctx)
-	resp, err := u.core.storage.RoundTrip(req)
-	if err == nil && resp == nil {
-		err = errNoReply
+// uploadState is what is known after some attempts.
+type uploadState struct {
+	attempt   int  // that has ended, from 1
+	repeats   int  // that are allowed
+	uses      int  // attempts with this URL that may have spent it
+	unsettled bool // some attempt may have put audio in place
+	whole     bool // some attempt handed over the whole recording
+	renewed   bool // an expired URL was replaced, which is done once
+	noExpect  bool // something on the way cannot take Expect
+}
+
+// uploadStep is what follows a failed attempt: a wait, looks at the meeting, and
+// another attempt or the failure.
+type uploadStep struct {
+	again  bool // another attempt, unless a look finds the audio
+	fresh  bool // with a new URL
+	atOnce bool // without the wait
+	looks  int  // at most
+}
+
+// verdict is what a failure says about another attempt.
+type verdict int
+
+const (
+	hopeless  verdict = iota // it would end as this one
+	untouched                // nothing was done, and the URL is as good as before
+	ambiguous                // the audio may be in place
+	expired                  // the URL is past its time
+	unexpect                 // the header Expect is in the way (RFC 9110, section 10.1.1)
+)
+
+// next decides what follows a failed attempt.
+func (s uploadState) next(end attemptEnd) (uploadStep, uploadState) {
+	v := s.judge(end)
+	looked := s.unsettled // since the attempts before, as often as these called for
+	s.whole = s.whole || end.whole
+	var step uploadStep
+	switch v {
+	case unexpect:
+		s.noExpect = true
+		s.attempt-- // it does not count
+		return uploadStep{again: true, atOnce: true}, s
+	case untouched:
+		step.again = true
+	case ambiguous:
+		s.uses++
+		s.unsettled = true
+		step.again, step.fresh = true, s.uses > 1
+	case expired:
+		step.again, step.fresh = !s.renewed, true
+		s.renewed = true
+	case hopeless:
+		// A URL that may have served already may be spent.
+		step.again, step.fresh = s.uses > 0 && end.Kind == storage.Refused, true
 	}
-	var failure *StorageError
-	if err == nil {
-		failure = storageReply(resp, u.core.mask.WithQuery(u.target))
-	}
-	stopWatching()
-	readErr := body.detach()
+	step.again = step.again && s.attempt <= s.repeats && !end.hurried
 	switch {
-	case err == nil && failure == nil:
-	case readErr != nil:
-		failure = &StorageError{causes: []error{errRecording, u.core.mask.Err(readErr)}}
-	case err != nil:
-		if context.Cause(ctx) == errStalled {
-			err = errStalled
-		}
-		failure = &StorageError{causes: []error{u.core.mask.WithQuery(u.target).Err(err)}}
+	case step.again && (v == untouched || v == expired || v == ambiguous && end.none && looked):
+		// Nothing has changed since the last look.
+	case end.hurried, step.again && !end.whole:
+		step.looks = min(1, s.patience())
+	case step.again:
+		step.looks = min(2, s.patience())
+	default:
+		step.looks = s.patience()
 	}
-	out := tried{sent: body.sentSoFar(), failure: failure}
-	if failure == nil {
-		out.sent = u.rec.Size // a file that the kernel sent is closed by now
-	}
-	if err == nil {
-		out.status = resp.StatusCode
-	}
-	return out
+	return step, s
 }
 
-// errRecording marks a failure that lies with the recording, not the network.
-var errRecording = errors.New("the recording could not be read")
+// patience is how often the meeting is looked at before a failure is told: as
+// often as there are repeats left, and twice at least, since the service may take
+// seconds to notice the audio. A recording that was never handed over as a whole
+// is not waited for.
+func (s uploadState) patience() int {
+	switch {
+	case !s.unsettled:
+		return 0
+	case !s.whole || s.repeats == 0:
+		return 1
+	}
+	return max(2, s.repeats-s.attempt+1)
+}
 
-// log tells a debug log about a try that ended.
-func (u *upload) log(ctx context.Context, target *url.URL, try int, t tried, wait time.Duration) {
+func (s uploadState) judge(end attemptEnd) verdict {
+	switch end.Kind {
+	case storage.NeverSent:
+		return untouched
+	case storage.Lost:
+		return ambiguous
+	case storage.Untrusted, storage.Unreadable:
+		return hopeless
+	}
+	text := strings.ToLower(end.Code + " " + end.Message)
+	switch code := end.StatusCode; {
+	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests,
+		code == http.StatusBadRequest && end.Code == "RequestTimeout", // what S3 says in place of a 408
+		code == http.StatusConflict && end.Code == "OperationAborted":
+		return untouched
+	case code == http.StatusForbidden && end.late,
+		(code == http.StatusForbidden || code == http.StatusBadRequest) && strings.Contains(text, "expired"):
+		return expired
+	case code == http.StatusExpectationFailed && !s.noExpect:
+		return unexpect
+	case code == 499, code == http.StatusInternalServerError, code == http.StatusBadGateway,
+		code == http.StatusServiceUnavailable, code == http.StatusGatewayTimeout,
+		code >= 520 && code <= 527: // of an edge
+		return ambiguous
+	}
+	return hopeless
+}
+
+// log tells a debug log about an attempt that ended.
+func (u *upload) log(ctx context.Context, result storage.Result, failure *StorageError, wait time.Duration) {
 	log := u.core.log
 	if log == nil || !log.Enabled(ctx, slog.LevelDebug) {
 		return
 	}
+	target := u.put.Target
 	attrs := make([]slog.Attr, 0, 12)
 	attrs = append(attrs,
 		slog.String("operation", "upload"), slog.String("meeting", u.id),
 		slog.String("method", http.MethodPut), slog.String("host", target.Host), slog.String("path", target.EscapedPath()),
-		slog.Int("attempt", try), slog.Int64("sent", t.sent), slog.Int64("size", u.rec.Size),
+		slog.Int("attempt", u.known.attempt), slog.Int64("sent", result.Sent), slog.Int64("size", u.put.Recording.Size),
 	)
-	if t.status != 0 {
-		attrs = append(attrs, slog.Int("status", t.status))
+	if result.Status != 0 {
+		attrs = append(attrs, slog.Int("status", result.Status))
 	}
-	if f := t.failure; f != nil {
-		attrs = append(attrs, slog.String("error", f.Error()), slog.String("request_id", f.RequestID))
+	if failure != nil {
+		attrs = append(attrs, slog.String("error", failure.Error()), slog.String("request_id", failure.RequestID))
 	}
 	if wait > 0 {
 		attrs = append(attrs, slog.Duration("wait", wait))

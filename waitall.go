@@ -5,6 +5,9 @@ import (
 	"errors"
 	"iter"
 	"runtime"
+	"slices"
+
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 )
 
 // WaitAll waits for many meetings, as [MeetingsService.Wait] does for one, and
@@ -23,12 +26,12 @@ import (
 // meeting as last seen has only ID and Status.
 func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Meeting, error] {
 	return func(yield func(*Meeting, error) bool) {
-		o, err := opts.orDefault()
+		o, err := opts.orDefault("")
 		if err = checkInput(ctx, "ids", ids == nil, err); err != nil {
 			yield(nil, err)
 			return
 		}
-		all := waitAll{poller: s.core().poller, options: o, waiter: newWaiter(o), ids: make(map[string]bool)}
+		all := waitAll{poller: s.core().poller, options: o, waiter: newWaiter(o), ended: make(map[string]struct{})}
 		all.run(ctx, ids, yield)
 	}
 }
@@ -51,9 +54,9 @@ type waitAll struct {
 	poller  *poller
 	options WaitOptions
 	waiter  *waiter
-	ids     map[string]bool // true: still waited for; false, until all are read: ended
+	ids     []string // those that are waited for, and some that have ended
 	waiting int
-	reading bool
+	ended   map[string]struct{} // while ids are read
 }
 
 func (a *waitAll) run(ctx context.Context, ids iter.Seq[string], yield func(*Meeting, error) bool) {
@@ -61,14 +64,12 @@ func (a *waitAll) run(ctx context.Context, ids iter.Seq[string], yield func(*Mee
 	in := background(ids)
 	defer in.stop()
 	next := in.next
-	a.reading = true
-	for a.reading || a.waiting > 0 {
+	for next != nil || a.waiting > 0 {
 		select {
 		case id, more := <-next:
 			if !more {
-				next = nil
+				next, a.ended = nil, nil
 				in.end()
-				a.stopReading()
 			} else if !a.add(id, yield) {
 				return
 			}
@@ -77,7 +78,7 @@ func (a *waitAll) run(ctx context.Context, ids iter.Seq[string], yield func(*Mee
 				return
 			}
 		case <-ctx.Done():
-			if a.tell(yield) && (a.reading || a.waiting > 0) {
+			if a.tell(yield) && (next != nil || a.waiting > 0) {
 				yield(nil, &WaitError{Err: a.interrupted(ctx)})
 			}
 			return
@@ -87,17 +88,27 @@ func (a *waitAll) run(ctx context.Context, ids iter.Seq[string], yield func(*Mee
 
 // add begins to wait for a meeting.
 func (a *waitAll) add(id string, yield func(*Meeting, error) bool) bool {
-	if _, again := a.ids[id]; again {
+	if _, again := a.ended[id]; again {
 		return true
 	}
 	if err := checkID("ids", id); err != nil {
-		a.ids[id] = false
+		a.ended[id] = struct{}{}
 		return yield(nil, &WaitError{MeetingID: id, Err: err})
 	}
-	a.ids[id] = true
-	a.waiting++
-	a.poller.Join(a.waiter, id, a.options.LookedAt)
+	if a.poller.Join(a.waiter, id, a.options.LookedAt) {
+		a.waiting++
+		a.remember(id)
+	}
 	return true
+}
+
+// remember keeps the id of a meeting that is waited for, and now and then drops
+// those that have ended.
+func (a *waitAll) remember(id string) {
+	if len(a.ids) >= 2*a.waiting && len(a.ids) >= 1024 {
+		a.ids = slices.DeleteFunc(a.ids, func(id string) bool { _, over := a.ended[id]; return over })
+	}
+	a.ids = append(a.ids, id)
 }
 
 // tell yields what has ended. It reports false when the loop was left.
@@ -110,10 +121,8 @@ func (a *waitAll) tell(yield func(*Meeting, error) bool) bool {
 			continue
 		}
 		a.waiting--
-		if id := e.id(); a.reading {
-			a.ids[id] = false
-		} else {
-			delete(a.ids, id)
+		if a.ended != nil {
+			a.ended[e.id()] = struct{}{}
 		}
 		if e.err != nil {
 			e.meeting = nil
@@ -133,37 +142,25 @@ func (e event) id() string {
 	return e.meeting.ID
 }
 
-// stopReading forgets what has ended, since no id will come again.
-func (a *waitAll) stopReading() {
-	a.reading = false
-	for id, waits := range a.ids {
-		if !waits {
-			delete(a.ids, id)
-		}
-	}
-}
-
 // leave ends whatever is still waited for.
 func (a *waitAll) leave() {
-	for id, waits := range a.ids {
-		if waits {
-			a.poller.Leave(a.waiter, id)
-		}
+	if a.waiting == 0 {
+		return
+	}
+	for _, id := range a.ids {
+		a.poller.Leave(a.waiter, id)
 	}
 }
 
 // interrupted is why a wait for many ends before they do: ctx, and what has
 // kept one of them from being looked at, if anything did.
 func (a *waitAll) interrupted(ctx context.Context) error {
-	for id, waits := range a.ids {
-		if !waits {
-			continue
-		}
+	for _, id := range a.ids {
 		if _, trouble := a.poller.Leave(a.waiter, id); trouble != nil {
-			return afterTrouble(ctxError(ctx), trouble)
+			return afterTrouble(backoff.ContextError(ctx), trouble)
 		}
 	}
-	return ctxError(ctx)
+	return backoff.ContextError(ctx)
 }
 
 // maxFetches is how many minutes a WaitAllForMinutes fetches at a time.
@@ -179,12 +176,11 @@ const maxFetches = 8
 // and the sequence stops.
 func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
-		o, err := opts.orDefault()
+		o, err := opts.orDefault(StatusMinutesReady)
 		if err = checkInput(ctx, "ids", ids == nil, err); err != nil {
 			yield(nil, err)
 			return
 		}
-		o.Until = StatusMinutesReady
 		s.waitAllForMinutes(ctx, ids, o, yield)
 	}
 }

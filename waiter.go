@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
@@ -49,14 +51,13 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 // maxInterval keeps times that an interval is added to from overflowing.
 const maxInterval = 1e5 * time.Hour
 
-func (o *WaitOptions) orDefault() (WaitOptions, error) {
+// orDefault checks the options; until takes Until's place where it is not empty.
+func (o *WaitOptions) orDefault(until Status) (WaitOptions, error) {
 	var opts WaitOptions
 	if o != nil {
 		opts = *o
 	}
-	if opts.Until == "" {
-		opts.Until = StatusMinutesReady
-	}
+	opts.Until = cmp.Or(until, opts.Until, StatusMinutesReady)
 	switch {
 	case opts.Until.rank() == 0:
 		return opts, &ParamError{"opts.Until", "is not a state of the happy path"}
@@ -98,18 +99,19 @@ func (o *WaitOptions) orDefault() (WaitOptions, error) {
 // while looks fail, or are held back, the *Error of the last one is found in it,
 // too. *ParamError for an id or an option that cannot be used.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
-	w, lookedAt, err := opts.waiter(ctx, id)
+	w, lookedAt, err := opts.waiter(ctx, id, "")
 	if err != nil {
 		return nil, err
 	}
 	return s.core().poller.wait(ctx, id, w, lookedAt)
 }
 
-// waiter is what waits for one meeting, as the options say.
+// waiter is what waits for one meeting, as the options say, but until that status
+// if there is one.
 //
 //go:noinline
-func (o *WaitOptions) waiter(ctx context.Context, id string) (*waiter, time.Time, error) {
-	opts, err := o.orDefault()
+func (o *WaitOptions) waiter(ctx context.Context, id string, until Status) (*waiter, time.Time, error) {
+	opts, err := o.orDefault(until)
 	if err == nil && ctx == nil {
 		err = &ParamError{"ctx", "must not be nil"}
 	}
@@ -117,7 +119,7 @@ func (o *WaitOptions) waiter(ctx context.Context, id string) (*waiter, time.Time
 		err = checkID("id", id)
 	}
 	if err == nil && ctx.Err() != nil {
-		err = &WaitError{MeetingID: id, Err: ctxError(ctx)}
+		err = &WaitError{MeetingID: id, Err: backoff.ContextError(ctx)}
 	}
 	return newWaiter(opts), opts.LookedAt, err
 }
@@ -130,16 +132,22 @@ func (o *WaitOptions) waiter(ctx context.Context, id string) (*waiter, time.Time
 //
 // Errors: those of Wait; those of [MeetingsService.Minutes], in a *WaitError.
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Minutes, error) {
-	var own WaitOptions
-	if opts != nil {
-		own = *opts
-	}
-	own.Until = StatusMinutesReady
-	m, err := s.Wait(ctx, id, &own)
+	w, lookedAt, err := opts.waiter(ctx, id, StatusMinutesReady)
 	if err != nil {
 		return nil, err
 	}
-	return s.finishedMinutes(ctx, m, own.Format)
+	m, err := s.core().poller.wait(ctx, id, w, lookedAt)
+	if err != nil {
+		return nil, err
+	}
+	return s.finishedMinutes(ctx, m, opts.format())
+}
+
+func (o *WaitOptions) format() Format {
+	if o == nil {
+		return ""
+	}
+	return o.Format
 }
 
 // finishedMinutes fetches the minutes of a meeting whose status says that they
@@ -176,8 +184,8 @@ func fetchReady[T any](ctx context.Context, m *Meeting, fetch func() (T, error))
 				return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
 			}
 		}
-		if sleep(ctx, max(30*time.Second, askedFor(err))) != nil {
-			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: afterTrouble(ctxError(ctx), err)}
+		if backoff.Sleep(ctx, max(30*time.Second, askedFor(err))) != nil {
+			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: afterTrouble(backoff.ContextError(ctx), err)}
 		}
 	}
 }
@@ -335,7 +343,7 @@ func (p *poller) listen(w *waiter, id string) *event {
 // leave ends a wait whose ctx is done.
 func (p *poller) leave(ctx context.Context, w *waiter, id string) error {
 	last, trouble := p.Leave(w, id)
-	e := &WaitError{MeetingID: id, Meeting: meetingOf(last), Err: ctxError(ctx)}
+	e := &WaitError{MeetingID: id, Meeting: meetingOf(last), Err: backoff.ContextError(ctx)}
 	if trouble != nil {
 		e.Err = afterTrouble(e.Err, trouble)
 	}
@@ -470,7 +478,7 @@ func (c *core) lookAtPage(ctx context.Context, params *MeetingListParams) (*Meet
 // sense, a fault of the service or of something in front of it.
 func transient(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	if !ok || permanent(err) {
+	if !ok || rest.Permanent(err) {
 		return false
 	}
 	switch {

@@ -465,12 +465,16 @@ func TestAuditForgets(t *testing.T) {
 	for i := range 10 * shardMeetings {
 		s.look(fmt.Sprint(i), look{key: "k", at: at, status: minutes.StatusCreated})
 		at = at.Add(time.Duration(i%2) * time.Second) // some within the floor, most past it
-		require.LessOrEqual(t, len(s.meetings), shardMeetings)
+		if len(s.meetings) > shardMeetings {          // require would take longer than all the rest
+			t.Fatal(len(s.meetings))
+		}
 	}
 	clear(s.meetings)
 	for i := range 10 * shardMeetings { // all within the floor
 		s.look(fmt.Sprint(i), look{key: "k", at: at, status: minutes.StatusCreated})
-		require.LessOrEqual(t, len(s.meetings), shardMeetings)
+		if len(s.meetings) > shardMeetings { // require would take longer than all the rest
+			t.Fatal(len(s.meetings))
+		}
 	}
 	_, again := s.look(fmt.Sprint(10*shardMeetings-1), look{key: "k", at: at, status: minutes.StatusCreated})
 	assert.True(t, again)

@@ -183,7 +183,7 @@ func (f Fault) check() error {
 		{"content_type", form.ContentType != ""}, {"body", form.Body != ""}, {"bytes", form.Bytes != 0}, {"over", form.Over != 0},
 	} {
 		if set.is && !slices.Contains(fields, set.name) {
-			return fmt.Errorf("fault: %s: %s takes none", set.name, form.Kind)
+			return fmt.Errorf("fault: %s: %s takes no %[1]s", set.name, form.Kind)
 		}
 	}
 	switch {
@@ -194,11 +194,11 @@ func (f Fault) check() error {
 	case form.Bytes < 0:
 		return fmt.Errorf("fault: bytes: %d is negative", form.Bytes)
 	case slices.Contains(fields, "status") && (form.Status < 200 || form.Status > 599):
-		return fmt.Errorf("fault: status: %d is not from 200 to 599", form.Status)
+		return fmt.Errorf("fault: status: %s with status %d, which is not from 200 to 599", form.Kind, form.Status)
 	case form.Kind == kindRefuse && statusOf(minutes.Code(form.Code)) == 0:
-		return fmt.Errorf("fault: code: the interface has no %q; reply answers anything", form.Code)
+		return fmt.Errorf("fault: code: the interface has no code %q; reply answers anything", form.Code)
 	case form.Kind == kindRefuseUpload && form.Code == "":
-		return errors.New("fault: code: missing")
+		return errors.New("fault: code: refuse_upload without a code")
 	case form.Kind == kindResetUpload && form.AfterEffect:
 		return errors.New("fault: after_effect: reset_upload never takes effect")
 	}

@@ -122,13 +122,15 @@ func parseObject(dec *json.Decoder, place string) (any, error) {
 	object, given := map[string]any{}, map[string]bool{}
 	for dec.More() {
 		token, err := dec.Token()
-		name, _ := token.(string)
-		inner := place + "." + name
-		if folded := strings.ToLower(name); given[folded] {
-			return nil, fmt.Errorf("%s: given twice", strings.TrimPrefix(inner, "."))
-		} else if given[folded] = true; err != nil {
+		if err != nil {
 			return nil, err
 		}
+		name := token.(string)
+		inner, folded := place+"."+name, strings.ToLower(name)
+		if given[folded] {
+			return nil, fmt.Errorf("%s: given twice", strings.TrimPrefix(inner, "."))
+		}
+		given[folded] = true
 		if object[name], err = parseValue(dec, inner); err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -20,7 +21,9 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr strings.Builder
-			require.NoError(t, run(t.Context(), test.args, &stdout, &stderr))
+			synctest.Test(t, func(t *testing.T) { // in which the seconds of the service take no time
+				require.NoError(t, run(t.Context(), test.args, &stdout, &stderr))
+			})
 			for _, want := range test.want {
 				assert.Contains(t, stdout.String(), want)
 			}

@@ -155,7 +155,8 @@ func (c *chaos) upload(client *minutes.Client, id string, known *told, rnd *rand
 			return
 		}
 		late := s.any(func(t *try) bool { return t.late && t.op == minutestest.OpUpload })
-		if refused, ok := errors.AsType[*minutes.StorageError](err); rival && there && (errors.Is(err, minutes.ErrBadRequest) || ok && refused.StatusCode == http.StatusForbidden) {
+		if refused, ok := errors.AsType[*minutes.StorageError](err); rival && there &&
+			(errors.Is(err, minutes.ErrBadRequest) || errors.Is(err, minutes.ErrPartialAudio) || ok && refused.StatusCode == http.StatusForbidden) {
 			c.typed(s, err) // the other one's came first
 			return
 		}

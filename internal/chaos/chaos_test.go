@@ -109,7 +109,6 @@ type chaos struct {
 	lateness bool        // requests may take effect late
 	rivals   bool        // several callers may work on one meeting
 	calm     atomic.Bool // no more trouble
-	deletes  atomic.Bool // some meeting was deleted
 	live     func(worker, workers int, rnd *rand.Rand) life
 
 	sent    atomic.Int64 // requests of the two Clients

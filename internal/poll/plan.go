@@ -33,6 +33,8 @@ type plan struct {
 	watches map[string]*watch // also those that nobody waits for; shared with the Poller
 	random  *rand.Rand
 
+	failures map[*watch]failures // of those whose last look failed
+
 	waiting  int           // watches that somebody waits for
 	paged    int           // of these, those that pages look at
 	unproven int           // of these, those that no sweep has looked for
@@ -48,8 +50,14 @@ type plan struct {
 	sweep   sweep
 }
 
+// failures are looks in a row that failed.
+type failures struct {
+	looks int
+	since time.Duration
+}
+
 func newPlan(watches map[string]*watch, random *rand.Rand) plan {
-	return plan{watches: watches, random: random, joined: never,
+	return plan{watches: watches, random: random, failures: make(map[*watch]failures), joined: never,
 		looks: lane{share: 1}, listing: lane{share: 1}, sweep: sweep{patience: 1, due: never}}
 }
 
@@ -60,7 +68,6 @@ func (p *plan) join(w *watch, now time.Duration) {
 		p.sweep.retry = now + floor
 	}
 	p.prove(w, now)
-	w.failed = 0
 	switch {
 	case w.looking:
 		p.put(w, single)
@@ -88,6 +95,7 @@ func (p *plan) leave(w *watch) {
 		w.unproven = false
 		p.unproven--
 	}
+	delete(p.failures, w)
 	p.put(w, idle)
 	if p.waiting--; p.waiting == 0 {
 		p.rest()
@@ -97,12 +105,12 @@ func (p *plan) leave(w *watch) {
 // rest forgets what is of no use once nobody waits: only what keeps the next
 // waits from asking too much is kept.
 func (p *plan) rest() {
-	last := &p.sweep
-	p.looking, p.joined = 0, never
-	p.sweep = sweep{patience: 1, due: never, number: last.number, again: last.again}
-	if last.on {
-		p.sweep.again = last.began + floor
+	s := &p.sweep
+	if s.on {
+		s.again, s.last = s.began+floor, s.times
 	}
+	p.sweep = sweep{patience: 1, due: never, number: s.number, again: s.again, last: s.last}
+	p.looking, p.joined = 0, never
 }
 
 // put gives a watch its role.
@@ -189,7 +197,7 @@ func (p *plan) next(now time.Duration) (do action, wake time.Duration) {
 	}
 	p.looks.use(now, p.pace(p.alone()))
 	p.looking++
-	w.looking, w.anew = true, false
+	w.looking = true
 	w.free = now + floor // in case its reply is never seen
 	return action{look: w}, now
 }
@@ -231,8 +239,9 @@ func (p *plan) newcomersAt() time.Duration {
 
 // saw takes in that a watch was shown, by whatever.
 func (p *plan) saw(w *watch, now time.Duration) {
-	w.seen, w.failed = now, 0
-	w.due = max(w.free, now+p.jittered(max(p.turn(), w.interval)))
+	w.seen = now
+	delete(p.failures, w)
+	w.due = max(w.free, now+p.jittered(max(p.turn(), w.interval())))
 	switch {
 	case w.role == newcomer:
 		p.put(w, single)
@@ -247,9 +256,6 @@ func (p *plan) looked(w *watch, now, maxAge time.Duration) {
 	p.looks.good(now)
 	w.free = now + min(max(floor, maxAge), maxFloor)
 	p.saw(w, now)
-	if w.anew { // it was asked for before that
-		w.free, w.due, w.anew = now, now, false
-	}
 	p.back(w)
 }
 
@@ -259,7 +265,7 @@ func (p *plan) looked(w *watch, now, maxAge time.Duration) {
 func (p *plan) failed(w *watch, now, asked time.Duration) (tooMany []*watch) {
 	p.done(w)
 	w.free = now + floor
-	w.due = now + p.jittered(max(p.turn(), w.interval))
+	w.due = now + p.jittered(max(p.turn(), w.interval()))
 	p.back(w)
 	if !p.looks.out(now, asked, p.turn()) {
 		return p.count(w, now, nil)
@@ -272,10 +278,16 @@ func (p *plan) failed(w *watch, now, asked time.Duration) (tooMany []*watch) {
 
 // count counts a failed look.
 func (p *plan) count(w *watch, now time.Duration, tooMany []*watch) []*watch {
-	if w.failed == 0 {
-		w.trouble = now
+	if w.role == idle {
+		return tooMany
 	}
-	if w.failed++; w.failed >= maxFailed && w.role != idle {
+	f, ok := p.failures[w]
+	if !ok {
+		f.since = now
+	}
+	f.looks++
+	p.failures[w] = f
+	if f.looks >= maxFailed {
 		return append(tooMany, w)
 	}
 	return tooMany
@@ -303,7 +315,7 @@ func (p *plan) back(w *watch) {
 
 // again lets a watch be looked at at once, whatever was seen before.
 func (p *plan) again(w *watch, now time.Duration) {
-	w.free, w.due, w.anew = now, now, w.looking
+	w.free, w.due = now, now
 	p.back(w)
 	if w.role == paged {
 		p.put(w, single)
@@ -312,7 +324,7 @@ func (p *plan) again(w *watch, now time.Duration) {
 
 // hurry lets a watch be due as soon as one of its waiters wants it.
 func (p *plan) hurry(w *watch) {
-	due := max(w.free, w.seen+max(floor, w.interval))
+	due := max(w.free, w.seen+max(floor, w.interval()))
 	if w.role == newcomer || due >= w.due {
 		return
 	}

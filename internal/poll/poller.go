@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -44,6 +45,7 @@ const keepWhole = 1000
 type Poller struct {
 	service Service
 	began   time.Time
+	last    atomic.Int64 // what Now returned last
 
 	mu      sync.Mutex
 	plan    plan
@@ -71,13 +73,22 @@ func New(s Service) *Poller {
 }
 
 // Now is the time that sightings are told with, counted from the Poller's
-// beginning. It goes on evenly where the wall clock is set.
-func (p *Poller) Now() time.Duration { return time.Since(p.began) + 1 }
+// beginning. It goes on evenly where the wall clock is set, and no two calls
+// return the same: what came first is known where the clock is coarse, too.
+func (p *Poller) Now() time.Duration {
+	for {
+		last := p.last.Load()
+		now := max(int64(time.Since(p.began)), last+1)
+		if p.last.CompareAndSwap(last, now) {
+			return time.Duration(now)
+		}
+	}
+}
 
 // Join lets who wait for a meeting. What was seen within the floor is told at
-// once, which may be all: then over is true. lookedAt is when somebody else has
-// looked at the meeting, or zero. A waiter that waits already stays as it is.
-func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) (over bool) {
+// once, which may be all. lookedAt is when somebody else has looked at the
+// meeting, or zero. Join reports false for who waits for the meeting already.
+func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.Now()
@@ -90,7 +101,7 @@ func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) (over bool) {
 	if w.has(who) {
 		return false
 	}
-	fresh := w.last != nil && !w.anew && now-w.seen < floor
+	fresh := w.last != nil && now-w.seen < floor
 	if fresh && who.See(w.sighting(), true, w.seen) {
 		p.settle(w)
 		return true
@@ -105,8 +116,8 @@ func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) (over bool) {
 	} else {
 		p.plan.hurry(w)
 	}
-	p.step(now)
-	return false
+	p.stir(now)
+	return true
 }
 
 // Leave ends a wait and returns what was seen last; where looks have been
@@ -119,7 +130,7 @@ func (p *Poller) Leave(who Waiter, id string) (last Sighting, trouble error) {
 		return Sighting{ID: id}, nil
 	}
 	now := p.Now()
-	if w.failed > 0 || p.plan.looks.until > now || p.plan.looks.bad > 0 {
+	if _, failing := p.plan.failures[w]; failing || p.plan.looks.until > now || p.plan.looks.bad > 0 {
 		trouble = p.trouble
 	}
 	if last = w.sighting(); last.Value != nil {
@@ -146,19 +157,19 @@ func (p *Poller) Saw(s Sighting) {
 	s.Value = s.Value.Copy(w.last)
 	p.tell(w, s, 0)
 	p.plan.saw(w, now)
-	p.step(now)
+	p.stir(now)
 }
 
-// Again lets a meeting be looked at at once: something has been done to it that
-// makes what was seen old.
-func (p *Poller) Again(id string) {
+// Again lets a meeting be looked at at once: something that began at since makes
+// what was seen old. A look that came back later, or is under way, still counts.
+func (p *Poller) Again(id string, since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w := p.watches[id]; w != nil {
+	if w := p.watches[id]; w != nil && !w.looking && w.free-floor < since {
 		now := p.Now()
 		w.last = nil
 		p.plan.again(w, now)
-		p.step(now)
+		p.stir(now)
 	}
 }
 
@@ -204,12 +215,10 @@ func (p *Poller) pause() {
 		p.cancel()
 		p.cancel = nil
 		for _, w := range p.watches {
-			w.looking, w.anew = false, false
+			w.looking = false
 		}
 	}
-	if len(p.resting) > 0 {
-		p.wakeAt(p.Now(), p.Now()+floor)
-	}
+	p.stir(p.Now())
 }
 
 // forget drops what nobody waits for and was seen longer ago than the floor.
@@ -249,26 +258,34 @@ func (p *Poller) step(now time.Duration) {
 			return
 		}
 	}
-	if len(p.resting) > 0 && (p.timer == nil || p.wake <= now) {
-		p.wakeAt(now, now+floor)
+	if len(p.resting) > 0 {
+		p.wakeAt(now, p.resting[0].until)
 	}
 }
 
 // wakeAt sets the timer.
 func (p *Poller) wakeAt(now, at time.Duration) {
-	switch {
-	case p.timer == nil:
+	p.wake = at
+	if p.timer == nil {
 		p.timer = time.AfterFunc(at-now, p.tick)
-	case at != p.wake || at <= now:
+	} else {
 		p.timer.Reset(at - now)
 	}
-	p.wake = at
+}
+
+// stir has the plan asked soon. A goroutine that waits does not ask it itself,
+// for that would cost it a larger stack.
+func (p *Poller) stir(now time.Duration) {
+	if p.timer == nil || p.wake > now {
+		p.wakeAt(now, now)
+	}
 }
 
 func (p *Poller) tick() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.Now()
+	p.wake = never
 	p.forget(now)
 	p.step(now)
 }
@@ -297,7 +314,8 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 		p.fail(w, err)
 	default:
 		for _, w := range p.plan.failed(w, now, asked) {
-			p.fail(w, fmt.Errorf("%d looks in a row failed, over %v: %w", w.failed, (now-w.trouble).Round(time.Second), err))
+			f := p.plan.failures[w]
+			p.fail(w, fmt.Errorf("%d looks in a row failed, over %v: %w", f.looks, (now-f.since).Round(time.Second), err))
 		}
 	}
 }

@@ -40,74 +40,71 @@ const (
 	paged                // by the pages of the next sweep
 )
 
-// watch is one meeting that is waited for, or was looked at a moment ago. There
-// may be very many, so it is kept small. Times are counted from the Poller's
-// beginning.
+// watch is one meeting that is waited for, or was seen a moment ago. There may be
+// very many, so it is kept small. Times are counted from the Poller's beginning.
 type watch struct {
 	id    string
 	state string // as last seen; "" before the first look
 	last  Value  // as last seen, where that is kept whole
 
-	first join            // who waits
+	first Waiter          // who waits
 	more  map[Waiter]bool // the others, and whether they heard of state; nil while there are none
 
-	seen     time.Duration // when it was last seen, by whatever
-	free     time.Duration // the floor since the last look at this meeting ends then
-	due      time.Duration // when it is to be looked at by itself
-	interval time.Duration // the least that its waiters want
-	trouble  time.Duration // when the first of the failed looks in a row was
+	seen time.Duration // when it was last seen, by whatever
+	free time.Duration // the floor since the last look at this meeting ends then
+	due  time.Duration // when it is to be looked at by itself
 
-	place  int32  // in a heap, from 1; 0: in none
-	page   int32  // the page of that sweep that showed it
-	shown  uint32 // the last sweep that showed it
-	failed uint8  // looks in a row
+	place int32  // in a heap, from 1; 0: in none
+	page  int32  // the page of that sweep that showed it
+	shown uint32 // the last sweep that showed it
 
 	role     role
+	heard    bool // first heard of state
 	looking  bool // a look is under way
-	anew     bool // and what it shows is no reason to wait for the floor
 	unproven bool // no sweep has shown yet whether pages show it
 	resting  bool // kept for the floor's time, although nobody waits
 }
 
-// join is one waiter of a watch.
-type join struct {
-	Waiter
-	heard bool // of the state last seen
+func (w *watch) waited() bool { return w.first != nil }
+
+// interval is the least time between two looks that a waiter wants.
+func (w *watch) interval() time.Duration {
+	if w.first == nil {
+		return 0
+	}
+	least := w.first.Interval()
+	for who := range w.more {
+		least = min(least, who.Interval())
+	}
+	return least
 }
 
-func (w *watch) waited() bool { return w.first.Waiter != nil }
-
-// add takes a waiter in. It reports false for one that is there already.
-func (w *watch) add(who Waiter, heard bool) bool {
-	if w.has(who) {
-		return false
-	}
-	if !w.waited() {
-		w.first, w.interval = join{who, heard}, who.Interval()
-		return true
+// add takes a waiter in that is not there yet.
+func (w *watch) add(who Waiter, heard bool) {
+	if w.first == nil {
+		w.first, w.heard = who, heard
+		return
 	}
 	if w.more == nil {
 		w.more = make(map[Waiter]bool)
 	}
 	w.more[who] = heard
-	w.interval = min(w.interval, who.Interval())
-	return true
 }
 
 func (w *watch) has(who Waiter) bool {
 	_, more := w.more[who]
-	return more || w.first.Waiter == who
+	return more || w.first == who
 }
 
 // drop takes a waiter out.
 func (w *watch) drop(who Waiter) {
-	if w.first.Waiter != who {
+	if w.first != who {
 		delete(w.more, who)
 		return
 	}
-	w.first = join{}
+	w.first = nil
 	for next, heard := range w.more {
-		w.first = join{next, heard}
+		w.first, w.heard = next, heard
 		delete(w.more, next)
 		break
 	}
@@ -124,21 +121,15 @@ func (w *watch) tell(s Sighting, asked time.Duration) {
 			w.more[who] = true
 		}
 	}
-	if w.waited() {
-		over := w.first.See(s, changed || !w.first.heard, asked)
-		w.first.heard = true
+	if w.first != nil {
+		over := w.first.See(s, changed || !w.heard, asked)
+		w.heard = true
 		if over {
-			w.drop(w.first.Waiter)
+			w.drop(w.first)
 		}
 	}
 	if len(w.more) == 0 {
 		w.more = nil
-	}
-	if w.waited() {
-		w.interval = w.first.Interval()
-		for who := range w.more {
-			w.interval = min(w.interval, who.Interval())
-		}
 	}
 }
 
@@ -147,8 +138,10 @@ func (w *watch) fail(err error) {
 	for who := range w.more {
 		who.Fail(w.sighting(), err)
 	}
-	w.first.Fail(w.sighting(), err)
-	w.first, w.more = join{}, nil
+	if w.first != nil {
+		w.first.Fail(w.sighting(), err)
+	}
+	w.first, w.more = nil, nil
 }
 
 // sighting is what was seen last.

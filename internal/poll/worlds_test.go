@@ -245,9 +245,8 @@ func (h *hour) follow(p *Poller, m *meeting) {
 	m.joined = h.now()
 	o := &one{h, m, make(chan struct{})}
 	go func() {
-		if !p.Join(o, m.id, time.Time{}) {
-			<-o.over
-		}
+		p.Join(o, m.id, time.Time{})
+		<-o.over
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		m.over = true

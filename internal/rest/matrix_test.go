@@ -73,7 +73,7 @@ func failures() []failure {
 		{name: "501", fault: reply(501), status: 501},
 		{name: "499", fault: reply(499), stored: safely, status: 499},
 		{name: "408", fault: reply(408), stored: always, status: 408},
-		{name: "409", fault: fixed(minutestest.Refuse(minutes.ErrExternalIDTaken)), status: 409, code: minutes.ErrExternalIDTaken, storedCode: "OperationAborted", envelope: true},
+		{name: "409", fault: fixed(minutestest.Refuse(minutes.ErrExternalIDTaken)), stored: always, status: 409, code: minutes.ErrExternalIDTaken, storedCode: "OperationAborted", envelope: true},
 		{name: "400", fault: fixed(minutestest.Refuse(minutes.ErrInvalidRequest)), status: 400, code: minutes.ErrInvalidRequest, storedCode: "IncompleteBody", envelope: true},
 		{name: "401", fault: fixed(minutestest.Refuse(minutes.ErrUnauthenticated)), status: 401, code: minutes.ErrUnauthenticated, storedCode: "InvalidToken", envelope: true},
 		{name: "403", fault: fixed(minutestest.Refuse(minutes.ErrInsufficientScope)), status: 403, code: minutes.ErrInsufficientScope, storedCode: "SignatureDoesNotMatch", envelope: true},

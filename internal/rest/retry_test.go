@@ -361,10 +361,11 @@ func TestLimiterAndDeadline(t *testing.T) {
 // waitMin·2ⁿ, uses all of that, and is never below Retry-After.
 func TestWaitsBetweenTries(t *testing.T) {
 	t.Parallel()
-	const (
-		waitMin, waitMax = time.Second, 10 * time.Second
-		runs             = 300
-	)
+	const waitMin, waitMax = time.Second, 10 * time.Second
+	runs := 100
+	if testkit.Long() {
+		runs = 300
+	}
 	for _, test := range []struct {
 		name  string
 		fault minutestest.Fault

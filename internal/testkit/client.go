@@ -136,7 +136,7 @@ func Silent(t *testing.T) *minutes.Client {
 func Directed(t testing.TB, target string, status minutes.Status, next http.RoundTripper, opts ...minutes.Option) *minutes.Client {
 	t.Helper()
 	hc := &http.Client{Transport: RoundTripper(func(req *http.Request) (*http.Response, error) {
-		if req.URL.Host != "minutes.example" {
+		if req.URL.Host != "localhost:1" {
 			return next.RoundTrip(req)
 		}
 		var body any = map[string]any{"id": "mtg_1", "status": status}
@@ -153,7 +153,7 @@ func Directed(t testing.TB, target string, status minutes.Status, next http.Roun
 	}
 	hc.Jar = jar
 	opts = append([]minutes.Option{minutes.WithHTTPClient(hc), minutes.WithRetries(2, 0, 0), minutes.WithRateLimit(0, 0)}, opts...)
-	c, err := New("https://minutes.example", Key, opts...)
+	c, err := New("http://localhost:1", Key, opts...)
 	require.NoError(t, err)
 	return c
 }

@@ -21,8 +21,9 @@ func Identify(r *http.Request) (op minutes.Operation, meetingID string) {
 			continue
 		}
 		if before, after, has := strings.Cut(row.Path, route.Param); has {
-			id, ok := strings.CutPrefix(r.URL.Path, before)
-			if id, ok = strings.CutSuffix(id, after); ok && strings.HasPrefix(r.URL.Path, before) && !strings.Contains(id, "/") {
+			rest, begins := strings.CutPrefix(r.URL.Path, before)
+			id, ends := strings.CutSuffix(rest, after)
+			if begins && ends && !strings.Contains(id, "/") {
 				return minutes.Operation(row.Operation), id
 			}
 		} else if r.URL.Path == row.Path {

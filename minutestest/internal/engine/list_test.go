@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -136,9 +137,9 @@ func TestShortPages(t *testing.T) {
 // delete: none that stayed is repeated or skipped.
 func TestWalkAmidChange(t *testing.T) {
 	t.Parallel()
-	rounds := 20
-	if testing.Short() {
-		rounds = 2
+	rounds := 2
+	if os.Getenv("MINUTES_LONG") != "" {
+		rounds = 40
 	}
 	for range rounds {
 		s := newRig(t)

@@ -1,6 +1,9 @@
 package engine
 
 import (
+	"net/netip"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,4 +176,70 @@ func TestDueAtOnce(t *testing.T) {
 			assert.Equal(t, "minutes_failed", s.status("ci", newer))
 		})
 	}
+}
+
+// TestBlockedOnArrival: what counts is the quota when the audio arrives. One
+// that comes later does not restart the meeting (section 3).
+func TestBlockedOnArrival(t *testing.T) {
+	t.Parallel()
+	s := newRig(t, func(cfg *Config) { cfg.Stages.Prepare = time.Hour }, withAcme(func(o *Organisation) { o.TranscribeSeconds = new(1) }))
+	id := s.create("ci", "")
+	s.upload("ci", id, 16_000*2)
+	require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.TranscribeSeconds = new(100) }))
+	status, err := s.Advance(id, "")
+	require.NoError(t, err)
+	assert.Equal(t, minutes.StatusTranscribeBlocked, status)
+}
+
+// TestEdgesOfValues: the last value on either side of each limit.
+func TestEdgesOfValues(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"00:00": true, "23:59": true, "24:00": false, "23:60": false, "2x:00": false, "20:0x": false} {
+		_, ok := parseClock(text)
+		assert.Equal(t, want, ok, text)
+	}
+	local, label := strings.Repeat("a", 64), strings.Repeat("b", 63)
+	for email, want := range map[string]bool{
+		local + "@b.example": true, local + "a@b.example": false, "a@" + label + ".example": true, "a@" + label + "b.example": false,
+		"a@z.Z": true, "a@0.9": true, "a@é.example": true, "a@" + strings.Repeat(label+".", 3) + strings.Repeat("c", 60): true, "a@" + strings.Repeat(label+".", 3) + strings.Repeat("c", 61): false,
+		"a@b!.example": false, "a@b..c": false, "a@b:c": false, "a@b[c": false, "a@b`c": false, "a@b{c": false, "a@b/c": false,
+	} {
+		assert.Equal(t, want, validEmail(email), email)
+	}
+	for text, want := range map[string]bool{
+		`"\u0001"`: true, `"\ud7ff"`: true, `"\ud800"`: false, `"\udbff"`: false, `"\udc00"`: false, `"\udfff"`: false, `"\ue000"`: true, `"\ud800\udc00"`: true, `"\udbff\udfff"`: true,
+		`"\ud800\ud800"`: false, `"\ud800\ue000"`: false, `"\ud800x"`: false, `"\ud800\n"`: false, `"\ud800\\udc00"`: false, `"\ud800udc0000"`: false, `"\u0000"`: false, `"\\u0000"`: true,
+	} {
+		assert.Equal(t, want, cleanText([]byte(text)), text)
+	}
+	assert.Equal(t, "2027-01-31", dateOf(2026, 12, 31).nextMonth(31).String())
+	assert.Equal(t, "2026-12-31", dateOf(2026, 11, 30).nextMonth(31).String())
+	assert.Equal(t, `"\ta\r\n\\\"é`+"\u2028"+`"`, strings.NewReplacer(`\u2028`, "\u2028").Replace(string(appendString(nil, "\ta\r\n\\\"é\u2028"))))
+}
+
+// TestHeadersOfRefusals: a refusal has no pace of polling, a refused key a
+// challenge, and every reply its length.
+func TestHeadersOfRefusals(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	id := s.create("ci", "")
+	found := s.do("ci", "GET /v1/meetings/"+id, "")
+	assert.Equal(t, "private, max-age=30", found.Header().Get("Cache-Control"))
+	for key, want := range map[string]string{"": "Bearer", "two": "", "nobody": "Bearer"} {
+		r := s.do(key, "GET /v1/meetings/mtg_none", "")
+		assert.Equal(t, want, r.Header().Get("Www-Authenticate"), key)
+		assert.Empty(t, r.Header().Get("Cache-Control"), key)
+		assert.Equal(t, strconv.Itoa(r.Body.Len()), r.Header().Get("Content-Length"), key)
+	}
+}
+
+// TestAllowlistOfOneAddress: a caller without a port, as some servers have it,
+// and an IPv4 prefix in IPv6 clothes.
+func TestAllowlistOfOneAddress(t *testing.T) {
+	t.Parallel()
+	k := &key{Key: Key{Allowlist: []netip.Prefix{unmapPrefix(netip.MustParsePrefix("::ffff:192.0.2.0/120")), unmapPrefix(netip.MustParsePrefix("2001:db8::/32"))}}}
+	for remote, want := range map[string]bool{"192.0.2.7:5": true, "192.0.2.7": true, "192.0.3.7": false, "[2001:db8::1]:5": true, "2001:db8::1": true, "2001:db9::1": false, "pipe": false, "": false} {
+		assert.Equal(t, want, k.permits(remote), remote)
+	}
+	assert.Equal(t, "0.0.0.0/0", unmapPrefix(netip.MustParsePrefix("::ffff:0.0.0.0/96")).String())
 }

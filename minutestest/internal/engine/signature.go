@@ -96,3 +96,6 @@ func processed(contentType string) bool {
 	bare, ok := mediaType(contentType)
 	return ok && (strings.HasPrefix(bare, "audio/") || strings.HasPrefix(bare, "video/") || slices.Contains(otherAudioTypes, bare))
 }
+
+// processedSize says which sizes it takes (D11).
+func processedSize(size int64) bool { return 0 < size && size <= maxAudioBytes }

@@ -193,7 +193,7 @@ func (w *world) receive(r *http.Request, contentType string) (*job, error) {
 		}
 	}
 	hash.Sum(j.sha256[:0])
-	j.refused = !processed(contentType) || j.size == 0 || j.size > maxAudioBytes
+	j.refused = !processed(contentType) || !processedSize(j.size)
 	if j.refused {
 		return j, nil
 	}

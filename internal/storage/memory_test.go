@@ -1,4 +1,4 @@
-package minutes_test
+package storage_test
 
 import (
 	"context"
@@ -17,20 +17,21 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/storage"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
 // The memory of an upload does not grow with the recording, nor with broken
 // tries on the way. It is measured in a process that does nothing else.
-func TestUploadMemory(t *testing.T) {
+func TestMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the peak is read from /proc")
 	}
-	if target := os.Getenv("MINUTES_TEST_UPLOAD_TO"); target != "" {
+	if target := os.Getenv("STORAGE_TEST_PUT_TO"); target != "" {
 		uploadAndTell(t, target)
 		return
 	}
-	if !long() {
+	if !testkit.Long() {
 		t.Skip("uploads 256 MiB")
 	}
 	t.Parallel()
@@ -55,8 +56,8 @@ func TestUploadMemory(t *testing.T) {
 				arrived.Store(n)
 			}))
 			defer srv.Close()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestUploadMemory$", "-test.v")
-			cmd.Env = append(os.Environ(), "MINUTES_TEST_UPLOAD_TO="+srv.URL, "MINUTES_TEST_UPLOAD_OF="+path, fmt.Sprint("MINUTES_TEST_PROGRESS=", test.progress))
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMemory$", "-test.v")
+			cmd.Env = append(os.Environ(), "STORAGE_TEST_PUT_TO="+srv.URL, "STORAGE_TEST_PUT_OF="+path, fmt.Sprint("STORAGE_TEST_PROGRESS=", test.progress))
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			require.EqualValues(t, size, arrived.Load())
@@ -74,18 +75,23 @@ func TestUploadMemory(t *testing.T) {
 // uploadAndTell uploads a small recording and then the large one, and tells by
 // how much the second raised the peak of the process.
 func uploadAndTell(t *testing.T, target string) {
-	f, err := os.Open(os.Getenv("MINUTES_TEST_UPLOAD_OF"))
+	f, err := os.Open(os.Getenv("STORAGE_TEST_PUT_OF"))
 	require.NoError(t, err)
 	defer f.Close()
 	info, err := f.Stat()
 	require.NoError(t, err)
-	c := directed(t, target+"/k?s=1", minutes.StatusCreated, ownTransport(t))
-	opts := &minutes.UploadOptions{}
-	if os.Getenv("MINUTES_TEST_PROGRESS") == "true" {
-		opts.Progress = func(int64, int64) {}
+	tr := ownTransport(t)
+	send := func(rec storage.Recording) {
+		p := put(t, target+"/k?s=1", tr, rec)
+		if os.Getenv("STORAGE_TEST_PROGRESS") == "true" {
+			p.Progress = func(int64, int64) {}
+		}
+		for p.Do(context.Background()).Failure != nil {
+			continue
+		}
 	}
-	require.NoError(t, c.Meetings.Upload(context.Background(), "mtg_1", audio(100_000), opts))
-	before := peak(t)
-	require.NoError(t, c.Meetings.Upload(context.Background(), "mtg_1", minutes.Recording{Audio: f, Size: info.Size(), ContentType: "audio/mpeg"}, opts))
-	fmt.Printf("grew by %d KiB\n", peak(t)-before)
+	send(audio(100_000))
+	before := testkit.Peak(t)
+	send(storage.Recording{Audio: f, Size: info.Size(), ContentType: "audio/mpeg"})
+	fmt.Printf("grew by %d KiB\n", testkit.Peak(t)-before)
 }

@@ -1,4 +1,4 @@
-package minutes
+package storage
 
 import (
 	"bytes"
@@ -9,43 +9,49 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
-// maxStorageReply is how much of a store's reply is read.
-const maxStorageReply = 64 << 10
+// maxReply is how much of a store's reply is read.
+const maxReply = 64 << 10
 
-// storageReply reads and closes the store's reply: nil for a success.
-func storageReply(resp *http.Response, mask secret.Mask) *StorageError {
-	refuseSwitch(resp)
+// readReply reads and closes the store's reply: nil for a success.
+func readReply(resp *http.Response, mask secret.Mask) *Failure {
+	if resp.StatusCode == http.StatusSwitchingProtocols && resp.Body != nil {
+		// A connection that speaks another protocol, whose reading no context ends.
+		_ = resp.Body.Close() // nothing to be done about it
+		resp.Body = nil
+	}
 	if resp.Body != nil {
 		defer resp.Body.Close()
 	}
 	if resp.StatusCode/100 == 2 {
 		return nil
 	}
-	e := &StorageError{StatusCode: resp.StatusCode}
-	e.retryAfter = retryAfterOf(resp.StatusCode, resp.Header)
+	f := &Failure{Kind: Refused, StatusCode: resp.StatusCode}
+	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
+		f.RetryAfter = resp.Header.Get("Retry-After")
+	}
 	if resp.Body != nil {
-		body := io.LimitReader(resp.Body, maxStorageReply)
-		e.read(body)
+		body := io.LimitReader(resp.Body, maxReply)
+		f.read(body)
 		_, _ = io.Copy(io.Discard, body) // so that the connection can serve again
 	}
-	e.Code, e.Message, e.RequestID = mask.Text(e.Code), mask.Text(e.Message), mask.Text(e.RequestID)
+	f.Code, f.Message, f.RequestID = mask.Text(f.Code), mask.Text(f.Message), mask.Text(f.RequestID)
 	switch {
-	case e.Code != "" || e.Message != "":
+	case f.Code != "" || f.Message != "":
 	case resp.StatusCode/100 == 3:
-		e.Message = "redirects are refused"
+		f.Message = "redirects are refused"
 	default:
-		e.Message = "the reply is not the store's XML"
+		f.Message = "the reply is not the store's XML"
 	}
-	if e.RequestID == "" {
-		e.RequestID = mask.Text(resp.Header.Get("X-Amz-Request-Id"))
+	if f.RequestID == "" {
+		f.RequestID = mask.Text(resp.Header.Get("X-Amz-Request-Id"))
 	}
-	return e
+	return f
 }
 
 // read takes Code, Message and RequestId from the store's XML, the first of
 // each and nothing else: other elements echo the key id and the signature. It
 // keeps what it has got when the XML breaks off.
-func (e *StorageError) read(r io.Reader) {
+func (f *Failure) read(r io.Reader) {
 	d := xml.NewDecoder(r)
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // codes are ASCII
 	var (
@@ -66,7 +72,7 @@ func (e *StorageError) read(r io.Reader) {
 			}
 			field, text = nil, nil
 			if depth == 2 {
-				field = e.field(t.Name.Local)
+				field = f.field(t.Name.Local)
 			}
 		case xml.CharData:
 			if field != nil {
@@ -83,14 +89,14 @@ func (e *StorageError) read(r io.Reader) {
 }
 
 // field is where the text of an element belongs.
-func (e *StorageError) field(name string) *string {
+func (f *Failure) field(name string) *string {
 	switch name {
 	case "Code":
-		return &e.Code
+		return &f.Code
 	case "Message":
-		return &e.Message
+		return &f.Message
 	case "RequestId":
-		return &e.RequestID
+		return &f.RequestID
 	}
 	return nil
 }

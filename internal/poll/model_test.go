@@ -1,0 +1,399 @@
+package poll
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The model test runs the plan alone, without clock, goroutines and network,
+// against random worlds. What a world does is drawn from a stream of bytes, so
+// that a fuzzer can draw it, too.
+
+// model is a plan, the service that it asks, and those who wait.
+type model struct {
+	t      testing.TB
+	random *rand.Rand
+	plan   plan
+	now    time.Duration
+	list   []*thing // the newest last
+	things []*thing // everything that is waited for now
+	events events
+	pages  map[string]read // by cursor
+	sweep  sweep           // the last one
+	steps  int
+	keys   int
+
+	manners
+	longest   time.Duration // turn
+	held      time.Duration // looks, by 429s
+	heldUntil time.Duration
+}
+
+// manners are what the service does to its callers.
+type manners struct {
+	order    int // 0: by creation, 1: by change, 2: none
+	slow     time.Duration
+	lose     float64 // pages
+	fail     float64 // looks
+	limit    float64 // 429s
+	asks     time.Duration
+	bar      float64 // cursors that are refused
+	short    float64 // pages that are not full
+	churn    float64 // things that happen between two steps
+	interval time.Duration
+}
+
+// thing is a meeting.
+type thing struct {
+	watch
+	model *model
+	key   int
+	gone  bool
+	last  time.Duration // when a look at it was answered
+	since time.Duration // it has been unseen since
+}
+
+func (x *thing) See(Sighting, bool, time.Duration) bool { return false }
+func (x *thing) Fail(Sighting, error)                   {}
+func (x *thing) Interval() time.Duration                { return x.model.interval }
+
+// read is when a sweep read a page.
+type read struct {
+	sweep uint32
+	asked time.Duration
+}
+
+type event struct {
+	at time.Duration
+	do func()
+}
+
+type events []event
+
+func (e events) Len() int           { return len(e) }
+func (e events) Less(i, j int) bool { return e[i].at < e[j].at }
+func (e events) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)        { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	old := *e
+	last := old[len(old)-1]
+	*e = old[:len(old)-1]
+	return last
+}
+
+func newModel(t testing.TB, random *rand.Rand) *model {
+	m := &model{t: t, random: random, now: time.Minute, pages: make(map[string]read)}
+	m.plan = newPlan(make(map[string]*watch), random)
+	draw := func(most float64) float64 { return most * max(0, random.Float64()*2-1) }
+	m.manners = manners{
+		order: max(0, random.IntN(5)-2), slow: time.Duration(draw(float64(3 * time.Second))),
+		lose: draw(0.3), fail: draw(0.3), limit: draw(0.1), asks: time.Duration(draw(float64(time.Minute))),
+		bar: draw(0.1), short: draw(1), churn: draw(0.5),
+	}
+	if random.IntN(8) == 0 {
+		m.lose = 1
+	}
+	if random.IntN(8) == 0 {
+		m.interval = time.Duration(random.Int64N(int64(5 * time.Minute)))
+	}
+	for range random.IntN(400) {
+		m.create()
+	}
+	for range random.IntN(200) {
+		m.wait()
+	}
+	return m
+}
+
+func (m *model) create() *thing {
+	m.keys++
+	x := &thing{watch: watch{id: fmt.Sprint(m.keys)}, model: m, key: m.keys}
+	m.list = append(m.list, x)
+	return x
+}
+
+// wait begins a wait, for a thing of the listing or for a new one.
+func (m *model) wait() {
+	var x *thing
+	if len(m.list) > 0 && m.random.IntN(2) == 0 {
+		x = m.list[m.random.IntN(len(m.list))]
+	} else {
+		x = m.create()
+	}
+	if x.waited() {
+		return
+	}
+	m.plan.watches[x.id] = &x.watch
+	x.since = m.now
+	x.add(x, false)
+	m.plan.join(&x.watch, m.now)
+	m.things = append(m.things, x)
+}
+
+func (m *model) leave(x *thing) {
+	x.drop(x)
+	if x.role != idle {
+		m.plan.leave(&x.watch)
+	}
+	if m.plan.waiting == 0 { // as the Poller does
+		m.events = nil
+		for _, w := range m.plan.watches {
+			w.looking = false
+		}
+	}
+	m.things = slices.DeleteFunc(m.things, func(y *thing) bool { return x == y })
+}
+
+// churned does one of the things that happen meanwhile.
+func (m *model) churned() {
+	some := func() *thing {
+		if len(m.list) == 0 {
+			return m.create()
+		}
+		return m.list[m.random.IntN(len(m.list))]
+	}
+	switch x := some(); m.random.IntN(8) {
+	case 0, 1:
+		m.wait()
+	case 2:
+		m.create()
+	case 3: // deleted
+		x.gone = true
+		m.list = slices.DeleteFunc(m.list, func(y *thing) bool { return x == y })
+	case 4: // changed
+		if m.order == 1 {
+			m.list = append(slices.DeleteFunc(m.list, func(y *thing) bool { return x == y }), x)
+			m.keys++
+			x.key = m.keys
+		}
+	case 5:
+		if x.waited() {
+			m.leave(x)
+		}
+	case 6: // somebody else saw it
+		if x.waited() {
+			x.free = max(x.free, m.now+floor)
+			m.plan.saw(&x.watch, m.now)
+			x.last, x.since = m.now, m.now
+		}
+	case 7: // an upload
+		if x.waited() && !x.looking {
+			m.plan.again(&x.watch, m.now)
+			x.last = 0
+		}
+	}
+}
+
+func (m *model) after(d time.Duration, do func()) {
+	heap.Push(&m.events, event{m.now + d, do})
+}
+
+func (m *model) latency() time.Duration {
+	return time.Duration(m.random.Int64N(int64(200*time.Millisecond + m.slow)))
+}
+
+// step does what the plan wants, or lets time pass.
+func (m *model) step() {
+	m.steps++
+	for m.random.Float64() < m.churn {
+		m.churned()
+	}
+	m.check()
+	m.longest = max(m.longest, m.plan.turn())
+	if until := m.plan.looks.until; until > m.heldUntil {
+		m.held += until - max(m.heldUntil, m.now)
+		m.heldUntil = until
+	}
+	do, wake := m.plan.next(m.now)
+	switch {
+	case do.page:
+		m.page(m.plan.sweep.cursor, m.now)
+		return
+	case do.look != nil:
+		m.look(do.look)
+		return
+	}
+	require.Greater(m.t, wake, m.now, "the plan wants to be asked again at once")
+	if len(m.events) > 0 && m.events[0].at <= wake {
+		e := heap.Pop(&m.events).(event)
+		m.now = max(m.now, e.at)
+		e.do()
+		return
+	}
+	m.now = min(wake, m.now+time.Hour)
+}
+
+func (m *model) look(w *watch) {
+	x := w.first.(*thing)
+	if x.last != 0 {
+		require.GreaterOrEqual(m.t, m.now-x.last, floor, "%s is looked at within the floor", x.id)
+		require.GreaterOrEqual(m.t, m.now-x.last, min(m.interval, m.now-x.since), "%s is looked at within its interval", x.id)
+	}
+	asked, plan := m.now, &m.plan
+	x.last = m.now
+	m.after(m.latency(), func() {
+		switch r := m.random.Float64(); {
+		case r < m.limit:
+			plan.lookRefused(w, m.now, asked, m.asks)
+			x.last = 0
+		case r < m.limit+m.fail && !x.gone:
+			x.last = m.now
+			if slices.Contains(plan.failed(w, m.now, asked), w) {
+				m.leave(x)
+			}
+		case x.gone:
+			plan.done(w)
+			m.leave(x)
+		default:
+			plan.looked(w, m.now, 0)
+			x.last, x.since = m.now, m.now
+		}
+	})
+}
+
+func (m *model) page(cursor string, asked time.Duration) {
+	plan := &m.plan
+	number := plan.sweep.number
+	if number != m.sweep.number {
+		require.GreaterOrEqual(m.t, plan.sweep.began-m.sweep.began, floor, "a sweep begins within the floor")
+		m.sweep = plan.sweep
+	}
+	// Deletions, and pages of any length, may bring a page to another place.
+	const slack = 2 * time.Second
+	if p, again := m.pages[cursor]; again && m.order == 0 && m.short == 0 && p.sweep != number {
+		require.GreaterOrEqual(m.t, m.now-p.asked, floor-slack, "a page is read again within the floor")
+	}
+	m.after(m.latency(), func() {
+		switch r := m.random.Float64(); {
+		case r < m.limit:
+			plan.pageRefused(m.now, asked, m.asks)
+			return
+		case r < m.limit+m.lose:
+			plan.lost(m.now)
+			return
+		case cursor != "" && r < m.limit+m.lose+m.bar:
+			plan.barred(m.now)
+			return
+		}
+		m.pages[cursor] = read{number, asked}
+		from := len(m.list)
+		if cursor != "" {
+			var key int
+			fmt.Sscan(cursor, &key)
+			from, _ = slices.BinarySearchFunc(m.list, key, func(x *thing, key int) int { return x.key - key })
+		}
+		size := pageSize
+		if m.random.Float64() < m.short {
+			size = m.random.IntN(pageSize)
+		}
+		to := max(0, from-size)
+		var shown []*watch
+		for _, x := range slices.Backward(m.list[to:from]) {
+			if m.order == 2 {
+				x = m.list[m.random.IntN(len(m.list))]
+			}
+			if x.waited() {
+				shown = append(shown, &x.watch)
+				x.since = m.now
+			}
+		}
+		next := ""
+		if to > 0 {
+			next = fmt.Sprint(m.keys + 1)
+			if to < len(m.list) {
+				next = fmt.Sprint(m.list[to].key)
+			}
+		}
+		plan.showed(m.now, asked, shown, next)
+	})
+}
+
+// check holds the plan against what it must never be.
+func (m *model) check() {
+	p, s := &m.plan, &m.plan.sweep
+	waiting, pages, unproven, sought := 0, 0, 0, 0
+	if m.steps%64 == 0 {
+		for _, w := range p.watches {
+			if w.waited() {
+				waiting++
+			}
+			if w.role == paged {
+				pages++
+			}
+			if w.unproven {
+				unproven++
+			}
+			if p.seeks(w) {
+				sought++
+			}
+			require.Equal(m.t, w.waited(), w.role != idle, "%s: who waits has a role", w.id)
+			require.Equal(m.t, w.place > 0, (w.role == newcomer || w.role == single) && !w.looking, "%s: who is to be looked at stands in a heap", w.id)
+		}
+		require.Equal(m.t, []int{waiting, pages, unproven}, []int{p.waiting, p.paged, p.unproven})
+		if s.on {
+			require.Equal(m.t, sought, s.sought)
+		}
+		for w := range p.failures {
+			require.True(m.t, w.waited(), "a failure is kept for nobody")
+		}
+		bound := 3*m.longest + 2*m.interval + 2*stuck + time.Minute
+		if m.limit > 0 { // as slow as looks can become
+			bound += time.Duration(float64(time.Second) / (leastPace * leastShare) * float64(p.waiting+maxLooks))
+		}
+		for _, x := range m.things {
+			if !x.gone && m.fail == 0 {
+				require.LessOrEqual(m.t, m.now-x.since, bound+m.held, "%s is unseen for too long (%+v)", x.id, m.manners)
+			}
+		}
+	}
+	if p.waiting == 0 {
+		require.Empty(m.t, p.singles)
+		require.Empty(m.t, p.newcomers)
+		require.False(m.t, s.on)
+		require.Zero(m.t, p.paged+p.unproven+len(p.failures)+p.looking)
+	}
+}
+
+// TestModel runs many random worlds.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	worlds, steps := 40, 2000
+	if os.Getenv("MINUTES_LONG") != "" {
+		worlds = 500
+	}
+	for seed := range worlds {
+		m := newModel(t, rand.New(rand.NewPCG(uint64(seed), 1)))
+		for range steps {
+			m.step()
+		}
+		for len(m.things) > 0 {
+			m.leave(m.things[0])
+		}
+		m.check()
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// FuzzModel lets the fuzzer choose the world.
+func FuzzModel(f *testing.F) {
+	f.Add(uint64(1), uint64(2))
+	f.Fuzz(func(t *testing.T, a, b uint64) {
+		m := newModel(t, rand.New(rand.NewPCG(a, b)))
+		for range 500 {
+			m.step()
+		}
+		for len(m.things) > 0 {
+			m.leave(m.things[0])
+		}
+		m.check()
+	})
+}

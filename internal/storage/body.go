@@ -1,0 +1,125 @@
+package storage
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+)
+
+// body reads a recording from its beginning, for one request, and never gives
+// more than its size. Each request has one of its own, so that one that was
+// abandoned but still reads disturbs no other.
+type body struct {
+	Recording
+	ctx      context.Context // of the request: once it has ended, nothing is read
+	progress func(sent, total int64)
+	sent     *atomic.Int64 // also looked at while a Read is under way
+
+	// turn is held while the recording is read and progress runs. It is no
+	// mutex, for both may take their time, and a synctest bubble cannot tell that
+	// a mutex waits for time to pass.
+	turn  chan struct{}
+	chunk int       // how much the next Read gives at most
+	last  time.Time // when the last Read was
+	err   error     // the recording's
+}
+
+func newBody(ctx context.Context, rec Recording, progress func(sent, total int64), sent *atomic.Int64) *body {
+	return &body{Recording: rec, ctx: ctx, progress: progress, sent: sent, turn: make(chan struct{}, 1)}
+}
+
+// Reads begin small and get small again when the network takes its time, since
+// movement only shows when more is asked for.
+const (
+	smallChunk = 1 << 10
+	largeChunk = 1 << 20
+	slowChunk  = time.Second
+)
+
+func (b *body) Read(p []byte) (int, error) {
+	b.turn <- struct{}{}
+	defer func() { <-b.turn }()
+	if b.ctx.Err() != nil {
+		return 0, context.Cause(b.ctx)
+	}
+	at := b.sent.Load()
+	if at >= b.Size {
+		return 0, io.EOF
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if now := time.Now(); now.Sub(b.last) > slowChunk {
+		b.chunk, b.last = smallChunk, now
+	} else {
+		b.chunk, b.last = min(2*b.chunk, largeChunk), now
+	}
+	p = p[:min(int64(len(p)), int64(b.chunk), b.Size-at)]
+	n, err := b.readAt(p, at)
+	at += int64(n)
+	b.sent.Store(at)
+	b.err = err
+	if b.progress != nil && n > 0 && b.ctx.Err() == nil {
+		b.progress(at, b.Size)
+	}
+	return n, err
+}
+
+// maxEmptyReads is how often in a row the recording may give nothing.
+const maxEmptyReads = 100
+
+func (b *body) readAt(p []byte, at int64) (int, error) {
+	for range maxEmptyReads {
+		n, err := b.Audio.ReadAt(p, at)
+		switch {
+		case n < 0 || n > len(p):
+			return 0, errors.New("its ReadAt returned an impossible count")
+		case n == len(p):
+			return n, nil // io.EOF may come with the last byte
+		case err == io.EOF:
+			return n, fmt.Errorf("it ended after %d of %d bytes: %w", at+int64(n), b.Size, io.ErrUnexpectedEOF)
+		case n > 0 || err != nil:
+			return n, err
+		case b.ctx.Err() != nil:
+			return 0, nil // the next Read says so
+		}
+	}
+	return 0, io.ErrNoProgress
+}
+
+// Close is for the transport; the recording stays open for other requests.
+func (b *body) Close() error { return nil }
+
+// detach waits for a Read that is under way and returns what went wrong with
+// the recording, if anything did. The body's context has ended: there is no
+// other Read.
+func (b *body) detach() error {
+	b.turn <- struct{}{}
+	defer func() { <-b.turn }()
+	return b.err
+}
+
+// Digest reads the recording and returns its MD5, as Recording.MD5 has it. It
+// obeys ctx as Put.Do does.
+func Digest(ctx context.Context, rec Recording) (string, error) {
+	type digest struct {
+		text string
+		err  error
+	}
+	d, ok := obey(ctx, func() digest {
+		hash := md5.New()
+		if _, err := io.Copy(hash, newBody(ctx, rec, nil, new(atomic.Int64))); err != nil {
+			return digest{err: err}
+		}
+		return digest{text: base64.StdEncoding.EncodeToString(hash.Sum(nil))}
+	})
+	if !ok {
+		d.err = context.Cause(ctx)
+	}
+	return d.text, d.err
+}

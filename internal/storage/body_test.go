@@ -1,0 +1,163 @@
+package storage_test
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/internal/storage"
+)
+
+// swallow is a store that takes what it is sent, and closes no body.
+var swallow = roundTripper(func(req *http.Request) (*http.Response, error) {
+	if _, err := io.Copy(io.Discard, req.Body); err != nil {
+		return nil, err
+	}
+	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
+})
+
+// sloppy reads that are not as io.ReaderAt has them.
+func TestReaderAtThatIsNone(t *testing.T) {
+	t.Parallel()
+	tries := 0
+	for name, test := range map[string]struct {
+		audio readerAt
+		err   string // "" for success
+	}{
+		"nothing, for good": {func([]byte, int64) (int, error) { return 0, nil }, io.ErrNoProgress.Error()},
+		"nothing, now and then": {func(p []byte, _ int64) (int, error) {
+			if tries++; tries%50 != 0 {
+				return 0, nil
+			}
+			return len(p), nil
+		}, ""},
+		"a little at a time": {func(p []byte, _ int64) (int, error) { return min(len(p), 3), nil }, ""},
+		"too much":           {func(p []byte, _ int64) (int, error) { return len(p) + 1, nil }, "impossible count"},
+		"less than nothing":  {func([]byte, int64) (int, error) { return -1, nil }, "impossible count"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rec := storage.Recording{Audio: test.audio, Size: 10_000, ContentType: "audio/mpeg"}
+			r := put(t, "https://storage.example/k?s=1", swallow, rec).Do(t.Context())
+			if test.err == "" {
+				require.Equal(t, storage.Result{Status: 200, Sent: rec.Size}, r)
+				return
+			}
+			require.NotNil(t, r.Failure)
+			require.Equal(t, storage.Unreadable, r.Failure.Kind)
+			require.ErrorContains(t, r.Failure.Err, test.err)
+		})
+	}
+}
+
+// A recording that gives nothing ends with ctx, too.
+func TestReadObeysContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	reads := 0
+	rec := storage.Recording{Audio: readerAt(func([]byte, int64) (int, error) {
+		if reads++; reads == 3 {
+			cancel()
+		}
+		return 0, nil
+	}), Size: 10}
+	r := put(t, "https://storage.example/k?s=1", swallow, rec).Do(ctx)
+	require.Equal(t, 3, reads)
+	require.Equal(t, storage.Lost, r.Failure.Kind)
+	require.ErrorIs(t, r.Failure.Err, context.Canceled)
+}
+
+// What blocks does not keep Do from obeying ctx, nor Digest. It is left alone,
+// and nothing else is called any more.
+func TestWhatBlocksIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	const limit = 20 * time.Second
+	for _, what := range []string{"ReadAt", "Progress", "transport", "Digest"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var calls atomic.Int32
+				let := make(chan struct{})
+				block := func(which string) {
+					calls.Add(1)
+					if which == what {
+						<-let
+					}
+				}
+				rec := audio(100_000)
+				src := rec.Audio
+				rec.Audio = readerAt(func(p []byte, at int64) (int, error) {
+					block("ReadAt")
+					if what == "Digest" {
+						<-let
+					}
+					return src.ReadAt(p, at)
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
+				defer cancel()
+				start := time.Now()
+				if what == "Digest" {
+					_, err := storage.Digest(ctx, rec)
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+				} else {
+					p := put(t, "https://storage.example/k?s=1", roundTripper(func(req *http.Request) (*http.Response, error) {
+						block("transport")
+						return swallow(req)
+					}), rec)
+					p.Progress = func(int64, int64) { block("Progress") }
+					r := p.Do(ctx)
+					require.Equal(t, storage.Lost, r.Failure.Kind)
+					require.ErrorIs(t, r.Failure.Err, context.DeadlineExceeded)
+				}
+				require.InDelta(t, limit, time.Since(start), float64(time.Second))
+				before := calls.Load()
+				close(let)
+				synctest.Wait()
+				require.Equal(t, before, calls.Load(), "nothing is read after the return")
+			})
+		})
+	}
+}
+
+// What a transport does to its goroutine is the caller's to deal with.
+func TestTransportThatPanics(t *testing.T) {
+	t.Parallel()
+	p := put(t, "https://storage.example/k?s=1", roundTripper(func(*http.Request) (*http.Response, error) { panic("no") }), audio(10))
+	require.PanicsWithValue(t, "no", func() { p.Do(t.Context()) })
+}
+
+func TestDigest(t *testing.T) {
+	t.Parallel()
+	rec := audio(100_000)
+	rec.Size = 70_000
+	sum := md5.Sum([]byte(strings.Repeat("a", 70_000)))
+	got, err := storage.Digest(t.Context(), rec)
+	require.NoError(t, err)
+	require.Equal(t, base64.StdEncoding.EncodeToString(sum[:]), got)
+
+	rec.Size = 100_001
+	_, err = storage.Digest(t.Context(), rec)
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+
+	broken := errors.New("disk on fire")
+	rec.Audio = readerAt(func([]byte, int64) (int, error) { return 0, broken })
+	_, err = storage.Digest(t.Context(), rec)
+	require.ErrorIs(t, err, broken)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	rec.Audio = readerAt(func([]byte, int64) (int, error) { assert.Fail(t, "read"); return 0, broken })
+	_, err = storage.Digest(ctx, rec)
+	require.ErrorIs(t, err, context.Canceled)
+}

@@ -1,0 +1,85 @@
+package storage
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/internal/secret"
+)
+
+func TestReadReply(t *testing.T) {
+	t.Parallel()
+	const good = "<Error><Code>SlowDown</Code><Message>Please wait</Message><RequestId>r1</RequestId></Error>"
+	plain := Failure{Message: "the reply is not the store's XML"}
+	for name, test := range map[string]struct {
+		body string
+		want Failure
+	}{
+		"S3's form":            {`<?xml version="1.0" encoding="UTF-8"?>` + "\n" + good, Failure{Code: "SlowDown", Message: "Please wait", RequestID: "r1"}},
+		"byte order mark":      {"\ufeff" + good, Failure{Code: "SlowDown", Message: "Please wait", RequestID: "r1"}},
+		"another encoding":     {`<?xml version="1.0" encoding="ISO-8859-1"?>` + good, Failure{Code: "SlowDown", Message: "Please wait", RequestID: "r1"}},
+		"namespace":            {`<Error xmlns="http://s3.example/doc/"><Code>A</Code></Error>`, Failure{Code: "A"}},
+		"prefix":               {`<s:Error xmlns:s="http://s3.example/"><s:Code>A</s:Code></s:Error>`, Failure{Code: "A"}},
+		"space and CDATA":      {"<Error>\n <Code>\n A<![CDATA[<B>]]> </Code>\n</Error>", Failure{Code: "A<B>"}},
+		"the first of each":    {"<Error><Code>A</Code><Code>B</Code><Message/><Message>m</Message></Error>", Failure{Code: "A", Message: "m"}},
+		"other elements":       {"<Error><Code>A</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId><StringToSign>s</StringToSign><Details><Message>deep</Message></Details></Error>", Failure{Code: "A"}},
+		"cut after the code":   {"<Error><Code>A</Code><Message>half a sent", Failure{Code: "A"}},
+		"cut in the code":      {"<Error><Code>Access", plain},
+		"HTML":                 {"<!DOCTYPE html><html><head><title>503</title></head><body><Code>A</Code><br></body></html>", plain},
+		"text":                 {"too busy", plain},
+		"empty":                {"", plain},
+		"JSON":                 {`{"Code":"A"}`, plain},
+		"another root":         {"<Result><Code>A</Code></Result>", plain},
+		"nested in itself":     {"<Error><Error><Code>A</Code></Error></Error>", plain},
+		"invalid UTF-8":        {"<Error><Code>A</Code><Message>\xff\xfe</Message></Error>", Failure{Code: "A"}},
+		"bomb":                 {`<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><Error><Code>A</Code><Message>&b;</Message></Error>`, Failure{Code: "A"}},
+		"external entity":      {`<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><Error><Message>&a;</Message></Error>`, plain},
+		"deep":                 {"<Error><Code>A</Code>" + strings.Repeat("<a>", 1<<20), Failure{Code: "A"}},
+		"deep from the start":  {strings.Repeat("<Error>", 1<<20), plain},
+		"many attributes":      {"<Error " + strings.Repeat(`a="b" `, 1<<18) + "/>", plain},
+		"gigantic message":     {"<Error><Code>A</Code><Message>" + strings.Repeat("m", 1<<20) + "</Message></Error>", Failure{Code: "A"}},
+		"after endless spaces": {strings.Repeat(" ", 1<<20) + good, plain},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			body := strings.NewReader(test.body)
+			got := readReply(&http.Response{StatusCode: 503, Header: http.Header{}, Body: io.NopCloser(body)}, secret.Mask{})
+			test.want.Kind, test.want.StatusCode = Refused, 503
+			require.Equal(t, &test.want, got)
+			read := body.Size() - int64(body.Len())
+			require.LessOrEqual(t, read, int64(maxReply))
+			require.Equal(t, min(body.Size(), maxReply), read, "read to the end, so that the connection serves again")
+		})
+	}
+	require.Nil(t, readReply(&http.Response{StatusCode: 204}, secret.Mask{}))
+	require.Equal(t, 500, readReply(&http.Response{StatusCode: 500}, secret.Mask{}).StatusCode)
+}
+
+func FuzzReadReply(f *testing.F) {
+	f.Add(403, "<Error><Code>A</Code><Message>b</Message><RequestId>c</RequestId></Error>")
+	f.Add(503, "<Error><Code>A")
+	f.Add(400, "<!DOCTYPE html><p>no")
+	f.Add(500, "<?xml version='1.0' encoding='x'?><Error xmlns='u'><Message><![CDATA[m]]></Message></Error>")
+	f.Fuzz(func(t *testing.T, status int, body string) {
+		const signature = "feedfacecafebeef"
+		mask := secret.Mask{signature}
+		resp := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body + signature))}
+		e := readReply(resp, mask)
+		if (e == nil) != (status/100 == 2) {
+			t.Fatalf("status %d: %v", status, e)
+		}
+		if e == nil {
+			return
+		}
+		if e.Code == "" && e.Message == "" {
+			t.Fatal("nothing is told")
+		}
+		if text := e.Code + e.Message + e.RequestID; strings.Contains(text, signature) {
+			t.Fatalf("%q", text)
+		}
+	})
+}
