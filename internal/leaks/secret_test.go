@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -113,50 +114,52 @@ func TestNothingSecretIsTold(t *testing.T) {
 	for name, scene := range scenes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out := new(testkit.Buffer)
-			to := scene.target
-			if to == "" {
-				to = target
-			}
-			var strayed sync.Map
-			hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
-				if req.URL.Host != "minutes.example" || req.URL.Scheme != "https" {
-					if auth := req.Header.Get("Authorization"); auth != "" {
-						strayed.Store(req.URL.Host, true)
+			synctest.Test(t, func(t *testing.T) { // a wait takes no time
+				out := new(testkit.Buffer)
+				to := scene.target
+				if to == "" {
+					to = target
+				}
+				var strayed sync.Map
+				hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+					if req.URL.Host != "minutes.example" || req.URL.Scheme != "https" {
+						if auth := req.Header.Get("Authorization"); auth != "" {
+							strayed.Store(req.URL.Host, true)
+						}
+						return scene.storage.RoundTrip(req)
 					}
-					return scene.storage.RoundTrip(req)
-				}
+					if scene.api != nil {
+						return scene.api.RoundTrip(req)
+					}
+					if req.Method == http.MethodPost {
+						return reply(200, nil, fmt.Sprintf(`{"upload_url":%s,"expires_in":900,"method":"PUT"}`, jsonString(to)))(req)
+					}
+					return reply(200, nil, `{"id":"mtg_1","status":"created"}`)(req)
+				})}
+				c, err := minutes.New("https://minutes.example", testkit.SecretKey, minutes.WithHTTPClient(hc), minutes.WithRetries(1, 0, 0),
+					minutes.WithLogger(slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+				require.NoError(t, err)
+				var errs []error
 				if scene.api != nil {
-					return scene.api.RoundTrip(req)
-				}
-				if req.Method == http.MethodPost {
-					return reply(200, nil, fmt.Sprintf(`{"upload_url":%s,"expires_in":900,"method":"PUT"}`, jsonString(to)))(req)
-				}
-				return reply(200, nil, `{"id":"mtg_1","status":"created"}`)(req)
-			})}
-			c, err := minutes.New("https://minutes.example", testkit.SecretKey, minutes.WithHTTPClient(hc), minutes.WithRetries(1, 0, 0),
-				minutes.WithLogger(slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))))
-			require.NoError(t, err)
-			var errs []error
-			if scene.api != nil {
-				_, err := c.Meetings.Get(t.Context(), "mtg_1")
-				errs = append(errs, err)
-				_, _, err = c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "x"})
-				errs = append(errs, err)
-				if strings.HasPrefix(name, "401") { // which ends a wait at once
-					_, err = c.Meetings.Wait(t.Context(), "mtg_2", nil)
+					_, err := c.Meetings.Get(t.Context(), "mtg_1")
 					errs = append(errs, err)
+					_, _, err = c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "x"})
+					errs = append(errs, err)
+					if strings.HasPrefix(name, "401") { // which ends a wait at once
+						_, err = c.Meetings.Wait(t.Context(), "mtg_2", nil)
+						errs = append(errs, err)
+					}
 				}
-			}
-			errs = append(errs, c.Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(100), &minutes.UploadOptions{Progress: func(int64, int64) {}}))
-			for _, err := range errs {
-				require.Error(t, err)
-				testkit.RequireCleanError(t, err)
-				testkit.RequireCleanError(t, &minutes.WaitError{MeetingID: "m", Err: err})
-			}
-			require.NotEmpty(t, out.String())
-			testkit.RequireClean(t, "debug log", out.String())
-			strayed.Range(func(host, _ any) bool { assert.Fail(t, "the key went to", host); return true })
+				errs = append(errs, c.Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(100), &minutes.UploadOptions{Progress: func(int64, int64) {}}))
+				for _, err := range errs {
+					require.Error(t, err)
+					testkit.RequireCleanError(t, err)
+					testkit.RequireCleanError(t, &minutes.WaitError{MeetingID: "m", Err: err})
+				}
+				require.NotEmpty(t, out.String())
+				testkit.RequireClean(t, "debug log", out.String())
+				strayed.Range(func(host, _ any) bool { assert.Fail(t, "the key went to", host); return true })
+			})
 		})
 	}
 }
@@ -294,7 +297,7 @@ func TestSecretsAndReflection(t *testing.T) {
 	require.Error(t, lost)
 	stored := testkit.Directed(t, "https://storage.example/k?"+testkit.PresignedQuery, minutes.StatusCreated, testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		return nil, held(req)
-	})).Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil)
+	}), minutes.WithRetries(0, 0, 0)).Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil)
 	require.Error(t, stored)
 
 	target := minutes.UploadTarget{UploadURL: testkit.Presigned("https://storage.example/k?" + testkit.PresignedQuery), ExpiresIn: 900, Method: "PUT"}
