@@ -282,9 +282,11 @@ func TestSecretsAndReflection(t *testing.T) {
 	require.NoError(t, err)
 	_, err = used.Usage.Get(t.Context())
 	require.NoError(t, err)
-	var transport strings.Builder
-	testkit.Dump(&transport, reflect.ValueOf(tr), make(map[uintptr]bool))
-	require.Contains(t, transport.String(), testkit.SecretKey, "the test finds what is there to be found")
+	if !testkit.UnderRace { // the transport is at work
+		var transport strings.Builder
+		testkit.Dump(&transport, reflect.ValueOf(tr), make(map[uintptr]bool))
+		require.Contains(t, transport.String(), testkit.SecretKey, "the test finds what is there to be found")
+	}
 
 	// Errors whose causes hold the request, and with it the key or the signature.
 	held := func(req *http.Request) error {
