@@ -117,7 +117,7 @@ func (c Client) mask() string {
 	if c.core == nil {
 		return "minutes.Client(made without New)"
 	}
-	return "minutes.Client(" + c.core().base.String() + ", key masked)"
+	return "minutes.Client(" + c.core().base + ", key masked)"
 }
 
 // parseBaseURL never quotes its input: swapped arguments put a key there.
@@ -190,12 +190,13 @@ type handle func() *core
 
 // core is what the services of a Client share.
 type core struct {
-	base      url.URL
+	base      string
 	api       *rest.Client
 	storage   http.RoundTripper
 	userAgent []string
 	retries   backoff.Policy
 	uploads   storage.Limits
+	local     bool // the service is on this machine, and so may its storage be
 	mask      secret.Mask
 	log       *slog.Logger // nil: none
 	poller    *poller
@@ -203,11 +204,12 @@ type core struct {
 
 func newCore(base url.URL, apiKey string, cfg *config) *core {
 	c := &core{
-		base:      base,
+		base:      base.String(),
 		storage:   cfg.http.Transport,
 		userAgent: []string{cfg.userAgent},
 		retries:   cfg.retries,
 		uploads:   cfg.uploads,
+		local:     isLoopback(base.Hostname()),
 		mask:      secret.Mask{apiKey},
 		log:       cfg.log,
 	}
@@ -280,6 +282,9 @@ func doReply[T any, R reply[T]](ctx context.Context, c *core, in rest.Request) (
 			return nil, nil, c.unusable(in, reply, anotherMeeting)
 		}
 		c.clean(out)
+		if !in.Once { // the poller's own looks reach it otherwise
+			c.poller.shown(out)
+		}
 	case *MeetingPage:
 		c.clean(out.Meetings...)
 	}

@@ -236,6 +236,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	}
 	for _, m := range page.Meetings {
 		if m.ExternalID == externalID { // a service that does not know the filter lists others
+			s.core().poller.shown(m)
 			return m, nil
 		}
 	}
@@ -310,14 +311,15 @@ func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string)
 	if err := checkTexts(text{"contentType", contentType}); err != nil {
 		return nil, err
 	}
-	asked := s.core().poller.Now()
-	target, err := do[UploadTarget](ctx, s.core(), rest.Request{Operation: route.MeetingsUploadURL, ID: id, Body: &struct {
+	c := s.core()
+	asked := c.poller.Now()
+	target, err := do[UploadTarget](ctx, c, rest.Request{Operation: route.MeetingsUploadURL, ID: id, Body: &struct {
 		ContentType string `json:"content_type"`
 	}{contentType}})
 	if err != nil {
 		return nil, err
 	}
-	s.core().poller.Again(id, asked)
+	c.poller.Again(id, asked)
 	if target.Method == "" {
 		target.Method = http.MethodPut // the interface's default
 	}

@@ -124,8 +124,6 @@ func (s *MeetingsService) begin(ctx context.Context, r *Result, open func() (Rec
 	case m.Status.Failed():
 		return &MeetingFailedError{Status: m.Status, Meeting: m}
 	case m.Status != StatusCreated:
-		// A worker that crashed may have looked at it a moment ago.
-		s.core().poller.shown(m)
 		return nil
 	}
 	rec, err := open()

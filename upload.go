@@ -198,7 +198,7 @@ func (u *upload) replace(ctx context.Context, failure *StorageError) (over bool,
 // attempt follows, and returns how long the store asked to wait.
 func (u *upload) failed(f *storage.Failure) (_ *StorageError, asked time.Duration) {
 	if f.StatusCode != 0 {
-		asked = backoff.RetryAfter(f.StatusCode, http.Header{"Retry-After": {f.RetryAfter}})
+		asked = f.RetryAfter
 		u.refusal = StorageError{StatusCode: f.StatusCode, Code: f.Code, Message: f.Message, RequestID: f.RequestID, RetryAfter: asked}
 	}
 	told := u.refusal
@@ -247,7 +247,7 @@ func (u *upload) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	target, why := parseTarget(t, isLoopback(u.core.base.Hostname()))
+	target, why := parseTarget(t, u.core.local)
 	if why != "" {
 		e := u.core.errorOf(route.MeetingsUploadURL, u.id, "the reply's "+why)
 		e.StatusCode = http.StatusOK

@@ -2,8 +2,14 @@ package minutes_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
+	"net/http"
+	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,8 +19,103 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
+
+func TestWaitAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		c := clientOf(srv)
+		require.NoError(t, srv.Script(minutestest.Script{Title: "bad", Outcome: minutes.StatusTranscriptionFailed}))
+		good, bad := uploaded(t, c, "good"), uploaded(t, c, "bad")
+		ids := []string{good.ID, bad.ID, good.ID, "", "mtg_unknown", "mtg_unknown"}
+		got := map[string]int{}
+		for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+			var failed *minutes.MeetingFailedError
+			var wait *minutes.WaitError
+			switch {
+			case err == nil:
+				got["done "+m.ID]++
+			case errors.As(err, &failed):
+				assert.Nil(t, m)
+				got["failed "+failed.Meeting.ID]++
+			case errors.As(err, &wait):
+				assert.Nil(t, m)
+				got["gone "+wait.MeetingID]++
+			}
+		}
+		assert.Equal(t, map[string]int{"done " + good.ID: 1, "failed " + bad.ID: 1, "gone ": 1, "gone mtg_unknown": 1}, got)
+	})
+	t.Run("ends with its context, once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+			c := clientOf(srv)
+			ids := make([]string, 10)
+			for i := range ids {
+				ids[i] = uploaded(t, c, strconv.Itoa(i)).ID
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			n := 0
+			for m, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+				n++
+				assert.Nil(t, m)
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			}
+			assert.Equal(t, 1, n)
+		})
+	})
+	t.Run("stops when the loop does", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+			c := clientOf(srv)
+			a, b := uploaded(t, c, "a"), uploaded(t, c, "b")
+			_, err := srv.Advance(a.ID, minutes.StatusMinutesReady)
+			require.NoError(t, err)
+			for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values([]string{b.ID, a.ID}), nil) {
+				require.NoError(t, err)
+				assert.Equal(t, a.ID, m.ID)
+				break
+			}
+			synctest.Wait()
+			n := len(srv.Requests())
+			time.Sleep(time.Hour)
+			assert.Len(t, srv.Requests(), n)
+		})
+	})
+}
+
+// A context that ends before all ids are read is told, though nothing that was
+// read is waited for any more.
+func TestWaitAllCutShort(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := clientOf(srv)
+		read, unread := uploaded(t, c, "Read"), uploaded(t, c, "Not read")
+		_, err := c.Meetings.Wait(t.Context(), read.ID, nil)
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ids := func(yield func(string) bool) {
+			if yield(read.ID) {
+				cancel()
+				yield(unread.ID)
+			}
+		}
+		var ended []string
+		for m, err := range c.Meetings.WaitAll(ctx, ids, nil) {
+			if err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+				ended = append(ended, "canceled")
+				continue
+			}
+			ended = append(ended, m.ID)
+		}
+		assert.Equal(t, []string{read.ID, "canceled"}, ended)
+	})
+}
 
 // An id that comes again is yielded once: when its meeting has ended meanwhile,
 // while it is waited for, and while somebody else waits for it, too.
@@ -163,4 +264,329 @@ func TestWaitAllHearsOnce(t *testing.T) {
 		assert.Equal(t, []minutes.Status{minutes.StatusTranscribing}, one)
 		assert.Equal(t, []minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribing}, all)
 	})
+}
+
+// Meetings that somebody else has created, as they end.
+func ExampleMeetingsService_WaitAll() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ids := []string{created(client, "Weekly"), "mtg_unknown"}
+
+	for meeting, err := range client.Meetings.WaitAll(context.Background(), slices.Values(ids), nil) {
+		switch {
+		case errors.Is(err, minutes.ErrUnauthenticated):
+			return // it will not do better with the others
+		case err != nil:
+			wait, _ := errors.AsType[*minutes.WaitError](err)
+			fmt.Println(wait.MeetingID, errors.Is(err, minutes.ErrNotFound))
+		default:
+			fmt.Println(meeting.Title, meeting.Status)
+		}
+	}
+	// Unordered output:
+	// Weekly minutes_ready
+	// mtg_unknown true
+}
+
+// waits is WaitAll, or WaitAllForMinutes as if it were.
+type waits func(*minutes.Client, context.Context, iter.Seq[string], *minutes.WaitOptions) iter.Seq2[*minutes.Meeting, error]
+
+// channel is a sequence that blocks until somebody sends.
+func channel[T any](ch <-chan T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		for v := range ch {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
+// results runs a WaitAllForMinutes as a WaitAll.
+func results(c *minutes.Client, ctx context.Context, ids iter.Seq[string], o *minutes.WaitOptions) iter.Seq2[*minutes.Meeting, error] {
+	return func(yield func(*minutes.Meeting, error) bool) {
+		for r, err := range c.Meetings.WaitAllForMinutes(ctx, ids, o) {
+			if r == nil {
+				r = &minutes.Result{}
+			}
+			if !yield(r.Meeting, err) {
+				return
+			}
+		}
+	}
+}
+
+// eachWay runs a test for both sequences of waits.
+func eachWay(t *testing.T, test func(*testing.T, *minutestest.Server, *minutes.Client, waits)) {
+	for name, way := range map[string]waits{
+		"WaitAll": func(c *minutes.Client, ctx context.Context, ids iter.Seq[string], o *minutes.WaitOptions) iter.Seq2[*minutes.Meeting, error] {
+			return c.Meetings.WaitAll(ctx, ids, o)
+		},
+		"WaitAllForMinutes": results,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { // which fails where a goroutine is left
+				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				test(t, srv, clientOf(srv), way)
+			})
+		})
+	}
+}
+
+// While ids blocks, what has ended is yielded.
+func TestWaitAllWhileIDsBlock(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, way waits) {
+		ids := make(chan string)
+		began, n := time.Now(), 0
+		go func() {
+			for range 5 {
+				ids <- uploaded(t, c, "Weekly").ID
+				time.Sleep(3 * time.Hour)
+			}
+			close(ids)
+		}()
+		for m, err := range way(c, t.Context(), channel(ids), nil) {
+			require.NoError(t, err)
+			assert.Equal(t, minutes.StatusMinutesReady, m.Status)
+			assert.InDelta(t, time.Duration(n)*3*time.Hour+15*time.Minute, time.Since(began), float64(2*time.Minute))
+			n++
+		}
+		assert.Equal(t, 5, n)
+		assert.Equal(t, 15*time.Hour, time.Since(began), "until no id can come any more")
+	})
+}
+
+// While ids blocks, ctx is obeyed, and so is who leaves the loop; ids is told so
+// at its next element.
+func TestWaitAllLeftWhileIDsBlock(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, way waits) {
+		ids := make(chan string, 1)
+		ids <- uploaded(t, c, "Weekly").ID
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		began, n := time.Now(), 0
+		for m, err := range way(c, ctx, channel(ids), nil) {
+			n++
+			assert.Nil(t, m)
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		assert.Equal(t, 1, n)
+		assert.Equal(t, 5*time.Minute, time.Since(began))
+		ids <- "one more, which nobody waits for"
+		synctest.Wait()
+		ids <- "nobody takes this one"
+		assert.Len(t, ids, 1)
+
+		more := make(chan string, 1)
+		more <- uploaded(t, c, "Monthly").ID
+		for _, err := range way(c, t.Context(), channel(more), nil) {
+			require.NoError(t, err)
+			break
+		}
+		synctest.Wait()
+		before := len(srv.Requests())
+		time.Sleep(time.Hour)
+		assert.Len(t, srv.Requests(), before)
+		close(more)
+	})
+}
+
+// A panic in ids, or an end of its goroutine, goes on where the loop is, and
+// nobody waits any more.
+func TestWaitAllOfIDsThatBreak(t *testing.T) {
+	t.Parallel()
+	for name, breaks := range map[string]func(){"panic": func() { panic("no more ids") }, "goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachWay(t, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, way waits) {
+				id := uploaded(t, c, "Weekly").ID
+				var how any
+				finished := false
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					defer func() { how = recover() }()
+					for range way(c, t.Context(), func(yield func(string) bool) { yield(id); time.Sleep(time.Minute); breaks() }, nil) {
+						t.Error("nothing has ended")
+					}
+					finished = true
+				})
+				wg.Wait()
+				assert.False(t, finished)
+				if name == "panic" {
+					assert.Equal(t, "no more ids", how)
+				}
+				before := len(srv.Requests())
+				time.Sleep(time.Hour)
+				assert.Len(t, srv.Requests(), before)
+			})
+		})
+	}
+}
+
+// A panic in the loop, or in OnStatus, ends the wait for all.
+func TestWaitAllOfALoopThatBreaks(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, way waits) {
+		ids := slices.Values([]string{uploaded(t, c, "a").ID, uploaded(t, c, "b").ID})
+		assert.PanicsWithValue(t, "the loop", func() {
+			for range way(c, t.Context(), ids, nil) {
+				panic("the loop")
+			}
+		})
+		time.Sleep(time.Hour)
+		assert.PanicsWithValue(t, "the callback", func() {
+			for range way(c, t.Context(), ids, &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { panic("the callback") }}) {
+				t.Error("the callback came first")
+			}
+		})
+		synctest.Wait()
+		before := len(srv.Requests())
+		time.Sleep(time.Hour)
+		assert.Len(t, srv.Requests(), before)
+	})
+}
+
+// What cannot be used is refused before any request.
+func TestWaitAllParams(t *testing.T) {
+	t.Parallel()
+	ids := slices.Values([]string{"mtg_1"})
+	for name, test := range map[string]struct {
+		ctx   context.Context
+		ids   iter.Seq[string]
+		opts  *minutes.WaitOptions
+		param string
+	}{
+		"no context":         {nil, ids, nil, "ctx"},
+		"no ids":             {t.Context(), nil, nil, "ids"},
+		"unknown state":      {t.Context(), ids, &minutes.WaitOptions{Until: "done"}, "opts.Until"},
+		"negative interval":  {t.Context(), ids, &minutes.WaitOptions{Interval: -1}, "opts.Interval"},
+		"negative NoAudio":   {t.Context(), ids, &minutes.WaitOptions{NoAudio: -1}, "opts.NoAudio"},
+		"unprintable format": {t.Context(), ids, &minutes.WaitOptions{Format: "\xff"}, "opts.Format"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := silent(t)
+			seqs := []iter.Seq2[*minutes.Meeting, error]{c.Meetings.WaitAll(test.ctx, test.ids, test.opts)}
+			if test.param != "opts.Until" { // which the other one ignores
+				seqs = append(seqs, results(c, test.ctx, test.ids, test.opts))
+			}
+			for _, seq := range seqs {
+				n := 0
+				for m, err := range seq {
+					n++
+					assert.Nil(t, m)
+					bad, ok := errors.AsType[*minutes.ParamError](err)
+					if assert.True(t, ok, "%v", err) {
+						assert.Equal(t, test.param, bad.Param)
+					}
+				}
+				assert.Equal(t, 1, n)
+			}
+		})
+	}
+}
+
+// WaitAllForMinutes yields each with its minutes, or why there are none, and
+// fetches a few at a time.
+func TestWaitAllForMinutes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+		var mu sync.Mutex
+		now, most := 0, 0
+		c := testkit.WatchedBy(srv, roundTripper(func(r *http.Request) (*http.Response, error) {
+			if !strings.HasSuffix(r.URL.Path, "/minutes") {
+				return srv.HTTPClient().Transport.RoundTrip(r)
+			}
+			count := func(d int) {
+				mu.Lock()
+				defer mu.Unlock()
+				now += d
+				most = max(most, now)
+			}
+			count(1)
+			defer count(-1)
+			time.Sleep(5 * time.Second)
+			return srv.HTTPClient().Transport.RoundTrip(r)
+		}))
+		require.NoError(t, srv.Script(minutestest.Script{Title: "bad", Outcome: minutes.StatusMinutesFailed}))
+		ids := []string{"", "mtg_unknown", "mtg_unknown", uploaded(t, c, "bad").ID}
+		for range 40 {
+			ids = append(ids, uploaded(t, c, "good").ID)
+		}
+		refused := ids[10]
+		srv.Inject(minutestest.Match{Operation: "meetings.minutes", MeetingID: refused, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrInsufficientScope))
+		got := map[string]int{}
+		o := &minutes.WaitOptions{Format: minutes.FormatMarkdown, Until: minutes.StatusAudioUploaded}
+		for r, err := range c.Meetings.WaitAllForMinutes(t.Context(), slices.Values(ids), o) {
+			require.NotNil(t, r)
+			failed, isFailed := errors.AsType[*minutes.MeetingFailedError](err)
+			wait, isWait := errors.AsType[*minutes.WaitError](err)
+			switch {
+			case err == nil:
+				assert.Equal(t, minutes.FormatMarkdown, r.Minutes.Format)
+				assert.Equal(t, minutes.StatusMinutesReady, r.Meeting.Status)
+				got["done"]++
+			case isFailed:
+				assert.Equal(t, failed.Meeting, r.Meeting)
+				got["failed"]++
+			case errors.Is(err, minutes.ErrInsufficientScope):
+				assert.Equal(t, refused, wait.MeetingID)
+				assert.Equal(t, refused, r.Meeting.ID)
+				assert.Nil(t, r.Minutes)
+				got["refused"]++
+			case isWait:
+				assert.Nil(t, r.Meeting)
+				got[wait.MeetingID]++
+			}
+		}
+		assert.Equal(t, map[string]int{"done": 39, "failed": 1, "refused": 1, "": 1, "mtg_unknown": 1}, got)
+		assert.Equal(t, 8, most, "at a time")
+	})
+}
+
+// When ctx ends, or the loop is left, the fetches under way end, too.
+func TestWaitAllForMinutesLeftDuringFetches(t *testing.T) {
+	t.Parallel()
+	for _, leave := range []bool{false, true} {
+		t.Run(fmt.Sprint(leave), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				c := clientOf(srv, minutes.WithRateLimit(0, 0))
+				var ids []string
+				for range 20 {
+					ids = append(ids, uploaded(t, c, "Weekly").ID)
+				}
+				time.Sleep(time.Hour)
+				srv.Inject(minutestest.Match{Operation: "meetings.minutes", Nth: 2, Times: minutestest.Always}, minutestest.Delay(20*time.Second)).Optional()
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				began, ends := time.Now(), 0
+				for _, err := range c.Meetings.WaitAllForMinutes(ctx, slices.Values(ids), nil) {
+					if leave {
+						break
+					}
+					if err != nil {
+						ends++
+						assert.ErrorIs(t, err, context.DeadlineExceeded)
+					}
+				}
+				if leave {
+					assert.Less(t, time.Since(began), 10*time.Second)
+				} else {
+					assert.Equal(t, 10*time.Second, time.Since(began))
+					assert.GreaterOrEqual(t, ends, 8)
+				}
+				synctest.Wait()
+				before := len(srv.Requests())
+				time.Sleep(time.Hour)
+				assert.Len(t, srv.Requests(), before)
+			})
+		})
+	}
 }

@@ -180,7 +180,7 @@ func newChaos(t *testing.T, seed uint64, total *tally) *chaos {
 	for i := range c.clients {
 		c.networks[i] = &witness{
 			chaos: c, next: c.srv.HTTPClient().Transport,
-			seen: map[string]sighting{}, waiting: map[string]int{}, polls: rand.New(rand.NewPCG(seed, uint64(1000+i))),
+			seen: map[string]sighting{}, waiting: map[string]int{}, since: map[string]time.Time{}, polls: rand.New(rand.NewPCG(seed, uint64(1000+i))),
 		}
 		opts := []minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: c.networks[i]})}
 		if logged {

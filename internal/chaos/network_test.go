@@ -149,6 +149,7 @@ type try struct {
 	dial   bool // and no connection
 	late   bool // it will take effect yet
 	enough bool // the client is told not to try again
+	page   bool // read for waits, which have a pace of their own for pages
 }
 
 // ambiguous: it may have taken effect, though its caller was not told.
@@ -237,6 +238,7 @@ func (s *step) refusedTwice() bool {
 type sighting struct {
 	at    time.Time
 	final bool
+	by    minutes.Operation
 }
 
 // A witness is the network of one Client. It has requests meet their troubles
@@ -248,14 +250,16 @@ type witness struct {
 
 	mu      sync.Mutex
 	seen    map[string]sighting
-	waiting map[string]int // waits for a meeting
-	polls   *rand.Rand     // draws the troubles of looks, which are no caller's
+	waiting map[string]int       // waits for a meeting
+	since   map[string]time.Time // the first of these began
+	polls   *rand.Rand           // draws the troubles of looks, which are no caller's
 }
 
 func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 	op, id := testkit.Identify(req)
 	t := &try{op: op, begun: time.Now()}
 	s, _ := req.Context().Value(stepKey{}).(*step)
+	t.page = s == nil && t.op == "meetings.list"
 	if wrong := w.manners.begins(t.op, req); wrong != "" {
 		w.deviation("%s", wrong)
 	}
@@ -263,8 +267,8 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 	var strikes bool
 	if s != nil {
 		s.mu.Lock()
-		// The minutes of a wait are asked for again, turn by turn.
-		if n := len(s.tries); n > 0 && s.single && t.op != "meetings.minutes" && s.tries[n-1].op == t.op && s.tries[n-1].enough {
+		// What a wait was for is asked for again, turn by turn.
+		if n := len(s.tries); n > 0 && s.single && t.op != "meetings.minutes" && t.op != "meetings.transcript" && s.tries[n-1].op == t.op && s.tries[n-1].enough {
 			w.deviation("%s: %s again, though it was to wait for long", s.name, t.op)
 		}
 		s.tries = append(s.tries, t)
@@ -382,7 +386,7 @@ func (w *witness) result(t *try, s *step, id string, resp *http.Response, err er
 	look := s == nil && resp.StatusCode == http.StatusOK
 	var waitedFor map[string]bool
 	if look {
-		waitedFor = w.waitedFor(id)
+		waitedFor = w.waitedFor(id, t.begun)
 	}
 	resp.Body = &noted{ReadCloser: resp.Body, ended: func(body []byte, err error) {
 		if !errors.Is(err, io.EOF) {
@@ -392,7 +396,7 @@ func (w *witness) result(t *try, s *step, id string, resp *http.Response, err er
 		}
 		w.ended(t, resp)
 		if look {
-			w.show(t.op, body, waitedFor)
+			w.show(t, body, waitedFor)
 		}
 	}}
 	return resp, nil
@@ -400,6 +404,9 @@ func (w *witness) result(t *try, s *step, id string, resp *http.Response, err er
 
 // ended is told of the end of a try, with its reply if there was one.
 func (w *witness) ended(t *try, resp *http.Response) {
+	if t.page {
+		resp = nil
+	}
 	if wrong := w.manners.ended(t.op, t.begun, resp); wrong != "" {
 		w.deviation("%s", wrong)
 	}
@@ -427,7 +434,9 @@ func (w *witness) wait(ids ...string) (done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, id := range ids {
-		w.waiting[id]++
+		if w.waiting[id]++; w.waiting[id] == 1 {
+			w.since[id] = time.Now()
+		}
 	}
 	return func() {
 		w.mu.Lock()
@@ -438,14 +447,14 @@ func (w *witness) wait(ids ...string) (done func()) {
 	}
 }
 
-// waitedFor is what somebody waits for now: a look is at one of these. A page
+// waitedFor is what somebody waited for before a request began: a look is at one of these. A page
 // that shows others is no look at them.
-func (w *witness) waitedFor(id string) map[string]bool {
+func (w *witness) waitedFor(id string, begun time.Time) map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	ids := map[string]bool{}
 	for id, n := range w.waiting {
-		if n > 0 {
+		if n > 0 && w.since[id].Before(begun) {
 			ids[id] = true
 		}
 	}
@@ -458,9 +467,9 @@ func (w *witness) waitedFor(id string) map[string]bool {
 // show checks the floor: a meeting is not asked for by itself sooner than that
 // after it was seen, be it by itself or on a page. A page may show it at any
 // time: the interface asks the thirty seconds of the single meeting.
-func (w *witness) show(op minutes.Operation, body []byte, waitedFor map[string]bool) {
+func (w *witness) show(t *try, body []byte, waitedFor map[string]bool) {
 	var page minutes.MeetingPage
-	if op == "meetings.list" {
+	if t.op == "meetings.list" {
 		_ = json.Unmarshal(body, &page)
 	} else {
 		one := new(minutes.Meeting)
@@ -475,10 +484,11 @@ func (w *witness) show(op minutes.Operation, body []byte, waitedFor map[string]b
 			continue
 		}
 		last, again := w.seen[m.ID]
-		early := again && !last.final && now.Sub(last.at) < minutestest.PollFloor
-		if early && op != "meetings.list" {
-			w.deviation("meeting %s was shown by %s %v after it was shown before", m.ID, op, now.Sub(last.at))
+		since := t.begun.Sub(last.at) // 0 or below: a page showed it during the look
+		early := again && !last.final && 0 < since && since < minutestest.PollFloor
+		if early && t.op != "meetings.list" {
+			w.deviation("meeting %s was asked for by %s %v after %s showed it", m.ID, t.op, since, last.by)
 		}
-		w.seen[m.ID] = sighting{now, m.Status.Final()}
+		w.seen[m.ID] = sighting{now, m.Status.Final(), t.op}
 	}
 }

@@ -114,7 +114,7 @@ func TestNothingSecretIsTold(t *testing.T) {
 	for name, scene := range scenes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { // a wait takes no time
+			synctest.Test(t, func(t *testing.T) {
 				out := new(testkit.Buffer)
 				to := scene.target
 				if to == "" {

@@ -133,7 +133,7 @@ func (m *model) wait() {
 	m.plan.watches[x.id] = &x.watch
 	x.since = m.now
 	x.add(x, false)
-	m.plan.join(&x.watch, m.now)
+	m.plan.join(&x.watch, m.now, x.seen > 0 && m.now-x.seen < floor)
 	m.things = append(m.things, x)
 }
 

@@ -62,14 +62,18 @@ func newPlan(watches map[string]*watch, random *rand.Rand) plan {
 }
 
 // join takes in a watch that somebody begins to wait for. What was looked at
-// within the floor waits for the rest of it.
-func (p *plan) join(w *watch, now time.Duration) {
+// within the floor waits for the rest of it. fresh says that the waiter has been
+// told of what was seen, so that there is no hurry.
+func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 	if p.waiting++; p.waiting == 1 {
 		p.sweep.retry = now + floor
 	}
-	p.prove(w, now)
+	defer func() { p.prove(w, max(now, w.due)) }()
 	switch {
 	case w.looking:
+		p.put(w, single)
+	case fresh:
+		w.due = max(w.free, w.seen+max(floor, w.interval()))
 		p.put(w, single)
 	case w.free > now:
 		w.due = w.free
@@ -322,9 +326,9 @@ func (p *plan) again(w *watch, now time.Duration) {
 	}
 }
 
-// hurry lets a watch be due as soon as one of its waiters wants it.
-func (p *plan) hurry(w *watch) {
-	due := max(w.free, w.seen+max(floor, w.interval()))
+// hurry lets a watch be due as soon as one more of its waiters wants it.
+func (p *plan) hurry(w *watch, interval time.Duration) {
+	due := max(w.free, w.seen+max(floor, interval))
 	if w.role == newcomer || due >= w.due {
 		return
 	}

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -45,13 +44,14 @@ const keepWhole = 1000
 type Poller struct {
 	service Service
 	began   time.Time
-	last    atomic.Int64 // what Now returned last
+	latest  time.Duration // what now returned last
 
-	mu      sync.Mutex
-	plan    plan
-	watches map[string]*watch // waited for, or seen within the floor
-	resting []rest            // the latter
-	trouble error             // how the last look failed
+	mu       sync.Mutex
+	plan     plan
+	watches  map[string]*watch // waited for, or seen within the floor
+	resting  []rest            // the latter
+	trouble  error             // how the last look failed
+	troubled time.Duration     // when that was
 
 	ctx    context.Context // of the requests under way, from the first waiter to the last
 	cancel context.CancelFunc
@@ -73,16 +73,26 @@ func New(s Service) *Poller {
 }
 
 // Now is the time that sightings are told with, counted from the Poller's
-// beginning. It goes on evenly where the wall clock is set, and no two calls
-// return the same: what came first is known where the clock is coarse, too.
+// beginning. It goes on evenly where the wall clock is set, and no two are the
+// same: what came first is known where the clock is coarse, too.
 func (p *Poller) Now() time.Duration {
-	for {
-		last := p.last.Load()
-		now := max(int64(time.Since(p.began)), last+1)
-		if p.last.CompareAndSwap(last, now) {
-			return time.Duration(now)
-		}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.now()
+}
+
+// now is Now with the lock held. A clock that has gone back is another one: the
+// Client was made outside a synctest bubble, or was in another. What is known by
+// the old clock is of no use then.
+func (p *Poller) now() time.Duration {
+	now := time.Since(p.began)
+	if now < p.latest-time.Second && p.plan.waiting == 0 {
+		p.began, p.latest, now = time.Now(), 0, 0
+		p.watches, p.resting, p.timer = make(map[string]*watch), nil, nil
+		p.plan = newPlan(p.watches, p.plan.random)
 	}
+	p.latest = max(now, p.latest+1)
+	return p.latest
 }
 
 // Join lets who wait for a meeting. What was seen within the floor is told at
@@ -91,7 +101,7 @@ func (p *Poller) Now() time.Duration {
 func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.Now()
+	now := p.now()
 	p.forget(now)
 	w := p.watches[id]
 	if w == nil {
@@ -102,7 +112,7 @@ func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) bool {
 		return false
 	}
 	fresh := w.last != nil && now-w.seen < floor
-	if fresh && who.See(w.sighting(), true, w.seen) {
+	if fresh && who.See(w.sighting(), true, 0) {
 		p.settle(w)
 		return true
 	}
@@ -112,9 +122,9 @@ func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) bool {
 		w.free = max(w.free, now-ago+floor)
 	}
 	if alone {
-		p.plan.join(w, now)
+		p.plan.join(w, now, fresh)
 	} else {
-		p.plan.hurry(w)
+		p.plan.hurry(w, who.Interval())
 	}
 	p.stir(now)
 	return true
@@ -129,8 +139,8 @@ func (p *Poller) Leave(who Waiter, id string) (last Sighting, trouble error) {
 	if w == nil || !w.has(who) {
 		return Sighting{ID: id}, nil
 	}
-	now := p.Now()
-	if _, failing := p.plan.failures[w]; failing || p.plan.looks.until > now || p.plan.looks.bad > 0 {
+	now := p.now()
+	if _, failing := p.plan.failures[w]; failing || p.troubled > w.seen && (p.plan.looks.until > now || p.plan.looks.bad > 0) {
 		trouble = p.trouble
 	}
 	if last = w.sighting(); last.Value != nil {
@@ -146,7 +156,7 @@ func (p *Poller) Leave(who Waiter, id string) (last Sighting, trouble error) {
 func (p *Poller) Saw(s Sighting) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.Now()
+	now := p.now()
 	p.forget(now)
 	w := p.watches[s.ID]
 	if w == nil {
@@ -165,19 +175,21 @@ func (p *Poller) Saw(s Sighting) {
 func (p *Poller) Again(id string, since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w := p.watches[id]; w != nil && !w.looking && w.free-floor < since {
-		now := p.Now()
-		w.last = nil
-		p.plan.again(w, now)
-		p.stir(now)
+	now := p.now()
+	w := p.watches[id]
+	if w == nil || w.looking || w.free-floor >= since {
+		return
 	}
+	w.last, w.seen = nil, now
+	p.plan.again(w, now)
+	p.stir(now)
 }
 
 // tell tells a watch's waiters, and clears up where none is left. It reports
 // whether somebody still waits.
 func (p *Poller) tell(w *watch, s Sighting, asked time.Duration) bool {
 	w.tell(s, asked)
-	w.seen = p.Now()
+	w.seen = p.now()
 	if p.plan.waiting > keepWhole && !s.Final {
 		w.last = nil
 	}
@@ -194,7 +206,7 @@ func (p *Poller) settle(w *watch) bool {
 		p.plan.leave(w)
 	}
 	if !w.resting {
-		p.rest(w)
+		p.rest(w, p.now())
 	}
 	if p.plan.waiting == 0 {
 		p.pause()
@@ -203,9 +215,13 @@ func (p *Poller) settle(w *watch) bool {
 }
 
 // rest keeps a watch for the floor's time.
-func (p *Poller) rest(w *watch) {
+func (p *Poller) rest(w *watch, now time.Duration) {
+	until := max(w.free, w.seen+floor)
+	if w.looking {
+		until = now + floor
+	}
 	w.resting = true
-	p.resting = append(p.resting, rest{w, max(w.free, w.seen+floor)})
+	p.resting = append(p.resting, rest{w, until})
 }
 
 // pause ends the requests under way, as nobody waits any more, and has what was
@@ -215,10 +231,13 @@ func (p *Poller) pause() {
 		p.cancel()
 		p.cancel = nil
 		for _, w := range p.watches {
+			if w.looking { // the service may have shown it, to nobody
+				w.free = p.now() + floor
+			}
 			w.looking = false
 		}
 	}
-	p.stir(p.Now())
+	p.stir(p.now())
 }
 
 // forget drops what nobody waits for and was seen longer ago than the floor.
@@ -229,14 +248,14 @@ func (p *Poller) forget(now time.Duration) {
 		w.resting = false
 		switch {
 		case w.waited():
-		case max(w.free, w.seen+floor) > now: // seen again meanwhile
-			p.rest(w)
+		case w.looking, max(w.free, w.seen+floor) > now: // seen again meanwhile, or about to be
+			p.rest(w, now)
 		default:
 			delete(p.watches, w.id)
 		}
 	}
 	if len(p.watches) == 0 && p.resting != nil { // what was large stays so
-		p.resting, p.watches = nil, make(map[string]*watch)
+		p.resting, p.watches, p.timer = nil, make(map[string]*watch), nil
 		p.plan.watches = p.watches
 	}
 }
@@ -284,7 +303,7 @@ func (p *Poller) stir(now time.Duration) {
 func (p *Poller) tick() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.Now()
+	now := p.now()
 	p.wake = never
 	p.forget(now)
 	p.step(now)
@@ -298,14 +317,14 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 	if ctx.Err() != nil {
 		return
 	}
-	now := p.Now()
+	now := p.now()
 	defer func() { p.step(now) }()
 	if err == nil {
 		p.plan.looked(w, now, maxAge)
 		p.tell(w, s, asked)
 		return
 	}
-	p.trouble = err
+	p.trouble, p.troubled = err, now
 	switch v := p.service.Judge(err); {
 	case v.RateLimited:
 		p.plan.lookRefused(w, now, asked, v.RetryAfter)
@@ -335,13 +354,17 @@ func (p *Poller) page(ctx context.Context, cursor string, asked time.Duration) {
 	page, next, err := p.service.Page(limited, cursor)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if ctx.Err() != nil {
-		return
+	now := p.now()
+	var shown []*watch
+	if err == nil {
+		shown = p.showed(asked, page)
 	}
-	now := p.Now()
+	if ctx.Err() != nil || p.plan.waiting == 0 {
+		return // nobody waits for the next one
+	}
 	defer func() { p.step(now) }()
 	if err == nil {
-		p.showed(now, asked, page, next)
+		p.plan.showed(now, asked, shown, next)
 		return
 	}
 	switch v := p.service.Judge(err); {
@@ -354,16 +377,20 @@ func (p *Poller) page(ctx context.Context, cursor string, asked time.Duration) {
 	}
 }
 
-// showed tells the waiters what a page shows.
-func (p *Poller) showed(now, asked time.Duration, page []Sighting, next string) {
+// showed tells the waiters what a page shows, and returns who still waits. Of a
+// meeting that was seen while the page was under way it may show what is older,
+// which nobody is told.
+func (p *Poller) showed(asked time.Duration, page []Sighting) []*watch {
 	shown := make([]*watch, 0, len(page))
 	for _, s := range page {
-		if w := p.watches[s.ID]; w != nil && p.tell(w, s, asked) {
+		w := p.watches[s.ID]
+		if w == nil {
+			continue
+		}
+		old := w.seen > asked && (!s.Final || s.State == w.state)
+		if old && w.waited() || !old && p.tell(w, s, asked) {
 			shown = append(shown, w)
 		}
-		if p.plan.waiting == 0 {
-			return // those were the last ones
-		}
 	}
-	p.plan.showed(now, asked, shown, next)
+	return shown
 }

@@ -82,7 +82,10 @@ func (c *call) plan(err error) bool {
 		asked = c.out.RetryAfter
 	}
 	c.wait = c.client.retries.Wait(c.attempts, asked)
-	if err == nil && c.out.Status == http.StatusTooManyRequests {
+	// A page that is read once is the poller's, which has a pace for pages alone:
+	// where only the listing is refused, nobody else has to wait.
+	page := c.once && c.route.Operation == route.MeetingsList
+	if err == nil && c.out.Status == http.StatusTooManyRequests && !page {
 		c.client.limiter.coolDown(c.wait)
 	}
 	if asked > backoff.Longest {

@@ -51,11 +51,11 @@ type Result struct {
 // Failure is a Put that did not succeed, as far as anybody knows.
 type Failure struct {
 	Kind Kind
-	// Of the store's reply, where there was one. RetryAfter is the header of a
-	// 429 or a 503.
-	StatusCode                           int
-	Code, Message, RequestID, RetryAfter string
-	Err                                  error // what went wrong, where there was no reply
+	// Of the store's reply, where there was one.
+	StatusCode               int
+	Code, Message, RequestID string
+	RetryAfter               time.Duration
+	Err                      error // what went wrong, where there was no reply
 }
 
 // Kind is what a failure says about the recording.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
@@ -25,10 +26,7 @@ func readReply(resp *http.Response, mask secret.Mask) *Failure {
 	if resp.StatusCode/100 == 2 {
 		return nil
 	}
-	f := &Failure{Kind: Refused, StatusCode: resp.StatusCode}
-	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
-		f.RetryAfter = resp.Header.Get("Retry-After")
-	}
+	f := &Failure{Kind: Refused, StatusCode: resp.StatusCode, RetryAfter: backoff.RetryAfter(resp.StatusCode, resp.Header)}
 	if resp.Body != nil {
 		body := io.LimitReader(resp.Body, maxReply)
 		f.read(body)
