@@ -13,8 +13,6 @@ import (
 // it by.
 type (
 	creation     = testkit.Creation
-	job          = testkit.Job
-	line         = testkit.Line
 	quiet        = testkit.Buffer
 	roundTripper = testkit.RoundTripper
 	readerAt     = testkit.ReaderAtFunc
@@ -33,14 +31,12 @@ var (
 	oneReply  = testkit.OneReply
 	long      = testkit.Long
 	silent    = testkit.Silent
-	directed  = testkit.Directed
 
 	operations     = testkit.Operations
 	operationNamed = testkit.OperationNamed
 	fullVocabulary = testkit.FullVocabulary
 	fixture        = testkit.Fixture
 	requireForm    = testkit.RequireForm
-	jobs           = testkit.Jobs
 
 	errRefused = testkit.ErrRefused
 	failing    = testkit.Failing

@@ -106,9 +106,9 @@ func WithUserAgent(product string) Option {
 // WithRetries sets how often a request is repeated after its first try (4
 // unless set; 0 switches repeats off) and the bounds of the wait before repeat
 // n, which is random between waitMin and the smaller of waitMax and
-// waitMin·2ⁿ (0.5 s and 15 s unless set; a waitMin of 0 doubles from 0.5 s), and never shorter than the service's
-// Retry-After; where that is more than a minute, the call returns at once, with
-// Error.RetryAfter. It holds for uploads too. Where the audio may have arrived
+// waitMin·2ⁿ (0.5 s and 15 s unless set; a waitMin of 0 doubles from 0.5 s), and
+// never shorter than the service's Retry-After. Where that is more than a minute,
+// the call returns at once, with Error.RetryAfter. It holds for uploads too. Where the audio may have arrived
 // all the same, the meeting is looked at before the repeat, and looked at again
 // where the whole recording had been handed over; two looks on one upload URL are
 // thirty seconds apart, so that such a repeat takes longer than its wait. What is

@@ -3,7 +3,6 @@ package minutes
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net/http"
@@ -479,8 +478,7 @@ func (c *core) lookAtPage(ctx context.Context, params *MeetingListParams) (*Meet
 // sense, a fault of the service or of something in front of it.
 func transient(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
-	if !ok || untrusted {
+	if !ok || rest.Permanent(err) {
 		return false
 	}
 	switch {

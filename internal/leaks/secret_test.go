@@ -282,9 +282,11 @@ func TestSecretsAndReflection(t *testing.T) {
 	require.NoError(t, err)
 	_, err = used.Usage.Get(t.Context())
 	require.NoError(t, err)
-	var transport strings.Builder
-	testkit.Dump(&transport, reflect.ValueOf(tr), make(map[uintptr]bool))
-	require.Contains(t, transport.String(), testkit.SecretKey, "the test finds what is there to be found")
+	if !testkit.UnderRace { // the transport is at work
+		var transport strings.Builder
+		testkit.Dump(&transport, reflect.ValueOf(tr), make(map[uintptr]bool))
+		require.Contains(t, transport.String(), testkit.SecretKey, "the test finds what is there to be found")
+	}
 
 	// Errors whose causes hold the request, and with it the key or the signature.
 	held := func(req *http.Request) error {
@@ -297,7 +299,7 @@ func TestSecretsAndReflection(t *testing.T) {
 	require.Error(t, lost)
 	stored := testkit.Directed(t, "https://storage.example/k?"+testkit.PresignedQuery, minutes.StatusCreated, testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		return nil, held(req)
-	})).Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil)
+	}), minutes.WithRetries(0, 0, 0)).Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil)
 	require.Error(t, stored)
 
 	target := minutes.UploadTarget{UploadURL: testkit.Presigned("https://storage.example/k?" + testkit.PresignedQuery), ExpiresIn: 900, Method: "PUT"}

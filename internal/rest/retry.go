@@ -61,7 +61,7 @@ func (c *call) judge(err error) (again, acted bool) {
 		// No reply, or not all of it. What certainly never left may always be
 		// sent again.
 		never := c.neverSent(err)
-		return (never || c.again) && !permanent(err), !never && !refused(err)
+		return (never || c.again) && !Permanent(err), !never && !refused(err)
 	}
 	switch c.out.Status {
 	case http.StatusTooManyRequests:
@@ -113,9 +113,9 @@ func (c *call) neverSent(err error) bool {
 	return !c.trace.got.Load() && (c.trace.asked.Load() || notDialled)
 }
 
-// permanent reports errors of the connection that another attempt will not cure:
+// Permanent reports errors of the connection that another attempt will not cure:
 // a certificate that is not the service's.
-func permanent(err error) bool {
+func Permanent(err error) bool {
 	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
 	return ok
 }

@@ -28,27 +28,24 @@ const shortest = 4
 func (m Mask) Text(s string) string {
 	for _, secret := range m {
 		// A text seldom holds a secret, so an expression is made only where it may.
-		if len(secret) >= shortest && strings.Contains(s, longestWord(secret)) {
+		if len(secret) >= shortest && mayHold(s, secret) {
 			s = spellings(secret).ReplaceAllLiteralString(s, masked)
 		}
 	}
 	return s
 }
 
-// longestWord is the longest run of letters and digits. Every spelling leaves
-// these as they are.
-func longestWord(secret string) (longest string) {
-	for i := 0; i < len(secret); {
-		word := i
-		for i < len(secret) && isAlphanumeric(rune(secret[i])) {
-			i++
+// mayHold reports whether s holds the runs of letters and digits of a secret, in
+// their order. Every spelling leaves these as they are.
+func mayHold(s, secret string) bool {
+	for word := range strings.FieldsFuncSeq(secret, func(r rune) bool { return !isAlphanumeric(r) }) {
+		_, after, found := strings.Cut(s, word)
+		if !found {
+			return false
 		}
-		if i-word > len(longest) {
-			longest = secret[word:i]
-		}
-		i = max(i, word+1)
+		s = after
 	}
-	return longest
+	return true
 }
 
 func isAlphanumeric(r rune) bool {

@@ -46,10 +46,16 @@ func TestText(t *testing.T) {
 	assert.Equal(t, "caf*** x", Mask{"é/€ü"}.Text("caf%C3%A9%2F%e2%82%ac%c3%bc x"))
 }
 
-func TestLongestWord(t *testing.T) {
+func TestMayHold(t *testing.T) {
 	t.Parallel()
-	for secret, want := range map[string]string{"": "", "/": "", "abc": "abc", "a/bc/d": "bc", "+a": "a", "ab=": "ab", "é12": "12"} {
-		assert.Equal(t, want, longestWord(secret), secret)
+	for _, test := range []struct {
+		text, secret string
+		want         bool
+	}{
+		{"", "a", false}, {"x a%2Fb x", "a/b", true}, {"b a", "a/b", false}, {"ab", "a/b", true},
+		{"mtg_0123", "key_0123", false}, {"anything", "/+=", true}, {"aab", "a+a+b", true}, {"ab", "a+a+b", false},
+	} {
+		assert.Equal(t, test.want, mayHold(test.text, test.secret), "%s in %s", test.secret, test.text)
 	}
 }
 
