@@ -5,7 +5,6 @@ import (
 	"errors"
 	"iter"
 	"runtime"
-	"slices"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 )
@@ -21,8 +20,8 @@ import (
 // ids is read on a goroutine of its own: while it blocks, what has ended is
 // yielded all the same, and ctx is obeyed. When the loop is left, ids is told so
 // at the next id that it gives. A key that is refused is refused for every
-// meeting: leave the loop. What is held is what still waits, about 200 bytes
-// each. For that, in a WaitError of a wait among more than a thousand, the
+// meeting: leave the loop. A wait takes about 200 bytes; the ids themselves are
+// kept to the end. For that, in a WaitError of a wait among more than a thousand, the
 // meeting as last seen has only ID and Status.
 func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Meeting, error] {
 	return func(yield func(*Meeting, error) bool) {
@@ -31,7 +30,7 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 			yield(nil, err)
 			return
 		}
-		all := waitAll{poller: s.core().poller, options: o, waiter: newWaiter(o), ended: make(map[string]struct{})}
+		all := waitAll{poller: s.core().poller, options: o, waiter: newWaiter(o), known: make(map[string]struct{})}
 		all.run(ctx, ids, yield)
 	}
 }
@@ -54,9 +53,9 @@ type waitAll struct {
 	poller  *poller
 	options WaitOptions
 	waiter  *waiter
-	ids     []string // those that are waited for, and some that have ended
+	ids     []string // all that were waited for
 	waiting int
-	ended   map[string]struct{} // while ids are read
+	known   map[string]struct{} // while ids are read: what comes again is no other
 }
 
 func (a *waitAll) run(ctx context.Context, ids iter.Seq[string], yield func(*Meeting, error) bool) {
@@ -68,7 +67,7 @@ func (a *waitAll) run(ctx context.Context, ids iter.Seq[string], yield func(*Mee
 		select {
 		case id, more := <-next:
 			if !more {
-				next, a.ended = nil, nil
+				next, a.known = nil, nil
 				in.end()
 			} else if !a.add(id, yield) {
 				return
@@ -88,27 +87,17 @@ func (a *waitAll) run(ctx context.Context, ids iter.Seq[string], yield func(*Mee
 
 // add begins to wait for a meeting.
 func (a *waitAll) add(id string, yield func(*Meeting, error) bool) bool {
-	if _, again := a.ended[id]; again {
+	if _, again := a.known[id]; again {
 		return true
 	}
+	a.known[id] = struct{}{}
 	if err := checkID("ids", id); err != nil {
-		a.ended[id] = struct{}{}
 		return yield(nil, &WaitError{MeetingID: id, Err: err})
 	}
-	if a.poller.Join(a.waiter, id, a.options.LookedAt) {
-		a.waiting++
-		a.remember(id)
-	}
-	return true
-}
-
-// remember keeps the id of a meeting that is waited for, and now and then drops
-// those that have ended.
-func (a *waitAll) remember(id string) {
-	if len(a.ids) >= 2*a.waiting && len(a.ids) >= 1024 {
-		a.ids = slices.DeleteFunc(a.ids, func(id string) bool { _, over := a.ended[id]; return over })
-	}
+	a.waiting++
 	a.ids = append(a.ids, id)
+	a.poller.Join(a.waiter, id, a.options.LookedAt)
+	return true
 }
 
 // tell yields what has ended. It reports false when the loop was left.
@@ -121,9 +110,6 @@ func (a *waitAll) tell(yield func(*Meeting, error) bool) bool {
 			continue
 		}
 		a.waiting--
-		if a.ended != nil {
-			a.ended[e.id()] = struct{}{}
-		}
 		if e.err != nil {
 			e.meeting = nil
 		}
@@ -132,14 +118,6 @@ func (a *waitAll) tell(yield func(*Meeting, error) bool) bool {
 		}
 	}
 	return true
-}
-
-// id is the meeting's.
-func (e event) id() string {
-	if wait, ok := errors.AsType[*WaitError](e.err); ok {
-		return wait.MeetingID
-	}
-	return e.meeting.ID
 }
 
 // leave ends whatever is still waited for.
