@@ -29,7 +29,7 @@ type coolDown struct{ from, to time.Time }
 // waited for.
 const (
 	longestTry    = 30 * time.Second
-	longestStall  = 60*time.Second + 60*time.Second/4
+	longestStall  = 5*time.Minute + 20*time.Second // the reply after the body may take that long
 	leastCoolDown = 500 * time.Millisecond
 	mostCoolDown  = 60 * time.Second
 )
