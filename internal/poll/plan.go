@@ -12,9 +12,9 @@ const (
 	floor    = 30 * time.Second
 	maxFloor = 5 * time.Minute // how far Cache-Control can raise it
 
-	leastPace = 5   // requests a second of each lane that are never too many
-	steady    = 330 // requests up to which a turn is as short as the floor
-	headroom  = 1.1 // of the pace over what a turn needs
+	leastPace = 4    // requests a second of each lane that are never too many
+	steady    = 330  // requests up to which a turn is as short as the floor
+	headroom  = 1.03 // of the pace over what a turn needs
 
 	maxLooks  = 64 // under way
 	maxFailed = 20 // looks in a row, of one meeting

@@ -186,8 +186,9 @@ func (p *plan) showed(now, asked time.Duration, shown []*watch, next string) {
 			s.sought--
 		}
 		w.shown, w.page = s.number, int32(len(s.times))
-		found++
+		p.put(w, paged) // as far as is known yet; see end
 		p.saw(w, now)
+		found++
 	}
 	s.take(found)
 	s.times = append(s.times, asked)
