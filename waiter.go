@@ -416,19 +416,19 @@ func meetingOf(s poll.Sighting) *Meeting {
 }
 
 // Look is a GET of a meeting.
-func (p polled) Look(ctx context.Context, id string) (poll.Sighting, time.Duration, error) {
+func (p polled) Look(ctx context.Context, id string) (poll.Sighting, time.Duration, *poll.Failure) {
 	m, maxAge, err := p.core.look(ctx, id)
 	if err != nil {
-		return poll.Sighting{}, 0, err
+		return poll.Sighting{}, 0, failureOf(err)
 	}
 	return sightingOf(m), maxAge, nil
 }
 
 // Page reads a page of the listing.
-func (p polled) Page(ctx context.Context, cursor string) ([]poll.Sighting, string, error) {
+func (p polled) Page(ctx context.Context, cursor string) ([]poll.Sighting, string, *poll.Failure) {
 	page, err := p.core.lookAtPage(ctx, &MeetingListParams{Limit: maxLimit, Cursor: cursor})
 	if err != nil {
-		return nil, "", err
+		return nil, "", failureOf(err)
 	}
 	seen := make([]poll.Sighting, len(page.Meetings))
 	for i, m := range page.Meetings {
@@ -437,9 +437,8 @@ func (p polled) Page(ctx context.Context, cursor string) ([]poll.Sighting, strin
 	return seen, page.NextCursor, nil
 }
 
-// Judge says what an error of the two means.
-func (p polled) Judge(err error) poll.Verdict {
-	return poll.Verdict{RateLimited: errors.Is(err, ErrRateLimited), RetryAfter: askedFor(err), Transient: transient(err)}
+func failureOf(err error) *poll.Failure {
+	return &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited), RetryAfter: askedFor(err), Transient: transient(err)}
 }
 
 // look is a GET of a meeting that is not repeated when it fails, and the
