@@ -397,8 +397,8 @@ func runWorld(t testing.TB, w world, seed uint64) *hour {
 	if left > 0 {
 		t.Errorf("%d still wait", left)
 	}
-	if len(p.watches) > 0 || p.resting != nil {
-		t.Errorf("%d watches are kept", len(p.watches))
+	if len(p.plan.watches) > 0 || p.resting != nil {
+		t.Errorf("%d watches are kept", len(p.plan.watches))
 	}
 	return h
 }
