@@ -252,7 +252,6 @@ func (p *Poller) forget(now time.Duration) {
 	}
 	if len(p.plan.watches) == 0 && p.resting != nil { // what was large stays so
 		p.resting, p.plan.watches, p.timer = nil, make(map[string]*watch), nil
-		p.plan.watches = p.plan.watches
 	}
 }
 
