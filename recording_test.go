@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -294,4 +295,19 @@ func ExampleOpenRecording() {
 	_, err := minutes.OpenRecording("go.mod")
 	fmt.Println(err)
 	// Output: minutes: path: is not a known audio format; fill a Recording with its ContentType
+}
+
+// A named pipe is refused without being opened, which would wait for a writer.
+func TestOpenRecordingRefusesNamedPipe(t *testing.T) {
+	t.Parallel()
+	mkfifo, err := exec.LookPath("mkfifo")
+	if err != nil {
+		t.Skip("no named pipes here")
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe.wav")
+	require.NoError(t, exec.Command(mkfifo, pipe).Run())
+	rec, err := minutes.OpenRecording(pipe)
+	require.Zero(t, rec)
+	requireParamError(t, err, "path", pipe)
+	require.ErrorContains(t, err, "is not a regular file")
 }
