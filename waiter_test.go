@@ -29,8 +29,8 @@ import (
 func TestWaitForMinutes(t *testing.T) {
 	t.Parallel()
 	job := func(t *testing.T, srv *minutestest.Server) {
-		c := clientOf(srv)
-		m := uploaded(t, c, "Weekly")
+		c := testkit.Client(srv)
+		m := testkit.Uploaded(t, c, "Weekly")
 		start := time.Now()
 		var seen []minutes.Status
 		minuted, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, &minutes.WaitOptions{
@@ -52,11 +52,11 @@ func TestWaitForMinutes(t *testing.T) {
 	}
 	t.Run("server made in the bubble", func(t *testing.T) {
 		t.Parallel()
-		synctest.Test(t, func(t *testing.T) { job(t, minutestest.NewServer(t, minutestest.WithWorld(longStages()))) })
+		synctest.Test(t, func(t *testing.T) { job(t, minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))) })
 	})
 	t.Run("server made outside the bubble", func(t *testing.T) {
 		t.Parallel()
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		synctest.Test(t, func(t *testing.T) { job(t, srv) })
 	})
 }
@@ -69,10 +69,10 @@ func TestWaitEnds(t *testing.T) {
 		t.Run("failed as "+string(status), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				require.NoError(t, srv.Script(minutestest.Script{Outcome: status}))
-				c := clientOf(srv)
-				m := uploaded(t, c, "Doomed")
+				c := testkit.Client(srv)
+				m := testkit.Uploaded(t, c, "Doomed")
 				_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
 				failed, ok := errors.AsType[*minutes.MeetingFailedError](err)
 				require.True(t, ok, "%v", err)
@@ -87,9 +87,9 @@ func TestWaitEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-				c := clientOf(srv)
-				test(t, srv, c, uploaded(t, c, "Weekly"))
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				c := testkit.Client(srv)
+				test(t, srv, c, testkit.Uploaded(t, c, "Weekly"))
 			})
 		})
 	}
@@ -242,7 +242,7 @@ func TestWaitEnds(t *testing.T) {
 func TestWaitParams(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.NewServer(t)
-	c := clientOf(srv)
+	c := testkit.Client(srv)
 	for name, test := range map[string]struct {
 		id    string
 		opts  *minutes.WaitOptions
@@ -270,9 +270,9 @@ func TestWaitParams(t *testing.T) {
 func TestWaitIsNotServedWhatIsOld(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c := clientOf(srv)
-		m := uploaded(t, c, "Old title")
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c := testkit.Client(srv)
+		m := testkit.Uploaded(t, c, "Old title")
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() { _, _ = c.Meetings.Wait(ctx, m.ID, &minutes.WaitOptions{Interval: 24 * time.Hour}) })
@@ -295,7 +295,7 @@ func TestOnStatusThatDoesNotReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which fails where the poller goes on
 		srv := minutestest.NewServer(t)
 		c, l := testkit.WatchLooks(srv)
-		m := uploaded(t, c, "meeting")
+		m := testkit.Uploaded(t, c, "meeting")
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_, _ = c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { runtime.Goexit() }})
@@ -332,8 +332,8 @@ func TestWaitFaults(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				c := clientOf(srv)
-				m := uploaded(t, c, "Weekly")
+				c := testkit.Client(srv)
+				m := testkit.Uploaded(t, c, "Weekly")
 				srv.Inject(minutestest.Match{Operation: "meetings.get"}, test.fault)
 				begun := time.Now()
 				_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
@@ -356,9 +356,9 @@ func TestWaitFaults(t *testing.T) {
 func TestWaitFailuresInARow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c := clientOf(srv)
-		m := uploaded(t, c, "Weekly")
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c := testkit.Client(srv)
+		m := testkit.Uploaded(t, c, "Weekly")
 		for _, nth := range []int{1, 13} {
 			srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: nth, Times: 11}, minutestest.BadGateway())
 		}
@@ -372,9 +372,9 @@ func TestWaitFailuresInARow(t *testing.T) {
 func TestWaitCountsItsOwnFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c := clientOf(srv)
-		m := uploaded(t, c, "Weekly")
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c := testkit.Client(srv)
+		m := testkit.Uploaded(t, c, "Weekly")
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 25}, minutestest.BadGateway())
 		testkit.WaitFor(t, c, m.ID, 9*time.Minute+35*time.Second, nil)
 		require.GreaterOrEqual(t, len(srv.Requests("meetings.get")), 19)
@@ -408,14 +408,14 @@ func TestWaitTellsOfTheTrouble(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-				ids := crowd(t, srv, clientOf(srv), test.waits, 1, testkit.Ages)
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+				ids := testkit.Crowd(t, srv, test.waits, 1, testkit.Ages)
 				over := test.match.Times > 0 || test.match.Operation != ""
 				if test.match.Times == 0 {
 					test.match.Times = minutestest.Always
 				}
 				srv.Inject(test.match, test.fault)
-				c := clientOf(srv)
+				c := testkit.Client(srv)
 				ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(test.after, 5*time.Minute))
 				defer cancel()
 				check := func(err error) {
@@ -451,8 +451,8 @@ func TestWaitForMinutesKeepsTheRefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		c := clientOf(srv)
-		m := uploaded(t, c, "Ready, it says")
+		c := testkit.Client(srv)
+		m := testkit.Uploaded(t, c, "Ready, it says")
 		srv.Inject(minutestest.Match{Operation: "meetings.minutes", Times: minutestest.Always}, minutestest.Refuse(minutes.ErrMinutesNotReady))
 		cause := errors.New("shutting down")
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -488,13 +488,13 @@ func TestProcessComesBackToAWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
 				c, l := testkit.WatchLooks(srv)
 				p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
 				m, _, err := c.Meetings.Create(t.Context(), p)
 				require.NoError(t, err)
-				require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, audio(10), nil))
+				require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					seen := testkit.WaitFor(t, c, m.ID, 20*time.Minute, &minutes.WaitOptions{Interval: interval})
@@ -503,7 +503,7 @@ func TestProcessComesBackToAWait(t *testing.T) {
 				time.Sleep(5*time.Minute + 10*time.Second)
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 				defer cancel()
-				_, err = c.Meetings.Process(ctx, p, audio(10), nil)
+				_, err = c.Meetings.Process(ctx, p, testkit.Audio(10), nil)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				wg.Wait()
 				synctest.Wait()
@@ -521,12 +521,12 @@ func TestProcessResultIsTheCallersOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		c := clientOf(srv)
+		c := testkit.Client(srv)
 		p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1", ParticipantIDs: []string{"emp_ada"}}
-		_, err := c.Meetings.Process(t.Context(), p, audio(10), nil)
+		_, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), nil)
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
-		r, err := c.Meetings.Process(t.Context(), p, audio(10), nil)
+		r, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), nil)
 		require.NoError(t, err)
 		n := len(srv.Requests("meetings.get"))
 		r.Meeting.Title, r.Meeting.ParticipantIDs[0], *r.Meeting.DurationSeconds = "mine", "me", -1
@@ -586,8 +586,8 @@ func TestWaitAfterTheClientSawTheMeeting(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-				m, _, err := clientOf(srv).Meetings.Create(t.Context(), params())
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				m, _, err := testkit.Client(srv).Meetings.Create(t.Context(), params())
 				require.NoError(t, err)
 				c, l := testkit.WatchLooks(srv)
 				seen, err := see(c, t.Context(), m.ID)
@@ -605,7 +605,7 @@ func TestWaitAfterTheClientSawTheMeeting(t *testing.T) {
 				testkit.WaitFor(t, c, m.ID, 3*time.Second, nil)
 				assert.Len(t, srv.Requests("meetings.get"), n+1)
 				if name != "SetParticipants" { // which is refused by then
-					require.NoError(t, clientOf(srv).Meetings.Upload(t.Context(), m.ID, audio(10), nil))
+					require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
 					_, err = srv.Advance(m.ID, minutes.StatusMinutesReady)
 					require.NoError(t, err)
 					time.Sleep(time.Minute)
@@ -630,10 +630,10 @@ func TestWaitAfterTheClientSawTheMeeting(t *testing.T) {
 func TestWaitHearsOfAGet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
 		c, l := testkit.WatchLooks(srv)
-		m := uploaded(t, c, "Weekly")
+		m := testkit.Uploaded(t, c, "Weekly")
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
@@ -663,7 +663,7 @@ func TestWaitBeginsAnewAfterAnUpload(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(*minutes.Client, context.Context, string) error{
 		"Upload": func(c *minutes.Client, ctx context.Context, id string) error {
-			return c.Meetings.Upload(ctx, id, audio(10), nil)
+			return c.Meetings.Upload(ctx, id, testkit.Audio(10), nil)
 		},
 		"UploadURL": func(c *minutes.Client, ctx context.Context, id string) error {
 			_, err := c.Meetings.UploadURL(ctx, id, "audio/mpeg")
@@ -673,8 +673,8 @@ func TestWaitBeginsAnewAfterAnUpload(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-				id := waiting(t, srv)
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				id := testkit.Waiting(t, srv)
 				c, l := testkit.WatchLooks(srv)
 				testkit.WaitFor(t, c, id, time.Second, nil)
 				time.Sleep(time.Second)
@@ -698,11 +698,11 @@ func TestWaitBeginsAnewAfterAnUpload(t *testing.T) {
 func TestWaitNeverGoesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-		ids := crowd(t, srv, nil, 50, 1, testkit.Ages)
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+		ids := testkit.Crowd(t, srv, 50, 1, testkit.Ages)
 		require.NoError(t, srv.Script(minutestest.Script{MeetingID: ids[0], Hold: minutes.StatusTranscribing}))
 		c, l := testkit.WatchLateLooks(srv, 10*time.Second)
-		quick := clientOf(srv)
+		quick := testkit.Client(srv)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		told := map[string][]minutes.Status{}
@@ -747,8 +747,8 @@ func TestWaitLookedAt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-				one, all := uploaded(t, clientOf(srv), "One"), uploaded(t, clientOf(srv), "All")
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				one, all := testkit.Uploaded(t, testkit.Client(srv), "One"), testkit.Uploaded(t, testkit.Client(srv), "All")
 				for id, wait := range map[string]func(*minutes.Client, context.Context, *minutes.WaitOptions){
 					one.ID: func(c *minutes.Client, ctx context.Context, o *minutes.WaitOptions) {
 						_, _ = c.Meetings.Wait(ctx, one.ID, o)
@@ -787,16 +787,16 @@ func TestWaitNoAudio(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
-				id := waiting(t, srv)
+				id := testkit.Waiting(t, srv)
 				if test.upload {
-					require.NoError(t, clientOf(srv).Meetings.Upload(t.Context(), id, audio(10), nil))
+					require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
 				}
 				began := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Hour)
 				defer cancel()
-				_, err := clientOf(srv).Meetings.Wait(ctx, id, &minutes.WaitOptions{NoAudio: test.noAudio})
+				_, err := testkit.Client(srv).Meetings.Wait(ctx, id, &minutes.WaitOptions{NoAudio: test.noAudio})
 				wait, ok := errors.AsType[*minutes.WaitError](err)
 				require.True(t, ok, "%v", err)
 				require.NotNil(t, wait.Meeting)
@@ -830,10 +830,10 @@ func TestWaitRefusedForNow(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				srv.Inject(minutestest.Match{Operation: test.operation, Times: 150}, test.fault)
-				c := clientOf(srv, minutes.WithRetries(0, 0, 0))
+				c := testkit.Client(srv, minutes.WithRetries(0, 0, 0))
 				began := time.Now()
 				p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
-				r, err := c.Meetings.Process(t.Context(), p, audio(10), &minutes.ProcessOptions{Transcript: true})
+				r, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), &minutes.ProcessOptions{Transcript: true})
 				require.NoError(t, err)
 				assert.NotNil(t, r.Minutes)
 				assert.NotEmpty(t, r.Transcript)
@@ -853,8 +853,8 @@ func TestWaitErrorOfTooManyFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		c := clientOf(srv, minutes.WithRetries(0, 0, 0))
-		m := uploaded(t, c, "Weekly")
+		c := testkit.Client(srv, minutes.WithRetries(0, 0, 0))
+		m := testkit.Uploaded(t, c, "Weekly")
 		for op, text := range map[minutes.Operation]string{
 			"meetings.get":     `waiting for meeting mtg_\w+.*: 20 looks in a row failed, over (9m3\d|9m4\d)s: .*502`,
 			"meetings.minutes": `waiting for meeting mtg_\w+.*: 20 requests in a row failed, over 9m30s: .*502`,
@@ -923,8 +923,8 @@ func TestWaitsForOneMeeting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-				m := uploaded(t, clientOf(srv), "Weekly")
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				m := testkit.Uploaded(t, testkit.Client(srv), "Weekly")
 				c, l := testkit.WatchLooks(srv)
 				test(t, c, m.ID)
 				synctest.Wait()
@@ -940,10 +940,10 @@ func TestWaitsForOneMeeting(t *testing.T) {
 func TestWaitTellsOfNoTroubleThatAPageOutlived(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-		ids := crowd(t, srv, nil, 50, 1, testkit.Ages)
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+		ids := testkit.Crowd(t, srv, 50, 1, testkit.Ages)
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: minutestest.Always}, minutestest.BadGateway())
-		c := clientOf(srv)
+		c := testkit.Client(srv)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		check := func(err error) {
