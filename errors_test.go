@@ -502,6 +502,9 @@ func TestListsOfNextToNothing(t *testing.T) {
 			if list.field != "meetings" && name != "objects" && name != "strings" {
 				continue // they are decoded alike
 			}
+			if decodedAlike := list.field == "members" || list.field == "projects"; decodedAlike && !testkit.Long() {
+				continue
+			}
 			op := testkit.OperationNamed(t, list.op)
 			body := `{"` + list.field + `":[` + elements + `]}`
 			var packed bytes.Buffer
