@@ -879,6 +879,7 @@ func TestFirstSweepEndsInTime(t *testing.T) {
 // not make an end of pages.
 func TestPagesGoOn(t *testing.T) {
 	t.Parallel()
+	turns := testkit.Many(120, 40)
 	for name, test := range map[string]struct {
 		fault minutestest.Fault
 		times int
@@ -897,13 +898,13 @@ func TestPagesGoOn(t *testing.T) {
 				ids := append(far, testkit.Crowd(t, srv, 120, 1, testkit.Ages)...)
 				srv.Inject(minutestest.Match{Operation: "meetings.list", Nth: 20, Times: test.times}, test.fault)
 				c, l := testkit.WatchLooks(srv)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(turns)*30*time.Second)
 				defer cancel()
 				for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
 					require.ErrorIs(t, err, context.DeadlineExceeded)
 				}
 				synctest.Wait()
-				assert.Greater(t, l.Pages(), 200)
+				assert.Greater(t, l.Pages(), 2*turns-40, "two a turn")
 				assert.LessOrEqual(t, l.Most(time.Minute), test.most)
 				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 			})
@@ -926,7 +927,7 @@ func TestSteadyComebacks(t *testing.T) {
 				c, l := testkit.WatchLooks(srv)
 				var ids []string
 				var wg sync.WaitGroup
-				for i := range 100 {
+				for i := range testkit.Many(100, 40) {
 					p := &minutes.MeetingCreateParams{Title: "meeting", Date: "2026-11-20", ExternalID: fmt.Sprint("job-", i)}
 					m, _, err := crashed.Meetings.Create(t.Context(), p)
 					require.NoError(t, err)
