@@ -18,7 +18,6 @@ const (
 type lane struct {
 	slot   time.Duration // when the next request may go out at an even pace
 	until  time.Duration // the end of a pause
-	since  time.Duration // a refusal of what was asked before this is an old one
 	share  float64       // of the pace wanted that is used, from leastShare to 1
 	raised time.Duration // when share was last changed
 	bad    int           // failures in a row
@@ -44,12 +43,12 @@ func (l *lane) good(now time.Duration) {
 // refused takes in a 429, to a request that went out at asked: the lane pauses,
 // as long as the service asks, and goes on at half the pace.
 func (l *lane) refused(now, asked, retryAfter time.Duration) {
-	if asked < l.since {
+	if asked < l.until {
 		return // of the same crowd as the one that made the pause
 	}
 	l.pause(now, retryAfter)
 	l.share = max(leastShare, l.share/2)
-	l.raised, l.since = l.until, l.until
+	l.raised = l.until
 }
 
 // pause holds the lane back, longer each time in a row.
@@ -66,13 +65,12 @@ func (l *lane) pause(now, asked time.Duration) {
 // failed in a row that the service seems to be out. Then the lane rests for a
 // turn, and tries one at a time.
 func (l *lane) out(now, asked, turn time.Duration) bool {
-	if asked < l.since {
+	if asked < l.until {
 		return false
 	}
 	if l.bad++; l.bad < outage {
 		return false
 	}
 	l.until = now + turn
-	l.since = l.until
 	return true
 }

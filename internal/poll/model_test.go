@@ -249,7 +249,7 @@ func (m *model) look(w *watch) {
 				m.leave(x)
 			}
 		case x.gone:
-			plan.done(w)
+			plan.answered(w)
 			m.leave(x)
 		default:
 			plan.looked(w, m.now, 0)

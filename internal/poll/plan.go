@@ -12,9 +12,9 @@ const (
 	floor    = 30 * time.Second
 	maxFloor = 5 * time.Minute // how far Cache-Control can raise it
 
-	leastPace = 5   // requests a second of each lane that are never too many
-	steady    = 330 // requests up to which a turn is as short as the floor
-	headroom  = 1.1 // of the pace over what a turn needs
+	leastPace = 4    // requests a second of each lane that are never too many
+	steady    = 330  // requests up to which a turn is as short as the floor
+	headroom  = 1.03 // of the pace over what a turn needs
 
 	maxLooks  = 64 // under way
 	maxFailed = 20 // looks in a row, of one meeting
@@ -35,10 +35,9 @@ type plan struct {
 
 	failures map[*watch]failures // of those whose last look failed
 
-	waiting  int           // watches that somebody waits for
-	paged    int           // of these, those that pages look at
-	unproven int           // of these, those that no sweep has looked for
-	joined   time.Duration // when the first of the unproven came
+	waiting  int // watches that somebody waits for
+	paged    int // of these, those that pages look at
+	unproven int // of these, those that no sweep has looked for
 
 	newcomers dueHeap // by when they came
 	singles   dueHeap // by when they are due
@@ -57,8 +56,8 @@ type failures struct {
 }
 
 func newPlan(watches map[string]*watch, random *rand.Rand) plan {
-	return plan{watches: watches, random: random, failures: make(map[*watch]failures), joined: never,
-		looks: lane{share: 1}, listing: lane{share: 1}, sweep: sweep{patience: 1, due: never}}
+	return plan{watches: watches, random: random, failures: make(map[*watch]failures),
+		looks: lane{share: 1}, listing: lane{share: 1}, sweep: sweep{patience: leastPatience, due: never, began: -maxFloor}}
 }
 
 // join takes in a watch that somebody begins to wait for. What was looked at
@@ -68,7 +67,7 @@ func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 	if p.waiting++; p.waiting == 1 {
 		p.sweep.retry = now + floor
 	}
-	defer func() { p.prove(w, max(now, w.due)) }()
+	p.prove(w)
 	switch {
 	case w.looking:
 		p.put(w, single)
@@ -85,11 +84,10 @@ func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 }
 
 // prove lets the next full sweep find out whether pages show a watch.
-func (p *plan) prove(w *watch, now time.Duration) {
+func (p *plan) prove(w *watch) {
 	if !w.unproven {
 		w.unproven = true
 		p.unproven++
-		p.joined = min(p.joined, now)
 	}
 }
 
@@ -111,10 +109,10 @@ func (p *plan) leave(w *watch) {
 func (p *plan) rest() {
 	s := &p.sweep
 	if s.on {
-		s.again, s.last = s.began+floor, s.times
+		s.last = s.times
 	}
-	p.sweep = sweep{patience: 1, due: never, number: s.number, again: s.again, last: s.last}
-	p.looking, p.joined = 0, never
+	p.sweep = sweep{patience: leastPatience, due: never, number: s.number, began: s.began, last: s.last}
+	p.looking = 0
 }
 
 // put gives a watch its role.
@@ -241,36 +239,74 @@ func (p *plan) newcomersAt() time.Duration {
 	return p.newcomers[0].due
 }
 
+// setDue lets a watch be due then.
+func (p *plan) setDue(w *watch, due time.Duration) {
+	w.due = due
+	switch {
+	case w.place > 0 && w.role == newcomer:
+		heap.Fix(&p.newcomers, int(w.place-1))
+	case w.place > 0:
+		heap.Fix(&p.singles, int(w.place-1))
+	case w.role == paged:
+		p.sweep.due = min(p.sweep.due, due)
+	}
+}
+
 // saw takes in that a watch was shown, by whatever.
 func (p *plan) saw(w *watch, now time.Duration) {
 	w.seen = now
 	delete(p.failures, w)
-	w.due = max(w.free, now+p.jittered(max(p.turn(), w.interval())))
-	switch {
-	case w.role == newcomer:
+	if w.role == newcomer {
 		p.put(w, single)
-	case w.place > 0:
-		heap.Fix(&p.singles, int(w.place-1))
+	}
+	p.setDue(w, max(w.free, now+p.jittered(max(p.turn(), w.interval()))))
+}
+
+// again lets a watch be looked at at once, whatever was seen before.
+func (p *plan) again(w *watch, now time.Duration) {
+	w.free = now
+	if w.role == paged {
+		p.put(w, single)
+	}
+	p.setDue(w, now)
+}
+
+// hurry lets a watch be due as soon as one more of its waiters wants it.
+func (p *plan) hurry(w *watch, interval time.Duration) {
+	p.setDue(w, min(w.due, max(w.free, w.seen+max(floor, interval))))
+}
+
+// answered takes in that a look is over.
+func (p *plan) answered(w *watch) {
+	p.looking--
+	w.looking = false
+	if w.role == newcomer || w.role == single {
+		p.put(w, single)
 	}
 }
 
 // looked takes in a reply to a look; maxAge is its Cache-Control's.
 func (p *plan) looked(w *watch, now, maxAge time.Duration) {
-	p.done(w)
+	p.answered(w)
 	p.looks.good(now)
 	w.free = now + min(max(floor, maxAge), maxFloor)
 	p.saw(w, now)
-	p.back(w)
+}
+
+// lookRefused takes in a 429. It is no look: the watch stays due.
+func (p *plan) lookRefused(w *watch, now, asked, retryAfter time.Duration) {
+	p.answered(w)
+	p.looks.refused(now, asked, retryAfter)
+	w.free = now
 }
 
 // failed takes in a look that failed; it waits a turn. Where the service is out,
 // that is a failed look for everybody. It returns those of whom too many have
 // failed in a row.
 func (p *plan) failed(w *watch, now, asked time.Duration) (tooMany []*watch) {
-	p.done(w)
+	p.answered(w)
 	w.free = now + floor
-	w.due = now + p.jittered(max(p.turn(), w.interval()))
-	p.back(w)
+	p.setDue(w, now+p.jittered(max(p.turn(), w.interval())))
 	if !p.looks.out(now, asked, p.turn()) {
 		return p.count(w, now, nil)
 	}
@@ -291,51 +327,8 @@ func (p *plan) count(w *watch, now time.Duration, tooMany []*watch) []*watch {
 	}
 	f.looks++
 	p.failures[w] = f
-	if f.looks >= maxFailed {
-		return append(tooMany, w)
+	if f.looks < maxFailed {
+		return tooMany
 	}
-	return tooMany
-}
-
-// lookRefused takes in a 429. It is no look: the watch stays due.
-func (p *plan) lookRefused(w *watch, now, asked, retryAfter time.Duration) {
-	p.done(w)
-	p.looks.refused(now, asked, retryAfter)
-	w.free = now
-	p.back(w)
-}
-
-func (p *plan) done(w *watch) {
-	p.looking--
-	w.looking = false
-}
-
-// back puts a watch that was looked at where it belongs.
-func (p *plan) back(w *watch) {
-	if w.waited() && w.role != paged {
-		p.put(w, single)
-	}
-}
-
-// again lets a watch be looked at at once, whatever was seen before.
-func (p *plan) again(w *watch, now time.Duration) {
-	w.free, w.due = now, now
-	p.back(w)
-	if w.role == paged {
-		p.put(w, single)
-	}
-}
-
-// hurry lets a watch be due as soon as one more of its waiters wants it.
-func (p *plan) hurry(w *watch, interval time.Duration) {
-	due := max(w.free, w.seen+max(floor, interval))
-	if w.role == newcomer || due >= w.due {
-		return
-	}
-	w.due = due
-	if w.role == paged {
-		p.sweep.due = min(p.sweep.due, due)
-	} else {
-		p.put(w, single)
-	}
+	return append(tooMany, w)
 }

@@ -329,7 +329,7 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 	case v.RateLimited:
 		p.plan.lookRefused(w, now, asked, v.RetryAfter)
 	case !v.Transient:
-		p.plan.done(w)
+		p.plan.answered(w)
 		p.fail(w, err)
 	default:
 		for _, w := range p.plan.failed(w, now, asked) {

@@ -11,41 +11,37 @@ type sweep struct {
 	on      bool
 	full    bool   // it looks for every meeting waited for, from the top; else for the paged ones
 	reading bool   // a page is under way
+	broken  bool   // the last one did not come to its end
 	number  uint32 // of this sweep, or of the last one
 	cursor  string // of the next page
-	index   int32  // of the next page
 	sought  int    // meetings still to be found
+	drought int    // pages by which the latest ones showed less than one meeting each
 
-	began, moved time.Duration   // the sweep, and its last page
-	times, last  []time.Duration // when its pages, and those of the last one, were asked for
+	run, best stretch // the one that ends at the page read last; the best of this sweep, or of the last
 
-	drought  int     // pages by which the latest ones showed less than one meeting each
-	run      stretch // which ends at the page read last
-	best     stretch
-	start    string        // the cursor before the best stretch of the last sweep
-	worth    int           // how many that stretch showed
-	again    time.Duration // when the next sweep may begin
-	due      time.Duration // when the paged meetings want one
+	began       time.Duration   // this sweep, or the last one
+	times, last []time.Duration // when its pages were asked for, and those of the last one's best stretch and beyond
+
+	due      time.Duration // when the paged meetings want the next one
 	retry    time.Duration // when a full one is tried again, however few it may show
-	patience time.Duration // in turns, until then
-	broken   bool          // the last one did not come to its end
+	patience time.Duration // how long until then, in turns
 }
 
 // stretch is some pages in a row.
 type stretch struct {
 	cursor   string // before the first one
 	from, to int32
-	found    int
 	gain     int // meetings shown beyond one a page, which a look each would have cost
 }
 
 const (
-	pageSize    = 50
-	crowd       = 32               // newcomers that are worth a sweep
-	handful     = 5                // meetings looked at by themselves that are worth a try
-	gather      = time.Second / 10 // for a crowd to assemble
-	stuck       = floor / 2        // a sweep without a page for so long is given up
-	maxPatience = 64
+	pageSize      = 50
+	crowd         = 32               // newcomers that are worth a sweep
+	handful       = 5                // meetings looked at by themselves that are worth a try
+	gather        = time.Second / 10 // for a crowd to assemble
+	stuck         = floor / 2        // a page that takes longer is lost, a sweep without one for so long is given up
+	leastPatience = 2                // turns
+	maxPatience   = 64
 )
 
 // seeks reports whether the sweep looks for a watch.
@@ -56,43 +52,59 @@ func (p *plan) seeks(w *watch) bool {
 
 // sweepAt is when a sweep is to begin, never if nothing wants one.
 func (p *plan) sweepAt() time.Duration {
-	s, at := &p.sweep, never
+	at := min(p.crowdAt(), p.retryAt())
 	if p.paged > 0 {
-		at = s.due
+		at = min(at, p.sweep.due)
 	}
-	return max(min(at, p.fullAt()), s.again)
+	return max(at, p.sweep.began+p.turn())
 }
 
-// fullAt is when a full sweep is worth a try.
-func (p *plan) fullAt() time.Duration {
-	s, at := &p.sweep, never
-	if len(p.singles)+len(p.newcomers) >= handful {
-		at = s.retry
+// crowdAt is when a crowd, of whom no sweep has shown yet whether pages show
+// them, wants a full sweep.
+func (p *plan) crowdAt() time.Duration {
+	at := never
+	if p.sweep.broken || p.unproven < max(crowd, len(p.sweep.last)/4) {
+		return at
 	}
-	if !s.broken && p.unproven >= max(crowd, len(s.last)/4) {
-		at = min(at, p.joined+gather)
+	if len(p.newcomers) > 0 {
+		at = p.newcomers[0].due + gather
+	}
+	if len(p.singles) > 0 {
+		at = min(at, p.singles[0].due)
 	}
 	return at
 }
 
-// begin begins a sweep. A full one takes the newcomers with it.
+// retryAt is when a full sweep is worth a try all the same.
+func (p *plan) retryAt() time.Duration {
+	if len(p.singles)+len(p.newcomers) < handful {
+		return never
+	}
+	return p.sweep.retry
+}
+
+// begin begins a sweep.
 func (p *plan) begin(now time.Duration) {
 	s := &p.sweep
-	s.full = p.fullAt() <= now
+	s.on, s.full, s.cursor = true, false, s.best.cursor
 	s.number++
-	s.on, s.index, s.cursor = true, 0, s.start
-	s.began, s.moved, s.times = now, now, nil
+	s.began, s.times = now, nil
 	s.drought, s.run, s.best = 0, stretch{}, stretch{}
-	if s.full {
+	switch {
+	case p.crowdAt() <= now:
+		s.patience = leastPatience
+		p.toTop()
+	case p.retryAt() <= now:
+		s.patience = min(2*s.patience, maxPatience)
 		p.toTop()
 	}
 	p.recount()
 }
 
-// toTop lets the sweep begin at the top of the listing and look for everything.
+// toTop lets the sweep begin at the top of the listing and look for everything. A
+// crowd of newcomers waits for it.
 func (p *plan) toTop() {
-	s := &p.sweep
-	s.full, s.cursor = true, ""
+	p.sweep.full, p.sweep.cursor = true, ""
 	crowded := len(p.newcomers) >= crowd
 	for _, w := range p.watches {
 		if w.role == newcomer && crowded {
@@ -100,7 +112,7 @@ func (p *plan) toTop() {
 		}
 		w.unproven = false
 	}
-	p.unproven, p.joined = 0, never
+	p.unproven = 0
 }
 
 func (p *plan) recount() {
@@ -118,18 +130,19 @@ func (s *sweep) enough() bool { return 4*s.drought >= s.sought-1 }
 // pages is how many pages the sweep, or the next one, is likely to take.
 func (p *plan) pages() int {
 	s := &p.sweep
-	if !s.on {
-		if p.paged == 0 {
-			return 0
+	switch {
+	case s.on:
+		run := len(s.times) - int(s.run.from)
+		found := s.run.gain + run
+		ahead := len(s.times) + s.sought*(run+1)/(found+pageSize)
+		if s.full {
+			return ahead
 		}
+		return max(ahead, len(s.last))
+	case p.paged > 0:
 		return len(s.last)
 	}
-	length := int(s.index-s.run.from) + 1
-	ahead := int(s.index) + s.sought*length/(s.run.found+pageSize)
-	if s.full {
-		return ahead
-	}
-	return max(ahead, len(s.last))
+	return 0
 }
 
 // nextPage returns when the next page may be asked for, as things stand.
@@ -144,23 +157,25 @@ func (p *plan) nextPage(now time.Duration) time.Duration {
 	if s.reading {
 		return never
 	}
-	held := p.looks.until // a pause after a refused look is for all
-	if int(s.index) < len(s.last) {
-		held = max(held, s.last[s.index]+floor)
+	held, before := p.looks.until, s.began // a pause after a refused look is for all
+	if n := len(s.times); n > 0 {
+		before = s.times[n-1] + stuck
 	}
-	if gaveUp := max(s.moved, held) + stuck; s.enough() || now >= gaveUp {
+	if len(s.times) < len(s.last) {
+		held = max(held, s.last[len(s.times)]+floor)
+	}
+	giveUp := max(before, held) + stuck
+	if s.enough() || now >= giveUp {
 		p.end(now, !s.enough())
 		return p.nextPage(now)
-	} else {
-		return min(max(held, p.listing.free()), gaveUp)
 	}
+	return min(max(held, p.listing.free()), giveUp)
 }
 
 // showed takes in a page, asked for at that time, with the watches it shows.
 func (p *plan) showed(now, asked time.Duration, shown []*watch, next string) {
 	s := &p.sweep
-	s.reading, s.moved = false, now
-	s.times = append(s.times, asked)
+	s.reading = false
 	p.listing.good(now)
 	found := 0
 	for _, w := range shown {
@@ -170,27 +185,28 @@ func (p *plan) showed(now, asked time.Duration, shown []*watch, next string) {
 		if p.seeks(w) {
 			s.sought--
 		}
-		w.shown, w.page = s.number, s.index
-		found++
+		w.shown, w.page = s.number, int32(len(s.times))
+		p.put(w, paged) // as far as is known yet; see end
 		p.saw(w, now)
+		found++
 	}
 	s.take(found)
-	s.index++
+	s.times = append(s.times, asked)
 	s.cursor = next
 	if next == "" || s.enough() {
 		p.end(now, false)
 	}
 }
 
-// take takes in how much a page showed. The best stretch is that of the greatest
-// gain; a run goes on as long as it has gained something.
+// take takes in how many meetings a page showed. The best stretch is that of the
+// greatest gain; a run goes on as long as it has gained something.
 func (s *sweep) take(found int) {
+	page := int32(len(s.times))
 	s.drought = max(0, s.drought+1-found)
 	if s.run.gain <= 0 {
-		s.run = stretch{cursor: s.cursor, from: s.index}
+		s.run = stretch{cursor: s.cursor, from: page}
 	}
-	s.run.to = s.index
-	s.run.found += found
+	s.run.to = page
 	s.run.gain += found - 1
 	if s.run.gain > s.best.gain {
 		s.best = s.run
@@ -214,7 +230,7 @@ func (p *plan) pageRefused(now, asked, retryAfter time.Duration) {
 func (p *plan) barred(now time.Duration) {
 	s := &p.sweep
 	s.reading = false
-	if s.index == 0 && s.cursor != "" {
+	if len(s.times) == 0 && s.cursor != "" {
 		p.toTop()
 		p.recount()
 		return
@@ -226,32 +242,26 @@ func (p *plan) barred(now time.Duration) {
 // one; everything else by itself.
 func (p *plan) end(now time.Duration, broken bool) {
 	s := &p.sweep
-	s.on, s.broken = false, broken
-	s.due = never
+	s.on, s.broken, s.due = false, broken, never
 	for _, w := range p.watches {
+		shown := w.shown == s.number
 		switch {
 		case w.role == idle:
-		case w.shown == s.number && s.best.gain > 0 && s.best.from <= w.page && w.page <= s.best.to:
+		case shown && s.best.gain > 0 && s.best.from <= w.page && w.page <= s.best.to:
 			p.put(w, paged)
 			s.due = min(s.due, w.due)
 		case w.role == paged:
 			p.put(w, single)
-			if w.shown != s.number && !broken {
-				p.prove(w, now)
+			if !shown && !broken {
+				p.prove(w)
 			}
 		}
 	}
-	s.start, s.last = s.best.cursor, s.times
-	if int(s.best.from) <= len(s.last) {
-		s.last = s.last[s.best.from:]
+	s.last = s.times[min(int(s.best.from), len(s.times)):]
+	if broken && !s.full {
+		s.patience = leastPatience // it did pay
 	}
-	s.again = s.began + p.jittered(p.turn())
-	if s.full || broken {
-		s.patience = min(2*s.patience, maxPatience)
-		if !broken && 4*(s.best.found-s.worth) >= p.waiting-s.worth {
-			s.patience = 1
-		}
+	if broken || s.full {
 		s.retry = now + s.patience*p.turn()
 	}
-	s.worth = s.best.found
 }
