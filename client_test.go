@@ -68,9 +68,9 @@ func TestNewRefusesBaseURL(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, err := minutes.New(base, testKey)
+			c, err := minutes.New(base, testkit.Key)
 			require.Nil(t, c)
-			requireParamError(t, err, "baseURL", base)
+			testkit.RequireParamError(t, err, "baseURL", base)
 		})
 	}
 }
@@ -105,9 +105,9 @@ func TestNewTakesBaseURL(t *testing.T) {
 			var got string
 			mock.RegisterNoResponder(func(req *http.Request) (*http.Response, error) {
 				got = req.URL.String()
-				return httpmock.NewStringResponse(200, fixture(t, "usage")), nil
+				return httpmock.NewStringResponse(200, testkit.Fixture(t, "usage")), nil
 			})
-			c, err := minutes.New(base, testKey, minutes.WithHTTPClient(&http.Client{Transport: mock}))
+			c, err := minutes.New(base, testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: mock}))
 			require.NoError(t, err)
 			_, err = c.Usage.Get(t.Context())
 			require.NoError(t, err)
@@ -131,12 +131,12 @@ func TestPlainHTTPAsksNoProxy(t *testing.T) {
 	}
 	asked := 0
 	for _, host := range []string{"localhost", "LocalHost:80", "127.0.0.1", "127.255.0.1:8080", "[::1]", "[::ffff:127.0.0.1]", "a.localhost", "localhost.", "127.1", "[::1%25lo]"} {
-		c, err := minutes.New("http://"+host, testKey, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		c, err := minutes.New("http://"+host, testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			asked++
 			proxy, err := http.ProxyFromEnvironment(req)
 			assert.NoError(t, err)
 			assert.Nil(t, proxy, host)
-			return httpmock.NewStringResponse(200, fixture(t, "usage")), nil
+			return httpmock.NewStringResponse(200, testkit.Fixture(t, "usage")), nil
 		})}))
 		if err == nil {
 			_, err = c.Usage.Get(t.Context())
@@ -166,25 +166,25 @@ func TestNewRefusesAPIKey(t *testing.T) {
 			t.Parallel()
 			c, err := minutes.New("https://minutes.example", key)
 			require.Nil(t, c)
-			requireParamError(t, err, "apiKey", key)
+			testkit.RequireParamError(t, err, "apiKey", key)
 			require.NotContains(t, err.Error(), "secret")
 		})
 	}
 	_, err := minutes.New("key_secret_of_someone", "https://minutes.example")
-	requireParamError(t, err, "baseURL", "key_secret_of_someone")
+	testkit.RequireParamError(t, err, "baseURL", "key_secret_of_someone")
 	require.ErrorContains(t, err, "API key")
 }
 
 func TestNewFromEnv(t *testing.T) {
 	for name, test := range map[string]struct{ base, key, param string }{
-		"both":              {"https://minutes.example", testKey, ""},
-		"white space":       {" https://minutes.example\n", testKey + "\r\n", ""},
-		"no base URL":       {"", testKey, "MINUTES_BASE_URL"},
-		"blank base URL":    {" \n", testKey, "MINUTES_BASE_URL"},
+		"both":              {"https://minutes.example", testkit.Key, ""},
+		"white space":       {" https://minutes.example\n", testkit.Key + "\r\n", ""},
+		"no base URL":       {"", testkit.Key, "MINUTES_BASE_URL"},
+		"blank base URL":    {" \n", testkit.Key, "MINUTES_BASE_URL"},
 		"no key":            {"https://minutes.example", "", "MINUTES_API_KEY"},
 		"blank key":         {"https://minutes.example", "\t", "MINUTES_API_KEY"},
-		"plain http":        {"http://minutes.example", testKey, "MINUTES_BASE_URL"},
-		"swapped":           {testKey, "https://minutes.example", "MINUTES_BASE_URL"},
+		"plain http":        {"http://minutes.example", testkit.Key, "MINUTES_BASE_URL"},
+		"swapped":           {testkit.Key, "https://minutes.example", "MINUTES_BASE_URL"},
 		"key with a space":  {"https://minutes.example", "key secret", "MINUTES_API_KEY"},
 		"key that is a URL": {"https://minutes.example", "https://minutes.example", "MINUTES_API_KEY"},
 	} {
@@ -198,30 +198,30 @@ func TestNewFromEnv(t *testing.T) {
 				return
 			}
 			require.Nil(t, c)
-			requireParamError(t, err, test.param, testKey)
+			testkit.RequireParamError(t, err, test.param, testkit.Key)
 		})
 	}
 	t.Setenv("MINUTES_BASE_URL", "https://minutes.example")
-	t.Setenv("MINUTES_API_KEY", testKey)
+	t.Setenv("MINUTES_API_KEY", testkit.Key)
 	_, err := minutes.NewFromEnv(minutes.WithLogger(nil))
-	requireParamError(t, err, "WithLogger", "")
+	testkit.RequireParamError(t, err, "WithLogger", "")
 }
 
 // A nil context is refused by every operation, not left to panic.
 func TestNilContext(t *testing.T) {
 	t.Parallel()
 	var none context.Context
-	client := silent(t)
-	for _, op := range operations() {
+	client := testkit.Silent(t)
+	for _, op := range testkit.Operations() {
 		got, err := op.Call(none, client)
-		requireNothing(t, got)
-		requireParamError(t, err, "ctx", "")
+		testkit.RequireNothing(t, got)
+		testkit.RequireParamError(t, err, "ctx", "")
 	}
 	for m, err := range client.Meetings.All(none, nil) {
 		require.Nil(t, m)
-		requireParamError(t, err, "ctx", "")
+		testkit.RequireParamError(t, err, "ctx", "")
 	}
-	requireParamError(t, client.Meetings.Upload(none, "mtg_1", sound(1), nil), "ctx", "")
+	testkit.RequireParamError(t, client.Meetings.Upload(none, "mtg_1", testkit.WAV(1), nil), "ctx", "")
 }
 
 // A context that is done ends every operation before any request.
@@ -230,10 +230,10 @@ func TestDoneContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("the shop is closed")
 	cancel(why)
-	client := silent(t)
-	for _, op := range operations() {
+	client := testkit.Silent(t)
+	for _, op := range testkit.Operations() {
 		got, err := op.Call(ctx, client)
-		requireNothing(t, got)
+		testkit.RequireNothing(t, got)
 		require.ErrorIs(t, err, context.Canceled)
 		require.ErrorIs(t, err, why)
 		failed, ok := errors.AsType[*minutes.Error](err)
@@ -249,7 +249,7 @@ func TestDoneContext(t *testing.T) {
 func TestClientHoldsNoGoroutine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, err := newClient("https://minutes.example", testKey)
+		_, err := testkit.New("https://minutes.example", testkit.Key)
 		require.NoError(t, err)
 	})
 }
@@ -257,7 +257,7 @@ func TestClientHoldsNoGoroutine(t *testing.T) {
 // The interface is open: fields, states and codes to come do no harm.
 func TestRepliesOfALaterInterface(t *testing.T) {
 	t.Parallel()
-	client, _ := oneReply(t, 200, `{"id":"mtg_1","title":"T","date":"2027-01-01","status":"being_translated","visibility":"galaxy",
+	client, _ := testkit.OneReply(t, 200, `{"id":"mtg_1","title":"T","date":"2027-01-01","status":"being_translated","visibility":"galaxy",
 		"template_id":"tpl","summary":{"mood":["good"]},"created_at":1,"updated_at":2}`)
 	m, err := client.Meetings.Get(t.Context(), "mtg_1")
 	require.NoError(t, err)
@@ -270,7 +270,7 @@ func TestRepliesOfALaterInterface(t *testing.T) {
 // exactly the Go value of what the interface answers.
 func onTheWire(t *testing.T, resource string, n int) {
 	t.Helper()
-	for _, op := range operations() {
+	for _, op := range testkit.Operations() {
 		if !strings.HasPrefix(string(op.Name), resource+".") {
 			continue
 		}
@@ -279,10 +279,10 @@ func onTheWire(t *testing.T, resource string, n int) {
 			t.Parallel()
 			reply := ""
 			if op.Reply != "" {
-				reply = fixture(t, op.Reply)
-				requireForm(t, op.ReplyForm, []byte(reply))
+				reply = testkit.Fixture(t, op.Reply)
+				testkit.RequireForm(t, op.ReplyForm, []byte(reply))
 			}
-			client, requests := oneReply(t, op.Status, reply)
+			client, requests := testkit.OneReply(t, op.Status, reply)
 
 			got, err := op.Call(t.Context(), client)
 			require.NoError(t, err)
@@ -299,7 +299,7 @@ func onTheWire(t *testing.T, resource string, n int) {
 			require.Equal(t, uri, req.URI)
 			require.Empty(t, req.Encoding, "a length is sent, not chunks")
 			header := http.Header{
-				"Authorization":   {"Bearer " + testKey},
+				"Authorization":   {"Bearer " + testkit.Key},
 				"Accept":          {"application/json"},
 				"Accept-Encoding": {"gzip"}, // net/http's own
 				"User-Agent":      req.Header["User-Agent"],
@@ -313,7 +313,7 @@ func onTheWire(t *testing.T, resource string, n int) {
 				header["Content-Length"] = req.Header["Content-Length"]
 				require.EqualValues(t, len(req.Body), req.Length)
 				require.Equal(t, op.Body, req.Body)
-				requireForm(t, op.Form, []byte(req.Body))
+				testkit.RequireForm(t, op.Form, []byte(req.Body))
 			}
 			require.Equal(t, header, req.Header, "no header is missing and none is extra")
 		})
@@ -334,7 +334,7 @@ func sendOnly(t *testing.T, cases map[string]optional) {
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, requests := oneReply(t, 200, fixture(t, test.reply))
+			client, requests := testkit.OneReply(t, 200, testkit.Fixture(t, test.reply))
 			require.NoError(t, test.call(client))
 			all := requests()
 			require.Len(t, all, 1)
@@ -359,8 +359,8 @@ func makeOf(t *testing.T, cases []variant) {
 	for _, test := range cases {
 		t.Run(string(test.op)+" "+test.fixture, func(t *testing.T) {
 			t.Parallel()
-			client, _ := oneReply(t, test.status, fixture(t, test.fixture))
-			got, err := operationNamed(t, test.op).Call(t.Context(), client)
+			client, _ := testkit.OneReply(t, test.status, testkit.Fixture(t, test.fixture))
+			got, err := testkit.OperationNamed(t, test.op).Call(t.Context(), client)
 			require.NoError(t, err)
 			require.Equal(t, test.want, got)
 		})
@@ -379,9 +379,9 @@ func refuse(t *testing.T, cases map[string]unusable) {
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := test.call(t.Context(), silent(t))
-			requireNothing(t, got)
-			requireParamError(t, err, test.param, "text\xff\xfe")
+			got, err := test.call(t.Context(), testkit.Silent(t))
+			testkit.RequireNothing(t, got)
+			testkit.RequireParamError(t, err, test.param, "text\xff\xfe")
 		})
 	}
 }
@@ -390,7 +390,7 @@ func refuse(t *testing.T, cases map[string]unusable) {
 // verb, by value and by pointer, alone and in other things.
 func TestMaskedPrinting(t *testing.T) {
 	t.Parallel()
-	client, err := newClient("https://minutes.example/base", testKey)
+	client, err := testkit.New("https://minutes.example/base", testkit.Key)
 	require.NoError(t, err)
 	target := &minutes.UploadTarget{UploadURL: testkit.Presigned("https://storage.example/a?X-Amz-Signature=0123456789abcdef"), ExpiresIn: 900, Method: "PUT"}
 	odd := &minutes.UploadTarget{UploadURL: testkit.Presigned("https://storage.example:x%zz?X-Amz-Signature=0123456789abcdef")}
@@ -408,13 +408,13 @@ func TestMaskedPrinting(t *testing.T) {
 	} {
 		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d", "%T", "%t", "%10.3f"} {
 			text := fmt.Sprintf(verb, v)
-			require.NotContains(t, text, testKey, verb)
+			require.NotContains(t, text, testkit.Key, verb)
 			require.NotContains(t, text, "0123456789abcdef", verb)
-			require.NotContains(t, text, fmt.Sprintf("%x", testKey), verb)
+			require.NotContains(t, text, fmt.Sprintf("%x", testkit.Key), verb)
 		}
 		logger.Info("seen", "it", v)
 	}
-	require.NotContains(t, log.String(), testKey)
+	require.NotContains(t, log.String(), testkit.Key)
 	require.NotContains(t, log.String(), "0123456789abcdef")
 	require.Equal(t, "minutes.Client(https://minutes.example/base, key masked)", fmt.Sprint(client))
 	require.Equal(t, "minutes.UploadTarget(PUT to storage.example, expires in 900 s, URL masked)", fmt.Sprint(target))

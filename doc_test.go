@@ -12,12 +12,14 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
 // The program and the test that README.md shows compile, and the test passes.
 func TestReadme(t *testing.T) {
 	t.Parallel()
-	if !long() {
+	if !testkit.Long() {
 		t.Skip("builds programs")
 	}
 	text, err := os.ReadFile("README.md")

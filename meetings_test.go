@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -96,15 +97,15 @@ func TestMeetingsReplyVariants(t *testing.T) {
 	makeOf(t, []variant{
 		{"meetings.get", 200, "meeting_nulls", standUp},
 		{"meetings.get", 200, "meeting_absent", retrospective},
-		{"meetings.create", 200, "meeting_nulls", creation{Meeting: standUp, Created: false}},
-		{"meetings.create", 201, "meeting_nulls", creation{Meeting: standUp, Created: true}},
+		{"meetings.create", 200, "meeting_nulls", testkit.Creation{Meeting: standUp, Created: false}},
+		{"meetings.create", 201, "meeting_nulls", testkit.Creation{Meeting: standUp, Created: true}},
 		{"meetings.list", 200, "meeting_page_nulls", &minutes.MeetingPage{Meetings: []*minutes.Meeting{}}},
 		{"meetings.list", 200, "meeting_page_absent", &minutes.MeetingPage{Meetings: []*minutes.Meeting{}}},
 		{"meetings.delete", 200, "meeting", nil},
 		{"meetings.transcript", 200, "transcript_empty", ""},
 		{"meetings.minutes", 200, "minutes_html", &minutes.Minutes{Format: minutes.FormatHTML, TemplateID: "tpl_board", Content: "<h1>Budget &amp; staffing</h1>"}},
-		{"meetings.upload_url", 201, "upload_target", operationNamed(t, "meetings.upload_url").Want},
-		{"meetings.upload_url", 200, "upload_target_absent", operationNamed(t, "meetings.upload_url").Want},
+		{"meetings.upload_url", 201, "upload_target", testkit.OperationNamed(t, "meetings.upload_url").Want},
+		{"meetings.upload_url", 200, "upload_target_absent", testkit.OperationNamed(t, "meetings.upload_url").Want},
 	})
 }
 
@@ -115,7 +116,7 @@ func TestMeetingsParametersRefused(t *testing.T) {
 	refuse(t, map[string]unusable{
 		"create without params": {"params", func(ctx context.Context, c *minutes.Client) (any, error) {
 			m, created, err := c.Meetings.Create(ctx, nil)
-			return creation{Meeting: m, Created: created}, err
+			return testkit.Creation{Meeting: m, Created: created}, err
 		}},
 		"title":              {"Title", meetingWith(minutes.MeetingCreateParams{Title: bad})},
 		"date":               {"Date", meetingWith(minutes.MeetingCreateParams{Date: bad})},
@@ -141,22 +142,22 @@ func TestMeetingsParametersRefused(t *testing.T) {
 			return nil, nil
 		}},
 		"no external id to find": {"externalID", func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Meetings.FindByExternalID(ctx, ""))
+			return testkit.Result(c.Meetings.FindByExternalID(ctx, ""))
 		}},
 		"external id to find": {"externalID", func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Meetings.FindByExternalID(ctx, bad))
+			return testkit.Result(c.Meetings.FindByExternalID(ctx, bad))
 		}},
 		"participants to set": {"memberIDs[0]", func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Meetings.SetParticipants(ctx, "mtg_1", []string{bad}))
+			return testkit.Result(c.Meetings.SetParticipants(ctx, "mtg_1", []string{bad}))
 		}},
 		"no content type": {"contentType", func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Meetings.UploadURL(ctx, "mtg_1", ""))
+			return testkit.Result(c.Meetings.UploadURL(ctx, "mtg_1", ""))
 		}},
 		"content type": {"contentType", func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Meetings.UploadURL(ctx, "mtg_1", bad))
+			return testkit.Result(c.Meetings.UploadURL(ctx, "mtg_1", bad))
 		}},
 		"format": {"format", func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Meetings.Minutes(ctx, "mtg_1", bad))
+			return testkit.Result(c.Meetings.Minutes(ctx, "mtg_1", bad))
 		}},
 	})
 }
@@ -164,43 +165,45 @@ func TestMeetingsParametersRefused(t *testing.T) {
 func meetingWith(p minutes.MeetingCreateParams) func(context.Context, *minutes.Client) (any, error) {
 	return func(ctx context.Context, c *minutes.Client) (any, error) {
 		m, created, err := c.Meetings.Create(ctx, &p)
-		return creation{Meeting: m, Created: created}, err
+		return testkit.Creation{Meeting: m, Created: created}, err
 	}
 }
 
 func updateWith(p minutes.MeetingUpdateParams) func(context.Context, *minutes.Client) (any, error) {
 	return func(ctx context.Context, c *minutes.Client) (any, error) {
-		return result(c.Meetings.Update(ctx, "mtg_1", &p))
+		return testkit.Result(c.Meetings.Update(ctx, "mtg_1", &p))
 	}
 }
 
 func listWith(p minutes.MeetingListParams) func(context.Context, *minutes.Client) (any, error) {
-	return func(ctx context.Context, c *minutes.Client) (any, error) { return result(c.Meetings.List(ctx, &p)) }
+	return func(ctx context.Context, c *minutes.Client) (any, error) {
+		return testkit.Result(c.Meetings.List(ctx, &p))
+	}
 }
 
 // takesID lists the operations on one meeting.
 func takesID() map[string]func(context.Context, *minutes.Client, string) (any, error) {
 	return map[string]func(context.Context, *minutes.Client, string) (any, error){
 		"Get": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
-			return result(c.Meetings.Get(ctx, id))
+			return testkit.Result(c.Meetings.Get(ctx, id))
 		},
 		"Update": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
-			return result(c.Meetings.Update(ctx, id, nil))
+			return testkit.Result(c.Meetings.Update(ctx, id, nil))
 		},
 		"Delete": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
 			return nil, c.Meetings.Delete(ctx, id)
 		},
 		"SetParticipants": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
-			return result(c.Meetings.SetParticipants(ctx, id, nil))
+			return testkit.Result(c.Meetings.SetParticipants(ctx, id, nil))
 		},
 		"UploadURL": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
-			return result(c.Meetings.UploadURL(ctx, id, "audio/wav"))
+			return testkit.Result(c.Meetings.UploadURL(ctx, id, "audio/wav"))
 		},
 		"Minutes": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
-			return result(c.Meetings.Minutes(ctx, id, ""))
+			return testkit.Result(c.Meetings.Minutes(ctx, id, ""))
 		},
 		"Transcript": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
-			return result(c.Meetings.Transcript(ctx, id))
+			return testkit.Result(c.Meetings.Transcript(ctx, id))
 		},
 	}
 }
@@ -214,15 +217,15 @@ func TestHostileIDs(t *testing.T) {
 	}
 	calls := takesID()
 	calls["Upload"] = func(ctx context.Context, c *minutes.Client, id string) (any, error) {
-		return nil, c.Meetings.Upload(ctx, id, sound(1), nil)
+		return nil, c.Meetings.Upload(ctx, id, testkit.WAV(1), nil)
 	}
 	for call, do := range calls {
 		for name, id := range ids {
 			t.Run(call+" "+name, func(t *testing.T) {
 				t.Parallel()
-				got, err := do(t.Context(), silent(t), id)
-				requireNothing(t, got)
-				requireParamError(t, err, "id", id)
+				got, err := do(t.Context(), testkit.Silent(t), id)
+				testkit.RequireNothing(t, got)
+				testkit.RequireParamError(t, err, "id", id)
 			})
 		}
 	}
@@ -238,7 +241,7 @@ func TestIDsAreOneSegment(t *testing.T) {
 	} {
 		t.Run(id[:min(len(id), 20)], func(t *testing.T) {
 			t.Parallel()
-			client, requests := oneReply(t, 404, fixture(t, "error_absent"))
+			client, requests := testkit.OneReply(t, 404, testkit.Fixture(t, "error_absent"))
 			for name, do := range takesID() {
 				_, err := do(t.Context(), client, id)
 				require.ErrorIs(t, err, minutes.ErrNotFound, name)
@@ -278,13 +281,13 @@ func TestConstants(t *testing.T) {
 // What is decoded can be encoded again in the interface's own form.
 func TestValuesEncodeAsTheInterface(t *testing.T) {
 	t.Parallel()
-	for _, op := range operations() {
+	for _, op := range testkit.Operations() {
 		form := op.ReplyForm
 		value := op.Want
 		switch v := value.(type) {
 		case nil, string:
 			continue
-		case creation:
+		case testkit.Creation:
 			value = v.Meeting
 		case []minutes.Member:
 			form, value = "Member", v[0]
@@ -295,7 +298,7 @@ func TestValuesEncodeAsTheInterface(t *testing.T) {
 		}
 		text, err := json.Marshal(value)
 		require.NoError(t, err)
-		requireForm(t, form, text)
+		testkit.RequireForm(t, form, text)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -41,16 +42,20 @@ func TestMembersParametersRefused(t *testing.T) {
 	t.Parallel()
 	const bad = "text\xff\xfe"
 	refuse(t, map[string]unusable{
-		"member without params": {"params", func(ctx context.Context, c *minutes.Client) (any, error) { return result(c.Members.Create(ctx, nil)) }},
-		"member name":           {"Name", memberWith(minutes.MemberCreateParams{Name: bad})},
-		"member email":          {"Email", memberWith(minutes.MemberCreateParams{Email: bad})},
-		"member role":           {"Role", memberWith(minutes.MemberCreateParams{Role: bad})},
-		"member description":    {"Description", memberWith(minutes.MemberCreateParams{Description: bad})},
+		"member without params": {"params", func(ctx context.Context, c *minutes.Client) (any, error) {
+			return testkit.Result(c.Members.Create(ctx, nil))
+		}},
+		"member name":        {"Name", memberWith(minutes.MemberCreateParams{Name: bad})},
+		"member email":       {"Email", memberWith(minutes.MemberCreateParams{Email: bad})},
+		"member role":        {"Role", memberWith(minutes.MemberCreateParams{Role: bad})},
+		"member description": {"Description", memberWith(minutes.MemberCreateParams{Description: bad})},
 	})
 }
 
 func memberWith(p minutes.MemberCreateParams) func(context.Context, *minutes.Client) (any, error) {
-	return func(ctx context.Context, c *minutes.Client) (any, error) { return result(c.Members.Create(ctx, &p)) }
+	return func(ctx context.Context, c *minutes.Client) (any, error) {
+		return testkit.Result(c.Members.Create(ctx, &p))
+	}
 }
 
 func ExampleMembersService_Create() {

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
 func TestOptionsRefuse(t *testing.T) {
@@ -49,9 +50,9 @@ func TestOptionsRefuse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, err := minutes.New("https://minutes.example", testKey, minutes.WithRetries(1, 0, 0), test.opt)
+			c, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithRetries(1, 0, 0), test.opt)
 			require.Nil(t, c)
-			requireParamError(t, err, test.param, "")
+			testkit.RequireParamError(t, err, test.param, "")
 		})
 	}
 }
@@ -68,7 +69,7 @@ func TestOptionsTake(t *testing.T) {
 		"slow":             minutes.WithRateLimit(0.001, 1),
 		"no limit":         minutes.WithRateLimit(0, 0),
 	} {
-		_, err := minutes.New("https://minutes.example", testKey, opt)
+		_, err := minutes.New("https://minutes.example", testkit.Key, opt)
 		require.NoError(t, err, name)
 	}
 }
@@ -87,11 +88,11 @@ func TestHTTPClientIsTheCallers(t *testing.T) {
 		if req.Header["Cookie"] != nil {
 			return nil, errors.New("a cookie was sent")
 		}
-		return httpmock.NewStringResponse(200, fixture(t, "usage")), nil
+		return httpmock.NewStringResponse(200, testkit.Fixture(t, "usage")), nil
 	})
 	hc := &http.Client{Transport: mock, Jar: jar, Timeout: time.Hour}
 	before := *hc
-	c, err := minutes.New(base.String(), testKey, minutes.WithHTTPClient(hc), minutes.WithRetries(0, 0, 0))
+	c, err := minutes.New(base.String(), testkit.Key, minutes.WithHTTPClient(hc), minutes.WithRetries(0, 0, 0))
 	require.NoError(t, err)
 	_, err = c.Usage.Get(t.Context())
 	require.NoError(t, err)
@@ -104,9 +105,9 @@ func TestUserAgent(t *testing.T) {
 	var got string
 	mock.RegisterNoResponder(func(req *http.Request) (*http.Response, error) {
 		got = req.UserAgent()
-		return httpmock.NewStringResponse(200, fixture(t, "usage")), nil
+		return httpmock.NewStringResponse(200, testkit.Fixture(t, "usage")), nil
 	})
-	c, err := minutes.New("https://minutes.example", testKey, minutes.WithUserAgent("myapp/1.2"), minutes.WithHTTPClient(&http.Client{Transport: mock}))
+	c, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithUserAgent("myapp/1.2"), minutes.WithHTTPClient(&http.Client{Transport: mock}))
 	require.NoError(t, err)
 	_, err = c.Usage.Get(t.Context())
 	require.NoError(t, err)
@@ -128,15 +129,15 @@ func TestWithRoute(t *testing.T) {
 	} {
 		t.Run(string(op), func(t *testing.T) {
 			t.Parallel()
-			row := operationNamed(t, op)
+			row := testkit.OperationNamed(t, op)
 			for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE"} {
 				mock := httpmock.NewMockTransport()
 				var got *http.Request
 				mock.RegisterNoResponder(func(req *http.Request) (*http.Response, error) {
 					got = req
-					return httpmock.NewStringResponse(200, fixture(t, row.Reply)), nil
+					return httpmock.NewStringResponse(200, testkit.Fixture(t, row.Reply)), nil
 				})
-				c, err := minutes.New("https://minutes.example/base", testKey,
+				c, err := minutes.New("https://minutes.example/base", testkit.Key,
 					minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRoute(op, method, path))
 				require.NoError(t, err)
 				value, err := row.Call(t.Context(), c)
@@ -186,8 +187,8 @@ func TestWithRouteRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := minutes.New("https://minutes.example", testKey, minutes.WithRoute(test.op, test.method, test.path))
-			requireParamError(t, err, "WithRoute", test.path)
+			_, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithRoute(test.op, test.method, test.path))
+			testkit.RequireParamError(t, err, "WithRoute", test.path)
 			require.ErrorContains(t, err, "WithRoute: "+test.names+":")
 		})
 	}

@@ -28,7 +28,7 @@ type book struct {
 
 func (b *book) client(t testing.TB) *minutes.Client {
 	t.Helper()
-	c, _ := answering(t, func(req *http.Request) (*http.Response, error) {
+	c, _ := testkit.Answering(t, func(req *http.Request) (*http.Response, error) {
 		b.queries = append(b.queries, req.URL.RawQuery)
 		page, ok := b.pages[req.URL.Query().Get("cursor")]
 		if !ok {
@@ -190,7 +190,7 @@ func TestAllEndsWithItsContext(t *testing.T) {
 func TestAllInMemory(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.NewServer(t)
-	client := clientOf(srv)
+	client := testkit.Client(srv)
 	var want []string
 	for i := range 23 {
 		m, _, err := client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: fmt.Sprint("Meeting ", i), Date: "2026-03-09", ExternalID: fmt.Sprint("ref-", i)})
@@ -225,7 +225,7 @@ func TestFindByExternalID(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, mock := answering(t, canned(200, test.page))
+			client, mock := testkit.Answering(t, testkit.Canned(200, test.page))
 			m, err := client.Meetings.FindByExternalID(t.Context(), "crm/1")
 			require.Equal(t, 1, mock.GetTotalCallCount())
 			if test.id != "" {
@@ -235,7 +235,7 @@ func TestFindByExternalID(t *testing.T) {
 			}
 			require.Nil(t, m)
 			require.ErrorIs(t, err, minutes.ErrNotFound)
-			failed := requireError(t, err, operationNamed(t, "meetings.list"))
+			failed := testkit.RequireError(t, err, testkit.OperationNamed(t, "meetings.list"))
 			require.NotContains(t, failed.Error(), "crm/1")
 		})
 	}
@@ -255,7 +255,7 @@ func FuzzCursors(f *testing.F) {
 		pages := strings.Split(script, " ")
 		synctest.Test(t, func(t *testing.T) {
 			requests := 0
-			client, _ := answering(t, func(*http.Request) (*http.Response, error) {
+			client, _ := testkit.Answering(t, func(*http.Request) (*http.Response, error) {
 				next := pages[requests%len(pages)]
 				requests++
 				page := `{"meetings":[{"id":"mtg","status":"created"}],"next_cursor":` + testkit.Quoted(next) + `}`

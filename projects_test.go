@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
 func TestProjectsOnTheWire(t *testing.T) {
@@ -17,6 +18,8 @@ func TestProjectsParametersRefused(t *testing.T) {
 	t.Parallel()
 	const bad = "text\xff\xfe"
 	refuse(t, map[string]unusable{
-		"project name": {"name", func(ctx context.Context, c *minutes.Client) (any, error) { return result(c.Projects.Create(ctx, bad)) }},
+		"project name": {"name", func(ctx context.Context, c *minutes.Client) (any, error) {
+			return testkit.Result(c.Projects.Create(ctx, bad))
+		}},
 	})
 }

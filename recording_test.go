@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
 // The first bytes of recordings, by the containers they are in.
@@ -119,7 +121,7 @@ func TestContentTypeOfRecordings(t *testing.T) {
 			rec, err := minutes.OpenRecording(path)
 			if test.want == "" {
 				require.Zero(t, rec)
-				requireParamError(t, err, "path", path)
+				testkit.RequireParamError(t, err, "path", path)
 				return
 			}
 			require.NoError(t, err)
@@ -149,7 +151,7 @@ func TestOpenRecordingRefuses(t *testing.T) {
 	for name, path := range map[string]string{"empty": empty, "over 1 GiB": big, "directory": dir, "device": os.DevNull} {
 		rec, err := minutes.OpenRecording(path)
 		require.Zero(t, rec, name)
-		requireParamError(t, err, "path", path)
+		testkit.RequireParamError(t, err, "path", path)
 	}
 	rec, err := minutes.OpenRecording(largest)
 	require.NoError(t, err)
@@ -234,20 +236,20 @@ func TestRecordingFromReaderRefuses(t *testing.T) {
 		"empty":                   {strings.NewReader(""), "audio/wav", "r"},
 		"empty, no type":          {strings.NewReader(""), "", "r"},
 		"type not found":          {strings.NewReader(unknown), "", "contentType"},
-		"no MIME type":            {failing(broken), "wav", "contentType"}, // before a byte is read
-		"half a MIME type":        {failing(broken), "audio/", "contentType"},
-		"MIME type with a header": {failing(broken), "audio/wav\r\nX-Evil: 1", "contentType"},
+		"no MIME type":            {testkit.Failing(broken), "wav", "contentType"}, // before a byte is read
+		"half a MIME type":        {testkit.Failing(broken), "audio/", "contentType"},
+		"MIME type with a header": {testkit.Failing(broken), "audio/wav\r\nX-Evil: 1", "contentType"},
 		"over 1 GiB":              {io.LimitReader(new(endless), minutes.MaxRecordingSize+5), "audio/wav", "r"},
 	} {
-		if name == "over 1 GiB" && (!long() || underRace) {
+		if name == "over 1 GiB" && (!testkit.Long() || testkit.UnderRace) {
 			continue // it writes as much
 		}
 		rec, err := minutes.RecordingFromReader(test.r, test.contentType)
 		require.Zero(t, rec, name)
-		requireParamError(t, err, test.param, test.contentType)
+		testkit.RequireParamError(t, err, test.param, test.contentType)
 		require.Empty(t, files(), name)
 	}
-	rec, err := minutes.RecordingFromReader(io.MultiReader(strings.NewReader(magicWAV), failing(broken)), "audio/wav")
+	rec, err := minutes.RecordingFromReader(io.MultiReader(strings.NewReader(magicWAV), testkit.Failing(broken)), "audio/wav")
 	require.Zero(t, rec)
 	require.ErrorIs(t, err, broken)
 	require.Empty(t, files(), "nothing is left of a recording that broke off")
@@ -282,7 +284,7 @@ func TestUploadRefusesRecordings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			requireParamError(t, silent(t).Meetings.Upload(context.Background(), "mtg_1", test.rec, nil), test.param, test.rec.ContentType)
+			testkit.RequireParamError(t, testkit.Silent(t).Meetings.Upload(context.Background(), "mtg_1", test.rec, nil), test.param, test.rec.ContentType)
 		})
 	}
 	require.NoError(t, minutes.Recording{}.Close(), "closing what cannot be closed does nothing")
@@ -294,4 +296,19 @@ func ExampleOpenRecording() {
 	_, err := minutes.OpenRecording("go.mod")
 	fmt.Println(err)
 	// Output: minutes: path: is not a known audio format; fill a Recording with its ContentType
+}
+
+// A named pipe is refused without being opened, which would wait for a writer.
+func TestOpenRecordingRefusesNamedPipe(t *testing.T) {
+	t.Parallel()
+	mkfifo, err := exec.LookPath("mkfifo")
+	if err != nil {
+		t.Skip("no named pipes here")
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe.wav")
+	require.NoError(t, exec.Command(mkfifo, pipe).Run())
+	rec, err := minutes.OpenRecording(pipe)
+	require.Zero(t, rec)
+	testkit.RequireParamError(t, err, "path", pipe)
+	require.ErrorContains(t, err, "is not a regular file")
 }

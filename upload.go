@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
@@ -82,7 +81,7 @@ type upload struct {
 	put      storage.Put // of the next attempt
 	expires  time.Time   // of its target
 	mayLook  time.Time   // at the meeting again
-	known    uploadState
+	known    storage.State
 	refusal  StorageError // the last reply that any attempt received
 }
 
@@ -97,7 +96,7 @@ func newUpload(s *MeetingsService, id string, rec Recording) *upload {
 			Limits:    s.core().uploads,
 			Recording: storage.Recording{Audio: rec.Audio, Size: rec.Size, ContentType: rec.ContentType},
 		},
-		known: uploadState{repeats: s.core().retries.Max},
+		known: storage.State{Repeats: s.core().retries.Max},
 	}
 }
 
@@ -118,7 +117,7 @@ func (u *upload) run(ctx context.Context) error {
 		return err
 	}
 	for {
-		u.known.attempt++
+		u.known.Attempt++
 		began := u.core.poller.Now()
 		result := u.put.Do(ctx)
 		if result.Failure == nil {
@@ -136,20 +135,20 @@ func (u *upload) run(ctx context.Context) error {
 // another attempt is to follow.
 func (u *upload) after(ctx context.Context, result storage.Result) (over bool, _ error) {
 	failure, asked := u.failed(result.Failure)
-	wait := u.core.retries.Wait(u.known.attempt, min(asked, backoff.Longest))
-	end := attemptEnd{
+	wait := u.core.retries.Wait(u.known.Attempt, min(asked, backoff.Longest))
+	end := storage.End{
 		Failure: *result.Failure,
-		none:    result.Sent == 0,
-		whole:   result.Sent == u.put.Recording.Size,
-		late:    !time.Now().Before(u.expires),
-		hurried: asked > backoff.Longest || !backoff.Outlives(ctx, wait),
+		None:    result.Sent == 0,
+		Whole:   result.Sent == u.put.Recording.Size,
+		Late:    !time.Now().Before(u.expires),
+		Hurried: asked > backoff.Longest || !backoff.Outlives(ctx, wait),
 	}
-	step, known := u.known.next(end)
-	if step.atOnce || end.hurried || !step.again && step.looks == 0 || ctx.Err() != nil {
+	step, known := u.known.Next(end)
+	if step.AtOnce || end.Hurried || !step.Again && step.Looks == 0 || ctx.Err() != nil {
 		wait = 0
 	}
 	u.log(ctx, result, failure, wait)
-	u.known, u.put.NoExpect = known, known.noExpect
+	u.known, u.put.NoExpect = known, known.NoExpect
 	if wait > 0 {
 		// It also gives the service time to notice audio that did arrive, before
 		// it is asked.
@@ -163,9 +162,9 @@ func (u *upload) after(ctx context.Context, result storage.Result) (over bool, _
 }
 
 // prepare looks for the audio and asks for another URL, as far as step says so.
-func (u *upload) prepare(ctx context.Context, step uploadStep, failure *StorageError) (over bool, _ error) {
-	renew := step.again && (step.fresh || !time.Now().Before(u.expires))
-	if renew && !u.known.whole {
+func (u *upload) prepare(ctx context.Context, step storage.Step, failure *StorageError) (over bool, _ error) {
+	renew := step.Again && (step.Fresh || !time.Now().Before(u.expires))
+	if renew && !u.known.Whole {
 		// The meeting hardly has audio, and a look after a request for a URL need
 		// not wait for its thirty seconds.
 		if over, err := u.replace(ctx, failure); over {
@@ -173,7 +172,7 @@ func (u *upload) prepare(ctx context.Context, step uploadStep, failure *StorageE
 		}
 		renew = false
 	}
-	if over, err := u.look(ctx, step.looks, failure); over || !step.again {
+	if over, err := u.look(ctx, step.Looks, failure); over || !step.Again {
 		return true, err
 	}
 	if renew {
@@ -190,7 +189,7 @@ func (u *upload) replace(ctx context.Context, failure *StorageError) (over bool,
 		return false, nil
 	}
 	failure.causes = append(failure.causes, err)
-	_, err = u.look(ctx, u.known.patience(), failure)
+	_, err = u.look(ctx, u.known.Patience(), failure)
 	return true, err
 }
 
@@ -230,7 +229,7 @@ func (u *upload) look(ctx context.Context, n int, failure *StorageError) (over b
 		case err != nil:
 			failure.causes = append(failure.causes, err)
 			return true, failure
-		case there && u.known.whole:
+		case there && u.known.Whole:
 			return true, nil
 		case there:
 			failure.causes = append(failure.causes, ErrPartialAudio)
@@ -254,7 +253,7 @@ func (u *upload) renew(ctx context.Context) error {
 		return e
 	}
 	u.put.Target, u.put.Mask = target, u.core.mask.WithQuery(target)
-	u.known.uses, u.mayLook = 0, time.Time{}
+	u.known.Uses, u.mayLook = 0, time.Time{}
 	const most = 1 << 30 // seconds, so that no number overflows
 	u.expires = asked.Add(time.Duration(min(t.ExpiresIn, most)) * time.Second)
 	return nil
@@ -277,126 +276,6 @@ func parseTarget(t *UploadTarget, local bool) (*url.URL, string) {
 	return target, ""
 }
 
-// attemptEnd is how an attempt failed.
-type attemptEnd struct {
-	storage.Failure
-	none    bool // nothing of the recording was handed over
-	whole   bool // all of it was
-	late    bool // the upload URL is past its time
-	hurried bool // there is no time for another attempt
-}
-
-// uploadState is what is known after some attempts.
-type uploadState struct {
-	attempt   int  // that has ended, from 1
-	repeats   int  // that are allowed
-	uses      int  // attempts with this URL that may have spent it
-	unsettled bool // some attempt may have put audio in place
-	whole     bool // some attempt handed over the whole recording
-	renewed   bool // an expired URL was replaced, which is done once
-	noExpect  bool // something on the way cannot take Expect
-}
-
-// uploadStep is what follows a failed attempt: a wait, looks at the meeting, and
-// another attempt or the failure.
-type uploadStep struct {
-	again  bool // another attempt, unless a look finds the audio
-	fresh  bool // with a new URL
-	atOnce bool // without the wait
-	looks  int  // at most
-}
-
-// verdict is what a failure says about another attempt.
-type verdict int
-
-const (
-	hopeless  verdict = iota // it would end as this one
-	untouched                // nothing was done, and the URL is as good as before
-	ambiguous                // the audio may be in place
-	expired                  // the URL is past its time
-	unexpect                 // the header Expect is in the way (RFC 9110, section 10.1.1)
-)
-
-// next decides what follows a failed attempt.
-func (s uploadState) next(end attemptEnd) (uploadStep, uploadState) {
-	v := s.judge(end)
-	looked := s.unsettled // since the attempts before, as often as these called for
-	s.whole = s.whole || end.whole
-	var step uploadStep
-	switch v {
-	case unexpect:
-		s.noExpect = true
-		s.attempt-- // it does not count
-		return uploadStep{again: true, atOnce: true}, s
-	case untouched:
-		step.again = true
-	case ambiguous:
-		s.uses++
-		s.unsettled = true
-		step.again, step.fresh = true, s.uses > 1
-	case expired:
-		step.again, step.fresh = !s.renewed, true
-		s.renewed = true
-	case hopeless:
-		// A URL that may have served already may be spent.
-		step.again, step.fresh = s.uses > 0 && end.Kind == storage.Refused, true
-	}
-	step.again = step.again && s.attempt <= s.repeats && !end.hurried
-	switch {
-	case step.again && (v == untouched || v == expired || v == ambiguous && end.none && looked):
-		// Nothing has changed since the last look.
-	case end.hurried, step.again && !end.whole:
-		step.looks = min(1, s.patience())
-	case step.again:
-		step.looks = min(2, s.patience())
-	default:
-		step.looks = s.patience()
-	}
-	return step, s
-}
-
-// patience is how often the meeting is looked at before a failure is told: as
-// often as there are repeats left, and twice at least, since the service may take
-// seconds to notice the audio. A recording that was never handed over as a whole
-// is not waited for.
-func (s uploadState) patience() int {
-	switch {
-	case !s.unsettled:
-		return 0
-	case !s.whole || s.repeats == 0:
-		return 1
-	}
-	return max(2, s.repeats-s.attempt+1)
-}
-
-func (s uploadState) judge(end attemptEnd) verdict {
-	switch end.Kind {
-	case storage.NeverSent:
-		return untouched
-	case storage.Lost:
-		return ambiguous
-	case storage.Untrusted, storage.Unreadable:
-		return hopeless
-	}
-	text := strings.ToLower(end.Code + " " + end.Message)
-	switch code := end.StatusCode; {
-	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests,
-		code == http.StatusBadRequest && end.Code == "RequestTimeout", // what S3 says in place of a 408
-		code == http.StatusConflict && end.Code == "OperationAborted":
-		return untouched
-	case code == http.StatusForbidden && end.late,
-		(code == http.StatusForbidden || code == http.StatusBadRequest) && strings.Contains(text, "expired"):
-		return expired
-	case code == http.StatusExpectationFailed && !s.noExpect:
-		return unexpect
-	case code == 499, code == http.StatusInternalServerError, code == http.StatusBadGateway,
-		code == http.StatusServiceUnavailable, code == http.StatusGatewayTimeout,
-		code >= 520 && code <= 527: // of an edge
-		return ambiguous
-	}
-	return hopeless
-}
-
 // log tells a debug log about an attempt that ended.
 func (u *upload) log(ctx context.Context, result storage.Result, failure *StorageError, wait time.Duration) {
 	log := u.core.log
@@ -408,7 +287,7 @@ func (u *upload) log(ctx context.Context, result storage.Result, failure *Storag
 	attrs = append(attrs,
 		slog.String("operation", "upload"), slog.String("meeting", u.id),
 		slog.String("method", http.MethodPut), slog.String("host", target.Host), slog.String("path", target.EscapedPath()),
-		slog.Int("attempt", u.known.attempt), slog.Int64("sent", result.Sent), slog.Int64("size", u.put.Recording.Size),
+		slog.Int("attempt", u.known.Attempt), slog.Int64("sent", result.Sent), slog.Int64("size", u.put.Recording.Size),
 	)
 	if result.Status != 0 {
 		attrs = append(attrs, slog.Int("status", result.Status))

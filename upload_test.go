@@ -28,6 +28,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -58,17 +59,17 @@ func TestUploadArrivesWhole(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					srv := minutestest.NewServer(t)
-					id := waiting(t, srv)
-					rec, sum := noise(size)
+					id := testkit.Waiting(t, srv)
+					rec, sum := testkit.Noise(size)
 					rec.ContentType = contentType
 					var reports []report
 					returned := false
-					require.NoError(t, clientOf(srv).Meetings.Upload(t.Context(), id, rec, &minutes.UploadOptions{Progress: func(sent, total int64) {
+					require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), id, rec, &minutes.UploadOptions{Progress: func(sent, total int64) {
 						assert.False(t, returned)
 						reports = append(reports, report{sent, total})
 					}}))
 					returned = true
-					requireArrived(t, srv, id, sum)
+					testkit.RequireArrived(t, srv, id, sum)
 					requireProgress(t, reports, int64(size))
 					puts := srv.Requests(minutestest.OpUpload)
 					require.Len(t, puts, 1)
@@ -127,8 +128,8 @@ func TestUploadThroughTrouble(t *testing.T) {
 		{name: "a refusal, then nothing", faults: []minutestest.Fault{refuse(503, "SlowDown"), minutestest.Reset(), minutestest.Reset(), minutestest.Reset(), minutestest.Reset()}, puts: 5, urls: 3, looks: 2, err: "503 SlowDown", status: 503},
 		{name: "405", faults: []minutestest.Fault{refuse(405, "MethodNotAllowed")}, puts: 1, urls: 1, err: "405 MethodNotAllowed", status: 405},
 		{name: "403", faults: []minutestest.Fault{refuse(403, "SignatureDoesNotMatch")}, puts: 1, urls: 1, err: "403 SignatureDoesNotMatch", status: 403},
-		{name: "403 that says expired", faults: []minutestest.Fault{expired()}, puts: 2, urls: 2},
-		{name: "403 that says expired again", faults: []minutestest.Fault{expired(), expired()}, puts: 2, urls: 2, err: "403 AccessDenied: Request has expired", status: 403},
+		{name: "403 that says expired", faults: []minutestest.Fault{testkit.Expired()}, puts: 2, urls: 2},
+		{name: "403 that says expired again", faults: []minutestest.Fault{testkit.Expired(), testkit.Expired()}, puts: 2, urls: 2, err: "403 AccessDenied: Request has expired", status: 403},
 		{name: "no reply", faults: []minutestest.Fault{minutestest.Delay(time.Hour)}, puts: 2, urls: 1, looks: 1},
 		{name: "no reply once it has arrived", faults: []minutestest.Fault{lost.Delayed(30 * time.Second)}, puts: 1, urls: 1, looks: 1},
 		{name: "page of a gateway", faults: []minutestest.Fault{minutestest.BadGateway()}, puts: 2, urls: 1, looks: 1},
@@ -137,14 +138,14 @@ func TestUploadThroughTrouble(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				id := waiting(t, srv)
+				id := testkit.Waiting(t, srv)
 				if test.faults != nil {
 					srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, test.faults...)
 				}
-				rec, sum := noise(200_000)
+				rec, sum := testkit.Noise(200_000)
 				var mu sync.Mutex
 				var reports []report
-				err := clientOf(srv).Meetings.Upload(t.Context(), id, rec, &minutes.UploadOptions{Progress: func(sent, total int64) {
+				err := testkit.Client(srv).Meetings.Upload(t.Context(), id, rec, &minutes.UploadOptions{Progress: func(sent, total int64) {
 					mu.Lock()
 					defer mu.Unlock()
 					reports = append(reports, report{sent, total})
@@ -155,12 +156,12 @@ func TestUploadThroughTrouble(t *testing.T) {
 				assert.Len(t, srv.Requests("meetings.get"), test.looks)
 				if test.err == "" {
 					require.NoError(t, err)
-					requireArrived(t, srv, id, sum)
+					testkit.RequireArrived(t, srv, id, sum)
 					requireProgress(t, reports, rec.Size)
 					return
 				}
 				require.ErrorContains(t, err, test.err)
-				requireStatus(t, err, test.status)
+				testkit.RequireStatus(t, err, test.status)
 				m, _ := srv.Meeting(id)
 				require.Nil(t, m.Audio, "told that it failed, but it has arrived")
 			})
@@ -174,22 +175,22 @@ func TestUploadToAStoreThatIsAway(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		id := waiting(t, srv)
+		id := testkit.Waiting(t, srv)
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.ResetUpload(100))
 		puts := 0
-		hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			if req.Method == http.MethodPut {
 				if puts++; puts == 2 || puts == 3 {
 					_ = req.Body.Close()
-					return nil, errRefused
+					return nil, testkit.ErrRefused
 				}
 			}
 			return srv.HTTPClient().Transport.RoundTrip(req)
 		})}
-		rec, sum := noise(200_000)
+		rec, sum := testkit.Noise(200_000)
 		start := time.Now()
-		require.NoError(t, clientOf(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(4, time.Second, time.Second)).Meetings.Upload(t.Context(), id, rec, nil))
-		requireArrived(t, srv, id, sum)
+		require.NoError(t, testkit.Client(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(4, time.Second, time.Second)).Meetings.Upload(t.Context(), id, rec, nil))
+		testkit.RequireArrived(t, srv, id, sum)
 		require.Equal(t, 3*time.Second, time.Since(start))
 		require.Len(t, srv.Requests("meetings.get"), 1)
 	})
@@ -201,14 +202,14 @@ func TestUploadOverABadLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		id := waiting(t, srv)
+		id := testkit.Waiting(t, srv)
 		broken := minutestest.ResetUpload(100_000)
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, broken, broken, broken, broken)
-		rec, sum := noise(300_000)
+		rec, sum := testkit.Noise(300_000)
 		start := time.Now()
-		c := clientOf(srv, minutes.WithRetries(4, time.Second, time.Second))
+		c := testkit.Client(srv, minutes.WithRetries(4, time.Second, time.Second))
 		require.NoError(t, c.Meetings.Upload(t.Context(), id, rec, nil))
-		requireArrived(t, srv, id, sum)
+		testkit.RequireArrived(t, srv, id, sum)
 		require.LessOrEqual(t, time.Since(start), 35*time.Second)
 		require.Len(t, srv.Requests("meetings.get"), 4)
 	})
@@ -219,10 +220,10 @@ func TestUploadURLExpires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		id := waiting(t, srv)
+		id := testkit.Waiting(t, srv)
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RateLimit("50"))
-		rec, sum := noise(1000)
-		c := clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		rec, sum := testkit.Noise(1000)
+		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			resp, err := srv.HTTPClient().Transport.RoundTrip(req)
 			if err == nil && strings.HasSuffix(req.URL.Path, "/upload-url") {
 				body, _ := io.ReadAll(resp.Body)
@@ -233,7 +234,7 @@ func TestUploadURLExpires(t *testing.T) {
 			return resp, err
 		})}))
 		require.NoError(t, c.Meetings.Upload(t.Context(), id, rec, nil))
-		requireArrived(t, srv, id, sum)
+		testkit.RequireArrived(t, srv, id, sum)
 		require.Len(t, srv.Requests("meetings.upload_url"), 2, "the wait outlasted the first URL")
 	})
 }
@@ -248,11 +249,11 @@ func TestUploadLooksAreShared(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				id := waiting(t, srv)
-				rec, sum := noise(5000)
+				id := testkit.Waiting(t, srv)
+				rec, sum := testkit.Noise(5000)
 				var c *minutes.Client
 				looked, lost := false, false
-				c = clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+				c = testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if !lost && req.Method == http.MethodPut {
 						lost = true // on its way: the service sees no upload between the looks
 						_, _ = io.CopyN(io.Discard, req.Body, 1000)
@@ -269,7 +270,7 @@ func TestUploadLooksAreShared(t *testing.T) {
 					return resp, err
 				})}))
 				require.NoError(t, c.Meetings.Upload(t.Context(), id, rec, nil))
-				requireArrived(t, srv, id, sum)
+				testkit.RequireArrived(t, srv, id, sum)
 				require.Len(t, srv.Requests("meetings.get"), 2)
 			})
 		})
@@ -300,14 +301,14 @@ func TestUploadSettledLate(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					srv := minutestest.NewServer(t, minutestest.WithoutAudit(minutestest.ViolationUploadURL))
-					id := waiting(t, srv)
-					rec, sum := noise(5000)
+					id := testkit.Waiting(t, srv)
+					rec, sum := testkit.Noise(5000)
 					srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.LoseReply())
 					if name != "because it has audio" {
 						srv.Inject(minutestest.Match{Operation: "meetings.upload_url", Nth: 2, Times: minutestest.Always}, refusal).Optional()
 					}
 					looks := 0
-					hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+					hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 						if req.Method == http.MethodGet {
 							if looks++; looks <= lag {
 								return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"id":"` + id + `","status":"created"}`)), Request: req}, nil
@@ -315,8 +316,8 @@ func TestUploadSettledLate(t *testing.T) {
 						}
 						return srv.HTTPClient().Transport.RoundTrip(req)
 					})}
-					require.NoError(t, clientOf(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, rec, nil))
-					requireArrived(t, srv, id, sum)
+					require.NoError(t, testkit.Client(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, rec, nil))
+					testkit.RequireArrived(t, srv, id, sum)
 					require.Equal(t, lag+1, looks)
 					puts := 1
 					if lag > 1 {
@@ -335,11 +336,11 @@ func TestUploadCannotBeSettled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		id := waiting(t, srv)
+		id := testkit.Waiting(t, srv)
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RefuseUpload(500, "InternalError"))
 		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.Refuse(minutes.ErrUnauthenticated))
-		err := clientOf(srv).Meetings.Upload(t.Context(), id, audio(10), nil)
-		requireStatus(t, err, 500)
+		err := testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil)
+		testkit.RequireStatus(t, err, 500)
 		require.ErrorIs(t, err, minutes.ErrUnauthenticated)
 	})
 }
@@ -360,21 +361,21 @@ func TestUploadOfABadRecording(t *testing.T) {
 		{"empty", strings.NewReader(""), io.ErrUnexpectedEOF, false},
 		{"one byte short", strings.NewReader(data[:99_999]), io.ErrUnexpectedEOF, false},
 		{"longer than it says", strings.NewReader(data + data), nil, true},
-		{"fails at once", readerAt(func([]byte, int64) (int, error) { return 0, broken }), broken, false},
-		{"fails on the way", readerAt(func(p []byte, at int64) (int, error) {
+		{"fails at once", testkit.ReaderAtFunc(func([]byte, int64) (int, error) { return 0, broken }), broken, false},
+		{"fails on the way", testkit.ReaderAtFunc(func(p []byte, at int64) (int, error) {
 			if at > 70_000 {
 				return 0, broken
 			}
 			return copy(p, data[at:]), nil
 		}), broken, false},
-		{"reads less than asked for", readerAt(func(p []byte, at int64) (int, error) { return copy(p[:1+len(p)/2], data[at:]), broken }), broken, false},
+		{"reads less than asked for", testkit.ReaderAtFunc(func(p []byte, at int64) (int, error) { return copy(p[:1+len(p)/2], data[at:]), broken }), broken, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				id := waiting(t, srv)
-				err := clientOf(srv).Meetings.Upload(t.Context(), id, minutes.Recording{Audio: test.audio, Size: 100_000, ContentType: "audio/mpeg"}, nil)
+				id := testkit.Waiting(t, srv)
+				err := testkit.Client(srv).Meetings.Upload(t.Context(), id, minutes.Recording{Audio: test.audio, Size: 100_000, ContentType: "audio/mpeg"}, nil)
 				synctest.Wait()
 				m, _ := srv.Meeting(id)
 				if test.ok {
@@ -384,7 +385,7 @@ func TestUploadOfABadRecording(t *testing.T) {
 				}
 				require.ErrorIs(t, err, test.is)
 				require.ErrorContains(t, err, "recording")
-				requireStatus(t, err, 0)
+				testkit.RequireStatus(t, err, 0)
 				require.Len(t, srv.Requests("meetings.upload_url"), 1)
 				require.Len(t, srv.Requests(minutestest.OpUpload), 1)
 				require.Empty(t, srv.Requests("meetings.get"))
@@ -407,15 +408,15 @@ func TestUploadStalls(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				id := waiting(t, srv)
-				rec, sum := noise(500_000)
+				id := testkit.Waiting(t, srv)
+				rec, sum := testkit.Noise(500_000)
 				deaf := stubborn(func(w http.ResponseWriter, r *http.Request) {
 					_, _ = io.CopyN(io.Discard, r.Body, int64(test.read))
 					<-r.Context().Done()
 				})
 				tries := 0
 				var gaveUp time.Duration
-				hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+				hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if req.Method == http.MethodPut {
 						if tries++; tries == 1 {
 							start := time.Now()
@@ -425,8 +426,8 @@ func TestUploadStalls(t *testing.T) {
 					}
 					return srv.HTTPClient().Transport.RoundTrip(req)
 				})}
-				require.NoError(t, clientOf(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, rec, nil))
-				requireArrived(t, srv, id, sum)
+				require.NoError(t, testkit.Client(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, rec, nil))
+				testkit.RequireArrived(t, srv, id, sum)
 				require.Equal(t, 2, tries)
 				require.GreaterOrEqual(t, gaveUp, test.limit)
 				require.LessOrEqual(t, gaveUp, test.limit+20*time.Second)
@@ -443,8 +444,8 @@ func TestSlowUploadIsNotCut(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				id := waiting(t, srv)
-				rec, sum := noise(360 << 10) // 1 KiB each 10 s: an hour
+				id := testkit.Waiting(t, srv)
+				rec, sum := testkit.Noise(360 << 10) // 1 KiB each 10 s: an hour
 				hash := sha256.New()
 				slow := stubborn(func(w http.ResponseWriter, r *http.Request) {
 					for {
@@ -455,7 +456,7 @@ func TestSlowUploadIsNotCut(t *testing.T) {
 					}
 				})
 				tries := 0
-				hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+				hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if req.Method == http.MethodPut {
 						tries++
 						return slow.RoundTrip(req)
@@ -468,7 +469,7 @@ func TestSlowUploadIsNotCut(t *testing.T) {
 					opts.Progress = func(sent, total int64) { reports = append(reports, report{sent, total}) }
 				}
 				start := time.Now()
-				require.NoError(t, clientOf(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, rec, opts))
+				require.NoError(t, testkit.Client(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, rec, opts))
 				require.GreaterOrEqual(t, time.Since(start), time.Hour-time.Minute)
 				require.Equal(t, 1, tries)
 				require.Equal(t, sum, hex.EncodeToString(hash.Sum(nil)))
@@ -483,7 +484,7 @@ func TestSlowUploadIsNotCut(t *testing.T) {
 // stubborn is a store of its own behind pipes: what the handler does not read
 // stays with the client.
 func stubborn(h http.HandlerFunc) http.RoundTripper {
-	return &http.Transport{DisableKeepAlives: true, ExpectContinueTimeout: time.Second, DialTLSContext: pipeTo(h)}
+	return &http.Transport{DisableKeepAlives: true, ExpectContinueTimeout: time.Second, DialTLSContext: testkit.PipeTo(h)}
 }
 
 // ctx ends an upload at once at each stage, and nothing is left of it.
@@ -512,7 +513,7 @@ func TestUploadIsCancelled(t *testing.T) {
 			srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.Delay(time.Minute))
 		}, 10 * time.Second},
 		{"while it asks for another URL", func(srv *minutestest.Server) {
-			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, expired())
+			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, testkit.Expired())
 			srv.Inject(minutestest.Match{Operation: "meetings.upload_url", Nth: 2}, minutestest.Delay(time.Minute))
 		}, 10 * time.Second},
 		{"before it begins", nil, 0},
@@ -521,7 +522,7 @@ func TestUploadIsCancelled(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				id := waiting(t, srv)
+				id := testkit.Waiting(t, srv)
 				if test.fault != nil {
 					test.fault(srv)
 				}
@@ -532,8 +533,8 @@ func TestUploadIsCancelled(t *testing.T) {
 				start := time.Now()
 				time.AfterFunc(test.after, func() { cancel(cause) })
 				var over atomic.Bool
-				rec, _ := noise(100_000)
-				err := clientOf(srv).Meetings.Upload(ctx, id, rec, &minutes.UploadOptions{Progress: func(int64, int64) { assert.False(t, over.Load()) }})
+				rec, _ := testkit.Noise(100_000)
+				err := testkit.Client(srv).Meetings.Upload(ctx, id, rec, &minutes.UploadOptions{Progress: func(int64, int64) { assert.False(t, over.Load()) }})
 				over.Store(true)
 				require.Equal(t, test.after, time.Since(start), "at once")
 				require.ErrorIs(t, err, context.Canceled)
@@ -546,12 +547,12 @@ func TestUploadIsCancelled(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t)
-			id := waiting(t, srv)
+			id := testkit.Waiting(t, srv)
 			deaf := stubborn(func(_ http.ResponseWriter, r *http.Request) {
 				_, _ = io.CopyN(io.Discard, r.Body, 70_000)
 				<-r.Context().Done()
 			})
-			hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+			hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 				if req.Method == http.MethodPut {
 					return deaf.RoundTrip(req)
 				}
@@ -561,12 +562,12 @@ func TestUploadIsCancelled(t *testing.T) {
 			defer cancel()
 			start := time.Now()
 			var over atomic.Bool
-			rec, _ := noise(500_000)
-			err := clientOf(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(ctx, id, rec, &minutes.UploadOptions{Progress: func(int64, int64) { assert.False(t, over.Load()) }})
+			rec, _ := testkit.Noise(500_000)
+			err := testkit.Client(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(ctx, id, rec, &minutes.UploadOptions{Progress: func(int64, int64) { assert.False(t, over.Load()) }})
 			over.Store(true)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.Equal(t, 20*time.Second, time.Since(start))
-			requireStatus(t, err, 0)
+			testkit.RequireStatus(t, err, 0)
 		})
 	})
 }
@@ -577,9 +578,9 @@ func TestUploadIsDoneWithTheRecording(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		id := waiting(t, srv)
+		id := testkit.Waiting(t, srv)
 		var over atomic.Bool
-		slow := readerAt(func(p []byte, at int64) (int, error) {
+		slow := testkit.ReaderAtFunc(func(p []byte, at int64) (int, error) {
 			assert.False(t, over.Load())
 			time.Sleep(8 * time.Second)
 			return len(p), nil
@@ -587,7 +588,7 @@ func TestUploadIsDoneWithTheRecording(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
 		defer cancel()
 		start := time.Now()
-		err := clientOf(srv).Meetings.Upload(ctx, id, minutes.Recording{Audio: slow, Size: 1 << 20, ContentType: "audio/mpeg"}, &minutes.UploadOptions{
+		err := testkit.Client(srv).Meetings.Upload(ctx, id, minutes.Recording{Audio: slow, Size: 1 << 20, ContentType: "audio/mpeg"}, &minutes.UploadOptions{
 			Progress: func(int64, int64) { assert.False(t, over.Load()) },
 		})
 		over.Store(true)
@@ -602,22 +603,22 @@ func TestUploadIsDoneWithTheRecordingWhateverTheTransport(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		id := waiting(t, srv)
+		id := testkit.Waiting(t, srv)
 		var over atomic.Bool
-		slow := readerAt(func(p []byte, _ int64) (int, error) {
+		slow := testkit.ReaderAtFunc(func(p []byte, _ int64) (int, error) {
 			time.Sleep(8 * time.Second)
 			assert.False(t, over.Load())
 			return len(p), nil
 		})
-		hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			if req.Method != http.MethodPut {
 				return srv.HTTPClient().Transport.RoundTrip(req)
 			}
 			go func() { _, _ = io.Copy(io.Discard, req.Body) }()
 			time.Sleep(20 * time.Second)
-			return nil, errRefused
+			return nil, testkit.ErrRefused
 		})}
-		err := clientOf(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(0, 0, 0)).Meetings.Upload(t.Context(), id, minutes.Recording{Audio: slow, Size: 1 << 20, ContentType: "audio/mpeg"}, &minutes.UploadOptions{
+		err := testkit.Client(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(0, 0, 0)).Meetings.Upload(t.Context(), id, minutes.Recording{Audio: slow, Size: 1 << 20, ContentType: "audio/mpeg"}, &minutes.UploadOptions{
 			Progress: func(int64, int64) { assert.False(t, over.Load()) },
 		})
 		over.Store(true)
@@ -630,7 +631,7 @@ func TestUploadIsDoneWithTheRecordingWhateverTheTransport(t *testing.T) {
 func TestUploadReadsFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "talk.mp3")
-	rec, sum := noise(300_000)
+	rec, sum := testkit.Noise(300_000)
 	data := make([]byte, rec.Size)
 	_, err := rec.Audio.ReadAt(data, 0)
 	require.NoError(t, err)
@@ -644,9 +645,9 @@ func TestUploadReadsFromTheBeginning(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		var uploads sync.WaitGroup
 		for range 4 { // at once, from one file
-			id := waiting(t, srv)
+			id := testkit.Waiting(t, srv)
 			uploads.Go(func() {
-				err := clientOf(srv).Meetings.Upload(t.Context(), id, minutes.Recording{Audio: f, Size: rec.Size, ContentType: "audio/mpeg"}, nil)
+				err := testkit.Client(srv).Meetings.Upload(t.Context(), id, minutes.Recording{Audio: f, Size: rec.Size, ContentType: "audio/mpeg"}, nil)
 				assert.NoError(t, err)
 				m, _ := srv.Meeting(id)
 				assert.Equal(t, sum, m.Audio.SHA256)
@@ -665,11 +666,11 @@ func TestUploadCannotBeRenewed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		id := waiting(t, srv)
+		id := testkit.Waiting(t, srv)
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"), minutestest.RefuseUpload(503, "SlowDown"))
 		srv.Inject(minutestest.Match{Operation: "meetings.upload_url", Nth: 2}, minutestest.Refuse(minutes.ErrForbidden))
-		err := clientOf(srv).Meetings.Upload(t.Context(), id, audio(10), nil)
-		requireStatus(t, err, 503)
+		err := testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil)
+		testkit.RequireStatus(t, err, 503)
 		require.ErrorIs(t, err, minutes.ErrForbidden)
 	})
 }
@@ -679,8 +680,8 @@ func TestUploadURLForAges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		id := waiting(t, srv)
-		hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		id := testkit.Waiting(t, srv)
+		hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			resp, err := srv.HTTPClient().Transport.RoundTrip(req)
 			if err == nil && strings.HasSuffix(req.URL.Path, "/upload-url") {
 				body, _ := io.ReadAll(resp.Body)
@@ -691,7 +692,7 @@ func TestUploadURLForAges(t *testing.T) {
 			return resp, err
 		})}
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RefuseUpload(429, "SlowDown"))
-		require.NoError(t, clientOf(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, audio(10), nil))
+		require.NoError(t, testkit.Client(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
 		require.Len(t, srv.Requests("meetings.upload_url"), 1)
 	})
 }
@@ -705,10 +706,10 @@ func TestUploadWithoutExpect(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				id := waiting(t, srv)
-				rec, sum := noise(100_000)
+				id := testkit.Waiting(t, srv)
+				rec, sum := testkit.Noise(100_000)
 				var expects []string
-				hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+				hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if req.Method == http.MethodPut {
 						expects = append(expects, req.Header.Get("Expect"))
 						if never || req.Header.Get("Expect") != "" {
@@ -718,16 +719,16 @@ func TestUploadWithoutExpect(t *testing.T) {
 					return srv.HTTPClient().Transport.RoundTrip(req)
 				})}
 				start := time.Now()
-				err := clientOf(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(0, 0, 0)).Meetings.Upload(t.Context(), id, rec, nil)
+				err := testkit.Client(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(0, 0, 0)).Meetings.Upload(t.Context(), id, rec, nil)
 				require.Equal(t, []string{"100-continue", ""}, expects)
 				require.Zero(t, time.Since(start))
 				require.Len(t, srv.Requests("meetings.upload_url"), 1)
 				if never {
-					requireStatus(t, err, 417)
+					testkit.RequireStatus(t, err, 417)
 					return
 				}
 				require.NoError(t, err)
-				requireArrived(t, srv, id, sum)
+				testkit.RequireArrived(t, srv, id, sum)
 			})
 		})
 	}
@@ -754,9 +755,9 @@ func TestUploadAskedToWaitForLong(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				id := waiting(t, srv)
+				id := testkit.Waiting(t, srv)
 				puts := 0
-				hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+				hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if req.Method == http.MethodPut {
 						if puts++; puts == 1 {
 							return &http.Response{StatusCode: test.status, Header: http.Header{"Retry-After": {test.asked}}, Body: http.NoBody, Request: req}, nil
@@ -767,7 +768,7 @@ func TestUploadAskedToWaitForLong(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), test.limit)
 				defer cancel()
 				start := time.Now()
-				err := clientOf(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(ctx, id, audio(10), nil)
+				err := testkit.Client(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(ctx, id, testkit.Audio(10), nil)
 				if test.repeats {
 					require.NoError(t, err)
 					return
@@ -788,20 +789,20 @@ func TestStorageErrorKeepsTheLastRefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		id := waiting(t, srv)
-		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Reset(), minutestest.RefuseUpload(503, "SlowDown"), expired())
+		id := testkit.Waiting(t, srv)
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Reset(), minutestest.RefuseUpload(503, "SlowDown"), testkit.Expired())
 		puts := 0
-		hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+		hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			if req.Method == http.MethodPut {
 				if puts++; puts > 3 {
-					return nil, errRefused
+					return nil, testkit.ErrRefused
 				}
 			}
 			return srv.HTTPClient().Transport.RoundTrip(req)
 		})}
-		err := clientOf(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, audio(10), nil)
+		err := testkit.Client(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil)
 		require.Equal(t, 5, puts)
-		requireStatus(t, err, 403)
+		testkit.RequireStatus(t, err, 403)
 		require.ErrorContains(t, err, "Request has expired")
 		require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	})
@@ -826,10 +827,10 @@ func TestUploadTimeouts(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				id := waiting(t, srv)
-				rec, sum := noise(100_000)
+				id := testkit.Waiting(t, srv)
+				rec, sum := testkit.Noise(100_000)
 				tries := 0
-				hc := &http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+				hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if req.Method != http.MethodPut {
 						return srv.HTTPClient().Transport.RoundTrip(req)
 					}
@@ -848,14 +849,14 @@ func TestUploadTimeouts(t *testing.T) {
 					again.Body = io.NopCloser(bytes.NewReader(data))
 					return srv.HTTPClient().Transport.RoundTrip(again)
 				})}
-				require.NoError(t, clientOf(srv, append(test.opts, minutes.WithHTTPClient(hc))...).Meetings.Upload(t.Context(), id, rec, nil))
-				requireArrived(t, srv, id, sum)
+				require.NoError(t, testkit.Client(srv, append(test.opts, minutes.WithHTTPClient(hc))...).Meetings.Upload(t.Context(), id, rec, nil))
+				testkit.RequireArrived(t, srv, id, sum)
 				require.Equal(t, test.tries, tries)
 			})
 		})
 	}
 	for _, bad := range [][2]time.Duration{{0, time.Minute}, {time.Minute, 0}, {-1, 1}, {1, -1}} {
-		_, err := minutes.New("https://minutes.example", testKey, minutes.WithUploadTimeouts(bad[0], bad[1]))
+		_, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithUploadTimeouts(bad[0], bad[1]))
 		e, ok := errors.AsType[*minutes.ParamError](err)
 		require.True(t, ok, "%v", bad)
 		require.Equal(t, "WithUploadTimeouts", e.Param)
@@ -877,7 +878,7 @@ func TestUploadBehindADeadProxy(t *testing.T) {
 			}
 			tr := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: addr, User: url.UserPassword("user", "pass-word")})}
 			asked := 0
-			c, err := newClient("https://minutes.example", testKey, minutes.WithRetries(3, 0, 0), minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+			c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithRetries(3, 0, 0), minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 				if req.URL.Host == "storage.example" {
 					return tr.RoundTrip(req)
 				}
@@ -886,8 +887,8 @@ func TestUploadBehindADeadProxy(t *testing.T) {
 				return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
 			})}))
 			require.NoError(t, err)
-			err = c.Meetings.Upload(t.Context(), "mtg_1", audio(10), nil)
-			requireStatus(t, err, 0)
+			err = c.Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil)
+			testkit.RequireStatus(t, err, 0)
 			require.ErrorContains(t, err, addr)
 			require.NotContains(t, err.Error(), "pass-word")
 			require.Equal(t, 1, asked, "calls of the API")
@@ -920,7 +921,7 @@ func TestUploadOfAPart(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				puts := 0
-				c, err := newClient("https://minutes.example", testKey, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+				c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					body := `{"id":"mtg_1","status":"created"}`
 					switch {
 					case req.Method == http.MethodPut:
@@ -937,7 +938,7 @@ func TestUploadOfAPart(t *testing.T) {
 					return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
 				})}))
 				require.NoError(t, err)
-				err = test.call(c, audio(100_000))
+				err = test.call(c, testkit.Audio(100_000))
 				require.Equal(t, 1, puts)
 				if test.ok {
 					require.NoError(t, err)
@@ -945,7 +946,7 @@ func TestUploadOfAPart(t *testing.T) {
 				}
 				require.ErrorIs(t, err, minutes.ErrPartialAudio)
 				require.ErrorIs(t, err, syscall.ECONNRESET)
-				requireStatus(t, err, 0)
+				testkit.RequireStatus(t, err, 0)
 			})
 		})
 	}
@@ -955,17 +956,17 @@ func TestUploadContentMD5(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		id := waiting(t, srv)
-		rec, sum := noise(100_000)
+		id := testkit.Waiting(t, srv)
+		rec, sum := testkit.Noise(100_000)
 		data := make([]byte, rec.Size)
 		_, err := rec.Audio.ReadAt(data, 0)
 		require.NoError(t, err)
 		want := md5.Sum(data)
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.ResetUpload(50_000))
-		c := clientOf(srv)
+		c := testkit.Client(srv)
 		opts := &minutes.UploadOptions{ContentMD5: true}
 		require.NoError(t, c.Meetings.Upload(t.Context(), id, rec, opts))
-		requireArrived(t, srv, id, sum)
+		testkit.RequireArrived(t, srv, id, sum)
 		for _, put := range srv.Requests(minutestest.OpUpload) {
 			require.Equal(t, base64.StdEncoding.EncodeToString(want[:]), put.Header.Get("Content-MD5"))
 		}
@@ -976,14 +977,14 @@ func TestUploadContentMD5(t *testing.T) {
 		err = c.Meetings.Upload(t.Context(), id, rec, opts)
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 		require.ErrorContains(t, err, "recording")
-		requireStatus(t, err, 0)
+		testkit.RequireStatus(t, err, 0)
 
 		// ctx ends the reading.
 		cause := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(10*time.Second, func() { cancel(cause) })
 		let := make(chan struct{})
-		rec.Audio = readerAt(func([]byte, int64) (int, error) { <-let; return 0, nil })
+		rec.Audio = testkit.ReaderAtFunc(func([]byte, int64) (int, error) { <-let; return 0, nil })
 		start := time.Now()
 		err = c.Meetings.Upload(ctx, id, rec, opts)
 		require.ErrorIs(t, err, context.Canceled)
@@ -1002,9 +1003,9 @@ func TestUploadOfWhatBlocks(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t)
-			id := waiting(t, srv)
-			nothing := readerAt(func([]byte, int64) (int, error) { return 0, nil })
-			err := clientOf(srv).Meetings.Upload(t.Context(), id, minutes.Recording{Audio: nothing, Size: 10, ContentType: "audio/mpeg"}, nil)
+			id := testkit.Waiting(t, srv)
+			nothing := testkit.ReaderAtFunc(func([]byte, int64) (int, error) { return 0, nil })
+			err := testkit.Client(srv).Meetings.Upload(t.Context(), id, minutes.Recording{Audio: nothing, Size: 10, ContentType: "audio/mpeg"}, nil)
 			require.ErrorIs(t, err, io.ErrNoProgress)
 			synctest.Wait()
 			require.Len(t, srv.Requests(minutestest.OpUpload), 1)
@@ -1015,7 +1016,7 @@ func TestUploadOfWhatBlocks(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				id := waiting(t, srv)
+				id := testkit.Waiting(t, srv)
 				let := make(chan struct{})
 				calls := 0
 				block := func(which string) {
@@ -1024,13 +1025,13 @@ func TestUploadOfWhatBlocks(t *testing.T) {
 						<-let
 					}
 				}
-				rec, _ := noise(1 << 20)
+				rec, _ := testkit.Noise(1 << 20)
 				src := rec.Audio
-				rec.Audio = readerAt(func(p []byte, at int64) (int, error) { block("ReadAt"); return src.ReadAt(p, at) })
+				rec.Audio = testkit.ReaderAtFunc(func(p []byte, at int64) (int, error) { block("ReadAt"); return src.ReadAt(p, at) })
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				defer cancel()
 				start := time.Now()
-				err := clientOf(srv).Meetings.Upload(ctx, id, rec, &minutes.UploadOptions{Progress: func(int64, int64) { block("Progress") }})
+				err := testkit.Client(srv).Meetings.Upload(ctx, id, rec, &minutes.UploadOptions{Progress: func(int64, int64) { block("Progress") }})
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.InDelta(t, 20*time.Second, time.Since(start), float64(time.Second))
 				before := calls
@@ -1070,7 +1071,7 @@ func TestUploadTargets(t *testing.T) {
 			base, err := url.Parse(test.base)
 			require.NoError(t, err)
 			puts := 0
-			c, err := newClient(test.base, testKey, minutes.WithHTTPClient(&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
+			c, err := testkit.New(test.base, testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
 				body := `{"upload_url":"` + test.target + `","expires_in":900,"method":"PUT"}`
 				if req.URL.Host != base.Host {
 					puts++
@@ -1080,7 +1081,7 @@ func TestUploadTargets(t *testing.T) {
 				return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
 			})}))
 			require.NoError(t, err)
-			err = c.Meetings.Upload(t.Context(), "mtg_1", audio(10), nil)
+			err = c.Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil)
 			if test.refused == "" {
 				require.NoError(t, err)
 				require.Equal(t, 1, puts)
@@ -1088,7 +1089,7 @@ func TestUploadTargets(t *testing.T) {
 			}
 			require.ErrorContains(t, err, test.refused)
 			require.NotContains(t, err.Error(), "s=1")
-			requireStatus(t, err, 200)
+			testkit.RequireStatus(t, err, 200)
 			require.Zero(t, puts)
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -31,7 +32,7 @@ func TestVocabularyOptionalParameters(t *testing.T) {
 func TestVocabularyReplyVariants(t *testing.T) {
 	t.Parallel()
 	makeOf(t, []variant{
-		{"vocabulary.add", 200, "vocabulary", fullVocabulary},
+		{"vocabulary.add", 200, "vocabulary", testkit.FullVocabulary},
 		{"vocabulary.get", 200, "vocabulary_empty", &minutes.Vocabulary{Terms: []string{}, Entries: []minutes.VocabularyEntry{}, MaxTerms: 200}},
 	})
 }
@@ -42,9 +43,11 @@ func TestVocabularyParametersRefused(t *testing.T) {
 	const bad = "text\xff\xfe"
 	refuse(t, map[string]unusable{
 		"terms": {"terms[2]", func(ctx context.Context, c *minutes.Client) (any, error) {
-			return result(c.Vocabulary.Replace(ctx, []string{"a", "b", bad}))
+			return testkit.Result(c.Vocabulary.Replace(ctx, []string{"a", "b", bad}))
 		}},
-		"term": {"term", func(ctx context.Context, c *minutes.Client) (any, error) { return result(c.Vocabulary.Add(ctx, bad)) }},
+		"term": {"term", func(ctx context.Context, c *minutes.Client) (any, error) {
+			return testkit.Result(c.Vocabulary.Add(ctx, bad))
+		}},
 	})
 }
 

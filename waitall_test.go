@@ -26,10 +26,10 @@ import (
 func TestWaitAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c := clientOf(srv)
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c := testkit.Client(srv)
 		require.NoError(t, srv.Script(minutestest.Script{Title: "bad", Outcome: minutes.StatusTranscriptionFailed}))
-		good, bad := uploaded(t, c, "good"), uploaded(t, c, "bad")
+		good, bad := testkit.Uploaded(t, c, "good"), testkit.Uploaded(t, c, "bad")
 		ids := []string{good.ID, bad.ID, good.ID, "", "mtg_unknown", "mtg_unknown"}
 		got := map[string]int{}
 		for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
@@ -50,11 +50,11 @@ func TestWaitAll(t *testing.T) {
 	})
 	t.Run("ends with its context, once", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-			c := clientOf(srv)
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+			c := testkit.Client(srv)
 			ids := make([]string, 10)
 			for i := range ids {
-				ids[i] = uploaded(t, c, strconv.Itoa(i)).ID
+				ids[i] = testkit.Uploaded(t, c, strconv.Itoa(i)).ID
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -69,9 +69,9 @@ func TestWaitAll(t *testing.T) {
 	})
 	t.Run("stops when the loop does", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-			c := clientOf(srv)
-			a, b := uploaded(t, c, "a"), uploaded(t, c, "b")
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+			c := testkit.Client(srv)
+			a, b := testkit.Uploaded(t, c, "a"), testkit.Uploaded(t, c, "b")
 			_, err := srv.Advance(a.ID, minutes.StatusMinutesReady)
 			require.NoError(t, err)
 			for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values([]string{b.ID, a.ID}), nil) {
@@ -93,8 +93,8 @@ func TestWaitAllCutShort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		c := clientOf(srv)
-		read, unread := uploaded(t, c, "Read"), uploaded(t, c, "Not read")
+		c := testkit.Client(srv)
+		read, unread := testkit.Uploaded(t, c, "Read"), testkit.Uploaded(t, c, "Not read")
 		_, err := c.Meetings.Wait(t.Context(), read.ID, nil)
 		require.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -136,9 +136,9 @@ func TestWaitAllYieldsOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-				c := clientOf(srv)
-				m, last := uploaded(t, c, "Twice"), uploaded(t, c, "Last")
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				c := testkit.Client(srv)
+				m, last := testkit.Uploaded(t, c, "Twice"), testkit.Uploaded(t, c, "Last")
 				var wg sync.WaitGroup
 				if test.other {
 					wg.Go(func() {
@@ -177,9 +177,9 @@ func TestWaitAllOfAnIDThatEndedMeanwhile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-				c := clientOf(srv)
-				m := uploaded(t, c, "Twice")
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				c := testkit.Client(srv)
+				m := testkit.Uploaded(t, c, "Twice")
 				var ids iter.Seq[string] = func(yield func(string) bool) {
 					if yield(m.ID) {
 						time.Sleep(pause)
@@ -204,9 +204,9 @@ func TestWaitAllWithASlowLoop(t *testing.T) {
 	for range 20 { // whether the end or the events are seen first is chance
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t)
-			c := clientOf(srv)
+			c := testkit.Client(srv)
 			require.NoError(t, srv.Script(minutestest.Script{Title: "second", Stages: minutestest.Stages{Prepare: time.Minute}}))
-			first, second := uploaded(t, c, "first"), uploaded(t, c, "second")
+			first, second := testkit.Uploaded(t, c, "first"), testkit.Uploaded(t, c, "second")
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			var yielded []string
@@ -224,9 +224,9 @@ func TestWaitAllWithASlowLoop(t *testing.T) {
 func TestWaitAllOnStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c := clientOf(srv)
-		ids := []string{uploaded(t, c, "a").ID, uploaded(t, c, "b").ID}
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c := testkit.Client(srv)
+		ids := []string{testkit.Uploaded(t, c, "a").ID, testkit.Uploaded(t, c, "b").ID}
 		told := map[string][]minutes.Status{}
 		o := &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told[m.ID] = append(told[m.ID], m.Status) }}
 		for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), o) {
@@ -242,10 +242,10 @@ func TestWaitAllOnStatus(t *testing.T) {
 func TestWaitAllHearsOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
-		c := clientOf(srv)
-		m := uploaded(t, c, "Long")
+		c := testkit.Client(srv)
+		m := testkit.Uploaded(t, c, "Long")
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 		defer cancel()
 		var all, one []minutes.Status
@@ -328,8 +328,8 @@ func eachWay(t *testing.T, test func(*testing.T, *minutestest.Server, *minutes.C
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { // which fails where a goroutine is left
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-				test(t, srv, clientOf(srv), way)
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				test(t, srv, testkit.Client(srv), way)
 			})
 		})
 	}
@@ -343,7 +343,7 @@ func TestWaitAllWhileIDsBlock(t *testing.T) {
 		began, n := time.Now(), 0
 		go func() {
 			for range 5 {
-				ids <- uploaded(t, c, "Weekly").ID
+				ids <- testkit.Uploaded(t, c, "Weekly").ID
 				time.Sleep(3 * time.Hour)
 			}
 			close(ids)
@@ -365,7 +365,7 @@ func TestWaitAllLeftWhileIDsBlock(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, way waits) {
 		ids := make(chan string, 1)
-		ids <- uploaded(t, c, "Weekly").ID
+		ids <- testkit.Uploaded(t, c, "Weekly").ID
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		began, n := time.Now(), 0
@@ -382,7 +382,7 @@ func TestWaitAllLeftWhileIDsBlock(t *testing.T) {
 		assert.Len(t, ids, 1)
 
 		more := make(chan string, 1)
-		more <- uploaded(t, c, "Monthly").ID
+		more <- testkit.Uploaded(t, c, "Monthly").ID
 		for _, err := range way(c, t.Context(), channel(more), nil) {
 			require.NoError(t, err)
 			break
@@ -403,7 +403,7 @@ func TestWaitAllOfIDsThatBreak(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			eachWay(t, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, way waits) {
-				id := uploaded(t, c, "Weekly").ID
+				id := testkit.Uploaded(t, c, "Weekly").ID
 				var how any
 				finished := false
 				var wg sync.WaitGroup
@@ -431,7 +431,7 @@ func TestWaitAllOfIDsThatBreak(t *testing.T) {
 func TestWaitAllOfALoopThatBreaks(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, way waits) {
-		ids := slices.Values([]string{uploaded(t, c, "a").ID, uploaded(t, c, "b").ID})
+		ids := slices.Values([]string{testkit.Uploaded(t, c, "a").ID, testkit.Uploaded(t, c, "b").ID})
 		assert.PanicsWithValue(t, "the loop", func() {
 			for range way(c, t.Context(), ids, nil) {
 				panic("the loop")
@@ -469,7 +469,7 @@ func TestWaitAllParams(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := silent(t)
+			c := testkit.Silent(t)
 			seqs := []iter.Seq2[*minutes.Meeting, error]{c.Meetings.WaitAll(test.ctx, test.ids, test.opts)}
 			if test.param != "opts.Until" { // which the other one ignores
 				seqs = append(seqs, results(c, test.ctx, test.ids, test.opts))
@@ -495,10 +495,10 @@ func TestWaitAllParams(t *testing.T) {
 func TestWaitAllForMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 		var mu sync.Mutex
 		now, most := 0, 0
-		c := testkit.WatchedBy(srv, roundTripper(func(r *http.Request) (*http.Response, error) {
+		c := testkit.WatchedBy(srv, testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			if !strings.HasSuffix(r.URL.Path, "/minutes") {
 				return srv.HTTPClient().Transport.RoundTrip(r)
 			}
@@ -514,9 +514,9 @@ func TestWaitAllForMinutes(t *testing.T) {
 			return srv.HTTPClient().Transport.RoundTrip(r)
 		}))
 		require.NoError(t, srv.Script(minutestest.Script{Title: "bad", Outcome: minutes.StatusMinutesFailed}))
-		ids := []string{"", "mtg_unknown", "mtg_unknown", uploaded(t, c, "bad").ID}
+		ids := []string{"", "mtg_unknown", "mtg_unknown", testkit.Uploaded(t, c, "bad").ID}
 		for range 40 {
-			ids = append(ids, uploaded(t, c, "good").ID)
+			ids = append(ids, testkit.Uploaded(t, c, "good").ID)
 		}
 		refused := ids[10]
 		srv.Inject(minutestest.Match{Operation: "meetings.minutes", MeetingID: refused, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrInsufficientScope))
@@ -557,10 +557,10 @@ func TestWaitAllForMinutesLeftDuringFetches(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				c := clientOf(srv, minutes.WithRateLimit(0, 0))
+				c := testkit.Client(srv, minutes.WithRateLimit(0, 0))
 				var ids []string
 				for range 20 {
-					ids = append(ids, uploaded(t, c, "Weekly").ID)
+					ids = append(ids, testkit.Uploaded(t, c, "Weekly").ID)
 				}
 				time.Sleep(time.Hour)
 				srv.Inject(minutestest.Match{Operation: "meetings.minutes", Nth: 2, Times: minutestest.Always}, minutestest.Delay(20*time.Second)).Optional()

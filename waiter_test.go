@@ -29,8 +29,8 @@ import (
 func TestWaitForMinutes(t *testing.T) {
 	t.Parallel()
 	job := func(t *testing.T, srv *minutestest.Server) {
-		c := clientOf(srv)
-		m := uploaded(t, c, "Weekly")
+		c := testkit.Client(srv)
+		m := testkit.Uploaded(t, c, "Weekly")
 		start := time.Now()
 		var seen []minutes.Status
 		minuted, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, &minutes.WaitOptions{
@@ -52,11 +52,11 @@ func TestWaitForMinutes(t *testing.T) {
 	}
 	t.Run("server made in the bubble", func(t *testing.T) {
 		t.Parallel()
-		synctest.Test(t, func(t *testing.T) { job(t, minutestest.NewServer(t, minutestest.WithWorld(longStages()))) })
+		synctest.Test(t, func(t *testing.T) { job(t, minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))) })
 	})
 	t.Run("server made outside the bubble", func(t *testing.T) {
 		t.Parallel()
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		synctest.Test(t, func(t *testing.T) { job(t, srv) })
 	})
 }
@@ -69,10 +69,10 @@ func TestWaitEnds(t *testing.T) {
 		t.Run("failed as "+string(status), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				require.NoError(t, srv.Script(minutestest.Script{Outcome: status}))
-				c := clientOf(srv)
-				m := uploaded(t, c, "Doomed")
+				c := testkit.Client(srv)
+				m := testkit.Uploaded(t, c, "Doomed")
 				_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
 				failed, ok := errors.AsType[*minutes.MeetingFailedError](err)
 				require.True(t, ok, "%v", err)
@@ -87,9 +87,9 @@ func TestWaitEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-				c := clientOf(srv)
-				test(t, srv, c, uploaded(t, c, "Weekly"))
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				c := testkit.Client(srv)
+				test(t, srv, c, testkit.Uploaded(t, c, "Weekly"))
 			})
 		})
 	}
@@ -242,7 +242,7 @@ func TestWaitEnds(t *testing.T) {
 func TestWaitParams(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.NewServer(t)
-	c := clientOf(srv)
+	c := testkit.Client(srv)
 	for name, test := range map[string]struct {
 		id    string
 		opts  *minutes.WaitOptions
@@ -265,29 +265,6 @@ func TestWaitParams(t *testing.T) {
 	t.Cleanup(func() { assert.Empty(t, srv.Requests()) })
 }
 
-// What a wait with a long interval has seen is served to others while it is
-// fresh, and no longer.
-func TestWaitIsNotServedWhatIsOld(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c := clientOf(srv)
-		m := uploaded(t, c, "Old title")
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() { _, _ = c.Meetings.Wait(ctx, m.ID, &minutes.WaitOptions{Interval: 24 * time.Hour}) })
-		time.Sleep(10 * time.Hour)
-		_, err := c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Title: new("New title")})
-		require.NoError(t, err)
-		got, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Until: minutes.StatusAudioUploaded})
-		require.NoError(t, err)
-		assert.Equal(t, "New title", got.Title)
-		assert.Equal(t, minutes.StatusMinutesReady, got.Status)
-		cancel()
-		wg.Wait()
-	})
-}
-
 // An OnStatus that ends its goroutine, as a test's FailNow does, leaves nobody
 // waiting.
 func TestOnStatusThatDoesNotReturn(t *testing.T) {
@@ -295,7 +272,7 @@ func TestOnStatusThatDoesNotReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which fails where the poller goes on
 		srv := minutestest.NewServer(t)
 		c, l := testkit.WatchLooks(srv)
-		m := uploaded(t, c, "meeting")
+		m := testkit.Uploaded(t, c, "meeting")
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_, _ = c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { runtime.Goexit() }})
@@ -303,83 +280,6 @@ func TestOnStatusThatDoesNotReturn(t *testing.T) {
 		wg.Wait()
 		time.Sleep(time.Hour)
 		assert.Len(t, l.At(), 1)
-	})
-}
-
-// What may pass is waited out, a turn for each; what will not ends the wait.
-func TestWaitFaults(t *testing.T) {
-	t.Parallel()
-	html := func(status int) minutestest.Fault { return minutestest.Reply(status, "text/html", "<h1>Sorry</h1>") }
-	for name, test := range map[string]struct {
-		fault  minutestest.Fault
-		passes bool
-	}{
-		"400 of something in front": {html(400), true},
-		"401 of something in front": {html(401), false},
-		"403 of something in front": {html(403), false},
-		"404 of something in front": {html(404), true},
-		"408 with a code":           {minutestest.Reply(408, "application/json", `{"error":{"code":"SLOW","message":"x"}}`), true},
-		"410 with a code":           {minutestest.Reply(410, "application/json", `{"error":{"code":"GONE","message":"x"}}`), false},
-		"502 of something in front": {html(502), true},
-		"welcome":                   {html(200), true},
-		"a refusal":                 {minutestest.Refuse(minutes.ErrBadRequest), false},
-		"a refused scope":           {minutestest.Refuse(minutes.ErrInsufficientScope), false},
-		"an unknown meeting":        {minutestest.Refuse(minutes.ErrNotFound), false},
-		"a lost reply":              {minutestest.LoseReply(), true},
-		"a cut reply":               {minutestest.Truncate(20), true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t)
-				c := clientOf(srv)
-				m := uploaded(t, c, "Weekly")
-				srv.Inject(minutestest.Match{Operation: "meetings.get"}, test.fault)
-				begun := time.Now()
-				_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-				if !test.passes {
-					var wait *minutes.WaitError
-					require.ErrorAs(t, err, &wait)
-					require.Zero(t, time.Since(begun))
-					return
-				}
-				require.NoError(t, err)
-				require.Len(t, srv.Requests("meetings.get"), 2)
-				require.GreaterOrEqual(t, time.Since(begun), 30*time.Second)
-			})
-		})
-	}
-}
-
-// Twenty failed looks in a row end a wait; as many with one between them that
-// succeeds do not.
-func TestWaitFailuresInARow(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c := clientOf(srv)
-		m := uploaded(t, c, "Weekly")
-		for _, nth := range []int{1, 13} {
-			srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: nth, Times: 11}, minutestest.BadGateway())
-		}
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		require.NoError(t, err)
-	})
-}
-
-// Each wait has twenty failed looks of its own, also where it goes on within the
-// floor where another left.
-func TestWaitCountsItsOwnFailures(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c := clientOf(srv)
-		m := uploaded(t, c, "Weekly")
-		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 25}, minutestest.BadGateway())
-		testkit.WaitFor(t, c, m.ID, 9*time.Minute+35*time.Second, nil)
-		require.GreaterOrEqual(t, len(srv.Requests("meetings.get")), 19)
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		require.NoError(t, err)
 	})
 }
 
@@ -408,14 +308,14 @@ func TestWaitTellsOfTheTrouble(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-				ids := crowd(t, srv, clientOf(srv), test.waits, 1, testkit.Ages)
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+				ids := testkit.Crowd(t, srv, test.waits, 1, testkit.Ages)
 				over := test.match.Times > 0 || test.match.Operation != ""
 				if test.match.Times == 0 {
 					test.match.Times = minutestest.Always
 				}
 				srv.Inject(test.match, test.fault)
-				c := clientOf(srv)
+				c := testkit.Client(srv)
 				ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(test.after, 5*time.Minute))
 				defer cancel()
 				check := func(err error) {
@@ -451,8 +351,8 @@ func TestWaitForMinutesKeepsTheRefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		c := clientOf(srv)
-		m := uploaded(t, c, "Ready, it says")
+		c := testkit.Client(srv)
+		m := testkit.Uploaded(t, c, "Ready, it says")
 		srv.Inject(minutestest.Match{Operation: "meetings.minutes", Times: minutestest.Always}, minutestest.Refuse(minutes.ErrMinutesNotReady))
 		cause := errors.New("shutting down")
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -488,13 +388,13 @@ func TestProcessComesBackToAWait(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
 				c, l := testkit.WatchLooks(srv)
 				p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
 				m, _, err := c.Meetings.Create(t.Context(), p)
 				require.NoError(t, err)
-				require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, audio(10), nil))
+				require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					seen := testkit.WaitFor(t, c, m.ID, 20*time.Minute, &minutes.WaitOptions{Interval: interval})
@@ -503,7 +403,7 @@ func TestProcessComesBackToAWait(t *testing.T) {
 				time.Sleep(5*time.Minute + 10*time.Second)
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 				defer cancel()
-				_, err = c.Meetings.Process(ctx, p, audio(10), nil)
+				_, err = c.Meetings.Process(ctx, p, testkit.Audio(10), nil)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				wg.Wait()
 				synctest.Wait()
@@ -521,12 +421,12 @@ func TestProcessResultIsTheCallersOwn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		c := clientOf(srv)
+		c := testkit.Client(srv)
 		p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1", ParticipantIDs: []string{"emp_ada"}}
-		_, err := c.Meetings.Process(t.Context(), p, audio(10), nil)
+		_, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), nil)
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
-		r, err := c.Meetings.Process(t.Context(), p, audio(10), nil)
+		r, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), nil)
 		require.NoError(t, err)
 		n := len(srv.Requests("meetings.get"))
 		r.Meeting.Title, r.Meeting.ParticipantIDs[0], *r.Meeting.DurationSeconds = "mine", "me", -1
@@ -558,219 +458,6 @@ func ExampleMeetingsService_WaitForMinutes() {
 	// Output: true
 }
 
-// Whatever the Client sees of a single meeting is a look: a wait that begins
-// within the floor is served from it, and looks when the floor is over.
-func TestWaitAfterTheClientSawTheMeeting(t *testing.T) {
-	t.Parallel()
-	params := func() *minutes.MeetingCreateParams {
-		return &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
-	}
-	for name, see := range map[string]func(*minutes.Client, context.Context, string) (*minutes.Meeting, error){
-		"Get": func(c *minutes.Client, ctx context.Context, id string) (*minutes.Meeting, error) {
-			return c.Meetings.Get(ctx, id)
-		},
-		"Create": func(c *minutes.Client, ctx context.Context, _ string) (*minutes.Meeting, error) {
-			m, _, err := c.Meetings.Create(ctx, params())
-			return m, err
-		},
-		"FindByExternalID": func(c *minutes.Client, ctx context.Context, _ string) (*minutes.Meeting, error) {
-			return c.Meetings.FindByExternalID(ctx, "job-1")
-		},
-		"Update": func(c *minutes.Client, ctx context.Context, id string) (*minutes.Meeting, error) {
-			return c.Meetings.Update(ctx, id, &minutes.MeetingUpdateParams{Time: new("10:00")})
-		},
-		"SetParticipants": func(c *minutes.Client, ctx context.Context, id string) (*minutes.Meeting, error) {
-			return c.Meetings.SetParticipants(ctx, id, []string{"emp_ada"})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-				m, _, err := clientOf(srv).Meetings.Create(t.Context(), params())
-				require.NoError(t, err)
-				c, l := testkit.WatchLooks(srv)
-				seen, err := see(c, t.Context(), m.ID)
-				require.NoError(t, err)
-				began, n := time.Now(), len(srv.Requests("meetings.get"))
-				time.Sleep(10 * time.Second)
-				var told []*minutes.Meeting
-				var at []time.Time
-				testkit.WaitFor(t, c, m.ID, 19*time.Second, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) {
-					told, at = append(told, m), append(at, time.Now())
-				}})
-				assert.Len(t, srv.Requests("meetings.get"), n, "the floor")
-				require.Equal(t, []*minutes.Meeting{seen}, told)
-				assert.Equal(t, 10*time.Second, at[0].Sub(began))
-				testkit.WaitFor(t, c, m.ID, 3*time.Second, nil)
-				assert.Len(t, srv.Requests("meetings.get"), n+1)
-				if name != "SetParticipants" { // which is refused by then
-					require.NoError(t, clientOf(srv).Meetings.Upload(t.Context(), m.ID, audio(10), nil))
-					_, err = srv.Advance(m.ID, minutes.StatusMinutesReady)
-					require.NoError(t, err)
-					time.Sleep(time.Minute)
-					_, err = see(c, t.Context(), m.ID)
-					require.NoError(t, err)
-					n, began = len(srv.Requests("meetings.get")), time.Now()
-					got, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-					require.NoError(t, err)
-					assert.Equal(t, minutes.StatusMinutesReady, got.Status)
-					assert.Len(t, srv.Requests("meetings.get"), n, "a final status is served at once")
-					assert.Zero(t, time.Since(began))
-				}
-				synctest.Wait()
-				testkit.RequireQuiet(t, l)
-			})
-		})
-	}
-}
-
-// What the Client sees while a wait is under way is told to it, and puts its
-// next look off.
-func TestWaitHearsOfAGet(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
-		c, l := testkit.WatchLooks(srv)
-		m := uploaded(t, c, "Weekly")
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-			assert.NoError(t, err)
-		})
-		for range 20 {
-			time.Sleep(31 * time.Second / 2)
-			_, err := c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Time: new("10:00")})
-			require.NoError(t, err)
-		}
-		assert.Len(t, l.Of(m.ID), 1, "the first look, and then the replies of Update")
-		_, err := srv.Advance(m.ID, minutes.StatusMinutesReady)
-		require.NoError(t, err)
-		begun := time.Now()
-		_, err = c.Meetings.FindByExternalID(t.Context(), "none")
-		require.ErrorIs(t, err, minutes.ErrNotFound)
-		_, err = c.Meetings.Get(t.Context(), m.ID)
-		require.NoError(t, err)
-		wg.Wait()
-		assert.Zero(t, time.Since(begun))
-	})
-}
-
-// An upload, or a request for an upload URL, begins anew: the look after it is
-// made at once.
-func TestWaitBeginsAnewAfterAnUpload(t *testing.T) {
-	t.Parallel()
-	for name, act := range map[string]func(*minutes.Client, context.Context, string) error{
-		"Upload": func(c *minutes.Client, ctx context.Context, id string) error {
-			return c.Meetings.Upload(ctx, id, audio(10), nil)
-		},
-		"UploadURL": func(c *minutes.Client, ctx context.Context, id string) error {
-			_, err := c.Meetings.UploadURL(ctx, id, "audio/mpeg")
-			return err
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-				id := waiting(t, srv)
-				c, l := testkit.WatchLooks(srv)
-				testkit.WaitFor(t, c, id, time.Second, nil)
-				time.Sleep(time.Second)
-				require.NoError(t, act(c, t.Context(), id))
-				time.Sleep(time.Second)
-				require.Len(t, l.Of(id), 1)
-				seen := testkit.WaitFor(t, c, id, time.Second, nil)
-				require.Len(t, l.Of(id), 2)
-				want := minutes.StatusCreated
-				if name == "Upload" {
-					want = minutes.StatusAudioUploaded
-				}
-				assert.Equal(t, want, seen.Status)
-			})
-		})
-	}
-}
-
-// A page that was asked for before the latest look at a meeting may be older: a
-// wait does not hear that a meeting went back.
-func TestWaitNeverGoesBack(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-		ids := crowd(t, srv, nil, 50, 1, testkit.Ages)
-		require.NoError(t, srv.Script(minutestest.Script{MeetingID: ids[0], Hold: minutes.StatusTranscribing}))
-		c, l := testkit.WatchLateLooks(srv, 10*time.Second)
-		quick := clientOf(srv)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-		defer cancel()
-		told := map[string][]minutes.Status{}
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			o := &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told[m.ID] = append(told[m.ID], m.Status) }}
-			for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), o) {
-				assert.ErrorIs(t, err, context.DeadlineExceeded)
-			}
-		})
-		time.Sleep(2 * time.Minute)
-		for n := l.Pages(); l.Pages() == n; { // a page is on its way
-			time.Sleep(time.Second / 10)
-		}
-		_, err := srv.Advance(ids[0], minutes.StatusTranscribing)
-		require.NoError(t, err)
-		_, err = quick.Meetings.Get(t.Context(), ids[0])
-		require.NoError(t, err)
-		_, err = c.Meetings.Update(t.Context(), ids[0], &minutes.MeetingUpdateParams{Time: new("10:00")})
-		require.NoError(t, err)
-		wg.Wait()
-		synctest.Wait()
-		assert.Equal(t, []minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribing}, told[ids[0]])
-	})
-}
-
-// The first look waits for what is left of the floor since another process
-// looked.
-func TestWaitLookedAt(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		at    func(now time.Time) time.Time
-		first time.Duration
-	}{
-		"never":         {func(time.Time) time.Time { return time.Time{} }, 0},
-		"a moment ago":  {func(now time.Time) time.Time { return now }, 30 * time.Second},
-		"20 s ago":      {func(now time.Time) time.Time { return now.Add(-20 * time.Second) }, 10 * time.Second},
-		"20 s, no zone": {func(now time.Time) time.Time { return now.Add(-20 * time.Second).UTC().Round(0) }, 10 * time.Second},
-		"long ago":      {func(now time.Time) time.Time { return now.Add(-30 * time.Second) }, 0},
-		"to come":       {func(now time.Time) time.Time { return now.Add(time.Second) }, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-				one, all := uploaded(t, clientOf(srv), "One"), uploaded(t, clientOf(srv), "All")
-				for id, wait := range map[string]func(*minutes.Client, context.Context, *minutes.WaitOptions){
-					one.ID: func(c *minutes.Client, ctx context.Context, o *minutes.WaitOptions) {
-						_, _ = c.Meetings.Wait(ctx, one.ID, o)
-					},
-					all.ID: func(c *minutes.Client, ctx context.Context, o *minutes.WaitOptions) {
-						for range c.Meetings.WaitAll(ctx, slices.Values([]string{all.ID}), o) {
-						}
-					},
-				} {
-					c, l := testkit.WatchLooks(srv)
-					began := time.Now()
-					ctx, cancel := context.WithTimeout(t.Context(), time.Minute-time.Second)
-					wait(c, ctx, &minutes.WaitOptions{LookedAt: test.at(began), Interval: time.Hour})
-					cancel()
-					require.Len(t, l.Of(id), 1)
-					assert.InDelta(t, test.first, l.Of(id)[0].Sub(began), float64(time.Millisecond))
-				}
-			})
-		})
-	}
-}
-
 // A meeting without audio ends the wait where that is asked for.
 func TestWaitNoAudio(t *testing.T) {
 	t.Parallel()
@@ -787,16 +474,16 @@ func TestWaitNoAudio(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
-				id := waiting(t, srv)
+				id := testkit.Waiting(t, srv)
 				if test.upload {
-					require.NoError(t, clientOf(srv).Meetings.Upload(t.Context(), id, audio(10), nil))
+					require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
 				}
 				began := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Hour)
 				defer cancel()
-				_, err := clientOf(srv).Meetings.Wait(ctx, id, &minutes.WaitOptions{NoAudio: test.noAudio})
+				_, err := testkit.Client(srv).Meetings.Wait(ctx, id, &minutes.WaitOptions{NoAudio: test.noAudio})
 				wait, ok := errors.AsType[*minutes.WaitError](err)
 				require.True(t, ok, "%v", err)
 				require.NotNil(t, wait.Meeting)
@@ -811,156 +498,4 @@ func TestWaitNoAudio(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Neither 429 nor "not ready" on what a job has come to ends it.
-func TestWaitRefusedForNow(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		operation minutes.Operation
-		fault     minutestest.Fault
-	}{
-		"429 on the minutes":                {"meetings.minutes", minutestest.RateLimit("")},
-		"429 on the transcript":             {"meetings.transcript", minutestest.RateLimit("")},
-		"no minutes although it says so":    {"meetings.minutes", minutestest.Refuse(minutes.ErrMinutesNotReady)},
-		"no transcript although it says so": {"meetings.transcript", minutestest.Refuse(minutes.ErrTranscriptNotReady)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t)
-				srv.Inject(minutestest.Match{Operation: test.operation, Times: 150}, test.fault)
-				c := clientOf(srv, minutes.WithRetries(0, 0, 0))
-				began := time.Now()
-				p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
-				r, err := c.Meetings.Process(t.Context(), p, audio(10), &minutes.ProcessOptions{Transcript: true})
-				require.NoError(t, err)
-				assert.NotNil(t, r.Minutes)
-				assert.NotEmpty(t, r.Transcript)
-				assert.Greater(t, time.Since(began), 150*30*time.Second)
-				if test.operation == "meetings.minutes" {
-					srv.Inject(minutestest.Match{Operation: test.operation, Times: 50}, test.fault)
-				}
-				_, err = c.Meetings.WaitForMinutes(t.Context(), r.Meeting.ID, nil)
-				require.NoError(t, err)
-			})
-		})
-	}
-}
-
-// Too many failures in a row say how many, over what time.
-func TestWaitErrorOfTooManyFailures(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
-		c := clientOf(srv, minutes.WithRetries(0, 0, 0))
-		m := uploaded(t, c, "Weekly")
-		for op, text := range map[minutes.Operation]string{
-			"meetings.get":     `waiting for meeting mtg_\w+.*: 20 looks in a row failed, over (9m3\d|9m4\d)s: .*502`,
-			"meetings.minutes": `waiting for meeting mtg_\w+.*: 20 requests in a row failed, over 9m30s: .*502`,
-		} {
-			inj := srv.Inject(minutestest.Match{Operation: op, Times: minutestest.Always}, minutestest.BadGateway())
-			_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
-			_, ok := errors.AsType[*minutes.WaitError](err)
-			require.True(t, ok)
-			assert.Regexp(t, text, err.Error())
-			inj.Stop()
-			time.Sleep(time.Hour)
-		}
-	})
-}
-
-// However many wait for one meeting, at once or one after the other, each costs
-// the same. These would take many minutes if it grew with the square.
-func TestWaitsForOneMeeting(t *testing.T) {
-	t.Parallel()
-	const n = 40_000
-	for name, test := range map[string]func(*testing.T, *minutes.Client, string){
-		"at once": func(t *testing.T, c *minutes.Client, id string) {
-			var wg sync.WaitGroup
-			for range n {
-				wg.Go(func() {
-					_, err := c.Meetings.Wait(t.Context(), id, nil)
-					assert.NoError(t, err)
-				})
-			}
-			wg.Wait()
-		},
-		"at once, and all leave": func(t *testing.T, c *minutes.Client, id string) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			var wg sync.WaitGroup
-			for range n {
-				wg.Go(func() {
-					_, err := c.Meetings.Wait(ctx, id, nil)
-					assert.ErrorIs(t, err, context.DeadlineExceeded)
-				})
-			}
-			wg.Wait()
-		},
-		"one after the other": func(t *testing.T, c *minutes.Client, id string) {
-			var wg sync.WaitGroup
-			wg.Go(func() { _, _ = c.Meetings.Wait(t.Context(), id, nil) })
-			for range n {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-				_, err := c.Meetings.Wait(ctx, id, nil)
-				assert.ErrorIs(t, err, context.DeadlineExceeded)
-				cancel()
-			}
-			wg.Wait()
-		},
-		"WaitAlls": func(t *testing.T, c *minutes.Client, id string) {
-			var wg sync.WaitGroup
-			for range n / 4 {
-				wg.Go(func() {
-					for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values([]string{id}), nil) {
-						assert.NoError(t, err)
-					}
-				})
-			}
-			wg.Wait()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-				m := uploaded(t, clientOf(srv), "Weekly")
-				c, l := testkit.WatchLooks(srv)
-				test(t, c, m.ID)
-				synctest.Wait()
-				assert.LessOrEqual(t, l.Len(), 40)
-				testkit.RequireQuiet(t, l)
-			})
-		})
-	}
-}
-
-// A wait whose meeting a page has shown since does not tell of a look that failed
-// before.
-func TestWaitTellsOfNoTroubleThatAPageOutlived(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(generous()))
-		ids := crowd(t, srv, nil, 50, 1, testkit.Ages)
-		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: minutestest.Always}, minutestest.BadGateway())
-		c := clientOf(srv)
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-		defer cancel()
-		check := func(err error) {
-			assert.ErrorIs(t, err, context.DeadlineExceeded)
-			_, failed := errors.AsType[*minutes.Error](err)
-			assert.False(t, failed, "%v", err)
-		}
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_, err := c.Meetings.Wait(ctx, ids[0], nil)
-			check(err)
-		})
-		time.Sleep(time.Second)
-		for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
-			check(err)
-		}
-		wg.Wait()
-		synctest.Wait()
-	})
 }

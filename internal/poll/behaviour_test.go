@@ -25,7 +25,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-func TestPoller(t *testing.T) {
+func TestPaceOfManyWaits(t *testing.T) {
 	t.Parallel()
 	const turn = 30 * time.Second
 	for name, test := range map[string]struct {
@@ -48,9 +48,7 @@ func TestPoller(t *testing.T) {
 				if n >= 5000 {
 					within = 3 * time.Minute // enough turns to see, and quicker
 				}
-				if !testkit.Long() {
-					n = min(n, 900)
-				}
+				n = testkit.Many(n, min(n, 900))
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 				ids := testkit.Crowd(t, srv, n, test.stride, within)
 				c, l := testkit.WatchLooks(srv)
@@ -79,14 +77,14 @@ func TestPoller(t *testing.T) {
 }
 
 // Meetings that come one after the other, as an integration makes them.
-func TestPollerSteadyArrivals(t *testing.T) {
+func TestSteadyArrivals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := testkit.Generous()
 		w.Stages.Prepare = 5 * time.Minute
 		srv := minutestest.NewServer(t, minutestest.WithWorld(w))
 		c, l := testkit.WatchLooks(srv)
-		const n = 1000 // one a second, so about 300 wait at a time
+		n := testkit.Many(1000, 400) // one a second, so about 300 wait at a time
 		ids := make([]string, n)
 		var wg sync.WaitGroup
 		for i := range n {
@@ -108,7 +106,7 @@ func TestPollerSteadyArrivals(t *testing.T) {
 
 // A wait that leaves while a page is under way, and comes back after it, has
 // been shown its meeting all the same; and it is not lost.
-func TestPollerShownInBetween(t *testing.T) {
+func TestShownInBetween(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ leaves, back time.Duration }{
 		"in the trial":           {leaves: time.Second / 2, back: 1500 * time.Millisecond},
@@ -155,7 +153,7 @@ func TestPollerShownInBetween(t *testing.T) {
 }
 
 // Many leave when most have been found.
-func TestPollerLeftInATrial(t *testing.T) {
+func TestLeftInATrial(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -186,7 +184,7 @@ func TestPollerLeftInATrial(t *testing.T) {
 
 // A wait is told in its own time, whatever interval another wait for the same
 // meeting has.
-func TestPollerIntervalsOfOthers(t *testing.T) {
+func TestIntervalsOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, crowded := range map[string]int{"single looks": 0, "pages": 49} {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +213,7 @@ func TestPollerIntervalsOfOthers(t *testing.T) {
 
 // Where meetings are looked at in pages, a long interval saves pages, too, and
 // one that is no multiple of the floor is kept to.
-func TestPollerIntervalOfMany(t *testing.T) {
+func TestIntervalOfMany(t *testing.T) {
 	t.Parallel()
 	for interval, most := range map[time.Duration]int{
 		30 * time.Second: 125,
@@ -241,13 +239,14 @@ func TestPollerIntervalOfMany(t *testing.T) {
 }
 
 // A service whose pages are short keeps nobody waiting.
-func TestPollerShortPages(t *testing.T) {
+func TestShortPages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 		old := testkit.Crowd(t, srv, 3, 1, 10*time.Minute)
-		testkit.Crowd(t, srv, 1500, 1500, 10*time.Minute) // nobody's, but one
-		ids := append(old, testkit.Crowd(t, srv, 3000, 1, 10*time.Minute)...)
+		foreign := testkit.Many(1500, 300)
+		testkit.Crowd(t, srv, foreign, foreign, 10*time.Minute) // nobody's, but one
+		ids := append(old, testkit.Crowd(t, srv, testkit.Many(3000, 600), 1, 10*time.Minute)...)
 		srv.SetPageSize(func(int, int) int { return 10 })
 		srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, minutestest.Delay(20*time.Millisecond))
 		c, l := testkit.WatchLooks(srv)
@@ -267,9 +266,10 @@ func TestPollerShortPages(t *testing.T) {
 
 // A service that is out is asked once in a while, not for each meeting by itself;
 // one whose listing alone is out, is. There are pages again when it is back.
-func TestPollerOutage(t *testing.T) {
+func TestOutage(t *testing.T) {
 	t.Parallel()
-	const waits, out = 400, 2 * time.Minute
+	const out = 2 * time.Minute
+	waits := testkit.Many(400, 150)
 	for name, test := range map[string]struct {
 		listing bool          // alone
 		start   time.Duration // of the waits
@@ -324,7 +324,7 @@ func TestPollerOutage(t *testing.T) {
 }
 
 // A service that stays out ends all waits, after many turns and few requests.
-func TestPollerOutForGood(t *testing.T) {
+func TestOutForGood(t *testing.T) {
 	t.Parallel()
 	for name, sick := range map[string]time.Duration{"from the start": 0, "later": 5 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -357,7 +357,7 @@ func TestPollerOutForGood(t *testing.T) {
 }
 
 // A page whose reply is lost may have shown its meetings.
-func TestPollerLostPage(t *testing.T) {
+func TestLostPage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -383,7 +383,7 @@ func TestPollerLostPage(t *testing.T) {
 }
 
 // A page that took its time counts from when it came.
-func TestPollerSlowPage(t *testing.T) {
+func TestSlowPage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -401,7 +401,7 @@ func TestPollerSlowPage(t *testing.T) {
 }
 
 // A key that may not list, or a service that refuses to, is followed by GETs.
-func TestPollerWithoutLists(t *testing.T) {
+func TestWithoutLists(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]minutestest.Fault{
 		"refused":         minutestest.Refuse(minutes.ErrInsufficientScope),
@@ -418,7 +418,7 @@ func TestPollerWithoutLists(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-				ids := testkit.Crowd(t, srv, 100, 1, 10*time.Minute)
+				ids := testkit.Crowd(t, srv, testkit.Many(100, 50), 1, 10*time.Minute)
 				srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, fault)
 				c, l := testkit.WatchLooks(srv)
 				for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
@@ -433,7 +433,7 @@ func TestPollerWithoutLists(t *testing.T) {
 }
 
 // A listing whose cursors lead in a circle does not keep a sweep going.
-func TestPollerCursorCircle(t *testing.T) {
+func TestCursorCircle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -477,7 +477,7 @@ func TestPollerCursorCircle(t *testing.T) {
 // Where all waits leave, also while something is under way, and some come back,
 // these are followed as before, and nothing is shown within the floor of what was
 // under way.
-func TestPollerAllLeaveAndComeBack(t *testing.T) {
+func TestAllLeaveAndComeBack(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
 	for name, test := range map[string]struct {
@@ -556,7 +556,7 @@ func TestPollerAllLeaveAndComeBack(t *testing.T) {
 
 // A meeting that is waited for anew is found again, however long another that
 // was left before it stays fresh.
-func TestPollerForgetsInAnyOrder(t *testing.T) {
+func TestForgetsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -581,7 +581,7 @@ func TestPollerForgetsInAnyOrder(t *testing.T) {
 
 // A look that takes longer than the floor is the look of whoever comes
 // meanwhile.
-func TestPollerLookLongerThanTheFloor(t *testing.T) {
+func TestLookLongerThanTheFloor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -608,7 +608,7 @@ func TestPollerLookLongerThanTheFloor(t *testing.T) {
 
 // The meeting furthest down, which pages do not reach once it has left, is
 // followed where its wait comes back.
-func TestPollerFurthestComesBack(t *testing.T) {
+func TestFurthestComesBack(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
 	for name, test := range map[string]struct{ comes, leaves, back time.Duration }{
@@ -652,7 +652,7 @@ func TestPollerFurthestComesBack(t *testing.T) {
 
 // The meeting furthest down is followed, too, where its wait left while a page
 // was under way that shows it, and came back.
-func TestPollerFurthestLeavesDuringAPage(t *testing.T) {
+func TestFurthestLeavesDuringAPage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -689,7 +689,7 @@ func TestPollerFurthestLeavesDuringAPage(t *testing.T) {
 
 // A page is read only when the single looks before it are there, and are a floor
 // ago.
-func TestPollerPageAfterLooks(t *testing.T) {
+func TestPageAfterLooks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -711,7 +711,7 @@ func TestPollerPageAfterLooks(t *testing.T) {
 
 // Who comes while a page is under way does not keep others from the news in it;
 // the newcomer is not told what the page may have shown before.
-func TestPollerComesDuringAPage(t *testing.T) {
+func TestComesDuringAPage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -764,7 +764,7 @@ func TestPollerComesDuringAPage(t *testing.T) {
 
 // The long interval of those who are looked at in pages is not a newcomer's; and
 // what a page shows sooner than an interval is told sooner.
-func TestPollerIntervalsBesidePages(t *testing.T) {
+func TestIntervalsBesidePages(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		others, own time.Duration
@@ -822,7 +822,7 @@ func TestPollerIntervalsBesidePages(t *testing.T) {
 
 // A meeting far down the listing that is looked at once in hours does not hold
 // the pages up.
-func TestPollerLongIntervalBesidePages(t *testing.T) {
+func TestLongIntervalBesidePages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -849,7 +849,7 @@ func TestPollerLongIntervalBesidePages(t *testing.T) {
 
 // The first sweep goes as far as it finds what is waited for, of which some may
 // have ended, and no further.
-func TestPollerFirstSweepEndsInTime(t *testing.T) {
+func TestFirstSweepEndsInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -877,8 +877,9 @@ func TestPollerFirstSweepEndsInTime(t *testing.T) {
 
 // A page that is refused for its cursor, or lost while single looks succeed, does
 // not make an end of pages.
-func TestPollerPagesGoOn(t *testing.T) {
+func TestPagesGoOn(t *testing.T) {
 	t.Parallel()
+	turns := testkit.Many(120, 40)
 	for name, test := range map[string]struct {
 		fault minutestest.Fault
 		times int
@@ -897,13 +898,13 @@ func TestPollerPagesGoOn(t *testing.T) {
 				ids := append(far, testkit.Crowd(t, srv, 120, 1, testkit.Ages)...)
 				srv.Inject(minutestest.Match{Operation: "meetings.list", Nth: 20, Times: test.times}, test.fault)
 				c, l := testkit.WatchLooks(srv)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(turns)*30*time.Second)
 				defer cancel()
 				for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
 					require.ErrorIs(t, err, context.DeadlineExceeded)
 				}
 				synctest.Wait()
-				assert.Greater(t, l.Pages(), 200)
+				assert.Greater(t, l.Pages(), 2*turns-40, "two a turn")
 				assert.LessOrEqual(t, l.Most(time.Minute), test.most)
 				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 			})
@@ -913,7 +914,7 @@ func TestPollerPagesGoOn(t *testing.T) {
 
 // Jobs that come back one after the other, each to a meeting that has its audio
 // already, keep nobody who waits from being told in time.
-func TestPollerSteadyComebacks(t *testing.T) {
+func TestSteadyComebacks(t *testing.T) {
 	t.Parallel()
 	for _, every := range []time.Duration{time.Second, 20 * time.Second, 40 * time.Second} {
 		t.Run(every.String(), func(t *testing.T) {
@@ -926,7 +927,7 @@ func TestPollerSteadyComebacks(t *testing.T) {
 				c, l := testkit.WatchLooks(srv)
 				var ids []string
 				var wg sync.WaitGroup
-				for i := range 100 {
+				for i := range testkit.Many(100, 40) {
 					p := &minutes.MeetingCreateParams{Title: "meeting", Date: "2026-11-20", ExternalID: fmt.Sprint("job-", i)}
 					m, _, err := crashed.Meetings.Create(t.Context(), p)
 					require.NoError(t, err)
@@ -950,7 +951,7 @@ func TestPollerSteadyComebacks(t *testing.T) {
 
 // Jobs that come back to finished meetings do not keep others from being looked
 // at in pages.
-func TestPollerFinishedComebacks(t *testing.T) {
+func TestFinishedComebacks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -986,7 +987,7 @@ func TestPollerFinishedComebacks(t *testing.T) {
 // A 429 pauses for as long as the service asks, five minutes at most, or for a
 // second, which doubles with each in a row; a look that succeeds in between makes
 // an end of that.
-func TestPollerHeldBack(t *testing.T) {
+func TestHeldBack(t *testing.T) {
 	t.Parallel()
 	limit, ok := minutestest.RateLimit, minutestest.Delay(0)
 	const s = time.Second
@@ -1029,7 +1030,7 @@ func TestPollerHeldBack(t *testing.T) {
 }
 
 // A pause halves the pace, which comes back while all goes well.
-func TestPollerPaceAfterARefusal(t *testing.T) {
+func TestPaceAfterARefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -1060,14 +1061,14 @@ func TestPollerPaceAfterARefusal(t *testing.T) {
 }
 
 // A key that may not list, or may not any more, is told so with growing patience.
-func TestPollerAsksSeldomWhereListsAreRefused(t *testing.T) {
+func TestAsksSeldomWhereListsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, nth := range []int{1, 3, 4} {
 		t.Run(fmt.Sprint(nth), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-				ids := testkit.Crowd(t, srv, 60, 1, testkit.Ages)
+				ids := testkit.Crowd(t, srv, testkit.Many(60, 30), 1, testkit.Ages)
 				srv.Inject(minutestest.Match{Operation: "meetings.list", Nth: nth, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrInsufficientScope))
 				c, l := testkit.WatchLooks(srv)
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
@@ -1085,7 +1086,7 @@ func TestPollerAsksSeldomWhereListsAreRefused(t *testing.T) {
 
 // An upload that asks for the audio has its answer from a look that begins
 // afterwards, a single one or a page, and as soon as the floor allows.
-func TestPollerUploadDuringALook(t *testing.T) {
+func TestUploadDuringALook(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		others   int // are waited for
@@ -1142,7 +1143,7 @@ func TestPollerUploadDuringALook(t *testing.T) {
 
 // An upload that asks for the audio during a look that is refused has its answer
 // from the next one.
-func TestPollerUploadDuringALookThatIsRefused(t *testing.T) {
+func TestUploadDuringALookThatIsRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -1165,7 +1166,7 @@ func TestPollerUploadDuringALookThatIsRefused(t *testing.T) {
 
 // An upload that asks for the audio during a look that fails has its answer from
 // the next one.
-func TestPollerUploadDuringALookThatFails(t *testing.T) {
+func TestUploadDuringALookThatFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -1412,4 +1413,469 @@ func TestWaitIsNotServedFromAFailedLook(t *testing.T) {
 		synctest.Wait()
 		assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
 	})
+}
+
+// What may pass is waited out, a turn for each; what will not ends the wait.
+func TestWaitFaults(t *testing.T) {
+	t.Parallel()
+	html := func(status int) minutestest.Fault { return minutestest.Reply(status, "text/html", "<h1>Sorry</h1>") }
+	for name, test := range map[string]struct {
+		fault  minutestest.Fault
+		passes bool
+	}{
+		"400 of something in front": {html(400), true},
+		"401 of something in front": {html(401), false},
+		"403 of something in front": {html(403), false},
+		"404 of something in front": {html(404), true},
+		"408 with a code":           {minutestest.Reply(408, "application/json", `{"error":{"code":"SLOW","message":"x"}}`), true},
+		"410 with a code":           {minutestest.Reply(410, "application/json", `{"error":{"code":"GONE","message":"x"}}`), false},
+		"502 of something in front": {html(502), true},
+		"welcome":                   {html(200), true},
+		"a refusal":                 {minutestest.Refuse(minutes.ErrBadRequest), false},
+		"a refused scope":           {minutestest.Refuse(minutes.ErrInsufficientScope), false},
+		"an unknown meeting":        {minutestest.Refuse(minutes.ErrNotFound), false},
+		"a lost reply":              {minutestest.LoseReply(), true},
+		"a cut reply":               {minutestest.Truncate(20), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				c := testkit.Client(srv)
+				m := testkit.Uploaded(t, c, "Weekly")
+				srv.Inject(minutestest.Match{Operation: "meetings.get"}, test.fault)
+				begun := time.Now()
+				_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+				if !test.passes {
+					var wait *minutes.WaitError
+					require.ErrorAs(t, err, &wait)
+					require.Zero(t, time.Since(begun))
+					return
+				}
+				require.NoError(t, err)
+				require.Len(t, srv.Requests("meetings.get"), 2)
+				require.GreaterOrEqual(t, time.Since(begun), 30*time.Second)
+			})
+		})
+	}
+}
+
+// Twenty failed looks in a row end a wait; as many with one between them that
+// succeeds do not.
+func TestWaitFailuresInARow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c := testkit.Client(srv)
+		m := testkit.Uploaded(t, c, "Weekly")
+		for _, nth := range []int{1, 13} {
+			srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: nth, Times: 11}, minutestest.BadGateway())
+		}
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+	})
+}
+
+// Each wait has twenty failed looks of its own, also where it goes on within the
+// floor where another left.
+func TestWaitCountsItsOwnFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c := testkit.Client(srv)
+		m := testkit.Uploaded(t, c, "Weekly")
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 25}, minutestest.BadGateway())
+		testkit.WaitFor(t, c, m.ID, 9*time.Minute+35*time.Second, nil)
+		require.GreaterOrEqual(t, len(srv.Requests("meetings.get")), 19)
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+	})
+}
+
+// Too many failures in a row say how many, over what time.
+func TestWaitErrorOfTooManyFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv, minutes.WithRetries(0, 0, 0))
+		m := testkit.Uploaded(t, c, "Weekly")
+		for op, text := range map[minutes.Operation]string{
+			"meetings.get":     `waiting for meeting mtg_\w+.*: 20 looks in a row failed, over (9m3\d|9m4\d)s: .*502`,
+			"meetings.minutes": `waiting for meeting mtg_\w+.*: 20 requests in a row failed, over 9m30s: .*502`,
+		} {
+			inj := srv.Inject(minutestest.Match{Operation: op, Times: minutestest.Always}, minutestest.BadGateway())
+			_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
+			_, ok := errors.AsType[*minutes.WaitError](err)
+			require.True(t, ok)
+			assert.Regexp(t, text, err.Error())
+			inj.Stop()
+			time.Sleep(time.Hour)
+		}
+	})
+}
+
+// Neither 429 nor "not ready" on what a job has come to ends it.
+func TestWaitRefusedForNow(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		operation minutes.Operation
+		fault     minutestest.Fault
+	}{
+		"429 on the minutes":                {"meetings.minutes", minutestest.RateLimit("")},
+		"429 on the transcript":             {"meetings.transcript", minutestest.RateLimit("")},
+		"no minutes although it says so":    {"meetings.minutes", minutestest.Refuse(minutes.ErrMinutesNotReady)},
+		"no transcript although it says so": {"meetings.transcript", minutestest.Refuse(minutes.ErrTranscriptNotReady)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				srv.Inject(minutestest.Match{Operation: test.operation, Times: 150}, test.fault)
+				c := testkit.Client(srv, minutes.WithRetries(0, 0, 0))
+				began := time.Now()
+				p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
+				r, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), &minutes.ProcessOptions{Transcript: true})
+				require.NoError(t, err)
+				assert.NotNil(t, r.Minutes)
+				assert.NotEmpty(t, r.Transcript)
+				assert.Greater(t, time.Since(began), 150*30*time.Second)
+				if test.operation == "meetings.minutes" {
+					srv.Inject(minutestest.Match{Operation: test.operation, Times: 50}, test.fault)
+				}
+				_, err = c.Meetings.WaitForMinutes(t.Context(), r.Meeting.ID, nil)
+				require.NoError(t, err)
+			})
+		})
+	}
+}
+
+// A wait whose meeting a page has shown since does not tell of a look that failed
+// before.
+func TestWaitTellsOfNoTroubleThatAPageOutlived(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+		ids := testkit.Crowd(t, srv, 50, 1, testkit.Ages)
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: minutestest.Always}, minutestest.BadGateway())
+		c := testkit.Client(srv)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		check := func(err error) {
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+			_, failed := errors.AsType[*minutes.Error](err)
+			assert.False(t, failed, "%v", err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := c.Meetings.Wait(ctx, ids[0], nil)
+			check(err)
+		})
+		time.Sleep(time.Second)
+		for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+			check(err)
+		}
+		wg.Wait()
+		synctest.Wait()
+	})
+}
+
+// What a wait with a long interval has seen is served to others while it is
+// fresh, and no longer.
+func TestWaitIsNotServedWhatIsOld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c := testkit.Client(srv)
+		m := testkit.Uploaded(t, c, "Old title")
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = c.Meetings.Wait(ctx, m.ID, &minutes.WaitOptions{Interval: 24 * time.Hour}) })
+		time.Sleep(10 * time.Hour)
+		_, err := c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Title: new("New title")})
+		require.NoError(t, err)
+		got, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Until: minutes.StatusAudioUploaded})
+		require.NoError(t, err)
+		assert.Equal(t, "New title", got.Title)
+		assert.Equal(t, minutes.StatusMinutesReady, got.Status)
+		cancel()
+		wg.Wait()
+	})
+}
+
+// Whatever the Client sees of a single meeting is a look: a wait that begins
+// within the floor is served from it, and looks when the floor is over.
+func TestWaitAfterTheClientSawTheMeeting(t *testing.T) {
+	t.Parallel()
+	params := func() *minutes.MeetingCreateParams {
+		return &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
+	}
+	for name, see := range map[string]func(*minutes.Client, context.Context, string) (*minutes.Meeting, error){
+		"Get": func(c *minutes.Client, ctx context.Context, id string) (*minutes.Meeting, error) {
+			return c.Meetings.Get(ctx, id)
+		},
+		"Create": func(c *minutes.Client, ctx context.Context, _ string) (*minutes.Meeting, error) {
+			m, _, err := c.Meetings.Create(ctx, params())
+			return m, err
+		},
+		"FindByExternalID": func(c *minutes.Client, ctx context.Context, _ string) (*minutes.Meeting, error) {
+			return c.Meetings.FindByExternalID(ctx, "job-1")
+		},
+		"Update": func(c *minutes.Client, ctx context.Context, id string) (*minutes.Meeting, error) {
+			return c.Meetings.Update(ctx, id, &minutes.MeetingUpdateParams{Time: new("10:00")})
+		},
+		"SetParticipants": func(c *minutes.Client, ctx context.Context, id string) (*minutes.Meeting, error) {
+			return c.Meetings.SetParticipants(ctx, id, []string{"emp_ada"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				m, _, err := testkit.Client(srv).Meetings.Create(t.Context(), params())
+				require.NoError(t, err)
+				c, l := testkit.WatchLooks(srv)
+				seen, err := see(c, t.Context(), m.ID)
+				require.NoError(t, err)
+				began, n := time.Now(), len(srv.Requests("meetings.get"))
+				time.Sleep(10 * time.Second)
+				var told []*minutes.Meeting
+				var at []time.Time
+				testkit.WaitFor(t, c, m.ID, 19*time.Second, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) {
+					told, at = append(told, m), append(at, time.Now())
+				}})
+				assert.Len(t, srv.Requests("meetings.get"), n, "the floor")
+				require.Equal(t, []*minutes.Meeting{seen}, told)
+				assert.Equal(t, 10*time.Second, at[0].Sub(began))
+				testkit.WaitFor(t, c, m.ID, 3*time.Second, nil)
+				assert.Len(t, srv.Requests("meetings.get"), n+1)
+				if name != "SetParticipants" { // which is refused by then
+					require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
+					_, err = srv.Advance(m.ID, minutes.StatusMinutesReady)
+					require.NoError(t, err)
+					time.Sleep(time.Minute)
+					_, err = see(c, t.Context(), m.ID)
+					require.NoError(t, err)
+					n, began = len(srv.Requests("meetings.get")), time.Now()
+					got, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+					require.NoError(t, err)
+					assert.Equal(t, minutes.StatusMinutesReady, got.Status)
+					assert.Len(t, srv.Requests("meetings.get"), n, "a final status is served at once")
+					assert.Zero(t, time.Since(began))
+				}
+				synctest.Wait()
+				testkit.RequireQuiet(t, l)
+			})
+		})
+	}
+}
+
+// What the Client sees while a wait is under way is told to it, and puts its
+// next look off.
+func TestWaitHearsOfAGet(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
+		c, l := testkit.WatchLooks(srv)
+		m := testkit.Uploaded(t, c, "Weekly")
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+			assert.NoError(t, err)
+		})
+		for range 20 {
+			time.Sleep(31 * time.Second / 2)
+			_, err := c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Time: new("10:00")})
+			require.NoError(t, err)
+		}
+		assert.Len(t, l.Of(m.ID), 1, "the first look, and then the replies of Update")
+		_, err := srv.Advance(m.ID, minutes.StatusMinutesReady)
+		require.NoError(t, err)
+		begun := time.Now()
+		_, err = c.Meetings.FindByExternalID(t.Context(), "none")
+		require.ErrorIs(t, err, minutes.ErrNotFound)
+		_, err = c.Meetings.Get(t.Context(), m.ID)
+		require.NoError(t, err)
+		wg.Wait()
+		assert.Zero(t, time.Since(begun))
+	})
+}
+
+// An upload, or a request for an upload URL, begins anew: the look after it is
+// made at once.
+func TestWaitBeginsAnewAfterAnUpload(t *testing.T) {
+	t.Parallel()
+	for name, act := range map[string]func(*minutes.Client, context.Context, string) error{
+		"Upload": func(c *minutes.Client, ctx context.Context, id string) error {
+			return c.Meetings.Upload(ctx, id, testkit.Audio(10), nil)
+		},
+		"UploadURL": func(c *minutes.Client, ctx context.Context, id string) error {
+			_, err := c.Meetings.UploadURL(ctx, id, "audio/mpeg")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				id := testkit.Waiting(t, srv)
+				c, l := testkit.WatchLooks(srv)
+				testkit.WaitFor(t, c, id, time.Second, nil)
+				time.Sleep(time.Second)
+				require.NoError(t, act(c, t.Context(), id))
+				time.Sleep(time.Second)
+				require.Len(t, l.Of(id), 1)
+				seen := testkit.WaitFor(t, c, id, time.Second, nil)
+				require.Len(t, l.Of(id), 2)
+				want := minutes.StatusCreated
+				if name == "Upload" {
+					want = minutes.StatusAudioUploaded
+				}
+				assert.Equal(t, want, seen.Status)
+			})
+		})
+	}
+}
+
+// A page that was asked for before the latest look at a meeting may be older: a
+// wait does not hear that a meeting went back.
+func TestWaitNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+		ids := testkit.Crowd(t, srv, 50, 1, testkit.Ages)
+		require.NoError(t, srv.Script(minutestest.Script{MeetingID: ids[0], Hold: minutes.StatusTranscribing}))
+		c, l := testkit.WatchLateLooks(srv, 10*time.Second)
+		quick := testkit.Client(srv)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		told := map[string][]minutes.Status{}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			o := &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told[m.ID] = append(told[m.ID], m.Status) }}
+			for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), o) {
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			}
+		})
+		time.Sleep(2 * time.Minute)
+		for n := l.Pages(); l.Pages() == n; { // a page is on its way
+			time.Sleep(time.Second / 10)
+		}
+		_, err := srv.Advance(ids[0], minutes.StatusTranscribing)
+		require.NoError(t, err)
+		_, err = quick.Meetings.Get(t.Context(), ids[0])
+		require.NoError(t, err)
+		_, err = c.Meetings.Update(t.Context(), ids[0], &minutes.MeetingUpdateParams{Time: new("10:00")})
+		require.NoError(t, err)
+		wg.Wait()
+		synctest.Wait()
+		assert.Equal(t, []minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribing}, told[ids[0]])
+	})
+}
+
+// The first look waits for what is left of the floor since another process
+// looked.
+func TestWaitLookedAt(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		at    func(now time.Time) time.Time
+		first time.Duration
+	}{
+		"never":         {func(time.Time) time.Time { return time.Time{} }, 0},
+		"a moment ago":  {func(now time.Time) time.Time { return now }, 30 * time.Second},
+		"20 s ago":      {func(now time.Time) time.Time { return now.Add(-20 * time.Second) }, 10 * time.Second},
+		"20 s, no zone": {func(now time.Time) time.Time { return now.Add(-20 * time.Second).UTC().Round(0) }, 10 * time.Second},
+		"long ago":      {func(now time.Time) time.Time { return now.Add(-30 * time.Second) }, 0},
+		"to come":       {func(now time.Time) time.Time { return now.Add(time.Second) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				one, all := testkit.Uploaded(t, testkit.Client(srv), "One"), testkit.Uploaded(t, testkit.Client(srv), "All")
+				for id, wait := range map[string]func(*minutes.Client, context.Context, *minutes.WaitOptions){
+					one.ID: func(c *minutes.Client, ctx context.Context, o *minutes.WaitOptions) {
+						_, _ = c.Meetings.Wait(ctx, one.ID, o)
+					},
+					all.ID: func(c *minutes.Client, ctx context.Context, o *minutes.WaitOptions) {
+						for range c.Meetings.WaitAll(ctx, slices.Values([]string{all.ID}), o) {
+						}
+					},
+				} {
+					c, l := testkit.WatchLooks(srv)
+					began := time.Now()
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute-time.Second)
+					wait(c, ctx, &minutes.WaitOptions{LookedAt: test.at(began), Interval: time.Hour})
+					cancel()
+					require.Len(t, l.Of(id), 1)
+					assert.InDelta(t, test.first, l.Of(id)[0].Sub(began), float64(time.Millisecond))
+				}
+			})
+		})
+	}
+}
+
+// However many wait for one meeting, at once or one after the other, each costs
+// the same. These would take many minutes if it grew with the square.
+func TestWaitsForOneMeeting(t *testing.T) {
+	t.Parallel()
+	n := testkit.Many(40_000, 4000)
+	for name, test := range map[string]func(*testing.T, *minutes.Client, string){
+		"at once": func(t *testing.T, c *minutes.Client, id string) {
+			var wg sync.WaitGroup
+			for range n {
+				wg.Go(func() {
+					_, err := c.Meetings.Wait(t.Context(), id, nil)
+					assert.NoError(t, err)
+				})
+			}
+			wg.Wait()
+		},
+		"at once, and all leave": func(t *testing.T, c *minutes.Client, id string) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			var wg sync.WaitGroup
+			for range n {
+				wg.Go(func() {
+					_, err := c.Meetings.Wait(ctx, id, nil)
+					assert.ErrorIs(t, err, context.DeadlineExceeded)
+				})
+			}
+			wg.Wait()
+		},
+		"one after the other": func(t *testing.T, c *minutes.Client, id string) {
+			var wg sync.WaitGroup
+			wg.Go(func() { _, _ = c.Meetings.Wait(t.Context(), id, nil) })
+			for range n {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				_, err := c.Meetings.Wait(ctx, id, nil)
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+				cancel()
+			}
+			wg.Wait()
+		},
+		"WaitAlls": func(t *testing.T, c *minutes.Client, id string) {
+			var wg sync.WaitGroup
+			for range n / 4 {
+				wg.Go(func() {
+					for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values([]string{id}), nil) {
+						assert.NoError(t, err)
+					}
+				})
+			}
+			wg.Wait()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				m := testkit.Uploaded(t, testkit.Client(srv), "Weekly")
+				c, l := testkit.WatchLooks(srv)
+				test(t, c, m.ID)
+				synctest.Wait()
+				assert.LessOrEqual(t, l.Len(), 40)
+				testkit.RequireQuiet(t, l)
+			})
+		})
+	}
 }

@@ -1,5 +1,6 @@
-// Package storage sends a recording to a presigned URL with one PUT. It knows
-// HTTP and the errors of S3; it knows no service, no meeting and no repeats.
+// Package storage sends a recording to a presigned URL with one PUT, and says
+// what should follow one that failed. It knows HTTP and the errors of S3; it knows
+// no service and no meeting.
 package storage
 
 import (

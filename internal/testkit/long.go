@@ -6,3 +6,12 @@ import "os"
 // by MINUTES_LONG=1 in the environment, as .ci/run does in a step of its own.
 // Without it they check the same with less: fewer seeds, smaller crowds.
 func Long() bool { return os.Getenv("MINUTES_LONG") != "" }
+
+// Many is how many of something a test takes: all of them where it is to be
+// thorough, else a few.
+func Many(all, few int) int {
+	if Long() {
+		return all
+	}
+	return few
+}
