@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -424,6 +426,366 @@ func TestProcessAllComesBack(t *testing.T) {
 		}
 		assert.LessOrEqual(t, len(srv.Requests("meetings.list")), 4, "the first run's")
 	})
+}
+
+// eachWayToBreak runs a test for a panic and for an end of the goroutine, in a
+// bubble, where a goroutine that is left fails the test.
+func eachWayToBreak(t *testing.T, test func(t *testing.T, srv *minutestest.Server, panics bool, breaks func())) {
+	for name, breaks := range map[string]func(){"panic": func() { panic("broken") }, "goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				test(t, minutestest.NewServer(t, minutestest.WithWorld(longStages())), name == "panic", breaks)
+			})
+		})
+	}
+}
+
+// opening is a job without anything odd.
+func opening(externalID string) minutes.Job {
+	return minutes.Job{Params: weekly(externalID), Open: func() (minutes.Recording, error) { return audio(100), nil }}
+}
+
+// requireIdle checks that nobody asks the service for anything any more.
+func requireIdle(t *testing.T, srv *minutestest.Server) {
+	t.Helper()
+	synctest.Wait() // a request that was just cancelled may still arrive
+	before := len(srv.Requests())
+	time.Sleep(time.Hour)
+	require.Len(t, srv.Requests(), before)
+}
+
+// loopEnd is what a loop came to that may have been broken.
+type loopEnd struct {
+	panicked any
+	exited   bool
+	errs     map[string]error // by external id
+}
+
+// loop runs a ProcessAll to its end on a goroutine of its own.
+func loop(seq iter.Seq2[*minutes.Result, error]) loopEnd {
+	end := loopEnd{exited: true, errs: map[string]error{}}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer func() { end.panicked = recover() }()
+		for r, err := range seq {
+			if end.errs[r.Params.ExternalID] == nil {
+				end.errs[r.Params.ExternalID] = err
+			}
+		}
+		end.exited = false
+	})
+	wg.Wait()
+	return end
+}
+
+// While jobs blocks, what has ended is yielded.
+func TestProcessAllWhileJobsBlock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		jobs := make(chan minutes.Job)
+		began, n := time.Now(), 0
+		go func() {
+			for i := range 5 {
+				jobs <- opening(fmt.Sprint("rec-", i))
+				time.Sleep(3 * time.Hour)
+			}
+			close(jobs)
+		}()
+		for r, err := range clientOf(srv).Meetings.ProcessAll(t.Context(), channel(jobs), &minutes.ProcessOptions{Uploads: 1}) {
+			require.NoError(t, err)
+			assert.Equal(t, fmt.Sprint("rec-", n), r.Params.ExternalID)
+			assert.InDelta(t, time.Duration(n)*3*time.Hour+15*time.Minute, time.Since(began), float64(2*time.Minute))
+			n++
+		}
+		assert.Equal(t, 5, n)
+		assert.Equal(t, 15*time.Hour, time.Since(began), "until no job can come any more")
+	})
+}
+
+// While jobs blocks, ctx is obeyed; jobs is told so at its next element, which is
+// not begun.
+func TestProcessAllObeysContextWhileJobsBlock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		jobs := make(chan minutes.Job, 1)
+		jobs <- opening("rec-0")
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		began, n := time.Now(), 0
+		for r, err := range clientOf(srv).Meetings.ProcessAll(ctx, channel(jobs), nil) {
+			n++
+			assert.Equal(t, minutes.StatusTranscribing, r.Meeting.Status)
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		assert.Equal(t, 1, n)
+		assert.Equal(t, 5*time.Minute, time.Since(began))
+		jobs <- opening("rec-1")
+		synctest.Wait()
+		jobs <- opening("nobody takes this one")
+		requireIdle(t, srv)
+		assert.Len(t, jobs, 1)
+		assert.Len(t, srv.Requests("meetings.create"), 1)
+	})
+}
+
+// A loop that is left while jobs blocks leaves nothing behind once jobs goes on.
+func TestProcessAllLeftWhileJobsBlock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		blocked := make(chan struct{})
+		told := false
+		jobs := func(yield func(minutes.Job) bool) {
+			assert.True(t, yield(opening("rec-0")))
+			<-blocked
+			told = !yield(opening("rec-1"))
+		}
+		for _, err := range clientOf(srv).Meetings.ProcessAll(t.Context(), jobs, nil) {
+			require.NoError(t, err)
+			break
+		}
+		requireIdle(t, srv)
+		close(blocked)
+		requireIdle(t, srv)
+		assert.True(t, told)
+		assert.Len(t, srv.Requests("meetings.create"), 1)
+	})
+}
+
+// A loop that is left while no job is asked for tells jobs at once.
+func TestProcessAllLeftWithoutRoom(t *testing.T) {
+	t.Parallel()
+	for _, leave := range []bool{false, true} {
+		t.Run(fmt.Sprint(leave), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Nth: 2, Times: minutestest.Always}, minutestest.Delay(time.Hour))
+				patient := clientOf(srv, minutes.WithUploadTimeouts(time.Hour, time.Hour))
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+				defer cancel()
+				given, told := 0, false
+				jobs := func(yield func(minutes.Job) bool) {
+					for !told && given < 5 {
+						given++
+						told = !yield(opening(fmt.Sprint("rec-", given)))
+					}
+				}
+				for range patient.Meetings.ProcessAll(ctx, jobs, &minutes.ProcessOptions{Uploads: 1}) {
+					if leave {
+						break
+					}
+				}
+				synctest.Wait()
+				assert.True(t, told)
+				assert.Equal(t, 2, given)
+			})
+		})
+	}
+}
+
+// The next job is asked for when there is room for its upload.
+func TestProcessAllAsksForJobsWithRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Times: minutestest.Always}, minutestest.Delay(time.Second))
+		var uploading atomic.Int64
+		jobs := func(yield func(minutes.Job) bool) {
+			for i := range 20 {
+				assert.Less(t, uploading.Load(), int64(3))
+				uploading.Add(1)
+				job := minutes.Job{Params: weekly(fmt.Sprint("rec-", i)), Open: func() (minutes.Recording, error) {
+					rec := audio(10)
+					rec.Audio = &closing{rec, func() { uploading.Add(-1) }}
+					return rec, nil
+				}}
+				if !yield(job) {
+					return
+				}
+			}
+		}
+		for _, err := range clientOf(srv).Meetings.ProcessAll(t.Context(), jobs, &minutes.ProcessOptions{Uploads: 3}) {
+			require.NoError(t, err)
+		}
+		assert.Zero(t, uploading.Load())
+	})
+}
+
+// A job that starts over has room while jobs blocks, and gives it back.
+func TestProcessAllStartsOverWhileJobsBlock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()), minutestest.WithoutAudit(minutestest.ViolationPoll))
+		jobs := make(chan minutes.Job, 1)
+		jobs <- opening("rec-0")
+		other := clientOf(srv)
+		time.AfterFunc(5*time.Minute, func() {
+			m, err := other.Meetings.FindByExternalID(t.Context(), "rec-0")
+			if assert.NoError(t, err) {
+				assert.NoError(t, other.Meetings.Delete(t.Context(), m.ID))
+			}
+		})
+		began := time.Now()
+		var ended []string
+		for r, err := range clientOf(srv).Meetings.ProcessAll(t.Context(), channel(jobs), &minutes.ProcessOptions{Uploads: 1, Restart: true}) {
+			require.NoError(t, err)
+			if ended = append(ended, r.Params.ExternalID); len(ended) == 1 {
+				assert.Less(t, time.Since(began), time.Hour)
+				jobs <- opening("rec-1")
+				close(jobs)
+			}
+		}
+		assert.Equal(t, []string{"rec-0", "rec-1"}, ended)
+		assert.Len(t, srv.Requests("meetings.create"), 3)
+	})
+}
+
+// A panic in jobs, or an end of its goroutine, goes on where the loop is, and
+// nothing runs any more.
+func TestProcessAllOfJobsThatBreak(t *testing.T) {
+	t.Parallel()
+	eachWayToBreak(t, func(t *testing.T, srv *minutestest.Server, panics bool, breaks func()) {
+		jobs := func(yield func(minutes.Job) bool) { yield(opening("rec-0")); time.Sleep(time.Minute); breaks() }
+		end := loop(clientOf(srv).Meetings.ProcessAll(t.Context(), jobs, nil))
+		assert.True(t, end.exited)
+		assert.Empty(t, end.errs)
+		if panics {
+			assert.Equal(t, "broken", end.panicked)
+		}
+		requireIdle(t, srv)
+	})
+}
+
+// A callback that panics, or ends its goroutine, never leaves the loop hanging.
+func TestProcessAllOfACallbackThatBreaks(t *testing.T) {
+	t.Parallel()
+	for _, where := range []string{"Open", "OnStatus", "Progress", "the job's Progress", "ReadAt", "Close"} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			eachWayToBreak(t, func(t *testing.T, srv *minutestest.Server, panics bool, breaks func()) {
+				in := func(callback string) {
+					if callback == where {
+						breaks()
+					}
+				}
+				var open atomic.Int64
+				bad := opening("bad")
+				if where == "the job's Progress" {
+					bad.Progress = func(int64, int64) { breaks() }
+				}
+				bad.Open = func() (minutes.Recording, error) {
+					in("Open")
+					rec := audio(10)
+					src := rec.Audio
+					rec.Audio = &closing{minutes.Recording{Audio: readerAt(func(p []byte, off int64) (int, error) {
+						in("ReadAt")
+						return src.ReadAt(p, off)
+					})}, func() { in("Close") }}
+					rec.Size = 10
+					return rec, nil
+				}
+				good := opening("good")
+				good.Progress = func(int64, int64) {}
+				good.Open = func() (minutes.Recording, error) {
+					open.Add(1)
+					rec := audio(10_000)
+					rec.Audio = &closing{rec, func() { open.Add(-1) }}
+					return rec, nil
+				}
+				last := opening("last")
+				last.Progress = good.Progress
+				opts := &minutes.ProcessOptions{
+					Uploads:  1 + len(where)%2, // one that is not given back would be missed
+					Progress: func(int64, int64) { in("Progress") },
+					OnStatus: func(m *minutes.Meeting) {
+						if m.ExternalID == "bad" {
+							in("OnStatus")
+						}
+					},
+				}
+				end := loop(clientOf(srv).Meetings.ProcessAll(t.Context(), slices.Values([]minutes.Job{good, bad, bad, last}), opts))
+				assert.Zero(t, open.Load(), "what is open when the loop ends")
+				assert.Equal(t, panics, end.exited)
+				if panics {
+					assert.Equal(t, "broken", end.panicked)
+				} else {
+					assert.ErrorContains(t, end.errs["bad"], "ended its goroutine")
+					assert.NoError(t, end.errs["good"])
+					assert.NoError(t, end.errs["last"])
+					assert.Len(t, end.errs, 3)
+				}
+				requireIdle(t, srv)
+			})
+		})
+	}
+}
+
+// Where more than one thing breaks, the first one is told, after all has ended:
+// a loop that panics itself, a job that panics when it is cancelled.
+func TestProcessAllOfALoopThatBreaks(t *testing.T) {
+	t.Parallel()
+	for want, left := range map[string]func() bool{
+		"the loop":  func() bool { panic("the loop") },
+		"the close": func() bool { return false },
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Nth: 2, Times: minutestest.Always}, minutestest.Delay(time.Hour))
+				late := minutes.Job{Params: weekly("late"), Open: func() (minutes.Recording, error) {
+					rec := audio(10)
+					rec.Audio = &closing{rec, func() { panic("the close") }}
+					return rec, nil
+				}}
+				jobs := func(yield func(minutes.Job) bool) {
+					if yield(opening("rec-0")) {
+						time.Sleep(10 * time.Second)
+						yield(late)
+					}
+				}
+				assert.PanicsWithValue(t, want, func() {
+					clientOf(srv).Meetings.ProcessAll(t.Context(), jobs, nil)(func(*minutes.Result, error) bool { return left() })
+				})
+				requireIdle(t, srv)
+			})
+		})
+	}
+}
+
+// What cannot be used is refused before any request.
+func TestProcessAllParams(t *testing.T) {
+	t.Parallel()
+	jobs := slices.Values([]minutes.Job{opening("rec-0")})
+	for name, test := range map[string]struct {
+		ctx   context.Context
+		jobs  iter.Seq[minutes.Job]
+		opts  *minutes.ProcessOptions
+		param string
+	}{
+		"no context":         {nil, jobs, nil, "ctx"},
+		"no jobs":            {t.Context(), nil, nil, "jobs"},
+		"negative uploads":   {t.Context(), jobs, &minutes.ProcessOptions{Uploads: -1}, "opts.Uploads"},
+		"unprintable format": {t.Context(), jobs, &minutes.ProcessOptions{Format: "\xff"}, "opts.Format"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := 0
+			for r, err := range silent(t).Meetings.ProcessAll(test.ctx, test.jobs, test.opts) {
+				n++
+				assert.Nil(t, r)
+				bad, ok := errors.AsType[*minutes.ParamError](err)
+				if assert.True(t, ok, "%v", err) {
+					assert.Equal(t, test.param, bad.Param)
+				}
+			}
+			assert.Equal(t, 1, n)
+		})
+	}
 }
 
 // quick is a service whose meetings have their minutes at once.
