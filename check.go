@@ -49,8 +49,22 @@ func missingID(id string) string {
 	return ""
 }
 
-// absent reports whether a reply has no such list at all. One that is null, as many
-// servers write empty ones, is made empty.
+// missingIn names the list that a reply lacks, or what its first incomplete
+// element lacks.
+func missingIn[T any, R reply[T]](list *[]T, field string, body []byte) string {
+	if absent(list, field, body) {
+		return field
+	}
+	for i := range *list {
+		if lack := R(&(*list)[i]).missing(nil); lack != "" {
+			return field + "[" + strconv.Itoa(i) + "]." + lack
+		}
+	}
+	return ""
+}
+
+// absent reports whether a reply has no such list at all. Where it is null, as many
+// servers write an empty list, it is made empty.
 func absent[T any](list *[]T, field string, body []byte) bool {
 	if *list != nil {
 		return false
@@ -62,14 +76,4 @@ func absent[T any](list *[]T, field string, body []byte) bool {
 	}
 	*list = []T{}
 	return false
-}
-
-// eachHasID names the first element of a reply's list that has no id.
-func eachHasID[T any](list string, elements []T, id func(*T) string) string {
-	for i := range elements {
-		if id(&elements[i]) == "" {
-			return list + "[" + strconv.Itoa(i) + "].id"
-		}
-	}
-	return ""
 }

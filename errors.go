@@ -59,35 +59,31 @@ type Error struct {
 
 // Error returns one line that holds no secret.
 func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString("minutes: ")
-	b.WriteString(e.Method)
-	b.WriteByte(' ')
-	b.WriteString(e.Path)
-	sep := ": "
-	add := func(s string) {
+	return describe(e.Method+" "+e.Path, e.StatusCode, string(e.Code), e.Message, e.causes, "request id", e.RequestID)
+}
+
+// describe is the text of a failed request.
+func describe(request string, status int, code, message string, causes []error, idName, id string) string {
+	text := "minutes: " + request
+	add := func(sep, s string) {
 		if s != "" {
-			b.WriteString(sep)
-			b.WriteString(s)
-			sep = ": "
+			text += sep + plain(s)
 		}
 	}
-	if e.StatusCode != 0 {
-		add(strconv.Itoa(e.StatusCode))
-		sep = " "
+	beforeCode := ": "
+	if status != 0 {
+		add(": ", strconv.Itoa(status))
+		beforeCode = " "
 	}
-	add(plain(string(e.Code)))
-	sep = ": "
-	add(plain(e.Message))
-	for _, cause := range e.causes {
-		add(plain(cause.Error()))
+	add(beforeCode, code)
+	add(": ", message)
+	for _, cause := range causes {
+		add(": ", cause.Error())
 	}
-	if e.RequestID != "" {
-		b.WriteString(" (request id ")
-		b.WriteString(plain(e.RequestID))
-		b.WriteByte(')')
+	if id != "" {
+		text += " (" + idName + " " + plain(id) + ")"
 	}
-	return b.String()
+	return text
 }
 
 // plain makes a text that came over the network fit for one line of a log.
@@ -306,23 +302,7 @@ var ErrPartialAudio = errors.New("the meeting has audio, but no attempt handed o
 
 // Error returns one line that never holds the presigned URL's query.
 func (e *StorageError) Error() string {
-	text := "minutes: upload to storage"
-	if e.StatusCode != 0 {
-		text += ": " + strconv.Itoa(e.StatusCode)
-		if e.Code != "" {
-			text += " " + plain(e.Code)
-		}
-	}
-	if e.Message != "" {
-		text += ": " + plain(e.Message)
-	}
-	for _, cause := range e.causes {
-		text += ": " + plain(cause.Error())
-	}
-	if e.RequestID != "" {
-		text += " (storage request id " + plain(e.RequestID) + ")"
-	}
-	return text
+	return describe("upload to storage", e.StatusCode, e.Code, e.Message, e.causes, "storage request id", e.RequestID)
 }
 
 // Unwrap returns what ended the upload besides a reply: the network's error,

@@ -30,12 +30,7 @@ type memberList struct {
 	Members []Member `json:"members"`
 }
 
-func (l *memberList) missing(body []byte) string {
-	if absent(&l.Members, "members", body) {
-		return "members"
-	}
-	return eachHasID("members", l.Members, func(m *Member) string { return m.ID })
-}
+func (l *memberList) missing(body []byte) string { return missingIn(&l.Members, "members", body) }
 
 func (m *Member) missing([]byte) string { return missingID(m.ID) }
 

@@ -21,12 +21,7 @@ type projectList struct {
 	Projects []Project `json:"projects"`
 }
 
-func (l *projectList) missing(body []byte) string {
-	if absent(&l.Projects, "projects", body) {
-		return "projects"
-	}
-	return eachHasID("projects", l.Projects, func(p *Project) string { return p.ID })
-}
+func (l *projectList) missing(body []byte) string { return missingIn(&l.Projects, "projects", body) }
 
 func (p *Project) missing([]byte) string { return missingID(p.ID) }
 

@@ -24,12 +24,9 @@ type templateList struct {
 	Templates []Template `json:"templates"`
 }
 
-func (l *templateList) missing(body []byte) string {
-	if absent(&l.Templates, "templates", body) {
-		return "templates"
-	}
-	return eachHasID("templates", l.Templates, func(t *Template) string { return t.ID })
-}
+func (l *templateList) missing(body []byte) string { return missingIn(&l.Templates, "templates", body) }
+
+func (t *Template) missing([]byte) string { return missingID(t.ID) }
 
 // List returns the organisation's templates. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].

@@ -32,16 +32,15 @@ type VocabularyVariant struct {
 }
 
 func (v *Vocabulary) missing(body []byte) string {
-	switch {
-	case absent(&v.Terms, "terms", body):
+	if absent(&v.Terms, "terms", body) {
 		return "terms"
-	case absent(&v.Entries, "entries", body):
-		return "entries"
 	}
-	for i := range v.Entries {
-		if v.Entries[i].Term == "" {
-			return "entries[" + strconv.Itoa(i) + "].term"
-		}
+	return missingIn(&v.Entries, "entries", body)
+}
+
+func (e *VocabularyEntry) missing([]byte) string {
+	if e.Term == "" {
+		return "term"
 	}
 	return ""
 }

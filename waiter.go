@@ -415,18 +415,20 @@ func meetingOf(s poll.Sighting) *Meeting {
 	return nil
 }
 
-// Look is a GET of a meeting.
+// Look is a GET of a meeting that is not repeated, and the max-age of its
+// Cache-Control.
 func (p polled) Look(ctx context.Context, id string) (poll.Sighting, time.Duration, *poll.Failure) {
-	m, maxAge, err := p.core.look(ctx, id)
+	m, reply, err := doReply[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true})
 	if err != nil {
 		return poll.Sighting{}, 0, failureOf(err)
 	}
-	return sightingOf(m), maxAge, nil
+	return sightingOf(m), parseMaxAge(reply.Header.Get("Cache-Control")), nil
 }
 
-// Page reads a page of the listing.
+// Page reads a page of the listing, once.
 func (p polled) Page(ctx context.Context, cursor string) ([]poll.Sighting, string, *poll.Failure) {
-	page, err := p.core.lookAtPage(ctx, &MeetingListParams{Limit: maxLimit, Cursor: cursor})
+	params := &MeetingListParams{Limit: maxLimit, Cursor: cursor}
+	page, err := do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Once: true})
 	if err != nil {
 		return nil, "", failureOf(err)
 	}
@@ -439,16 +441,6 @@ func (p polled) Page(ctx context.Context, cursor string) ([]poll.Sighting, strin
 
 func failureOf(err error) *poll.Failure {
 	return &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited), RetryAfter: askedFor(err), Transient: transient(err)}
-}
-
-// look is a GET of a meeting that is not repeated when it fails, and the
-// max-age of its Cache-Control.
-func (c *core) look(ctx context.Context, id string) (*Meeting, time.Duration, error) {
-	m, reply, err := doReply[Meeting](ctx, c, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true})
-	if err != nil {
-		return nil, 0, err
-	}
-	return m, parseMaxAge(reply.Header.Get("Cache-Control")), nil
 }
 
 // parseMaxAge reads max-age out of a Cache-Control header, 0 where there is
@@ -466,11 +458,6 @@ func parseMaxAge(header string) time.Duration {
 		return time.Duration(seconds) * time.Second
 	}
 	return 0
-}
-
-// lookAtPage reads a page of the listing, once.
-func (c *core) lookAtPage(ctx context.Context, params *MeetingListParams) (*MeetingPage, error) {
-	return do[MeetingPage](ctx, c, rest.Request{Operation: route.MeetingsList, Query: params, Once: true})
 }
 
 // transient reports failures that may pass: no reply, a reply that makes no
