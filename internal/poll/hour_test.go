@@ -164,7 +164,9 @@ func spend(t testing.TB, w world) *counts {
 }
 
 func (s *service) follow(p *poll.Poller, m *meeting) {
+	s.mu.Lock()
 	m.joined = s.now()
+	s.mu.Unlock()
 	p.Join(waiter{s, m}, m.id, time.Time{})
 }
 
@@ -213,17 +215,13 @@ func (s *service) happen(p *poll.Poller) {
 			}
 		})
 	}
-	ready := func() time.Duration { return s.now() }
-	s.join(p, s.newcomers, ready)
-	s.join(p, s.joining/time.Duration(max(1, s.waits)), func() time.Duration { return max(s.end(), s.now()+time.Minute) })
+	s.join(p, s.newcomers, time.Hour, s.now)
+	s.join(p, s.joining/time.Duration(max(1, s.waits)), s.joining, func() time.Duration { return max(s.end(), s.now()+time.Minute) })
 }
 
-// join begins a further wait so often; joining ones are done after s.joining.
-func (s *service) join(p *poll.Poller, d time.Duration, ends func() time.Duration) {
-	last := time.Hour
-	if s.joining > 0 {
-		last = s.joining
-	}
+// join begins a further wait every d, until last, on a meeting that ends when
+// ends says.
+func (s *service) join(p *poll.Poller, d, last time.Duration, ends func() time.Duration) {
 	if d == 0 {
 		return
 	}

@@ -27,7 +27,9 @@ func report(b *testing.B, w world, c *counts) {
 	b.ReportMetric(0, "ns/op") // the clock is a fake
 	b.ReportMetric(c.perMinute(), "requests/min")
 	b.ReportMetric(float64(c.most), "most/s")
-	b.ReportMetric(c.told.Seconds(), "s-told")
+	if c.told > 0 { // one has ended
+		b.ReportMetric(c.told.Seconds(), "s-told")
+	}
 	b.ReportMetric(c.unseen.Seconds(), "s-unseen")
 	b.ReportMetric(float64(c.within), "within-floor")
 	if len(c.firsts) > 0 {
