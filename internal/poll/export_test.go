@@ -1,0 +1,8 @@
+package poll
+
+// Kept is how many meetings the Poller still knows of.
+func (p *Poller) Kept() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(len(p.plan.watches), len(p.resting))
+}

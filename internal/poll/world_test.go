@@ -1,0 +1,284 @@
+package poll_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/poll"
+)
+
+const (
+	floor    = 30 * time.Second
+	pageSize = 50
+	edgeLast = 40 * time.Minute // the edge lets go then
+)
+
+// world says who waits at a service, what happens there in an hour, and how the
+// service behaves. It has many fields because each is a column of the table of
+// worlds; most are zero in most worlds.
+type world struct {
+	waits     int           // meetings waited for from the beginning
+	newer     int           // meetings above those that nobody waits for
+	oneIn     int           // only one meeting in so many is waited for; 0: all
+	sparse    int           // waited for as well, below those
+	sparseIn  int           // one in so many there
+	joining   time.Duration // the waits begin one after the other in this time
+	newcomers time.Duration // a further wait, on a meeting that is ready, begins so often
+	endless   bool          // one meeting in 24 ends within the hour; else all do
+
+	foreign  time.Duration // others create a meeting so often
+	imported int           // others create so many at once, after ten minutes
+	deleted  time.Duration // a meeting waited for is deleted so often
+	edited   time.Duration // one is changed so often
+
+	order    order
+	slow     time.Duration // how long a page takes
+	lose     float64       // the share of pages that are lost
+	loseLook float64       // and of looks
+	limited  bool          // the listing answers 429, whatever it is asked
+	hanging  bool          // the listing never answers
+	short    bool          // pages hold anything from nothing to all
+	deadly   bool          // cursors live for ten minutes
+	edge     float64       // requests a second that get through; 0: all
+
+	needs int // requests in a turn that look at every meeting; 0: so few that a turn is the floor
+}
+
+type order int
+
+const (
+	byCreation order = iota
+	byChange
+	noOrder
+)
+
+// turn is how long the looks at all meetings are spread over: the floor, more
+// where that would be many requests, and up to a second of jitter.
+func (w world) turn() time.Duration {
+	return time.Second + time.Duration(float64(floor)*math.Sqrt(max(1, float64(w.needs)/330)))
+}
+
+// meeting is one that is waited for.
+type meeting struct {
+	id      string
+	key     int64 // its place in the listing
+	joined  time.Duration
+	ends    time.Duration
+	looked  time.Duration // the last look
+	seen    time.Duration // the last look or page
+	deleted bool          // at ends
+	over    bool          // its waiter knows
+}
+
+func (m *meeting) Copy(poll.Value) poll.Value { return m }
+
+// row is a meeting in the listing. Nobody waits where m is nil.
+type row struct {
+	key int64
+	m   *meeting
+}
+
+// service is a world's service. It counts what it is asked.
+type service struct {
+	world
+	random *rand.Rand
+	began  time.Time
+
+	mu     sync.Mutex
+	list   []row // the newest last
+	ours   []*meeting
+	byID   map[string]*meeting
+	key    int64         // of the newest
+	tokens float64       // of the edge
+	filled time.Duration // when they were counted
+	counts counts
+}
+
+var (
+	errLimited = errors.New("429")
+	errLost    = errors.New("lost")
+	errBarred  = errors.New("400")
+	errGone    = errors.New("404")
+)
+
+func newService(w world) *service {
+	return &service{world: w, random: rand.New(rand.NewPCG(1, 7)), began: time.Now().Add(-time.Millisecond),
+		byID: make(map[string]*meeting), tokens: w.edge}
+}
+
+func (s *service) now() time.Duration { return time.Since(s.began) }
+
+func failed(err error) *poll.Failure {
+	return &poll.Failure{Err: err, RateLimited: errors.Is(err, errLimited), Transient: errors.Is(err, errLost)}
+}
+
+func (s *service) Look(_ context.Context, id string) (poll.Sighting, time.Duration, *poll.Failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, now := s.byID[id], s.now()
+	s.counts.look(now)
+	if !s.admit(now) {
+		return poll.Sighting{}, 0, failed(errLimited) // which is no look
+	}
+	s.counts.floor(now, m)
+	m.looked = now
+	switch {
+	case s.random.Float64() < s.loseLook:
+		return poll.Sighting{}, 0, failed(errLost)
+	case m.deleted:
+		return poll.Sighting{}, 0, failed(errGone)
+	}
+	return s.show(row{m.key, m}), 0, nil
+}
+
+func (s *service) Page(ctx context.Context, cursor string) ([]poll.Sighting, string, *poll.Failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counts.page(s.now())
+	if s.limited || !s.admit(s.now()) {
+		return nil, "", failed(errLimited)
+	}
+	if !s.dawdle(ctx) || s.random.Float64() < s.lose {
+		return nil, "", failed(errLost)
+	}
+	from, ok := s.find(cursor)
+	if !ok {
+		return nil, "", failed(errBarred)
+	}
+	size := pageSize
+	if s.short {
+		size = s.random.IntN(pageSize + 1)
+	}
+	to := max(0, from-size)
+	page := make([]poll.Sighting, 0, size)
+	for _, r := range slices.Backward(s.list[to:from]) {
+		if s.order == noOrder {
+			r = s.list[s.random.IntN(len(s.list))]
+		}
+		page = append(page, s.show(r))
+	}
+	return page, s.cursor(to), nil
+}
+
+// admit reports whether the edge lets a request through: it is a bucket that
+// holds one second's worth.
+func (s *service) admit(now time.Duration) bool {
+	if s.edge > 0 && now < edgeLast {
+		s.tokens = min(s.edge, s.tokens+s.edge*(now-s.filled).Seconds())
+		s.filled = now
+		if s.tokens < 1 {
+			return false
+		}
+		s.tokens--
+	}
+	s.counts.passed(now, s.turn())
+	return true
+}
+
+// dawdle takes as long as a page does, and reports whether the caller is still
+// there.
+func (s *service) dawdle(ctx context.Context) bool {
+	d := s.slow
+	if s.hanging {
+		d = time.Hour
+	}
+	if d == 0 {
+		return true
+	}
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// cursor is where the page goes on that ended before s.list[to].
+func (s *service) cursor(to int) string {
+	switch {
+	case to == 0:
+		return ""
+	case s.order == noOrder:
+		return fmt.Sprintf("%d@%d", to, s.now())
+	case to == len(s.list): // an empty page at the top
+		return fmt.Sprintf("%d@%d", s.key+1, s.now())
+	}
+	return fmt.Sprintf("%d@%d", s.list[to].key, s.now())
+}
+
+// find returns the end of the part of the list that follows a cursor.
+func (s *service) find(cursor string) (from int, ok bool) {
+	if cursor == "" {
+		return len(s.list), true
+	}
+	var key int64
+	var born time.Duration
+	if _, err := fmt.Sscanf(cursor, "%d@%d", &key, &born); err != nil || s.deadly && s.now()-born > 10*time.Minute {
+		return 0, false
+	}
+	if s.order == noOrder {
+		return min(int(key), len(s.list)), true
+	}
+	return s.index(key), true
+}
+
+func (s *service) index(key int64) int {
+	at, _ := slices.BinarySearchFunc(s.list, key, func(r row, key int64) int { return int(r.key - key) })
+	return at
+}
+
+func (s *service) show(r row) poll.Sighting {
+	if r.m == nil {
+		return poll.Sighting{ID: "mtg_" + strconv.FormatInt(r.key, 10), State: "busy"}
+	}
+	m, now := r.m, s.now()
+	s.counts.show(now, m)
+	m.seen = now
+	if now >= m.ends {
+		return poll.Sighting{ID: m.id, State: "ready", Final: true, Value: m}
+	}
+	return poll.Sighting{ID: m.id, State: "busy", Value: m}
+}
+
+// other creates a meeting of others.
+func (s *service) other() {
+	s.key++
+	s.list = append(s.list, row{key: s.key})
+}
+
+// own creates a meeting that will be waited for.
+func (s *service) own(ends time.Duration) *meeting {
+	s.other()
+	m := &meeting{id: "mtg_" + strconv.FormatInt(s.key, 10), key: s.key, ends: ends}
+	s.list[len(s.list)-1].m = m
+	s.ours = append(s.ours, m)
+	s.byID[m.id] = m
+	return m
+}
+
+func (s *service) delete(m *meeting) {
+	m.deleted, m.ends = true, s.now()
+	at := s.index(m.key)
+	s.list = slices.Delete(s.list, at, at+1)
+}
+
+// edit changes a meeting, which moves it where the order is by change.
+func (s *service) edit(m *meeting) {
+	if s.order != byChange {
+		return
+	}
+	at := s.index(m.key)
+	s.list = slices.Delete(s.list, at, at+1)
+	s.key++
+	m.key = s.key
+	s.list = append(s.list, row{m.key, m})
+}
