@@ -60,9 +60,11 @@ const (
 )
 
 // turn is how long the looks at all meetings are spread over: the floor, more
-// where that would be many requests, and up to a second of jitter.
+// where that would be many requests, and up to a second of jitter. Slow pages,
+// one after the other, may take longer.
 func (w world) turn() time.Duration {
-	return time.Second + time.Duration(float64(floor)*math.Sqrt(max(1, float64(w.needs)/330)))
+	turn := time.Duration(float64(floor) * math.Sqrt(max(1, float64(w.needs)/330)))
+	return time.Second + max(turn, time.Duration(w.waits/pageSize)*w.slow)
 }
 
 // meeting is one that is waited for.
