@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 )
 
 // ProcessOptions tune the whole job; the zero value, or nil, is fine.
@@ -187,4 +188,183 @@ func (s *MeetingsService) conclude(ctx context.Context, r *Result, o ProcessOpti
 		r.Transcript, err = s.finishedTranscript(ctx, r.Meeting)
 	}
 	return err
+}
+
+// Job is one recording for [MeetingsService.ProcessAll].
+type Job struct {
+	Params *MeetingCreateParams // with an ExternalID, so that the job can be run again
+	// Open opens the recording, when it comes to be uploaded and only then; it
+	// is closed after that. See OpenRecording. Its meeting exists by then, and
+	// stays without audio where Open fails.
+	Open func() (Recording, error)
+	// Progress is of this job's upload, as in UploadOptions; nil leaves it to
+	// ProcessOptions.Progress.
+	Progress func(sent, total int64)
+}
+
+// ProcessAll does many jobs, each as [MeetingsService.Process] does one, and
+// yields each as it ends: the Result, whose Params are the job's own, and the
+// error where it failed. One job's failure does not stop the others. The next
+// job is asked for when there is room for its upload; ProcessOptions.Uploads
+// bounds uploads, not waits. Where jobs or opts cannot be used, one *ParamError
+// is yielded, with a nil Result.
+//
+// jobs is read on a goroutine of its own: while it blocks, what has ended is
+// yielded all the same, and ctx is obeyed. What it shares with the loop needs a
+// lock, therefore. Open, OnStatus and Progress are called from many goroutines.
+//
+// When ctx ends, no job is taken any more, and those that had begun are yielded
+// with their errors. When the loop is left, they are cancelled; with an
+// ExternalID, a later run goes on where they were. In both cases jobs is told so
+// at the next job that it gives, which is not begun, or at once where it is not
+// being asked for one.
+//
+// A panic in Open, OnStatus or Progress goes on where the loop is, after the
+// other jobs were cancelled and have ended, and so does a panic in jobs. A job of
+// which one of the three ends its goroutine, as [runtime.Goexit] and a test's
+// FailNow do, is yielded with an error that says so.
+func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
+	return func(yield func(*Result, error) bool) {
+		o, err := opts.orDefault()
+		if err = checkInput(ctx, "jobs", jobs == nil, err); err != nil {
+			yield(nil, err)
+			return
+		}
+		all := processAll{meetings: s, options: o, room: make(chan struct{}, o.Uploads), ended: make(chan jobEnd)}
+		if panicked := all.run(ctx, jobs, yield); panicked != nil {
+			panic(panicked)
+		}
+	}
+}
+
+// processAll is one ProcessAll at work.
+type processAll struct {
+	meetings *MeetingsService
+	options  ProcessOptions
+	room     chan struct{} // holds an element for each upload
+	running  int           // jobs that have begun and were not heard of in ended
+	ended    chan jobEnd
+}
+
+// jobEnd is what a job came to.
+type jobEnd struct {
+	result   *Result
+	err      error
+	panicked any // by one of its callbacks
+}
+
+// run returns with what a job's callback panicked, when no job runs any more.
+func (a *processAll) run(ctx context.Context, jobs iter.Seq[Job], yield func(*Result, error) bool) (panicked any) {
+	ctx, cancel := context.WithCancel(ctx)
+	in := background(a.withRoom(ctx, jobs))
+	defer in.stop()
+	defer func() {
+		cancel()
+		for ; a.running > 0; a.running-- {
+			if end := <-a.ended; panicked == nil {
+				panicked = end.panicked
+			}
+		}
+	}()
+	next, done := in.next, ctx.Done()
+	for next != nil || a.running > 0 {
+		select {
+		case <-done:
+			next, done = nil, nil
+		case job, more := <-next:
+			if !more {
+				next = nil
+				in.end()
+			} else if ctx.Err() == nil {
+				a.running++
+				go a.work(ctx, job)
+			}
+		case end := <-a.ended:
+			a.running--
+			if end.panicked != nil || !yield(end.result, end.err) {
+				return end.panicked
+			}
+		}
+	}
+	return nil
+}
+
+// withRoom gives each job with room for its upload, and asks for the next when
+// there is room again. While jobs blocks, that is left to jobs that start over.
+func (a *processAll) withRoom(ctx context.Context, jobs iter.Seq[Job]) iter.Seq[Job] {
+	return func(give func(Job) bool) {
+		for job := range jobs {
+			if !a.enter(ctx) || !give(job) || !a.enter(ctx) {
+				return
+			}
+			a.exit()
+		}
+	}
+}
+
+// enter waits for room for an upload. It reports false where ctx has ended.
+func (a *processAll) enter(ctx context.Context) bool {
+	select {
+	case a.room <- struct{}{}:
+		return ctx.Err() == nil // after that, nobody needs room
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (a *processAll) exit() { <-a.room }
+
+var errGoexit = errors.New("minutes: a callback of the job ended its goroutine (runtime.Goexit)")
+
+// work does a job and tells how it ended, also where a callback panics or ends
+// the goroutine.
+func (a *processAll) work(ctx context.Context, job Job) {
+	end := jobEnd{result: &Result{Params: job.Params}, err: errGoexit}
+	defer func() {
+		end.panicked = recover()
+		a.ended <- end
+	}()
+	end.err = a.do(ctx, end.result, job)
+}
+
+// do does a job for which there is room.
+func (a *processAll) do(ctx context.Context, r *Result, job Job) error {
+	for starts := 1; ; starts++ {
+		closeErr, err := a.begin(ctx, r, job)
+		if err == nil {
+			err = a.meetings.conclude(ctx, r, a.options)
+		}
+		if !startsOver(r, a.options, err, starts) || !a.enter(ctx) {
+			if closeErr != nil {
+				err = errors.Join(err, closeErr)
+			}
+			return err
+		}
+	}
+}
+
+// begin is that of MeetingsService for a job, whose recording it opens and closes;
+// then there is room again. A recording that was uploaded and cannot be closed
+// does not keep the job from going on.
+func (a *processAll) begin(ctx context.Context, r *Result, job Job) (closeErr, err error) {
+	defer a.exit()
+	if err := job.Params.check(); err != nil {
+		return nil, err
+	}
+	if job.Open == nil {
+		return nil, &ParamError{"job.Open", "must not be nil"}
+	}
+	o := a.options
+	if job.Progress != nil {
+		o.Progress = job.Progress
+	}
+	var rec Recording
+	defer func() { closeErr = rec.Close() }()
+	return nil, a.meetings.begin(ctx, r, func() (Recording, error) {
+		opened, err := job.Open()
+		if err == nil {
+			rec = opened
+		}
+		return opened, err
+	}, o)
 }

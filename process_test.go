@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -22,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -32,11 +35,11 @@ func weekly(externalID string) *minutes.MeetingCreateParams {
 func TestProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-		c := clientOf(srv)
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c := testkit.Client(srv)
 		var states []minutes.Status
 		var sent int64
-		r, err := c.Meetings.Process(t.Context(), weekly("rec-1"), audio(5000), &minutes.ProcessOptions{
+		r, err := c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(5000), &minutes.ProcessOptions{
 			Format:     minutes.FormatMarkdown,
 			Transcript: true,
 			OnStatus:   func(m *minutes.Meeting) { states = append(states, m.Status) },
@@ -51,7 +54,7 @@ func TestProcess(t *testing.T) {
 		assert.Equal(t, minutes.StatusMinutesReady, states[len(states)-1])
 
 		before := len(srv.Requests())
-		again, err := c.Meetings.Process(t.Context(), weekly("rec-1"), audio(5000), nil)
+		again, err := c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(5000), nil)
 		require.NoError(t, err)
 		assert.False(t, again.Created)
 		assert.Equal(t, r.Meeting.ID, again.Meeting.ID)
@@ -65,12 +68,12 @@ func TestProcess(t *testing.T) {
 func TestProcessComesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		for range 20 {
 			ctx, cancel := context.WithTimeout(t.Context(), 31*time.Second)
 			var states []minutes.Status
 			var seen *minutes.Meeting
-			r, err := clientOf(srv).Meetings.Process(ctx, weekly("rec-1"), audio(5000), &minutes.ProcessOptions{
+			r, err := testkit.Client(srv).Meetings.Process(ctx, weekly("rec-1"), testkit.Audio(5000), &minutes.ProcessOptions{
 				OnStatus: func(m *minutes.Meeting) { states, seen = append(states, m.Status), m },
 			})
 			cancel()
@@ -80,7 +83,7 @@ func TestProcessComesBack(t *testing.T) {
 			require.GreaterOrEqual(t, r.Meeting.UpdatedAt, seen.UpdatedAt)
 			time.Sleep(2 * time.Second)
 		}
-		r, err := clientOf(srv).Meetings.Process(t.Context(), weekly("rec-1"), audio(5000), nil)
+		r, err := testkit.Client(srv).Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(5000), nil)
 		require.NoError(t, err)
 		require.Equal(t, minutes.StatusMinutesReady, r.Meeting.Status)
 	})
@@ -89,23 +92,23 @@ func TestProcessComesBack(t *testing.T) {
 func TestProcessOfAFailedMeeting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1", Outcome: minutes.StatusTranscriptionFailed}))
-		c := clientOf(srv)
-		r, err := c.Meetings.Process(t.Context(), weekly("rec-1"), audio(10), nil)
+		c := testkit.Client(srv)
+		r, err := c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), nil)
 		failed, ok := errors.AsType[*minutes.MeetingFailedError](err)
 		require.True(t, ok, "%v", err)
 		assert.Equal(t, r.Meeting, failed.Meeting)
 
 		uploads := len(srv.Requests(minutestest.OpUpload))
-		_, err = c.Meetings.Process(t.Context(), weekly("rec-1"), audio(10), nil)
+		_, err = c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), nil)
 		_, ok = errors.AsType[*minutes.MeetingFailedError](err)
 		require.True(t, ok, "%v", err)
 		assert.Contains(t, err.Error(), "external id")
 		assert.Len(t, srv.Requests(minutestest.OpUpload), uploads, "nothing is uploaded to a failed meeting")
 
 		require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1"}))
-		fresh, err := c.Meetings.Process(t.Context(), weekly("rec-1"), audio(10), &minutes.ProcessOptions{Restart: true})
+		fresh, err := c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), &minutes.ProcessOptions{Restart: true})
 		require.NoError(t, err)
 		assert.NotEqual(t, r.Meeting.ID, fresh.Meeting.ID)
 		_, still := srv.Meeting(r.Meeting.ID)
@@ -117,14 +120,14 @@ func TestProcessOfAFailedMeeting(t *testing.T) {
 func TestProcessWhenAnotherStartsOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()), minutestest.WithoutAudit(minutestest.ViolationPoll))
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()), minutestest.WithoutAudit(minutestest.ViolationPoll))
 		require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1", Outcome: minutes.StatusTranscriptionFailed}))
-		failed, _, err := clientOf(srv).Meetings.Create(t.Context(), weekly("rec-1"))
+		failed, _, err := testkit.Client(srv).Meetings.Create(t.Context(), weekly("rec-1"))
 		require.NoError(t, err)
-		require.NoError(t, clientOf(srv).Meetings.Upload(t.Context(), failed.ID, audio(10), nil))
+		require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), failed.ID, testkit.Audio(10), nil))
 		slow := make(chan *minutes.Result)
 		go func() {
-			r, err := clientOf(srv).Meetings.Process(t.Context(), weekly("rec-1"), audio(10), &minutes.ProcessOptions{Restart: true})
+			r, err := testkit.Client(srv).Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), &minutes.ProcessOptions{Restart: true})
 			assert.NoError(t, err)
 			slow <- r
 		}()
@@ -132,7 +135,7 @@ func TestProcessWhenAnotherStartsOver(t *testing.T) {
 		_, err = srv.Advance(failed.ID, minutes.StatusTranscriptionFailed)
 		require.NoError(t, err)
 		require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1"}))
-		quick, err := clientOf(srv).Meetings.Process(t.Context(), weekly("rec-1"), audio(10), &minutes.ProcessOptions{Restart: true})
+		quick, err := testkit.Client(srv).Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), &minutes.ProcessOptions{Restart: true})
 		require.NoError(t, err)
 		assert.Equal(t, quick.Meeting.ID, (<-slow).Meeting.ID)
 		oneMeeting(t, srv, 1)
@@ -174,16 +177,16 @@ func TestProcessAfterACrash(t *testing.T) {
 			t.Run(fmt.Sprintf("request %d, done %t", after, mid), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
-					srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+					srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 					ctx, die := context.WithCancel(t.Context())
-					dying := clientOf(srv, minutes.WithHTTPClient(&http.Client{Transport: &crash{
+					dying := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: &crash{
 						next: srv.HTTPClient().Transport, after: after, mid: mid, onCrash: die,
 					}}))
-					_, err := dying.Meetings.Process(ctx, weekly("rec-1"), audio(100_000), nil)
+					_, err := dying.Meetings.Process(ctx, weekly("rec-1"), testkit.Audio(100_000), nil)
 					require.ErrorIs(t, err, context.Canceled)
 
 					time.Sleep(time.Minute)
-					_, err = clientOf(srv).Meetings.Process(t.Context(), weekly("rec-1"), audio(100_000), nil)
+					_, err = testkit.Client(srv).Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(100_000), nil)
 					require.NoError(t, err)
 					oneMeeting(t, srv, 1)
 				})
@@ -196,7 +199,7 @@ func TestProcessAfterACrash(t *testing.T) {
 func oneMeeting(t *testing.T, srv *minutestest.Server, n int) {
 	t.Helper()
 	seen := 0
-	for m, err := range clientOf(srv).Meetings.All(t.Context(), nil) {
+	for m, err := range testkit.Client(srv).Meetings.All(t.Context(), nil) {
 		require.NoError(t, err)
 		seen++
 		state, ok := srv.Meeting(m.ID)
@@ -218,13 +221,13 @@ func oneMeeting(t *testing.T, srv *minutestest.Server, n int) {
 func TestProcessByTwoWorkers(t *testing.T) {
 	t.Parallel()
 	runs := 200
-	if !long() {
+	if !testkit.Long() {
 		runs = 20
 	}
 	for seed := range runs {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
-			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()),
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()),
 				minutestest.WithoutAudit(minutestest.ViolationUploadURL, minutestest.ViolationPoll)) // two Clients know nothing of each other
 			faults := []minutestest.Fault{
 				minutestest.RateLimit(""), minutestest.Reset(), minutestest.LoseReply(),
@@ -247,7 +250,7 @@ func TestProcessByTwoWorkers(t *testing.T) {
 			for i := range ids {
 				wg.Go(func() {
 					time.Sleep(time.Duration(i) * lag)
-					r, err := clientOf(srv).Meetings.Process(t.Context(), weekly("rec-1"), audio(10_000), nil)
+					r, err := testkit.Client(srv).Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10_000), nil)
 					if assert.NoError(t, err, "seed %d", seed) {
 						ids[i] = r.Meeting.ID
 					}
@@ -271,7 +274,7 @@ func TestProcessAll(t *testing.T) {
 				Open: func() (minutes.Recording, error) {
 					path := filepath.Join(dir, fmt.Sprint("missing-", i, ".mp3"))
 					if i%10 != 3 {
-						return audio(100 + i), nil
+						return testkit.Audio(100 + i), nil
 					}
 					return minutes.OpenRecording(path)
 				},
@@ -282,9 +285,9 @@ func TestProcessAll(t *testing.T) {
 	t.Run("one failure does not stop the rest", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 			ended := map[string]error{}
-			for r, err := range clientOf(srv).Meetings.ProcessAll(t.Context(), slices.Values(jobs(50)), nil) {
+			for r, err := range testkit.Client(srv).Meetings.ProcessAll(t.Context(), slices.Values(jobs(50)), nil) {
 				require.NotNil(t, r)
 				require.NotContains(t, ended, r.Params.ExternalID)
 				ended[r.Params.ExternalID] = err
@@ -305,19 +308,19 @@ func TestProcessAll(t *testing.T) {
 	t.Run("uploads are bounded, waits are not", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Times: minutestest.Always}, minutestest.Delay(time.Second))
 			var now, most atomic.Int64
 			open := func() (minutes.Recording, error) {
 				most.Store(max(most.Load(), now.Add(1)))
-				return minutes.Recording{Audio: &closing{audio(10), func() { now.Add(-1) }}, Size: 10, ContentType: "audio/mpeg"}, nil
+				return minutes.Recording{Audio: &closing{testkit.Audio(10), func() { now.Add(-1) }}, Size: 10, ContentType: "audio/mpeg"}, nil
 			}
 			var list []minutes.Job
 			for i := range 30 {
 				list = append(list, minutes.Job{Params: weekly(fmt.Sprint("rec-", i)), Open: open})
 			}
 			start := time.Now()
-			for _, err := range clientOf(srv).Meetings.ProcessAll(t.Context(), slices.Values(list), &minutes.ProcessOptions{Uploads: 3}) {
+			for _, err := range testkit.Client(srv).Meetings.ProcessAll(t.Context(), slices.Values(list), &minutes.ProcessOptions{Uploads: 3}) {
 				require.NoError(t, err)
 			}
 			assert.LessOrEqual(t, most.Load(), int64(3))
@@ -328,8 +331,8 @@ func TestProcessAll(t *testing.T) {
 	t.Run("a loop that is left cancels what runs", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
-			for range clientOf(srv).Meetings.ProcessAll(t.Context(), slices.Values(jobs(20)), nil) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+			for range testkit.Client(srv).Meetings.ProcessAll(t.Context(), slices.Values(jobs(20)), nil) {
 				break
 			}
 			synctest.Wait() // a request that was just cancelled may still arrive
@@ -341,11 +344,11 @@ func TestProcessAll(t *testing.T) {
 	t.Run("a context that ends", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			n := 0
-			for _, err := range clientOf(srv).Meetings.ProcessAll(ctx, slices.Values(jobs(20)[4:10]), nil) {
+			for _, err := range testkit.Client(srv).Meetings.ProcessAll(ctx, slices.Values(jobs(20)[4:10]), nil) {
 				n++
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
 			}
@@ -368,8 +371,8 @@ func TestProcessWithoutTheTranscriptsRoute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		c := clientOf(srv, minutes.WithRoute(minutes.OpTranscript, http.MethodGet, "/v1/elsewhere/{meeting_id}"))
-		r, err := c.Meetings.Process(t.Context(), weekly("x"), audio(100), &minutes.ProcessOptions{Restart: true, Transcript: true})
+		c := testkit.Client(srv, minutes.WithRoute(minutes.OpTranscript, http.MethodGet, "/v1/elsewhere/{meeting_id}"))
+		r, err := c.Meetings.Process(t.Context(), weekly("x"), testkit.Audio(100), &minutes.ProcessOptions{Restart: true, Transcript: true})
 		require.ErrorIs(t, err, minutes.ErrNotFound)
 		assert.True(t, r.Created)
 		assert.NotNil(t, r.Minutes)
@@ -388,12 +391,12 @@ func TestProcessAllWithARecordingThatCannotBeClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		jobs := slices.Values([]minutes.Job{{Params: weekly("x"), Open: func() (minutes.Recording, error) {
-			rec := audio(100)
+			rec := testkit.Audio(100)
 			rec.Audio = unclosable{rec.Audio}
 			return rec, nil
 		}}})
 		n := 0
-		for r, err := range clientOf(minutestest.NewServer(t)).Meetings.ProcessAll(t.Context(), jobs, nil) {
+		for r, err := range testkit.Client(minutestest.NewServer(t)).Meetings.ProcessAll(t.Context(), jobs, nil) {
 			n++
 			require.ErrorIs(t, err, errUnclosable)
 			assert.NotNil(t, r.Minutes)
@@ -406,24 +409,384 @@ func TestProcessAllWithARecordingThatCannotBeClosed(t *testing.T) {
 func TestProcessAllComesBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := generous()
+		w := testkit.Generous()
 		w.Stages.Transcribe = time.Hour
 		srv := minutestest.NewServer(t, minutestest.WithWorld(w))
 		jobs := func(yield func(minutes.Job) bool) {
 			for i := range 100 {
-				if !yield(minutes.Job{Params: weekly(fmt.Sprint("job ", i)), Open: func() (minutes.Recording, error) { return audio(100), nil }}) {
+				if !yield(minutes.Job{Params: weekly(fmt.Sprint("job ", i)), Open: func() (minutes.Recording, error) { return testkit.Audio(100), nil }}) {
 					return
 				}
 			}
 		}
 		for range 4 {
 			ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
-			for range clientOf(srv).Meetings.ProcessAll(ctx, jobs, &minutes.ProcessOptions{Uploads: 50}) {
+			for range testkit.Client(srv).Meetings.ProcessAll(ctx, jobs, &minutes.ProcessOptions{Uploads: 50}) {
 			}
 			cancel()
 		}
 		assert.LessOrEqual(t, len(srv.Requests("meetings.list")), 4, "the first run's")
 	})
+}
+
+// eachWayToBreak runs a test for a panic and for an end of the goroutine, in a
+// bubble, where a goroutine that is left fails the test.
+func eachWayToBreak(t *testing.T, test func(t *testing.T, srv *minutestest.Server, panics bool, breaks func())) {
+	for name, breaks := range map[string]func(){"panic": func() { panic("broken") }, "goexit": runtime.Goexit} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				test(t, minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages())), name == "panic", breaks)
+			})
+		})
+	}
+}
+
+// opening is a job without anything odd.
+func opening(externalID string) minutes.Job {
+	return minutes.Job{Params: weekly(externalID), Open: func() (minutes.Recording, error) { return testkit.Audio(100), nil }}
+}
+
+// requireIdle checks that nobody asks the service for anything any more.
+func requireIdle(t *testing.T, srv *minutestest.Server) {
+	t.Helper()
+	synctest.Wait() // a request that was just cancelled may still arrive
+	before := len(srv.Requests())
+	time.Sleep(time.Hour)
+	require.Len(t, srv.Requests(), before)
+}
+
+// loopEnd is what a loop came to that may have been broken.
+type loopEnd struct {
+	panicked any
+	exited   bool
+	errs     map[string]error // by external id
+}
+
+// loop runs a ProcessAll to its end on a goroutine of its own.
+func loop(seq iter.Seq2[*minutes.Result, error]) loopEnd {
+	end := loopEnd{exited: true, errs: map[string]error{}}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer func() { end.panicked = recover() }()
+		for r, err := range seq {
+			if end.errs[r.Params.ExternalID] == nil {
+				end.errs[r.Params.ExternalID] = err
+			}
+		}
+		end.exited = false
+	})
+	wg.Wait()
+	return end
+}
+
+// While jobs blocks, what has ended is yielded.
+func TestProcessAllWhileJobsBlock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		jobs := make(chan minutes.Job)
+		began, n := time.Now(), 0
+		go func() {
+			for i := range 5 {
+				jobs <- opening(fmt.Sprint("rec-", i))
+				time.Sleep(3 * time.Hour)
+			}
+			close(jobs)
+		}()
+		for r, err := range testkit.Client(srv).Meetings.ProcessAll(t.Context(), channel(jobs), &minutes.ProcessOptions{Uploads: 1}) {
+			require.NoError(t, err)
+			assert.Equal(t, fmt.Sprint("rec-", n), r.Params.ExternalID)
+			assert.InDelta(t, time.Duration(n)*3*time.Hour+15*time.Minute, time.Since(began), float64(2*time.Minute))
+			n++
+		}
+		assert.Equal(t, 5, n)
+		assert.Equal(t, 15*time.Hour, time.Since(began), "until no job can come any more")
+	})
+}
+
+// While jobs blocks, ctx is obeyed; jobs is told so at its next element, which is
+// not begun.
+func TestProcessAllObeysContextWhileJobsBlock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		jobs := make(chan minutes.Job, 1)
+		jobs <- opening("rec-0")
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		began, n := time.Now(), 0
+		for r, err := range testkit.Client(srv).Meetings.ProcessAll(ctx, channel(jobs), nil) {
+			n++
+			assert.Equal(t, minutes.StatusTranscribing, r.Meeting.Status)
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		assert.Equal(t, 1, n)
+		assert.Equal(t, 5*time.Minute, time.Since(began))
+		jobs <- opening("rec-1")
+		synctest.Wait()
+		jobs <- opening("nobody takes this one")
+		requireIdle(t, srv)
+		assert.Len(t, jobs, 1)
+		assert.Len(t, srv.Requests("meetings.create"), 1)
+	})
+}
+
+// A loop that is left while jobs blocks leaves nothing behind once jobs goes on.
+func TestProcessAllLeftWhileJobsBlock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		blocked := make(chan struct{})
+		told := false
+		jobs := func(yield func(minutes.Job) bool) {
+			assert.True(t, yield(opening("rec-0")))
+			<-blocked
+			told = !yield(opening("rec-1"))
+		}
+		for _, err := range testkit.Client(srv).Meetings.ProcessAll(t.Context(), jobs, nil) {
+			require.NoError(t, err)
+			break
+		}
+		requireIdle(t, srv)
+		close(blocked)
+		requireIdle(t, srv)
+		assert.True(t, told)
+		assert.Len(t, srv.Requests("meetings.create"), 1)
+	})
+}
+
+// A loop that is left while no job is asked for tells jobs at once.
+func TestProcessAllLeftWithoutRoom(t *testing.T) {
+	t.Parallel()
+	for _, leave := range []bool{false, true} {
+		t.Run(fmt.Sprint(leave), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Nth: 2, Times: minutestest.Always}, minutestest.Delay(time.Hour))
+				patient := testkit.Client(srv, minutes.WithUploadTimeouts(time.Hour, time.Hour))
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
+				defer cancel()
+				given, told := 0, false
+				jobs := func(yield func(minutes.Job) bool) {
+					for !told && given < 5 {
+						given++
+						told = !yield(opening(fmt.Sprint("rec-", given)))
+					}
+				}
+				for range patient.Meetings.ProcessAll(ctx, jobs, &minutes.ProcessOptions{Uploads: 1}) {
+					if leave {
+						break
+					}
+				}
+				synctest.Wait()
+				assert.True(t, told)
+				assert.Equal(t, 2, given)
+			})
+		})
+	}
+}
+
+// The next job is asked for when there is room for its upload.
+func TestProcessAllAsksForJobsWithRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Times: minutestest.Always}, minutestest.Delay(time.Second))
+		var uploading atomic.Int64
+		jobs := func(yield func(minutes.Job) bool) {
+			for i := range 20 {
+				assert.Less(t, uploading.Load(), int64(3))
+				uploading.Add(1)
+				job := minutes.Job{Params: weekly(fmt.Sprint("rec-", i)), Open: func() (minutes.Recording, error) {
+					rec := testkit.Audio(10)
+					rec.Audio = &closing{rec, func() { uploading.Add(-1) }}
+					return rec, nil
+				}}
+				if !yield(job) {
+					return
+				}
+			}
+		}
+		for _, err := range testkit.Client(srv).Meetings.ProcessAll(t.Context(), jobs, &minutes.ProcessOptions{Uploads: 3}) {
+			require.NoError(t, err)
+		}
+		assert.Zero(t, uploading.Load())
+	})
+}
+
+// A job that starts over has room while jobs blocks, and gives it back.
+func TestProcessAllStartsOverWhileJobsBlock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()), minutestest.WithoutAudit(minutestest.ViolationPoll))
+		jobs := make(chan minutes.Job, 1)
+		jobs <- opening("rec-0")
+		other := testkit.Client(srv)
+		time.AfterFunc(5*time.Minute, func() {
+			m, err := other.Meetings.FindByExternalID(t.Context(), "rec-0")
+			if assert.NoError(t, err) {
+				assert.NoError(t, other.Meetings.Delete(t.Context(), m.ID))
+			}
+		})
+		began := time.Now()
+		var ended []string
+		for r, err := range testkit.Client(srv).Meetings.ProcessAll(t.Context(), channel(jobs), &minutes.ProcessOptions{Uploads: 1, Restart: true}) {
+			require.NoError(t, err)
+			if ended = append(ended, r.Params.ExternalID); len(ended) == 1 {
+				assert.Less(t, time.Since(began), time.Hour)
+				jobs <- opening("rec-1")
+				close(jobs)
+			}
+		}
+		assert.Equal(t, []string{"rec-0", "rec-1"}, ended)
+		assert.Len(t, srv.Requests("meetings.create"), 3)
+	})
+}
+
+// A panic in jobs, or an end of its goroutine, goes on where the loop is, and
+// nothing runs any more.
+func TestProcessAllOfJobsThatBreak(t *testing.T) {
+	t.Parallel()
+	eachWayToBreak(t, func(t *testing.T, srv *minutestest.Server, panics bool, breaks func()) {
+		jobs := func(yield func(minutes.Job) bool) { yield(opening("rec-0")); time.Sleep(time.Minute); breaks() }
+		end := loop(testkit.Client(srv).Meetings.ProcessAll(t.Context(), jobs, nil))
+		assert.True(t, end.exited)
+		assert.Empty(t, end.errs)
+		if panics {
+			assert.Equal(t, "broken", end.panicked)
+		}
+		requireIdle(t, srv)
+	})
+}
+
+// A callback that panics, or ends its goroutine, never leaves the loop hanging.
+func TestProcessAllOfACallbackThatBreaks(t *testing.T) {
+	t.Parallel()
+	for _, where := range []string{"Open", "OnStatus", "Progress", "the job's Progress", "ReadAt", "Close"} {
+		t.Run(where, func(t *testing.T) {
+			t.Parallel()
+			eachWayToBreak(t, func(t *testing.T, srv *minutestest.Server, panics bool, breaks func()) {
+				in := func(callback string) {
+					if callback == where {
+						breaks()
+					}
+				}
+				var open atomic.Int64
+				bad := opening("bad")
+				if where == "the job's Progress" {
+					bad.Progress = func(int64, int64) { breaks() }
+				}
+				bad.Open = func() (minutes.Recording, error) {
+					in("Open")
+					rec := testkit.Audio(10)
+					src := rec.Audio
+					rec.Audio = &closing{minutes.Recording{Audio: testkit.ReaderAtFunc(func(p []byte, off int64) (int, error) {
+						in("ReadAt")
+						return src.ReadAt(p, off)
+					})}, func() { in("Close") }}
+					rec.Size = 10
+					return rec, nil
+				}
+				good := opening("good")
+				good.Progress = func(int64, int64) {}
+				good.Open = func() (minutes.Recording, error) {
+					open.Add(1)
+					rec := testkit.Audio(10_000)
+					rec.Audio = &closing{rec, func() { open.Add(-1) }}
+					return rec, nil
+				}
+				last := opening("last")
+				last.Progress = good.Progress
+				opts := &minutes.ProcessOptions{
+					Uploads:  1 + len(where)%2, // one that is not given back would be missed
+					Progress: func(int64, int64) { in("Progress") },
+					OnStatus: func(m *minutes.Meeting) {
+						if m.ExternalID == "bad" {
+							in("OnStatus")
+						}
+					},
+				}
+				end := loop(testkit.Client(srv).Meetings.ProcessAll(t.Context(), slices.Values([]minutes.Job{good, bad, bad, last}), opts))
+				assert.Zero(t, open.Load(), "what is open when the loop ends")
+				assert.Equal(t, panics, end.exited)
+				if panics {
+					assert.Equal(t, "broken", end.panicked)
+				} else {
+					assert.ErrorContains(t, end.errs["bad"], "ended its goroutine")
+					assert.NoError(t, end.errs["good"])
+					assert.NoError(t, end.errs["last"])
+					assert.Len(t, end.errs, 3)
+				}
+				requireIdle(t, srv)
+			})
+		})
+	}
+}
+
+// Where more than one thing breaks, the first one is told, after all has ended:
+// a loop that panics itself, a job that panics when it is cancelled.
+func TestProcessAllOfALoopThatBreaks(t *testing.T) {
+	t.Parallel()
+	for want, left := range map[string]func() bool{
+		"the loop":  func() bool { panic("the loop") },
+		"the close": func() bool { return false },
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Nth: 2, Times: minutestest.Always}, minutestest.Delay(time.Hour))
+				late := minutes.Job{Params: weekly("late"), Open: func() (minutes.Recording, error) {
+					rec := testkit.Audio(10)
+					rec.Audio = &closing{rec, func() { panic("the close") }}
+					return rec, nil
+				}}
+				jobs := func(yield func(minutes.Job) bool) {
+					if yield(opening("rec-0")) {
+						time.Sleep(10 * time.Second)
+						yield(late)
+					}
+				}
+				assert.PanicsWithValue(t, want, func() {
+					testkit.Client(srv).Meetings.ProcessAll(t.Context(), jobs, nil)(func(*minutes.Result, error) bool { return left() })
+				})
+				requireIdle(t, srv)
+			})
+		})
+	}
+}
+
+// What cannot be used is refused before any request.
+func TestProcessAllParams(t *testing.T) {
+	t.Parallel()
+	jobs := slices.Values([]minutes.Job{opening("rec-0")})
+	for name, test := range map[string]struct {
+		ctx   context.Context
+		jobs  iter.Seq[minutes.Job]
+		opts  *minutes.ProcessOptions
+		param string
+	}{
+		"no context":         {nil, jobs, nil, "ctx"},
+		"no jobs":            {t.Context(), nil, nil, "jobs"},
+		"negative uploads":   {t.Context(), jobs, &minutes.ProcessOptions{Uploads: -1}, "opts.Uploads"},
+		"unprintable format": {t.Context(), jobs, &minutes.ProcessOptions{Format: "\xff"}, "opts.Format"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := 0
+			for r, err := range testkit.Silent(t).Meetings.ProcessAll(test.ctx, test.jobs, test.opts) {
+				n++
+				assert.Nil(t, r)
+				bad, ok := errors.AsType[*minutes.ParamError](err)
+				if assert.True(t, ok, "%v", err) {
+					assert.Equal(t, test.param, bad.Param)
+				}
+			}
+			assert.Equal(t, 1, n)
+		})
+	}
 }
 
 // quick is a service whose meetings have their minutes at once.
@@ -506,4 +869,63 @@ func created(client *minutes.Client, title string) (id string) {
 		log.Fatal(err)
 	}
 	return m.ID
+}
+
+// A job that comes back to a meeting that is waited for leaves that wait as it
+// is: it ends with its context, and then nobody asks any more.
+func TestProcessComesBackToAWait(t *testing.T) {
+	t.Parallel()
+	for name, interval := range map[string]time.Duration{"fresh": 0, "looked at long ago": 24 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
+				c, l := testkit.WatchLooks(srv)
+				p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
+				m, _, err := c.Meetings.Create(t.Context(), p)
+				require.NoError(t, err)
+				require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					seen := testkit.WaitFor(t, c, m.ID, 20*time.Minute, &minutes.WaitOptions{Interval: interval})
+					assert.Equal(t, minutes.StatusTranscribing, seen.Status)
+				})
+				time.Sleep(5*time.Minute + 10*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer cancel()
+				_, err = c.Meetings.Process(ctx, p, testkit.Audio(10), nil)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				wg.Wait()
+				synctest.Wait()
+				assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
+				synctest.Wait()
+				testkit.RequireQuiet(t, l)
+			})
+		})
+	}
+}
+
+// What a job returned is its caller's; a wait that is served from what the job
+// saw does not see what the caller makes of it.
+func TestProcessResultIsTheCallersOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv)
+		p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1", ParticipantIDs: []string{"emp_ada"}}
+		_, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), nil)
+		require.NoError(t, err)
+		time.Sleep(time.Hour)
+		r, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), nil)
+		require.NoError(t, err)
+		n := len(srv.Requests("meetings.get"))
+		r.Meeting.Title, r.Meeting.ParticipantIDs[0], *r.Meeting.DurationSeconds = "mine", "me", -1
+		m, err := c.Meetings.Wait(t.Context(), r.Meeting.ID, nil)
+		require.NoError(t, err)
+		require.Len(t, srv.Requests("meetings.get"), n)
+		assert.Equal(t, "Weekly", m.Title)
+		assert.Equal(t, []string{"emp_ada"}, m.ParticipantIDs)
+		assert.NotEqual(t, -1, *m.DurationSeconds)
+	})
 }

@@ -417,20 +417,20 @@ func meetingOf(s poll.Sighting) *Meeting {
 
 // Look is a GET of a meeting that is not repeated, and the max-age of its
 // Cache-Control.
-func (p polled) Look(ctx context.Context, id string) (poll.Sighting, time.Duration, error) {
+func (p polled) Look(ctx context.Context, id string) (poll.Sighting, time.Duration, *poll.Failure) {
 	m, reply, err := doReply[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true})
 	if err != nil {
-		return poll.Sighting{}, 0, err
+		return poll.Sighting{}, 0, failureOf(err)
 	}
 	return sightingOf(m), parseMaxAge(reply.Header.Get("Cache-Control")), nil
 }
 
 // Page reads a page of the listing, once.
-func (p polled) Page(ctx context.Context, cursor string) ([]poll.Sighting, string, error) {
+func (p polled) Page(ctx context.Context, cursor string) ([]poll.Sighting, string, *poll.Failure) {
 	params := &MeetingListParams{Limit: maxLimit, Cursor: cursor}
 	page, err := do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Once: true})
 	if err != nil {
-		return nil, "", err
+		return nil, "", failureOf(err)
 	}
 	seen := make([]poll.Sighting, len(page.Meetings))
 	for i, m := range page.Meetings {
@@ -439,9 +439,8 @@ func (p polled) Page(ctx context.Context, cursor string) ([]poll.Sighting, strin
 	return seen, page.NextCursor, nil
 }
 
-// Judge says what an error of the two means.
-func (p polled) Judge(err error) poll.Verdict {
-	return poll.Verdict{RateLimited: errors.Is(err, ErrRateLimited), RetryAfter: askedFor(err), Transient: transient(err)}
+func failureOf(err error) *poll.Failure {
+	return &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited), RetryAfter: askedFor(err), Transient: transient(err)}
 }
 
 // parseMaxAge reads max-age out of a Cache-Control header, 0 where there is

@@ -90,7 +90,7 @@ func (e *events) Pop() any {
 
 func newModel(t testing.TB, random *rand.Rand) *model {
 	m := &model{t: t, random: random, now: time.Minute, pages: make(map[string]read)}
-	m.plan = newPlan(make(map[string]*watch), random)
+	m.plan = newPlan(random)
 	draw := func(most float64) float64 { return most * max(0, random.Float64()*2-1) }
 	m.manners = manners{
 		order: max(0, random.IntN(5)-2), slow: time.Duration(draw(float64(3 * time.Second))),

@@ -30,7 +30,7 @@ const (
 // Looks and pages go out on a lane each, at the pace that a turn needs, so that
 // neither waits for the other.
 type plan struct {
-	watches map[string]*watch // also those that nobody waits for; shared with the Poller
+	watches map[string]*watch // what is waited for, or was seen within the floor
 	random  *rand.Rand
 
 	failures map[*watch]failures // of those whose last look failed
@@ -55,8 +55,8 @@ type failures struct {
 	since time.Duration
 }
 
-func newPlan(watches map[string]*watch, random *rand.Rand) plan {
-	return plan{watches: watches, random: random, failures: make(map[*watch]failures),
+func newPlan(random *rand.Rand) plan {
+	return plan{watches: make(map[string]*watch), random: random, failures: make(map[*watch]failures),
 		looks: lane{share: 1}, listing: lane{share: 1}, sweep: sweep{patience: leastPatience, due: never, began: -maxFloor}}
 }
 

@@ -14,22 +14,21 @@ import (
 	"time"
 )
 
-// Service is what is polled. The two methods make one request each, which they
-// do not repeat, and return soon after ctx has ended.
+// Service is what is polled. Each method makes one request, which it does not
+// repeat, and returns soon after ctx has ended.
 type Service interface {
 	// Look looks at one meeting. maxAge is for how long the reply says that it
 	// holds.
-	Look(ctx context.Context, id string) (s Sighting, maxAge time.Duration, err error)
+	Look(ctx context.Context, id string) (s Sighting, maxAge time.Duration, f *Failure)
 	// Page reads a page of the listing, the first one where cursor is empty; next
 	// is empty at the end.
-	Page(ctx context.Context, cursor string) (page []Sighting, next string, err error)
-	// Judge says what an error of the two means.
-	Judge(err error) Verdict
+	Page(ctx context.Context, cursor string) (page []Sighting, next string, f *Failure)
 }
 
-// Verdict is what a failed request means. Without RateLimited and Transient it is
-// a refusal that would come again.
-type Verdict struct {
+// Failure is a request that failed. Without RateLimited and Transient it is a
+// refusal that would come again.
+type Failure struct {
+	Err         error
 	RateLimited bool          // 429
 	RetryAfter  time.Duration // as long as the service asks to wait
 	Transient   bool          // no reply, or a fault that may pass
@@ -48,10 +47,9 @@ type Poller struct {
 
 	mu       sync.Mutex
 	plan     plan
-	watches  map[string]*watch // waited for, or seen within the floor
-	resting  []rest            // the latter
-	trouble  error             // how the last look failed
-	troubled time.Duration     // when that was
+	resting  []rest        // watches that nobody waits for
+	trouble  error         // how the last look failed
+	troubled time.Duration // when that was
 
 	ctx    context.Context // of the requests under way, from the first waiter to the last
 	cancel context.CancelFunc
@@ -67,9 +65,8 @@ type rest struct {
 
 // New returns a Poller that makes no request before somebody waits.
 func New(s Service) *Poller {
-	p := &Poller{service: s, began: time.Now(), watches: make(map[string]*watch)}
-	p.plan = newPlan(p.watches, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
-	return p
+	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	return &Poller{service: s, began: time.Now(), plan: newPlan(random)}
 }
 
 // Now is the time that sightings are told with, counted from the Poller's
@@ -88,8 +85,7 @@ func (p *Poller) now() time.Duration {
 	now := time.Since(p.began)
 	if now < p.latest-time.Second && p.plan.waiting == 0 {
 		p.began, p.latest, now = time.Now(), 0, 0
-		p.watches, p.resting, p.timer = make(map[string]*watch), nil, nil
-		p.plan = newPlan(p.watches, p.plan.random)
+		p.plan, p.resting, p.timer = newPlan(p.plan.random), nil, nil
 	}
 	p.latest = max(now, p.latest+1)
 	return p.latest
@@ -103,10 +99,10 @@ func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) bool {
 	defer p.mu.Unlock()
 	now := p.now()
 	p.forget(now)
-	w := p.watches[id]
+	w := p.plan.watches[id]
 	if w == nil {
 		w = &watch{id: id}
-		p.watches[id] = w
+		p.plan.watches[id] = w
 	}
 	if w.has(who) {
 		return false
@@ -135,7 +131,7 @@ func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) bool {
 func (p *Poller) Leave(who Waiter, id string) (last Sighting, trouble error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	w := p.watches[id]
+	w := p.plan.watches[id]
 	if w == nil || !w.has(who) {
 		return Sighting{ID: id}, nil
 	}
@@ -158,10 +154,10 @@ func (p *Poller) Saw(s Sighting) {
 	defer p.mu.Unlock()
 	now := p.now()
 	p.forget(now)
-	w := p.watches[s.ID]
+	w := p.plan.watches[s.ID]
 	if w == nil {
 		w = &watch{id: s.ID}
-		p.watches[s.ID] = w
+		p.plan.watches[s.ID] = w
 	}
 	w.free = max(w.free, now+floor)
 	s.Value = s.Value.Copy(w.last)
@@ -176,7 +172,7 @@ func (p *Poller) Again(id string, since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
-	w := p.watches[id]
+	w := p.plan.watches[id]
 	if w == nil || w.looking || w.free-floor >= since {
 		return
 	}
@@ -230,7 +226,7 @@ func (p *Poller) pause() {
 	if p.cancel != nil {
 		p.cancel()
 		p.cancel = nil
-		for _, w := range p.watches {
+		for _, w := range p.plan.watches {
 			if w.looking { // the service may have shown it, to nobody
 				w.free = p.now() + floor
 			}
@@ -251,12 +247,11 @@ func (p *Poller) forget(now time.Duration) {
 		case w.looking, max(w.free, w.seen+floor) > now: // seen again meanwhile, or about to be
 			p.rest(w, now)
 		default:
-			delete(p.watches, w.id)
+			delete(p.plan.watches, w.id)
 		}
 	}
-	if len(p.watches) == 0 && p.resting != nil { // what was large stays so
-		p.resting, p.watches, p.timer = nil, make(map[string]*watch), nil
-		p.plan.watches = p.watches
+	if len(p.plan.watches) == 0 && p.resting != nil { // what was large stays so
+		p.resting, p.plan.watches, p.timer = nil, make(map[string]*watch), nil
 	}
 }
 
@@ -311,7 +306,7 @@ func (p *Poller) tick() {
 
 // look makes one look.
 func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
-	s, maxAge, err := p.service.Look(ctx, w.id)
+	s, maxAge, failed := p.service.Look(ctx, w.id)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if ctx.Err() != nil {
@@ -319,22 +314,22 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 	}
 	now := p.now()
 	defer func() { p.step(now) }()
-	if err == nil {
+	if failed == nil {
 		p.plan.looked(w, now, maxAge)
 		p.tell(w, s, asked)
 		return
 	}
-	p.trouble, p.troubled = err, now
-	switch v := p.service.Judge(err); {
-	case v.RateLimited:
-		p.plan.lookRefused(w, now, asked, v.RetryAfter)
-	case !v.Transient:
+	p.trouble, p.troubled = failed.Err, now
+	switch {
+	case failed.RateLimited:
+		p.plan.lookRefused(w, now, asked, failed.RetryAfter)
+	case !failed.Transient:
 		p.plan.answered(w)
-		p.fail(w, err)
+		p.fail(w, failed.Err)
 	default:
 		for _, w := range p.plan.failed(w, now, asked) {
 			f := p.plan.failures[w]
-			p.fail(w, fmt.Errorf("%d looks in a row failed, over %v: %w", f.looks, (now-f.since).Round(time.Second), err))
+			p.fail(w, fmt.Errorf("%d looks in a row failed, over %v: %w", f.looks, (now-f.since).Round(time.Second), failed.Err))
 		}
 	}
 }
@@ -351,26 +346,21 @@ func (p *Poller) fail(w *watch, err error) {
 func (p *Poller) page(ctx context.Context, cursor string, asked time.Duration) {
 	limited, cancel := context.WithTimeout(ctx, stuck)
 	defer cancel()
-	page, next, err := p.service.Page(limited, cursor)
+	page, next, failed := p.service.Page(limited, cursor)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
-	var shown []*watch
-	if err == nil {
-		shown = p.showed(asked, page)
-	}
-	if ctx.Err() != nil || p.plan.waiting == 0 {
+	shown := p.showed(asked, page)
+	if ctx.Err() != nil {
 		return // nobody waits for the next one
 	}
 	defer func() { p.step(now) }()
-	if err == nil {
+	switch {
+	case failed == nil:
 		p.plan.showed(now, asked, shown, next)
-		return
-	}
-	switch v := p.service.Judge(err); {
-	case v.RateLimited:
-		p.plan.pageRefused(now, asked, v.RetryAfter)
-	case v.Transient || limited.Err() != nil:
+	case failed.RateLimited:
+		p.plan.pageRefused(now, asked, failed.RetryAfter)
+	case failed.Transient || limited.Err() != nil:
 		p.plan.lost(now)
 	default:
 		p.plan.barred(now)
@@ -383,7 +373,7 @@ func (p *Poller) page(ctx context.Context, cursor string, asked time.Duration) {
 func (p *Poller) showed(asked time.Duration, page []Sighting) []*watch {
 	shown := make([]*watch, 0, len(page))
 	for _, s := range page {
-		w := p.watches[s.ID]
+		w := p.plan.watches[s.ID]
 		if w == nil {
 			continue
 		}

@@ -84,8 +84,8 @@ var (
 
 func (h *hour) now() time.Duration { return time.Since(h.began) }
 
-func (h *hour) Judge(err error) Verdict {
-	return Verdict{RateLimited: errors.Is(err, errLimited), Transient: errors.Is(err, errLost) || errors.Is(err, context.DeadlineExceeded)}
+func failed(err error) *Failure {
+	return &Failure{Err: err, RateLimited: errors.Is(err, errLimited), Transient: errors.Is(err, errLost)}
 }
 
 func (h *hour) count() bool {
@@ -128,12 +128,12 @@ func (h *hour) show(m *meeting) Sighting {
 	return Sighting{ID: m.id, State: state, Final: state == "ready", Value: m}
 }
 
-func (h *hour) Look(ctx context.Context, id string) (Sighting, time.Duration, error) {
+func (h *hour) Look(ctx context.Context, id string) (Sighting, time.Duration, *Failure) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.looks++
 	if !h.count() {
-		return Sighting{}, 0, errLimited
+		return Sighting{}, 0, failed(errLimited)
 	}
 	m := h.byID[id]
 	if now := h.now(); m.looked > 0 && now-m.looked < floor {
@@ -141,24 +141,24 @@ func (h *hour) Look(ctx context.Context, id string) (Sighting, time.Duration, er
 	}
 	m.looked = h.now()
 	if m.deleted {
-		return Sighting{}, 0, errGone
+		return Sighting{}, 0, failed(errGone)
 	}
 	if h.random.Float64() < h.cutLooks {
-		return Sighting{}, 0, errLost
+		return Sighting{}, 0, failed(errLost)
 	}
 	return h.show(m), 0, nil
 }
 
-func (h *hour) Page(ctx context.Context, cursor string) ([]Sighting, string, error) {
+func (h *hour) Page(ctx context.Context, cursor string) ([]Sighting, string, *Failure) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.pages++
 	if h.refuse {
 		h.tick()
-		return nil, "", errLimited
+		return nil, "", failed(errLimited)
 	}
 	if !h.count() {
-		return nil, "", errLimited
+		return nil, "", failed(errLimited)
 	}
 	if h.slow > 0 || h.hang {
 		d := h.slow
@@ -172,18 +172,18 @@ func (h *hour) Page(ctx context.Context, cursor string) ([]Sighting, string, err
 		}
 		h.mu.Lock()
 		if ctx.Err() != nil {
-			return nil, "", errLost
+			return nil, "", failed(errLost)
 		}
 	}
 	if h.random.Float64() < h.cut {
-		return nil, "", errLost
+		return nil, "", failed(errLost)
 	}
 	from := len(h.list)
 	if cursor != "" {
 		var key, born int64
 		fmt.Sscanf(cursor, "%d@%d", &key, &born)
 		if h.deadly && h.now()-time.Duration(born) > 10*time.Minute {
-			return nil, "", errBarred
+			return nil, "", failed(errBarred)
 		}
 		if h.shuffled {
 			from = int(key)
@@ -397,8 +397,8 @@ func runWorld(t testing.TB, w world, seed uint64) *hour {
 	if left > 0 {
 		t.Errorf("%d still wait", left)
 	}
-	if len(p.watches) > 0 || p.resting != nil {
-		t.Errorf("%d watches are kept", len(p.watches))
+	if len(p.plan.watches) > 0 || p.resting != nil {
+		t.Errorf("%d watches are kept", len(p.plan.watches))
 	}
 	return h
 }

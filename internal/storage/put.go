@@ -81,9 +81,13 @@ const (
 func (p *Put) Do(ctx context.Context) Result {
 	sent := new(atomic.Int64)
 	result, ok := obey(ctx, func() Result { return p.exchange(ctx, sent) })
-	if !ok {
+	switch {
+	case ok:
+	case ctx.Err() != nil:
 		err := p.Mask.Err(context.Cause(ctx))
 		result = Result{Sent: sent.Load(), Failure: &Failure{Err: err}}
+	default:
+		result = Result{Sent: sent.Load(), Failure: &Failure{Kind: Unreadable, Err: errEnded}}
 	}
 	return result
 }
@@ -93,6 +97,7 @@ func (p *Put) exchange(ctx context.Context, sent *atomic.Int64) Result {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	body := newBody(ctx, p.Recording, p.Progress, sent)
+	body.broken = cancel
 	stopWatching := p.Limits.watch(body, cancel)
 	defer stopWatching()
 
