@@ -29,10 +29,17 @@
 // The service sends no events; a client looks at a meeting's status, and is
 // asked to do so no more than every thirty seconds. A Client keeps that floor
 // for every meeting, whoever waits for it, and looks at many meetings with few
-// requests. A wait has no time limit but its context, for minutes of a long
-// meeting take a while, unless looks keep failing: after twenty in a row, which
-// take some ten minutes, it ends with a *WaitError, and can be begun again. A 429
-// is no failure: it slows all waits down, for as long as it takes.
+// requests: [MeetingsService.Wait] says what counts as a look, and
+// WaitOptions.LookedAt carries one over a restart. What a page of the listing
+// shows on the way is free: the interface asks the thirty seconds of the single
+// meeting.
+//
+// A wait has no time limit but its context, and WaitOptions.NoAudio for a
+// meeting that nothing is uploaded to, unless looks keep failing: after twenty in
+// a row, ten minutes and more, it ends with a *WaitError, and can be begun again.
+// A 429 is no failure: it slows all waits down, for as long as it takes. Many
+// waits are one loop: [MeetingsService.WaitAll], or
+// [MeetingsService.WaitAllForMinutes], which fetches, too.
 //
 // # Errors
 //
