@@ -182,10 +182,10 @@ func checkAPIKey(key string) error {
 	return nil
 }
 
-// handle leads to what the services of a Client share. It is a function, since
-// what prints by reflection (a test's diff, a debugger's dump) goes through every
-// pointer, but reads no closure: the API key stands behind it, and a transport,
-// whose idle connections remember what they sent last.
+// handle leads to what the services of a Client share. It is a function because
+// printing by reflection (a test's diff, a debugger's dump) follows every pointer
+// but enters no closure. Behind it are the API key and a transport, whose idle
+// connections keep what they sent last.
 type handle func() *core
 
 // core is what the services of a Client share.
@@ -229,9 +229,8 @@ func newCore(base url.URL, apiKey string, cfg *config) *core {
 	return c
 }
 
-// sharedTransport carries the requests of every Client that was given no
-// transport, as http.DefaultTransport does for others: Clients that come and
-// go do not each leave a pool of connections behind.
+// sharedTransport serves every Client that was given no transport. With one for
+// each, Clients that come and go would each leave a pool of connections behind.
 var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -293,8 +292,8 @@ func doReply[T any, R reply[T]](ctx context.Context, c *core, in rest.Request) (
 
 const anotherMeeting = "the reply is about another meeting"
 
-// clean masks an echo of the API key in what errors and logs tell of a meeting. A
-// key so short that an id may hold it by chance is left alone.
+// clean masks the API key in those fields of a meeting that errors and logs show.
+// A short key is left alone, since an id may hold it by chance.
 func (c *core) clean(meetings ...*Meeting) {
 	const surely = 16
 	if len(c.mask[0]) < surely {
@@ -345,10 +344,10 @@ func decode(reply *rest.Reply, into any) (wrong string) {
 	return ""
 }
 
-// hollow reports whether a long reply is a list of next to nothing, such as
-// [{},{},…]: decoded, each element takes a hundred times its bytes. Elements are
-// counted by the commas two levels deep. Where words may stand, they are not
-// counted, since a list of short ones is worth its bytes.
+// hollow reports whether a long reply is a list of almost empty elements, such as
+// [{},{},…]. Decoded, such an element takes a hundred times its bytes. Elements are
+// counted by the commas two levels deep. Where a list of words may stand, words do
+// not count, for a short word is a good element.
 func hollow(body []byte, words bool) bool {
 	const long, least = 64 << 10, 16 // bytes; no element of the interface is shorter
 	if len(body) < long {

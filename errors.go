@@ -367,8 +367,8 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 	}
 }
 
-// headerRequestID is what gateways in front of a service commonly send; the
-// interface itself has the request id in the envelope.
+// headerRequestID is the request id of a gateway. The service's own stands in the
+// envelope.
 func (c *core) headerRequestID(reply *rest.Reply) string {
 	return c.mask.Text(reply.Header.Get("X-Request-Id"))
 }

@@ -290,7 +290,8 @@ func (a *processAll) run(ctx context.Context, jobs iter.Seq[Job], yield func(*Re
 }
 
 // withRoom gives each job with room for its upload, and asks for the next when
-// there is room again. While jobs blocks, that is left to jobs that start over.
+// there is room again. It holds no room while jobs blocks: a job that starts over
+// may need it.
 func (a *processAll) withRoom(ctx context.Context, jobs iter.Seq[Job]) iter.Seq[Job] {
 	return func(give func(Job) bool) {
 		for job := range jobs {

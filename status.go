@@ -51,12 +51,11 @@ var statuses = [...]Status{
 // happy is how many of them are the happy path.
 const happy = 6
 
-// rank is the place of s on the happy path, from 1. Off it, where a status has come
-// to nothing that can be waited for, it is 0.
+// rank is the place of s on the happy path, from 1, or 0 where s is not on it.
 func (s Status) rank() int { return slices.Index(statuses[:happy], s) + 1 }
 
-// intern returns s without the reply it was cut out of, which a wait would keep
-// alive for its one word.
+// intern returns s as a string of its own: a part of a reply would keep the whole
+// reply in memory.
 func (s Status) intern() Status {
 	for _, known := range statuses {
 		if s == known {

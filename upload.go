@@ -165,8 +165,8 @@ func (u *upload) after(ctx context.Context, result storage.Result) (over bool, _
 func (u *upload) prepare(ctx context.Context, step storage.Step, failure *StorageError) (over bool, _ error) {
 	renew := step.Again && (step.Fresh || !time.Now().Before(u.expires))
 	if renew && !u.known.Whole {
-		// The meeting hardly has audio, and a look after a request for a URL need
-		// not wait for its thirty seconds.
+		// The meeting hardly has audio. After a request for a URL, a look need not
+		// wait for the thirty seconds.
 		if over, err := u.replace(ctx, failure); over {
 			return true, err
 		}

@@ -151,8 +151,8 @@ func (o *WaitOptions) format() Format {
 }
 
 // finishedMinutes fetches the minutes of a meeting whose status says that they
-// are there. It stands apart so that a goroutine that waits needs no room for
-// it.
+// are there. It is no part of its caller, so that a goroutine that waits has a small
+// stack.
 //
 //go:noinline
 func (s *MeetingsService) finishedMinutes(ctx context.Context, m *Meeting, format Format) (*Minutes, error) {
@@ -284,10 +284,9 @@ func newPoller(c *core) *poller { return &poller{poll.New(polled{c})} }
 
 // wait blocks until the meeting has come to where the options want it.
 //
-// Ten thousand goroutines may stand here, and a stack that ever grew beyond its
-// first two kilobytes stays at four. So what lies on the stack while others are
-// waited for is kept small, and what takes room is done in functions that return
-// before the next is called.
+// Ten thousand goroutines may block here, so their stacks are kept small: one that
+// grew beyond its first two kilobytes stays at four. What takes room is done in
+// functions that return before block is called.
 func (p *poller) wait(ctx context.Context, id string, w *waiter, lookedAt time.Time) (*Meeting, error) {
 	p.Join(w, id, lookedAt)
 	for {
@@ -350,13 +349,12 @@ func (p *poller) leave(ctx context.Context, w *waiter, id string) error {
 	return e
 }
 
-// afterTrouble lets a caller whose context ended see what had kept it waiting.
+// afterTrouble adds to a context's end what had kept the caller waiting.
 func afterTrouble(end, trouble error) error { return fmt.Errorf("%w; before that: %w", end, trouble) }
 
 // hasAudio reports whether a meeting has its audio, after an upload that may have
-// put it there: any status but created says so, a failure too, which is a wait's
-// to report. The answer is the next look at the meeting that begins from now on,
-// so that no other is made within the floor.
+// put it there. Every status but created says so, a failure too. The answer comes
+// from the poller's next look, so that none is made within the floor.
 func (p *poller) hasAudio(ctx context.Context, id string) (bool, error) {
 	w := newWaiter(WaitOptions{Until: StatusAudioUploaded})
 	w.after = p.Now()
@@ -370,8 +368,8 @@ func (p *poller) hasAudio(ctx context.Context, id string) (bool, error) {
 	return err == nil && m.Status != StatusCreated, err
 }
 
-// shown takes in a meeting that the service has shown by other means than a
-// wait's: the next look is a turn away.
+// shown tells the poller of a meeting that another call has just returned. It
+// counts as a look.
 func (p *poller) shown(m *Meeting) { p.Saw(sightingOf(m)) }
 
 // polled is what the poller asks: single meetings and pages of the listing.
@@ -380,8 +378,7 @@ type polled struct{ core *core }
 // seenMeeting is a meeting as the poller keeps it.
 type seenMeeting struct{ *Meeting }
 
-// Copy is for the poller. A meeting that is got again and again costs no memory
-// each time.
+// Copy is for the poller. It reuses the memory of the copy before.
 func (m seenMeeting) Copy(over poll.Value) poll.Value {
 	old, ok := over.(seenMeeting)
 	if !ok {

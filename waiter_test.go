@@ -380,65 +380,6 @@ func TestWaitWithABadCertificate(t *testing.T) {
 	require.True(t, ok, "%v", err)
 }
 
-// A job that comes back to a meeting that is waited for leaves that wait as it
-// is: it ends with its context, and then nobody asks any more.
-func TestProcessComesBackToAWait(t *testing.T) {
-	t.Parallel()
-	for name, interval := range map[string]time.Duration{"fresh": 0, "looked at long ago": 24 * time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
-				c, l := testkit.WatchLooks(srv)
-				p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
-				m, _, err := c.Meetings.Create(t.Context(), p)
-				require.NoError(t, err)
-				require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
-				var wg sync.WaitGroup
-				wg.Go(func() {
-					seen := testkit.WaitFor(t, c, m.ID, 20*time.Minute, &minutes.WaitOptions{Interval: interval})
-					assert.Equal(t, minutes.StatusTranscribing, seen.Status)
-				})
-				time.Sleep(5*time.Minute + 10*time.Second)
-				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-				defer cancel()
-				_, err = c.Meetings.Process(ctx, p, testkit.Audio(10), nil)
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				wg.Wait()
-				synctest.Wait()
-				assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
-				synctest.Wait()
-				testkit.RequireQuiet(t, l)
-			})
-		})
-	}
-}
-
-// What a job returned is its caller's; a wait that is served from what the job
-// saw does not see what the caller makes of it.
-func TestProcessResultIsTheCallersOwn(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
-		c := testkit.Client(srv)
-		p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1", ParticipantIDs: []string{"emp_ada"}}
-		_, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), nil)
-		require.NoError(t, err)
-		time.Sleep(time.Hour)
-		r, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), nil)
-		require.NoError(t, err)
-		n := len(srv.Requests("meetings.get"))
-		r.Meeting.Title, r.Meeting.ParticipantIDs[0], *r.Meeting.DurationSeconds = "mine", "me", -1
-		m, err := c.Meetings.Wait(t.Context(), r.Meeting.ID, nil)
-		require.NoError(t, err)
-		require.Len(t, srv.Requests("meetings.get"), n)
-		assert.Equal(t, "Weekly", m.Title)
-		assert.Equal(t, []string{"emp_ada"}, m.ParticipantIDs)
-		assert.NotEqual(t, -1, *m.DurationSeconds)
-	})
-}
-
 // The steps of Process, one by one.
 func ExampleMeetingsService_WaitForMinutes() {
 	srv := quick()

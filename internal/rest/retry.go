@@ -14,8 +14,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// retryingClient sets go-retryablehttp up: the policy is ended, the wait is made
-// where the call is at hand, and the last reply comes back as it is.
+// retryingClient sets up go-retryablehttp. ended is its policy, and PrepareRetry
+// waits, because the call is at hand there. The last reply comes back as it is.
 func (c *Client) retryingClient(hc *http.Client) *retryablehttp.Client {
 	return &retryablehttp.Client{
 		HTTPClient: hc,
@@ -35,8 +35,8 @@ func (c *Client) retryingClient(hc *http.Client) *retryablehttp.Client {
 	}
 }
 
-// ended looks at an attempt that ended and decides whether another follows. Where
-// that fails on a context that is done, its error joins the reply.
+// ended decides whether another attempt follows the one that ended. Where only the
+// end of the context prevents it, that is the error.
 func (c *call) ended(err error) (again bool, _ error) {
 	c.lost = err
 	again, acted := c.judge(err)

@@ -49,9 +49,9 @@ const (
 // ended its goroutine.
 var errEnded = errors.New("ReadAt or Progress ended its goroutine")
 
-// Read leaves no panic to the transport, whose goroutines would take the program
-// along; see detach. A transport that lost a goroutine might wait for it, and has
-// its request ended, therefore.
+// Read catches a panic of the recording or of progress; on a goroutine of the
+// transport it would end the program. See detach. It also ends the request, since
+// the transport may wait for a goroutine that is gone.
 func (b *body) Read(p []byte) (n int, err error) {
 	b.turn <- struct{}{}
 	returned := false
