@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// The floor is what the interface asks for between two looks at a meeting.
+// The floor is what the interface asks for between two looks at a meeting, and a
+// little more, since clocks are not that exact.
 const (
-	floor    = 30 * time.Second
+	floor    = 30*time.Second + time.Millisecond/2
 	maxFloor = 5 * time.Minute // how far Cache-Control can raise it
 
 	leastPace = 4    // requests a second of each lane that are never too many

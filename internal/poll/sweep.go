@@ -1,6 +1,9 @@
 package poll
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // sweep reads pages of the listing one after the other. It goes on while what
 // it still looks for is worth more pages, and remembers which stretch of pages
@@ -177,18 +180,17 @@ func (p *plan) showed(now, asked time.Duration, shown []*watch, next string) {
 	s := &p.sweep
 	s.reading = false
 	p.listing.good(now)
-	found := 0
+	shown = slices.DeleteFunc(shown, func(w *watch) bool { return w.role == idle || w.shown == s.number })
+	found := len(shown)
 	for _, w := range shown {
-		if w.role == idle || w.shown == s.number {
-			continue
-		}
 		if p.seeks(w) {
 			s.sought--
 		}
 		w.shown, w.page = s.number, int32(len(s.times))
-		p.put(w, paged) // as far as is known yet; see end
+		if found >= handful {
+			p.put(w, paged) // as far as is known yet; see end
+		}
 		p.saw(w, now)
-		found++
 	}
 	s.take(found)
 	s.times = append(s.times, asked)

@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"cmp"
 	"context"
 	"crypto/md5"
 	"encoding/base64"
@@ -28,9 +27,6 @@ type body struct {
 	chunk int       // how much the next Read gives at most
 	last  time.Time // when the last Read was
 	err   error     // the recording's
-
-	broken   context.CancelCauseFunc // ends the request, or nil
-	panicked any                     // by the recording, or by progress
 }
 
 func newBody(ctx context.Context, rec Recording, progress func(sent, total int64), sent *atomic.Int64) *body {
@@ -45,32 +41,9 @@ const (
 	slowChunk  = time.Second
 )
 
-// errEnded is of a recording or a progress that returns nothing: it panicked, or
-// ended its goroutine.
-var errEnded = errors.New("ReadAt or Progress ended its goroutine")
-
-// Read catches a panic of the recording or of progress; on a goroutine of the
-// transport it would end the program. See detach. It also ends the request, since
-// the transport may wait for a goroutine that is gone.
-func (b *body) Read(p []byte) (n int, err error) {
+func (b *body) Read(p []byte) (int, error) {
 	b.turn <- struct{}{}
-	returned := false
-	defer func() {
-		if !returned {
-			n, err, b.panicked = 0, errEnded, recover()
-			b.err = errEnded
-			if b.broken != nil {
-				b.broken(errEnded)
-			}
-		}
-		<-b.turn
-	}()
-	n, err = b.next(p)
-	returned = true
-	return n, err
-}
-
-func (b *body) next(p []byte) (int, error) {
+	defer func() { <-b.turn }()
 	if b.ctx.Err() != nil {
 		return 0, context.Cause(b.ctx)
 	}
@@ -123,14 +96,11 @@ func (b *body) readAt(p []byte, at int64) (int, error) {
 func (b *body) Close() error { return nil }
 
 // detach waits for a Read that is under way and returns what went wrong with
-// the recording, if anything did, or panics as it did. The body's context has
-// ended: there is no other Read.
+// the recording, if anything did. The body's context has ended: there is no
+// other Read.
 func (b *body) detach() error {
 	b.turn <- struct{}{}
 	defer func() { <-b.turn }()
-	if b.panicked != nil {
-		panic(b.panicked)
-	}
 	return b.err
 }
 
@@ -142,15 +112,14 @@ func Digest(ctx context.Context, rec Recording) (string, error) {
 		err  error
 	}
 	d, ok := obey(ctx, func() digest {
-		hash, body := md5.New(), newBody(ctx, rec, nil, new(atomic.Int64))
-		if _, err := io.Copy(hash, body); err != nil {
-			_ = body.detach() // it may panic
+		hash := md5.New()
+		if _, err := io.Copy(hash, newBody(ctx, rec, nil, new(atomic.Int64))); err != nil {
 			return digest{err: err}
 		}
 		return digest{text: base64.StdEncoding.EncodeToString(hash.Sum(nil))}
 	})
 	if !ok {
-		d.err = cmp.Or(context.Cause(ctx), errEnded)
+		d.err = context.Cause(ctx)
 	}
 	return d.text, d.err
 }

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -129,67 +127,6 @@ func TestWhatBlocksIsLeftAlone(t *testing.T) {
 				require.Equal(t, before, calls.Load(), "nothing is read after the return")
 			})
 		})
-	}
-}
-
-// A recording, or a Progress, that panics does so where Do is called, and one that
-// ends its goroutine is told of at once, whichever goroutine the transport reads
-// the body on.
-func TestWhatBreaksIsTold(t *testing.T) {
-	t.Parallel()
-	take := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
-	h1 := httptest.NewServer(take)
-	t.Cleanup(h1.Close)
-	h2 := httptest.NewUnstartedServer(take)
-	h2.EnableHTTP2 = true
-	h2.StartTLS()
-	t.Cleanup(h2.Close)
-	for over, store := range map[string]struct {
-		transport http.RoundTripper
-		url       string
-	}{
-		"in place": {swallow, "https://storage.example"},
-		"HTTP/1.1": {h1.Client().Transport, h1.URL},
-		"HTTP/2":   {h2.Client().Transport, h2.URL},
-	} {
-		for how, breaks := range map[string]func(){"panic": func() { panic("broken") }, "goexit": runtime.Goexit} {
-			for _, what := range []string{"ReadAt", "Progress", "Digest"} {
-				t.Run(over+"/"+what+"/"+how, func(t *testing.T) {
-					t.Parallel()
-					rec := audio(100_000)
-					src := rec.Audio
-					rec.Audio = readerAt(func(p []byte, at int64) (int, error) {
-						if what != "Progress" && at > 0 {
-							breaks()
-						}
-						return src.ReadAt(p, at)
-					})
-					p := put(t, store.url+"/k?s=1", store.transport, rec)
-					p.Progress = func(sent, _ int64) {
-						if what == "Progress" && sent > 5000 {
-							breaks()
-						}
-					}
-					err := errors.New("it panicked")
-					act := func() {
-						if what == "Digest" {
-							_, err = storage.Digest(t.Context(), rec)
-							return
-						}
-						r := p.Do(t.Context())
-						require.NotNil(t, r.Failure)
-						require.Equal(t, storage.Unreadable, r.Failure.Kind)
-						err = r.Failure.Err
-					}
-					if how == "panic" {
-						require.PanicsWithValue(t, "broken", act)
-						return
-					}
-					act()
-					require.ErrorContains(t, err, "ended its goroutine")
-				})
-			}
-		}
 	}
 }
 

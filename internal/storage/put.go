@@ -1,6 +1,5 @@
-// Package storage sends a recording to a presigned URL with one PUT, and says
-// what should follow one that failed. It knows HTTP and the errors of S3; it knows
-// no service and no meeting.
+// Package storage sends a recording to a presigned URL with one PUT. It knows
+// HTTP and the errors of S3; it knows no service, no meeting and no repeats.
 package storage
 
 import (
@@ -81,13 +80,9 @@ const (
 func (p *Put) Do(ctx context.Context) Result {
 	sent := new(atomic.Int64)
 	result, ok := obey(ctx, func() Result { return p.exchange(ctx, sent) })
-	switch {
-	case ok:
-	case ctx.Err() != nil:
+	if !ok {
 		err := p.Mask.Err(context.Cause(ctx))
 		result = Result{Sent: sent.Load(), Failure: &Failure{Err: err}}
-	default:
-		result = Result{Sent: sent.Load(), Failure: &Failure{Kind: Unreadable, Err: errEnded}}
 	}
 	return result
 }
@@ -97,7 +92,6 @@ func (p *Put) exchange(ctx context.Context, sent *atomic.Int64) Result {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	body := newBody(ctx, p.Recording, p.Progress, sent)
-	body.broken = cancel
 	stopWatching := p.Limits.watch(body, cancel)
 	defer stopWatching()
 
