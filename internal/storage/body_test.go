@@ -143,7 +143,8 @@ func TestWhatBreaksIsTold(t *testing.T) {
 	h2 := httptest.NewUnstartedServer(take)
 	h2.EnableHTTP2 = true
 	h2.StartTLS()
-	t.Cleanup(h2.Close)
+	// A goroutine that ended leaves its stream open, and Close would wait for that.
+	t.Cleanup(func() { h2.CloseClientConnections(); h2.Close() })
 	for over, store := range map[string]struct {
 		transport http.RoundTripper
 		url       string
