@@ -269,7 +269,7 @@ func TestShortPages(t *testing.T) {
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	const out = 2 * time.Minute
-	waits := testkit.Many(400, 150)
+	waits := testkit.Many(400, 100)
 	for name, test := range map[string]struct {
 		listing bool          // alone
 		start   time.Duration // of the waits
@@ -418,7 +418,7 @@ func TestWithoutLists(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-				ids := testkit.Crowd(t, srv, testkit.Many(100, 50), 1, 10*time.Minute)
+				ids := testkit.Crowd(t, srv, testkit.Many(100, 30), 1, 10*time.Minute)
 				srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, fault)
 				c, l := testkit.WatchLooks(srv)
 				for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
@@ -879,7 +879,7 @@ func TestFirstSweepEndsInTime(t *testing.T) {
 // not make an end of pages.
 func TestPagesGoOn(t *testing.T) {
 	t.Parallel()
-	turns := testkit.Many(120, 40)
+	turns := testkit.Many(120, 28)
 	for name, test := range map[string]struct {
 		fault minutestest.Fault
 		times int
@@ -927,7 +927,7 @@ func TestSteadyComebacks(t *testing.T) {
 				c, l := testkit.WatchLooks(srv)
 				var ids []string
 				var wg sync.WaitGroup
-				for i := range testkit.Many(100, 40) {
+				for i := range testkit.Many(100, 25) {
 					p := &minutes.MeetingCreateParams{Title: "meeting", Date: "2026-11-20", ExternalID: fmt.Sprint("job-", i)}
 					m, _, err := crashed.Meetings.Create(t.Context(), p)
 					require.NoError(t, err)
@@ -1819,7 +1819,7 @@ func TestWaitLookedAt(t *testing.T) {
 // the same. These would take many minutes if it grew with the square.
 func TestWaitsForOneMeeting(t *testing.T) {
 	t.Parallel()
-	n := testkit.Many(40_000, 4000)
+	n := testkit.Many(40_000, 2000)
 	for name, test := range map[string]func(*testing.T, *minutes.Client, string){
 		"at once": func(t *testing.T, c *minutes.Client, id string) {
 			var wg sync.WaitGroup
