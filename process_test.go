@@ -588,6 +588,34 @@ func TestProcessAllLeftWithoutRoom(t *testing.T) {
 	}
 }
 
+// A job that is at hand when ctx ends, or when the loop is left, is not begun.
+func TestProcessAllWithAJobAtHand(t *testing.T) {
+	t.Parallel()
+	for i := range 20 { // whether the end or the job is seen first is chance
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			jobs := make(chan minutes.Job, 1)
+			jobs <- opening("rec-0")
+			told := false
+			seq := func(yield func(minutes.Job) bool) { channel(jobs)(yield); told = true }
+			for _, err := range clientOf(srv).Meetings.ProcessAll(ctx, seq, nil) {
+				require.NoError(t, err)
+				jobs <- opening("rec-1")
+				synctest.Wait()
+				if i%2 == 0 {
+					break
+				}
+				cancel()
+			}
+			synctest.Wait()
+			assert.True(t, told)
+			assert.Len(t, srv.Requests("meetings.create"), 1)
+		})
+	}
+}
+
 // The next job is asked for when there is room for its upload.
 func TestProcessAllAsksForJobsWithRoom(t *testing.T) {
 	t.Parallel()

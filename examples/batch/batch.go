@@ -8,6 +8,7 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -21,17 +22,18 @@ type settings struct {
 	restart bool // what failed in an earlier run
 }
 
-// batch is one run. All of it but the display belongs to the goroutine that
-// ranges over ProcessAll, which takes the jobs, too.
+// batch is one run.
 type batch struct {
 	settings
 	client     *minutes.Client
 	recordings []recording
 	folder     folder
 	display    *display
-	meetings   map[string]*meeting // by external id
-	tally      tally
 	stop       context.CancelFunc
+
+	mu       sync.Mutex          // of what follows: ProcessAll reads the jobs on a goroutine of their own
+	meetings map[string]*meeting // by external id
+	tally    tally
 }
 
 // meeting is what came, or will come, of a recording, and of others with the
@@ -74,6 +76,8 @@ func process(ctx context.Context, client *minutes.Client, s settings, stdout, st
 	}
 	b.display.close()
 
+	b.mu.Lock() // who is interrupted may still read a recording
+	defer b.mu.Unlock()
 	b.tally.took = time.Since(began)
 	b.tally.interrupted = ctx.Err() != nil
 	b.tally.print(stdout, s.out, quotaLeft(ctx, client))
@@ -95,33 +99,44 @@ func (b *batch) jobs(ctx context.Context) iter.Seq[minutes.Job] {
 			if ctx.Err() != nil {
 				return
 			}
-			if b.folder.has(r) {
-				b.tally.there++
-				b.display.end("")
-				continue
+			var id string
+			var err error
+			there := b.folder.has(r)
+			if !there {
+				id, err = r.identify(ctx)
 			}
-			id, err := r.identify(ctx)
-			switch {
-			case ctx.Err() != nil:
+			if ctx.Err() != nil {
 				return
-			case err != nil:
-				b.failed(r, err)
-				continue
 			}
-			if m := b.meetings[id]; m != nil {
-				m.recordings = append(m.recordings, r)
-				if m.over {
-					b.copy(m, r)
-				}
-				continue
-			}
-			b.meetings[id] = &meeting{recordings: []recording{r}}
-			b.display.begin()
-			if !yield(b.job(id, r)) {
+			if b.needsJob(r, there, id, err) && !yield(b.job(id, r)) {
 				return
 			}
 		}
 	}
+}
+
+// needsJob takes in a recording and reports whether its minutes are to be made.
+func (b *batch) needsJob(r recording, there bool, id string, err error) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.meetings[id]
+	switch {
+	case there:
+		b.tally.there++
+		b.display.end("")
+	case err != nil:
+		b.failed(r, err)
+	case m == nil:
+		b.meetings[id] = &meeting{recordings: []recording{r}}
+		b.display.begin()
+		return true
+	default:
+		m.recordings = append(m.recordings, r)
+		if m.over {
+			b.copy(m, r)
+		}
+	}
+	return false
 }
 
 func (b *batch) job(id string, r recording) minutes.Job {
@@ -144,6 +159,8 @@ func (b *batch) job(id string, r recording) minutes.Job {
 
 // finish takes in what became of a job.
 func (b *batch) finish(ctx context.Context, result *minutes.Result, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	m := b.meetings[result.Params.ExternalID]
 	first := m.recordings[0]
 	b.display.endJob()
@@ -168,7 +185,8 @@ func (b *batch) finish(ctx context.Context, result *minutes.Result, err error) {
 	}
 }
 
-// copy gives a recording what the first one with its content got.
+// copy gives a recording what the first one with its content got. The caller
+// holds mu.
 func (b *batch) copy(m *meeting, r recording) {
 	first, err := m.recordings[0], m.err
 	if err == nil {
@@ -185,6 +203,7 @@ func (b *batch) copy(m *meeting, r recording) {
 	b.display.end("copied  %s is the same recording as %s", r.name, first.name)
 }
 
+// failed takes in a recording without minutes. The caller holds mu.
 func (b *batch) failed(r recording, err error) {
 	b.tally.failures = append(b.tally.failures, failure{r.name, err})
 	b.display.end("FAILED  %s: %s", r.name, reason(err))
