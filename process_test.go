@@ -593,14 +593,14 @@ func TestProcessAllWithAJobAtHand(t *testing.T) {
 	t.Parallel()
 	for i := range 20 { // whether the end or the job is seen first is chance
 		synctest.Test(t, func(t *testing.T) {
-			srv := minutestest.NewServer(t, minutestest.WithWorld(longStages()))
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			jobs := make(chan minutes.Job, 1)
 			jobs <- opening("rec-0")
 			told := false
 			seq := func(yield func(minutes.Job) bool) { channel(jobs)(yield); told = true }
-			for _, err := range clientOf(srv).Meetings.ProcessAll(ctx, seq, nil) {
+			for _, err := range testkit.Client(srv).Meetings.ProcessAll(ctx, seq, nil) {
 				require.NoError(t, err)
 				jobs <- opening("rec-1")
 				synctest.Wait()
