@@ -1018,10 +1018,9 @@ func TestUploadOfWhatBlocks(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				id := testkit.Waiting(t, srv)
 				let := make(chan struct{})
-				calls := 0
+				var calls atomic.Int64
 				block := func(which string) {
-					calls++
-					if which == what && calls > 10 {
+					if n := calls.Add(1); which == what && n > 10 {
 						<-let
 					}
 				}
@@ -1034,10 +1033,10 @@ func TestUploadOfWhatBlocks(t *testing.T) {
 				err := testkit.Client(srv).Meetings.Upload(ctx, id, rec, &minutes.UploadOptions{Progress: func(int64, int64) { block("Progress") }})
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.InDelta(t, 20*time.Second, time.Since(start), float64(time.Second))
-				before := calls
+				before := calls.Load()
 				close(let)
 				synctest.Wait()
-				require.Equal(t, before, calls)
+				require.Equal(t, before, calls.Load())
 			})
 		})
 	}
