@@ -25,18 +25,21 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
+// The busiest minute, a full sweep that is tried in it included, where all
+// meetings end within some minutes: stretches of pages thin out all the time.
+// TestWorlds has the averages.
 func TestPaceOfManyWaits(t *testing.T) {
 	t.Parallel()
 	const turn = 30 * time.Second
 	for name, test := range map[string]struct {
 		meetings, stride int
-		perMinute        int // requests
+		perMinute        int // requests, at most
 		perSecond        int
 	}{
-		"dense: pages":                         {meetings: 10_000, stride: 1, perMinute: 420, perSecond: 10},
-		"every third: pages":                   {meetings: 3_000, stride: 3, perMinute: 126, perSecond: 10},
-		"sparse: single looks":                 {meetings: 4_000, stride: 400, perMinute: 20, perSecond: 10},
-		"further apart than a page: no page":   {meetings: 4_000, stride: 80, perMinute: 101, perSecond: 10},
+		"dense: pages":                         {meetings: 10_000, stride: 1, perMinute: 500, perSecond: 15},
+		"every third: pages":                   {meetings: 3_000, stride: 3, perMinute: 150, perSecond: 10},
+		"sparse: single looks":                 {meetings: 4_000, stride: 400, perMinute: 24, perSecond: 10},
+		"further apart than a page: no page":   {meetings: 4_000, stride: 80, perMinute: 140, perSecond: 10},
 		"every thirtieth: pages far apart":     {meetings: 9_000, stride: 30, perMinute: 600, perSecond: 20},
 		"a handful":                            {meetings: 19, stride: 1, perMinute: 38, perSecond: 10},
 		"enough for a page, all on the newest": {meetings: 50, stride: 1, perMinute: 4, perSecond: 3},
@@ -69,7 +72,7 @@ func TestPaceOfManyWaits(t *testing.T) {
 					len(ids), l.Len(), l.Pages(), time.Since(start).Round(time.Second), l.Most(time.Minute), l.Most(time.Second), latest.Round(time.Second))
 				assert.LessOrEqual(t, l.Most(time.Minute), test.perMinute)
 				assert.LessOrEqual(t, l.Most(time.Second), test.perSecond)
-				assert.LessOrEqual(t, latest, 2*turn+5*time.Second)
+				assert.LessOrEqual(t, latest, 3*turn)
 				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
 			})
 		})
