@@ -169,7 +169,7 @@ func (p *plan) turn() time.Duration {
 
 // jittered only ever adds.
 func (p *plan) jittered(d time.Duration) time.Duration {
-	return d + time.Duration(p.random.Int64N(int64(floor/30)))
+	return d + time.Duration(p.random.Int64N(int64(floor/32)))
 }
 
 // pace is how many requests a second let so many be made in a turn.
