@@ -235,7 +235,7 @@ func (s *step) refusedTwice() bool {
 }
 
 // limiterQueue is how long a look may wait for a Client's limiter.
-const limiterQueue = 3 * time.Second
+const limiterQueue = 10 * time.Second
 
 // sighting is when a wait was shown a meeting, by a look or a page.
 type sighting struct {
