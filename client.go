@@ -260,6 +260,7 @@ func do[T any, R reply[T]](ctx context.Context, c *core, in rest.Request) (*T, e
 
 // doReply is do, with the status and the header of the reply.
 func doReply[T any, R reply[T]](ctx context.Context, c *core, in rest.Request) (*T, *rest.Reply, error) {
+	asked := c.poller.Now()
 	reply, err := c.send(ctx, in)
 	if err != nil {
 		return nil, nil, err
@@ -282,7 +283,7 @@ func doReply[T any, R reply[T]](ctx context.Context, c *core, in rest.Request) (
 		}
 		c.clean(out)
 		if !in.Once { // the poller's own looks reach it otherwise
-			c.poller.shown(out)
+			c.poller.shown(out, asked)
 		}
 	case *MeetingPage:
 		c.clean(out.Meetings...)

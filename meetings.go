@@ -230,13 +230,14 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	if err := checkTexts(text{"externalID", externalID}); err != nil {
 		return nil, err
 	}
+	asked := s.core().poller.Now()
 	page, err := s.List(ctx, &MeetingListParams{ExternalID: externalID})
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range page.Meetings {
 		if m.ExternalID == externalID { // a service that does not know the filter lists others
-			s.core().poller.shown(m)
+			s.core().poller.shown(m, asked)
 			return m, nil
 		}
 	}

@@ -368,9 +368,9 @@ func (p *poller) hasAudio(ctx context.Context, id string) (bool, error) {
 	return err == nil && m.Status != StatusCreated, err
 }
 
-// shown tells the poller of a meeting that another call has just returned. It
-// counts as a look.
-func (p *poller) shown(m *Meeting) { p.Saw(sightingOf(m)) }
+// shown tells the poller of a meeting that another call, begun at asked, has just
+// returned. It counts as a look.
+func (p *poller) shown(m *Meeting, asked time.Duration) { p.Saw(sightingOf(m), asked) }
 
 // polled is what the poller asks: single meetings and pages of the listing.
 type polled struct{ core *core }
@@ -414,8 +414,8 @@ func meetingOf(s poll.Sighting) *Meeting {
 
 // Look is a GET of a meeting that is not repeated, and the max-age of its
 // Cache-Control.
-func (p polled) Look(ctx context.Context, id string) (poll.Sighting, time.Duration, *poll.Failure) {
-	m, reply, err := doReply[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true})
+func (p polled) Look(ctx context.Context, id string, wanted func() bool) (poll.Sighting, time.Duration, *poll.Failure) {
+	m, reply, err := doReply[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true, Wanted: wanted})
 	if err != nil {
 		return poll.Sighting{}, 0, failureOf(err)
 	}

@@ -234,9 +234,6 @@ func (s *step) refusedTwice() bool {
 	return n > 1
 }
 
-// limiterQueue is how long a look may wait for a Client's limiter.
-const limiterQueue = 10 * time.Second
-
 // sighting is when a wait was shown a meeting, by a look or a page.
 type sighting struct {
 	at    time.Time
@@ -489,8 +486,8 @@ func (w *witness) show(t *try, body []byte, waitedFor map[string]bool) {
 		last, again := w.seen[m.ID]
 		since := t.begun.Sub(last.at)
 		early := again && !last.final && since < minutestest.PollFloor
-		if last.by == "meetings.list" && since < limiterQueue {
-			early = false // a page showed it while the look was under way, or waited for the limiter
+		if last.by == "meetings.list" && since <= 0 {
+			early = false // a page showed it while the look was under way
 		}
 		if early && t.op != "meetings.list" {
 			w.deviation("meeting %s was asked for by %s %v after %s showed it", m.ID, t.op, since, last.by)

@@ -1740,39 +1740,70 @@ func TestWaitBeginsAnewAfterAnUpload(t *testing.T) {
 	}
 }
 
-// A page that was asked for before the latest look at a meeting may be older: a
-// wait does not hear that a meeting went back.
+// What was asked for before a meeting was last seen may be older: a wait does not
+// hear that a meeting went back.
 func TestWaitNeverGoesBack(t *testing.T) {
 	t.Parallel()
+	for name, meetings := range map[string]int{"a look": 1, "a page": 50} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+				ids := testkit.Crowd(t, srv, meetings, 1, testkit.Ages)
+				require.NoError(t, srv.Script(minutestest.Script{MeetingID: ids[0], Hold: minutes.StatusTranscribing}))
+				c, l := testkit.WatchLateLooks(srv, 10*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+				defer cancel()
+				told := map[string][]minutes.Status{}
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					o := &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told[m.ID] = append(told[m.ID], m.Status) }}
+					for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), o) {
+						assert.ErrorIs(t, err, context.DeadlineExceeded)
+					}
+				})
+				time.Sleep(2 * time.Minute)
+				for n := l.Len(); l.Len() == n; { // it was answered, and the answer is on its way
+					time.Sleep(time.Second / 10)
+				}
+				_, err := srv.Advance(ids[0], minutes.StatusTranscribing)
+				require.NoError(t, err)
+				_, err = c.Meetings.Update(t.Context(), ids[0], &minutes.MeetingUpdateParams{Time: new("10:00")})
+				require.NoError(t, err)
+				wg.Wait()
+				synctest.Wait()
+				assert.Equal(t, []minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribing}, told[ids[0]])
+			})
+		})
+	}
+}
+
+// A look that waits for the Client's limiter is not made where the meeting is
+// seen otherwise meanwhile: the next one is a floor away from that.
+func TestLookHeldBackByTheLimiter(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-		ids := testkit.Crowd(t, srv, 50, 1, testkit.Ages)
-		require.NoError(t, srv.Script(minutestest.Script{MeetingID: ids[0], Hold: minutes.StatusTranscribing}))
-		c, l := testkit.WatchLateLooks(srv, 10*time.Second)
-		quick := testkit.Client(srv)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		srv := minutestest.NewServer(t)
+		id := testkit.Waiting(t, srv)
+		c := testkit.Client(srv, minutes.WithRateLimit(0.1, 1))
+		_, err := c.Usage.Get(t.Context()) // the next one may go out in ten seconds
+		require.NoError(t, err)
+		before := len(srv.Requests("meetings.get"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		told := map[string][]minutes.Status{}
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			o := &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told[m.ID] = append(told[m.ID], m.Status) }}
-			for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), o) {
-				assert.ErrorIs(t, err, context.DeadlineExceeded)
-			}
+			_, err := c.Meetings.Update(ctx, id, &minutes.MeetingUpdateParams{Time: new("10:00")})
+			assert.NoError(t, err)
 		})
-		time.Sleep(2 * time.Minute)
-		for n := l.Pages(); l.Pages() == n; { // a page is on its way
-			time.Sleep(time.Second / 10)
-		}
-		_, err := srv.Advance(ids[0], minutes.StatusTranscribing)
-		require.NoError(t, err)
-		_, err = quick.Meetings.Get(t.Context(), ids[0])
-		require.NoError(t, err)
-		_, err = c.Meetings.Update(t.Context(), ids[0], &minutes.MeetingUpdateParams{Time: new("10:00")})
-		require.NoError(t, err)
-		wg.Wait()
 		synctest.Wait()
-		assert.Equal(t, []minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribing}, told[ids[0]])
+		began := time.Now()
+		_, err = c.Meetings.Wait(ctx, id, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		wg.Wait()
+		looks := srv.Requests("meetings.get")[before:]
+		require.Len(t, looks, 1)
+		assert.GreaterOrEqual(t, looks[0].At.Sub(began), 40*time.Second)
 	})
 }
 

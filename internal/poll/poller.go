@@ -17,9 +17,10 @@ import (
 // Service is what is polled. Each method makes one request, which it does not
 // repeat, and returns soon after ctx has ended.
 type Service interface {
-	// Look looks at one meeting. maxAge is for how long the reply says that it
-	// holds.
-	Look(ctx context.Context, id string) (s Sighting, maxAge time.Duration, f *Failure)
+	// Look looks at one meeting. It may have to wait for its turn first, and asks
+	// wanted then; unless the look is still wanted, it fails without a request.
+	// maxAge is for how long the reply says that it holds.
+	Look(ctx context.Context, id string, wanted func() bool) (s Sighting, maxAge time.Duration, f *Failure)
 	// Page reads a page of the listing, the first one where cursor is empty; next
 	// is empty at the end.
 	Page(ctx context.Context, cursor string) (page []Sighting, next string, f *Failure)
@@ -147,9 +148,9 @@ func (p *Poller) Leave(who Waiter, id string) (last Sighting, trouble error) {
 	return last, trouble
 }
 
-// Saw takes in what the service showed otherwise than by a look or a page of the
-// Poller's: the next look is a floor away.
-func (p *Poller) Saw(s Sighting) {
+// Saw takes in what the service showed, to a request begun at asked, otherwise
+// than by a look or a page of the Poller's: the next look is a floor away.
+func (p *Poller) Saw(s Sighting, asked time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
@@ -160,8 +161,10 @@ func (p *Poller) Saw(s Sighting) {
 		p.plan.watches[s.ID] = w
 	}
 	w.free = max(w.free, now+floor)
-	s.Value = s.Value.Copy(w.last)
-	p.tell(w, s, 0)
+	if !w.old(s, asked) {
+		s.Value = s.Value.Copy(w.last)
+		p.tell(w, s, 0)
+	}
 	p.plan.saw(w, now)
 	p.stir(now)
 }
@@ -306,7 +309,11 @@ func (p *Poller) tick() {
 
 // look makes one look.
 func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
-	s, maxAge, failed := p.service.Look(ctx, w.id)
+	s, maxAge, failed := p.service.Look(ctx, w.id, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return w.seen <= asked
+	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if ctx.Err() != nil {
@@ -314,19 +321,23 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 	}
 	now := p.now()
 	defer func() { p.step(now) }()
-	if failed == nil {
-		p.plan.looked(w, now, maxAge)
-		p.tell(w, s, asked)
-		return
-	}
-	p.trouble, p.troubled = failed.Err, now
 	switch {
+	case failed == nil:
+		old := w.old(s, asked)
+		p.plan.looked(w, now, maxAge)
+		if !old {
+			p.tell(w, s, asked)
+		}
 	case failed.RateLimited:
+		p.trouble, p.troubled = failed.Err, now
 		p.plan.lookRefused(w, now, asked, failed.RetryAfter)
+	case w.seen > asked: // by other means, which the look may not even have gone out for
+		p.plan.answered(w)
 	case !failed.Transient:
 		p.plan.answered(w)
 		p.fail(w, failed.Err)
 	default:
+		p.trouble, p.troubled = failed.Err, now
 		for _, w := range p.plan.failed(w, now, asked) {
 			f := p.plan.failures[w]
 			p.fail(w, fmt.Errorf("%d looks in a row failed, over %v: %w", f.looks, (now-f.since).Round(time.Second), failed.Err))
@@ -367,9 +378,7 @@ func (p *Poller) page(ctx context.Context, cursor string, asked time.Duration) {
 	}
 }
 
-// showed tells the waiters what a page shows, and returns who still waits. Of a
-// meeting that was seen while the page was under way it may show what is older,
-// which nobody is told.
+// showed tells the waiters what a page shows, and returns who still waits.
 func (p *Poller) showed(asked time.Duration, page []Sighting) []*watch {
 	shown := make([]*watch, 0, len(page))
 	for _, s := range page {
@@ -377,7 +386,7 @@ func (p *Poller) showed(asked time.Duration, page []Sighting) []*watch {
 		if w == nil {
 			continue
 		}
-		old := w.seen > asked && (!s.Final || s.State == w.state)
+		old := w.old(s, asked)
 		if old && w.waited() || !old && p.tell(w, s, asked) {
 			shown = append(shown, w)
 		}

@@ -144,6 +144,13 @@ func (w *watch) fail(err error) {
 	w.first, w.more = nil, nil
 }
 
+// old reports whether a sighting may be older than what was seen last: it was
+// asked for before that came. Nobody is told of it, so that no meeting seems to go
+// back. What is final is never old.
+func (w *watch) old(s Sighting, asked time.Duration) bool {
+	return w.seen > asked && (!s.Final || s.State == w.state)
+}
+
 // sighting is what was seen last.
 func (w *watch) sighting() Sighting { return Sighting{ID: w.id, State: w.state, Value: w.last} }
 

@@ -121,7 +121,7 @@ func failed(err error) *poll.Failure {
 	return &poll.Failure{Err: err, RateLimited: errors.Is(err, errLimited), Transient: errors.Is(err, errLost)}
 }
 
-func (s *service) Look(_ context.Context, id string) (poll.Sighting, time.Duration, *poll.Failure) {
+func (s *service) Look(_ context.Context, id string, _ func() bool) (poll.Sighting, time.Duration, *poll.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m, now := s.byID[id], s.now()

@@ -97,12 +97,13 @@ func (c *Client) Locate(op route.Operation, id string) (method, path string) {
 // Request is what an operation asks for.
 type Request struct {
 	Operation route.Operation
-	ID        string // of the meeting, where the path holds one
-	Query     any    // a struct for go-querystring, or nil
-	Body      any    // for encoding/json, or nil
-	MaxReply  int64  // how many bytes of a success are read; 0 means 4 MiB
-	Known     bool   // the service knows a repeat by the caller's own reference
-	Once      bool   // not repeated, however it fails
+	ID        string      // of the meeting, where the path holds one
+	Query     any         // a struct for go-querystring, or nil
+	Body      any         // for encoding/json, or nil
+	MaxReply  int64       // how many bytes of a success are read; 0 means 4 MiB
+	Known     bool        // the service knows a repeat by the caller's own reference
+	Once      bool        // not repeated, however it fails
+	Wanted    func() bool // asked once it may go out; false: it is not sent. nil: it is
 }
 
 // Failure is a request that came to no success. Its Reply is the last one that
@@ -141,6 +142,8 @@ type call struct {
 	out      Failure       // what the attempts have come to so far
 }
 
+var errUnwanted = errors.New("the request was not wanted any more when it might go out")
+
 // Do makes one request. It returns a reply of 2xx, or a failure. Both are to be
 // released when they have been read.
 func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
@@ -150,6 +153,9 @@ func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 	}
 	if err := c.limiter.wait(call); err != nil {
 		return nil, call.fail(err)
+	}
+	if in.Wanted != nil && !in.Wanted() {
+		return nil, call.fail(errUnwanted)
 	}
 	resp, err := c.http.Do(&call.req)
 	if resp != nil {
