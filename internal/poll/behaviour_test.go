@@ -1807,6 +1807,22 @@ func TestLookHeldBackByTheLimiter(t *testing.T) {
 	})
 }
 
+// A look that was refused was a look, too.
+func TestWaitAgainAfterARefusal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv)
+		for range 2 {
+			_, err := c.Meetings.Wait(t.Context(), "mtg_gone", nil)
+			require.ErrorIs(t, err, minutes.ErrNotFound)
+		}
+		looks := srv.Requests("meetings.get")
+		require.Len(t, looks, 2)
+		assert.GreaterOrEqual(t, looks[1].At.Sub(looks[0].At), minutestest.PollFloor)
+	})
+}
+
 // The first look waits for what is left of the floor since another process
 // looked.
 func TestWaitLookedAt(t *testing.T) {

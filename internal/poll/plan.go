@@ -201,7 +201,7 @@ func (p *plan) next(now time.Duration) (do action, wake time.Duration) {
 	p.looks.use(now, p.pace(p.alone()))
 	p.looking++
 	w.looking = true
-	w.free = now + floor // in case its reply is never seen
+	w.free = now + floor // also where it is refused, or its reply is never seen
 	return action{look: w}, now
 }
 
