@@ -283,10 +283,8 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.mu.Unlock()
 	}
 	if t.op == "meetings.upload_url" || t.op == minutestest.OpUpload {
-		// An upload begins the thirty seconds anew.
-		w.mu.Lock()
-		delete(w.seen, id)
-		w.mu.Unlock()
+		w.anew(id)
+		defer w.anew(id) // a page may have shown it meanwhile
 	}
 	if t.op == minutestest.OpUpload {
 		w.isSecret(req.URL.RawQuery)
@@ -317,6 +315,13 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.faults.Add(1)
 	}
 	return w.result(t, s, id, resp, err)
+}
+
+// anew forgets when a meeting was seen: an upload begins the thirty seconds anew.
+func (w *witness) anew(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.seen, id)
 }
 
 // draw decides whether a request meets trouble, and which.

@@ -34,6 +34,15 @@ type model struct {
 	longest   time.Duration // turn
 	held      time.Duration // looks, by 429s
 	heldUntil time.Duration
+	cost      costs
+}
+
+// costs are requests.
+type costs struct {
+	paid     int           // by the plan
+	sudden   int           // that somebody asked for: first looks, and those after an upload
+	needed   int           // turn by turn, by pages alone or by looks alone, whichever is cheaper
+	reckoned time.Duration // how far needed goes
 }
 
 // manners are what the service does to its callers.
@@ -91,6 +100,7 @@ func (e *events) Pop() any {
 func newModel(t testing.TB, random *rand.Rand) *model {
 	m := &model{t: t, random: random, now: time.Minute, pages: make(map[string]read)}
 	m.plan = newPlan(random)
+	m.cost.reckoned = m.now
 	draw := func(most float64) float64 { return most * max(0, random.Float64()*2-1) }
 	m.manners = manners{
 		order: max(0, random.IntN(5)-2), slow: time.Duration(draw(float64(3 * time.Second))),
@@ -135,6 +145,7 @@ func (m *model) wait() {
 	x.add(x, false)
 	m.plan.join(&x.watch, m.now, x.seen > 0 && m.now-x.seen < floor)
 	m.things = append(m.things, x)
+	m.cost.sudden++
 }
 
 func (m *model) leave(x *thing) {
@@ -187,6 +198,7 @@ func (m *model) churned() {
 		if x.waited() && !x.looking {
 			m.plan.again(&x.watch, m.now)
 			x.last = 0
+			m.cost.sudden++
 		}
 	}
 }
@@ -206,6 +218,7 @@ func (m *model) step() {
 		m.churned()
 	}
 	m.check()
+	m.reckon()
 	m.longest = max(m.longest, m.plan.turn())
 	if until := m.plan.looks.until; until > m.heldUntil {
 		m.held += until - max(m.heldUntil, m.now)
@@ -230,7 +243,35 @@ func (m *model) step() {
 	m.now = min(wake, m.now+time.Hour)
 }
 
+// reckon adds what the turns since the last time would have cost, had it been known
+// which is cheaper. Where pages may fail to show anything, looks are.
+func (m *model) reckon() {
+	for ; m.cost.reckoned+m.plan.turn() <= m.now; m.cost.reckoned += m.plan.turn() {
+		needed, deepest := 0, len(m.list)
+		for _, x := range m.things {
+			if x.gone {
+				deepest = 0
+				continue
+			}
+			needed++
+			at, _ := slices.BinarySearchFunc(m.list, x.key, func(y *thing, key int) int { return y.key - key })
+			deepest = min(deepest, at)
+		}
+		if m.order != 2 && m.short+m.lose+m.bar+m.limit == 0 {
+			needed = min(needed, (len(m.list)-deepest+pageSize-1)/pageSize)
+		}
+		m.cost.needed += needed
+	}
+}
+
+// cheap holds what the plan has paid against what was needed, known in hindsight: a
+// quarter more, beside a few pages to find out.
+func (m *model) cheap() {
+	require.LessOrEqual(m.t, m.cost.paid, m.cost.sudden+m.cost.needed*5/4+64, "%+v", m.manners)
+}
+
 func (m *model) look(w *watch) {
+	m.cost.paid++
 	x := w.first.(*thing)
 	if x.last != 0 {
 		require.GreaterOrEqual(m.t, m.now-x.last, floor, "%s is looked at within the floor", x.id)
@@ -259,6 +300,7 @@ func (m *model) look(w *watch) {
 }
 
 func (m *model) page(cursor string, asked time.Duration) {
+	m.cost.paid++
 	plan := &m.plan
 	number := plan.sweep.number
 	if number != m.sweep.number {
@@ -377,6 +419,7 @@ func TestModel(t *testing.T) {
 		for range steps {
 			m.step()
 		}
+		m.cheap()
 		for len(m.things) > 0 {
 			m.leave(m.things[0])
 		}
@@ -395,6 +438,7 @@ func FuzzModel(f *testing.F) {
 		for range 500 {
 			m.step()
 		}
+		m.cheap()
 		for len(m.things) > 0 {
 			m.leave(m.things[0])
 		}
