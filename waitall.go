@@ -48,7 +48,8 @@ func checkInput(ctx context.Context, input string, missing bool, err error) erro
 	return nil
 }
 
-// waitAll is one WaitAll at work.
+// waitAll is one WaitAll at work. Which meeting is looked at when, by a page or by
+// itself, internal/poll decides.
 type waitAll struct {
 	poller  *poller
 	options WaitOptions

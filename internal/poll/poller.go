@@ -1,7 +1,7 @@
 // Package poll decides when to look at what, for any number of waits at once.
 //
 // Many meetings are shown by one page of the listing; a single one costs a look
-// of its own. The plan (plan.go, sweep.go) chooses between the two and spreads
+// of its own. The plan (plan.go, pages.go) chooses between the two and spreads
 // the requests over a turn; it is pure. The Poller carries it out: it owns the
 // lock, the timer and the requests under way.
 package poll

@@ -41,7 +41,8 @@ type Config struct {
 //	Do        builds the request                                    (rest.go)
 //	limiter   holds it back in a cool-down, then paces it           (limiter.go)
 //	retries   repeat what is safe to repeat, each past the limiter  (retry.go)
-//	attempt   header, API key, time limit, reading the reply        (attempt.go)
+//	attempt   time limit, reading the reply                         (attempt.go)
+//	          and its header with the API key                       (header.go)
 //	transport the caller's
 type Client struct {
 	base     url.URL
