@@ -61,6 +61,21 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// header is made for each attempt: one that is abandoned may still read its own.
+// The values are made once and never written to.
+func (c *call) header() http.Header {
+	h := make(http.Header, 4)
+	h["Authorization"] = c.client.authorization
+	h["User-Agent"] = c.client.userAgent
+	h["Accept"] = jsonType
+	if c.req.ContentLength > 0 {
+		h["Content-Type"] = jsonType
+	}
+	return h
+}
+
+var jsonType = []string{"application/json"}
+
 // connTrace is what net/http tells of an attempt's connection, from goroutines
 // that may outlive the attempt.
 type connTrace struct{ asked, got atomic.Bool }

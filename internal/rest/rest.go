@@ -41,8 +41,7 @@ type Config struct {
 //	Do        builds the request                                    (rest.go)
 //	limiter   holds it back in a cool-down, then paces it           (limiter.go)
 //	retries   repeat what is safe to repeat, each past the limiter  (retry.go)
-//	attempt   time limit, reading the reply                         (attempt.go)
-//	          and its header with the API key                       (header.go)
+//	attempt   header, API key, time limit, reading the reply        (attempt.go)
 //	transport the caller's
 type Client struct {
 	base     url.URL
