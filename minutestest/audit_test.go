@@ -76,6 +76,22 @@ func TestBadClientFailsItsTest(t *testing.T) {
 	})
 }
 
+// What an upload URL is refused for, other than the audio, is no violation.
+func TestUploadURLThatIsRefused(t *testing.T) {
+	t.Parallel()
+	w := DefaultWorld()
+	o := &w.Organisations[0]
+	o.Members = append(o.Members, Member{ID: "emp_nosy", Name: "Nosy"})
+	o.Keys = append(o.Keys, Key{Secret: "key_nosy", MemberID: "emp_nosy"})
+	s := NewServer(t, WithWorld(w))
+	c := callerOf(s)
+	id := c.upload(t, "Others'", "audio")
+	nosy := &caller{c.client, c.base, "key_nosy"}
+	assert.Equal(t, "FORBIDDEN", nosy.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`).code())
+	assert.Equal(t, "INVALID_REQUEST", c.call("POST", "/v1/meetings/"+id+"/upload-url", `{}`).code())
+	assert.Empty(t, s.Violations())
+}
+
 func TestWhatIsAPoll(t *testing.T) {
 	t.Parallel()
 	hold := Script{Hold: minutes.StatusTranscribing}

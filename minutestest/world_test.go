@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -168,6 +169,13 @@ func TestLoadWorldNamesThePlace(t *testing.T) {
 			assert.NotContains(t, err.Error(), "\n", "one fault, one line")
 		})
 	}
+}
+
+func TestLoadWorldTellsOfReading(t *testing.T) {
+	t.Parallel()
+	w, err := LoadWorld(io.MultiReader(strings.NewReader(`{"organisations":[{"id":"org_a"}]}`), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	assert.Zero(t, w)
 }
 
 func TestLoadWorldNamesEveryFault(t *testing.T) {

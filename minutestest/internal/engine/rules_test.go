@@ -229,11 +229,21 @@ func TestConfigsThatCannotBe(t *testing.T) {
 	for _, sc := range []Script{{Transcript: bad}, {Minutes: Minutes{HTML: bad}}, {Minutes: Minutes{Markdown: bad}}} {
 		require.EqualError(t, newRig(t).Script(Selector{}, sc), "engine: a script is not UTF-8")
 	}
-	none := new(0) // limits and quota of nothing are fine
+	twice := globex()
+	twice.Templates = []Template{{ID: "a", Name: "A"}, {ID: "b", Name: "B", IsDefault: true}, {ID: "c", Name: "C", IsDefault: true}}
+	s := newRig(t, func(cfg *Config) { cfg.Organisations[1] = twice })
+	assert.Equal(t, "b", s.do("globex", "GET /v1/meetings/"+s.create("globex", ""), "").field("template_id"), "of several defaults, the first counts")
+	assert.Equal(t, 1, strings.Count(s.do("globex", "GET /v1/templates", "").Body.String(), `"is_default":true`))
+	none := new(0) // limits and quota of nothing are fine, and so is one id for things of several kinds
 	o := acme()
+	o.Projects[0].ID, o.Templates[0].ID, o.Members[0].Status = "emp_ada", "emp_ada", "active"
 	o.MaxMembers, o.MaxTerms, o.Credits, o.TranscribeSeconds, o.PeriodCredits, o.PeriodTranscribeSeconds, o.Vocabulary = none, none, none, none, none, none, nil
 	_, err := New(Config{Organisations: []Organisation{o}})
 	require.NoError(t, err)
+	o.MaxTerms, o.Vocabulary = nil, []Term{{"emp_ada", []Variant{{Text: "aida"}}}}
+	_, err = New(Config{Organisations: []Organisation{o}})
+	require.NoError(t, err)
+	assert.Equal(t, []Variant{{Text: "aida"}}, o.Vocabulary[0].Variants, "a Config is left as it was")
 }
 
 // TestCursorOfAnotherOrganisation is D7.
