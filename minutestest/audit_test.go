@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 func kinds(violations []Violation) []ViolationKind {
@@ -475,6 +477,16 @@ func TestAuditForgets(t *testing.T) {
 		a.record(Violation{})
 	}
 	assert.Len(t, a.violations, maxViolations)
+	assert.True(t, a.full.Load())
+	a.reset()
+	assert.Empty(t, a.violations)
+	assert.False(t, a.full.Load())
+	for i := range 10 * maxRepeats {
+		a.watchRepeat(&entry{Exchange: engine.Exchange{Operation: "projects.create", Body: fmt.Append(nil, i)}, method: "POST", url: &url.URL{}, lost: true})
+		if len(a.repeats) > maxRepeats { // require would take longer than all the rest
+			t.Fatal(len(a.repeats))
+		}
+	}
 
 	var s lookShard
 	at := time.Unix(0, 0)

@@ -78,8 +78,11 @@ func TestRequestsAreMasked(t *testing.T) {
 	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
 	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
 
+	stranger := &caller{c.client, c.base, "SECRET-of-nobody"}
+	assert.Equal(t, http.StatusUnauthorized, stranger.call("GET", "/v1/usage?key="+stranger.key, "", withHeader("X-Api-Key", stranger.key)).status)
+
 	list := s.Requests()
-	require.Len(t, list, 7)
+	require.Len(t, list, 8)
 	text, err := json.Marshal(list)
 	require.NoError(t, err)
 	shown := string(text) + fmt.Sprintf("%+v", list)

@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 // A header of more than 64 KiB is refused before anybody sees it.
@@ -96,6 +98,7 @@ func TestClippedEntriesAreMasked(t *testing.T) {
 	for pad := 0; pad < 120; pad += 7 {
 		r := huge(s, "/v1/usage?q="+strings.Repeat("x", pad)+strings.Repeat(s.Key(), 50))
 		r.Header.Set("X-Key", strings.Repeat("x", pad)+strings.Repeat(s.Key(), 50))
+		r.Header.Set("A-Key", s.Key()) // short enough to be kept as it is
 		r.Host = strings.Repeat("x", pad) + strings.Repeat(s.Key(), 50)
 		r.Method, r.Body = "POST", io.NopCloser(strings.NewReader(strings.Repeat(" ", maxBody-pad)+strings.Repeat(s.Key(), 2)))
 		r.URL.Path = "/v1/projects"
@@ -145,6 +148,39 @@ func TestJournalBytesAreBounded(t *testing.T) {
 	last := list[len(list)-1].Seq
 	assert.Equal(t, 2+journalBytes/maxBody, last)
 	assert.Equal(t, last-len(list)+1, list[0].Seq, "without a gap")
+}
+
+// The journal knows what it takes, however often its places were taken anew, and
+// whatever was left out or came late.
+func TestJournalCountsItsBytes(t *testing.T) {
+	t.Parallel()
+	var j journal
+	check := func() {
+		t.Helper()
+		total := 0
+		for _, e := range j.entries() {
+			total += e.size
+		}
+		require.Equal(t, total, j.bytes)
+	}
+	for i := range 3*journalSize + 7 {
+		e := &entry{seq: j.next(), method: "GET", url: &url.URL{Path: strings.Repeat("/", i%100)}}
+		if i%10 > 0 { // some are under way for good
+			j.put(e)
+		}
+	}
+	check()
+	for i := range 600 {
+		e := &entry{seq: j.next(), url: &url.URL{Path: "/"}, Exchange: engine.Exchange{Body: make([]byte, maxBody)}}
+		if i%10 > 0 {
+			j.put(e)
+		}
+	}
+	check()
+	j.reset()
+	j.put(&entry{seq: j.seq.Load() - 1, url: &url.URL{Path: "/late"}})
+	check()
+	require.Empty(t, j.entries())
 }
 
 // A client that stops in the middle of a body is told so after a while, and

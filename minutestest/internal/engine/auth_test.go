@@ -92,6 +92,20 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestKeyExpires: at its instant, not before.
+func TestKeyExpires(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newRig(t, withAcme(func(o *Organisation) {
+			o.Keys = append(o.Keys, Key{Secret: "k", IntegrationID: "int_ci", ExpiresAt: time.Now().Add(time.Hour)})
+		}))
+		time.Sleep(time.Hour - 1)
+		s.do("k", "GET /v1/usage", "").is(200, "")
+		time.Sleep(1)
+		s.do("k", "GET /v1/usage", "").is(401, "UNAUTHENTICATED")
+	})
+}
+
 // TestScopes asks every route with a key that has every scope but the one it
 // needs, and then with that one alone.
 func TestScopes(t *testing.T) {

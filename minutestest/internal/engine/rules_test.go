@@ -381,7 +381,7 @@ func TestEdgesOfValues(t *testing.T) {
 	}
 	for text, want := range map[string]bool{
 		`"\u0001"`: true, `"\ud7ff"`: true, `"\ud800"`: false, `"\udbff"`: false, `"\udc00"`: false, `"\udfff"`: false, `"\ue000"`: true, `"\ud800\udc00"`: true, `"\udbff\udfff"`: true,
-		`"\ud800\ud800"`: false, `"\ud800\ue000"`: false, `"\ud800x"`: false, `"\ud800\n"`: false, `"\ud800\\udc00"`: false, `"\ud800udc0000"`: false, `"\u0000"`: false, `"\\u0000"`: true,
+		`"\ud800\ud800"`: false, `"\ud800\ue000"`: false, `"\ud800x"`: false, `"\ud800\n"`: false, `"\ud800\\udc00"`: false, `"\ud800udc0000"`: false, `"\ud800xudc00"`: false, `"\ud800\\ndc00"`: false, `"\u0000"`: false, `"\\u0000"`: true,
 	} {
 		assert.Equal(t, want, cleanText([]byte(text)), text)
 	}

@@ -102,7 +102,7 @@ func TestEscapeMarkdown(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"plain text, really!": "plain text, really!", "# a\n# b": `\# a # b`, "1. x": `1\. x`, "v1.2": "v1.2", "snake_case _em_": `snake_case \_em\_`, "[a](b)": `\[a\](b)`,
-		"a & b": "a & b", "R&D": "R&D", "&lt;": `\&lt;`, "- x": `\- x`, "a\\b": `a\\b`, "<b>": `\<b>`, "\x01\u2028x": "x",
+		"a & b": "a & b", "R&D": "R&D", "&lt;": `\&lt;`, "- x": `\- x`, "> x": `\> x`, "+ x": `\+ x`, "= x": `\= x`, "1) x": `1\) x`, "a > b": "a > b", "a\\b": `a\\b`, "<b>": `\<b>`, "\x01\u2028x": "x",
 	} {
 		require.Equal(t, want, escapeMarkdown(in), in)
 	}
