@@ -306,6 +306,30 @@ func TestWhatIsARepeat(t *testing.T) {
 	}
 }
 
+// Nor is the same body elsewhere, or of another caller.
+func TestRepeatIsOfOneRequest(t *testing.T) {
+	t.Parallel()
+	const named = `{"name":"Twice"}`
+	for name, other := range map[string]func(t *testing.T, c *caller, id string) answer{
+		"path": func(t *testing.T, c *caller, _ string) answer { return c.call("POST", "/v1/employees", named) },
+		"caller": func(t *testing.T, c *caller, _ string) answer {
+			return (&caller{c.client, c.base, "key_ada"}).call("POST", "/v1/projects", named)
+		},
+		"method": func(t *testing.T, c *caller, id string) answer { return c.call("PATCH", "/v1/meetings/"+id, named) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := NewServer(t)
+			c := callerOf(s)
+			id := c.create(t, "There")
+			s.Inject(Match{Operation: "projects.create"}, LoseReply())
+			c.call("POST", "/v1/projects", named)
+			assert.Equal(t, 2, other(t, c, id).status/100)
+			assert.Empty(t, s.Violations())
+		})
+	}
+}
+
 // A client that has not waited for the reply does not know of the effect.
 func TestRepeatAfterGivingUp(t *testing.T) {
 	t.Parallel()

@@ -73,6 +73,7 @@ func TestEntriesAreClipped(t *testing.T) {
 			t.Parallel()
 			s := NewServer(t, WithoutAudit())
 			r := huge(s, "/v1/meetings?limit=7")
+			r.Header.Set("A-Short", "kept")
 			set(r)
 			s.Handler().ServeHTTP(httptest.NewRecorder(), r)
 			list := s.Requests()
@@ -82,6 +83,8 @@ func TestEntriesAreClipped(t *testing.T) {
 				size += 64 + len(name) + 16*len(values) + len(strings.Join(values, ""))
 			}
 			assert.Less(t, size, 32<<10)
+			assert.Equal(t, "kept", list[0].Header.Get("A-Short"))
+			assert.Equal(t, r.URL.Path[:3], list[0].Path[:3])
 			kept := s.journal.entries()[0]
 			assert.Less(t, len(kept.KeySecret)+len(kept.ExternalID)+len(kept.Organisation)+len(kept.uri), 4<<10)
 			assert.LessOrEqual(t, cap(kept.Body), maxBody)

@@ -209,6 +209,9 @@ func TestWorldOfIDsAlone(t *testing.T) {
 
 func TestStagesLeftOut(t *testing.T) {
 	t.Parallel()
+	var s Stages
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"write":"1s","prepair":"1s"}`), &s), "prepair: no such field")
+	assert.Zero(t, s)
 	w := World{Stages: Stages{Transcribe: time.Hour}}
 	assert.Equal(t, engineStages(Stages{20 * time.Millisecond, time.Hour, 50 * time.Millisecond}), w.config().Stages)
 }

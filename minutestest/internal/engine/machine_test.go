@@ -177,6 +177,7 @@ func TestTopUp(t *testing.T) {
 		time.Sleep(time.Until(until.Add(time.Hour)))
 		require.Equal(t, []string{"minutes_ready", "minutes_failed", "minutes_ready"}, []string{s.status("ci", a), s.status("ci", b), s.status("ci", c)})
 		require.Equal(t, `0 10 2000-02-29`, s.usage())
+		require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Name = "Acme & Co" })) // which leaves it to the 31st
 		time.Sleep(45 * 24 * time.Hour)
 		require.Equal(t, `1 10 2000-03-31`, s.usage())
 	})

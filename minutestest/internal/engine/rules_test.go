@@ -234,6 +234,7 @@ func TestConfigsThatCannotBe(t *testing.T) {
 	s := newRig(t, func(cfg *Config) { cfg.Organisations[1] = twice })
 	assert.Equal(t, "b", s.do("globex", "GET /v1/meetings/"+s.create("globex", ""), "").field("template_id"), "of several defaults, the first counts")
 	assert.Equal(t, 1, strings.Count(s.do("globex", "GET /v1/templates", "").Body.String(), `"is_default":true`))
+	assert.Equal(t, 3, strings.Count(s.do("globex", "GET /v1/templates", "").Body.String(), `"source":"service"`))
 	none := new(0) // limits and quota of nothing are fine, and so is one id for things of several kinds
 	o := acme()
 	o.Projects[0].ID, o.Templates[0].ID, o.Members[0].Status = "emp_ada", "emp_ada", "active"

@@ -24,10 +24,10 @@ func TestUploadURL(t *testing.T) {
 	s := newRig(t)
 	id := s.create("ci", "")
 	at := "POST /v1/meetings/" + id + "/upload-url"
-	for _, ct := range []string{`""`, `null`, `7`, `"audio"`, `"/wav"`, `"audio/"`, `"audio/*"`, `"*/*"`, `"audio/wav;"x`, `"au dio/wav"`, `" audio/wav"`, `"audio/wav "`, `"audio/wav\r\n"`, `"audio/wäv"`, `"audio/wav; x=\"é\""`, `"audio/wav; x=\"\u007f\""`, `"audio/wav; x=\"y"`, `"audio/wav/x"`} {
+	for _, ct := range []string{`""`, `null`, `7`, `"audio"`, `"/wav"`, `"audio/"`, `"audio/*"`, `"*/*"`, `"audio/wav;"x`, `"au dio/wav"`, `" audio/wav"`, `"audio/wav "`, `"audio/wav\r\n"`, `"audio/wäv"`, `"audio/wav; x=\"é\""`, `"audio/wav; x=\"\u007f\""`, `"audio/wav; x=\"y"`, `"audio/wav/x"`, `"audio/` + strings.Repeat("x", 128) + `"`} {
 		require.Equal(t, 400, s.do("ci", at, `{"content_type":`+ct+`}`).is(400, "INVALID_REQUEST").Code, ct)
 	}
-	for _, ct := range []string{"audio/wav", "AUDIO/WAV", "audio/ogg; codecs=opus", "application/vnd.x+json", "text/plain", "audio/az09"} {
+	for _, ct := range []string{"audio/wav", "AUDIO/WAV", "audio/ogg; codecs=opus", "application/vnd.x+json", "text/plain", "audio/az09", "audio/wav; x=~y", "audio/" + strings.Repeat("x", 127)} {
 		r := s.do("ci", at, `{"content_type":"`+ct+`"}`).is(200, "")
 		require.Equal(t, "900", r.field("expires_in"))
 		require.Equal(t, "PUT", r.field("method"))

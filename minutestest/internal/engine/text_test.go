@@ -92,6 +92,11 @@ func TestMinutes(t *testing.T) {
 	require.NoError(t, s.Script(Selector{}, Script{Transcript: "spk_7: I will wait."}))
 	id = s.done("ci", `"participant_ids":["emp_cy"]`)
 	require.Contains(t, s.do("ci", "GET /v1/meetings/"+id+"/minutes?format=markdown", "").field("content"), "- **Participants:** Cy\n")
+	// A template that is gone by then gives way to the default one.
+	id = s.create("ci", `"template_id":"tpl_standard"`)
+	require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Templates = o.Templates[1:] }))
+	s.upload("ci", id, 1)
+	require.Contains(t, s.do("ci", "GET /v1/meetings/"+id+"/minutes?format=markdown", "").field("content"), "*Brief*")
 	require.NoError(t, s.Script(Selector{}, Script{Minutes: Minutes{Markdown: "mine"}}))
 	id = s.done("ci", "")
 	require.Equal(t, "mine", s.do("ci", "GET /v1/meetings/"+id+"/minutes?format=markdown", "").field("content"))
@@ -110,10 +115,10 @@ func TestEscapeMarkdown(t *testing.T) {
 
 func TestCorrect(t *testing.T) {
 	t.Parallel()
-	terms := []Term{{"Kubernetes", []Variant{{"cooper netties", ""}, {"cooper", ""}}}, {"C++", []Variant{{"c plus plus", ""}, {"++", ""}}}, {"Ärger", []Variant{{"ärger", ""}}}}
+	terms := []Term{{"Kubernetes", []Variant{{"cooper netties", ""}, {"cooper", ""}}}, {"C++", []Variant{{"c plus plus", ""}, {"++", ""}}}, {"Ärger", []Variant{{"ärger", ""}}}, {"K8s", []Variant{{"Kates", ""}}}}
 	for in, want := range map[string]string{
 		"Cooper Netties and cooper": "Kubernetes and Kubernetes", "supercooper coopers": "supercooper coopers", "COOPER.": "Kubernetes.",
-		"c plus plus, x++": "C++, xC++", "ÄRGER Ärgernis": "Ärger Ärgernis", "": "",
+		"c plus plus, x++": "C++, xC++", "ÄRGER Ärgernis": "Ärger Ärgernis", "kates KATES": "K8s K8s", "": "",
 	} {
 		require.Equal(t, want, correct(in, terms), in)
 	}
