@@ -239,6 +239,70 @@ func TestUploadURLExpires(t *testing.T) {
 	})
 }
 
+// An attempt that outlasts its URL and is refused gets a new one, whatever the
+// refusal says; one within its time does not.
+func TestUploadOutlastsItsURL(t *testing.T) {
+	t.Parallel()
+	for took, again := range map[time.Duration]bool{15*time.Minute - time.Second: false, 15 * time.Minute: true} {
+		t.Run(took.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				id := testkit.Waiting(t, srv)
+				rec, sum := testkit.Noise(1000)
+				puts := 0
+				c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+					if req.Method == http.MethodPut {
+						if puts++; puts == 1 {
+							time.Sleep(took)
+							body := io.NopCloser(strings.NewReader("<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"))
+							return &http.Response{StatusCode: 403, Header: http.Header{}, Body: body, Request: req}, nil
+						}
+					}
+					return srv.HTTPClient().Transport.RoundTrip(req)
+				})}), minutes.WithUploadTimeouts(time.Hour, time.Hour))
+				err := c.Meetings.Upload(t.Context(), id, rec, nil)
+				if !again {
+					testkit.RequireStatus(t, err, 403)
+					require.Equal(t, 1, puts)
+					return
+				}
+				require.NoError(t, err)
+				testkit.RequireArrived(t, srv, id, sum)
+				require.Len(t, srv.Requests("meetings.upload_url"), 2)
+			})
+		})
+	}
+}
+
+// A meeting that has failed since the reply was lost has had its audio: what
+// became of it is for a wait to tell.
+func TestUploadLostAndFailed(t *testing.T) {
+	t.Parallel()
+	for _, status := range []minutes.Status{minutes.StatusAudioRejected, minutes.StatusTranscribeBlocked, minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed} {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				require.NoError(t, srv.Script(minutestest.Script{Outcome: status}))
+				id := testkit.Waiting(t, srv)
+				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.LoseReply())
+				hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+					if req.Method == http.MethodGet {
+						_, err := srv.Advance(id, status)
+						assert.NoError(t, err)
+					}
+					return srv.HTTPClient().Transport.RoundTrip(req)
+				})}
+				require.NoError(t, testkit.Client(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
+				m, _ := srv.Meeting(id)
+				require.Equal(t, status, m.Status)
+				require.Len(t, srv.Requests(minutestest.OpUpload), 1)
+			})
+		})
+	}
+}
+
 // A look that somebody makes while an upload URL is under way, be it at the same
 // instant, keeps the upload from making another within the floor; the service
 // has seen it after the request for the URL.
@@ -749,6 +813,9 @@ func TestUploadAskedToWaitForLong(t *testing.T) {
 		{503, "3600", time.Hour, time.Hour, false},
 		{503, "50", 10 * time.Second, 50 * time.Second, false},
 		{503, "50", time.Hour, 0, true},
+		{503, "60", time.Hour, 0, true},
+		{503, "61", time.Hour, 61 * time.Second, false},
+		{429, "61", time.Hour, 61 * time.Second, false},
 		{500, "120", time.Hour, 0, true}, // it has no Retry-After there
 	} {
 		t.Run(fmt.Sprint(test.status, " ", test.asked, " of ", test.limit), func(t *testing.T) {

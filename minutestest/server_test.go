@@ -411,6 +411,9 @@ func TestServerMisused(t *testing.T) {
 	t.Parallel()
 	broken := World{Organisations: []Organisation{{}}}
 	assert.PanicsWithValue(t, "minutestest: New: world: organisations[0].id: missing", func() { New(WithWorld(broken)) })
+	ownerless := New()
+	defer ownerless.Close()
+	assert.PanicsWithValue(t, "minutestest: Inject: no fault given", func() { ownerless.Inject(Match{}) })
 	for name, c := range map[string]struct {
 		test func(tb *fakeTB)
 		want string
