@@ -155,7 +155,7 @@ func TestReadmeEndpoints(t *testing.T) {
 		assert.Contains(t, string(text), "| `"+e.method+" "+strings.TrimSuffix(e.path, "{$}")+"` | "+e.does+" |\n")
 		rows++
 	}
-	assert.Equal(t, rows, len(regexp.MustCompile("(?m)^\\| `(GET|PUT|POST|PATCH|DELETE) ").FindAllString(string(text), -1)), "and no other")
+	assert.Len(t, regexp.MustCompile("(?m)^\\| `(GET|PUT|POST|PATCH|DELETE) ").FindAllString(string(text), -1), rows, "and no other")
 	for _, name := range []string{"addr", "world", "speed", "edge-limit", "log", "control", "keep-audio"} {
 		assert.Contains(t, string(text), "| `-"+name)
 	}
