@@ -162,7 +162,7 @@ func TestRequestsAreThereAtOnce(t *testing.T) {
 		}
 		for i := range rounds(30, 500) {
 			require.Greater(t, len(c.call("GET", "/v1/meetings?limit=50", "").text), 8000)
-			require.Equal(t, i+1, len(s.Requests("meetings.list")))
+			require.Len(t, s.Requests("meetings.list"), i+1)
 		}
 	})
 }

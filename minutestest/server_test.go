@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,8 +58,8 @@ func nested(test func(tb *fakeTB)) []string {
 		test(tb)
 	}()
 	<-done
-	for i := len(tb.cleanups) - 1; i >= 0; i-- {
-		tb.cleanups[i]()
+	for _, v := range slices.Backward(tb.cleanups) {
+		v()
 	}
 	return tb.errors
 }
@@ -574,11 +575,12 @@ func TestPageSize(t *testing.T) {
 	}
 	s.SetPageSize(func(limit, page int) int { return page % 2 * 2 }) // every other page is empty
 	var sizes []int
-	for cursor, query := "", ""; ; {
+	for query := ""; ; {
 		a := c.call("GET", "/v1/meetings"+query, "")
 		require.NoError(t, a.err)
 		sizes = append(sizes, strings.Count(a.text, `"id":"mtg_`))
-		if cursor = a.field("next_cursor"); cursor == "" {
+		cursor := a.field("next_cursor")
+		if cursor == "" {
 			break
 		}
 		query = "?cursor=" + cursor
