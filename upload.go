@@ -143,6 +143,7 @@ func (u *upload) after(ctx context.Context, result storage.Result) (over bool, _
 		Late:    !time.Now().Before(u.expires),
 		Hurried: asked > backoff.Longest || !backoff.Outlives(ctx, wait),
 	}
+	failure.passes = end.Passes()
 	step, known := u.known.Next(end)
 	if step.AtOnce || end.Hurried || !step.Again && step.Looks == 0 || ctx.Err() != nil {
 		wait = 0
