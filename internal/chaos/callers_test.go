@@ -543,7 +543,7 @@ func (c *chaos) batchOnce(names []string, known map[string]*told, left map[strin
 		}
 	}
 	yielded := map[string]bool{}
-	for r, err := range c.clients[rnd.IntN(2)].Meetings.ProcessAll(s.ctx, jobs, &minutes.ProcessOptions{Uploads: 1 + rnd.IntN(4)}) {
+	for r, err := range c.clients[rnd.IntN(2)].Meetings.ProcessAll(s.ctx, jobs, nil) {
 		name := r.Params.ExternalID
 		if yielded[name] {
 			c.deviation("ProcessAll yielded %s twice", name)
