@@ -18,19 +18,22 @@
 //	…
 //	fmt.Println(result.Minutes.Content)
 //
-// Its steps can be taken one by one: [MeetingsService.Create],
-// [MeetingsService.Upload], which sends the audio straight to storage,
+// A service that has to answer before the minutes are there takes it in two:
+// [MeetingsService.Create] tells the id, and [MeetingsService.Finish] does the rest,
+// now or after a restart, from whatever state the meeting is in. The single steps
+// are [MeetingsService.Upload], which sends the audio straight to storage,
 // [MeetingsService.WaitForMinutes], and [MeetingsService.Transcript]. For many
 // at a time there are [MeetingsService.ProcessAll] and
-// [MeetingsService.WaitAll].
+// [MeetingsService.WaitAll]. A Client has four uploads under way at a time, unless
+// [WithUploads] says otherwise, and any number of waits.
 //
 // # Waiting
 //
 // The service sends no events; a client looks at a meeting's status, and is
 // asked to do so no more than every thirty seconds. A Client keeps that floor
 // for every meeting, whoever waits for it, and looks at many meetings with few
-// requests: [MeetingsService.Wait] says what counts as a look, and
-// WaitOptions.LookedAt carries one over a restart. What a page of the listing
+// requests: [MeetingsService.Wait] says what counts as a look, and LookedAt of
+// WaitOptions and ProcessOptions carries one over a restart. What a page of the listing
 // shows on the way is free: the interface asks the thirty seconds of the single
 // meeting.
 //
@@ -48,17 +51,16 @@
 //   - [*StorageError]: storage did not take the recording.
 //   - [*MeetingFailedError]: the meeting ended in one of its four failure states.
 //   - [*WaitError]: a wait ended before the meeting did.
-//   - [*ParamError]: a parameter cannot be used; no request was made.
+//   - [*ParamError]: a parameter cannot be used; no request was made. Compare what
+//     is wrong with a recording with [ErrRecordingEmpty] and its like.
 //
 // No error, log or printed value holds the API key or the query of a presigned
 // URL, which is what makes it one.
 //
-// Worth trying again, later and by the caller: 429, 5xx, and an Error or
-// StorageError with neither a status nor a code, which had no reply, unless it
-// was for the context's end or a recording that cannot be read; a WaitError for
-// any of these. Whether a write without a reply took effect is not known; Create
-// with an ExternalID, and Process, may be called again in any case. A 401 or 403
-// of the API means that no other call with that key will do better.
+// [Retryable] tells what is worth trying again, later and by the caller, and
+// [KeyRefused] what no other call with the key will do better. Whether a write
+// without a reply took effect is not known; Create with an ExternalID, Process with
+// one, and Finish may be called again in any case.
 //
 // # What is repeated
 //

@@ -235,7 +235,7 @@ func TestRecordingFromReaderRefuses(t *testing.T) {
 		"no reader":               {nil, "audio/wav", "r"},
 		"empty":                   {strings.NewReader(""), "audio/wav", "r"},
 		"empty, no type":          {strings.NewReader(""), "", "r"},
-		"type not found":          {strings.NewReader(unknown), "", "contentType"},
+		"type not found":          {strings.NewReader(unknown), "", "r"},
 		"no MIME type":            {testkit.Failing(broken), "wav", "contentType"}, // before a byte is read
 		"half a MIME type":        {testkit.Failing(broken), "audio/", "contentType"},
 		"MIME type with a header": {testkit.Failing(broken), "audio/wav\r\nX-Evil: 1", "contentType"},

@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -979,6 +980,10 @@ func TestUploadOfAPart(t *testing.T) {
 			_, err := c.Meetings.Process(context.Background(), &minutes.MeetingCreateParams{Title: "x", Date: "2026-11-20"}, rec, nil)
 			return err
 		}, false},
+		{"Finish", func(c *minutes.Client, rec minutes.Recording) error {
+			_, err := c.Meetings.Finish(context.Background(), "mtg_1", func() (minutes.Recording, error) { return rec, nil }, nil)
+			return err
+		}, true},
 		{"Process beside others", func(c *minutes.Client, rec minutes.Recording) error {
 			_, err := c.Meetings.Process(context.Background(), &minutes.MeetingCreateParams{Title: "x", Date: "2026-11-20", ExternalID: "e"}, rec, nil)
 			return err
@@ -1187,4 +1192,119 @@ func ExampleMeetingsService_Upload() {
 	}
 	fmt.Printf("%d %% of %d bytes\n", last, rec.Size)
 	// Output: 100 % of 5000 bytes
+}
+
+// As many uploads are under way as there are places for, whoever began them. What
+// waits for a place is not opened, sends nothing, does not stall and obeys its
+// context; nobody overtakes.
+func TestUploadsHavePlaces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const took = 10 * time.Minute // longer than anything may stall
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		var now, most int
+		var mu sync.Mutex
+		change := func(by int) {
+			mu.Lock()
+			defer mu.Unlock()
+			now += by
+			most = max(most, now)
+		}
+		network := testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			if op, _ := testkit.Identify(req); op == minutestest.OpUpload {
+				change(1)
+				defer change(-1)
+				defer time.Sleep(took)
+			}
+			return srv.HTTPClient().Transport.RoundTrip(req)
+		})
+		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithUploads(2), minutes.WithUploadTimeouts(time.Minute, time.Hour))
+		open := func() (minutes.Recording, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			assert.Less(t, now, 2, "a recording is opened when there is room for it")
+			return testkit.Audio(10), nil
+		}
+		opts := &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded}
+		began := time.Now()
+		var wg sync.WaitGroup
+		var ended []time.Duration
+		start := func(f func() error) {
+			wg.Go(func() {
+				assert.NoError(t, f())
+				mu.Lock()
+				defer mu.Unlock()
+				ended = append(ended, time.Since(began).Truncate(time.Minute))
+			})
+			synctest.Wait()
+		}
+		first, second := testkit.Waiting(t, srv), testkit.Waiting(t, srv)
+		start(func() error { return c.Meetings.Upload(t.Context(), first, testkit.Audio(10), nil) })
+		start(func() error { _, err := c.Meetings.Finish(t.Context(), second, open, opts); return err })
+		start(func() error {
+			_, err := c.Meetings.Process(t.Context(), weekly("3"), testkit.Audio(10), opts)
+			return err
+		})
+		start(func() error {
+			for _, err := range c.Meetings.ProcessAll(t.Context(), slices.Values([]minutes.Job{{Params: weekly("4"), Open: open}}), opts) {
+				return err
+			}
+			return nil
+		})
+
+		n := len(srv.Requests())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		third := testkit.Waiting(t, srv)
+		err := c.Meetings.Upload(ctx, third, testkit.Audio(10), nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, ok := errors.AsType[*minutes.StorageError](err)
+		assert.True(t, ok, "%v", err)
+		assert.Equal(t, time.Minute, time.Since(began), "it obeys its context")
+		assert.Len(t, srv.Requests(), n+1, "it has asked for nothing")
+
+		wg.Wait()
+		assert.Equal(t, 2, most)
+		assert.Equal(t, []time.Duration{took, took, 2 * took, 2 * took}, ended)
+		require.NoError(t, c.Meetings.Upload(t.Context(), third, testkit.Audio(10), nil), "every place was given back")
+	})
+}
+
+// A place that comes free as its context ends is not lost.
+func TestPlaceThatComesTooLate(t *testing.T) {
+	t.Parallel()
+	for range 50 { // which of the two is seen first is chance
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t)
+			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Delay(time.Second))
+			c := testkit.Client(srv, minutes.WithUploads(1))
+			var wg sync.WaitGroup
+			wg.Go(func() { testkit.Uploaded(t, c, "first") })
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_ = c.Meetings.Upload(ctx, testkit.Waiting(t, srv), testkit.Audio(10), nil)
+			wg.Wait()
+			testkit.Uploaded(t, c, "second")
+		})
+	}
+}
+
+// A Client serves one bubble after the other, and has no goroutine of one wait for
+// the clock of another.
+func TestPlacesInAnyBubble(t *testing.T) {
+	t.Parallel()
+	srv := minutestest.New()
+	defer srv.Close()
+	c := testkit.Client(srv, minutes.WithUploads(1))
+	for range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Times: 3}, minutestest.Delay(time.Minute))
+			var wg sync.WaitGroup
+			for i := range 3 {
+				wg.Go(func() { testkit.Uploaded(t, c, fmt.Sprint("meeting ", i)) })
+			}
+			wg.Wait()
+		})
+	}
 }

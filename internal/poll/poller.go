@@ -36,7 +36,8 @@ type Failure struct {
 }
 
 // keepWhole is the number of meetings waited for up to which what was seen of
-// each is kept whole; beyond it, only its state is.
+// each is kept whole; beyond it, only its state is. What nobody waits for is kept
+// whole as long as it is kept at all, for who may come to wait.
 const keepWhole = 1000
 
 // Poller looks at meetings for every wait of a Client. It makes a goroutine for
@@ -189,7 +190,7 @@ func (p *Poller) Again(id string, since time.Duration) {
 func (p *Poller) tell(w *watch, s Sighting, asked time.Duration) bool {
 	w.tell(s, asked)
 	w.seen = p.now()
-	if p.plan.waiting > keepWhole && !s.Final {
+	if p.plan.waiting > keepWhole && !s.Final && w.waited() {
 		w.last = nil
 	}
 	return p.settle(w)
