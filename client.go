@@ -198,35 +198,41 @@ type core struct {
 	uploads   storage.Limits
 	local     bool // the service is on this machine, and so may its storage be
 	mask      secret.Mask
-	log       *slog.Logger // nil: none
+	log       *slog.Logger                 // nil: none
+	observe   func(context.Context, Event) // nil: none
 	poller    *poller
 }
 
 func newCore(base url.URL, apiKey string, cfg *config) *core {
 	c := &core{
 		base:      base.String(),
-		storage:   cfg.http.Transport,
+		storage:   transportOf(cmp.Or(cfg.storage, cfg.http)),
 		userAgent: []string{cfg.userAgent},
 		retries:   cfg.retries,
 		uploads:   cfg.uploads,
 		local:     isLoopback(base.Hostname()),
 		mask:      secret.Mask{apiKey},
 		log:       cfg.log,
-	}
-	if c.storage == nil {
-		c.storage = sharedTransport()
+		observe:   cfg.observe,
 	}
 	settings := rest.Config{
 		Base: base, APIKey: apiKey, UserAgent: cfg.userAgent, Routes: cfg.routes,
-		Transport: c.storage, Timeout: cmp.Or(cfg.http.Timeout, defaultTimeout),
+		Transport: transportOf(cfg.http), Timeout: cmp.Or(cfg.http.Timeout, defaultTimeout),
 		Retries: cfg.retries, Rate: cfg.limiter, Mask: c.mask,
 	}
-	if c.log != nil {
-		settings.Observe = c.logAttempt
+	if c.observed() {
+		settings.Observe = c.attempted
 	}
 	c.api = rest.New(settings)
 	c.poller = newPoller(c)
 	return c
+}
+
+func transportOf(hc *http.Client) http.RoundTripper {
+	if hc.Transport == nil {
+		return sharedTransport()
+	}
+	return hc.Transport
 }
 
 // sharedTransport serves every Client that was given no transport. With one for

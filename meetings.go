@@ -241,7 +241,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 			return m, nil
 		}
 	}
-	miss := s.core().errorOf(route.MeetingsList, "", "no visible meeting has this external id")
+	miss := s.core().errorOf(rest.Request{Operation: route.MeetingsList}, "no visible meeting has this external id")
 	miss.Code = ErrNotFound
 	return nil, miss
 }
