@@ -2,10 +2,13 @@ package minutes
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
@@ -13,7 +16,14 @@ import (
 
 // MeetingsService works on meetings, from the recording to the minutes
 // (section 4.2).
-type MeetingsService struct{ core handle }
+type MeetingsService struct{ handle handle }
+
+func (s *MeetingsService) core() *core {
+	if s == nil {
+		return unmade()
+	}
+	return s.handle.core()
+}
 
 // Meeting is one meeting (section 2.1). Fields that the service leaves empty,
 // null or out are zero.
@@ -31,6 +41,32 @@ type Meeting struct {
 	DurationSeconds *int       `json:"duration_seconds,omitempty"` // of the recording; nil until it has been processed
 	CreatedAt       UnixTime   `json:"created_at"`
 	UpdatedAt       UnixTime   `json:"updated_at"`
+}
+
+// Duration returns the length of the recording. ok is false until it has been
+// processed.
+func (m *Meeting) Duration() (d time.Duration, ok bool) {
+	if m.DurationSeconds == nil {
+		return 0, false
+	}
+	return time.Duration(*m.DurationSeconds) * time.Second, true
+}
+
+// String shows the fields as %+v does, the duration by its value.
+func (m Meeting) String() string { return values(m) }
+
+// values shows a struct as %+v does, but what a pointer leads to in its place.
+func values(v any) string {
+	fields := reflect.ValueOf(v)
+	var b strings.Builder
+	for i := range fields.NumField() {
+		field, value := fields.Type().Field(i), fields.Field(i)
+		if value.Kind() == reflect.Pointer && !value.IsNil() {
+			value = value.Elem()
+		}
+		fmt.Fprintf(&b, " %s:%+v", field.Name, value)
+	}
+	return "{" + b.String()[1:] + "}"
 }
 
 func (m *Meeting) missing([]byte) string {
@@ -148,6 +184,9 @@ type MeetingUpdateParams struct {
 	Time      *string `json:"time,omitempty"`  // HH:MM
 	ProjectID *string `json:"project_id,omitempty"`
 }
+
+// String shows the fields as %+v does, each by its value.
+func (p MeetingUpdateParams) String() string { return values(p) }
 
 // MeetingListParams narrows a listing; every field is optional. The interface
 // has no filter by project or status; compare Meeting.ProjectID. Meetings come

@@ -236,6 +236,13 @@ const (
 	OpDo     = Operation("do")         // a request of Client.Do
 )
 
+// methods are those that a request can have.
+var methods = map[string]bool{
+	http.MethodGet: true, http.MethodPost: true, http.MethodPut: true, http.MethodPatch: true, http.MethodDelete: true,
+}
+
+const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
+
 // WithRoute overrides an assumed route. path begins with a slash, stands below
 // the base URL and, for OpTranscript, holds {meeting_id} once. What may be
 // repeated after a failure stays with the operation, whatever the method.
@@ -245,10 +252,8 @@ func WithRoute(op Operation, method, path string) Option {
 		if at < 0 || c.routes[at].Basis != route.Assumed {
 			return &ParamError{"WithRoute", "op: is not an operation whose route is assumed"}
 		}
-		switch method {
-		case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-		default:
-			return &ParamError{"WithRoute", "method: must be GET, POST, PUT, PATCH or DELETE"}
+		if !methods[method] {
+			return &ParamError{"WithRoute", "method: " + methodReason}
 		}
 		row := &c.routes[at]
 		want := strings.Count(row.Path, route.Param)
