@@ -388,32 +388,6 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 	return &m.Minutes, nil
 }
 
-// Transcript returns the transcript: plain text, a label such as spk_0 before
-// each turn (section 2.7). Labels only say that speakers differ; names stand in
-// the minutes. Method, path and scope (minutes:read) are assumed; see
-// [WithRoute].
-//
-// Errors: ErrTranscriptNotReady, ErrNotFound.
-func (s *MeetingsService) Transcript(ctx context.Context, id string) (string, error) {
-	t, err := do[transcript](ctx, s.core(), rest.Request{Operation: route.MeetingsTranscript, ID: id, MaxReply: maxText})
-	if err != nil {
-		return "", err
-	}
-	return *t.Text, nil
-}
-
-// transcript tells an empty transcript from a field that is not there.
-type transcript struct {
-	Text *string `json:"transcript"`
-}
-
-func (t *transcript) missing([]byte) string {
-	if t.Text == nil {
-		return "transcript"
-	}
-	return ""
-}
-
 func deref(s *string) string {
 	if s == nil {
 		return ""
