@@ -158,8 +158,22 @@ func WithUserAgent(product string) Option {
 // the call returns at once, with Error.RetryAfter. It holds for uploads too. Where the audio may have arrived
 // all the same, the meeting is looked at before the repeat, and looked at again
 // where the whole recording had been handed over; two looks on one upload URL are
-// thirty seconds apart, so that such a repeat takes longer than its wait. What is
-// repeated is only what is provably safe; see the package documentation.
+// thirty seconds apart, so that such a repeat takes longer than its wait.
+//
+// What is repeated is only what is provably safe:
+//
+//   - after a 429, every request: the service's edge refused it, and nothing was
+//     done. The whole Client cools down, as long as Retry-After says, up to a
+//     minute; a call that was asked to wait longer returns at once;
+//   - where the connection was never made, every request;
+//   - after a lost connection, a time-out or a 500, 502, 503 or 504: requests that
+//     do no more when they are done twice (GET, PUT, DELETE, the request for an
+//     upload URL, and Create with an ExternalID), and uploads;
+//   - after any other refusal, none, but uploads also after 408, 429, 499, 520 to
+//     527 and S3's RequestTimeout and OperationAborted; once, with a new URL, where
+//     the URL had expired; and after a 417, without the header Expect.
+//
+// What [Client.Do] makes has rules of its own.
 func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 	return func(c *config) error {
 		switch {
