@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,7 +39,7 @@ type Client struct {
 	Vocabulary *VocabularyService
 	Usage      *UsageService
 
-	core handle
+	handle handle
 }
 
 // The environment variables that [NewFromEnv] reads.
@@ -80,7 +81,7 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 		Templates:  &TemplatesService{c},
 		Vocabulary: &VocabularyService{c},
 		Usage:      &UsageService{c},
-		core:       c,
+		handle:     c,
 	}, nil
 }
 
@@ -107,6 +108,89 @@ func NewFromEnv(opts ...Option) (*Client, error) {
 	return c, err
 }
 
+// DoOption changes what [Client.Do] does.
+type DoOption int
+
+// Idempotent says that doing a request twice is the same as doing it once, so
+// that it is repeated as a GET is.
+const Idempotent DoOption = 1
+
+// Do makes a request that this package has no method for, as it makes every other:
+// with the API key, at the Client's pace, through its cool-downs, limits and
+// retries, told to its observer as OpDo. path stands below the base URL, begins
+// with a slash and is escaped (see [url.PathEscape]): "/v1/meetings/mtg_1/notes".
+// in is sent as JSON and the reply is decoded into out, each unless it is nil.
+//
+// A GET is repeated as the package's own are; any other method only where it
+// certainly took no effect (a 429, or a connection that was never made), unless
+// Idempotent is given. A reply of more than 4 MiB is refused. What Do sees of a
+// meeting is no look to those who wait: the thirty seconds between two looks are
+// the caller's to keep.
+//
+// It also reads fields that a type of this package does not know:
+//
+//	var m struct {
+//		minutes.Meeting
+//		Language string `json:"language"`
+//	}
+//	err := client.Do(ctx, "GET", "/v1/meetings/"+url.PathEscape(id), nil, nil, &m)
+//
+// Errors: *Error as for every call; *ParamError for what cannot be sent.
+func (c *Client) Do(ctx context.Context, method, path string, query url.Values, in, out any, opts ...DoOption) error {
+	row := route.Route{Operation: route.Operation(OpDo), Method: method, Path: path}
+	if method == http.MethodGet || slices.Contains(opts, Idempotent) {
+		row.Repeat = route.Always
+	}
+	if !methods[method] {
+		return &ParamError{Param: "method", Reason: methodReason}
+	}
+	if err := checkPath(path); err != nil {
+		return err
+	}
+	request := rest.Request{Operation: row.Operation, Route: &row, Query: query}
+	if in != nil {
+		body, err := json.Marshal(in)
+		if err != nil {
+			return &ParamError{Param: "in", Reason: "cannot be written as JSON"}
+		}
+		request.Body = json.RawMessage(body)
+	}
+	shared := c.handle.core()
+	reply, err := shared.send(ctx, request)
+	if err != nil {
+		return err
+	}
+	defer reply.Release()
+	if out == nil {
+		return nil
+	}
+	if wrong := decode(reply, out); wrong != "" {
+		return shared.unusable(request, reply, wrong)
+	}
+	return nil
+}
+
+// checkPath refuses a path that would not arrive as it is, or would lead
+// elsewhere.
+func checkPath(path string) error {
+	bad := func(reason string) error { return &ParamError{Param: "path", Reason: reason} }
+	u, err := url.Parse(path)
+	switch {
+	case !strings.HasPrefix(path, "/"):
+		return bad("must begin with a slash")
+	case strings.ContainsAny(path, "?#"):
+		return bad("must not hold a query or a fragment")
+	case err != nil || u.EscapedPath() != path || !utf8.ValidString(u.Path) || strings.ContainsFunc(u.Path, isControl):
+		return bad("must be escaped, and must not hold a control character")
+	}
+	for segment := range strings.SplitSeq(strings.TrimSuffix(path[1:], "/"), "/") {
+		if plain, _ := url.PathUnescape(segment); plain == "" || plain == "." || plain == ".." {
+			return bad("must not hold empty or relative segments")
+		}
+	}
+	return nil
+}
+
 // Format prints the Client without its API key, under every verb.
 func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask()) }
 
@@ -114,10 +198,10 @@ func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask())
 func (c Client) LogValue() slog.Value { return slog.StringValue(c.mask()) }
 
 func (c Client) mask() string {
-	if c.core == nil {
+	if c.handle == nil {
 		return "minutes.Client(made without New)"
 	}
-	return "minutes.Client(" + c.core().base + ", key masked)"
+	return "minutes.Client(" + c.handle().base + ", key masked)"
 }
 
 // parseBaseURL never quotes its input: swapped arguments put a key there.
@@ -188,6 +272,20 @@ func checkAPIKey(key string) error {
 // connections keep what they sent last.
 type handle func() *core
 
+func (h handle) core() *core {
+	if h == nil {
+		return unmade()
+	}
+	return h()
+}
+
+// unmade is the core of a Client that New has not made. Every request fails.
+func unmade() *core {
+	c := newCore(url.URL{}, "", defaults())
+	c.unmade = true
+	return c
+}
+
 // core is what the services of a Client share.
 type core struct {
 	base      string
@@ -199,14 +297,16 @@ type core struct {
 	places    places
 	local     bool // the service is on this machine, and so may its storage be
 	mask      secret.Mask
-	log       *slog.Logger // nil: none
+	log       *slog.Logger                 // nil: none
+	observe   func(context.Context, Event) // nil: none
 	poller    *poller
+	unmade    bool // not by New
 }
 
 func newCore(base url.URL, apiKey string, cfg *config) *core {
 	c := &core{
 		base:      base.String(),
-		storage:   cfg.http.Transport,
+		storage:   transportOf(cmp.Or(cfg.storage, cfg.http)),
 		userAgent: []string{cfg.userAgent},
 		retries:   cfg.retries,
 		uploads:   cfg.uploads,
@@ -214,21 +314,26 @@ func newCore(base url.URL, apiKey string, cfg *config) *core {
 		local:     isLoopback(base.Hostname()),
 		mask:      secret.Mask{apiKey},
 		log:       cfg.log,
-	}
-	if c.storage == nil {
-		c.storage = sharedTransport()
+		observe:   cfg.observe,
 	}
 	settings := rest.Config{
 		Base: base, APIKey: apiKey, UserAgent: cfg.userAgent, Routes: cfg.routes,
-		Transport: c.storage, Timeout: cmp.Or(cfg.http.Timeout, defaultTimeout),
+		Transport: transportOf(cfg.http), Timeout: cmp.Or(cfg.http.Timeout, defaultTimeout),
 		Retries: cfg.retries, Rate: cfg.limiter, Mask: c.mask,
 	}
-	if c.log != nil {
-		settings.Observe = c.logAttempt
+	if c.observed() {
+		settings.Observe = c.attempted
 	}
 	c.api = rest.New(settings)
 	c.poller = newPoller(c)
 	return c
+}
+
+func transportOf(hc *http.Client) http.RoundTripper {
+	if hc.Transport == nil {
+		return sharedTransport()
+	}
+	return hc.Transport
 }
 
 // sharedTransport serves every Client that was given no transport. With one for
@@ -309,6 +414,9 @@ func (c *core) clean(meetings ...*Meeting) {
 
 // send makes one request, whose reply is not read.
 func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
+	if c.unmade {
+		return nil, &ParamError{Param: "Client", Reason: "must be made by New"}
+	}
 	if ctx == nil {
 		return nil, &ParamError{"ctx", "must not be nil"}
 	}
@@ -333,12 +441,13 @@ func decode(reply *rest.Reply, into any) (wrong string) {
 	case *Vocabulary, *Meeting:
 		words = true
 	}
+	_, known := into.(interface{ missing([]byte) string }) // else it is the caller's, of Do
 	switch {
 	case reply.Cut > 0:
 		return "the reply is longer than " + strconv.FormatInt(reply.Cut, 10) + " bytes"
 	case len(body) == 0:
 		return "the reply is empty"
-	case hollow(body, words):
+	case known && hollow(body, words):
 		return "the reply holds more elements than its length is worth"
 	}
 	if err := json.Unmarshal(body, into); err != nil {

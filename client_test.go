@@ -8,8 +8,10 @@ import (
 	"log"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -438,4 +440,144 @@ func ExampleNew() {
 	// Output:
 	// minutes.Client(https://minutes.example.com, key masked)
 	// baseURL must be https, since the host is not loopback
+}
+
+// What New has not made answers with an error, whatever is asked of it.
+func TestClientMadeWithoutNew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var zero minutes.Client
+		ctx := t.Context()
+		calls := map[minutes.Operation]func(*minutes.Client) error{
+			"do":      func(c *minutes.Client) error { return c.Do(ctx, "GET", "/v1/usage", nil, nil, nil) },
+			"upload":  func(c *minutes.Client) error { return c.Meetings.Upload(ctx, "mtg_1", testkit.Audio(1), nil) },
+			"wait":    func(c *minutes.Client) error { _, err := c.Meetings.Wait(ctx, "mtg_1", nil); return err },
+			"minutes": func(c *minutes.Client) error { _, err := c.Meetings.WaitForMinutes(ctx, "mtg_1", nil); return err },
+			"process": func(c *minutes.Client) error {
+				_, err := c.Meetings.Process(ctx, &minutes.MeetingCreateParams{}, testkit.Audio(1), nil)
+				return err
+			},
+			"all": func(c *minutes.Client) (err error) {
+				for _, err = range c.Meetings.All(ctx, nil) {
+				}
+				return err
+			},
+			"wait for all": func(c *minutes.Client) (err error) {
+				for _, err = range c.Meetings.WaitAll(ctx, slices.Values([]string{"mtg_1"}), nil) {
+				}
+				return err
+			},
+		}
+		for _, op := range testkit.Operations() {
+			calls[op.Name] = func(c *minutes.Client) error { _, err := op.Call(ctx, c); return err }
+		}
+		for name, call := range calls {
+			for _, c := range []*minutes.Client{&zero, {Meetings: new(minutes.MeetingsService), Members: new(minutes.MembersService)}} {
+				bad, ok := errors.AsType[*minutes.ParamError](call(c))
+				require.True(t, ok, name)
+				require.Equal(t, "minutes: Client: must be made by New", bad.Error(), name)
+			}
+		}
+	})
+}
+
+// Do makes any request below the base URL as the package's own are made.
+func TestDo(t *testing.T) {
+	t.Parallel()
+	type note struct {
+		Text string `json:"text"`
+	}
+	t.Run("on the wire", func(t *testing.T) {
+		t.Parallel()
+		client, sent := testkit.OneReply(t, 201, `{"text":"stored"}`)
+		var out note
+		query := url.Values{"dry run": {"a&b"}, "x": {"1", "2"}}
+		require.NoError(t, client.Do(t.Context(), "POST", "/v1/meetings/"+url.PathEscape("mtg/1 ü")+"/notes", query, note{"<new>"}, &out))
+		require.Equal(t, note{"stored"}, out)
+		require.NoError(t, client.Do(t.Context(), "DELETE", "/v2/x:y", nil, nil, nil))
+		got := sent()
+		require.Len(t, got, 2)
+		require.Equal(t, "/gateway/minutes%2Fapi/v1/meetings/mtg%2F1%20%C3%BC/notes?dry+run=a%26b&x=1&x=2", got[0].URI)
+		require.Equal(t, `{"text":"\u003cnew\u003e"}`, got[0].Body)
+		require.Equal(t, "application/json", got[0].Header.Get("Content-Type"))
+		require.Equal(t, "DELETE /gateway/minutes%2Fapi/v2/x:y", got[1].Method+" "+got[1].URI)
+		require.Empty(t, got[1].Body)
+		require.Empty(t, got[1].Header.Get("Content-Type"))
+		for _, r := range got {
+			require.Equal(t, "Bearer "+testkit.Key, r.Header.Get("Authorization"))
+		}
+	})
+	t.Run("fields to come", func(t *testing.T) {
+		t.Parallel()
+		client, _ := testkit.Answering(t, testkit.Canned(200, `{"id":"mtg_1","status":"created","language":"cy"}`))
+		var m struct {
+			minutes.Meeting
+			Language string `json:"language"`
+		}
+		require.NoError(t, client.Do(t.Context(), "GET", "/v1/meetings/mtg_1", nil, nil, &m))
+		require.Equal(t, minutes.StatusCreated, m.Status)
+		require.Equal(t, "cy", m.Language)
+	})
+	t.Run("refused", func(t *testing.T) {
+		t.Parallel()
+		client, _ := testkit.Answering(t, testkit.Canned(404, `{"error":{"code":"NOT_FOUND","message":"No.","request_id":"r"}}`))
+		err := client.Do(t.Context(), "GET", "/v1/x", nil, nil, nil)
+		require.ErrorIs(t, err, minutes.ErrNotFound)
+		require.EqualError(t, err, "minutes: GET /v1/x: 404 NOT_FOUND: No. (request id r)")
+		failed, _ := errors.AsType[*minutes.Error](err)
+		require.Equal(t, minutes.OpDo, failed.Operation)
+	})
+	t.Run("replies of no use", func(t *testing.T) {
+		t.Parallel()
+		for reply, want := range map[string]string{
+			"":                               "the reply is empty",
+			"[]":                             "a JSON array where an object should be",
+			"<h1>":                           "no valid JSON",
+			strings.Repeat(" ", 4<<20) + " ": "longer than 4194304 bytes",
+		} {
+			client, _ := testkit.Answering(t, testkit.Canned(200, reply))
+			err := client.Do(t.Context(), "GET", "/v1/x", nil, nil, new(note))
+			require.ErrorContains(t, err, want)
+			require.ErrorContains(t, err, "GET /v1/x")
+			require.NoError(t, client.Do(t.Context(), "GET", "/v1/x", nil, nil, nil))
+		}
+		client, _ := testkit.Answering(t, testkit.Canned(200, "["+strings.Repeat("1,", 100_000)+"1]"))
+		var numbers []int
+		require.NoError(t, client.Do(t.Context(), "GET", "/v1/x", nil, nil, &numbers), "a list of anything is the caller's")
+		require.Len(t, numbers, 100_001)
+	})
+	t.Run("what cannot be sent", func(t *testing.T) {
+		t.Parallel()
+		client := testkit.Silent(t)
+		for _, method := range []string{"", "get", "HEAD", "CONNECT", "X Y"} {
+			testkit.RequireParamError(t, client.Do(t.Context(), method, "/v1/x", nil, nil, nil), "method", "")
+		}
+		for _, path := range []string{"", "v1/x", "https://elsewhere.example/", "//elsewhere.example", "/v1//x", "/v1/../x", "/v1/%2e%2E/x", "/.", "/",
+			"/v1/x?y=z", "/v1/x#y", "/v1/x?", "/v1/x y", "/v1/ü", "/v1/%zz", "/v1/%0a", "/v1/%ff", "/v1/{id}", "/v1/\\x", "/v1/x\n"} {
+			testkit.RequireParamError(t, client.Do(t.Context(), "GET", path, nil, nil, nil), "path", "")
+		}
+		testkit.RequireParamError(t, client.Do(t.Context(), "POST", "/v1/x", nil, make(chan int), nil), "in", "")
+		testkit.RequireParamError(t, client.Do(nil, "POST", "/v1/x", nil, nil, nil), "ctx", "") //lint:ignore SA1012 on purpose
+	})
+	t.Run("repeats", func(t *testing.T) {
+		t.Parallel()
+		for _, test := range []struct {
+			method   string
+			opts     []minutes.DoOption
+			reply    int
+			attempts int
+		}{
+			{"GET", nil, 503, 3}, {"PUT", nil, 503, 1}, {"POST", nil, 500, 1}, {"DELETE", nil, 502, 1}, {"POST", nil, 429, 3},
+			{"PUT", []minutes.DoOption{minutes.Idempotent}, 503, 3}, {"POST", []minutes.DoOption{minutes.Idempotent}, 500, 3}, {"GET", nil, 404, 1},
+		} {
+			heard := new(events)
+			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithRetries(2, 0, 0), minutes.WithObserver(heard.observe),
+				minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(testkit.Canned(test.reply, ""))}))
+			require.NoError(t, err)
+			testkit.RequireStatus(t, client.Do(t.Context(), test.method, "/v1/x", nil, nil, nil, test.opts...), test.reply)
+			tries := told[minutes.Attempt](heard)
+			require.Len(t, tries, test.attempts, "%+v", test)
+			require.Equal(t, minutes.OpDo, tries[0].Operation)
+		}
+	})
 }

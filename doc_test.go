@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
@@ -68,4 +71,33 @@ func TestArrows(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The table of the package documentation is that of internal/route, and its
+// methods are the Client's.
+func TestDocumentedScopes(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	rows := regexp.MustCompile(`(?m)^//\t([A-Z][a-z]+)\.([A-Z]\w+) +([a-z:]+)(\*?) +(documented|assumed) +([a-z_.]+)$`).FindAllStringSubmatch(string(text), -1)
+	require.Len(t, rows, len(route.Table))
+	for _, cell := range rows {
+		row, ok := route.Of(route.Operation(cell[6]))
+		require.True(t, ok, cell[6])
+		require.Equal(t, row.Scope, cell[3], cell[6])
+		require.Equal(t, map[route.Basis]string{route.Documented: "documented", route.ScopeAssumed: "*documented", route.Assumed: "assumed"}[row.Basis], cell[4]+cell[5], cell[6])
+		service, ok := reflect.TypeFor[minutes.Client]().FieldByName(cell[1])
+		require.True(t, ok, cell[1])
+		_, ok = service.Type.MethodByName(cell[2])
+		require.True(t, ok, cell[0])
+		require.Equal(t, strings.ToLower(cell[1]+cell[2]), strings.NewReplacer(".", "", "_", "").Replace(cell[6]))
+	}
+}
+
+// The package documentation fits three screens.
+func TestDocumentationIsShort(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "doc", ".").CombinedOutput()
+	require.NoError(t, err, string(out))
+	require.Less(t, strings.Count(string(out), "\n"), 160)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"mime"
 	"net/http"
 	"strconv"
@@ -28,7 +27,8 @@ import (
 //	case errors.Is(err, minutes.ErrRateLimited):
 //	}
 //
-// The text names method, path, status, code, message and request id. Details
+// The text names method, path, status, code, message and request id, and the scope
+// that a key lacks. Details
 // stay out of it, for they may name people; RetryAfter is in its field alone.
 type Error struct {
 	// StatusCode is the HTTP status of the last reply, 0 where none came.
@@ -50,8 +50,14 @@ type Error struct {
 	// Where it is more than a minute, or would outlast the context's deadline, the
 	// call returns at once; the Client cools down for a minute at most.
 	RetryAfter time.Duration
-	// Method and Path are those of the request, without query.
+	// Operation is what was called; Method and Path are those of the request,
+	// without query.
+	Operation    Operation
 	Method, Path string
+	// Scope is the scope that the operation needs, where Code is
+	// ErrInsufficientScope; else empty. The table of the package documentation says
+	// which scopes are assumed.
+	Scope string
 
 	causes []error // what ended the call besides the reply
 	acted  bool    // an attempt may have taken effect
@@ -59,7 +65,11 @@ type Error struct {
 
 // Error returns one line that holds no secret.
 func (e *Error) Error() string {
-	return describe(e.Method+" "+e.Path, e.StatusCode, string(e.Code), e.Message, e.causes, "request id", e.RequestID)
+	message := e.Message
+	if e.Scope != "" {
+		message = strings.TrimSpace(message + " (needs the scope " + e.Scope + ")")
+	}
+	return describe(e.Method+" "+e.Path, e.StatusCode, string(e.Code), message, e.causes, "request id", e.RequestID)
 }
 
 // describe is the text of a failed request.
@@ -401,11 +411,15 @@ type envelope struct {
 func (c *core) failed(f *rest.Failure) *Error {
 	e := &Error{
 		StatusCode: f.Status, RetryAfter: f.RetryAfter,
-		Method: f.Method, Path: c.mask.Text(f.Path),
+		Operation: Operation(f.Operation), Method: f.Method, Path: c.mask.Text(f.Path),
 		causes: f.Causes, acted: f.Acted,
 	}
 	if f.Came() {
 		c.refused(e, &f.Reply)
+	}
+	if e.Code == ErrInsufficientScope {
+		row, _ := route.Of(f.Operation)
+		e.Scope = row.Scope
 	}
 	if f.Cooling && e.Code == "" {
 		e.Code = ErrRateLimited
@@ -453,15 +467,15 @@ func (c *core) headerRequestID(reply *rest.Reply) string {
 
 // unusable is the error for a success whose reply cannot be used.
 func (c *core) unusable(in rest.Request, reply *rest.Reply, why string) *Error {
-	e := c.errorOf(in.Operation, in.ID, why)
+	e := c.errorOf(in, why)
 	e.StatusCode, e.RequestID = reply.Status, c.headerRequestID(reply)
 	return e
 }
 
-// errorOf is an error about an operation that was not refused.
-func (c *core) errorOf(op route.Operation, id, why string) *Error {
-	method, path := c.api.Locate(op, id)
-	return &Error{Message: c.mask.Text(why), Method: method, Path: c.mask.Text(path)}
+// errorOf is an error about a request that was not refused.
+func (c *core) errorOf(in rest.Request, why string) *Error {
+	method, path := c.api.Locate(in)
+	return &Error{Message: c.mask.Text(why), Operation: Operation(in.Operation), Method: method, Path: c.mask.Text(path)}
 }
 
 // describeBody says what is wrong with a body without quoting it.
@@ -478,31 +492,4 @@ func describeBody(reply *rest.Reply, err error) string {
 		kind = "no content type"
 	}
 	return "no valid JSON (" + kind + ", " + strconv.Itoa(len(reply.Body())) + " bytes)"
-}
-
-// logAttempt tells a debug log about an attempt that ended.
-func (c *core) logAttempt(ctx context.Context, a rest.Attempt) {
-	if !c.log.Enabled(ctx, slog.LevelDebug) {
-		return
-	}
-	attrs := make([]slog.Attr, 0, 8)
-	attrs = append(attrs,
-		slog.String("operation", string(a.Operation)),
-		slog.String("method", a.Method),
-		slog.String("path", plain(c.mask.Text(a.Path))),
-		slog.Int("attempt", a.Number),
-	)
-	if a.Err != nil {
-		attrs = append(attrs, slog.String("error", plain(c.mask.Err(a.Err).Error())))
-	} else {
-		attrs = append(attrs, slog.Int("status", a.Status))
-		if a.Status/100 != 2 {
-			e := c.failed(a.Failure)
-			attrs = append(attrs, slog.String("code", plain(string(e.Code))), slog.String("request_id", plain(e.RequestID)))
-		}
-	}
-	if a.Again {
-		attrs = append(attrs, slog.Duration("wait", a.Wait))
-	}
-	c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of a request", attrs...)
 }

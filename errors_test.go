@@ -85,7 +85,15 @@ func TestRefusals(t *testing.T) {
 				require.Equal(t, "req_93af", failed.RequestID)
 				require.Equal(t, map[string]any{"fields": []any{"title"}, "holder": map[string]any{"name": "Ada"}}, failed.Details)
 				require.Zero(t, failed.RetryAfter)
-				require.Equal(t, fmt.Sprintf("minutes: %s %s: %d %s: Plain words. (request id req_93af)", op.Method, op.Path, row.status, row.code), err.Error())
+				words := "Plain words."
+				if row.code == "INSUFFICIENT_SCOPE" {
+					require.Equal(t, op.Scope, failed.Scope)
+					words += " (needs the scope " + op.Scope + ")"
+				} else {
+					require.Empty(t, failed.Scope)
+				}
+				require.Equal(t, op.Name, failed.Operation)
+				require.Equal(t, fmt.Sprintf("minutes: %s %s: %d %s: %s (request id req_93af)", op.Method, op.Path, row.status, row.code, words), err.Error())
 				for _, other := range refusals {
 					require.Equal(t, other.code == row.code, errors.Is(err, other.is), other.code)
 				}

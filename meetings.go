@@ -2,10 +2,13 @@ package minutes
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
@@ -13,7 +16,14 @@ import (
 
 // MeetingsService works on meetings, from the recording to the minutes
 // (section 4.2).
-type MeetingsService struct{ core handle }
+type MeetingsService struct{ handle handle }
+
+func (s *MeetingsService) core() *core {
+	if s == nil {
+		return unmade()
+	}
+	return s.handle.core()
+}
 
 // Meeting is one meeting (section 2.1). Fields that the service leaves empty,
 // null or out are zero.
@@ -31,6 +41,32 @@ type Meeting struct {
 	DurationSeconds *int       `json:"duration_seconds,omitempty"` // of the recording; nil until it has been processed
 	CreatedAt       UnixTime   `json:"created_at"`
 	UpdatedAt       UnixTime   `json:"updated_at"`
+}
+
+// Duration returns the length of the recording. ok is false until it has been
+// processed.
+func (m *Meeting) Duration() (d time.Duration, ok bool) {
+	if m.DurationSeconds == nil {
+		return 0, false
+	}
+	return time.Duration(*m.DurationSeconds) * time.Second, true
+}
+
+// String shows the fields as %+v does, the duration by its value.
+func (m Meeting) String() string { return values(m) }
+
+// values shows a struct as %+v does, but what a pointer leads to in its place.
+func values(v any) string {
+	fields := reflect.ValueOf(v)
+	var b strings.Builder
+	for i := range fields.NumField() {
+		field, value := fields.Type().Field(i), fields.Field(i)
+		if value.Kind() == reflect.Pointer && !value.IsNil() {
+			value = value.Elem()
+		}
+		fmt.Fprintf(&b, " %s:%+v", field.Name, value)
+	}
+	return "{" + b.String()[1:] + "}"
 }
 
 func (m *Meeting) missing([]byte) string {
@@ -149,6 +185,9 @@ type MeetingUpdateParams struct {
 	ProjectID *string `json:"project_id,omitempty"`
 }
 
+// String shows the fields as %+v does, each by its value.
+func (p MeetingUpdateParams) String() string { return values(p) }
+
 // MeetingListParams narrows a listing; every field is optional. The interface
 // has no filter by project or status; compare Meeting.ProjectID. Meetings come
 // newest first, by when they were created, not by Date (assumed).
@@ -241,7 +280,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 			return m, nil
 		}
 	}
-	miss := s.core().errorOf(route.MeetingsList, "", "no visible meeting has this external id")
+	miss := s.core().errorOf(rest.Request{Operation: route.MeetingsList}, "no visible meeting has this external id")
 	miss.Code = ErrNotFound
 	return nil, miss
 }
@@ -347,32 +386,6 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 	}
 	m.Minutes.Content = *m.Content
 	return &m.Minutes, nil
-}
-
-// Transcript returns the transcript: plain text, a label such as spk_0 before
-// each turn (section 2.7). Labels only say that speakers differ; names stand in
-// the minutes. Method, path and scope (minutes:read) are assumed; see
-// [WithRoute].
-//
-// Errors: ErrTranscriptNotReady, ErrNotFound.
-func (s *MeetingsService) Transcript(ctx context.Context, id string) (string, error) {
-	t, err := do[transcript](ctx, s.core(), rest.Request{Operation: route.MeetingsTranscript, ID: id, MaxReply: maxText})
-	if err != nil {
-		return "", err
-	}
-	return *t.Text, nil
-}
-
-// transcript tells an empty transcript from a field that is not there.
-type transcript struct {
-	Text *string `json:"transcript"`
-}
-
-func (t *transcript) missing([]byte) string {
-	if t.Text == nil {
-		return "transcript"
-	}
-	return ""
 }
 
 func deref(s *string) string {

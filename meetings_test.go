@@ -360,3 +360,27 @@ func ExampleMeetingsService_Update() {
 	fmt.Printf("%s, %s, %q, %s\n", m.Title, m.Date, m.Time, m.ProjectID)
 	// Output: Budget, second round, 2026-03-09, "", prj_apollo
 }
+
+// A meeting, and what changes one, print values and no pointers.
+func TestMeetingPrintsValues(t *testing.T) {
+	t.Parallel()
+	const want = "{ID:mtg_7Kd02 Title:Budget & staffing, “Q3” Date:2026-03-09 Time:14:30 Status:minutes_ready Visibility:shared " +
+		"TemplateID:tpl_board ParticipantIDs:[emp_ada emp_ben] ProjectID:prj_apollo ExternalID:crm/4711 DurationSeconds:1805 " +
+		"CreatedAt:2026-03-09T13:20:00Z UpdatedAt:2026-03-09T14:21:01Z}"
+	m := testkit.Whole()
+	require.Equal(t, want, fmt.Sprintf("%+v", m))
+	require.Equal(t, want, fmt.Sprintf("%v", *m))
+	require.Equal(t, "{Meetings:["+want+"] NextCursor:}", fmt.Sprintf("%+v", minutes.MeetingPage{Meetings: []*minutes.Meeting{m}}))
+	require.Contains(t, fmt.Sprint(&minutes.Meeting{}), "DurationSeconds:<nil> CreatedAt: ")
+	require.Equal(t, "<nil>", fmt.Sprint((*minutes.Meeting)(nil)))
+	require.Equal(t, "{Title:Budget Date:<nil> Time: ProjectID:<nil>}", fmt.Sprint(&minutes.MeetingUpdateParams{Title: new("Budget"), Time: new("")}))
+}
+
+func TestMeetingDuration(t *testing.T) {
+	t.Parallel()
+	d, ok := testkit.Whole().Duration()
+	require.True(t, ok)
+	require.Equal(t, 30*time.Minute+5*time.Second, d)
+	_, ok = new(minutes.Meeting).Duration()
+	require.False(t, ok)
+}

@@ -8,7 +8,14 @@ import (
 )
 
 // MembersService reads and adds members of the organisation (section 4.1).
-type MembersService struct{ core handle }
+type MembersService struct{ handle handle }
+
+func (s *MembersService) core() *core {
+	if s == nil {
+		return unmade()
+	}
+	return s.handle.core()
+}
 
 // Member is a human member of the organisation (section 2.3).
 type Member struct {

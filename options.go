@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"context"
 	"log/slog"
 	"math"
 	"net/http"
@@ -26,7 +27,9 @@ type Option func(*config) error
 // afterwards.
 type config struct {
 	http      *http.Client
+	storage   *http.Client // nil: http
 	log       *slog.Logger
+	observe   func(context.Context, Event)
 	userAgent string
 	retries   backoff.Policy
 	uploads   storage.Limits
@@ -61,13 +64,26 @@ func defaults() *config {
 	}
 }
 
-// WithHTTPClient uses hc's transport for API calls and uploads alike, and its
+// WithHTTPClient uses hc's transport for API calls and, without
+// [WithStorageHTTPClient], for uploads, and its
 // Timeout, where not zero, as the limit of one try of an API call (30 s
 // otherwise); uploads have no such limit. hc itself is never changed; its Jar
 // and CheckRedirect are not used, since the service knows no cookies and
 // redirects are refused. A transport of one's own should have an
 // ExpectContinueTimeout, as http.DefaultTransport has: without it an upload that
 // storage refuses may show as a broken connection alone.
+//
+// A transport that traces or logs sees each upload's presigned URL, whose query
+// is a credential: whoever has it can upload. Where whole URLs are recorded, as
+// most tracing transports do, give uploads another with WithStorageHTTPClient.
+//
+// Without this option a Client goes through the proxies of the environment
+// (HTTPS_PROXY, NO_PROXY; see [http.ProxyFromEnvironment]) and trusts the
+// certificates of the system. For a proxy or a certificate authority of one's
+// own, the transport is a clone of http.DefaultTransport that knows them; the
+// example shows how. An upload that finds no way through a proxy names the proxy,
+// without its password. A proxy that takes in a whole recording to scan it may
+// need a longer [WithUploadTimeouts].
 func WithHTTPClient(hc *http.Client) Option {
 	return func(c *config) error {
 		if hc == nil {
@@ -81,9 +97,40 @@ func WithHTTPClient(hc *http.Client) Option {
 	}
 }
 
+// WithStorageHTTPClient uses hc's transport for uploads alone, and leaves that of
+// [WithHTTPClient] to the API calls. hc is never changed; its Timeout, Jar and
+// CheckRedirect are not used. Give it no transport that records whole URLs: the
+// query of a presigned URL is a credential. What [WithObserver] tells of uploads,
+// and [FromContext], hold none of it.
+func WithStorageHTTPClient(hc *http.Client) Option {
+	return func(c *config) error {
+		if hc == nil {
+			return &ParamError{Param: "WithStorageHTTPClient", Reason: "must not be nil"}
+		}
+		c.storage = hc
+		return nil
+	}
+}
+
+// WithObserver tells observe of each [Event], with the context of the call that it
+// belongs to, where there is one. observe is called from many goroutines at once,
+// and requests wait for it; it may use the Client. Without an observer nothing is
+// measured.
+func WithObserver(observe func(context.Context, Event)) Option {
+	return func(c *config) error {
+		if observe == nil {
+			return &ParamError{Param: "WithObserver", Reason: "must not be nil"}
+		}
+		c.observe = observe
+		return nil
+	}
+}
+
 // WithLogger logs each try of each request at debug level: operation, method,
-// path, status, number of the try, wait before the next one and request id.
-// Nothing secret is logged.
+// path, status, number of the try, wait before the next one and request id; at
+// info level, that a 429 holds all requests back; at warn level, a wait whose
+// looks fail three times in a row, and that they work again. Nothing secret is
+// logged.
 func WithLogger(l *slog.Logger) Option {
 	return func(c *config) error {
 		if l == nil {
@@ -114,8 +161,22 @@ func WithUserAgent(product string) Option {
 // the call returns at once, with Error.RetryAfter. It holds for uploads too. Where the audio may have arrived
 // all the same, the meeting is looked at before the repeat, and looked at again
 // where the whole recording had been handed over; two looks on one upload URL are
-// thirty seconds apart, so that such a repeat takes longer than its wait. What is
-// repeated is only what is provably safe; see the package documentation.
+// thirty seconds apart, so that such a repeat takes longer than its wait.
+//
+// What is repeated is only what is provably safe:
+//
+//   - after a 429, every request: the service's edge refused it, and nothing was
+//     done. The whole Client cools down, as long as Retry-After says, up to a
+//     minute; a call that was asked to wait longer returns at once;
+//   - where the connection was never made, every request;
+//   - after a lost connection, a time-out or a 500, 502, 503 or 504: requests that
+//     do no more when they are done twice (GET, PUT, DELETE, the request for an
+//     upload URL, and Create with an ExternalID), and uploads;
+//   - after any other refusal, none, but uploads also after 408, 429, 499, 520 to
+//     527 and S3's RequestTimeout and OperationAborted; once, with a new URL, where
+//     the URL had expired; and after a 417, without the header Expect.
+//
+// What [Client.Do] makes has rules of its own.
 func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 	return func(c *config) error {
 		switch {
@@ -175,21 +236,43 @@ func WithRateLimit(perSecond float64, burst int) Option {
 	}
 }
 
-// Operation names an operation whose route the interface does not show.
+// Operation names an operation of the service, in errors, events and [WithRoute].
 type Operation string
 
-// The operations that [WithRoute] takes. Their routes are assumed: where a
-// service answers elsewhere, the option says so without a fork.
+// The operations, in the order of the interface. [WithRoute] takes those whose
+// routes are assumed.
 const (
-	OpTranscript        = Operation(route.MeetingsTranscript) // GET /v1/meetings/{meeting_id}/transcript
-	OpProjectsList      = Operation(route.ProjectsList)       // GET /v1/projects
-	OpProjectsCreate    = Operation(route.ProjectsCreate)     // POST /v1/projects
-	OpTemplatesList     = Operation(route.TemplatesList)      // GET /v1/templates
-	OpUsageGet          = Operation(route.UsageGet)           // GET /v1/usage
-	OpVocabularyGet     = Operation(route.VocabularyGet)      // GET /v1/vocabulary
-	OpVocabularyReplace = Operation(route.VocabularyReplace)  // PUT /v1/vocabulary
-	OpVocabularyAdd     = Operation(route.VocabularyAdd)      // POST /v1/vocabulary/terms
+	OpMembersList   = Operation(route.MembersList)
+	OpMembersCreate = Operation(route.MembersCreate)
+
+	OpMeetingsList            = Operation(route.MeetingsList)
+	OpMeetingsCreate          = Operation(route.MeetingsCreate)
+	OpMeetingsGet             = Operation(route.MeetingsGet)
+	OpMeetingsUpdate          = Operation(route.MeetingsUpdate)
+	OpMeetingsDelete          = Operation(route.MeetingsDelete)
+	OpMeetingsSetParticipants = Operation(route.MeetingsSetParticipants)
+	OpMeetingsUploadURL       = Operation(route.MeetingsUploadURL)
+	OpMeetingsMinutes         = Operation(route.MeetingsMinutes)
+	OpTranscript              = Operation(route.MeetingsTranscript) // assumed: GET /v1/meetings/{meeting_id}/transcript
+
+	OpProjectsList      = Operation(route.ProjectsList)      // assumed: GET /v1/projects
+	OpProjectsCreate    = Operation(route.ProjectsCreate)    // assumed: POST /v1/projects
+	OpTemplatesList     = Operation(route.TemplatesList)     // assumed: GET /v1/templates
+	OpUsageGet          = Operation(route.UsageGet)          // assumed: GET /v1/usage
+	OpVocabularyGet     = Operation(route.VocabularyGet)     // assumed: GET /v1/vocabulary
+	OpVocabularyReplace = Operation(route.VocabularyReplace) // assumed: PUT /v1/vocabulary
+	OpVocabularyAdd     = Operation(route.VocabularyAdd)     // assumed: POST /v1/vocabulary/terms
+
+	OpUpload = Operation(route.Upload) // the PUT of a recording to storage
+	OpDo     = Operation("do")         // a request of Client.Do
 )
+
+// methods are those that a request can have.
+var methods = map[string]bool{
+	http.MethodGet: true, http.MethodPost: true, http.MethodPut: true, http.MethodPatch: true, http.MethodDelete: true,
+}
+
+const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 
 // WithRoute overrides an assumed route. path begins with a slash, stands below
 // the base URL and, for OpTranscript, holds {meeting_id} once. What may be
@@ -200,10 +283,8 @@ func WithRoute(op Operation, method, path string) Option {
 		if at < 0 || c.routes[at].Basis != route.Assumed {
 			return &ParamError{"WithRoute", "op: is not an operation whose route is assumed"}
 		}
-		switch method {
-		case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-		default:
-			return &ParamError{"WithRoute", "method: must be GET, POST, PUT, PATCH or DELETE"}
+		if !methods[method] {
+			return &ParamError{"WithRoute", "method: " + methodReason}
 		}
 		row := &c.routes[at]
 		want := strings.Count(row.Path, route.Param)

@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 	"iter"
 
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
@@ -48,7 +49,7 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 			next.Cursor = page.NextCursor
 			hash := maphash.String(seed, next.Cursor)
 			if _, again := seen[hash]; again {
-				yield(nil, s.core().errorOf(route.MeetingsList, "", "the service repeated a cursor"))
+				yield(nil, s.core().errorOf(rest.Request{Operation: route.MeetingsList}, "the service repeated a cursor"))
 				return
 			}
 			seen[hash] = struct{}{}

@@ -9,7 +9,14 @@ import (
 
 // ProjectsService reads and creates projects, which group meetings
 // (section 4.3).
-type ProjectsService struct{ core handle }
+type ProjectsService struct{ handle handle }
+
+func (s *ProjectsService) core() *core {
+	if s == nil {
+		return unmade()
+	}
+	return s.handle.core()
+}
 
 // Project groups meetings (section 2.4).
 type Project struct {

@@ -8,7 +8,14 @@ import (
 )
 
 // TemplatesService reads the templates that shape minutes (section 4.3).
-type TemplatesService struct{ core handle }
+type TemplatesService struct{ handle handle }
+
+func (s *TemplatesService) core() *core {
+	if s == nil {
+		return unmade()
+	}
+	return s.handle.core()
+}
 
 // Template shapes the minutes of a meeting (section 2.5).
 type Template struct {
@@ -19,6 +26,9 @@ type Template struct {
 	IsDefault   bool   `json:"is_default"`            // what a meeting gets when no template is given
 	Version     *int   `json:"version,omitempty"`     // nil where it is not versioned
 }
+
+// String shows the fields as %+v does, the version by its value.
+func (t Template) String() string { return values(t) }
 
 type templateList struct {
 	Templates []Template `json:"templates"`

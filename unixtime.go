@@ -14,8 +14,13 @@ func (t UnixTime) Time() time.Time {
 	return time.Unix(int64(t), 0)
 }
 
-// String returns the instant in UTC in the form of RFC 3339.
-func (t UnixTime) String() string { return time.Unix(int64(t), 0).UTC().Format(time.RFC3339) }
+// String returns the instant in UTC in the form of RFC 3339, "" for 0.
+func (t UnixTime) String() string {
+	if t == 0 {
+		return ""
+	}
+	return time.Unix(int64(t), 0).UTC().Format(time.RFC3339)
+}
 
 // DateOf returns t's calendar date in t's own time zone as YYYY-MM-DD, the
 // form of the interface's dates.

@@ -21,6 +21,7 @@ func TestUnixTime(t *testing.T) {
 	require.Equal(t, "2026-03-09T13:30:01Z", u.String())
 	require.Equal(t, "2026-03-09T13:30:01Z", fmt.Sprint(u))
 	require.True(t, minutes.UnixTime(0).Time().IsZero(), "no time is no time in 1970")
+	require.Empty(t, minutes.UnixTime(0).String())
 	require.Equal(t, "1969-12-31T23:59:59Z", minutes.UnixTime(-1).String())
 	for _, far := range []minutes.UnixTime{math.MaxInt64, math.MinInt64} {
 		require.NotPanics(t, func() { _ = far.String() + far.Time().String() })

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
@@ -187,21 +188,32 @@ func (u *upload) run(ctx context.Context) error {
 	for {
 		u.known.Attempt++
 		began := u.core.poller.Now()
-		result := u.put.Do(ctx)
+		result, took := u.attempt(ctx)
 		if result.Failure == nil {
-			u.log(ctx, result, nil, 0)
+			u.tell(ctx, result, Attempt{Duration: took})
 			u.core.poller.Again(u.id, began)
 			return nil
 		}
-		if over, err := u.after(ctx, result); over {
+		if over, err := u.after(ctx, result, took); over {
 			return err
 		}
 	}
 }
 
+// attempt makes one attempt. Its context says so; see FromContext.
+func (u *upload) attempt(ctx context.Context) (storage.Result, time.Duration) {
+	began := time.Now()
+	result := u.put.Do(context.WithValue(ctx, rest.TryKey{}, u.try()))
+	return result, time.Since(began)
+}
+
+func (u *upload) try() rest.Try {
+	return rest.Try{Operation: route.Upload, ID: u.core.mask.Text(u.id), Number: u.known.Attempt}
+}
+
 // after does what a failed attempt calls for. Unless the upload is over then,
 // another attempt is to follow.
-func (u *upload) after(ctx context.Context, result storage.Result) (over bool, _ error) {
+func (u *upload) after(ctx context.Context, result storage.Result, took time.Duration) (over bool, _ error) {
 	failure, asked := u.failed(result.Failure)
 	wait := u.core.retries.Wait(u.known.Attempt, min(asked, backoff.Longest))
 	end := storage.End{
@@ -216,7 +228,10 @@ func (u *upload) after(ctx context.Context, result storage.Result) (over bool, _
 	if step.AtOnce || end.Hurried || !step.Again && step.Looks == 0 || ctx.Err() != nil {
 		wait = 0
 	}
-	u.log(ctx, result, failure, wait)
+	u.tell(ctx, result, Attempt{
+		Code: Code(result.Failure.Code), Err: result.Failure.Err, Stalled: result.Failure.Stalled, Duration: took,
+		Again: step.Again && ctx.Err() == nil, Wait: wait,
+	})
 	u.known, u.put.NoExpect = known, known.NoExpect
 	if wait > 0 {
 		// It also gives the service time to notice audio that did arrive, before
@@ -317,7 +332,7 @@ func (u *upload) renew(ctx context.Context) error {
 	}
 	target, why := parseTarget(t, u.core.local)
 	if why != "" {
-		e := u.core.errorOf(route.MeetingsUploadURL, u.id, "the reply's "+why)
+		e := u.core.errorOf(rest.Request{Operation: route.MeetingsUploadURL, ID: u.id}, "the reply's "+why)
 		e.StatusCode = http.StatusOK
 		return e
 	}
@@ -345,27 +360,41 @@ func parseTarget(t *UploadTarget, local bool) (*url.URL, string) {
 	return target, ""
 }
 
-// log tells a debug log about an attempt that ended.
-func (u *upload) log(ctx context.Context, result storage.Result, failure *StorageError, wait time.Duration) {
-	log := u.core.log
-	if log == nil || !log.Enabled(ctx, slog.LevelDebug) {
+// tell tells of an attempt that ended, with what a failure says of it.
+func (u *upload) tell(ctx context.Context, result storage.Result, e Attempt) {
+	c := u.core
+	if !c.observed() {
 		return
 	}
+	try := u.try()
+	e.Operation, e.MeetingID, e.Number = OpUpload, try.ID, try.Number
+	e.StatusCode, e.Sent = result.Status, result.Sent
+	if !e.Again {
+		e.Wait = 0
+	}
+	if log := c.logs(ctx, slog.LevelDebug); log != nil {
+		log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of an upload", u.attrs(e, result.Failure)...)
+	}
+	c.tell(context.WithValue(ctx, rest.TryKey{}, try), e)
+}
+
+func (u *upload) attrs(e Attempt, failure *storage.Failure) []slog.Attr {
 	target := u.put.Target
 	attrs := make([]slog.Attr, 0, 12)
 	attrs = append(attrs,
-		slog.String("operation", "upload"), slog.String("meeting", u.id),
+		slog.String("operation", string(e.Operation)), slog.String("meeting", plain(e.MeetingID)),
 		slog.String("method", http.MethodPut), slog.String("host", target.Host), slog.String("path", target.EscapedPath()),
-		slog.Int("attempt", u.known.Attempt), slog.Int64("sent", result.Sent), slog.Int64("size", u.put.Recording.Size),
+		slog.Int("attempt", e.Number), slog.Int64("sent", e.Sent), slog.Int64("size", u.put.Recording.Size),
 	)
-	if result.Status != 0 {
-		attrs = append(attrs, slog.Int("status", result.Status))
+	if e.StatusCode != 0 {
+		attrs = append(attrs, slog.Int("status", e.StatusCode))
 	}
 	if failure != nil {
-		attrs = append(attrs, slog.String("error", failure.Error()), slog.String("request_id", failure.RequestID))
+		told, _ := u.failed(failure)
+		attrs = append(attrs, slog.String("error", told.Error()), slog.String("request_id", told.RequestID))
 	}
-	if wait > 0 {
-		attrs = append(attrs, slog.Duration("wait", wait))
+	if e.Wait > 0 {
+		attrs = append(attrs, slog.Duration("wait", e.Wait))
 	}
-	log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of an upload", attrs...)
+	return attrs
 }

@@ -10,7 +10,14 @@ import (
 
 // VocabularyService reads and changes the organisation's vocabulary, the terms
 // that transcripts should spell right (section 4.3).
-type VocabularyService struct{ core handle }
+type VocabularyService struct{ handle handle }
+
+func (s *VocabularyService) core() *core {
+	if s == nil {
+		return unmade()
+	}
+	return s.handle.core()
+}
 
 // Vocabulary is the organisation's complete list of terms (section 2.10).
 type Vocabulary struct {

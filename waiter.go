@@ -281,7 +281,13 @@ func (w *waiter) take() []event {
 // poller is the poller that all waits of a Client share.
 type poller struct{ *poll.Poller }
 
-func newPoller(c *core) *poller { return &poller{poll.New(polled{c})} }
+func newPoller(c *core) *poller {
+	p := poll.New(polled{c})
+	if c.observed() {
+		p.Observer = polled{c}
+	}
+	return &poller{p}
+}
 
 // wait blocks until the meeting has come to where the options want it.
 //

@@ -15,14 +15,10 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// OpUpload is the operation of a PUT of audio to storage. The operations of
-// the service itself are, in the order of the interface: members.list,
-// members.create, meetings.list, meetings.create, meetings.get,
-// meetings.update, meetings.delete, meetings.set_participants,
-// meetings.upload_url, meetings.minutes, meetings.transcript, projects.list,
-// projects.create, templates.list, usage.get, vocabulary.get,
-// vocabulary.replace and vocabulary.add.
-const OpUpload = minutes.Operation(engine.StoragePut)
+// OpUpload is the operation of a PUT of audio to storage. It is
+// [minutes.OpUpload]; the operations of the service itself are the constants
+// beside that, such as [minutes.OpMeetingsCreate].
+const OpUpload = minutes.OpUpload
 
 // Always, as [Match.Times], strikes every request from the nth on.
 const Always = -1

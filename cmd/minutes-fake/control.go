@@ -23,6 +23,7 @@ type control struct {
 	fake     *minutestest.Server
 	world    minutestest.World // as it began
 	edge     *edge
+	counts   *counts
 	settings settings
 	baseURL  string
 	since    time.Time
@@ -71,12 +72,13 @@ func (c *control) endpoints() []endpoint {
 		{"DELETE", "/page-size", "make them full again", c.clearPageSize},
 
 		{"GET", "/requests", "what arrived, in order (?operation=… of these, ?after=… that seq)", c.requests},
+		{"GET", "/requests/counts", "how many there were, of each operation with each status (0: no reply)", c.countRequests},
 		{"GET", "/violations", "what clients did that the service asks them not to do", c.violations},
 	}
 }
 
-func newControl(fake *minutestest.Server, world minutestest.World, edge *edge, s settings, baseURL string) *control {
-	c := &control{fake: fake, world: world, edge: edge, settings: s, baseURL: baseURL, since: time.Now(), mux: http.NewServeMux()}
+func newControl(fake *minutestest.Server, world minutestest.World, edge *edge, counts *counts, s settings, baseURL string) *control {
+	c := &control{fake: fake, world: world, edge: edge, counts: counts, settings: s, baseURL: baseURL, since: time.Now(), mux: http.NewServeMux()}
 	for _, e := range c.endpoints() {
 		c.mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) {
 			answer, err := e.handle(r)
@@ -288,7 +290,9 @@ func (c *control) reset(*http.Request) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.faults, c.pages = nil, nil
-	return nil, c.fake.Reset()
+	err := c.fake.Reset()
+	c.counts.reset()
+	return nil, err
 }
 
 func (c *control) requests(r *http.Request) (any, error) {
@@ -304,6 +308,10 @@ func (c *control) requests(r *http.Request) (any, error) {
 	list := c.fake.Requests(operations...)
 	list = slices.DeleteFunc(list, func(r minutestest.Request) bool { return r.Seq <= after })
 	return map[string]any{"requests": some(list)}, nil
+}
+
+func (c *control) countRequests(*http.Request) (any, error) {
+	return map[string]any{"counts": c.counts.all()}, nil
 }
 
 func (c *control) violations(*http.Request) (any, error) {

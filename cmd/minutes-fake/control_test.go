@@ -228,7 +228,7 @@ func TestControlRefusesWebPages(t *testing.T) {
 // The name that -control is given is one of its own.
 func TestControlKnowsItsName(t *testing.T) {
 	t.Parallel()
-	c := newControl(nil, minutestest.World{}, &edge{}, settings{control: "Fake.internal:8081"}, "")
+	c := newControl(nil, minutestest.World{}, &edge{}, new(counts), settings{control: "Fake.internal:8081"}, "")
 	for host, want := range map[string]int{"fake.internal:8081": 200, "fake.internal": 200, "fake.internal.evil.example": 403, "": 200} {
 		r := httptest.NewRequest("GET", "/health", nil)
 		r.Host = host
@@ -476,4 +476,26 @@ func TestEdgeLimit(t *testing.T) {
 	_, health := p.ask(t, "GET /health", "")
 	assert.Equal(t, "ok", health["status"])
 	assert.EqualValues(t, refused, health["refused_at_edge"])
+}
+
+// Requests are counted beyond what the journal keeps.
+func TestControlCounts(t *testing.T) {
+	t.Parallel()
+	p := launch(t)
+	counts := func() map[string]any {
+		_, reply := p.ask(t, "GET /requests/counts", "")
+		return reply["counts"].(map[string]any)
+	}
+	require.Empty(t, counts())
+	p.meeting(t, "Weekly", "audio")
+	p.call(t, "GET /v1/meetings/mtg_none", "")
+	p.call(t, "GET /nowhere", "")
+	p.call(t, "GET /nowhere", "")
+	want := map[string]any{
+		"meetings.create": map[string]any{"201": 1.0}, "meetings.upload_url": map[string]any{"200": 1.0}, "storage.put": map[string]any{"200": 1.0},
+		"meetings.get": map[string]any{"404": 1.0}, "": map[string]any{"404": 2.0},
+	}
+	require.Equal(t, want, counts())
+	p.ask(t, "POST /reset", "")
+	require.Empty(t, counts())
 }

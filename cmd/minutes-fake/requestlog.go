@@ -4,8 +4,11 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"sync"
 
+	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -47,4 +50,38 @@ func (l requestLog) refused(r *http.Request) {
 
 func (l requestLog) write(line []slog.Attr) {
 	l.to.LogAttrs(context.Background(), slog.LevelInfo, "request", line...)
+}
+
+// counts counts requests, since the journal keeps the last ones only.
+type counts struct {
+	mu sync.Mutex
+	of map[minutes.Operation]map[int]int // by operation, "" for a path of none, and by status
+}
+
+func (c *counts) add(r minutestest.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of == nil {
+		c.of = make(map[minutes.Operation]map[int]int)
+	}
+	if c.of[r.Operation] == nil {
+		c.of[r.Operation] = make(map[int]int)
+	}
+	c.of[r.Operation][r.Status]++
+}
+
+func (c *counts) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.of = nil
+}
+
+func (c *counts) all() map[minutes.Operation]map[int]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make(map[minutes.Operation]map[int]int)
+	for op, statuses := range c.of {
+		all[op] = maps.Clone(statuses)
+	}
+	return all
 }

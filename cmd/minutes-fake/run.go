@@ -53,8 +53,11 @@ func serve(ctx context.Context, s settings, stdout, stderr io.Writer) error {
 		return err
 	}
 	world.Stages = faster(world.Stages, s.speed)
-	requests := newRequestLog(s.log, stderr)
-	options := []minutestest.Option{minutestest.WithWorld(world), minutestest.WithLog(requests.served)}
+	requests, counts := newRequestLog(s.log, stderr), new(counts)
+	options := []minutestest.Option{minutestest.WithWorld(world), minutestest.WithLog(func(r minutestest.Request) {
+		counts.add(r)
+		requests.served(r)
+	})}
 	if s.keepAudio {
 		options = append(options, minutestest.WithAudio())
 	}
@@ -79,7 +82,7 @@ func serve(ctx context.Context, s settings, stdout, stderr io.Writer) error {
 			_ = servers[0].Close()
 			return err
 		}
-		control := newControl(fake, world, edge, s, baseURL)
+		control := newControl(fake, world, edge, counts, s, baseURL)
 		servers = append(servers, start(listener, newControlServer(control)))
 		controlURL = urlOf(listener)
 	}

@@ -415,3 +415,71 @@ func BenchmarkListAll(b *testing.B) {
 	})
 	b.ReportMetric(float64(most-idle), "live-B")
 }
+
+// BenchmarkUnknownFields is why no type of the package keeps the fields that it
+// does not know: with encoding/json, each way to find them costs allocations for
+// every meeting, though there are none, and a reader of JSON by hand, which would
+// not, is not worth its lines. Who wants such a field has Client.Do.
+func BenchmarkUnknownFields(b *testing.B) {
+	const perPage = 50
+	page := []byte(`{"meetings":[` + strings.Repeat(benchMeeting+",", perPage-1) + benchMeeting + `]}`)
+	for name, decode := range map[string]func() (meetings int, err error){
+		"none": func() (int, error) {
+			var p minutes.MeetingPage
+			err := json.Unmarshal(page, &p)
+			return len(p.Meetings), err
+		},
+		"method": func() (int, error) {
+			var p struct{ Meetings []*hooked }
+			err := json.Unmarshal(page, &p)
+			return len(p.Meetings), err
+		},
+		"method-and-map": func() (int, error) {
+			var p struct{ Meetings []*mapped }
+			err := json.Unmarshal(page, &p)
+			return len(p.Meetings), err
+		},
+		"second-pass": func() (int, error) {
+			var p minutes.MeetingPage
+			if err := json.Unmarshal(page, &p); err != nil {
+				return 0, err
+			}
+			var all struct{ Meetings []map[string]json.RawMessage }
+			err := json.Unmarshal(page, &all)
+			return len(p.Meetings), err
+		},
+	} {
+		b.Run(name, func(b *testing.B) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			for b.Loop() {
+				if n, err := decode(); err != nil || n != perPage {
+					b.Fatal(n, err)
+				}
+			}
+			runtime.ReadMemStats(&after)
+			b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(b.N*perPage), "allocs/item")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*perPage), "ns/item")
+		})
+	}
+}
+
+// hooked has a method that could look for unknown fields, and does not.
+type hooked struct{ plain }
+
+type plain minutes.Meeting
+
+func (m *hooked) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &m.plain) }
+
+// mapped looks for them.
+type mapped struct {
+	plain
+	Extra map[string]json.RawMessage
+}
+
+func (m *mapped) UnmarshalJSON(data []byte) error {
+	if err := json.Unmarshal(data, &m.plain); err != nil {
+		return err
+	}
+	return json.Unmarshal(data, &m.Extra)
+}

@@ -137,7 +137,11 @@ func TestNothingSecretIsTold(t *testing.T) {
 					return reply(200, nil, `{"id":"mtg_1","status":"created"}`)(req)
 				})}
 				c, err := minutes.New("https://minutes.example", testkit.SecretKey, minutes.WithHTTPClient(hc), minutes.WithRetries(1, 0, 0),
-					minutes.WithLogger(slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))))
+					minutes.WithLogger(slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))),
+					minutes.WithObserver(func(ctx context.Context, e minutes.Event) {
+						try, _ := minutes.FromContext(ctx)
+						_, _ = fmt.Fprintln(out, testkit.Shown(e), testkit.Shown(try))
+					}))
 				require.NoError(t, err)
 				var errs []error
 				if scene.api != nil {

@@ -54,6 +54,7 @@ type plan struct {
 type failures struct {
 	looks int
 	since time.Duration
+	told  bool // the observer was told that these are several
 }
 
 func newPlan(random *rand.Rand) plan {

@@ -35,6 +35,30 @@ type Failure struct {
 	Transient   bool          // no reply, or a fault that may pass
 }
 
+// Observer is told what somebody on call asks about. Its methods run on goroutines
+// of their own, without the Poller's lock.
+type Observer interface {
+	// LookFailed is told of a look that failed otherwise than by a 429, and of how
+	// many have failed in a row. several says that these have become several.
+	LookFailed(id string, inARow int, several bool, err error)
+	// LooksWork is told of the first sighting after several looks that failed.
+	LooksWork(id string, failed int)
+	// Turned is told of each turn that ended.
+	Turned(Turn)
+}
+
+// several failed looks in a row are worth a warning.
+const several = 3
+
+// Turn is what was asked in a turn. It ends early where nobody waits any more.
+type Turn struct {
+	Took         time.Duration
+	Waits        int // meetings waited for at its end
+	Pages, Looks int
+
+	began, ends time.Duration // ends is 0 where nobody waits
+}
+
 // keepWhole is the number of meetings waited for up to which what was seen of
 // each is kept whole; beyond it, only its state is. What nobody waits for is kept
 // whole as long as it is kept at all, for who may come to wait.
@@ -44,8 +68,12 @@ const keepWhole = 1000
 // each request under way and holds none else.
 type Poller struct {
 	service Service
-	began   time.Time
-	latest  time.Duration // what now returned last
+
+	// Observer may be set before the first wait.
+	Observer Observer
+
+	began  time.Time
+	latest time.Duration // what now returned last
 
 	mu       sync.Mutex
 	plan     plan
@@ -57,6 +85,7 @@ type Poller struct {
 	cancel context.CancelFunc
 	timer  *time.Timer // wakes the plan, or clears up once nobody waits
 	wake   time.Duration
+	turn   Turn // under way
 }
 
 // rest is a watch that nobody waits for, and until when it is kept.
@@ -87,7 +116,7 @@ func (p *Poller) now() time.Duration {
 	now := time.Since(p.began)
 	if now < p.latest-time.Second && p.plan.waiting == 0 {
 		p.began, p.latest, now = time.Now(), 0, 0
-		p.plan, p.resting, p.timer = newPlan(p.plan.random), nil, nil
+		p.plan, p.resting, p.timer, p.turn = newPlan(p.plan.random), nil, nil, Turn{}
 	}
 	p.latest = max(now, p.latest+1)
 	return p.latest
@@ -188,6 +217,7 @@ func (p *Poller) Again(id string, since time.Duration) {
 // tell tells a watch's waiters, and clears up where none is left. It reports
 // whether somebody still waits.
 func (p *Poller) tell(w *watch, s Sighting, asked time.Duration) bool {
+	p.looksWork(w)
 	w.tell(s, asked)
 	w.seen = p.now()
 	if p.plan.waiting > keepWhole && !s.Final && w.waited() {
@@ -237,6 +267,7 @@ func (p *Poller) pause() {
 			w.looking = false
 		}
 	}
+	p.turned(p.now())
 	p.stir(p.now())
 }
 
@@ -268,8 +299,10 @@ func (p *Poller) step(now time.Duration) {
 		do, wake := p.plan.next(now)
 		switch {
 		case do.page:
+			p.turn.Pages++
 			go p.page(p.ctx, p.plan.sweep.cursor, now)
 		case do.look != nil:
+			p.turn.Looks++
 			go p.look(p.ctx, do.look, now)
 		default:
 			p.wakeAt(now, wake)
@@ -305,7 +338,45 @@ func (p *Poller) tick() {
 	now := p.now()
 	p.wake = never
 	p.forget(now)
+	p.turned(now)
 	p.step(now)
+}
+
+// turned tells the observer of a turn that has ended, and begins the next.
+func (p *Poller) turned(now time.Duration) {
+	t := p.turn
+	waits := p.plan.waiting
+	if waits > 0 && now < t.ends || waits == 0 && t.ends == 0 {
+		return
+	}
+	if p.turn = (Turn{}); waits > 0 {
+		p.turn.began, p.turn.ends = now, now+p.plan.turn()
+	}
+	if p.Observer != nil && t.ends > 0 {
+		t.Took, t.Waits = now-t.began, waits
+		go p.Observer.Turned(t)
+	}
+}
+
+// lookFailed tells the observer of a failed look, the nth in a row.
+func (p *Poller) lookFailed(w *watch, n int, err error) {
+	f, waits := p.plan.failures[w]
+	warn := waits && n >= several && !f.told
+	if warn {
+		f.told = true
+		p.plan.failures[w] = f
+	}
+	if p.Observer != nil {
+		go p.Observer.LookFailed(w.id, n, warn, err)
+	}
+}
+
+// looksWork tells the observer that a meeting is seen again, where it has been
+// told of several failures.
+func (p *Poller) looksWork(w *watch) {
+	if f := p.plan.failures[w]; f.told && p.Observer != nil {
+		go p.Observer.LooksWork(w.id, f.looks)
+	}
 }
 
 // look makes one look.
@@ -325,6 +396,7 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 	switch {
 	case failed == nil:
 		old := w.old(s, asked)
+		p.looksWork(w)
 		p.plan.looked(w, now, maxAge)
 		if !old {
 			p.tell(w, s, asked)
@@ -336,10 +408,15 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 		p.plan.answered(w)
 	case !failed.Transient:
 		p.plan.answered(w)
+		p.lookFailed(w, p.plan.failures[w].looks+1, failed.Err)
 		p.fail(w, failed.Err)
 	default:
 		p.trouble, p.troubled = failed.Err, now
-		for _, w := range p.plan.failed(w, now, asked) {
+		tooMany := p.plan.failed(w, now, asked)
+		if f := p.plan.failures[w]; f.looks > 0 { // somebody still waits
+			p.lookFailed(w, f.looks, failed.Err)
+		}
+		for _, w := range tooMany {
 			f := p.plan.failures[w]
 			p.fail(w, fmt.Errorf("%d looks in a row failed, over %v: %w", f.looks, (now-f.since).Round(time.Second), failed.Err))
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // transport makes one attempt. It reads the whole reply within the attempt's time
@@ -40,7 +41,10 @@ func (e *timeoutError) Temporary() bool { return true }
 // RoundTrip makes the attempt.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	call := req.Context().(*call)
-	call.attempts++
+	call.attempts.Add(1)
+	if call.client.observe != nil {
+		call.began = time.Now()
+	}
 	ctx, cancel := context.WithTimeoutCause(call, t.timeout.after, t.timeout)
 	defer cancel()
 	attempt := req.WithContext(call.watch(ctx))
@@ -60,6 +64,27 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	return resp, nil
 }
+
+// Try says which attempt of which request a context belongs to.
+type Try struct {
+	Operation route.Operation
+	ID        string // of the meeting, where the path holds one
+	Number    int    // from 1
+	Once      bool   // not to be repeated
+}
+
+// TryKey is the key of the Try among the values of a request's context.
+type TryKey struct{}
+
+// Value answers for TryKey, at no cost where nobody asks.
+func (c *call) Value(key any) any {
+	if key == (TryKey{}) {
+		return c.try()
+	}
+	return c.Context.Value(key)
+}
+
+func (c *call) try() Try { return Try{c.route.Operation, c.id, int(c.attempts.Load()), c.once} }
 
 // header is made for each attempt: one that is abandoned may still read its own.
 // The values are made once and never written to.

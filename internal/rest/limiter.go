@@ -20,13 +20,18 @@ type limiter struct {
 	until atomic.Int64  // end of the cool-down, in Unix nanoseconds
 }
 
-// coolDown holds every request of the Client back for d from now on.
-func (l *limiter) coolDown(d time.Duration) {
-	until := time.Now().Add(min(d, backoff.Longest)).UnixNano()
+// coolDown holds every request of the Client back for d from now on, a minute at
+// most. It returns for how long, 0 where they are held back for longer already.
+func (l *limiter) coolDown(d time.Duration) time.Duration {
+	d = min(d, backoff.Longest)
+	until := time.Now().Add(d).UnixNano()
 	for {
 		old := l.until.Load()
-		if old >= until || l.until.CompareAndSwap(old, until) {
-			return
+		if old >= until {
+			return 0
+		}
+		if l.until.CompareAndSwap(old, until) {
+			return d
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/go-querystring/query"
@@ -87,29 +88,38 @@ func New(cfg Config) *Client {
 	return c
 }
 
-// Locate returns the method of an operation and its path below the base URL. An
-// id is put in as one segment.
-func (c *Client) Locate(op route.Operation, id string) (method, path string) {
-	row := c.routes[op]
-	return row.Method, row.before + url.PathEscape(id) + row.after
+// Locate returns the method of a request and its path below the base URL. An id
+// is put in as one segment.
+func (c *Client) Locate(in Request) (method, path string) {
+	row := c.route(in)
+	return row.Method, row.before + url.PathEscape(in.ID) + row.after
+}
+
+func (c *Client) route(in Request) *boundRoute {
+	if in.Route != nil {
+		return &boundRoute{Route: *in.Route, before: in.Route.Path}
+	}
+	return c.routes[in.Operation]
 }
 
 // Request is what an operation asks for.
 type Request struct {
 	Operation route.Operation
-	ID        string      // of the meeting, where the path holds one
-	Query     any         // a struct for go-querystring, or nil
-	Body      any         // for encoding/json, or nil
-	MaxReply  int64       // how many bytes of a success are read; 0 means 4 MiB
-	Known     bool        // the service knows a repeat by the caller's own reference
-	Once      bool        // not repeated, however it fails
-	Wanted    func() bool // asked once it may go out; false: it is not sent. nil: it is
+	Route     *route.Route // of an operation that is not in the table, its path escaped; else nil
+	ID        string       // of the meeting, where the path holds one
+	Query     any          // a struct for go-querystring, url.Values or nil
+	Body      any          // for encoding/json, or nil
+	MaxReply  int64        // how many bytes of a success are read; 0 means 4 MiB
+	Known     bool         // the service knows a repeat by the caller's own reference
+	Once      bool         // not repeated, however it fails
+	Wanted    func() bool  // asked once it may go out; false: it is not sent. nil: it is
 }
 
 // Failure is a request that came to no success. Its Reply is the last one that
 // any attempt received; Status is 0 where there was none.
 type Failure struct {
 	Reply
+	Operation    route.Operation
 	Method, Path string
 	// RetryAfter is what the reply asked for, or what is left of the cool-down
 	// that held the request back.
@@ -126,6 +136,7 @@ type call struct {
 
 	client *Client
 	route  *boundRoute
+	id     string
 	limit  int64
 	once   bool
 	again  bool // may be sent again after an attempt that may have taken effect
@@ -135,7 +146,8 @@ type call struct {
 	url url.URL
 	req retryablehttp.Request
 
-	attempts int
+	attempts atomic.Int32  // a transport may ask for it, and late
+	began    time.Time     // the current attempt, where it is observed
 	trace    *connTrace    // of the current attempt; nil where it does not matter
 	lost     error         // of the last attempt, where it got no reply
 	wait     time.Duration // before the next attempt
@@ -187,11 +199,12 @@ func (c *call) fail(err error) *Failure {
 // newCall builds the request. Its header is left to each attempt.
 func (c *Client) newCall(ctx context.Context, in Request) (*call, error) {
 	const maxReply = 4 << 20
-	row := c.routes[in.Operation]
+	row := c.route(in)
 	call := &call{
 		Context: ctx,
 		client:  c,
 		route:   row,
+		id:      in.ID,
 		limit:   in.MaxReply,
 		once:    in.Once,
 		again:   row.Repeat == route.Always || row.Repeat == route.WithExternalID && in.Known,
@@ -200,8 +213,9 @@ func (c *Client) newCall(ctx context.Context, in Request) (*call, error) {
 		call.limit = maxReply
 	}
 	escaped := url.PathEscape(in.ID)
+	call.out.Operation = row.Operation
 	call.out.Method, call.out.Path = row.Method, row.before+escaped+row.after
-	if err := call.address(in, escaped); err != nil {
+	if err := call.address(in); err != nil {
 		return call, err
 	}
 	call.req.Request = c.template.WithContext(call)
@@ -219,20 +233,28 @@ func (c *Client) newCall(ctx context.Context, in Request) (*call, error) {
 }
 
 // address fills in the URL: the base, the route and the query.
-func (c *call) address(in Request, escapedID string) error {
+func (c *call) address(in Request) error {
 	c.url = c.client.base
-	if escapedID == in.ID && c.url.RawPath == "" {
+	if !strings.Contains(c.out.Path, "%") && c.url.RawPath == "" {
 		c.url.Path += c.out.Path
 	} else {
-		c.url.RawPath = c.url.EscapedPath() + c.out.Path
-		c.url.Path += c.route.before + in.ID + c.route.after
-	}
-	if in.Query != nil {
-		values, err := query.Values(in.Query)
+		path, err := url.PathUnescape(c.out.Path)
 		if err != nil {
 			return err
 		}
-		c.url.RawQuery = values.Encode()
+		c.url.RawPath = c.url.EscapedPath() + c.out.Path
+		c.url.Path += path
 	}
+	if in.Query == nil {
+		return nil
+	}
+	values, ready := in.Query.(url.Values)
+	if !ready {
+		var err error
+		if values, err = query.Values(in.Query); err != nil {
+			return err
+		}
+	}
+	c.url.RawQuery = values.Encode()
 	return nil
 }

@@ -41,15 +41,15 @@ func (c *call) ended(err error) (again bool, _ error) {
 	c.lost = err
 	again, acted := c.judge(err)
 	c.out.Acted = c.out.Acted || acted
-	worth := c.plan(err)
-	again = again && !c.once && c.attempts <= c.client.retries.Max
+	worth, coolDown := c.plan(err)
+	again = again && !c.once && int(c.attempts.Load()) <= c.client.retries.Max
 	var over error
 	if again && err == nil {
 		over = c.Err()
 	}
 	again = again && worth && c.Err() == nil
 	if c.client.observe != nil {
-		c.client.observe(c, Attempt{c.route.Operation, c.attempts, err, again, c.wait, &c.out})
+		c.client.observe(c, Attempt{c.try(), time.Since(c.began), err, again, c.wait, coolDown, &c.out})
 	}
 	return again, over
 }
@@ -75,24 +75,25 @@ func (c *call) judge(err error) (again, acted bool) {
 
 // plan sets the wait before the next attempt and reports whether that is worth
 // it: a caller is better off with the reply at hand than with a wait that
-// outlasts its deadline, or one that the service wants to be very long.
-func (c *call) plan(err error) bool {
+// outlasts its deadline, or one that the service wants to be very long. coolDown
+// is how long this attempt made the Client cool down.
+func (c *call) plan(err error) (worth bool, coolDown time.Duration) {
 	var asked time.Duration
 	if err == nil {
 		asked = c.out.RetryAfter
 	}
-	c.wait = c.client.retries.Wait(c.attempts, asked)
+	c.wait = c.client.retries.Wait(int(c.attempts.Load()), asked)
 	// A page that is read once is the poller's, which has a pace for pages alone:
 	// where only the listing is refused, nobody else has to wait.
 	page := c.once && c.route.Operation == route.MeetingsList
 	if err == nil && c.out.Status == http.StatusTooManyRequests && !page {
-		c.client.limiter.coolDown(c.wait)
+		coolDown = c.client.limiter.coolDown(c.wait)
 	}
 	if asked > backoff.Longest {
-		return false
+		return false, coolDown
 	}
 	// Another call's 429 may hold this one back for longer.
-	return backoff.Outlives(c, max(c.wait, c.client.limiter.cooling()))
+	return backoff.Outlives(c, max(c.wait, c.client.limiter.cooling())), coolDown
 }
 
 // refused reports that of a refusal at least the status came.
@@ -122,10 +123,11 @@ func Permanent(err error) bool {
 
 // Attempt is one attempt of a request that has ended.
 type Attempt struct {
-	Operation route.Operation
-	Number    int           // from 1
-	Err       error         // nil where there was a reply; may show a secret
-	Again     bool          // another attempt follows,
-	Wait      time.Duration // after this time
-	*Failure                // what is known so far; to be read only
+	Try
+	Took     time.Duration
+	Err      error         // nil where there was a reply; may show a secret
+	Again    bool          // another attempt follows,
+	Wait     time.Duration // after this time
+	CoolDown time.Duration // for which it holds all requests back; 0: it does not, or others do for longer
+	*Failure               // what is known so far; to be read only
 }

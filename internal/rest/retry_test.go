@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -653,7 +654,10 @@ func TestDebugLog(t *testing.T) {
 		_, err := c.Meetings.Get(t.Context(), id)
 		require.NoError(t, err)
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-		require.Len(t, lines, 4)
+		require.Len(t, lines, 5)
+		require.Contains(t, lines[2], "level=INFO")
+		require.Contains(t, lines[2], "held back after a 429")
+		lines = slices.Delete(lines, 2, 3)
 		for i, want := range [][]string{
 			{"status=500", "code=INTERNAL_ERROR", "request_id=req_", "wait=1s"},
 			{"status=429", "code=RATE_LIMITED", "wait="},
@@ -669,7 +673,7 @@ func TestDebugLog(t *testing.T) {
 
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"))
 		require.NoError(t, j.Call(t.Context(), c, id))
-		for _, w := range []string{"operation=upload", "meeting=" + id, "method=PUT", "host=storage.minutes.test", "path=/storage/", "status=503", "SlowDown", "request_id=req_", "attempt=1", "wait=1s", "attempt=2", "status=200", "sent=3000", "size=3000"} {
+		for _, w := range []string{"operation=storage.put", "meeting=" + id, "method=PUT", "host=storage.minutes.test", "path=/storage/", "status=503", "SlowDown", "request_id=req_", "attempt=1", "wait=1s", "attempt=2", "status=200", "sent=3000", "size=3000"} {
 			require.Contains(t, out.String(), w)
 		}
 		require.NotContains(t, out.String(), "Signature")

@@ -56,6 +56,7 @@ type Failure struct {
 	Code, Message, RequestID string
 	RetryAfter               time.Duration
 	Err                      error // what went wrong, where there was no reply
+	Stalled                  bool  // it came to a standstill, and was given up
 }
 
 // Kind is what a failure says about the recording.
@@ -107,7 +108,8 @@ func (p *Put) exchange(ctx context.Context, sent *atomic.Int64) Result {
 		result.Failure = readReply(resp, p.Mask)
 	}
 	stopWatching()
-	if late, ok := errors.AsType[*timeoutError](context.Cause(ctx)); ok && err != nil {
+	late, stalled := errors.AsType[*timeoutError](context.Cause(ctx))
+	if stalled = stalled && err != nil; stalled {
 		err = late
 	}
 	cancel(nil)
@@ -119,6 +121,7 @@ func (p *Put) exchange(ctx context.Context, sent *atomic.Int64) Result {
 		result.Failure = &Failure{Kind: Unreadable, Err: fmt.Errorf("the recording could not be read: %w", p.Mask.Err(readErr))}
 	case err != nil:
 		result.Failure = p.lost(err, req, conn, result.Sent)
+		result.Failure.Stalled = stalled
 	}
 	return result
 }

@@ -14,6 +14,7 @@ import (
 type Operation struct {
 	Name         minutes.Operation
 	Method, Path string // below the base URL
+	Scope        string // of section 4, or as assumed
 	Query        string
 	Body         string // JSON; "" for none
 	Form         string // of the body
@@ -56,7 +57,7 @@ func Result[T any](v T, err error) (any, error) { return v, err }
 // Operations lists all eighteen.
 func Operations() []Operation {
 	return []Operation{{
-		Name: "members.list", Method: "GET", Path: "/v1/employees",
+		Name: "members.list", Method: "GET", Path: "/v1/employees", Scope: "employees:read",
 		Status: 200, Reply: "member_list", ReplyForm: "MemberList",
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) { return Result(c.Members.List(ctx)) },
 		Want: []minutes.Member{
@@ -65,7 +66,7 @@ func Operations() []Operation {
 			{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberNoAccount},
 		},
 	}, {
-		Name: "members.create", Method: "POST", Path: "/v1/employees",
+		Name: "members.create", Method: "POST", Path: "/v1/employees", Scope: "employees:write",
 		Body: `{"name":"Ada Lovelace","email":"ada@acme.example","role":"Head of Engineering","description":"Decides \u003cwhat\u003e is built."}`, Form: "MemberCreate",
 		Status: 201, Reply: "member", ReplyForm: "Member",
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
@@ -75,7 +76,7 @@ func Operations() []Operation {
 		},
 		Want: &minutes.Member{ID: "emp_ada", Name: "Ada Lovelace", Role: "Head of Engineering", Status: minutes.MemberNoAccount},
 	}, {
-		Name: "meetings.list", Method: "GET", Path: "/v1/meetings",
+		Name: "meetings.list", Method: "GET", Path: "/v1/meetings", Scope: "meetings:read",
 		Query:  "cursor=c2Vjb25kIHBhZ2U%3D%26&date_from=2026-03-01&date_to=2026-03-31&external_id=crm%2F4711+%2B&limit=50",
 		Status: 200, Reply: "meeting_page", ReplyForm: "MeetingPage",
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
@@ -91,7 +92,7 @@ func Operations() []Operation {
 			NextCursor: "c2Vjb25kIHBhZ2U=",
 		},
 	}, {
-		Name: "meetings.create", Method: "POST", Path: "/v1/meetings",
+		Name: "meetings.create", Method: "POST", Path: "/v1/meetings", Scope: "meetings:write",
 		Body: `{"title":"Budget","date":"2026-03-09","time":"14:30","external_id":"crm/4711","participant_ids":["emp_ada","emp_ben"],` +
 			`"project_id":"prj_apollo","shared_with":["emp_chloe"],"template_id":"tpl_board","visibility":"shared"}`, Form: "MeetingCreate",
 		Status: 201, Reply: "meeting", ReplyForm: "Meeting",
@@ -104,14 +105,14 @@ func Operations() []Operation {
 		},
 		Want: Creation{Meeting: Whole(), Created: true},
 	}, {
-		Name: "meetings.get", Method: "GET", Path: "/v1/meetings/mtg_7Kd02",
+		Name: "meetings.get", Method: "GET", Path: "/v1/meetings/mtg_7Kd02", Scope: "meetings:read",
 		Status: 200, Reply: "meeting", ReplyForm: "Meeting",
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
 			return Result(c.Meetings.Get(ctx, "mtg_7Kd02"))
 		},
 		Want: Whole(),
 	}, {
-		Name: "meetings.update", Method: "PATCH", Path: "/v1/meetings/mtg_7Kd02",
+		Name: "meetings.update", Method: "PATCH", Path: "/v1/meetings/mtg_7Kd02", Scope: "meetings:write",
 		Body: `{"title":"Budget","date":"2026-03-09","time":"","project_id":""}`, Form: "MeetingUpdate",
 		Status: 200, Reply: "meeting", ReplyForm: "Meeting",
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
@@ -121,13 +122,13 @@ func Operations() []Operation {
 		},
 		Want: Whole(),
 	}, {
-		Name: "meetings.delete", Method: "DELETE", Path: "/v1/meetings/mtg_7Kd02",
+		Name: "meetings.delete", Method: "DELETE", Path: "/v1/meetings/mtg_7Kd02", Scope: "meetings:delete",
 		Status: 204,
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
 			return nil, c.Meetings.Delete(ctx, "mtg_7Kd02")
 		},
 	}, {
-		Name: "meetings.set_participants", Method: "PUT", Path: "/v1/meetings/mtg_7Kd02/participants",
+		Name: "meetings.set_participants", Method: "PUT", Path: "/v1/meetings/mtg_7Kd02/participants", Scope: "meetings:write",
 		Body: `{"participant_ids":["emp_ada","emp_ben"]}`, Form: "SetParticipants",
 		Status: 200, Reply: "meeting", ReplyForm: "Meeting",
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
@@ -135,7 +136,7 @@ func Operations() []Operation {
 		},
 		Want: Whole(),
 	}, {
-		Name: "meetings.upload_url", Method: "POST", Path: "/v1/meetings/mtg_7Kd02/upload-url",
+		Name: "meetings.upload_url", Method: "POST", Path: "/v1/meetings/mtg_7Kd02/upload-url", Scope: "meetings:write",
 		Body: `{"content_type":"audio/ogg; codecs=opus"}`, Form: "UploadURL",
 		Status: 200, Reply: "upload_target", ReplyForm: "UploadTarget",
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
@@ -147,26 +148,26 @@ func Operations() []Operation {
 		},
 		Want: Revealed{"https://storage.example/a/b?X-Amz-Expires=900&X-Amz-Signature=0123456789abcdef", 900, "PUT"},
 	}, {
-		Name: "meetings.minutes", Method: "GET", Path: "/v1/meetings/mtg_7Kd02/minutes", Query: "format=markdown",
+		Name: "meetings.minutes", Method: "GET", Path: "/v1/meetings/mtg_7Kd02/minutes", Scope: "minutes:read", Query: "format=markdown",
 		Status: 200, Reply: "minutes_markdown", ReplyForm: "Minutes",
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
 			return Result(c.Meetings.Minutes(ctx, "mtg_7Kd02", minutes.FormatMarkdown))
 		},
 		Want: &minutes.Minutes{Format: minutes.FormatMarkdown, TemplateID: "tpl_board", Content: "# Budget\n\n- Ada: agreed\n"},
 	}, {
-		Name: "meetings.transcript", Method: "GET", Path: "/v1/meetings/mtg_7Kd02/transcript",
+		Name: "meetings.transcript", Method: "GET", Path: "/v1/meetings/mtg_7Kd02/transcript", Scope: "minutes:read",
 		Status: 200, Reply: "transcript", ReplyForm: "Transcript",
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
 			return Result(c.Meetings.Transcript(ctx, "mtg_7Kd02"))
 		},
 		Want: "spk_0: Good morning.\nspk_1: Morning.\n",
 	}, {
-		Name: "projects.list", Method: "GET", Path: "/v1/projects",
+		Name: "projects.list", Method: "GET", Path: "/v1/projects", Scope: "meetings:read",
 		Status: 200, Reply: "project_list", ReplyForm: "ProjectList",
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) { return Result(c.Projects.List(ctx)) },
 		Want: []minutes.Project{{ID: "prj_apollo", Name: "Apollo"}, {ID: "prj_gemini", Name: "Gemini"}},
 	}, {
-		Name: "projects.create", Method: "POST", Path: "/v1/projects",
+		Name: "projects.create", Method: "POST", Path: "/v1/projects", Scope: "meetings:write",
 		Body: `{"name":"Apollo"}`, Form: "ProjectCreate",
 		Status: 201, Reply: "project", ReplyForm: "Project",
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
@@ -174,7 +175,7 @@ func Operations() []Operation {
 		},
 		Want: &minutes.Project{ID: "prj_apollo", Name: "Apollo"},
 	}, {
-		Name: "templates.list", Method: "GET", Path: "/v1/templates",
+		Name: "templates.list", Method: "GET", Path: "/v1/templates", Scope: "meetings:read",
 		Status: 200, Reply: "template_list", ReplyForm: "TemplateList",
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) { return Result(c.Templates.List(ctx)) },
 		Want: []minutes.Template{
@@ -183,17 +184,17 @@ func Operations() []Operation {
 			{ID: "tpl_new", Name: "New", Source: "partner"},
 		},
 	}, {
-		Name: "usage.get", Method: "GET", Path: "/v1/usage",
+		Name: "usage.get", Method: "GET", Path: "/v1/usage", Scope: "meetings:read",
 		Status: 200, Reply: "usage", ReplyForm: "Usage",
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) { return Result(c.Usage.Get(ctx)) },
 		Want: &minutes.Usage{CreditsRemaining: 42, TranscribeSecondsRemaining: 35999, NextResetAt: "2026-12-01"},
 	}, {
-		Name: "vocabulary.get", Method: "GET", Path: "/v1/vocabulary",
+		Name: "vocabulary.get", Method: "GET", Path: "/v1/vocabulary", Scope: "meetings:read",
 		Status: 200, Reply: "vocabulary", ReplyForm: "Vocabulary",
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) { return Result(c.Vocabulary.Get(ctx)) },
 		Want: FullVocabulary,
 	}, {
-		Name: "vocabulary.replace", Method: "PUT", Path: "/v1/vocabulary",
+		Name: "vocabulary.replace", Method: "PUT", Path: "/v1/vocabulary", Scope: "meetings:write",
 		Body: `{"terms":["Kubernetes","Grafana"]}`, Form: "VocabularyReplace",
 		Status: 200, Reply: "vocabulary", ReplyForm: "Vocabulary",
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
@@ -201,7 +202,7 @@ func Operations() []Operation {
 		},
 		Want: FullVocabulary,
 	}, {
-		Name: "vocabulary.add", Method: "POST", Path: "/v1/vocabulary/terms",
+		Name: "vocabulary.add", Method: "POST", Path: "/v1/vocabulary/terms", Scope: "meetings:write",
 		Body: `{"term":"Kubernetes"}`, Form: "VocabularyAdd",
 		Status: 201, Reply: "vocabulary", ReplyForm: "Vocabulary",
 		Call: func(ctx context.Context, c *minutes.Client) (any, error) {

@@ -8,7 +8,7 @@ import (
 // StoragePut is the operation of a PUT to storage, which is no operation of
 // the API and so stands in no route table. Every request below /storage/ has
 // it, whatever its method.
-const StoragePut route.Operation = "storage.put"
+const StoragePut = route.Upload
 
 // Exchange says what one request was and what became of it. Fields that do
 // not apply are zero.

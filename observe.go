@@ -1,0 +1,173 @@
+package minutes
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/poll"
+	"github.com/meeting-minutes/minutes-go/internal/rest"
+)
+
+// Event is something that went on inside a Client, for [WithObserver]: an
+// [Attempt], a [CoolDown], a [FailedLook] or a [PollTurn]. Later versions may have
+// more. No event holds a secret.
+type Event interface{ event() }
+
+func (Attempt) event()    {}
+func (CoolDown) event()   {}
+func (FailedLook) event() {}
+func (PollTurn) event()   {}
+
+// Attempt is one attempt of a request that has ended: of an API call, of a look
+// or a page for those who wait, or of the upload of a recording.
+type Attempt struct {
+	Operation Operation // OpUpload for the PUT to storage
+	MeetingID string    // "" where the path names no meeting
+	Number    int       // of the attempt, from 1; an upload's go on over all its URLs
+	Poll      bool      // asked by the poller for those who wait; it has no caller's context
+
+	StatusCode int   // of the reply, 0 where none came
+	Code       Code  // the service's or the store's, of a refusal
+	Err        error // why there was no reply; nil where there was one
+	// Stalled says that an upload was given up as [WithUploadTimeouts] says.
+	Stalled  bool
+	Sent     int64         // how much of the recording was handed over; 0 for API calls
+	Duration time.Duration // of this attempt, the reading of its reply included
+
+	// Again says that another attempt is to follow, after Wait. After an upload,
+	// the meeting may be looked at first, which may spare the repeat.
+	Again bool
+	Wait  time.Duration
+}
+
+// CoolDown tells that a 429 holds all of the Client's requests back. It is told
+// when a cool-down begins and when it is made longer. Uploads go on.
+type CoolDown struct {
+	Operation Operation     // that the 429 answered
+	For       time.Duration // from now on; a minute at most
+}
+
+// FailedLook tells that a wait's look at a meeting failed: by a refusal, which
+// ends the wait, or by anything that may pass. A 429 is none, and neither is a
+// page that fails.
+type FailedLook struct {
+	MeetingID string
+	// InARow counts the failed looks since the meeting was last seen. In an outage,
+	// a look that fails for one meeting counts for all. At twenty the wait ends.
+	InARow int
+	Err    error
+}
+
+// PollTurn tells what was asked for those who wait in a turn, thirty seconds or
+// longer. Its context is no caller's.
+type PollTurn struct {
+	Duration time.Duration // shorter than a turn where nobody waits any more
+	Waits    int           // meetings waited for at its end
+	Pages    int           // of the listing, that were asked for
+	Looks    int           // GETs of single meetings
+}
+
+// FromContext returns the attempt that a request's context belongs to: its
+// Operation, MeetingID, Number and Poll. It is for a transport of one's own (see
+// [WithHTTPClient]), whose spans and metrics then need no names with ids in them,
+// and works in an observer, too. ok is false for a context of no request.
+func FromContext(ctx context.Context) (a Attempt, ok bool) {
+	try, ok := ctx.Value(rest.TryKey{}).(rest.Try)
+	return Attempt{Operation: Operation(try.Operation), MeetingID: try.ID, Number: try.Number, Poll: try.Once}, ok
+}
+
+// observed reports whether anybody is told of what goes on.
+func (c *core) observed() bool { return c.log != nil || c.observe != nil }
+
+// tell tells the observer, if there is one.
+func (c *core) tell(ctx context.Context, e Event) {
+	if c.observe != nil {
+		c.observe(ctx, e)
+	}
+}
+
+// logs returns where to log, nil where nobody listens at that level.
+func (c *core) logs(ctx context.Context, level slog.Level) *slog.Logger {
+	if c.log == nil || !c.log.Enabled(ctx, level) {
+		return nil
+	}
+	return c.log
+}
+
+// attempted tells of an attempt of an API call.
+func (c *core) attempted(ctx context.Context, a rest.Attempt) {
+	debug := c.logs(ctx, slog.LevelDebug)
+	if debug != nil || c.observe != nil {
+		e, _ := FromContext(ctx)
+		e.MeetingID = c.mask.Text(e.MeetingID)
+		e.Duration, e.Again, e.Wait = a.Took, a.Again, a.Wait
+		var refusal *Error
+		if a.Err != nil {
+			e.Err = c.mask.Err(a.Err)
+		} else if e.StatusCode = a.Status; a.Status/100 != 2 {
+			refusal = c.failed(a.Failure)
+			e.Code = refusal.Code
+		}
+		if !e.Again {
+			e.Wait = 0
+		}
+		if debug != nil {
+			debug.LogAttrs(ctx, slog.LevelDebug, "minutes: try of a request", c.attemptAttrs(a, e, refusal)...)
+		}
+		c.tell(ctx, e)
+	}
+	if a.CoolDown > 0 {
+		if log := c.logs(ctx, slog.LevelInfo); log != nil {
+			log.LogAttrs(ctx, slog.LevelInfo, "minutes: requests are held back after a 429",
+				slog.String("operation", string(a.Try.Operation)), slog.Duration("for", a.CoolDown))
+		}
+		c.tell(ctx, CoolDown{Operation(a.Try.Operation), a.CoolDown})
+	}
+}
+
+func (c *core) attemptAttrs(a rest.Attempt, e Attempt, refusal *Error) []slog.Attr {
+	attrs := make([]slog.Attr, 0, 8)
+	attrs = append(attrs,
+		slog.String("operation", string(e.Operation)),
+		slog.String("method", a.Method),
+		slog.String("path", plain(c.mask.Text(a.Path))),
+		slog.Int("attempt", e.Number),
+	)
+	if e.Err != nil {
+		attrs = append(attrs, slog.String("error", plain(e.Err.Error())))
+	} else {
+		attrs = append(attrs, slog.Int("status", e.StatusCode))
+	}
+	if refusal != nil {
+		attrs = append(attrs, slog.String("code", plain(string(refusal.Code))), slog.String("request_id", plain(refusal.RequestID)))
+	}
+	if e.Again {
+		attrs = append(attrs, slog.Duration("wait", e.Wait))
+	}
+	return attrs
+}
+
+// LookFailed is for the poller.
+func (p polled) LookFailed(id string, inARow int, several bool, err error) {
+	ctx := context.Background()
+	if log := p.core.logs(ctx, slog.LevelWarn); log != nil && several {
+		log.LogAttrs(ctx, slog.LevelWarn, "minutes: looks at a meeting fail, and its wait goes on",
+			slog.String("meeting", plain(id)), slog.Int("in_a_row", inARow), slog.String("error", plain(err.Error())))
+	}
+	p.core.tell(ctx, FailedLook{id, inARow, err})
+}
+
+// LooksWork is for the poller.
+func (p polled) LooksWork(id string, failed int) {
+	ctx := context.Background()
+	if log := p.core.logs(ctx, slog.LevelWarn); log != nil {
+		log.LogAttrs(ctx, slog.LevelWarn, "minutes: looks at a meeting work again",
+			slog.String("meeting", plain(id)), slog.Int("failed", failed))
+	}
+}
+
+// Turned is for the poller.
+func (p polled) Turned(t poll.Turn) {
+	p.core.tell(context.Background(), PollTurn{t.Took, t.Waits, t.Pages, t.Looks})
+}

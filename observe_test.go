@@ -1,0 +1,363 @@
+package minutes_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// events keeps what an observer is told.
+type events struct {
+	mu   sync.Mutex
+	list []minutes.Event
+}
+
+func (e *events) observe(_ context.Context, event minutes.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.list = append(e.list, event)
+}
+
+// told returns the events of one kind, in order.
+func told[T minutes.Event](e *events) []T {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var list []T
+	for _, event := range e.list {
+		if event, ok := event.(T); ok {
+			list = append(list, event)
+		}
+	}
+	return list
+}
+
+// answers are requests by operation, and what became of them.
+type answers map[minutes.Operation]map[int]int
+
+func (a answers) count(op minutes.Operation, status int) {
+	if a[op] == nil {
+		a[op] = make(map[int]int)
+	}
+	a[op][status]++
+}
+
+// From the events alone, what a service has seen can be put together again:
+// requests by operation and status, repeats, cool-downs and the poller's turns.
+func TestEventsTellAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		for op, faults := range map[minutes.Operation][]minutestest.Fault{
+			minutes.OpMeetingsCreate:    {minutestest.RateLimit("3"), minutestest.LoseReply()},
+			minutes.OpMeetingsUploadURL: {minutestest.BadGateway()},
+			minutes.OpUpload:            {minutestest.RefuseUpload(503, "SlowDown"), minutestest.ResetUpload(100)},
+			minutes.OpMeetingsMinutes:   {minutestest.Refuse(minutes.ErrInternal), minutestest.RateLimit("")},
+			minutes.OpTranscript:        {minutestest.Refuse(minutes.ErrTranscriptNotReady)},
+		} {
+			srv.Inject(minutestest.Match{Operation: op}, faults...)
+		}
+		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet, Nth: 5}, minutestest.Refuse(minutes.ErrInternal), minutestest.RateLimit("2"))
+		heard := new(events)
+		c := testkit.Client(srv, minutes.WithObserver(heard.observe))
+		jobs := func(yield func(minutes.Job) bool) {
+			for i := range 60 {
+				params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: fmt.Sprint("weekly-", i)}
+				open := func() (minutes.Recording, error) { return testkit.Audio(1000), nil }
+				if !yield(minutes.Job{Params: params, Open: open}) {
+					return
+				}
+			}
+		}
+		for _, err := range c.Meetings.ProcessAll(t.Context(), jobs, &minutes.ProcessOptions{Transcript: true}) {
+			require.NoError(t, err)
+		}
+		synctest.Wait()
+
+		served, limited := answers{}, 0
+		for _, r := range srv.Requests() {
+			if r.Fault != "" && strings.Contains(r.Fault, "reset") {
+				r.Status = 0
+			}
+			served.count(r.Operation, r.Status)
+			if r.Status == http.StatusTooManyRequests {
+				limited++
+			}
+		}
+		seen, repeats, announced, polled := answers{}, 0, 0, map[minutes.Operation]int{}
+		for _, a := range told[minutes.Attempt](heard) {
+			seen.count(a.Operation, a.StatusCode)
+			if a.Number > 1 {
+				repeats++
+			}
+			if a.Again {
+				announced++
+			}
+			if a.Poll {
+				polled[a.Operation]++
+			}
+			if a.Operation == minutes.OpUpload {
+				assert.True(t, a.Sent == 1000 || a.StatusCode != 200, "%+v", a)
+			} else {
+				assert.Zero(t, a.Sent, "%+v", a)
+			}
+			assert.Equal(t, a.StatusCode == 0, a.Err != nil, "%+v", a)
+			assert.Equal(t, a.StatusCode/100 > 2, a.Code != "" || a.StatusCode == 502, "%+v", a)
+		}
+		assert.Equal(t, served, seen)
+		assert.Equal(t, 7, repeats, "of what the faults struck, but for the looks and a transcript that is not ready")
+		assert.Equal(t, repeats, announced)
+		assert.Len(t, told[minutes.CoolDown](heard), limited)
+
+		asked, turns := map[minutes.Operation]int{}, told[minutes.PollTurn](heard)
+		require.Greater(t, len(turns), 20)
+		for _, turn := range turns {
+			asked[minutes.OpMeetingsGet] += turn.Looks
+			asked[minutes.OpMeetingsList] += turn.Pages
+		}
+		assert.Equal(t, polled, asked)
+		assert.Positive(t, polled[minutes.OpMeetingsList])
+		assert.InDelta(t, 60, turns[len(turns)/2].Waits, 5)
+		assert.GreaterOrEqual(t, turns[len(turns)/2].Duration, 30*time.Second)
+		assert.Zero(t, turns[len(turns)-1].Waits)
+	})
+}
+
+// What an attempt tells of the time it took and of the wait that follows.
+func TestAttemptTimes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit("3").Delayed(2*time.Second), minutestest.Reset(), minutestest.Delay(time.Hour), minutestest.Delay(time.Hour))
+		heard := new(events)
+		c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithRetries(3, 0, 0))
+		_, err := c.Usage.Get(t.Context())
+		require.Error(t, err)
+		tries := told[minutes.Attempt](heard)
+		require.Len(t, tries, 4)
+		require.Equal(t, minutes.Attempt{Operation: minutes.OpUsageGet, Number: 1, StatusCode: 429, Code: minutes.ErrRateLimited, Duration: 2 * time.Second, Again: true, Wait: 3 * time.Second}, tries[0])
+		require.Equal(t, []minutes.CoolDown{{Operation: minutes.OpUsageGet, For: 3 * time.Second}}, told[minutes.CoolDown](heard))
+		require.ErrorContains(t, tries[1].Err, "reset")
+		require.Equal(t, 30*time.Second, tries[3].Duration)
+		require.Equal(t, 4, tries[3].Number)
+		require.False(t, tries[3].Again)
+	})
+}
+
+// An upload that stalls says so, and one that is refused says how.
+func TestUploadAttempts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Delay(time.Hour), minutestest.RefuseUpload(403, "AccessDenied"))
+		heard := new(events)
+		c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithRetries(1, 0, 0))
+		id := testkit.Waiting(t, srv)
+		require.Error(t, c.Meetings.Upload(t.Context(), id, testkit.Audio(1000), nil))
+		var tries []minutes.Attempt
+		for _, a := range told[minutes.Attempt](heard) {
+			if a.Operation == minutes.OpUpload {
+				require.Equal(t, id, a.MeetingID)
+				tries = append(tries, a)
+			}
+		}
+		require.Len(t, tries, 2)
+		require.True(t, tries[0].Stalled)
+		require.True(t, tries[0].Again)
+		require.Error(t, tries[0].Err)
+		require.GreaterOrEqual(t, tries[0].Duration, time.Minute)
+		require.False(t, tries[1].Stalled)
+		require.False(t, tries[1].Again)
+		require.Equal(t, minutes.Code("AccessDenied"), tries[1].Code)
+		require.Equal(t, 403, tries[1].StatusCode)
+		require.Equal(t, 2, tries[1].Number)
+	})
+}
+
+// Looks that fail are told of one by one, and logged once they are three, and once
+// they work again.
+func TestFailedLooks(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]int{"twice": 2, "five times": 5} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				out, heard := new(testkit.Buffer), new(events)
+				c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithLogger(slog.New(slog.NewTextHandler(out, nil))))
+				id := testkit.Uploaded(t, c, "Weekly").ID
+				srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet, Nth: 2, Times: fails}, minutestest.BadGateway())
+				_, err := c.Meetings.Wait(t.Context(), id, nil)
+				require.NoError(t, err)
+				synctest.Wait()
+				looks := told[minutes.FailedLook](heard)
+				require.Len(t, looks, fails)
+				for i, look := range looks {
+					require.Equal(t, id, look.MeetingID)
+					require.Equal(t, i+1, look.InARow)
+					require.ErrorContains(t, look.Err, "502")
+				}
+				if fails < 3 {
+					require.Empty(t, out.String())
+					return
+				}
+				lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+				require.Len(t, lines, 2)
+				require.Regexp(t, `level=WARN msg="minutes: looks at a meeting fail.* meeting=`+id+` in_a_row=3 error=.*502`, lines[0])
+				require.Regexp(t, `level=WARN msg="minutes: looks at a meeting work again" meeting=`+id+` failed=5`, lines[1])
+			})
+		})
+	}
+	t.Run("refused", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t)
+			heard := new(events)
+			c := testkit.Client(srv, minutes.WithObserver(heard.observe))
+			_, err := c.Meetings.Wait(t.Context(), "mtg_none", nil)
+			require.ErrorIs(t, err, minutes.ErrNotFound)
+			synctest.Wait()
+			looks := told[minutes.FailedLook](heard)
+			require.Len(t, looks, 1)
+			require.ErrorIs(t, looks[0].Err, minutes.ErrNotFound)
+			require.Equal(t, 1, looks[0].InARow)
+		})
+	})
+}
+
+// An observer may use the Client, from within any event.
+func TestObserverMayUseTheClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet, Nth: 2}, minutestest.RateLimit("1"), minutestest.BadGateway())
+		var c *minutes.Client
+		var within sync.Map
+		c = testkit.Client(srv, minutes.WithObserver(func(ctx context.Context, e minutes.Event) {
+			kind := fmt.Sprintf("%T", e)
+			if ctx.Value(testKey{}) != nil {
+				return
+			}
+			ctx = context.WithValue(ctx, testKey{}, true)
+			_, err := c.Usage.Get(ctx)
+			within.Store(kind, err)
+		}))
+		_, err := c.Meetings.Wait(t.Context(), testkit.Uploaded(t, c, "Weekly").ID, nil)
+		require.NoError(t, err)
+		synctest.Wait()
+		for _, e := range []minutes.Event{minutes.Attempt{}, minutes.CoolDown{}, minutes.FailedLook{}, minutes.PollTurn{}} {
+			err, ok := within.Load(fmt.Sprintf("%T", e))
+			require.True(t, ok, "%T", e)
+			require.NoError(t, asError(err), "%T", e)
+		}
+	})
+}
+
+type testKey struct{}
+
+func asError(v any) error { err, _ := v.(error); return err }
+
+// A transport finds in the context of a request what it belongs to, and the
+// caller's own values; so does an observer.
+func TestFromContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.Refuse(minutes.ErrInternal))
+		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"))
+		var sent, heard []minutes.Attempt
+		transport := testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			a, ok := minutes.FromContext(req.Context())
+			assert.True(t, ok)
+			assert.Equal(t, a.Operation == minutes.OpMeetingsGet, req.Context().Value(testKey{}) == nil, "the poller has no caller's context")
+			sent = append(sent, a)
+			return srv.HTTPClient().Transport.RoundTrip(req)
+		})
+		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithObserver(func(ctx context.Context, e minutes.Event) {
+			a, ok := minutes.FromContext(ctx)
+			if e, is := e.(minutes.Attempt); is {
+				assert.True(t, ok)
+				assert.Equal(t, minutes.Attempt{Operation: e.Operation, MeetingID: e.MeetingID, Number: e.Number, Poll: e.Poll}, a)
+				heard = append(heard, a)
+			}
+		}))
+		ctx := context.WithValue(t.Context(), testKey{}, true)
+		_, err := c.Usage.Get(ctx)
+		require.NoError(t, err)
+		id := testkit.Waiting(t, srv)
+		require.NoError(t, c.Meetings.Upload(ctx, id, testkit.Audio(10), nil))
+		_, err = c.Meetings.Wait(ctx, id, &minutes.WaitOptions{Until: minutes.StatusAudioUploaded})
+		require.NoError(t, err)
+		want := []minutes.Attempt{
+			{Operation: minutes.OpUsageGet, Number: 1},
+			{Operation: minutes.OpUsageGet, Number: 2},
+			{Operation: minutes.OpMeetingsUploadURL, MeetingID: id, Number: 1},
+			{Operation: minutes.OpUpload, MeetingID: id, Number: 1},
+			{Operation: minutes.OpMeetingsGet, MeetingID: id, Number: 1, Poll: true}, // whether it arrived after all
+			{Operation: minutes.OpUpload, MeetingID: id, Number: 2},
+			{Operation: minutes.OpMeetingsGet, MeetingID: id, Number: 1, Poll: true},
+		}
+		require.Equal(t, want, sent)
+		require.Equal(t, want, heard)
+	})
+	a, ok := minutes.FromContext(context.Background())
+	require.False(t, ok)
+	require.Zero(t, a)
+}
+
+// Uploads go through the transport that is theirs, with no header of the API.
+func TestStorageHTTPClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		through := func(hosts *[]string) *http.Client {
+			return &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				*hosts = append(*hosts, req.URL.Host)
+				return srv.HTTPClient().Transport.RoundTrip(req)
+			})}
+		}
+		var api, storage []string
+		own := []minutes.Option{minutes.WithHTTPClient(through(&api)), minutes.WithStorageHTTPClient(through(&storage))}
+		for range 2 {
+			require.NoError(t, testkit.Client(srv, own...).Meetings.Upload(t.Context(), testkit.Waiting(t, srv), testkit.Audio(10), nil))
+			require.Equal(t, []string{"api.minutes.test"}, api)
+			require.Equal(t, []string{"storage.minutes.test"}, storage)
+			slices.Reverse(own) // their order does not matter
+			api, storage = nil, nil
+		}
+	})
+}
+
+// A transport may ask for the attempt after it has returned.
+func TestFromContextLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{
+			Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				go func() {
+					for range 100 {
+						minutes.FromContext(req.Context())
+					}
+				}()
+				return &http.Response{StatusCode: 500, Body: io.NopCloser(new(bytes.Reader)), Header: http.Header{}}, nil
+			})}), minutes.WithRetries(5, 0, 0))
+		require.NoError(t, err)
+		_, err = c.Usage.Get(t.Context())
+		testkit.RequireStatus(t, err, 500)
+	})
+}
