@@ -825,6 +825,7 @@ func TestRetryableOfCalls(t *testing.T) {
 		"lost":           {store: lost(io.EOF), want: true},
 		"never reached":  {store: lost(testkit.ErrRefused), want: true},
 		"expired":        {store: store(403, "ExpiredToken"), want: true},
+		"no Expect":      {store: store(417, "")},
 		"signature":      {store: store(403, "SignatureDoesNotMatch")},
 		"no certificate": {store: lost(untrusted)},
 		"part":           {store: lost(io.EOF), status: minutes.StatusTranscribing},

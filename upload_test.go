@@ -1276,16 +1276,23 @@ func TestPlaceThatComesTooLate(t *testing.T) {
 	for range 50 { // which of the two is seen first is chance
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t)
-			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Delay(time.Second))
 			c := testkit.Client(srv, minutes.WithUploads(1))
-			var wg sync.WaitGroup
-			wg.Go(func() { testkit.Uploaded(t, c, "first") })
-			synctest.Wait()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			first, second := testkit.Waiting(t, srv), testkit.Waiting(t, srv)
+			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			_ = c.Meetings.Upload(ctx, testkit.Waiting(t, srv), testkit.Audio(10), nil)
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				_, err := c.Meetings.Finish(t.Context(), first, func() (minutes.Recording, error) {
+					time.Sleep(time.Second)
+					cancel()
+					return minutes.Recording{}, os.ErrNotExist // which gives the place back
+				}, nil)
+				assert.ErrorIs(t, err, os.ErrNotExist)
+			})
+			synctest.Wait()
+			_ = c.Meetings.Upload(ctx, second, testkit.Audio(10), nil)
 			wg.Wait()
-			testkit.Uploaded(t, c, "second")
+			testkit.Uploaded(t, c, "third")
 		})
 	}
 }
