@@ -93,7 +93,7 @@ func shown(attributes []attribute.KeyValue) string {
 	for _, a := range attributes {
 		switch a.Key {
 		case "minutes.attempt", "http.response.status_code", "url.full":
-			fmt.Fprintf(&b, " %s=%s", a.Key, a.Value.Emit())
+			fmt.Fprintf(&b, " %s=%s", a.Key, a.Value.String())
 		}
 	}
 	return b.String()
