@@ -72,7 +72,7 @@ func TestEventsTellAll(t *testing.T) {
 		} {
 			srv.Inject(minutestest.Match{Operation: op}, faults...)
 		}
-		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet, Nth: 5}, minutestest.Refuse(minutes.ErrInternal), minutestest.RateLimit("2"))
+		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.Refuse(minutes.ErrInternal), minutestest.RateLimit("2"))
 		heard := new(events)
 		c := testkit.Client(srv, minutes.WithObserver(heard.observe))
 		jobs := func(yield func(minutes.Job) bool) {

@@ -58,7 +58,7 @@ func quotaLeft(ctx context.Context, client *minutes.Client) string {
 	if err != nil {
 		return "unknown: " + reason(err)
 	}
-	text := fmt.Sprintf("%s, %s of transcription", count(u.CreditsRemaining, "credit"), time.Duration(u.TranscribeSecondsRemaining)*time.Second)
+	text := fmt.Sprintf("%s, %s of transcription", count(u.CreditsRemaining, "credit"), u.Transcription())
 	if u.NextResetAt != "" {
 		text += ", until the top-up on " + u.NextResetAt
 	}

@@ -101,8 +101,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if meeting.DurationSeconds != nil {
-		fmt.Fprintf(stderr, "The recording is %s long.\n", time.Duration(*meeting.DurationSeconds)*time.Second)
+	if d, ok := meeting.Duration(); ok {
+		fmt.Fprintf(stderr, "The recording is %s long.\n", d)
 	}
 	fmt.Fprintln(stderr)
 	_, err = fmt.Fprintln(stdout, strings.TrimSpace(written.Content))

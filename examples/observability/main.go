@@ -1,0 +1,100 @@
+// Command observability shows what a Client does: OpenTelemetry spans of its
+// requests, and Prometheus metrics.
+//
+// It runs offline, against the in-memory service of package minutestest, in which
+// a few things go wrong:
+//
+//	cd examples/observability && go run .
+//
+// What a program of one's own takes from here is watch.go.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+	"go.opentelemetry.io/otel/attribute"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+func main() {
+	if err := run(context.Background(), os.Stdout); err != nil {
+		log.Fatal("observability: ", err)
+	}
+}
+
+func run(ctx context.Context, out io.Writer) error {
+	server := troubled()
+	defer server.Close()
+	exported := tracetest.NewInMemoryExporter() // in place of an OTLP exporter
+	spans := sdk.NewTracerProvider(sdk.WithSyncer(exported))
+	registry := prometheus.NewRegistry()
+
+	client := server.Client(watch(server.HTTPClient().Transport, spans, registry)...)
+	if err := work(ctx, client, spans); err != nil {
+		return err
+	}
+
+	for _, span := range exported.GetSpans() {
+		fmt.Fprintf(out, "%-20s %s\n", span.Name, shown(span.Attributes))
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		return err
+	}
+	for _, family := range families {
+		if _, err := expfmt.MetricFamilyToText(out, family); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// work is one job, in a span of its own.
+func work(ctx context.Context, client *minutes.Client, spans *sdk.TracerProvider) error {
+	ctx, span := spans.Tracer("example").Start(ctx, "weekly")
+	defer span.End()
+	rec := minutes.Recording{Audio: strings.NewReader("Good morning."), Size: 13, ContentType: "audio/mpeg"}
+	_, err := client.Meetings.Process(ctx, &minutes.MeetingCreateParams{
+		Title: "Weekly", Date: "2026-11-20", ExternalID: "weekly-2026-11-20",
+	}, rec, nil)
+	return err
+}
+
+// troubled is a service in memory that refuses some requests at first. It has the
+// minutes written as soon as the audio is there, or a Client would wait for thirty
+// seconds between two looks.
+func troubled() *minutestest.Server {
+	var server *minutestest.Server
+	server = minutestest.New(minutestest.WithLog(func(r minutestest.Request) {
+		if r.Operation == minutes.OpUpload && r.Status == http.StatusOK {
+			_, _ = server.Advance(r.MeetingID, minutes.StatusMinutesReady)
+		}
+	}))
+	server.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.RateLimit("1"))
+	server.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(http.StatusTooManyRequests, "SlowDown"))
+	server.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes}, minutestest.BadGateway())
+	return server
+}
+
+func shown(attributes []attribute.KeyValue) string {
+	var b strings.Builder
+	for _, a := range attributes {
+		switch a.Key {
+		case "minutes.attempt", "http.response.status_code", "url.full":
+			fmt.Fprintf(&b, " %s=%s", a.Key, a.Value.String())
+		}
+	}
+	return b.String()
+}
