@@ -59,6 +59,10 @@ func TestIdentify(t *testing.T) {
 		"POST /v1/vocabulary/terms":       {"vocabulary.add", ""},
 		"DELETE /v1/vocabulary":           {"", ""},
 		"GET /nowhere":                    {"", ""},
+		"GET /v1/meetings/":               {"", ""},
+		"GET /v1/meetings//minutes":       {"", ""},
+		"GET /v1/meetings/m/":             {"", ""},
+		"GET /v1/meetings/%2Fminutes":     {"meetings.get", "/minutes"},
 		"PUT /storage/org_acme/mtg_x?a=b": {"storage.put", "mtg_x"},
 	} {
 		method, target, _ := strings.Cut(what, " ")
