@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -82,4 +83,18 @@ func TestNoPanicReachesAUser(t *testing.T) {
 	s.do("ci", "GET /v1/meetings", "").is(500, "INTERNAL_ERROR")
 	s.SetPageSize(nil)
 	s.do("ci", "GET /v1/meetings", "").is(200, "")
+
+	id := s.create("ci", "")
+	put := func(fault any) *reply {
+		return s.put(s.presigned("ci", id, "audio/wav"), "audio/wav", "", func(r *http.Request) {
+			r.Body, r.ContentLength = io.NopCloser(breaks{fault}), 1
+		})
+	}
+	put("broken").storage(500, "InternalError")
+	require.Equal(t, "created", s.status("ci", id))
+	require.PanicsWithValue(t, http.ErrAbortHandler, func() { put(http.ErrAbortHandler) }, "which is for net/http")
 }
+
+type breaks struct{ fault any }
+
+func (b breaks) Read([]byte) (int, error) { panic(b.fault) }
