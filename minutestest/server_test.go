@@ -280,6 +280,11 @@ func TestServerListens(t *testing.T) {
 	a := c.call("PUT", url, "audio", withHeader("Content-Type", audioType))
 	assert.Equal(t, http.StatusOK, a.status)
 
+	everywhere, err := s.Listen("0.0.0.0:0")
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(everywhere, "http://127.0.0.1:"), "an address to dial: %s", everywhere)
+	assert.Equal(t, http.StatusOK, (&caller{c.client, everywhere, c.key}).call("GET", "/v1/meetings", "").status)
+
 	_, err = s.Listen(strings.TrimPrefix(base, "http://"))
 	require.ErrorContains(t, err, "address already in use")
 	require.NoError(t, s.Close())

@@ -50,6 +50,31 @@ func TestWrittenPretty(t *testing.T) {
 	}
 }
 
+// TestBodiesOfEveryOperation: a body that is none, or too long a one, is refused
+// alike, and does nothing (D5, D21).
+func TestBodiesOfEveryOperation(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	id := s.create("ci", `"participant_ids":["emp_ada"]`)
+	state := func() (all string) {
+		for _, what := range []string{"employees", "projects", "vocabulary", "meetings"} {
+			all += s.do("ci", "GET /v1/"+what, "").Body.String()
+		}
+		return all
+	}
+	before := state()
+	for _, what := range []string{
+		"POST /v1/employees", "POST /v1/meetings", "PATCH /v1/meetings/" + id, "PUT /v1/meetings/" + id + "/participants", "POST /v1/meetings/" + id + "/upload-url",
+		"POST /v1/projects", "PUT /v1/vocabulary", "POST /v1/vocabulary/terms",
+	} {
+		for _, body := range []string{``, ` `, `[]`, `null`, `{`, `"x"`, `{} {}`, `{"a":1,}`} {
+			assert.Empty(t, s.do("ci", what, body).is(400, "INVALID_REQUEST").detail("fields"), "%s %s", what, body)
+		}
+		s.do("ci", what, "{}"+strings.Repeat(" ", MaxBodyBytes-1)).is(413, "BAD_REQUEST")
+	}
+	assert.Equal(t, before, state())
+}
+
 // TestSlowBody: a meeting is created when all of it has arrived.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()

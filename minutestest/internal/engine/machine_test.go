@@ -197,15 +197,16 @@ func TestTopUp(t *testing.T) {
 // TestReindex is D9.
 func TestReindex(t *testing.T) {
 	t.Parallel()
-	s := newRig(t, withAcme(func(o *Organisation) { o.Credits = new(3) }))
+	s := newRig(t, withAcme(func(o *Organisation) { o.Credits = new(6) }))
 	id := s.create("ci", "")
 	at := "PATCH /v1/meetings/" + id
 	s.do("ci", at, `{"title":"before the minutes"}`).is(200, "")
 	s.upload("ci", id, 1)
 	require.Equal(t, "minutes_ready", s.status("ci", id))
 	for _, step := range []struct{ body, credits string }{
-		{`{"time":"10:00"}`, "2"}, {`{"title":"before the minutes"}`, "2"}, {`{"title":"a","date":"2026-05-05","project_id":"prj_apollo"}`, "1"},
-		{`{"project_id":""}`, "0"}, {`{"date":"2026-05-06"}`, "0"}, {`{}`, "0"},
+		{`{"time":"10:00"}`, "5"}, {`{"title":"before the minutes"}`, "5"}, {`{"title":"a","date":"2026-05-05","project_id":"prj_apollo"}`, "4"},
+		{`{"project_id":""}`, "3"}, {`{"date":"2026-05-06"}`, "2"}, {`{}`, "2"}, {`{"title":"b"}`, "1"}, {`{"title":null,"date":null,"time":null,"project_id":null}`, "1"},
+		{`{"project_id":"prj_apollo"}`, "0"}, {`{"date":"2026-05-07"}`, "0"}, {`{}`, "0"},
 	} {
 		s.do("ci", at, step.body).is(200, "")
 		require.Equal(t, step.credits, s.do("ci", "GET /v1/usage", "").field("credits_remaining"), step.body)

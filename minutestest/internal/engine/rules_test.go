@@ -146,6 +146,49 @@ func TestScriptChangesItsMind(t *testing.T) {
 	}
 }
 
+// TestSecondsGivenBack: once, however a recording comes to nothing (D23, D25), and
+// what is deleted on its way costs nothing any more.
+func TestSecondsGivenBack(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(s *rig, id string){
+		"deleted while it is prepared": func(s *rig, id string) { s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "") },
+		"deleted while it is transcribed": func(s *rig, id string) {
+			time.Sleep(stages.Prepare)
+			s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
+		},
+		"rejected after all": func(s *rig, id string) {
+			require.NoError(s.t, s.Script(Selector{MeetingID: id}, Script{Outcome: minutes.StatusAudioRejected}))
+		},
+		"blocked after all": func(s *rig, id string) {
+			require.NoError(s.t, s.Script(Selector{MeetingID: id}, Script{Outcome: minutes.StatusTranscribeBlocked}))
+		},
+		"not heard, and deleted": func(s *rig, id string) {
+			require.NoError(s.t, s.Script(Selector{MeetingID: id}, Script{Outcome: minutes.StatusTranscriptionFailed}))
+			time.Sleep(time.Hour)
+			s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newRig(t, staged, withAcme(func(o *Organisation) { o.TranscribeSeconds = new(10) }))
+				id := s.create("ci", "")
+				s.upload("ci", id, 16_000*6)
+				end(s, id)
+				time.Sleep(time.Hour)
+				assert.Equal(t, "1000 10 null", s.usage())
+				over, fits := s.create("ci", ""), s.create("ci", "")
+				s.upload("ci", over, 16_000*10+1)
+				s.upload("ci", fits, 16_000*10)
+				time.Sleep(time.Hour)
+				assert.Equal(t, "transcribe_blocked", s.status("ci", over))
+				assert.Equal(t, "minutes_ready", s.status("ci", fits))
+				assert.Equal(t, "999 0 null", s.usage())
+			})
+		})
+	}
+}
+
 // TestRefusedUpdateChangesNothing: also not what change wrote into what it was
 // given.
 func TestRefusedUpdateChangesNothing(t *testing.T) {

@@ -103,6 +103,13 @@ func TestMinutes(t *testing.T) {
 	require.Contains(t, s.do("ci", "GET /v1/meetings/"+id+"/minutes", "").field("content"), "<h1>Weekly</h1>")
 }
 
+func TestClockTime(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[int]string{0: "0:00", 59: "0:59", 60: "1:00", 3599: "59:59", 3600: "1:00:00", 3661: "1:01:01", 36_000 + 61*60: "11:01:00"} {
+		require.Equal(t, want, clockTime(seconds))
+	}
+}
+
 func TestEscapeMarkdown(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
