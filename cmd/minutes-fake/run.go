@@ -79,7 +79,9 @@ func serve(ctx context.Context, s settings, stdout, stderr io.Writer) error {
 			return err
 		}
 		control := newControl(fake, world, edge, s, baseURL)
-		servers = append(servers, start(listener, newControlServer(control)))
+		server := newControlServer(control)
+		server.BaseContext = func(net.Listener) context.Context { return ctx } // who watches, watches no longer
+		servers = append(servers, start(listener, server))
 		controlURL = urlOf(listener)
 	}
 	banner(stdout, world, fake.Key(), baseURL, controlURL)
