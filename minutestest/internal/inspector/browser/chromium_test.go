@@ -66,7 +66,9 @@ func browse(t *testing.T, url string) *page {
 		case *runtime.EventConsoleAPICalled:
 			p.said = append(p.said, fmt.Sprint(e.Type, e.Args))
 		case *log.EventEntryAdded:
-			p.said = append(p.said, e.Entry.Text+" "+e.Entry.URL)
+			if e.Entry.Source != log.EntrySourceNetwork { // a refusal is not the page's fault
+				p.said = append(p.said, e.Entry.Text+" "+e.Entry.URL)
+			}
 		}
 	}))
 	p.do(chromedp.Navigate(url))

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -40,6 +42,11 @@ func saved(t *testing.T, report *bytes.Buffer) string {
 	return "file://" + path
 }
 
+var titles = []string{
+	"Planning", "Design review", "Weekly", "Hiring", "Incident 4711", "Retrospective", "Board", "Customer call, Northwind", "All hands",
+	"Architecture", "Sales forecast", "One on one", hostile, "Budget 2027", "Release 3.2", "Onboarding", "Support rota", "Demo",
+}
+
 // A report that is opened from disk begins with the violation that failed the
 // test, on its meeting's line.
 func TestReport(t *testing.T) {
@@ -51,24 +58,37 @@ func TestReport(t *testing.T) {
 		defer srv.Close()
 		client := srv.Client()
 		srv.Inject(minutestest.Match{Operation: "meetings.list"}, minutestest.RateLimit("1"))
-		for _, title := range []string{"Planning", "Weekly", "Retrospective", hostile} {
-			id := meeting(t, client, title)
-			if title == "Weekly" {
-				time.Sleep(5 * time.Second) // it is being transcribed
-				_, err := client.Meetings.Get(t.Context(), id)
-				require.NoError(t, err)
-				time.Sleep(12 * time.Second)
-				_, err = client.Meetings.Get(t.Context(), id) // too soon
-				require.NoError(t, err)
-			}
-			time.Sleep(7 * time.Second)
+		require.NoError(t, srv.Script(
+			minutestest.Script{Title: "Hiring", Outcome: minutes.StatusTranscriptionFailed},
+			minutestest.Script{Title: "Board", Hold: minutes.StatusTranscribing},
+			minutestest.Script{Title: "All hands", Stages: minutestest.Stages{Prepare: 9 * time.Second, Transcribe: 58 * time.Second, Write: 25 * time.Second}},
+		))
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Nth: 5}, minutestest.ResetUpload(1000))
+		srv.Inject(minutestest.Match{Operation: "meetings.create", Nth: 9}, minutestest.RateLimit("2"))
+		var crew sync.WaitGroup
+		for i, title := range titles {
+			crew.Go(func() {
+				time.Sleep(time.Duration(i) * 5 * time.Second)
+				id := meeting(t, client, title)
+				switch title {
+				case "Weekly":
+					time.Sleep(8 * time.Second) // it is being transcribed
+					_, err := client.Meetings.Get(t.Context(), id)
+					require.NoError(t, err)
+					time.Sleep(12 * time.Second)
+					_, err = client.Meetings.Get(t.Context(), id) // too soon
+					require.NoError(t, err)
+				case "Board":
+				default:
+					_, err := client.Meetings.WaitForMinutes(t.Context(), id, nil)
+					assert.Equal(t, title == "Hiring", err != nil)
+				}
+			})
 		}
+		crew.Wait()
 		page, err := client.Meetings.List(t.Context(), nil)
 		require.NoError(t, err)
-		for _, m := range page.Meetings[1:] {
-			_, err := client.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
-			require.NoError(t, err)
-		}
+		require.NoError(t, client.Meetings.Delete(t.Context(), page.Meetings[2].ID))
 		require.NoError(t, srv.Report(&report))
 	})
 	p := browse(t, saved(t, &report))

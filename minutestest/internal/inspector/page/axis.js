@@ -2,10 +2,14 @@
 // clocks of tests begin anew in each bubble, and nights are long.
 const BREAK = 6 * 3600e3;
 
+// LATELY is what a live page shows, unless somebody chooses otherwise.
+const LATELY = 180e3;
+
 const axis = {
   spans: [],     // [{a, b, u}]: from a to b, beginning at u of the cut time
   from: 0, to: 60000, // what is in view, in cut time
   follow: false, whole: true,
+  untouched: true, // nobody has chosen what to see
 
   clear() { this.spans = []; },
 
@@ -32,6 +36,7 @@ const axis = {
       u += s.b - s.a + this.cut;
     }
     this.end = Math.max(u - this.cut, 1);
+    if (model.live && this.untouched && this.end > LATELY) Object.assign(this, { whole: false, follow: true, from: 0, to: LATELY });
     if (this.follow) {
       const width = this.to - this.from;
       this.to = this.end + width * 0.04;

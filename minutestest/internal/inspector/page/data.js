@@ -165,7 +165,7 @@ function lookBefore(r) {
 }
 
 const titleOf = id => model.rows.get(id)?.meeting?.title ?? id ?? "";
-const stateOf = row => row.gone ? "deleted" : row.meeting ? row.meeting.status.replaceAll("_", " ") : "unknown";
+const stateOf = row => row.gone ? "deleted" : row.meeting ? row.meeting.status.replaceAll("_", " ") : "not there";
 const failed = status => /failed|blocked|rejected/.test(status);
 const final = status => failed(status) || status === "minutes_ready";
 const callerName = id => {

@@ -107,7 +107,7 @@ function openViolation(v) {
   const r = model.bySeq.get(v.seq);
   if (!r) return note(`Request #${v.seq} is not kept any more.`);
   const before = v.kind === "poll" && lookBefore(r);
-  if (before && axis.x(r.at, timeline.width) - axis.x(before.at, timeline.width) < 70) axis.show(before.at, r.at);
+  if (before && axis.x(r.at, timeline.width) - axis.x(before.at, timeline.width) < 30) axis.show(before.at, r.at);
   pressed();
   openMark(r);
 }

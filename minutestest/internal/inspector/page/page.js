@@ -117,6 +117,11 @@ function choosePanel(name) {
 
 // pressed shows which of the ways to look at time is in force.
 function pressed() {
+  axis.untouched = false;
+  showPressed();
+}
+
+function showPressed() {
   $("follow").setAttribute("aria-pressed", axis.follow);
   $("fit").setAttribute("aria-pressed", axis.whole && !axis.follow);
   draw();
@@ -126,7 +131,7 @@ const zoom = factor => { axis.zoom(factor); pressed(); };
 function fit() { axis.whole = true; axis.follow = false; pressed(); }
 function follow() {
   axis.follow = !axis.follow;
-  if (axis.follow) { axis.whole = false; axis.from = axis.to - Math.min(Math.max(axis.to - axis.from, 1000), 120e3); }
+  if (axis.follow) { axis.whole = false; axis.from = axis.to - Math.min(Math.max(axis.to - axis.from, 1000), LATELY); }
   pressed();
 }
 
@@ -247,7 +252,7 @@ function live() {
     axis.add(clockNow());
     draw();
   }, 250);
-  pressed();
+  showPressed();
 }
 
 start();

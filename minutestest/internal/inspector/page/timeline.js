@@ -69,7 +69,9 @@ const timeline = {
   },
 
   draw() {
+    const following = axis.follow;
     axis.lay();
+    if (axis.follow !== following) showPressed();
     const first = Math.floor(this.box.scrollTop / ROW), last = Math.min(first + Math.ceil(this.height / ROW) + 1, this.rows.length);
     this.drawLabels(first, last);
     this.drawBars(first, last);
@@ -92,9 +94,10 @@ const timeline = {
       label.row = row;
       label.id = "row-" + (first + i);
       label.style.transform = `translateY(${(first + i) * ROW}px)`;
-      const held = row.meeting?.held && !row.gone, state = stateOf(row) + (held ? " ‖ held" : "");
+      const held = row.meeting?.held && !row.gone, state = stateOf(row) + (held ? ", held" : "");
       setText(label.firstChild, row.meeting?.title ?? row.id);
-      setText(label.lastChild, (row.meeting && failed(row.meeting.status) ? "✕ " : row.meeting?.status === "minutes_ready" ? "✓ " : "") + state);
+      const sign = held ? "‖ " : row.meeting && failed(row.meeting.status) ? "✕ " : row.meeting?.status === "minutes_ready" ? "✓ " : "";
+      setText(label.lastChild, sign + stateOf(row));
       label.classList.toggle("bad", row.bad > 0);
       label.classList.toggle("gone", row.gone);
       label.setAttribute("aria-selected", row.id === this.chosen);
@@ -250,7 +253,7 @@ const timeline = {
     }
     c.fillStyle = colours.chart;
     counts.forEach((n, i) => { if (n) c.fillRect(i * 2, CHART - n / most * (CHART - 6), 2, n / most * (CHART - 6)); });
-    setText($("rate"), times?.length ? `${most} at most` : "");
+    setText($("rate"), times?.length ? `${most.toLocaleString("en")} at most` : "");
     c.fillStyle = colours.line;
     c.fillRect(0, CHART, width, 1);
     this.drawMarks(c, model.rest, CHART + REST / 2 + 1);
