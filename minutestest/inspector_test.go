@@ -106,7 +106,7 @@ func TestEvents(t *testing.T) {
 		}
 
 		// A request that takes long is told of when it is over, after later ones.
-		s.Inject(Match{Operation: "usage.get"}, Delay(time.Hour))
+		s.Inject(Match{Operation: "usage.get"}, Delay(10*time.Second))
 		go c.call("GET", "/v1/usage", "")
 		synctest.Wait()
 		c.call("GET", "/v1/templates", "")

@@ -111,12 +111,12 @@ func TestReportIsBounded(t *testing.T) {
 	s := New()
 	c := callerOf(s)
 	require.NoError(t, s.Script(Script{Markdown: strings.Repeat("word ", 400_000), HTML: "<p>"}))
-	for i := range 20 {
+	for i := range 18 {
 		_, err := s.Advance(c.upload(t, fmt.Sprint("Long ", i), "audio"), minutes.StatusMinutesReady)
 		require.NoError(t, err)
 	}
 	r := s.reported(t)
-	assert.Len(t, r.state.Meetings, 20)
+	assert.Len(t, r.state.Meetings, 18)
 	size := 0
 	for path, d := range r.details {
 		if strings.HasPrefix(path, "meetings/") {

@@ -82,6 +82,7 @@ func newControl(fake *minutestest.Server, world minutestest.World, edge *edge, s
 	c := &control{fake: fake, world: world, edge: edge, settings: s, baseURL: baseURL, since: time.Now(), mux: http.NewServeMux(), inspector: fake.Inspector()}
 	for _, e := range c.endpoints() {
 		c.mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Vary", "Accept")
 			answer, err := e.handle(r)
 			if page, ok := answer.(http.Handler); ok {
 				page.ServeHTTP(w, r)
@@ -269,7 +270,7 @@ func placed(text string) (place, rest string, ok bool) {
 }
 
 func (c *control) index(r *http.Request) (any, error) {
-	if strings.Contains(r.Header.Get("Accept"), "text/html") {
+	if isBrowser(r) {
 		return c.inspector, nil
 	}
 	type line struct {
@@ -283,6 +284,8 @@ func (c *control) index(r *http.Request) (any, error) {
 	}
 	return map[string]any{"control_api_of": c.baseURL, "endpoints": list}, nil
 }
+
+func isBrowser(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
 
 func (c *control) health(*http.Request) (any, error) {
 	return struct {
