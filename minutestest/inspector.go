@@ -52,9 +52,9 @@ func detail[T any](w http.ResponseWriter, of func() T, ok bool) {
 
 const (
 	maxStreams = 16
-	shownLate  = 100 * time.Millisecond // at most, unless that took much of the machine
-	keepAlive  = 15 * time.Second       // between two events
-	stuck      = 10 * time.Second       // a reader that takes no event for so long is given up
+	shownLate  = 50 * time.Millisecond // at most, unless that took much of the machine
+	keepAlive  = 15 * time.Second      // between two events
+	stuck      = 10 * time.Second      // a reader that takes no event for so long is given up
 )
 
 // events is the stream of server-sent events that the page lives on: one

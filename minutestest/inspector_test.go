@@ -206,7 +206,7 @@ func TestInspector(t *testing.T) {
 	assert.Empty(t, kind, "nothing is new")
 }
 
-// BenchmarkNews is what a page that is open costs ten times a second, with ten
+// BenchmarkNews is what a page that is open costs twenty times a second, with ten
 // thousand meetings of which nothing is new.
 func BenchmarkNews(b *testing.B) {
 	s := New(WithoutAudit())

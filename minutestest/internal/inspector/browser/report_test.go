@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -124,6 +125,51 @@ func TestReport(t *testing.T) {
 	p.settled()
 	p.shoot("report-small")
 	assert.LessOrEqual(t, ask[int](p, "document.documentElement.scrollWidth"), 700)
+}
+
+// What a failing test leaves, where go test is asked to keep such things, opens
+// with the violation that failed it.
+func TestFailedTest(t *testing.T) {
+	t.Parallel()
+	chromium(t)
+	dir := t.TempDir()
+	test := filepath.Join(dir, "weekly_test.go")
+	require.NoError(t, os.WriteFile(test, []byte(`package weekly
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+func TestWeekly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		m, _, _ := srv.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21"})
+		for range 2 {
+			srv.Client().Meetings.Get(t.Context(), m.ID)
+			time.Sleep(29 * time.Second)
+		}
+	})
+}
+`), 0o600))
+	cmd := exec.Command("go", "test", "-artifacts", "-outputdir", dir, test)
+	cmd.Dir = "../../../.."
+	out, err := cmd.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "violation (poll)")
+	_, rest, ok := strings.Cut(string(out), "what the service saw: ")
+	require.True(t, ok, "%s", out)
+	path, _, _ := strings.Cut(rest, "\n")
+	p := browse(t, "file://"+path)
+	p.until(`document.querySelector("#detail")?.innerText.includes("29.0 s before")`)
+	assert.Contains(t, p.text("#source"), "TestWeekly")
+	assert.Contains(t, p.text(".row.bad"), "Weekly")
+	assert.Equal(t, "violation", ask[string](p, `timeline.rows[0].marks.at(-1).kind`))
+	p.shoot("failed")
 }
 
 // slow is a world whose stages can be seen.

@@ -4,7 +4,8 @@ const detail = { path: "", again: null };
 // get fetches a path beside the page, or finds it in the report.
 async function get(path) {
   if (model.live) {
-    const reply = await fetch(path);
+    const [list, ...rest] = path.split("/"); // an id is whatever a client has sent
+    const reply = await fetch(rest.length ? `${list}/${encodeURIComponent(rest.join("/"))}` : list);
     if (!reply.ok) throw new Error(reply.status === 404 ? "not kept any more" : `status ${reply.status}`);
     return reply.json();
   }

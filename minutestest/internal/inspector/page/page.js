@@ -73,10 +73,10 @@ function fill() {
 
 function fillCounts() {
   const shown = timeline.rows.length, all = model.rows.size;
-  const meetings = `${shown === all ? "" : `${shown.toLocaleString("en")} of `}${all.toLocaleString("en")} meetings`;
+  const meetings = `${shown === all ? "" : `${shown.toLocaleString("en")} of `}${all.toLocaleString("en")} ${all === 1 ? "meeting" : "meetings"}`;
   const more = model.total > all ? ` (the newest of ${model.total.toLocaleString("en")})` : "";
   const list = requestList.shown.length, requests = model.requests.length;
-  setText($("counts"), `${meetings}${more} · ${list === requests ? "" : `${list.toLocaleString("en")} of `}${requests.toLocaleString("en")} requests`);
+  setText($("counts"), `${meetings}${more} · ${list === requests ? "" : `${list.toLocaleString("en")} of `}${requests.toLocaleString("en")} ${requests === 1 ? "request" : "requests"}`);
   setText($("t-requests"), `Requests ${list || ""}`);
 }
 

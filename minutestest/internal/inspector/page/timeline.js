@@ -197,7 +197,11 @@ const timeline = {
       c.fillRect(a, y + ROW - 7, 1.5, 5);
       if (b - a > c.measureText(text).width + 26) {
         c.font = "600 11px system-ui, sans-serif";
-        c.fillText(text, (a + b - c.measureText(text).width) / 2, y + ROW - 11);
+        const wide = c.measureText(text).width, left = (a + b - wide) / 2;
+        c.fillStyle = this.colours.bg;
+        c.fillRect(left - 4, y + 4, wide + 8, 14);
+        c.fillStyle = this.colours.violation;
+        c.fillText(text, left, y + ROW - 12);
         c.font = "11px system-ui, sans-serif";
       }
     }
