@@ -14,7 +14,7 @@ import (
 func banner(w io.Writer, world minutestest.World, env []string, baseURL, controlURL string) {
 	fmt.Fprintf(w, "The Meeting Minutes Service, in memory.\n\n  service  %s\n", baseURL)
 	if controlURL != "" {
-		fmt.Fprintf(w, "  control  %s\n", controlURL)
+		fmt.Fprintf(w, "  control  %s  (a page, in a browser)\n", controlURL)
 	}
 	for i := range world.Organisations {
 		o := &world.Organisations[i]

@@ -83,7 +83,9 @@ func serve(ctx context.Context, s settings, stdout, stderr io.Writer) error {
 			return err
 		}
 		control := newControl(fake, world, edge, counts, s, baseURL)
-		servers = append(servers, start(listener, newControlServer(control)))
+		server := newControlServer(control)
+		server.BaseContext = func(net.Listener) context.Context { return ctx } // who watches, watches no longer
+		servers = append(servers, start(listener, server))
 		controlURL = urlOf(listener)
 	}
 	env := environment(world, fake.Key(), baseURL, controlURL)
