@@ -142,7 +142,7 @@ func (s *service) accept(ctx context.Context, name string, body io.Reader) error
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }() // unless it has been moved
 	_, err = io.Copy(f, io.LimitReader(body, minutes.MaxRecordingSize+1))
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
