@@ -19,7 +19,7 @@ func FuzzActions(f *testing.F) {
 		for _, i := range items {
 			assert.NotEmpty(t, i.what)
 		}
-		assert.Equal(t, items, actions(todo{items: items}.String()))
+		assert.Equal(t, items, actions(list{items: items}.String()))
 	})
 }
 

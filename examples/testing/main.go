@@ -55,11 +55,11 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		}
 	}
 	defer recording.Close()
-	todo, err := desk{client}.take(ctx, *title, *date, recording)
+	list, err := desk{client}.take(ctx, *title, *date, recording)
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(stdout, todo.String())
+	_, err = io.WriteString(stdout, list.String())
 	return err
 }
 

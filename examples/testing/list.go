@@ -19,20 +19,20 @@ var errNoCredits = errors.New("no credits are left")
 
 // take does the whole job. It can be called again after any failure: the
 // reference finds the meeting of the earlier call.
-func (d desk) take(ctx context.Context, title, date string, recording minutes.Recording) (todo, error) {
+func (d desk) take(ctx context.Context, title, date string, recording minutes.Recording) (list, error) {
 	usage, err := d.client.Usage.Get(ctx)
 	if err != nil {
-		return todo{}, err
+		return list{}, err
 	}
 	if usage.CreditsRemaining < 1 {
-		return todo{}, errNoCredits // rather than a meeting without minutes
+		return list{}, errNoCredits // rather than a meeting without minutes
 	}
 	params := &minutes.MeetingCreateParams{Title: title, Date: date, ExternalID: reference(title, date)}
 	result, err := d.client.Meetings.Process(ctx, params, recording, &minutes.ProcessOptions{Format: minutes.FormatMarkdown})
 	if err != nil {
-		return todo{}, err
+		return list{}, err
 	}
-	return todo{result.Meeting.Title, result.Meeting.Date, actions(result.Minutes.Content)}, nil
+	return list{result.Meeting.Title, result.Meeting.Date, actions(result.Minutes.Content)}, nil
 }
 
 // reference is one for each meeting, and never over the interface's 128
@@ -42,8 +42,8 @@ func reference(title, date string) string {
 	return "todo-" + hex.EncodeToString(sum[:])
 }
 
-// todo is what came out of a meeting.
-type todo struct {
+// list is what came out of a meeting.
+type list struct {
 	title, date string
 	items       []item
 }
@@ -52,11 +52,11 @@ type item struct {
 	who, what string // who may be nobody
 }
 
-// String is the list as Markdown.
-func (t todo) String() string {
+// String is l as Markdown.
+func (l list) String() string {
 	var b strings.Builder
-	b.WriteString("# " + t.title + ", " + t.date + "\n\n## Actions\n\n")
-	for _, i := range t.items {
+	b.WriteString("# " + l.title + ", " + l.date + "\n\n## Actions\n\n")
+	for _, i := range l.items {
 		b.WriteString("- ")
 		if i.who != "" {
 			b.WriteString("**" + i.who + ":** ")
