@@ -28,9 +28,12 @@ func page(t *testing.T) string {
 func TestInterfaceOperations(t *testing.T) {
 	t.Parallel()
 	text := page(t)
-	basis := map[route.Basis]string{route.Documented: "documented", route.Assumed: "assumed"}
 	for _, r := range route.Table {
-		row := fmt.Sprintf("\n| `%s` | %s %s | `%s` | %d | %s |\n", r.Operation, r.Method, r.Path, r.Scope, r.Success, basis[r.Basis])
+		basis := "documented"
+		if r.Basis == route.Assumed {
+			basis = "assumed"
+		}
+		row := fmt.Sprintf("\n| `%s` | %s %s | `%s` | %d | %s |\n", r.Operation, r.Method, r.Path, r.Scope, r.Success, basis)
 		if !strings.Contains(text, row) { // without the page, which would be a long message
 			t.Error(row)
 		}
