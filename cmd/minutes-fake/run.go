@@ -96,10 +96,10 @@ func serve(ctx context.Context, s settings, stdout, stderr io.Writer) error {
 	}
 
 	<-ctx.Done()
-	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	ending, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	for _, server := range servers {
-		if server.Shutdown(ctx) != nil {
+		if server.Shutdown(ending) != nil {
 			_ = server.Close()
 		}
 	}

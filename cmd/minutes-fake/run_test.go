@@ -251,3 +251,26 @@ func TestSignals(t *testing.T) {
 		})
 	}
 }
+
+// Whoever watches does not keep the program from ending.
+func TestWatchersDoNotHoldTheEnd(t *testing.T) {
+	t.Parallel()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	out, in := io.Pipe()
+	p, ended := &program{env: map[string]string{}, stderr: &buffer{}}, make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"-addr", "127.0.0.1:0", "-control", "127.0.0.1:0"}, in, p.stderr)
+	}()
+	p.read(out)
+	resp, err := http.Get(p.control() + "/events")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	first := make([]byte, 6)
+	_, err = io.ReadFull(resp.Body, first)
+	require.NoError(t, err)
+	stop()
+	_, err = io.ReadAll(resp.Body)
+	require.NoError(t, err, "it ends well, before it is cut")
+	assert.Equal(t, exitDone, <-ended)
+}
