@@ -162,6 +162,7 @@ func TestLoadWorldNamesThePlace(t *testing.T) {
 		"variant's source":      {`{"organisations":[{"id":"o","vocabulary":[{"term":"a","variants":[{"text":"b","source":"me"}]}]}]}`, `organisations[0].vocabulary[0].variants[0].source: "me" is none of ["auto" "manual"]`},
 		"no secret":             {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: missing`},
 		"secret with space":     {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"a b","integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: a header cannot carry it`},
+		"secret with DEL":       {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"a\u007f","integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: a header cannot carry it`},
 		"secret twice":          {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"k","integration_id":"i"},{"secret":"k","integration_id":"i"}]}]}`, `organisations[0].keys[1].secret: the same as organisations[0].keys[0].secret`},
 		"key of nobody":         {`{"organisations":[{"id":"o","keys":[{"secret":"k"}]}]}`, `organisations[0].keys[0]: belongs to neither a member_id nor an integration_id`},
 		"key of two":            {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_a","integration_id":"i"}]}]}`, `organisations[0].keys[0]: belongs to both a member_id and an integration_id`},

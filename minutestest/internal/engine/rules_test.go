@@ -442,6 +442,9 @@ func TestHeadersOfRefusals(t *testing.T) {
 	id := s.create("ci", "")
 	found := s.do("ci", "GET /v1/meetings/"+id, "")
 	assert.Equal(t, "private, max-age=30", found.Header().Get("Cache-Control"))
+	for _, what := range []string{"GET /v1/meetings", "GET /v1/usage", "PATCH /v1/meetings/" + id, "GET /v1/templates"} {
+		assert.Empty(t, s.do("ci", what, "{}").is(200, "").Header().Get("Cache-Control"), what)
+	}
 	for key, want := range map[string]string{"": "Bearer", "two": "", "nobody": "Bearer"} {
 		r := s.do(key, "GET /v1/meetings/mtg_none", "")
 		assert.Equal(t, want, r.Header().Get("Www-Authenticate"), key)
