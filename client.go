@@ -294,6 +294,7 @@ type core struct {
 	userAgent []string
 	retries   backoff.Policy
 	uploads   storage.Limits
+	places    places
 	local     bool // the service is on this machine, and so may its storage be
 	mask      secret.Mask
 	log       *slog.Logger                 // nil: none
@@ -309,6 +310,7 @@ func newCore(base url.URL, apiKey string, cfg *config) *core {
 		userAgent: []string{cfg.userAgent},
 		retries:   cfg.retries,
 		uploads:   cfg.uploads,
+		places:    places{all: cfg.places},
 		local:     isLoopback(base.Hostname()),
 		mask:      secret.Mask{apiKey},
 		log:       cfg.log,

@@ -35,7 +35,8 @@
 //   - [*StorageError]: storage did not take the recording.
 //   - [*MeetingFailedError]: the meeting ended in one of its four failure states.
 //   - [*WaitError]: a wait ended before the meeting did.
-//   - [*ParamError]: a parameter cannot be used; no request was made.
+//   - [*ParamError]: a parameter cannot be used; no request was made. Compare what
+//     is wrong with a recording with [ErrRecordingEmpty] and its like.
 //
 // [Retryable] tells what is worth trying again later, and [KeyRefused] that no
 // other call with the key will do better. What a Client repeats by itself is only

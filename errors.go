@@ -2,6 +2,7 @@ package minutes
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"mime"
@@ -219,8 +220,32 @@ type ParamError struct {
 	Reason string // what is wrong with it; never the value itself
 }
 
+// The kinds of ParamError about a recording that its owner can do something
+// about. Compare them with [errors.Is]; each stands for any parameter. They are
+// this package's own, not the service's.
+var (
+	// ErrRecordingEmpty: the recording has no bytes.
+	ErrRecordingEmpty = &ParamError{Reason: "the recording is empty"}
+	// ErrRecordingTooLarge: the recording is longer than MaxRecordingSize.
+	ErrRecordingTooLarge = &ParamError{Reason: "the recording is over 1 GiB, which the service refuses"}
+	// ErrRecordingFormat: neither content nor name of the recording show a content
+	// type of audio or video.
+	ErrRecordingFormat = &ParamError{Reason: "is not a known audio format; fill a Recording with its ContentType"}
+)
+
 // Error returns the parameter and the reason.
-func (e *ParamError) Error() string { return "minutes: " + e.Param + ": " + e.Reason }
+func (e *ParamError) Error() string {
+	if e.Param == "" {
+		return "minutes: " + e.Reason
+	}
+	return "minutes: " + e.Param + ": " + e.Reason
+}
+
+// Is reports whether target is this error's kind, such as ErrRecordingEmpty.
+func (e *ParamError) Is(target error) bool {
+	kind, ok := target.(*ParamError)
+	return ok && kind.Param == "" && kind.Reason == e.Reason
+}
 
 // MeetingFailedError reports that a meeting ended in one of the four failure
 // states (section 3). None of them is left again; ProcessOptions.Restart deletes
@@ -299,6 +324,7 @@ type StorageError struct {
 	RetryAfter time.Duration
 
 	causes []error
+	passes bool // what refused or broke the last attempt may not meet another upload
 }
 
 // ErrPartialAudio is in the *StorageError of an upload (compare with
@@ -317,6 +343,59 @@ func (e *StorageError) Error() string {
 // Unwrap returns what ended the upload besides a reply: the network's error,
 // the recording's, or the context's.
 func (e *StorageError) Unwrap() []error { return e.causes }
+
+// Retryable reports whether the call that returned err is worth making again
+// later, as it is: nobody has to do anything about it meanwhile but the service.
+// That is so after a 429, a 408 or a 5xx; where no reply came, or none that makes
+// sense, or not all of it; where storage failed in such a way, or found that the
+// upload URL had expired; where minutes or a transcript are not there yet
+// (section 3); and where the context's deadline has passed, which another context
+// may have further away. Where a WaitError or a Result's error wraps one of these,
+// it is so, too.
+//
+// It is not so for a context that was cancelled, which was the caller's own will;
+// for every other refusal; for a meeting that failed or has no audio; for a
+// parameter or a recording that cannot be used; for a certificate that is not the
+// service's. It says nothing of whether a write without a reply took effect: Create
+// with an ExternalID, Process with one, Finish, and what only reads may be called
+// again in any case.
+//
+// The interface documents 429, 500 and the minutes that are not there yet; the rest
+// is assumed.
+func Retryable(err error) bool {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, ErrPartialAudio), rest.Permanent(err), KeyRefused(err):
+		return false
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrRateLimited),
+		errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady):
+		return true
+	}
+	// Where both are found, the request of the API came after the upload.
+	if e, ok := errors.AsType[*Error](err); ok {
+		none := e.StatusCode == 0 && e.Code == ""
+		return none || e.StatusCode/100 == 2 || e.StatusCode == http.StatusRequestTimeout || e.StatusCode >= 500
+	}
+	e, ok := errors.AsType[*StorageError](err)
+	return ok && e.passes
+}
+
+// KeyRefused reports whether the service has refused the API key, or the
+// organisation behind it, so that no other call like this one will do better until
+// people have seen to it: a 401, and the codes of 403 other than ErrForbidden, which
+// is about one meeting. After ErrInsufficientScope, operations with other scopes
+// may still work. All of these are documented (section 7).
+func KeyRefused(err error) bool {
+	for _, code := range []Code{
+		ErrUnauthenticated, ErrIPNotAllowed, ErrAPIAccessDisabled, ErrPersonalAPIKeysDisabled,
+		ErrInsufficientScope, ErrOrganisationSuspended, ErrOrganisationExpired,
+	} {
+		if errors.Is(err, code) {
+			return true
+		}
+	}
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.StatusCode == http.StatusUnauthorized
+}
 
 // envelope is the form of every refusal (section 7).
 type envelope struct {

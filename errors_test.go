@@ -3,8 +3,10 @@ package minutes_test
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -750,4 +752,162 @@ func ExampleError() {
 		fmt.Println(refused.StatusCode, refused.Code, refused.RequestID != "")
 	}
 	// Output: 404 NOT_FOUND true
+}
+
+// What is worth another try later, and what the key is refused for: every refusal
+// of section 7, replies of others, and what no reply came to.
+func TestRetryableAndKeyRefused(t *testing.T) {
+	t.Parallel()
+	again := map[minutes.Code]bool{minutes.ErrMinutesNotReady: true, minutes.ErrTranscriptNotReady: true, minutes.ErrInternal: true}
+	type verdicts struct{ retryable, key bool }
+	check := func(t *testing.T, err error, want verdicts) {
+		t.Helper()
+		for _, err := range []error{
+			err, fmt.Errorf("job 7: %w", err), errors.Join(err, io.ErrClosedPipe),
+			&minutes.WaitError{MeetingID: "mtg_1", Err: fmt.Errorf("20 looks in a row failed: %w", err)},
+		} {
+			assert.Equal(t, want, verdicts{minutes.Retryable(err), minutes.KeyRefused(err)}, "%v", err)
+		}
+	}
+	for _, row := range refusals {
+		of403 := row.status == 403 && row.is != minutes.ErrForbidden
+		check(t, &minutes.Error{StatusCode: row.status, Code: row.is}, verdicts{again[row.is], row.status == 401 || of403})
+	}
+	for status, want := range map[int]verdicts{
+		0: {true, false}, 200: {true, false}, 302: {}, 401: {false, true}, 403: {}, 404: {}, 407: {}, 408: {true, false}, 413: {},
+		429: {true, false}, 500: {true, false}, 502: {true, false}, 503: {true, false}, 504: {true, false}, 520: {true, false},
+	} {
+		check(t, &minutes.Error{StatusCode: status}, want)
+	}
+	refused, away := &minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated}, &minutes.Error{StatusCode: 503}
+	failed := &minutes.MeetingFailedError{Status: minutes.StatusTranscriptionFailed}
+	for name, test := range map[string]struct {
+		err  error
+		want verdicts
+	}{
+		"cooling down":                          {&minutes.Error{Code: minutes.ErrRateLimited}, verdicts{true, false}},
+		"miss of FindByExternalID":              {&minutes.Error{Code: minutes.ErrNotFound}, verdicts{}},
+		"deadline":                              {context.DeadlineExceeded, verdicts{true, false}},
+		"cancelled":                             {context.Canceled, verdicts{}},
+		"cancelled, while the service was away": {fmt.Errorf("%w; before that: %w", context.Canceled, away), verdicts{}},
+		"deadline, with the key refused":        {fmt.Errorf("%w; before that: %w", context.DeadlineExceeded, refused), verdicts{false, true}},
+		"failed meeting":                        {failed, verdicts{}},
+		"no audio":                              {minutes.ErrNoAudio, verdicts{}},
+		"empty recording":                       {minutes.ErrRecordingEmpty, verdicts{}},
+		"file":                                  {io.ErrUnexpectedEOF, verdicts{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, test.err, test.want)
+		})
+	}
+	assert.False(t, minutes.Retryable(nil))
+	assert.False(t, minutes.KeyRefused(nil))
+}
+
+// The same of errors as calls return them.
+func TestRetryableOfCalls(t *testing.T) {
+	t.Parallel()
+	store := func(status int, code string) testkit.RoundTripper {
+		return testkit.Canned(status, "<Error><Code>"+code+"</Code></Error>")
+	}
+	lost := func(err error) testkit.RoundTripper {
+		return func(*http.Request) (*http.Response, error) { return nil, err }
+	}
+	untrusted := &tls.CertificateVerificationError{Err: errors.New("who is that?")}
+	for name, test := range map[string]struct {
+		store  testkit.RoundTripper
+		status minutes.Status // of the meeting, as the look after the failure finds it
+		rec    minutes.Recording
+		want   bool
+	}{
+		"away":           {store: store(503, "SlowDown"), want: true},
+		"lost":           {store: lost(io.EOF), want: true},
+		"never reached":  {store: lost(testkit.ErrRefused), want: true},
+		"expired":        {store: store(403, "ExpiredToken"), want: true},
+		"no Expect":      {store: store(417, "")},
+		"signature":      {store: store(403, "SignatureDoesNotMatch")},
+		"no certificate": {store: lost(untrusted)},
+		"part":           {store: lost(io.EOF), status: minutes.StatusTranscribing},
+		"unreadable":     {store: lost(io.EOF), rec: minutes.Recording{Audio: strings.NewReader("short"), Size: 100, ContentType: "audio/mpeg"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				reads := testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+					_, _ = io.CopyN(io.Discard, req.Body, 7)
+					return test.store(req)
+				})
+				rec := test.rec
+				if rec.Audio == nil {
+					rec = testkit.Audio(10_000)
+				}
+				c := testkit.Directed(t, "https://storage.example/k?s=1", cmp.Or(test.status, minutes.StatusCreated), reads)
+				err := c.Meetings.Upload(t.Context(), "mtg_1", rec, nil)
+				require.Error(t, err)
+				assert.Equal(t, test.want, minutes.Retryable(err), "%v", err)
+				assert.False(t, minutes.KeyRefused(err))
+			})
+		})
+	}
+	t.Run("of the API", func(t *testing.T) {
+		t.Parallel()
+		for want, err := range map[bool]error{false: untrusted, true: testkit.ErrRefused} {
+			c, _ := testkit.Answering(t, lost(err))
+			_, err := c.Usage.Get(t.Context())
+			assert.Equal(t, want, minutes.Retryable(err), "%v", err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(errors.New("no longer wanted"))
+		c, _ := testkit.Answering(t, testkit.Canned(503, ""))
+		_, err := c.Usage.Get(ctx)
+		assert.False(t, minutes.Retryable(err), "%v", err)
+	})
+	t.Run("a cool-down that outlasts the deadline", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			c, _ := testkit.Answering(t, testkit.Canned(429, "", "Retry-After", "50"))
+			_, err := c.Usage.Get(t.Context())
+			assert.True(t, minutes.Retryable(err), "%v", err)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			_, err = c.Usage.Get(ctx)
+			assert.True(t, minutes.Retryable(err), "%v", err)
+		})
+	})
+	t.Run("a job that another worker may have done", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) { // refused, since there is audio; whether there is cannot be told
+			c, _ := testkit.Answering(t, func(req *http.Request) (*http.Response, error) {
+				switch {
+				case strings.HasSuffix(req.URL.Path, "/upload-url"):
+					return testkit.Canned(400, `{"error":{"code":"BAD_REQUEST","message":"","request_id":""}}`)(req)
+				case req.Method == http.MethodPost:
+					return testkit.Canned(200, `{"id":"mtg_1","status":"created"}`)(req)
+				}
+				return testkit.Canned(503, "")(req)
+			})
+			p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "rec-1"}
+			_, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), nil)
+			require.ErrorIs(t, err, minutes.ErrBadRequest)
+			assert.True(t, minutes.Retryable(err), "%v", err)
+		})
+	})
+}
+
+// Each kind of ParamError is told from the others and from anything else.
+func TestKindsOfParamError(t *testing.T) {
+	t.Parallel()
+	kinds := []error{minutes.ErrRecordingEmpty, minutes.ErrRecordingTooLarge, minutes.ErrRecordingFormat}
+	audio := strings.NewReader("sound")
+	_, noFormat := minutes.RecordingFromReader(audio, "")
+	upload := func(size int64, contentType string) error {
+		return testkit.Silent(t).Meetings.Upload(t.Context(), "mtg_1", minutes.Recording{Audio: audio, Size: size, ContentType: contentType}, nil)
+	}
+	for i, err := range []error{upload(0, "audio/mpeg"), upload(1<<40, "audio/mpeg"), noFormat, upload(1, ""), io.EOF} {
+		for j, kind := range kinds {
+			assert.Equal(t, i == j, errors.Is(fmt.Errorf("job 7: %w", err), kind), "%v, %v", err, kind)
+		}
+	}
+	assert.Equal(t, "minutes: the recording is empty", minutes.ErrRecordingEmpty.Error())
 }

@@ -33,6 +33,7 @@ type config struct {
 	userAgent string
 	retries   backoff.Policy
 	uploads   storage.Limits
+	places    int           // for uploads
 	limiter   *rate.Limiter // nil: none
 	routes    []route.Route
 }
@@ -46,6 +47,7 @@ const (
 	defaultWaitMax    = 15 * time.Second
 	defaultRate       = 100 // requests a second
 	defaultBurst      = 100
+	defaultUploads    = 4
 	defaultStall      = time.Minute     // no byte of an upload moves
 	defaultReply      = 5 * time.Minute // after its last byte, for what scans it on the way
 )
@@ -56,6 +58,7 @@ func defaults() *config {
 		userAgent: "minutes-go/" + version,
 		retries:   backoff.Policy{Max: defaultMaxRetries, WaitMin: defaultWaitMin, WaitMax: defaultWaitMax},
 		uploads:   storage.Limits{Stall: defaultStall, Reply: defaultReply},
+		places:    defaultUploads,
 		limiter:   rate.NewLimiter(defaultRate, defaultBurst),
 		routes:    slices.Clone(route.Table),
 	}
@@ -183,6 +186,20 @@ func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 			return &ParamError{"WithRetries", "needs 0 <= waitMin <= waitMax"}
 		}
 		c.retries = backoff.Policy{Max: max, WaitMin: waitMin, WaitMax: waitMax}
+		return nil
+	}
+}
+
+// WithUploads sets how many uploads the Client has under way at a time (4 unless
+// set), whoever began them: Upload, Process, Finish or ProcessAll. The others wait
+// for a place, as long as their contexts let them, which counts as no stall. A
+// recording that the Client opens itself is opened once it has its place.
+func WithUploads(n int) Option {
+	return func(c *config) error {
+		if n < 1 {
+			return &ParamError{"WithUploads", "must be at least 1"}
+		}
+		c.places = n
 		return nil
 	}
 }

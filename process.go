@@ -4,52 +4,55 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
+	"time"
 )
 
 // ProcessOptions tune the whole job; the zero value, or nil, is fine.
 type ProcessOptions struct {
+	// Until is the state of the happy path that the job is to come to, as in
+	// WaitOptions. Empty means StatusMinutesReady, and then the minutes are
+	// fetched. At any other the job ends without: StatusAudioUploaded leaves the
+	// wait to another worker, who goes on with Finish.
+	Until      Status
 	Format     Format // of the minutes; empty is the service's default, HTML
-	Transcript bool   // fetch the transcript, too
+	Transcript bool   // with the minutes fetch the transcript, too
 	// Restart deletes a meeting that an earlier run left in a failure state,
-	// found by its ExternalID, and starts over. The deletion cannot be undone.
-	Restart  bool
+	// found by its ExternalID, and starts over. The deletion cannot be undone. It
+	// needs the scope meetings:delete. Finish, which could not create another,
+	// ignores it.
+	Restart bool
+	// LookedAt is when another process looked at the meeting last, as in
+	// WaitOptions. It is for Finish: what a create shows is no such look.
+	LookedAt time.Time
 	OnStatus func(*Meeting)          // as in WaitOptions
 	Progress func(sent, total int64) // as in UploadOptions
-	// Uploads is how many jobs of a ProcessAll create and upload at a time; 0
-	// means 4. What only waits does not count.
-	Uploads int
 }
-
-// defaultUploads is how many uploads of a ProcessAll run at a time.
-const defaultUploads = 4
 
 func (o *ProcessOptions) orDefault() (ProcessOptions, error) {
 	var opts ProcessOptions
 	if o != nil {
 		opts = *o
 	}
-	if opts.Uploads == 0 {
-		opts.Uploads = defaultUploads
-	}
-	if opts.Uploads < 0 {
-		return opts, &ParamError{"opts.Uploads", "must not be negative"}
-	}
-	return opts, checkTexts(text{"opts.Format", string(opts.Format)})
+	wait, err := (&WaitOptions{Until: opts.Until, Format: opts.Format}).orDefault("")
+	opts.Until = wait.Until
+	return opts, err
 }
 
 // Result is what a job came to. Where it failed, it holds what there is: the
 // Meeting as soon as that exists.
 type Result struct {
-	Params     *MeetingCreateParams // the job's own
+	Params     *MeetingCreateParams // the job's own; nil after Finish
 	Meeting    *Meeting             // as last seen
 	Created    bool                 // this run made the meeting; see Create
-	Minutes    *Minutes
-	Transcript string // only with ProcessOptions.Transcript
+	Minutes    *Minutes             // nil where ProcessOptions.Until is another state
+	Transcript string               // only with ProcessOptions.Transcript
 }
 
-// Process does the whole job: it creates the meeting, uploads the recording,
-// waits and fetches the minutes. It does not close rec.
+// Process does the whole job: it creates the meeting and then, as
+// [MeetingsService.Finish] does, uploads the recording, waits and fetches the
+// minutes. It does not close rec.
 //
 // With params.ExternalID it can be run again after a crash at any point, or by
 // two workers at once: it goes on from whatever state the meeting is in, and
@@ -65,10 +68,8 @@ type Result struct {
 //
 // It costs one request each to create the meeting, to ask for the upload URL, to
 // upload and to fetch the minutes (and the transcript), besides the looks of
-// [MeetingsService.Wait].
-//
-// A job whose recording is no longer at hand can be finished by
-// [MeetingsService.FindByExternalID] and [MeetingsService.WaitForMinutes].
+// [MeetingsService.Wait]. It needs the scopes meetings:write, meetings:read and
+// minutes:read, and with Restart meetings:delete.
 //
 // The Result is nil only where nothing was begun. Errors: those of Create,
 // Upload, WaitForMinutes and Transcript. A meeting that an earlier run left in a
@@ -86,16 +87,74 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 	if err := rec.check(); err != nil {
 		return nil, err
 	}
+	rec.Audio = struct{ io.ReaderAt }{rec.Audio} // which cannot be closed
 	r := &Result{Params: params}
 	for starts := 1; ; starts++ {
-		err = s.begin(ctx, r, func() (Recording, error) { return rec, nil }, o)
+		err = s.begin(ctx, r, o)
 		if err == nil {
-			err = s.conclude(ctx, r, o)
+			err = s.finish(ctx, r, func() (Recording, error) { return rec, nil }, o)
 		}
 		if !startsOver(r, o, err, starts) {
 			return r, err
 		}
 	}
+}
+
+// Finish does what is left of the job of a meeting that exists, from whatever
+// state it is in: it uploads the recording if the meeting has no audio, waits and
+// fetches the minutes. It is for a service that has answered with the id of the
+// meeting, and for a worker that was given the id and comes back to it after a
+// crash.
+//
+// open opens the recording, when it comes to be uploaded and only then, and when
+// there is a place for the upload (see [WithUploads]); it is closed after that.
+// With an open of nil, a meeting without audio is an error.
+//
+// What this Client has seen of the meeting within the last thirty seconds, as by
+// Create, is not looked at again, and what Finish sees first counts as a look. The
+// looks of a process that has died are told by ProcessOptions.LookedAt: one that
+// cannot know them gives the time at which it began itself, which is later.
+//
+// It may be run again at any time, and by two workers at once, as Process may: audio
+// that is there although the upload failed is taken for another worker's. It needs the scopes meetings:read and minutes:read, and meetings:write (assumed)
+// for an upload.
+//
+// The Result is nil only where nothing was begun. Errors: those of open, Upload,
+// WaitForMinutes and Transcript; ErrNoAudio, in a *WaitError, for a meeting without
+// audio where open is nil; that of closing the recording, joined with what else
+// there is, after the job has ended.
+func (s *MeetingsService) Finish(ctx context.Context, id string, open func() (Recording, error), opts *ProcessOptions) (*Result, error) {
+	o, err := opts.orDefault()
+	if err == nil {
+		err = checkID("id", id)
+	}
+	if err = checkInput(ctx, "", false, err); err != nil {
+		return nil, err
+	}
+	r := new(Result)
+	// Every known state is this one or past it: the first look ends the wait.
+	if r.Meeting, err = s.Wait(ctx, id, &WaitOptions{Until: StatusCreated, LookedAt: o.LookedAt}); err != nil {
+		r.lastSeen(err)
+		return r, err
+	}
+	return r, s.finish(ctx, r, open, o)
+}
+
+// finish is Finish for a meeting that was seen a moment ago.
+func (s *MeetingsService) finish(ctx context.Context, r *Result, open func() (Recording, error), o ProcessOptions) error {
+	closeErr, err := s.giveAudio(ctx, r, open, o)
+	if err == nil {
+		err = s.conclude(ctx, r, o)
+	}
+	return join(err, closeErr)
+}
+
+// join is errors.Join that leaves an only error as it is.
+func join(err, more error) error {
+	if more == nil {
+		return err
+	}
+	return errors.Join(err, more)
 }
 
 // startsOver reports whether a job whose meeting is gone begins again: another
@@ -106,8 +165,8 @@ func startsOver(r *Result, o ProcessOptions, err error, starts int) bool {
 	return o.Restart && r.Params.ExternalID != "" && r.Meeting != nil && gone && starts < most
 }
 
-// begin brings a job to where the meeting has its audio.
-func (s *MeetingsService) begin(ctx context.Context, r *Result, open func() (Recording, error), o ProcessOptions) error {
+// begin brings a job to where there is a meeting.
+func (s *MeetingsService) begin(ctx context.Context, r *Result, o ProcessOptions) error {
 	m, created, err := s.Create(ctx, r.Params)
 	if err == nil && o.Restart && m.Status.Failed() {
 		// Another worker may have deleted it first.
@@ -117,39 +176,61 @@ func (s *MeetingsService) begin(ctx context.Context, r *Result, open func() (Rec
 		}
 		m, created, err = s.Create(ctx, r.Params)
 	}
-	if err != nil {
-		return err
-	}
-	r.Meeting, r.Created = m, created
-	switch {
-	case m.Status.Failed():
-		return &MeetingFailedError{Status: m.Status, Meeting: m}
-	case m.Status != StatusCreated:
-		return nil
-	}
-	rec, err := open()
-	if err != nil {
-		return err
-	}
-	err = s.Upload(ctx, m.ID, rec, &UploadOptions{Progress: o.Progress})
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	if _, ok := errors.AsType[*ParamError](err); ok {
-		return err
-	}
-	if errors.Is(err, ErrPartialAudio) && r.Params.ExternalID == "" {
-		return err // no other worker knows the meeting
-	}
-	// Another worker's upload may have come first, which refuses this one.
-	there, lookErr := s.core().poller.hasAudio(ctx, m.ID)
-	switch {
-	case lookErr != nil:
-		return fmt.Errorf("%w; whether the meeting has audio all the same is not known: %w", err, lookErr)
-	case there:
-		return nil
+	if err == nil {
+		r.Meeting, r.Created = m, created
 	}
 	return err
+}
+
+// giveAudio brings a job to where its meeting has audio. A recording that was
+// uploaded and cannot be closed does not keep the job from going on.
+func (s *MeetingsService) giveAudio(ctx context.Context, r *Result, open func() (Recording, error), o ProcessOptions) (closeErr, err error) {
+	switch m := r.Meeting; {
+	case m.Status.Failed():
+		return nil, &MeetingFailedError{Status: m.Status, Meeting: m}
+	case m.Status != StatusCreated:
+		return nil, nil
+	case open == nil:
+		return nil, &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
+	}
+	closeErr, err = s.uploadOpened(ctx, r.Meeting.ID, open, o)
+	_, refused := errors.AsType[*Error](err)
+	_, lost := errors.AsType[*StorageError](err)
+	if ctx.Err() != nil || !refused && !lost {
+		return closeErr, err
+	}
+	alone := r.Params != nil && r.Params.ExternalID == "" // no other worker knows the meeting
+	if alone && errors.Is(err, ErrPartialAudio) {
+		return closeErr, err
+	}
+	// Another worker's upload may have come first, which refuses this one.
+	there, lookErr := s.core().poller.hasAudio(ctx, r.Meeting.ID)
+	switch {
+	case lookErr != nil:
+		// It comes first, as what the job ended with.
+		err = fmt.Errorf("%w; it was to tell whether the meeting has audio after all: %w", lookErr, err)
+	case there:
+		err = nil
+	}
+	return closeErr, err
+}
+
+// uploadOpened opens a recording that there is a place for, uploads and closes it.
+func (s *MeetingsService) uploadOpened(ctx context.Context, id string, open func() (Recording, error), o ProcessOptions) (closeErr, err error) {
+	places := &s.core().places
+	if err := places.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer places.leave()
+	rec, err := open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { closeErr = rec.Close() }()
+	if err := rec.check(); err != nil {
+		return nil, err
+	}
+	return nil, s.upload(ctx, id, rec, &UploadOptions{Progress: o.Progress})
 }
 
 // lastSeen takes in how a wait that failed saw the meeting last.
@@ -159,7 +240,7 @@ func (r *Result) lastSeen(err error) {
 	}
 	if wait, ok := errors.AsType[*WaitError](err); ok && wait.Meeting != nil {
 		seen := wait.Meeting
-		if seen.CreatedAt == 0 { // among very many waits, no more is kept than the status
+		if seen.CreatedAt == 0 && r.Meeting != nil { // among very many waits, no more is kept than the status
 			seen = r.Meeting.clone()
 			seen.Status = wait.Meeting.Status
 		}
@@ -169,8 +250,8 @@ func (r *Result) lastSeen(err error) {
 
 // conclude waits for a job whose audio is there and fetches what it was for.
 func (s *MeetingsService) conclude(ctx context.Context, r *Result, o ProcessOptions) error {
-	if r.Meeting.Status != StatusMinutesReady {
-		m, err := s.Wait(ctx, r.Meeting.ID, &WaitOptions{OnStatus: o.OnStatus})
+	if r.Meeting.Status.rank() < o.Until.rank() {
+		m, err := s.Wait(ctx, r.Meeting.ID, &WaitOptions{Until: o.Until, OnStatus: o.OnStatus})
 		if err != nil {
 			r.lastSeen(err)
 			return err
@@ -178,6 +259,9 @@ func (s *MeetingsService) conclude(ctx context.Context, r *Result, o ProcessOpti
 		r.Meeting = m
 	} else if o.OnStatus != nil {
 		o.OnStatus(r.Meeting)
+	}
+	if o.Until != StatusMinutesReady {
+		return nil
 	}
 	minutes, err := s.finishedMinutes(ctx, r.Meeting, o.Format)
 	if err != nil {
@@ -193,9 +277,9 @@ func (s *MeetingsService) conclude(ctx context.Context, r *Result, o ProcessOpti
 // Job is one recording for [MeetingsService.ProcessAll].
 type Job struct {
 	Params *MeetingCreateParams // with an ExternalID, so that the job can be run again
-	// Open opens the recording, when it comes to be uploaded and only then; it
-	// is closed after that. See OpenRecording. Its meeting exists by then, and
-	// stays without audio where Open fails.
+	// Open opens the recording, as Finish has it: when it comes to be uploaded and
+	// only then; it is closed after that. See OpenRecording. Its meeting exists by
+	// then, and stays without audio where Open fails.
 	Open func() (Recording, error)
 	// Progress is of this job's upload, as in UploadOptions; nil leaves it to
 	// ProcessOptions.Progress.
@@ -205,8 +289,9 @@ type Job struct {
 // ProcessAll does many jobs, each as [MeetingsService.Process] does one, and
 // yields each as it ends: the Result, whose Params are the job's own, and the
 // error where it failed. One job's failure does not stop the others. The next
-// job is asked for when there is room for its upload; ProcessOptions.Uploads
-// bounds uploads, not waits. Where jobs or opts cannot be used, one *ParamError
+// job is asked for when fewer are on their way to the end of their upload than
+// [WithUploads] says; any number of jobs wait. It needs the scopes that Process
+// needs. Where jobs or opts cannot be used, one *ParamError
 // is yielded, with a nil Result.
 //
 // jobs is read on a goroutine of its own: while it blocks, what has ended is
@@ -230,7 +315,7 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 			yield(nil, err)
 			return
 		}
-		all := processAll{meetings: s, options: o, room: make(chan struct{}, o.Uploads), ended: make(chan jobEnd)}
+		all := processAll{meetings: s, options: o, room: make(chan struct{}, s.core().places.all), ended: make(chan jobEnd)}
 		if panicked := all.run(ctx, jobs, yield); panicked != nil {
 			panic(panicked)
 		}
@@ -241,7 +326,7 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 type processAll struct {
 	meetings *MeetingsService
 	options  ProcessOptions
-	room     chan struct{} // holds an element for each upload
+	room     chan struct{} // holds an element for each job that is not past its upload
 	running  int           // jobs that have begun and were not heard of in ended
 	ended    chan jobEnd
 }
@@ -336,17 +421,12 @@ func (a *processAll) do(ctx context.Context, r *Result, job Job) error {
 			err = a.meetings.conclude(ctx, r, a.options)
 		}
 		if !startsOver(r, a.options, err, starts) || !a.enter(ctx) {
-			if closeErr != nil {
-				err = errors.Join(err, closeErr)
-			}
-			return err
+			return join(err, closeErr)
 		}
 	}
 }
 
-// begin is that of MeetingsService for a job, whose recording it opens and closes;
-// then there is room again. A recording that was uploaded and cannot be closed
-// does not keep the job from going on.
+// begin brings a job to where its meeting has audio; then there is room again.
 func (a *processAll) begin(ctx context.Context, r *Result, job Job) (closeErr, err error) {
 	defer a.exit()
 	if err := job.Params.check(); err != nil {
@@ -359,13 +439,8 @@ func (a *processAll) begin(ctx context.Context, r *Result, job Job) (closeErr, e
 	if job.Progress != nil {
 		o.Progress = job.Progress
 	}
-	var rec Recording
-	defer func() { closeErr = rec.Close() }()
-	return nil, a.meetings.begin(ctx, r, func() (Recording, error) {
-		opened, err := job.Open()
-		if err == nil {
-			rec = opened
-		}
-		return opened, err
-	}, o)
+	if err := a.meetings.begin(ctx, r, o); err != nil {
+		return nil, err
+	}
+	return a.meetings.giveAudio(ctx, r, job.Open, o)
 }

@@ -39,7 +39,9 @@ func TestProcess(t *testing.T) {
 		c := testkit.Client(srv)
 		var states []minutes.Status
 		var sent int64
-		r, err := c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(5000), &minutes.ProcessOptions{
+		rec := testkit.Audio(5000)
+		rec.Audio = &closing{rec, func() { t.Error("a recording of the caller's was closed") }}
+		r, err := c.Meetings.Process(t.Context(), weekly("rec-1"), rec, &minutes.ProcessOptions{
 			Format:     minutes.FormatMarkdown,
 			Transcript: true,
 			OnStatus:   func(m *minutes.Meeting) { states = append(states, m.Status) },
@@ -320,7 +322,7 @@ func TestProcessAll(t *testing.T) {
 				list = append(list, minutes.Job{Params: weekly(fmt.Sprint("rec-", i)), Open: open})
 			}
 			start := time.Now()
-			for _, err := range testkit.Client(srv).Meetings.ProcessAll(t.Context(), slices.Values(list), &minutes.ProcessOptions{Uploads: 3}) {
+			for _, err := range testkit.Client(srv, minutes.WithUploads(3)).Meetings.ProcessAll(t.Context(), slices.Values(list), nil) {
 				require.NoError(t, err)
 			}
 			assert.LessOrEqual(t, most.Load(), int64(3))
@@ -421,7 +423,7 @@ func TestProcessAllComesBack(t *testing.T) {
 		}
 		for range 4 {
 			ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
-			for range testkit.Client(srv).Meetings.ProcessAll(ctx, jobs, &minutes.ProcessOptions{Uploads: 50}) {
+			for range testkit.Client(srv, minutes.WithUploads(50)).Meetings.ProcessAll(ctx, jobs, nil) {
 			}
 			cancel()
 		}
@@ -494,7 +496,7 @@ func TestProcessAllWhileJobsBlock(t *testing.T) {
 			}
 			close(jobs)
 		}()
-		for r, err := range testkit.Client(srv).Meetings.ProcessAll(t.Context(), channel(jobs), &minutes.ProcessOptions{Uploads: 1}) {
+		for r, err := range testkit.Client(srv, minutes.WithUploads(1)).Meetings.ProcessAll(t.Context(), channel(jobs), nil) {
 			require.NoError(t, err)
 			assert.Equal(t, fmt.Sprint("rec-", n), r.Params.ExternalID)
 			assert.InDelta(t, time.Duration(n)*3*time.Hour+15*time.Minute, time.Since(began), float64(2*time.Minute))
@@ -565,7 +567,7 @@ func TestProcessAllLeftWithoutRoom(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Nth: 2, Times: minutestest.Always}, minutestest.Delay(time.Hour))
-				patient := testkit.Client(srv, minutes.WithUploadTimeouts(time.Hour, time.Hour))
+				patient := testkit.Client(srv, minutes.WithUploadTimeouts(time.Hour, time.Hour), minutes.WithUploads(1))
 				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
 				defer cancel()
 				given, told := 0, false
@@ -575,7 +577,7 @@ func TestProcessAllLeftWithoutRoom(t *testing.T) {
 						told = !yield(opening(fmt.Sprint("rec-", given)))
 					}
 				}
-				for range patient.Meetings.ProcessAll(ctx, jobs, &minutes.ProcessOptions{Uploads: 1}) {
+				for range patient.Meetings.ProcessAll(ctx, jobs, nil) {
 					if leave {
 						break
 					}
@@ -637,7 +639,7 @@ func TestProcessAllAsksForJobsWithRoom(t *testing.T) {
 				}
 			}
 		}
-		for _, err := range testkit.Client(srv).Meetings.ProcessAll(t.Context(), jobs, &minutes.ProcessOptions{Uploads: 3}) {
+		for _, err := range testkit.Client(srv, minutes.WithUploads(3)).Meetings.ProcessAll(t.Context(), jobs, nil) {
 			require.NoError(t, err)
 		}
 		assert.Zero(t, uploading.Load())
@@ -660,7 +662,7 @@ func TestProcessAllStartsOverWhileJobsBlock(t *testing.T) {
 		})
 		began := time.Now()
 		var ended []string
-		for r, err := range testkit.Client(srv).Meetings.ProcessAll(t.Context(), channel(jobs), &minutes.ProcessOptions{Uploads: 1, Restart: true}) {
+		for r, err := range testkit.Client(srv, minutes.WithUploads(1)).Meetings.ProcessAll(t.Context(), channel(jobs), &minutes.ProcessOptions{Restart: true}) {
 			require.NoError(t, err)
 			if ended = append(ended, r.Params.ExternalID); len(ended) == 1 {
 				assert.Less(t, time.Since(began), time.Hour)
@@ -720,14 +722,14 @@ func TestProcessAllOfACallbackThatBreaks(t *testing.T) {
 				last := opening("last")
 				last.Progress = good.Progress
 				opts := &minutes.ProcessOptions{
-					Uploads: 1 + len(where)%2, // one that is not given back would be missed
 					OnStatus: func(m *minutes.Meeting) {
 						if m.ExternalID == "bad" {
 							in("OnStatus")
 						}
 					},
 				}
-				end := loop(testkit.Client(srv).Meetings.ProcessAll(t.Context(), slices.Values([]minutes.Job{good, bad, bad, last}), opts))
+				client := testkit.Client(srv, minutes.WithUploads(1+len(where)%2)) // a place that is not given back would be missed
+				end := loop(client.Meetings.ProcessAll(t.Context(), slices.Values([]minutes.Job{good, bad, bad, last}), opts))
 				assert.Zero(t, open.Load(), "what is open when the loop ends")
 				assert.Equal(t, panics, end.exited)
 				if panics {
@@ -789,7 +791,7 @@ func TestProcessAllParams(t *testing.T) {
 	}{
 		"no context":         {nil, jobs, nil, "ctx"},
 		"no jobs":            {t.Context(), nil, nil, "jobs"},
-		"negative uploads":   {t.Context(), jobs, &minutes.ProcessOptions{Uploads: -1}, "opts.Uploads"},
+		"end in a failure":   {t.Context(), jobs, &minutes.ProcessOptions{Until: minutes.StatusMinutesFailed}, "opts.Until"},
 		"unprintable format": {t.Context(), jobs, &minutes.ProcessOptions{Format: "\xff"}, "opts.Format"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -947,4 +949,216 @@ func TestProcessResultIsTheCallersOwn(t *testing.T) {
 		assert.Equal(t, []string{"emp_ada"}, m.ParticipantIDs)
 		assert.NotEqual(t, -1, *m.DurationSeconds)
 	})
+}
+
+// soundless opens a recording that must not be opened.
+func soundless(t *testing.T) func() (minutes.Recording, error) {
+	return func() (minutes.Recording, error) {
+		t.Error("the recording was opened")
+		return minutes.Recording{}, errors.New("nothing to open")
+	}
+}
+
+// Finish goes on from whatever state the meeting is in.
+func TestFinish(t *testing.T) {
+	t.Parallel()
+	states := []minutes.Status{
+		minutes.StatusAudioUploaded, minutes.StatusTranscribing, minutes.StatusTranscribed, minutes.StatusGeneratingMinutes,
+		minutes.StatusMinutesReady, minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed,
+		minutes.StatusTranscribeBlocked, minutes.StatusAudioRejected,
+	}
+	for _, state := range states {
+		t.Run(string(state), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				if state.Failed() {
+					require.NoError(t, srv.Script(minutestest.Script{Outcome: state}))
+				}
+				m := testkit.Uploaded(t, testkit.Client(srv), "Weekly")
+				_, err := srv.Advance(m.ID, state)
+				require.NoError(t, err)
+				for _, open := range []func() (minutes.Recording, error){soundless(t), nil} {
+					var states []minutes.Status
+					opts := &minutes.ProcessOptions{Format: minutes.FormatMarkdown, Transcript: true, Restart: true, OnStatus: func(m *minutes.Meeting) { states = append(states, m.Status) }}
+					r, err := testkit.Client(srv).Meetings.Finish(t.Context(), m.ID, open, opts)
+					require.NotNil(t, r)
+					assert.Nil(t, r.Params)
+					assert.False(t, r.Created)
+					if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); state.Failed() {
+						require.True(t, ok, "%v", err)
+						assert.Equal(t, state, failed.Status)
+						assert.Equal(t, failed.Meeting, r.Meeting)
+						continue
+					}
+					require.NoError(t, err)
+					assert.Equal(t, minutes.StatusMinutesReady, r.Meeting.Status)
+					assert.Contains(t, r.Minutes.Content, "# Weekly")
+					assert.Contains(t, r.Transcript, "spk_0")
+					assert.Equal(t, slices.Compact(slices.Clone(states)), states, "each status is told once")
+					assert.Equal(t, minutes.StatusMinutesReady, states[len(states)-1])
+				}
+			})
+		})
+	}
+	t.Run("created", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+			id := testkit.Waiting(t, srv)
+			r, err := testkit.Client(srv).Meetings.Finish(t.Context(), id, nil, nil)
+			require.ErrorIs(t, err, minutes.ErrNoAudio)
+			require.Equal(t, id, r.Meeting.ID)
+			var sent int64
+			opened, closed := 0, 0
+			open := func() (minutes.Recording, error) {
+				opened++
+				rec := testkit.Audio(5000)
+				rec.Audio = &closing{rec, func() { closed++ }}
+				return rec, nil
+			}
+			opts := &minutes.ProcessOptions{Progress: func(n, _ int64) { sent = n }, LookedAt: time.Now()}
+			r, err = testkit.Client(srv).Meetings.Finish(t.Context(), id, open, opts)
+			require.NoError(t, err)
+			assert.NotEmpty(t, r.Minutes.Content)
+			assert.EqualValues(t, 5000, sent)
+			assert.Equal(t, 1, opened)
+			assert.Equal(t, 1, closed)
+		})
+	})
+}
+
+// What cannot be used is refused before any request; what comes later leaves a
+// Result.
+func TestFinishErrors(t *testing.T) {
+	t.Parallel()
+	open := func() (minutes.Recording, error) { return testkit.Audio(10), nil }
+	for name, test := range map[string]struct {
+		ctx   context.Context
+		id    string
+		opts  *minutes.ProcessOptions
+		param string
+	}{
+		"no context":         {nil, "mtg_1", nil, "ctx"},
+		"no id":              {t.Context(), "", nil, "id"},
+		"path":               {t.Context(), "..", nil, "id"},
+		"end in a failure":   {t.Context(), "mtg_1", &minutes.ProcessOptions{Until: minutes.StatusAudioRejected}, "opts.Until"},
+		"unprintable format": {t.Context(), "mtg_1", &minutes.ProcessOptions{Format: "\xff"}, "opts.Format"},
+	} {
+		r, err := testkit.Silent(t).Meetings.Finish(test.ctx, test.id, open, test.opts)
+		assert.Nil(t, r, name)
+		testkit.RequireParamError(t, err, test.param, "")
+	}
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv)
+		r, err := c.Meetings.Finish(t.Context(), "mtg_gone", open, nil)
+		require.ErrorIs(t, err, minutes.ErrNotFound)
+		assert.Nil(t, r.Meeting)
+
+		id := testkit.Waiting(t, srv)
+		r, err = c.Meetings.Finish(t.Context(), id, func() (minutes.Recording, error) { return minutes.OpenRecording("missing") }, nil)
+		require.ErrorIs(t, err, os.ErrNotExist)
+		assert.Equal(t, id, r.Meeting.ID)
+		closed := 0
+		_, err = c.Meetings.Finish(t.Context(), id, func() (minutes.Recording, error) {
+			return minutes.Recording{Audio: &closing{testkit.Audio(10), func() { closed++ }}, ContentType: "audio/mpeg"}, nil
+		}, nil)
+		require.ErrorIs(t, err, minutes.ErrRecordingEmpty)
+		assert.Equal(t, 1, closed)
+		r, err = c.Meetings.Finish(t.Context(), id, func() (minutes.Recording, error) {
+			rec := testkit.Audio(10)
+			rec.Audio = unclosable{rec.Audio}
+			return rec, nil
+		}, nil)
+		require.ErrorIs(t, err, errUnclosable)
+		assert.NotNil(t, r.Minutes)
+	})
+}
+
+// What was seen of a meeting counts as a look, by whichever call or process: no
+// GET comes within thirty seconds, and an upload waits for none.
+func TestFinishKeepsTheFloor(t *testing.T) {
+	t.Parallel()
+	open := func() (minutes.Recording, error) { return testkit.Audio(10), nil }
+	t.Run("after a create", func(t *testing.T) {
+		t.Parallel()
+		for name, others := range map[string]int{"alone": 0, "beside very many waits": 1100} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					w := testkit.Generous()
+					w.Stages.Transcribe = time.Hour
+					srv := minutestest.NewServer(t, minutestest.WithWorld(w))
+					ids := testkit.Crowd(t, srv, others, 1, 10*time.Hour)
+					c, looks := testkit.WatchLooks(srv)
+					var wg sync.WaitGroup
+					defer wg.Wait()
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					wg.Go(func() {
+						for range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+						}
+					})
+					time.Sleep(10 * time.Minute)
+					for range 5 { // at any time of a turn
+						time.Sleep(7 * time.Second)
+						m, _, err := c.Meetings.Create(t.Context(), weekly(""))
+						require.NoError(t, err)
+						began := time.Now()
+						r, err := c.Meetings.Finish(ctx, m.ID, open, &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded})
+						require.NoError(t, err)
+						assert.Equal(t, minutes.StatusAudioUploaded, r.Meeting.Status)
+						assert.Less(t, time.Since(began), 5*time.Second)
+						assert.LessOrEqual(t, len(looks.Of(m.ID)), 1, "the look after the upload")
+					}
+				})
+			})
+		}
+	})
+	t.Run("after another process", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+			m := testkit.Uploaded(t, testkit.Client(srv), "Weekly")
+			for i := range 10 { // processes, each of which dies soon after its first look
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), 33*time.Second)
+				_, err := testkit.Client(srv).Meetings.Finish(ctx, m.ID, nil, &minutes.ProcessOptions{LookedAt: began})
+				cancel()
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Len(t, srv.Requests("meetings.get"), i+1)
+			}
+		})
+	})
+}
+
+// A worker uploads, another one waits: the first ends once the audio is there, and
+// the second has nothing to upload.
+func TestFinishByTwoKindsOfWorkers(t *testing.T) {
+	t.Parallel()
+	for _, until := range []minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribed} {
+		t.Run(string(until), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := testkit.LongStages()
+				w.Stages.Write = time.Hour
+				srv := minutestest.NewServer(t, minutestest.WithWorld(w))
+				opts := &minutes.ProcessOptions{Until: until, Transcript: true}
+				for range 2 { // the second time, there is nothing to do
+					r, err := testkit.Client(srv).Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), opts)
+					require.NoError(t, err)
+					assert.NotEqual(t, minutes.StatusMinutesReady, r.Meeting.Status)
+					assert.NotEqual(t, minutes.StatusCreated, r.Meeting.Status)
+					assert.Nil(t, r.Minutes)
+					assert.Empty(t, r.Transcript)
+				}
+				id := srv.Requests("meetings.get")[0].MeetingID
+				r, err := testkit.Client(srv).Meetings.Finish(t.Context(), id, nil, &minutes.ProcessOptions{LookedAt: time.Now()})
+				require.NoError(t, err)
+				assert.NotNil(t, r.Minutes)
+				oneMeeting(t, srv, 1)
+			})
+		})
+	}
 }

@@ -47,9 +47,9 @@ func (r Recording) check() error {
 func checkSize(param string, size int64) error {
 	switch {
 	case size <= 0:
-		return &ParamError{param, "the recording is empty"}
+		return &ParamError{param, ErrRecordingEmpty.Reason}
 	case size > MaxRecordingSize:
-		return &ParamError{param, "the recording is over 1 GiB, which the service refuses"}
+		return &ParamError{param, ErrRecordingTooLarge.Reason}
 	}
 	return nil
 }
@@ -72,9 +72,9 @@ func checkContentType(param, contentType string) error {
 // type from content and name. Close the Recording after use.
 //
 // Errors: that of opening the file (compare with [fs.ErrNotExist]), or a
-// *ParamError, which does not repeat the path, for what is no regular file, is
-// empty, is over 1 GiB, or does not show its content type; fill a Recording by
-// hand then.
+// *ParamError, which does not repeat the path, for what is no regular file, or is
+// ErrRecordingEmpty, ErrRecordingTooLarge (over 1 GiB) or ErrRecordingFormat, whose
+// content type does not show; fill a Recording by hand then.
 func OpenRecording(path string) (Recording, error) {
 	// Looked at before it is opened: opening a named pipe would block.
 	info, err := os.Stat(path)
@@ -98,7 +98,7 @@ func OpenRecording(path string) (Recording, error) {
 	contentType := contentTypeOf(head, filepath.Ext(path))
 	if contentType == "" {
 		_ = f.Close() // it was only read
-		return Recording{}, &ParamError{"path", "is not a known audio format; fill a Recording with its ContentType"}
+		return Recording{}, &ParamError{"path", ErrRecordingFormat.Reason}
 	}
 	return Recording{f, info.Size(), contentType}, nil
 }
@@ -114,8 +114,9 @@ func kindOf(info fs.FileInfo) string {
 // length beforehand and may have to begin again. Close the Recording to delete
 // the file. An empty contentType is found from the content where it shows.
 //
-// Errors: that of reading r or writing the file, or a *ParamError where r is
-// nil, empty, longer than 1 GiB, or of an unknown content type.
+// Errors: that of reading r or writing the file, or a *ParamError where r is nil,
+// or contentType no MIME type, or for ErrRecordingEmpty, ErrRecordingTooLarge (over
+// 1 GiB) and ErrRecordingFormat.
 func RecordingFromReader(r io.Reader, contentType string) (Recording, error) {
 	if r == nil {
 		return Recording{}, &ParamError{"r", "must not be nil"}
@@ -152,7 +153,7 @@ func (rec *Recording) fill(f *os.File, r io.Reader) (err error) {
 		return err
 	}
 	if rec.ContentType = contentTypeOf(head, ""); rec.ContentType == "" {
-		return &ParamError{"contentType", "is empty, and the content is not a known audio format"}
+		return &ParamError{"r", ErrRecordingFormat.Reason}
 	}
 	return nil
 }

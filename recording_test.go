@@ -235,7 +235,7 @@ func TestRecordingFromReaderRefuses(t *testing.T) {
 		"no reader":               {nil, "audio/wav", "r"},
 		"empty":                   {strings.NewReader(""), "audio/wav", "r"},
 		"empty, no type":          {strings.NewReader(""), "", "r"},
-		"type not found":          {strings.NewReader(unknown), "", "contentType"},
+		"type not found":          {strings.NewReader(unknown), "", "r"},
 		"no MIME type":            {testkit.Failing(broken), "wav", "contentType"}, // before a byte is read
 		"half a MIME type":        {testkit.Failing(broken), "audio/", "contentType"},
 		"MIME type with a header": {testkit.Failing(broken), "audio/wav\r\nX-Evil: 1", "contentType"},
@@ -287,6 +287,10 @@ func TestUploadRefusesRecordings(t *testing.T) {
 			testkit.RequireParamError(t, testkit.Silent(t).Meetings.Upload(context.Background(), "mtg_1", test.rec, nil), test.param, test.rec.ContentType)
 		})
 	}
+	largest := minutes.Recording{Audio: audio, Size: minutes.MaxRecordingSize, ContentType: "audio/wav"}
+	client, requests := testkit.OneReply(t, 403, "")
+	require.Error(t, client.Meetings.Upload(t.Context(), "mtg_1", largest, nil))
+	require.Len(t, requests(), 1, "1 GiB may be asked for")
 	require.NoError(t, minutes.Recording{}.Close(), "closing what cannot be closed does nothing")
 	require.NoError(t, minutes.Recording{Audio: audio}.Close())
 }

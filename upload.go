@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
@@ -42,12 +44,18 @@ type UploadOptions struct {
 // it some seconds late. The upload and the XML of its refusals are documented,
 // the store's codes are assumed.
 //
+// A Client has four uploads under way at a time, or as many as [WithUploads] says;
+// the others wait for their turn.
+//
+// It needs the scope meetings:write (assumed), and meetings:read where the meeting
+// has to be looked at.
+//
 // Upload returns soon after ctx has ended, even where rec.Audio or Progress
 // blocks. That one call may then still be under way, and may read on; no other
 // begins. After any other end, nothing reads the recording any more.
 //
-// Errors: *ParamError for a recording that is empty, over 1 GiB or without
-// content type, before any request; those of [MeetingsService.UploadURL], of
+// Errors: *ParamError for a recording that is empty (ErrRecordingEmpty), over 1 GiB
+// (ErrRecordingTooLarge) or without content type, before any request; those of [MeetingsService.UploadURL], of
 // which ErrBadRequest says that the meeting has audio already (assumed);
 // *StorageError where the PUT failed, with ErrPartialAudio where the meeting has
 // audio although no attempt handed over the whole recording.
@@ -61,6 +69,66 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, rec Recording, 
 	if err := rec.check(); err != nil {
 		return err
 	}
+	places := &s.core().places
+	if err := places.enter(ctx); err != nil {
+		return err
+	}
+	defer places.leave()
+	return s.upload(ctx, id, rec, opts)
+}
+
+// places are those of a Client's uploads. They are no channel, since a Client may
+// be used in another synctest bubble than it was made in.
+type places struct {
+	all int
+
+	mu      sync.Mutex
+	taken   int
+	waiting []chan struct{} // first come, first served: closed when the place is theirs
+}
+
+// enter waits for a place.
+func (p *places) enter(ctx context.Context) error {
+	p.mu.Lock()
+	if p.taken < p.all {
+		p.taken++
+		p.mu.Unlock()
+		return nil
+	}
+	turn := make(chan struct{})
+	p.waiting = append(p.waiting, turn)
+	p.mu.Unlock()
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	at := slices.Index(p.waiting, turn)
+	if at >= 0 {
+		p.waiting = slices.Delete(p.waiting, at, at+1)
+	}
+	p.mu.Unlock()
+	if at < 0 { // it has just become theirs
+		p.leave()
+	}
+	return &StorageError{causes: []error{fmt.Errorf("while it waited for other uploads of the Client: %w", backoff.ContextError(ctx))}}
+}
+
+// leave gives a place back.
+func (p *places) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.waiting) == 0 {
+		p.taken--
+		return
+	}
+	close(p.waiting[0])
+	p.waiting = p.waiting[1:]
+}
+
+// upload is Upload for which there is a place.
+func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, opts *UploadOptions) error {
 	u := newUpload(s, id, rec)
 	if opts != nil {
 		u.put.Progress = opts.Progress
@@ -155,6 +223,7 @@ func (u *upload) after(ctx context.Context, result storage.Result, took time.Dur
 		Late:    !time.Now().Before(u.expires),
 		Hurried: asked > backoff.Longest || !backoff.Outlives(ctx, wait),
 	}
+	failure.passes = end.Passes()
 	step, known := u.known.Next(end)
 	if step.AtOnce || end.Hurried || !step.Again && step.Looks == 0 || ctx.Err() != nil {
 		wait = 0

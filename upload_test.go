@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -237,6 +238,70 @@ func TestUploadURLExpires(t *testing.T) {
 		testkit.RequireArrived(t, srv, id, sum)
 		require.Len(t, srv.Requests("meetings.upload_url"), 2, "the wait outlasted the first URL")
 	})
+}
+
+// An attempt that outlasts its URL and is refused gets a new one, whatever the
+// refusal says; one within its time does not.
+func TestUploadOutlastsItsURL(t *testing.T) {
+	t.Parallel()
+	for took, again := range map[time.Duration]bool{15*time.Minute - time.Second: false, 15 * time.Minute: true} {
+		t.Run(took.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				id := testkit.Waiting(t, srv)
+				rec, sum := testkit.Noise(1000)
+				puts := 0
+				c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+					if req.Method == http.MethodPut {
+						if puts++; puts == 1 {
+							time.Sleep(took)
+							body := io.NopCloser(strings.NewReader("<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"))
+							return &http.Response{StatusCode: 403, Header: http.Header{}, Body: body, Request: req}, nil
+						}
+					}
+					return srv.HTTPClient().Transport.RoundTrip(req)
+				})}), minutes.WithUploadTimeouts(time.Hour, time.Hour))
+				err := c.Meetings.Upload(t.Context(), id, rec, nil)
+				if !again {
+					testkit.RequireStatus(t, err, 403)
+					require.Equal(t, 1, puts)
+					return
+				}
+				require.NoError(t, err)
+				testkit.RequireArrived(t, srv, id, sum)
+				require.Len(t, srv.Requests("meetings.upload_url"), 2)
+			})
+		})
+	}
+}
+
+// A meeting that has failed since the reply was lost has had its audio: what
+// became of it is for a wait to tell.
+func TestUploadLostAndFailed(t *testing.T) {
+	t.Parallel()
+	for _, status := range []minutes.Status{minutes.StatusAudioRejected, minutes.StatusTranscribeBlocked, minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed} {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				require.NoError(t, srv.Script(minutestest.Script{Outcome: status}))
+				id := testkit.Waiting(t, srv)
+				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.LoseReply())
+				hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+					if req.Method == http.MethodGet {
+						_, err := srv.Advance(id, status)
+						assert.NoError(t, err)
+					}
+					return srv.HTTPClient().Transport.RoundTrip(req)
+				})}
+				require.NoError(t, testkit.Client(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
+				m, _ := srv.Meeting(id)
+				require.Equal(t, status, m.Status)
+				require.Len(t, srv.Requests(minutestest.OpUpload), 1)
+			})
+		})
+	}
 }
 
 // A look that somebody makes while an upload URL is under way, be it at the same
@@ -749,6 +814,9 @@ func TestUploadAskedToWaitForLong(t *testing.T) {
 		{503, "3600", time.Hour, time.Hour, false},
 		{503, "50", 10 * time.Second, 50 * time.Second, false},
 		{503, "50", time.Hour, 0, true},
+		{503, "60", time.Hour, 0, true},
+		{503, "61", time.Hour, 61 * time.Second, false},
+		{429, "61", time.Hour, 61 * time.Second, false},
 		{500, "120", time.Hour, 0, true}, // it has no Retry-After there
 	} {
 		t.Run(fmt.Sprint(test.status, " ", test.asked, " of ", test.limit), func(t *testing.T) {
@@ -912,6 +980,10 @@ func TestUploadOfAPart(t *testing.T) {
 			_, err := c.Meetings.Process(context.Background(), &minutes.MeetingCreateParams{Title: "x", Date: "2026-11-20"}, rec, nil)
 			return err
 		}, false},
+		{"Finish", func(c *minutes.Client, rec minutes.Recording) error {
+			_, err := c.Meetings.Finish(context.Background(), "mtg_1", func() (minutes.Recording, error) { return rec, nil }, nil)
+			return err
+		}, true},
 		{"Process beside others", func(c *minutes.Client, rec minutes.Recording) error {
 			_, err := c.Meetings.Process(context.Background(), &minutes.MeetingCreateParams{Title: "x", Date: "2026-11-20", ExternalID: "e"}, rec, nil)
 			return err
@@ -1120,4 +1192,126 @@ func ExampleMeetingsService_Upload() {
 	}
 	fmt.Printf("%d %% of %d bytes\n", last, rec.Size)
 	// Output: 100 % of 5000 bytes
+}
+
+// As many uploads are under way as there are places for, whoever began them. What
+// waits for a place is not opened, sends nothing, does not stall and obeys its
+// context; nobody overtakes.
+func TestUploadsHavePlaces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const took = 10 * time.Minute // longer than anything may stall
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		var now, most int
+		var mu sync.Mutex
+		change := func(by int) {
+			mu.Lock()
+			defer mu.Unlock()
+			now += by
+			most = max(most, now)
+		}
+		network := testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			if op, _ := testkit.Identify(req); op == minutestest.OpUpload {
+				change(1)
+				defer change(-1)
+				defer time.Sleep(took)
+			}
+			return srv.HTTPClient().Transport.RoundTrip(req)
+		})
+		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithUploads(2), minutes.WithUploadTimeouts(time.Minute, time.Hour))
+		open := func() (minutes.Recording, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			assert.Less(t, now, 2, "a recording is opened when there is room for it")
+			return testkit.Audio(10), nil
+		}
+		opts := &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded}
+		began := time.Now()
+		var wg sync.WaitGroup
+		var ended []time.Duration
+		start := func(f func() error) {
+			wg.Go(func() {
+				assert.NoError(t, f())
+				mu.Lock()
+				defer mu.Unlock()
+				ended = append(ended, time.Since(began).Truncate(time.Minute))
+			})
+			synctest.Wait()
+		}
+		first, second := testkit.Waiting(t, srv), testkit.Waiting(t, srv)
+		start(func() error { return c.Meetings.Upload(t.Context(), first, testkit.Audio(10), nil) })
+		start(func() error { _, err := c.Meetings.Finish(t.Context(), second, open, opts); return err })
+		start(func() error {
+			_, err := c.Meetings.Process(t.Context(), weekly("3"), testkit.Audio(10), opts)
+			return err
+		})
+		start(func() error {
+			for _, err := range c.Meetings.ProcessAll(t.Context(), slices.Values([]minutes.Job{{Params: weekly("4"), Open: open}}), opts) {
+				return err
+			}
+			return nil
+		})
+
+		n := len(srv.Requests())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		third := testkit.Waiting(t, srv)
+		err := c.Meetings.Upload(ctx, third, testkit.Audio(10), nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, ok := errors.AsType[*minutes.StorageError](err)
+		assert.True(t, ok, "%v", err)
+		assert.Equal(t, time.Minute, time.Since(began), "it obeys its context")
+		assert.Len(t, srv.Requests(), n+1, "it has asked for nothing")
+
+		wg.Wait()
+		assert.Equal(t, 2, most)
+		assert.Equal(t, []time.Duration{took, took, 2 * took, 2 * took}, ended)
+		require.NoError(t, c.Meetings.Upload(t.Context(), third, testkit.Audio(10), nil), "every place was given back")
+	})
+}
+
+// A place that comes free as its context ends is not lost.
+func TestPlaceThatComesTooLate(t *testing.T) {
+	t.Parallel()
+	for range 50 { // which of the two is seen first is chance
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t)
+			c := testkit.Client(srv, minutes.WithUploads(1))
+			first, second := testkit.Waiting(t, srv), testkit.Waiting(t, srv)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				_, err := c.Meetings.Finish(t.Context(), first, func() (minutes.Recording, error) {
+					time.Sleep(time.Second)
+					cancel()
+					return minutes.Recording{}, os.ErrNotExist // which gives the place back
+				}, nil)
+				assert.ErrorIs(t, err, os.ErrNotExist)
+			})
+			synctest.Wait()
+			_ = c.Meetings.Upload(ctx, second, testkit.Audio(10), nil)
+			wg.Wait()
+			testkit.Uploaded(t, c, "third")
+		})
+	}
+}
+
+// A Client serves one bubble after the other, and has no goroutine of one wait for
+// the clock of another.
+func TestPlacesInAnyBubble(t *testing.T) {
+	t.Parallel()
+	srv := minutestest.New()
+	defer srv.Close()
+	c := testkit.Client(srv, minutes.WithUploads(1))
+	for range 2 {
+		synctest.Test(t, func(t *testing.T) {
+			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Times: 3}, minutestest.Delay(time.Minute))
+			var wg sync.WaitGroup
+			for i := range 3 {
+				wg.Go(func() { testkit.Uploaded(t, c, fmt.Sprint("meeting ", i)) })
+			}
+			wg.Wait()
+		})
+	}
 }

@@ -20,7 +20,7 @@ import (
 // ids is read on a goroutine of its own: while it blocks, what has ended is
 // yielded all the same, and ctx is obeyed. When the loop is left, ids is told so
 // at the next id that it gives. A key that is refused is refused for every
-// meeting: leave the loop. A wait takes about 200 bytes; the ids themselves are
+// meeting (see [KeyRefused]): leave the loop. It needs the scope meetings:read. A wait takes about 200 bytes; the ids themselves are
 // kept to the end. For that, in a WaitError of a wait among more than a thousand, the
 // meeting as last seen has only ID and Status.
 func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Meeting, error] {
@@ -48,7 +48,8 @@ func checkInput(ctx context.Context, input string, missing bool, err error) erro
 	return nil
 }
 
-// waitAll is one WaitAll at work.
+// waitAll is one WaitAll at work. Which meeting is looked at when, by a page or by
+// itself, internal/poll decides.
 type waitAll struct {
 	poller  *poller
 	options WaitOptions
@@ -146,7 +147,8 @@ const maxFetches = 8
 
 // WaitAllForMinutes is [MeetingsService.WaitAll] until the minutes are ready,
 // and fetches them as [MeetingsService.WaitForMinutes] does, in
-// WaitOptions.Format, a few at a time. Each Result has Meeting and Minutes, or,
+// WaitOptions.Format, a few at a time. It needs the scopes meetings:read and
+// minutes:read. Each Result has Meeting and Minutes, or,
 // with an error, the Meeting where one was seen.
 //
 // Errors: those of WaitAll and WaitForMinutes. When ctx ends, the fetches under

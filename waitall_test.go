@@ -87,6 +87,58 @@ func TestWaitAll(t *testing.T) {
 	})
 }
 
+// What ends a wait ends it beside many others, too, which are looked at in pages:
+// a meeting that has vanished its own, a key that was refused all of them.
+func TestWaitAllInACrowd(t *testing.T) {
+	t.Parallel()
+	const after = 5 * time.Minute
+	for name, test := range map[string]struct {
+		strike func(t *testing.T, srv *minutestest.Server, ids []string)
+		is     error
+		ends   int
+	}{
+		"vanished": {func(t *testing.T, srv *minutestest.Server, ids []string) {
+			for _, id := range ids[20:23] {
+				assert.NoError(t, testkit.Client(srv).Meetings.Delete(t.Context(), id))
+			}
+		}, minutes.ErrNotFound, 3},
+		"revoked": {func(t *testing.T, srv *minutestest.Server, _ []string) {
+			assert.NoError(t, srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(srv.Key()).Revoked = true }))
+		}, minutes.ErrUnauthenticated, 50},
+		"suspended": {func(t *testing.T, srv *minutestest.Server, _ []string) {
+			assert.NoError(t, srv.Update("org_acme", func(o *minutestest.Organisation) { o.Suspended = true }))
+		}, minutes.ErrOrganisationSuspended, 50},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+				ids := testkit.Crowd(t, srv, 50, 1, testkit.Ages)
+				c, l := testkit.WatchLooks(srv)
+				began := time.Now()
+				time.AfterFunc(after, func() { test.strike(t, srv, ids) })
+				ctx, cancel := context.WithTimeout(t.Context(), 2*after)
+				defer cancel()
+				ended := map[string]bool{}
+				for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+					if errors.Is(err, context.DeadlineExceeded) {
+						break
+					}
+					require.ErrorIs(t, err, test.is)
+					wait, ok := errors.AsType[*minutes.WaitError](err)
+					require.True(t, ok, "%T", err)
+					require.NotNil(t, wait.Meeting, "as last seen")
+					require.Equal(t, wait.MeetingID, wait.Meeting.ID)
+					ended[wait.MeetingID] = true
+					require.LessOrEqual(t, time.Since(began), after+2*time.Minute)
+				}
+				require.Len(t, ended, test.ends)
+				require.Positive(t, l.Pages())
+			})
+		})
+	}
+}
+
 // A context that ends before all ids are read is told, though nothing that was
 // read is waited for any more.
 func TestWaitAllCutShort(t *testing.T) {

@@ -45,7 +45,8 @@ type WaitOptions struct {
 }
 
 // ErrNoAudio ends a wait for a meeting that has had no audio for as long as
-// [WaitOptions].NoAudio says. It is this package's own, not the service's.
+// [WaitOptions].NoAudio says, and a [MeetingsService.Finish] that was given
+// nothing to upload to a meeting without audio. It is this package's own, not the service's.
 var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 
 // maxInterval keeps times that an interval is added to from overflowing.
@@ -88,7 +89,7 @@ func (o *WaitOptions) orDefault(until Status) (WaitOptions, error) {
 // where they show many meetings that are waited for, and single meetings
 // elsewhere: thousands of waits cost few requests. A page read for others may
 // show a meeting soon after its GET; the interface asks the thirty seconds of
-// the single meeting only. Where very many waits begin at once, first looks are
+// the single meeting only. Both need the scope meetings:read. Where very many waits begin at once, first looks are
 // spread over a turn, which is thirty seconds and longer where it takes more
 // than some three hundred requests.
 //
@@ -128,7 +129,7 @@ func (o *WaitOptions) waiter(ctx context.Context, id string, until Status) (*wai
 // ready and fetches them, in WaitOptions.Format. Minutes that are not there yet
 // although the status says so are waited for, a turn at a time, and so is a 429;
 // a service that fails to serve them is asked up to twenty times, each with the
-// repeats of any other call.
+// repeats of any other call. It needs the scopes meetings:read and minutes:read.
 //
 // Errors: those of Wait; those of [MeetingsService.Minutes], in a *WaitError.
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Minutes, error) {

@@ -239,6 +239,82 @@ func TestWaitEnds(t *testing.T) {
 	})
 }
 
+// A wait ends at the state it is for, or past it. A state that nobody knows yet is
+// neither that nor an end.
+func TestWaitUntil(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		until    minutes.Status
+		statuses []minutes.Status // one a look
+		end      minutes.Status
+	}{
+		"created":          {minutes.StatusCreated, []minutes.Status{"created"}, "created"},
+		"at it":            {minutes.StatusTranscribing, []minutes.Status{"created", "audio_uploaded", "transcribing"}, "transcribing"},
+		"past it":          {minutes.StatusAudioUploaded, []minutes.Status{"created", "transcribing"}, "transcribing"},
+		"at the end":       {minutes.StatusTranscribed, []minutes.Status{"minutes_ready"}, "minutes_ready"},
+		"not shown":        {"", []minutes.Status{"transcribed", "generating_minutes", "minutes_ready"}, "minutes_ready"},
+		"unknown":          {minutes.StatusCreated, []minutes.Status{"being_translated", "audio_uploaded"}, "audio_uploaded"},
+		"unknown, the end": {"", []minutes.Status{"transcribing", "being_translated", "minutes_ready"}, "minutes_ready"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				looks := 0
+				c, _ := testkit.Answering(t, func(req *http.Request) (*http.Response, error) {
+					looks++
+					return testkit.Canned(200, fmt.Sprintf(`{"id":"mtg_1","status":%q}`, test.statuses[looks-1]))(req)
+				})
+				var told []minutes.Status
+				m, err := c.Meetings.Wait(t.Context(), "mtg_1", &minutes.WaitOptions{Until: test.until, OnStatus: func(m *minutes.Meeting) { told = append(told, m.Status) }})
+				require.NoError(t, err)
+				require.Equal(t, test.end, m.Status)
+				require.Equal(t, test.statuses, told)
+				require.Len(t, test.statuses, looks)
+			})
+		})
+	}
+}
+
+// Being held back is no failure, however often in a row.
+func TestWaitIsHeldBackForLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv)
+		m := testkit.Uploaded(t, c, "Weekly")
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 60}, minutestest.RateLimit(""))
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+	})
+}
+
+// An OnStatus that takes its time holds up no other wait.
+func TestOnStatusThatBlocks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv)
+		slow, quick := testkit.Uploaded(t, c, "Slow"), testkit.Uploaded(t, c, "Quick")
+		began := time.Now()
+		var wg sync.WaitGroup
+		for _, wait := range []func(o *minutes.WaitOptions){
+			func(o *minutes.WaitOptions) { _, _ = c.Meetings.Wait(t.Context(), slow.ID, o) },
+			func(o *minutes.WaitOptions) {
+				for range c.Meetings.WaitAll(t.Context(), slices.Values([]string{slow.ID}), o) {
+				}
+			},
+		} {
+			wg.Go(func() { wait(&minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { time.Sleep(time.Hour) }}) })
+		}
+		time.Sleep(time.Second)
+		_, err := c.Meetings.Wait(t.Context(), quick.ID, nil)
+		require.NoError(t, err)
+		require.Less(t, time.Since(began), 2*time.Minute)
+		wg.Wait()
+		require.GreaterOrEqual(t, time.Since(began), time.Hour)
+	})
+}
+
 func TestWaitParams(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.NewServer(t)

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -21,9 +22,7 @@ func altered(alter func(r *http.Request, rec *httptest.ResponseRecorder)) func(h
 			next.ServeHTTP(rec, r)
 			alter(r, rec)
 			body := rec.Body.Bytes()
-			for name, values := range rec.Header() {
-				w.Header()[name] = values
-			}
+			maps.Copy(w.Header(), rec.Header())
 			if rec.Code != http.StatusNoContent {
 				w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 			}

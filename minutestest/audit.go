@@ -77,9 +77,14 @@ func (v Violation) String() string {
 // Violations returns what clients have done wrong so far, in the order in
 // which it was seen, the first thousand.
 func (s *Server) Violations() []Violation {
-	s.audit.mu.Lock()
-	defer s.audit.mu.Unlock()
-	return slices.Clone(s.audit.violations)
+	return s.audit.after(0)
+}
+
+// after returns the violations after the first n.
+func (a *audit) after(n int) []Violation {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.violations[min(n, len(a.violations)):])
 }
 
 // What the audit remembers has bounds, so that a Server may run for weeks.

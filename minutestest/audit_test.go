@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 func kinds(violations []Violation) []ViolationKind {
@@ -74,6 +76,22 @@ func TestBadClientFailsItsTest(t *testing.T) {
 		assert.Len(t, failures, 6)
 		assert.NotContains(t, strings.Join(failures, "\n"), "key_ci", "no secret is told")
 	})
+}
+
+// What an upload URL is refused for, other than the audio, is no violation.
+func TestUploadURLThatIsRefused(t *testing.T) {
+	t.Parallel()
+	w := DefaultWorld()
+	o := &w.Organisations[0]
+	o.Members = append(o.Members, Member{ID: "emp_nosy", Name: "Nosy"})
+	o.Keys = append(o.Keys, Key{Secret: "key_nosy", MemberID: "emp_nosy"})
+	s := NewServer(t, WithWorld(w))
+	c := callerOf(s)
+	id := c.upload(t, "Others'", "audio")
+	nosy := &caller{c.client, c.base, "key_nosy"}
+	assert.Equal(t, "FORBIDDEN", nosy.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`).code())
+	assert.Equal(t, "INVALID_REQUEST", c.call("POST", "/v1/meetings/"+id+"/upload-url", `{}`).code())
+	assert.Empty(t, s.Violations())
 }
 
 func TestWhatIsAPoll(t *testing.T) {
@@ -288,6 +306,30 @@ func TestWhatIsARepeat(t *testing.T) {
 	}
 }
 
+// Nor is the same body elsewhere, or of another caller.
+func TestRepeatIsOfOneRequest(t *testing.T) {
+	t.Parallel()
+	const named = `{"name":"Twice"}`
+	for name, other := range map[string]func(t *testing.T, c *caller, id string) answer{
+		"path": func(t *testing.T, c *caller, _ string) answer { return c.call("POST", "/v1/employees", named) },
+		"caller": func(t *testing.T, c *caller, _ string) answer {
+			return (&caller{c.client, c.base, "key_ada"}).call("POST", "/v1/projects", named)
+		},
+		"method": func(t *testing.T, c *caller, id string) answer { return c.call("PATCH", "/v1/meetings/"+id, named) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := NewServer(t)
+			c := callerOf(s)
+			id := c.create(t, "There")
+			s.Inject(Match{Operation: "projects.create"}, LoseReply())
+			c.call("POST", "/v1/projects", named)
+			assert.Equal(t, 2, other(t, c, id).status/100)
+			assert.Empty(t, s.Violations())
+		})
+	}
+}
+
 // A client that has not waited for the reply does not know of the effect.
 func TestRepeatAfterGivingUp(t *testing.T) {
 	t.Parallel()
@@ -459,6 +501,16 @@ func TestAuditForgets(t *testing.T) {
 		a.record(Violation{})
 	}
 	assert.Len(t, a.violations, maxViolations)
+	assert.True(t, a.full.Load())
+	a.reset()
+	assert.Empty(t, a.violations)
+	assert.False(t, a.full.Load())
+	for i := range 10 * maxRepeats {
+		a.watchRepeat(&entry{Exchange: engine.Exchange{Operation: "projects.create", Body: fmt.Append(nil, i)}, method: "POST", url: &url.URL{}, lost: true})
+		if len(a.repeats) > maxRepeats { // require would take longer than all the rest
+			t.Fatal(len(a.repeats))
+		}
+	}
 
 	var s lookShard
 	at := time.Unix(0, 0)

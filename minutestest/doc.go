@@ -87,13 +87,28 @@
 // program that was restarted, finds its meeting with FindByExternalID and waits
 // for it, is judged by the same rule, and by no other.
 //
+// # To see it
+//
+// [Server.Report] writes all of that as a page: a line for each meeting, with
+// its states and the requests that looked at it or changed it, one file to open
+// in a browser. It needs no server, loads nothing, and holds no secret. A test
+// that fails leaves one by itself where go test is asked to keep such things:
+//
+//	go test -artifacts -outputdir /tmp ./...
+//
+// Its log says where, and a violation that failed the test is what the page
+// opens with. In a synctest bubble the times are the bubble's. [Server.Inspector]
+// is the same page, live, for a program that runs; minutes-fake has it at its
+// control address.
+//
 // # What it takes
 //
 // A Server may run for weeks, and a hostile or broken client does it no harm.
 // Headers end at 64 KiB, JSON bodies at 1 MiB; a body that stands still for five
 // minutes is given up; of the requests the last 4,096 are kept, or as many as
 // 32 MiB hold; recordings are hashed and counted, and kept only by [WithAudio],
-// up to 256 MiB together. A Server that stands behind [Server.Handler] has its
+// up to 256 MiB together. A page that watches costs a twentieth of a processor at
+// most, and nothing that stays; sixteen may. A Server that stands behind [Server.Handler] has its
 // limit of headers from the server in front of it.
 //
 // # Fuzz targets and benchmarks

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -83,7 +84,7 @@ func TestFaultsOfTheService(t *testing.T) {
 		}},
 		"truncated by a byte": {Truncate(1 << 40), func(t *testing.T, a answer) {
 			require.ErrorIs(t, a.err, io.ErrUnexpectedEOF)
-			assert.Greater(t, len(a.text), 5)
+			assert.Equal(t, a.header.Get("Content-Length"), strconv.Itoa(len(a.text)+1))
 		}},
 		"delay": {Delay(10 * time.Millisecond), func(t *testing.T, a answer) {
 			require.NoError(t, a.err)
@@ -125,6 +126,41 @@ func TestFaultsOfTheService(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Refuse answers with the status that section 7 gives the code.
+func TestRefuseHasTheCodesStatus(t *testing.T) {
+	t.Parallel()
+	for status, codes := range map[int]string{
+		400: "INVALID_REQUEST BAD_REQUEST INVALID_EMAIL INVALID_LIMIT INVALID_CURSOR INVALID_DATE INVALID_DATE_RANGE INVALID_TIME INVALID_EXTERNAL_ID INVALID_SHARED_WITH",
+		401: "UNAUTHENTICATED",
+		403: "IP_NOT_ALLOWED API_ACCESS_DISABLED PERSONAL_API_KEYS_DISABLED INSUFFICIENT_SCOPE ORGANISATION_SUSPENDED ORGANISATION_EXPIRED FORBIDDEN",
+		404: "NOT_FOUND",
+		409: "EMAIL_TAKEN MEMBER_LIMIT_EXCEEDED EXTERNAL_ID_TAKEN MINUTES_NOT_READY TRANSCRIPT_NOT_READY PARTICIPANTS_LOCKED",
+		500: "INTERNAL_ERROR",
+	} {
+		for code := range strings.FieldsSeq(codes) {
+			s := NewServer(t)
+			s.Inject(Match{}, Refuse(minutes.Code(code)))
+			a := callerOf(s).call("GET", "/v1/usage", "")
+			assert.Equal(t, status, a.status, code)
+			assert.Equal(t, code, a.code())
+		}
+	}
+}
+
+// A reply without a body that is to be truncated is lost.
+func TestTruncateWithoutABody(t *testing.T) {
+	t.Parallel()
+	onBothWires(t, func(t *testing.T, s *Server, c *caller) {
+		id := c.create(t, "Gone")
+		s.Inject(Match{Operation: "meetings.delete"}, Truncate(0))
+		a := c.call("DELETE", "/v1/meetings/"+id, "")
+		require.ErrorIs(t, a.err, syscall.ECONNRESET)
+		assert.Zero(t, a.status)
+		_, ok := s.Meeting(id)
+		assert.False(t, ok, "it has taken effect")
+	})
 }
 
 // Whether a fault lets the request take effect, or keeps it from it.

@@ -2,6 +2,7 @@ package minutestest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -89,7 +90,8 @@ type entry struct {
 	uri    string // as it was sent: url holds on to it
 	header http.Header
 	fault  string
-	size   int // in memory, nearly
+	size   int    // in memory, nearly
+	nth    uint64 // to be answered, from 1
 
 	refused bool // by the service itself, or cut short: nothing can have come of it
 	lost    bool // the client has not seen the whole reply
@@ -229,7 +231,8 @@ type journal struct {
 	mu    sync.Mutex
 	ring  []entry // that with seq n stands at n % journalSize
 	bytes int     // that ring takes
-	after uint64  // what arrived up to here has been forgotten
+	puts  uint64
+	after uint64 // what arrived up to here has been forgotten
 }
 
 func (j *journal) next() uint64 { return j.seq.Add(1) }
@@ -242,6 +245,8 @@ func (j *journal) put(e *entry) {
 	for len(j.ring) <= at {
 		j.ring = append(j.ring, entry{})
 	}
+	j.puts++
+	e.nth = j.puts
 	if e.seq > j.after && e.seq > j.ring[at].seq {
 		j.bytes += e.size - j.ring[at].size
 		j.ring[at] = *e
@@ -262,12 +267,36 @@ func (j *journal) forgetOldest() {
 
 // entries returns what the journal holds, in order.
 func (j *journal) entries() []entry {
-	j.mu.Lock()
-	list := slices.Clone(j.ring)
-	j.mu.Unlock()
-	list = slices.DeleteFunc(list, func(e entry) bool { return e.seq == 0 })
-	slices.SortFunc(list, func(a, b entry) int { return int(int64(a.seq) - int64(b.seq)) })
+	list, _ := j.answered(0)
 	return list
+}
+
+func bySeq(a, b entry) int { return cmp.Compare(a.seq, b.seq) }
+
+// answered returns what was put after the first n, in order of arrival, and how
+// many were put in all.
+func (j *journal) answered(n uint64) ([]entry, uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var list []entry
+	for i := range j.ring {
+		if j.puts > n && j.ring[i].nth > n {
+			list = append(list, j.ring[i])
+		}
+	}
+	slices.SortFunc(list, bySeq)
+	return list, j.puts
+}
+
+// find returns the entry with this number, if it is kept.
+func (j *journal) find(seq uint64) (entry, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	at := int(seq % journalSize)
+	if seq == 0 || at >= len(j.ring) || j.ring[at].seq != seq {
+		return entry{}, false
+	}
+	return j.ring[at], true
 }
 
 func (j *journal) reset() {

@@ -78,8 +78,11 @@ func TestRequestsAreMasked(t *testing.T) {
 	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
 	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
 
+	stranger := &caller{c.client, c.base, "SECRET-of-nobody"}
+	assert.Equal(t, http.StatusUnauthorized, stranger.call("GET", "/v1/usage?key="+stranger.key, "", withHeader("X-Api-Key", stranger.key)).status)
+
 	list := s.Requests()
-	require.Len(t, list, 7)
+	require.Len(t, list, 8)
 	text, err := json.Marshal(list)
 	require.NoError(t, err)
 	shown := string(text) + fmt.Sprintf("%+v", list)
@@ -93,6 +96,26 @@ func TestRequestsAreMasked(t *testing.T) {
 		}
 	}
 	assert.Contains(t, shown, masked)
+}
+
+// A refusal is told by its code, of the service as of storage.
+func TestRequestCodes(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	c := callerOf(s)
+	target := c.uploadURL(t, c.create(t, "Noted"))
+	s.Inject(Match{Operation: OpUpload}, RefuseUpload(503, "SlowDown"))
+	for range 2 {
+		c.call("PUT", target, "audio", withHeader("Content-Type", "audio/other"))
+	}
+	c.call("GET", "/v1/meetings/mtg_none", "")
+	var codes []string
+	for _, r := range s.Requests() {
+		codes = append(codes, r.Code)
+		assert.Equal(t, r.Code != "", r.Status >= 400)
+		assert.Equal(t, r.Code != "", r.RequestID != "")
+	}
+	assert.Equal(t, []string{"", "", "SlowDown", "SignatureDoesNotMatch", "NOT_FOUND"}, codes)
 }
 
 func TestRequestJSON(t *testing.T) {
@@ -139,7 +162,7 @@ func TestRequestsAreThereAtOnce(t *testing.T) {
 		}
 		for i := range rounds(30, 500) {
 			require.Greater(t, len(c.call("GET", "/v1/meetings?limit=50", "").text), 8000)
-			require.Equal(t, i+1, len(s.Requests("meetings.list")))
+			require.Len(t, s.Requests("meetings.list"), i+1)
 		}
 	})
 }

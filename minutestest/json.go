@@ -158,7 +158,7 @@ func misfit(place string, value any, t reflect.Type) error {
 	if value == nil {
 		return nil
 	}
-	if text, ok := reflect.New(t).Interface().(encoding.TextUnmarshaler); ok {
+	if text, ok := reflect.TypeAssert[encoding.TextUnmarshaler](reflect.New(t)); ok {
 		s, isString := value.(string)
 		if !isString {
 			return wrong("a text")

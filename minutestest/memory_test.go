@@ -17,6 +17,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 // A header of more than 64 KiB is refused before anybody sees it.
@@ -71,6 +73,7 @@ func TestEntriesAreClipped(t *testing.T) {
 			t.Parallel()
 			s := NewServer(t, WithoutAudit())
 			r := huge(s, "/v1/meetings?limit=7")
+			r.Header.Set("A-Short", "kept")
 			set(r)
 			s.Handler().ServeHTTP(httptest.NewRecorder(), r)
 			list := s.Requests()
@@ -80,6 +83,8 @@ func TestEntriesAreClipped(t *testing.T) {
 				size += 64 + len(name) + 16*len(values) + len(strings.Join(values, ""))
 			}
 			assert.Less(t, size, 32<<10)
+			assert.Equal(t, "kept", list[0].Header.Get("A-Short"))
+			assert.Equal(t, r.URL.Path[:3], list[0].Path[:3])
 			kept := s.journal.entries()[0]
 			assert.Less(t, len(kept.KeySecret)+len(kept.ExternalID)+len(kept.Organisation)+len(kept.uri), 4<<10)
 			assert.LessOrEqual(t, cap(kept.Body), maxBody)
@@ -96,6 +101,7 @@ func TestClippedEntriesAreMasked(t *testing.T) {
 	for pad := 0; pad < 120; pad += 7 {
 		r := huge(s, "/v1/usage?q="+strings.Repeat("x", pad)+strings.Repeat(s.Key(), 50))
 		r.Header.Set("X-Key", strings.Repeat("x", pad)+strings.Repeat(s.Key(), 50))
+		r.Header.Set("A-Key", s.Key()) // short enough to be kept as it is
 		r.Host = strings.Repeat("x", pad) + strings.Repeat(s.Key(), 50)
 		r.Method, r.Body = "POST", io.NopCloser(strings.NewReader(strings.Repeat(" ", maxBody-pad)+strings.Repeat(s.Key(), 2)))
 		r.URL.Path = "/v1/projects"
@@ -145,6 +151,39 @@ func TestJournalBytesAreBounded(t *testing.T) {
 	last := list[len(list)-1].Seq
 	assert.Equal(t, 2+journalBytes/maxBody, last)
 	assert.Equal(t, last-len(list)+1, list[0].Seq, "without a gap")
+}
+
+// The journal knows what it takes, however often its places were taken anew, and
+// whatever was left out or came late.
+func TestJournalCountsItsBytes(t *testing.T) {
+	t.Parallel()
+	var j journal
+	check := func() {
+		t.Helper()
+		total := 0
+		for _, e := range j.entries() {
+			total += e.size
+		}
+		require.Equal(t, total, j.bytes)
+	}
+	for i := range 3*journalSize + 7 {
+		e := &entry{seq: j.next(), method: "GET", url: &url.URL{Path: strings.Repeat("/", i%100)}}
+		if i%10 > 0 { // some are under way for good
+			j.put(e)
+		}
+	}
+	check()
+	for i := range 600 {
+		e := &entry{seq: j.next(), url: &url.URL{Path: "/"}, Exchange: engine.Exchange{Body: make([]byte, maxBody)}}
+		if i%10 > 0 {
+			j.put(e)
+		}
+	}
+	check()
+	j.reset()
+	j.put(&entry{seq: j.seq.Load() - 1, url: &url.URL{Path: "/late"}})
+	check()
+	require.Empty(t, j.entries())
 }
 
 // A client that stops in the middle of a body is told so after a while, and
@@ -199,7 +238,9 @@ func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
 		s := NewServer(t)
 		c := callerOf(s)
 		s.Inject(Match{Operation: "projects.create"}, Drip(5*bodyTimeout))
-		assert.Equal(t, http.StatusCreated, c.call("POST", "/v1/projects", `{"name":"Late"}`).status)
+		late := c.call("POST", "/v1/projects", `{"name":"Late"}`)
+		require.NoError(t, late.err, "the reply is whole")
+		assert.Equal(t, http.StatusCreated, late.status)
 		s.Inject(Match{Operation: "projects.create"}, Delay(5*bodyTimeout))
 		assert.Equal(t, http.StatusCreated, c.call("POST", "/v1/projects", `{"name":"Later"}`).status)
 	})

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -43,6 +44,9 @@ type Server struct {
 	tb        TB            // nil: made by New
 	helper    func()        // of tb, where that may be called
 
+	resets  atomic.Uint64
+	streams atomic.Int32 // of the inspector
+
 	mu        sync.Mutex
 	closed    bool
 	listening []*http.Server
@@ -75,7 +79,9 @@ func WithLog(log func(Request)) Option { return func(s *Server) { s.log = log } 
 
 // NewServer returns a Server for one test. When the test ends the Server is
 // closed, and every violation (see [Server.Violations]) and every fault that
-// was injected but has not struck fails the test.
+// was injected but has not struck fails the test. Where it failed, for whatever
+// reason, and go test is given -artifacts, [Server.Report] goes to the test's
+// ArtifactDir, and the test's log says where.
 //
 // A Server made in a synctest bubble is for that bubble alone. One made
 // outside serves any number of bubbles, each on its own time. One made with a
@@ -90,7 +96,8 @@ func NewServer(tb TB, opts ...Option) *Server {
 	}
 	tb.Cleanup(func() {
 		_ = s.Close()
-		s.report(tb)
+		s.fails(tb)
+		s.keepReport(tb)
 	})
 	return s
 }
@@ -294,6 +301,7 @@ func (s *Server) Reset() error {
 	s.faults.reset()
 	s.journal.reset()
 	s.audit.reset()
+	s.resets.Add(1)
 	return nil
 }
 
@@ -335,8 +343,8 @@ func (s *Server) note(r *http.Request, e *entry) {
 	}
 }
 
-// report fails a test for what it has done wrong, or not done.
-func (s *Server) report(tb TB) {
+// fails fails a test for what it has done wrong, or not done.
+func (s *Server) fails(tb TB) {
 	s.helper()
 	const most = 20
 	violations := s.Violations()

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -57,8 +58,8 @@ func nested(test func(tb *fakeTB)) []string {
 		test(tb)
 	}()
 	<-done
-	for i := len(tb.cleanups) - 1; i >= 0; i-- {
-		tb.cleanups[i]()
+	for _, v := range slices.Backward(tb.cleanups) {
+		v()
 	}
 	return tb.errors
 }
@@ -279,6 +280,11 @@ func TestServerListens(t *testing.T) {
 	a := c.call("PUT", url, "audio", withHeader("Content-Type", audioType))
 	assert.Equal(t, http.StatusOK, a.status)
 
+	everywhere, err := s.Listen("0.0.0.0:0")
+	require.NoError(t, err)
+	assert.True(t, strings.HasPrefix(everywhere, "http://127.0.0.1:"), "an address to dial: %s", everywhere)
+	assert.Equal(t, http.StatusOK, (&caller{c.client, everywhere, c.key}).call("GET", "/v1/meetings", "").status)
+
 	_, err = s.Listen(strings.TrimPrefix(base, "http://"))
 	require.ErrorContains(t, err, "address already in use")
 	require.NoError(t, s.Close())
@@ -411,6 +417,9 @@ func TestServerMisused(t *testing.T) {
 	t.Parallel()
 	broken := World{Organisations: []Organisation{{}}}
 	assert.PanicsWithValue(t, "minutestest: New: world: organisations[0].id: missing", func() { New(WithWorld(broken)) })
+	ownerless := New()
+	defer ownerless.Close()
+	assert.PanicsWithValue(t, "minutestest: Inject: no fault given", func() { ownerless.Inject(Match{}) })
 	for name, c := range map[string]struct {
 		test func(tb *fakeTB)
 		want string
@@ -571,11 +580,12 @@ func TestPageSize(t *testing.T) {
 	}
 	s.SetPageSize(func(limit, page int) int { return page % 2 * 2 }) // every other page is empty
 	var sizes []int
-	for cursor, query := "", ""; ; {
+	for query := ""; ; {
 		a := c.call("GET", "/v1/meetings"+query, "")
 		require.NoError(t, a.err)
 		sizes = append(sizes, strings.Count(a.text, `"id":"mtg_`))
-		if cursor = a.field("next_cursor"); cursor == "" {
+		cursor := a.field("next_cursor")
+		if cursor == "" {
 			break
 		}
 		query = "?cursor=" + cursor

@@ -56,7 +56,7 @@ func inAndOut(t *testing.T, f func(t *testing.T)) {
 func TestWireAnswers(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {
-		client, _ := wire(func(w http.ResponseWriter, r *http.Request) {
+		client, n := wire(func(w http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			assert.NoError(t, err)
 			w.Header().Set("X-Length", r.Header.Get("Content-Length"))
@@ -68,6 +68,7 @@ func TestWireAnswers(t *testing.T) {
 			assert.Equal(t, 200, status)
 			assert.Equal(t, "hello", text)
 		}
+		assert.Empty(t, n.live, "nothing is left of connections that are closed")
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -142,6 +143,14 @@ func TestLoadWorldNamesThePlace(t *testing.T) {
 		"email twice":           {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"a@x.example"},{"id":"emp_b","email":"A@X.example"}]}]}`, `organisations[0].members[1].email: the same as organisations[0].members[0].email`},
 		"no address":            {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"ada"}]}]}`, `organisations[0].members[0].email: "ada" is not an address`},
 		"two with one id":       {`{"organisations":[{"id":"o","members":[{"id":"emp_a"}],"integrations":[{"id":"emp_a"}]}]}`, `organisations[0].integrations[0].id: "emp_a" is there already`},
+		"integration twice":     {`{"organisations":[{"id":"o","integrations":[{"id":"i"}]},{"id":"p","integrations":[{"id":"i"}]}]}`, `organisations[1].integrations[0].id: the same as organisations[0].integrations[0].id`},
+		"no integration's id":   {`{"organisations":[{"id":"o","integrations":[{"id":" "}]}]}`, `organisations[0].integrations[0].id: missing`},
+		"no more than a prefix": {`{"organisations":[{"id":"o","projects":[{"id":"prj_"}]}]}`, `organisations[0].projects[0].id: "prj_" does not begin with prj_`},
+		"project twice":         {`{"organisations":[{"id":"o","projects":[{"id":"prj_a"}]},{"id":"p","projects":[{"id":"prj_a"}]}]}`, `organisations[1].projects[0].id: the same as organisations[0].projects[0].id`},
+		"template's prefix":     {`{"organisations":[{"id":"o","templates":[{"id":"brief"}]}]}`, `organisations[0].templates[0].id: "brief" does not begin with tpl_`},
+		"secrets of two":        {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"k","integration_id":"i"}]},{"id":"p","integrations":[{"id":"j"}],"keys":[{"secret":"k","integration_id":"j"}]}]}`, `organisations[1].keys[0].secret: the same as organisations[0].keys[0].secret`},
+		"negative seconds":      {`{"organisations":[{"id":"o","transcribe_seconds":-1}]}`, `organisations[0].transcribe_seconds: -1 is negative`},
+		"negative members":      {`{"organisations":[{"id":"o","max_members":-1}]}`, `organisations[0].max_members: -1 is negative`},
 		"member's status":       {`{"organisations":[{"id":"o","members":[{"id":"emp_a","status":"away"}]}]}`, `organisations[0].members[0].status: "away" is none of ["active" "invited" "no_account" "deactivated"]`},
 		"visibility":            {`{"organisations":[{"id":"o","integrations":[{"id":"i","default_visibility":"public"}]}]}`, `organisations[0].integrations[0].default_visibility: "public" is none of ["private" "organisation" "shared"]`},
 		"project's prefix":      {`{"organisations":[{"id":"o","projects":[{"id":"apollo"}]}]}`, `organisations[0].projects[0].id: "apollo" does not begin with prj_`},
@@ -170,6 +179,13 @@ func TestLoadWorldNamesThePlace(t *testing.T) {
 	}
 }
 
+func TestLoadWorldTellsOfReading(t *testing.T) {
+	t.Parallel()
+	w, err := LoadWorld(io.MultiReader(strings.NewReader(`{"organisations":[{"id":"org_a"}]}`), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	assert.Zero(t, w)
+}
+
 func TestLoadWorldNamesEveryFault(t *testing.T) {
 	t.Parallel()
 	_, err := LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","credits":-1,"max_terms":-1}]}`))
@@ -181,7 +197,7 @@ func TestLoadWorldNamesEveryFault(t *testing.T) {
 func TestWorldOfIDsAlone(t *testing.T) {
 	t.Parallel()
 	w, err := LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","members":[{"id":"emp_a"}],"integrations":[{"id":"int_a"}],
-		"projects":[{"id":"prj_a"}],"templates":[{"id":"tpl_a"}],"vocabulary":[{"term":"x"}],"keys":[{"secret":"k","member_id":"emp_a","scopes":[]}]}]}`))
+		"projects":[{"id":"prj_a"}],"templates":[{"id":"tpl_a"}],"max_terms":1,"vocabulary":[{"term":"x"}],"credits":0,"transcribe_seconds":0,"max_members":0,"keys":[{"secret":"k","member_id":"emp_a","scopes":[]}]}]}`))
 	require.NoError(t, err)
 	srv := NewServer(t, WithWorld(w))
 	o, _ := srv.Organisation("o")
@@ -193,6 +209,9 @@ func TestWorldOfIDsAlone(t *testing.T) {
 
 func TestStagesLeftOut(t *testing.T) {
 	t.Parallel()
+	var s Stages
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"write":"1s","prepair":"1s"}`), &s), "prepair: no such field")
+	assert.Zero(t, s)
 	w := World{Stages: Stages{Transcribe: time.Hour}}
 	assert.Equal(t, engineStages(Stages{20 * time.Millisecond, time.Hour, 50 * time.Millisecond}), w.config().Stages)
 }

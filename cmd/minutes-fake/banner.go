@@ -10,12 +10,11 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// banner tells where the service is, who may come in, and how; key is the one
-// to begin with.
-func banner(w io.Writer, world minutestest.World, key, baseURL, controlURL string) {
+// banner tells where the service is, who may come in, and how.
+func banner(w io.Writer, world minutestest.World, env []string, baseURL, controlURL string) {
 	fmt.Fprintf(w, "The Meeting Minutes Service, in memory.\n\n  service  %s\n", baseURL)
 	if controlURL != "" {
-		fmt.Fprintf(w, "  control  %s\n", controlURL)
+		fmt.Fprintf(w, "  control  %s  (a page, in a browser)\n", controlURL)
 	}
 	for i := range world.Organisations {
 		o := &world.Organisations[i]
@@ -23,20 +22,30 @@ func banner(w io.Writer, world minutestest.World, key, baseURL, controlURL strin
 		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, k := range o.Keys {
 			fmt.Fprintf(table, "  %s\t%s\t%s\n", k.Secret, whose(o, k), rights(k))
-			if key == "" && !k.Revoked && k.ExpiresAt == 0 {
-				key = k.Secret
-			}
 		}
 		_ = table.Flush()
 		if len(o.Keys) == 0 {
 			fmt.Fprintln(w, "  none: nobody can call the service for it")
 		}
 	}
-	fmt.Fprintf(w, "\nexport MINUTES_BASE_URL=%s MINUTES_API_KEY=%s", baseURL, quote(key))
-	if controlURL != "" {
-		fmt.Fprintf(w, " MINUTES_CONTROL_URL=%s", controlURL)
+	fmt.Fprintf(w, "\nexport %s\n", strings.Join(env, " "))
+}
+
+// environment is what a client needs to know, as a shell takes it; key is the
+// one to begin with, if there is one.
+func environment(world minutestest.World, key, baseURL, controlURL string) []string {
+	for i := range world.Organisations {
+		for _, k := range world.Organisations[i].Keys {
+			if key == "" && !k.Revoked && k.ExpiresAt == 0 {
+				key = k.Secret
+			}
+		}
 	}
-	fmt.Fprintln(w)
+	env := []string{"MINUTES_BASE_URL=" + baseURL, "MINUTES_API_KEY=" + quote(key)}
+	if controlURL != "" {
+		env = append(env, "MINUTES_CONTROL_URL="+controlURL)
+	}
+	return env
 }
 
 func whose(o *minutestest.Organisation, k minutestest.Key) string {

@@ -20,14 +20,15 @@ import (
 // service. It has an address of its own, other paths and another form of
 // error than the service, and says in a header of every reply what it is.
 type control struct {
-	fake     *minutestest.Server
-	world    minutestest.World // as it began
-	edge     *edge
-	counts   *counts
-	settings settings
-	baseURL  string
-	since    time.Time
-	mux      *http.ServeMux
+	fake      *minutestest.Server
+	world     minutestest.World // as it began
+	edge      *edge
+	counts    *counts
+	inspector http.Handler
+	settings  settings
+	baseURL   string
+	since     time.Time
+	mux       *http.ServeMux
 
 	mu     sync.Mutex
 	faults []*injected
@@ -36,7 +37,7 @@ type control struct {
 }
 
 // endpoint is one thing the control API does. A handler's answer is written as
-// JSON; nil is 204.
+// JSON; nil is 204. One that is a handler answers for itself.
 type endpoint struct {
 	method, path, does string
 	handle             func(*http.Request) (any, error)
@@ -44,7 +45,7 @@ type endpoint struct {
 
 func (c *control) endpoints() []endpoint {
 	return []endpoint{
-		{"GET", "/{$}", "this list", c.index},
+		{"GET", "/{$}", "this list; for a browser, a page that shows what happens", c.index},
 		{"GET", "/health", "what runs, and since when", c.health},
 		{"POST", "/reset", "begin anew with the world as it was: no meetings, scripts, faults or requests", c.reset},
 
@@ -73,15 +74,22 @@ func (c *control) endpoints() []endpoint {
 
 		{"GET", "/requests", "what arrived, in order (?operation=… of these, ?after=… that seq)", c.requests},
 		{"GET", "/requests/counts", "how many there were, of each operation with each status (0: no reply)", c.countRequests},
+		{"GET", "/requests/{seq}", "one of them", c.getRequest},
 		{"GET", "/violations", "what clients did that the service asks them not to do", c.violations},
+		{"GET", "/events", "what happens, as it happens, for the page (server-sent events)", c.events},
 	}
 }
 
 func newControl(fake *minutestest.Server, world minutestest.World, edge *edge, counts *counts, s settings, baseURL string) *control {
-	c := &control{fake: fake, world: world, edge: edge, counts: counts, settings: s, baseURL: baseURL, since: time.Now(), mux: http.NewServeMux()}
+	c := &control{fake: fake, world: world, edge: edge, counts: counts, settings: s, baseURL: baseURL, since: time.Now(), mux: http.NewServeMux(), inspector: fake.Inspector()}
 	for _, e := range c.endpoints() {
 		c.mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Vary", "Accept")
 			answer, err := e.handle(r)
+			if page, ok := answer.(http.Handler); ok {
+				page.ServeHTTP(w, r)
+				return
+			}
 			reply(w, answer, err)
 		})
 	}
@@ -263,7 +271,10 @@ func placed(text string) (place, rest string, ok bool) {
 	return place, rest, true
 }
 
-func (c *control) index(*http.Request) (any, error) {
+func (c *control) index(r *http.Request) (any, error) {
+	if isBrowser(r) {
+		return c.inspector, nil
+	}
 	type line struct {
 		Method string `json:"method"`
 		Path   string `json:"path"`
@@ -275,6 +286,8 @@ func (c *control) index(*http.Request) (any, error) {
 	}
 	return map[string]any{"control_api_of": c.baseURL, "endpoints": list}, nil
 }
+
+func isBrowser(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
 
 func (c *control) health(*http.Request) (any, error) {
 	return struct {
@@ -313,6 +326,21 @@ func (c *control) requests(r *http.Request) (any, error) {
 func (c *control) countRequests(*http.Request) (any, error) {
 	return map[string]any{"counts": c.counts.all()}, nil
 }
+
+func (c *control) getRequest(r *http.Request) (any, error) {
+	seq, err := number("seq", r.PathValue("seq"))
+	if err != nil {
+		return nil, err
+	}
+	list := c.fake.Requests()
+	i, ok := slices.BinarySearchFunc(list, seq, func(r minutestest.Request, seq int) int { return r.Seq - seq })
+	if !ok {
+		return nil, notFound("request %d is not kept", seq)
+	}
+	return list[i], nil
+}
+
+func (c *control) events(*http.Request) (any, error) { return c.inspector, nil }
 
 func (c *control) violations(*http.Request) (any, error) {
 	return map[string]any{"violations": some(c.fake.Violations())}, nil

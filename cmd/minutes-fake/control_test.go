@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -143,6 +144,8 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /meetings/" + id + "/advance", `{"until":"tomorrow"}`, 400, "until"},
 		{"GET /requests?operation=meetings.make", "", 400, "operation"},
 		{"GET /requests?after=x", "", 400, "after"},
+		{"GET /requests/x", "", 400, "seq"},
+		{"GET /requests/4711", "", 404, ""},
 	} {
 		status, reply := p.ask(t, tc.what, tc.body)
 		assert.Equal(t, tc.status, status, "%s %s", tc.what, tc.body)
@@ -195,6 +198,9 @@ func TestControlRefusesWebPages(t *testing.T) {
 		"a form":                {"POST", "/faults", "", map[string]string{"Content-Type": "text/plain"}, 415},
 		"another form":          {"PATCH", "/organisations/org_acme", "", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, 415},
 		"no type":               {"PUT", "/page-size", "", map[string]string{"Content-Type": ""}, 415},
+		"a picture of the page": {"GET", "/", "", map[string]string{"Accept": "text/html", "Sec-Fetch-Site": "cross-site"}, 403},
+		"what it lives on":      {"GET", "/events", "", map[string]string{"Sec-Fetch-Site": "same-site"}, 403},
+		"rebound events":        {"GET", "/events", "evil.example:" + port, nil, 403},
 		"nearly JSON":           {"POST", "/scripts", "", map[string]string{"Content-Type": "application/jsonp"}, 415},
 		"JSON with a parameter": {"POST", "/faults", "", map[string]string{"Content-Type": "Application/JSON; charset=utf-8"}, 400},
 	} {
@@ -247,6 +253,63 @@ func TestRecordingsAreNoPages(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	assert.Equal(t, "nosniff", resp.Header.Get("X-Content-Type-Options"))
 	assert.Equal(t, "attachment", resp.Header.Get("Content-Disposition"))
+}
+
+// An empty form has a type of its own, and a request without a body need have
+// none.
+func TestControlRefusesEmptyForms(t *testing.T) {
+	t.Parallel()
+	p := launch(t)
+	for contentType, want := range map[string]int{"application/x-www-form-urlencoded": 415, "text/plain": 415, "application/json": 204, "": 204} {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", p.control()+"/reset", nil)
+		require.NoError(t, err)
+		if contentType != "" {
+			req.Header.Set("Content-Type", contentType)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		assert.Equal(t, want, resp.StatusCode, contentType)
+	}
+}
+
+// A browser is shown a page at the control address, and what it lives on;
+// others are shown the list of endpoints, as ever.
+func TestControlPage(t *testing.T) {
+	t.Parallel()
+	p := launch(t)
+	get := func(path, accept string) *http.Response {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", p.control()+path, nil)
+		require.NoError(t, err)
+		req.Header.Set("Accept", accept)
+		resp, err := http.DefaultClient.Do(req)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = resp.Body.Close() })
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+		assert.Equal(t, "control", resp.Header.Get("Minutes-Fake"))
+		return resp
+	}
+	page := get("/", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8")
+	assert.Equal(t, "text/html; charset=utf-8", page.Header.Get("Content-Type"))
+	assert.Contains(t, page.Header.Get("Content-Security-Policy"), "frame-ancestors 'none'")
+	for _, accept := range []string{"", "*/*", "application/json"} {
+		list := get("/", accept)
+		assert.Equal(t, "application/json; charset=utf-8", list.Header.Get("Content-Type"))
+		assert.Equal(t, "Accept", list.Header.Get("Vary"))
+	}
+
+	id := p.meeting(t, "Weekly", "")
+	events := bufio.NewReader(get("/events", "text/event-stream").Body)
+	first, err := events.ReadString('\n')
+	require.NoError(t, err)
+	assert.Equal(t, "event: state\n", first)
+	data, err := events.ReadString('\n')
+	require.NoError(t, err)
+	assert.Contains(t, data, id)
+	assert.NotContains(t, data, p.env["MINUTES_API_KEY"])
+
+	_, request := p.ask(t, "GET /requests/1", "")
+	assert.Equal(t, "meetings.create", request["operation"])
 }
 
 // Neither API is mistaken for the other.

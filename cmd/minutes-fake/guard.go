@@ -19,7 +19,7 @@ func (c *control) guard(r *http.Request) *problem {
 		return forbidden("the control API does not answer to the name %q; -control can give it one", r.Host)
 	case !isOwnPage(r):
 		return forbidden("the control API does not answer to web pages of other sites")
-	case r.ContentLength != 0 && !isJSON(r.Header.Get("Content-Type")):
+	case (r.ContentLength != 0 || r.Header["Content-Type"] != nil) && !isJSON(r.Header.Get("Content-Type")):
 		return &problem{Status: http.StatusUnsupportedMediaType, Message: "a body of Content-Type application/json expected"}
 	}
 	return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"flag"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -155,8 +156,28 @@ func TestReadmeEndpoints(t *testing.T) {
 		assert.Contains(t, string(text), "| `"+e.method+" "+strings.TrimSuffix(e.path, "{$}")+"` | "+e.does+" |\n")
 		rows++
 	}
-	assert.Equal(t, rows, len(regexp.MustCompile("(?m)^\\| `(GET|PUT|POST|PATCH|DELETE) ").FindAllString(string(text), -1)), "and no other")
-	for _, name := range []string{"addr", "world", "speed", "edge-limit", "log", "control", "keep-audio"} {
+	assert.Len(t, regexp.MustCompile("(?m)^\\| `(GET|PUT|POST|PATCH|DELETE) ").FindAllString(string(text), -1), rows, "and no other")
+	for _, name := range []string{"addr", "world", "speed", "edge-limit", "log", "control", "keep-audio", "print-env"} {
 		assert.Contains(t, string(text), "| `-"+name)
 	}
+}
+
+// The script of README.md finds the program ready, and ends it.
+func TestReadmeScript(t *testing.T) {
+	t.Parallel()
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("there is no shell here")
+	}
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	script := regexp.MustCompile("(?s)```sh\n(minutes-fake .*?)```").FindSubmatch(text)
+	require.NotNil(t, script)
+	program := strings.Replace(string(script[1]), "minutes-fake ", `"$PROGRAM" `, 1)
+	cmd := exec.CommandContext(t.Context(), shell, "-euc", program+`printf '%s %s %s' "$MINUTES_BASE_URL" "$MINUTES_API_KEY" "$MINUTES_CONTROL_URL"`)
+	cmd.Dir = t.TempDir()
+	cmd.Env = append(os.Environ(), "PROGRAM="+os.Args[0], asTheProgram+"=1")
+	out, err := cmd.CombinedOutput() // once all that has it open has ended
+	require.NoError(t, err, string(out))
+	assert.Regexp(t, `^http://127\.0\.0\.1:\d+ key_ci http://127\.0\.0\.1:\d+$`, string(out))
 }

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/minutestest"
@@ -82,10 +83,17 @@ func serve(ctx context.Context, s settings, stdout, stderr io.Writer) error {
 			return err
 		}
 		control := newControl(fake, world, edge, counts, s, baseURL)
-		servers = append(servers, start(listener, newControlServer(control)))
+		server := newControlServer(control)
+		server.BaseContext = func(net.Listener) context.Context { return ctx } // who watches, watches no longer
+		servers = append(servers, start(listener, server))
 		controlURL = urlOf(listener)
 	}
-	banner(stdout, world, fake.Key(), baseURL, controlURL)
+	env := environment(world, fake.Key(), baseURL, controlURL)
+	if s.printEnv {
+		_, _ = io.WriteString(stdout, strings.Join(env, "\n")+"\n") // at once, for who waits for it
+	} else {
+		banner(stdout, world, env, baseURL, controlURL)
+	}
 
 	<-ctx.Done()
 	ctx, cancel := context.WithTimeout(context.Background(), grace)

@@ -135,6 +135,29 @@ func TestWorldAndBanner(t *testing.T) {
 	assert.Equal(t, http.StatusOK, status)
 }
 
+// What -print-env says is all that a script needs, and nothing else.
+func TestPrintEnv(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "world.json")
+	require.NoError(t, os.WriteFile(path, []byte(smallWorld), 0o600))
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"with the control API": {[]string{"-control", "127.0.0.1:0"}, `^MINUTES_BASE_URL=http://127\.0\.0\.1:\d+\nMINUTES_API_KEY=key_ci\nMINUTES_CONTROL_URL=http://127\.0\.0\.1:\d+\n$`},
+		"without":              {[]string{"-control", "off"}, `^MINUTES_BASE_URL=http://127\.0\.0\.1:\d+\nMINUTES_API_KEY=key_ci\n$`},
+		"a word for the shell": {[]string{"-control", "off", "-world", path}, `\nMINUTES_API_KEY='it'\\''s'\n$`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var out, wrong strings.Builder
+			require.Equal(t, exitDone, run(over(t), append([]string{"-addr", "127.0.0.1:0", "-print-env"}, tc.args...), &out, &wrong))
+			assert.Regexp(t, tc.want, out.String())
+			assert.Empty(t, wrong.String())
+		})
+	}
+}
+
 // Behind a proxy that is trusted, the service is where the proxy says.
 func TestForwarded(t *testing.T) {
 	t.Parallel()

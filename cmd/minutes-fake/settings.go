@@ -20,6 +20,7 @@ type settings struct {
 	edgeLimit int
 	log       string
 	keepAudio bool
+	printEnv  bool
 	version   bool
 
 	trustForwarded bool // the headers of a proxy in front
@@ -45,6 +46,7 @@ func (s *settings) flags() *flag.FlagSet {
 	set.IntVar(&s.edgeLimit, "edge-limit", 0, "refuse what is over `n` requests a second of one key with a bare 429; 0 is no limit")
 	set.StringVar(&s.log, "log", "text", "tell of each request on stderr, in this `form`: text, json or none")
 	set.BoolVar(&s.keepAudio, "keep-audio", false, "keep the bytes of recordings for the control API")
+	set.BoolVar(&s.printEnv, "print-env", false, "print the variables to set, a line each, and nothing else")
 	set.BoolVar(&s.trustForwarded, "trust-forwarded", false, "make upload URLs as X-Forwarded-Proto and X-Forwarded-Host say, which a proxy in front must set")
 	set.BoolVar(&s.version, "version", false, "print the version and exit")
 	return set

@@ -21,8 +21,7 @@ func loadWorld(path string) (minutestest.World, error) {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		var cause *fs.PathError
-		if errors.As(err, &cause) {
+		if cause, ok := errors.AsType[*fs.PathError](err); ok {
 			err = cause.Err
 		}
 		return minutestest.World{}, fmt.Errorf("-world %s: %w", path, err)

@@ -6,6 +6,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -35,7 +36,7 @@ func run(in io.Reader, dir string) error {
 	}
 	worlds, waits := under(results, "Worlds/"), under(results, "Waits/")
 	if len(worlds) == 0 || len(waits) == 0 {
-		return fmt.Errorf("the benchmarks Worlds and Waits are needed")
+		return errors.New("the benchmarks Worlds and Waits are needed")
 	}
 	page := filepath.Join(dir, "waiting.md")
 	old, err := os.ReadFile(page)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/xml"
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -43,5 +42,5 @@ func TestRun(t *testing.T) {
 	for err == nil {
 		_, err = decoder.Token()
 	}
-	require.True(t, errors.Is(err, io.EOF), "%v", err)
+	require.ErrorIs(t, err, io.EOF)
 }

@@ -17,7 +17,6 @@ import (
 type settings struct {
 	in, out string
 	format  minutes.Format
-	uploads int
 	titles  bool // from names
 	restart bool // what failed in an earlier run
 }
@@ -66,7 +65,7 @@ func process(ctx context.Context, client *minutes.Client, s settings, stdout, st
 		meetings: make(map[string]*meeting),
 		tally:    tally{all: len(recordings)},
 	}
-	opts := &minutes.ProcessOptions{Format: s.format, Uploads: s.uploads, Restart: s.restart}
+	opts := &minutes.ProcessOptions{Format: s.format, Restart: s.restart}
 	for result, err := range client.Meetings.ProcessAll(running, b.jobs(running), opts) {
 		if result == nil {
 			b.display.close()
@@ -167,7 +166,7 @@ func (b *batch) finish(ctx context.Context, result *minutes.Result, err error) {
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return // not a failure: the next run goes on with it
 	}
-	if concernsAll(err) {
+	if minutes.KeyRefused(err) { // every other recording would meet that, too
 		b.stop()
 	}
 	if err == nil {

@@ -42,13 +42,13 @@ func recordings(t *testing.T, n int) settings {
 	}
 	dir := t.TempDir()
 	require.NoError(t, makeRecordings(filepath.Join(dir, "in"), list))
-	return settings{in: filepath.Join(dir, "in"), out: filepath.Join(dir, "out"), format: minutes.FormatMarkdown, uploads: 4, titles: true}
+	return settings{in: filepath.Join(dir, "in"), out: filepath.Join(dir, "out"), format: minutes.FormatMarkdown, titles: true}
 }
 
 // start is a run in a process of its own: with a Client of its own.
-func start(ctx context.Context, srv *minutestest.Server, s settings) (summary string, err error) {
+func start(ctx context.Context, srv *minutestest.Server, s settings, opts ...minutes.Option) (summary string, err error) {
 	var stdout, stderr strings.Builder
-	err = process(ctx, srv.Client(), s, &stdout, &stderr)
+	err = process(ctx, srv.Client(opts...), s, &stdout, &stderr)
 	return stdout.String() + stderr.String(), err
 }
 
@@ -218,8 +218,7 @@ func TestSameRecordings(t *testing.T) {
 		}
 		duplicate("recording 00.wav", "a.wav")
 		duplicate("recording 02.wav", "z.wav")
-		s.uploads = 1
-		summary, err := start(t.Context(), srv, s)
+		summary, err := start(t.Context(), srv, s, minutes.WithUploads(1))
 		require.NoError(t, err)
 		assert.Contains(t, summary, "3 written")
 		assert.Contains(t, summary, "2 copied")

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -24,15 +22,6 @@ func reason(err error) string {
 	return strings.TrimPrefix(err.Error(), "minutes: ")
 }
 
-// concernsAll reports failures that every other recording would meet, too.
-func concernsAll(err error) bool {
-	return slices.ContainsFunc([]minutes.Code{
-		minutes.ErrUnauthenticated, minutes.ErrIPNotAllowed, minutes.ErrAPIAccessDisabled,
-		minutes.ErrPersonalAPIKeysDisabled, minutes.ErrInsufficientScope,
-		minutes.ErrOrganisationSuspended, minutes.ErrOrganisationExpired,
-	}, func(code minutes.Code) bool { return errors.Is(err, code) })
-}
-
 // advice is what to do about a failure.
 func advice(err error) string {
 	const again = "run it again: nothing is uploaded twice"
@@ -49,10 +38,12 @@ func advice(err error) string {
 	_, file := errors.AsType[*fs.PathError](err)
 	_, rename := errors.AsType[*os.LinkError](err)
 	switch {
-	case concernsAll(err):
+	case minutes.KeyRefused(err):
 		return "look to the API key and its organisation, then " + again
-	case unusable:
-		return "convert the file to audio of less than 1 GiB, or move it away"
+	case errors.Is(err, minutes.ErrRecordingTooLarge):
+		return "convert the file to audio of less than 1 GiB"
+	case unusable: // empty, of no known format, no file
+		return "convert the file to audio, or move it away"
 	case errors.Is(err, errChanged):
 		return "wait until the recording is complete, then run it again"
 	case file, rename:
@@ -61,7 +52,7 @@ func advice(err error) string {
 		return "somebody whose meetings this key cannot see has handed in this recording; ask them"
 	case errors.Is(err, minutes.ErrNotFound):
 		return "the meeting was deleted on the way; run it again"
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, minutes.ErrRateLimited):
+	case minutes.Retryable(err):
 		return "wait a while, then " + again
 	}
 	return again

@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return errors.New("-uploads must be at least 1")
 	}
 
-	client, offline, err := connect()
+	client, offline, err := connect(*uploads)
 	if err != nil {
 		return err
 	}
@@ -88,8 +88,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	return process(ctx, client, settings{
 		in: *in, out: *out,
-		format:  minutes.Format(*format),
-		uploads: *uploads, titles: *titles, restart: *restart,
+		format: minutes.Format(*format),
+		titles: *titles, restart: *restart,
 	}, stdout, stderr)
 }
 

@@ -9,12 +9,12 @@ import (
 )
 
 // connect goes by the environment: to the real service, or to one in memory.
-func connect() (client *minutes.Client, offline bool, err error) {
+func connect(uploads int) (client *minutes.Client, offline bool, err error) {
 	if os.Getenv("MINUTES_BASE_URL") != "" || os.Getenv("MINUTES_API_KEY") != "" {
-		client, err = minutes.NewFromEnv(minutes.WithUserAgent("batch/1.0"))
+		client, err = minutes.NewFromEnv(minutes.WithUserAgent("batch/1.0"), minutes.WithUploads(uploads))
 		return client, false, err
 	}
-	return impatientServer().Client(), true, nil
+	return impatientServer().Client(minutes.WithUploads(uploads)), true, nil
 }
 
 // impatientServer spares a newcomer the thirty seconds that a client leaves

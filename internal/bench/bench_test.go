@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -140,9 +141,7 @@ type fixed struct {
 }
 
 func (c fixed) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	for name, values := range c.header {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), c.header)
 	w.WriteHeader(c.status)
 	_, _ = io.WriteString(w, c.body)
 }

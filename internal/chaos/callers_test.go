@@ -380,13 +380,24 @@ func (c *chaos) process(who string, rnd *rand.Rand) {
 	for worker := range workers {
 		own := rand.New(rand.NewPCG(rnd.Uint64(), 3))
 		wg.Go(func() {
-			restart := restart
+			restart, id := restart, ""
 			for range enoughTries {
 				life := c.live(worker, workers, own)
-				if c.processOnce(life, who, known, own, restart, vanishes) {
+				job := c.wholeJob(life, who, known)
+				if id != "" {
+					job = c.restOfJob(life, id, known)
+				}
+				r, done := c.processOnce(life, who, job, known, own, restart, vanishes)
+				if done {
 					return
 				}
 				restart = restart && own.IntN(4) > 0
+				id = ""
+				if _, there := c.srv.Meeting(meetingID(r)); there && !restart && own.IntN(2) == 0 {
+					id = meetingID(r) // the next one is given that, and begins soon
+					time.Sleep(testkit.UpTo(own, time.Minute))
+					continue
+				}
 				// A process that begins anew knows nothing of the last one's looks.
 				time.Sleep(minutestest.PollFloor + testkit.UpTo(own, 5*time.Minute))
 			}
@@ -439,8 +450,31 @@ func (c *chaos) anyLife(_, _ int, rnd *rand.Rand) life {
 	return life{ctx, cancel, c.clients[rnd.IntN(2)]}
 }
 
+func meetingID(r *minutes.Result) string {
+	if r == nil || r.Meeting == nil {
+		return ""
+	}
+	return r.Meeting.ID
+}
+
+// job is a Process or a Finish.
+type job func(context.Context, *minutes.ProcessOptions) (*minutes.Result, error)
+
+func (c *chaos) wholeJob(l life, who string, known *told) job {
+	return func(ctx context.Context, opts *minutes.ProcessOptions) (*minutes.Result, error) {
+		return l.client.Meetings.Process(ctx, c.params(who), known.audio, opts)
+	}
+}
+
+func (c *chaos) restOfJob(l life, id string, known *told) job {
+	return func(ctx context.Context, opts *minutes.ProcessOptions) (*minutes.Result, error) {
+		opts.LookedAt = time.Now() // or earlier, who knows
+		return l.client.Meetings.Finish(ctx, id, func() (minutes.Recording, error) { return known.audio, nil }, opts)
+	}
+}
+
 // processOnce reports whether the job is done, or cannot be.
-func (c *chaos) processOnce(l life, who string, known *told, rnd *rand.Rand, restart, vanishes bool) bool {
+func (c *chaos) processOnce(l life, who string, job job, known *told, rnd *rand.Rand, restart, vanishes bool) (*minutes.Result, bool) {
 	defer l.end()
 	opts := &minutes.ProcessOptions{Restart: restart, Transcript: rnd.IntN(4) == 0}
 	if rnd.IntN(2) == 0 {
@@ -448,10 +482,10 @@ func (c *chaos) processOnce(l life, who string, known *told, rnd *rand.Rand, res
 	}
 	s := c.step(l.ctx, "Process "+who, rnd)
 	c.waits.Add(1)
-	r, err := l.client.Meetings.Process(s.ctx, c.params(who), known.audio, opts)
+	r, err := job(s.ctx, opts)
 	if r == nil {
 		c.deviation("%s: nothing was begun: %v", s.name, err)
-		return true
+		return nil, true
 	}
 	if r.Created {
 		c.made(r.Meeting.ID)
@@ -461,9 +495,9 @@ func (c *chaos) processOnce(l life, who string, known *told, rnd *rand.Rand, res
 		if err := c.srv.Script(minutestest.Script{ExternalID: who, Outcome: minutes.StatusMinutesReady}); err != nil {
 			c.deviation("%v", err)
 		}
-		return false
+		return r, false
 	} else {
-		return err == nil || failed
+		return r, err == nil || failed
 	}
 }
 
@@ -543,7 +577,7 @@ func (c *chaos) batchOnce(names []string, known map[string]*told, left map[strin
 		}
 	}
 	yielded := map[string]bool{}
-	for r, err := range c.clients[rnd.IntN(2)].Meetings.ProcessAll(s.ctx, jobs, &minutes.ProcessOptions{Uploads: 1 + rnd.IntN(4)}) {
+	for r, err := range c.clients[rnd.IntN(2)].Meetings.ProcessAll(s.ctx, jobs, nil) {
 		name := r.Params.ExternalID
 		if yielded[name] {
 			c.deviation("ProcessAll yielded %s twice", name)

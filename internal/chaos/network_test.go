@@ -394,6 +394,9 @@ func (w *witness) result(t *try, s *step, id string, resp *http.Response, err er
 		waitedFor = w.waitedFor(id, t.begun)
 	}
 	resp.Body = &noted{ReadCloser: resp.Body, ended: func(body []byte, err error) {
+		if t.op == "meetings.upload_url" {
+			w.anew(id)
+		}
 		if !errors.Is(err, io.EOF) {
 			s.note(func() { t.lost = true })
 			w.ended(t, nil)

@@ -66,6 +66,7 @@ type thing struct {
 	key   int
 	gone  bool
 	last  time.Duration // when a look at it was answered
+	paged time.Duration // when a page showed it, since the last upload
 	since time.Duration // it has been unseen since
 }
 
@@ -140,6 +141,10 @@ func (m *model) wait() {
 	if x.waited() {
 		return
 	}
+	m.join(x)
+}
+
+func (m *model) join(x *thing) {
 	m.plan.watches[x.id] = &x.watch
 	x.since = m.now
 	x.add(x, false)
@@ -197,7 +202,7 @@ func (m *model) churned() {
 	case 7: // an upload
 		if x.waited() && !x.looking {
 			m.plan.again(&x.watch, m.now)
-			x.last = 0
+			x.last, x.paged = 0, 0
 			m.cost.sudden++
 		}
 	}
@@ -277,6 +282,9 @@ func (m *model) look(w *watch) {
 		require.GreaterOrEqual(m.t, m.now-x.last, floor, "%s is looked at within the floor", x.id)
 		require.GreaterOrEqual(m.t, m.now-x.last, min(m.interval, m.now-x.since), "%s is looked at within its interval", x.id)
 	}
+	if x.paged != 0 {
+		require.GreaterOrEqual(m.t, m.now-x.paged, floor, "%s is looked at within the floor of a page", x.id)
+	}
 	asked, plan := m.now, &m.plan
 	x.last = m.now
 	m.after(m.latency(), func() {
@@ -284,6 +292,8 @@ func (m *model) look(w *watch) {
 		case r < m.limit:
 			plan.lookRefused(w, m.now, asked, m.asks)
 			x.last = 0
+		case r < m.limit+m.fail && w.seen > asked:
+			plan.answered(w)
 		case r < m.limit+m.fail && !x.gone:
 			x.last = m.now
 			if slices.Contains(plan.failed(w, m.now, asked), w) {
@@ -342,8 +352,14 @@ func (m *model) page(cursor string, asked time.Duration) {
 				x = m.list[m.random.IntN(len(m.list))]
 			}
 			if x.waited() {
-				shown = append(shown, &x.watch)
-				x.since = m.now
+				x.since, x.paged = m.now, m.now
+				if m.random.IntN(8) > 0 {
+					shown = append(shown, &x.watch)
+					continue
+				}
+				x.seen = m.now // its wait is over, and another one begins
+				m.leave(x)
+				m.join(x)
 			}
 		}
 		next := ""

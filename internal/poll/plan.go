@@ -71,12 +71,10 @@ func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 	}
 	p.prove(w)
 	switch {
-	case w.looking:
-		p.put(w, single)
 	case fresh:
 		w.due = max(w.free, w.seen+max(floor, w.interval()))
 		p.put(w, single)
-	case w.free > now:
+	case w.looking, w.free > now:
 		w.due = w.free
 		p.put(w, single)
 	default:

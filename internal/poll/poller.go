@@ -1,7 +1,7 @@
 // Package poll decides when to look at what, for any number of waits at once.
 //
 // Many meetings are shown by one page of the listing; a single one costs a look
-// of its own. The plan (plan.go, sweep.go) chooses between the two and spreads
+// of its own. The plan (plan.go, pages.go) chooses between the two and spreads
 // the requests over a turn; it is pure. The Poller carries it out: it owns the
 // lock, the timer and the requests under way.
 package poll
@@ -60,7 +60,8 @@ type Turn struct {
 }
 
 // keepWhole is the number of meetings waited for up to which what was seen of
-// each is kept whole; beyond it, only its state is.
+// each is kept whole; beyond it, only its state is. What nobody waits for is kept
+// whole as long as it is kept at all, for who may come to wait.
 const keepWhole = 1000
 
 // Poller looks at meetings for every wait of a Client. It makes a goroutine for
@@ -219,7 +220,7 @@ func (p *Poller) tell(w *watch, s Sighting, asked time.Duration) bool {
 	p.looksWork(w)
 	w.tell(s, asked)
 	w.seen = p.now()
-	if p.plan.waiting > keepWhole && !s.Final {
+	if p.plan.waiting > keepWhole && !s.Final && w.waited() {
 		w.last = nil
 	}
 	return p.settle(w)

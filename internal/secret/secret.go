@@ -70,7 +70,7 @@ func spellings(secret string) *regexp.Regexp {
 // WithQuery adds what is secret in a presigned URL.
 func (m Mask) WithQuery(u *url.URL) Mask {
 	const shortestValue = 12 // a shorter one is a date, a number or a word
-	m = append(m[:len(m):len(m)], u.RawQuery)
+	m = append(slices.Clip(m), u.RawQuery)
 	for pair := range strings.SplitSeq(u.RawQuery, "&") {
 		_, raw, _ := strings.Cut(pair, "=")
 		if len(raw) < shortestValue {

@@ -97,6 +97,10 @@ func (s State) Patience() int {
 	return max(2, s.Repeats-s.Attempt+1)
 }
 
+// Passes reports a failure that another upload, later and with a URL of its own,
+// may not meet.
+func (e End) Passes() bool { return State{NoExpect: true}.judge(e) != hopeless }
+
 func (s State) judge(end End) verdict {
 	switch end.Kind {
 	case NeverSent:

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -82,14 +83,14 @@ func debugShow(c *minutes.Client) {
 
 // Client is srv.Client for tests: with [EnvDebug] set, it logs, and is shown by every printer.
 func Client(srv *minutestest.Server, opts ...minutes.Option) *minutes.Client {
-	c := srv.Client(append(debugOptions[:len(debugOptions):len(debugOptions)], opts...)...)
+	c := srv.Client(append(slices.Clip(debugOptions), opts...)...)
 	debugShow(c)
 	return c
 }
 
 // New is minutes.New for tests: with [EnvDebug] set, the Client logs.
 func New(baseURL, key string, opts ...minutes.Option) (*minutes.Client, error) {
-	c, err := minutes.New(baseURL, key, append(debugOptions[:len(debugOptions):len(debugOptions)], opts...)...)
+	c, err := minutes.New(baseURL, key, append(slices.Clip(debugOptions), opts...)...)
 	debugShow(c)
 	return c, err
 }

@@ -100,7 +100,7 @@ func deviations(at, kind string, v any) []string {
 		}
 		return all
 	}
-	ok := false
+	var ok bool
 	switch kind {
 	case "string":
 		_, ok = v.(string)

@@ -114,8 +114,8 @@ func Dump(b *strings.Builder, v reflect.Value, seen map[uintptr]bool) {
 			Dump(b, v.Elem(), seen)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			Dump(b, v.Field(i), seen)
+		for _, field := range v.Fields() {
+			Dump(b, field, seen)
 		}
 	case reflect.Slice, reflect.Array:
 		if v.Type().Elem().Kind() == reflect.Uint8 {

@@ -92,6 +92,20 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestKeyExpires: at its instant, not before.
+func TestKeyExpires(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newRig(t, withAcme(func(o *Organisation) {
+			o.Keys = append(o.Keys, Key{Secret: "k", IntegrationID: "int_ci", ExpiresAt: time.Now().Add(time.Hour)})
+		}))
+		time.Sleep(time.Hour - 1)
+		s.do("k", "GET /v1/usage", "").is(200, "")
+		time.Sleep(time.Nanosecond)
+		s.do("k", "GET /v1/usage", "").is(401, "UNAUTHENTICATED")
+	})
+}
+
 // TestScopes asks every route with a key that has every scope but the one it
 // needs, and then with that one alone.
 func TestScopes(t *testing.T) {
@@ -141,8 +155,17 @@ func TestUpdateWhileRunning(t *testing.T) {
 		require.Error(t, s.Update("org_acme", func(o *Organisation) { o.Members[1].ID = "emp_ada" }))
 		require.Error(t, s.Update("org_none", func(o *Organisation) {}))
 		s.do("bob", "GET /v1/meetings/"+id, "").is(200, "")
+		require.Error(t, s.Update("org_acme", func(o *Organisation) { o.Credits = new(-1) }))
+		lists := func() (all string) {
+			for _, what := range []string{"employees", "projects", "templates", "vocabulary", "usage", "meetings"} {
+				all += s.do("ci", "GET /v1/"+what, "").is(200, "").Body.String()
+			}
+			return all
+		}
+		shown := lists()
 		before, _ := s.Organisation("org_acme")
 		require.NoError(t, s.Update("org_acme", func(*Organisation) {}))
+		require.Equal(t, shown, lists())
 		after, _ := s.Organisation("org_acme")
 		require.Equal(t, before, after)
 	})

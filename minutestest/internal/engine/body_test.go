@@ -2,8 +2,12 @@ package engine
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -33,6 +37,60 @@ func TestLongFault(t *testing.T) {
 	assert.Equal(t, []any{strings.Repeat("é", 64) + "…"}, r.detail("fields"))
 	assert.Less(t, r.Body.Len(), 4096)
 }
+
+// TestWrittenPretty: white space in a body means nothing, whatever stands before.
+func TestWrittenPretty(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	for _, space := range []string{"", " ", "\n", "\r\n", "\t", " \t\r\n "} {
+		body := strings.ReplaceAll(`~{~"title"~:~"x"~,~"u"~:~[~1~,~true~,~{~"v"~:~-1.5e3~}~]~,~"w"~:~7~,~"project_id"~:~null~,~"participant_ids"~:~[~"emp_ada"~,~"emp_bob"~]~,~"date"~:~"2026-01-01"~,~"time"~:~null~}~`, "~", space)
+		r := s.do("ci", "POST /v1/meetings", body).is(201, "")
+		assert.Equal(t, `["emp_ada","emp_bob"]`, r.field("participant_ids"))
+		assert.Equal(t, "null", r.field("project_id"))
+	}
+}
+
+// TestBodiesOfEveryOperation: a body that is none, or too long a one, is refused
+// alike, and does nothing (D5, D21).
+func TestBodiesOfEveryOperation(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	id := s.create("ci", `"participant_ids":["emp_ada"]`)
+	state := func() (all string) {
+		for _, what := range []string{"employees", "projects", "vocabulary", "meetings"} {
+			all += s.do("ci", "GET /v1/"+what, "").Body.String()
+		}
+		return all
+	}
+	before := state()
+	for _, what := range []string{
+		"POST /v1/employees", "POST /v1/meetings", "PATCH /v1/meetings/" + id, "PUT /v1/meetings/" + id + "/participants", "POST /v1/meetings/" + id + "/upload-url",
+		"POST /v1/projects", "PUT /v1/vocabulary", "POST /v1/vocabulary/terms",
+	} {
+		for _, body := range []string{``, ` `, `[]`, `null`, `{`, `"x"`, `{} {}`, `{"a":1,}`} {
+			assert.Empty(t, s.do("ci", what, body).is(400, "INVALID_REQUEST").detail("fields"), "%s %s", what, body)
+		}
+		s.do("ci", what, "{}"+strings.Repeat(" ", MaxBodyBytes-1)).is(413, "BAD_REQUEST")
+	}
+	assert.Equal(t, before, state())
+}
+
+// TestSlowBody: a meeting is created when all of it has arrived.
+func TestSlowBody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newRig(t)
+		r := s.do("ci", "POST /v1/meetings", "", func(r *http.Request) {
+			r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(`{"title":"x",`), sleeper(time.Minute), strings.NewReader(`"date":"2026-01-01"}`))), -1
+		}).is(201, "")
+		assert.Equal(t, fmt.Sprint(time.Now().Unix()), r.field("created_at"))
+	})
+}
+
+// sleeper is a reader that takes its time to end.
+type sleeper time.Duration
+
+func (s sleeper) Read([]byte) (int, error) { time.Sleep(time.Duration(s)); return 0, io.EOF }
 
 // TestBodyLimit is D21: a body of exactly 1 MiB is taken, whether it says so or
 // not, and one of a byte more is not.

@@ -124,7 +124,7 @@ func append2(b []byte, n int) []byte { return append(b, byte('0'+n/10), byte('0'
 
 // digits reads a number of ASCII digits alone.
 func digits(s string) (n int, ok bool) {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
 			return 0, false
 		}

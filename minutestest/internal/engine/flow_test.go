@@ -2,6 +2,7 @@ package engine
 
 import (
 	"encoding/xml"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -43,11 +44,11 @@ func TestFlow(t *testing.T) {
 		page := s.do("ci", "GET /v1/meetings/"+id+"/minutes", "").is(200, "").field("content")
 		require.Contains(t, page, "Bob &lt;Builder&gt; &amp; Sons")
 		for d := xml.NewDecoder(strings.NewReader(page)); ; {
-			if _, err := d.Token(); err == io.EOF {
+			_, err := d.Token()
+			if errors.Is(err, io.EOF) {
 				break
-			} else {
-				require.NoError(t, err)
 			}
+			require.NoError(t, err)
 		}
 		state, ok := s.Meeting(id)
 		require.True(t, ok)

@@ -28,7 +28,7 @@ func FuzzForm(f *testing.F) {
 		for _, in := range form.fields {
 			last[in.name] = in.raw
 		}
-		require.Equal(t, len(want), len(last))
+		require.Len(t, last, len(want))
 		for name, raw := range want {
 			if _, plain := last[name]; plain {
 				require.Equal(t, string(raw), string(last[name]))

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -59,6 +60,10 @@ func TestIdentify(t *testing.T) {
 		"POST /v1/vocabulary/terms":       {"vocabulary.add", ""},
 		"DELETE /v1/vocabulary":           {"", ""},
 		"GET /nowhere":                    {"", ""},
+		"GET /v1/meetings/":               {"", ""},
+		"GET /v1/meetings//minutes":       {"", ""},
+		"GET /v1/meetings/m/":             {"", ""},
+		"GET /v1/meetings/%2Fminutes":     {"meetings.get", "/minutes"},
 		"PUT /storage/org_acme/mtg_x?a=b": {"storage.put", "mtg_x"},
 	} {
 		method, target, _ := strings.Cut(what, " ")
@@ -78,4 +83,18 @@ func TestNoPanicReachesAUser(t *testing.T) {
 	s.do("ci", "GET /v1/meetings", "").is(500, "INTERNAL_ERROR")
 	s.SetPageSize(nil)
 	s.do("ci", "GET /v1/meetings", "").is(200, "")
+
+	id := s.create("ci", "")
+	put := func(fault any) *reply {
+		return s.put(s.presigned("ci", id, "audio/wav"), "audio/wav", "", func(r *http.Request) {
+			r.Body, r.ContentLength = io.NopCloser(breaks{fault}), 1
+		})
+	}
+	put("broken").storage(500, "InternalError")
+	require.Equal(t, "created", s.status("ci", id))
+	require.PanicsWithValue(t, http.ErrAbortHandler, func() { put(http.ErrAbortHandler) }, "which is for net/http")
 }
+
+type breaks struct{ fault any }
+
+func (b breaks) Read([]byte) (int, error) { panic(b.fault) }

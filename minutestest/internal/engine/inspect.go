@@ -61,7 +61,7 @@ func (s *Service) Meeting(id string) (MeetingState, bool) {
 		ExternalID: m.externalID, ProjectID: m.project, TemplateID: m.template, Visibility: m.visibility,
 		ParticipantIDs: slices.Clone(m.participants), SharedWith: slices.Clone(m.sharedWith),
 		Status: m.status, CreatedAt: m.created.time(), UpdatedAt: m.updated.time(),
-		History: []Transition{{minutes.StatusCreated, m.created.time()}},
+		History: m.history(),
 	}
 	if seconds, ok := m.durationSeconds(); ok {
 		state.DurationSeconds = &seconds
@@ -70,10 +70,7 @@ func (s *Service) Meeting(id string) (MeetingState, bool) {
 	if j == nil {
 		return state, true
 	}
-	state.Held, state.History = j.held, nil
-	for _, c := range j.history {
-		state.History = append(state.History, Transition{c.status, c.at.time()})
-	}
+	state.Held = j.held
 	state.Audio = &Audio{ContentType: j.contentType, Size: j.size, SHA256: hex.EncodeToString(j.sha256[:]), ReceivedAt: j.received.time(), Bytes: j.bytes}
 	if j.spoken != nil {
 		state.Transcript = j.spoken.transcript()

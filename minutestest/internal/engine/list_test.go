@@ -58,7 +58,7 @@ func TestListQuery(t *testing.T) {
 		"": "25", "limit=1": "1", "limit=50": "50", "limit=07": "7", "unknown=1&unknown=2": "25", "cursor=": "25",
 		"limit=": "INVALID_LIMIT", "limit=0": "INVALID_LIMIT", "limit=51": "INVALID_LIMIT", "limit=-1": "INVALID_LIMIT", "limit=1e1": "INVALID_LIMIT", "limit=%2B5": "INVALID_LIMIT", "limit=+5": "INVALID_LIMIT",
 		"limit=5.0": "INVALID_LIMIT", "limit=99999999999999999999": "INVALID_LIMIT", "limit=%D9%A3": "INVALID_LIMIT", "limit": "INVALID_LIMIT",
-		"limit=5&limit=5": "INVALID_REQUEST", "cursor=%zz": "INVALID_REQUEST",
+		"limit=5&limit=5": "INVALID_REQUEST", "cursor=%zz": "INVALID_REQUEST", "%zz=1": "INVALID_REQUEST", "li%6Dit=7": "7", "&limit=7&": "7",
 		"cursor=x": "INVALID_CURSOR", "cursor=AAAAAAAAAAAAAAAAAAAAAAAAAAA": "INVALID_CURSOR",
 		"date_from=": "INVALID_DATE", "date_to=": "INVALID_DATE", "date_from=2026-02-30": "INVALID_DATE", "date_to=1.1.2026": "INVALID_DATE",
 		"date_from=2026-03-03&date_to=2026-03-02": "INVALID_DATE_RANGE", "date_from=2026-03-02&date_to=2026-03-02": "25", "date_from=2026-03-03": "0", "date_to=2026-03-01": "0", "date_from=2025-01-01&date_to=2027-01-01&limit=9": "9",
@@ -257,4 +257,52 @@ func TestCalendarAgainstScan(t *testing.T) {
 		x.remove(x.chunks[chunk][at])
 	}
 	require.LessOrEqual(t, len(x.chunks), 2)
+}
+
+// TestIndexAgainstSlice: an index through thousands of random changes, among
+// them such that split a chunk or join one with either neighbour.
+func TestIndexAgainstSlice(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(3, 4))
+	var x index
+	var all []*meeting // as x should be
+	var out []*meeting
+	for i := range 2_000 {
+		m := &meeting{seq: uint64(i + 1)}
+		x.add(m)
+		all = append(all, m)
+	}
+	check := func() {
+		t.Helper()
+		require.Equal(t, all, slices.Concat(x.chunks...))
+		for _, c := range x.chunks {
+			require.NotEmpty(t, c)
+			require.LessOrEqual(t, len(c), chunkSize)
+		}
+		require.LessOrEqual(t, len(x.chunks), 1+2*(1+2*len(all)/chunkSize))
+	}
+	for round := range 12_000 {
+		i := rng.IntN(len(all) + 1)
+		switch grow := round / 3_000 % 2; {
+		case i < len(all) && rng.IntN(10) > 7*grow:
+			out = append(out, all[i])
+			x.remove(all[i])
+			all = slices.Delete(all, i, i+1)
+		case len(out) > 0:
+			j := rng.IntN(len(out))
+			m := out[j]
+			out = slices.Delete(out, j, j+1)
+			x.put(m)
+			at, _ := slices.BinarySearchFunc(all, m.seq, func(m *meeting, seq uint64) int { return cmp.Compare(m.seq, seq) })
+			all = slices.Insert(all, at, m)
+		}
+		if round%50 == 0 {
+			check()
+		}
+	}
+	for len(all) > 0 { // from the end on
+		x.remove(all[len(all)-1])
+		all = all[:len(all)-1]
+	}
+	require.True(t, x.empty())
 }

@@ -68,6 +68,7 @@ func (o *organisation) enter(m *meeting, status minutes.Status, at instant) {
 
 // plan sets when m's present state ends, not before earliest.
 func (o *organisation) plan(m *meeting, earliest instant) {
+	o.touch(m)
 	o.unplan(m)
 	if m.status.Final() {
 		return

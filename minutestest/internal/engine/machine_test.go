@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -174,6 +177,7 @@ func TestTopUp(t *testing.T) {
 		time.Sleep(time.Until(until.Add(time.Hour)))
 		require.Equal(t, []string{"minutes_ready", "minutes_failed", "minutes_ready"}, []string{s.status("ci", a), s.status("ci", b), s.status("ci", c)})
 		require.Equal(t, `0 10 2000-02-29`, s.usage())
+		require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Name = "Acme & Co" })) // which leaves it to the 31st
 		time.Sleep(45 * 24 * time.Hour)
 		require.Equal(t, `1 10 2000-03-31`, s.usage())
 	})
@@ -193,15 +197,16 @@ func TestTopUp(t *testing.T) {
 // TestReindex is D9.
 func TestReindex(t *testing.T) {
 	t.Parallel()
-	s := newRig(t, withAcme(func(o *Organisation) { o.Credits = new(3) }))
+	s := newRig(t, withAcme(func(o *Organisation) { o.Credits = new(6) }))
 	id := s.create("ci", "")
 	at := "PATCH /v1/meetings/" + id
 	s.do("ci", at, `{"title":"before the minutes"}`).is(200, "")
 	s.upload("ci", id, 1)
 	require.Equal(t, "minutes_ready", s.status("ci", id))
 	for _, step := range []struct{ body, credits string }{
-		{`{"time":"10:00"}`, "2"}, {`{"title":"before the minutes"}`, "2"}, {`{"title":"a","date":"2026-05-05","project_id":"prj_apollo"}`, "1"},
-		{`{"project_id":""}`, "0"}, {`{"date":"2026-05-06"}`, "0"}, {`{}`, "0"},
+		{`{"time":"10:00"}`, "5"}, {`{"title":"before the minutes"}`, "5"}, {`{"title":"a","date":"2026-05-05","project_id":"prj_apollo"}`, "4"},
+		{`{"project_id":""}`, "3"}, {`{"date":"2026-05-06"}`, "2"}, {`{}`, "2"}, {`{"title":"b"}`, "1"}, {`{"title":null,"date":null,"time":null,"project_id":null}`, "1"},
+		{`{"project_id":"prj_apollo"}`, "0"}, {`{"date":"2026-05-07"}`, "0"}, {`{}`, "0"},
 	} {
 		s.do("ci", at, step.body).is(200, "")
 		require.Equal(t, step.credits, s.do("ci", "GET /v1/usage", "").field("credits_remaining"), step.body)
@@ -283,4 +288,30 @@ func TestLongStages(t *testing.T) {
 	id := s.create("ci", "")
 	s.upload("ci", id, 1)
 	require.Equal(t, "audio_uploaded", s.status("ci", id))
+}
+
+// TestSchedule: what falls due first comes first, however jobs come and go.
+func TestSchedule(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(5, 6))
+	var s schedule
+	var all []*meeting
+	for round := range 3_000 {
+		if len(all) == 0 || rng.IntN(5) < 3 && round < 2_000 {
+			m := &meeting{seq: uint64(round), job: &job{due: instant(rng.IntN(100))}}
+			s.add(m)
+			all = append(all, m)
+		} else {
+			i := rng.IntN(len(all))
+			s.remove(all[i])
+			s.remove(all[i]) // which is not there any more
+			all = slices.Delete(all, i, i+1)
+		}
+		require.Len(t, s.heap, len(all))
+		if len(all) > 0 {
+			require.Same(t, slices.MinFunc(all, func(a, b *meeting) int {
+				return cmp.Or(cmp.Compare(a.job.due, b.job.due), cmp.Compare(a.seq, b.seq))
+			}), s.first())
+		}
+	}
 }

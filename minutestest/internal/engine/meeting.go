@@ -9,6 +9,7 @@ import (
 // meeting is one meeting. It is guarded by its organisation's lock.
 type meeting struct {
 	seq          uint64 // by which all lists are ordered: clocks may disagree, numbers do not
+	changed      uint64 // when it last did, in changes of the world
 	id           string
 	title        string
 	externalID   string
@@ -83,7 +84,11 @@ func (o *organisation) insert(m *meeting) {
 		o.externals[m.externalID] = m
 	}
 	o.viewers(m, func(c *calendar) { c.add(m) })
+	o.touch(m)
 }
+
+// touch takes note that m has changed in what [Service.Changes] tells.
+func (o *organisation) touch(m *meeting) { m.changed = o.world.changes.Add(1) }
 
 // remove deletes m and everything belonging to it.
 func (o *organisation) remove(m *meeting) {

@@ -221,6 +221,7 @@ func (c *call) updateMeeting() *refusal {
 	}
 	if changed {
 		m.updated = c.now
+		o.touch(m)
 	}
 	c.out = appendMeeting(c.out, m)
 	return nil

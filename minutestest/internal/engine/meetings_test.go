@@ -21,6 +21,7 @@ func TestMeetingJSON(t *testing.T) {
 		require.Equal(t, `{"id":"`+r.field("id")+`","title":"Größe \"1\"","date":"2026-03-02","time":null,"status":"created","visibility":"organisation","template_id":"tpl_brief",`+
 			`"participant_ids":[],"project_id":null,"external_id":null,"created_at":946684800,"updated_at":946684800}`, r.Body.String())
 		require.Regexp(t, `^mtg_[0-9a-z]{20}$`, r.field("id"))
+		require.Equal(t, `"1" A`, s.do("ci", "POST /v1/meetings", `{"title":"\"1\" \u0041","date":"2026-03-02"}`).field("title"))
 		r = s.do("ada", "POST /v1/meetings", `{"title":"T","date":"2024-02-29","time":"09:05","external_id":" x ","participant_ids":["emp_ada","emp_bob","emp_ada"],"project_id":"prj_apollo","shared_with":["emp_bob"],"template_id":"tpl_standard","visibility":"shared","more":{"a":[1]}}`).is(201, "")
 		require.Equal(t, `{"id":"`+r.field("id")+`","title":"T","date":"2024-02-29","time":"09:05","status":"created","visibility":"shared","template_id":"tpl_standard",`+
 			`"participant_ids":["emp_ada","emp_bob"],"project_id":"prj_apollo","external_id":" x ","created_at":946684800,"updated_at":946684800}`, r.Body.String())

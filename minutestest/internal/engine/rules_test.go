@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -65,12 +66,228 @@ func TestDurationComesWithTranscribing(t *testing.T) {
 	id := s.create("ci", "")
 	at := "GET /v1/meetings/" + id
 	assert.NotContains(t, s.do("ci", at, "").json(), "duration_seconds")
-	s.upload("ci", id, 16_000*3)
+	s.upload("ci", id, 16_000*37)
 	require.Equal(t, "audio_uploaded", s.status("ci", id))
 	assert.NotContains(t, s.do("ci", at, "").json(), "duration_seconds")
 	_, err := s.Advance(id, minutes.StatusTranscribing)
 	require.NoError(t, err)
-	assert.Equal(t, "3", s.do("ci", at, "").field("duration_seconds"))
+	assert.Equal(t, "37", s.do("ci", at, "").field("duration_seconds"))
+}
+
+// TestDurationOfContainers is D13 where the recording itself tells it, rounded
+// up: not what 16,000 bytes a second would make of it.
+func TestDurationOfContainers(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	for size, want := range map[int]string{4_000: "1", 8_000: "1", 8_001: "2", 12_000: "2"} { // at 8,000 bytes a second
+		wav := "RIFF\xff\xff\xff\x7fWAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x40\x1f\x00\x00\x01\x00\x08\x00data" +
+			string(binary.LittleEndian.AppendUint32(nil, uint32(size))) + strings.Repeat("\x80", size)
+		id := s.create("ci", "")
+		s.put(s.presigned("ci", id, "audio/wav"), "audio/wav", wav).storage(200, "")
+		assert.Equal(t, want, s.do("ci", "GET /v1/meetings/"+id, "").field("duration_seconds"), size)
+	}
+}
+
+// TestScriptComesLate: what lies ahead of a meeting under way follows each script
+// that is for it, and none that is not. What a script held goes on without it.
+func TestScriptComesLate(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		sel func(id string) Selector
+		hit bool
+	}{
+		"all":           {func(string) Selector { return Selector{} }, true},
+		"id":            {func(id string) Selector { return Selector{MeetingID: id} }, true},
+		"external id":   {func(string) Selector { return Selector{ExternalID: "crm"} }, true},
+		"title":         {func(string) Selector { return Selector{Title: "Weekly"} }, true},
+		"other id":      {func(string) Selector { return Selector{MeetingID: "mtg_other"} }, false},
+		"other ext. id": {func(string) Selector { return Selector{ExternalID: "erp"} }, false},
+		"other title":   {func(string) Selector { return Selector{Title: "Monthly"} }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newRig(t, func(cfg *Config) { cfg.Stages.Prepare = 2 * time.Hour })
+				id := s.create("ci", `"external_id":"crm"`)
+				s.upload("ci", id, 1)
+				time.Sleep(time.Minute)
+				require.NoError(t, s.Script(test.sel(id), Script{Hold: minutes.StatusAudioUploaded}))
+				time.Sleep(3 * time.Hour)
+				want := "minutes_ready"
+				if test.hit {
+					want = "audio_uploaded"
+				}
+				require.Equal(t, want, s.status("ci", id))
+				require.NoError(t, s.Script(test.sel(id), Script{}))
+				assert.Equal(t, "minutes_ready", s.status("ci", id))
+			})
+		})
+	}
+}
+
+// TestScriptChangesItsMind: a recording that was to be rejected, and now is not,
+// takes its seconds as any other does (D23).
+func TestScriptChangesItsMind(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[int]string{7: "minutes_ready", 11: "transcribe_blocked"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newRig(t, staged, withAcme(func(o *Organisation) { o.TranscribeSeconds = new(10) }))
+			require.NoError(t, s.Script(Selector{}, Script{Outcome: minutes.StatusAudioRejected}))
+			a, b := s.create("ci", ""), s.create("ci", "")
+			s.upload("ci", a, 16_000*seconds)
+			require.NoError(t, s.Script(Selector{}, Script{}))
+			time.Sleep(stages.Prepare + time.Second)
+			s.upload("ci", b, 16_000*8)
+			time.Sleep(time.Hour)
+			assert.Equal(t, want, s.status("ci", a))
+			assert.Equal(t, map[int]string{7: "transcribe_blocked", 11: "minutes_ready"}[seconds], s.status("ci", b))
+			assert.Equal(t, map[int]string{7: "999 3 null", 11: "999 2 null"}[seconds], s.usage())
+		})
+	}
+}
+
+// TestSecondsGivenBack: once, however a recording comes to nothing (D23, D25), and
+// what is deleted on its way costs nothing any more.
+func TestSecondsGivenBack(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(s *rig, id string){
+		"deleted while it is prepared": func(s *rig, id string) { s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "") },
+		"deleted while it is transcribed": func(s *rig, id string) {
+			time.Sleep(stages.Prepare)
+			s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
+		},
+		"rejected after all": func(s *rig, id string) {
+			require.NoError(s.t, s.Script(Selector{MeetingID: id}, Script{Outcome: minutes.StatusAudioRejected}))
+		},
+		"blocked after all": func(s *rig, id string) {
+			require.NoError(s.t, s.Script(Selector{MeetingID: id}, Script{Outcome: minutes.StatusTranscribeBlocked}))
+		},
+		"not heard, and deleted": func(s *rig, id string) {
+			require.NoError(s.t, s.Script(Selector{MeetingID: id}, Script{Outcome: minutes.StatusTranscriptionFailed}))
+			time.Sleep(time.Hour)
+			s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newRig(t, staged, withAcme(func(o *Organisation) { o.TranscribeSeconds = new(10) }))
+				id := s.create("ci", "")
+				s.upload("ci", id, 16_000*6)
+				end(s, id)
+				time.Sleep(time.Hour)
+				assert.Equal(t, "1000 10 null", s.usage())
+				over, fits := s.create("ci", ""), s.create("ci", "")
+				s.upload("ci", over, 16_000*10+1)
+				s.upload("ci", fits, 16_000*10)
+				time.Sleep(time.Hour)
+				assert.Equal(t, "transcribe_blocked", s.status("ci", over))
+				assert.Equal(t, "minutes_ready", s.status("ci", fits))
+				assert.Equal(t, "999 0 null", s.usage())
+			})
+		})
+	}
+}
+
+// TestRefusedUpdateChangesNothing: also not what change wrote into what it was
+// given.
+func TestRefusedUpdateChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	before, _ := s.Organisation("org_acme")
+	vocabulary := s.do("ci", "GET /v1/vocabulary", "").Body.String()
+	require.Error(t, s.Update("org_acme", func(o *Organisation) {
+		o.Members[0].ID = o.Members[1].ID
+		o.Members[2].Name, o.Projects[0].Name, o.Templates[0].Name, o.Integrations[0].Inactive = "x", "x", "x", true
+		o.Vocabulary[0].Term, o.Vocabulary[0].Variants[0].Text = "x", "x"
+		o.Keys[0].Revoked = true
+		*o.Credits, *o.TranscribeSeconds, *o.PeriodCredits, *o.MaxMembers, *o.MaxTerms = 0, 0, 0, 0, 0
+	}))
+	after, _ := s.Organisation("org_acme")
+	assert.Equal(t, before, after)
+	assert.Equal(t, vocabulary, s.do("ci", "GET /v1/vocabulary", "").Body.String())
+}
+
+// TestConfigsThatCannotBe names the place of each.
+func TestConfigsThatCannotBe(t *testing.T) {
+	t.Parallel()
+	bad := "\xff"
+	for want, change := range map[string]func(*Organisation){
+		`.id: is required`:                                                      func(o *Organisation) { o.ID = "" },
+		`.id: is not UTF-8`:                                                     func(o *Organisation) { o.ID = bad },
+		`.name: is not UTF-8`:                                                   func(o *Organisation) { o.Name = bad },
+		`.id: "org_globex" is there already`:                                    func(o *Organisation) { o.ID = "org_globex" },
+		`: limits cannot be negative`:                                           func(o *Organisation) { o.MaxMembers = new(-1) },
+		`: limits cannot be negative#`:                                          func(o *Organisation) { o.MaxTerms = new(-1) },
+		`: quota cannot be negative`:                                            func(o *Organisation) { o.Credits = new(-1) },
+		`: quota cannot be negative#`:                                           func(o *Organisation) { o.TranscribeSeconds = new(-1) },
+		`: quota cannot be negative##`:                                          func(o *Organisation) { o.PeriodCredits = new(-1) },
+		`: quota cannot be negative###`:                                         func(o *Organisation) { o.PeriodTranscribeSeconds = new(-1) },
+		`.next_reset_at: "soon" is not a date as YYYY-MM-DD`:                    func(o *Organisation) { o.NextResetAt = "soon" },
+		`.members[1].id: is required`:                                           func(o *Organisation) { o.Members[1].ID = "" },
+		`.members[1].id: "emp_ada" is there already`:                            func(o *Organisation) { o.Members[1].ID = "emp_ada" },
+		`.members[1].name: is required`:                                         func(o *Organisation) { o.Members[1].Name = "" },
+		`.members[1].role: is not UTF-8`:                                        func(o *Organisation) { o.Members[1].Role = bad },
+		`.members[1].status: "away" is none of active`:                          func(o *Organisation) { o.Members[1].Status = "away" },
+		`.members[1].email: "bob" is not an address`:                            func(o *Organisation) { o.Members[1].Email = "bob" },
+		`.members[1].email: "ADA@acme.example" is emp_ada's already`:            func(o *Organisation) { o.Members[1].Email = "ADA@acme.example" },
+		`.integrations[1].id: "emp_ada" is there already`:                       func(o *Organisation) { o.Integrations[1].ID = "emp_ada" },
+		`.integrations[1].default_visibility: "all" is none of private`:         func(o *Organisation) { o.Integrations[1].DefaultVisibility = "all" },
+		`.projects[1].id: "prj_apollo" is there already`:                        func(o *Organisation) { o.Projects[1].ID = "prj_apollo" },
+		`.projects[1].name: is required`:                                        func(o *Organisation) { o.Projects[1].Name = "" },
+		`.templates[1].id: "tpl_standard" is there already`:                     func(o *Organisation) { o.Templates[1].ID = "tpl_standard" },
+		`.templates[1].name: is required`:                                       func(o *Organisation) { o.Templates[1].Name = "" },
+		`.templates[1].description: is not UTF-8`:                               func(o *Organisation) { o.Templates[1].Description = bad },
+		`.templates[1].source: is not UTF-8`:                                    func(o *Organisation) { o.Templates[1].Source = bad },
+		`.vocabulary[1].term: "Kubernetes" is there already`:                    func(o *Organisation) { o.Vocabulary = append(o.Vocabulary, Term{Term: " Kubernetes "}) },
+		`.vocabulary[0].term: is required`:                                      func(o *Organisation) { o.Vocabulary[0].Term = " " },
+		`.vocabulary[0].variants[0].text: is required`:                          func(o *Organisation) { o.Vocabulary[0].Variants[0].Text = "" },
+		`.vocabulary[0].variants[0].source: "guess" is neither auto nor manual`: func(o *Organisation) { o.Vocabulary[0].Variants[0].Source = "guess" },
+		`.vocabulary: holds 1 terms, more than max_terms 0`:                     func(o *Organisation) { o.MaxTerms = new(0) },
+		`.keys[0].secret: is required`:                                          func(o *Organisation) { o.Keys[0].Secret = "" },
+		`.keys[0].secret: holds a character that no header can carry`:           func(o *Organisation) { o.Keys[0].Secret = "a b" },
+		`.keys[0].secret: holds a character that no header can carry#`:          func(o *Organisation) { o.Keys[0].Secret = "é" },
+		`.keys[0].secret: holds a character that no header can carry##`:         func(o *Organisation) { o.Keys[0].Secret = "a\x7f" },
+		`.keys[1].secret: is another key's already`:                             func(o *Organisation) { o.Keys[1].Secret = "ada" },
+		`.keys[0]: names either a member or an integration`:                     func(o *Organisation) { o.Keys[0].MemberID = "" },
+		`.keys[0]: names either a member or an integration#`:                    func(o *Organisation) { o.Keys[0].IntegrationID = "int_ci" },
+		`.keys[0].member_id: there is no member "emp_none"`:                     func(o *Organisation) { o.Keys[0].MemberID = "emp_none" },
+		`.keys[3].integration_id: there is no integration "int_none"`:           func(o *Organisation) { o.Keys[3].IntegrationID = "int_none" },
+		`.keys[0].scopes: there is no scope "all"`:                              func(o *Organisation) { o.Keys[0].Scopes = []string{"all"} },
+		`.keys[0].ip_allowlist: holds an invalid prefix`:                        func(o *Organisation) { o.Keys[0].Allowlist = make([]netip.Prefix, 1) },
+	} {
+		want = strings.TrimRight(want, "#")
+		a, b := globex(), acme()
+		change(&b)
+		_, err := New(Config{Organisations: []Organisation{a, b}})
+		require.ErrorContains(t, err, "engine: organisations[1]"+want)
+		require.Equal(t, 1, strings.Count(err.Error(), "engine:"))
+	}
+	for _, stages := range []Stages{{Prepare: -1}, {Transcribe: -1}, {Queue: -1}, {Write: -1}} {
+		_, err := New(Config{Stages: stages})
+		require.EqualError(t, err, "engine: stages: durations cannot be negative")
+		s := newRig(t)
+		require.EqualError(t, s.Script(Selector{}, Script{Stages: &stages}), "engine: script: durations cannot be negative")
+	}
+	for _, sc := range []Script{{Transcript: bad}, {Minutes: Minutes{HTML: bad}}, {Minutes: Minutes{Markdown: bad}}} {
+		require.EqualError(t, newRig(t).Script(Selector{}, sc), "engine: a script is not UTF-8")
+	}
+	twice := globex()
+	twice.Templates = []Template{{ID: "a", Name: "A"}, {ID: "b", Name: "B", IsDefault: true}, {ID: "c", Name: "C", IsDefault: true}}
+	s := newRig(t, func(cfg *Config) { cfg.Organisations[1] = twice })
+	assert.Equal(t, "b", s.do("globex", "GET /v1/meetings/"+s.create("globex", ""), "").field("template_id"), "of several defaults, the first counts")
+	assert.Equal(t, 1, strings.Count(s.do("globex", "GET /v1/templates", "").Body.String(), `"is_default":true`))
+	assert.Equal(t, 3, strings.Count(s.do("globex", "GET /v1/templates", "").Body.String(), `"source":"service"`))
+	none := new(0) // limits and quota of nothing are fine, and so is one id for things of several kinds
+	o := acme()
+	o.Projects[0].ID, o.Templates[0].ID, o.Members[0].Status = "emp_ada", "emp_ada", "active"
+	o.MaxMembers, o.MaxTerms, o.Credits, o.TranscribeSeconds, o.PeriodCredits, o.PeriodTranscribeSeconds, o.Vocabulary = none, none, none, none, none, none, nil
+	_, err := New(Config{Organisations: []Organisation{o}})
+	require.NoError(t, err)
+	o.MaxTerms, o.Vocabulary = nil, []Term{{"emp_ada", []Variant{{Text: "aida"}}}}
+	_, err = New(Config{Organisations: []Organisation{o}})
+	require.NoError(t, err)
+	assert.Equal(t, []Variant{{Text: "aida"}}, o.Vocabulary[0].Variants, "a Config is left as it was")
 }
 
 // TestCursorOfAnotherOrganisation is D7.
@@ -208,7 +425,7 @@ func TestEdgesOfValues(t *testing.T) {
 	}
 	for text, want := range map[string]bool{
 		`"\u0001"`: true, `"\ud7ff"`: true, `"\ud800"`: false, `"\udbff"`: false, `"\udc00"`: false, `"\udfff"`: false, `"\ue000"`: true, `"\ud800\udc00"`: true, `"\udbff\udfff"`: true,
-		`"\ud800\ud800"`: false, `"\ud800\ue000"`: false, `"\ud800x"`: false, `"\ud800\n"`: false, `"\ud800\\udc00"`: false, `"\ud800udc0000"`: false, `"\u0000"`: false, `"\\u0000"`: true,
+		`"\ud800\ud800"`: false, `"\ud800\ue000"`: false, `"\ud800x"`: false, `"\ud800\n"`: false, `"\ud800\\udc00"`: false, `"\ud800udc0000"`: false, `"\ud800xudc00"`: false, `"\ud800\\ndc00"`: false, `"\u0000"`: false, `"\\u0000"`: true,
 	} {
 		assert.Equal(t, want, cleanText([]byte(text)), text)
 	}
@@ -237,8 +454,8 @@ func TestHeadersOfRefusals(t *testing.T) {
 // and an IPv4 prefix in IPv6 clothes.
 func TestAllowlistOfOneAddress(t *testing.T) {
 	t.Parallel()
-	k := &key{Key: Key{Allowlist: []netip.Prefix{unmapPrefix(netip.MustParsePrefix("::ffff:192.0.2.0/120")), unmapPrefix(netip.MustParsePrefix("2001:db8::/32"))}}}
-	for remote, want := range map[string]bool{"192.0.2.7:5": true, "192.0.2.7": true, "192.0.3.7": false, "[2001:db8::1]:5": true, "2001:db8::1": true, "2001:db9::1": false, "pipe": false, "": false} {
+	k := &key{Key: Key{Allowlist: []netip.Prefix{unmapPrefix(netip.MustParsePrefix("::ffff:192.0.2.0/120")), unmapPrefix(netip.MustParsePrefix("2001:db8::/32")), unmapPrefix(netip.MustParsePrefix("2001:dc0::7/128"))}}}
+	for remote, want := range map[string]bool{"192.0.2.7:5": true, "192.0.2.7": true, "192.0.3.7": false, "[2001:db8::1]:5": true, "2001:db8::1": true, "2001:db9::1": false, "2001:dc0::7": true, "2001:dc0::8": false, "pipe": false, "": false} {
 		assert.Equal(t, want, k.permits(remote), remote)
 	}
 	assert.Equal(t, "0.0.0.0/0", unmapPrefix(netip.MustParsePrefix("::ffff:0.0.0.0/96")).String())

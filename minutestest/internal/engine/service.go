@@ -38,6 +38,7 @@ type world struct {
 	storageBase func(*http.Request) string
 	keepAudio   int64        // bytes of recordings at most
 	kept        atomic.Int64 // of them
+	changes     atomic.Uint64
 	pageSize    atomic.Pointer[PageSize]
 	scripts     scripts
 	orgs        map[string]*organisation

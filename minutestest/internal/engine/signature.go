@@ -65,7 +65,7 @@ func isStorage(u *url.URL) bool { return strings.HasPrefix(u.Path, storagePath) 
 // mediaType returns the bare type of a content type, in lower case. ok is
 // false where s is none, or could not be repeated in a header byte for byte.
 func mediaType(s string) (bare string, ok bool) {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
 			return "", false
 		}
@@ -81,7 +81,7 @@ func mediaType(s string) (bare string, ok bool) {
 // restrictedName is what RFC 6838 lets a type or subtype be called. Unlike a
 // token it cannot be "*".
 func restrictedName(s string) bool {
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		c := s[i]
 		letter := 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
 		if !letter && (i == 0 || !strings.ContainsRune("!#$&-^_.+", rune(c))) {

@@ -182,7 +182,7 @@ func (w *world) receive(r *http.Request, contentType string) (*job, error) {
 		if n > 0 {
 			j.size += int64(n)
 			hash.Write(buf[:n])
-			meter.Write(buf[:n])
+			_, _ = meter.Write(buf[:n])
 			keep = keep && w.keep(j, buf[:n])
 		}
 		if errors.Is(err, io.EOF) {

@@ -36,6 +36,8 @@ func TestTranscript(t *testing.T) {
 	require.Contains(t, md, "## Decisions\n\n- **Ada Lovelace:** We decided to wait.")
 	require.Contains(t, md, `I'll call \<them> & \*others\*.`)
 	require.Contains(t, md, `Bob \<Builder> & Sons:** I moved Kubernetes.`)
+	require.NoError(t, s.Script(Selector{}, Script{Transcript: "\r\n first\r\n  spk_3:  words : more \r\n\t\r\nspk: no label\nspk_x: nor this"}))
+	require.Equal(t, "spk_0: first\nspk_3: words : more spk: no label spk_x: nor this", s.do("ci", "GET /v1/meetings/"+s.done("ci", "")+"/transcript", "").field("transcript"))
 	html := s.do("ci", "GET /v1/meetings/"+id+"/minutes?format=html", "").field("content")
 	require.Contains(t, html, "call &lt;them&gt; &amp; *others*")
 }
@@ -83,17 +85,36 @@ func TestMinutes(t *testing.T) {
 	require.Regexp(t, `(?s)<h2>Actions.*<h2>Decisions.*<h2>Summary`, before.field("content"))
 	std := s.done("ci", `"template_id":"tpl_standard"`)
 	require.Regexp(t, `(?s)<h2>Summary.*<h2>Decisions.*<h2>Actions`, s.do("ci", "GET /v1/meetings/"+std+"/minutes", "").field("content"))
+	for _, format := range []string{"html", "markdown"} {
+		require.Contains(t, s.do("ci", at+"?format="+format, "").field("content"), "Actions first, then decisions.", "what the template is for")
+	}
+	// Who attends is named, said or not.
+	require.NoError(t, s.Script(Selector{}, Script{Transcript: "spk_7: I will wait."}))
+	id = s.done("ci", `"participant_ids":["emp_cy"]`)
+	require.Contains(t, s.do("ci", "GET /v1/meetings/"+id+"/minutes?format=markdown", "").field("content"), "- **Participants:** Cy\n")
+	// A template that is gone by then gives way to the default one.
+	id = s.create("ci", `"template_id":"tpl_standard"`)
+	require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Templates = o.Templates[1:] }))
+	s.upload("ci", id, 1)
+	require.Contains(t, s.do("ci", "GET /v1/meetings/"+id+"/minutes?format=markdown", "").field("content"), "*Brief*")
 	require.NoError(t, s.Script(Selector{}, Script{Minutes: Minutes{Markdown: "mine"}}))
 	id = s.done("ci", "")
 	require.Equal(t, "mine", s.do("ci", "GET /v1/meetings/"+id+"/minutes?format=markdown", "").field("content"))
 	require.Contains(t, s.do("ci", "GET /v1/meetings/"+id+"/minutes", "").field("content"), "<h1>Weekly</h1>")
 }
 
+func TestClockTime(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[int]string{0: "0:00", 59: "0:59", 60: "1:00", 3599: "59:59", 3600: "1:00:00", 3661: "1:01:01", 36_000 + 61*60: "11:01:00"} {
+		require.Equal(t, want, clockTime(seconds))
+	}
+}
+
 func TestEscapeMarkdown(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"plain text, really!": "plain text, really!", "# a\n# b": `\# a # b`, "1. x": `1\. x`, "v1.2": "v1.2", "snake_case _em_": `snake_case \_em\_`, "[a](b)": `\[a\](b)`,
-		"a & b": "a & b", "R&D": "R&D", "&lt;": `\&lt;`, "- x": `\- x`, "a\\b": `a\\b`, "<b>": `\<b>`, "\x01\u2028x": "x",
+		"a & b": "a & b", "R&D": "R&D", "&lt;": `\&lt;`, "- x": `\- x`, "> x": `\> x`, "+ x": `\+ x`, "= x": `\= x`, "1) x": `1\) x`, "a > b": "a > b", "a\\b": `a\\b`, "<b>": `\<b>`, "\x01\u2028x": "x",
 	} {
 		require.Equal(t, want, escapeMarkdown(in), in)
 	}
@@ -101,10 +122,10 @@ func TestEscapeMarkdown(t *testing.T) {
 
 func TestCorrect(t *testing.T) {
 	t.Parallel()
-	terms := []Term{{"Kubernetes", []Variant{{"cooper netties", ""}, {"cooper", ""}}}, {"C++", []Variant{{"c plus plus", ""}, {"++", ""}}}, {"Ärger", []Variant{{"ärger", ""}}}}
+	terms := []Term{{"Kubernetes", []Variant{{"cooper netties", ""}, {"cooper", ""}}}, {"C++", []Variant{{"c plus plus", ""}, {"++", ""}}}, {"Ärger", []Variant{{"ärger", ""}}}, {"K8s", []Variant{{"Kates", ""}}}}
 	for in, want := range map[string]string{
 		"Cooper Netties and cooper": "Kubernetes and Kubernetes", "supercooper coopers": "supercooper coopers", "COOPER.": "Kubernetes.",
-		"c plus plus, x++": "C++, xC++", "ÄRGER Ärgernis": "Ärger Ärgernis", "": "",
+		"c plus plus, x++": "C++, xC++", "ÄRGER Ärgernis": "Ärger Ärgernis", "kates KATES": "K8s K8s", "": "",
 	} {
 		require.Equal(t, want, correct(in, terms), in)
 	}
@@ -128,6 +149,11 @@ func TestVocabulary(t *testing.T) {
 	s.do("ci", "POST /v1/vocabulary/terms", `{"term":"one more"}`).is(400, "INVALID_REQUEST")
 	require.Equal(t, `{"terms":[],"entries":[],"max_terms":3}`, s.do("ci", "PUT /v1/vocabulary", `{"terms":[]}`).is(200, "").Body.String())
 	require.Equal(t, "500", s.do("globex", "GET /v1/vocabulary", "").field("max_terms"))
+	require.NoError(t, s.Update("org_acme", func(o *Organisation) {
+		o.Vocabulary = []Term{{"A", []Variant{{"a", ""}, {"á", "auto"}}}, {"B", []Variant{{"b", ""}}}}
+	}))
+	require.Equal(t, `{"terms":["A","B"],"entries":[{"term":"A","variants":[{"text":"a","source":"manual"},{"text":"á","source":"auto"}]},{"term":"B","variants":[{"text":"b","source":"manual"}]}],"max_terms":3}`,
+		s.do("ci", "GET /v1/vocabulary", "").Body.String())
 }
 
 // TestMembers is sections 2.3 and 4.1 with D16, D18 and D19.

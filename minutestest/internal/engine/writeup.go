@@ -163,7 +163,7 @@ func says(sentence string, phrases []string) bool {
 func sentences(text string) []string {
 	var list []string
 	start := 0
-	for i := 0; i < len(text); i++ {
+	for i := range len(text) {
 		if strings.IndexByte(".!?", text[i]) >= 0 && (i+1 == len(text) || text[i+1] == ' ') {
 			list = append(list, trim(text[start:i+1]))
 			start = i + 1
@@ -243,7 +243,7 @@ func escapeHTML(s string) string { return html.EscapeString(oneLine(s)) }
 func escapeMarkdown(s string) string {
 	s = oneLine(s)
 	var b strings.Builder
-	for i := 0; i < len(s); i++ {
+	for i := range len(s) {
 		c := s[i]
 		switch c {
 		case '\\', '`', '*', '[', ']', '<', '~', '|':

@@ -180,7 +180,11 @@ func (p *plan) showed(now, asked time.Duration, shown []*watch, next string) {
 	s := &p.sweep
 	s.reading = false
 	p.listing.good(now)
-	shown = slices.DeleteFunc(shown, func(w *watch) bool { return w.role == idle || w.shown == s.number })
+	shown = slices.DeleteFunc(shown, func(w *watch) bool { return w.role == idle })
+	for _, w := range shown {
+		p.saw(w, now)
+	}
+	shown = slices.DeleteFunc(shown, func(w *watch) bool { return w.shown == s.number }) // twice in a sweep
 	found := len(shown)
 	for _, w := range shown {
 		if p.seeks(w) {
@@ -190,7 +194,6 @@ func (p *plan) showed(now, asked time.Duration, shown []*watch, next string) {
 		if found >= handful {
 			p.put(w, paged) // as far as is known yet; see end
 		}
-		p.saw(w, now)
 	}
 	s.take(found)
 	s.times = append(s.times, asked)

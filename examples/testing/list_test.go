@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+const (
+	title = "Weekly"
+	day   = "2026-11-20"
+)
+
+// serviceTest runs a test in a bubble, in which waiting takes no time, with a service
+// of its own. When it ends, the service fails the test for what the client did
+// wrong, and for faults that did not strike.
+func serviceTest(t *testing.T, test func(t *testing.T, srv *minutestest.Server)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		require.NoError(t, srv.Script(minutestest.Script{Transcript: spoken, Stages: minutestest.Stages{Prepare: time.Minute, Transcribe: 10 * time.Minute, Write: time.Minute}}))
+		test(t, srv)
+	})
+}
+
+var update = flag.Bool("update", false, "write golden files anew")
+
+// Golden minutes: what the service writes from this transcript, and what we make
+// of it.
+func TestGolden(t *testing.T) {
+	serviceTest(t, func(t *testing.T, srv *minutestest.Server) {
+		began := time.Now()
+		got, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, time.Since(began), 12*time.Minute, "of the bubble's time")
+
+		path := filepath.Join("testdata", "weekly.golden.md")
+		if *update {
+			require.NoError(t, os.WriteFile(path, []byte(got.String()), 0o600))
+		}
+		want, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, string(want), got.String())
+	})
+}
+
+// Each state that a meeting can fail in, and what people are told.
+func TestFailureStates(t *testing.T) {
+	for status, told := range map[minutes.Status]string{
+		minutes.StatusAudioRejected:       "less than a gigabyte",
+		minutes.StatusTranscribeBlocked:   "Ask for more",
+		minutes.StatusTranscriptionFailed: "Is there speech",
+		minutes.StatusMinutesFailed:       "The transcript is there",
+	} {
+		t.Run(string(status), func(t *testing.T) {
+			serviceTest(t, func(t *testing.T, srv *minutestest.Server) {
+				require.NoError(t, srv.Script(minutestest.Script{Title: title, Outcome: status}))
+				_, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
+				require.Error(t, err)
+				assert.Contains(t, advice(err), told)
+			})
+		})
+	}
+}
+
+// Faults that do not show: the list is made, of one meeting and one recording.
+func TestFaults(t *testing.T) {
+	for name, tc := range map[string]struct {
+		match minutestest.Match
+		fault []minutestest.Fault
+	}{
+		"too many requests":          {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.RateLimit("7")}},
+		"a reply that is lost":       {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.LoseReply()}},
+		"a proxy's page":             {minutestest.Match{Operation: "usage.get", Times: 2}, []minutestest.Fault{minutestest.BadGateway()}},
+		"a broken upload":            {minutestest.Match{Operation: minutestest.OpUpload}, []minutestest.Fault{minutestest.ResetUpload(1000)}},
+		"storage that wants a pause": {minutestest.Match{Operation: minutestest.OpUpload}, []minutestest.Fault{minutestest.RefuseUpload(503, "SlowDown")}},
+		"minutes cut short":          {minutestest.Match{Operation: "meetings.minutes"}, []minutestest.Fault{minutestest.Truncate(20)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			serviceTest(t, func(t *testing.T, srv *minutestest.Server) {
+				srv.Inject(tc.match, tc.fault...)
+				got, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
+				require.NoError(t, err)
+				assert.Len(t, got.items, 2)
+				acme, _ := srv.Organisation("org_acme")
+				assert.Equal(t, 999, *acme.Credits, "one set of minutes")
+			})
+		})
+	}
+}
+
+// Refusals that people can do something about.
+func TestRefusals(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*minutestest.Organisation)
+		told   string
+	}{
+		"no credits":    {func(o *minutestest.Organisation) { o.Credits = new(0) }, "Nothing was uploaded"},
+		"a revoked key": {func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true }, "The API key does not work"},
+		"a scope":       {func(o *minutestest.Organisation) { o.Key("key_ci").Scopes = []string{"meetings:read"} }, "The API key does not work"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			serviceTest(t, func(t *testing.T, srv *minutestest.Server) {
+				require.NoError(t, srv.Update("org_acme", tc.change))
+				_, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
+				require.Error(t, err)
+				assert.Contains(t, advice(err), tc.told)
+				assert.Empty(t, srv.Requests(minutestest.OpUpload))
+			})
+		})
+	}
+}
+
+// A program that ends in the middle goes on when it is begun again.
+func TestRestart(t *testing.T) {
+	serviceTest(t, func(t *testing.T, srv *minutestest.Server) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // in the transcription
+		defer cancel()
+		_, err := desk{srv.Client()}.take(ctx, title, day, madeUp())
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+
+		time.Sleep(time.Hour) // until somebody begins it again
+		got, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
+		require.NoError(t, err)
+		assert.Len(t, got.items, 2)
+		assert.Len(t, srv.Requests(minutestest.OpUpload), 1, "nothing is uploaded twice")
+	})
+}
+
+func TestActions(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		markdown string
+		want     []item
+	}{
+		"none":            {"# Weekly\n\n## Decisions\n\n- Ship.\n", nil},
+		"some":            {"## Actions\n\n- **Ada:** Write.\n- Tell support.\n\n## Notes\n\n- no\n", []item{{"Ada", "Write."}, {"", "Tell support."}}},
+		"another's lines": {"## Actions\r\n\r\n-  **Ada:**  Write.\r\n- \r\n-\r\n", []item{{"Ada", "Write."}}},
+		"a bold word":     {"## Actions\n- **now:**\n- **:** go\n", []item{{"", "**now:**"}, {"", "**:** go"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			assert.Equal(t, tc.want, actions(tc.markdown))
+		})
+	}
+}
+
+func TestRun(t *testing.T) {
+	t.Setenv("MINUTES_BASE_URL", "")
+	var out strings.Builder
+	require.NoError(t, run(t.Context(), []string{"-date", day}, &out))
+	want, err := os.ReadFile(filepath.Join("testdata", "weekly.golden.md"))
+	require.NoError(t, err)
+	assert.Equal(t, string(want), out.String())
+}

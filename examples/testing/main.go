@@ -1,0 +1,83 @@
+// Command testing is a small program with a test suite of its own: it makes a
+// list of what is to be done from a meeting's recording. README.md says which
+// test shows what.
+//
+// As it stands it runs offline, with a recording that it makes up and against the
+// in-memory service of package minutestest:
+//
+//	go run ./examples/testing
+//
+// With MINUTES_BASE_URL and MINUTES_API_KEY set it uses the real service:
+//
+//	go run ./examples/testing -audio weekly.mp3 -title Weekly
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testing:", advice(err))
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, stdout io.Writer) error {
+	flags := flag.NewFlagSet("testing", flag.ContinueOnError)
+	audio := flags.String("audio", "", "the recording (offline default: one is made up)")
+	title := flags.String("title", "Weekly", "what the meeting was about")
+	date := flags.String("date", minutes.DateOf(time.Now()), "day of the meeting")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	client, err := connect()
+	if err != nil {
+		return err
+	}
+	recording := madeUp()
+	if *audio != "" {
+		if recording, err = minutes.OpenRecording(*audio); err != nil {
+			return err
+		}
+	}
+	defer recording.Close()
+	list, err := desk{client}.take(ctx, *title, *date, recording)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(stdout, list.String())
+	return err
+}
+
+// connect returns a client of the real service where the environment names one,
+// else of one in memory, whose meetings take no time.
+func connect() (*minutes.Client, error) {
+	if os.Getenv("MINUTES_BASE_URL") != "" {
+		return minutes.NewFromEnv()
+	}
+	fake := minutestest.New()
+	err := fake.Script(minutestest.Script{Transcript: spoken, Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}})
+	return fake.Client(), err
+}
+
+const spoken = "spk_0: We decided to ship on Monday.\nspk_1: I will write the notes.\nspk_0: I will tell support by Friday."
+
+// madeUp is a recording for the service in memory, which does not listen to it.
+func madeUp() minutes.Recording {
+	sound := strings.NewReader(strings.Repeat("hum", 1000))
+	return minutes.Recording{Audio: sound, Size: sound.Size(), ContentType: "audio/mpeg"}
+}

@@ -1,0 +1,468 @@
+package poll_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// A look that takes longer than the floor is the look of whoever comes
+// meanwhile.
+func TestLookLongerThanTheFloor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: srv.HTTPClient().Transport, Timeout: 5 * time.Minute}))
+		keeps, slow := testkit.Uploaded(t, c, "Keeps the poller going"), testkit.Uploaded(t, c, "Slow")
+		srv.Inject(minutestest.Match{Operation: "meetings.get", MeetingID: slow.ID}, minutestest.Delay(50*time.Second))
+		var wg sync.WaitGroup
+		wg.Go(func() { testkit.WaitFor(t, c, keeps.ID, 2*time.Minute, nil) })
+		wg.Go(func() { testkit.WaitFor(t, c, slow.ID, time.Second, nil) })
+		time.Sleep(40 * time.Second)
+		seen := testkit.WaitFor(t, c, slow.ID, 20*time.Second, nil)
+		assert.NotNil(t, seen)
+		looks := 0
+		for _, r := range srv.Requests("meetings.get") {
+			if r.MeetingID == slow.ID {
+				looks++
+			}
+		}
+		assert.Equal(t, 1, looks)
+		wg.Wait()
+		synctest.Wait()
+	})
+}
+
+// An upload that asks for the audio has its answer from a look that begins
+// afterwards, a single one or a page, and as soon as the floor allows.
+func TestUploadDuringALook(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		others   int // are waited for
+		interval time.Duration
+		lost     bool          // the reply, not the audio
+		takes    time.Duration // to learn so
+	}{
+		"a look, and the audio did not arrive":      {0, 0, false, 0},
+		"a look, and the audio arrived":             {0, 0, true, 0},
+		"long after a look, no audio":               {0, 4 * time.Hour, false, 0},
+		"long after a look, and the audio arrived":  {0, 4 * time.Hour, true, 0},
+		"a page, and the audio did not arrive":      {49, 0, false, 0},
+		"a page, and the audio arrived":             {49, 0, true, 0},
+		"long after a page, no audio":               {49, 4 * time.Hour, false, 0},
+		"long after a page, the audio arrived":      {49, 4 * time.Hour, true, 0},
+		"the second page of an upload, no audio":    {49, 0, false, 40 * time.Second},
+		"the second page of an upload, which ended": {49, 0, true, 40 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+				ids := testkit.Crowd(t, srv, test.others, 1, testkit.Ages)
+				id := testkit.Waiting(t, srv)
+				require.NoError(t, srv.Script(minutestest.Script{MeetingID: id, Hold: minutes.StatusAudioUploaded}))
+				ids = append(ids, id)
+				c, _ := testkit.WatchLateLooks(srv, 10*time.Second)
+				fault := minutestest.ResetUpload(0)
+				if test.lost {
+					fault = minutestest.LoseReply()
+				}
+				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, MeetingID: id}, fault.Delayed(test.takes))
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer cancel()
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), &minutes.WaitOptions{Interval: test.interval}) {
+						assert.ErrorIs(t, err, context.DeadlineExceeded)
+					}
+				})
+				lost := time.Now().Add(45 * time.Second) // during the second look, if there is one
+				time.Sleep(45*time.Second - test.takes)
+				rec, sum := testkit.Noise(200_000)
+				require.NoError(t, c.Meetings.Upload(t.Context(), id, rec, nil))
+				testkit.RequireArrived(t, srv, id, sum)
+				assert.LessOrEqual(t, time.Since(lost), 51*time.Second) // jitter adds a second at most
+				assert.Len(t, srv.Requests("meetings.upload_url")[test.others:], 1, "the same URL serves again")
+				wg.Wait()
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// An upload that asks for the audio during a look that is refused has its answer
+// from the next one.
+func TestUploadDuringALookThatIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv)
+		id := testkit.Waiting(t, srv)
+		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.RateLimit("").Delayed(10*time.Second))
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Reset())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := c.Meetings.Wait(t.Context(), id, nil)
+			assert.NoError(t, err)
+		})
+		time.Sleep(time.Second)
+		require.NoError(t, c.Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
+		assert.Len(t, srv.Requests("meetings.get"), 2)
+		wg.Wait()
+		synctest.Wait()
+	})
+}
+
+// An upload that asks for the audio during a look that fails has its answer from
+// the next one.
+func TestUploadDuringALookThatFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv)
+		m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Looked at", Date: "2026-11-20"})
+		require.NoError(t, err)
+		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.BadGateway().Delayed(10*time.Second))
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Reset())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+			assert.NoError(t, err)
+		})
+		time.Sleep(time.Second)
+		require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
+		assert.Len(t, srv.Requests("meetings.get"), 2)
+		wg.Wait()
+	})
+}
+
+// The answer's Cache-Control raises the floor, for looks and for what a second
+// wait is served, up to five minutes, and as long as the service says so.
+func TestWaitCacheControl(t *testing.T) {
+	t.Parallel()
+	for header, floor := range map[string]time.Duration{
+		"":                             30 * time.Second,
+		"no-store":                     30 * time.Second,
+		"private, max-age=10":          30 * time.Second,
+		"private, max-age=120":         2 * time.Minute,
+		"max-age=120, private":         2 * time.Minute,
+		`Max-Age = "120"`:              2 * time.Minute,
+		"s-maxage=200,max-age=120":     2 * time.Minute,
+		"max-age=100000":               5 * time.Minute,
+		"max-age=99999999999999999999": 5 * time.Minute,
+		"max-age=-5":                   30 * time.Second,
+		"max-age=soon":                 30 * time.Second,
+	} {
+		t.Run(header, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
+				_, l := testkit.WatchLooks(srv)
+				says := header
+				c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+					resp, err := l.RoundTrip(r)
+					if err == nil {
+						resp.Header.Set("Cache-Control", says)
+					}
+					return resp, err
+				})}))
+				m := testkit.Uploaded(t, c, "Weekly")
+				begun := time.Now()
+				testkit.WaitFor(t, c, m.ID, floor-time.Second, nil)
+				testkit.WaitFor(t, c, m.ID, 900*time.Millisecond, nil)
+				require.Len(t, l.At(), 1)
+				testkit.WaitFor(t, c, m.ID, 20*time.Minute-time.Since(begun), nil)
+				at := l.Of(m.ID)
+				require.Greater(t, len(at), 3)
+				for i, at2 := range at[1:] {
+					assert.GreaterOrEqual(t, at2.Sub(at[i]), floor)
+					assert.LessOrEqual(t, at2.Sub(at[i]), floor+floor/30)
+				}
+				says = ""
+				time.Sleep(10 * time.Minute)
+				n := l.Len()
+				testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil)
+				assert.Len(t, l.At(), n+4)
+			})
+		})
+	}
+}
+
+// What a wait with a long interval has seen is served to others while it is
+// fresh, and no longer.
+func TestWaitIsNotServedWhatIsOld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c := testkit.Client(srv)
+		m := testkit.Uploaded(t, c, "Old title")
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = c.Meetings.Wait(ctx, m.ID, &minutes.WaitOptions{Interval: 24 * time.Hour}) })
+		time.Sleep(10 * time.Hour)
+		_, err := c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Title: new("New title")})
+		require.NoError(t, err)
+		got, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Until: minutes.StatusAudioUploaded})
+		require.NoError(t, err)
+		assert.Equal(t, "New title", got.Title)
+		assert.Equal(t, minutes.StatusMinutesReady, got.Status)
+		cancel()
+		wg.Wait()
+	})
+}
+
+// Whatever the Client sees of a single meeting is a look: a wait that begins
+// within the floor is served from it, and looks when the floor is over.
+func TestWaitAfterTheClientSawTheMeeting(t *testing.T) {
+	t.Parallel()
+	params := func() *minutes.MeetingCreateParams {
+		return &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
+	}
+	for name, see := range map[string]func(*minutes.Client, context.Context, string) (*minutes.Meeting, error){
+		"Get": func(c *minutes.Client, ctx context.Context, id string) (*minutes.Meeting, error) {
+			return c.Meetings.Get(ctx, id)
+		},
+		"Create": func(c *minutes.Client, ctx context.Context, _ string) (*minutes.Meeting, error) {
+			m, _, err := c.Meetings.Create(ctx, params())
+			return m, err
+		},
+		"FindByExternalID": func(c *minutes.Client, ctx context.Context, _ string) (*minutes.Meeting, error) {
+			return c.Meetings.FindByExternalID(ctx, "job-1")
+		},
+		"Update": func(c *minutes.Client, ctx context.Context, id string) (*minutes.Meeting, error) {
+			return c.Meetings.Update(ctx, id, &minutes.MeetingUpdateParams{Time: new("10:00")})
+		},
+		"SetParticipants": func(c *minutes.Client, ctx context.Context, id string) (*minutes.Meeting, error) {
+			return c.Meetings.SetParticipants(ctx, id, []string{"emp_ada"})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				m, _, err := testkit.Client(srv).Meetings.Create(t.Context(), params())
+				require.NoError(t, err)
+				c, l := testkit.WatchLooks(srv)
+				seen, err := see(c, t.Context(), m.ID)
+				require.NoError(t, err)
+				began, n := time.Now(), len(srv.Requests("meetings.get"))
+				time.Sleep(10 * time.Second)
+				var told []*minutes.Meeting
+				var at []time.Time
+				testkit.WaitFor(t, c, m.ID, 19*time.Second, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) {
+					told, at = append(told, m), append(at, time.Now())
+				}})
+				assert.Len(t, srv.Requests("meetings.get"), n, "the floor")
+				require.Equal(t, []*minutes.Meeting{seen}, told)
+				assert.Equal(t, 10*time.Second, at[0].Sub(began))
+				testkit.WaitFor(t, c, m.ID, 3*time.Second, nil)
+				assert.Len(t, srv.Requests("meetings.get"), n+1)
+				if name != "SetParticipants" { // which is refused by then
+					require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
+					_, err = srv.Advance(m.ID, minutes.StatusMinutesReady)
+					require.NoError(t, err)
+					time.Sleep(time.Minute)
+					_, err = see(c, t.Context(), m.ID)
+					require.NoError(t, err)
+					n, began = len(srv.Requests("meetings.get")), time.Now()
+					got, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+					require.NoError(t, err)
+					assert.Equal(t, minutes.StatusMinutesReady, got.Status)
+					assert.Len(t, srv.Requests("meetings.get"), n, "a final status is served at once")
+					assert.Zero(t, time.Since(began))
+				}
+				synctest.Wait()
+				testkit.RequireQuiet(t, l)
+			})
+		})
+	}
+}
+
+// What the Client sees while a wait is under way is told to it, and puts its
+// next look off.
+func TestWaitHearsOfAGet(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
+		c, l := testkit.WatchLooks(srv)
+		m := testkit.Uploaded(t, c, "Weekly")
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+			assert.NoError(t, err)
+		})
+		for range 20 {
+			time.Sleep(31 * time.Second / 2)
+			_, err := c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Time: new("10:00")})
+			require.NoError(t, err)
+		}
+		assert.Len(t, l.Of(m.ID), 1, "the first look, and then the replies of Update")
+		_, err := srv.Advance(m.ID, minutes.StatusMinutesReady)
+		require.NoError(t, err)
+		begun := time.Now()
+		_, err = c.Meetings.FindByExternalID(t.Context(), "none")
+		require.ErrorIs(t, err, minutes.ErrNotFound)
+		_, err = c.Meetings.Get(t.Context(), m.ID)
+		require.NoError(t, err)
+		wg.Wait()
+		assert.Zero(t, time.Since(begun))
+	})
+}
+
+// An upload, or a request for an upload URL, begins anew: the look after it is
+// made at once.
+func TestWaitBeginsAnewAfterAnUpload(t *testing.T) {
+	t.Parallel()
+	for name, act := range map[string]func(*minutes.Client, context.Context, string) error{
+		"Upload": func(c *minutes.Client, ctx context.Context, id string) error {
+			return c.Meetings.Upload(ctx, id, testkit.Audio(10), nil)
+		},
+		"UploadURL": func(c *minutes.Client, ctx context.Context, id string) error {
+			_, err := c.Meetings.UploadURL(ctx, id, "audio/mpeg")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				id := testkit.Waiting(t, srv)
+				c, l := testkit.WatchLooks(srv)
+				testkit.WaitFor(t, c, id, time.Second, nil)
+				time.Sleep(time.Second)
+				require.NoError(t, act(c, t.Context(), id))
+				time.Sleep(time.Second)
+				require.Len(t, l.Of(id), 1)
+				seen := testkit.WaitFor(t, c, id, time.Second, nil)
+				require.Len(t, l.Of(id), 2)
+				want := minutes.StatusCreated
+				if name == "Upload" {
+					want = minutes.StatusAudioUploaded
+				}
+				assert.Equal(t, want, seen.Status)
+			})
+		})
+	}
+}
+
+// What was asked for before a meeting was last seen may be older: a wait does not
+// hear that a meeting went back.
+func TestWaitNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	for name, meetings := range map[string]int{"a look": 1, "a page": 50} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+				ids := testkit.Crowd(t, srv, meetings, 1, testkit.Ages)
+				require.NoError(t, srv.Script(minutestest.Script{MeetingID: ids[0], Hold: minutes.StatusTranscribing}))
+				c, l := testkit.WatchLateLooks(srv, 10*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+				defer cancel()
+				told := map[string][]minutes.Status{}
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					o := &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told[m.ID] = append(told[m.ID], m.Status) }}
+					for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), o) {
+						assert.ErrorIs(t, err, context.DeadlineExceeded)
+					}
+				})
+				time.Sleep(2 * time.Minute)
+				for n := l.Len(); l.Len() == n; { // it was answered, and the answer is on its way
+					time.Sleep(time.Second / 10)
+				}
+				_, err := srv.Advance(ids[0], minutes.StatusTranscribing)
+				require.NoError(t, err)
+				_, err = c.Meetings.Update(t.Context(), ids[0], &minutes.MeetingUpdateParams{Time: new("10:00")})
+				require.NoError(t, err)
+				wg.Wait()
+				synctest.Wait()
+				assert.Equal(t, []minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribing}, told[ids[0]])
+			})
+		})
+	}
+}
+
+// A look that waits for the Client's limiter is not made where the meeting is
+// seen otherwise meanwhile: the next one is a floor away from that.
+func TestLookHeldBackByTheLimiter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		id := testkit.Waiting(t, srv)
+		c := testkit.Client(srv, minutes.WithRateLimit(0.1, 1))
+		_, err := c.Usage.Get(t.Context()) // the next one may go out in ten seconds
+		require.NoError(t, err)
+		before := len(srv.Requests("meetings.get"))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := c.Meetings.Update(ctx, id, &minutes.MeetingUpdateParams{Time: new("10:00")})
+			assert.NoError(t, err)
+		})
+		synctest.Wait()
+		began := time.Now()
+		_, err = c.Meetings.Wait(ctx, id, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		wg.Wait()
+		looks := srv.Requests("meetings.get")[before:]
+		require.Len(t, looks, 1)
+		assert.GreaterOrEqual(t, looks[0].At.Sub(began), 40*time.Second)
+	})
+}
+
+// The first look waits for what is left of the floor since another process
+// looked.
+func TestWaitLookedAt(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		at    func(now time.Time) time.Time
+		first time.Duration
+	}{
+		"never":         {func(time.Time) time.Time { return time.Time{} }, 0},
+		"a moment ago":  {func(now time.Time) time.Time { return now }, 30 * time.Second},
+		"20 s ago":      {func(now time.Time) time.Time { return now.Add(-20 * time.Second) }, 10 * time.Second},
+		"20 s, no zone": {func(now time.Time) time.Time { return now.Add(-20 * time.Second).UTC().Round(0) }, 10 * time.Second},
+		"long ago":      {func(now time.Time) time.Time { return now.Add(-30 * time.Second) }, 0},
+		"to come":       {func(now time.Time) time.Time { return now.Add(time.Second) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				one, all := testkit.Uploaded(t, testkit.Client(srv), "One"), testkit.Uploaded(t, testkit.Client(srv), "All")
+				for id, wait := range map[string]func(*minutes.Client, context.Context, *minutes.WaitOptions){
+					one.ID: func(c *minutes.Client, ctx context.Context, o *minutes.WaitOptions) {
+						_, _ = c.Meetings.Wait(ctx, one.ID, o)
+					},
+					all.ID: func(c *minutes.Client, ctx context.Context, o *minutes.WaitOptions) {
+						for range c.Meetings.WaitAll(ctx, slices.Values([]string{all.ID}), o) {
+						}
+					},
+				} {
+					c, l := testkit.WatchLooks(srv)
+					began := time.Now()
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute-time.Second)
+					wait(c, ctx, &minutes.WaitOptions{LookedAt: test.at(began), Interval: time.Hour})
+					cancel()
+					require.Len(t, l.Of(id), 1)
+					assert.InDelta(t, test.first, l.Of(id)[0].Sub(began), float64(time.Millisecond))
+				}
+			})
+		})
+	}
+}

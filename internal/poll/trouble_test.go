@@ -1,0 +1,316 @@
+package poll_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// A service that is out is asked once in a while, not for each meeting by itself;
+// one whose listing alone is out, is. There are pages again when it is back.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	const out = 2 * time.Minute
+	waits := testkit.Many(400, 100)
+	for name, test := range map[string]struct {
+		listing bool          // alone
+		start   time.Duration // of the waits
+		back    int           // minutes
+		most    int           // requests within a minute of the outage
+		late    time.Duration // after back, or the meeting's end
+		pages   int           // minutes until there are pages again
+	}{
+		"all":             {false, 0, 8, 12, 61 * time.Second, 5},
+		"all, at a start": {false, out, 8, 12, 100 * time.Second, 5},
+		"the listing":     {true, 0, 8, 2*waits + 10, 64 * time.Second, 7}, // as long again, at most
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+				ids := testkit.Crowd(t, srv, waits, 1, 20*time.Minute)
+				began, back := time.Now(), time.Duration(test.back)*time.Minute
+				c, l := testkit.WatchLooks(srv)
+				network := l.Next
+				l.Next = testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+					since := time.Since(began)
+					list := strings.HasSuffix(r.URL.Path, "/meetings")
+					if since >= out && since < back && (list || !test.listing) {
+						return &http.Response{StatusCode: 502, Header: http.Header{}, Body: http.NoBody, Request: r}, nil
+					}
+					return network.RoundTrip(r)
+				})
+				time.Sleep(test.start)
+				for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+					require.NoError(t, err)
+					end := m.UpdatedAt.Time()
+					if end.Before(began.Add(back)) {
+						end = began.Add(back)
+					}
+					assert.LessOrEqual(t, time.Since(end), test.late)
+				}
+				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
+				var perMinute []int
+				for _, at := range l.At() {
+					minute := int(at.Sub(began) / time.Minute)
+					for len(perMinute) <= minute {
+						perMinute = append(perMinute, 0)
+					}
+					perMinute[minute]++
+				}
+				assert.LessOrEqual(t, slices.Max(perMinute[2:test.back]), test.most)
+				assert.LessOrEqual(t, slices.Max(perMinute[test.back+test.pages:]), 3*waits/50, "pages again, and a full sweep now and then")
+			})
+		})
+	}
+}
+
+// A service that stays out ends all waits, after many turns and few requests.
+func TestOutForGood(t *testing.T) {
+	t.Parallel()
+	for name, sick := range map[string]time.Duration{"from the start": 0, "later": 5 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+				ids := testkit.Crowd(t, srv, 130, 1, 1000*time.Hour)
+				c, l := testkit.WatchLooks(srv)
+				time.AfterFunc(sick, func() {
+					srv.Inject(minutestest.Match{Times: minutestest.Always}, minutestest.BadGateway())
+				})
+				began, ended := time.Now(), map[string]bool{}
+				for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+					wait, ok := errors.AsType[*minutes.WaitError](err)
+					require.True(t, ok, "%v", err)
+					ended[wait.MeetingID] = true
+					failed, ok := errors.AsType[*minutes.Error](err)
+					require.True(t, ok, "%v", err)
+					assert.Equal(t, 502, failed.StatusCode)
+					if sick > 0 {
+						assert.NotNil(t, wait.Meeting)
+					}
+				}
+				assert.Len(t, ended, len(ids))
+				assert.InDelta(t, sick+11*time.Minute, time.Since(began), float64(2*time.Minute))
+				assert.Less(t, l.Len(), 100, "five minutes of pages among them")
+			})
+		})
+	}
+}
+
+// What was seen before a look that showed nothing is as old as it was: it is not
+// served for the floor after that look.
+func TestWaitIsNotServedFromAFailedLook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c, l := testkit.WatchLooks(srv)
+		m := testkit.Uploaded(t, c, "Old title")
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2}, minutestest.BadGateway())
+		var wg sync.WaitGroup
+		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil) })
+		time.Sleep(32 * time.Second)
+		require.Len(t, srv.Requests("meetings.get"), 2)
+		_, err := c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Title: new("New title")})
+		require.NoError(t, err)
+		got, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Until: minutes.StatusAudioUploaded})
+		require.NoError(t, err)
+		assert.Equal(t, "New title", got.Title)
+		wg.Wait()
+		synctest.Wait()
+		assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
+	})
+}
+
+// What may pass is waited out, a turn for each; what will not ends the wait.
+func TestWaitFaults(t *testing.T) {
+	t.Parallel()
+	html := func(status int) minutestest.Fault { return minutestest.Reply(status, "text/html", "<h1>Sorry</h1>") }
+	for name, test := range map[string]struct {
+		fault  minutestest.Fault
+		passes bool
+	}{
+		"400 of something in front": {html(400), true},
+		"401 of something in front": {html(401), false},
+		"403 of something in front": {html(403), false},
+		"404 of something in front": {html(404), true},
+		"408 with a code":           {minutestest.Reply(408, "application/json", `{"error":{"code":"SLOW","message":"x"}}`), true},
+		"410 with a code":           {minutestest.Reply(410, "application/json", `{"error":{"code":"GONE","message":"x"}}`), false},
+		"502 of something in front": {html(502), true},
+		"welcome":                   {html(200), true},
+		"a refusal":                 {minutestest.Refuse(minutes.ErrBadRequest), false},
+		"a refused scope":           {minutestest.Refuse(minutes.ErrInsufficientScope), false},
+		"an unknown meeting":        {minutestest.Refuse(minutes.ErrNotFound), false},
+		"a lost reply":              {minutestest.LoseReply(), true},
+		"a cut reply":               {minutestest.Truncate(20), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				c := testkit.Client(srv)
+				m := testkit.Uploaded(t, c, "Weekly")
+				srv.Inject(minutestest.Match{Operation: "meetings.get"}, test.fault)
+				begun := time.Now()
+				_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+				if !test.passes {
+					var wait *minutes.WaitError
+					require.ErrorAs(t, err, &wait)
+					require.Zero(t, time.Since(begun))
+					return
+				}
+				require.NoError(t, err)
+				require.Len(t, srv.Requests("meetings.get"), 2)
+				require.GreaterOrEqual(t, time.Since(begun), 30*time.Second)
+			})
+		})
+	}
+}
+
+// Twenty failed looks in a row end a wait; as many with one between them that
+// succeeds do not.
+func TestWaitFailuresInARow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c := testkit.Client(srv)
+		m := testkit.Uploaded(t, c, "Weekly")
+		for _, nth := range []int{1, 13} {
+			srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: nth, Times: 11}, minutestest.BadGateway())
+		}
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+	})
+}
+
+// Each wait has twenty failed looks of its own, also where it goes on within the
+// floor where another left.
+func TestWaitCountsItsOwnFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c := testkit.Client(srv)
+		m := testkit.Uploaded(t, c, "Weekly")
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 25}, minutestest.BadGateway())
+		testkit.WaitFor(t, c, m.ID, 9*time.Minute+35*time.Second, nil)
+		require.GreaterOrEqual(t, len(srv.Requests("meetings.get")), 19)
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+	})
+}
+
+// Too many failures in a row say how many, over what time.
+func TestWaitErrorOfTooManyFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv, minutes.WithRetries(0, 0, 0))
+		m := testkit.Uploaded(t, c, "Weekly")
+		for op, text := range map[minutes.Operation]string{
+			"meetings.get":     `waiting for meeting mtg_\w+.*: 20 looks in a row failed, over (9m3\d|9m4\d)s: .*502`,
+			"meetings.minutes": `waiting for meeting mtg_\w+.*: 20 requests in a row failed, over 9m30s: .*502`,
+		} {
+			inj := srv.Inject(minutestest.Match{Operation: op, Times: minutestest.Always}, minutestest.BadGateway())
+			_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
+			_, ok := errors.AsType[*minutes.WaitError](err)
+			require.True(t, ok)
+			assert.Regexp(t, text, err.Error())
+			inj.Stop()
+			time.Sleep(time.Hour)
+		}
+	})
+}
+
+// Neither 429 nor "not ready" on what a job has come to ends it.
+func TestWaitRefusedForNow(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		operation minutes.Operation
+		fault     minutestest.Fault
+	}{
+		"429 on the minutes":                {"meetings.minutes", minutestest.RateLimit("")},
+		"429 on the transcript":             {"meetings.transcript", minutestest.RateLimit("")},
+		"no minutes although it says so":    {"meetings.minutes", minutestest.Refuse(minutes.ErrMinutesNotReady)},
+		"no transcript although it says so": {"meetings.transcript", minutestest.Refuse(minutes.ErrTranscriptNotReady)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				srv.Inject(minutestest.Match{Operation: test.operation, Times: 150}, test.fault)
+				c := testkit.Client(srv, minutes.WithRetries(0, 0, 0))
+				began := time.Now()
+				p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
+				r, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), &minutes.ProcessOptions{Transcript: true})
+				require.NoError(t, err)
+				assert.NotNil(t, r.Minutes)
+				assert.NotEmpty(t, r.Transcript)
+				assert.Greater(t, time.Since(began), 150*30*time.Second)
+				if test.operation == "meetings.minutes" {
+					srv.Inject(minutestest.Match{Operation: test.operation, Times: 50}, test.fault)
+				}
+				_, err = c.Meetings.WaitForMinutes(t.Context(), r.Meeting.ID, nil)
+				require.NoError(t, err)
+			})
+		})
+	}
+}
+
+// A wait whose meeting a page has shown since does not tell of a look that failed
+// before.
+func TestWaitTellsOfNoTroubleThatAPageOutlived(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+		ids := testkit.Crowd(t, srv, 50, 1, testkit.Ages)
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: minutestest.Always}, minutestest.BadGateway())
+		c := testkit.Client(srv)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		check := func(err error) {
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+			_, failed := errors.AsType[*minutes.Error](err)
+			assert.False(t, failed, "%v", err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, err := c.Meetings.Wait(ctx, ids[0], nil)
+			check(err)
+		})
+		time.Sleep(time.Second)
+		for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+			check(err)
+		}
+		wg.Wait()
+		synctest.Wait()
+	})
+}
+
+// A look that was refused was a look, too.
+func TestWaitAgainAfterARefusal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv)
+		for range 2 {
+			_, err := c.Meetings.Wait(t.Context(), "mtg_gone", nil)
+			require.ErrorIs(t, err, minutes.ErrNotFound)
+		}
+		looks := srv.Requests("meetings.get")
+		require.Len(t, looks, 2)
+		assert.GreaterOrEqual(t, looks[1].At.Sub(looks[0].At), minutestest.PollFloor)
+	})
+}

@@ -1,0 +1,136 @@
+// What a click opens.
+const detail = { path: "", again: null };
+
+// get fetches a path beside the page, or finds it in the report.
+async function get(path) {
+  if (model.live) {
+    const [list, ...rest] = path.split("/"); // an id is whatever a client has sent
+    const reply = await fetch(rest.length ? `${list}/${encodeURIComponent(rest.join("/"))}` : list);
+    if (!reply.ok) throw new Error(reply.status === 404 ? "not kept any more" : `status ${reply.status}`);
+    return reply.json();
+  }
+  const start = JSON.stringify(path).slice(0, -1).replaceAll("<", "\\u003c");
+  const text = $("details").textContent, at = text.indexOf(`\n[${start}"`);
+  if (at < 0) throw new Error("not kept in this report");
+  const end = text.indexOf("\n", at + 1);
+  return JSON.parse(text.slice(at + 1, end < 0 ? undefined : end))[1];
+}
+
+async function open(path, show) {
+  const anew = detail.path !== path;
+  detail.path = path;
+  detail.again = () => open(path, show);
+  let content;
+  try {
+    content = show(await get(path));
+  } catch (err) {
+    content = [h("h2", {}, path), h("p", { className: "soft" }, String(err.message ?? err))];
+  }
+  if (detail.path !== path) return; // another one was opened meanwhile
+  const box = $("detail");
+  box.hidden = false;
+  box.replaceChildren(h("button", { className: "close", title: "Close (Esc)", ariaLabel: "Close", onclick: closeDetail }, "✕"), ...content);
+  if (anew) box.scrollTop = 0;
+}
+
+function closeDetail() {
+  detail.path = "";
+  detail.again = null;
+  timeline.mark = null;
+  $("detail").hidden = true;
+  requestList.draw();
+  draw();
+}
+
+function note(text) {
+  $("detail").hidden = false;
+  $("detail").replaceChildren(h("p", {}, text));
+}
+
+// openMark opens a request, and shows where it stands.
+function openMark(r) {
+  if (!r.seq) return openMeeting(r.violation.meeting_id);
+  timeline.mark = r;
+  const row = model.rows.get(r.meeting_id);
+  if (row) timeline.choose(row);
+  timeline.see(r.at);
+  requestList.see(r);
+  say(describe(r));
+  draw();
+  open(`requests/${r.seq}`, full => requestDetail(r, full));
+}
+
+const openMeeting = id => open(`meetings/${id}`, meetingDetail);
+
+function requestDetail(r, full) {
+  const parts = [h("h2", {}, markIcon(r.kind), ` #${r.seq} `, r.operation || "not of the interface")];
+  parts.push(h("p", {}, h("code", {}, `${full.method} ${full.path}`), "  →  ", h("b", {}, answer(r))));
+  for (const v of r.violations) parts.push(h("div", { className: "card bad" }, h("p", {}, h("b", {}, VIOLATIONS[v.kind] ?? v.kind)), h("p", {}, v.text)));
+  const rows = [["Arrived", `${timeText(r.at)}  (${fullTime(r.at)})`], ["Took", span(r.took)]];
+  const before = r.operation === "meetings.get" && r.meeting_id ? lookBefore(r) : null;
+  if (before) rows.push(["Same key’s last look", h("span", {}, h("button", { className: "link", onclick: () => openMark(before) }, `#${before.seq}`), `, ${span(r.at - before.at)} before`, r.violations.length ? ` (at least ${FLOOR / 1000} s expected)` : "")]);
+  if (r.meeting_id) rows.push(["Meeting", model.rows.get(r.meeting_id)?.meeting ? h("button", { className: "link", onclick: () => openMeeting(r.meeting_id) }, titleOf(r.meeting_id)) : r.meeting_id]);
+  rows.push(["Key of", r.caller ? callerName(r.caller) : "nobody known"]);
+  if (r.fault) rows.push(["Struck by a fault", r.fault]);
+  if (r.lost) rows.push(["Reply", "the client has not seen the whole of it"]);
+  if (full.request_id) rows.push(["Request id", full.request_id]);
+  if (full.bytes) rows.push(["Audio", `${full.bytes.toLocaleString("en")} bytes`]);
+  rows.push(["Host", full.host]);
+  parts.push(table(rows));
+  const query = Object.entries(full.query ?? {}).flatMap(([name, values]) => values.map(v => [name, v]));
+  if (query.length) parts.push(h("h3", {}, "Query"), table(query));
+  parts.push(h("h3", {}, "Headers"), table(Object.entries(full.header ?? {}).flatMap(([name, values]) => values.map(v => [name, v]))));
+  if (full.body !== undefined) parts.push(h("h3", {}, "Body"), h("pre", {}, typeof full.body === "string" ? full.body : JSON.stringify(full.body, null, 2)));
+  return parts;
+}
+
+function meetingDetail(m) {
+  const row = rowOf(m.id), parts = [h("h2", {}, m.title)];
+  if (control.on) parts.push(meetingButtons(m));
+  for (const v of model.violations.filter(v => v.meeting_id === m.id).slice(0, 20)) {
+    parts.push(h("div", { className: "card bad" }, h("p", {}, v.text), v.seq ? h("button", { className: "link", onclick: () => openViolation(v) }, `Show request #${v.seq}`) : ""));
+  }
+  const facts = [["Status", m.status + (m.held ? ", held by a script" : "")], ["Id", m.id]];
+  if (m.external_id) facts.push(["External id", m.external_id]);
+  facts.push(["Date", [m.date, m.time].filter(Boolean).join(" ")], ["Organisation", m.organisation], ["Created by", callerName(m.creator)], ["Visibility", m.visibility]);
+  if (m.participant_ids?.length) facts.push(["Participants", m.participant_ids.join(", ")]);
+  if (m.shared_with?.length) facts.push(["Shared with", m.shared_with.join(", ")]);
+  if (m.project_id) facts.push(["Project", m.project_id]);
+  facts.push(["Template", m.template_id]);
+  if (m.duration_seconds) facts.push(["Duration", `${m.duration_seconds} s`]);
+  parts.push(table(facts), h("p", {},
+    h("button", { className: "link", onclick: () => { axis.show(row.created, Math.max(row.marks.at(-1)?.at ?? 0, row.meeting?.history.at(-1).at ?? 0)); pressed(); draw(); } }, "Zoom to it"), "   ",
+    h("button", { className: "link", onclick: () => { $("f-meeting").value = m.id; filterChanged(); } }, `Its ${row.marks.length} requests alone`)));
+  parts.push(h("h3", {}, "History"), table((m.history ?? []).map((s, i) => {
+    const at = Date.parse(s.at), next = m.history[i + 1];
+    return [s.status, timeText(at) + (next ? `, for ${span(Date.parse(next.at) - at)}` : "")];
+  })));
+  if (m.audio) parts.push(h("h3", {}, "Audio"), table([["Type", m.audio.content_type], ["Size", `${m.audio.size.toLocaleString("en")} bytes`], ["SHA-256", m.audio.sha256], ["Arrived", timeText(Date.parse(m.audio.received_at))]]));
+  if (m.transcript) parts.push(h("h3", {}, "Transcript"), h("pre", {}, m.transcript));
+  if (m.markdown) parts.push(h("h3", {}, "Minutes"), markdown(m.markdown));
+  return parts;
+}
+
+// markdown renders as much of it as minutes are made of: headings, lists,
+// quotes, bold and slanted words. The rest stays text.
+function markdown(text) {
+  const box = h("div", { className: "minutes" });
+  let list = null;
+  for (const line of text.split("\n")) {
+    const [, sign, rest] = line.match(/^(#{1,6} |- |\* |> )?(.*)$/);
+    if (sign === "- " || sign === "* ") {
+      if (!list) box.append(list = h("ul"));
+      list.append(h("li", {}, ...words(rest)));
+      continue;
+    }
+    list = null;
+    if (!rest.trim()) continue;
+    box.append(h(sign === "> " ? "blockquote" : sign ? "h4" : "p", {}, ...words(rest)));
+  }
+  return box;
+}
+
+function words(text) {
+  return text.split(/(\*\*[^*]+\*\*|\*[^*]+\*)/).map(part =>
+    part.startsWith("**") && part.length > 4 ? h("b", {}, part.slice(2, -2)) : part.startsWith("*") && part.length > 2 ? h("i", {}, part.slice(1, -1)) : part);
+}
