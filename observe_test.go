@@ -107,6 +107,8 @@ func TestEventsTellAll(t *testing.T) {
 			}
 			if a.Again {
 				announced++
+			} else {
+				assert.Zero(t, a.Wait, "%+v", a)
 			}
 			if a.Poll {
 				polled[a.Operation]++
@@ -223,6 +225,25 @@ func TestFailedLooks(t *testing.T) {
 			})
 		})
 	}
+	t.Run("seen by another call", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+			out := new(testkit.Buffer)
+			c := testkit.Client(srv, minutes.WithLogger(slog.New(slog.NewTextHandler(out, nil))))
+			id := testkit.Uploaded(t, c, "Weekly").ID
+			srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet, Times: minutestest.Always}, minutestest.BadGateway())
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+			defer cancel()
+			time.AfterFunc(2*time.Minute+time.Second, func() {
+				_, err := c.Meetings.Update(ctx, id, nil)
+				assert.NoError(t, err)
+			})
+			_, err := c.Meetings.Wait(ctx, id, nil)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Equal(t, 1, strings.Count(out.String(), "work again"))
+		})
+	})
 	t.Run("refused", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
