@@ -50,7 +50,8 @@ func watch(t *testing.T, s *Server) *watcher {
 // next is the next event that says something.
 func (w *watcher) next() (kind string, what news) {
 	w.t.Helper()
-	for w.text.Scan() {
+	for n := 0; w.text.Scan(); n++ {
+		require.Less(w.t, n, 100, "nothing is told but that the stream is alive")
 		if name, ok := strings.CutPrefix(w.text.Text(), "event: "); ok {
 			kind = name
 		}
