@@ -56,7 +56,6 @@ func (w *watcher) next() (kind string, what news) {
 			kind = name
 		}
 		if data, ok := strings.CutPrefix(w.text.Text(), "data: "); ok {
-			what = news{}
 			var without struct {
 				news
 				World json.RawMessage `json:"world"`

@@ -38,9 +38,9 @@ func TestPolicy(t *testing.T) {
 func TestScriptsAreStrict(t *testing.T) {
 	t.Parallel()
 	for _, name := range scripts {
-		assert.NotRegexp(t, regexp.MustCompile(`innerHTML|outerHTML|insertAdjacent|document\.write|DOMParser|\beval\b|new Function|javascript:|https?://[^w]`), file(name), name)
+		assert.NotRegexp(t, `innerHTML|outerHTML|insertAdjacent|document\.write|DOMParser|\beval\b|new Function|javascript:|https?://[^w]`, file(name), name)
 	}
-	assert.NotRegexp(t, regexp.MustCompile(` (on[a-z]+|style|src)=`), file("page.html"))
+	assert.NotRegexp(t, ` (on[a-z]+|style|src)=`, file("page.html"))
 }
 
 // Data cannot end the element it stands in.
