@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -31,6 +32,14 @@ type Looks struct {
 	pages int
 	shown map[string][]time.Time // each meeting, by itself
 	paged map[string]time.Time   // each meeting, by the latest page
+}
+
+// Follow waits for meetings none of which ends before ctx.
+func Follow(ctx context.Context, t testing.TB, c *minutes.Client, ids []string, opts *minutes.WaitOptions) {
+	t.Helper()
+	for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), opts) {
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+	}
 }
 
 // WatchLooks returns a Client of srv and its looks.
