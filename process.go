@@ -28,6 +28,8 @@ type ProcessOptions struct {
 	LookedAt time.Time
 	OnStatus func(*Meeting)          // as in WaitOptions
 	Progress func(sent, total int64) // as in UploadOptions
+	// ContentMD5 is as in UploadOptions.
+	ContentMD5 bool
 }
 
 func (o *ProcessOptions) orDefault() (ProcessOptions, error) {
@@ -116,8 +118,11 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 // cannot know them gives the time at which it began itself, which is later.
 //
 // It may be run again at any time, and by two workers at once, as Process may: audio
-// that is there although the upload failed is taken for another worker's. It needs the scopes meetings:read and minutes:read, and meetings:write (assumed)
-// for an upload.
+// that is there although the upload failed is taken for another worker's. So
+// neither Finish nor a Process with an ExternalID reports ErrPartialAudio;
+// ProcessOptions.ContentMD5 keeps a store from taking a part for the whole. Finish
+// needs the scopes meetings:read and minutes:read, and meetings:write (assumed) for
+// an upload.
 //
 // The Result is nil only where nothing was begun. Errors: those of open, Upload,
 // WaitForMinutes and Transcript; ErrNoAudio, in a *WaitError, for a meeting without
@@ -230,7 +235,7 @@ func (s *MeetingsService) uploadOpened(ctx context.Context, id string, open func
 	if err := rec.check(); err != nil {
 		return nil, err
 	}
-	return nil, s.upload(ctx, id, rec, &UploadOptions{Progress: o.Progress})
+	return nil, s.upload(ctx, id, rec, &UploadOptions{Progress: o.Progress, ContentMD5: o.ContentMD5})
 }
 
 // lastSeen takes in how a wait that failed saw the meeting last.

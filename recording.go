@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// MaxRecordingSize is the size in bytes from which on this package does not
-// even try an upload (1 GiB). The service refuses files of over one gigabyte
+// MaxRecordingSize is the size in bytes beyond which this package does not even
+// try an upload (1 GiB). The service refuses files of over one gigabyte
 // in most cases (section 8).
 const MaxRecordingSize = 1 << 30
 

@@ -148,8 +148,9 @@ const maxFetches = 8
 // WaitAllForMinutes is [MeetingsService.WaitAll] until the minutes are ready,
 // and fetches them as [MeetingsService.WaitForMinutes] does, in
 // WaitOptions.Format, a few at a time. It needs the scopes meetings:read and
-// minutes:read. Each Result has Meeting and Minutes, or,
-// with an error, the Meeting where one was seen.
+// minutes:read. Each Result has Meeting and Minutes, or, with an error, the
+// Meeting where one was seen; the error names it in any case, as
+// WaitError.MeetingID does. The Result is nil only where ids or opts cannot be used.
 //
 // Errors: those of WaitAll and WaitForMinutes. When ctx ends, the fetches under
 // way end with their errors, one *WaitError is yielded for all that still waits,
@@ -171,13 +172,18 @@ func (s *MeetingsService) waitAllForMinutes(ctx context.Context, ids iter.Seq[st
 	type ended struct {
 		result *Result
 		err    error
+		seen   *Meeting // in place of an end: what OnStatus is to hear
 	}
 	waits := background(func(out func(ended) bool) {
+		o, more := o, true
+		if o.OnStatus != nil {
+			o.OnStatus = func(m *Meeting) { more = more && out(ended{seen: m}) }
+		}
 		for m, err := range s.WaitAll(ctx, ids, &o) {
 			if m == nil {
 				m = meetingIn(err)
 			}
-			if !out(ended{&Result{Meeting: m}, err}) {
+			if more = more && out(ended{result: &Result{Meeting: m}, err: err}); !more {
 				return
 			}
 		}
@@ -194,6 +200,10 @@ func (s *MeetingsService) waitAllForMinutes(ctx context.Context, ids iter.Seq[st
 		case e, more = <-next:
 			if !more {
 				waits.end()
+				continue
+			}
+			if e.seen != nil {
+				o.OnStatus(e.seen)
 				continue
 			}
 			if e.err == nil {

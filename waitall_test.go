@@ -601,6 +601,38 @@ func TestWaitAllForMinutes(t *testing.T) {
 	})
 }
 
+// OnStatus runs on the goroutine of the loop, so that it needs no lock, and so does
+// the loop's end while something is to be told.
+func TestWaitAllForMinutesTellsTheLoop(t *testing.T) {
+	t.Parallel()
+	for _, leave := range []bool{false, true} {
+		t.Run(fmt.Sprint(leave), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				c := testkit.Client(srv)
+				var ids []string
+				for range 10 {
+					ids = append(ids, testkit.Uploaded(t, c, "Weekly").ID)
+				}
+				told := 0 // the race detector sees who counts
+				o := &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { told++ }}
+				for r, err := range c.Meetings.WaitAllForMinutes(t.Context(), slices.Values(ids), o) {
+					require.NoError(t, err)
+					require.NotNil(t, r.Minutes)
+					told++
+					if leave {
+						break
+					}
+				}
+				if !leave {
+					assert.GreaterOrEqual(t, told, 2*len(ids))
+				}
+			})
+		})
+	}
+}
+
 // When ctx ends, or the loop is left, the fetches under way end, too.
 func TestWaitAllForMinutesLeftDuringFetches(t *testing.T) {
 	t.Parallel()

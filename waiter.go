@@ -30,7 +30,8 @@ type WaitOptions struct {
 	Interval time.Duration
 	// LookedAt is when the meeting was last looked at by another process, such
 	// as this one before a restart: the first look waits for what is left of the
-	// floor. The zero time, one in the future and one longer ago mean nothing.
+	// floor. Who cannot know it gives the time at which this process began, which
+	// is later. The zero time, one in the future and one longer ago mean nothing.
 	LookedAt time.Time
 	// NoAudio ends the wait with ErrNoAudio, in a *WaitError, at the first look
 	// that finds the meeting without audio so long after its creation
@@ -75,8 +76,8 @@ func (o *WaitOptions) orDefault(until Status) (WaitOptions, error) {
 // WaitOptions.Until. It looks at once and then never sooner than thirty seconds
 // after this Client last saw the meeting by itself, which is what the service
 // asks for (section 6). Lost connections and faults of the service are waited
-// out, a turn for each; twenty in a row, ten minutes and more, end the wait. A
-// 429 slows all of the Client's waits down, and ends none. Other time limits
+// out, a turn for each; twenty in a row, nine minutes and more, end the wait. A
+// service that is out fails everybody's looks with one. A 429 slows all of the Client's waits down, and ends none. Other time limits
 // than ctx and WaitOptions.NoAudio a wait has none.
 //
 // A look is whatever this Client sees of a single meeting: a wait's GET, the
@@ -89,9 +90,9 @@ func (o *WaitOptions) orDefault(until Status) (WaitOptions, error) {
 // where they show many meetings that are waited for, and single meetings
 // elsewhere: thousands of waits cost few requests. A page read for others may
 // show a meeting soon after its GET; the interface asks the thirty seconds of
-// the single meeting only. Both need the scope meetings:read. Where very many waits begin at once, first looks are
-// spread over a turn, which is thirty seconds and longer where it takes more
-// than some three hundred requests.
+// the single meeting only. Both need the scope meetings:read. Where very many
+// waits begin at once, first looks are spread over a turn, which is thirty seconds
+// and longer where it takes more than some three hundred requests.
 //
 // Errors: *MeetingFailedError, with the meeting, where it ended in a failure
 // state; *WaitError, with the meeting as last seen, for every other end: ctx,

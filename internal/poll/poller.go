@@ -418,7 +418,7 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 		}
 		for _, w := range tooMany {
 			f := p.plan.failures[w]
-			p.fail(w, fmt.Errorf("%d looks in a row failed, over %v: %w", f.looks, (now-f.since).Round(time.Second), failed.Err))
+			p.fail(w, fmt.Errorf("%d looks in a row failed, here or at others, over %v: %w", f.looks, (now-f.since).Round(time.Second), failed.Err))
 		}
 	}
 }
