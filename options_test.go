@@ -264,7 +264,7 @@ func ExampleWithObserver() {
 	defer srv.Close()
 	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit("0"))
 
-	client := srv.Client(minutes.WithObserver(func(_ context.Context, event minutes.Event) {
+	observe := minutes.WithObserver(func(_ context.Context, event minutes.Event) {
 		switch e := event.(type) {
 		case minutes.Attempt:
 			fmt.Println(e.Operation, "attempt", e.Number, "answered", e.StatusCode) // and e.Duration, e.Code, e.Err …
@@ -275,7 +275,8 @@ func ExampleWithObserver() {
 		case minutes.PollTurn:
 			fmt.Println("the poller made", e.Pages+e.Looks, "requests for", e.Waits, "waits")
 		}
-	}))
+	})
+	client := srv.Client(observe) // or minutes.New(baseURL, key, observe)
 	if _, err := client.Usage.Get(context.Background()); err != nil {
 		log.Fatal(err)
 	}
