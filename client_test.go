@@ -23,6 +23,7 @@ import (
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 func TestNewRefusesBaseURL(t *testing.T) {
@@ -440,6 +441,28 @@ func ExampleNew() {
 	// Output:
 	// minutes.Client(https://minutes.example.com, key masked)
 	// baseURL must be https, since the host is not loopback
+}
+
+// A request that the package has no method for goes the way of every other. Here
+// it reads a field that the package does not know.
+func ExampleClient_Do() {
+	srv := minutestest.New()
+	defer srv.Close()
+	srv.Inject(minutestest.Match{Path: "/v1/meetings/mtg_1"},
+		minutestest.Reply(200, "application/json", `{"id":"mtg_1","title":"Weekly","language":"en"}`))
+	client := srv.Client()
+	ctx, id := context.Background(), "mtg_1"
+
+	var m struct {
+		minutes.Meeting
+		Language string `json:"language"`
+	}
+	err := client.Do(ctx, "GET", "/v1/meetings/"+url.PathEscape(id), nil, nil, &m)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(m.Title, m.Language)
+	// Output: Weekly en
 }
 
 // What New has not made answers with an error, whatever is asked of it.

@@ -1,8 +1,11 @@
 package minutes_test
 
 import (
+	"context"
+	"fmt"
 	"go/parser"
 	"go/token"
+	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,29 +19,8 @@ import (
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/route"
-	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
-
-// The program and the test that README.md shows compile, and the test passes.
-func TestReadme(t *testing.T) {
-	t.Parallel()
-	if !testkit.Long() {
-		t.Skip("builds programs")
-	}
-	text, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	blocks := regexp.MustCompile("(?s)```go\n(package .*?)```").FindAllSubmatch(text, -1)
-	require.Len(t, blocks, 2)
-	for i, c := range []struct{ file, command string }{{"main.go", "vet"}, {"weekly_test.go", "test"}} {
-		t.Run(c.file, func(t *testing.T) {
-			t.Parallel()
-			path := filepath.Join(t.TempDir(), c.file)
-			require.NoError(t, os.WriteFile(path, blocks[i][1], 0o600))
-			out, err := exec.Command("go", c.command, path).CombinedOutput() // as part of this module
-			require.NoError(t, err, string(out))
-		})
-	}
-}
 
 // The client's packages know each other one way: the root knows rest, storage
 // and poll, and these know what stands below them. None knows minutestest, nor
@@ -100,4 +82,54 @@ func TestDocumentationIsShort(t *testing.T) {
 	out, err := exec.Command("go", "doc", ".").CombinedOutput()
 	require.NoError(t, err, string(out))
 	require.Less(t, strings.Count(string(out), "\n"), 160)
+}
+
+// A recording becomes minutes. With the real service, the Client comes from
+// NewFromEnv, and the rest is the same.
+func Example() {
+	srv := quick() // the service in memory; its meetings take no time
+	defer srv.Close()
+	script := minutestest.Script{Transcript: "spk_0: The search is faster now.\nspk_0: We decided to ship on Monday.\nspk_1: I will write the notes."}
+	if err := srv.Script(script); err != nil {
+		log.Fatal(err)
+	}
+	client := srv.Client()
+
+	recording, err := minutes.OpenRecording("examples/quickstart/recording/standup.mp3")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer recording.Close()
+	result, err := client.Meetings.Process(context.Background(), &minutes.MeetingCreateParams{
+		Title:          "Weekly",
+		Date:           "2026-11-20",
+		ExternalID:     "weekly-2026-11-20", // safe to run again after a crash
+		ParticipantIDs: []string{"emp_ada", "emp_ben"},
+	}, recording, &minutes.ProcessOptions{Format: minutes.FormatMarkdown})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result.Minutes.Content)
+	// Output:
+	// # Weekly
+	//
+	// *Standard minutes*
+	//
+	// > Summary, decisions and actions.
+	//
+	// - **Date:** 2026-11-20
+	// - **Duration:** 0:41
+	// - **Participants:** Ada Lovelace, Ben Okafor
+	//
+	// ## Summary
+	//
+	// - **Ada Lovelace:** The search is faster now.
+	//
+	// ## Decisions
+	//
+	// - **Ada Lovelace:** We decided to ship on Monday.
+	//
+	// ## Actions
+	//
+	// - **Ben Okafor:** I will write the notes.
 }

@@ -361,6 +361,30 @@ func ExampleMeetingsService_Update() {
 	// Output: Budget, second round, 2026-03-09, "", prj_apollo
 }
 
+// Other participants, while the meeting has no audio.
+func ExampleMeetingsService_SetParticipants() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+
+	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Budget", Date: "2026-03-09"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	m, err = client.Meetings.SetParticipants(ctx, m.ID, []string{"emp_ada"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(m.ParticipantIDs)
+
+	_, err = client.Meetings.SetParticipants(ctx, created(client, "Weekly"), []string{"emp_ada"})
+	fmt.Println(errors.Is(err, minutes.ErrParticipantsLocked))
+	// Output:
+	// [emp_ada]
+	// true
+}
+
 // A meeting, and what changes one, print values and no pointers.
 func TestMeetingPrintsValues(t *testing.T) {
 	t.Parallel()

@@ -73,3 +73,23 @@ func ExampleMembersService_Create() {
 	fmt.Println(member.Name, member.Status)
 	// Output: Grace Hopper no_account
 }
+
+// Names of those who took part, as ids.
+func ExampleMembersService_List() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+
+	members, err := client.Members.List(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range members {
+		if m.Status == minutes.MemberActive {
+			fmt.Println(m.ID, m.Name)
+		}
+	}
+	// Output:
+	// emp_ada Ada Lovelace
+	// emp_ben Ben Okafor
+}

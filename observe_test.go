@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -381,4 +382,25 @@ func TestFromContextLate(t *testing.T) {
 		_, err = c.Usage.Get(t.Context())
 		testkit.RequireStatus(t, err, 500)
 	})
+}
+
+// named is a transport that names each request as a span would be named.
+type named struct{ http.RoundTripper }
+
+func (n named) RoundTrip(req *http.Request) (*http.Response, error) {
+	if attempt, ok := minutes.FromContext(req.Context()); ok {
+		fmt.Println(attempt.Operation, attempt.Number)
+	}
+	return n.RoundTripper.RoundTrip(req)
+}
+
+// A transport of one's own knows which operation a request belongs to.
+func ExampleFromContext() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client(minutes.WithHTTPClient(&http.Client{Transport: named{srv.HTTPClient().Transport}}))
+	if _, err := client.Members.List(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	// Output: members.list 1
 }

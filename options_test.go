@@ -1,6 +1,7 @@
 package minutes_test
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 func TestOptionsRefuse(t *testing.T) {
@@ -228,4 +230,58 @@ func ExampleWithHTTPClient() {
 		log.Fatal(err)
 	}
 	fmt.Println(client)
+}
+
+// What a Client does, as lines of a log.
+func ExampleWithLogger() {
+	srv := minutestest.New()
+	defer srv.Close()
+	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit("0"))
+
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		Level: slog.LevelDebug,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { // what is another each time
+			if a.Key == slog.TimeKey || a.Key == "wait" || a.Key == "for" || a.Key == "request_id" {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	client := srv.Client(minutes.WithLogger(logger))
+	if _, err := client.Usage.Get(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// level=DEBUG msg="minutes: try of a request" operation=usage.get method=GET path=/v1/usage attempt=1 status=429 code=RATE_LIMITED
+	// level=INFO msg="minutes: requests are held back after a 429" operation=usage.get
+	// level=DEBUG msg="minutes: try of a request" operation=usage.get method=GET path=/v1/usage attempt=2 status=200
+}
+
+// Figures of what a Client does: of the first attempt, which is refused, of the
+// pause after it, and of the second.
+func ExampleWithObserver() {
+	srv := minutestest.New()
+	defer srv.Close()
+	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit("0"))
+
+	observe := minutes.WithObserver(func(_ context.Context, event minutes.Event) {
+		switch e := event.(type) {
+		case minutes.Attempt:
+			fmt.Println(e.Operation, "attempt", e.Number, "answered", e.StatusCode) // and e.Duration, e.Code, e.Err …
+		case minutes.CoolDown:
+			fmt.Println("all requests are held back") // for e.For
+		case minutes.FailedLook:
+			fmt.Println("a wait cannot look at its meeting:", e.InARow, "times in a row")
+		case minutes.PollTurn:
+			fmt.Println("the poller made", e.Pages+e.Looks, "requests for", e.Waits, "waits")
+		}
+	})
+	client := srv.Client(observe) // or minutes.New(baseURL, key, observe)
+	if _, err := client.Usage.Get(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// usage.get attempt 1 answered 429
+	// all requests are held back
+	// usage.get attempt 2 answered 200
 }

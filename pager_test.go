@@ -299,3 +299,31 @@ func ExampleMeetingsService_All() {
 	// Stand-up
 	// Budget
 }
+
+// One page at a time, as for the pages of a web site.
+func ExampleMeetingsService_List() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+
+	for _, title := range []string{"Budget", "Stand-up", "Retrospective"} {
+		_, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: title, Date: "2026-03-10"})
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+	page, err := client.Meetings.List(ctx, &minutes.MeetingListParams{Limit: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(page.Meetings), "newest")
+	page, err = client.Meetings.List(ctx, &minutes.MeetingListParams{Limit: 2, Cursor: page.NextCursor})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(page.Meetings[0].Title, page.NextCursor == "")
+	// Output:
+	// 2 newest
+	// Budget true
+}

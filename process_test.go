@@ -878,6 +878,58 @@ func ExampleMeetingsService_ProcessAll() {
 	// Output: [stand-up-2026-11-19 stand-up-2026-11-20]
 }
 
+// How far a job is: percent of the upload, and the meeting's states.
+func ExampleMeetingsService_Process_progress() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+	sound := strings.NewReader(strings.Repeat("sound", 1000))
+	recording := minutes.Recording{Audio: sound, Size: sound.Size(), ContentType: "audio/mpeg"}
+	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"}
+
+	var percent atomic.Int64 // for a progress bar
+	result, err := client.Meetings.Process(ctx, params, recording, &minutes.ProcessOptions{
+		Progress: func(sent, total int64) { percent.Store(100 * sent / total) },
+		OnStatus: func(m *minutes.Meeting) { fmt.Println("now", m.Status) },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(percent.Load(), "% sent,", len(result.Minutes.Content) > 0)
+	// Output:
+	// now minutes_ready
+	// 100 % sent, true
+}
+
+// A service answers with the id of a meeting, and does the rest in the background.
+// Where it dies meanwhile, the same call goes on.
+func ExampleMeetingsService_Finish() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+	path := "examples/quickstart/recording/standup.mp3"
+
+	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	id := m.ID // goes into the answer and into a table of jobs
+
+	for range 2 { // the second time after a crash
+		open := func() (minutes.Recording, error) { return minutes.OpenRecording(path) }
+		result, err := client.Meetings.Finish(ctx, id, open, &minutes.ProcessOptions{Format: minutes.FormatMarkdown})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(result.Meeting.Status, len(srv.Requests(minutes.OpUpload)), "upload")
+	}
+	// Output:
+	// minutes_ready 1 upload
+	// minutes_ready 1 upload
+}
+
 // created makes a meeting and uploads its recording.
 func created(client *minutes.Client, title string) (id string) {
 	ctx := context.Background()

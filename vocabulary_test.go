@@ -63,3 +63,22 @@ func ExampleVocabularyService_Add() {
 	fmt.Println(vocabulary.Terms)
 	// Output: [Kubernetes PostgreSQL Grafana Prometheus]
 }
+
+func ExampleVocabularyService_Replace() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+
+	vocabulary, err := client.Vocabulary.Get(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	terms := append(vocabulary.Terms, "Prometheus", "Grafana Loki")
+	vocabulary, err = client.Vocabulary.Replace(ctx, terms)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(vocabulary.Terms), "of", vocabulary.MaxTerms)
+	// Output: 5 of 500
+}

@@ -341,6 +341,32 @@ func ExampleMeetingsService_WaitAll() {
 	// mtg_unknown true
 }
 
+// The minutes of many meetings, as they are ready.
+func ExampleMeetingsService_WaitAllForMinutes() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+	ids := []string{created(client, "Weekly"), created(client, "Budget"), "mtg_unknown"}
+
+	var failed []error
+	for result, err := range client.Meetings.WaitAllForMinutes(ctx, slices.Values(ids), nil) {
+		if minutes.KeyRefused(err) {
+			break // and so for all of them
+		}
+		if err != nil {
+			failed = append(failed, err) // it names its meeting; the others go on
+			continue
+		}
+		fmt.Println(result.Meeting.Title, result.Minutes.Format)
+	}
+	fmt.Println(len(failed), "failed")
+	// Unordered output:
+	// Weekly html
+	// Budget html
+	// 1 failed
+}
+
 // waits is WaitAll, or WaitAllForMinutes as if it were.
 type waits func(*minutes.Client, context.Context, iter.Seq[string], *minutes.WaitOptions) iter.Seq2[*minutes.Meeting, error]
 

@@ -516,3 +516,35 @@ func TestWaitNoAudio(t *testing.T) {
 		})
 	}
 }
+
+// A transcript is there before the minutes are.
+func ExampleMeetingsService_Wait() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+	if err := srv.Script(minutestest.Script{Transcript: "spk_0: Shall we ship on Monday?\nspk_1: Yes."}); err != nil {
+		log.Fatal(err)
+	}
+	id := created(client, "Weekly")
+
+	_, err := client.Meetings.Wait(ctx, id, &minutes.WaitOptions{
+		Until:    minutes.StatusTranscribed,
+		NoAudio:  time.Hour, // somebody else uploads; not for ever
+		OnStatus: func(m *minutes.Meeting) { fmt.Println(m.Title, "is", m.Status) },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	transcript, err := client.Meetings.Transcript(ctx, id)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for turn := range minutes.Turns(transcript) {
+		fmt.Printf("%s: %s\n", turn.Speaker, turn.Text)
+	}
+	// Output:
+	// Weekly is minutes_ready
+	// spk_0: Shall we ship on Monday?
+	// spk_1: Yes.
+}

@@ -41,6 +41,24 @@ func TestInterfaceOperations(t *testing.T) {
 	assert.Len(t, regexp.MustCompile("(?m)^\\| `[a-z]+\\.[a-z_]+` \\| (GET|PUT|POST|PATCH|DELETE) ").FindAllString(text, -1), len(route.Table))
 }
 
+// README.md has them, too, under the methods of the client.
+func TestReadmeOperations(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	row := regexp.MustCompile("(?m)^\\| \\[`(\\w+)\\.(\\w+)`\\]\\(https://pkg.go.dev/github.com/meeting-minutes/minutes-go#([\\w.]+)\\) \\| (\\w+ /.*)$")
+	rows := map[string]string{}
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		assert.Equal(t, m[1]+"Service."+m[2], m[3])
+		rows[strings.ToLower(m[1]+"."+m[2])] = m[4]
+	}
+	assert.Len(t, rows, len(route.Table))
+	basis := map[route.Basis]string{route.Documented: " | documented |", route.ScopeAssumed: "* | documented |", route.Assumed: " | assumed |"}
+	for _, r := range route.Table {
+		assert.Equal(t, fmt.Sprintf("%s %s | `%s`%s", r.Method, r.Path, r.Scope, basis[r.Basis]), rows[strings.ReplaceAll(string(r.Operation), "_", "")])
+	}
+}
+
 // The page has every code and every status that the client has a name for.
 func TestInterfaceNames(t *testing.T) {
 	t.Parallel()

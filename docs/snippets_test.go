@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,29 +14,101 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
-// The program of llms.txt compiles, and its test passes.
-func TestSnippets(t *testing.T) {
+// blocks returns the code of one kind that stands in a text.
+func blocks(t *testing.T, path, kind string) []string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var found []string
+	for _, m := range regexp.MustCompile("(?s)```"+kind+"\n(.*?)```").FindAllSubmatch(text, -1) {
+		found = append(found, string(m[1]))
+	}
+	return found
+}
+
+// The program of each text compiles, and its suite passes.
+func TestPrograms(t *testing.T) {
 	t.Parallel()
 	if !testkit.Long() {
 		t.Skip("builds programs")
 	}
-	text, err := os.ReadFile("../llms.txt")
-	require.NoError(t, err)
-	blocks := regexp.MustCompile("(?s)```go\n(package .*?)```").FindAllSubmatch(text, -1)
-	require.Len(t, blocks, 2)
-	for i, c := range []struct{ file, command string }{{"main.go", "vet"}, {"weekly_test.go", "test"}} {
-		path := filepath.Join(t.TempDir(), c.file)
-		require.NoError(t, os.WriteFile(path, blocks[i][1], 0o600))
-		out, err := exec.CommandContext(t.Context(), "go", c.command, path).CombinedOutput() // as part of this module
-		require.NoError(t, err, string(out))
+	for _, text := range []string{"../README.md", "../llms.txt"} {
+		programs := 0
+		for _, code := range blocks(t, text, "go") {
+			name, command := "main.go", "vet"
+			switch {
+			case !strings.HasPrefix(code, "package "):
+				continue
+			case !strings.HasPrefix(code, "package main\n"):
+				name, command = "weekly_test.go", "test"
+			}
+			programs++
+			path := filepath.Join(t.TempDir(), name)
+			require.NoError(t, os.WriteFile(path, []byte(code), 0o600))
+			out, err := exec.CommandContext(t.Context(), "go", command, path).CombinedOutput() // as part of this module
+			assert.NoError(t, err, "%s: %s", text, out)
+		}
+		assert.Equal(t, 2, programs, text)
 	}
 }
 
-// Links of the texts lead somewhere.
+// All other Go in README.md is a part of an example that is run, with its output
+// compared; how far it is indented does not count.
+func TestSnippets(t *testing.T) {
+	t.Parallel()
+	indent := regexp.MustCompile(`(?m)^\t+`)
+	files, err := filepath.Glob("../*_test.go")
+	require.NoError(t, err)
+	var examples strings.Builder
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, example := range regexp.MustCompile(`(?s)\nfunc Example.*?\n}\n`).FindAllString(string(text), -1) {
+			if regexp.MustCompile(`\n\t// (Output|Unordered output):`).MatchString(example) {
+				examples.WriteString(indent.ReplaceAllString(example, ""))
+			}
+		}
+	}
+	snippets := 0
+	for _, code := range blocks(t, "../README.md", "go") {
+		if strings.HasPrefix(code, "package ") {
+			continue
+		}
+		snippets++
+		if !strings.Contains(examples.String(), strings.TrimSpace(indent.ReplaceAllString(code, ""))) { // without the examples, which would be a long message
+			t.Errorf("in no example:\n%s", code)
+		}
+	}
+	assert.Greater(t, snippets, 8)
+}
+
+// What README.md says that the quickstart prints it prints, line by line; an
+// ellipsis stands for lines that are left out.
+func TestQuickstart(t *testing.T) {
+	t.Parallel()
+	if !testkit.Long() {
+		t.Skip("builds a program")
+	}
+	command, said, ok := strings.Cut(blocks(t, "../README.md", "console")[0], "\n")
+	require.True(t, ok)
+	run := exec.CommandContext(t.Context(), "sh", "-c", strings.TrimPrefix(command, "$ "))
+	run.Dir = ".."
+	run.Env = append(os.Environ(), "MINUTES_BASE_URL=", "MINUTES_API_KEY=")
+	out, err := run.CombinedOutput()
+	require.NoError(t, err, string(out))
+	rest := regexp.MustCompile(`mtg_\w+`).ReplaceAllString(string(out), "mtg_4k1r7s9x2v0b3n6m8q5t")
+	for part := range strings.SplitSeq(said, "…\n") {
+		_, after, ok := strings.Cut(rest, part)
+		require.True(t, ok, "%q is not in %q", part, rest)
+		rest = after
+	}
+}
+
+// Links of the texts lead somewhere: to a file or a folder, and to a heading of it.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	code := regexp.MustCompile("(?s)```.*?```")
-	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
 	for _, pattern := range []string{"../*.md", "../llms.txt", "*.md", "../cmd/*/*.md", "../examples/*/*.md", "../.github/*.md"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
@@ -44,9 +117,29 @@ func TestLinks(t *testing.T) {
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
 			for _, m := range link.FindAllSubmatch(code.ReplaceAll(text, nil), -1) {
-				_, err := os.Stat(filepath.Join(filepath.Dir(file), string(m[1])))
-				assert.NoError(t, err, file) // a folder will do
+				target := file
+				if path := string(m[1]); path != "" {
+					target = filepath.Join(filepath.Dir(file), path)
+				}
+				_, err := os.Stat(target)
+				assert.NoError(t, err, file)
+				if heading := string(m[2]); heading != "" {
+					assert.Contains(t, headings(t, target), heading, file)
+				}
 			}
 		}
 	}
+}
+
+// headings returns the names under which the headings of a text are linked to.
+func headings(t *testing.T, path string) []string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var names []string
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(text), -1) {
+		name := regexp.MustCompile(`[^\w -]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		names = append(names, strings.ReplaceAll(name, " ", "-"))
+	}
+	return names
 }

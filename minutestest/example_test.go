@@ -1,6 +1,7 @@
 package minutestest_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -82,6 +83,39 @@ func ExampleServer_Script() {
 	// Output: minutes_ready
 }
 
+// A meeting that a script holds while it is transcribed, so that there is time to
+// look. Advance moves it on.
+func ExampleServer_Advance() {
+	srv := minutestest.New()
+	defer srv.Close()
+	if err := srv.Script(minutestest.Script{Title: "Weekly", Hold: minutes.StatusTranscribing}); err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	client := srv.Client()
+	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	recording := strings.NewReader("any bytes will do")
+	err = client.Meetings.Upload(ctx, m.ID, minutes.Recording{Audio: recording, Size: recording.Size(), ContentType: "audio/ogg"}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	for _, until := range []minutes.Status{minutes.StatusTranscribing, minutes.StatusMinutesReady} {
+		status, err := srv.Advance(m.ID, until)
+		if err != nil {
+			log.Fatal(err)
+		}
+		_, err = client.Meetings.Minutes(ctx, m.ID, minutes.FormatMarkdown)
+		fmt.Println(status, errors.Is(err, minutes.ErrMinutesNotReady))
+	}
+	// Output:
+	// transcribing true
+	// minutes_ready false
+}
+
 func ExampleServer_Update() {
 	srv := minutestest.New()
 	defer srv.Close()
@@ -92,6 +126,139 @@ func ExampleServer_Update() {
 	_, err = srv.Client().Members.List(context.Background())
 	fmt.Println(errors.Is(err, minutes.ErrInsufficientScope))
 	// Output: true
+}
+
+// What the service saw of a client, and what became of the meeting.
+func ExampleServer_Requests() {
+	srv := minutestest.New()
+	defer srv.Close()
+	ctx := context.Background()
+	client := srv.Client()
+	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	recording := strings.NewReader("any bytes will do")
+	err = client.Meetings.Upload(ctx, m.ID, minutes.Recording{Audio: recording, Size: recording.Size(), ContentType: "audio/ogg"}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	for _, r := range srv.Requests() {
+		fmt.Println(r.Operation, r.Status, r.Header.Get("Content-Type"))
+	}
+	seen, _ := srv.Meeting(m.ID)
+	fmt.Println(seen.Creator, seen.Audio.Size, seen.Audio.SHA256[:8])
+	// Output:
+	// meetings.create 201 application/json
+	// meetings.upload_url 200 application/json
+	// storage.put 200 audio/ogg
+	// int_ci 17 d48e8b0a
+}
+
+// A client that looks twice is told so; in a test of NewServer, the test fails.
+func ExampleServer_Violations() {
+	srv := minutestest.New()
+	defer srv.Close()
+	ctx := context.Background()
+	client := srv.Client()
+	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for range 2 { // Wait would have let thirty seconds pass
+		if _, err := client.Meetings.Get(ctx, m.ID); err != nil {
+			log.Fatal(err)
+		}
+	}
+	for _, v := range srv.Violations() {
+		fmt.Println(v.Kind, v.Operation, v.Caller)
+	}
+	// Output: poll meetings.get int_ci
+}
+
+// On a socket, for programs that are not this one.
+func ExampleServer_Listen() {
+	srv := minutestest.New()
+	defer srv.Close()
+	baseURL, err := srv.Listen("") // a free port of 127.0.0.1
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	client, err := minutes.New(baseURL, srv.Key()) // in another process
+	if err != nil {
+		log.Fatal(err)
+	}
+	members, err := client.Members.List(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(members), "members")
+	// Output: 5 members
+}
+
+// Pages of one meeting each, as the interface allows.
+func ExampleServer_SetPageSize() {
+	srv := minutestest.New()
+	defer srv.Close()
+	srv.SetPageSize(func(limit, page int) int { return min(limit, 1) })
+
+	ctx := context.Background()
+	client := srv.Client()
+	for _, title := range []string{"Weekly", "Budget"} {
+		if _, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: title, Date: "2026-11-21"}); err != nil {
+			log.Fatal(err)
+		}
+	}
+	for m, err := range client.Meetings.All(ctx, nil) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(m.Title)
+	}
+	fmt.Println(len(srv.Requests(minutes.OpMeetingsList)), "pages")
+	// Output:
+	// Budget
+	// Weekly
+	// 2 pages
+}
+
+// A page for the browser, of all that happened. A test that fails under
+// go test -artifacts leaves it by itself.
+func ExampleServer_Report() {
+	srv := minutestest.New()
+	defer srv.Close()
+	if _, err := srv.Client().Members.List(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+
+	var page bytes.Buffer // or a file
+	if err := srv.Report(&page); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(strings.Contains(page.String(), "members.list"))
+	// Output: true
+}
+
+// The usual world with less quota, and a key that may only read.
+func ExampleWithWorld() {
+	world := minutestest.DefaultWorld()
+	acme := &world.Organisations[0]
+	acme.Credits = new(3)
+	acme.Keys = append(acme.Keys, minutestest.Key{Secret: "key_reader", IntegrationID: "int_ci", Scopes: []string{"meetings:read"}})
+	srv := minutestest.New(minutestest.WithWorld(world))
+	defer srv.Close()
+
+	ctx := context.Background()
+	reader := srv.ClientWithKey("key_reader")
+	usage, err := reader.Usage.Get(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, _, err = reader.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21"})
+	fmt.Println(usage.CreditsRemaining, errors.Is(err, minutes.ErrInsufficientScope))
+	// Output: 3 true
 }
 
 func ExampleLoadWorld() {
