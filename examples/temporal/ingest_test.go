@@ -93,7 +93,7 @@ func TestProgress(t *testing.T) {
 			}
 		})
 		require.NoError(t, err)
-		assert.Equal(t, int64(5000), most.Sent)
+		assert.Positive(t, most.Sent)
 		assert.Equal(t, int64(5000), most.Total)
 	})
 }
@@ -242,6 +242,78 @@ func TestKilled(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, files, recordings)
 		assert.Empty(t, srv.Violations())
+	})
+}
+
+// relay has each activity begin with another worker, a while after the one before.
+type relay struct {
+	*fleet
+	queued time.Duration
+}
+
+func (r *relay) Upload(ctx context.Context, j job) (uploaded, error) {
+	defer r.next(context.WithoutCancel(ctx))
+	return r.fleet.Upload(ctx, j)
+}
+
+func (r *relay) Wait(ctx context.Context, up uploaded) (string, error) {
+	if activity.GetInfo(ctx).Attempt == 1 {
+		time.Sleep(r.queued)
+	}
+	return r.fleet.Wait(ctx, up)
+}
+
+// No worker looks too soon after another did, which would be a violation.
+func TestLooks(t *testing.T) {
+	t.Parallel()
+	j, dir := aRecording(t), t.TempDir()
+	for _, queued := range []time.Duration{0, 40 * time.Second} {
+		for _, life := range []time.Duration{3 * time.Second, 20 * time.Second, 35 * time.Second, 70 * time.Second, 95 * time.Second} {
+			t.Run(fmt.Sprintf("%v, %v", queued, life), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					srv := minutestest.NewServer(t, realistic())
+					workers := &fleet{recruit: func() *activities { return &activities{srv.Client(), dir} }}
+					workers.next(t.Context())
+					go func() {
+						time.Sleep(queued)
+						for range 3 {
+							time.Sleep(life)
+							workers.next(t.Context())
+						}
+					}()
+					_, err := run(&relay{workers, queued}, fmt.Sprint(queued, life), j, nil)
+					require.NoError(t, err)
+					assert.Equal(t, 3, workers.deaths)
+				})
+			})
+		}
+	}
+}
+
+// A worker that is stopped leaves its work to others, at once.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	j, dir := aRecording(t), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, realistic())
+		a := &activities{srv.Client(), dir}
+		env := quiet().NewTestActivityEnvironment()
+		env.SetTestTimeout(time.Hour)
+		env.RegisterActivity(a)
+		stopping := make(chan struct{})
+		env.SetWorkerStopChannel(stopping)
+		value, err := env.ExecuteActivity(a.Upload, j)
+		require.NoError(t, err)
+		var up uploaded
+		require.NoError(t, value.Get(&up))
+		time.AfterFunc(3*time.Minute, func() { close(stopping) })
+		began := time.Now()
+		_, err = env.ExecuteActivity(a.Wait, up)
+		assert.Equal(t, 3*time.Minute, time.Since(began))
+		given, ok := errors.AsType[*temporal.ApplicationError](err)
+		require.True(t, ok, "%v", err)
+		assert.False(t, given.NonRetryable())
 	})
 }
 

@@ -83,13 +83,17 @@ func offline(out io.Writer) error {
 
 // environment is Temporal's for tests, which has one workflow.
 func environment(activities any, id string) *testsuite.TestWorkflowEnvironment {
-	var suite testsuite.WorkflowTestSuite
-	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
-	env := suite.NewTestWorkflowEnvironment()
+	env := quiet().NewTestWorkflowEnvironment()
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: id, TaskQueue: waitQueue})
 	env.RegisterWorkflow(ingest)
 	env.RegisterActivity(activities)
 	return env
+}
+
+func quiet() *testsuite.WorkflowTestSuite {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	return &suite
 }
 
 // online is a worker, or starts workflows where there are recordings.
