@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"github.com/meeting-minutes/minutes-go"
+)
+
+// The task queues. A worker takes few uploads, which cost bandwidth, and thousands
+// of waits, which cost next to nothing.
+const (
+	uploadQueue = "minutes-uploads"
+	waitQueue   = "minutes-waits" // and of the workflow
+	maxUploads  = 4
+	maxWaits    = 10_000
+)
+
+// silence is after how long without a heartbeat a worker is taken for dead. The SDK
+// sends what is told in between no more often than every four fifths of it.
+const silence = 2 * time.Minute
+
+// job is what a workflow is started with.
+type job struct {
+	Path  string // of the recording, where every worker finds it
+	Title string
+	Date  string // YYYY-MM-DD
+}
+
+// uploaded is what the one activity leaves to the other.
+type uploaded struct {
+	MeetingID string
+	LookedAt  time.Time // no look at the meeting was later
+}
+
+// ingest is the workflow: a recording becomes a file of minutes, whose path it
+// returns. Its id is the meeting's external id, so that there is one meeting,
+// whatever is killed and however often the workflow is started.
+func ingest(ctx workflow.Context, j job) (minutesPath string, err error) {
+	var up uploaded
+	if err := workflow.ExecuteActivity(on(ctx, uploadQueue), "Upload", j).Get(ctx, &up); err != nil {
+		return "", err
+	}
+	err = workflow.ExecuteActivity(on(ctx, waitQueue), "Wait", up).Get(ctx, &minutesPath)
+	return minutesPath, err
+}
+
+// on has activities run on a queue, as often as it takes.
+func on(ctx workflow.Context, queue string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue:           queue,
+		StartToCloseTimeout: 24 * time.Hour, // of one attempt; dead workers are found by their silence
+		HeartbeatTimeout:    silence,
+		RetryPolicy:         &temporal.RetryPolicy{InitialInterval: 5 * time.Second, MaximumInterval: 5 * time.Minute},
+	})
+}
+
+// activities are those of one process: it has one Client, whose one poller looks
+// for all of the waits.
+type activities struct {
+	client *minutes.Client
+	dir    string // where the minutes go
+}
+
+// workers are those that a process has.
+func workers(c client.Client, a *activities) []worker.Worker {
+	uploads := worker.New(c, uploadQueue, worker.Options{
+		MaxConcurrentActivityExecutionSize: maxUploads, WorkerStopTimeout: 10 * time.Second, DisableWorkflowWorker: true,
+	})
+	uploads.RegisterActivity(a.Upload)
+	waits := worker.New(c, waitQueue, worker.Options{
+		MaxConcurrentActivityExecutionSize: maxWaits, WorkerStopTimeout: 10 * time.Second,
+	})
+	waits.RegisterActivity(a.Wait)
+	waits.RegisterWorkflow(ingest)
+	return []worker.Worker{uploads, waits}
+}
+
+// Upload makes the meeting, or finds it again, and sees to it that it has its
+// audio.
+func (a *activities) Upload(ctx context.Context, j job) (up uploaded, err error) {
+	err = telling(ctx, func(ctx context.Context, t *told) error {
+		m, _, err := a.client.Meetings.Create(ctx, &minutes.MeetingCreateParams{
+			Title: j.Title, Date: j.Date, ExternalID: activity.GetInfo(ctx).WorkflowExecution.ID,
+		})
+		if err != nil {
+			return err
+		}
+		open := func() (minutes.Recording, error) { return minutes.OpenRecording(j.Path) }
+		_, err = a.client.Meetings.Finish(ctx, m.ID, open, &minutes.ProcessOptions{
+			Until: minutes.StatusAudioUploaded, OnStatus: t.status, Progress: t.progress,
+		})
+		up = uploaded{m.ID, time.Now()}
+		return err
+	})
+	return up, err
+}
+
+// Wait waits for the minutes and writes them to a file. Their text would fill
+// Temporal's database.
+func (a *activities) Wait(ctx context.Context, up uploaded) (path string, err error) {
+	looked := lookedAt(ctx, up)
+	var result *minutes.Result
+	err = telling(ctx, func(ctx context.Context, t *told) error {
+		result, err = a.client.Meetings.Finish(ctx, up.MeetingID, nil, &minutes.ProcessOptions{
+			Format: minutes.FormatMarkdown, LookedAt: looked, OnStatus: t.status,
+		})
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	path = filepath.Join(a.dir, url.PathEscape(activity.GetInfo(ctx).WorkflowExecution.ID)+".md")
+	return path, write(path, result.Minutes.Content) // tried again, whatever goes wrong
+}
+
+// write leaves a whole file, or none.
+func write(path, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
+
+// lookedAt returns the latest time at which another worker can have looked at the
+// meeting: the last that was heard of it, and the silence after that.
+func lookedAt(ctx context.Context, up uploaded) time.Time {
+	at, now := up.LookedAt, time.Now()
+	var last beat
+	if activity.GetHeartbeatDetails(ctx, &last) == nil {
+		at = last.At.Add(silence)
+	}
+	if at.After(now) { // it failed and is not dead, or its clock is ahead
+		return now
+	}
+	return at
+}
+
+// beat is what a heartbeat tells.
+type beat struct {
+	At          time.Time
+	Status      minutes.Status // of the meeting, once it was seen
+	Sent, Total int64          // of the recording, in bytes
+}
+
+// told is what the Client has told last.
+type told struct {
+	mu   sync.Mutex
+	beat beat
+}
+
+func (t *told) status(m *minutes.Meeting) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.beat.Status = m.Status
+}
+
+func (t *told) progress(sent, total int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.beat.Sent, t.beat.Total = sent, total
+}
+
+func (t *told) tell(ctx context.Context) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.beat.At = time.Now()
+	activity.RecordHeartbeat(ctx, t.beat)
+}
+
+// telling does work while a ticker sends heartbeats: OnStatus is silent for as long
+// as a stage takes. A worker that is stopped gives its work up at once, for others.
+func telling(ctx context.Context, work func(context.Context, *told) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var t told
+	t.tell(ctx) // the next attempt knows of this one in any case
+	var ticking sync.WaitGroup
+	ticking.Go(func() {
+		defer cancel()
+		ticker := time.NewTicker(silence / 10)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				t.tell(ctx)
+			case <-activity.GetWorkerStopChannel(ctx):
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	err := work(ctx, &t)
+	givenUp := ctx.Err() != nil
+	cancel()
+	ticking.Wait()
+	if givenUp {
+		return err // by Temporal, which knows, or by the worker, and there are others
+	}
+	return verdict(err)
+}
+
+// verdict tells Temporal whether to try again.
+func verdict(err error) error {
+	failed, _ := errors.AsType[*minutes.MeetingFailedError](err)
+	switch {
+	case err == nil, minutes.Retryable(err):
+		return err
+	case minutes.KeyRefused(err): // for all of the workflows, until people have seen to it
+		return temporal.NewApplicationErrorWithOptions(err.Error(), "KeyRefused",
+			temporal.ApplicationErrorOptions{Cause: err, NextRetryDelay: 10 * time.Minute})
+	case failed != nil:
+		return temporal.NewNonRetryableApplicationError(err.Error(), string(failed.Status), err)
+	}
+	return temporal.NewNonRetryableApplicationError(err.Error(), "Refused", err)
+}

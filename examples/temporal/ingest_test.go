@@ -1,0 +1,354 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/temporal"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// realistic has minutes take as long as they do.
+func realistic() minutestest.Option {
+	world := minutestest.DefaultWorld()
+	world.Stages = minutestest.Stages{Prepare: time.Minute, Transcribe: 5 * time.Minute, Write: 4 * time.Minute}
+	world.Organisations[0].Credits = new(1_000_000)
+	return minutestest.WithWorld(world)
+}
+
+// aRecording is where every worker finds it.
+func aRecording(t *testing.T) job {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "weekly.mp3")
+	require.NoError(t, os.WriteFile(path, bytes.Repeat([]byte("sound"), 1000), 0o600))
+	return job{Path: path, Title: "Weekly", Date: "2026-11-20"}
+}
+
+// run has a workflow run to its end in Temporal's test environment.
+func run(activities any, id string, j job, heard func(beat)) (path string, err error) {
+	env := environment(activities, id)
+	env.SetTestTimeout(100 * time.Hour)
+	env.SetOnActivityHeartbeatListener(func(_ *activity.Info, details converter.EncodedValues) {
+		var b beat
+		if details.Get(&b) == nil && heard != nil {
+			heard(b)
+		}
+	})
+	env.ExecuteWorkflow(ingest, j)
+	if err = env.GetWorkflowError(); err == nil {
+		err = env.GetWorkflowResult(&path)
+	}
+	return path, err
+}
+
+func TestIngest(t *testing.T) {
+	t.Parallel()
+	j, dir := aRecording(t), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, realistic())
+		heard := make(map[minutes.Status]int)
+		for range 2 { // started again, it comes to the same
+			path, err := run(&activities{srv.Client(), dir}, "weekly/1", j, func(b beat) { heard[b.Status]++ })
+			require.NoError(t, err)
+			assert.Equal(t, filepath.Join(dir, "weekly%2F1.md"), path)
+			text, err := os.ReadFile(path)
+			require.NoError(t, err)
+			assert.Contains(t, string(text), "# Weekly")
+		}
+		assert.Len(t, srv.Requests(minutes.OpUpload), 1)
+		assert.Positive(t, heard[minutes.StatusTranscribing], "heartbeats tell the status")
+		assert.Greater(t, heard[minutes.StatusGeneratingMinutes], 1, "and go on while it stays")
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		assert.Len(t, left, 1)
+	})
+}
+
+// A heartbeat of an upload says how far it is.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	j, dir := aRecording(t), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, realistic())
+		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Delay(time.Minute).AfterEffect())
+		var most beat
+		_, err := run(&activities{srv.Client(), dir}, "weekly", j, func(b beat) {
+			if b.Sent > most.Sent {
+				most = b
+			}
+		})
+		require.NoError(t, err)
+		assert.Positive(t, most.Sent)
+		assert.Equal(t, int64(5000), most.Total)
+	})
+}
+
+// What a later time mends is tried again; all else ends the workflow, and says why.
+func TestTrouble(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		prepare  func(*minutestest.Server, *job)
+		attempts int    // of making the meeting
+		problem  string // type of the error that ends the workflow
+	}{
+		"away for a while": {func(srv *minutestest.Server, _ *job) {
+			srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Times: 3}, minutestest.BadGateway())
+		}, 4, ""},
+		"storage away for a while": {func(srv *minutestest.Server, _ *job) {
+			srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Times: 2}, minutestest.RefuseUpload(503, "SlowDown"))
+		}, 3, ""},
+		"key refused for a while": {func(srv *minutestest.Server, _ *job) {
+			srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Times: 2}, minutestest.Refuse(minutes.ErrOrganisationExpired))
+		}, 3, ""},
+		"refused": {func(_ *minutestest.Server, j *job) { j.Date = "today" }, 1, "Refused"},
+		"no recording": {func(_ *minutestest.Server, j *job) {
+			j.Path += ".gone"
+		}, 1, "Refused"},
+		"failed": {func(srv *minutestest.Server, _ *job) {
+			_ = srv.Script(minutestest.Script{Outcome: minutes.StatusTranscriptionFailed})
+		}, 1, "transcription_failed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j, dir := aRecording(t), t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, realistic())
+				test.prepare(srv, &j)
+				_, err := run(&activities{srv.Client(minutes.WithRetries(0, 0, 0)), dir}, "weekly", j, nil)
+				assert.Len(t, srv.Requests(minutes.OpMeetingsCreate), test.attempts)
+				if test.problem == "" {
+					assert.NoError(t, err)
+					return
+				}
+				problem, ok := errors.AsType[*temporal.ApplicationError](err)
+				require.True(t, ok, "%v", err)
+				assert.Equal(t, test.problem, problem.Type())
+				assert.True(t, problem.NonRetryable())
+			})
+		})
+	}
+}
+
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	refused, ok := errors.AsType[*temporal.ApplicationError](verdict(&minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated}))
+	require.True(t, ok)
+	assert.False(t, refused.NonRetryable())
+	assert.Equal(t, 10*time.Minute, refused.NextRetryDelay())
+}
+
+// fleet is workers in a row, each until it is killed.
+type fleet struct {
+	mu      sync.Mutex
+	live    *activities
+	life    context.Context
+	kill    context.CancelFunc
+	recruit func() *activities
+	deaths  int // of activities
+}
+
+// next kills the worker there is, and there is another.
+func (f *fleet) next(ctx context.Context) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.kill != nil {
+		f.kill()
+	}
+	f.live = f.recruit()
+	f.life, f.kill = context.WithCancel(ctx)
+}
+
+func (f *fleet) Upload(ctx context.Context, j job) (uploaded, error) {
+	return do(ctx, f, func(ctx context.Context, a *activities) (uploaded, error) { return a.Upload(ctx, j) })
+}
+
+func (f *fleet) Wait(ctx context.Context, up uploaded) (string, error) {
+	return do(ctx, f, func(ctx context.Context, a *activities) (string, error) { return a.Wait(ctx, up) })
+}
+
+// do does an activity with the worker there is. Nobody hears of what it came to
+// where the worker was killed.
+func do[T any](ctx context.Context, f *fleet, work func(context.Context, *activities) (T, error)) (T, error) {
+	f.mu.Lock()
+	worker, life := f.live, f.life
+	f.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(life, cancel)()
+	out, err := work(ctx, worker)
+	if life.Err() == nil {
+		return out, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.deaths++
+	return *new(T), errors.New("the worker died")
+}
+
+// Workers that are killed twice, at any point of their work, come to one meeting
+// with one audio and its minutes for each recording, and no meeting is looked at
+// too soon.
+func TestKilled(t *testing.T) {
+	t.Parallel()
+	const recordings = 200
+	j, dir := aRecording(t), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, realistic())
+		workers := &fleet{recruit: func() *activities { return &activities{srv.Client(), dir} }}
+		workers.next(t.Context())
+		var all sync.WaitGroup
+		for i := range recordings {
+			// The reply of storage takes a while, so that a kill finds uploads under way.
+			srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Nth: i + 1}, minutestest.Delay(rand.N(10*time.Second)).AfterEffect()).Optional()
+			all.Go(func() {
+				time.Sleep(rand.N(5 * time.Minute))
+				_, err := run(workers, fmt.Sprintf("recording-%d", i), j, nil)
+				assert.NoError(t, err)
+			})
+		}
+		for range 2 {
+			time.Sleep(rand.N(5 * time.Minute))
+			workers.next(t.Context())
+		}
+		all.Wait()
+		t.Logf("%d activities died; %d uploads, %d looks, %d pages", workers.deaths,
+			len(srv.Requests(minutes.OpUpload)), len(srv.Requests(minutes.OpMeetingsGet)), len(srv.Requests(minutes.OpMeetingsList)))
+
+		meetings := 0
+		for m, err := range srv.Client().Meetings.All(t.Context(), nil) {
+			require.NoError(t, err)
+			meetings++
+			whole, _ := srv.Meeting(m.ID)
+			require.Equal(t, minutes.StatusMinutesReady, whole.Status)
+			assert.Equal(t, int64(5000), whole.Audio.Size)
+		}
+		assert.Equal(t, recordings, meetings)
+		files, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		assert.Len(t, files, recordings)
+		assert.Empty(t, srv.Violations())
+	})
+}
+
+// relay has each activity begin with another worker, a while after the one before.
+type relay struct {
+	*fleet
+	queued time.Duration
+}
+
+func (r *relay) Upload(ctx context.Context, j job) (uploaded, error) {
+	defer r.next(context.WithoutCancel(ctx))
+	return r.fleet.Upload(ctx, j)
+}
+
+func (r *relay) Wait(ctx context.Context, up uploaded) (string, error) {
+	if activity.GetInfo(ctx).Attempt == 1 {
+		time.Sleep(r.queued)
+	}
+	return r.fleet.Wait(ctx, up)
+}
+
+// No worker looks too soon after another did, which would be a violation.
+func TestLooks(t *testing.T) {
+	t.Parallel()
+	j, dir := aRecording(t), t.TempDir()
+	for _, queued := range []time.Duration{0, 40 * time.Second} {
+		for _, life := range []time.Duration{3 * time.Second, 20 * time.Second, 35 * time.Second, 70 * time.Second, 95 * time.Second} {
+			t.Run(fmt.Sprintf("%v, %v", queued, life), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					srv := minutestest.NewServer(t, realistic())
+					workers := &fleet{recruit: func() *activities { return &activities{srv.Client(), dir} }}
+					workers.next(t.Context())
+					go func() {
+						time.Sleep(queued)
+						for range 3 {
+							time.Sleep(life)
+							workers.next(t.Context())
+						}
+					}()
+					_, err := run(&relay{workers, queued}, fmt.Sprint(queued, life), j, nil)
+					require.NoError(t, err)
+					assert.Equal(t, 3, workers.deaths)
+				})
+			})
+		}
+	}
+}
+
+// A worker that is stopped leaves its work to others, at once.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	j, dir := aRecording(t), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, realistic())
+		a := &activities{srv.Client(), dir}
+		env := quiet().NewTestActivityEnvironment()
+		env.SetTestTimeout(time.Hour)
+		env.RegisterActivity(a)
+		stopping := make(chan struct{})
+		env.SetWorkerStopChannel(stopping)
+		value, err := env.ExecuteActivity(a.Upload, j)
+		require.NoError(t, err)
+		var up uploaded
+		require.NoError(t, value.Get(&up))
+		time.AfterFunc(3*time.Minute, func() { close(stopping) })
+		began := time.Now()
+		_, err = env.ExecuteActivity(a.Wait, up)
+		assert.Equal(t, 3*time.Minute, time.Since(began))
+		given, ok := errors.AsType[*temporal.ApplicationError](err)
+		require.True(t, ok, "%v", err)
+		assert.False(t, given.NonRetryable())
+	})
+}
+
+// Thousands of waits in one worker share pages of the listing.
+func TestThousands(t *testing.T) {
+	t.Parallel()
+	recordings := 300
+	if os.Getenv("MINUTES_LONG") != "" {
+		recordings = 10_000
+	}
+	j, dir := aRecording(t), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, realistic())
+		var mu sync.Mutex
+		var turns, pages, looks, busiest int
+		client := srv.Client(minutes.WithObserver(func(_ context.Context, e minutes.Event) {
+			if turn, ok := e.(minutes.PollTurn); ok {
+				mu.Lock()
+				defer mu.Unlock()
+				turns, pages, looks = turns+1, pages+turn.Pages, looks+turn.Looks
+				busiest = max(busiest, turn.Pages+turn.Looks)
+			}
+		}))
+		began := time.Now()
+		var all sync.WaitGroup
+		for i := range recordings {
+			all.Go(func() {
+				_, err := run(&activities{client, dir}, fmt.Sprintf("recording-%d", i), j, nil)
+				assert.NoError(t, err)
+			})
+		}
+		all.Wait()
+		t.Logf("%d recordings in %v: %d turns, %d pages, %d GETs, at most %d requests in a turn",
+			recordings, time.Since(began).Round(time.Second), turns, pages, looks, busiest)
+		assert.Less(t, pages, turns*(recordings/50+2), "at fifty meetings a page")
+		assert.Less(t, looks, 2*recordings)
+	})
+}

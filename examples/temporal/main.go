@@ -1,0 +1,156 @@
+// Command temporal has the minutes of thousands of recordings written by Temporal
+// workflows, which survive the machines that they run on. Its page, README.md, says
+// how it scales and what it costs.
+//
+//	go run .                     # a workflow in Temporal's test environment, offline
+//	TEMPORAL_ADDRESS=… go run .  # a worker, until it is interrupted
+//	TEMPORAL_ADDRESS=… go run . weekly.mp3 board.mp3  # starts a workflow for each, and waits
+//
+// With TEMPORAL_ADDRESS, a worker needs MINUTES_BASE_URL and MINUTES_API_KEY.
+// TEMPORAL_NAMESPACE is "default" unless set, MINUTES_DIR is where the minutes go.
+//
+// What a program of one's own takes from here is ingest.go.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
+	temporallog "go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if address := os.Getenv("TEMPORAL_ADDRESS"); address == "" {
+		err = offline(os.Stdout)
+	} else {
+		err = online(ctx, os.Stdout, address, os.Args[1:])
+	}
+	if err != nil {
+		stop()
+		log.Fatal("temporal: ", err)
+	}
+}
+
+// offline runs one workflow, with nothing but this process.
+func offline(out io.Writer) error {
+	dir, err := os.MkdirTemp("", "temporal-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	recording := filepath.Join(dir, "weekly.mp3")
+	if err := os.WriteFile(recording, []byte("Good morning."), 0o600); err != nil {
+		return err
+	}
+	world := minutestest.DefaultWorld()
+	world.Stages = minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1} // the first look finds the minutes
+	server := minutestest.New(minutestest.WithWorld(world))
+	defer server.Close()
+
+	env := environment(&activities{client: server.Client(), dir: dir}, "weekly-2026-11-20")
+	env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
+		fmt.Fprintf(out, "%-6s on %s, attempt %d\n", info.ActivityType.Name, info.TaskQueue, info.Attempt)
+	})
+	env.ExecuteWorkflow(ingest, job{Path: recording, Title: "Weekly", Date: "2026-11-20"})
+	var path string
+	if err := errors.Join(env.GetWorkflowError(), env.GetWorkflowResult(&path)); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(path)
+	fmt.Fprintf(out, "\n%s:\n\n%s\n", filepath.Base(path), text)
+	return err
+}
+
+// environment is Temporal's for tests, which has one workflow.
+func environment(activities any, id string) *testsuite.TestWorkflowEnvironment {
+	env := quiet().NewTestWorkflowEnvironment()
+	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: id, TaskQueue: waitQueue})
+	env.RegisterWorkflow(ingest)
+	env.RegisterActivity(activities)
+	return env
+}
+
+func quiet() *testsuite.WorkflowTestSuite {
+	var suite testsuite.WorkflowTestSuite
+	suite.SetLogger(temporallog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
+	return &suite
+}
+
+// online is a worker, or starts workflows where there are recordings.
+func online(ctx context.Context, out io.Writer, address string, recordings []string) error {
+	c, err := client.DialContext(ctx, client.Options{
+		HostPort: address, Namespace: os.Getenv("TEMPORAL_NAMESPACE"),
+		Logger: temporallog.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))),
+	})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if len(recordings) > 0 {
+		return start(ctx, out, c, recordings)
+	}
+	m, err := minutes.NewFromEnv(minutes.WithUserAgent("temporal/1.0"), minutes.WithUploads(maxUploads))
+	if err != nil {
+		return err
+	}
+	dir := cmp.Or(os.Getenv("MINUTES_DIR"), "minutes")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, w := range workers(c, &activities{client: m, dir: dir}) {
+		if err := w.Start(); err != nil {
+			return err
+		}
+		defer w.Stop()
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// start starts a workflow for each recording, which its name tells from others,
+// and waits for all of them. Started again, it finds those that run.
+func start(ctx context.Context, out io.Writer, c client.Client, recordings []string) error {
+	runs := make([]client.WorkflowRun, len(recordings))
+	for i, path := range recordings {
+		path, err := filepath.Abs(path)
+		if err != nil {
+			return err
+		}
+		name := filepath.Base(path)
+		runs[i], err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "ingest-" + name, TaskQueue: waitQueue},
+			ingest, job{Path: path, Title: name, Date: minutes.DateOf(time.Now())})
+		if err != nil {
+			return err
+		}
+	}
+	var failed error
+	for _, run := range runs {
+		var path string
+		if err := run.Get(ctx, &path); err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		fmt.Fprintf(out, "%s: %s\n", run.GetID(), path)
+	}
+	return failed
+}
