@@ -32,12 +32,15 @@ import (
 // its own. It holds a goroutine only while somebody waits, and needs no closing.
 // It prints masked under every verb of fmt.
 type Client struct {
-	Meetings   *MeetingsService
-	Members    *MembersService
-	Projects   *ProjectsService
-	Templates  *TemplatesService
-	Vocabulary *VocabularyService
-	Usage      *UsageService
+	// What the service offers, by resource. Operations and scopes are listed in the
+	// package documentation.
+
+	Meetings   *MeetingsService   // from a recording to its minutes
+	Members    *MembersService    // people of the organisation
+	Projects   *ProjectsService   // what meetings are grouped under
+	Templates  *TemplatesService  // what shapes minutes
+	Vocabulary *VocabularyService // terms that transcripts should spell right
+	Usage      *UsageService      // what is left of the quota
 
 	handle handle
 }

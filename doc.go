@@ -41,14 +41,15 @@
 // [Retryable] tells what is worth trying again later, and [KeyRefused] that no
 // other call with the key will do better. What a Client repeats by itself is only
 // what is provably safe; [WithRetries] has the rules. No error, event, log or
-// printed value holds the API key or the query of a presigned URL, which is what
-// makes it one.
+// printed value holds the API key or the query of a presigned URL, which is
+// its credential.
 //
 // # Operations and scopes
 //
-// The interface of the service, version 1.1.0, does not show everything. Assumed
-// is the route, with its scope, or, where there is a star, the scope alone.
-// [WithRoute] overrides an assumed route, and [Client.Do] makes any other request.
+// The interface of the service, version 1.1.0, does not show every route. Those it
+// does not show are assumed here, with their scopes; where there is a star, the
+// scope alone is. [WithRoute] overrides an assumed route, and [Client.Do] makes any
+// other request.
 //
 //	Meetings.List             meetings:read    documented  meetings.list
 //	Meetings.Create           meetings:write   documented  meetings.create

@@ -248,10 +248,10 @@ func (e *ParamError) Is(target error) bool {
 }
 
 // MeetingFailedError reports that a meeting ended in one of the four failure
-// states (section 3). None of them is left again; ProcessOptions.Restart deletes
-// such a meeting and starts over.
+// states (section 3). A meeting never leaves them; ProcessOptions.Restart deletes it
+// and starts over.
 type MeetingFailedError struct {
-	Status  Status
+	Status  Status   // which of the four
 	Meeting *Meeting // as last seen
 }
 
@@ -285,7 +285,7 @@ func (e *MeetingFailedError) Error() string {
 type WaitError struct {
 	MeetingID string   // empty where a WaitAll ended with its context, or was given an empty id
 	Meeting   *Meeting // as last seen, nil where no look succeeded
-	Err       error
+	Err       error    // the cause
 }
 
 // Error names the meeting, its last known status and the cause.
@@ -316,7 +316,7 @@ type StorageError struct {
 	// Code is the store's own, such as "SignatureDoesNotMatch"; empty where
 	// the reply was not the store's XML.
 	Code      string
-	Message   string
+	Message   string // the store's, for people
 	RequestID string // the store's, not the service's
 	// RetryAfter is how long the store asked to wait (429 and 503), else 0. Where
 	// it is more than a minute, or would outlast the context's deadline, the

@@ -28,19 +28,19 @@ func (s *MeetingsService) core() *core {
 // Meeting is one meeting (section 2.1). Fields that the service leaves empty,
 // null or out are zero.
 type Meeting struct {
-	ID              string     `json:"id"`
+	ID              string     `json:"id"` // begins with mtg_
 	Title           string     `json:"title"`
-	Date            string     `json:"date"`           // YYYY-MM-DD
-	Time            string     `json:"time,omitempty"` // HH:MM, for display only
-	Status          Status     `json:"status"`
-	Visibility      Visibility `json:"visibility"`
-	TemplateID      string     `json:"template_id"` // the template the minutes are shaped by
-	ParticipantIDs  []string   `json:"participant_ids,omitempty"`
-	ProjectID       string     `json:"project_id,omitempty"`
+	Date            string     `json:"date"`                       // YYYY-MM-DD
+	Time            string     `json:"time,omitempty"`             // HH:MM, for display only
+	Status          Status     `json:"status"`                     // one of the ten states, or one that is new
+	Visibility      Visibility `json:"visibility"`                 // who inside the organisation can see it
+	TemplateID      string     `json:"template_id"`                // the template the minutes are shaped by
+	ParticipantIDs  []string   `json:"participant_ids,omitempty"`  // of members
+	ProjectID       string     `json:"project_id,omitempty"`       // empty: in no project
 	ExternalID      string     `json:"external_id,omitempty"`      // the caller's own reference
 	DurationSeconds *int       `json:"duration_seconds,omitempty"` // of the recording; nil until it has been processed
 	CreatedAt       UnixTime   `json:"created_at"`
-	UpdatedAt       UnixTime   `json:"updated_at"`
+	UpdatedAt       UnixTime   `json:"updated_at"` // of the last change
 }
 
 // Duration returns the length of the recording. ok is false until it has been
@@ -105,9 +105,9 @@ func (p *MeetingPage) missing(body []byte) string {
 
 // Minutes are the written minutes of a meeting (section 2.6).
 type Minutes struct {
-	Format     Format `json:"format"`
+	Format     Format `json:"format"`      // of Content
 	TemplateID string `json:"template_id"` // the template they were shaped by
-	Content    string `json:"content"`     // in the format asked for
+	Content    string `json:"content"`     // the minutes themselves
 }
 
 // minutesReply tells empty minutes from a field that is not there.
@@ -153,7 +153,7 @@ type MeetingCreateParams struct {
 	// ParticipantIDs are member ids. Set before the audio arrives, they improve
 	// the spelling of names and let the minutes name who spoke.
 	ParticipantIDs []string   `json:"participant_ids,omitempty"`
-	ProjectID      string     `json:"project_id,omitempty"`
+	ProjectID      string     `json:"project_id,omitempty"`  // empty: in no project
 	SharedWith     []string   `json:"shared_with,omitempty"` // member ids; counts only for VisibilityShared
 	TemplateID     string     `json:"template_id,omitempty"` // empty: the organisation's default
 	Visibility     Visibility `json:"visibility,omitempty"`  // empty: the key's default
@@ -179,10 +179,10 @@ func (p *MeetingCreateParams) check() error {
 // MeetingUpdateParams says what to change. Nil leaves a field alone; a pointer
 // to "" clears Time and ProjectID.
 type MeetingUpdateParams struct {
-	Title     *string `json:"title,omitempty"` // 1 to 300 characters; cannot be cleared
-	Date      *string `json:"date,omitempty"`  // YYYY-MM-DD; cannot be cleared
-	Time      *string `json:"time,omitempty"`  // HH:MM
-	ProjectID *string `json:"project_id,omitempty"`
+	Title     *string `json:"title,omitempty"`      // 1 to 300 characters; cannot be cleared
+	Date      *string `json:"date,omitempty"`       // YYYY-MM-DD; cannot be cleared
+	Time      *string `json:"time,omitempty"`       // HH:MM; "" clears it
+	ProjectID *string `json:"project_id,omitempty"` // "" takes the meeting out of its project
 }
 
 // String shows the fields as %+v does, each by its value.

@@ -19,10 +19,10 @@ func (s *MembersService) core() *core {
 
 // Member is a human member of the organisation (section 2.3).
 type Member struct {
-	ID     string       `json:"id"`
+	ID     string       `json:"id"` // begins with emp_; goes into participants and SharedWith
 	Name   string       `json:"name"`
 	Role   string       `json:"role,omitempty"` // within the organisation; empty when there is none
-	Status MemberStatus `json:"status"`
+	Status MemberStatus `json:"status"`         // whether they can sign in
 }
 
 // MemberCreateParams describes a member to add.

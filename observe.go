@@ -24,7 +24,7 @@ func (PollTurn) event()   {}
 type Attempt struct {
 	Operation Operation // OpUpload for the PUT to storage
 	MeetingID string    // "" where the path names no meeting
-	Number    int       // of the attempt, from 1; an upload's go on over all its URLs
+	Number    int       // counts the attempts of a call from 1, those of an upload over all its URLs
 	Poll      bool      // asked by the poller for those who wait; it has no caller's context
 
 	StatusCode int   // of the reply, 0 where none came
@@ -38,7 +38,7 @@ type Attempt struct {
 	// Again says that another attempt is to follow, after Wait. After an upload,
 	// the meeting may be looked at first, which may spare the repeat.
 	Again bool
-	Wait  time.Duration
+	Wait  time.Duration // before the next attempt; 0 where none follows
 }
 
 // CoolDown tells that a 429 holds all of the Client's requests back. It is told
@@ -52,11 +52,11 @@ type CoolDown struct {
 // ends the wait, or by anything that may pass. A 429 is none, and neither is a
 // page that fails.
 type FailedLook struct {
-	MeetingID string
+	MeetingID string // that was looked at
 	// InARow counts the failed looks since the meeting was last seen. In an outage,
 	// a look that fails for one meeting counts for all. At twenty the wait ends.
 	InARow int
-	Err    error
+	Err    error // why; an *Error where the service or the network was at fault
 }
 
 // PollTurn tells what was asked for those who wait in a turn, thirty seconds or
@@ -70,8 +70,8 @@ type PollTurn struct {
 
 // FromContext returns the attempt that a request's context belongs to: its
 // Operation, MeetingID, Number and Poll. It is for a transport of one's own (see
-// [WithHTTPClient]), whose spans and metrics then need no names with ids in them,
-// and works in an observer, too. ok is false for a context of no request.
+// [WithHTTPClient]), whose spans and metrics are named by it without ids in their
+// names. It works in an observer, too. ok is false for any other context.
 func FromContext(ctx context.Context) (a Attempt, ok bool) {
 	try, ok := ctx.Value(rest.TryKey{}).(rest.Try)
 	return Attempt{Operation: Operation(try.Operation), MeetingID: try.ID, Number: try.Number, Poll: try.Once}, ok

@@ -176,7 +176,7 @@ func WithUserAgent(product string) Option {
 //     527 and S3's RequestTimeout and OperationAborted; once, with a new URL, where
 //     the URL had expired; and after a 417, without the header Expect.
 //
-// What [Client.Do] makes has rules of its own.
+// Requests of [Client.Do] have rules of their own.
 func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 	return func(c *config) error {
 		switch {
@@ -239,8 +239,9 @@ func WithRateLimit(perSecond float64, burst int) Option {
 // Operation names an operation of the service, in errors, events and [WithRoute].
 type Operation string
 
-// The operations, in the order of the interface. [WithRoute] takes those whose
-// routes are assumed.
+// The operations, in the order of the interface, each named after its method:
+// OpMeetingsGet is [MeetingsService.Get]. [WithRoute] takes those whose routes are
+// assumed.
 const (
 	OpMembersList   = Operation(route.MembersList)
 	OpMembersCreate = Operation(route.MembersCreate)

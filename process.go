@@ -65,8 +65,8 @@ type Result struct {
 // Outside a testing/synctest bubble it takes half a minute at the least where
 // the first look finds the meeting unfinished, however fast the service is.
 //
-// Where the meeting is there already, being shown it by the create counts as the
-// first look, so that a worker that is restarted does not look again at once.
+// Where the meeting is there already, the reply to the create counts as the first
+// look, so that a worker that is restarted does not look again at once.
 //
 // It costs one request each to create the meeting, to ask for the upload URL, to
 // upload and to fetch the minutes (and the transcript), besides the looks of
@@ -110,12 +110,12 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 //
 // open opens the recording, when it comes to be uploaded and only then, and when
 // there is a place for the upload (see [WithUploads]); it is closed after that.
-// With an open of nil, a meeting without audio is an error.
+// Where open is nil, a meeting without audio is an error.
 //
-// What this Client has seen of the meeting within the last thirty seconds, as by
-// Create, is not looked at again, and what Finish sees first counts as a look. The
-// looks of a process that has died are told by ProcessOptions.LookedAt: one that
-// cannot know them gives the time at which it began itself, which is later.
+// A meeting that this Client has seen within the last thirty seconds, as by Create,
+// is not looked at again before they are over. What a process that has died saw,
+// the Client does not know: set ProcessOptions.LookedAt to the last look of that
+// process or, where it is not known, to the time at which this one began.
 //
 // It may be run again at any time, and by two workers at once, as Process may: audio
 // that is there although the upload failed is taken for another worker's. So
@@ -305,14 +305,14 @@ type Job struct {
 //
 // When ctx ends, no job is taken any more, and those that had begun are yielded
 // with their errors. When the loop is left, they are cancelled; with an
-// ExternalID, a later run goes on where they were. In both cases jobs is told so
-// at the next job that it gives, which is not begun, or at once where it is not
-// being asked for one.
+// ExternalID, a later run goes on where they were. In both cases the yield of
+// jobs returns false: at once where jobs stands in it, else for the next job, which
+// is not begun.
 //
 // A panic in Open, OnStatus or Progress goes on where the loop is, after the
-// other jobs were cancelled and have ended, and so does a panic in jobs. A job of
-// which one of the three ends its goroutine, as [runtime.Goexit] and a test's
-// FailNow do, is yielded with an error that says so.
+// other jobs were cancelled and have ended, and so does a panic in jobs. Where
+// one of the three ends its goroutine, as [runtime.Goexit] and a test's FailNow do,
+// the job is yielded with an error that says so.
 func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o, err := opts.orDefault()

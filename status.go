@@ -90,8 +90,8 @@ type MemberStatus string
 
 // The member states of the interface.
 const (
-	MemberActive      MemberStatus = "active"
-	MemberInvited     MemberStatus = "invited"
-	MemberNoAccount   MemberStatus = "no_account"
-	MemberDeactivated MemberStatus = "deactivated"
+	MemberActive      MemberStatus = "active"      // can sign in
+	MemberInvited     MemberStatus = "invited"     // has been asked to
+	MemberNoAccount   MemberStatus = "no_account"  // has none, as those that Create adds
+	MemberDeactivated MemberStatus = "deactivated" // no longer can
 )

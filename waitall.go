@@ -18,11 +18,13 @@ import (
 // sequence stops.
 //
 // ids is read on a goroutine of its own: while it blocks, what has ended is
-// yielded all the same, and ctx is obeyed. When the loop is left, ids is told so
-// at the next id that it gives. A key that is refused is refused for every
-// meeting (see [KeyRefused]): leave the loop. It needs the scope meetings:read. A wait takes about 200 bytes; the ids themselves are
-// kept to the end. For that, in a WaitError of a wait among more than a thousand, the
-// meeting as last seen has only ID and Status.
+// yielded all the same, and ctx is obeyed. When the loop is left, the yield of ids
+// returns false at the next id. A key that is refused is refused for every meeting
+// (see [KeyRefused]): leave the loop. It needs the scope meetings:read.
+//
+// A wait takes about 200 bytes; the ids themselves are kept to the end. To keep it
+// so small, a WaitError of a wait among more than a thousand has only ID and Status
+// of the meeting as last seen.
 func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Meeting, error] {
 	return func(yield func(*Meeting, error) bool) {
 		o, err := opts.orDefault("")

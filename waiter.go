@@ -77,8 +77,9 @@ func (o *WaitOptions) orDefault(until Status) (WaitOptions, error) {
 // after this Client last saw the meeting by itself, which is what the service
 // asks for (section 6). Lost connections and faults of the service are waited
 // out, a turn for each; twenty in a row, nine minutes and more, end the wait. A
-// service that is out fails everybody's looks with one. A 429 slows all of the Client's waits down, and ends none. Other time limits
-// than ctx and WaitOptions.NoAudio a wait has none.
+// service that is out fails everybody's looks with one. A 429 slows all of the
+// Client's waits down, and ends none. A wait has no time limit but ctx and
+// WaitOptions.NoAudio.
 //
 // A look is whatever this Client sees of a single meeting: a wait's GET, the
 // reply of Get, Create, Update and FindByExternalID, the check after an upload

@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -102,6 +103,26 @@ func TestQuickstart(t *testing.T) {
 		require.True(t, ok, "%q is not in %q", part, rest)
 		rest = after
 	}
+}
+
+// CONTRIBUTING.md names every folder that has Go in it.
+func TestHouse(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../CONTRIBUTING.md")
+	require.NoError(t, err)
+	rooms := 0
+	require.NoError(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		files, err := filepath.Glob(filepath.Join(path, "*.go"))
+		if room := filepath.ToSlash(path); len(files) > 0 && room != ".." {
+			rooms++
+			assert.Regexp(t, "`"+strings.TrimPrefix(room, "../")+"/?`", string(text))
+		}
+		return err
+	}))
+	assert.Greater(t, rooms, 20)
 }
 
 // Links of the texts lead somewhere: to a file or a folder, and to a heading of it.

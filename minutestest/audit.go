@@ -58,12 +58,12 @@ var violationKinds = []ViolationKind{ViolationPoll, ViolationCredential, Violati
 // Nothing in it is secret.
 type Violation struct {
 	Kind      ViolationKind     `json:"kind"`
-	At        time.Time         `json:"at"`
+	At        time.Time         `json:"at"`            // of the request
 	Seq       int               `json:"seq,omitempty"` // of the [Request]
 	Operation minutes.Operation `json:"operation,omitempty"`
 	MeetingID string            `json:"meeting_id,omitempty"`
 	Caller    string            `json:"caller,omitempty"` // id of the member or integration behind the key
-	Text      string            `json:"text"`
+	Text      string            `json:"text"`             // what was wrong, for people
 }
 
 // String describes the violation in one line.

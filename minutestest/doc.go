@@ -1,7 +1,7 @@
 // Package minutestest is the Meeting Minutes Service in memory, for the tests
 // of programs that use it. It is the whole service, with its storage, its
-// thirty-second manners and its failures, and it needs neither network nor
-// account.
+// failures and the thirty seconds that it asks for between two polls, and it needs
+// neither network nor account.
 //
 // # A first test
 //
@@ -64,7 +64,7 @@
 // took effect, answered by a proxy's HTML, cut short, slow. Which requests, and
 // how many, is exact and the same on every run.
 //
-//	srv.Inject(minutestest.Match{Operation: "meetings.create", Nth: 2}, minutestest.LoseReply())
+//	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Nth: 2}, minutestest.LoseReply())
 //
 // A fault that has not struck by the end of the test fails the test.
 //

@@ -52,14 +52,14 @@ func Example() {
 func ExampleServer_Inject() {
 	srv := minutestest.New()
 	defer srv.Close()
-	lost := srv.Inject(minutestest.Match{Operation: "meetings.create"}, minutestest.LoseReply())
+	lost := srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.LoseReply())
 
 	client := srv.Client(minutes.WithRetries(2, time.Millisecond, time.Millisecond))
 	m, _, err := client.Meetings.Create(context.Background(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ExternalID: "weekly-47"})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(m.Title, lost.Struck(), len(srv.Requests("meetings.create")), len(srv.Violations()))
+	fmt.Println(m.Title, lost.Struck(), len(srv.Requests(minutes.OpMeetingsCreate)), len(srv.Violations()))
 	// Output: Weekly 1 2 0
 }
 

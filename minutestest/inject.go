@@ -23,8 +23,8 @@ const OpUpload = minutes.OpUpload
 // Always, as [Match.Times], strikes every request from the nth on.
 const Always = -1
 
-// Match says which requests a fault strikes; [OpUpload] lists the operations. An
-// empty field matches every request; of the requests that match, the nth is the
+// Match says which requests a fault strikes. Operations are those of package minutes,
+// such as minutes.OpMeetingsCreate and minutes.OpUpload. An empty field matches every request; of the requests that match, the nth is the
 // first to be struck.
 type Match struct {
 	Operation minutes.Operation `json:"operation,omitempty"`
@@ -32,8 +32,8 @@ type Match struct {
 	MeetingID string            `json:"meeting_id,omitempty"` // in the path, uploads included
 	Path      string            `json:"path,omitempty"`       // a pattern of path.Match: "/v1/meetings/*"
 
-	Nth   int `json:"nth,omitempty"`   // 0 is as 1
-	Times int `json:"times,omitempty"` // 0: once for each fault; Always: for good
+	Nth   int `json:"nth,omitempty"`   // the first that is struck, from 1; 0 is as 1
+	Times int `json:"times,omitempty"` // how many are; 0: one for each fault; Always: all that follow
 }
 
 // Validate returns what keeps [Server.Inject] from taking m and these faults:
@@ -95,6 +95,7 @@ func (m Match) matches(op minutes.Operation, key, meetingID, urlPath string) boo
 	return ok
 }
 
+// String describes m in a few words.
 func (m Match) String() string {
 	words := []string{"requests"}
 	if m.Operation != "" {

@@ -32,9 +32,9 @@ const (
 // Request is one request as the Server has seen it. Nothing in it is secret:
 // API keys and the signatures of upload URLs are masked.
 type Request struct {
-	Seq       int               `json:"seq"` // from 1, in the order of arrival
-	At        time.Time         `json:"at"`
-	Took      time.Duration     `json:"took"`                // in nanoseconds
+	Seq       int               `json:"seq"`                 // from 1, in the order of arrival
+	At        time.Time         `json:"at"`                  // when its header had arrived
+	Took      time.Duration     `json:"took"`                // until it was answered; as JSON in nanoseconds
 	Operation minutes.Operation `json:"operation,omitempty"` // "" for a path or a method the interface does not have
 	MeetingID string            `json:"meeting_id,omitempty"`
 	Caller    string            `json:"caller,omitempty"` // id of the member or integration behind the key
@@ -47,10 +47,10 @@ type Request struct {
 	Body   string      `json:"body,omitempty"`  // JSON, its first 64 KiB; audio is told by Bytes alone
 	Bytes  int64       `json:"bytes,omitempty"` // of audio that arrived
 
-	Status    int    `json:"status,omitempty"` // of the reply; 0: none was sent
-	Code      string `json:"code,omitempty"`   // of a refusal, by the service or by storage
-	RequestID string `json:"request_id,omitempty"`
-	Fault     string `json:"fault,omitempty"` // the injected fault that struck it
+	Status    int    `json:"status,omitempty"`     // of the reply; 0: none was sent
+	Code      string `json:"code,omitempty"`       // of a refusal, by the service or by storage
+	RequestID string `json:"request_id,omitempty"` // as in Error.RequestID of the client
+	Fault     string `json:"fault,omitempty"`      // the injected fault that struck it
 }
 
 // Requests returns the requests answered so far, in the order in which they
@@ -58,7 +58,8 @@ type Request struct {
 // 4,096, or fewer where they take more than 32 MiB. Of a header, or a URL, of
 // more than 8 KiB it keeps the beginnings.
 //
-// [OpUpload] lists the operations; "" is what the interface does not have. Another
+// Operations are those of package minutes, such as minutes.OpMeetingsCreate; "" is
+// what the interface does not have. Another
 // one is a mistake in the test, and fails it as [Server.Inject] does.
 func (s *Server) Requests(of ...minutes.Operation) []Request {
 	s.helper()

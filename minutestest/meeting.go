@@ -10,8 +10,8 @@ import (
 // included.
 type Meeting struct {
 	ID              string             `json:"id"`
-	Organisation    string             `json:"organisation"`
-	Creator         string             `json:"creator"` // id of the member or integration
+	Organisation    string             `json:"organisation"` // its id
+	Creator         string             `json:"creator"`      // id of the member or integration
 	Title           string             `json:"title"`
 	Date            string             `json:"date"`
 	Time            string             `json:"time,omitempty"`
@@ -27,11 +27,11 @@ type Meeting struct {
 	CreatedAt       time.Time          `json:"created_at"`
 	UpdatedAt       time.Time          `json:"updated_at"`
 
-	History    []Transition `json:"history"`         // from created on
-	Audio      *Audio       `json:"audio,omitempty"` // nil: it has not arrived
-	Transcript string       `json:"transcript,omitempty"`
-	Markdown   string       `json:"markdown,omitempty"` // the minutes
-	HTML       string       `json:"html,omitempty"`     // the same
+	History    []Transition `json:"history"`              // from created on
+	Audio      *Audio       `json:"audio,omitempty"`      // nil: it has not arrived
+	Transcript string       `json:"transcript,omitempty"` // once there is one
+	Markdown   string       `json:"markdown,omitempty"`   // the minutes
+	HTML       string       `json:"html,omitempty"`       // the same
 }
 
 // Transition is a change of a meeting's status.

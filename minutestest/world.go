@@ -51,7 +51,7 @@ type Organisation struct {
 	Projects     []Project                 `json:"projects,omitempty"`
 	Templates    []Template                `json:"templates,omitempty"` // none: tpl_standard
 	Vocabulary   []minutes.VocabularyEntry `json:"vocabulary,omitempty"`
-	Keys         []Key                     `json:"keys,omitempty"`
+	Keys         []Key                     `json:"keys,omitempty"` // of members and integrations
 }
 
 // Member is a person of an organisation.
@@ -62,7 +62,7 @@ type Member struct {
 	Role        string               `json:"role,omitempty"`
 	Description string               `json:"description,omitempty"`
 	Status      minutes.MemberStatus `json:"status,omitempty"` // "": active
-	Admin       bool                 `json:"admin,omitempty"`
+	Admin       bool                 `json:"admin,omitempty"`  // may change and delete every meeting in sight
 }
 
 // Integration is a program that an administrator has given access.
@@ -93,13 +93,13 @@ type Template struct {
 
 // Key is an API key: a member's own (a personal key) or an integration's.
 type Key struct {
-	Secret        string           `json:"secret"`
-	MemberID      string           `json:"member_id,omitempty"`
-	IntegrationID string           `json:"integration_id,omitempty"`
-	Scopes        []string         `json:"scopes,omitzero"`        // nil: all of them; empty but not nil: none
-	IPAllowlist   []string         `json:"ip_allowlist,omitempty"` // addresses and CIDR blocks; empty: from anywhere
-	ExpiresAt     minutes.UnixTime `json:"expires_at,omitempty"`   // 0: never
-	Revoked       bool             `json:"revoked,omitempty"`
+	Secret        string           `json:"secret"`                   // the key itself, as a client sends it
+	MemberID      string           `json:"member_id,omitempty"`      // whose it is: this,
+	IntegrationID string           `json:"integration_id,omitempty"` // or that
+	Scopes        []string         `json:"scopes,omitzero"`          // nil: all of them; empty but not nil: none
+	IPAllowlist   []string         `json:"ip_allowlist,omitempty"`   // addresses and CIDR blocks; empty: from anywhere
+	ExpiresAt     minutes.UnixTime `json:"expires_at,omitempty"`     // 0: never
+	Revoked       bool             `json:"revoked,omitempty"`        // UNAUTHENTICATED, as an expired one
 }
 
 // Member returns the member with this id, or nil.
