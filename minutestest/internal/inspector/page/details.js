@@ -34,6 +34,7 @@ async function open(path, show) {
 }
 
 function closeDetail() {
+  if ($("detail").contains(document.activeElement)) $("rows").focus();
   detail.path = "";
   detail.again = null;
   timeline.mark = null;

@@ -181,6 +181,7 @@ const timeline = {
         const mark = axis.x(r.at, width);
         if (r.shown && mark > left - 10 && mark < left + wide + 10) left = mark + 12;
       }
+      c.fillStyle = colours.ink;
       if (left + wide + 4 < to) c.fillText(name, left, y + ROW / 2 + 0.5);
     }
   },
