@@ -94,13 +94,14 @@ func Example() {
 		log.Fatal(err)
 	}
 	client := srv.Client()
+	ctx := context.Background()
 
 	recording, err := minutes.OpenRecording("examples/quickstart/recording/standup.mp3")
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer recording.Close()
-	result, err := client.Meetings.Process(context.Background(), &minutes.MeetingCreateParams{
+	result, err := client.Meetings.Process(ctx, &minutes.MeetingCreateParams{
 		Title:          "Weekly",
 		Date:           "2026-11-20",
 		ExternalID:     "weekly-2026-11-20", // safe to run again after a crash

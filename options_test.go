@@ -267,7 +267,7 @@ func ExampleWithObserver() {
 	observe := minutes.WithObserver(func(_ context.Context, event minutes.Event) {
 		switch e := event.(type) {
 		case minutes.Attempt:
-			fmt.Println(e.Operation, "attempt", e.Number, "answered", e.StatusCode) // and e.Duration, e.Code, e.Err …
+			fmt.Println(e.Operation, "attempt", e.Number, "answered", e.StatusCode) // and more
 		case minutes.CoolDown:
 			fmt.Println("all requests are held back") // for e.For
 		case minutes.FailedLook:

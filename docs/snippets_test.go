@@ -60,6 +60,7 @@ func TestSnippets(t *testing.T) {
 	indent := regexp.MustCompile(`(?m)^\t+`)
 	files, err := filepath.Glob("../*_test.go")
 	require.NoError(t, err)
+	files = append(files, "../minutestest/example_test.go")
 	var examples strings.Builder
 	for _, file := range files {
 		text, err := os.ReadFile(file)

@@ -71,10 +71,11 @@ func ExampleServer_Script() {
 	if err := srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}}); err != nil {
 		log.Fatal(err)
 	}
+	client := srv.Client()
 
 	recording := strings.NewReader("any bytes will do")
 	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21"}
-	result, err := srv.Client().Meetings.Process(context.Background(), params,
+	result, err := client.Meetings.Process(context.Background(), params,
 		minutes.Recording{Audio: recording, Size: recording.Size(), ContentType: "audio/ogg"}, nil)
 	if err != nil {
 		log.Fatal(err)
