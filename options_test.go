@@ -236,7 +236,7 @@ func ExampleWithHTTPClient() {
 func ExampleWithLogger() {
 	srv := minutestest.New()
 	defer srv.Close()
-	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit("0"))
+	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit(""))
 
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		Level: slog.LevelDebug,
@@ -247,7 +247,7 @@ func ExampleWithLogger() {
 			return a
 		},
 	}))
-	client := srv.Client(minutes.WithLogger(logger))
+	client := srv.Client(minutes.WithLogger(logger), minutes.WithRetries(1, time.Millisecond, time.Millisecond))
 	if _, err := client.Usage.Get(context.Background()); err != nil {
 		log.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func ExampleWithLogger() {
 func ExampleWithObserver() {
 	srv := minutestest.New()
 	defer srv.Close()
-	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit("0"))
+	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit(""))
 
 	observe := minutes.WithObserver(func(_ context.Context, event minutes.Event) {
 		switch e := event.(type) {
@@ -276,7 +276,7 @@ func ExampleWithObserver() {
 			fmt.Println("the poller made", e.Pages+e.Looks, "requests for", e.Waits, "waits")
 		}
 	})
-	client := srv.Client(observe) // or minutes.New(baseURL, key, observe)
+	client := srv.Client(observe, minutes.WithRetries(1, time.Millisecond, time.Millisecond)) // or minutes.New(baseURL, key, observe)
 	if _, err := client.Usage.Get(context.Background()); err != nil {
 		log.Fatal(err)
 	}
