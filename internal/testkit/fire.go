@@ -15,7 +15,7 @@ import (
 )
 
 // A Job is one thing a Client does over the network, and what it needs to be
-// done: the eighteen operations, a Create that may be repeated, and the PUT of
+// done: all operations, a Create that may be repeated, and the PUT of
 // an upload.
 type Job struct {
 	Name    string
@@ -28,7 +28,7 @@ type Job struct {
 // Upload reports whether the job is the PUT of an upload.
 func (j Job) Upload() bool { return j.Op == minutestest.OpUpload }
 
-// Jobs lists all twenty.
+// Jobs lists all of them.
 func Jobs() []Job {
 	second := func(_ any, err error) error { return err }
 	create := &minutes.MeetingCreateParams{Title: "Fire drill", Date: "2026-11-20"}

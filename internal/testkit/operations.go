@@ -9,7 +9,7 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-// An Operation is one of the eighteen of the interface, as it is called and as
+// An Operation is one of the interface, as it is called and as
 // it looks on the wire.
 type Operation struct {
 	Name         minutes.Operation
@@ -54,7 +54,7 @@ var FullVocabulary = &minutes.Vocabulary{
 // Result is what a call returned, as a value that can be compared.
 func Result[T any](v T, err error) (any, error) { return v, err }
 
-// Operations lists all eighteen.
+// Operations lists all of them.
 func Operations() []Operation {
 	return []Operation{{
 		Name: "members.list", Method: "GET", Path: "/v1/employees", Scope: "employees:read",
