@@ -27,8 +27,8 @@ const (
 	maxWaits    = 10_000
 )
 
-// silence is after how long without a heartbeat a worker is taken for dead. The SDK
-// sends what is told in between no more often than every four fifths of it.
+// silence is after how long without a heartbeat a worker is taken for dead. What is
+// told more often than once a minute the SDK does not send.
 const silence = 2 * time.Minute
 
 // job is what a workflow is started with.
