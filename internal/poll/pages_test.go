@@ -480,3 +480,22 @@ func TestAsksSeldomWhereListsAreRefused(t *testing.T) {
 		})
 	}
 }
+
+// A crowd whose last looks were another process's is shown by pages, too, as soon
+// as the floor has passed.
+func TestCrowdLookedAtByAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+		ids := testkit.Crowd(t, srv, 1000, 1, testkit.Ages)
+		c, l := testkit.WatchLooks(srv)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		began := time.Now()
+		testkit.Follow(ctx, t, c, ids, &minutes.WaitOptions{LookedAt: began})
+		require.NotEmpty(t, l.At())
+		assert.GreaterOrEqual(t, l.At()[0].Sub(began), minutestest.PollFloor)
+		assert.LessOrEqual(t, l.At()[0].Sub(began), minutestest.PollFloor+time.Second)
+		assert.LessOrEqual(t, l.Len()-l.Pages(), 10, "looks at single meetings")
+	})
+}

@@ -70,15 +70,11 @@ func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 		p.sweep.retry = now + floor
 	}
 	p.prove(w)
-	switch {
-	case fresh:
+	if fresh {
 		w.due = max(w.free, w.seen+max(floor, w.interval()))
 		p.put(w, single)
-	case w.looking, w.free > now:
-		w.due = w.free
-		p.put(w, single)
-	default:
-		w.due = now
+	} else {
+		w.due = max(w.free, now)
 		p.put(w, newcomer)
 	}
 }
