@@ -36,7 +36,7 @@ func main() {
 
 func run(ctx context.Context, out io.Writer) error {
 	server := troubled()
-	defer server.Close()
+	defer func() { _ = server.Close() }()       // nothing is left to be done about it
 	exported := tracetest.NewInMemoryExporter() // in place of an OTLP exporter
 	spans := sdk.NewTracerProvider(sdk.WithSyncer(exported))
 	registry := prometheus.NewRegistry()

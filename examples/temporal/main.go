@@ -117,13 +117,16 @@ func online(ctx context.Context, out io.Writer, address string, recordings []str
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	for _, w := range workers(c, &activities{client: m, dir: dir}) {
+	all := workers(c, &activities{client: m, dir: dir})
+	for _, w := range all {
 		if err := w.Start(); err != nil {
 			return err
 		}
-		defer w.Stop()
 	}
 	<-ctx.Done()
+	for _, w := range all {
+		w.Stop()
+	}
 	return nil
 }
 
