@@ -40,7 +40,7 @@ type plan struct {
 	paged    int // of these, those that pages look at
 	unproven int // of these, those that no sweep has looked for
 
-	newcomers dueHeap // by when they came
+	newcomers dueHeap // by when they may be looked at
 	singles   dueHeap // by when they are due
 	looking   int     // looks under way
 	turns     bool    // it is a single's turn, else a newcomer's
