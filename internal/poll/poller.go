@@ -110,16 +110,24 @@ func (p *Poller) Now() time.Duration {
 }
 
 // now is Now with the lock held. A clock that has gone back is another one: the
-// Client was made outside a synctest bubble, or was in another. What is known by
-// the old clock is of no use then.
+// Client was made outside a synctest bubble, or was in another.
 func (p *Poller) now() time.Duration {
 	now := time.Since(p.began)
 	if now < p.latest-time.Second && p.plan.waiting == 0 {
-		p.began, p.latest, now = time.Now(), 0, 0
-		p.plan, p.resting, p.timer, p.turn = newPlan(p.plan.random), nil, nil, Turn{}
+		p.restart()
+		now = 0
 	}
 	p.latest = max(now, p.latest+1)
 	return p.latest
+}
+
+// restart forgets what is known by a clock that is gone. It is no part of now,
+// which would need half a kilobyte of every waiting goroutine's stack for it.
+//
+//go:noinline
+func (p *Poller) restart() {
+	p.began, p.latest = time.Now(), 0
+	p.plan, p.resting, p.timer, p.turn = newPlan(p.plan.random), nil, nil, Turn{}
 }
 
 // Join lets who wait for a meeting. What was seen within the floor is told at
