@@ -136,6 +136,14 @@ func (p *Poller) restart() {
 func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.join(who, id, lookedAt)
+}
+
+// join is no part of Join, where a goroutine that waits for the lock would need
+// room for both.
+//
+//go:noinline
+func (p *Poller) join(who Waiter, id string, lookedAt time.Time) bool {
 	now := p.now()
 	p.forget(now)
 	w := p.plan.watches[id]
