@@ -167,7 +167,22 @@ func (s *service) follow(p *poll.Poller, m *meeting) {
 	s.mu.Lock()
 	m.joined = s.now()
 	s.mu.Unlock()
-	p.Join(waiter{s, m}, m.id, time.Time{})
+	if s.twice {
+		p.Join(glance{p, waiter{s, m}}, m.id, time.Time{})
+	} else {
+		p.Join(waiter{s, m}, m.id, time.Time{})
+	}
+}
+
+// glance waits for the first look at a meeting, and then as a waiter does.
+type glance struct {
+	p *poll.Poller
+	waiter
+}
+
+func (g glance) See(poll.Sighting, bool, time.Duration) bool {
+	go g.p.Join(g.waiter, g.m.id, time.Time{})
+	return true
 }
 
 // fill creates what is there at the beginning.

@@ -70,13 +70,11 @@ func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 		p.sweep.retry = now + floor
 	}
 	p.prove(w)
+	w.due = max(w.free, now)
 	if fresh {
 		w.due = max(w.free, w.seen+max(floor, w.interval()))
-		p.put(w, single)
-	} else {
-		w.due = max(w.free, now)
-		p.put(w, newcomer)
 	}
+	p.put(w, newcomer)
 }
 
 // prove lets the next full sweep find out whether pages show a watch.

@@ -35,7 +35,7 @@ type role uint8
 
 const (
 	idle     role = iota // nobody waits
-	newcomer             // by itself, as soon as possible
+	newcomer             // by itself when it is due, or with the rest of a crowd by a full sweep; not seen since it joined
 	single               // by itself, when it is due
 	paged                // by the pages of the next sweep
 )

@@ -31,6 +31,7 @@ type world struct {
 	sparseIn  int           // one in so many there
 	joining   time.Duration // the waits begin one after the other in this time
 	newcomers time.Duration // a further wait, on a meeting that is ready, begins so often
+	twice     bool          // a wait ends with its first look, and another begins
 	endless   bool          // one meeting in 24 ends within the hour; else all do
 
 	foreign  time.Duration // others create a meeting so often
