@@ -40,8 +40,8 @@ var worlds = []struct {
 	{"10,000 and one foreign a second", world{waits: 10_000, foreign: time.Second}, bounds{perMinute: 450, most: 15}, false},
 	{"10,000 and one foreign a second, endless", world{waits: 10_000, foreign: time.Second, endless: true}, bounds{perMinute: 450, most: 15}, false},
 	{"10,000 joining over half an hour", world{waits: 10_000, joining: 30 * time.Minute}, bounds{perMinute: 480, most: 15}, false},
-	{"1,000 that look once first", world{waits: 1000, twice: true}, bounds{perMinute: 44, most: 10}, true},
-	{"10,000 that look once first", world{waits: 10_000, twice: true}, bounds{perMinute: 440, most: 15}, false},
+	{"1,000 that begin again after a look", world{waits: 1000, twice: true}, bounds{perMinute: 44, most: 10}, true},
+	{"10,000 that begin again after a look", world{waits: 10_000, twice: true}, bounds{perMinute: 440, most: 15}, false},
 	{"10,000 and an import of 600", world{waits: 10_000, imported: 600}, bounds{perMinute: 450, most: 15}, false},
 
 	// Others are above them or between them.
