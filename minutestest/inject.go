@@ -47,7 +47,7 @@ func (m Match) Validate(what ...Fault) error {
 		return fmt.Errorf("match: path: %q is no pattern", m.Path)
 	}
 	if m.Nth < 0 {
-		return fmt.Errorf("match: nth: %d is negative", m.Nth)
+		return fmt.Errorf("match: nth: %d is negative; all that follow are struck with times, not nth, of %d", m.Nth, Always)
 	}
 	if m.Times < Always {
 		return fmt.Errorf("match: times: %d is neither a number of times nor %d, for good", m.Times, Always)
