@@ -46,7 +46,8 @@ type uploaded struct {
 
 // ingest is the workflow: a recording becomes a file of minutes, whose path it
 // returns. Its id is the meeting's external id, so that there is one meeting,
-// whatever is killed and however often the workflow is started.
+// whatever is killed and however often the workflow is started. An external id has
+// at most 128 characters, and Temporal takes printable ASCII alone.
 func ingest(ctx workflow.Context, j job) (minutesPath string, err error) {
 	var up uploaded
 	if err := workflow.ExecuteActivity(on(ctx, uploadQueue), "Upload", j).Get(ctx, &up); err != nil {
