@@ -141,22 +141,17 @@ func write(path, text string) error {
 }
 
 // lookedAt returns the latest time at which another worker can have looked at the
-// meeting: the last that was heard of it, and the silence after that.
+// meeting. Of one that died nobody knows more than that it was before now.
 func lookedAt(ctx context.Context, up uploaded) time.Time {
-	at, now := up.LookedAt, time.Now()
-	var last beat
-	if activity.GetHeartbeatDetails(ctx, &last) == nil {
-		at = last.At.Add(silence)
-	}
-	if at.After(now) { // it failed and is not dead, or its clock is ahead
+	now := time.Now()
+	if activity.GetInfo(ctx).Attempt > 1 || up.LookedAt.After(now) { // its clock is ahead
 		return now
 	}
-	return at
+	return up.LookedAt
 }
 
 // beat is what a heartbeat tells.
 type beat struct {
-	At          time.Time
 	Status      minutes.Status // of the meeting, once it was seen
 	Sent, Total int64          // of the recording, in bytes
 }
@@ -182,7 +177,6 @@ func (t *told) progress(sent, total int64) {
 func (t *told) tell(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.beat.At = time.Now()
 	activity.RecordHeartbeat(ctx, t.beat)
 }
 
@@ -191,7 +185,6 @@ func (t *told) tell(ctx context.Context) {
 func telling(ctx context.Context, work func(context.Context, *told) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var t told
-	t.tell(ctx) // the next attempt knows of this one in any case
 	var ticking sync.WaitGroup
 	ticking.Go(func() {
 		defer cancel()
