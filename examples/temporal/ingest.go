@@ -211,7 +211,8 @@ func telling(ctx context.Context, work func(context.Context, *told) error) error
 	return verdict(err)
 }
 
-// verdict tells Temporal whether to try again.
+// verdict tells Temporal whether to try again. The error itself is no cause of the
+// one that it makes of it, which would say everything twice.
 func verdict(err error) error {
 	failed, _ := errors.AsType[*minutes.MeetingFailedError](err)
 	switch {
@@ -219,9 +220,9 @@ func verdict(err error) error {
 		return err
 	case minutes.KeyRefused(err): // for all of the workflows, until people have seen to it
 		return temporal.NewApplicationErrorWithOptions(err.Error(), "KeyRefused",
-			temporal.ApplicationErrorOptions{Cause: err, NextRetryDelay: 10 * time.Minute})
+			temporal.ApplicationErrorOptions{NextRetryDelay: 10 * time.Minute})
 	case failed != nil:
-		return temporal.NewNonRetryableApplicationError(err.Error(), string(failed.Status), err)
+		return temporal.NewNonRetryableApplicationError(err.Error(), string(failed.Status), nil)
 	}
-	return temporal.NewNonRetryableApplicationError(err.Error(), "Refused", err)
+	return temporal.NewNonRetryableApplicationError(err.Error(), "Refused", nil)
 }
