@@ -74,14 +74,16 @@ type activities struct {
 	dir    string // where the minutes go
 }
 
-// workers are those that a process has.
-func workers(c client.Client, a *activities) []worker.Worker {
+// workers are those that a process has. One that ends by itself, as where the
+// namespace is gone, says so to ended.
+func workers(c client.Client, a *activities, ended func(error)) []worker.Worker {
 	uploads := worker.New(c, uploadQueue, worker.Options{
-		MaxConcurrentActivityExecutionSize: maxUploads, WorkerStopTimeout: 10 * time.Second, DisableWorkflowWorker: true,
+		MaxConcurrentActivityExecutionSize: maxUploads, WorkerStopTimeout: 10 * time.Second, OnFatalError: ended,
+		DisableWorkflowWorker: true,
 	})
 	uploads.RegisterActivity(a.Upload)
 	waits := worker.New(c, waitQueue, worker.Options{
-		MaxConcurrentActivityExecutionSize: maxWaits, WorkerStopTimeout: 10 * time.Second,
+		MaxConcurrentActivityExecutionSize: maxWaits, WorkerStopTimeout: 10 * time.Second, OnFatalError: ended,
 	})
 	waits.RegisterActivity(a.Wait)
 	waits.RegisterWorkflow(ingest)

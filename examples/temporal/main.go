@@ -115,21 +115,26 @@ func online(ctx context.Context, out io.Writer, address string, recordings []str
 	if err != nil {
 		return err
 	}
-	dir := cmp.Or(os.Getenv("MINUTES_DIR"), "minutes")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir, err := filepath.Abs(cmp.Or(os.Getenv("MINUTES_DIR"), "minutes"))
+	if err := errors.Join(err, os.MkdirAll(dir, 0o700)); err != nil {
 		return err
 	}
-	all := workers(c, &activities{client: m, dir: dir})
+	ended := make(chan error, 2)
+	all := workers(c, &activities{client: m, dir: dir}, func(err error) { ended <- err })
 	for _, w := range all {
 		if err := w.Start(); err != nil {
 			return err
 		}
 	}
-	<-ctx.Done()
+	fmt.Fprintln(out, "Takes recordings, and puts minutes into", dir)
+	select {
+	case <-ctx.Done():
+	case err = <-ended:
+	}
 	for _, w := range all {
 		w.Stop()
 	}
-	return nil
+	return err
 }
 
 // start starts a workflow for each recording, and waits for all of them. Started
