@@ -46,7 +46,8 @@ type uploaded struct {
 
 // ingest is the workflow: a recording becomes a file of minutes, whose path it
 // returns. Its id is the meeting's external id, so that there is one meeting,
-// whatever is killed and however often the workflow is started.
+// whatever is killed and however often the workflow is started. An external id has
+// at most 128 characters, and Temporal takes printable ASCII alone.
 func ingest(ctx workflow.Context, j job) (minutesPath string, err error) {
 	var up uploaded
 	if err := workflow.ExecuteActivity(on(ctx, uploadQueue), "Upload", j).Get(ctx, &up); err != nil {
@@ -73,14 +74,16 @@ type activities struct {
 	dir    string // where the minutes go
 }
 
-// workers are those that a process has.
-func workers(c client.Client, a *activities) []worker.Worker {
+// workers are those that a process has. One that ends by itself, as where the
+// namespace is gone, says so to ended.
+func workers(c client.Client, a *activities, ended func(error)) []worker.Worker {
 	uploads := worker.New(c, uploadQueue, worker.Options{
-		MaxConcurrentActivityExecutionSize: maxUploads, WorkerStopTimeout: 10 * time.Second, DisableWorkflowWorker: true,
+		MaxConcurrentActivityExecutionSize: maxUploads, WorkerStopTimeout: 10 * time.Second, OnFatalError: ended,
+		DisableWorkflowWorker: true,
 	})
 	uploads.RegisterActivity(a.Upload)
 	waits := worker.New(c, waitQueue, worker.Options{
-		MaxConcurrentActivityExecutionSize: maxWaits, WorkerStopTimeout: 10 * time.Second,
+		MaxConcurrentActivityExecutionSize: maxWaits, WorkerStopTimeout: 10 * time.Second, OnFatalError: ended,
 	})
 	waits.RegisterActivity(a.Wait)
 	waits.RegisterWorkflow(ingest)
@@ -140,22 +143,17 @@ func write(path, text string) error {
 }
 
 // lookedAt returns the latest time at which another worker can have looked at the
-// meeting: the last that was heard of it, and the silence after that.
+// meeting. Of one that died nobody knows more than that it was before now.
 func lookedAt(ctx context.Context, up uploaded) time.Time {
-	at, now := up.LookedAt, time.Now()
-	var last beat
-	if activity.GetHeartbeatDetails(ctx, &last) == nil {
-		at = last.At.Add(silence)
-	}
-	if at.After(now) { // it failed and is not dead, or its clock is ahead
+	now := time.Now()
+	if activity.GetInfo(ctx).Attempt > 1 || up.LookedAt.After(now) { // its clock is ahead
 		return now
 	}
-	return at
+	return up.LookedAt
 }
 
 // beat is what a heartbeat tells.
 type beat struct {
-	At          time.Time
 	Status      minutes.Status // of the meeting, once it was seen
 	Sent, Total int64          // of the recording, in bytes
 }
@@ -181,7 +179,6 @@ func (t *told) progress(sent, total int64) {
 func (t *told) tell(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.beat.At = time.Now()
 	activity.RecordHeartbeat(ctx, t.beat)
 }
 
@@ -190,7 +187,6 @@ func (t *told) tell(ctx context.Context) {
 func telling(ctx context.Context, work func(context.Context, *told) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var t told
-	t.tell(ctx) // the next attempt knows of this one in any case
 	var ticking sync.WaitGroup
 	ticking.Go(func() {
 		defer cancel()
@@ -217,7 +213,8 @@ func telling(ctx context.Context, work func(context.Context, *told) error) error
 	return verdict(err)
 }
 
-// verdict tells Temporal whether to try again.
+// verdict tells Temporal whether to try again. The error itself is no cause of the
+// one that it makes of it, which would say everything twice.
 func verdict(err error) error {
 	failed, _ := errors.AsType[*minutes.MeetingFailedError](err)
 	switch {
@@ -225,9 +222,9 @@ func verdict(err error) error {
 		return err
 	case minutes.KeyRefused(err): // for all of the workflows, until people have seen to it
 		return temporal.NewApplicationErrorWithOptions(err.Error(), "KeyRefused",
-			temporal.ApplicationErrorOptions{Cause: err, NextRetryDelay: 10 * time.Minute})
+			temporal.ApplicationErrorOptions{NextRetryDelay: 10 * time.Minute})
 	case failed != nil:
-		return temporal.NewNonRetryableApplicationError(err.Error(), string(failed.Status), err)
+		return temporal.NewNonRetryableApplicationError(err.Error(), string(failed.Status), nil)
 	}
-	return temporal.NewNonRetryableApplicationError(err.Error(), "Refused", err)
+	return temporal.NewNonRetryableApplicationError(err.Error(), "Refused", nil)
 }

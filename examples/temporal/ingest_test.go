@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -150,6 +151,17 @@ func TestVerdict(t *testing.T) {
 	require.True(t, ok)
 	assert.False(t, refused.NonRetryable())
 	assert.Equal(t, 10*time.Minute, refused.NextRetryDelay())
+}
+
+// Recordings have ids of their own, in as many characters as ids may have.
+func TestIDs(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, "weekly.mp3-a8628a4275ae", idOf("/recordings/weekly.mp3"))
+	assert.NotEqual(t, idOf("/monday/weekly.mp3"), idOf("/tuesday/weekly.mp3"))
+	assert.NotEqual(t, idOf("/recordings/会議.mp3"), idOf("/recordings/会話.mp3"))
+	for _, name := range []string{"会議.mp3", "team meeting.mp3", strings.Repeat("x", 250) + ".mp3"} {
+		assert.Regexp(t, `^[A-Za-z0-9._-]{1,128}$`, idOf("/recordings/"+name))
+	}
 }
 
 // fleet is workers in a row, each until it is killed.

@@ -15,6 +15,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"regexp"
 	"syscall"
 	"time"
 
@@ -113,25 +115,30 @@ func online(ctx context.Context, out io.Writer, address string, recordings []str
 	if err != nil {
 		return err
 	}
-	dir := cmp.Or(os.Getenv("MINUTES_DIR"), "minutes")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir, err := filepath.Abs(cmp.Or(os.Getenv("MINUTES_DIR"), "minutes"))
+	if err := errors.Join(err, os.MkdirAll(dir, 0o700)); err != nil {
 		return err
 	}
-	all := workers(c, &activities{client: m, dir: dir})
+	ended := make(chan error, 2)
+	all := workers(c, &activities{client: m, dir: dir}, func(err error) { ended <- err })
 	for _, w := range all {
 		if err := w.Start(); err != nil {
 			return err
 		}
 	}
-	<-ctx.Done()
+	fmt.Fprintln(out, "Takes recordings, and puts minutes into", dir)
+	select {
+	case <-ctx.Done():
+	case err = <-ended:
+	}
 	for _, w := range all {
 		w.Stop()
 	}
-	return nil
+	return err
 }
 
-// start starts a workflow for each recording, which its name tells from others,
-// and waits for all of them. Started again, it finds those that run.
+// start starts a workflow for each recording, and waits for all of them. Started
+// again, it finds those that run.
 func start(ctx context.Context, out io.Writer, c client.Client, recordings []string) error {
 	runs := make([]client.WorkflowRun, len(recordings))
 	for i, path := range recordings {
@@ -139,21 +146,29 @@ func start(ctx context.Context, out io.Writer, c client.Client, recordings []str
 		if err != nil {
 			return err
 		}
-		name := filepath.Base(path)
-		runs[i], err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: "ingest-" + name, TaskQueue: waitQueue},
-			ingest, job{Path: path, Title: name, Date: minutes.DateOf(time.Now())})
+		runs[i], err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: idOf(path), TaskQueue: waitQueue},
+			ingest, job{Path: path, Title: filepath.Base(path), Date: minutes.DateOf(time.Now())})
 		if err != nil {
 			return err
 		}
 	}
 	var failed error
-	for _, run := range runs {
+	for i, run := range runs {
 		var path string
 		if err := run.Get(ctx, &path); err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		fmt.Fprintf(out, "%s: %s\n", run.GetID(), path)
+		fmt.Fprintf(out, "%s: %s\n", recordings[i], path)
 	}
 	return failed
 }
+
+// idOf tells a recording from all others by its path, in the characters that an id
+// may have. The name is for people.
+func idOf(path string) string {
+	name := unfit.ReplaceAllString(filepath.Base(path), "-")
+	return fmt.Sprintf("%.80s-%.6x", name, sha256.Sum256([]byte(path)))
+}
+
+var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
