@@ -117,11 +117,12 @@ func Drip(d time.Duration) Fault {
 	return Fault{faultForm{Kind: kindDrip, Over: duration(d), AfterEffect: true}}
 }
 
-// Delayed returns f with a wait of d before it.
+// Delayed returns f with a wait of d before it: after the request has been handled,
+// where it strikes then.
 func (f Fault) Delayed(d time.Duration) Fault { f.form.Delay = duration(d); return f }
 
 // AfterEffect returns f striking after the request has been handled: what it
-// asked for is done, but its reply is f's.
+// asked for is done, but its reply is f's. A Delay holds the reply back.
 func (f Fault) AfterEffect() Fault { f.form.AfterEffect = true; return f }
 
 // String describes f in a few words.

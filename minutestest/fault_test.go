@@ -90,6 +90,11 @@ func TestFaultsOfTheService(t *testing.T) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 200, a.status)
 		}},
+		"delayed reply": {Delay(10 * time.Millisecond).AfterEffect(), func(t *testing.T, a answer) {
+			require.NoError(t, a.err)
+			assert.Equal(t, 200, a.status)
+			assert.True(t, json.Valid([]byte(a.text)))
+		}},
 		"drip": {Drip(10 * time.Millisecond), func(t *testing.T, a answer) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 200, a.status)
@@ -181,6 +186,7 @@ func TestFaultsAndEffect(t *testing.T) {
 		"bad gateway, after effect": {BadGateway().AfterEffect(), true},
 		"truncate":                  {Truncate(3), true},
 		"delay":                     {Delay(time.Millisecond), true},
+		"delay, after effect":       {Delay(time.Millisecond).AfterEffect(), true},
 		"drip":                      {Drip(time.Millisecond), true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -291,6 +297,32 @@ func TestFaultsOnVirtualTime(t *testing.T) {
 		assert.Len(t, s.Violations(), 1, "and was a repeat")
 		s.audit.reset()
 	})
+}
+
+// What strikes after the effect waits after it, too: the client may leave before
+// the reply, and yet the request was handled.
+func TestDelayAfterEffect(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]Fault{
+		"delay":  Delay(time.Hour).AfterEffect(),
+		"refuse": Refuse(minutes.ErrInternal).AfterEffect().Delayed(time.Hour),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := NewServer(t)
+				c := callerOf(s)
+				c.client = &http.Client{Transport: c.client.Transport, Timeout: time.Minute}
+				s.Inject(Match{Operation: "projects.create"}, fault)
+				require.Error(t, c.call("POST", "/v1/projects", `{"name":"x"}`).err)
+				synctest.Wait()
+				assert.Contains(t, c.call("GET", "/v1/projects", "").text, `"x"`)
+				struck := s.Requests("projects.create")
+				require.Len(t, struck, 1)
+				assert.Zero(t, struck[0].Status, "nobody was answered")
+			})
+		})
+	}
 }
 
 func TestFaultsOnAHandlerAlone(t *testing.T) {

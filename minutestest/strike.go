@@ -23,23 +23,27 @@ import (
 func (s *Server) strike(w http.ResponseWriter, r *http.Request, e *entry, f Fault) (cut bool) {
 	form := f.form
 	e.fault = f.String()
-	if form.Delay > 0 && !pause(r.Context(), time.Duration(form.Delay)) {
-		s.withoutEffect(r, e)
-		return true
-	}
-	if form.Kind == kindDelay {
-		s.handle(w, r, e)
-		return false
-	}
-
 	var handled reply
 	if form.AfterEffect {
 		s.handle(&handled, r, e)
-	} else {
+	}
+	stayed := form.Delay <= 0 || pause(r.Context(), time.Duration(form.Delay))
+	switch {
+	case stayed && form.Kind == kindDelay && form.AfterEffect:
+		handled.whole(w, "")
+		return false
+	case stayed && form.Kind == kindDelay:
+		s.handle(w, r, e)
+		return false
+	case !form.AfterEffect:
 		s.withoutEffect(r, e)
 	}
 	// What the engine may have answered, the client does not see.
 	e.Status, e.Code, e.RequestID = 0, "", ""
+	if !stayed {
+		e.lost = form.AfterEffect
+		return true
+	}
 
 	switch form.Kind {
 	case kindReset:
