@@ -917,9 +917,13 @@ func ExampleMeetingsService_Finish() {
 	}
 	id := m.ID // goes into the answer and into a table of jobs
 
+	var lookedAt time.Time
 	for range 2 { // the second time after a crash
 		open := func() (minutes.Recording, error) { return minutes.OpenRecording(path) }
-		result, err := client.Meetings.Finish(ctx, id, open, &minutes.ProcessOptions{Format: minutes.FormatMarkdown})
+		result, err := client.Meetings.Finish(ctx, id, open, &minutes.ProcessOptions{
+			Format:   minutes.FormatMarkdown,
+			LookedAt: lookedAt, // by the process that died; when this one began, if that is not known
+		})
 		if err != nil {
 			log.Fatal(err)
 		}
