@@ -3,15 +3,13 @@ package rest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
@@ -25,8 +23,6 @@ type transport struct {
 	next    http.RoundTripper
 	timeout *timeoutError // of one attempt
 }
-
-var errNoReply = errors.New("the transport returned neither a reply nor an error")
 
 // timeoutError says that one attempt took too long. It is no
 // context.DeadlineExceeded, since the caller's context is not done.
@@ -49,10 +45,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	defer cancel()
 	attempt := req.WithContext(call.watch(ctx))
 	attempt.Header = call.header()
-	resp, err := t.next.RoundTrip(attempt)
-	if err == nil && resp == nil {
-		err = errNoReply
-	}
+	resp, err := roundtrip.Do(t.next, attempt)
 	if err == nil {
 		err = call.read(resp)
 	}
@@ -101,22 +94,14 @@ func (c *call) header() http.Header {
 
 var jsonType = []string{"application/json"}
 
-// connTrace is what net/http tells of an attempt's connection, from goroutines
-// that may outlive the attempt.
-type connTrace struct{ asked, got atomic.Bool }
-
 // watch traces the connection of a request that must not be repeated once it may
 // have been read, and of a deletion, whose repeat reads a 404 in its light.
 func (c *call) watch(ctx context.Context) context.Context {
 	if c.again && c.route.Method != http.MethodDelete {
 		return ctx
 	}
-	t := new(connTrace)
-	c.trace = t
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { t.asked.Store(true) },
-		GotConn: func(httptrace.GotConnInfo) { t.got.Store(true) },
-	})
+	c.conn = new(roundtrip.Conn)
+	return c.conn.Trace(ctx)
 }
 
 // Reply is the answer to a request, read as a whole.
@@ -170,11 +155,6 @@ func (e *cutReplyError) Unwrap() error { return e.err }
 
 // read takes in the whole reply.
 func (c *call) read(resp *http.Response) error {
-	if resp.StatusCode == http.StatusSwitchingProtocols && resp.Body != nil {
-		// A connection that speaks another protocol, whose reading no context ends.
-		_ = resp.Body.Close()
-		resp.Body = http.NoBody
-	}
 	limit := int64(maxRefusal)
 	if resp.StatusCode/100 == 2 {
 		limit = c.limit
@@ -186,15 +166,13 @@ func (c *call) read(resp *http.Response) error {
 		last.body = buffers.Get().(*buffer)
 	}
 	last.body.Reset()
-	if resp.Body != nil {
-		err := last.fill(resp.Body, limit)
-		_ = resp.Body.Close() // nothing to be done about it
-		// The status of a 429 or a 5xx says enough, unless ctx ended the reading.
-		if enough := resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500; err != nil && (!enough || c.Err() != nil) {
-			return &cutReplyError{resp.StatusCode, err}
-		}
-	}
+	err := last.fill(resp.Body, limit)
+	_ = resp.Body.Close() // nothing to be done about it
 	resp.Body = http.NoBody
+	// The status of a 429 or a 5xx says enough, unless ctx ended the reading.
+	if enough := resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500; err != nil && (!enough || c.Err() != nil) {
+		return &cutReplyError{resp.StatusCode, err}
+	}
 	if resp.Header["Location"] != nil { // a transport's replies may share what is only read
 		resp.Header.Del("Location")
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
@@ -146,12 +147,12 @@ type call struct {
 	url url.URL
 	req retryablehttp.Request
 
-	attempts atomic.Int32  // a transport may ask for it, and late
-	began    time.Time     // the current attempt, where it is observed
-	trace    *connTrace    // of the current attempt; nil where it does not matter
-	lost     error         // of the last attempt, where it got no reply
-	wait     time.Duration // before the next attempt
-	out      Failure       // what the attempts have come to so far
+	attempts atomic.Int32    // a transport may ask for it, and late
+	began    time.Time       // the current attempt, where it is observed
+	conn     *roundtrip.Conn // of the current attempt; nil where it does not matter
+	lost     error           // of the last attempt, where it got no reply
+	wait     time.Duration   // before the next attempt
+	out      Failure         // what the attempts have come to so far
 }
 
 var errUnwanted = errors.New("the request was not wanted any more when it might go out")

@@ -2,15 +2,14 @@ package rest
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
@@ -60,8 +59,8 @@ func (c *call) judge(err error) (again, acted bool) {
 	if err != nil {
 		// No reply, or not all of it. What certainly never left may always be
 		// sent again.
-		never := c.neverSent(err)
-		return (never || c.again) && !Permanent(err), !never && !refused(err)
+		never := c.conn != nil && c.conn.NeverMade(err)
+		return (never || c.again) && !roundtrip.Untrusted(err), !never && !refused(err)
 	}
 	switch c.out.Status {
 	case http.StatusTooManyRequests:
@@ -100,25 +99,6 @@ func (c *call) plan(err error) (worth bool, coolDown time.Duration) {
 func refused(err error) bool {
 	cut, ok := errors.AsType[*cutReplyError](err)
 	return ok && cut.status/100 == 4
-}
-
-// neverSent reports that the attempt certainly did not reach the service: it got
-// no connection at all. A transport may try another way after it lost one, so
-// that the last error alone does not tell.
-func (c *call) neverSent(err error) bool {
-	if c.trace == nil {
-		return false
-	}
-	op, ok := errors.AsType[*net.OpError](err)
-	notDialled := ok && op.Op == "dial" // said by a transport that tells nothing else
-	return !c.trace.got.Load() && (c.trace.asked.Load() || notDialled)
-}
-
-// Permanent reports errors of the connection that another attempt will not cure:
-// a certificate that is not the service's.
-func Permanent(err error) bool {
-	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
-	return ok
 }
 
 // Attempt is one attempt of a request that has ended.

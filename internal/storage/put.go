@@ -4,18 +4,16 @@ package storage
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
@@ -96,12 +94,9 @@ func (p *Put) exchange(ctx context.Context, sent *atomic.Int64) Result {
 	stopWatching := p.Limits.watch(body, cancel)
 	defer stopWatching()
 
-	conn := new(connection)
-	req := p.request(conn.watch(ctx), body)
-	resp, err := p.Transport.RoundTrip(req)
-	if err == nil && resp == nil {
-		err = errNoReply
-	}
+	conn := new(roundtrip.Conn)
+	req := p.request(conn.Trace(ctx), body)
+	resp, err := roundtrip.Do(p.Transport, req)
 	var result Result
 	if err == nil {
 		result.Status = resp.StatusCode
@@ -126,8 +121,6 @@ func (p *Put) exchange(ctx context.Context, sent *atomic.Int64) Result {
 	return result
 }
 
-var errNoReply = errors.New("the transport returned neither a reply nor an error")
-
 func (p *Put) request(ctx context.Context, body io.ReadCloser) *http.Request {
 	header := http.Header{
 		"Content-Type": {p.Recording.ContentType},
@@ -148,66 +141,33 @@ func (p *Put) request(ctx context.Context, body io.ReadCloser) *http.Request {
 	}).WithContext(ctx)
 }
 
-// connection is what net/http tells of the connection of a request, from
-// goroutines that may outlive the request.
-type connection struct {
-	asked, got atomic.Bool
-	dialled    atomic.Pointer[string] // address
-}
-
-func (c *connection) watch(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn:      func(string) { c.asked.Store(true) },
-		GotConn:      func(httptrace.GotConnInfo) { c.got.Store(true) },
-		ConnectStart: func(_, addr string) { c.dialled.Store(&addr) },
-	})
-}
-
 // lost is the failure of a request without a reply.
-func (p *Put) lost(err error, req *http.Request, conn *connection, sent int64) *Failure {
-	kind, clean := Lost, p.Mask.Err(err)
-	via, badProxy := p.proxy(req)
+func (p *Put) lost(err error, req *http.Request, conn *roundtrip.Conn, sent int64) *Failure {
+	f := &Failure{Kind: Lost, Err: p.Mask.Err(err)}
 	switch {
-	case conn.got.Load() || sent > 0:
-	case badProxy: // its text may show the proxy's password
+	case sent > 0:
+	case conn.NeverMade(err) && roundtrip.Untrusted(err):
+		f.Kind = Untrusted
+	case conn.NeverMade(err):
+		f.Kind = NeverSent
+		if hop := conn.Hop(); !strings.Contains(f.Err.Error(), hop) { // a proxy seldom names itself
+			f.Err = fmt.Errorf("no connection to %s: %w", hop, f.Err)
+		}
+	case conn.Hop() == "" && p.badProxy(req): // its text may show the proxy's password
 		return &Failure{Kind: NeverSent, Err: errors.New("the proxy's address cannot be used")}
-	case untrusted(err):
-		kind = Untrusted
-	case conn.asked.Load() || notDialled(err):
-		kind = NeverSent
-		if addr := conn.dialled.Load(); via == "" && addr != nil {
-			via = *addr
-		}
-		if via != "" && !strings.Contains(clean.Error(), via) {
-			clean = fmt.Errorf("no connection by way of %s: %w", via, clean)
-		}
 	}
-	return &Failure{Kind: kind, Err: clean}
+	return f
 }
 
-// proxy is the host of the proxy that stands before the store, if the transport
-// tells, or "". bad: there is one whose address cannot be used.
-func (p *Put) proxy(req *http.Request) (host string, bad bool) {
+// badProxy reports that the transport finds no address for its proxy, so that
+// nothing was sent.
+func (p *Put) badProxy(req *http.Request) bool {
 	t, ok := p.Transport.(*http.Transport)
 	if !ok || t.Proxy == nil {
-		return "", false
+		return false
 	}
-	u, err := t.Proxy(req)
-	if err != nil || u == nil {
-		return "", err != nil
-	}
-	return u.Host, false
-}
-
-func untrusted(err error) bool {
-	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
-	return ok
-}
-
-// notDialled reports that no connection was made, by the error alone.
-func notDialled(err error) bool {
-	op, ok := errors.AsType[*net.OpError](err)
-	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
+	_, err := t.Proxy(req)
+	return err != nil
 }
 
 // grace is how long what has seen its context end may take to return.

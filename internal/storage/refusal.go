@@ -15,23 +15,14 @@ const maxReply = 64 << 10
 
 // readReply reads and closes the store's reply: nil for a success.
 func readReply(resp *http.Response, mask secret.Mask) *Failure {
-	if resp.StatusCode == http.StatusSwitchingProtocols && resp.Body != nil {
-		// A connection that speaks another protocol, whose reading no context ends.
-		_ = resp.Body.Close() // nothing to be done about it
-		resp.Body = nil
-	}
-	if resp.Body != nil {
-		defer resp.Body.Close()
-	}
+	defer resp.Body.Close()
 	if resp.StatusCode/100 == 2 {
 		return nil
 	}
 	f := &Failure{Kind: Refused, StatusCode: resp.StatusCode, RetryAfter: backoff.RetryAfter(resp.StatusCode, resp.Header)}
-	if resp.Body != nil {
-		body := io.LimitReader(resp.Body, maxReply)
-		f.read(body)
-		_, _ = io.Copy(io.Discard, body) // so that the connection can serve again
-	}
+	body := io.LimitReader(resp.Body, maxReply)
+	f.read(body)
+	_, _ = io.Copy(io.Discard, body) // so that the connection can serve again
 	f.Code, f.Message, f.RequestID = mask.Text(f.Code), mask.Text(f.Message), mask.Text(f.RequestID)
 	switch {
 	case f.Code != "" || f.Message != "":
