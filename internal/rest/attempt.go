@@ -21,18 +21,9 @@ import (
 // whose parse error would print it.
 type transport struct {
 	next    http.RoundTripper
-	timeout *timeoutError // of one attempt
+	timeout time.Duration // of one attempt
+	late    error         // a net.Error; no context.DeadlineExceeded, for the caller's is not done
 }
-
-// timeoutError says that one attempt took too long. It is no
-// context.DeadlineExceeded, since the caller's context is not done.
-type timeoutError struct{ after time.Duration }
-
-func (e *timeoutError) Error() string { return "no reply within " + e.after.String() }
-
-// Timeout and Temporary make it a net.Error.
-func (e *timeoutError) Timeout() bool   { return true }
-func (e *timeoutError) Temporary() bool { return true }
 
 // RoundTrip makes the attempt.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -41,7 +32,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if call.client.observe != nil {
 		call.began = time.Now()
 	}
-	ctx, cancel := context.WithTimeoutCause(call, t.timeout.after, t.timeout)
+	ctx, cancel := context.WithTimeout(call, t.timeout)
 	defer cancel()
 	attempt := req.WithContext(call.watch(ctx))
 	attempt.Header = call.header()
@@ -51,7 +42,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if err != nil {
 		if ctx.Err() != nil && call.Err() == nil {
-			err = t.timeout
+			err = t.late
 		}
 		return nil, err
 	}

@@ -7,8 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -83,7 +85,7 @@ func New(cfg Config) *Client {
 		c.routes[row.Operation] = &boundRoute{row, before, after}
 	}
 	c.http = c.retryingClient(&http.Client{
-		Transport:     &transport{cfg.Transport, &timeoutError{cfg.Timeout}},
+		Transport:     &transport{cfg.Transport, cfg.Timeout, fmt.Errorf("no reply within %v: %w", cfg.Timeout, os.ErrDeadlineExceeded)},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	})
 	return c

@@ -16,11 +16,11 @@ import (
 // abandoned but still reads disturbs no other.
 type body struct {
 	Recording
-	ctx      context.Context // of the request: once it has ended, nothing is read
-	progress func(sent, total int64)
-	sent     *atomic.Int64 // also looked at while a Read is under way
+	ctx   context.Context         // of the request: once it has ended, nothing is read
+	sent  *atomic.Int64           // also looked at while a Read is under way
+	moved func(sent, total int64) // told of what was read
 
-	// turn is held while the recording is read and progress runs. It is no
+	// turn is held while the recording is read and moved runs. It is no
 	// mutex, for both may take their time, and a synctest bubble cannot tell that
 	// a mutex waits for time to pass.
 	turn  chan struct{}
@@ -29,8 +29,8 @@ type body struct {
 	err   error     // the recording's
 }
 
-func newBody(ctx context.Context, rec Recording, progress func(sent, total int64), sent *atomic.Int64) *body {
-	return &body{Recording: rec, ctx: ctx, progress: progress, sent: sent, turn: make(chan struct{}, 1)}
+func newBody(ctx context.Context, rec Recording, sent *atomic.Int64, moved func(sent, total int64)) *body {
+	return &body{Recording: rec, ctx: ctx, sent: sent, moved: moved, turn: make(chan struct{}, 1)}
 }
 
 // Reads begin small and get small again when the network takes its time, since
@@ -64,8 +64,8 @@ func (b *body) Read(p []byte) (int, error) {
 	at += int64(n)
 	b.sent.Store(at)
 	b.err = err
-	if b.progress != nil && n > 0 && b.ctx.Err() == nil {
-		b.progress(at, b.Size)
+	if n > 0 && b.ctx.Err() == nil {
+		b.moved(at, b.Size)
 	}
 	return n, err
 }
@@ -113,7 +113,7 @@ func Digest(ctx context.Context, rec Recording) (string, error) {
 	}
 	d, ok := obey(ctx, func() digest {
 		hash := md5.New()
-		if _, err := io.Copy(hash, newBody(ctx, rec, nil, new(atomic.Int64))); err != nil {
+		if _, err := io.Copy(hash, newBody(ctx, rec, new(atomic.Int64), func(_, _ int64) {})); err != nil {
 			return digest{err: err}
 		}
 		return digest{text: base64.StdEncoding.EncodeToString(hash.Sum(nil))}

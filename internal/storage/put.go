@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -37,6 +38,21 @@ type Put struct {
 	// refusal costs no body and is not lost in a reset.
 	NoExpect bool
 	Progress func(sent, total int64) // or nil
+}
+
+// Limits end a request that has come to a standstill.
+type Limits struct {
+	Stall time.Duration // while the body is sent: no byte moves for so long
+	Reply time.Duration // once all of it was handed over: no reply for so long
+}
+
+// late is a net.Error, and no context.DeadlineExceeded: the caller's context is not
+// done.
+func (l Limits) late(whole bool) error {
+	if whole {
+		return fmt.Errorf("no reply for %v after the whole recording was handed over: %w", l.Reply, os.ErrDeadlineExceeded)
+	}
+	return fmt.Errorf("no byte of the upload moved for %v: %w", l.Stall, os.ErrDeadlineExceeded)
 }
 
 // Result is what became of a Put.
@@ -87,13 +103,21 @@ func (p *Put) Do(ctx context.Context) Result {
 }
 
 // exchange is Do that does not return before all of it has ended.
-func (p *Put) exchange(ctx context.Context, sent *atomic.Int64) Result {
-	ctx, cancel := context.WithCancelCause(ctx)
+func (p *Put) exchange(caller context.Context, sent *atomic.Int64) Result {
+	ctx, cancel := context.WithCancelCause(caller)
 	defer cancel(nil)
-	body := newBody(ctx, p.Recording, p.Progress, sent)
-	stopWatching := p.Limits.watch(body, cancel)
-	defer stopWatching()
-
+	limit := time.AfterFunc(p.Limits.Stall, func() { cancel(p.Limits.late(sent.Load() >= p.Recording.Size)) })
+	defer limit.Stop()
+	body := newBody(ctx, p.Recording, sent, func(at, size int64) {
+		if at < size {
+			limit.Reset(p.Limits.Stall)
+		} else {
+			limit.Reset(p.Limits.Reply)
+		}
+		if p.Progress != nil {
+			p.Progress(at, size)
+		}
+	})
 	conn := new(roundtrip.Conn)
 	req := p.request(conn.Trace(ctx), body)
 	resp, err := roundtrip.Do(p.Transport, req)
@@ -102,10 +126,9 @@ func (p *Put) exchange(ctx context.Context, sent *atomic.Int64) Result {
 		result.Status = resp.StatusCode
 		result.Failure = readReply(resp, p.Mask)
 	}
-	stopWatching()
-	late, stalled := errors.AsType[*timeoutError](context.Cause(ctx))
-	if stalled = stalled && err != nil; stalled {
-		err = late
+	stalled := err != nil && ctx.Err() != nil && caller.Err() == nil
+	if stalled {
+		err = context.Cause(ctx)
 	}
 	cancel(nil)
 	readErr := body.detach()
@@ -175,7 +198,7 @@ const grace = 100 * time.Millisecond
 
 // obey calls f on another goroutine and returns what f does. Where f has not
 // returned soon after ctx has ended, it is left alone, and ok is false.
-func obey[T any](ctx context.Context, f func() T) (out T, ok bool) {
+func obey[T any](ctx context.Context, f func() T) (_ T, ok bool) {
 	type end struct {
 		value    T
 		returned bool
@@ -188,26 +211,19 @@ func obey[T any](ctx context.Context, f func() T) (out T, ok bool) {
 			e.panicked = recover() // it is the caller's to deal with
 			done <- e
 		}()
-		e.value = f()
-		e.returned = true
+		e.value, e.returned = f(), true
 	}()
-	finish := func(e end) (T, bool) {
-		if e.panicked != nil {
-			panic(e.panicked)
-		}
-		return e.value, e.returned
-	}
+	var e end
 	select {
-	case e := <-done:
-		return finish(e)
+	case e = <-done:
 	case <-ctx.Done():
+		select {
+		case e = <-done:
+		case <-time.After(grace):
+		}
 	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case e := <-done:
-		return finish(e)
-	case <-timer.C:
-		return out, false
+	if e.panicked != nil {
+		panic(e.panicked)
 	}
+	return e.value, e.returned
 }
