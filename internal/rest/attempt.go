@@ -3,6 +3,7 @@ package rest
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -29,7 +30,8 @@ type transport struct {
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	call := req.Context().(*call)
 	call.attempts.Add(1)
-	if call.client.observe != nil {
+	call.heard = 0
+	if call.client.Observe != nil {
 		call.began = time.Now()
 	}
 	ctx, cancel := context.WithTimeout(call, t.timeout)
@@ -68,7 +70,7 @@ func (c *call) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-func (c *call) try() Try { return Try{c.route.Operation, c.id, int(c.attempts.Load()), c.once} }
+func (c *call) try() Try { return Try{c.out.Operation, c.id, int(c.attempts.Load()), c.once} }
 
 // header is made for each attempt: one that is abandoned may still read its own.
 // The values are made once and never written to.
@@ -88,7 +90,7 @@ var jsonType = []string{"application/json"}
 // watch traces the connection of a request that must not be repeated once it may
 // have been read, and of a deletion, whose repeat reads a 404 in its light.
 func (c *call) watch(ctx context.Context) context.Context {
-	if c.again && c.route.Method != http.MethodDelete {
+	if c.again && c.out.Method != http.MethodDelete {
 		return ctx
 	}
 	c.conn = new(roundtrip.Conn)
@@ -134,50 +136,35 @@ func (r *Reply) Release() {
 // maxRefusal is how many bytes of a refusal are read.
 const maxRefusal = 1 << 20
 
-// cutReplyError says that a reply ended before its end. What there is of it is
-// kept.
-type cutReplyError struct {
-	status int
-	err    error
-}
-
-func (e *cutReplyError) Error() string { return "the reply broke off: " + e.err.Error() }
-func (e *cutReplyError) Unwrap() error { return e.err }
-
-// read takes in the whole reply.
+// read takes in the whole reply. Of one that breaks off it keeps what there is.
 func (c *call) read(resp *http.Response) error {
 	limit := int64(maxRefusal)
 	if resp.StatusCode/100 == 2 {
 		limit = c.limit
 	}
+	c.heard = resp.StatusCode
+	c.out.RetryAfter = backoff.RetryAfter(resp.StatusCode, resp.Header)
 	last := &c.out.Reply
 	last.Status, last.Header, last.Cut = resp.StatusCode, resp.Header, 0
-	c.out.RetryAfter = backoff.RetryAfter(resp.StatusCode, resp.Header)
 	if last.body == nil {
 		last.body = buffers.Get().(*buffer)
 	}
 	last.body.Reset()
-	err := last.fill(resp.Body, limit)
+	limited := &last.body.limited
+	*limited = io.LimitedReader{R: resp.Body, N: limit + 1}
+	_, err := last.body.ReadFrom(limited)
+	limited.R = nil
+	if limited.N <= 0 {
+		last.Cut = limit
+	}
 	_ = resp.Body.Close() // nothing to be done about it
 	resp.Body = http.NoBody
 	// The status of a 429 or a 5xx says enough, unless ctx ended the reading.
 	if enough := resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500; err != nil && (!enough || c.Err() != nil) {
-		return &cutReplyError{resp.StatusCode, err}
+		return fmt.Errorf("the reply broke off: %w", err)
 	}
 	if resp.Header["Location"] != nil { // a transport's replies may share what is only read
 		resp.Header.Del("Location")
 	}
 	return nil
-}
-
-// fill reads a body up to the limit.
-func (r *Reply) fill(body io.Reader, limit int64) error {
-	limited := &r.body.limited
-	*limited = io.LimitedReader{R: body, N: limit + 1}
-	_, err := r.body.ReadFrom(limited)
-	limited.R = nil
-	if limited.N <= 0 {
-		r.Cut = limit
-	}
-	return err
 }

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"time"
 
@@ -18,7 +17,7 @@ import (
 func (c *Client) retryingClient(hc *http.Client) *retryablehttp.Client {
 	return &retryablehttp.Client{
 		HTTPClient: hc,
-		RetryMax:   c.retries.Max,
+		RetryMax:   c.Retries.Max,
 		CheckRetry: func(ctx context.Context, _ *http.Response, err error) (bool, error) {
 			return ctx.(*call).ended(err)
 		},
@@ -38,19 +37,18 @@ func (c *Client) retryingClient(hc *http.Client) *retryablehttp.Client {
 // end of the context prevents it, that is the error.
 func (c *call) ended(err error) (again bool, _ error) {
 	c.lost = err
-	again, acted := c.judge(err)
+	may, acted := c.judge(err)
 	c.out.Acted = c.out.Acted || acted
 	worth, coolDown := c.plan(err)
-	again = again && !c.once && int(c.attempts.Load()) <= c.client.retries.Max
-	var over error
-	if again && err == nil {
-		over = c.Err()
+	may = may && !c.once && int(c.attempts.Load()) <= c.client.Retries.Max
+	again = may && worth && c.Err() == nil
+	if c.client.Observe != nil {
+		c.client.Observe(c, Attempt{c.try(), time.Since(c.began), err, again, c.wait, coolDown, &c.out})
 	}
-	again = again && worth && c.Err() == nil
-	if c.client.observe != nil {
-		c.client.observe(c, Attempt{c.try(), time.Since(c.began), err, again, c.wait, coolDown, &c.out})
+	if may && err == nil {
+		return again, c.Err()
 	}
-	return again, over
+	return again, nil
 }
 
 // judge says what the end of an attempt allows: another attempt, as far as that
@@ -58,9 +56,9 @@ func (c *call) ended(err error) (again bool, _ error) {
 func (c *call) judge(err error) (again, acted bool) {
 	if err != nil {
 		// No reply, or not all of it. What certainly never left may always be
-		// sent again.
+		// sent again, and a refusal took no effect if its status came.
 		never := c.conn != nil && c.conn.NeverMade(err)
-		return (never || c.again) && !roundtrip.Untrusted(err), !never && !refused(err)
+		return (never || c.again) && !roundtrip.Untrusted(err), !never && c.heard/100 != 4
 	}
 	switch c.out.Status {
 	case http.StatusTooManyRequests:
@@ -81,10 +79,10 @@ func (c *call) plan(err error) (worth bool, coolDown time.Duration) {
 	if err == nil {
 		asked = c.out.RetryAfter
 	}
-	c.wait = c.client.retries.Wait(int(c.attempts.Load()), asked)
+	c.wait = c.client.Retries.Wait(int(c.attempts.Load()), asked)
 	// A page that is read once is the poller's, which has a pace for pages alone:
 	// where only the listing is refused, nobody else has to wait.
-	page := c.once && c.route.Operation == route.MeetingsList
+	page := c.once && c.out.Operation == route.MeetingsList
 	if err == nil && c.out.Status == http.StatusTooManyRequests && !page {
 		coolDown = c.client.limiter.coolDown(c.wait)
 	}
@@ -93,12 +91,6 @@ func (c *call) plan(err error) (worth bool, coolDown time.Duration) {
 	}
 	// Another call's 429 may hold this one back for longer.
 	return backoff.Outlives(c, max(c.wait, c.client.limiter.cooling())), coolDown
-}
-
-// refused reports that of a refusal at least the status came.
-func refused(err error) bool {
-	cut, ok := errors.AsType[*cutReplyError](err)
-	return ok && cut.status/100 == 4
 }
 
 // Attempt is one attempt of a request that has ended.
