@@ -2,7 +2,6 @@ package rest
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -64,34 +63,19 @@ func (e *tooSoonError) Is(target error) bool { return target == context.Deadline
 // wait returns when a request may go out, or at once where ctx will not live
 // to see that.
 func (l *limiter) wait(ctx context.Context) error {
-	for {
-		if err := l.coolOff(ctx); err != nil {
-			return err
-		}
-		if err := l.pace(ctx); err != nil {
-			return err
-		}
-		if l.cooling() <= 0 {
-			return nil
-		}
-		// A 429 arrived while the rate held it back.
-	}
-}
-
-// coolOff waits until the cool-down is over.
-func (l *limiter) coolOff(ctx context.Context) error {
-	for {
-		d := l.cooling()
-		if d <= 0 {
-			return nil
-		}
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
+	for paced := false; ; {
+		var err error
+		switch d := l.cooling(); {
+		case d > 0 && ctx.Err() == nil && !backoff.Outlives(ctx, d):
 			return &tooSoonError{"the cool-down after a 429 outlasts the context's deadline", d}
+		case d > 0: // also where a 429 arrived while the rate held the request back
+			paced, err = false, backoff.Sleep(ctx, d)
+		case !paced:
+			paced, err = true, l.pace(ctx)
+		default:
+			return nil
 		}
-		if err := backoff.Sleep(ctx, d); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -103,7 +87,7 @@ func (l *limiter) pace(ctx context.Context) error {
 		return ctx.Err()
 	}
 	err := l.rate.Wait(ctx)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
+	if err != nil && ctx.Err() == nil {
 		// The limiter's own refusal has a text alone (golang/go#54541).
 		return &tooSoonError{text: "the rate limit outlasts the context's deadline"}
 	}
