@@ -107,19 +107,13 @@ func (b *body) detach() error {
 // Digest reads the recording and returns its MD5, as Recording.MD5 has it. It
 // obeys ctx as Put.Do does.
 func Digest(ctx context.Context, rec Recording) (string, error) {
-	type digest struct {
-		text string
-		err  error
+	var err error
+	hash := md5.New()
+	switch read := obey(ctx, func() { _, err = io.Copy(hash, newBody(ctx, rec, new(atomic.Int64), func(_, _ int64) {})) }); {
+	case !read:
+		return "", context.Cause(ctx)
+	case err != nil:
+		return "", err
 	}
-	d, ok := obey(ctx, func() digest {
-		hash := md5.New()
-		if _, err := io.Copy(hash, newBody(ctx, rec, new(atomic.Int64), func(_, _ int64) {})); err != nil {
-			return digest{err: err}
-		}
-		return digest{text: base64.StdEncoding.EncodeToString(hash.Sum(nil))}
-	})
-	if !ok {
-		d.err = context.Cause(ctx)
-	}
-	return d.text, d.err
+	return base64.StdEncoding.EncodeToString(hash.Sum(nil)), nil
 }

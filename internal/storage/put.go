@@ -77,16 +77,11 @@ type Failure struct {
 type Kind int
 
 const (
-	// Lost: no reply came. The store may have the recording.
-	Lost Kind = iota
-	// Refused: the store, or something before it, answered other than 2xx.
-	Refused
-	// NeverSent: no connection was made.
-	NeverSent
-	// Untrusted: the certificate is not the store's.
-	Untrusted
-	// Unreadable: the recording could not be read.
-	Unreadable
+	Lost       Kind = iota // no reply came; the store may have the recording
+	Refused                // the store, or something before it, answered other than 2xx
+	NeverSent              // no connection was made
+	Untrusted              // the certificate is not the store's
+	Unreadable             // the recording could not be read
 )
 
 // Do makes the request. It returns soon after ctx has ended, even where
@@ -94,10 +89,9 @@ const (
 // no other begins.
 func (p *Put) Do(ctx context.Context) Result {
 	sent := new(atomic.Int64)
-	result, ok := obey(ctx, func() Result { return p.exchange(ctx, sent) })
-	if !ok {
-		err := p.Mask.Err(context.Cause(ctx))
-		result = Result{Sent: sent.Load(), Failure: &Failure{Err: err}}
+	var result Result
+	if !obey(ctx, func() { result = p.exchange(ctx, sent) }) {
+		return Result{Sent: sent.Load(), Failure: &Failure{Err: p.Mask.Err(context.Cause(ctx))}}
 	}
 	return result
 }
@@ -144,13 +138,12 @@ func (p *Put) exchange(caller context.Context, sent *atomic.Int64) Result {
 	return result
 }
 
+var expectContinue = []string{"100-continue"}
+
 func (p *Put) request(ctx context.Context, body io.ReadCloser) *http.Request {
-	header := http.Header{
-		"Content-Type": {p.Recording.ContentType},
-		"User-Agent":   p.UserAgent,
-	}
+	header := http.Header{"Content-Type": {p.Recording.ContentType}, "User-Agent": p.UserAgent}
 	if !p.NoExpect {
-		header.Set("Expect", "100-continue")
+		header["Expect"] = expectContinue
 	}
 	if p.Recording.MD5 != "" {
 		header.Set("Content-MD5", p.Recording.MD5)
@@ -196,34 +189,31 @@ func (p *Put) badProxy(req *http.Request) bool {
 // grace is how long what has seen its context end may take to return.
 const grace = 100 * time.Millisecond
 
-// obey calls f on another goroutine and returns what f does. Where f has not
-// returned soon after ctx has ended, it is left alone, and ok is false.
-func obey[T any](ctx context.Context, f func() T) (_ T, ok bool) {
-	type end struct {
-		value    T
+// obey calls f on another goroutine and reports whether f has returned. Where it has
+// not soon after ctx has ended, it is left alone, and goes on.
+func obey(ctx context.Context, f func()) bool {
+	var end struct {
 		returned bool
 		panicked any
 	}
-	done := make(chan end, 1)
+	ended := make(chan struct{})
 	go func() {
-		var e end
-		defer func() {
-			e.panicked = recover() // it is the caller's to deal with
-			done <- e
-		}()
-		e.value, e.returned = f(), true
+		defer close(ended)
+		defer func() { end.panicked = recover() }() // it is the caller's to deal with
+		f()
+		end.returned = true
 	}()
-	var e end
 	select {
-	case e = <-done:
+	case <-ended:
 	case <-ctx.Done():
 		select {
-		case e = <-done:
+		case <-ended:
 		case <-time.After(grace):
+			return false
 		}
 	}
-	if e.panicked != nil {
-		panic(e.panicked)
+	if end.panicked != nil {
+		panic(end.panicked)
 	}
-	return e.value, e.returned
+	return end.returned
 }

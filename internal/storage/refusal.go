@@ -17,7 +17,7 @@ const maxReply = 64 << 10
 // refusal is what is read of the store's XML: other elements echo the key id and
 // the signature.
 type refusal struct {
-	XMLName   xml.Name `xml:"Error"`
+	XMLName   struct{} `xml:"Error"`
 	Code      first
 	Message   first
 	RequestID first `xml:"RequestId"`
