@@ -171,8 +171,8 @@ func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 
 // fail is the failure of a call that err ended, whatever reply came before.
 func (c *call) fail(err error) *Failure {
-	if soon, ok := errors.AsType[*tooSoonError](err); ok && soon.cooling > 0 {
-		c.out.RetryAfter, c.out.Cooling = soon.cooling, true
+	if errors.Is(err, errCooling) {
+		c.out.RetryAfter, c.out.Cooling = c.client.limiter.cooling(), true
 	}
 	c.out.Causes = backoff.Causes(c.Context, c.client.Mask.Err(err))
 	return &c.out
