@@ -15,8 +15,8 @@ import (
 const Longest = 60 * time.Second
 
 // far bounds what a server or a caller can ask for, so that sums of two waits
-// never overflow. It is some 68 years.
-const far = time.Duration(1<<31) * time.Second
+// never overflow. It is some 68 years, or 31 bits of seconds.
+const far = (1<<31 - 1) * time.Second
 
 // Policy says how often to repeat a request, and how long to wait before.
 type Policy struct {
@@ -52,15 +52,9 @@ func RetryAfter(status int, header http.Header) time.Duration {
 		return 0
 	}
 	value := header.Get("Retry-After")
-	if value == "" {
-		return 0
-	}
 	seconds, err := strconv.ParseUint(value, 10, 31)
-	if err == nil {
+	if err == nil || errors.Is(err, strconv.ErrRange) { // which has the most
 		return time.Duration(seconds) * time.Second
-	}
-	if errors.Is(err, strconv.ErrRange) {
-		return far
 	}
 	if at, err := http.ParseTime(value); err == nil {
 		return min(max(0, time.Until(at)), far)
@@ -73,12 +67,10 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	}
 }
