@@ -215,17 +215,13 @@ func (u *upload) after(ctx context.Context, result storage.Result, took time.Dur
 	}
 	failure.passes = end.Passes()
 	step, known := u.known.Next(end)
-	if step.AtOnce || end.Hurried || !step.Again && step.Looks == 0 || ctx.Err() != nil {
+	if step.AtOnce || end.Hurried || !step.Again && step.Looks == 0 {
 		wait = 0
 	}
 	u.tell(ctx, result, took, step.Again && ctx.Err() == nil, wait)
 	u.known, u.put.NoExpect = known, known.NoExpect
-	if wait > 0 {
-		// It also gives the service time to notice audio that did arrive, before
-		// it is asked.
-		_ = backoff.Sleep(ctx, wait) // ctx is looked at next
-	}
-	if ctx.Err() != nil {
+	// The wait also gives the service time to notice audio that did arrive.
+	if backoff.Sleep(ctx, wait) != nil {
 		failure.causes = backoff.Causes(ctx, failure.causes...)
 		return true, failure
 	}
@@ -277,21 +273,16 @@ func (u *upload) failed(f *storage.Failure) *StorageError {
 	return &told
 }
 
-// lookAgain is how far apart two looks at a meeting are, unless an upload URL was
-// asked for between them.
+// lookAgain is how far apart the poller keeps two looks at a meeting, unless an
+// upload URL was asked for between them.
 const lookAgain = 30 * time.Second
 
 // look asks the service up to n times whether the audio has arrived after all.
 // If it has, or nobody can tell, the upload is over.
 func (u *upload) look(ctx context.Context, n int, failure *StorageError) (over bool, _ error) {
 	for range n {
-		wait := time.Until(u.mayLook)
-		if !backoff.Outlives(ctx, wait) {
+		if !backoff.Outlives(ctx, time.Until(u.mayLook)) {
 			break
-		}
-		if backoff.Sleep(ctx, wait) != nil {
-			failure.causes = backoff.Causes(ctx, failure.causes...)
-			return true, failure
 		}
 		there, err := u.core.poller.hasAudio(ctx, u.id)
 		u.mayLook = time.Now().Add(lookAgain)
