@@ -320,7 +320,7 @@ func newCore(base url.URL, apiKey string, cfg *config) *core {
 		observe:   cfg.observe,
 	}
 	settings := rest.Config{
-		Base: base, APIKey: apiKey, UserAgent: cfg.userAgent, Routes: cfg.routes,
+		Base: base, APIKey: apiKey, UserAgent: c.userAgent, Routes: cfg.routes,
 		Transport: transportOf(cfg.http), Timeout: cmp.Or(cfg.http.Timeout, defaultTimeout),
 		Retries: cfg.retries, Rate: cfg.limiter, Mask: c.mask,
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -20,35 +21,31 @@ import (
 // go-retryablehttp: CloseIdleConnections, which a failure of one request would use
 // to close every other's connections, and a Location, which is refused anyway and
 // whose parse error would print it.
-type transport struct {
-	next    http.RoundTripper
-	timeout time.Duration // of one attempt
-	late    error         // a net.Error; no context.DeadlineExceeded, for the caller's is not done
-}
+type transport struct{}
 
 // RoundTrip makes the attempt.
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+func (transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	call := req.Context().(*call)
 	call.attempts.Add(1)
 	call.heard = 0
 	if call.client.Observe != nil {
 		call.began = time.Now()
 	}
-	ctx, cancel := context.WithTimeout(call, t.timeout)
+	ctx, cancel := context.WithTimeout(call, call.client.Timeout)
 	defer cancel()
 	attempt := req.WithContext(call.watch(ctx))
 	attempt.Header = call.header()
-	resp, err := roundtrip.Do(t.next, attempt)
+	resp, err := roundtrip.Do(call.client.Transport, attempt)
 	if err == nil {
 		err = call.read(resp)
 	}
-	if err != nil {
-		if ctx.Err() != nil && call.Err() == nil {
-			err = t.late
-		}
-		return nil, err
+	switch {
+	case err == nil:
+		return resp, nil
+	case ctx.Err() != nil && call.Err() == nil: // no context.DeadlineExceeded, since the caller's context is not done
+		err = fmt.Errorf("no reply within %v: %w", call.client.Timeout, os.ErrDeadlineExceeded)
 	}
-	return resp, nil
+	return nil, err
 }
 
 // Try says which attempt of which request a context belongs to.
@@ -77,7 +74,7 @@ func (c *call) try() Try { return Try{c.out.Operation, c.id, int(c.attempts.Load
 func (c *call) header() http.Header {
 	h := make(http.Header, 4)
 	h["Authorization"] = c.client.authorization
-	h["User-Agent"] = c.client.userAgent
+	h["User-Agent"] = c.client.UserAgent
 	h["Accept"] = jsonType
 	if c.req.ContentLength > 0 {
 		h["Content-Type"] = jsonType

@@ -8,10 +8,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -31,7 +29,7 @@ import (
 type Config struct {
 	Base      url.URL
 	APIKey    string
-	UserAgent string
+	UserAgent []string // the header's value
 	Routes    []route.Route
 	Transport http.RoundTripper
 	Timeout   time.Duration // of one attempt
@@ -55,8 +53,7 @@ type Client struct {
 	limiter  limiter
 	template *http.Request // copied for each request
 
-	// Header values that never change are made once.
-	userAgent, authorization []string
+	authorization []string // the header's value, made once
 }
 
 // New returns a Client. It does no I/O.
@@ -65,11 +62,10 @@ func New(cfg Config) *Client {
 		Config:        cfg,
 		limiter:       limiter{rate: cfg.Rate},
 		template:      &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
-		userAgent:     []string{cfg.UserAgent},
 		authorization: []string{"Bearer " + cfg.APIKey},
 	}
 	c.http = c.retryingClient(&http.Client{
-		Transport:     &transport{cfg.Transport, cfg.Timeout, fmt.Errorf("no reply within %v: %w", cfg.Timeout, os.ErrDeadlineExceeded)},
+		Transport:     transport{},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	})
 	return c

@@ -34,14 +34,14 @@ func Do(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 // Conn is what net/http tells of the connection of a round trip, from goroutines
 // that may outlive it.
 type Conn struct {
-	hop atomic.Pointer[string] // that was asked for
+	hop atomic.Value // the string that a connection was asked for with
 	got atomic.Bool
 }
 
 // Trace returns the context for the request.
 func (c *Conn) Trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(hop string) { c.hop.Store(&hop) },
+		GetConn: func(hop string) { c.hop.Store(hop) },
 		GotConn: func(httptrace.GotConnInfo) { c.got.Store(true) },
 	})
 }
@@ -49,10 +49,8 @@ func (c *Conn) Trace(ctx context.Context) context.Context {
 // Hop is the address that was to be connected to, the server's or a proxy's; "" if
 // that did not begin, or the transport does not tell.
 func (c *Conn) Hop() string {
-	if hop := c.hop.Load(); hop != nil {
-		return *hop
-	}
-	return ""
+	hop, _ := c.hop.Load().(string)
+	return hop
 }
 
 // NeverMade reports that the round trip that ended with err certainly got no
