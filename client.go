@@ -423,7 +423,7 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
 	if ctx == nil {
 		return nil, &ParamError{"ctx", "must not be nil"}
 	}
-	if row, _ := route.Of(in.Operation); row.HasParam() {
+	if row, _ := route.Of(in.Operation); strings.Contains(row.Path, route.Param) {
 		if err := checkID("id", in.ID); err != nil {
 			return nil, err
 		}

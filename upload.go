@@ -144,9 +144,14 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 		known: storage.State{Repeats: c.retries.Max},
 	}
 	if opts.ContentMD5 {
-		if err := u.digest(ctx); err != nil {
-			return err
+		md5, err := storage.Digest(ctx, u.put.Recording)
+		if err != nil && ctx.Err() == nil {
+			err = fmt.Errorf("the recording could not be read: %w", c.mask.Err(err))
 		}
+		if err != nil {
+			return &StorageError{causes: backoff.Causes(ctx, err)}
+		}
+		u.put.Recording.MD5 = md5
 	}
 	return u.run(ctx)
 }
@@ -162,18 +167,6 @@ type upload struct {
 	mayLook  time.Time   // at the meeting again
 	known    storage.State
 	refusal  StorageError // the last reply that any attempt received
-}
-
-// digest has the attempts carry the recording's MD5.
-func (u *upload) digest(ctx context.Context) (err error) {
-	u.put.Recording.MD5, err = storage.Digest(ctx, u.put.Recording)
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() == nil {
-		err = fmt.Errorf("the recording could not be read: %w", u.core.mask.Err(err))
-	}
-	return &StorageError{causes: backoff.Causes(ctx, err)}
 }
 
 func (u *upload) run(ctx context.Context) error {

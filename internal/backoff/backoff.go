@@ -2,6 +2,7 @@
 package backoff
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,10 +31,7 @@ type Policy struct {
 // asked for a wait, it is somewhat longer than asked.
 func (p Policy) Wait(n int, asked time.Duration) time.Duration {
 	most := min(p.WaitMax, far)
-	top := p.WaitMin
-	if top == 0 {
-		top = time.Second / 2
-	}
+	top := cmp.Or(p.WaitMin, time.Second/2)
 	for ; n > 0 && top < most; n-- {
 		top *= 2
 	}

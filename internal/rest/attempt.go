@@ -130,12 +130,9 @@ func (r *Reply) Release() {
 	r.body = nil
 }
 
-// maxRefusal is how many bytes of a refusal are read.
-const maxRefusal = 1 << 20
-
 // read takes in the whole reply. Of one that breaks off it keeps what there is.
 func (c *call) read(resp *http.Response) error {
-	limit := int64(maxRefusal)
+	limit := int64(1 << 20) // of a refusal
 	if resp.StatusCode/100 == 2 {
 		limit = c.limit
 	}

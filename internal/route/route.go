@@ -3,10 +3,7 @@
 // the two cannot disagree about a path, a scope or a status.
 package route
 
-import (
-	"net/http"
-	"strings"
-)
+import "net/http"
 
 // Operation names one operation of the interface.
 type Operation string
@@ -85,9 +82,6 @@ type Route struct {
 	Repeat    Repeat
 	Basis     Basis
 }
-
-// HasParam reports whether the path names a meeting.
-func (r Route) HasParam() bool { return strings.Contains(r.Path, Param) }
 
 // Table lists every operation once. Where the interface shows a path but not
 // its scope (set participants, upload URL), the scope is D1's.

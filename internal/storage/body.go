@@ -37,7 +37,6 @@ func newBody(ctx context.Context, rec Recording, sent *atomic.Int64, moved func(
 // movement only shows when more is asked for.
 const (
 	smallChunk = 1 << 10
-	largeChunk = 1 << 20
 	slowChunk  = time.Second
 )
 
@@ -54,11 +53,11 @@ func (b *body) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if now := time.Now(); now.Sub(b.last) > slowChunk {
-		b.chunk, b.last = smallChunk, now
-	} else {
-		b.chunk, b.last = min(2*b.chunk, largeChunk), now
+	b.chunk = min(2*b.chunk, len(p))
+	if time.Since(b.last) > slowChunk {
+		b.chunk = smallChunk
 	}
+	b.last = time.Now()
 	p = p[:min(int64(len(p)), int64(b.chunk), b.Size-at)]
 	n, err := b.readAt(p, at)
 	at += int64(n)
