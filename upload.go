@@ -213,8 +213,10 @@ func (u *upload) after(ctx context.Context, result storage.Result, took time.Dur
 	}
 	u.tell(ctx, result, took, step.Again && ctx.Err() == nil, wait)
 	u.known, u.put.NoExpect = known, known.NoExpect
-	// The wait also gives the service time to notice audio that did arrive.
-	if backoff.Sleep(ctx, wait) != nil {
+	if wait > 0 { // which also gives the service time to notice audio that did arrive
+		_ = backoff.Sleep(ctx, wait) // ctx is looked at next
+	}
+	if ctx.Err() != nil {
 		failure.causes = backoff.Causes(ctx, failure.causes...)
 		return true, failure
 	}
