@@ -320,7 +320,7 @@ func newCore(base url.URL, apiKey string, cfg *config) *core {
 		observe:   cfg.observe,
 	}
 	settings := rest.Config{
-		Base: base, APIKey: apiKey, UserAgent: cfg.userAgent, Routes: cfg.routes,
+		Base: base, APIKey: apiKey, UserAgent: c.userAgent, Routes: cfg.routes,
 		Transport: transportOf(cfg.http), Timeout: cmp.Or(cfg.http.Timeout, defaultTimeout),
 		Retries: cfg.retries, Rate: cfg.limiter, Mask: c.mask,
 	}
@@ -423,7 +423,7 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
 	if ctx == nil {
 		return nil, &ParamError{"ctx", "must not be nil"}
 	}
-	if row, _ := route.Of(in.Operation); row.HasParam() {
+	if row, _ := route.Of(in.Operation); strings.Contains(row.Path, route.Param) {
 		if err := checkID("id", in.ID); err != nil {
 			return nil, err
 		}

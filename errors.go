@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
+	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
@@ -364,7 +365,7 @@ func (e *StorageError) Unwrap() []error { return e.causes }
 // is assumed.
 func Retryable(err error) bool {
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, ErrPartialAudio), rest.Permanent(err), KeyRefused(err):
+	case errors.Is(err, context.Canceled), errors.Is(err, ErrPartialAudio), roundtrip.Untrusted(err), KeyRefused(err):
 		return false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrRateLimited),
 		errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady):

@@ -91,14 +91,10 @@ func OpenRecording(path string) (Recording, error) {
 	if err != nil {
 		return Recording{}, err
 	}
-	head, err := headOf(f)
+	contentType, err := findContentType("path", f, filepath.Ext(path))
 	if err != nil {
-		return Recording{}, errors.Join(err, f.Close())
-	}
-	contentType := contentTypeOf(head, filepath.Ext(path))
-	if contentType == "" {
 		_ = f.Close() // it was only read
-		return Recording{}, &ParamError{"path", ErrRecordingFormat.Reason}
+		return Recording{}, err
 	}
 	return Recording{f, info.Size(), contentType}, nil
 }
@@ -142,30 +138,11 @@ func (rec *Recording) fill(f *os.File, r io.Reader) (err error) {
 	if rec.Size, err = io.Copy(f, io.LimitReader(r, MaxRecordingSize+1)); err != nil {
 		return err
 	}
-	if err := checkSize("r", rec.Size); err != nil {
+	if err := checkSize("r", rec.Size); err != nil || rec.ContentType != "" {
 		return err
 	}
-	if rec.ContentType != "" {
-		return nil
-	}
-	head, err := headOf(f)
-	if err != nil {
-		return err
-	}
-	if rec.ContentType = contentTypeOf(head, ""); rec.ContentType == "" {
-		return &ParamError{"r", ErrRecordingFormat.Reason}
-	}
-	return nil
-}
-
-// headOf reads as much of a recording as contentTypeOf looks at.
-func headOf(audio io.ReaderAt) ([]byte, error) {
-	head := make([]byte, 512)
-	n, err := audio.ReadAt(head, 0)
-	if err == io.EOF {
-		err = nil
-	}
-	return head[:n], err
+	rec.ContentType, err = findContentType("r", f, "")
+	return err
 }
 
 // spool is a temporary file that goes away when it is closed.
@@ -173,6 +150,19 @@ type spool struct{ *os.File }
 
 func (s *spool) Close() error {
 	return errors.Join(s.File.Close(), os.Remove(s.Name()))
+}
+
+// findContentType finds the MIME type of the recording that param names.
+func findContentType(param string, audio io.ReaderAt, ext string) (string, error) {
+	head := make([]byte, 512) // as much as is looked at
+	n, err := audio.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return "", err
+	}
+	if contentType := contentTypeOf(head[:n], ext); contentType != "" {
+		return contentType, nil
+	}
+	return "", &ParamError{param, ErrRecordingFormat.Reason}
 }
 
 // contentTypeOf finds the MIME type of a recording from its first bytes, and
@@ -204,16 +194,15 @@ func contentTypeOf(head []byte, ext string) string {
 	case len(head) >= 2 && head[0] == 0xff && head[1]&0xe6 == 0xe2: // an MPEG layer III frame
 		return "audio/mpeg"
 	}
-	switch sniffed, _, _ := strings.Cut(http.DetectContentType(head), ";"); sniffed {
+	switch sniffed := http.DetectContentType(head); sniffed {
 	case "audio/wave":
 		return "audio/wav"
-	case "video/webm":
-		if strings.HasPrefix(named, "audio/") || ext == ".mkv" {
-			return named
-		}
-		return sniffed
 	case "audio/mpeg", "audio/aiff", "video/avi":
 		return sniffed
+	case "video/webm": // which is how Matroska begins, too
+		if !strings.HasPrefix(named, "audio/") && ext != ".mkv" {
+			return sniffed
+		}
 	}
 	return named
 }

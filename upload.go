@@ -129,14 +129,29 @@ func (p *places) leave() {
 
 // upload is Upload for which there is a place.
 func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, opts *UploadOptions) error {
-	u := newUpload(s, id, rec)
-	if opts != nil {
-		u.put.Progress = opts.Progress
-		if opts.ContentMD5 {
-			if err := u.digest(ctx); err != nil {
-				return err
-			}
+	if opts == nil {
+		opts = new(UploadOptions)
+	}
+	c := s.core()
+	u := &upload{
+		meetings: s,
+		core:     c,
+		id:       id,
+		put: storage.Put{
+			Transport: c.storage, UserAgent: c.userAgent, Limits: c.uploads, Progress: opts.Progress,
+			Recording: storage.Recording{Audio: rec.Audio, Size: rec.Size, ContentType: rec.ContentType},
+		},
+		known: storage.State{Repeats: c.retries.Max},
+	}
+	if opts.ContentMD5 {
+		md5, err := storage.Digest(ctx, u.put.Recording)
+		if err != nil && ctx.Err() == nil {
+			err = fmt.Errorf("the recording could not be read: %w", c.mask.Err(err))
 		}
+		if err != nil {
+			return &StorageError{causes: backoff.Causes(ctx, err)}
+		}
+		u.put.Recording.MD5 = md5
 	}
 	return u.run(ctx)
 }
@@ -154,44 +169,18 @@ type upload struct {
 	refusal  StorageError // the last reply that any attempt received
 }
 
-func newUpload(s *MeetingsService, id string, rec Recording) *upload {
-	return &upload{
-		meetings: s,
-		core:     s.core(),
-		id:       id,
-		put: storage.Put{
-			Transport: s.core().storage,
-			UserAgent: s.core().userAgent,
-			Limits:    s.core().uploads,
-			Recording: storage.Recording{Audio: rec.Audio, Size: rec.Size, ContentType: rec.ContentType},
-		},
-		known: storage.State{Repeats: s.core().retries.Max},
-	}
-}
-
-// digest has the attempts carry the recording's MD5.
-func (u *upload) digest(ctx context.Context) (err error) {
-	u.put.Recording.MD5, err = storage.Digest(ctx, u.put.Recording)
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() == nil {
-		err = fmt.Errorf("the recording could not be read: %w", u.core.mask.Err(err))
-	}
-	return &StorageError{causes: backoff.Causes(ctx, err)}
-}
-
 func (u *upload) run(ctx context.Context) error {
 	if err := u.renew(ctx); err != nil {
 		return err
 	}
 	for {
 		u.known.Attempt++
-		began := u.core.poller.Now()
-		result, took := u.attempt(ctx)
+		sent, began := u.core.poller.Now(), time.Now()
+		result := u.put.Do(u.trying(ctx))
+		took := time.Since(began)
 		if result.Failure == nil {
-			u.tell(ctx, result, Attempt{Duration: took})
-			u.core.poller.Again(u.id, began)
+			u.tell(ctx, result, took, false, 0)
+			u.core.poller.Again(u.id, sent)
 			return nil
 		}
 		if over, err := u.after(ctx, result, took); over {
@@ -200,21 +189,15 @@ func (u *upload) run(ctx context.Context) error {
 	}
 }
 
-// attempt makes one attempt. Its context says so; see FromContext.
-func (u *upload) attempt(ctx context.Context) (storage.Result, time.Duration) {
-	began := time.Now()
-	result := u.put.Do(context.WithValue(ctx, rest.TryKey{}, u.try()))
-	return result, time.Since(began)
-}
-
-func (u *upload) try() rest.Try {
-	return rest.Try{Operation: route.Upload, ID: u.core.mask.Text(u.id), Number: u.known.Attempt}
+// trying is the context of the attempt that is under way; see FromContext.
+func (u *upload) trying(ctx context.Context) context.Context {
+	return context.WithValue(ctx, rest.TryKey{}, rest.Try{Operation: route.Upload, ID: u.core.mask.Text(u.id), Number: u.known.Attempt})
 }
 
 // after does what a failed attempt calls for. Unless the upload is over then,
 // another attempt is to follow.
 func (u *upload) after(ctx context.Context, result storage.Result, took time.Duration) (over bool, _ error) {
-	failure, asked := u.failed(result.Failure)
+	failure, asked := u.failed(result.Failure), result.Failure.RetryAfter
 	wait := u.core.retries.Wait(u.known.Attempt, min(asked, backoff.Longest))
 	end := storage.End{
 		Failure: *result.Failure,
@@ -225,17 +208,12 @@ func (u *upload) after(ctx context.Context, result storage.Result, took time.Dur
 	}
 	failure.passes = end.Passes()
 	step, known := u.known.Next(end)
-	if step.AtOnce || end.Hurried || !step.Again && step.Looks == 0 || ctx.Err() != nil {
+	if step.AtOnce || end.Hurried || !step.Again && step.Looks == 0 {
 		wait = 0
 	}
-	u.tell(ctx, result, Attempt{
-		Code: Code(result.Failure.Code), Err: result.Failure.Err, Stalled: result.Failure.Stalled, Duration: took,
-		Again: step.Again && ctx.Err() == nil, Wait: wait,
-	})
+	u.tell(ctx, result, took, step.Again && ctx.Err() == nil, wait)
 	u.known, u.put.NoExpect = known, known.NoExpect
-	if wait > 0 {
-		// It also gives the service time to notice audio that did arrive, before
-		// it is asked.
+	if wait > 0 { // which also gives the service time to notice audio that did arrive
 		_ = backoff.Sleep(ctx, wait) // ctx is looked at next
 	}
 	if ctx.Err() != nil {
@@ -278,34 +256,28 @@ func (u *upload) replace(ctx context.Context, failure *StorageError) (over bool,
 }
 
 // failed turns an attempt's failure into the error that is told if no other
-// attempt follows, and returns how long the store asked to wait.
-func (u *upload) failed(f *storage.Failure) (_ *StorageError, asked time.Duration) {
+// attempt follows.
+func (u *upload) failed(f *storage.Failure) *StorageError {
 	if f.StatusCode != 0 {
-		asked = f.RetryAfter
-		u.refusal = StorageError{StatusCode: f.StatusCode, Code: f.Code, Message: f.Message, RequestID: f.RequestID, RetryAfter: asked}
+		u.refusal = StorageError{StatusCode: f.StatusCode, Code: f.Code, Message: f.Message, RequestID: f.RequestID, RetryAfter: f.RetryAfter}
 	}
 	told := u.refusal
 	if f.Err != nil {
 		told.causes = []error{f.Err}
 	}
-	return &told, asked
+	return &told
 }
 
-// lookAgain is how far apart two looks at a meeting are, unless an upload URL was
-// asked for between them.
+// lookAgain is how far apart the poller keeps two looks at a meeting, unless an
+// upload URL was asked for between them.
 const lookAgain = 30 * time.Second
 
 // look asks the service up to n times whether the audio has arrived after all.
 // If it has, or nobody can tell, the upload is over.
 func (u *upload) look(ctx context.Context, n int, failure *StorageError) (over bool, _ error) {
 	for range n {
-		wait := time.Until(u.mayLook)
-		if wait > 0 && !backoff.Outlives(ctx, wait) {
+		if !backoff.Outlives(ctx, time.Until(u.mayLook)) {
 			break
-		}
-		if wait > 0 && backoff.Sleep(ctx, wait) != nil {
-			failure.causes = backoff.Causes(ctx, failure.causes...)
-			return true, failure
 		}
 		there, err := u.core.poller.hasAudio(ctx, u.id)
 		u.mayLook = time.Now().Add(lookAgain)
@@ -360,37 +332,38 @@ func parseTarget(t *UploadTarget, local bool) (*url.URL, string) {
 	return target, ""
 }
 
-// tell tells of an attempt that ended, with what a failure says of it.
-func (u *upload) tell(ctx context.Context, result storage.Result, e Attempt) {
+// tell tells of an attempt that ended, and of the wait before another.
+func (u *upload) tell(ctx context.Context, result storage.Result, took time.Duration, again bool, wait time.Duration) {
 	c := u.core
 	if !c.observed() {
 		return
 	}
-	try := u.try()
-	e.Operation, e.MeetingID, e.Number = OpUpload, try.ID, try.Number
-	e.StatusCode, e.Sent = result.Status, result.Sent
-	if !e.Again {
-		e.Wait = 0
+	ctx = u.trying(ctx)
+	e, _ := FromContext(ctx)
+	e.StatusCode, e.Sent, e.Duration, e.Again = result.Status, result.Sent, took, again
+	if f := result.Failure; f != nil {
+		e.Code, e.Err, e.Stalled = Code(f.Code), f.Err, f.Stalled
+	}
+	if again {
+		e.Wait = wait
 	}
 	if log := c.logs(ctx, slog.LevelDebug); log != nil {
 		log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of an upload", u.attrs(e, result.Failure)...)
 	}
-	c.tell(context.WithValue(ctx, rest.TryKey{}, try), e)
+	c.tell(ctx, e)
 }
 
 func (u *upload) attrs(e Attempt, failure *storage.Failure) []slog.Attr {
-	target := u.put.Target
-	attrs := make([]slog.Attr, 0, 12)
-	attrs = append(attrs,
-		slog.String("operation", string(e.Operation)), slog.String("meeting", plain(e.MeetingID)),
-		slog.String("method", http.MethodPut), slog.String("host", target.Host), slog.String("path", target.EscapedPath()),
+	attrs := []slog.Attr{
+		slog.String("operation", string(e.Operation)), slog.String("meeting", plain(e.MeetingID)), slog.String("method", http.MethodPut),
+		slog.String("host", u.put.Target.Host), slog.String("path", u.put.Target.EscapedPath()),
 		slog.Int("attempt", e.Number), slog.Int64("sent", e.Sent), slog.Int64("size", u.put.Recording.Size),
-	)
+	}
 	if e.StatusCode != 0 {
 		attrs = append(attrs, slog.Int("status", e.StatusCode))
 	}
 	if failure != nil {
-		told, _ := u.failed(failure)
+		told := u.failed(failure)
 		attrs = append(attrs, slog.String("error", told.Error()), slog.String("request_id", told.RequestID))
 	}
 	if e.Wait > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
+	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
@@ -470,7 +471,7 @@ func parseMaxAge(header string) time.Duration {
 // sense, a fault of the service or of something in front of it.
 func transient(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	if !ok || rest.Permanent(err) {
+	if !ok || roundtrip.Untrusted(err) {
 		return false
 	}
 	switch {

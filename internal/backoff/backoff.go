@@ -2,6 +2,7 @@
 package backoff
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +16,8 @@ import (
 const Longest = 60 * time.Second
 
 // far bounds what a server or a caller can ask for, so that sums of two waits
-// never overflow. It is some 68 years.
-const far = time.Duration(1<<31) * time.Second
+// never overflow. It is some 68 years, or 31 bits of seconds.
+const far = (1<<31 - 1) * time.Second
 
 // Policy says how often to repeat a request, and how long to wait before.
 type Policy struct {
@@ -30,10 +31,7 @@ type Policy struct {
 // asked for a wait, it is somewhat longer than asked.
 func (p Policy) Wait(n int, asked time.Duration) time.Duration {
 	most := min(p.WaitMax, far)
-	top := p.WaitMin
-	if top == 0 {
-		top = time.Second / 2
-	}
+	top := cmp.Or(p.WaitMin, time.Second/2)
 	for ; n > 0 && top < most; n-- {
 		top *= 2
 	}
@@ -52,15 +50,9 @@ func RetryAfter(status int, header http.Header) time.Duration {
 		return 0
 	}
 	value := header.Get("Retry-After")
-	if value == "" {
-		return 0
-	}
 	seconds, err := strconv.ParseUint(value, 10, 31)
-	if err == nil {
+	if err == nil || errors.Is(err, strconv.ErrRange) { // which has the most
 		return time.Duration(seconds) * time.Second
-	}
-	if errors.Is(err, strconv.ErrRange) {
-		return far
 	}
 	if at, err := http.ParseTime(value); err == nil {
 		return min(max(0, time.Until(at)), far)
@@ -73,12 +65,10 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-t.C:
+	case <-time.After(d):
 		return nil
 	}
 }

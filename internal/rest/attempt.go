@@ -3,15 +3,15 @@ package rest
 import (
 	"bytes"
 	"context"
-	"errors"
+	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
+	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
@@ -21,48 +21,31 @@ import (
 // go-retryablehttp: CloseIdleConnections, which a failure of one request would use
 // to close every other's connections, and a Location, which is refused anyway and
 // whose parse error would print it.
-type transport struct {
-	next    http.RoundTripper
-	timeout *timeoutError // of one attempt
-}
-
-var errNoReply = errors.New("the transport returned neither a reply nor an error")
-
-// timeoutError says that one attempt took too long. It is no
-// context.DeadlineExceeded, since the caller's context is not done.
-type timeoutError struct{ after time.Duration }
-
-func (e *timeoutError) Error() string { return "no reply within " + e.after.String() }
-
-// Timeout and Temporary make it a net.Error.
-func (e *timeoutError) Timeout() bool   { return true }
-func (e *timeoutError) Temporary() bool { return true }
+type transport struct{}
 
 // RoundTrip makes the attempt.
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+func (transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	call := req.Context().(*call)
 	call.attempts.Add(1)
-	if call.client.observe != nil {
+	call.heard = 0
+	if call.client.Observe != nil {
 		call.began = time.Now()
 	}
-	ctx, cancel := context.WithTimeoutCause(call, t.timeout.after, t.timeout)
+	ctx, cancel := context.WithTimeout(call, call.client.Timeout)
 	defer cancel()
 	attempt := req.WithContext(call.watch(ctx))
 	attempt.Header = call.header()
-	resp, err := t.next.RoundTrip(attempt)
-	if err == nil && resp == nil {
-		err = errNoReply
-	}
+	resp, err := roundtrip.Do(call.client.Transport, attempt)
 	if err == nil {
 		err = call.read(resp)
 	}
-	if err != nil {
-		if ctx.Err() != nil && call.Err() == nil {
-			err = t.timeout
-		}
-		return nil, err
+	switch {
+	case err == nil:
+		return resp, nil
+	case ctx.Err() != nil && call.Err() == nil: // no context.DeadlineExceeded, since the caller's context is not done
+		err = fmt.Errorf("no reply within %v: %w", call.client.Timeout, os.ErrDeadlineExceeded)
 	}
-	return resp, nil
+	return nil, err
 }
 
 // Try says which attempt of which request a context belongs to.
@@ -84,14 +67,14 @@ func (c *call) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-func (c *call) try() Try { return Try{c.route.Operation, c.id, int(c.attempts.Load()), c.once} }
+func (c *call) try() Try { return Try{c.out.Operation, c.id, int(c.attempts.Load()), c.once} }
 
 // header is made for each attempt: one that is abandoned may still read its own.
 // The values are made once and never written to.
 func (c *call) header() http.Header {
 	h := make(http.Header, 4)
 	h["Authorization"] = c.client.authorization
-	h["User-Agent"] = c.client.userAgent
+	h["User-Agent"] = c.client.UserAgent
 	h["Accept"] = jsonType
 	if c.req.ContentLength > 0 {
 		h["Content-Type"] = jsonType
@@ -101,22 +84,14 @@ func (c *call) header() http.Header {
 
 var jsonType = []string{"application/json"}
 
-// connTrace is what net/http tells of an attempt's connection, from goroutines
-// that may outlive the attempt.
-type connTrace struct{ asked, got atomic.Bool }
-
 // watch traces the connection of a request that must not be repeated once it may
 // have been read, and of a deletion, whose repeat reads a 404 in its light.
 func (c *call) watch(ctx context.Context) context.Context {
-	if c.again && c.route.Method != http.MethodDelete {
+	if c.again && c.out.Method != http.MethodDelete {
 		return ctx
 	}
-	t := new(connTrace)
-	c.trace = t
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(string) { t.asked.Store(true) },
-		GotConn: func(httptrace.GotConnInfo) { t.got.Store(true) },
-	})
+	c.conn = new(roundtrip.Conn)
+	return c.conn.Trace(ctx)
 }
 
 // Reply is the answer to a request, read as a whole.
@@ -155,60 +130,35 @@ func (r *Reply) Release() {
 	r.body = nil
 }
 
-// maxRefusal is how many bytes of a refusal are read.
-const maxRefusal = 1 << 20
-
-// cutReplyError says that a reply ended before its end. What there is of it is
-// kept.
-type cutReplyError struct {
-	status int
-	err    error
-}
-
-func (e *cutReplyError) Error() string { return "the reply broke off: " + e.err.Error() }
-func (e *cutReplyError) Unwrap() error { return e.err }
-
-// read takes in the whole reply.
+// read takes in the whole reply. Of one that breaks off it keeps what there is.
 func (c *call) read(resp *http.Response) error {
-	if resp.StatusCode == http.StatusSwitchingProtocols && resp.Body != nil {
-		// A connection that speaks another protocol, whose reading no context ends.
-		_ = resp.Body.Close()
-		resp.Body = http.NoBody
-	}
-	limit := int64(maxRefusal)
+	limit := int64(1 << 20) // of a refusal
 	if resp.StatusCode/100 == 2 {
 		limit = c.limit
 	}
+	c.heard = resp.StatusCode
+	c.out.RetryAfter = backoff.RetryAfter(resp.StatusCode, resp.Header)
 	last := &c.out.Reply
 	last.Status, last.Header, last.Cut = resp.StatusCode, resp.Header, 0
-	c.out.RetryAfter = backoff.RetryAfter(resp.StatusCode, resp.Header)
 	if last.body == nil {
 		last.body = buffers.Get().(*buffer)
 	}
 	last.body.Reset()
-	if resp.Body != nil {
-		err := last.fill(resp.Body, limit)
-		_ = resp.Body.Close() // nothing to be done about it
-		// The status of a 429 or a 5xx says enough, unless ctx ended the reading.
-		if enough := resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500; err != nil && (!enough || c.Err() != nil) {
-			return &cutReplyError{resp.StatusCode, err}
-		}
+	limited := &last.body.limited
+	*limited = io.LimitedReader{R: resp.Body, N: limit + 1}
+	_, err := last.body.ReadFrom(limited)
+	limited.R = nil
+	if limited.N <= 0 {
+		last.Cut = limit
 	}
+	_ = resp.Body.Close() // nothing to be done about it
 	resp.Body = http.NoBody
+	// The status of a 429 or a 5xx says enough, unless ctx ended the reading.
+	if enough := resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500; err != nil && (!enough || c.Err() != nil) {
+		return fmt.Errorf("the reply broke off: %w", err)
+	}
 	if resp.Header["Location"] != nil { // a transport's replies may share what is only read
 		resp.Header.Del("Location")
 	}
 	return nil
-}
-
-// fill reads a body up to the limit.
-func (r *Reply) fill(body io.Reader, limit int64) error {
-	limited := &r.body.limited
-	*limited = io.LimitedReader{R: body, N: limit + 1}
-	_, err := r.body.ReadFrom(limited)
-	limited.R = nil
-	if limited.N <= 0 {
-		r.Cut = limit
-	}
-	return err
 }

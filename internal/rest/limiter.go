@@ -2,8 +2,8 @@ package rest
 
 import (
 	"context"
-	"errors"
-	"sync/atomic"
+	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -16,82 +16,60 @@ import (
 // them. It does not sit in the transport, where its waits would count as the
 // attempt's.
 type limiter struct {
-	rate  *rate.Limiter // nil: none
-	until atomic.Int64  // end of the cool-down, in Unix nanoseconds
+	rate *rate.Limiter // nil: none
+
+	mu    sync.Mutex
+	until time.Time // end of the cool-down
 }
 
 // coolDown holds every request of the Client back for d from now on, a minute at
 // most. It returns for how long, 0 where they are held back for longer already.
 func (l *limiter) coolDown(d time.Duration) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	d = min(d, backoff.Longest)
-	until := time.Now().Add(d).UnixNano()
-	for {
-		old := l.until.Load()
-		if old >= until {
-			return 0
-		}
-		if l.until.CompareAndSwap(old, until) {
-			return d
-		}
+	until := time.Now().Add(d)
+	if !until.After(l.until) {
+		return 0
 	}
+	l.until = until
+	return d
 }
 
 // cooling returns what is left of the cool-down, 0 or less if it is over.
 func (l *limiter) cooling() time.Duration {
-	until := l.until.Load()
-	if until == 0 {
-		return 0 // spares the usual case the clock
-	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	// A longer rest than coolDown can ask for means that the clock was set
 	// back, or that it is another clock; do not wait for the old one.
-	if d := time.Duration(until - time.Now().UnixNano()); d <= backoff.Longest {
+	if d := time.Until(l.until); d <= backoff.Longest {
 		return d
 	}
 	return 0
 }
 
-// tooSoonError says that the context's deadline is too short for a wait.
-type tooSoonError struct {
-	text    string
-	cooling time.Duration // what is left of a cool-down
-}
-
-func (e *tooSoonError) Error() string { return e.text }
-
-// Is: a wait that the deadline cuts short ends as the deadline would end it.
-func (e *tooSoonError) Is(target error) bool { return target == context.DeadlineExceeded }
+// A wait that the deadline cuts short ends as the deadline would end it.
+var (
+	errCooling = fmt.Errorf("the cool-down after a 429 outlasts the context's deadline: %w", context.DeadlineExceeded)
+	errPaced   = fmt.Errorf("the rate limit outlasts the context's deadline: %w", context.DeadlineExceeded)
+)
 
 // wait returns when a request may go out, or at once where ctx will not live
 // to see that.
 func (l *limiter) wait(ctx context.Context) error {
-	for {
-		if err := l.coolOff(ctx); err != nil {
-			return err
-		}
-		if err := l.pace(ctx); err != nil {
-			return err
-		}
-		if l.cooling() <= 0 {
+	for paced := false; ; {
+		var err error
+		switch d := l.cooling(); {
+		case d > 0 && ctx.Err() == nil && !backoff.Outlives(ctx, d):
+			return errCooling
+		case d > 0: // also where a 429 arrived while the rate held the request back
+			paced, err = false, backoff.Sleep(ctx, d)
+		case !paced:
+			paced, err = true, l.pace(ctx)
+		default:
 			return nil
 		}
-		// A 429 arrived while the rate held it back.
-	}
-}
-
-// coolOff waits until the cool-down is over.
-func (l *limiter) coolOff(ctx context.Context) error {
-	for {
-		d := l.cooling()
-		if d <= 0 {
-			return nil
-		}
-		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			return &tooSoonError{"the cool-down after a 429 outlasts the context's deadline", d}
-		}
-		if err := backoff.Sleep(ctx, d); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -103,9 +81,8 @@ func (l *limiter) pace(ctx context.Context) error {
 		return ctx.Err()
 	}
 	err := l.rate.Wait(ctx)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded) {
-		// The limiter's own refusal has a text alone (golang/go#54541).
-		return &tooSoonError{text: "the rate limit outlasts the context's deadline"}
+	if err != nil && ctx.Err() == nil {
+		return errPaced // the limiter's own refusal has a text alone (golang/go#54541)
 	}
 	return err
 }

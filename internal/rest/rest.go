@@ -4,11 +4,13 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
@@ -26,7 +29,7 @@ import (
 type Config struct {
 	Base      url.URL
 	APIKey    string
-	UserAgent string
+	UserAgent []string // the header's value
 	Routes    []route.Route
 	Transport http.RoundTripper
 	Timeout   time.Duration // of one attempt
@@ -45,44 +48,24 @@ type Config struct {
 //	attempt   header, API key, time limit, reading the reply        (attempt.go)
 //	transport the caller's
 type Client struct {
-	base     url.URL
-	routes   map[route.Operation]*boundRoute
-	retries  backoff.Policy
+	Config
 	http     *retryablehttp.Client
 	limiter  limiter
-	mask     secret.Mask
-	observe  func(context.Context, Attempt)
 	template *http.Request // copied for each request
 
-	// Header values that never change are made once.
-	userAgent, authorization []string
-}
-
-// boundRoute is a row of the route table, its path split at the parameter.
-type boundRoute struct {
-	route.Route
-	before, after string
+	authorization []string // the header's value, made once
 }
 
 // New returns a Client. It does no I/O.
 func New(cfg Config) *Client {
 	c := &Client{
-		base:          cfg.Base,
-		routes:        make(map[route.Operation]*boundRoute, len(cfg.Routes)),
-		retries:       cfg.Retries,
+		Config:        cfg,
 		limiter:       limiter{rate: cfg.Rate},
-		mask:          cfg.Mask,
-		observe:       cfg.Observe,
 		template:      &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
-		userAgent:     []string{cfg.UserAgent},
 		authorization: []string{"Bearer " + cfg.APIKey},
 	}
-	for _, row := range cfg.Routes {
-		before, after, _ := strings.Cut(row.Path, route.Param)
-		c.routes[row.Operation] = &boundRoute{row, before, after}
-	}
 	c.http = c.retryingClient(&http.Client{
-		Transport:     &transport{cfg.Transport, &timeoutError{cfg.Timeout}},
+		Transport:     transport{},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	})
 	return c
@@ -92,14 +75,14 @@ func New(cfg Config) *Client {
 // is put in as one segment.
 func (c *Client) Locate(in Request) (method, path string) {
 	row := c.route(in)
-	return row.Method, row.before + url.PathEscape(in.ID) + row.after
+	return row.Method, strings.Replace(row.Path, route.Param, url.PathEscape(in.ID), 1)
 }
 
-func (c *Client) route(in Request) *boundRoute {
+func (c *Client) route(in Request) *route.Route {
 	if in.Route != nil {
-		return &boundRoute{Route: *in.Route, before: in.Route.Path}
+		return in.Route
 	}
-	return c.routes[in.Operation]
+	return &c.Routes[slices.IndexFunc(c.Routes, func(r route.Route) bool { return r.Operation == in.Operation })]
 }
 
 // Request is what an operation asks for.
@@ -135,7 +118,6 @@ type call struct {
 	context.Context // the caller's
 
 	client *Client
-	route  *boundRoute
 	id     string
 	limit  int64
 	once   bool
@@ -146,15 +128,14 @@ type call struct {
 	url url.URL
 	req retryablehttp.Request
 
-	attempts atomic.Int32  // a transport may ask for it, and late
-	began    time.Time     // the current attempt, where it is observed
-	trace    *connTrace    // of the current attempt; nil where it does not matter
-	lost     error         // of the last attempt, where it got no reply
-	wait     time.Duration // before the next attempt
-	out      Failure       // what the attempts have come to so far
+	attempts atomic.Int32    // a transport may ask for it, and late
+	began    time.Time       // the current attempt, where it is observed
+	conn     *roundtrip.Conn // of the current attempt; nil where it does not matter
+	heard    int             // the status of its reply, whole or not; 0 where none came
+	lost     error           // of the last attempt, where it got no reply
+	wait     time.Duration   // before the next attempt
+	out      Failure         // what the attempts have come to so far
 }
-
-var errUnwanted = errors.New("the request was not wanted any more when it might go out")
 
 // Do makes one request. It returns a reply of 2xx, or a failure. Both are to be
 // released when they have been read.
@@ -167,21 +148,18 @@ func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 		return nil, call.fail(err)
 	}
 	if in.Wanted != nil && !in.Wanted() {
-		return nil, call.fail(errUnwanted)
+		return nil, call.fail(errors.New("the request was not wanted any more when it might go out"))
 	}
-	resp, err := c.http.Do(&call.req)
-	if resp != nil {
-		_ = resp.Body.Close() // read long since; a reply that never was an attempt's has none
-	}
-	switch {
-	case err != nil && call.lost != nil && !errors.Is(err, call.lost):
-		// ctx ended a wait for another attempt: tell why that was needed.
+	_, err = c.http.Do(&call.req) // the reply has been read
+	if err != nil {
 		f := call.fail(err)
-		f.Causes = append([]error{c.mask.Err(call.lost)}, f.Causes...)
+		if call.lost != nil && !errors.Is(err, call.lost) {
+			// ctx ended a wait for another attempt: tell why that was needed.
+			f.Causes = slices.Insert(f.Causes, 0, c.Mask.Err(call.lost))
+		}
 		return nil, f
-	case err != nil:
-		return nil, call.fail(err)
-	case call.out.Status/100 != 2:
+	}
+	if call.out.Status/100 != 2 {
 		return nil, &call.out
 	}
 	return &call.out.Reply, nil
@@ -189,10 +167,10 @@ func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 
 // fail is the failure of a call that err ended, whatever reply came before.
 func (c *call) fail(err error) *Failure {
-	if soon, ok := errors.AsType[*tooSoonError](err); ok && soon.cooling > 0 {
-		c.out.RetryAfter, c.out.Cooling = soon.cooling, true
+	if errors.Is(err, errCooling) {
+		c.out.RetryAfter, c.out.Cooling = c.client.limiter.cooling(), true
 	}
-	c.out.Causes = backoff.Causes(c.Context, c.client.mask.Err(err))
+	c.out.Causes = backoff.Causes(c.Context, c.client.Mask.Err(err))
 	return &c.out
 }
 
@@ -203,23 +181,18 @@ func (c *Client) newCall(ctx context.Context, in Request) (*call, error) {
 	call := &call{
 		Context: ctx,
 		client:  c,
-		route:   row,
 		id:      in.ID,
-		limit:   in.MaxReply,
+		limit:   cmp.Or(in.MaxReply, maxReply),
 		once:    in.Once,
 		again:   row.Repeat == route.Always || row.Repeat == route.WithExternalID && in.Known,
 	}
-	if call.limit == 0 {
-		call.limit = maxReply
-	}
-	escaped := url.PathEscape(in.ID)
 	call.out.Operation = row.Operation
-	call.out.Method, call.out.Path = row.Method, row.before+escaped+row.after
+	call.out.Method, call.out.Path = c.Locate(in)
 	if err := call.address(in); err != nil {
 		return call, err
 	}
 	call.req.Request = c.template.WithContext(call)
-	call.req.Method = row.Method
+	call.req.Method = call.out.Method
 	call.req.URL = &call.url
 	call.req.Header = make(http.Header) // or net/http copies the request to give it one
 	if in.Body == nil {
@@ -234,27 +207,19 @@ func (c *Client) newCall(ctx context.Context, in Request) (*call, error) {
 
 // address fills in the URL: the base, the route and the query.
 func (c *call) address(in Request) error {
-	c.url = c.client.base
-	if !strings.Contains(c.out.Path, "%") && c.url.RawPath == "" {
-		c.url.Path += c.out.Path
-	} else {
-		path, err := url.PathUnescape(c.out.Path)
-		if err != nil {
-			return err
-		}
+	c.url = c.client.Base
+	path, err := url.PathUnescape(c.out.Path)
+	if c.url.RawPath != "" || path != c.out.Path {
 		c.url.RawPath = c.url.EscapedPath() + c.out.Path
-		c.url.Path += path
 	}
-	if in.Query == nil {
-		return nil
+	c.url.Path += path
+	if in.Query == nil || err != nil {
+		return err
 	}
 	values, ready := in.Query.(url.Values)
 	if !ready {
-		var err error
-		if values, err = query.Values(in.Query); err != nil {
-			return err
-		}
+		values, err = query.Values(in.Query)
 	}
 	c.url.RawQuery = values.Encode()
-	return nil
+	return err
 }

@@ -2,15 +2,13 @@ package rest
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
@@ -19,7 +17,7 @@ import (
 func (c *Client) retryingClient(hc *http.Client) *retryablehttp.Client {
 	return &retryablehttp.Client{
 		HTTPClient: hc,
-		RetryMax:   c.retries.Max,
+		RetryMax:   c.Retries.Max,
 		CheckRetry: func(ctx context.Context, _ *http.Response, err error) (bool, error) {
 			return ctx.(*call).ended(err)
 		},
@@ -39,19 +37,18 @@ func (c *Client) retryingClient(hc *http.Client) *retryablehttp.Client {
 // end of the context prevents it, that is the error.
 func (c *call) ended(err error) (again bool, _ error) {
 	c.lost = err
-	again, acted := c.judge(err)
+	may, acted := c.judge(err)
 	c.out.Acted = c.out.Acted || acted
 	worth, coolDown := c.plan(err)
-	again = again && !c.once && int(c.attempts.Load()) <= c.client.retries.Max
-	var over error
-	if again && err == nil {
-		over = c.Err()
+	may = may && !c.once && int(c.attempts.Load()) <= c.client.Retries.Max
+	again = may && worth && c.Err() == nil
+	if c.client.Observe != nil {
+		c.client.Observe(c, Attempt{c.try(), time.Since(c.began), err, again, c.wait, coolDown, &c.out})
 	}
-	again = again && worth && c.Err() == nil
-	if c.client.observe != nil {
-		c.client.observe(c, Attempt{c.try(), time.Since(c.began), err, again, c.wait, coolDown, &c.out})
+	if may && err == nil {
+		return again, c.Err()
 	}
-	return again, over
+	return again, nil
 }
 
 // judge says what the end of an attempt allows: another attempt, as far as that
@@ -59,9 +56,9 @@ func (c *call) ended(err error) (again bool, _ error) {
 func (c *call) judge(err error) (again, acted bool) {
 	if err != nil {
 		// No reply, or not all of it. What certainly never left may always be
-		// sent again.
-		never := c.neverSent(err)
-		return (never || c.again) && !Permanent(err), !never && !refused(err)
+		// sent again, and a refusal took no effect if its status came.
+		never := c.conn != nil && c.conn.NeverMade(err)
+		return (never || c.again) && !roundtrip.Untrusted(err), !never && c.heard/100 != 4
 	}
 	switch c.out.Status {
 	case http.StatusTooManyRequests:
@@ -82,10 +79,10 @@ func (c *call) plan(err error) (worth bool, coolDown time.Duration) {
 	if err == nil {
 		asked = c.out.RetryAfter
 	}
-	c.wait = c.client.retries.Wait(int(c.attempts.Load()), asked)
+	c.wait = c.client.Retries.Wait(int(c.attempts.Load()), asked)
 	// A page that is read once is the poller's, which has a pace for pages alone:
 	// where only the listing is refused, nobody else has to wait.
-	page := c.once && c.route.Operation == route.MeetingsList
+	page := c.once && c.out.Operation == route.MeetingsList
 	if err == nil && c.out.Status == http.StatusTooManyRequests && !page {
 		coolDown = c.client.limiter.coolDown(c.wait)
 	}
@@ -94,31 +91,6 @@ func (c *call) plan(err error) (worth bool, coolDown time.Duration) {
 	}
 	// Another call's 429 may hold this one back for longer.
 	return backoff.Outlives(c, max(c.wait, c.client.limiter.cooling())), coolDown
-}
-
-// refused reports that of a refusal at least the status came.
-func refused(err error) bool {
-	cut, ok := errors.AsType[*cutReplyError](err)
-	return ok && cut.status/100 == 4
-}
-
-// neverSent reports that the attempt certainly did not reach the service: it got
-// no connection at all. A transport may try another way after it lost one, so
-// that the last error alone does not tell.
-func (c *call) neverSent(err error) bool {
-	if c.trace == nil {
-		return false
-	}
-	op, ok := errors.AsType[*net.OpError](err)
-	notDialled := ok && op.Op == "dial" // said by a transport that tells nothing else
-	return !c.trace.got.Load() && (c.trace.asked.Load() || notDialled)
-}
-
-// Permanent reports errors of the connection that another attempt will not cure:
-// a certificate that is not the service's.
-func Permanent(err error) bool {
-	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
-	return ok
 }
 
 // Attempt is one attempt of a request that has ended.

@@ -3,10 +3,7 @@
 // the two cannot disagree about a path, a scope or a status.
 package route
 
-import (
-	"net/http"
-	"strings"
-)
+import "net/http"
 
 // Operation names one operation of the interface.
 type Operation string
@@ -56,13 +53,9 @@ var Scopes = []string{ScopeEmployeesRead, ScopeEmployeesWrite, ScopeMeetingsRead
 type Basis uint8
 
 const (
-	// Documented routes stand in the interface document.
-	Documented Basis = iota
-	// ScopeAssumed routes stand there too, but without their scope.
-	ScopeAssumed
-	// Assumed routes do not; a caller may override them. Package minutestest
-	// lists them as D1.
-	Assumed
+	Documented   Basis = iota // it stands in the interface document
+	ScopeAssumed              // it stands there too, but without its scope
+	Assumed                   // it does not, and a caller may override it: D1 of package minutestest
 )
 
 // Repeat says when a request may be sent again although an earlier try may
@@ -71,13 +64,9 @@ const (
 type Repeat uint8
 
 const (
-	// Never: a second try could create a second thing or cost a second credit.
-	Never Repeat = iota
-	// Always: doing it twice is the same as doing it once.
-	Always
-	// WithExternalID: the service recognises the second try by the caller's
-	// own reference.
-	WithExternalID
+	Never          Repeat = iota // a second try could create a second thing or cost a second credit
+	Always                       // doing it twice is the same as doing it once
+	WithExternalID               // the service recognises the second try by the caller's own reference
 )
 
 // Param is the one path parameter of the interface.
@@ -93,9 +82,6 @@ type Route struct {
 	Repeat    Repeat
 	Basis     Basis
 }
-
-// HasParam reports whether the path names a meeting.
-func (r Route) HasParam() bool { return strings.Contains(r.Path, Param) }
 
 // Table lists every operation once. Where the interface shows a path but not
 // its scope (set participants, upload URL), the scope is D1's.

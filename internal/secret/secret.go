@@ -115,11 +115,7 @@ func (m Mask) Tree(v any) any {
 // and masks the text of the rest. errors.Is and errors.As see through, the latter
 // only where nothing within shows a secret.
 func (m Mask) Err(err error) error {
-	for {
-		u, ok := errors.AsType[*url.Error](err)
-		if !ok {
-			break
-		}
+	for u, ok := errors.AsType[*url.Error](err); ok; u, ok = errors.AsType[*url.Error](err) {
 		err = u.Err
 	}
 	if err == nil {

@@ -16,11 +16,11 @@ import (
 // abandoned but still reads disturbs no other.
 type body struct {
 	Recording
-	ctx      context.Context // of the request: once it has ended, nothing is read
-	progress func(sent, total int64)
-	sent     *atomic.Int64 // also looked at while a Read is under way
+	ctx   context.Context         // of the request: once it has ended, nothing is read
+	sent  *atomic.Int64           // also looked at while a Read is under way
+	moved func(sent, total int64) // told of what was read
 
-	// turn is held while the recording is read and progress runs. It is no
+	// turn is held while the recording is read and moved runs. It is no
 	// mutex, for both may take their time, and a synctest bubble cannot tell that
 	// a mutex waits for time to pass.
 	turn  chan struct{}
@@ -29,15 +29,14 @@ type body struct {
 	err   error     // the recording's
 }
 
-func newBody(ctx context.Context, rec Recording, progress func(sent, total int64), sent *atomic.Int64) *body {
-	return &body{Recording: rec, ctx: ctx, progress: progress, sent: sent, turn: make(chan struct{}, 1)}
+func newBody(ctx context.Context, rec Recording, sent *atomic.Int64, moved func(sent, total int64)) *body {
+	return &body{Recording: rec, ctx: ctx, sent: sent, moved: moved, turn: make(chan struct{}, 1)}
 }
 
 // Reads begin small and get small again when the network takes its time, since
 // movement only shows when more is asked for.
 const (
 	smallChunk = 1 << 10
-	largeChunk = 1 << 20
 	slowChunk  = time.Second
 )
 
@@ -54,18 +53,18 @@ func (b *body) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	if now := time.Now(); now.Sub(b.last) > slowChunk {
-		b.chunk, b.last = smallChunk, now
-	} else {
-		b.chunk, b.last = min(2*b.chunk, largeChunk), now
+	b.chunk = min(2*b.chunk, len(p))
+	if time.Since(b.last) > slowChunk {
+		b.chunk = smallChunk
 	}
+	b.last = time.Now()
 	p = p[:min(int64(len(p)), int64(b.chunk), b.Size-at)]
 	n, err := b.readAt(p, at)
 	at += int64(n)
 	b.sent.Store(at)
 	b.err = err
-	if b.progress != nil && n > 0 && b.ctx.Err() == nil {
-		b.progress(at, b.Size)
+	if n > 0 && b.ctx.Err() == nil {
+		b.moved(at, b.Size)
 	}
 	return n, err
 }
@@ -107,19 +106,13 @@ func (b *body) detach() error {
 // Digest reads the recording and returns its MD5, as Recording.MD5 has it. It
 // obeys ctx as Put.Do does.
 func Digest(ctx context.Context, rec Recording) (string, error) {
-	type digest struct {
-		text string
-		err  error
+	var err error
+	hash := md5.New()
+	switch read := obey(ctx, func() { _, err = io.Copy(hash, newBody(ctx, rec, new(atomic.Int64), func(_, _ int64) {})) }); {
+	case !read:
+		return "", context.Cause(ctx)
+	case err != nil:
+		return "", err
 	}
-	d, ok := obey(ctx, func() digest {
-		hash := md5.New()
-		if _, err := io.Copy(hash, newBody(ctx, rec, nil, new(atomic.Int64))); err != nil {
-			return digest{err: err}
-		}
-		return digest{text: base64.StdEncoding.EncodeToString(hash.Sum(nil))}
-	})
-	if !ok {
-		d.err = context.Cause(ctx)
-	}
-	return d.text, d.err
+	return base64.StdEncoding.EncodeToString(hash.Sum(nil)), nil
 }

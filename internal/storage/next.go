@@ -2,7 +2,7 @@ package storage
 
 import (
 	"net/http"
-	"strings"
+	"regexp"
 )
 
 // End is how an attempt failed.
@@ -47,38 +47,34 @@ const (
 
 // Next decides what follows a failed attempt.
 func (s State) Next(end End) (Step, State) {
-	v := s.judge(end)
 	looked := s.Unsettled // since the attempts before, as often as these called for
 	s.Whole = s.Whole || end.Whole
-	var step Step
-	switch v {
+	step, news := Step{Again: true}, false
+	switch s.judge(end) {
 	case unexpect:
 		s.NoExpect = true
 		s.Attempt-- // it does not count
 		return Step{Again: true, AtOnce: true}, s
-	case untouched:
-		step.Again = true
 	case ambiguous:
 		s.Uses++
 		s.Unsettled = true
-		step.Again, step.Fresh = true, s.Uses > 1
+		step.Fresh, news = s.Uses > 1, !end.None || !looked
 	case expired:
 		step.Again, step.Fresh = !s.Renewed, true
 		s.Renewed = true
 	case hopeless:
 		// A URL that may have served already may be spent.
-		step.Again, step.Fresh = s.Uses > 0 && end.Kind == Refused, true
+		step.Again, step.Fresh, news = s.Uses > 0 && end.Kind == Refused, true, true
 	}
 	step.Again = step.Again && s.Attempt <= s.Repeats && !end.Hurried
+	step.Looks = s.Patience()
 	switch {
-	case step.Again && (v == untouched || v == expired || v == ambiguous && end.None && looked):
-		// Nothing has changed since the last look.
+	case step.Again && !news: // since the last look
+		step.Looks = 0
 	case end.Hurried, step.Again && !end.Whole:
-		step.Looks = min(1, s.Patience())
+		step.Looks = min(1, step.Looks)
 	case step.Again:
-		step.Looks = min(2, s.Patience())
-	default:
-		step.Looks = s.Patience()
+		step.Looks = min(2, step.Looks)
 	}
 	return step, s
 }
@@ -101,6 +97,8 @@ func (s State) Patience() int {
 // may not meet.
 func (e End) Passes() bool { return State{NoExpect: true}.judge(e) != hopeless }
 
+var saysExpired = regexp.MustCompile("(?i)expired")
+
 func (s State) judge(end End) verdict {
 	switch end.Kind {
 	case NeverSent:
@@ -110,14 +108,13 @@ func (s State) judge(end End) verdict {
 	case Untrusted, Unreadable:
 		return hopeless
 	}
-	text := strings.ToLower(end.Code + " " + end.Message)
+	says := saysExpired.MatchString(end.Code) || saysExpired.MatchString(end.Message)
 	switch code := end.StatusCode; {
 	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests,
 		code == http.StatusBadRequest && end.Code == "RequestTimeout", // what S3 says in place of a 408
 		code == http.StatusConflict && end.Code == "OperationAborted":
 		return untouched
-	case code == http.StatusForbidden && end.Late,
-		(code == http.StatusForbidden || code == http.StatusBadRequest) && strings.Contains(text, "expired"):
+	case code == http.StatusForbidden && (end.Late || says), code == http.StatusBadRequest && says:
 		return expired
 	case code == http.StatusExpectationFailed && !s.NoExpect:
 		return unexpect

@@ -4,18 +4,17 @@ package storage
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
@@ -41,6 +40,21 @@ type Put struct {
 	Progress func(sent, total int64) // or nil
 }
 
+// Limits end a request that has come to a standstill.
+type Limits struct {
+	Stall time.Duration // while the body is sent: no byte moves for so long
+	Reply time.Duration // once all of it was handed over: no reply for so long
+}
+
+// late is a net.Error, and no context.DeadlineExceeded: the caller's context is not
+// done.
+func (l Limits) late(whole bool) error {
+	if whole {
+		return fmt.Errorf("no reply for %v after the whole recording was handed over: %w", l.Reply, os.ErrDeadlineExceeded)
+	}
+	return fmt.Errorf("no byte of the upload moved for %v: %w", l.Stall, os.ErrDeadlineExceeded)
+}
+
 // Result is what became of a Put.
 type Result struct {
 	Status  int      // of the store's reply; 0 where none came
@@ -63,16 +77,11 @@ type Failure struct {
 type Kind int
 
 const (
-	// Lost: no reply came. The store may have the recording.
-	Lost Kind = iota
-	// Refused: the store, or something before it, answered other than 2xx.
-	Refused
-	// NeverSent: no connection was made.
-	NeverSent
-	// Untrusted: the certificate is not the store's.
-	Untrusted
-	// Unreadable: the recording could not be read.
-	Unreadable
+	Lost       Kind = iota // no reply came; the store may have the recording
+	Refused                // the store, or something before it, answered other than 2xx
+	NeverSent              // no connection was made
+	Untrusted              // the certificate is not the store's
+	Unreadable             // the recording could not be read
 )
 
 // Do makes the request. It returns soon after ctx has ended, even where
@@ -80,37 +89,40 @@ const (
 // no other begins.
 func (p *Put) Do(ctx context.Context) Result {
 	sent := new(atomic.Int64)
-	result, ok := obey(ctx, func() Result { return p.exchange(ctx, sent) })
-	if !ok {
-		err := p.Mask.Err(context.Cause(ctx))
-		result = Result{Sent: sent.Load(), Failure: &Failure{Err: err}}
+	var result Result
+	if !obey(ctx, func() { result = p.exchange(ctx, sent) }) {
+		return Result{Sent: sent.Load(), Failure: &Failure{Err: p.Mask.Err(context.Cause(ctx))}}
 	}
 	return result
 }
 
 // exchange is Do that does not return before all of it has ended.
-func (p *Put) exchange(ctx context.Context, sent *atomic.Int64) Result {
-	ctx, cancel := context.WithCancelCause(ctx)
+func (p *Put) exchange(caller context.Context, sent *atomic.Int64) Result {
+	ctx, cancel := context.WithCancelCause(caller)
 	defer cancel(nil)
-	body := newBody(ctx, p.Recording, p.Progress, sent)
-	stopWatching := p.Limits.watch(body, cancel)
-	defer stopWatching()
-
-	conn := new(connection)
-	req := p.request(conn.watch(ctx), body)
-	resp, err := p.Transport.RoundTrip(req)
-	if err == nil && resp == nil {
-		err = errNoReply
-	}
+	limit := time.AfterFunc(p.Limits.Stall, func() { cancel(p.Limits.late(sent.Load() >= p.Recording.Size)) })
+	defer limit.Stop()
+	body := newBody(ctx, p.Recording, sent, func(at, size int64) {
+		if at < size {
+			limit.Reset(p.Limits.Stall)
+		} else {
+			limit.Reset(p.Limits.Reply)
+		}
+		if p.Progress != nil {
+			p.Progress(at, size)
+		}
+	})
+	conn := new(roundtrip.Conn)
+	req := p.request(conn.Trace(ctx), body)
+	resp, err := roundtrip.Do(p.Transport, req)
 	var result Result
 	if err == nil {
 		result.Status = resp.StatusCode
 		result.Failure = readReply(resp, p.Mask)
 	}
-	stopWatching()
-	late, stalled := errors.AsType[*timeoutError](context.Cause(ctx))
-	if stalled = stalled && err != nil; stalled {
-		err = late
+	stalled := err != nil && ctx.Err() != nil && caller.Err() == nil
+	if stalled {
+		err = context.Cause(ctx)
 	}
 	cancel(nil)
 	readErr := body.detach()
@@ -126,15 +138,12 @@ func (p *Put) exchange(ctx context.Context, sent *atomic.Int64) Result {
 	return result
 }
 
-var errNoReply = errors.New("the transport returned neither a reply nor an error")
+var expectContinue = []string{"100-continue"}
 
 func (p *Put) request(ctx context.Context, body io.ReadCloser) *http.Request {
-	header := http.Header{
-		"Content-Type": {p.Recording.ContentType},
-		"User-Agent":   p.UserAgent,
-	}
+	header := http.Header{"Content-Type": {p.Recording.ContentType}, "User-Agent": p.UserAgent}
 	if !p.NoExpect {
-		header.Set("Expect", "100-continue")
+		header["Expect"] = expectContinue
 	}
 	if p.Recording.MD5 != "" {
 		header.Set("Content-MD5", p.Recording.MD5)
@@ -148,106 +157,63 @@ func (p *Put) request(ctx context.Context, body io.ReadCloser) *http.Request {
 	}).WithContext(ctx)
 }
 
-// connection is what net/http tells of the connection of a request, from
-// goroutines that may outlive the request.
-type connection struct {
-	asked, got atomic.Bool
-	dialled    atomic.Pointer[string] // address
-}
-
-func (c *connection) watch(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn:      func(string) { c.asked.Store(true) },
-		GotConn:      func(httptrace.GotConnInfo) { c.got.Store(true) },
-		ConnectStart: func(_, addr string) { c.dialled.Store(&addr) },
-	})
-}
-
 // lost is the failure of a request without a reply.
-func (p *Put) lost(err error, req *http.Request, conn *connection, sent int64) *Failure {
-	kind, clean := Lost, p.Mask.Err(err)
-	via, badProxy := p.proxy(req)
+func (p *Put) lost(err error, req *http.Request, conn *roundtrip.Conn, sent int64) *Failure {
+	f := &Failure{Kind: Lost, Err: p.Mask.Err(err)}
 	switch {
-	case conn.got.Load() || sent > 0:
-	case badProxy: // its text may show the proxy's password
+	case sent > 0:
+	case conn.NeverMade(err) && roundtrip.Untrusted(err):
+		f.Kind = Untrusted
+	case conn.NeverMade(err):
+		f.Kind = NeverSent
+		if hop := conn.Hop(); !strings.Contains(f.Err.Error(), hop) { // a proxy seldom names itself
+			f.Err = fmt.Errorf("no connection to %s: %w", hop, f.Err)
+		}
+	case conn.Hop() == "" && p.badProxy(req): // its text may show the proxy's password
 		return &Failure{Kind: NeverSent, Err: errors.New("the proxy's address cannot be used")}
-	case untrusted(err):
-		kind = Untrusted
-	case conn.asked.Load() || notDialled(err):
-		kind = NeverSent
-		if addr := conn.dialled.Load(); via == "" && addr != nil {
-			via = *addr
-		}
-		if via != "" && !strings.Contains(clean.Error(), via) {
-			clean = fmt.Errorf("no connection by way of %s: %w", via, clean)
-		}
 	}
-	return &Failure{Kind: kind, Err: clean}
+	return f
 }
 
-// proxy is the host of the proxy that stands before the store, if the transport
-// tells, or "". bad: there is one whose address cannot be used.
-func (p *Put) proxy(req *http.Request) (host string, bad bool) {
+// badProxy reports that the transport finds no address for its proxy, so that
+// nothing was sent.
+func (p *Put) badProxy(req *http.Request) bool {
 	t, ok := p.Transport.(*http.Transport)
 	if !ok || t.Proxy == nil {
-		return "", false
+		return false
 	}
-	u, err := t.Proxy(req)
-	if err != nil || u == nil {
-		return "", err != nil
-	}
-	return u.Host, false
-}
-
-func untrusted(err error) bool {
-	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
-	return ok
-}
-
-// notDialled reports that no connection was made, by the error alone.
-func notDialled(err error) bool {
-	op, ok := errors.AsType[*net.OpError](err)
-	return ok && (op.Op == "dial" || op.Op == "proxyconnect")
+	_, err := t.Proxy(req)
+	return err != nil
 }
 
 // grace is how long what has seen its context end may take to return.
 const grace = 100 * time.Millisecond
 
-// obey calls f on another goroutine and returns what f does. Where f has not
-// returned soon after ctx has ended, it is left alone, and ok is false.
-func obey[T any](ctx context.Context, f func() T) (out T, ok bool) {
-	type end struct {
-		value    T
+// obey calls f on another goroutine and reports whether f has returned. Where it has
+// not soon after ctx has ended, it is left alone, and goes on.
+func obey(ctx context.Context, f func()) bool {
+	var end struct {
 		returned bool
 		panicked any
 	}
-	done := make(chan end, 1)
+	ended := make(chan struct{})
 	go func() {
-		var e end
-		defer func() {
-			e.panicked = recover() // it is the caller's to deal with
-			done <- e
-		}()
-		e.value = f()
-		e.returned = true
+		defer close(ended)
+		defer func() { end.panicked = recover() }() // it is the caller's to deal with
+		f()
+		end.returned = true
 	}()
-	finish := func(e end) (T, bool) {
-		if e.panicked != nil {
-			panic(e.panicked)
-		}
-		return e.value, e.returned
-	}
 	select {
-	case e := <-done:
-		return finish(e)
+	case <-ended:
 	case <-ctx.Done():
+		select {
+		case <-ended:
+		case <-time.After(grace):
+			return false
+		}
 	}
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case e := <-done:
-		return finish(e)
-	case <-timer.C:
-		return out, false
+	if end.panicked != nil {
+		panic(end.panicked)
 	}
+	return end.returned
 }

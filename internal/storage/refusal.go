@@ -2,6 +2,7 @@ package storage
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"io"
 	"net/http"
@@ -13,26 +14,42 @@ import (
 // maxReply is how much of a store's reply is read.
 const maxReply = 64 << 10
 
+// refusal is what is read of the store's XML: other elements echo the key id and
+// the signature.
+type refusal struct {
+	XMLName   struct{} `xml:"Error"`
+	Code      first
+	Message   first
+	RequestID first `xml:"RequestId"`
+}
+
+// first is the first text that is not empty of the elements of a name.
+type first string
+
+func (f *first) UnmarshalText(text []byte) error {
+	if *f == "" {
+		*f = first(bytes.TrimSpace(text))
+	}
+	return nil
+}
+
 // readReply reads and closes the store's reply: nil for a success.
 func readReply(resp *http.Response, mask secret.Mask) *Failure {
-	if resp.StatusCode == http.StatusSwitchingProtocols && resp.Body != nil {
-		// A connection that speaks another protocol, whose reading no context ends.
-		_ = resp.Body.Close() // nothing to be done about it
-		resp.Body = nil
-	}
-	if resp.Body != nil {
-		defer resp.Body.Close()
-	}
+	defer resp.Body.Close()
 	if resp.StatusCode/100 == 2 {
 		return nil
 	}
-	f := &Failure{Kind: Refused, StatusCode: resp.StatusCode, RetryAfter: backoff.RetryAfter(resp.StatusCode, resp.Header)}
-	if resp.Body != nil {
-		body := io.LimitReader(resp.Body, maxReply)
-		f.read(body)
-		_, _ = io.Copy(io.Discard, body) // so that the connection can serve again
+	body := io.LimitReader(resp.Body, maxReply)
+	d := xml.NewDecoder(body)
+	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // codes are ASCII
+	var r refusal
+	_ = d.Decode(&r)                 // of XML that breaks off, the elements before are kept
+	_, _ = io.Copy(io.Discard, body) // so that the connection can serve again
+	f := &Failure{
+		Kind: Refused, StatusCode: resp.StatusCode, RetryAfter: backoff.RetryAfter(resp.StatusCode, resp.Header),
+		Code: mask.Text(string(r.Code)), Message: mask.Text(string(r.Message)),
+		RequestID: mask.Text(cmp.Or(string(r.RequestID), resp.Header.Get("X-Amz-Request-Id"))),
 	}
-	f.Code, f.Message, f.RequestID = mask.Text(f.Code), mask.Text(f.Message), mask.Text(f.RequestID)
 	switch {
 	case f.Code != "" || f.Message != "":
 	case resp.StatusCode/100 == 3:
@@ -40,61 +57,5 @@ func readReply(resp *http.Response, mask secret.Mask) *Failure {
 	default:
 		f.Message = "the reply is not the store's XML"
 	}
-	if f.RequestID == "" {
-		f.RequestID = mask.Text(resp.Header.Get("X-Amz-Request-Id"))
-	}
 	return f
-}
-
-// read takes Code, Message and RequestId from the store's XML, the first of
-// each and nothing else: other elements echo the key id and the signature. It
-// keeps what it has got when the XML breaks off.
-func (f *Failure) read(r io.Reader) {
-	d := xml.NewDecoder(r)
-	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // codes are ASCII
-	var (
-		depth int
-		field *string // nil: of no interest
-		text  []byte
-	)
-	for {
-		token, err := d.Token()
-		if err != nil {
-			return
-		}
-		switch t := token.(type) {
-		case xml.StartElement:
-			depth++
-			if depth == 1 && t.Name.Local != "Error" {
-				return
-			}
-			field, text = nil, nil
-			if depth == 2 {
-				field = f.field(t.Name.Local)
-			}
-		case xml.CharData:
-			if field != nil {
-				text = append(text, t...)
-			}
-		case xml.EndElement:
-			depth--
-			if field != nil && *field == "" {
-				*field = string(bytes.TrimSpace(text))
-			}
-			field = nil
-		}
-	}
-}
-
-// field is where the text of an element belongs.
-func (f *Failure) field(name string) *string {
-	switch name {
-	case "Code":
-		return &f.Code
-	case "Message":
-		return &f.Message
-	case "RequestId":
-		return &f.RequestID
-	}
-	return nil
 }

@@ -55,8 +55,8 @@ func TestReadReply(t *testing.T) {
 			require.Equal(t, min(body.Size(), maxReply), read, "read to the end, so that the connection serves again")
 		})
 	}
-	require.Nil(t, readReply(&http.Response{StatusCode: 204}, secret.Mask{}))
-	require.Equal(t, 500, readReply(&http.Response{StatusCode: 500}, secret.Mask{}).StatusCode)
+	require.Nil(t, readReply(&http.Response{StatusCode: 204, Body: http.NoBody}, secret.Mask{}))
+	require.Equal(t, 500, readReply(&http.Response{StatusCode: 500, Body: http.NoBody}, secret.Mask{}).StatusCode)
 }
 
 func FuzzReadReply(f *testing.F) {

@@ -1,0 +1,105 @@
+package roundtrip_test
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
+)
+
+type closed struct {
+	io.Reader
+	times int
+}
+
+func (c *closed) Close() error { c.times++; return nil }
+
+// Whatever a transport returns, there is an error, or a reply whose body can be
+// read and closed.
+func TestDo(t *testing.T) {
+	t.Parallel()
+	lost := errors.New("lost")
+	body := new(closed)
+	for name, test := range map[string]struct {
+		resp *http.Response
+		err  error
+		want string // the error
+		shut int
+	}{
+		"a reply":                 {resp: &http.Response{StatusCode: 200, Body: body}},
+		"a reply without a body":  {resp: &http.Response{StatusCode: 204}},
+		"another protocol":        {resp: &http.Response{StatusCode: 101, Body: body}, shut: 1},
+		"another, without a body": {resp: &http.Response{StatusCode: 101}},
+		"an error":                {err: lost, want: "lost"},
+		"both":                    {resp: &http.Response{StatusCode: 200}, err: lost, want: "lost"},
+		"neither":                 {want: "neither a reply nor an error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body.times = 0
+			resp, err := roundtrip.Do(testkit.RoundTripper(func(*http.Request) (*http.Response, error) { return test.resp, test.err }), &http.Request{})
+			require.Equal(t, test.shut, body.times)
+			if test.want != "" {
+				require.ErrorContains(t, err, test.want)
+				require.Nil(t, resp)
+				return
+			}
+			require.NoError(t, err)
+			require.NotNil(t, resp.Body)
+			require.NoError(t, resp.Body.Close())
+		})
+	}
+}
+
+// A connection that was never made is told from one that was lost.
+func TestConn(t *testing.T) {
+	t.Parallel()
+	untold := new(roundtrip.Conn)
+	require.Empty(t, untold.Hop())
+	require.False(t, untold.NeverMade(io.EOF))
+	require.True(t, untold.NeverMade(&net.OpError{Op: "dial", Err: io.EOF}))
+	require.True(t, untold.NeverMade(&net.OpError{Op: "proxyconnect", Err: io.EOF}))
+	require.True(t, untold.NeverMade(&tls.CertificateVerificationError{}))
+	require.False(t, untold.NeverMade(&net.OpError{Op: "write", Err: io.EOF}))
+
+	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	defer srv.Close()
+	tr := &http.Transport{}
+	for _, alive := range []bool{true, false} {
+		if !alive {
+			srv.Close()
+		}
+		conn := new(roundtrip.Conn)
+		req, err := http.NewRequestWithContext(conn.Trace(t.Context()), http.MethodGet, srv.URL, nil)
+		require.NoError(t, err)
+		_, err = roundtrip.Do(tr, req)
+		require.Error(t, err)
+		require.Equal(t, srv.Listener.Addr().String(), conn.Hop())
+		require.Equal(t, !alive, conn.NeverMade(err))
+		require.Equal(t, !alive, conn.NeverMade(io.EOF), "whatever the error says")
+		require.Equal(t, !alive, conn.NeverMade(&net.OpError{Op: "dial", Err: io.EOF}), "of another way that was tried")
+	}
+}
+
+func TestUntrusted(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.StartTLS()
+	defer srv.Close()
+	conn := new(roundtrip.Conn)
+	req, err := http.NewRequestWithContext(conn.Trace(t.Context()), http.MethodGet, srv.URL, nil)
+	require.NoError(t, err)
+	_, err = roundtrip.Do(&http.Transport{}, req)
+	require.True(t, roundtrip.Untrusted(err), "%v", err)
+	require.True(t, conn.NeverMade(err))
+	require.False(t, roundtrip.Untrusted(io.EOF))
+}
