@@ -310,7 +310,7 @@ func TestLimiterCountsRepeats(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: "usage.get", Times: 6}, minutestest.BadGateway())
 		l := &testkit.Line{Op: "usage.get"}
-		c := l.On(srv, minutes.WithRateLimit(0.1, 2), minutes.WithRetries(3, 0, 0))
+		c := l.On(srv, minutes.WithRateLimit(0.1, 2), minutes.WithRetries(6, 0, 0))
 		start := time.Now()
 		var calls sync.WaitGroup
 		for range 2 {
