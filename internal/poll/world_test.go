@@ -48,6 +48,7 @@ type world struct {
 	short    bool          // pages hold anything from nothing to all
 	deadly   bool          // cursors live for ten minutes
 	edge     float64       // requests a second that get through; 0: all
+	quota    int           // requests that get through in each minute, counted anew when it begins; 0: all
 
 	needs int // requests in a turn that look at every meeting; 0: so few that a turn is the floor
 }
@@ -101,6 +102,8 @@ type service struct {
 	key    int64         // of the newest
 	tokens float64       // of the edge
 	filled time.Duration // when they were counted
+	minute time.Duration // that the quota was counted in last
+	used   int           // of the quota
 	counts counts
 }
 
@@ -180,6 +183,14 @@ func (s *service) admit(now time.Duration) bool {
 			return false
 		}
 		s.tokens--
+	}
+	if s.quota > 0 && now < edgeLast {
+		if minute := now / time.Minute; minute != s.minute {
+			s.minute, s.used = minute, 0
+		}
+		if s.used++; s.used > s.quota {
+			return false
+		}
 	}
 	s.counts.passed(now, s.turn())
 	return true

@@ -73,6 +73,11 @@ var worlds = []struct {
 	{"newcomers beside 10,000, a page takes 1 s", world{waits: 10_000, newcomers: 17 * time.Second, slow: time.Second}, bounds{perMinute: 450, most: 15, first: 10 * time.Second}, false},
 	{"1,000, a page takes 2 s", world{waits: 1000, slow: 2 * time.Second}, bounds{perMinute: 44, most: 10}, true},
 
+	// Pages are slow, and show few meetings each: looks would be sooner.
+	{"300, one in 30, a page takes 1 s", world{waits: 300, oneIn: 30, slow: time.Second, needs: 300, endless: true}, bounds{perMinute: 620, most: 25, told: 90 * time.Second}, true},
+	{"300, one in 30, a page takes 5 s", world{waits: 300, oneIn: 30, slow: 5 * time.Second, needs: 300, endless: true}, bounds{perMinute: 620, most: 25, told: 90 * time.Second, unseen: 2 * time.Minute}, true},
+	{"667, one in 60, a page takes 1 s", world{waits: 667, oneIn: 60, slow: time.Second, needs: 667, endless: true}, bounds{perMinute: 1000, most: 30, told: 2 * time.Minute, unseen: 3 * time.Minute}, true},
+
 	// The listing is of little use, or of none.
 	{"1,000, short pages", world{waits: 1000, short: true}, bounds{perMinute: 88, most: 10}, true},
 	{"10,000, short pages", world{waits: 10_000, short: true, needs: 400}, bounds{perMinute: 840, most: 24}, false},
@@ -95,6 +100,9 @@ var worlds = []struct {
 	{"1,000 single, edge of 5.7 a second (30 %)", world{waits: 1000, oneIn: 1000, edge: 5.7, needs: 1000, endless: true}, bounds{told: throttled, unseen: throttled}, false},
 	{"10,000 dense, edge of 6 a second (90 %)", world{waits: 10_000, edge: 6, needs: 200, endless: true}, bounds{told: throttled, unseen: throttled}, false},
 	{"10,000 dense, edge of 2 a second (30 %)", world{waits: 10_000, edge: 2, needs: 200, endless: true}, bounds{told: throttled, unseen: throttled}, false},
+	{"10,000 dense, quota of 360 a minute (90 %)", world{waits: 10_000, quota: 360, needs: 200, endless: true}, bounds{told: throttled, unseen: throttled}, false},
+	{"10,000 dense, quota of 200 a minute (50 %)", world{waits: 10_000, quota: 200, needs: 200, endless: true}, bounds{told: throttled, unseen: throttled}, false},
+	{"10,000 dense, quota of 120 a minute (30 %)", world{waits: 10_000, quota: 120, needs: 200, endless: true}, bounds{told: throttled, unseen: throttled}, false},
 }
 
 func TestWorlds(t *testing.T) {
