@@ -42,7 +42,7 @@ const (
 	crowd         = 32               // newcomers that are worth a sweep
 	handful       = 5                // meetings looked at by themselves that are worth a try
 	gather        = time.Second / 10 // for a crowd to assemble
-	stuck         = floor / 2        // a page that takes longer is lost, a sweep without one for so long is given up
+	stuck         = floor / 2        // a page that takes longer is lost, a sweep without any for so long is given up
 	leastPatience = 2                // turns
 	maxPatience   = 64
 )
@@ -160,14 +160,14 @@ func (p *plan) nextPage(now time.Duration) time.Duration {
 	if s.reading {
 		return never
 	}
-	held, before := p.looks.until, s.began // a pause after a refused look is for all
-	if n := len(s.times); n > 0 {
-		before = s.times[n-1] + stuck
+	held, last := p.looks.until, s.began+stuck // a pause after a refused look is for all
+	if len(s.times) > 0 {
+		last = s.began + 2*turnOf(p.waiting) // looks alone would have taken half of that
 	}
 	if len(s.times) < len(s.last) {
 		held = max(held, s.last[len(s.times)]+floor)
 	}
-	giveUp := max(before, held) + stuck
+	giveUp := max(last, held+stuck)
 	if s.enough() || now >= giveUp {
 		p.end(now, !s.enough())
 		return p.nextPage(now)

@@ -154,10 +154,13 @@ func (p *plan) alone() int {
 // crowded reports whether there are so many newcomers that they wait for a sweep.
 func (p *plan) crowded() bool { return len(p.newcomers) >= crowd && !p.sweep.broken }
 
-// turn is how long the looks at all meetings are spread over. Twice the
-// requests make it √2 longer and the pace √2 higher.
-func (p *plan) turn() time.Duration {
-	return time.Duration(float64(floor) * math.Sqrt(max(1, float64(p.alone()+p.pages())/steady)))
+// turn is how long the looks at all meetings are spread over.
+func (p *plan) turn() time.Duration { return turnOf(p.alone() + p.pages()) }
+
+// turnOf is a turn of so many requests. Twice the requests make it √2 longer and
+// the pace √2 higher.
+func turnOf(requests int) time.Duration {
+	return time.Duration(float64(floor) * math.Sqrt(max(1, float64(requests)/steady)))
 }
 
 // jittered only ever adds.
@@ -279,9 +282,13 @@ func (p *plan) answered(w *watch) {
 	}
 }
 
-// looked takes in a reply to a look; maxAge is its Cache-Control's.
+// looked takes in a reply to a look; maxAge is its Cache-Control's. Where the
+// service was out, it is back, and its failures count for nobody any more.
 func (p *plan) looked(w *watch, now, maxAge time.Duration) {
 	p.answered(w)
+	if p.looks.bad >= outage {
+		clear(p.failures)
+	}
 	p.looks.good(now)
 	w.free = now + min(max(floor, maxAge), maxFloor)
 	p.saw(w, now)
