@@ -282,6 +282,17 @@ func (h handle) core() *core {
 	return h()
 }
 
+// service is any of the services: what a nil one, or one that New has not made,
+// leads to is said once.
+type service struct{ handle handle }
+
+func (s *service) core() *core {
+	if s == nil {
+		return unmade()
+	}
+	return s.handle.core()
+}
+
 // unmade is the core of a Client that New has not made. Every request fails.
 func unmade() *core {
 	c := newCore(url.URL{}, "", defaults())

@@ -18,12 +18,7 @@ import (
 // (section 4.2).
 type MeetingsService struct{ handle handle }
 
-func (s *MeetingsService) core() *core {
-	if s == nil {
-		return unmade()
-	}
-	return s.handle.core()
-}
+func (s *MeetingsService) core() *core { return (*service)(s).core() }
 
 // Meeting is one meeting (section 2.1). Fields that the service leaves empty,
 // null or out are zero.

@@ -10,12 +10,7 @@ import (
 // MembersService reads and adds members of the organisation (section 4.1).
 type MembersService struct{ handle handle }
 
-func (s *MembersService) core() *core {
-	if s == nil {
-		return unmade()
-	}
-	return s.handle.core()
-}
+func (s *MembersService) core() *core { return (*service)(s).core() }
 
 // Member is a human member of the organisation (section 2.3).
 type Member struct {

@@ -11,12 +11,7 @@ import (
 // (section 4.3).
 type ProjectsService struct{ handle handle }
 
-func (s *ProjectsService) core() *core {
-	if s == nil {
-		return unmade()
-	}
-	return s.handle.core()
-}
+func (s *ProjectsService) core() *core { return (*service)(s).core() }
 
 // Project groups meetings (section 2.4).
 type Project struct {

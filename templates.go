@@ -10,12 +10,7 @@ import (
 // TemplatesService reads the templates that shape minutes (section 4.3).
 type TemplatesService struct{ handle handle }
 
-func (s *TemplatesService) core() *core {
-	if s == nil {
-		return unmade()
-	}
-	return s.handle.core()
-}
+func (s *TemplatesService) core() *core { return (*service)(s).core() }
 
 // Template shapes the minutes of a meeting (section 2.5).
 type Template struct {

@@ -11,12 +11,7 @@ import (
 // UsageService reports what the organisation has left (section 4.3).
 type UsageService struct{ handle handle }
 
-func (s *UsageService) core() *core {
-	if s == nil {
-		return unmade()
-	}
-	return s.handle.core()
-}
+func (s *UsageService) core() *core { return (*service)(s).core() }
 
 // Usage is what the organisation has left in this period (section 2.9).
 type Usage struct {

@@ -12,12 +12,7 @@ import (
 // that transcripts should spell right (section 4.3).
 type VocabularyService struct{ handle handle }
 
-func (s *VocabularyService) core() *core {
-	if s == nil {
-		return unmade()
-	}
-	return s.handle.core()
-}
+func (s *VocabularyService) core() *core { return (*service)(s).core() }
 
 // Vocabulary is the organisation's complete list of terms (section 2.10).
 type Vocabulary struct {
