@@ -41,39 +41,36 @@ func checkID(param, id string) error {
 
 func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
 
-// missingID names the field where a reply came without its id.
-func missingID(id string) string {
-	if id == "" {
-		return "id"
-	}
-	return ""
-}
-
-// missingIn names the list that a reply lacks, or what its first incomplete
-// element lacks.
-func missingIn[T any, R reply[T]](list *[]T, field string, body []byte) string {
-	if absent(list, field, body) {
+// missing names a field that came without a value, and returns "" for any other.
+func missing[T comparable](field string, value T) string {
+	var none T
+	if value == none {
 		return field
 	}
-	for i := range *list {
-		if lack := R(&(*list)[i]).missing(nil); lack != "" {
-			return field + "[" + strconv.Itoa(i) + "]." + lack
-		}
-	}
 	return ""
 }
 
-// absent reports whether a reply has no such list at all. Where it is null, as many
-// servers write an empty list, it is made empty.
-func absent[T any](list *[]T, field string, body []byte) bool {
+// missingList names a list that a reply does not have at all. Where it is null, as
+// many servers write an empty list, it is made empty.
+func missingList[E any](field string, list *[]E, body []byte) string {
 	if *list != nil {
-		return false
+		return ""
 	}
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(body, &fields) // it has been read once
 	if _, there := fields[field]; !there {
-		return true
+		return field
 	}
-	*list = []T{}
-	return false
+	*list = []E{}
+	return ""
+}
+
+// missingIn is missingList, and names what the first incomplete element lacks, too.
+func missingIn[E interface{ missing([]byte) string }](field string, list *[]E, body []byte) string {
+	for i, element := range *list {
+		if lack := element.missing(nil); lack != "" {
+			return field + "[" + strconv.Itoa(i) + "]." + lack
+		}
+	}
+	return missingList(field, list, body)
 }

@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -65,13 +66,7 @@ func values(v any) string {
 }
 
 func (m *Meeting) missing([]byte) string {
-	if m.ID == "" {
-		return "id"
-	}
-	if m.Status == "" {
-		return "status"
-	}
-	return ""
+	return cmp.Or(missing("id", m.ID), missing("status", m.Status))
 }
 
 // MeetingPage is one page of a listing, newest first (section 2.2). It may
@@ -82,20 +77,10 @@ type MeetingPage struct {
 }
 
 func (p *MeetingPage) missing(body []byte) string {
-	if absent(&p.Meetings, "meetings", body) {
-		return "meetings"
+	if null := slices.Index(p.Meetings, nil); null >= 0 {
+		return "meetings[" + strconv.Itoa(null) + "]"
 	}
-	for i, m := range p.Meetings {
-		field := ""
-		if m != nil {
-			if field = m.missing(nil); field == "" {
-				continue
-			}
-			field = "." + field
-		}
-		return "meetings[" + strconv.Itoa(i) + "]" + field
-	}
-	return ""
+	return missingIn("meetings", &p.Meetings, body)
 }
 
 // Minutes are the written minutes of a meeting (section 2.6).
@@ -112,13 +97,7 @@ type minutesReply struct {
 }
 
 func (m *minutesReply) missing([]byte) string {
-	switch {
-	case m.Format == "":
-		return "format"
-	case m.Content == nil:
-		return "content"
-	}
-	return ""
+	return cmp.Or(missing("format", m.Format), missing("content", m.Content))
 }
 
 // UploadTarget is where a recording goes (section 2.8). Its URL prints without
@@ -129,12 +108,7 @@ type UploadTarget struct {
 	Method    string       `json:"method"`     // always PUT
 }
 
-func (t *UploadTarget) missing([]byte) string {
-	if t.UploadURL.Reveal() == "" {
-		return "upload_url"
-	}
-	return ""
-}
+func (t *UploadTarget) missing([]byte) string { return missing("upload_url", t.UploadURL.Reveal()) }
 
 // MeetingCreateParams describes a meeting to create. Title and Date are
 // required; what is left empty is not sent.

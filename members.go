@@ -32,9 +32,9 @@ type memberList struct {
 	Members []Member `json:"members"`
 }
 
-func (l *memberList) missing(body []byte) string { return missingIn(&l.Members, "members", body) }
+func (l *memberList) missing(body []byte) string { return missingIn("members", &l.Members, body) }
 
-func (m *Member) missing([]byte) string { return missingID(m.ID) }
+func (m Member) missing([]byte) string { return missing("id", m.ID) }
 
 // List returns the organisation's human members; integrations are never
 // listed. It needs the scope employees:read. Documented.

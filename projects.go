@@ -23,9 +23,9 @@ type projectList struct {
 	Projects []Project `json:"projects"`
 }
 
-func (l *projectList) missing(body []byte) string { return missingIn(&l.Projects, "projects", body) }
+func (l *projectList) missing(body []byte) string { return missingIn("projects", &l.Projects, body) }
 
-func (p *Project) missing([]byte) string { return missingID(p.ID) }
+func (p Project) missing([]byte) string { return missing("id", p.ID) }
 
 // List returns the organisation's active projects. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].

@@ -29,9 +29,9 @@ type templateList struct {
 	Templates []Template `json:"templates"`
 }
 
-func (l *templateList) missing(body []byte) string { return missingIn(&l.Templates, "templates", body) }
+func (l *templateList) missing(body []byte) string { return missingIn("templates", &l.Templates, body) }
 
-func (t *Template) missing([]byte) string { return missingID(t.ID) }
+func (t Template) missing([]byte) string { return missing("id", t.ID) }
 
 // List returns the organisation's templates. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].

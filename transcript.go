@@ -29,12 +29,7 @@ type transcript struct {
 	Text *string `json:"transcript"`
 }
 
-func (t *transcript) missing([]byte) string {
-	if t.Text == nil {
-		return "transcript"
-	}
-	return ""
-}
+func (t *transcript) missing([]byte) string { return missing("transcript", t.Text) }
 
 // Turn is what one speaker says until another does.
 type Turn struct {

@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -41,13 +42,7 @@ type usageReply struct {
 }
 
 func (u *usageReply) missing([]byte) string {
-	switch {
-	case u.Credits == nil:
-		return "credits_remaining"
-	case u.Seconds == nil:
-		return "transcribe_seconds_remaining"
-	}
-	return ""
+	return cmp.Or(missing("credits_remaining", u.Credits), missing("transcribe_seconds_remaining", u.Seconds))
 }
 
 // Get reports the credits and transcription seconds that are left. Method,

@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 
@@ -34,18 +35,10 @@ type VocabularyVariant struct {
 }
 
 func (v *Vocabulary) missing(body []byte) string {
-	if absent(&v.Terms, "terms", body) {
-		return "terms"
-	}
-	return missingIn(&v.Entries, "entries", body)
+	return cmp.Or(missingList("terms", &v.Terms, body), missingIn("entries", &v.Entries, body))
 }
 
-func (e *VocabularyEntry) missing([]byte) string {
-	if e.Term == "" {
-		return "term"
-	}
-	return ""
-}
+func (e VocabularyEntry) missing([]byte) string { return missing("term", e.Term) }
 
 // Get returns the vocabulary. Method, path and scope (meetings:read) are
 // assumed; see [WithRoute].
