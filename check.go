@@ -2,6 +2,7 @@ package minutes
 
 import (
 	"encoding/json"
+	"net/url"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -39,7 +40,30 @@ func checkID(param, id string) error {
 	return nil
 }
 
+// wrongPath says why a path would not arrive as it is, or would lead elsewhere, and
+// returns "" for a good one.
+func wrongPath(path string) string {
+	u, err := url.Parse(path)
+	switch {
+	case !strings.HasPrefix(path, "/"):
+		return "must begin with a slash"
+	case strings.ContainsAny(path, "?#"):
+		return "must not hold a query or a fragment"
+	case err != nil || u.EscapedPath() != path || !utf8.ValidString(u.Path) || strings.ContainsFunc(u.Path, isControl):
+		return "must be escaped, and must not hold a control character"
+	}
+	for segment := range strings.SplitSeq(strings.TrimSuffix(path[1:], "/"), "/") {
+		if plain, _ := url.PathUnescape(segment); plain == "" || plain == "." || plain == ".." {
+			return "must not hold empty or relative segments"
+		}
+	}
+	return ""
+}
+
 func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
+
+// isNoASCII reports what is no printable ASCII.
+func isNoASCII(r rune) bool { return r < ' ' || r >= 0x7f }
 
 // missing names a field that came without a value, and returns "" for any other.
 func missing[T comparable](field string, value T) string {

@@ -147,8 +147,8 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	if !methods[method] {
 		return &ParamError{Param: "method", Reason: methodReason}
 	}
-	if err := checkPath(path); err != nil {
-		return err
+	if reason := wrongPath(path); reason != "" {
+		return &ParamError{Param: "path", Reason: reason}
 	}
 	request := rest.Request{Operation: row.Operation, Route: &row, Query: query}
 	if in != nil {
@@ -169,27 +169,6 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	}
 	if wrong := decode(reply, out); wrong != "" {
 		return shared.unusable(request, reply, wrong)
-	}
-	return nil
-}
-
-// checkPath refuses a path that would not arrive as it is, or would lead
-// elsewhere.
-func checkPath(path string) error {
-	bad := func(reason string) error { return &ParamError{Param: "path", Reason: reason} }
-	u, err := url.Parse(path)
-	switch {
-	case !strings.HasPrefix(path, "/"):
-		return bad("must begin with a slash")
-	case strings.ContainsAny(path, "?#"):
-		return bad("must not hold a query or a fragment")
-	case err != nil || u.EscapedPath() != path || !utf8.ValidString(u.Path) || strings.ContainsFunc(u.Path, isControl):
-		return bad("must be escaped, and must not hold a control character")
-	}
-	for segment := range strings.SplitSeq(strings.TrimSuffix(path[1:], "/"), "/") {
-		if plain, _ := url.PathUnescape(segment); plain == "" || plain == "." || plain == ".." {
-			return bad("must not hold empty or relative segments")
-		}
 	}
 	return nil
 }
@@ -263,7 +242,7 @@ func checkAPIKey(key string) error {
 		return &ParamError{"apiKey", "must not be empty"}
 	case strings.Contains(key, "://"):
 		return &ParamError{"apiKey", "is a URL (is it the base URL?)"}
-	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+	case strings.Contains(key, " ") || strings.ContainsFunc(key, isNoASCII):
 		return &ParamError{"apiKey", "must be printable ASCII without white space, as issued and without the word Bearer"}
 	}
 	return nil
