@@ -19,11 +19,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/secret"
-	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
 // Client calls the Meeting Minutes Service. It is safe for concurrent use;
@@ -281,37 +279,24 @@ func unmade() *core {
 
 // core is what the services of a Client share.
 type core struct {
-	base      string
-	api       *rest.Client
-	storage   http.RoundTripper
-	userAgent []string
-	retries   backoff.Policy
-	uploads   storage.Limits
-	places    places
-	local     bool // the service is on this machine, and so may its storage be
-	mask      secret.Mask
-	log       *slog.Logger                 // nil: none
-	observe   func(context.Context, Event) // nil: none
-	poller    *poller
-	unmade    bool // not by New
+	*config
+	base   string
+	api    *rest.Client
+	local  bool // the service is on this machine, and so may its storage be
+	mask   secret.Mask
+	poller *poller
+	unmade bool // not by New
 }
 
 func newCore(base url.URL, apiKey string, cfg *config) *core {
-	c := &core{
-		base:      base.String(),
-		storage:   transportOf(cmp.Or(cfg.storage, cfg.http)),
-		userAgent: []string{cfg.userAgent},
-		retries:   cfg.retries,
-		uploads:   cfg.uploads,
-		places:    places{all: cfg.places},
-		local:     isLoopback(base.Hostname()),
-		mask:      secret.Mask{apiKey},
-		log:       cfg.log,
-		observe:   cfg.observe,
+	c := &core{config: cfg, base: base.String(), local: isLoopback(base.Hostname()), mask: secret.Mask{apiKey}}
+	if c.storage == nil {
+		c.storage = transportOf(c.http)
 	}
+	const timeout = 30 * time.Second // of one attempt
 	settings := rest.Config{
 		Base: base, APIKey: apiKey, UserAgent: cfg.userAgent, Routes: cfg.routes,
-		Transport: transportOf(cfg.http), Timeout: cmp.Or(cfg.http.Timeout, defaultTimeout),
+		Transport: transportOf(cfg.http), Timeout: cmp.Or(cfg.http.Timeout, timeout),
 		Retries: cfg.retries, Rate: cfg.limiter, Mask: c.mask,
 	}
 	if c.observed() {

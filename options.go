@@ -23,43 +23,30 @@ const version = "0.1.0"
 // used makes New return a *ParamError.
 type Option func(*config) error
 
-// config is filled by the options and read by newCore; a Client never changes
-// afterwards.
+// config is filled by the options, and never changes afterwards.
 type config struct {
 	http      *http.Client
-	storage   *http.Client // nil: http
-	log       *slog.Logger
-	observe   func(context.Context, Event)
+	storage   http.RoundTripper            // nil: that of http
+	log       *slog.Logger                 // nil: none
+	observe   func(context.Context, Event) // nil: none
 	userAgent string
 	retries   backoff.Policy
 	uploads   storage.Limits
-	places    int           // for uploads
+	places    places        // for uploads
 	limiter   *rate.Limiter // nil: none
 	routes    []route.Route
 }
 
-// What a Client does unless told otherwise. The service publishes no rate
-// limit, so the limiter only keeps a runaway loop from becoming a flood.
-const (
-	defaultTimeout    = 30 * time.Second // of one attempt
-	defaultMaxRetries = 4
-	defaultWaitMin    = 500 * time.Millisecond
-	defaultWaitMax    = 15 * time.Second
-	defaultRate       = 100 // requests a second
-	defaultBurst      = 100
-	defaultUploads    = 4
-	defaultStall      = time.Minute     // no byte of an upload moves
-	defaultReply      = 5 * time.Minute // after its last byte, for what scans it on the way
-)
-
+// defaults is what a Client does unless told otherwise. The service publishes no
+// rate limit, so the limiter only keeps a runaway loop from becoming a flood.
 func defaults() *config {
 	return &config{
 		http:      &http.Client{},
 		userAgent: "minutes-go/" + version,
-		retries:   backoff.Policy{Max: defaultMaxRetries, WaitMin: defaultWaitMin, WaitMax: defaultWaitMax},
-		uploads:   storage.Limits{Stall: defaultStall, Reply: defaultReply},
-		places:    defaultUploads,
-		limiter:   rate.NewLimiter(defaultRate, defaultBurst),
+		retries:   backoff.Policy{Max: 4, WaitMin: 500 * time.Millisecond, WaitMax: 15 * time.Second},
+		uploads:   storage.Limits{Stall: time.Minute, Reply: 5 * time.Minute}, // a long reply, for what scans it on the way
+		places:    places{all: 4},
+		limiter:   rate.NewLimiter(100, 100), // a second, and at once
 		routes:    slices.Clone(route.Table),
 	}
 }
@@ -106,7 +93,7 @@ func WithHTTPClient(hc *http.Client) Option {
 // query of a presigned URL is a credential. What [WithObserver] tells of uploads,
 // and [FromContext], hold none of it.
 func WithStorageHTTPClient(hc *http.Client) Option {
-	return option("WithStorageHTTPClient", hc != nil, "must not be nil", func(c *config) { c.storage = hc })
+	return option("WithStorageHTTPClient", hc != nil, "must not be nil", func(c *config) { c.storage = transportOf(hc) })
 }
 
 // WithObserver tells observe of each [Event], with the context of the call that it
@@ -169,7 +156,7 @@ func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 // for a place, as long as their contexts let them, which counts as no stall. A
 // recording that the Client opens itself is opened once it has its place.
 func WithUploads(n int) Option {
-	return option("WithUploads", n >= 1, "must be at least 1", func(c *config) { c.places = n })
+	return option("WithUploads", n >= 1, "must be at least 1", func(c *config) { c.places.all = n })
 }
 
 // WithUploadTimeouts sets when an attempt of an upload is given up, and repeated
