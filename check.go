@@ -3,6 +3,7 @@ package minutes
 import (
 	"encoding/json"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -12,17 +13,43 @@ import (
 // changed on the wire or from reaching another resource. Lengths, dates and
 // the like are the service's to judge: a copy of its rules would go stale.
 
-// text is a string parameter and its name.
-type text struct{ param, value string }
+const noUTF8 = "is not valid UTF-8"
 
-// checkTexts refuses what JSON and URLs cannot carry unchanged.
-func checkTexts(texts ...text) error {
-	for _, t := range texts {
-		if !utf8.ValidString(t.value) {
-			return &ParamError{t.param, "is not valid UTF-8"}
+// checkTexts refuses texts in a struct of parameters that JSON and URLs cannot carry
+// unchanged. A struct whose type has no name holds a method's own parameters, whose
+// names begin with a small letter.
+func checkTexts(params any) error {
+	fields := reflect.Indirect(reflect.ValueOf(params))
+	if fields.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range fields.NumField() {
+		at, found := findBroken(reflect.Indirect(fields.Field(i)))
+		if !found {
+			continue
 		}
+		name := fields.Type().Field(i).Name
+		if fields.Type().Name() == "" {
+			name = strings.ToLower(name[:1]) + name[1:]
+		}
+		return &ParamError{name + at, noUTF8}
 	}
 	return nil
+}
+
+// findBroken finds a text that is not valid UTF-8, and where it is if v is a list.
+func findBroken(v reflect.Value) (at string, found bool) {
+	switch v.Kind() {
+	case reflect.String:
+		return "", !utf8.ValidString(v.String())
+	case reflect.Slice:
+		for i := range v.Len() {
+			if _, found := findBroken(v.Index(i)); found {
+				return "[" + strconv.Itoa(i) + "]", true
+			}
+		}
+	}
+	return "", false
 }
 
 // checkID refuses ids that would name another path than a meeting's.
@@ -35,7 +62,7 @@ func checkID(param, id string) error {
 	case strings.ContainsFunc(id, isControl):
 		return &ParamError{param, "holds a control character"}
 	case !utf8.ValidString(id):
-		return &ParamError{param, "is not valid UTF-8"}
+		return &ParamError{param, noUTF8}
 	}
 	return nil
 }

@@ -295,7 +295,7 @@ func newCore(base url.URL, apiKey string, cfg *config) *core {
 	}
 	const timeout = 30 * time.Second // of one attempt
 	settings := rest.Config{
-		Base: base, APIKey: apiKey, UserAgent: cfg.userAgent, Routes: cfg.routes,
+		Base: base, APIKey: apiKey, UserAgent: cfg.userAgent[0], Routes: cfg.routes,
 		Transport: transportOf(cfg.http), Timeout: cmp.Or(cfg.http.Timeout, timeout),
 		Retries: cfg.retries, Rate: cfg.limiter, Mask: c.mask,
 	}
@@ -400,6 +400,11 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
 	}
 	if row, _ := route.Of(in.Operation); row.HasParam() {
 		if err := checkID("id", in.ID); err != nil {
+			return nil, err
+		}
+	}
+	for _, params := range []any{in.Query, in.Body} {
+		if err := checkTexts(params); err != nil {
 			return nil, err
 		}
 	}

@@ -132,17 +132,7 @@ func (p *MeetingCreateParams) check() error {
 	if p == nil {
 		return &ParamError{"params", "must not be nil"}
 	}
-	if err := checkTexts(
-		text{"Title", p.Title}, text{"Date", p.Date}, text{"Time", p.Time},
-		text{"ExternalID", p.ExternalID}, text{"ProjectID", p.ProjectID},
-		text{"TemplateID", p.TemplateID}, text{"Visibility", string(p.Visibility)},
-	); err != nil {
-		return err
-	}
-	if err := checkList("ParticipantIDs", p.ParticipantIDs); err != nil {
-		return err
-	}
-	return checkList("SharedWith", p.SharedWith)
+	return checkTexts(p)
 }
 
 // MeetingUpdateParams says what to change. Nil leaves a field alone; a pointer
@@ -166,14 +156,6 @@ type MeetingListParams struct {
 	ExternalID string `url:"external_id,omitempty"` // the single meeting with this reference; excludes the other filters
 	DateFrom   string `url:"date_from,omitempty"`   // YYYY-MM-DD, inclusive
 	DateTo     string `url:"date_to,omitempty"`     // YYYY-MM-DD, inclusive
-}
-
-func (p *MeetingListParams) check() error {
-	if p == nil {
-		return nil
-	}
-	return checkTexts(text{"Cursor", p.Cursor}, text{"ExternalID", p.ExternalID},
-		text{"DateFrom", p.DateFrom}, text{"DateTo", p.DateTo})
 }
 
 // Create creates a meeting. created is true where this call made it (201), and
@@ -219,9 +201,6 @@ func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) 
 // Errors: ErrInvalidRequest (filters that exclude each other), ErrInvalidLimit,
 // ErrInvalidCursor, ErrInvalidDate, ErrInvalidDateRange.
 func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (*MeetingPage, error) {
-	if err := params.check(); err != nil {
-		return nil, err
-	}
 	return do[MeetingPage](ctx, s.core(), rest.Request{Operation: route.MeetingsList, Query: params})
 }
 
@@ -235,11 +214,11 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	if externalID == "" {
 		return nil, &ParamError{"externalID", "must not be empty"}
 	}
-	if err := checkTexts(text{"externalID", externalID}); err != nil {
-		return nil, err
-	}
+	in := rest.Request{Operation: route.MeetingsList, Query: &struct {
+		ExternalID string `url:"external_id"`
+	}{externalID}}
 	asked := s.core().poller.Now()
-	page, err := s.List(ctx, &MeetingListParams{ExternalID: externalID})
+	page, err := do[MeetingPage](ctx, s.core(), in)
 	if err != nil {
 		return nil, err
 	}
@@ -249,7 +228,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 			return m, nil
 		}
 	}
-	miss := s.core().errorOf(rest.Request{Operation: route.MeetingsList}, "no visible meeting has this external id")
+	miss := s.core().errorOf(in, "no visible meeting has this external id")
 	miss.Code = ErrNotFound
 	return nil, miss
 }
@@ -265,12 +244,6 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 func (s *MeetingsService) Update(ctx context.Context, id string, params *MeetingUpdateParams) (*Meeting, error) {
 	if params == nil {
 		params = &MeetingUpdateParams{}
-	}
-	if err := checkTexts(
-		text{"Title", deref(params.Title)}, text{"Date", deref(params.Date)},
-		text{"Time", deref(params.Time)}, text{"ProjectID", deref(params.ProjectID)},
-	); err != nil {
-		return nil, err
 	}
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsUpdate, ID: id, Body: params})
 }
@@ -299,12 +272,9 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 // Errors: ErrInvalidRequest, ErrNotFound (the meeting, or a member: assumed),
 // ErrForbidden, ErrParticipantsLocked.
 func (s *MeetingsService) SetParticipants(ctx context.Context, id string, memberIDs []string) (*Meeting, error) {
-	if err := checkList("memberIDs", memberIDs); err != nil {
-		return nil, err
-	}
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsSetParticipants, ID: id, Body: &struct {
-		ParticipantIDs []string `json:"participant_ids"`
-	}{neverNull(memberIDs)}})
+		MemberIDs []string `json:"participant_ids"` // never null
+	}{append([]string{}, memberIDs...)}})
 }
 
 // UploadURL asks for a one-time upload target, signed for exactly contentType,
@@ -316,9 +286,6 @@ func (s *MeetingsService) SetParticipants(ctx context.Context, id string, member
 func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string) (*UploadTarget, error) {
 	if contentType == "" {
 		return nil, &ParamError{"contentType", "must not be empty"}
-	}
-	if err := checkTexts(text{"contentType", contentType}); err != nil {
-		return nil, err
 	}
 	c := s.core()
 	asked := c.poller.Now()
@@ -344,9 +311,6 @@ const maxText = 64 << 20
 //
 // Errors: ErrMinutesNotReady, ErrInvalidRequest (unknown format), ErrNotFound.
 func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format) (*Minutes, error) {
-	if err := checkTexts(text{"format", string(format)}); err != nil {
-		return nil, err
-	}
 	m, err := do[minutesReply](ctx, s.core(), rest.Request{Operation: route.MeetingsMinutes, ID: id, MaxReply: maxText, Query: &struct {
 		Format Format `url:"format,omitempty"`
 	}{format}})
@@ -355,13 +319,6 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 	}
 	m.Minutes.Content = *m.Content
 	return &m.Minutes, nil
-}
-
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // clone keeps one waiter from changing what another reads.

@@ -58,11 +58,5 @@ func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams)
 	if params == nil {
 		return nil, &ParamError{"params", "must not be nil"}
 	}
-	if err := checkTexts(
-		text{"Name", params.Name}, text{"Email", params.Email},
-		text{"Role", params.Role}, text{"Description", params.Description},
-	); err != nil {
-		return nil, err
-	}
 	return do[Member](ctx, s.core(), rest.Request{Operation: route.MembersCreate, Body: params})
 }

@@ -29,7 +29,7 @@ type config struct {
 	storage   http.RoundTripper            // nil: that of http
 	log       *slog.Logger                 // nil: none
 	observe   func(context.Context, Event) // nil: none
-	userAgent string
+	userAgent []string                     // the header's value
 	retries   backoff.Policy
 	uploads   storage.Limits
 	places    places        // for uploads
@@ -42,7 +42,7 @@ type config struct {
 func defaults() *config {
 	return &config{
 		http:      &http.Client{},
-		userAgent: "minutes-go/" + version,
+		userAgent: []string{"minutes-go/" + version},
 		retries:   backoff.Policy{Max: 4, WaitMin: 500 * time.Millisecond, WaitMax: 15 * time.Second},
 		uploads:   storage.Limits{Stall: time.Minute, Reply: 5 * time.Minute}, // a long reply, for what scans it on the way
 		places:    places{all: 4},
@@ -118,7 +118,7 @@ func WithLogger(l *slog.Logger) Option {
 func WithUserAgent(product string) Option {
 	ok := product != "" && strings.TrimSpace(product) == product && !strings.ContainsFunc(product, isNoASCII)
 	return option("WithUserAgent", ok, "must be printable ASCII, not empty, and without white space around it",
-		func(c *config) { c.userAgent = product + " minutes-go/" + version })
+		func(c *config) { c.userAgent = []string{product + " minutes-go/" + version} })
 }
 
 // WithRetries sets how often a request is repeated after its first try (4

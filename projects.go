@@ -43,9 +43,6 @@ func (s *ProjectsService) List(ctx context.Context) ([]Project, error) {
 //
 // Errors: ErrInvalidRequest.
 func (s *ProjectsService) Create(ctx context.Context, name string) (*Project, error) {
-	if err := checkTexts(text{"name", name}); err != nil {
-		return nil, err
-	}
 	return do[Project](ctx, s.core(), rest.Request{Operation: route.ProjectsCreate, Body: &struct {
 		Name string `json:"name"`
 	}{name}})

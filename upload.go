@@ -161,7 +161,7 @@ func newUpload(s *MeetingsService, id string, rec Recording) *upload {
 		id:       id,
 		put: storage.Put{
 			Transport: s.core().storage,
-			UserAgent: []string{s.core().userAgent},
+			UserAgent: s.core().userAgent,
 			Limits:    s.core().uploads,
 			Recording: storage.Recording{Audio: rec.Audio, Size: rec.Size, ContentType: rec.ContentType},
 		},

@@ -3,7 +3,6 @@ package minutes
 import (
 	"cmp"
 	"context"
-	"strconv"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
@@ -52,12 +51,9 @@ func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 //
 // Errors: ErrInvalidRequest, also for more than Vocabulary.MaxTerms terms.
 func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {
-	if err := checkList("terms", terms); err != nil {
-		return nil, err
-	}
 	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyReplace, Body: &struct {
-		Terms []string `json:"terms"`
-	}{neverNull(terms)}})
+		Terms []string `json:"terms"` // never null
+	}{append([]string{}, terms...)}})
 }
 
 // Add puts one term into the vocabulary. A term that is there already changes
@@ -68,29 +64,7 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 //
 // Errors: ErrInvalidRequest, also where the vocabulary is full.
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {
-	if err := checkTexts(text{"term", term}); err != nil {
-		return nil, err
-	}
 	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyAdd, Body: &struct {
 		Term string `json:"term"`
 	}{term}})
-}
-
-// neverNull keeps a required list from being sent as null.
-func neverNull(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
-}
-
-func checkList(param string, list []string) error {
-	for i, s := range list {
-		if err := checkTexts(text{param, s}); err != nil {
-			err := err.(*ParamError)
-			err.Param += "[" + strconv.Itoa(i) + "]"
-			return err
-		}
-	}
-	return nil
 }

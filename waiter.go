@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/poll"
@@ -67,9 +68,11 @@ func (o *WaitOptions) orDefault(until Status) (WaitOptions, error) {
 		return opts, &ParamError{"opts.Interval", "must not be negative"}
 	case opts.NoAudio < 0:
 		return opts, &ParamError{"opts.NoAudio", "must not be negative"}
+	case !utf8.ValidString(string(opts.Format)):
+		return opts, &ParamError{"opts.Format", noUTF8}
 	}
 	opts.Interval = min(opts.Interval, maxInterval)
-	return opts, checkTexts(text{"opts.Format", string(opts.Format)})
+	return opts, nil
 }
 
 // Wait follows a meeting until its minutes are ready, or until
