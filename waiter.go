@@ -191,7 +191,7 @@ func fetchReady[T any](ctx context.Context, m *Meeting, fetch func() (T, error))
 			}
 		}
 		if backoff.Sleep(ctx, max(30*time.Second, askedFor(err))) != nil {
-			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: afterTrouble(backoff.ContextError(ctx), err)}
+			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: endOf(ctx, err)}
 		}
 	}
 }
@@ -354,15 +354,18 @@ func (p *poller) listen(w *waiter, id string) *event {
 // leave ends a wait whose ctx is done.
 func (p *poller) leave(ctx context.Context, w *waiter, id string) error {
 	last, trouble := p.Leave(w, id)
-	e := &WaitError{MeetingID: id, Meeting: meetingOf(last), Err: backoff.ContextError(ctx)}
-	if trouble != nil {
-		e.Err = afterTrouble(e.Err, trouble)
-	}
-	return e
+	return &WaitError{MeetingID: id, Meeting: meetingOf(last), Err: endOf(ctx, trouble)}
 }
 
-// afterTrouble adds to a context's end what had kept the caller waiting.
-func afterTrouble(end, trouble error) error { return fmt.Errorf("%w; before that: %w", end, trouble) }
+// endOf is the end of a context, with what had kept the caller waiting before, if
+// anything had.
+func endOf(ctx context.Context, trouble error) error {
+	end := backoff.ContextError(ctx)
+	if trouble == nil {
+		return end
+	}
+	return fmt.Errorf("%w; before that: %w", end, trouble)
+}
 
 // hasAudio reports whether a meeting has its audio, after an upload that may have
 // put it there. Every status but created says so, a failure too. The answer comes
