@@ -13,6 +13,14 @@ import (
 // changed on the wire or from reaching another resource. Lengths, dates and
 // the like are the service's to judge: a copy of its rules would go stale.
 
+// checkGiven refuses a parameter that is nil.
+func checkGiven(param string, given bool) error {
+	if given {
+		return nil
+	}
+	return &ParamError{param, "must not be nil"}
+}
+
 const noUTF8 = "is not valid UTF-8"
 
 // checkTexts refuses texts in a struct of parameters that JSON and URLs cannot carry

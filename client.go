@@ -395,18 +395,12 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
 	if c.unmade {
 		return nil, &ParamError{Param: "Client", Reason: "must be made by New"}
 	}
-	if ctx == nil {
-		return nil, &ParamError{"ctx", "must not be nil"}
+	err := cmp.Or(checkGiven("ctx", ctx != nil), checkTexts(in.Query), checkTexts(in.Body))
+	if row, _ := route.Of(in.Operation); err == nil && row.HasParam() {
+		err = checkID("id", in.ID)
 	}
-	if row, _ := route.Of(in.Operation); row.HasParam() {
-		if err := checkID("id", in.ID); err != nil {
-			return nil, err
-		}
-	}
-	for _, params := range []any{in.Query, in.Body} {
-		if err := checkTexts(params); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	reply, failure := c.api.Do(ctx, in)
 	if failure != nil {

@@ -129,10 +129,7 @@ type MeetingCreateParams struct {
 }
 
 func (p *MeetingCreateParams) check() error {
-	if p == nil {
-		return &ParamError{"params", "must not be nil"}
-	}
-	return checkTexts(p)
+	return cmp.Or(checkGiven("params", p != nil), checkTexts(p))
 }
 
 // MeetingUpdateParams says what to change. Nil leaves a field alone; a pointer

@@ -55,8 +55,8 @@ func (s *MembersService) List(ctx context.Context) ([]Member, error) {
 // A Create that may have taken effect is not repeated, since that could add
 // the member twice.
 func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams) (*Member, error) {
-	if params == nil {
-		return nil, &ParamError{"params", "must not be nil"}
+	if err := checkGiven("params", params != nil); err != nil {
+		return nil, err
 	}
 	return do[Member](ctx, s.core(), rest.Request{Operation: route.MembersCreate, Body: params})
 }

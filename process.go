@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,13 +82,7 @@ type Result struct {
 // does.
 func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreateParams, rec Recording, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.orDefault()
-	if err != nil {
-		return nil, err
-	}
-	if err := params.check(); err != nil {
-		return nil, err
-	}
-	if err := rec.check(); err != nil {
+	if err = cmp.Or(err, params.check(), rec.check()); err != nil {
 		return nil, err
 	}
 	rec.Audio = struct{ io.ReaderAt }{rec.Audio} // which cannot be closed
@@ -127,10 +122,7 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 // there is, after the job has ended.
 func (s *MeetingsService) Finish(ctx context.Context, id string, open func() (Recording, error), opts *ProcessOptions) (*Result, error) {
 	o, err := opts.orDefault()
-	if err == nil {
-		err = checkID("id", id)
-	}
-	if err = checkInput(ctx, "", false, err); err != nil {
+	if err = cmp.Or(err, checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err
 	}
 	p := &process{meetings: s, options: o, progress: o.Progress, result: new(Result), open: open}
@@ -340,7 +332,7 @@ type Job struct {
 func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o, err := opts.orDefault()
-		if err = checkInput(ctx, "jobs", jobs == nil, err); err != nil {
+		if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("jobs", jobs != nil)); err != nil {
 			yield(nil, err)
 			return
 		}

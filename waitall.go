@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
@@ -84,19 +85,6 @@ func meetingIn(err error) *Meeting {
 	return nil
 }
 
-// checkInput refuses what no sequence can work with.
-func checkInput(ctx context.Context, input string, missing bool, err error) error {
-	switch {
-	case err != nil:
-		return err
-	case ctx == nil:
-		return &ParamError{"ctx", "must not be nil"}
-	case missing:
-		return &ParamError{input, "must not be nil"}
-	}
-	return nil
-}
-
 // waitAll is one WaitAll, or one WaitAllForMinutes, at work. Which meeting is looked
 // at when, by a page or by itself, internal/poll decides.
 type waitAll struct {
@@ -114,7 +102,7 @@ type waitAll struct {
 // empty.
 func (s *MeetingsService) newWaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions, until Status) (*waitAll, error) {
 	o, err := opts.orDefault(until)
-	if err = checkInput(ctx, "ids", ids == nil, err); err != nil {
+	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("ids", ids != nil)); err != nil {
 		return nil, err
 	}
 	return &waitAll{poller: s.core().poller, lookedAt: o.LookedAt, waiter: newWaiter(o), known: make(map[string]struct{})}, nil
