@@ -319,11 +319,21 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 }
 
 // clone keeps one waiter from changing what another reads.
-func (m *Meeting) clone() *Meeting {
-	c := *m
-	c.ParticipantIDs = slices.Clone(m.ParticipantIDs)
-	if m.DurationSeconds != nil {
-		c.DurationSeconds = new(*m.DurationSeconds)
+func (m *Meeting) clone() *Meeting { return m.copyTo(&Meeting{ParticipantIDs: []string{}}) }
+
+// copyTo copies m over another meeting, whose memory it reuses.
+func (m *Meeting) copyTo(over *Meeting) *Meeting {
+	participants, duration := over.ParticipantIDs, over.DurationSeconds
+	*over = *m
+	if m.ParticipantIDs != nil {
+		over.ParticipantIDs = append(participants[:0], m.ParticipantIDs...)
 	}
-	return &c
+	if m.DurationSeconds != nil {
+		if duration == nil {
+			duration = new(int)
+		}
+		*duration = *m.DurationSeconds
+		over.DurationSeconds = duration
+	}
+	return over
 }

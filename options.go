@@ -26,8 +26,8 @@ type Option func(*config) error
 // config is filled by the options, and never changes afterwards.
 type config struct {
 	http      *http.Client
-	storage   http.RoundTripper            // nil: that of http
-	log       *slog.Logger                 // nil: none
+	storage   http.RoundTripper // nil: that of http
+	log       *slog.Logger
 	observe   func(context.Context, Event) // nil: none
 	userAgent []string                     // the header's value
 	retries   backoff.Policy
@@ -42,6 +42,7 @@ type config struct {
 func defaults() *config {
 	return &config{
 		http:      &http.Client{},
+		log:       slog.New(slog.DiscardHandler),
 		userAgent: []string{"minutes-go/" + version},
 		retries:   backoff.Policy{Max: 4, WaitMin: 500 * time.Millisecond, WaitMax: 15 * time.Second},
 		uploads:   storage.Limits{Stall: time.Minute, Reply: 5 * time.Minute}, // a long reply, for what scans it on the way

@@ -372,8 +372,8 @@ func (u *upload) tell(ctx context.Context, result storage.Result, e Attempt) {
 	if !e.Again {
 		e.Wait = 0
 	}
-	if log := c.logs(ctx, slog.LevelDebug); log != nil {
-		log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of an upload", u.attrs(e, result.Failure)...)
+	if c.log.Enabled(ctx, slog.LevelDebug) {
+		c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of an upload", u.attrs(e, result.Failure)...)
 	}
 	c.tell(context.WithValue(ctx, rest.TryKey{}, try), e)
 }

@@ -390,21 +390,11 @@ type seenMeeting struct{ *Meeting }
 
 // Copy is for the poller. It reuses the memory of the copy before.
 func (m seenMeeting) Copy(over poll.Value) poll.Value {
-	old, ok := over.(seenMeeting)
-	if !ok {
-		return seenMeeting{m.clone()}
+	if old, ok := over.(seenMeeting); ok {
+		m.copyTo(old.Meeting)
+		return old
 	}
-	participants, duration := old.ParticipantIDs, old.DurationSeconds
-	*old.Meeting = *m.Meeting
-	old.ParticipantIDs = append(participants[:0], m.ParticipantIDs...)
-	if m.DurationSeconds != nil {
-		if duration == nil {
-			duration = new(int)
-		}
-		*duration = *m.DurationSeconds
-		old.DurationSeconds = duration
-	}
-	return old
+	return seenMeeting{m.clone()}
 }
 
 func sightingOf(m *Meeting) poll.Sighting {
