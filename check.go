@@ -125,7 +125,7 @@ func missingList[E any](field string, list *[]E, body []byte) string {
 }
 
 // missingIn is missingList, and names what the first incomplete element lacks, too.
-func missingIn[E interface{ missing([]byte) string }](field string, list *[]E, body []byte) string {
+func missingIn[E checked](field string, list *[]E, body []byte) string {
 	for i, element := range *list {
 		if lack := element.missing(nil); lack != "" {
 			return field + "[" + strconv.Itoa(i) + "]." + lack

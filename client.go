@@ -43,12 +43,6 @@ type Client struct {
 	handle handle
 }
 
-// The environment variables that [NewFromEnv] reads.
-const (
-	envBaseURL = "MINUTES_BASE_URL"
-	envAPIKey  = "MINUTES_API_KEY"
-)
-
 // New returns a Client for the service at baseURL, the address before "/v1".
 // It does no I/O. baseURL must be https, save for localhost, 127.0.0.0/8
 // and ::1, and may have a path; the API key is sent to its host alone, and redirects are
@@ -58,10 +52,7 @@ const (
 // option.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	base, err := parseBaseURL(baseURL)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkAPIKey(apiKey); err != nil {
+	if err = cmp.Or(err, checkAPIKey(apiKey)); err != nil {
 		return nil, err
 	}
 	cfg := defaults()
@@ -90,20 +81,14 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 // MINUTES_API_KEY; white space around them is dropped. A *ParamError names the
 // variable.
 func NewFromEnv(opts ...Option) (*Client, error) {
-	var values [2]string
-	for i, name := range []string{envBaseURL, envAPIKey} {
-		values[i] = strings.TrimSpace(os.Getenv(name))
-		if values[i] == "" {
-			return nil, &ParamError{name, "is not set in the environment"}
-		}
-	}
-	c, err := New(values[0], values[1], opts...)
+	const base, key = "MINUTES_BASE_URL", "MINUTES_API_KEY"
+	c, err := New(strings.TrimSpace(os.Getenv(base)), strings.TrimSpace(os.Getenv(key)), opts...)
 	if bad, ok := errors.AsType[*ParamError](err); ok {
 		switch bad.Param {
 		case "baseURL":
-			bad.Param = envBaseURL
+			bad.Param = base
 		case "apiKey":
-			bad.Param = envAPIKey
+			bad.Param = key
 		}
 	}
 	return c, err
@@ -165,7 +150,7 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	if out == nil {
 		return nil
 	}
-	if wrong := decode(reply, out); wrong != "" {
+	if wrong := decode(reply, out, nil); wrong != "" {
 		return shared.unusable(request, reply, wrong)
 	}
 	return nil
@@ -329,12 +314,15 @@ var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 	}
 })
 
-// reply is what an operation decodes into. missing names the first field without
-// which the reply cannot be used, or returns "".
+// reply is what an operation decodes into.
 type reply[T any] interface {
 	*T
-	missing(body []byte) string
+	checked
 }
+
+// checked is what can be used with all of its fields alone. missing names the first
+// that is not there, or returns "".
+type checked interface{ missing(body []byte) string }
 
 // do runs one operation: internal/rest makes the request, errors.go says what a
 // failure means, and a success is decoded here.
@@ -352,13 +340,7 @@ func doReply[T any, R reply[T]](ctx context.Context, c *core, in rest.Request) (
 	}
 	defer reply.Release()
 	out := new(T)
-	wrong := decode(reply, out)
-	if wrong == "" {
-		if field := R(out).missing(reply.Body()); field != "" {
-			wrong = "the reply lacks " + field
-		}
-	}
-	if wrong != "" {
+	if wrong := decode(reply, out, R(out)); wrong != "" {
 		return nil, nil, c.unusable(in, reply, wrong)
 	}
 	switch out := any(out).(type) {
@@ -410,25 +392,31 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
 	return reply, nil
 }
 
-// decode reads the body of a success, and says what is wrong with it.
-func decode(reply *rest.Reply, into any) (wrong string) {
+// decode reads the body of a success, and says what is wrong with it. known is nil
+// where into is the caller's, of Do.
+func decode(reply *rest.Reply, into any, known checked) (wrong string) {
 	body := reply.Body()
 	words := false // where a list may hold them: terms, participants
 	switch into.(type) {
 	case *Vocabulary, *Meeting:
 		words = true
 	}
-	_, known := into.(interface{ missing([]byte) string }) // else it is the caller's, of Do
 	switch {
 	case reply.Cut > 0:
 		return "the reply is longer than " + strconv.FormatInt(reply.Cut, 10) + " bytes"
 	case len(body) == 0:
 		return "the reply is empty"
-	case known && hollow(body, words):
+	case known != nil && hollow(body, words):
 		return "the reply holds more elements than its length is worth"
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return "the reply is not what the interface promises: " + describeBody(reply, err)
+	}
+	if known == nil {
+		return ""
+	}
+	if field := known.missing(body); field != "" {
+		return "the reply lacks " + field
 	}
 	return ""
 }

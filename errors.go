@@ -7,6 +7,7 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -131,11 +132,8 @@ func (e *Error) Unwrap() []error { return e.causes }
 
 // Code is a machine-readable error code of the service (section 7 of the
 // interface). It is an error itself, so that a code can be the target of
-// [errors.Is]:
-//
-//	if errors.Is(err, minutes.ErrNotFound) { … }
-//
-// The type is open: a code this package does not know arrives unchanged.
+// [errors.Is]. The type is open: a code this package does not know arrives
+// unchanged.
 type Code string
 
 // Error returns the code as the service spells it.
@@ -225,23 +223,20 @@ type MeetingFailedError struct {
 	Meeting *Meeting // as last seen
 }
 
+var failureReasons = map[Status]string{
+	StatusTranscribeBlocked:   " (not enough transcription quota; after a top-up, create the meeting again)",
+	StatusAudioRejected:       " (the recording was refused, most often for its size)",
+	StatusTranscriptionFailed: " (create a new meeting to try again)",
+	StatusMinutesFailed:       " (the transcript exists, the minutes could not be written, for want of credits or otherwise)",
+}
+
 // Error names the meeting and its state.
 func (e *MeetingFailedError) Error() string {
 	text := "minutes: meeting"
 	if e.Meeting != nil {
 		text += " " + plain(e.Meeting.ID)
 	}
-	text += " ended as " + plain(string(e.Status))
-	switch e.Status {
-	case StatusTranscribeBlocked:
-		text += " (not enough transcription quota; after a top-up, create the meeting again)"
-	case StatusAudioRejected:
-		text += " (the recording was refused, most often for its size)"
-	case StatusTranscriptionFailed:
-		text += " (create a new meeting to try again)"
-	case StatusMinutesFailed:
-		text += " (the transcript exists, the minutes could not be written, for want of credits or otherwise)"
-	}
+	text += " ended as " + plain(string(e.Status)) + failureReasons[e.Status]
 	if e.Meeting != nil && e.Meeting.ExternalID != "" {
 		text += "; its external id is free for another try once it is deleted, which ProcessOptions.Restart does"
 	}
@@ -355,16 +350,11 @@ func Retryable(err error) bool {
 // is about one meeting. After ErrInsufficientScope, operations with other scopes
 // may still work. All of these are documented (section 7).
 func KeyRefused(err error) bool {
-	for _, code := range []Code{
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.StatusCode == http.StatusUnauthorized || slices.ContainsFunc([]Code{
 		ErrUnauthenticated, ErrIPNotAllowed, ErrAPIAccessDisabled, ErrPersonalAPIKeysDisabled,
 		ErrInsufficientScope, ErrOrganisationSuspended, ErrOrganisationExpired,
-	} {
-		if errors.Is(err, code) {
-			return true
-		}
-	}
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.StatusCode == http.StatusUnauthorized
+	}, func(code Code) bool { return errors.Is(err, code) })
 }
 
 // envelope is the form of every refusal (section 7).
