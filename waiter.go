@@ -118,7 +118,12 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 //go:noinline
 func (o *WaitOptions) waiter(ctx context.Context, id string, until Status) (*waiter, time.Time, error) {
 	opts, err := o.orDefault(until)
-	err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkID("id", id))
+	if err == nil {
+		err = checkGiven("ctx", ctx != nil)
+	}
+	if err == nil {
+		err = checkID("id", id)
+	}
 	if err == nil && ctx.Err() != nil {
 		err = &WaitError{MeetingID: id, Err: backoff.ContextError(ctx)}
 	}
