@@ -109,19 +109,34 @@ func missing[T comparable](field string, value T) string {
 	return ""
 }
 
+// absent names a field that may be zero, but not null, nor left out.
+func absent[T comparable](field string, value T, body []byte) string {
+	if missing(field, value) == "" {
+		return ""
+	}
+	if raw := lookUp(field, body); raw != nil && string(raw) != "null" {
+		return ""
+	}
+	return field
+}
+
 // missingList names a list that a reply does not have at all. Where it is null, as
 // many servers write an empty list, it is made empty.
 func missingList[E any](field string, list *[]E, body []byte) string {
 	if *list != nil {
 		return ""
 	}
-	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(body, &fields) // it has been read once
-	if _, there := fields[field]; !there {
+	if lookUp(field, body) == nil {
 		return field
 	}
 	*list = []E{}
 	return ""
+}
+
+func lookUp(field string, body []byte) json.RawMessage {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(body, &fields) // it has been read once
+	return fields[field]
 }
 
 // missingIn is missingList, and names what the first incomplete element lacks, too.

@@ -414,9 +414,7 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 	default:
 		e.Message = "the reply is not the service's error envelope"
 	}
-	if e.RequestID == "" {
-		e.RequestID = c.headerRequestID(reply)
-	}
+	e.RequestID = cmp.Or(e.RequestID, c.headerRequestID(reply))
 }
 
 // headerRequestID is the request id of a gateway. The service's own stands in the

@@ -90,14 +90,8 @@ type Minutes struct {
 	Content    string `json:"content"`     // the minutes themselves
 }
 
-// minutesReply tells empty minutes from a field that is not there.
-type minutesReply struct {
-	Minutes
-	Content *string `json:"content"`
-}
-
-func (m *minutesReply) missing([]byte) string {
-	return cmp.Or(missing("format", m.Format), missing("content", m.Content))
+func (m *Minutes) missing(body []byte) string {
+	return cmp.Or(missing("format", m.Format), absent("content", m.Content, body))
 }
 
 // UploadTarget is where a recording goes (section 2.8). Its URL prints without
@@ -239,9 +233,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 // Errors: ErrInvalidRequest, ErrBadRequest, ErrInvalidDate, ErrInvalidTime,
 // ErrForbidden, ErrNotFound (the meeting, or the project: assumed).
 func (s *MeetingsService) Update(ctx context.Context, id string, params *MeetingUpdateParams) (*Meeting, error) {
-	if params == nil {
-		params = &MeetingUpdateParams{}
-	}
+	params = cmp.Or(params, new(MeetingUpdateParams))
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsUpdate, ID: id, Body: params})
 }
 
@@ -293,9 +285,7 @@ func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string)
 		return nil, err
 	}
 	c.poller.Again(id, asked)
-	if target.Method == "" {
-		target.Method = http.MethodPut // the interface's default
-	}
+	target.Method = cmp.Or(target.Method, http.MethodPut) // the interface's default
 	return target, nil
 }
 
@@ -308,14 +298,9 @@ const maxText = 64 << 20
 //
 // Errors: ErrMinutesNotReady, ErrInvalidRequest (unknown format), ErrNotFound.
 func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format) (*Minutes, error) {
-	m, err := do[minutesReply](ctx, s.core(), rest.Request{Operation: route.MeetingsMinutes, ID: id, MaxReply: maxText, Query: &struct {
+	return do[Minutes](ctx, s.core(), rest.Request{Operation: route.MeetingsMinutes, ID: id, MaxReply: maxText, Query: &struct {
 		Format Format `url:"format,omitempty"`
 	}{format}})
-	if err != nil {
-		return nil, err
-	}
-	m.Minutes.Content = *m.Content
-	return &m.Minutes, nil
 }
 
 // clone keeps one waiter from changing what another reads.

@@ -35,13 +35,10 @@ type ProcessOptions struct {
 
 // orDefault checks the options, and returns a copy.
 func (o *ProcessOptions) orDefault() (*ProcessOptions, error) {
-	opts := new(ProcessOptions)
-	if o != nil {
-		*opts = *o
-	}
+	opts := *cmp.Or(o, new(ProcessOptions))
 	wait, err := (&WaitOptions{Until: opts.Until, Format: opts.Format}).orDefault("")
 	opts.Until = wait.Until
-	return opts, err
+	return &opts, err
 }
 
 // Result is what a job came to. Where it failed, it holds what there is: the
@@ -282,15 +279,12 @@ func (p *process) conclude(ctx context.Context) (err error) {
 
 // lastSeen takes in how a wait that failed saw the meeting last.
 func (r *Result) lastSeen(err error) {
-	if failed, ok := errors.AsType[*MeetingFailedError](err); ok {
-		r.Meeting = failed.Meeting
-	}
-	if wait, ok := errors.AsType[*WaitError](err); ok && wait.Meeting != nil {
-		seen := wait.Meeting
-		if seen.CreatedAt == 0 && r.Meeting != nil { // among very many waits, no more is kept than the status
-			seen = r.Meeting.clone()
-			seen.Status = wait.Meeting.Status
-		}
+	switch seen := meetingIn(err); {
+	case seen == nil:
+	case seen.CreatedAt == 0 && r.Meeting != nil: // among very many waits, no more is kept than the status
+		r.Meeting = r.Meeting.clone()
+		r.Meeting.Status = seen.Status
+	default:
 		r.Meeting = seen
 	}
 }

@@ -21,15 +21,14 @@ func (s *MeetingsService) Transcript(ctx context.Context, id string) (string, er
 	if err != nil {
 		return "", err
 	}
-	return *t.Text, nil
+	return t.Text, nil
 }
 
-// transcript tells an empty transcript from a field that is not there.
 type transcript struct {
-	Text *string `json:"transcript"`
+	Text string `json:"transcript"`
 }
 
-func (t *transcript) missing([]byte) string { return missing("transcript", t.Text) }
+func (t *transcript) missing(body []byte) string { return absent("transcript", t.Text, body) }
 
 // Turn is what one speaker says until another does.
 type Turn struct {

@@ -34,23 +34,13 @@ func (u *Usage) ResetAt() (date time.Time, ok bool) {
 	return date, err == nil
 }
 
-// usageReply tells a zero from a field that is not there.
-type usageReply struct {
-	Credits *int   `json:"credits_remaining"`
-	Seconds *int   `json:"transcribe_seconds_remaining"`
-	ResetAt string `json:"next_reset_at"`
-}
-
-func (u *usageReply) missing([]byte) string {
-	return cmp.Or(missing("credits_remaining", u.Credits), missing("transcribe_seconds_remaining", u.Seconds))
+func (u *Usage) missing(body []byte) string {
+	return cmp.Or(absent("credits_remaining", u.CreditsRemaining, body),
+		absent("transcribe_seconds_remaining", u.TranscribeSecondsRemaining, body))
 }
 
 // Get reports the credits and transcription seconds that are left. Method,
 // path and scope (meetings:read) are assumed; see [WithRoute].
 func (s *UsageService) Get(ctx context.Context) (*Usage, error) {
-	u, err := do[usageReply](ctx, s.core(), rest.Request{Operation: route.UsageGet})
-	if err != nil {
-		return nil, err
-	}
-	return &Usage{*u.Credits, *u.Seconds, u.ResetAt}, nil
+	return do[Usage](ctx, s.core(), rest.Request{Operation: route.UsageGet})
 }
