@@ -19,6 +19,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/secret"
@@ -44,12 +45,10 @@ type Client struct {
 }
 
 // New returns a Client for the service at baseURL, the address before "/v1".
-// It does no I/O. baseURL must be https, save for localhost, 127.0.0.0/8
-// and ::1, and may have a path; the API key is sent to its host alone, and redirects are
-// refused.
-//
-// What cannot be used is reported as a *ParamError that names the parameter or
-// option.
+// It does no I/O. baseURL must be https, save for localhost, 127.0.0.0/8 and ::1,
+// and may have a path; the API key is sent to its host alone, and redirects are
+// refused. What cannot be used is reported as a *ParamError that names the parameter
+// or option.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	base, err := parseBaseURL(baseURL)
 	if err = cmp.Or(err, checkAPIKey(apiKey)); err != nil {
@@ -284,11 +283,11 @@ func newCore(base url.URL, apiKey string, cfg *config) *core {
 		Transport: transportOf(cfg.http), Timeout: cmp.Or(cfg.http.Timeout, timeout),
 		Retries: cfg.retries, Rate: cfg.limiter, Mask: c.mask,
 	}
+	c.poller = &poller{poll.New(polled{c})}
 	if c.observed() {
-		settings.Observe = c.attempted
+		settings.Observe, c.poller.Observer = c.attempted, polled{c}
 	}
 	c.api = rest.New(settings)
-	c.poller = newPoller(c)
 	return c
 }
 

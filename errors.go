@@ -29,8 +29,8 @@ import (
 //	}
 //
 // The text names method, path, status, code, message and request id, and the scope
-// that a key lacks. Details
-// stay out of it, for they may name people; RetryAfter is in its field alone.
+// that a key lacks. Details stay out of it, for they may name people; RetryAfter is
+// in its field alone.
 type Error struct {
 	// StatusCode is the HTTP status of the last reply, 0 where none came.
 	StatusCode int
@@ -120,10 +120,7 @@ func oneLine(s string) string {
 // 429.
 func (e *Error) Is(target error) bool {
 	code, ok := target.(Code)
-	if !ok || code == "" {
-		return false
-	}
-	return code == e.Code || code == ErrRateLimited && e.StatusCode == 429
+	return ok && code != "" && (code == e.Code || code == ErrRateLimited && e.StatusCode == 429)
 }
 
 // Unwrap returns what ended the call besides a reply: the network's error, or
@@ -156,7 +153,7 @@ const (
 	ErrUnauthenticated Code = "UNAUTHENTICATED" // 401: the key is missing, malformed, unknown, expired or revoked
 
 	ErrIPNotAllowed            Code = "IP_NOT_ALLOWED"             // 403: the key has an allowlist and the caller's address is not on it
-	ErrAPIAccessDisabled       Code = "API_ACCESS_DISABLED"        // 403: the organisation's, or the integration is no longer active
+	ErrAPIAccessDisabled       Code = "API_ACCESS_DISABLED"        // 403: the organisation has no API access, or the integration is no longer active
 	ErrPersonalAPIKeysDisabled Code = "PERSONAL_API_KEYS_DISABLED" // 403: the organisation has switched personal keys off
 	ErrInsufficientScope       Code = "INSUFFICIENT_SCOPE"         // 403: the key lacks the scope of the operation
 	ErrOrganisationSuspended   Code = "ORGANISATION_SUSPENDED"     // 403: the organisation is blocked

@@ -64,11 +64,10 @@ func option(name string, ok bool, reason string, set func(*config)) Option {
 }
 
 // WithHTTPClient uses hc's transport for API calls and, without
-// [WithStorageHTTPClient], for uploads, and its
-// Timeout, where not zero, as the limit of one try of an API call (30 s
-// otherwise); uploads have no such limit. hc itself is never changed; its Jar
-// and CheckRedirect are not used, since the service knows no cookies and
-// redirects are refused. A transport of one's own should have an
+// [WithStorageHTTPClient], for uploads, and its Timeout, where not zero, as the limit
+// of one try of an API call (30 s otherwise); uploads have no such limit. hc itself
+// is never changed; its Jar and CheckRedirect are not used, since the service knows
+// no cookies and redirects are refused. A transport of one's own should have an
 // ExpectContinueTimeout, as http.DefaultTransport has: without it an upload that
 // storage refuses may show as a broken connection alone.
 //
@@ -127,10 +126,11 @@ func WithUserAgent(product string) Option {
 // n, which is random between waitMin and the smaller of waitMax and
 // waitMin·2ⁿ (0.5 s and 15 s unless set; a waitMin of 0 doubles from 0.5 s), and
 // never shorter than the service's Retry-After. Where that is more than a minute,
-// the call returns at once, with Error.RetryAfter. It holds for uploads too. Where the audio may have arrived
-// all the same, the meeting is looked at before the repeat, and looked at again
-// where the whole recording had been handed over; two looks on one upload URL are
-// thirty seconds apart, so that such a repeat takes longer than its wait.
+// the call returns at once, with Error.RetryAfter. It holds for uploads too. Where
+// the audio may have arrived all the same, the meeting is looked at before the
+// repeat, and looked at again where the whole recording had been handed over; two
+// looks on one upload URL are thirty seconds apart, so that such a repeat takes
+// longer than its wait.
 //
 // What is repeated is only what is provably safe:
 //

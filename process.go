@@ -306,8 +306,8 @@ type Job struct {
 // error where it failed. One job's failure does not stop the others. The next
 // job is asked for when fewer are on their way to the end of their upload than
 // [WithUploads] says; any number of jobs wait. It needs the scopes that Process
-// needs. Where jobs or opts cannot be used, one *ParamError
-// is yielded, with a nil Result.
+// needs. Where jobs or opts cannot be used, one *ParamError is yielded, with a nil
+// Result.
 //
 // jobs is read on a goroutine of its own: while it blocks, what has ended is
 // yielded all the same, and ctx is obeyed. What it shares with the loop needs a

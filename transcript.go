@@ -12,8 +12,8 @@ import (
 
 // Transcript returns the transcript: plain text, a label such as spk_0 before
 // each turn (section 2.7). Labels only say that speakers differ; names stand in
-// the minutes; there are no timestamps. [Turns] takes it apart. Method, path and scope (minutes:read) are assumed; see
-// [WithRoute].
+// the minutes; there are no timestamps. [Turns] takes it apart. Method, path and
+// scope (minutes:read) are assumed; see [WithRoute].
 //
 // Errors: ErrTranscriptNotReady, ErrNotFound.
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (string, error) {

@@ -286,14 +286,6 @@ func (w *waiter) take() []event {
 // poller is the poller that all waits of a Client share.
 type poller struct{ *poll.Poller }
 
-func newPoller(c *core) *poller {
-	p := poll.New(polled{c})
-	if c.observed() {
-		p.Observer = polled{c}
-	}
-	return &poller{p}
-}
-
 // wait blocks until the meeting has come to where the options want it.
 //
 // Ten thousand goroutines may block here, so their stacks are kept small: one that
