@@ -41,7 +41,7 @@ type Client struct {
 	Vocabulary *VocabularyService // terms that transcripts should spell right
 	Usage      *UsageService      // what is left of the quota
 
-	handle handle
+	service service
 }
 
 // New returns a Client for the service at baseURL, the address before "/v1".
@@ -72,7 +72,7 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 		Templates:  &TemplatesService{c},
 		Vocabulary: &VocabularyService{c},
 		Usage:      &UsageService{c},
-		handle:     c,
+		service:    service{c},
 	}, nil
 }
 
@@ -140,7 +140,7 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 		}
 		request.Body = json.RawMessage(body)
 	}
-	shared := c.handle.core()
+	shared := c.service.core()
 	reply, err := shared.send(ctx, request)
 	if err != nil {
 		return err
@@ -162,10 +162,10 @@ func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask())
 func (c Client) LogValue() slog.Value { return slog.StringValue(c.mask()) }
 
 func (c Client) mask() string {
-	if c.handle == nil {
+	if c.service.handle == nil {
 		return "minutes.Client(made without New)"
 	}
-	return "minutes.Client(" + c.handle().base + ", key masked)"
+	return "minutes.Client(" + c.service.handle().base + ", key masked)"
 }
 
 // parseBaseURL never quotes its input: swapped arguments put a key there.
@@ -236,22 +236,15 @@ func checkAPIKey(key string) error {
 // connections keep what they sent last.
 type handle func() *core
 
-func (h handle) core() *core {
-	if h == nil {
-		return unmade()
-	}
-	return h()
-}
-
 // service is any of the services: what a nil one, or one that New has not made,
 // leads to is said once.
 type service struct{ handle handle }
 
 func (s *service) core() *core {
-	if s == nil {
+	if s == nil || s.handle == nil {
 		return unmade()
 	}
-	return s.handle.core()
+	return s.handle()
 }
 
 // unmade is the core of a Client that New has not made. Every request fails.
