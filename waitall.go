@@ -56,10 +56,10 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 		}
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		f := &all.fetches
+		f, format := &all.fetches, opts.format()
 		f.done = make(chan func() bool, maxFetches)
 		f.fetch = func(m *Meeting) func() bool {
-			minutes, err := s.finishedMinutes(ctx, m, opts.format())
+			minutes, err := s.finishedMinutes(ctx, m, format)
 			return func() bool { return yield(&Result{Meeting: m, Minutes: minutes}, err) }
 		}
 		all.ended = func(m *Meeting, err error) bool {
