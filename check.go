@@ -2,6 +2,8 @@ package minutes
 
 import (
 	"encoding/json"
+	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -11,17 +13,51 @@ import (
 // changed on the wire or from reaching another resource. Lengths, dates and
 // the like are the service's to judge: a copy of its rules would go stale.
 
-// text is a string parameter and its name.
-type text struct{ param, value string }
+// checkGiven refuses a parameter that is nil.
+func checkGiven(param string, given bool) error {
+	if given {
+		return nil
+	}
+	return &ParamError{param, "must not be nil"}
+}
 
-// checkTexts refuses what JSON and URLs cannot carry unchanged.
-func checkTexts(texts ...text) error {
-	for _, t := range texts {
-		if !utf8.ValidString(t.value) {
-			return &ParamError{t.param, "is not valid UTF-8"}
+const noUTF8 = "is not valid UTF-8"
+
+// checkTexts refuses texts in a struct of parameters that JSON and URLs cannot carry
+// unchanged. A struct whose type has no name holds a method's own parameters, whose
+// names begin with a small letter.
+func checkTexts(params any) error {
+	fields := reflect.Indirect(reflect.ValueOf(params))
+	if fields.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range fields.NumField() {
+		at, found := findBroken(reflect.Indirect(fields.Field(i)))
+		if !found {
+			continue
 		}
+		name := fields.Type().Field(i).Name
+		if fields.Type().Name() == "" {
+			name = strings.ToLower(name[:1]) + name[1:]
+		}
+		return &ParamError{name + at, noUTF8}
 	}
 	return nil
+}
+
+// findBroken finds a text that is not valid UTF-8, and where it is if v is a list.
+func findBroken(v reflect.Value) (at string, found bool) {
+	switch v.Kind() {
+	case reflect.String:
+		return "", !utf8.ValidString(v.String())
+	case reflect.Slice:
+		for i := range v.Len() {
+			if _, found := findBroken(v.Index(i)); found {
+				return "[" + strconv.Itoa(i) + "]", true
+			}
+		}
+	}
+	return "", false
 }
 
 // checkID refuses ids that would name another path than a meeting's.
@@ -34,46 +70,81 @@ func checkID(param, id string) error {
 	case strings.ContainsFunc(id, isControl):
 		return &ParamError{param, "holds a control character"}
 	case !utf8.ValidString(id):
-		return &ParamError{param, "is not valid UTF-8"}
+		return &ParamError{param, noUTF8}
 	}
 	return nil
 }
 
-func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
-
-// missingID names the field where a reply came without its id.
-func missingID(id string) string {
-	if id == "" {
-		return "id"
+// wrongPath says why a path would not arrive as it is, or would lead elsewhere, and
+// returns "" for a good one.
+func wrongPath(path string) string {
+	u, err := url.Parse(path)
+	switch {
+	case !strings.HasPrefix(path, "/"):
+		return "must begin with a slash"
+	case strings.ContainsAny(path, "?#"):
+		return "must not hold a query or a fragment"
+	case err != nil || u.EscapedPath() != path || !utf8.ValidString(u.Path) || strings.ContainsFunc(u.Path, isControl):
+		return "must be escaped, and must not hold a control character"
 	}
-	return ""
-}
-
-// missingIn names the list that a reply lacks, or what its first incomplete
-// element lacks.
-func missingIn[T any, R reply[T]](list *[]T, field string, body []byte) string {
-	if absent(list, field, body) {
-		return field
-	}
-	for i := range *list {
-		if lack := R(&(*list)[i]).missing(nil); lack != "" {
-			return field + "[" + strconv.Itoa(i) + "]." + lack
+	for segment := range strings.SplitSeq(strings.TrimSuffix(path[1:], "/"), "/") {
+		if plain, _ := url.PathUnescape(segment); plain == "" || plain == "." || plain == ".." {
+			return "must not hold empty or relative segments"
 		}
 	}
 	return ""
 }
 
-// absent reports whether a reply has no such list at all. Where it is null, as many
-// servers write an empty list, it is made empty.
-func absent[T any](list *[]T, field string, body []byte) bool {
-	if *list != nil {
-		return false
+func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
+
+// isNoASCII reports what is no printable ASCII.
+func isNoASCII(r rune) bool { return r < ' ' || r >= 0x7f }
+
+// missing names a field that came without a value, and returns "" for any other.
+func missing[T comparable](field string, value T) string {
+	var none T
+	if value == none {
+		return field
 	}
+	return ""
+}
+
+// absent names a field that may be zero, but not null, nor left out.
+func absent[T comparable](field string, value T, body []byte) string {
+	if missing(field, value) == "" {
+		return ""
+	}
+	if raw := lookUp(field, body); raw != nil && string(raw) != "null" {
+		return ""
+	}
+	return field
+}
+
+// missingList names a list that a reply does not have at all. Where it is null, as
+// many servers write an empty list, it is made empty.
+func missingList[E any](field string, list *[]E, body []byte) string {
+	if *list != nil {
+		return ""
+	}
+	if lookUp(field, body) == nil {
+		return field
+	}
+	*list = []E{}
+	return ""
+}
+
+func lookUp(field string, body []byte) json.RawMessage {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(body, &fields) // it has been read once
-	if _, there := fields[field]; !there {
-		return true
+	return fields[field]
+}
+
+// missingIn is missingList, and names what the first incomplete element lacks, too.
+func missingIn[E checked](field string, list *[]E, body []byte) string {
+	for i, element := range *list {
+		if lack := element.missing(nil); lack != "" {
+			return field + "[" + strconv.Itoa(i) + "]." + lack
+		}
 	}
-	*list = []T{}
-	return false
+	return missingList(field, list, body)
 }

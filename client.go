@@ -19,11 +19,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/secret"
-	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
 // Client calls the Meeting Minutes Service. It is safe for concurrent use;
@@ -42,28 +41,17 @@ type Client struct {
 	Vocabulary *VocabularyService // terms that transcripts should spell right
 	Usage      *UsageService      // what is left of the quota
 
-	handle handle
+	service service
 }
 
-// The environment variables that [NewFromEnv] reads.
-const (
-	envBaseURL = "MINUTES_BASE_URL"
-	envAPIKey  = "MINUTES_API_KEY"
-)
-
 // New returns a Client for the service at baseURL, the address before "/v1".
-// It does no I/O. baseURL must be https, save for localhost, 127.0.0.0/8
-// and ::1, and may have a path; the API key is sent to its host alone, and redirects are
-// refused.
-//
-// What cannot be used is reported as a *ParamError that names the parameter or
-// option.
+// It does no I/O. baseURL must be https, save for localhost, 127.0.0.0/8 and ::1,
+// and may have a path; the API key is sent to its host alone, and redirects are
+// refused. What cannot be used is reported as a *ParamError that names the parameter
+// or option.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	base, err := parseBaseURL(baseURL)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkAPIKey(apiKey); err != nil {
+	if err = cmp.Or(err, checkAPIKey(apiKey)); err != nil {
 		return nil, err
 	}
 	cfg := defaults()
@@ -84,7 +72,7 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 		Templates:  &TemplatesService{c},
 		Vocabulary: &VocabularyService{c},
 		Usage:      &UsageService{c},
-		handle:     c,
+		service:    service{c},
 	}, nil
 }
 
@@ -92,20 +80,14 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 // MINUTES_API_KEY; white space around them is dropped. A *ParamError names the
 // variable.
 func NewFromEnv(opts ...Option) (*Client, error) {
-	var values [2]string
-	for i, name := range []string{envBaseURL, envAPIKey} {
-		values[i] = strings.TrimSpace(os.Getenv(name))
-		if values[i] == "" {
-			return nil, &ParamError{name, "is not set in the environment"}
-		}
-	}
-	c, err := New(values[0], values[1], opts...)
+	const base, key = "MINUTES_BASE_URL", "MINUTES_API_KEY"
+	c, err := New(strings.TrimSpace(os.Getenv(base)), strings.TrimSpace(os.Getenv(key)), opts...)
 	if bad, ok := errors.AsType[*ParamError](err); ok {
 		switch bad.Param {
 		case "baseURL":
-			bad.Param = envBaseURL
+			bad.Param = base
 		case "apiKey":
-			bad.Param = envAPIKey
+			bad.Param = key
 		}
 	}
 	return c, err
@@ -147,8 +129,8 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	if !methods[method] {
 		return &ParamError{Param: "method", Reason: methodReason}
 	}
-	if err := checkPath(path); err != nil {
-		return err
+	if reason := wrongPath(path); reason != "" {
+		return &ParamError{Param: "path", Reason: reason}
 	}
 	request := rest.Request{Operation: row.Operation, Route: &row, Query: query}
 	if in != nil {
@@ -158,7 +140,7 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 		}
 		request.Body = json.RawMessage(body)
 	}
-	shared := c.handle.core()
+	shared := c.service.core()
 	reply, err := shared.send(ctx, request)
 	if err != nil {
 		return err
@@ -167,29 +149,8 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	if out == nil {
 		return nil
 	}
-	if wrong := decode(reply, out); wrong != "" {
+	if wrong := decode(reply, out, nil); wrong != "" {
 		return shared.unusable(request, reply, wrong)
-	}
-	return nil
-}
-
-// checkPath refuses a path that would not arrive as it is, or would lead
-// elsewhere.
-func checkPath(path string) error {
-	bad := func(reason string) error { return &ParamError{Param: "path", Reason: reason} }
-	u, err := url.Parse(path)
-	switch {
-	case !strings.HasPrefix(path, "/"):
-		return bad("must begin with a slash")
-	case strings.ContainsAny(path, "?#"):
-		return bad("must not hold a query or a fragment")
-	case err != nil || u.EscapedPath() != path || !utf8.ValidString(u.Path) || strings.ContainsFunc(u.Path, isControl):
-		return bad("must be escaped, and must not hold a control character")
-	}
-	for segment := range strings.SplitSeq(strings.TrimSuffix(path[1:], "/"), "/") {
-		if plain, _ := url.PathUnescape(segment); plain == "" || plain == "." || plain == ".." {
-			return bad("must not hold empty or relative segments")
-		}
 	}
 	return nil
 }
@@ -201,10 +162,10 @@ func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask())
 func (c Client) LogValue() slog.Value { return slog.StringValue(c.mask()) }
 
 func (c Client) mask() string {
-	if c.handle == nil {
+	if c.service.handle == nil {
 		return "minutes.Client(made without New)"
 	}
-	return "minutes.Client(" + c.handle().base + ", key masked)"
+	return "minutes.Client(" + c.service.handle().base + ", key masked)"
 }
 
 // parseBaseURL never quotes its input: swapped arguments put a key there.
@@ -263,7 +224,7 @@ func checkAPIKey(key string) error {
 		return &ParamError{"apiKey", "must not be empty"}
 	case strings.Contains(key, "://"):
 		return &ParamError{"apiKey", "is a URL (is it the base URL?)"}
-	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+	case strings.Contains(key, " ") || strings.ContainsFunc(key, isNoASCII):
 		return &ParamError{"apiKey", "must be printable ASCII without white space, as issued and without the word Bearer"}
 	}
 	return nil
@@ -275,11 +236,15 @@ func checkAPIKey(key string) error {
 // connections keep what they sent last.
 type handle func() *core
 
-func (h handle) core() *core {
-	if h == nil {
+// service is any of the services: what a nil one, or one that New has not made,
+// leads to is said once.
+type service struct{ handle handle }
+
+func (s *service) core() *core {
+	if s == nil || s.handle == nil {
 		return unmade()
 	}
-	return h()
+	return s.handle()
 }
 
 // unmade is the core of a Client that New has not made. Every request fails.
@@ -291,44 +256,31 @@ func unmade() *core {
 
 // core is what the services of a Client share.
 type core struct {
-	base      string
-	api       *rest.Client
-	storage   http.RoundTripper
-	userAgent []string
-	retries   backoff.Policy
-	uploads   storage.Limits
-	places    places
-	local     bool // the service is on this machine, and so may its storage be
-	mask      secret.Mask
-	log       *slog.Logger                 // nil: none
-	observe   func(context.Context, Event) // nil: none
-	poller    *poller
-	unmade    bool // not by New
+	*config
+	base   string
+	api    *rest.Client
+	local  bool // the service is on this machine, and so may its storage be
+	mask   secret.Mask
+	poller *poller
+	unmade bool // not by New
 }
 
 func newCore(base url.URL, apiKey string, cfg *config) *core {
-	c := &core{
-		base:      base.String(),
-		storage:   transportOf(cmp.Or(cfg.storage, cfg.http)),
-		userAgent: []string{cfg.userAgent},
-		retries:   cfg.retries,
-		uploads:   cfg.uploads,
-		places:    places{all: cfg.places},
-		local:     isLoopback(base.Hostname()),
-		mask:      secret.Mask{apiKey},
-		log:       cfg.log,
-		observe:   cfg.observe,
+	c := &core{config: cfg, base: base.String(), local: isLoopback(base.Hostname()), mask: secret.Mask{apiKey}}
+	if c.storage == nil {
+		c.storage = transportOf(c.http)
 	}
+	const timeout = 30 * time.Second // of one attempt
 	settings := rest.Config{
-		Base: base, APIKey: apiKey, UserAgent: c.userAgent, Routes: cfg.routes,
-		Transport: transportOf(cfg.http), Timeout: cmp.Or(cfg.http.Timeout, defaultTimeout),
+		Base: base, APIKey: apiKey, UserAgent: cfg.userAgent, Routes: cfg.routes,
+		Transport: transportOf(cfg.http), Timeout: cmp.Or(cfg.http.Timeout, timeout),
 		Retries: cfg.retries, Rate: cfg.limiter, Mask: c.mask,
 	}
+	c.poller = &poller{poll.New(polled{c})}
 	if c.observed() {
-		settings.Observe = c.attempted
+		settings.Observe, c.poller.Observer = c.attempted, polled{c}
 	}
 	c.api = rest.New(settings)
-	c.poller = newPoller(c)
 	return c
 }
 
@@ -354,12 +306,15 @@ var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 	}
 })
 
-// reply is what an operation decodes into. missing names the first field without
-// which the reply cannot be used, or returns "".
+// reply is what an operation decodes into.
 type reply[T any] interface {
 	*T
-	missing(body []byte) string
+	checked
 }
+
+// checked is what can be used with all of its fields alone. missing names the first
+// that is not there, or returns "".
+type checked interface{ missing(body []byte) string }
 
 // do runs one operation: internal/rest makes the request, errors.go says what a
 // failure means, and a success is decoded here.
@@ -377,13 +332,7 @@ func doReply[T any, R reply[T]](ctx context.Context, c *core, in rest.Request) (
 	}
 	defer reply.Release()
 	out := new(T)
-	wrong := decode(reply, out)
-	if wrong == "" {
-		if field := R(out).missing(reply.Body()); field != "" {
-			wrong = "the reply lacks " + field
-		}
-	}
-	if wrong != "" {
+	if wrong := decode(reply, out, R(out)); wrong != "" {
 		return nil, nil, c.unusable(in, reply, wrong)
 	}
 	switch out := any(out).(type) {
@@ -420,13 +369,12 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
 	if c.unmade {
 		return nil, &ParamError{Param: "Client", Reason: "must be made by New"}
 	}
-	if ctx == nil {
-		return nil, &ParamError{"ctx", "must not be nil"}
+	err := cmp.Or(checkGiven("ctx", ctx != nil), checkTexts(in.Query), checkTexts(in.Body))
+	if row, _ := route.Of(in.Operation); err == nil && strings.Contains(row.Path, route.Param) {
+		err = checkID("id", in.ID)
 	}
-	if row, _ := route.Of(in.Operation); strings.Contains(row.Path, route.Param) {
-		if err := checkID("id", in.ID); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	reply, failure := c.api.Do(ctx, in)
 	if failure != nil {
@@ -436,25 +384,31 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
 	return reply, nil
 }
 
-// decode reads the body of a success, and says what is wrong with it.
-func decode(reply *rest.Reply, into any) (wrong string) {
+// decode reads the body of a success, and says what is wrong with it. known is nil
+// where into is the caller's, of Do.
+func decode(reply *rest.Reply, into any, known checked) (wrong string) {
 	body := reply.Body()
 	words := false // where a list may hold them: terms, participants
 	switch into.(type) {
 	case *Vocabulary, *Meeting:
 		words = true
 	}
-	_, known := into.(interface{ missing([]byte) string }) // else it is the caller's, of Do
 	switch {
 	case reply.Cut > 0:
 		return "the reply is longer than " + strconv.FormatInt(reply.Cut, 10) + " bytes"
 	case len(body) == 0:
 		return "the reply is empty"
-	case known && hollow(body, words):
+	case known != nil && hollow(body, words):
 		return "the reply holds more elements than its length is worth"
 	}
 	if err := json.Unmarshal(body, into); err != nil {
 		return "the reply is not what the interface promises: " + describeBody(reply, err)
+	}
+	if known == nil {
+		return ""
+	}
+	if field := known.missing(body); field != "" {
+		return "the reply lacks " + field
 	}
 	return ""
 }

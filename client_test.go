@@ -568,6 +568,11 @@ func TestDo(t *testing.T) {
 		var list struct{ Numbers []int }
 		require.NoError(t, client.Do(t.Context(), "GET", "/v1/x", nil, nil, &list), "a list of anything is the caller's")
 		require.Len(t, list.Numbers, 100_001)
+		var fields struct {
+			minutes.Meeting
+			Numbers []int
+		}
+		require.NoError(t, client.Do(t.Context(), "GET", "/v1/x", nil, nil, &fields), "also beside what the package knows")
 	})
 	t.Run("what cannot be sent", func(t *testing.T) {
 		t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,8 +30,8 @@ import (
 //	}
 //
 // The text names method, path, status, code, message and request id, and the scope
-// that a key lacks. Details
-// stay out of it, for they may name people; RetryAfter is in its field alone.
+// that a key lacks. Details stay out of it, for they may name people; RetryAfter is
+// in its field alone.
 type Error struct {
 	// StatusCode is the HTTP status of the last reply, 0 where none came.
 	StatusCode int
@@ -120,10 +121,7 @@ func oneLine(s string) string {
 // 429.
 func (e *Error) Is(target error) bool {
 	code, ok := target.(Code)
-	if !ok || code == "" {
-		return false
-	}
-	return code == e.Code || code == ErrRateLimited && e.StatusCode == 429
+	return ok && code != "" && (code == e.Code || code == ErrRateLimited && e.StatusCode == 429)
 }
 
 // Unwrap returns what ended the call besides a reply: the network's error, or
@@ -132,80 +130,47 @@ func (e *Error) Unwrap() []error { return e.causes }
 
 // Code is a machine-readable error code of the service (section 7 of the
 // interface). It is an error itself, so that a code can be the target of
-// [errors.Is]:
-//
-//	if errors.Is(err, minutes.ErrNotFound) { … }
-//
-// The type is open: a code this package does not know arrives unchanged.
+// [errors.Is]. The type is open: a code this package does not know arrives
+// unchanged.
 type Code string
 
 // Error returns the code as the service spells it.
 func (c Code) Error() string { return string(c) }
 
-// The codes of section 7 of the interface, each documented by the service.
+// The codes of section 7 of the interface, each documented by the service, with
+// their HTTP status.
 const (
-	// ErrInvalidRequest (400): the body, or the combination of query
-	// parameters, is invalid; Error.Details names the offending "fields".
-	ErrInvalidRequest Code = "INVALID_REQUEST"
-	// ErrBadRequest (400): refused, and no more specific code applies.
-	ErrBadRequest Code = "BAD_REQUEST"
-	// ErrInvalidEmail (400): the email is not a valid address.
-	ErrInvalidEmail Code = "INVALID_EMAIL"
-	// ErrInvalidLimit (400): the limit is not a whole number from 1 to 50.
-	ErrInvalidLimit Code = "INVALID_LIMIT"
-	// ErrInvalidCursor (400): the cursor does not come from an earlier page of
-	// the same list.
-	ErrInvalidCursor Code = "INVALID_CURSOR"
-	// ErrInvalidDate (400): a date is not a calendar date as YYYY-MM-DD.
-	ErrInvalidDate Code = "INVALID_DATE"
-	// ErrInvalidDateRange (400): DateFrom lies after DateTo.
-	ErrInvalidDateRange Code = "INVALID_DATE_RANGE"
-	// ErrInvalidTime (400): a time of day is not HH:MM.
-	ErrInvalidTime Code = "INVALID_TIME"
-	// ErrInvalidExternalID (400): the external id is empty or too long.
-	ErrInvalidExternalID Code = "INVALID_EXTERNAL_ID"
-	// ErrInvalidSharedWith (400): SharedWith names members without an account,
-	// or integrations; Error.Details lists them as "invalid".
-	ErrInvalidSharedWith Code = "INVALID_SHARED_WITH"
-	// ErrUnauthenticated (401): the key is missing, malformed, unknown,
-	// expired or revoked.
-	ErrUnauthenticated Code = "UNAUTHENTICATED"
-	// ErrIPNotAllowed (403): the key has an allowlist and the caller's address
-	// is not on it.
-	ErrIPNotAllowed Code = "IP_NOT_ALLOWED"
-	// ErrAPIAccessDisabled (403): the organisation has no API access, or the
-	// integration behind the key is no longer active.
-	ErrAPIAccessDisabled Code = "API_ACCESS_DISABLED"
-	// ErrPersonalAPIKeysDisabled (403): the organisation has switched personal
-	// keys off.
-	ErrPersonalAPIKeysDisabled Code = "PERSONAL_API_KEYS_DISABLED"
-	// ErrInsufficientScope (403): the key lacks the scope of the operation.
-	ErrInsufficientScope Code = "INSUFFICIENT_SCOPE"
-	// ErrOrganisationSuspended (403): the organisation is blocked.
-	ErrOrganisationSuspended Code = "ORGANISATION_SUSPENDED"
-	// ErrOrganisationExpired (403): the organisation's access has expired.
-	ErrOrganisationExpired Code = "ORGANISATION_EXPIRED"
-	// ErrForbidden (403): this caller may not change or delete the meeting.
-	ErrForbidden Code = "FORBIDDEN"
-	// ErrNotFound (404): there is no such resource, or the caller may not see
-	// it; another member's private meeting is answered this way.
-	ErrNotFound Code = "NOT_FOUND"
-	// ErrEmailTaken (409): another member has this address; Error.Details
-	// names the member.
-	ErrEmailTaken Code = "EMAIL_TAKEN"
-	// ErrMemberLimitExceeded (409): the organisation can hold no more members.
-	ErrMemberLimitExceeded Code = "MEMBER_LIMIT_EXCEEDED"
-	// ErrExternalIDTaken (409): another meeting carries this external id.
-	ErrExternalIDTaken Code = "EXTERNAL_ID_TAKEN"
-	// ErrMinutesNotReady (409): the minutes do not exist yet.
-	ErrMinutesNotReady Code = "MINUTES_NOT_READY"
-	// ErrTranscriptNotReady (409): the transcript does not exist yet.
-	ErrTranscriptNotReady Code = "TRANSCRIPT_NOT_READY"
-	// ErrParticipantsLocked (409): the meeting has audio, so its participants
-	// can no longer change.
-	ErrParticipantsLocked Code = "PARTICIPANTS_LOCKED"
-	// ErrInternal (500): a fault on the service's side.
-	ErrInternal Code = "INTERNAL_ERROR"
+	ErrInvalidRequest    Code = "INVALID_REQUEST"     // 400: body, or combination of query parameters; Details["fields"] names fields
+	ErrBadRequest        Code = "BAD_REQUEST"         // 400: refused, and no more specific code applies
+	ErrInvalidEmail      Code = "INVALID_EMAIL"       // 400: not a valid address
+	ErrInvalidLimit      Code = "INVALID_LIMIT"       // 400: not a whole number from 1 to 50
+	ErrInvalidCursor     Code = "INVALID_CURSOR"      // 400: not from an earlier page of the same list
+	ErrInvalidDate       Code = "INVALID_DATE"        // 400: not a calendar date as YYYY-MM-DD
+	ErrInvalidDateRange  Code = "INVALID_DATE_RANGE"  // 400: DateFrom lies after DateTo
+	ErrInvalidTime       Code = "INVALID_TIME"        // 400: a time of day that is not HH:MM
+	ErrInvalidExternalID Code = "INVALID_EXTERNAL_ID" // 400: empty or too long
+	ErrInvalidSharedWith Code = "INVALID_SHARED_WITH" // 400: members without an account, or integrations; Details["invalid"] lists them
+
+	ErrUnauthenticated Code = "UNAUTHENTICATED" // 401: the key is missing, malformed, unknown, expired or revoked
+
+	ErrIPNotAllowed            Code = "IP_NOT_ALLOWED"             // 403: the key has an allowlist and the caller's address is not on it
+	ErrAPIAccessDisabled       Code = "API_ACCESS_DISABLED"        // 403: the organisation has no API access, or the integration is no longer active
+	ErrPersonalAPIKeysDisabled Code = "PERSONAL_API_KEYS_DISABLED" // 403: the organisation has switched personal keys off
+	ErrInsufficientScope       Code = "INSUFFICIENT_SCOPE"         // 403: the key lacks the scope of the operation
+	ErrOrganisationSuspended   Code = "ORGANISATION_SUSPENDED"     // 403: the organisation is blocked
+	ErrOrganisationExpired     Code = "ORGANISATION_EXPIRED"       // 403: the organisation's access has expired
+	ErrForbidden               Code = "FORBIDDEN"                  // 403: this caller may not change or delete the meeting
+
+	ErrNotFound Code = "NOT_FOUND" // 404: not there, or not visible to the caller, as another member's private meeting
+
+	ErrEmailTaken          Code = "EMAIL_TAKEN"           // 409: by another member, whom Details name
+	ErrMemberLimitExceeded Code = "MEMBER_LIMIT_EXCEEDED" // 409: the organisation can hold no more members
+	ErrExternalIDTaken     Code = "EXTERNAL_ID_TAKEN"     // 409: another meeting carries this external id
+	ErrMinutesNotReady     Code = "MINUTES_NOT_READY"     // 409: the minutes do not exist yet
+	ErrTranscriptNotReady  Code = "TRANSCRIPT_NOT_READY"  // 409: the transcript does not exist yet
+	ErrParticipantsLocked  Code = "PARTICIPANTS_LOCKED"   // 409: the meeting has audio, so its participants can no longer change
+
+	ErrInternal Code = "INTERNAL_ERROR" // 500: a fault on the service's side
 )
 
 // ErrRateLimited stands for an answer of 429, which the service's edge gives
@@ -256,23 +221,20 @@ type MeetingFailedError struct {
 	Meeting *Meeting // as last seen
 }
 
+var failureReasons = map[Status]string{
+	StatusTranscribeBlocked:   " (not enough transcription quota; after a top-up, create the meeting again)",
+	StatusAudioRejected:       " (the recording was refused, most often for its size)",
+	StatusTranscriptionFailed: " (create a new meeting to try again)",
+	StatusMinutesFailed:       " (the transcript exists, the minutes could not be written, for want of credits or otherwise)",
+}
+
 // Error names the meeting and its state.
 func (e *MeetingFailedError) Error() string {
 	text := "minutes: meeting"
 	if e.Meeting != nil {
 		text += " " + plain(e.Meeting.ID)
 	}
-	text += " ended as " + plain(string(e.Status))
-	switch e.Status {
-	case StatusTranscribeBlocked:
-		text += " (not enough transcription quota; after a top-up, create the meeting again)"
-	case StatusAudioRejected:
-		text += " (the recording was refused, most often for its size)"
-	case StatusTranscriptionFailed:
-		text += " (create a new meeting to try again)"
-	case StatusMinutesFailed:
-		text += " (the transcript exists, the minutes could not be written, for want of credits or otherwise)"
-	}
+	text += " ended as " + plain(string(e.Status)) + failureReasons[e.Status]
 	if e.Meeting != nil && e.Meeting.ExternalID != "" {
 		text += "; its external id is free for another try once it is deleted, which ProcessOptions.Restart does"
 	}
@@ -386,16 +348,11 @@ func Retryable(err error) bool {
 // is about one meeting. After ErrInsufficientScope, operations with other scopes
 // may still work. All of these are documented (section 7).
 func KeyRefused(err error) bool {
-	for _, code := range []Code{
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.StatusCode == http.StatusUnauthorized || slices.ContainsFunc([]Code{
 		ErrUnauthenticated, ErrIPNotAllowed, ErrAPIAccessDisabled, ErrPersonalAPIKeysDisabled,
 		ErrInsufficientScope, ErrOrganisationSuspended, ErrOrganisationExpired,
-	} {
-		if errors.Is(err, code) {
-			return true
-		}
-	}
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.StatusCode == http.StatusUnauthorized
+	}, func(code Code) bool { return errors.Is(err, code) })
 }
 
 // envelope is the form of every refusal (section 7).
@@ -455,9 +412,7 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 	default:
 		e.Message = "the reply is not the service's error envelope"
 	}
-	if e.RequestID == "" {
-		e.RequestID = c.headerRequestID(reply)
-	}
+	e.RequestID = cmp.Or(e.RequestID, c.headerRequestID(reply))
 }
 
 // headerRequestID is the request id of a gateway. The service's own stands in the

@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -18,12 +19,7 @@ import (
 // (section 4.2).
 type MeetingsService struct{ handle handle }
 
-func (s *MeetingsService) core() *core {
-	if s == nil {
-		return unmade()
-	}
-	return s.handle.core()
-}
+func (s *MeetingsService) core() *core { return (*service)(s).core() }
 
 // Meeting is one meeting (section 2.1). Fields that the service leaves empty,
 // null or out are zero.
@@ -70,13 +66,7 @@ func values(v any) string {
 }
 
 func (m *Meeting) missing([]byte) string {
-	if m.ID == "" {
-		return "id"
-	}
-	if m.Status == "" {
-		return "status"
-	}
-	return ""
+	return cmp.Or(missing("id", m.ID), missing("status", m.Status))
 }
 
 // MeetingPage is one page of a listing, newest first (section 2.2). It may
@@ -87,20 +77,10 @@ type MeetingPage struct {
 }
 
 func (p *MeetingPage) missing(body []byte) string {
-	if absent(&p.Meetings, "meetings", body) {
-		return "meetings"
+	if null := slices.Index(p.Meetings, nil); null >= 0 {
+		return "meetings[" + strconv.Itoa(null) + "]"
 	}
-	for i, m := range p.Meetings {
-		field := ""
-		if m != nil {
-			if field = m.missing(nil); field == "" {
-				continue
-			}
-			field = "." + field
-		}
-		return "meetings[" + strconv.Itoa(i) + "]" + field
-	}
-	return ""
+	return missingIn("meetings", &p.Meetings, body)
 }
 
 // Minutes are the written minutes of a meeting (section 2.6).
@@ -110,20 +90,8 @@ type Minutes struct {
 	Content    string `json:"content"`     // the minutes themselves
 }
 
-// minutesReply tells empty minutes from a field that is not there.
-type minutesReply struct {
-	Minutes
-	Content *string `json:"content"`
-}
-
-func (m *minutesReply) missing([]byte) string {
-	switch {
-	case m.Format == "":
-		return "format"
-	case m.Content == nil:
-		return "content"
-	}
-	return ""
+func (m *Minutes) missing(body []byte) string {
+	return cmp.Or(missing("format", m.Format), absent("content", m.Content, body))
 }
 
 // UploadTarget is where a recording goes (section 2.8). Its URL prints without
@@ -134,12 +102,7 @@ type UploadTarget struct {
 	Method    string       `json:"method"`     // always PUT
 }
 
-func (t *UploadTarget) missing([]byte) string {
-	if t.UploadURL.Reveal() == "" {
-		return "upload_url"
-	}
-	return ""
-}
+func (t *UploadTarget) missing([]byte) string { return missing("upload_url", t.UploadURL.Reveal()) }
 
 // MeetingCreateParams describes a meeting to create. Title and Date are
 // required; what is left empty is not sent.
@@ -160,20 +123,7 @@ type MeetingCreateParams struct {
 }
 
 func (p *MeetingCreateParams) check() error {
-	if p == nil {
-		return &ParamError{"params", "must not be nil"}
-	}
-	if err := checkTexts(
-		text{"Title", p.Title}, text{"Date", p.Date}, text{"Time", p.Time},
-		text{"ExternalID", p.ExternalID}, text{"ProjectID", p.ProjectID},
-		text{"TemplateID", p.TemplateID}, text{"Visibility", string(p.Visibility)},
-	); err != nil {
-		return err
-	}
-	if err := checkList("ParticipantIDs", p.ParticipantIDs); err != nil {
-		return err
-	}
-	return checkList("SharedWith", p.SharedWith)
+	return cmp.Or(checkGiven("params", p != nil), checkTexts(p))
 }
 
 // MeetingUpdateParams says what to change. Nil leaves a field alone; a pointer
@@ -197,14 +147,6 @@ type MeetingListParams struct {
 	ExternalID string `url:"external_id,omitempty"` // the single meeting with this reference; excludes the other filters
 	DateFrom   string `url:"date_from,omitempty"`   // YYYY-MM-DD, inclusive
 	DateTo     string `url:"date_to,omitempty"`     // YYYY-MM-DD, inclusive
-}
-
-func (p *MeetingListParams) check() error {
-	if p == nil {
-		return nil
-	}
-	return checkTexts(text{"Cursor", p.Cursor}, text{"ExternalID", p.ExternalID},
-		text{"DateFrom", p.DateFrom}, text{"DateTo", p.DateTo})
 }
 
 // Create creates a meeting. created is true where this call made it (201), and
@@ -250,9 +192,6 @@ func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) 
 // Errors: ErrInvalidRequest (filters that exclude each other), ErrInvalidLimit,
 // ErrInvalidCursor, ErrInvalidDate, ErrInvalidDateRange.
 func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (*MeetingPage, error) {
-	if err := params.check(); err != nil {
-		return nil, err
-	}
 	return do[MeetingPage](ctx, s.core(), rest.Request{Operation: route.MeetingsList, Query: params})
 }
 
@@ -266,11 +205,11 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	if externalID == "" {
 		return nil, &ParamError{"externalID", "must not be empty"}
 	}
-	if err := checkTexts(text{"externalID", externalID}); err != nil {
-		return nil, err
-	}
+	in := rest.Request{Operation: route.MeetingsList, Query: &struct {
+		ExternalID string `url:"external_id"`
+	}{externalID}}
 	asked := s.core().poller.Now()
-	page, err := s.List(ctx, &MeetingListParams{ExternalID: externalID})
+	page, err := do[MeetingPage](ctx, s.core(), in)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +219,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 			return m, nil
 		}
 	}
-	miss := s.core().errorOf(rest.Request{Operation: route.MeetingsList}, "no visible meeting has this external id")
+	miss := s.core().errorOf(in, "no visible meeting has this external id")
 	miss.Code = ErrNotFound
 	return nil, miss
 }
@@ -294,15 +233,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 // Errors: ErrInvalidRequest, ErrBadRequest, ErrInvalidDate, ErrInvalidTime,
 // ErrForbidden, ErrNotFound (the meeting, or the project: assumed).
 func (s *MeetingsService) Update(ctx context.Context, id string, params *MeetingUpdateParams) (*Meeting, error) {
-	if params == nil {
-		params = &MeetingUpdateParams{}
-	}
-	if err := checkTexts(
-		text{"Title", deref(params.Title)}, text{"Date", deref(params.Date)},
-		text{"Time", deref(params.Time)}, text{"ProjectID", deref(params.ProjectID)},
-	); err != nil {
-		return nil, err
-	}
+	params = cmp.Or(params, new(MeetingUpdateParams))
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsUpdate, ID: id, Body: params})
 }
 
@@ -330,12 +261,9 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 // Errors: ErrInvalidRequest, ErrNotFound (the meeting, or a member: assumed),
 // ErrForbidden, ErrParticipantsLocked.
 func (s *MeetingsService) SetParticipants(ctx context.Context, id string, memberIDs []string) (*Meeting, error) {
-	if err := checkList("memberIDs", memberIDs); err != nil {
-		return nil, err
-	}
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsSetParticipants, ID: id, Body: &struct {
-		ParticipantIDs []string `json:"participant_ids"`
-	}{neverNull(memberIDs)}})
+		MemberIDs []string `json:"participant_ids"` // never null
+	}{append([]string{}, memberIDs...)}})
 }
 
 // UploadURL asks for a one-time upload target, signed for exactly contentType,
@@ -348,9 +276,6 @@ func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string)
 	if contentType == "" {
 		return nil, &ParamError{"contentType", "must not be empty"}
 	}
-	if err := checkTexts(text{"contentType", contentType}); err != nil {
-		return nil, err
-	}
 	c := s.core()
 	asked := c.poller.Now()
 	target, err := do[UploadTarget](ctx, c, rest.Request{Operation: route.MeetingsUploadURL, ID: id, Body: &struct {
@@ -360,9 +285,7 @@ func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string)
 		return nil, err
 	}
 	c.poller.Again(id, asked)
-	if target.Method == "" {
-		target.Method = http.MethodPut // the interface's default
-	}
+	target.Method = cmp.Or(target.Method, http.MethodPut) // the interface's default
 	return target, nil
 }
 
@@ -375,32 +298,27 @@ const maxText = 64 << 20
 //
 // Errors: ErrMinutesNotReady, ErrInvalidRequest (unknown format), ErrNotFound.
 func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format) (*Minutes, error) {
-	if err := checkTexts(text{"format", string(format)}); err != nil {
-		return nil, err
-	}
-	m, err := do[minutesReply](ctx, s.core(), rest.Request{Operation: route.MeetingsMinutes, ID: id, MaxReply: maxText, Query: &struct {
+	return do[Minutes](ctx, s.core(), rest.Request{Operation: route.MeetingsMinutes, ID: id, MaxReply: maxText, Query: &struct {
 		Format Format `url:"format,omitempty"`
 	}{format}})
-	if err != nil {
-		return nil, err
-	}
-	m.Minutes.Content = *m.Content
-	return &m.Minutes, nil
-}
-
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // clone keeps one waiter from changing what another reads.
-func (m *Meeting) clone() *Meeting {
-	c := *m
-	c.ParticipantIDs = slices.Clone(m.ParticipantIDs)
-	if m.DurationSeconds != nil {
-		c.DurationSeconds = new(*m.DurationSeconds)
+func (m *Meeting) clone() *Meeting { return m.copyTo(&Meeting{ParticipantIDs: []string{}}) }
+
+// copyTo copies m over another meeting, whose memory it reuses.
+func (m *Meeting) copyTo(over *Meeting) *Meeting {
+	participants, duration := over.ParticipantIDs, over.DurationSeconds
+	*over = *m
+	if m.ParticipantIDs != nil {
+		over.ParticipantIDs = append(participants[:0], m.ParticipantIDs...)
 	}
-	return &c
+	if m.DurationSeconds != nil {
+		if duration == nil {
+			duration = new(int)
+		}
+		*duration = *m.DurationSeconds
+		over.DurationSeconds = duration
+	}
+	return over
 }

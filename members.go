@@ -10,12 +10,7 @@ import (
 // MembersService reads and adds members of the organisation (section 4.1).
 type MembersService struct{ handle handle }
 
-func (s *MembersService) core() *core {
-	if s == nil {
-		return unmade()
-	}
-	return s.handle.core()
-}
+func (s *MembersService) core() *core { return (*service)(s).core() }
 
 // Member is a human member of the organisation (section 2.3).
 type Member struct {
@@ -37,9 +32,9 @@ type memberList struct {
 	Members []Member `json:"members"`
 }
 
-func (l *memberList) missing(body []byte) string { return missingIn(&l.Members, "members", body) }
+func (l *memberList) missing(body []byte) string { return missingIn("members", &l.Members, body) }
 
-func (m *Member) missing([]byte) string { return missingID(m.ID) }
+func (m Member) missing([]byte) string { return missing("id", m.ID) }
 
 // List returns the organisation's human members; integrations are never
 // listed. It needs the scope employees:read. Documented.
@@ -60,13 +55,7 @@ func (s *MembersService) List(ctx context.Context) ([]Member, error) {
 // A Create that may have taken effect is not repeated, since that could add
 // the member twice.
 func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams) (*Member, error) {
-	if params == nil {
-		return nil, &ParamError{"params", "must not be nil"}
-	}
-	if err := checkTexts(
-		text{"Name", params.Name}, text{"Email", params.Email},
-		text{"Role", params.Role}, text{"Description", params.Description},
-	); err != nil {
+	if err := checkGiven("params", params != nil); err != nil {
 		return nil, err
 	}
 	return do[Member](ctx, s.core(), rest.Request{Operation: route.MembersCreate, Body: params})

@@ -78,7 +78,7 @@ func FromContext(ctx context.Context) (a Attempt, ok bool) {
 }
 
 // observed reports whether anybody is told of what goes on.
-func (c *core) observed() bool { return c.log != nil || c.observe != nil }
+func (c *core) observed() bool { return c.observe != nil || c.log.Handler() != slog.DiscardHandler }
 
 // tell tells the observer, if there is one.
 func (c *core) tell(ctx context.Context, e Event) {
@@ -87,18 +87,10 @@ func (c *core) tell(ctx context.Context, e Event) {
 	}
 }
 
-// logs returns where to log, nil where nobody listens at that level.
-func (c *core) logs(ctx context.Context, level slog.Level) *slog.Logger {
-	if c.log == nil || !c.log.Enabled(ctx, level) {
-		return nil
-	}
-	return c.log
-}
-
 // attempted tells of an attempt of an API call.
 func (c *core) attempted(ctx context.Context, a rest.Attempt) {
-	debug := c.logs(ctx, slog.LevelDebug)
-	if debug != nil || c.observe != nil {
+	debug := c.log.Enabled(ctx, slog.LevelDebug)
+	if debug || c.observe != nil {
 		e, _ := FromContext(ctx)
 		e.MeetingID = c.mask.Text(e.MeetingID)
 		e.Duration, e.Again, e.Wait = a.Took, a.Again, a.Wait
@@ -112,16 +104,14 @@ func (c *core) attempted(ctx context.Context, a rest.Attempt) {
 		if !e.Again {
 			e.Wait = 0
 		}
-		if debug != nil {
-			debug.LogAttrs(ctx, slog.LevelDebug, "minutes: try of a request", c.attemptAttrs(a, e, refusal)...)
+		if debug {
+			c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of a request", c.attemptAttrs(a, e, refusal)...)
 		}
 		c.tell(ctx, e)
 	}
 	if a.CoolDown > 0 {
-		if log := c.logs(ctx, slog.LevelInfo); log != nil {
-			log.LogAttrs(ctx, slog.LevelInfo, "minutes: requests are held back after a 429",
-				slog.String("operation", string(a.Try.Operation)), slog.Duration("for", a.CoolDown))
-		}
+		c.log.LogAttrs(ctx, slog.LevelInfo, "minutes: requests are held back after a 429",
+			slog.String("operation", string(a.Try.Operation)), slog.Duration("for", a.CoolDown))
 		c.tell(ctx, CoolDown{Operation(a.Try.Operation), a.CoolDown})
 	}
 }
@@ -151,8 +141,8 @@ func (c *core) attemptAttrs(a rest.Attempt, e Attempt, refusal *Error) []slog.At
 // LookFailed is for the poller.
 func (p polled) LookFailed(id string, inARow int, several bool, err error) {
 	ctx := context.Background()
-	if log := p.core.logs(ctx, slog.LevelWarn); log != nil && several {
-		log.LogAttrs(ctx, slog.LevelWarn, "minutes: looks at a meeting fail, and its wait goes on",
+	if several {
+		p.core.log.LogAttrs(ctx, slog.LevelWarn, "minutes: looks at a meeting fail, and its wait goes on",
 			slog.String("meeting", plain(id)), slog.Int("in_a_row", inARow), slog.String("error", plain(err.Error())))
 	}
 	p.core.tell(ctx, FailedLook{id, inARow, err})
@@ -160,11 +150,8 @@ func (p polled) LookFailed(id string, inARow int, several bool, err error) {
 
 // LooksWork is for the poller.
 func (p polled) LooksWork(id string, failed int) {
-	ctx := context.Background()
-	if log := p.core.logs(ctx, slog.LevelWarn); log != nil {
-		log.LogAttrs(ctx, slog.LevelWarn, "minutes: looks at a meeting work again",
-			slog.String("meeting", plain(id)), slog.Int("failed", failed))
-	}
+	p.core.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: looks at a meeting work again",
+		slog.String("meeting", plain(id)), slog.Int("failed", failed))
 }
 
 // Turned is for the poller.

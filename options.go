@@ -23,53 +23,51 @@ const version = "0.1.0"
 // used makes New return a *ParamError.
 type Option func(*config) error
 
-// config is filled by the options and read by newCore; a Client never changes
-// afterwards.
+// config is filled by the options, and never changes afterwards.
 type config struct {
 	http      *http.Client
-	storage   *http.Client // nil: http
+	storage   http.RoundTripper // nil: that of http
 	log       *slog.Logger
-	observe   func(context.Context, Event)
-	userAgent string
+	observe   func(context.Context, Event) // nil: none
+	userAgent []string                     // the header's value
 	retries   backoff.Policy
 	uploads   storage.Limits
-	places    int           // for uploads
+	places    places        // for uploads
 	limiter   *rate.Limiter // nil: none
 	routes    []route.Route
 }
 
-// What a Client does unless told otherwise. The service publishes no rate
-// limit, so the limiter only keeps a runaway loop from becoming a flood.
-const (
-	defaultTimeout    = 30 * time.Second // of one attempt
-	defaultMaxRetries = 4
-	defaultWaitMin    = 500 * time.Millisecond
-	defaultWaitMax    = 15 * time.Second
-	defaultRate       = 100 // requests a second
-	defaultBurst      = 100
-	defaultUploads    = 4
-	defaultStall      = time.Minute     // no byte of an upload moves
-	defaultReply      = 5 * time.Minute // after its last byte, for what scans it on the way
-)
-
+// defaults is what a Client does unless told otherwise. The service publishes no
+// rate limit, so the limiter only keeps a runaway loop from becoming a flood.
 func defaults() *config {
 	return &config{
 		http:      &http.Client{},
-		userAgent: "minutes-go/" + version,
-		retries:   backoff.Policy{Max: defaultMaxRetries, WaitMin: defaultWaitMin, WaitMax: defaultWaitMax},
-		uploads:   storage.Limits{Stall: defaultStall, Reply: defaultReply},
-		places:    defaultUploads,
-		limiter:   rate.NewLimiter(defaultRate, defaultBurst),
+		log:       slog.New(slog.DiscardHandler),
+		userAgent: []string{"minutes-go/" + version},
+		retries:   backoff.Policy{Max: 4, WaitMin: 500 * time.Millisecond, WaitMax: 15 * time.Second},
+		uploads:   storage.Limits{Stall: time.Minute, Reply: 5 * time.Minute}, // a long reply, for what scans it on the way
+		places:    places{all: 4},
+		limiter:   rate.NewLimiter(100, 100), // a second, and at once
 		routes:    slices.Clone(route.Table),
 	}
 }
 
+// option sets something, unless it is not ok.
+func option(name string, ok bool, reason string, set func(*config)) Option {
+	return func(c *config) error {
+		if !ok {
+			return &ParamError{name, reason}
+		}
+		set(c)
+		return nil
+	}
+}
+
 // WithHTTPClient uses hc's transport for API calls and, without
-// [WithStorageHTTPClient], for uploads, and its
-// Timeout, where not zero, as the limit of one try of an API call (30 s
-// otherwise); uploads have no such limit. hc itself is never changed; its Jar
-// and CheckRedirect are not used, since the service knows no cookies and
-// redirects are refused. A transport of one's own should have an
+// [WithStorageHTTPClient], for uploads, and its Timeout, where not zero, as the limit
+// of one try of an API call (30 s otherwise); uploads have no such limit. hc itself
+// is never changed; its Jar and CheckRedirect are not used, since the service knows
+// no cookies and redirects are refused. A transport of one's own should have an
 // ExpectContinueTimeout, as http.DefaultTransport has: without it an upload that
 // storage refuses may show as a broken connection alone.
 //
@@ -85,16 +83,8 @@ func defaults() *config {
 // without its password. A proxy that takes in a whole recording to scan it may
 // need a longer [WithUploadTimeouts].
 func WithHTTPClient(hc *http.Client) Option {
-	return func(c *config) error {
-		if hc == nil {
-			return &ParamError{"WithHTTPClient", "must not be nil"}
-		}
-		if hc.Timeout < 0 {
-			return &ParamError{"WithHTTPClient", "Timeout must not be negative"}
-		}
-		c.http = hc
-		return nil
-	}
+	ok := hc != nil && hc.Timeout >= 0
+	return option("WithHTTPClient", ok, "must not be nil, nor its Timeout negative", func(c *config) { c.http = hc })
 }
 
 // WithStorageHTTPClient uses hc's transport for uploads alone, and leaves that of
@@ -103,13 +93,7 @@ func WithHTTPClient(hc *http.Client) Option {
 // query of a presigned URL is a credential. What [WithObserver] tells of uploads,
 // and [FromContext], hold none of it.
 func WithStorageHTTPClient(hc *http.Client) Option {
-	return func(c *config) error {
-		if hc == nil {
-			return &ParamError{Param: "WithStorageHTTPClient", Reason: "must not be nil"}
-		}
-		c.storage = hc
-		return nil
-	}
+	return option("WithStorageHTTPClient", hc != nil, "must not be nil", func(c *config) { c.storage = transportOf(hc) })
 }
 
 // WithObserver tells observe of each [Event], with the context of the call that it
@@ -117,13 +101,7 @@ func WithStorageHTTPClient(hc *http.Client) Option {
 // and requests wait for it; it may use the Client. Without an observer nothing is
 // measured.
 func WithObserver(observe func(context.Context, Event)) Option {
-	return func(c *config) error {
-		if observe == nil {
-			return &ParamError{Param: "WithObserver", Reason: "must not be nil"}
-		}
-		c.observe = observe
-		return nil
-	}
+	return option("WithObserver", observe != nil, "must not be nil", func(c *config) { c.observe = observe })
 }
 
 // WithLogger logs each try of each request at debug level: operation, method,
@@ -132,25 +110,15 @@ func WithObserver(observe func(context.Context, Event)) Option {
 // looks fail three times in a row, and that they work again. Nothing secret is
 // logged.
 func WithLogger(l *slog.Logger) Option {
-	return func(c *config) error {
-		if l == nil {
-			return &ParamError{"WithLogger", "must not be nil"}
-		}
-		c.log = l
-		return nil
-	}
+	return option("WithLogger", l != nil, "must not be nil", func(c *config) { c.log = l })
 }
 
 // WithUserAgent puts product, such as "myapp/1.2", before this package's own
 // name in the User-Agent header.
 func WithUserAgent(product string) Option {
-	return func(c *config) error {
-		if strings.TrimSpace(product) != product || product == "" || strings.ContainsFunc(product, func(r rune) bool { return r < ' ' || r >= 0x7f }) {
-			return &ParamError{"WithUserAgent", "must be printable ASCII, not empty, and without white space around it"}
-		}
-		c.userAgent = product + " minutes-go/" + version
-		return nil
-	}
+	ok := product != "" && strings.TrimSpace(product) == product && !strings.ContainsFunc(product, isNoASCII)
+	return option("WithUserAgent", ok, "must be printable ASCII, not empty, and without white space around it",
+		func(c *config) { c.userAgent = []string{product + " minutes-go/" + version} })
 }
 
 // WithRetries sets how often a request is repeated after its first try (4
@@ -158,10 +126,11 @@ func WithUserAgent(product string) Option {
 // n, which is random between waitMin and the smaller of waitMax and
 // waitMin·2ⁿ (0.5 s and 15 s unless set; a waitMin of 0 doubles from 0.5 s), and
 // never shorter than the service's Retry-After. Where that is more than a minute,
-// the call returns at once, with Error.RetryAfter. It holds for uploads too. Where the audio may have arrived
-// all the same, the meeting is looked at before the repeat, and looked at again
-// where the whole recording had been handed over; two looks on one upload URL are
-// thirty seconds apart, so that such a repeat takes longer than its wait.
+// the call returns at once, with Error.RetryAfter. It holds for uploads too. Where
+// the audio may have arrived all the same, the meeting is looked at before the
+// repeat, and looked at again where the whole recording had been handed over; two
+// looks on one upload URL are thirty seconds apart, so that such a repeat takes
+// longer than its wait.
 //
 // What is repeated is only what is provably safe:
 //
@@ -178,16 +147,9 @@ func WithUserAgent(product string) Option {
 //
 // Requests of [Client.Do] have rules of their own.
 func WithRetries(max int, waitMin, waitMax time.Duration) Option {
-	return func(c *config) error {
-		switch {
-		case max < 0:
-			return &ParamError{"WithRetries", "max must not be negative"}
-		case waitMin < 0 || waitMax < waitMin:
-			return &ParamError{"WithRetries", "needs 0 <= waitMin <= waitMax"}
-		}
-		c.retries = backoff.Policy{Max: max, WaitMin: waitMin, WaitMax: waitMax}
-		return nil
-	}
+	ok := max >= 0 && waitMin >= 0 && waitMax >= waitMin
+	return option("WithRetries", ok, "needs max >= 0 and 0 <= waitMin <= waitMax",
+		func(c *config) { c.retries = backoff.Policy{Max: max, WaitMin: waitMin, WaitMax: waitMax} })
 }
 
 // WithUploads sets how many uploads the Client has under way at a time (4 unless
@@ -195,13 +157,7 @@ func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 // for a place, as long as their contexts let them, which counts as no stall. A
 // recording that the Client opens itself is opened once it has its place.
 func WithUploads(n int) Option {
-	return func(c *config) error {
-		if n < 1 {
-			return &ParamError{"WithUploads", "must be at least 1"}
-		}
-		c.places = n
-		return nil
-	}
+	return option("WithUploads", n >= 1, "must be at least 1", func(c *config) { c.places.all = n })
 }
 
 // WithUploadTimeouts sets when an attempt of an upload is given up, and repeated
@@ -210,30 +166,22 @@ func WithUploads(n int) Option {
 // over (five minutes unless set). A proxy that takes in a whole recording to scan
 // it, before it passes it on, needs a long reply. Uploads have no other limit.
 func WithUploadTimeouts(stall, reply time.Duration) Option {
-	return func(c *config) error {
-		if stall <= 0 || reply <= 0 {
-			return &ParamError{"WithUploadTimeouts", "needs stall > 0 and reply > 0"}
-		}
-		c.uploads = storage.Limits{Stall: stall, Reply: reply}
-		return nil
-	}
+	return option("WithUploadTimeouts", stall > 0 && reply > 0, "needs stall > 0 and reply > 0",
+		func(c *config) { c.uploads = storage.Limits{Stall: stall, Reply: reply} })
 }
 
 // WithRateLimit paces the requests of the Client, repeats included, to
 // perSecond with bursts of at most burst (100 and 100 unless set). Uploads to
 // storage are not paced. WithRateLimit(0, 0) takes the limiter off.
 func WithRateLimit(perSecond float64, burst int) Option {
-	return func(c *config) error {
-		if perSecond == 0 && burst == 0 {
-			c.limiter = nil
-			return nil
+	none := perSecond == 0 && burst == 0
+	ok := none || perSecond > 0 && !math.IsInf(perSecond, 0) && burst >= 1
+	return option("WithRateLimit", ok, "needs perSecond > 0 and burst >= 1, or 0 and 0 for no limit", func(c *config) {
+		c.limiter = nil
+		if !none {
+			c.limiter = rate.NewLimiter(rate.Limit(perSecond), burst)
 		}
-		if !(perSecond > 0) || math.IsInf(perSecond, 0) || burst < 1 {
-			return &ParamError{"WithRateLimit", "needs perSecond > 0 and burst >= 1, or 0 and 0 for no limit"}
-		}
-		c.limiter = rate.NewLimiter(rate.Limit(perSecond), burst)
-		return nil
-	}
+	})
 }
 
 // Operation names an operation of the service, in errors, events and [WithRoute].
@@ -280,27 +228,22 @@ const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 // repeated after a failure stays with the operation, whatever the method.
 func WithRoute(op Operation, method, path string) Option {
 	return func(c *config) error {
+		bad := func(reason string) error { return &ParamError{"WithRoute", reason} }
 		at := slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })
-		if at < 0 || c.routes[at].Basis != route.Assumed {
-			return &ParamError{"WithRoute", "op: is not an operation whose route is assumed"}
-		}
-		if !methods[method] {
-			return &ParamError{"WithRoute", "method: " + methodReason}
-		}
-		row := &c.routes[at]
-		want := strings.Count(row.Path, route.Param)
-		rest := strings.ReplaceAll(path, route.Param, "x")
+		plain := strings.ReplaceAll(path, route.Param, "x")
 		switch {
-		case !strings.HasPrefix(path, "/"):
-			return &ParamError{"WithRoute", "path: must begin with a slash"}
-		case strings.Count(path, route.Param) != want:
-			return &ParamError{"WithRoute", "path: must hold " + route.Param + " exactly where the operation is about one meeting"}
-		case strings.ContainsAny(rest, "?#{}%\\ ") || strings.ContainsFunc(rest, func(r rune) bool { return r < ' ' || r >= 0x7f }):
-			return &ParamError{"WithRoute", "path: must be plain, without query, fragment or escapes"}
-		case strings.Contains(rest, "//") || strings.Contains(rest+"/", "/./") || strings.Contains(rest+"/", "/../"):
-			return &ParamError{"WithRoute", "path: must not hold empty or relative segments"}
+		case at < 0 || c.routes[at].Basis != route.Assumed:
+			return bad("op: is not an operation whose route is assumed")
+		case !methods[method]:
+			return bad("method: " + methodReason)
+		case strings.Count(path, route.Param) != strings.Count(c.routes[at].Path, route.Param):
+			return bad("path: must hold " + route.Param + " exactly where the operation is about one meeting")
+		case strings.Contains(path, "%"):
+			return bad("path: must not hold escapes")
+		case plain != "/" && wrongPath(plain) != "":
+			return bad("path: " + wrongPath(plain))
 		}
-		row.Method, row.Path = method, path
+		c.routes[at].Method, c.routes[at].Path = method, path
 		return nil
 	}
 }

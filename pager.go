@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
 	"iter"
@@ -20,10 +21,7 @@ const maxLimit = 50
 // An error is yielded once, with a nil meeting, and ends the loop: those of
 // [MeetingsService.List], or an *Error where the service repeats a cursor.
 func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) iter.Seq2[*Meeting, error] {
-	var first MeetingListParams
-	if params != nil {
-		first = *params
-	}
+	first := *cmp.Or(params, new(MeetingListParams))
 	if first.Limit == 0 && first.ExternalID == "" { // which goes with no other filter
 		first.Limit = maxLimit
 	}

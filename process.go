@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,14 +33,12 @@ type ProcessOptions struct {
 	ContentMD5 bool
 }
 
-func (o *ProcessOptions) orDefault() (ProcessOptions, error) {
-	var opts ProcessOptions
-	if o != nil {
-		opts = *o
-	}
+// orDefault checks the options, and returns a copy.
+func (o *ProcessOptions) orDefault() (*ProcessOptions, error) {
+	opts := *cmp.Or(o, new(ProcessOptions))
 	wait, err := (&WaitOptions{Until: opts.Until, Format: opts.Format}).orDefault("")
 	opts.Until = wait.Until
-	return opts, err
+	return &opts, err
 }
 
 // Result is what a job came to. Where it failed, it holds what there is: the
@@ -80,26 +79,16 @@ type Result struct {
 // does.
 func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreateParams, rec Recording, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.orDefault()
-	if err != nil {
-		return nil, err
-	}
-	if err := params.check(); err != nil {
-		return nil, err
-	}
-	if err := rec.check(); err != nil {
+	if err = cmp.Or(err, params.check(), rec.check()); err != nil {
 		return nil, err
 	}
 	rec.Audio = struct{ io.ReaderAt }{rec.Audio} // which cannot be closed
-	r := &Result{Params: params}
-	for starts := 1; ; starts++ {
-		err = s.begin(ctx, r, o)
-		if err == nil {
-			err = s.finish(ctx, r, func() (Recording, error) { return rec, nil }, o)
-		}
-		if !startsOver(r, o, err, starts) {
-			return r, err
-		}
+	p := &process{
+		meetings: s, options: o, progress: o.Progress, result: &Result{Params: params},
+		open: func() (Recording, error) { return rec, nil },
+		room: &places{all: 1, taken: 1},
 	}
+	return p.result, p.run(ctx)
 }
 
 // Finish does what is left of the job of a meeting that exists, from whatever
@@ -130,56 +119,75 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 // there is, after the job has ended.
 func (s *MeetingsService) Finish(ctx context.Context, id string, open func() (Recording, error), opts *ProcessOptions) (*Result, error) {
 	o, err := opts.orDefault()
-	if err == nil {
-		err = checkID("id", id)
-	}
-	if err = checkInput(ctx, "", false, err); err != nil {
+	if err = cmp.Or(err, checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err
 	}
-	r := new(Result)
+	p := &process{meetings: s, options: o, progress: o.Progress, result: new(Result), open: open}
 	// Every known state is this one or past it: the first look ends the wait.
-	if r.Meeting, err = s.Wait(ctx, id, &WaitOptions{Until: StatusCreated, LookedAt: o.LookedAt}); err != nil {
-		r.lastSeen(err)
-		return r, err
+	p.result.Meeting, err = s.Wait(ctx, id, &WaitOptions{Until: StatusCreated, LookedAt: o.LookedAt})
+	if err != nil {
+		p.result.lastSeen(err)
+		return p.result, err
 	}
-	return r, s.finish(ctx, r, open, o)
+	return p.result, p.end(ctx, p.giveAudio(ctx))
 }
 
-// finish is Finish for a meeting that was seen a moment ago.
-func (s *MeetingsService) finish(ctx context.Context, r *Result, open func() (Recording, error), o ProcessOptions) error {
-	closeErr, err := s.giveAudio(ctx, r, open, o)
-	if err == nil {
-		err = s.conclude(ctx, r, o)
-	}
-	return join(err, closeErr)
+// process is one job at work.
+type process struct {
+	meetings *MeetingsService
+	options  *ProcessOptions
+	progress func(sent, total int64)
+	open     func() (Recording, error)
+	room     *places // where it has one until its audio is there
+	result   *Result
+	unclosed error // why the recording could not be closed
+
+	err      error // what it ended with,
+	panicked any   // or one of its callbacks did
 }
 
-// join is errors.Join that leaves an only error as it is.
-func join(err, more error) error {
-	if more == nil {
+// run does a job that has room.
+func (p *process) run(ctx context.Context) error {
+	const most = 3
+	for starts := 1; ; starts++ {
+		err := p.end(ctx, p.begin(ctx))
+		if starts == most || !p.replaced(err) || p.room.enter(ctx) != nil {
+			return err
+		}
+	}
+}
+
+// replaced reports whether another worker has found the meeting failed, and made
+// another in its place.
+func (p *process) replaced(err error) bool {
+	r := p.result
+	gone := errors.Is(err, ErrNotFound) && r.Minutes == nil // or it is the transcript that is not found
+	return gone && r.Meeting != nil && p.options.Restart && r.Params.ExternalID != ""
+}
+
+// begin brings a job to where its meeting has audio; then there is room again.
+func (p *process) begin(ctx context.Context) error {
+	defer p.room.leave()
+	if p.open == nil {
+		return &ParamError{"job.Open", "must not be nil"}
+	}
+	if err := p.create(ctx); err != nil {
 		return err
 	}
-	return errors.Join(err, more)
+	return p.giveAudio(ctx)
 }
 
-// startsOver reports whether a job whose meeting is gone begins again: another
-// worker has found it failed, and made another in its place.
-func startsOver(r *Result, o ProcessOptions, err error, starts int) bool {
-	const most = 3
-	gone := errors.Is(err, ErrNotFound) && r.Minutes == nil // or it is the transcript that is not found
-	return o.Restart && r.Params.ExternalID != "" && r.Meeting != nil && gone && starts < most
-}
-
-// begin brings a job to where there is a meeting.
-func (s *MeetingsService) begin(ctx context.Context, r *Result, o ProcessOptions) error {
-	m, created, err := s.Create(ctx, r.Params)
-	if err == nil && o.Restart && m.Status.Failed() {
+// create brings a job to where there is a meeting.
+func (p *process) create(ctx context.Context) error {
+	r := p.result
+	m, created, err := p.meetings.Create(ctx, r.Params)
+	if err == nil && p.options.Restart && m.Status.Failed() {
 		// Another worker may have deleted it first.
-		if err := s.Delete(ctx, m.ID); err != nil && !errors.Is(err, ErrNotFound) {
+		if err := p.meetings.Delete(ctx, m.ID); err != nil && !errors.Is(err, ErrNotFound) {
 			r.Meeting = m
 			return err
 		}
-		m, created, err = s.Create(ctx, r.Params)
+		m, created, err = p.meetings.Create(ctx, r.Params)
 	}
 	if err == nil {
 		r.Meeting, r.Created = m, created
@@ -187,76 +195,70 @@ func (s *MeetingsService) begin(ctx context.Context, r *Result, o ProcessOptions
 	return err
 }
 
-// giveAudio brings a job to where its meeting has audio. A recording that was
-// uploaded and cannot be closed does not keep the job from going on.
-func (s *MeetingsService) giveAudio(ctx context.Context, r *Result, open func() (Recording, error), o ProcessOptions) (closeErr, err error) {
-	switch m := r.Meeting; {
+// giveAudio brings a job to where its meeting has audio.
+func (p *process) giveAudio(ctx context.Context) error {
+	switch m := p.result.Meeting; {
 	case m.Status.Failed():
-		return nil, &MeetingFailedError{Status: m.Status, Meeting: m}
+		return &MeetingFailedError{Status: m.Status, Meeting: m}
 	case m.Status != StatusCreated:
-		return nil, nil
-	case open == nil:
-		return nil, &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
+		return nil
+	case p.open == nil:
+		return &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
 	}
-	closeErr, err = s.uploadOpened(ctx, r.Meeting.ID, open, o)
+	err := p.upload(ctx)
 	_, refused := errors.AsType[*Error](err)
 	_, lost := errors.AsType[*StorageError](err)
-	if ctx.Err() != nil || !refused && !lost {
-		return closeErr, err
-	}
-	alone := r.Params != nil && r.Params.ExternalID == "" // no other worker knows the meeting
-	if alone && errors.Is(err, ErrPartialAudio) {
-		return closeErr, err
+	alone := p.result.Params != nil && p.result.Params.ExternalID == "" // no other worker knows the meeting
+	if ctx.Err() != nil || !refused && !lost || alone && errors.Is(err, ErrPartialAudio) {
+		return err
 	}
 	// Another worker's upload may have come first, which refuses this one.
-	there, lookErr := s.core().poller.hasAudio(ctx, r.Meeting.ID)
+	there, lookErr := p.meetings.core().poller.hasAudio(ctx, p.result.Meeting.ID)
 	switch {
 	case lookErr != nil:
 		// It comes first, as what the job ended with.
-		err = fmt.Errorf("%w; it was to tell whether the meeting has audio after all: %w", lookErr, err)
+		return fmt.Errorf("%w; it was to tell whether the meeting has audio after all: %w", lookErr, err)
 	case there:
-		err = nil
+		return nil
 	}
-	return closeErr, err
+	return err
 }
 
-// uploadOpened opens a recording that there is a place for, uploads and closes it.
-func (s *MeetingsService) uploadOpened(ctx context.Context, id string, open func() (Recording, error), o ProcessOptions) (closeErr, err error) {
-	places := &s.core().places
+// upload opens the recording when there is a place for it, uploads and closes it.
+// One that cannot be closed does not keep the job from going on.
+func (p *process) upload(ctx context.Context) error {
+	places := &p.meetings.core().places
 	if err := places.enter(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	defer places.leave()
-	rec, err := open()
+	rec, err := p.open()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer func() { closeErr = rec.Close() }()
+	defer func() { p.unclosed = rec.Close() }()
 	if err := rec.check(); err != nil {
-		return nil, err
+		return err
 	}
-	return nil, s.upload(ctx, id, rec, &UploadOptions{Progress: o.Progress, ContentMD5: o.ContentMD5})
+	return p.meetings.upload(ctx, p.result.Meeting.ID, rec, &UploadOptions{Progress: p.progress, ContentMD5: p.options.ContentMD5})
 }
 
-// lastSeen takes in how a wait that failed saw the meeting last.
-func (r *Result) lastSeen(err error) {
-	if failed, ok := errors.AsType[*MeetingFailedError](err); ok {
-		r.Meeting = failed.Meeting
+// end concludes a job whose audio is there, unless err says that it is not.
+func (p *process) end(ctx context.Context, err error) error {
+	if err == nil {
+		err = p.conclude(ctx)
 	}
-	if wait, ok := errors.AsType[*WaitError](err); ok && wait.Meeting != nil {
-		seen := wait.Meeting
-		if seen.CreatedAt == 0 && r.Meeting != nil { // among very many waits, no more is kept than the status
-			seen = r.Meeting.clone()
-			seen.Status = wait.Meeting.Status
-		}
-		r.Meeting = seen
+	if p.unclosed != nil {
+		err = errors.Join(err, p.unclosed)
 	}
+	return err
 }
 
 // conclude waits for a job whose audio is there and fetches what it was for.
-func (s *MeetingsService) conclude(ctx context.Context, r *Result, o ProcessOptions) error {
+func (p *process) conclude(ctx context.Context) (err error) {
+	r, o := p.result, p.options
 	if r.Meeting.Status.rank() < o.Until.rank() {
-		m, err := s.Wait(ctx, r.Meeting.ID, &WaitOptions{Until: o.Until, OnStatus: o.OnStatus})
+		m, err := p.meetings.Wait(ctx, r.Meeting.ID, &WaitOptions{Until: o.Until, OnStatus: o.OnStatus})
 		if err != nil {
 			r.lastSeen(err)
 			return err
@@ -268,15 +270,23 @@ func (s *MeetingsService) conclude(ctx context.Context, r *Result, o ProcessOpti
 	if o.Until != StatusMinutesReady {
 		return nil
 	}
-	minutes, err := s.finishedMinutes(ctx, r.Meeting, o.Format)
-	if err != nil {
-		return err
-	}
-	r.Minutes = minutes
-	if o.Transcript {
-		r.Transcript, err = s.finishedTranscript(ctx, r.Meeting)
+	r.Minutes, err = p.meetings.finishedMinutes(ctx, r.Meeting, o.Format)
+	if err == nil && o.Transcript {
+		r.Transcript, err = p.meetings.finishedTranscript(ctx, r.Meeting)
 	}
 	return err
+}
+
+// lastSeen takes in how a wait that failed saw the meeting last.
+func (r *Result) lastSeen(err error) {
+	switch seen := meetingIn(err); {
+	case seen == nil:
+	case seen.CreatedAt == 0 && r.Meeting != nil: // among very many waits, no more is kept than the status
+		r.Meeting = r.Meeting.clone()
+		r.Meeting.Status = seen.Status
+	default:
+		r.Meeting = seen
+	}
 }
 
 // Job is one recording for [MeetingsService.ProcessAll].
@@ -296,8 +306,8 @@ type Job struct {
 // error where it failed. One job's failure does not stop the others. The next
 // job is asked for when fewer are on their way to the end of their upload than
 // [WithUploads] says; any number of jobs wait. It needs the scopes that Process
-// needs. Where jobs or opts cannot be used, one *ParamError
-// is yielded, with a nil Result.
+// needs. Where jobs or opts cannot be used, one *ParamError is yielded, with a nil
+// Result.
 //
 // jobs is read on a goroutine of its own: while it blocks, what has ended is
 // yielded all the same, and ctx is obeyed. What it shares with the loop needs a
@@ -316,11 +326,11 @@ type Job struct {
 func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o, err := opts.orDefault()
-		if err = checkInput(ctx, "jobs", jobs == nil, err); err != nil {
+		if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("jobs", jobs != nil)); err != nil {
 			yield(nil, err)
 			return
 		}
-		all := processAll{meetings: s, options: o, room: make(chan struct{}, s.core().places.all), ended: make(chan jobEnd)}
+		all := processAll{meetings: s, options: o, room: places{all: s.core().places.all}, ended: make(chan *process)}
 		if panicked := all.run(ctx, jobs, yield); panicked != nil {
 			panic(panicked)
 		}
@@ -330,17 +340,10 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 // processAll is one ProcessAll at work.
 type processAll struct {
 	meetings *MeetingsService
-	options  ProcessOptions
-	room     chan struct{} // holds an element for each job that is not past its upload
-	running  int           // jobs that have begun and were not heard of in ended
-	ended    chan jobEnd
-}
-
-// jobEnd is what a job came to.
-type jobEnd struct {
-	result   *Result
-	err      error
-	panicked any // by one of its callbacks
+	options  *ProcessOptions
+	room     places // for jobs that are not past their upload
+	running  int    // jobs that have begun and were not heard of in ended
+	ended    chan *process
 }
 
 // run returns with what a job's callback panicked, when no job runs any more.
@@ -351,8 +354,8 @@ func (a *processAll) run(ctx context.Context, jobs iter.Seq[Job], yield func(*Re
 	defer func() {
 		cancel()
 		for ; a.running > 0; a.running-- {
-			if end := <-a.ended; panicked == nil {
-				panicked = end.panicked
+			if p := <-a.ended; panicked == nil {
+				panicked = p.panicked
 			}
 		}
 	}()
@@ -369,10 +372,10 @@ func (a *processAll) run(ctx context.Context, jobs iter.Seq[Job], yield func(*Re
 				a.running++
 				go a.work(ctx, job)
 			}
-		case end := <-a.ended:
+		case p := <-a.ended:
 			a.running--
-			if end.panicked != nil || !yield(end.result, end.err) {
-				return end.panicked
+			if p.panicked != nil || !yield(p.result, p.err) {
+				return p.panicked
 			}
 		}
 	}
@@ -384,68 +387,28 @@ func (a *processAll) run(ctx context.Context, jobs iter.Seq[Job], yield func(*Re
 // may need it.
 func (a *processAll) withRoom(ctx context.Context, jobs iter.Seq[Job]) iter.Seq[Job] {
 	return func(give func(Job) bool) {
+		enter := func() bool { return a.room.enter(ctx) == nil && ctx.Err() == nil }
 		for job := range jobs {
-			if !a.enter(ctx) || !give(job) || !a.enter(ctx) {
+			if !enter() || !give(job) || !enter() {
 				return
 			}
-			a.exit()
+			a.room.leave()
 		}
 	}
 }
-
-// enter waits for room for an upload. It reports false where ctx has ended.
-func (a *processAll) enter(ctx context.Context) bool {
-	select {
-	case a.room <- struct{}{}:
-		return ctx.Err() == nil // after that, nobody needs room
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (a *processAll) exit() { <-a.room }
 
 var errGoexit = errors.New("minutes: a callback of the job ended its goroutine (runtime.Goexit)")
 
 // work does a job and tells how it ended, also where a callback panics or ends
 // the goroutine.
 func (a *processAll) work(ctx context.Context, job Job) {
-	end := jobEnd{result: &Result{Params: job.Params}, err: errGoexit}
+	p := &process{meetings: a.meetings, options: a.options, progress: job.Progress, open: job.Open, room: &a.room, result: &Result{Params: job.Params}, err: errGoexit}
+	if p.progress == nil {
+		p.progress = a.options.Progress
+	}
 	defer func() {
-		end.panicked = recover()
-		a.ended <- end
+		p.panicked = recover()
+		a.ended <- p
 	}()
-	end.err = a.do(ctx, end.result, job)
-}
-
-// do does a job for which there is room.
-func (a *processAll) do(ctx context.Context, r *Result, job Job) error {
-	for starts := 1; ; starts++ {
-		closeErr, err := a.begin(ctx, r, job)
-		if err == nil {
-			err = a.meetings.conclude(ctx, r, a.options)
-		}
-		if !startsOver(r, a.options, err, starts) || !a.enter(ctx) {
-			return join(err, closeErr)
-		}
-	}
-}
-
-// begin brings a job to where its meeting has audio; then there is room again.
-func (a *processAll) begin(ctx context.Context, r *Result, job Job) (closeErr, err error) {
-	defer a.exit()
-	if err := job.Params.check(); err != nil {
-		return nil, err
-	}
-	if job.Open == nil {
-		return nil, &ParamError{"job.Open", "must not be nil"}
-	}
-	o := a.options
-	if job.Progress != nil {
-		o.Progress = job.Progress
-	}
-	if err := a.meetings.begin(ctx, r, o); err != nil {
-		return nil, err
-	}
-	return a.meetings.giveAudio(ctx, r, job.Open, o)
+	p.err = p.run(ctx)
 }

@@ -810,6 +810,19 @@ func TestProcessAllParams(t *testing.T) {
 	}
 }
 
+// A job that cannot be used is yielded with its error, also where it might start
+// over.
+func TestProcessAllOfJobsThatCannotBeUsed(t *testing.T) {
+	t.Parallel()
+	open := func() (minutes.Recording, error) { return testkit.Audio(10), nil }
+	for param, job := range map[string]minutes.Job{"params": {Open: open}, "job.Open": {Params: weekly("rec-0")}} {
+		for r, err := range testkit.Silent(t).Meetings.ProcessAll(t.Context(), slices.Values([]minutes.Job{job}), &minutes.ProcessOptions{Restart: true}) {
+			assert.Equal(t, job.Params, r.Params)
+			testkit.RequireParamError(t, err, param, "")
+		}
+	}
+}
+
 // quick is a service whose meetings have their minutes at once.
 func quick() *minutestest.Server {
 	world := minutestest.DefaultWorld()

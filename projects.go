@@ -11,12 +11,7 @@ import (
 // (section 4.3).
 type ProjectsService struct{ handle handle }
 
-func (s *ProjectsService) core() *core {
-	if s == nil {
-		return unmade()
-	}
-	return s.handle.core()
-}
+func (s *ProjectsService) core() *core { return (*service)(s).core() }
 
 // Project groups meetings (section 2.4).
 type Project struct {
@@ -28,9 +23,9 @@ type projectList struct {
 	Projects []Project `json:"projects"`
 }
 
-func (l *projectList) missing(body []byte) string { return missingIn(&l.Projects, "projects", body) }
+func (l *projectList) missing(body []byte) string { return missingIn("projects", &l.Projects, body) }
 
-func (p *Project) missing([]byte) string { return missingID(p.ID) }
+func (p Project) missing([]byte) string { return missing("id", p.ID) }
 
 // List returns the organisation's active projects. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].
@@ -48,9 +43,6 @@ func (s *ProjectsService) List(ctx context.Context) ([]Project, error) {
 //
 // Errors: ErrInvalidRequest.
 func (s *ProjectsService) Create(ctx context.Context, name string) (*Project, error) {
-	if err := checkTexts(text{"name", name}); err != nil {
-		return nil, err
-	}
 	return do[Project](ctx, s.core(), rest.Request{Operation: route.ProjectsCreate, Body: &struct {
 		Name string `json:"name"`
 	}{name}})

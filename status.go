@@ -30,13 +30,7 @@ const (
 
 // Failed reports whether s is one of the four failure states. They are final
 // from wherever they come.
-func (s Status) Failed() bool {
-	switch s {
-	case StatusTranscriptionFailed, StatusMinutesFailed, StatusTranscribeBlocked, StatusAudioRejected:
-		return true
-	}
-	return false
-}
+func (s Status) Failed() bool { return slices.Contains(statuses[happy:], s) }
 
 // Final reports whether the meeting's status will not change any more:
 // minutes_ready or one of the failure states.
@@ -57,10 +51,8 @@ func (s Status) rank() int { return slices.Index(statuses[:happy], s) + 1 }
 // intern returns s as a string of its own: a part of a reply would keep the whole
 // reply in memory.
 func (s Status) intern() Status {
-	for _, known := range statuses {
-		if s == known {
-			return known
-		}
+	if known := slices.Index(statuses[:], s); known >= 0 {
+		return statuses[known]
 	}
 	return Status(strings.Clone(string(s)))
 }

@@ -10,12 +10,7 @@ import (
 // TemplatesService reads the templates that shape minutes (section 4.3).
 type TemplatesService struct{ handle handle }
 
-func (s *TemplatesService) core() *core {
-	if s == nil {
-		return unmade()
-	}
-	return s.handle.core()
-}
+func (s *TemplatesService) core() *core { return (*service)(s).core() }
 
 // Template shapes the minutes of a meeting (section 2.5).
 type Template struct {
@@ -34,9 +29,9 @@ type templateList struct {
 	Templates []Template `json:"templates"`
 }
 
-func (l *templateList) missing(body []byte) string { return missingIn(&l.Templates, "templates", body) }
+func (l *templateList) missing(body []byte) string { return missingIn("templates", &l.Templates, body) }
 
-func (t *Template) missing([]byte) string { return missingID(t.ID) }
+func (t Template) missing([]byte) string { return missing("id", t.ID) }
 
 // List returns the organisation's templates. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].

@@ -12,8 +12,8 @@ import (
 
 // Transcript returns the transcript: plain text, a label such as spk_0 before
 // each turn (section 2.7). Labels only say that speakers differ; names stand in
-// the minutes; there are no timestamps. [Turns] takes it apart. Method, path and scope (minutes:read) are assumed; see
-// [WithRoute].
+// the minutes; there are no timestamps. [Turns] takes it apart. Method, path and
+// scope (minutes:read) are assumed; see [WithRoute].
 //
 // Errors: ErrTranscriptNotReady, ErrNotFound.
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (string, error) {
@@ -21,20 +21,14 @@ func (s *MeetingsService) Transcript(ctx context.Context, id string) (string, er
 	if err != nil {
 		return "", err
 	}
-	return *t.Text, nil
+	return t.Text, nil
 }
 
-// transcript tells an empty transcript from a field that is not there.
 type transcript struct {
-	Text *string `json:"transcript"`
+	Text string `json:"transcript"`
 }
 
-func (t *transcript) missing([]byte) string {
-	if t.Text == nil {
-		return "transcript"
-	}
-	return ""
-}
+func (t *transcript) missing(body []byte) string { return absent("transcript", t.Text, body) }
 
 // Turn is what one speaker says until another does.
 type Turn struct {

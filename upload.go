@@ -347,8 +347,8 @@ func (u *upload) tell(ctx context.Context, result storage.Result, took time.Dura
 	if again {
 		e.Wait = wait
 	}
-	if log := c.logs(ctx, slog.LevelDebug); log != nil {
-		log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of an upload", u.attrs(e, result.Failure)...)
+	if c.log.Enabled(ctx, slog.LevelDebug) {
+		c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of an upload", u.attrs(e, result.Failure)...)
 	}
 	c.tell(ctx, e)
 }

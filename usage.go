@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -11,12 +12,7 @@ import (
 // UsageService reports what the organisation has left (section 4.3).
 type UsageService struct{ handle handle }
 
-func (s *UsageService) core() *core {
-	if s == nil {
-		return unmade()
-	}
-	return s.handle.core()
-}
+func (s *UsageService) core() *core { return (*service)(s).core() }
 
 // Usage is what the organisation has left in this period (section 2.9).
 type Usage struct {
@@ -38,29 +34,13 @@ func (u *Usage) ResetAt() (date time.Time, ok bool) {
 	return date, err == nil
 }
 
-// usageReply tells a zero from a field that is not there.
-type usageReply struct {
-	Credits *int   `json:"credits_remaining"`
-	Seconds *int   `json:"transcribe_seconds_remaining"`
-	ResetAt string `json:"next_reset_at"`
-}
-
-func (u *usageReply) missing([]byte) string {
-	switch {
-	case u.Credits == nil:
-		return "credits_remaining"
-	case u.Seconds == nil:
-		return "transcribe_seconds_remaining"
-	}
-	return ""
+func (u *Usage) missing(body []byte) string {
+	return cmp.Or(absent("credits_remaining", u.CreditsRemaining, body),
+		absent("transcribe_seconds_remaining", u.TranscribeSecondsRemaining, body))
 }
 
 // Get reports the credits and transcription seconds that are left. Method,
 // path and scope (meetings:read) are assumed; see [WithRoute].
 func (s *UsageService) Get(ctx context.Context) (*Usage, error) {
-	u, err := do[usageReply](ctx, s.core(), rest.Request{Operation: route.UsageGet})
-	if err != nil {
-		return nil, err
-	}
-	return &Usage{*u.Credits, *u.Seconds, u.ResetAt}, nil
+	return do[Usage](ctx, s.core(), rest.Request{Operation: route.UsageGet})
 }

@@ -1,8 +1,8 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
-	"strconv"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
@@ -12,12 +12,7 @@ import (
 // that transcripts should spell right (section 4.3).
 type VocabularyService struct{ handle handle }
 
-func (s *VocabularyService) core() *core {
-	if s == nil {
-		return unmade()
-	}
-	return s.handle.core()
-}
+func (s *VocabularyService) core() *core { return (*service)(s).core() }
 
 // Vocabulary is the organisation's complete list of terms (section 2.10).
 type Vocabulary struct {
@@ -39,18 +34,10 @@ type VocabularyVariant struct {
 }
 
 func (v *Vocabulary) missing(body []byte) string {
-	if absent(&v.Terms, "terms", body) {
-		return "terms"
-	}
-	return missingIn(&v.Entries, "entries", body)
+	return cmp.Or(missingList("terms", &v.Terms, body), missingIn("entries", &v.Entries, body))
 }
 
-func (e *VocabularyEntry) missing([]byte) string {
-	if e.Term == "" {
-		return "term"
-	}
-	return ""
-}
+func (e VocabularyEntry) missing([]byte) string { return missing("term", e.Term) }
 
 // Get returns the vocabulary. Method, path and scope (meetings:read) are
 // assumed; see [WithRoute].
@@ -64,12 +51,9 @@ func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 //
 // Errors: ErrInvalidRequest, also for more than Vocabulary.MaxTerms terms.
 func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {
-	if err := checkList("terms", terms); err != nil {
-		return nil, err
-	}
 	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyReplace, Body: &struct {
-		Terms []string `json:"terms"`
-	}{neverNull(terms)}})
+		Terms []string `json:"terms"` // never null
+	}{append([]string{}, terms...)}})
 }
 
 // Add puts one term into the vocabulary. A term that is there already changes
@@ -80,29 +64,7 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 //
 // Errors: ErrInvalidRequest, also where the vocabulary is full.
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {
-	if err := checkTexts(text{"term", term}); err != nil {
-		return nil, err
-	}
 	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyAdd, Body: &struct {
 		Term string `json:"term"`
 	}{term}})
-}
-
-// neverNull keeps a required list from being sent as null.
-func neverNull(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
-}
-
-func checkList(param string, list []string) error {
-	for i, s := range list {
-		if err := checkTexts(text{param, s}); err != nil {
-			err := err.(*ParamError)
-			err.Param += "[" + strconv.Itoa(i) + "]"
-			return err
-		}
-	}
-	return nil
 }

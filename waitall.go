@@ -1,12 +1,12 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
 	"runtime"
-
-	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"time"
 )
 
 // WaitAll waits for many meetings, as [MeetingsService.Wait] does for one, and
@@ -27,125 +27,15 @@ import (
 // of the meeting as last seen.
 func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Meeting, error] {
 	return func(yield func(*Meeting, error) bool) {
-		o, err := opts.orDefault("")
-		if err = checkInput(ctx, "ids", ids == nil, err); err != nil {
+		all, err := s.newWaitAll(ctx, ids, opts, "")
+		if err != nil {
 			yield(nil, err)
 			return
 		}
-		all := waitAll{poller: s.core().poller, options: o, waiter: newWaiter(o), known: make(map[string]struct{})}
-		all.run(ctx, ids, yield)
+		all.ended = yield
+		all.run(ctx, ids)
 	}
 }
-
-// checkInput refuses what no sequence can work with.
-func checkInput(ctx context.Context, input string, missing bool, err error) error {
-	switch {
-	case err != nil:
-		return err
-	case ctx == nil:
-		return &ParamError{"ctx", "must not be nil"}
-	case missing:
-		return &ParamError{input, "must not be nil"}
-	}
-	return nil
-}
-
-// waitAll is one WaitAll at work. Which meeting is looked at when, by a page or by
-// itself, internal/poll decides.
-type waitAll struct {
-	poller  *poller
-	options WaitOptions
-	waiter  *waiter
-	ids     []string // all that were waited for
-	waiting int
-	known   map[string]struct{} // while ids are read: what comes again is no other
-}
-
-func (a *waitAll) run(ctx context.Context, ids iter.Seq[string], yield func(*Meeting, error) bool) {
-	defer a.leave()
-	in := background(ids)
-	defer in.stop()
-	next := in.next
-	for next != nil || a.waiting > 0 {
-		select {
-		case id, more := <-next:
-			if !more {
-				next, a.known = nil, nil
-				in.end()
-			} else if !a.add(id, yield) {
-				return
-			}
-		case <-a.waiter.ready:
-			if !a.tell(yield) {
-				return
-			}
-		case <-ctx.Done():
-			if a.tell(yield) && (next != nil || a.waiting > 0) {
-				yield(nil, &WaitError{Err: a.interrupted(ctx)})
-			}
-			return
-		}
-	}
-}
-
-// add begins to wait for a meeting.
-func (a *waitAll) add(id string, yield func(*Meeting, error) bool) bool {
-	if _, again := a.known[id]; again {
-		return true
-	}
-	a.known[id] = struct{}{}
-	if err := checkID("ids", id); err != nil {
-		return yield(nil, &WaitError{MeetingID: id, Err: err})
-	}
-	a.waiting++
-	a.ids = append(a.ids, id)
-	a.poller.Join(a.waiter, id, a.options.LookedAt)
-	return true
-}
-
-// tell yields what has ended. It reports false when the loop was left.
-func (a *waitAll) tell(yield func(*Meeting, error) bool) bool {
-	for _, e := range a.waiter.take() {
-		if a.options.OnStatus != nil && e.meeting != nil {
-			a.options.OnStatus(e.meeting)
-		}
-		if !e.over {
-			continue
-		}
-		a.waiting--
-		if e.err != nil {
-			e.meeting = nil
-		}
-		if !yield(e.meeting, e.err) {
-			return false
-		}
-	}
-	return true
-}
-
-// leave ends whatever is still waited for.
-func (a *waitAll) leave() {
-	if a.waiting == 0 {
-		return
-	}
-	for _, id := range a.ids {
-		a.poller.Leave(a.waiter, id)
-	}
-}
-
-// interrupted is why a wait for many ends before they do: ctx, and what has
-// kept one of them from being looked at, if anything did.
-func (a *waitAll) interrupted(ctx context.Context) error {
-	for _, id := range a.ids {
-		if _, trouble := a.poller.Leave(a.waiter, id); trouble != nil {
-			return afterTrouble(backoff.ContextError(ctx), trouble)
-		}
-	}
-	return backoff.ContextError(ctx)
-}
-
-// maxFetches is how many minutes a WaitAllForMinutes fetches at a time.
-const maxFetches = 8
 
 // WaitAllForMinutes is [MeetingsService.WaitAll] until the minutes are ready,
 // and fetches them as [MeetingsService.WaitForMinutes] does, in
@@ -159,69 +49,28 @@ const maxFetches = 8
 // and the sequence stops.
 func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
-		o, err := opts.orDefault(StatusMinutesReady)
-		if err = checkInput(ctx, "ids", ids == nil, err); err != nil {
+		all, err := s.newWaitAll(ctx, ids, opts, StatusMinutesReady)
+		if err != nil {
 			yield(nil, err)
 			return
 		}
-		s.waitAllForMinutes(ctx, ids, o, yield)
-	}
-}
-
-func (s *MeetingsService) waitAllForMinutes(ctx context.Context, ids iter.Seq[string], o WaitOptions, yield func(*Result, error) bool) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	type ended struct {
-		result *Result
-		err    error
-		seen   *Meeting // in place of an end: what OnStatus is to hear
-	}
-	waits := background(func(out func(ended) bool) {
-		o, more := o, true
-		if o.OnStatus != nil {
-			o.OnStatus = func(m *Meeting) { more = more && out(ended{seen: m}) }
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		f, format := &all.fetches, opts.format()
+		f.done = make(chan func() bool, maxFetches)
+		f.fetch = func(m *Meeting) func() bool {
+			minutes, err := s.finishedMinutes(ctx, m, format)
+			return func() bool { return yield(&Result{Meeting: m, Minutes: minutes}, err) }
 		}
-		for m, err := range s.WaitAll(ctx, ids, &o) {
-			if m == nil {
-				m = meetingIn(err)
+		all.ended = func(m *Meeting, err error) bool {
+			if err != nil {
+				return yield(&Result{Meeting: meetingIn(err)}, err)
 			}
-			if more = more && out(ended{result: &Result{Meeting: m}, err: err}); !more {
-				return
-			}
+			f.queue = append(f.queue, m)
+			f.start()
+			return true
 		}
-	})
-	defer waits.stop()
-	fetched := make(chan ended, maxFetches)
-	for more, fetching := true, 0; more || fetching > 0; {
-		next := waits.next
-		if !more || fetching == maxFetches {
-			next = nil
-		}
-		var e ended
-		select {
-		case e, more = <-next:
-			if !more {
-				waits.end()
-				continue
-			}
-			if e.seen != nil {
-				o.OnStatus(e.seen)
-				continue
-			}
-			if e.err == nil {
-				fetching++
-				go func() {
-					e.result.Minutes, e.err = s.finishedMinutes(ctx, e.result.Meeting, o.Format)
-					fetched <- e
-				}()
-				continue
-			}
-		case e = <-fetched:
-			fetching--
-		}
-		if !yield(e.result, e.err) {
-			return
-		}
+		all.run(ctx, ids)
 	}
 }
 
@@ -236,34 +85,152 @@ func meetingIn(err error) *Meeting {
 	return nil
 }
 
+// waitAll is one WaitAll, or one WaitAllForMinutes, at work. Which meeting is looked
+// at when, by a page or by itself, internal/poll decides.
+type waitAll struct {
+	poller   *poller
+	lookedAt time.Time
+	waiter   *waiter
+	ids      []string // all that were waited for
+	waiting  int
+	known    map[string]struct{}        // while ids are read: what comes again is no other
+	ended    func(*Meeting, error) bool // told of each meeting as it ends; false: the loop was left
+	fetches  fetches                    // none in a WaitAll
+}
+
+// newWaitAll checks the input; until takes the place of opts.Until where it is not
+// empty.
+func (s *MeetingsService) newWaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions, until Status) (*waitAll, error) {
+	o, err := opts.orDefault(until)
+	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("ids", ids != nil)); err != nil {
+		return nil, err
+	}
+	return &waitAll{poller: s.core().poller, lookedAt: o.LookedAt, waiter: newWaiter(o), known: make(map[string]struct{})}, nil
+}
+
+func (a *waitAll) run(ctx context.Context, ids iter.Seq[string]) {
+	defer func() { _ = a.leave() }()
+	in := background(ids)
+	defer in.stop()
+	next, ready, done := in.next, a.waiter.ready, ctx.Done()
+	for goOn := true; goOn && (next != nil || a.waiting > 0 || a.fetches.running > 0); {
+		select {
+		case id, more := <-next:
+			if more {
+				goOn = a.add(id)
+				break
+			}
+			next, a.known = nil, nil
+			in.end()
+		case <-ready:
+			goOn = a.tell()
+		case give := <-a.fetches.done:
+			a.fetches.running--
+			a.fetches.start()
+			goOn = give()
+		case <-done:
+			goOn = a.tell()
+			if goOn && (next != nil || a.waiting > 0) {
+				goOn = a.ended(nil, &WaitError{Err: endOf(ctx, a.leave())})
+			}
+			next, ready, done = nil, nil, nil // but fetches still end
+		}
+	}
+}
+
+// add begins to wait for a meeting. Like tell, it reports false when the loop was
+// left.
+func (a *waitAll) add(id string) bool {
+	if _, again := a.known[id]; again {
+		return true
+	}
+	a.known[id] = struct{}{}
+	if err := checkID("ids", id); err != nil {
+		return a.ended(nil, &WaitError{MeetingID: id, Err: err})
+	}
+	a.waiting++
+	a.ids = append(a.ids, id)
+	a.poller.Join(a.waiter, id, a.lookedAt)
+	return true
+}
+
+// tell tells of what has changed and of what has ended.
+func (a *waitAll) tell() bool {
+	for _, e := range a.waiter.take() {
+		if a.waiter.onStatus != nil && e.meeting != nil {
+			a.waiter.onStatus(e.meeting)
+		}
+		if !e.over {
+			continue
+		}
+		a.waiting--
+		if e.err != nil {
+			e.meeting = nil
+		}
+		if !a.ended(e.meeting, e.err) {
+			return false
+		}
+	}
+	return true
+}
+
+// leave ends whatever is still waited for, and returns what has kept one of the
+// meetings from being looked at, if anything did.
+func (a *waitAll) leave() (trouble error) {
+	if a.waiting == 0 {
+		return nil
+	}
+	for _, id := range a.ids {
+		if _, kept := a.poller.Leave(a.waiter, id); trouble == nil {
+			trouble = kept
+		}
+	}
+	a.waiting = 0
+	return trouble
+}
+
+const maxFetches = 8
+
+// fetches get the minutes of the meetings that have ended, a few at a time.
+type fetches struct {
+	fetch   func(*Meeting) func() bool // returns what yields the minutes
+	queue   []*Meeting                 // for which there is no place yet
+	running int
+	done    chan func() bool // has room for all that run, which so end where nobody listens
+}
+
+func (f *fetches) start() {
+	for len(f.queue) > 0 && f.running < maxFetches {
+		m := f.queue[0]
+		f.queue = f.queue[1:]
+		f.running++
+		go func() { f.done <- f.fetch(m) }()
+	}
+}
+
 // reader reads a caller's sequence on a goroutine of its own, so that who takes
 // from it can do other things while the sequence blocks.
 type reader[T any] struct {
-	next chan T // closed at the end
-	left chan struct{}
-	how  any  // the sequence's panic
-	exit bool // the sequence ended its goroutine
+	next     chan T // closed at the end
+	left     chan struct{}
+	panicked any  // by the sequence
+	returned bool // else it panicked, or ended its goroutine
 }
 
 func background[T any](seq iter.Seq[T]) *reader[T] {
 	r := &reader[T]{next: make(chan T), left: make(chan struct{})}
 	go func() {
 		defer close(r.next)
-		r.exit = true
-		defer func() {
-			if r.how = recover(); r.how != nil {
-				r.exit = false
-			}
-		}()
-		for v := range seq {
+		defer func() { r.panicked = recover() }()
+		seq(func(v T) bool {
 			select {
 			case r.next <- v:
-				continue
+				return true
 			case <-r.left:
+				return false
 			}
-			break
-		}
-		r.exit = false
+		})
+		r.returned = true
 	}()
 	return r
 }
@@ -275,9 +242,9 @@ func (r *reader[T]) stop() { close(r.left) }
 // where the loop is.
 func (r *reader[T]) end() {
 	switch {
-	case r.how != nil:
-		panic(r.how)
-	case r.exit:
+	case r.panicked != nil:
+		panic(r.panicked)
+	case !r.returned:
 		runtime.Goexit()
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/poll"
@@ -68,9 +69,11 @@ func (o *WaitOptions) orDefault(until Status) (WaitOptions, error) {
 		return opts, &ParamError{"opts.Interval", "must not be negative"}
 	case opts.NoAudio < 0:
 		return opts, &ParamError{"opts.NoAudio", "must not be negative"}
+	case !utf8.ValidString(string(opts.Format)):
+		return opts, &ParamError{"opts.Format", noUTF8}
 	}
 	opts.Interval = min(opts.Interval, maxInterval)
-	return opts, checkTexts(text{"opts.Format", string(opts.Format)})
+	return opts, nil
 }
 
 // Wait follows a meeting until its minutes are ready, or until
@@ -116,8 +119,8 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 //go:noinline
 func (o *WaitOptions) waiter(ctx context.Context, id string, until Status) (*waiter, time.Time, error) {
 	opts, err := o.orDefault(until)
-	if err == nil && ctx == nil {
-		err = &ParamError{"ctx", "must not be nil"}
+	if err == nil {
+		err = checkGiven("ctx", ctx != nil)
 	}
 	if err == nil {
 		err = checkID("id", id)
@@ -189,7 +192,7 @@ func fetchReady[T any](ctx context.Context, m *Meeting, fetch func() (T, error))
 			}
 		}
 		if backoff.Sleep(ctx, max(30*time.Second, askedFor(err))) != nil {
-			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: afterTrouble(backoff.ContextError(ctx), err)}
+			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: endOf(ctx, err)}
 		}
 	}
 }
@@ -284,14 +287,6 @@ func (w *waiter) take() []event {
 // poller is the poller that all waits of a Client share.
 type poller struct{ *poll.Poller }
 
-func newPoller(c *core) *poller {
-	p := poll.New(polled{c})
-	if c.observed() {
-		p.Observer = polled{c}
-	}
-	return &poller{p}
-}
-
 // wait blocks until the meeting has come to where the options want it.
 //
 // Ten thousand goroutines may block here, so their stacks are kept small: one that
@@ -352,15 +347,18 @@ func (p *poller) listen(w *waiter, id string) *event {
 // leave ends a wait whose ctx is done.
 func (p *poller) leave(ctx context.Context, w *waiter, id string) error {
 	last, trouble := p.Leave(w, id)
-	e := &WaitError{MeetingID: id, Meeting: meetingOf(last), Err: backoff.ContextError(ctx)}
-	if trouble != nil {
-		e.Err = afterTrouble(e.Err, trouble)
-	}
-	return e
+	return &WaitError{MeetingID: id, Meeting: meetingOf(last), Err: endOf(ctx, trouble)}
 }
 
-// afterTrouble adds to a context's end what had kept the caller waiting.
-func afterTrouble(end, trouble error) error { return fmt.Errorf("%w; before that: %w", end, trouble) }
+// endOf is the end of a context, with what had kept the caller waiting before, if
+// anything had.
+func endOf(ctx context.Context, trouble error) error {
+	end := backoff.ContextError(ctx)
+	if trouble == nil {
+		return end
+	}
+	return fmt.Errorf("%w; before that: %w", end, trouble)
+}
 
 // hasAudio reports whether a meeting has its audio, after an upload that may have
 // put it there. Every status but created says so, a failure too. The answer comes
@@ -390,21 +388,11 @@ type seenMeeting struct{ *Meeting }
 
 // Copy is for the poller. It reuses the memory of the copy before.
 func (m seenMeeting) Copy(over poll.Value) poll.Value {
-	old, ok := over.(seenMeeting)
-	if !ok {
-		return seenMeeting{m.clone()}
+	if old, ok := over.(seenMeeting); ok {
+		m.copyTo(old.Meeting)
+		return old
 	}
-	participants, duration := old.ParticipantIDs, old.DurationSeconds
-	*old.Meeting = *m.Meeting
-	old.ParticipantIDs = append(participants[:0], m.ParticipantIDs...)
-	if m.DurationSeconds != nil {
-		if duration == nil {
-			duration = new(int)
-		}
-		*duration = *m.DurationSeconds
-		old.DurationSeconds = duration
-	}
-	return old
+	return seenMeeting{m.clone()}
 }
 
 func sightingOf(m *Meeting) poll.Sighting {
