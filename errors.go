@@ -236,7 +236,7 @@ func (e *MeetingFailedError) Error() string {
 	}
 	text += " ended as " + plain(string(e.Status)) + failureReasons[e.Status]
 	if e.Meeting != nil && e.Meeting.ExternalID != "" {
-		text += "; its external id is free for another try once it is deleted, which ProcessOptions.Restart does"
+		text += "; its external id is free for another try once it is deleted, as Process does with ProcessOptions.Restart"
 	}
 	return text
 }
