@@ -236,8 +236,8 @@ func checkAPIKey(key string) error {
 // connections keep what they sent last.
 type handle func() *core
 
-// service is any of the services: what a nil one, or one that New has not made,
-// leads to is said once.
+// service is any of the services. One that is nil, or was not made by New, is
+// handled here, in one place.
 type service struct{ handle handle }
 
 func (s *service) core() *core {
@@ -312,8 +312,8 @@ type reply[T any] interface {
 	checked
 }
 
-// checked is what can be used with all of its fields alone. missing names the first
-// that is not there, or returns "".
+// checked is a reply that is of use only if no required field is missing. missing
+// names the first that is, or returns "".
 type checked interface{ missing(body []byte) string }
 
 // do runs one operation: internal/rest makes the request, errors.go says what a
@@ -341,7 +341,7 @@ func doReply[T any, R reply[T]](ctx context.Context, c *core, in rest.Request) (
 			return nil, nil, c.unusable(in, reply, anotherMeeting)
 		}
 		c.clean(out)
-		if !in.Once { // the poller's own looks reach it otherwise
+		if !in.Once { // the poller knows of its own looks
 			c.poller.shown(out, asked)
 		}
 	case *MeetingPage:
@@ -364,7 +364,7 @@ func (c *core) clean(meetings ...*Meeting) {
 	}
 }
 
-// send makes one request, whose reply is not read.
+// send makes one request, and leaves the reply to its caller to decode and release.
 func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
 	if c.unmade {
 		return nil, &ParamError{Param: "Client", Reason: "must be made by New"}
@@ -385,7 +385,7 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
 }
 
 // decode reads the body of a success, and says what is wrong with it. known is nil
-// where into is the caller's, of Do.
+// for Client.Do, which decodes into the caller's value.
 func decode(reply *rest.Reply, into any, known checked) (wrong string) {
 	body := reply.Body()
 	words := false // where a list may hold them: terms, participants

@@ -18,23 +18,23 @@ type sweep struct {
 	number  uint32 // of this sweep, or of the last one
 	cursor  string // of the next page
 	sought  int    // meetings still to be found
-	drought int    // pages by which the latest ones showed less than one meeting each
+	drought int    // how many more pages than meetings they showed, lately
 
 	run, best stretch // the one that ends at the page read last; the best of this sweep, or of the last
 
 	began       time.Duration   // this sweep, or the last one
-	times, last []time.Duration // when its pages were asked for, and those of the last one's best stretch and beyond
+	times, last []time.Duration // when its pages were asked for, and the last one's, from its best stretch on
 
 	due      time.Duration // when the paged meetings want the next one
 	retry    time.Duration // when a full one is tried again, however few it may show
-	patience time.Duration // how long until then, in turns
+	patience int           // how many turns until then
 }
 
 // stretch is some pages in a row.
 type stretch struct {
 	cursor   string // before the first one
 	from, to int32
-	gain     int // meetings shown beyond one a page, which a look each would have cost
+	gain     int // looks saved: meetings shown, less pages read
 }
 
 const (
@@ -62,8 +62,7 @@ func (p *plan) sweepAt() time.Duration {
 	return max(at, p.sweep.began+p.turn())
 }
 
-// crowdAt is when a crowd, of whom no sweep has shown yet whether pages show
-// them, wants a full sweep.
+// crowdAt is when a crowd that no full sweep has looked for yet wants one.
 func (p *plan) crowdAt() time.Duration {
 	at := never
 	if p.sweep.broken || p.unproven < max(crowd, len(p.sweep.last)/4) {
@@ -127,7 +126,8 @@ func (p *plan) recount() {
 	}
 }
 
-// enough reports whether another page cannot pay, or has become too unlikely to.
+// enough reports whether another page cannot pay, or has become too unlikely to:
+// pages that show nothing are read up to a quarter of the looks that they may save.
 func (s *sweep) enough() bool { return 4*s.drought >= s.sought-1 }
 
 // pages is how many pages the sweep, or the next one, is likely to take.
@@ -148,7 +148,8 @@ func (p *plan) pages() int {
 	return 0
 }
 
-// nextPage returns when the next page may be asked for, as things stand.
+// nextPage returns when the next page may be asked for, as things stand. It begins
+// and ends sweeps.
 func (p *plan) nextPage(now time.Duration) time.Duration {
 	s := &p.sweep
 	if !s.on {
@@ -160,10 +161,11 @@ func (p *plan) nextPage(now time.Duration) time.Duration {
 	if s.reading {
 		return never
 	}
-	held, last := p.looks.until, s.began+stuck // a pause after a refused look is for all
+	last := s.began + stuck // without any page
 	if len(s.times) > 0 {
-		last = s.began + 2*turnOf(p.waiting) // looks alone would have taken half of that
+		last = s.began + 2*turnOf(p.waiting) // looks alone would take half of that
 	}
+	held := p.looks.until // a pause after a refused look is for all
 	if len(s.times) < len(s.last) {
 		held = max(held, s.last[len(s.times)]+floor)
 	}
@@ -258,15 +260,15 @@ func (p *plan) end(now time.Duration, broken bool) {
 		case w.role == paged:
 			p.put(w, single)
 			if !shown && !broken {
-				p.prove(w)
+				p.doubt(w)
 			}
 		}
 	}
 	s.last = s.times[min(int(s.best.from), len(s.times)):]
 	if broken && !s.full {
-		s.patience = leastPatience // it did pay
+		s.patience = leastPatience // pages have paid before, so that it is tried again soon
 	}
 	if broken || s.full {
-		s.retry = now + s.patience*p.turn()
+		s.retry = now + time.Duration(s.patience)*p.turn()
 	}
 }

@@ -13,9 +13,9 @@ const (
 	floor    = 30*time.Second + time.Millisecond/2
 	maxFloor = 5 * time.Minute // how far Cache-Control can raise it
 
-	leastPace = 4    // requests a second of each lane that are never too many
-	steady    = 330  // requests up to which a turn is as short as the floor
-	headroom  = 1.03 // of the pace over what a turn needs
+	leastPace = 4    // requests a second: no lane is slower, unless it was refused
+	steady    = 330  // with up to so many requests, a turn is as short as the floor
+	headroom  = 1.03 // the pace is so much over what a turn needs
 
 	maxLooks  = 64 // under way
 	maxFailed = 20 // looks in a row, of one meeting
@@ -43,7 +43,7 @@ type plan struct {
 	newcomers dueHeap // by when they may be looked at
 	singles   dueHeap // by when they are due
 	looking   int     // looks under way
-	turns     bool    // it is a single's turn, else a newcomer's
+	single    bool    // the next look is a single's, else a newcomer's
 
 	looks   lane
 	listing lane
@@ -67,9 +67,9 @@ func newPlan(random *rand.Rand) plan {
 // told of what was seen, so that there is no hurry.
 func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 	if p.waiting++; p.waiting == 1 {
-		p.sweep.retry = now + floor
+		p.sweep.retry = now + floor // what the first ones want is known by then
 	}
-	p.prove(w)
+	p.doubt(w)
 	w.due = max(w.free, now)
 	if fresh {
 		w.due = max(w.free, w.seen+max(floor, w.interval()))
@@ -77,8 +77,8 @@ func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 	p.put(w, newcomer)
 }
 
-// prove lets the next full sweep find out whether pages show a watch.
-func (p *plan) prove(w *watch) {
+// doubt lets the next full sweep find out whether pages show a watch.
+func (p *plan) doubt(w *watch) {
 	if !w.unproven {
 		w.unproven = true
 		p.unproven++
@@ -94,13 +94,14 @@ func (p *plan) leave(w *watch) {
 	delete(p.failures, w)
 	p.put(w, idle)
 	if p.waiting--; p.waiting == 0 {
-		p.rest()
+		p.reset()
 	}
 }
 
-// rest forgets what is of no use once nobody waits: only what keeps the next
-// waits from asking too much is kept.
-func (p *plan) rest() {
+// reset forgets what is of no use once nobody waits: only what keeps the next
+// waits from asking too much is kept. The replies of requests under way are
+// dropped.
+func (p *plan) reset() {
 	s := &p.sweep
 	if s.on {
 		s.last = s.times
@@ -109,7 +110,8 @@ func (p *plan) rest() {
 	p.looking = 0
 }
 
-// put gives a watch its role.
+// put gives a watch its role. Which role it has tells whether the sweep seeks it, so
+// that sought is counted before and after.
 func (p *plan) put(w *watch, r role) {
 	if p.seeks(w) {
 		p.sweep.sought--
@@ -216,8 +218,8 @@ func (p *plan) nextLook(now time.Duration) (*watch, time.Duration) {
 	if first = max(first, p.looks.free()); first > now {
 		return nil, first
 	}
-	p.turns = !p.turns
-	if at[1] > now || at[0] <= now && !p.turns {
+	p.single = !p.single
+	if at[1] > now || at[0] <= now && !p.single {
 		return heap.Pop(&p.newcomers).(*watch), now
 	}
 	return heap.Pop(&p.singles).(*watch), now
@@ -268,7 +270,7 @@ func (p *plan) again(w *watch, now time.Duration) {
 	p.setDue(w, now)
 }
 
-// hurry lets a watch be due as soon as one more of its waiters wants it.
+// hurry brings a watch forward to when one more waiter wants it looked at.
 func (p *plan) hurry(w *watch, interval time.Duration) {
 	p.setDue(w, min(w.due, max(w.free, w.seen+max(floor, interval))))
 }

@@ -17,10 +17,11 @@ import (
 
 // transport makes one attempt. It reads the whole reply within the attempt's time
 // limit, so that a reply that breaks off counts as a lost connection and no body
-// is left open. It hides two things of the next transport from net/http and
-// go-retryablehttp: CloseIdleConnections, which a failure of one request would use
-// to close every other's connections, and a Location, which is refused anyway and
-// whose parse error would print it.
+// is left open.
+//
+// It has no CloseIdleConnections: go-retryablehttp would call it when one request
+// fails, and close every other's connections. It leaves out a Location: redirects
+// are refused anyway, and net/http's parse error would print it.
 type transport struct{}
 
 // RoundTrip makes the attempt.
@@ -42,7 +43,7 @@ func (transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	case err == nil:
 		return resp, nil
-	case ctx.Err() != nil && call.Err() == nil: // no context.DeadlineExceeded, since the caller's context is not done
+	case ctx.Err() != nil && call.Err() == nil: // os.ErrDeadlineExceeded on purpose: the caller's own context has not expired
 		err = fmt.Errorf("no reply within %v: %w", call.client.Timeout, os.ErrDeadlineExceeded)
 	}
 	return nil, err
@@ -85,7 +86,8 @@ func (c *call) header() http.Header {
 var jsonType = []string{"application/json"}
 
 // watch traces the connection of a request that must not be repeated once it may
-// have been read, and of a deletion, whose repeat reads a 404 in its light.
+// have been read. It does so for a deletion, too: a 404 to its repeat is a success
+// if the first one may have arrived.
 func (c *call) watch(ctx context.Context) context.Context {
 	if c.again && c.out.Method != http.MethodDelete {
 		return ctx

@@ -93,7 +93,7 @@ type Request struct {
 	Query     any          // a struct for go-querystring, url.Values or nil
 	Body      any          // for encoding/json, or nil
 	MaxReply  int64        // how many bytes of a success are read; 0 means 4 MiB
-	Known     bool         // the service knows a repeat by the caller's own reference
+	Known     bool         // the body carries an external id, by which a repeat is recognised
 	Once      bool         // not repeated, however it fails
 	Wanted    func() bool  // asked once it may go out; false: it is not sent. nil: it is
 }
@@ -154,7 +154,7 @@ func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 	if err != nil {
 		f := call.fail(err)
 		if call.lost != nil && !errors.Is(err, call.lost) {
-			// ctx ended a wait for another attempt: tell why that was needed.
+			// ctx ended a wait for another attempt: tell also how the last one was lost.
 			f.Causes = slices.Insert(f.Causes, 0, c.Mask.Err(call.lost))
 		}
 		return nil, f

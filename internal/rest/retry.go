@@ -34,7 +34,7 @@ func (c *Client) retryingClient(hc *http.Client) *retryablehttp.Client {
 }
 
 // ended decides whether another attempt follows the one that ended. Where only the
-// end of the context prevents it, that is the error.
+// end of the context prevents it, it returns the context's error.
 func (c *call) ended(err error) (again bool, _ error) {
 	c.lost = err
 	may, acted := c.judge(err)
@@ -56,7 +56,7 @@ func (c *call) ended(err error) (again bool, _ error) {
 func (c *call) judge(err error) (again, acted bool) {
 	if err != nil {
 		// No reply, or not all of it. What certainly never left may always be
-		// sent again, and a refusal took no effect if its status came.
+		// sent again. A 4xx whose body broke off took no effect all the same.
 		never := c.conn != nil && c.conn.NeverMade(err)
 		return (never || c.again) && !roundtrip.Untrusted(err), !never && c.heard/100 != 4
 	}
@@ -80,8 +80,8 @@ func (c *call) plan(err error) (worth bool, coolDown time.Duration) {
 		asked = c.out.RetryAfter
 	}
 	c.wait = c.client.Retries.Wait(int(c.attempts.Load()), asked)
-	// A page that is read once is the poller's, which has a pace for pages alone:
-	// where only the listing is refused, nobody else has to wait.
+	// A page that is not to be repeated is the poller's, which slows its pages down
+	// itself. A 429 on it holds nobody else back.
 	page := c.once && c.out.Operation == route.MeetingsList
 	if err == nil && c.out.Status == http.StatusTooManyRequests && !page {
 		coolDown = c.client.limiter.coolDown(c.wait)
