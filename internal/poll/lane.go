@@ -61,16 +61,21 @@ func (l *lane) pause(now, asked time.Duration) {
 	l.until = max(l.until, now+pause)
 }
 
-// out takes in a request that failed otherwise, and reports whether so many have
-// failed in a row that the service seems to be out. Then the lane rests for a
-// turn, and tries one at a time.
-func (l *lane) out(now, asked, turn time.Duration) bool {
+// failed takes in a request that failed otherwise. After several in a row the lane
+// pauses, longer each time, for a turn at the longest. It reports whether the
+// service seems to be out.
+func (l *lane) failed(now, asked, turn time.Duration) (out bool) {
 	if asked < l.until {
 		return false
 	}
-	if l.bad++; l.bad < outage {
-		return false
+	if l.bad++; l.bad >= outage {
+		l.until = now + min(firstPause<<min(l.bad-outage, 10), turn)
 	}
-	l.until = now + turn
-	return true
+	return l.out(turn)
+}
+
+// out reports whether so many requests have failed in a row that one is tried in a
+// turn.
+func (l *lane) out(turn time.Duration) bool {
+	return l.bad >= outage && firstPause<<min(l.bad-outage, 10) >= turn
 }

@@ -288,7 +288,7 @@ func (p *plan) answered(w *watch) {
 // service was out, it is back, and its failures count for nobody any more.
 func (p *plan) looked(w *watch, now, maxAge time.Duration) {
 	p.answered(w)
-	if p.looks.bad >= outage {
+	if p.looks.out(p.turn()) {
 		clear(p.failures)
 	}
 	p.looks.good(now)
@@ -310,7 +310,7 @@ func (p *plan) failed(w *watch, now, asked time.Duration) (tooMany []*watch) {
 	p.answered(w)
 	w.free = now + floor
 	p.setDue(w, now+p.jittered(max(p.turn(), w.interval())))
-	if !p.looks.out(now, asked, p.turn()) {
+	if !p.looks.failed(now, asked, p.turn()) {
 		return p.count(w, now, nil)
 	}
 	for _, w := range p.watches {

@@ -33,8 +33,8 @@ func TestOutage(t *testing.T) {
 		late    time.Duration // after back, or the meeting's end
 		pages   int           // minutes until there are pages again
 	}{
-		"all":             {false, 0, 8, 12, 61 * time.Second, 5},
-		"all, at a start": {false, out, 8, 12, 100 * time.Second, 5},
+		"all":             {false, 0, 8, 15, 61 * time.Second, 5},
+		"all, at a start": {false, out, 8, 15, 100 * time.Second, 5},
 		"the listing":     {true, 0, 8, 2*waits + 10, 64 * time.Second, 7}, // as long again, at most
 	} {
 		t.Run(name, func(t *testing.T) {
