@@ -863,8 +863,12 @@ func ExampleRetryable() {
 			return "stop everything: the key is refused"
 		case minutes.Retryable(err):
 			return "run it again later, as it is"
-		case ended:
+		case ended: // ProcessOptions.Restart does that
 			return "it ended in " + string(failed.Status) + ": delete the meeting, create it again"
+		case errors.Is(err, context.Canceled):
+			return "this program stops: run it again when it is back"
+		case errors.Is(err, minutes.ErrNotFound):
+			return "the meeting was deleted"
 		default:
 			return "mend the call: " + err.Error()
 		}
@@ -872,11 +876,15 @@ func ExampleRetryable() {
 	fmt.Println(advice(&minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated}))
 	fmt.Println(advice(&minutes.Error{StatusCode: 500, Code: minutes.ErrInternal}))
 	fmt.Println(advice(&minutes.MeetingFailedError{Status: minutes.StatusTranscriptionFailed}))
+	fmt.Println(advice(&minutes.WaitError{MeetingID: "mtg_1", Err: context.Canceled}))
+	fmt.Println(advice(&minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound}))
 	fmt.Println(advice(minutes.ErrRecordingEmpty))
 	// Output:
 	// stop everything: the key is refused
 	// run it again later, as it is
 	// it ended in transcription_failed: delete the meeting, create it again
+	// this program stops: run it again when it is back
+	// the meeting was deleted
 	// mend the call: minutes: the recording is empty
 }
 

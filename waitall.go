@@ -41,12 +41,12 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 // and fetches them as [MeetingsService.WaitForMinutes] does, in
 // WaitOptions.Format, a few at a time. It needs the scopes meetings:read and
 // minutes:read. Each Result has Meeting and Minutes, or, with an error, the
-// Meeting where one was seen; the error names it in any case, as
-// WaitError.MeetingID does. The Result is nil only where ids or opts cannot be used.
+// Meeting where one was seen; the error names it even so, in its Meeting or as
+// WaitError.MeetingID. The Result is nil only where ids or opts cannot be used.
 //
 // Errors: those of WaitAll and WaitForMinutes. When ctx ends, the fetches under
-// way end with their errors, one *WaitError is yielded for all that still waits,
-// and the sequence stops.
+// way end with their errors, one *WaitError without a MeetingID is yielded for all
+// that still waits, and the sequence stops.
 func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		all, err := s.newWaitAll(ctx, ids, opts, StatusMinutesReady)

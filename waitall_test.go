@@ -352,10 +352,10 @@ func ExampleMeetingsService_WaitAllForMinutes() {
 	var failed []error
 	for result, err := range client.Meetings.WaitAllForMinutes(ctx, slices.Values(ids), nil) {
 		if minutes.KeyRefused(err) {
-			break // and so for all of them; what is left goes into another call, with another key
+			break // and so for all of them
 		}
 		if err != nil {
-			failed = append(failed, err) // it names its meeting, which result may lack; the others go on
+			failed = append(failed, err) // *MeetingFailedError or *WaitError; the others go on
 			continue
 		}
 		fmt.Println(result.Meeting.Title, result.Minutes.Format)
