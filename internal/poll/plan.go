@@ -147,14 +147,11 @@ func (p *plan) put(w *watch, r role) {
 // is likely to be shown by pages.
 func (p *plan) alone() int {
 	newcomers := len(p.newcomers)
-	if p.crowded() {
+	if newcomers >= crowd && !p.sweep.broken {
 		newcomers /= pageSize
 	}
 	return len(p.singles) + p.looking + newcomers
 }
-
-// crowded reports whether there are so many newcomers that they wait for a sweep.
-func (p *plan) crowded() bool { return len(p.newcomers) >= crowd && !p.sweep.broken }
 
 // turn is how long the looks at all meetings are spread over.
 func (p *plan) turn() time.Duration { return turnOf(p.alone() + p.pages()) }
@@ -210,7 +207,7 @@ func (p *plan) nextLook(now time.Duration) (*watch, time.Duration) {
 	if p.looking >= maxLooks {
 		return nil, never
 	}
-	at := [2]time.Duration{p.newcomersAt(), never}
+	at := [2]time.Duration{p.newcomersAt(now), never}
 	if len(p.singles) > 0 {
 		at[1] = p.singles[0].due
 	}
@@ -226,13 +223,13 @@ func (p *plan) nextLook(now time.Duration) (*watch, time.Duration) {
 }
 
 // newcomersAt is when the next newcomer is to be looked at by itself: at once,
-// unless there is a crowd, which waits for a sweep, though no longer than a
+// unless there is a crowd of them, which waits for a sweep, though no longer than a
 // floor.
-func (p *plan) newcomersAt() time.Duration {
+func (p *plan) newcomersAt(now time.Duration) time.Duration {
 	switch {
 	case len(p.newcomers) == 0:
 		return never
-	case p.crowded():
+	case !p.sweep.broken && p.newcomers.due(now, 0, crowd) >= crowd:
 		return p.newcomers[0].due + floor
 	}
 	return p.newcomers[0].due

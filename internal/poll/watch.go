@@ -165,6 +165,16 @@ func (h dueHeap) Swap(i, j int) {
 	h[i].place, h[j].place = int32(i+1), int32(j+1)
 }
 
+// due counts those that are due, up to so many, from the ith on downwards.
+func (h dueHeap) due(now time.Duration, i, most int) int {
+	if most <= 0 || i >= len(h) || h[i].due > now {
+		return 0
+	}
+	n := 1
+	n += h.due(now, 2*i+1, most-n)
+	return n + h.due(now, 2*i+2, most-n)
+}
+
 // Push is for container/heap.
 func (h *dueHeap) Push(x any) {
 	w := x.(*watch)

@@ -1,0 +1,48 @@
+package poll
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Those who wait on with what was just seen are no crowd that holds a newcomer
+// back; those who come with it are.
+func TestNewcomerInACrowd(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		seen time.Duration // of the others
+		page bool          // comes first
+	}{
+		"beside comebacks": {seen: time.Second},
+		"in a crowd":       {seen: floor, page: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, now := newPlan(rand.New(rand.NewPCG(1, 1))), time.Hour
+			join := func(id string, seen time.Duration) *watch {
+				x := &thing{watch: watch{id: id, seen: seen}, model: new(model)}
+				x.add(x, false)
+				p.watches[id] = &x.watch
+				p.join(&x.watch, now, now-seen < floor)
+				return &x.watch
+			}
+			for i := range crowd {
+				join(fmt.Sprint(i), now-test.seen)
+			}
+			w := join("newcomer", 0)
+			do, wake := p.next(now)
+			if test.page {
+				require.Nil(t, do.look)
+				require.Equal(t, now+gather, wake)
+				do, _ = p.next(wake)
+				require.True(t, do.page)
+				return
+			}
+			require.Equal(t, w, do.look)
+		})
+	}
+}
