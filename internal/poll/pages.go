@@ -42,7 +42,7 @@ const (
 	crowd         = 32               // newcomers that are worth a sweep
 	handful       = 5                // meetings looked at by themselves that are worth a try
 	gather        = time.Second / 10 // for a crowd to assemble
-	stuck         = floor / 2        // a page that takes longer is lost, a sweep without any for so long is given up
+	stuck         = floor / 2        // a page that takes longer is lost
 	leastPatience = 2                // turns
 	maxPatience   = 64
 )
@@ -161,15 +161,18 @@ func (p *plan) nextPage(now time.Duration) time.Duration {
 	if s.reading {
 		return never
 	}
-	last := s.began + stuck // without any page
-	if len(s.times) > 0 {
-		last = s.began + 2*turnOf(p.waiting) // looks alone would take half of that
+	longest := turnOf(p.waiting) // as looks alone would take
+	switch {
+	case len(s.times) > 0:
+		longest *= 2
+	case s.full: // no page has paid yet
+		longest = stuck
 	}
 	held := p.looks.until // a pause after a refused look is for all
 	if len(s.times) < len(s.last) {
 		held = max(held, s.last[len(s.times)]+floor)
 	}
-	giveUp := max(last, held+stuck)
+	giveUp := max(s.began+longest, held+stuck)
 	if s.enough() || now >= giveUp {
 		p.end(now, !s.enough())
 		return p.nextPage(now)
