@@ -67,3 +67,25 @@ func TestOutageOfALane(t *testing.T) {
 	require.False(t, l.failed(now, now, turn))
 	require.LessOrEqual(t, l.until, now, "one failure is no outage")
 }
+
+// An outage counts as failed looks of everybody, until the first reply.
+func TestOutageIsOver(t *testing.T) {
+	t.Parallel()
+	p, now := newPlan(rand.New(rand.NewPCG(1, 1))), time.Hour
+	var both [2]*watch
+	for i := range both {
+		x := &thing{watch: watch{id: fmt.Sprint(i)}, model: new(model)}
+		x.add(x, false)
+		p.watches[x.id], both[i] = &x.watch, &x.watch
+		p.join(&x.watch, now, false)
+	}
+	for range outage + 8 {
+		p.looking++
+		require.Empty(t, p.failed(both[0], now, now))
+		now = max(now, p.looks.until)
+	}
+	require.Positive(t, p.failures[both[1]].looks, "nobody has looked at it")
+	p.looking++
+	p.looked(both[0], now, 0)
+	require.Empty(t, p.failures)
+}
