@@ -53,12 +53,13 @@ func TestOutageOfALane(t *testing.T) {
 	t.Parallel()
 	const turn = 40 * time.Second
 	l, now := lane{share: 1}, time.Hour
-	for n, pause := range []time.Duration{0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 40, 40} {
-		require.Equal(t, pause == 40, l.failed(now, now, turn), "failure %d", n+1)
-		require.Equal(t, pause*time.Second, max(0, l.until-now), "failure %d", n+1)
+	for n, seconds := range []int{0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 40, 40} {
+		pause := time.Duration(seconds) * time.Second
+		require.Equal(t, pause == turn, l.failed(now, now, turn), "failure %d", n+1)
+		require.Equal(t, pause, max(0, l.until-now), "failure %d", n+1)
 		if pause > 0 {
 			require.False(t, l.failed(now+1, now, turn), "one that went out before the pause says nothing new")
-			require.Equal(t, now+pause*time.Second, l.until)
+			require.Equal(t, now+pause, l.until)
 		}
 		now = max(now, l.until)
 	}
