@@ -136,7 +136,12 @@ func missingList[E any](field string, list *[]E, body []byte) string {
 func lookUp(field string, body []byte) json.RawMessage {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(body, &fields) // it has been read once
-	return fields[field]
+	for name, value := range fields {
+		if strings.EqualFold(name, field) { // as encoding/json has it
+			return value
+		}
+	}
+	return nil
 }
 
 // missingIn is missingList, and names what the first incomplete element lacks, too.

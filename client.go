@@ -81,6 +81,11 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 // variable.
 func NewFromEnv(opts ...Option) (*Client, error) {
 	const base, key = "MINUTES_BASE_URL", "MINUTES_API_KEY"
+	for _, name := range []string{base, key} {
+		if strings.TrimSpace(os.Getenv(name)) == "" {
+			return nil, &ParamError{name, "is not set in the environment"}
+		}
+	}
 	c, err := New(strings.TrimSpace(os.Getenv(base)), strings.TrimSpace(os.Getenv(key)), opts...)
 	if bad, ok := errors.AsType[*ParamError](err); ok {
 		switch bad.Param {

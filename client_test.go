@@ -202,6 +202,9 @@ func TestNewFromEnv(t *testing.T) {
 			}
 			require.Nil(t, c)
 			testkit.RequireParamError(t, err, test.param, testkit.Key)
+			if empty := strings.TrimSpace(test.base) == "" || strings.TrimSpace(test.key) == ""; empty {
+				require.ErrorContains(t, err, "is not set in the environment")
+			}
 		})
 	}
 	t.Setenv("MINUTES_BASE_URL", "https://minutes.example")

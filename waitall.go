@@ -222,14 +222,14 @@ func background[T any](seq iter.Seq[T]) *reader[T] {
 	go func() {
 		defer close(r.next)
 		defer func() { r.panicked = recover() }()
-		seq(func(v T) bool {
+	read:
+		for v := range seq { // which panics, and so ends, where it goes on after it was left
 			select {
 			case r.next <- v:
-				return true
 			case <-r.left:
-				return false
+				break read
 			}
-		})
+		}
 		r.returned = true
 	}()
 	return r

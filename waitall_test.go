@@ -700,3 +700,24 @@ func TestWaitAllForMinutesLeftDuringFetches(t *testing.T) {
 		})
 	}
 }
+
+// A sequence that goes on after yield has said no is ended: it takes no more of
+// whatever it reads from.
+func TestWaitAllOfASequenceThatGoesOn(t *testing.T) {
+	t.Parallel()
+	eachWay(t, func(t *testing.T, _ *minutestest.Server, c *minutes.Client, way waits) {
+		const most = 1000
+		taken := 0
+		ids := func(yield func(string) bool) {
+			for taken < most {
+				taken++
+				yield("") // which cannot be waited for, and so ends at once
+			}
+		}
+		for range way(c, t.Context(), ids, nil) {
+			break
+		}
+		synctest.Wait()
+		assert.Less(t, taken, most)
+	})
+}

@@ -168,7 +168,7 @@ func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 // fail is the failure of a call that err ended, whatever reply came before.
 func (c *call) fail(err error) *Failure {
 	if errors.Is(err, errCooling) {
-		c.out.RetryAfter, c.out.Cooling = c.client.limiter.cooling(), true
+		c.out.RetryAfter, c.out.Cooling = max(0, c.client.limiter.cooling()), true
 	}
 	c.out.Causes = backoff.Causes(c.Context, c.client.Mask.Err(err))
 	return &c.out

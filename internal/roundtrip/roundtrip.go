@@ -17,6 +17,8 @@ import (
 func Do(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 	resp, err := next.RoundTrip(req)
 	switch {
+	case err != nil && proxyless(next, req):
+		return nil, errProxy
 	case err != nil:
 		return nil, err
 	case resp == nil:
@@ -29,6 +31,19 @@ func Do(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 		resp.Body = http.NoBody
 	}
 	return resp, nil
+}
+
+// errProxy stands for an error whose text may show the proxy's password.
+var errProxy = errors.New("the proxy's address cannot be used")
+
+// proxyless reports that the transport finds no address for its proxy.
+func proxyless(next http.RoundTripper, req *http.Request) bool {
+	t, ok := next.(*http.Transport)
+	if !ok || t.Proxy == nil {
+		return false
+	}
+	_, err := t.Proxy(req)
+	return err != nil
 }
 
 // Conn is what net/http tells of the connection of a round trip, from goroutines
@@ -59,7 +74,7 @@ func (c *Conn) Hop() string {
 func (c *Conn) NeverMade(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	notDialled := ok && (op.Op == "dial" || op.Op == "proxyconnect")
-	return !c.got.Load() && (c.Hop() != "" || notDialled || Untrusted(err))
+	return !c.got.Load() && (c.Hop() != "" || notDialled || Untrusted(err) || errors.Is(err, errProxy))
 }
 
 // Untrusted reports a certificate that is not the server's: another attempt will

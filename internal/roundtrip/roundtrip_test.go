@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -102,4 +103,18 @@ func TestUntrusted(t *testing.T) {
 	require.True(t, roundtrip.Untrusted(err), "%v", err)
 	require.True(t, conn.NeverMade(err))
 	require.False(t, roundtrip.Untrusted(io.EOF))
+}
+
+// A transport that finds no address for its proxy sends nothing, and its error may
+// hold the proxy's password.
+func TestProxyWithoutAnAddress(t *testing.T) {
+	t.Parallel()
+	next := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return nil, errors.New(`bad "http://user:pass-word@proxy"`) }}
+	conn := new(roundtrip.Conn)
+	req, err := http.NewRequestWithContext(conn.Trace(t.Context()), http.MethodGet, "https://minutes.example", http.NoBody)
+	require.NoError(t, err)
+	_, err = roundtrip.Do(next, req)
+	require.ErrorContains(t, err, "proxy")
+	require.NotContains(t, err.Error(), "pass-word")
+	require.True(t, conn.NeverMade(err))
 }

@@ -4,7 +4,6 @@ package storage
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -132,7 +131,7 @@ func (p *Put) exchange(caller context.Context, sent *atomic.Int64) Result {
 	case readErr != nil:
 		result.Failure = &Failure{Kind: Unreadable, Err: fmt.Errorf("the recording could not be read: %w", p.Mask.Err(readErr))}
 	case err != nil:
-		result.Failure = p.lost(err, req, conn, result.Sent)
+		result.Failure = p.lost(err, conn, result.Sent)
 		result.Failure.Stalled = stalled
 	}
 	return result
@@ -158,7 +157,7 @@ func (p *Put) request(ctx context.Context, body io.ReadCloser) *http.Request {
 }
 
 // lost is the failure of a request without a reply.
-func (p *Put) lost(err error, req *http.Request, conn *roundtrip.Conn, sent int64) *Failure {
+func (p *Put) lost(err error, conn *roundtrip.Conn, sent int64) *Failure {
 	f := &Failure{Kind: Lost, Err: p.Mask.Err(err)}
 	switch {
 	case sent > 0:
@@ -169,21 +168,8 @@ func (p *Put) lost(err error, req *http.Request, conn *roundtrip.Conn, sent int6
 		if hop := conn.Hop(); !strings.Contains(f.Err.Error(), hop) { // a proxy seldom names itself
 			f.Err = fmt.Errorf("no connection to %s: %w", hop, f.Err)
 		}
-	case conn.Hop() == "" && p.badProxy(req): // its text may show the proxy's password
-		return &Failure{Kind: NeverSent, Err: errors.New("the proxy's address cannot be used")}
 	}
 	return f
-}
-
-// badProxy reports that the transport finds no address for its proxy, so that
-// nothing was sent.
-func (p *Put) badProxy(req *http.Request) bool {
-	t, ok := p.Transport.(*http.Transport)
-	if !ok || t.Proxy == nil {
-		return false
-	}
-	_, err := t.Proxy(req)
-	return err != nil
 }
 
 // grace is how long what has seen its context end may take to return.
