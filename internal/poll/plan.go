@@ -2,6 +2,7 @@ package poll
 
 import (
 	"container/heap"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"time"
@@ -282,11 +283,12 @@ func (p *plan) answered(w *watch) {
 }
 
 // looked takes in a reply to a look; maxAge is its Cache-Control's. Where the
-// service was out, it is back, and its failures count for nobody any more.
+// service was out, it is back, and its failures count no more. Those that the
+// observer was told of are kept, until it can be told that these looks work, too.
 func (p *plan) looked(w *watch, now, maxAge time.Duration) {
 	p.answered(w)
 	if p.looks.out(p.turn()) {
-		clear(p.failures)
+		maps.DeleteFunc(p.failures, func(_ *watch, f failures) bool { return !f.told })
 	}
 	p.looks.good(now)
 	w.free = now + min(max(floor, maxAge), maxFloor)

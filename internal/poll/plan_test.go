@@ -69,7 +69,8 @@ func TestOutageOfALane(t *testing.T) {
 	require.LessOrEqual(t, l.until, now, "one failure is no outage")
 }
 
-// An outage counts as failed looks of everybody, until the first reply.
+// An outage counts as failed looks of everybody, until the first reply. Whom the
+// observer was told of it hears of again, when that is seen.
 func TestOutageIsOver(t *testing.T) {
 	t.Parallel()
 	p, now := newPlan(rand.New(rand.NewPCG(1, 1))), time.Hour
@@ -86,7 +87,9 @@ func TestOutageIsOver(t *testing.T) {
 		now = max(now, p.looks.until)
 	}
 	require.Positive(t, p.failures[both[1]].looks, "nobody has looked at it")
+	told := new(watch)
+	p.failures[told] = failures{looks: several, told: true}
 	p.looking++
 	p.looked(both[0], now, 0)
-	require.Empty(t, p.failures)
+	require.Equal(t, map[*watch]failures{told: {looks: several, told: true}}, p.failures, "the observer is to hear of it")
 }
