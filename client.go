@@ -80,19 +80,21 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 // MINUTES_API_KEY; white space around them is dropped. A *ParamError names the
 // variable.
 func NewFromEnv(opts ...Option) (*Client, error) {
-	const base, key = "MINUTES_BASE_URL", "MINUTES_API_KEY"
-	for _, name := range []string{base, key} {
-		if strings.TrimSpace(os.Getenv(name)) == "" {
-			return nil, &ParamError{name, "is not set in the environment"}
-		}
+	const envBaseURL, envAPIKey, unset = "MINUTES_BASE_URL", "MINUTES_API_KEY", "is not set in the environment"
+	baseURL, apiKey := strings.TrimSpace(os.Getenv(envBaseURL)), strings.TrimSpace(os.Getenv(envAPIKey))
+	switch "" {
+	case baseURL:
+		return nil, &ParamError{envBaseURL, unset}
+	case apiKey:
+		return nil, &ParamError{envAPIKey, unset}
 	}
-	c, err := New(strings.TrimSpace(os.Getenv(base)), strings.TrimSpace(os.Getenv(key)), opts...)
+	c, err := New(baseURL, apiKey, opts...)
 	if bad, ok := errors.AsType[*ParamError](err); ok {
 		switch bad.Param {
 		case "baseURL":
-			bad.Param = base
+			bad.Param = envBaseURL
 		case "apiKey":
-			bad.Param = key
+			bad.Param = envAPIKey
 		}
 	}
 	return c, err
