@@ -86,8 +86,9 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 	p := &process{
 		meetings: s, options: o, progress: o.Progress, result: &Result{Params: params},
 		open: func() (Recording, error) { return rec, nil },
-		room: &places{all: 1, taken: 1},
+		room: &places{all: 1},
 	}
+	_ = p.room.enter(context.Background()) // nobody else is in it
 	return p.result, p.run(ctx)
 }
 

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"sync"
 	"time"
 
@@ -77,54 +76,45 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, rec Recording, 
 	return s.upload(ctx, id, rec, opts)
 }
 
-// places are those of a Client's uploads. They are no channel, since a Client may
-// be used in another synctest bubble than it was made in.
+// places are those of a Client's uploads, first come, first served. The channel is
+// made by whoever finds no other, since a Client may be used in another synctest
+// bubble than it was made in.
 type places struct {
 	all int
 
-	mu      sync.Mutex
-	taken   int
-	waiting []chan struct{} // first come, first served: closed when the place is theirs
+	mu    sync.Mutex
+	users int           // that have a place or wait for one
+	taken chan struct{} // has room for all; holds one for each that is taken
 }
 
 // enter waits for a place.
 func (p *places) enter(ctx context.Context) error {
 	p.mu.Lock()
-	if p.taken < p.all {
-		p.taken++
-		p.mu.Unlock()
-		return nil
+	if p.users == 0 {
+		p.taken = make(chan struct{}, p.all)
 	}
-	turn := make(chan struct{})
-	p.waiting = append(p.waiting, turn)
+	p.users++
+	taken := p.taken
 	p.mu.Unlock()
 	select {
-	case <-turn:
+	case taken <- struct{}{}:
 		return nil
 	case <-ctx.Done():
+		p.forget()
+		return &StorageError{causes: []error{fmt.Errorf("while it waited for other uploads of the Client: %w", backoff.ContextError(ctx))}}
 	}
-	p.mu.Lock()
-	at := slices.Index(p.waiting, turn)
-	if at >= 0 {
-		p.waiting = slices.Delete(p.waiting, at, at+1)
-	}
-	p.mu.Unlock()
-	if at < 0 { // it has just become theirs
-		p.leave()
-	}
-	return &StorageError{causes: []error{fmt.Errorf("while it waited for other uploads of the Client: %w", backoff.ContextError(ctx))}}
 }
 
 // leave gives a place back.
 func (p *places) leave() {
+	<-p.taken
+	p.forget()
+}
+
+func (p *places) forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.waiting) == 0 {
-		p.taken--
-		return
-	}
-	close(p.waiting[0])
-	p.waiting = p.waiting[1:]
+	p.users--
 }
 
 // upload is Upload for which there is a place.
