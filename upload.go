@@ -36,11 +36,10 @@ type UploadOptions struct {
 // is given up and repeated; [WithUploadTimeouts] sets both. Soon after the upload
 // the meeting moves on by itself; follow it with [MeetingsService.Wait].
 //
-// A broken upload is repeated as [WithRetries] says, first with the same upload
-// URL, which writes the same object, then with a new one. Where the reply was
-// lost, the meeting's status tells whether the audio arrived; audio that arrived
-// is not sent again and not reported as failed, even where the service notices
-// it some seconds late. The upload and the XML of its refusals are documented,
+// A broken upload is repeated as [WithRetries] says, with a new upload URL once
+// any of the recording was handed over. Then the meeting's status tells first
+// whether the audio arrived; audio that arrived is not sent again and not reported
+// as failed, even where the service notices it some seconds late. The upload and the XML of its refusals are documented,
 // the store's codes are assumed.
 //
 // A Client has four uploads under way at a time, or as many as [WithUploads] says;
@@ -153,8 +152,6 @@ type upload struct {
 	core     *core
 	id       string
 	put      storage.Put // of the next attempt
-	expires  time.Time   // of its target
-	mayLook  time.Time   // at the meeting again
 	known    storage.State
 	refusal  StorageError // the last reply that any attempt received
 }
@@ -168,7 +165,7 @@ func (u *upload) run(ctx context.Context) error {
 		sent, began := u.core.poller.Now(), time.Now()
 		result := u.put.Do(u.trying(ctx))
 		took := time.Since(began)
-		if result.Failure == nil {
+		if result.Outcome == storage.Stored {
 			u.tell(ctx, result, took, false, 0)
 			u.core.poller.Again(u.id, sent)
 			return nil
@@ -187,91 +184,56 @@ func (u *upload) trying(ctx context.Context) context.Context {
 // after does what a failed attempt calls for. Unless the upload is over then,
 // another attempt is to follow.
 func (u *upload) after(ctx context.Context, result storage.Result, took time.Duration) (over bool, _ error) {
-	failure, asked := u.failed(result.Failure), result.Failure.RetryAfter
-	wait := u.core.retries.Wait(u.known.Attempt, min(asked, backoff.Longest))
-	end := storage.End{
-		Failure: *result.Failure,
-		None:    result.Sent == 0,
-		Whole:   result.Sent == u.put.Recording.Size,
-		Late:    !time.Now().Before(u.expires),
-		Hurried: asked > backoff.Longest || !backoff.Outlives(ctx, wait),
+	failure := u.failed(result)
+	wait := u.core.retries.Wait(u.known.Attempt, min(result.RetryAfter, backoff.Longest))
+	if ctx.Err() != nil || result.RetryAfter > backoff.Longest || !backoff.Outlives(ctx, wait) {
+		u.known.Repeats = 0 // there is no time for another attempt
 	}
-	failure.passes = end.Passes()
-	step, known := u.known.Next(end)
-	if step.AtOnce || end.Hurried || !step.Again && step.Looks == 0 {
+	var step storage.Step
+	step, u.known = u.known.Next(result)
+	if !step.Again {
 		wait = 0
 	}
-	u.tell(ctx, result, took, step.Again && ctx.Err() == nil, wait)
-	u.known, u.put.NoExpect = known, known.NoExpect
-	if wait > 0 { // which also gives the service time to notice audio that did arrive
-		_ = backoff.Sleep(ctx, wait) // ctx is looked at next
-	}
+	u.tell(ctx, result, took, step.Again, wait)
+	_ = backoff.Sleep(ctx, wait) // ctx is looked at next
 	if ctx.Err() != nil {
 		failure.causes = backoff.Causes(ctx, failure.causes...)
 		return true, failure
 	}
-	return u.prepare(ctx, step, failure)
-}
-
-// prepare looks for the audio and asks for another URL, as far as step says so.
-func (u *upload) prepare(ctx context.Context, step storage.Step, failure *StorageError) (over bool, _ error) {
-	renew := step.Again && (step.Fresh || !time.Now().Before(u.expires))
-	if renew && !u.known.Whole {
-		// The meeting hardly has audio. After a request for a URL, a look need not
-		// wait for the thirty seconds.
-		if over, err := u.replace(ctx, failure); over {
-			return true, err
-		}
-		renew = false
-	}
 	if over, err := u.look(ctx, step.Looks, failure); over || !step.Again {
 		return true, err
 	}
-	if renew {
-		return u.replace(ctx, failure)
+	if !step.Fresh && time.Now().Before(u.put.Expires) {
+		return false, nil
 	}
-	return false, nil
-}
-
-// replace asks for another URL. Whatever refuses that, a meeting that may have
-// the audio is looked at before the failure is told.
-func (u *upload) replace(ctx context.Context, failure *StorageError) (over bool, _ error) {
 	err := u.renew(ctx)
 	if err == nil {
 		return false, nil
 	}
+	// Whatever refuses that, it may be because the meeting has the audio.
 	failure.causes = append(failure.causes, err)
-	_, err = u.look(ctx, u.known.Patience(), failure)
+	_, err = u.look(ctx, u.known.Looks(), failure)
 	return true, err
 }
 
-// failed turns an attempt's failure into the error that is told if no other
-// attempt follows.
-func (u *upload) failed(f *storage.Failure) *StorageError {
-	if f.StatusCode != 0 {
-		u.refusal = StorageError{StatusCode: f.StatusCode, Code: f.Code, Message: f.Message, RequestID: f.RequestID, RetryAfter: f.RetryAfter}
+// failed is the error that is told of an attempt if no other follows.
+func (u *upload) failed(r storage.Result) *StorageError {
+	if r.StatusCode != 0 {
+		u.refusal = StorageError{StatusCode: r.StatusCode, Code: r.Code, Message: r.Message, RequestID: r.RequestID, RetryAfter: r.RetryAfter}
 	}
 	told := u.refusal
-	if f.Err != nil {
-		told.causes = []error{f.Err}
+	told.passes = r.Outcome != storage.Hopeless
+	if r.Err != nil {
+		told.causes = []error{r.Err}
 	}
 	return &told
 }
-
-// lookAgain is how far apart the poller keeps two looks at a meeting, unless an
-// upload URL was asked for between them.
-const lookAgain = 30 * time.Second
 
 // look asks the service up to n times whether the audio has arrived after all.
 // If it has, or nobody can tell, the upload is over.
 func (u *upload) look(ctx context.Context, n int, failure *StorageError) (over bool, _ error) {
 	for range n {
-		if !backoff.Outlives(ctx, time.Until(u.mayLook)) {
-			break
-		}
-		there, err := u.core.poller.hasAudio(ctx, u.id)
-		u.mayLook = time.Now().Add(lookAgain)
-		switch {
+		switch there, err := u.core.poller.hasAudio(ctx, u.id); {
 		case err != nil:
 			failure.causes = append(failure.causes, err)
 			return true, failure
@@ -299,9 +261,8 @@ func (u *upload) renew(ctx context.Context) error {
 		return e
 	}
 	u.put.Target, u.put.Mask = target, u.core.mask.WithQuery(target)
-	u.known.Uses, u.mayLook = 0, time.Time{}
 	const most = 1 << 30 // seconds, so that no number overflows
-	u.expires = asked.Add(time.Duration(min(t.ExpiresIn, most)) * time.Second)
+	u.put.Expires = asked.Add(time.Duration(min(t.ExpiresIn, most)) * time.Second)
 	return nil
 }
 
@@ -330,20 +291,15 @@ func (u *upload) tell(ctx context.Context, result storage.Result, took time.Dura
 	}
 	ctx = u.trying(ctx)
 	e, _ := FromContext(ctx)
-	e.StatusCode, e.Sent, e.Duration, e.Again = result.Status, result.Sent, took, again
-	if f := result.Failure; f != nil {
-		e.Code, e.Err, e.Stalled = Code(f.Code), f.Err, f.Stalled
-	}
-	if again {
-		e.Wait = wait
-	}
+	e.StatusCode, e.Code, e.Err, e.Stalled = result.StatusCode, Code(result.Code), result.Err, result.Stalled
+	e.Sent, e.Duration, e.Again, e.Wait = result.Sent, took, again, wait
 	if c.log.Enabled(ctx, slog.LevelDebug) {
-		c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of an upload", u.attrs(e, result.Failure)...)
+		c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of an upload", u.attrs(e, result)...)
 	}
 	c.tell(ctx, e)
 }
 
-func (u *upload) attrs(e Attempt, failure *storage.Failure) []slog.Attr {
+func (u *upload) attrs(e Attempt, result storage.Result) []slog.Attr {
 	attrs := []slog.Attr{
 		slog.String("operation", string(e.Operation)), slog.String("meeting", plain(e.MeetingID)), slog.String("method", http.MethodPut),
 		slog.String("host", u.put.Target.Host), slog.String("path", u.put.Target.EscapedPath()),
@@ -352,8 +308,8 @@ func (u *upload) attrs(e Attempt, failure *storage.Failure) []slog.Attr {
 	if e.StatusCode != 0 {
 		attrs = append(attrs, slog.Int("status", e.StatusCode))
 	}
-	if failure != nil {
-		told := u.failed(failure)
+	if result.Outcome != storage.Stored {
+		told := u.failed(result)
 		attrs = append(attrs, slog.String("error", told.Error()), slog.String("request_id", told.RequestID))
 	}
 	if e.Wait > 0 {

@@ -51,12 +51,11 @@ func TestReaderAtThatIsNone(t *testing.T) {
 			rec := storage.Recording{Audio: test.audio, Size: 10_000, ContentType: "audio/mpeg"}
 			r := put(t, "https://storage.example/k?s=1", swallow, rec).Do(t.Context())
 			if test.err == "" {
-				require.Equal(t, storage.Result{Status: 200, Sent: rec.Size}, r)
+				require.Equal(t, stored(rec.Size), r)
 				return
 			}
-			require.NotNil(t, r.Failure)
-			require.Equal(t, storage.Unreadable, r.Failure.Kind)
-			require.ErrorContains(t, r.Failure.Err, test.err)
+			require.Equal(t, storage.Hopeless, r.Outcome)
+			require.ErrorContains(t, r.Err, test.err)
 		})
 	}
 }
@@ -74,8 +73,7 @@ func TestReadObeysContext(t *testing.T) {
 	}), Size: 10}
 	r := put(t, "https://storage.example/k?s=1", swallow, rec).Do(ctx)
 	require.Equal(t, 3, reads)
-	require.Equal(t, storage.Lost, r.Failure.Kind)
-	require.ErrorIs(t, r.Failure.Err, context.Canceled)
+	require.ErrorIs(t, r.Err, context.Canceled)
 }
 
 // What blocks does not keep Do from obeying ctx, nor Digest. It is left alone,
@@ -117,8 +115,7 @@ func TestWhatBlocksIsLeftAlone(t *testing.T) {
 					}), rec)
 					p.Progress = func(int64, int64) { block("Progress") }
 					r := p.Do(ctx)
-					require.Equal(t, storage.Lost, r.Failure.Kind)
-					require.ErrorIs(t, r.Failure.Err, context.DeadlineExceeded)
+					require.ErrorIs(t, r.Err, context.DeadlineExceeded)
 				}
 				require.InDelta(t, limit, time.Since(start), float64(time.Second))
 				before := calls.Load()

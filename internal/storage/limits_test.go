@@ -62,15 +62,16 @@ func TestLimits(t *testing.T) {
 				start := time.Now()
 				r := p.Do(t.Context())
 				if test.until == 0 {
-					require.Nil(t, r.Failure)
+					require.Equal(t, storage.Stored, r.Outcome)
 					return
 				}
-				require.Equal(t, storage.Lost, r.Failure.Kind)
-				late, ok := errors.AsType[net.Error](r.Failure.Err)
+				require.True(t, r.Stalled)
+				require.NotEqual(t, storage.Stored, r.Outcome)
+				late, ok := errors.AsType[net.Error](r.Err)
 				require.True(t, ok)
 				require.True(t, late.Timeout())
-				require.NotErrorIs(t, r.Failure.Err, context.DeadlineExceeded)
-				require.ErrorContains(t, r.Failure.Err, test.until.String())
+				require.NotErrorIs(t, r.Err, context.DeadlineExceeded)
+				require.ErrorContains(t, r.Err, test.until.String())
 				require.GreaterOrEqual(t, time.Since(start), test.until)
 				require.LessOrEqual(t, time.Since(start), test.until+test.until/3)
 			})

@@ -26,7 +26,7 @@ func put(t testing.TB, target string, next http.RoundTripper, rec storage.Record
 	u, err := url.Parse(target)
 	require.NoError(t, err)
 	return &storage.Put{
-		Transport: next, Target: u, UserAgent: []string{"test/1"}, Mask: secret.Mask{}.WithQuery(u), Recording: rec,
+		Transport: next, Target: u, Expires: time.Now().Add(time.Hour), UserAgent: []string{"test/1"}, Mask: secret.Mask{}.WithQuery(u), Recording: rec,
 		Limits: storage.Limits{Stall: time.Minute, Reply: 5 * time.Minute},
 	}
 }
@@ -37,6 +37,11 @@ func noise(n int) (storage.Recording, string) {
 	_, _ = rand.NewChaCha8([32]byte{1, 2, 3}).Read(data)
 	sum := sha256.Sum256(data)
 	return storage.Recording{Audio: bytes.NewReader(data), Size: int64(n), ContentType: "audio/mpeg"}, hex.EncodeToString(sum[:])
+}
+
+// stored is the result of a recording of n bytes that the store has taken.
+func stored(n int64) storage.Result {
+	return storage.Result{Outcome: storage.Stored, Sent: n, Whole: true, StatusCode: 200}
 }
 
 // audio is a recording of n bytes.

@@ -86,7 +86,7 @@ func uploadAndTell(t *testing.T, target string) {
 		if os.Getenv("STORAGE_TEST_PROGRESS") == "true" {
 			p.Progress = func(int64, int64) {}
 		}
-		for p.Do(context.Background()).Failure != nil {
+		for p.Do(context.Background()).Outcome != storage.Stored {
 			continue
 		}
 	}

@@ -1,106 +1,99 @@
 package storage
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
+// What a reply other than a success says about another attempt.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		reply Result
+		late  bool
+		want  Outcome
+	}{
+		"307":                   {reply: Result{StatusCode: 307}, want: Hopeless},
+		"400":                   {reply: Result{StatusCode: 400}, want: Hopeless},
+		"400, late":             {reply: Result{StatusCode: 400}, late: true, want: Hopeless},
+		"400 RequestTimeout":    {reply: Result{StatusCode: 400, Code: "RequestTimeout"}, want: Untouched},
+		"400 IncompleteBody":    {reply: Result{StatusCode: 400, Code: "IncompleteBody"}, want: Hopeless},
+		"400 ExpiredToken":      {reply: Result{StatusCode: 400, Code: "ExpiredToken"}, want: Expired},
+		"403":                   {reply: Result{StatusCode: 403, Code: "AccessDenied"}, want: Hopeless},
+		"403, late":             {reply: Result{StatusCode: 403, Code: "AccessDenied"}, late: true, want: Expired},
+		"403 that says expired": {reply: Result{StatusCode: 403, Code: "AccessDenied", Message: "Request has Expired"}, want: Expired},
+		"404":                   {reply: Result{StatusCode: 404, Code: "NoSuchKey"}, want: Hopeless},
+		"404 that says expired": {reply: Result{StatusCode: 404, Message: "expired"}, late: true, want: Hopeless},
+		"405":                   {reply: Result{StatusCode: 405, Code: "MethodNotAllowed"}, want: Hopeless},
+		"408":                   {reply: Result{StatusCode: 408}, want: Untouched},
+		"409":                   {reply: Result{StatusCode: 409, Code: "Conflict"}, want: Hopeless},
+		"409 OperationAborted":  {reply: Result{StatusCode: 409, Code: "OperationAborted"}, want: Untouched},
+		"411":                   {reply: Result{StatusCode: 411, Code: "MissingContentLength"}, want: Hopeless},
+		"413":                   {reply: Result{StatusCode: 413}, want: Hopeless},
+		"417":                   {reply: Result{StatusCode: 417}, want: Hopeless},
+		"429":                   {reply: Result{StatusCode: 429}, want: Untouched},
+		"499":                   {reply: Result{StatusCode: 499}, want: Ambiguous},
+		"500":                   {reply: Result{StatusCode: 500, Code: "InternalError"}, want: Ambiguous},
+		"501":                   {reply: Result{StatusCode: 501, Code: "NotImplemented"}, want: Hopeless},
+		"502":                   {reply: Result{StatusCode: 502}, want: Ambiguous},
+		"503":                   {reply: Result{StatusCode: 503, Code: "SlowDown"}, want: Ambiguous},
+		"503, late":             {reply: Result{StatusCode: 503, Code: "SlowDown"}, late: true, want: Ambiguous},
+		"504":                   {reply: Result{StatusCode: 504}, want: Ambiguous},
+		"519":                   {reply: Result{StatusCode: 519}, want: Hopeless},
+		"520":                   {reply: Result{StatusCode: 520}, want: Ambiguous},
+		"527":                   {reply: Result{StatusCode: 527}, want: Ambiguous},
+		"528":                   {reply: Result{StatusCode: 528}, want: Hopeless},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, test.want, test.reply.refused(test.late))
+		})
+	}
+}
+
 // What follows a failed attempt, of four repeats unless the case says otherwise.
 func TestNext(t *testing.T) {
 	t.Parallel()
-	refused := func(status int, code string) End {
-		return End{Failure: Failure{Kind: Refused, StatusCode: status, Code: code}}
-	}
-	kind := func(k Kind) End {
-		return End{Failure: Failure{Kind: k, Err: context.Canceled}}
-	}
-	whole := func(e End) End { e.Whole = true; return e }
-	none := func(e End) End { e.None = true; return e }
-	late := func(e End) End { e.Late = true; return e }
-	hurried := func(e End) End { e.Hurried = true; return e }
-	says := func(e End, message string) End { e.Message = message; return e }
+	is := func(o Outcome) Result { return Result{Outcome: o} }
+	whole := func(o Outcome) Result { return Result{Outcome: o, Whole: true} }
 
 	first := State{Attempt: 1, Repeats: 4}
 	last := State{Attempt: 5, Repeats: 4}
-	once := State{Attempt: 1}                                                         // no repeats
-	lost := State{Attempt: 2, Repeats: 4, Uses: 1, Unsettled: true}                   // after a loss, on its URL
-	lostWhole := State{Attempt: 2, Repeats: 4, Uses: 1, Unsettled: true, Whole: true} // the same, of the whole recording
-	fresh := State{Attempt: 3, Repeats: 4, Unsettled: true}                           // after losses, on a new URL
+	once := State{Attempt: 1}                                                // no repeats, or no time for them
+	lost := State{Attempt: 2, Repeats: 4, Unsettled: true}                   // after a loss
+	lostWhole := State{Attempt: 2, Repeats: 4, Unsettled: true, Whole: true} // the same, of the whole recording
 	renewed := State{Attempt: 2, Repeats: 4, Renewed: true}
-	plain := State{Attempt: 1, Repeats: 4, NoExpect: true}
 
 	tell := func(looks int) Step { return Step{Looks: looks} }
-	same := func(looks int) Step { return Step{Again: true, Looks: looks} }
+	same := Step{Again: true}
 	renew := func(looks int) Step { return Step{Again: true, Fresh: true, Looks: looks} }
 	for name, test := range map[string]struct {
 		state State
-		end   End
+		end   Result
 		want  Step
 	}{
-		"never sent":                          {first, kind(NeverSent), same(0)},
-		"never sent, after a loss":            {lost, kind(NeverSent), same(0)},
-		"never sent, the last":                {last, kind(NeverSent), tell(0)},
-		"untrusted":                           {first, kind(Untrusted), tell(0)},
-		"unreadable":                          {first, kind(Unreadable), tell(0)},
-		"unreadable, after a loss":            {lost, kind(Unreadable), tell(1)},
-		"lost on the way":                     {first, kind(Lost), same(1)},
-		"lost on the way again":               {lost, kind(Lost), renew(1)},
-		"lost on the way, on a new URL":       {fresh, kind(Lost), same(1)},
-		"lost on the way, the last":           {last, kind(Lost), tell(1)},
-		"lost on the way, no repeats":         {once, kind(Lost), tell(1)},
-		"lost before it began":                {first, none(kind(Lost)), same(1)},
-		"lost before it began again":          {lost, none(kind(Lost)), renew(0)},
-		"lost before it began, the last":      {last, none(kind(Lost)), tell(1)},
-		"503 before it began":                 {first, none(refused(503, "SlowDown")), same(1)},
-		"503 before it began, after a loss":   {fresh, none(refused(503, "SlowDown")), same(0)},
-		"403 before it began, after a loss":   {lost, none(refused(403, "AccessDenied")), renew(1)},
-		"reply lost":                          {first, whole(kind(Lost)), same(2)},
-		"reply lost again":                    {lostWhole, whole(kind(Lost)), renew(2)},
-		"reply lost, the last":                {last, whole(kind(Lost)), tell(2)},
-		"reply lost, no repeats":              {once, whole(kind(Lost)), tell(1)},
-		"reply lost, in a hurry":              {first, hurried(whole(kind(Lost))), tell(1)},
-		"lost on the way, after a lost reply": {lostWhole, kind(Lost), renew(1)},
-		"408":                                 {first, refused(408, ""), same(0)},
-		"429":                                 {first, refused(429, ""), same(0)},
-		"429, after a lost reply":             {lostWhole, refused(429, ""), same(0)},
-		"429, in a hurry":                     {first, hurried(refused(429, "")), tell(0)},
-		"429, in a hurry after a lost reply":  {lostWhole, hurried(refused(429, "")), tell(1)},
-		"400 RequestTimeout":                  {first, refused(400, "RequestTimeout"), same(0)},
-		"400 IncompleteBody":                  {first, refused(400, "IncompleteBody"), tell(0)},
-		"400 ExpiredToken":                    {first, refused(400, "ExpiredToken"), renew(0)},
-		"400 ExpiredToken again":              {renewed, refused(400, "ExpiredToken"), tell(0)},
-		"400, late":                           {first, late(refused(400, "")), tell(0)},
-		"403":                                 {first, refused(403, "AccessDenied"), tell(0)},
-		"403, late":                           {first, late(refused(403, "AccessDenied")), renew(0)},
-		"403, late again":                     {renewed, late(refused(403, "AccessDenied")), tell(0)},
-		"403 that says expired":               {first, says(refused(403, "AccessDenied"), "Request has Expired"), renew(0)},
-		"403 on a URL that may be spent":      {lost, refused(403, "AccessDenied"), renew(1)},
-		"403 on one that served for all":      {lostWhole, refused(403, "AccessDenied"), renew(1)},
-		"403 on a new URL, after losses":      {fresh, refused(403, "AccessDenied"), tell(1)},
-		"404 on a URL that may be spent":      {lost, refused(404, "NoSuchKey"), renew(1)},
-		"405":                                 {first, refused(405, "MethodNotAllowed"), tell(0)},
-		"409":                                 {first, refused(409, "Conflict"), tell(0)},
-		"409 OperationAborted":                {first, refused(409, "OperationAborted"), same(0)},
-		"411":                                 {first, refused(411, "MissingContentLength"), tell(0)},
-		"413":                                 {first, refused(413, ""), tell(0)},
-		"417":                                 {first, refused(417, ""), Step{Again: true, AtOnce: true}},
-		"417, no repeats":                     {once, refused(417, ""), Step{Again: true, AtOnce: true}},
-		"417 without Expect":                  {plain, refused(417, ""), tell(0)},
-		"307":                                 {first, refused(307, ""), tell(0)},
-		"499":                                 {first, refused(499, ""), same(1)},
-		"500":                                 {first, refused(500, "InternalError"), same(1)},
-		"501":                                 {first, refused(501, "NotImplemented"), tell(0)},
-		"502":                                 {first, refused(502, ""), same(1)},
-		"503":                                 {first, refused(503, "SlowDown"), same(1)},
-		"503, in a hurry":                     {first, hurried(refused(503, "SlowDown")), tell(1)},
-		"504":                                 {first, refused(504, ""), same(1)},
-		"504 with the whole recording":        {first, whole(refused(504, "")), same(2)},
-		"519":                                 {first, refused(519, ""), tell(0)},
-		"520":                                 {first, refused(520, ""), same(1)},
-		"527":                                 {first, refused(527, ""), same(1)},
-		"528":                                 {first, refused(528, ""), tell(0)},
+		"untouched":                         {first, is(Untouched), same},
+		"untouched, after a loss":           {lost, is(Untouched), same},
+		"untouched, after a lost reply":     {lostWhole, is(Untouched), same},
+		"untouched, the last":               {last, is(Untouched), tell(0)},
+		"untouched, no repeats":             {once, is(Untouched), tell(0)},
+		"hopeless":                          {first, is(Hopeless), tell(0)},
+		"hopeless with the whole recording": {first, whole(Hopeless), tell(0)},
+		"hopeless, after a loss":            {lost, is(Hopeless), tell(1)},
+		"hopeless, after a lost reply":      {lostWhole, is(Hopeless), tell(2)},
+		"lost on the way":                   {first, is(Ambiguous), renew(1)},
+		"lost on the way again":             {lost, is(Ambiguous), renew(1)},
+		"lost on the way, the last":         {last, is(Ambiguous), tell(1)},
+		"lost on the way, no repeats":       {once, is(Ambiguous), tell(1)},
+		"lost, after a lost reply":          {lostWhole, is(Ambiguous), renew(2)},
+		"reply lost":                        {first, whole(Ambiguous), renew(2)},
+		"reply lost, the last":              {last, whole(Ambiguous), tell(2)},
+		"reply lost, no repeats":            {once, whole(Ambiguous), tell(2)},
+		"expired":                           {first, is(Expired), renew(0)},
+		"expired, after a lost reply":       {lostWhole, is(Expired), renew(0)},
+		"expired again":                     {renewed, is(Expired), tell(0)},
+		"expired, no repeats":               {once, is(Expired), tell(0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,14 +110,17 @@ func TestNext(t *testing.T) {
 func TestState(t *testing.T) {
 	t.Parallel()
 	first := State{Attempt: 1, Repeats: 4}
-	_, s := first.Next(End{Failure: Failure{Kind: Lost}, Whole: true})
-	require.Equal(t, State{Attempt: 1, Repeats: 4, Uses: 1, Unsettled: true, Whole: true}, s)
-	require.Equal(t, 4, s.Patience(), "one look for each repeat that is left")
-	_, s = first.Next(End{Failure: Failure{Kind: NeverSent}})
-	require.Equal(t, first, s)
-	require.Zero(t, s.Patience(), "nothing to look for")
-	_, s = first.Next(End{Failure: Failure{Kind: Refused, StatusCode: 417}})
-	require.Equal(t, State{Repeats: 4, NoExpect: true}, s, "the attempt does not count")
-	_, s = first.Next(End{Failure: Failure{Kind: Refused, StatusCode: 400, Code: "ExpiredToken"}})
-	require.Equal(t, State{Attempt: 1, Repeats: 4, Renewed: true}, s)
+	for _, test := range []struct {
+		end  Result
+		want State
+	}{
+		{Result{Outcome: Ambiguous}, State{Attempt: 1, Repeats: 4, Unsettled: true}},
+		{Result{Outcome: Ambiguous, Whole: true}, State{Attempt: 1, Repeats: 4, Unsettled: true, Whole: true}},
+		{Result{Outcome: Untouched}, first},
+		{Result{Outcome: Hopeless}, first},
+		{Result{Outcome: Expired}, State{Attempt: 1, Repeats: 4, Renewed: true}},
+	} {
+		_, s := first.Next(test.end)
+		require.Equal(t, test.want, s)
+	}
 }

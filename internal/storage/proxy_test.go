@@ -48,10 +48,10 @@ func TestProxyThatLetsNothingThrough(t *testing.T) {
 					next = roundTripper(tr.RoundTrip)
 				}
 				r := put(t, "https://storage.example/k?s=1", next, audio(10)).Do(t.Context())
-				require.Equal(t, storage.NeverSent, r.Failure.Kind, "%v", r.Failure.Err)
-				require.ErrorContains(t, r.Failure.Err, addr)
-				require.ErrorContains(t, r.Failure.Err, test.text)
-				require.NotContains(t, r.Failure.Err.Error(), "pass-word")
+				require.Equal(t, storage.Untouched, r.Outcome, "%v", r.Err)
+				require.ErrorContains(t, r.Err, addr)
+				require.ErrorContains(t, r.Err, test.text)
+				require.NotContains(t, r.Err.Error(), "pass-word")
 			})
 		}
 	}
@@ -59,41 +59,41 @@ func TestProxyThatLetsNothingThrough(t *testing.T) {
 		t.Parallel()
 		next := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return nil, errors.New(`bad "http://user:pass-word@proxy"`) }}
 		r := put(t, "https://storage.example/k?s=1", next, audio(10)).Do(t.Context())
-		require.Equal(t, storage.NeverSent, r.Failure.Kind)
-		require.NotContains(t, r.Failure.Err.Error(), "pass-word")
+		require.Equal(t, storage.Untouched, r.Outcome)
+		require.NotContains(t, r.Err.Error(), "pass-word")
 	})
 }
 
-// Never sent is only what found no connection: not what had one and then failed
-// to make another, nor what read of the recording.
-func TestNeverSent(t *testing.T) {
+// Where nothing of the recording was handed over, the store has nothing of it,
+// whatever became of the connection; else it may have.
+func TestLost(t *testing.T) {
 	t.Parallel()
 	taken := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	defer taken.Close()
 	for name, test := range map[string]struct {
 		next roundTripper
-		kind storage.Kind
+		kind storage.Outcome
 	}{
-		"no connection":       {func(*http.Request) (*http.Response, error) { return nil, errRefused }, storage.NeverSent},
-		"no connection, deep": {func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("x: %w", errRefused) }, storage.NeverSent},
-		"a lost one":          {func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET }, storage.Lost},
+		"no connection":       {func(*http.Request) (*http.Response, error) { return nil, errRefused }, storage.Untouched},
+		"no connection, deep": {func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("x: %w", errRefused) }, storage.Untouched},
+		"a lost one":          {func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET }, storage.Untouched},
 		"another error": {func(*http.Request) (*http.Response, error) {
 			return nil, &net.OpError{Op: "write", Err: io.ErrClosedPipe}
-		}, storage.Lost},
+		}, storage.Untouched},
 		"after some of it": {func(req *http.Request) (*http.Response, error) {
 			_, _ = io.CopyN(io.Discard, req.Body, 5)
 			return nil, errRefused
-		}, storage.Lost},
+		}, storage.Ambiguous},
 		"the second of two": {func(req *http.Request) (*http.Response, error) {
 			_, err := (&http.Transport{}).RoundTrip(req)
 			require.Error(t, err)
 			return nil, errRefused
-		}, storage.Lost},
-		"neither reply nor error": {func(*http.Request) (*http.Response, error) { return nil, nil }, storage.Lost},
+		}, storage.Ambiguous},
+		"neither reply nor error": {func(*http.Request) (*http.Response, error) { return nil, nil }, storage.Untouched},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := put(t, taken.URL+"/k?s=1", test.next, audio(10)).Do(t.Context())
-			require.Equal(t, test.kind, r.Failure.Kind, "%v", r.Failure.Err)
+			require.Equal(t, test.kind, r.Outcome, "%v", r.Err)
 		})
 	}
 }

@@ -29,6 +29,7 @@ type Recording struct {
 type Put struct {
 	Transport http.RoundTripper
 	Target    *url.URL
+	Expires   time.Time // of Target
 	UserAgent []string
 	Mask      secret.Mask // what must not show, the target's query included
 	Recording Recording
@@ -56,15 +57,11 @@ func (l Limits) late(whole bool) error {
 
 // Result is what became of a Put.
 type Result struct {
-	Status  int      // of the store's reply; 0 where none came
-	Sent    int64    // how much of the recording was handed to the transport
-	Failure *Failure // nil: the store has taken the recording
-}
-
-// Failure is a Put that did not succeed, as far as anybody knows.
-type Failure struct {
-	Kind Kind
-	// Of the store's reply, where there was one.
+	Outcome Outcome
+	Sent    int64 // how much of the recording was handed to the transport
+	Whole   bool  // all of it was
+	// Of the store's reply. StatusCode is 0 where none came, the others are of a
+	// refusal alone.
 	StatusCode               int
 	Code, Message, RequestID string
 	RetryAfter               time.Duration
@@ -72,30 +69,28 @@ type Failure struct {
 	Stalled                  bool  // it came to a standstill, and was given up
 }
 
-// Kind is what a failure says about the recording.
-type Kind int
-
-const (
-	Lost       Kind = iota // no reply came; the store may have the recording
-	Refused                // the store, or something before it, answered other than 2xx
-	NeverSent              // no connection was made
-	Untrusted              // the certificate is not the store's
-	Unreadable             // the recording could not be read
-)
-
-// Do makes the request. It returns soon after ctx has ended, even where
+// Do makes the request, and once more without Expect where that header is in the way
+// (RFC 9110, section 10.1.1). It returns soon after ctx has ended, even where
 // Recording.Audio or Progress blocks; such a call is left to end by itself, and
 // no other begins.
 func (p *Put) Do(ctx context.Context) Result {
 	sent := new(atomic.Int64)
 	var result Result
-	if !obey(ctx, func() { result = p.exchange(ctx, sent) }) {
-		return Result{Sent: sent.Load(), Failure: &Failure{Err: p.Mask.Err(context.Cause(ctx))}}
+	exchange := func() {
+		result = p.exchange(ctx, sent)
+		if result.StatusCode == http.StatusExpectationFailed && !p.NoExpect {
+			p.NoExpect = true
+			sent.Store(0)
+			result = p.exchange(ctx, sent)
+		}
+	}
+	if !obey(ctx, exchange) {
+		return Result{Sent: sent.Load(), Err: p.Mask.Err(context.Cause(ctx))}
 	}
 	return result
 }
 
-// exchange is Do that does not return before all of it has ended.
+// exchange makes one request, and does not return before all of it has ended.
 func (p *Put) exchange(caller context.Context, sent *atomic.Int64) Result {
 	ctx, cancel := context.WithCancelCause(caller)
 	defer cancel(nil)
@@ -116,8 +111,7 @@ func (p *Put) exchange(caller context.Context, sent *atomic.Int64) Result {
 	resp, err := roundtrip.Do(p.Transport, req)
 	var result Result
 	if err == nil {
-		result.Status = resp.StatusCode
-		result.Failure = readReply(resp, p.Mask)
+		result = readReply(resp, p.Mask)
 	}
 	stalled := err != nil && ctx.Err() != nil && caller.Err() == nil
 	if stalled {
@@ -125,15 +119,21 @@ func (p *Put) exchange(caller context.Context, sent *atomic.Int64) Result {
 	}
 	cancel(nil)
 	readErr := body.detach()
-	result.Sent = sent.Load()
+	handed := sent.Load()
 	switch {
-	case err == nil && result.Failure == nil:
+	case result.Outcome == Stored:
 	case readErr != nil:
-		result.Failure = &Failure{Kind: Unreadable, Err: fmt.Errorf("the recording could not be read: %w", p.Mask.Err(readErr))}
+		result = Result{Err: fmt.Errorf("the recording could not be read: %w", p.Mask.Err(readErr))}
 	case err != nil:
-		result.Failure = p.lost(err, conn, result.Sent)
-		result.Failure.Stalled = stalled
+		result = p.lost(err, conn, handed)
+		result.Stalled = stalled
+	default:
+		result.Outcome = result.refused(!time.Now().Before(p.Expires))
 	}
+	if result.Outcome == Ambiguous && handed == 0 {
+		result.Outcome = Untouched
+	}
+	result.Sent, result.Whole = handed, handed == p.Recording.Size
 	return result
 }
 
@@ -156,20 +156,17 @@ func (p *Put) request(ctx context.Context, body io.ReadCloser) *http.Request {
 	}).WithContext(ctx)
 }
 
-// lost is the failure of a request without a reply.
-func (p *Put) lost(err error, conn *roundtrip.Conn, sent int64) *Failure {
-	f := &Failure{Kind: Lost, Err: p.Mask.Err(err)}
-	switch {
-	case sent > 0:
-	case conn.NeverMade(err) && roundtrip.Untrusted(err):
-		f.Kind = Untrusted
-	case conn.NeverMade(err):
-		f.Kind = NeverSent
-		if hop := conn.Hop(); !strings.Contains(f.Err.Error(), hop) { // a proxy seldom names itself
-			f.Err = fmt.Errorf("no connection to %s: %w", hop, f.Err)
-		}
+// lost is the result of a request without a reply, after so many bytes of the body.
+func (p *Put) lost(err error, conn *roundtrip.Conn, handed int64) Result {
+	r := Result{Outcome: Ambiguous, Err: p.Mask.Err(err)}
+	switch hop := conn.Hop(); {
+	case handed > 0 || !conn.NeverMade(err):
+	case roundtrip.Untrusted(err):
+		r.Outcome = Hopeless
+	case !strings.Contains(r.Err.Error(), hop): // a proxy seldom names itself
+		r.Err = fmt.Errorf("no connection to %s: %w", hop, r.Err)
 	}
-	return f
+	return r
 }
 
 // grace is how long what has seen its context end may take to return.

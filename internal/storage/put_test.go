@@ -54,7 +54,7 @@ func TestTargetByteForByte(t *testing.T) {
 				got <- r.RequestURI
 			}))
 			defer srv.Close()
-			require.Nil(t, put(t, srv.URL+target, ownTransport(t), audio(10)).Do(t.Context()).Failure)
+			require.Equal(t, storage.Stored, put(t, srv.URL+target, ownTransport(t), audio(10)).Do(t.Context()).Outcome)
 			want := target
 			if !strings.HasPrefix(want, "/") {
 				want = "/" + want // an empty path is none on the wire
@@ -122,7 +122,7 @@ func TestOnTheWire(t *testing.T) {
 				hash := md5.Sum(data)
 				want["Content-Md5"] = base64.StdEncoding.EncodeToString(hash[:])
 			}
-			require.Nil(t, p.Do(t.Context()).Failure)
+			require.Equal(t, storage.Stored, p.Do(t.Context()).Outcome)
 			r := <-got
 			require.Equal(t, sum, r.sum)
 			lines := strings.Split(strings.TrimSuffix(r.head, "\r\n\r\n"), "\r\n")
@@ -167,9 +167,7 @@ func TestHearsAnEarlyRefusal(t *testing.T) {
 	rec, _ := noise(4 << 20)
 	for i := range 40 {
 		r := put(t, "http://"+l.Addr().String()+"/k?s=1", tr, rec).Do(t.Context())
-		require.Equal(t, 403, r.Status, "upload %d", i)
-		require.Equal(t, &storage.Failure{Kind: storage.Refused, StatusCode: 403, Code: "SignatureDoesNotMatch", Message: "no", RequestID: "r1"}, r.Failure)
-		require.Zero(t, r.Sent)
+		require.Equal(t, storage.Result{StatusCode: 403, Code: "SignatureDoesNotMatch", Message: "no", RequestID: "r1"}, r, "upload %d", i)
 	}
 }
 
@@ -213,16 +211,16 @@ func TestChangingFile(t *testing.T) {
 			}))
 			defer srv.Close()
 			rec := storage.Recording{Audio: f, Size: size, ContentType: "audio/mpeg"}
-			failure := put(t, srv.URL+"/k?s=1", ownTransport(t), rec).Do(t.Context()).Failure
+			r := put(t, srv.URL+"/k?s=1", ownTransport(t), rec).Do(t.Context())
 			srv.Close()
 			if test.is != nil {
-				require.Equal(t, storage.Unreadable, failure.Kind)
-				require.ErrorIs(t, failure.Err, test.is)
-				require.ErrorContains(t, failure.Err, "recording")
+				require.Equal(t, storage.Hopeless, r.Outcome)
+				require.ErrorIs(t, r.Err, test.is)
+				require.ErrorContains(t, r.Err, "recording")
 				require.Empty(t, arrived)
 				return
 			}
-			require.Nil(t, failure)
+			require.Equal(t, storage.Stored, r.Outcome)
 			require.Equal(t, []string{sum}, arrived, "once, as it was")
 		})
 	}
@@ -249,7 +247,7 @@ func TestRedirectsAreRefused(t *testing.T) {
 	defer srv.Close()
 	tr := ownTransport(t)
 	for range 10 {
-		require.Equal(t, storage.Refused, put(t, srv.URL+"/k?s=1", tr, audio(100_000)).Do(t.Context()).Failure.Kind)
+		require.NotZero(t, put(t, srv.URL+"/k?s=1", tr, audio(100_000)).Do(t.Context()).StatusCode)
 	}
 	require.EqualValues(t, 10, served.Load())
 	require.EqualValues(t, 1, opened.Load())
@@ -281,7 +279,7 @@ func TestCarelessTransport(t *testing.T) {
 				assert.Equal(t, sum, hex.EncodeToString(got[:]))
 				return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
 			}), rec).Do(t.Context())
-			require.Equal(t, storage.Result{Status: 200, Sent: 50_000}, r)
+			require.Equal(t, stored(50_000), r)
 		})
 	}
 }

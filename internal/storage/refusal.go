@@ -33,11 +33,11 @@ func (f *first) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// readReply reads and closes the store's reply: nil for a success.
-func readReply(resp *http.Response, mask secret.Mask) *Failure {
+// readReply reads and closes the store's reply.
+func readReply(resp *http.Response, mask secret.Mask) Result {
 	defer resp.Body.Close()
 	if resp.StatusCode/100 == 2 {
-		return nil
+		return Result{Outcome: Stored, StatusCode: resp.StatusCode}
 	}
 	body := io.LimitReader(resp.Body, maxReply)
 	d := xml.NewDecoder(body)
@@ -45,17 +45,17 @@ func readReply(resp *http.Response, mask secret.Mask) *Failure {
 	var r refusal
 	_ = d.Decode(&r)                 // of XML that breaks off, the elements before are kept
 	_, _ = io.Copy(io.Discard, body) // so that the connection can serve again
-	f := &Failure{
-		Kind: Refused, StatusCode: resp.StatusCode, RetryAfter: backoff.RetryAfter(resp.StatusCode, resp.Header),
+	told := Result{
+		StatusCode: resp.StatusCode, RetryAfter: backoff.RetryAfter(resp.StatusCode, resp.Header),
 		Code: mask.Text(string(r.Code)), Message: mask.Text(string(r.Message)),
 		RequestID: mask.Text(cmp.Or(string(r.RequestID), resp.Header.Get("X-Amz-Request-Id"))),
 	}
 	switch {
-	case f.Code != "" || f.Message != "":
+	case told.Code != "" || told.Message != "":
 	case resp.StatusCode/100 == 3:
-		f.Message = "redirects are refused"
+		told.Message = "redirects are refused"
 	default:
-		f.Message = "the reply is not the store's XML"
+		told.Message = "the reply is not the store's XML"
 	}
-	return f
+	return told
 }

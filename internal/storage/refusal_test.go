@@ -14,20 +14,20 @@ import (
 func TestReadReply(t *testing.T) {
 	t.Parallel()
 	const good = "<Error><Code>SlowDown</Code><Message>Please wait</Message><RequestId>r1</RequestId></Error>"
-	plain := Failure{Message: "the reply is not the store's XML"}
+	plain := Result{Message: "the reply is not the store's XML"}
 	for name, test := range map[string]struct {
 		body string
-		want Failure
+		want Result
 	}{
-		"S3's form":            {`<?xml version="1.0" encoding="UTF-8"?>` + "\n" + good, Failure{Code: "SlowDown", Message: "Please wait", RequestID: "r1"}},
-		"byte order mark":      {"\ufeff" + good, Failure{Code: "SlowDown", Message: "Please wait", RequestID: "r1"}},
-		"another encoding":     {`<?xml version="1.0" encoding="ISO-8859-1"?>` + good, Failure{Code: "SlowDown", Message: "Please wait", RequestID: "r1"}},
-		"namespace":            {`<Error xmlns="http://s3.example/doc/"><Code>A</Code></Error>`, Failure{Code: "A"}},
-		"prefix":               {`<s:Error xmlns:s="http://s3.example/"><s:Code>A</s:Code></s:Error>`, Failure{Code: "A"}},
-		"space and CDATA":      {"<Error>\n <Code>\n A<![CDATA[<B>]]> </Code>\n</Error>", Failure{Code: "A<B>"}},
-		"the first of each":    {"<Error><Code>A</Code><Code>B</Code><Message/><Message>m</Message></Error>", Failure{Code: "A", Message: "m"}},
-		"other elements":       {"<Error><Code>A</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId><StringToSign>s</StringToSign><Details><Message>deep</Message></Details></Error>", Failure{Code: "A"}},
-		"cut after the code":   {"<Error><Code>A</Code><Message>half a sent", Failure{Code: "A"}},
+		"S3's form":            {`<?xml version="1.0" encoding="UTF-8"?>` + "\n" + good, Result{Code: "SlowDown", Message: "Please wait", RequestID: "r1"}},
+		"byte order mark":      {"\ufeff" + good, Result{Code: "SlowDown", Message: "Please wait", RequestID: "r1"}},
+		"another encoding":     {`<?xml version="1.0" encoding="ISO-8859-1"?>` + good, Result{Code: "SlowDown", Message: "Please wait", RequestID: "r1"}},
+		"namespace":            {`<Error xmlns="http://s3.example/doc/"><Code>A</Code></Error>`, Result{Code: "A"}},
+		"prefix":               {`<s:Error xmlns:s="http://s3.example/"><s:Code>A</s:Code></s:Error>`, Result{Code: "A"}},
+		"space and CDATA":      {"<Error>\n <Code>\n A<![CDATA[<B>]]> </Code>\n</Error>", Result{Code: "A<B>"}},
+		"the first of each":    {"<Error><Code>A</Code><Code>B</Code><Message/><Message>m</Message></Error>", Result{Code: "A", Message: "m"}},
+		"other elements":       {"<Error><Code>A</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId><StringToSign>s</StringToSign><Details><Message>deep</Message></Details></Error>", Result{Code: "A"}},
+		"cut after the code":   {"<Error><Code>A</Code><Message>half a sent", Result{Code: "A"}},
 		"cut in the code":      {"<Error><Code>Access", plain},
 		"HTML":                 {"<!DOCTYPE html><html><head><title>503</title></head><body><Code>A</Code><br></body></html>", plain},
 		"text":                 {"too busy", plain},
@@ -35,27 +35,27 @@ func TestReadReply(t *testing.T) {
 		"JSON":                 {`{"Code":"A"}`, plain},
 		"another root":         {"<Result><Code>A</Code></Result>", plain},
 		"nested in itself":     {"<Error><Error><Code>A</Code></Error></Error>", plain},
-		"invalid UTF-8":        {"<Error><Code>A</Code><Message>\xff\xfe</Message></Error>", Failure{Code: "A"}},
-		"bomb":                 {`<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><Error><Code>A</Code><Message>&b;</Message></Error>`, Failure{Code: "A"}},
+		"invalid UTF-8":        {"<Error><Code>A</Code><Message>\xff\xfe</Message></Error>", Result{Code: "A"}},
+		"bomb":                 {`<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><Error><Code>A</Code><Message>&b;</Message></Error>`, Result{Code: "A"}},
 		"external entity":      {`<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><Error><Message>&a;</Message></Error>`, plain},
-		"deep":                 {"<Error><Code>A</Code>" + strings.Repeat("<a>", 1<<20), Failure{Code: "A"}},
+		"deep":                 {"<Error><Code>A</Code>" + strings.Repeat("<a>", 1<<20), Result{Code: "A"}},
 		"deep from the start":  {strings.Repeat("<Error>", 1<<20), plain},
 		"many attributes":      {"<Error " + strings.Repeat(`a="b" `, 1<<18) + "/>", plain},
-		"gigantic message":     {"<Error><Code>A</Code><Message>" + strings.Repeat("m", 1<<20) + "</Message></Error>", Failure{Code: "A"}},
+		"gigantic message":     {"<Error><Code>A</Code><Message>" + strings.Repeat("m", 1<<20) + "</Message></Error>", Result{Code: "A"}},
 		"after endless spaces": {strings.Repeat(" ", 1<<20) + good, plain},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			body := strings.NewReader(test.body)
 			got := readReply(&http.Response{StatusCode: 503, Header: http.Header{}, Body: io.NopCloser(body)}, secret.Mask{})
-			test.want.Kind, test.want.StatusCode = Refused, 503
-			require.Equal(t, &test.want, got)
+			test.want.StatusCode = 503
+			require.Equal(t, test.want, got)
 			read := body.Size() - int64(body.Len())
 			require.LessOrEqual(t, read, int64(maxReply))
 			require.Equal(t, min(body.Size(), maxReply), read, "read to the end, so that the connection serves again")
 		})
 	}
-	require.Nil(t, readReply(&http.Response{StatusCode: 204, Body: http.NoBody}, secret.Mask{}))
+	require.Equal(t, Result{Outcome: Stored, StatusCode: 204}, readReply(&http.Response{StatusCode: 204, Body: http.NoBody}, secret.Mask{}))
 	require.Equal(t, 500, readReply(&http.Response{StatusCode: 500, Body: http.NoBody}, secret.Mask{}).StatusCode)
 }
 
@@ -69,10 +69,10 @@ func FuzzReadReply(f *testing.F) {
 		mask := secret.Mask{signature}
 		resp := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body + signature))}
 		e := readReply(resp, mask)
-		if (e == nil) != (status/100 == 2) {
+		if (e.Outcome == Stored) != (status/100 == 2) {
 			t.Fatalf("status %d: %v", status, e)
 		}
-		if e == nil {
+		if e.Outcome == Stored {
 			return
 		}
 		if e.Code == "" && e.Message == "" {
