@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
-	"time"
 )
 
 // body reads a recording from its beginning, for one request, and never gives
@@ -23,43 +22,29 @@ type body struct {
 	// turn is held while the recording is read and moved runs. It is no
 	// mutex, for both may take their time, and a synctest bubble cannot tell that
 	// a mutex waits for time to pass.
-	turn  chan struct{}
-	chunk int       // how much the next Read gives at most
-	last  time.Time // when the last Read was
-	err   error     // the recording's
+	turn chan struct{}
+	err  error // the recording's
 }
 
 func newBody(ctx context.Context, rec Recording, sent *atomic.Int64, moved func(sent, total int64)) *body {
 	return &body{Recording: rec, ctx: ctx, sent: sent, moved: moved, turn: make(chan struct{}, 1)}
 }
 
-// Reads begin small and get small again when the network takes its time, since
-// movement only shows when more is asked for.
-const (
-	smallChunk = 1 << 10
-	slowChunk  = time.Second
-)
+// chunk is the most that a Read gives, since movement only shows when more is asked
+// for. HTTP/2 asks for far more at a time.
+const chunk = 32 << 10
 
 func (b *body) Read(p []byte) (int, error) {
 	b.turn <- struct{}{}
 	defer func() { <-b.turn }()
-	if b.ctx.Err() != nil {
-		return 0, context.Cause(b.ctx)
-	}
 	at := b.sent.Load()
-	if at >= b.Size {
+	switch {
+	case b.ctx.Err() != nil:
+		return 0, context.Cause(b.ctx)
+	case at >= b.Size:
 		return 0, io.EOF
 	}
-	if len(p) == 0 {
-		return 0, nil
-	}
-	b.chunk = min(2*b.chunk, len(p))
-	if time.Since(b.last) > slowChunk {
-		b.chunk = smallChunk
-	}
-	b.last = time.Now()
-	p = p[:min(int64(len(p)), int64(b.chunk), b.Size-at)]
-	n, err := b.readAt(p, at)
+	n, err := b.readAt(p[:min(int64(len(p)), chunk, b.Size-at)], at)
 	at += int64(n)
 	b.sent.Store(at)
 	b.err = err
@@ -69,26 +54,20 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxEmptyReads is how often in a row the recording may give nothing.
-const maxEmptyReads = 100
-
+// readAt reads what it can, and refuses what is not as io.ReaderAt has it.
 func (b *body) readAt(p []byte, at int64) (int, error) {
-	for range maxEmptyReads {
-		n, err := b.Audio.ReadAt(p, at)
-		switch {
-		case n < 0 || n > len(p):
-			return 0, errors.New("its ReadAt returned an impossible count")
-		case n == len(p):
-			return n, nil // io.EOF may come with the last byte
-		case err == io.EOF:
-			return n, fmt.Errorf("it ended after %d of %d bytes: %w", at+int64(n), b.Size, io.ErrUnexpectedEOF)
-		case n > 0 || err != nil:
-			return n, err
-		case b.ctx.Err() != nil:
-			return 0, nil // the next Read says so
-		}
+	n, err := b.Audio.ReadAt(p, at)
+	switch {
+	case n < 0 || n > len(p):
+		return 0, errors.New("its ReadAt returned an impossible count")
+	case n == len(p):
+		return n, nil // io.EOF may come with the last byte
+	case err == io.EOF:
+		return n, fmt.Errorf("it ended after %d of %d bytes: %w", at+int64(n), b.Size, io.ErrUnexpectedEOF)
+	case n == 0 && err == nil:
+		return 0, io.ErrNoProgress
 	}
-	return 0, io.ErrNoProgress
+	return n, err
 }
 
 // Close is for the transport; the recording stays open for other requests.

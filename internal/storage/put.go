@@ -42,7 +42,7 @@ type Put struct {
 
 // Limits end a request that has come to a standstill.
 type Limits struct {
-	Stall time.Duration // while the body is sent: no byte moves for so long
+	Stall time.Duration // while the body is sent: the transport asks for no more of it for so long
 	Reply time.Duration // once all of it was handed over: no reply for so long
 }
 
