@@ -127,20 +127,15 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 		core:     c,
 		id:       id,
 		put: storage.Put{
-			Transport: c.storage, UserAgent: c.userAgent, Limits: c.uploads, Progress: opts.Progress,
+			Transport: c.storage, UserAgent: c.userAgent, Mask: c.mask, Limits: c.uploads, Progress: opts.Progress,
 			Recording: storage.Recording{Audio: rec.Audio, Size: rec.Size, ContentType: rec.ContentType},
 		},
 		known: storage.State{Repeats: c.retries.Max},
 	}
 	if opts.ContentMD5 {
-		md5, err := storage.Digest(ctx, u.put.Recording)
-		if err != nil && ctx.Err() == nil {
-			err = fmt.Errorf("the recording could not be read: %w", c.mask.Err(err))
-		}
-		if err != nil {
+		if err := u.put.Digest(ctx); err != nil {
 			return &StorageError{causes: backoff.Causes(ctx, err)}
 		}
-		u.put.Recording.MD5 = md5
 	}
 	return u.run(ctx)
 }

@@ -82,16 +82,20 @@ func (b *body) detach() error {
 	return b.err
 }
 
-// Digest reads the recording and returns its MD5, as Recording.MD5 has it. It
-// obeys ctx as Put.Do does.
-func Digest(ctx context.Context, rec Recording) (string, error) {
-	var err error
+// Digest reads the recording once, for its MD5. It obeys ctx as Do does.
+func (p *Put) Digest(ctx context.Context) error {
 	hash := md5.New()
-	switch read := obey(ctx, func() { _, err = io.Copy(hash, newBody(ctx, rec, new(atomic.Int64), func(_, _ int64) {})) }); {
-	case !read:
-		return "", context.Cause(ctx)
-	case err != nil:
-		return "", err
+	err := obey(ctx, func() error {
+		_, err := io.Copy(hash, newBody(ctx, p.Recording, new(atomic.Int64), func(_, _ int64) {}))
+		return err
+	})
+	if err != nil {
+		return p.unreadable(err)
 	}
-	return base64.StdEncoding.EncodeToString(hash.Sum(nil)), nil
+	p.Recording.MD5 = base64.StdEncoding.EncodeToString(hash.Sum(nil))
+	return nil
+}
+
+func (p *Put) unreadable(err error) error {
+	return fmt.Errorf("the recording could not be read: %w", p.Mask.Err(err))
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -82,15 +83,14 @@ func TestWhatBlocksIsLeftAlone(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				defer cancel()
 				start := time.Now()
+				p := put(t, "https://storage.example/k?s=1", roundTripper(func(req *http.Request) (*http.Response, error) {
+					block("transport")
+					return swallow(req)
+				}), rec)
+				p.Progress = func(int64, int64) { block("Progress") }
 				if what == "Digest" {
-					_, err := storage.Digest(ctx, rec)
-					require.ErrorIs(t, err, context.DeadlineExceeded)
+					require.ErrorIs(t, p.Digest(ctx), context.DeadlineExceeded)
 				} else {
-					p := put(t, "https://storage.example/k?s=1", roundTripper(func(req *http.Request) (*http.Response, error) {
-						block("transport")
-						return swallow(req)
-					}), rec)
-					p.Progress = func(int64, int64) { block("Progress") }
 					r := p.Do(ctx)
 					require.ErrorIs(t, r.Err, context.DeadlineExceeded)
 				}
@@ -115,23 +115,32 @@ func TestDigest(t *testing.T) {
 	t.Parallel()
 	rec := audio(100_000)
 	rec.Size = 70_000
+	digest := func(ctx context.Context) (string, error) {
+		p := put(t, "https://storage.example/k?s=1", swallow, rec)
+		err := p.Digest(ctx)
+		return p.Recording.MD5, err
+	}
 	sum := md5.Sum([]byte(strings.Repeat("a", 70_000)))
-	got, err := storage.Digest(t.Context(), rec)
+	got, err := digest(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, base64.StdEncoding.EncodeToString(sum[:]), got)
 
 	rec.Size = 100_001
-	_, err = storage.Digest(t.Context(), rec)
+	_, err = digest(t.Context())
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 
 	broken := errors.New("disk on fire")
 	rec.Audio = readerAt(func([]byte, int64) (int, error) { return 0, broken })
-	_, err = storage.Digest(t.Context(), rec)
+	_, err = digest(t.Context())
 	require.ErrorIs(t, err, broken)
+
+	rec.Audio = readerAt(func([]byte, int64) (int, error) { runtime.Goexit(); return 0, nil })
+	_, err = digest(t.Context())
+	require.ErrorContains(t, err, "ended its goroutine")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	rec.Audio = readerAt(func([]byte, int64) (int, error) { assert.Fail(t, "read"); return 0, broken })
-	_, err = storage.Digest(ctx, rec)
+	_, err = digest(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 }

@@ -4,6 +4,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -76,16 +77,17 @@ type Result struct {
 func (p *Put) Do(ctx context.Context) Result {
 	sent := new(atomic.Int64)
 	var result Result
-	exchange := func() {
+	err := obey(ctx, func() error {
 		result = p.exchange(ctx, sent)
 		if result.StatusCode == http.StatusExpectationFailed && !p.NoExpect {
 			p.NoExpect = true
 			sent.Store(0)
 			result = p.exchange(ctx, sent)
 		}
-	}
-	if !obey(ctx, exchange) {
-		return Result{Sent: sent.Load(), Err: p.Mask.Err(context.Cause(ctx))}
+		return nil
+	})
+	if err != nil {
+		return Result{Sent: sent.Load(), Err: p.Mask.Err(err)}
 	}
 	return result
 }
@@ -123,7 +125,7 @@ func (p *Put) exchange(caller context.Context, sent *atomic.Int64) Result {
 	switch {
 	case result.Outcome == Stored:
 	case readErr != nil:
-		result = Result{Err: fmt.Errorf("the recording could not be read: %w", p.Mask.Err(readErr))}
+		result = Result{Err: p.unreadable(readErr)}
 	case err != nil:
 		result = p.lost(err, conn, handed)
 		result.Stalled = stalled
@@ -172,19 +174,16 @@ func (p *Put) lost(err error, conn *roundtrip.Conn, handed int64) Result {
 // grace is how long what has seen its context end may take to return.
 const grace = 100 * time.Millisecond
 
-// obey calls f on another goroutine and reports whether f has returned. Where it has
-// not soon after ctx has ended, it is left alone, and goes on.
-func obey(ctx context.Context, f func()) bool {
-	var end struct {
-		returned bool
-		panicked any
-	}
+// obey returns what f does, which runs on another goroutine. Where that has not
+// ended soon after ctx has, it is left alone, and goes on.
+func obey(ctx context.Context, f func() error) error {
+	err := errors.New("a callback ended its goroutine")
+	var panicked any
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		defer func() { end.panicked = recover() }() // it is the caller's to deal with
-		f()
-		end.returned = true
+		defer func() { panicked = recover() }() // it is the caller's to deal with
+		err = f()
 	}()
 	select {
 	case <-ended:
@@ -192,11 +191,11 @@ func obey(ctx context.Context, f func()) bool {
 		select {
 		case <-ended:
 		case <-time.After(grace):
-			return false
+			return context.Cause(ctx)
 		}
 	}
-	if end.panicked != nil {
-		panic(end.panicked)
+	if panicked != nil {
+		panic(panicked)
 	}
-	return end.returned
+	return err
 }

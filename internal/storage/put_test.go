@@ -114,8 +114,7 @@ func TestOnTheWire(t *testing.T) {
 				p.NoExpect = true
 				delete(want, "Expect")
 			case "with MD5":
-				p.Recording.MD5, err = storage.Digest(t.Context(), rec)
-				require.NoError(t, err)
+				require.NoError(t, p.Digest(t.Context()))
 				data := make([]byte, rec.Size)
 				_, err = rec.Audio.ReadAt(data, 0)
 				require.NoError(t, err)
