@@ -259,16 +259,13 @@ func (p *process) end(ctx context.Context, err error) error {
 // conclude waits for a job whose audio is there and fetches what it was for.
 func (p *process) conclude(ctx context.Context) (err error) {
 	r, o := p.result, p.options
-	if r.Meeting.Status.rank() < o.Until.rank() {
-		m, err := p.meetings.Wait(ctx, r.Meeting.ID, &WaitOptions{Until: o.Until, OnStatus: o.OnStatus})
-		if err != nil {
-			r.lastSeen(err)
-			return err
-		}
-		r.Meeting = m
-	} else if o.OnStatus != nil {
-		o.OnStatus(r.Meeting)
+	// What was just seen of the meeting may be enough, and is looked at no more.
+	m, err := p.meetings.Wait(ctx, r.Meeting.ID, &WaitOptions{Until: o.Until, OnStatus: o.OnStatus})
+	if err != nil {
+		r.lastSeen(err)
+		return err
 	}
+	r.Meeting = m
 	if o.Until != StatusMinutesReady {
 		return nil
 	}
@@ -352,7 +349,7 @@ type processAll struct {
 func (a *processAll) run(ctx context.Context, jobs iter.Seq[Job], yield func(*Result, error) bool) (panicked any) {
 	ctx, cancel := context.WithCancel(ctx)
 	in := background(a.withRoom(ctx, jobs))
-	defer in.stop()
+	defer close(in.left)
 	defer func() {
 		cancel()
 		for ; a.running > 0; a.running-- {

@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -58,13 +59,7 @@ type UploadOptions struct {
 // *StorageError where the PUT failed, with ErrPartialAudio where the meeting has
 // audio although no attempt handed over the whole recording.
 func (s *MeetingsService) Upload(ctx context.Context, id string, rec Recording, opts *UploadOptions) error {
-	if ctx == nil {
-		return &ParamError{"ctx", "must not be nil"}
-	}
-	if err := checkID("id", id); err != nil {
-		return err
-	}
-	if err := rec.check(); err != nil {
+	if err := cmp.Or(checkGiven("ctx", ctx != nil), checkID("id", id), rec.check()); err != nil {
 		return err
 	}
 	places := &s.core().places
@@ -198,17 +193,15 @@ func (u *upload) after(ctx context.Context, result storage.Result, took time.Dur
 	if over, err := u.look(ctx, step.Looks, failure); over || !step.Again {
 		return true, err
 	}
-	if !step.Fresh && time.Now().Before(u.put.Expires) {
-		return false, nil
+	if step.Fresh || !time.Now().Before(u.put.Expires) {
+		if err := u.renew(ctx); err != nil {
+			// Whatever refuses that, it may be because the meeting has the audio.
+			failure.causes = append(failure.causes, err)
+			_, err = u.look(ctx, u.known.Looks(), failure)
+			return true, err
+		}
 	}
-	err := u.renew(ctx)
-	if err == nil {
-		return false, nil
-	}
-	// Whatever refuses that, it may be because the meeting has the audio.
-	failure.causes = append(failure.causes, err)
-	_, err = u.look(ctx, u.known.Looks(), failure)
-	return true, err
+	return false, nil
 }
 
 // failed is the error that is told of an attempt if no other follows.
@@ -256,8 +249,7 @@ func (u *upload) renew(ctx context.Context) error {
 		return e
 	}
 	u.put.Target, u.put.Mask = target, u.core.mask.WithQuery(target)
-	const most = 1 << 30 // seconds, so that no number overflows
-	u.put.Expires = asked.Add(time.Duration(min(t.ExpiresIn, most)) * time.Second)
+	u.put.Expires = asked.Add(time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second) // no number overflows
 	return nil
 }
 
@@ -299,9 +291,7 @@ func (u *upload) attrs(e Attempt, result storage.Result) []slog.Attr {
 		slog.String("operation", string(e.Operation)), slog.String("meeting", plain(e.MeetingID)), slog.String("method", http.MethodPut),
 		slog.String("host", u.put.Target.Host), slog.String("path", u.put.Target.EscapedPath()),
 		slog.Int("attempt", e.Number), slog.Int64("sent", e.Sent), slog.Int64("size", u.put.Recording.Size),
-	}
-	if e.StatusCode != 0 {
-		attrs = append(attrs, slog.Int("status", e.StatusCode))
+		slog.Int("status", e.StatusCode), // 0 where no reply came
 	}
 	if result.Outcome != storage.Stored {
 		told := u.failed(result)

@@ -111,7 +111,7 @@ func (s *MeetingsService) newWaitAll(ctx context.Context, ids iter.Seq[string], 
 func (a *waitAll) run(ctx context.Context, ids iter.Seq[string]) {
 	defer func() { _ = a.leave() }()
 	in := background(ids)
-	defer in.stop()
+	defer close(in.left)
 	next, ready, done := in.next, a.waiter.ready, ctx.Done()
 	for goOn := true; goOn && (next != nil || a.waiting > 0 || a.fetches.running > 0); {
 		select {
@@ -211,10 +211,10 @@ func (f *fetches) start() {
 // reader reads a caller's sequence on a goroutine of its own, so that who takes
 // from it can do other things while the sequence blocks.
 type reader[T any] struct {
-	next     chan T // closed at the end
-	left     chan struct{}
-	panicked any  // by the sequence
-	returned bool // else it panicked, or ended its goroutine
+	next     chan T        // closed at the end
+	left     chan struct{} // to be closed by who takes no more; the sequence is told so at its next element
+	panicked any           // by the sequence
+	returned bool          // else it panicked, or ended its goroutine
 }
 
 func background[T any](seq iter.Seq[T]) *reader[T] {
@@ -222,21 +222,17 @@ func background[T any](seq iter.Seq[T]) *reader[T] {
 	go func() {
 		defer close(r.next)
 		defer func() { r.panicked = recover() }()
-	read:
 		for v := range seq { // which panics, and so ends, where it goes on after it was left
 			select {
 			case r.next <- v:
 			case <-r.left:
-				break read
+				return
 			}
 		}
 		r.returned = true
 	}()
 	return r
 }
-
-// stop takes no more; the sequence is told so at its next element.
-func (r *reader[T]) stop() { close(r.left) }
 
 // end ends the taker as the sequence ended: a panic, or a runtime.Goexit, goes on
 // where the loop is.

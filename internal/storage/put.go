@@ -139,12 +139,10 @@ func (p *Put) exchange(caller context.Context, sent *atomic.Int64) Result {
 	return result
 }
 
-var expectContinue = []string{"100-continue"}
-
 func (p *Put) request(ctx context.Context, body io.ReadCloser) *http.Request {
 	header := http.Header{"Content-Type": {p.Recording.ContentType}, "User-Agent": p.UserAgent}
 	if !p.NoExpect {
-		header["Expect"] = expectContinue
+		header.Set("Expect", "100-continue")
 	}
 	if p.Recording.MD5 != "" {
 		header.Set("Content-MD5", p.Recording.MD5)
