@@ -179,21 +179,20 @@ func (u *upload) after(ctx context.Context, result storage.Result, took time.Dur
 	if ctx.Err() != nil || result.RetryAfter > backoff.Longest || !backoff.Outlives(ctx, wait) {
 		u.known.Repeats = 0 // there is no time for another attempt
 	}
-	var step storage.Step
-	step, u.known = u.known.Next(result)
-	if !step.Again {
+	again, looks := u.known.Next(result)
+	if !again {
 		wait = 0
 	}
-	u.tell(ctx, result, took, step.Again, wait)
+	u.tell(ctx, result, took, again, wait)
 	_ = backoff.Sleep(ctx, wait) // ctx is looked at next
 	if ctx.Err() != nil {
 		failure.causes = backoff.Causes(ctx, failure.causes...)
 		return true, failure
 	}
-	if over, err := u.look(ctx, step.Looks, failure); over || !step.Again {
+	if over, err := u.look(ctx, looks, failure); over || !again {
 		return true, err
 	}
-	if step.Fresh || !time.Now().Before(u.put.Expires) {
+	if result.Outcome != storage.Untouched || !time.Now().Before(u.put.Expires) {
 		if err := u.renew(ctx); err != nil {
 			// Whatever refuses that, it may be because the meeting has the audio.
 			failure.causes = append(failure.causes, err)

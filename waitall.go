@@ -177,9 +177,6 @@ func (a *waitAll) tell() bool {
 // leave ends whatever is still waited for, and returns what has kept one of the
 // meetings from being looked at, if anything did.
 func (a *waitAll) leave() (trouble error) {
-	if a.waiting == 0 {
-		return nil
-	}
 	for _, id := range a.ids {
 		if _, kept := a.poller.Leave(a.waiter, id); trouble == nil {
 			trouble = kept

@@ -46,35 +46,22 @@ type State struct {
 	Renewed   bool // an expired URL was replaced, which is done once
 }
 
-// Step is what follows a failed attempt: looks for the audio, and another attempt
-// or the failure.
-type Step struct {
-	Again bool // another attempt, unless a look finds the audio
-	Fresh bool // with a new URL
-	Looks int  // at most
-}
-
-// Next decides what follows a failed attempt.
-func (s State) Next(r Result) (Step, State) {
+// Next takes in how an attempt failed, and decides whether another follows, unless
+// a look finds the audio before, and how many looks there may be.
+func (s *State) Next(r Result) (again bool, looks int) {
+	again = r.Outcome != Hopeless && s.Attempt <= s.Repeats && !(r.Outcome == Expired && s.Renewed)
+	s.Unsettled = s.Unsettled || r.Outcome == Ambiguous
 	s.Whole = s.Whole || r.Whole
-	step := Step{Again: r.Outcome != Hopeless && s.Attempt <= s.Repeats}
-	switch r.Outcome {
-	case Ambiguous:
-		step.Fresh = true
-		s.Unsettled = true
-	case Expired:
-		step.Again, step.Fresh = step.Again && !s.Renewed, true
-		s.Renewed = true
+	s.Renewed = s.Renewed || r.Outcome == Expired
+	if r.Outcome == Ambiguous || !again {
+		looks = s.Looks()
 	}
-	if r.Outcome == Ambiguous || !step.Again {
-		step.Looks = s.Looks()
-	}
-	return step, s
+	return again, looks
 }
 
 // Looks is how often to look for the audio before it is sent again, and before a
 // failure is told. The service may take seconds to notice a whole recording.
-func (s State) Looks() int {
+func (s *State) Looks() int {
 	switch {
 	case !s.Unsettled:
 		return 0
