@@ -42,7 +42,8 @@ func (o *ProcessOptions) orDefault() (*ProcessOptions, error) {
 }
 
 // Result is what a job came to. Where it failed, it holds what there is: the
-// Meeting as soon as that exists.
+// Meeting as soon as that exists, of which a WaitError among more than a thousand
+// waits keeps ID and Status alone (see [MeetingsService.WaitAll]).
 type Result struct {
 	Params     *MeetingCreateParams // the job's own; nil after Finish
 	Meeting    *Meeting             // as last seen
@@ -127,7 +128,7 @@ func (s *MeetingsService) Finish(ctx context.Context, id string, open func() (Re
 	// Every known state is this one or past it: the first look ends the wait.
 	p.result.Meeting, err = s.Wait(ctx, id, &WaitOptions{Until: StatusCreated, LookedAt: o.LookedAt})
 	if err != nil {
-		p.result.lastSeen(err)
+		p.result.Meeting = meetingIn(err)
 		return p.result, err
 	}
 	return p.result, p.end(ctx, p.giveAudio(ctx))
@@ -262,7 +263,7 @@ func (p *process) conclude(ctx context.Context) (err error) {
 	// What was just seen of the meeting may be enough, and is looked at no more.
 	m, err := p.meetings.Wait(ctx, r.Meeting.ID, &WaitOptions{Until: o.Until, OnStatus: o.OnStatus})
 	if err != nil {
-		r.lastSeen(err)
+		r.Meeting = cmp.Or(meetingIn(err), r.Meeting)
 		return err
 	}
 	r.Meeting = m
@@ -274,18 +275,6 @@ func (p *process) conclude(ctx context.Context) (err error) {
 		r.Transcript, err = p.meetings.finishedTranscript(ctx, r.Meeting)
 	}
 	return err
-}
-
-// lastSeen takes in how a wait that failed saw the meeting last.
-func (r *Result) lastSeen(err error) {
-	switch seen := meetingIn(err); {
-	case seen == nil:
-	case seen.CreatedAt == 0 && r.Meeting != nil: // among very many waits, no more is kept than the status
-		r.Meeting = r.Meeting.clone()
-		r.Meeting.Status = seen.Status
-	default:
-		r.Meeting = seen
-	}
 }
 
 // Job is one recording for [MeetingsService.ProcessAll].
@@ -318,10 +307,11 @@ type Job struct {
 // jobs returns false: at once where jobs stands in it, else for the next job, which
 // is not begun.
 //
-// A panic in Open, OnStatus or Progress goes on where the loop is, after the
-// other jobs were cancelled and have ended, and so does a panic in jobs. Where
-// one of the three ends its goroutine, as [runtime.Goexit] and a test's FailNow do,
-// the job is yielded with an error that says so.
+// A panic in Open or OnStatus goes on where the loop is, after the other jobs were
+// cancelled and have ended, and so does a panic in jobs. Where one of the two ends
+// its goroutine, as [runtime.Goexit] and a test's FailNow do, the job is yielded with
+// an error that says so. Progress runs on a goroutine of the transport, where a panic
+// ends the program, as any does that nobody recovers from.
 func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o, err := opts.orDefault()
@@ -401,7 +391,10 @@ var errGoexit = errors.New("minutes: a callback of the job ended its goroutine (
 // work does a job and tells how it ended, also where a callback panics or ends
 // the goroutine.
 func (a *processAll) work(ctx context.Context, job Job) {
-	p := &process{meetings: a.meetings, options: a.options, progress: job.Progress, open: job.Open, room: &a.room, result: &Result{Params: job.Params}, err: errGoexit}
+	p := &process{
+		meetings: a.meetings, options: a.options, progress: job.Progress, result: &Result{Params: job.Params},
+		open: job.Open, room: &a.room, err: errGoexit,
+	}
 	if p.progress == nil {
 		p.progress = a.options.Progress
 	}

@@ -113,9 +113,7 @@ func (p *places) forget() {
 
 // upload is Upload for which there is a place.
 func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, opts *UploadOptions) error {
-	if opts == nil {
-		opts = new(UploadOptions)
-	}
+	opts = cmp.Or(opts, new(UploadOptions))
 	c := s.core()
 	u := &upload{
 		meetings: s,
