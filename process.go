@@ -152,7 +152,6 @@ type process struct {
 func (p *process) run(ctx context.Context) error {
 	const most = 3
 	for starts := 1; ; starts++ {
-		p.unclosed = nil
 		err := p.end(ctx, p.begin(ctx))
 		if starts == most || !p.replaced(err) || p.room.enter(ctx) != nil {
 			return err

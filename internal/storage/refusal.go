@@ -1,11 +1,11 @@
 package storage
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/xml"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/secret"
@@ -18,19 +18,9 @@ const maxReply = 64 << 10
 // the signature.
 type refusal struct {
 	XMLName   struct{} `xml:"Error"`
-	Code      first
-	Message   first
-	RequestID first `xml:"RequestId"`
-}
-
-// first is the first text that is not empty of the elements of a name.
-type first string
-
-func (f *first) UnmarshalText(text []byte) error {
-	if *f == "" {
-		*f = first(bytes.TrimSpace(text))
-	}
-	return nil
+	Code      string
+	Message   string
+	RequestID string `xml:"RequestId"`
 }
 
 // readReply reads and closes the store's reply.
@@ -45,10 +35,11 @@ func readReply(resp *http.Response, mask secret.Mask) Result {
 	var r refusal
 	_ = d.Decode(&r)                 // of XML that breaks off, the elements before are kept
 	_, _ = io.Copy(io.Discard, body) // so that the connection can serve again
+	tidy := func(s string) string { return mask.Text(strings.TrimSpace(s)) }
 	told := Result{
 		StatusCode: resp.StatusCode, RetryAfter: backoff.RetryAfter(resp.StatusCode, resp.Header),
-		Code: mask.Text(string(r.Code)), Message: mask.Text(string(r.Message)),
-		RequestID: mask.Text(cmp.Or(string(r.RequestID), resp.Header.Get("X-Amz-Request-Id"))),
+		Code: tidy(r.Code), Message: tidy(r.Message),
+		RequestID: tidy(cmp.Or(r.RequestID, resp.Header.Get("X-Amz-Request-Id"))),
 	}
 	switch {
 	case told.Code != "" || told.Message != "":

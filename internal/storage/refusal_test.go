@@ -25,7 +25,7 @@ func TestReadReply(t *testing.T) {
 		"namespace":            {`<Error xmlns="http://s3.example/doc/"><Code>A</Code></Error>`, Result{Code: "A"}},
 		"prefix":               {`<s:Error xmlns:s="http://s3.example/"><s:Code>A</s:Code></s:Error>`, Result{Code: "A"}},
 		"space and CDATA":      {"<Error>\n <Code>\n A<![CDATA[<B>]]> </Code>\n</Error>", Result{Code: "A<B>"}},
-		"the first of each":    {"<Error><Code>A</Code><Code>B</Code><Message/><Message>m</Message></Error>", Result{Code: "A", Message: "m"}},
+		"the last of each":     {"<Error><Code>A</Code><Code>B</Code><Message/><Message>m</Message></Error>", Result{Code: "B", Message: "m"}},
 		"other elements":       {"<Error><Code>A</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId><StringToSign>s</StringToSign><Details><Message>deep</Message></Details></Error>", Result{Code: "A"}},
 		"cut after the code":   {"<Error><Code>A</Code><Message>half a sent", Result{Code: "A"}},
 		"cut in the code":      {"<Error><Code>Access", plain},
