@@ -385,14 +385,13 @@ func (a *processAll) withRoom(ctx context.Context, jobs iter.Seq[Job]) iter.Seq[
 	}
 }
 
-var errGoexit = errors.New("minutes: a callback of the job ended its goroutine (runtime.Goexit)")
-
 // work does a job and tells how it ended, also where a callback panics or ends
 // the goroutine.
 func (a *processAll) work(ctx context.Context, job Job) {
 	p := &process{
 		meetings: a.meetings, options: a.options, progress: job.Progress, result: &Result{Params: job.Params},
-		open: job.Open, room: &a.room, err: errGoexit,
+		open: job.Open, room: &a.room,
+		err: errors.New("minutes: a callback of the job ended its goroutine (runtime.Goexit)"), // unless it returns
 	}
 	if p.progress == nil {
 		p.progress = a.options.Progress
