@@ -54,6 +54,19 @@ func TestReaderAtThatIsNone(t *testing.T) {
 	}
 }
 
+// A transport that asks for much at a time, as that of HTTP/2 does, is given less, so
+// that a slow line is seen to move.
+func TestReadGivesPortions(t *testing.T) {
+	t.Parallel()
+	r := put(t, "https://storage.example/k?s=1", roundTripper(func(req *http.Request) (*http.Response, error) {
+		n, err := req.Body.Read(make([]byte, 1<<20))
+		assert.NoError(t, err)
+		assert.Equal(t, 32<<10, n)
+		return swallow(req)
+	}), audio(100_000)).Do(t.Context())
+	require.Equal(t, stored(100_000), r)
+}
+
 // What blocks does not keep Do from obeying ctx, nor Digest. It is left alone,
 // and nothing else is called any more.
 func TestWhatBlocksIsLeftAlone(t *testing.T) {
