@@ -125,7 +125,7 @@ func newModel(t testing.TB, random *rand.Rand) *model {
 
 func (m *model) create() *thing {
 	m.keys++
-	x := &thing{watch: watch{id: fmt.Sprint(m.keys)}, model: m, key: m.keys}
+	x := &thing{watch: watch{id: fmt.Sprint(m.keys), role: idle}, model: m, key: m.keys}
 	m.list = append(m.list, x)
 	return x
 }
@@ -416,8 +416,8 @@ func (m *model) check() {
 		}
 	}
 	if p.waiting == 0 {
-		require.Empty(m.t, p.singles)
-		require.Empty(m.t, p.newcomers)
+		require.Empty(m.t, p.due[newcomer])
+		require.Empty(m.t, p.due[single])
 		require.False(m.t, s.on)
 		require.Zero(m.t, p.paged+p.unproven+len(p.failures)+p.looking)
 	}

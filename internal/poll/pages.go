@@ -62,24 +62,17 @@ func (p *plan) sweepAt() time.Duration {
 	return max(at, p.sweep.began+p.turn())
 }
 
-// crowdAt is when a crowd that no full sweep has looked for yet wants one.
+// crowdAt is when a crowd that no full sweep has looked for wants one.
 func (p *plan) crowdAt() time.Duration {
-	at := never
 	if p.sweep.broken || p.unproven < max(crowd, len(p.sweep.last)/4) {
-		return at
+		return never
 	}
-	if len(p.newcomers) > 0 {
-		at = p.newcomers[0].due + gather
-	}
-	if len(p.singles) > 0 {
-		at = min(at, p.singles[0].due)
-	}
-	return at
+	return min(p.due[newcomer].first()+gather, p.due[single].first())
 }
 
 // retryAt is when a full sweep is worth a try all the same.
 func (p *plan) retryAt() time.Duration {
-	if len(p.singles)+len(p.newcomers) < handful {
+	if len(p.due[single])+len(p.due[newcomer]) < handful {
 		return never
 	}
 	return p.sweep.retry
@@ -107,7 +100,7 @@ func (p *plan) begin(now time.Duration) {
 // crowd of newcomers waits for it.
 func (p *plan) toTop() {
 	p.sweep.full, p.sweep.cursor = true, ""
-	crowded := len(p.newcomers) >= crowd
+	crowded := len(p.due[newcomer]) >= crowd
 	for _, w := range p.watches {
 		if w.role == newcomer && crowded {
 			p.put(w, paged)

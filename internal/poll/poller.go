@@ -148,7 +148,7 @@ func (p *Poller) join(who Waiter, id string, lookedAt time.Time) bool {
 	p.forget(now)
 	w := p.plan.watches[id]
 	if w == nil {
-		w = &watch{id: id}
+		w = &watch{id: id, role: idle}
 		p.plan.watches[id] = w
 	}
 	if w.has(who) {
@@ -203,7 +203,7 @@ func (p *Poller) Saw(s Sighting, asked time.Duration) {
 	p.forget(now)
 	w := p.plan.watches[s.ID]
 	if w == nil {
-		w = &watch{id: s.ID}
+		w = &watch{id: s.ID, role: idle}
 		p.plan.watches[s.ID] = w
 	}
 	w.free = max(w.free, now+floor)

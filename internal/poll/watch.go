@@ -34,10 +34,10 @@ type Waiter interface {
 type role uint8
 
 const (
-	idle     role = iota // nobody waits
-	newcomer             // by itself when it is due, or with the rest of a crowd by a full sweep; not seen since it joined
+	newcomer role = iota // by itself, at once; not seen since it joined
 	single               // by itself, when it is due
 	paged                // by the pages of the next sweep
+	idle                 // nobody waits
 )
 
 // watch is one meeting that is waited for, or was seen a moment ago. There may be
@@ -165,14 +165,12 @@ func (h dueHeap) Swap(i, j int) {
 	h[i].place, h[j].place = int32(i+1), int32(j+1)
 }
 
-// due counts those that are due, up to so many, from the ith on downwards.
-func (h dueHeap) due(now time.Duration, i, most int) int {
-	if most <= 0 || i >= len(h) || h[i].due > now {
-		return 0
+// first is when the first one is due.
+func (h dueHeap) first() time.Duration {
+	if len(h) == 0 {
+		return never
 	}
-	n := 1
-	n += h.due(now, 2*i+1, most-n)
-	return n + h.due(now, 2*i+2, most-n)
+	return h[0].due
 }
 
 // Push is for container/heap.
