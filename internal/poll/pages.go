@@ -1,9 +1,6 @@
 package poll
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // sweep reads pages of the listing one after the other. It goes on while what
 // it still looks for is worth more pages, and remembers which stretch of pages
@@ -84,7 +81,7 @@ func (p *plan) begin(now time.Duration) {
 	s.on, s.full, s.cursor = true, false, s.best.cursor
 	s.number++
 	s.began, s.times = now, nil
-	s.drought, s.run, s.best = 0, stretch{}, stretch{}
+	s.sought, s.drought, s.run, s.best = p.paged, 0, stretch{}, stretch{}
 	switch {
 	case p.crowdAt() <= now:
 		s.patience = leastPatience
@@ -93,7 +90,6 @@ func (p *plan) begin(now time.Duration) {
 		s.patience = min(2*s.patience, maxPatience)
 		p.toTop()
 	}
-	p.recount()
 }
 
 // toTop lets the sweep begin at the top of the listing and look for everything. A
@@ -107,16 +103,7 @@ func (p *plan) toTop() {
 		}
 		w.unproven = false
 	}
-	p.unproven = 0
-}
-
-func (p *plan) recount() {
-	p.sweep.sought = 0
-	for _, w := range p.watches {
-		if p.seeks(w) {
-			p.sweep.sought++
-		}
-	}
+	p.unproven, p.sweep.sought = 0, p.waiting
 }
 
 // enough reports whether another page cannot pay, or has become too unlikely to:
@@ -178,20 +165,21 @@ func (p *plan) showed(now, asked time.Duration, shown []*watch, next string) {
 	s := &p.sweep
 	s.reading = false
 	p.listing.good(now)
-	shown = slices.DeleteFunc(shown, func(w *watch) bool { return w.role == idle })
+	found := 0
 	for _, w := range shown {
+		if w.role == idle {
+			continue
+		}
 		p.saw(w, now)
-	}
-	shown = slices.DeleteFunc(shown, func(w *watch) bool { return w.shown == s.number }) // twice in a sweep
-	found := len(shown)
-	for _, w := range shown {
+		if w.shown == s.number {
+			continue // twice in a sweep
+		}
+		found++
 		if p.seeks(w) {
 			s.sought--
 		}
 		w.shown, w.page = s.number, int32(len(s.times))
-		if found >= handful {
-			p.put(w, paged) // as far as is known yet; see end
-		}
+		p.put(w, paged) // as far as is known yet; see end
 	}
 	s.take(found)
 	s.times = append(s.times, asked)
@@ -235,7 +223,6 @@ func (p *plan) barred(now time.Duration) {
 	s.reading = false
 	if len(s.times) == 0 && s.cursor != "" {
 		p.toTop()
-		p.recount()
 		return
 	}
 	p.end(now, true)
