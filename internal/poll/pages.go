@@ -113,19 +113,14 @@ func (s *sweep) enough() bool { return 4*s.drought >= s.sought-1 }
 // pages is how many pages the sweep, or the next one, is likely to take.
 func (p *plan) pages() int {
 	s := &p.sweep
-	switch {
-	case s.on:
-		run := len(s.times) - int(s.run.from)
-		found := s.run.gain + run
-		ahead := len(s.times) + s.sought*(run+1)/(found+pageSize)
-		if s.full {
-			return ahead
-		}
-		return max(ahead, len(s.last))
-	case p.paged > 0:
-		return len(s.last)
+	n := 0
+	if p.paged > 0 {
+		n = len(s.last)
 	}
-	return 0
+	if s.on {
+		n = max(n, len(s.times)+s.sought/pageSize+1)
+	}
+	return n
 }
 
 // nextPage returns when the next page may be asked for, as things stand. It begins
