@@ -125,7 +125,7 @@ func newModel(t testing.TB, random *rand.Rand) *model {
 
 func (m *model) create() *thing {
 	m.keys++
-	x := &thing{watch: watch{id: fmt.Sprint(m.keys), role: idle}, model: m, key: m.keys}
+	x := &thing{watch: watch{id: fmt.Sprint(m.keys)}, model: m, key: m.keys}
 	m.list = append(m.list, x)
 	return x
 }

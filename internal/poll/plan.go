@@ -41,7 +41,7 @@ type plan struct {
 	paged    int // of these, those that pages look at
 	unproven int // of these, those that no full sweep has looked for
 
-	due     [2]dueHeap // of newcomers and of singles, by their role
+	due     [3]dueHeap // by role: the newcomers, and the singles
 	looking int        // looks under way
 
 	looks   lane
@@ -127,7 +127,7 @@ func (p *plan) put(w *watch, r role) {
 	if p.seeks(w) {
 		p.sweep.sought++
 	}
-	if r < paged && !w.looking { // else its reply will put it there
+	if (r == newcomer || r == single) && !w.looking { // else its reply will put it there
 		heap.Push(&p.due[r], w)
 	}
 }
@@ -200,7 +200,7 @@ func (p *plan) nextLook(now time.Duration) (*watch, time.Duration) {
 	newcomers := p.due[newcomer]
 	first := newcomers.first()
 	if len(newcomers) >= crowd && newcomers[crowd-1].due <= now && !p.sweep.broken {
-		first += floor
+		first += floor // so many are due, as far as the order of a heap tells
 	}
 	if first <= max(at, now) {
 		next, at = newcomer, first

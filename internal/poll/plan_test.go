@@ -24,7 +24,7 @@ func TestNewcomerInACrowd(t *testing.T) {
 			t.Parallel()
 			p, now := newPlan(rand.New(rand.NewPCG(1, 1))), time.Hour
 			join := func(id string, seen time.Duration) *watch {
-				x := &thing{watch: watch{id: id, seen: seen, role: idle}, model: new(model)}
+				x := &thing{watch: watch{id: id, seen: seen}, model: new(model)}
 				x.add(x, false)
 				p.watches[id] = &x.watch
 				p.join(&x.watch, now, now-seen < floor)
@@ -76,7 +76,7 @@ func TestOutageIsOver(t *testing.T) {
 	p, now := newPlan(rand.New(rand.NewPCG(1, 1))), time.Hour
 	var both [2]*watch
 	for i := range both {
-		x := &thing{watch: watch{id: fmt.Sprint(i), role: idle}, model: new(model)}
+		x := &thing{watch: watch{id: fmt.Sprint(i)}, model: new(model)}
 		x.add(x, false)
 		p.watches[x.id], both[i] = &x.watch, &x.watch
 		p.join(&x.watch, now, false)

@@ -201,7 +201,7 @@ func (p *Poller) Saw(s Sighting, asked time.Duration) {
 func (p *Poller) watch(id string) *watch {
 	w := p.plan.watches[id]
 	if w == nil {
-		w = &watch{id: id, role: idle}
+		w = &watch{id: id}
 		p.plan.watches[id] = w
 	}
 	return w

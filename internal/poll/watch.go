@@ -34,10 +34,10 @@ type Waiter interface {
 type role uint8
 
 const (
-	newcomer role = iota // by itself, at once; not seen since it joined
+	idle     role = iota // nobody waits
+	newcomer             // by itself when it is due, or with the rest of a crowd by a full sweep; not seen since it joined
 	single               // by itself, when it is due
 	paged                // by the pages of the next sweep
-	idle                 // nobody waits
 )
 
 // watch is one meeting that is waited for, or was seen a moment ago. There may be
