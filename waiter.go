@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -57,10 +57,7 @@ const maxInterval = 1e5 * time.Hour
 
 // orDefault checks the options; until takes Until's place where it is not empty.
 func (o *WaitOptions) orDefault(until Status) (WaitOptions, error) {
-	var opts WaitOptions
-	if o != nil {
-		opts = *o
-	}
+	opts := *cmp.Or(o, new(WaitOptions))
 	opts.Until = cmp.Or(until, opts.Until, StatusMinutesReady)
 	switch {
 	case opts.Until.rank() == 0:
@@ -119,12 +116,7 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 //go:noinline
 func (o *WaitOptions) waiter(ctx context.Context, id string, until Status) (*waiter, time.Time, error) {
 	opts, err := o.orDefault(until)
-	if err == nil {
-		err = checkGiven("ctx", ctx != nil)
-	}
-	if err == nil {
-		err = checkID("id", id)
-	}
+	err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkID("id", id))
 	if err == nil && ctx.Err() != nil {
 		err = &WaitError{MeetingID: id, Err: backoff.ContextError(ctx)}
 	}
@@ -438,21 +430,17 @@ func failureOf(err error) *poll.Failure {
 	return &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited), RetryAfter: askedFor(err), Transient: transient(err)}
 }
 
-// parseMaxAge reads max-age out of a Cache-Control header, 0 where there is
-// none that can be read.
+var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
+
+// parseMaxAge reads max-age out of a Cache-Control header, 0 where there is none
+// that can be read.
 func parseMaxAge(header string) time.Duration {
-	for directive := range strings.SplitSeq(header, ",") {
-		name, value, _ := strings.Cut(strings.TrimSpace(directive), "=")
-		if !strings.EqualFold(strings.TrimSpace(name), "max-age") {
-			continue
-		}
-		seconds, err := strconv.ParseUint(strings.Trim(strings.TrimSpace(value), `"`), 10, 31)
-		if err != nil && !errors.Is(err, strconv.ErrRange) { // beyond the range it is the most there is
-			return 0
-		}
-		return time.Duration(seconds) * time.Second
+	found := maxAge.FindStringSubmatch(header)
+	if found == nil {
+		return 0
 	}
-	return 0
+	seconds, _ := strconv.ParseUint(found[1], 10, 31) // beyond the range it is the most there is
+	return time.Duration(seconds) * time.Second
 }
 
 // transient reports failures that may pass: no reply, a reply that makes no
@@ -462,13 +450,11 @@ func transient(err error) bool {
 	if !ok || roundtrip.Untrusted(err) {
 		return false
 	}
-	switch {
-	case e.StatusCode == http.StatusUnauthorized, e.StatusCode == http.StatusForbidden:
+	switch e.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden:
 		return false
-	case e.StatusCode == http.StatusRequestTimeout, e.StatusCode == http.StatusTooManyRequests:
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
 		return true
-	case e.StatusCode/100 == 4:
-		return e.Code == ""
 	}
-	return true
+	return e.StatusCode/100 != 4 || e.Code == ""
 }

@@ -4,5 +4,5 @@ package poll
 func (p *Poller) Kept() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return max(len(p.plan.watches), len(p.resting))
+	return len(p.plan.watches)
 }

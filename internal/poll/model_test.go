@@ -416,8 +416,8 @@ func (m *model) check() {
 		}
 	}
 	if p.waiting == 0 {
-		require.Empty(m.t, p.singles)
-		require.Empty(m.t, p.newcomers)
+		require.Empty(m.t, p.due[newcomer])
+		require.Empty(m.t, p.due[single])
 		require.False(m.t, s.on)
 		require.Zero(m.t, p.paged+p.unproven+len(p.failures)+p.looking)
 	}

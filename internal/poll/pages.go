@@ -1,9 +1,6 @@
 package poll
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // sweep reads pages of the listing one after the other. It goes on while what
 // it still looks for is worth more pages, and remembers which stretch of pages
@@ -62,24 +59,17 @@ func (p *plan) sweepAt() time.Duration {
 	return max(at, p.sweep.began+p.turn())
 }
 
-// crowdAt is when a crowd that no full sweep has looked for yet wants one.
+// crowdAt is when a crowd that no full sweep has looked for wants one.
 func (p *plan) crowdAt() time.Duration {
-	at := never
 	if p.sweep.broken || p.unproven < max(crowd, len(p.sweep.last)/4) {
-		return at
+		return never
 	}
-	if len(p.newcomers) > 0 {
-		at = p.newcomers[0].due + gather
-	}
-	if len(p.singles) > 0 {
-		at = min(at, p.singles[0].due)
-	}
-	return at
+	return min(p.due[newcomer].first()+gather, p.due[single].first())
 }
 
 // retryAt is when a full sweep is worth a try all the same.
 func (p *plan) retryAt() time.Duration {
-	if len(p.singles)+len(p.newcomers) < handful {
+	if len(p.due[single])+len(p.due[newcomer]) < handful {
 		return never
 	}
 	return p.sweep.retry
@@ -91,7 +81,7 @@ func (p *plan) begin(now time.Duration) {
 	s.on, s.full, s.cursor = true, false, s.best.cursor
 	s.number++
 	s.began, s.times = now, nil
-	s.drought, s.run, s.best = 0, stretch{}, stretch{}
+	s.sought, s.drought, s.run, s.best = p.paged, 0, stretch{}, stretch{}
 	switch {
 	case p.crowdAt() <= now:
 		s.patience = leastPatience
@@ -100,30 +90,20 @@ func (p *plan) begin(now time.Duration) {
 		s.patience = min(2*s.patience, maxPatience)
 		p.toTop()
 	}
-	p.recount()
 }
 
 // toTop lets the sweep begin at the top of the listing and look for everything. A
 // crowd of newcomers waits for it.
 func (p *plan) toTop() {
 	p.sweep.full, p.sweep.cursor = true, ""
-	crowded := len(p.newcomers) >= crowd
+	crowded := len(p.due[newcomer]) >= crowd
 	for _, w := range p.watches {
 		if w.role == newcomer && crowded {
 			p.put(w, paged)
 		}
 		w.unproven = false
 	}
-	p.unproven = 0
-}
-
-func (p *plan) recount() {
-	p.sweep.sought = 0
-	for _, w := range p.watches {
-		if p.seeks(w) {
-			p.sweep.sought++
-		}
-	}
+	p.unproven, p.sweep.sought = 0, p.waiting
 }
 
 // enough reports whether another page cannot pay, or has become too unlikely to:
@@ -133,19 +113,14 @@ func (s *sweep) enough() bool { return 4*s.drought >= s.sought-1 }
 // pages is how many pages the sweep, or the next one, is likely to take.
 func (p *plan) pages() int {
 	s := &p.sweep
-	switch {
-	case s.on:
-		run := len(s.times) - int(s.run.from)
-		found := s.run.gain + run
-		ahead := len(s.times) + s.sought*(run+1)/(found+pageSize)
-		if s.full {
-			return ahead
-		}
-		return max(ahead, len(s.last))
-	case p.paged > 0:
-		return len(s.last)
+	n := 0
+	if p.paged > 0 {
+		n = len(s.last)
 	}
-	return 0
+	if s.on {
+		n = max(n, len(s.times)+s.sought/pageSize+1)
+	}
+	return n
 }
 
 // nextPage returns when the next page may be asked for, as things stand. It begins
@@ -185,20 +160,21 @@ func (p *plan) showed(now, asked time.Duration, shown []*watch, next string) {
 	s := &p.sweep
 	s.reading = false
 	p.listing.good(now)
-	shown = slices.DeleteFunc(shown, func(w *watch) bool { return w.role == idle })
+	found := 0
 	for _, w := range shown {
+		if w.role == idle {
+			continue
+		}
 		p.saw(w, now)
-	}
-	shown = slices.DeleteFunc(shown, func(w *watch) bool { return w.shown == s.number }) // twice in a sweep
-	found := len(shown)
-	for _, w := range shown {
+		if w.shown == s.number {
+			continue // twice in a sweep
+		}
+		found++
 		if p.seeks(w) {
 			s.sought--
 		}
 		w.shown, w.page = s.number, int32(len(s.times))
-		if found >= handful {
-			p.put(w, paged) // as far as is known yet; see end
-		}
+		p.put(w, paged) // as far as is known yet; see end
 	}
 	s.take(found)
 	s.times = append(s.times, asked)
@@ -242,7 +218,6 @@ func (p *plan) barred(now time.Duration) {
 	s.reading = false
 	if len(s.times) == 0 && s.cursor != "" {
 		p.toTop()
-		p.recount()
 		return
 	}
 	p.end(now, true)

@@ -39,12 +39,10 @@ type plan struct {
 
 	waiting  int // watches that somebody waits for
 	paged    int // of these, those that pages look at
-	unproven int // of these, those that no sweep has looked for
+	unproven int // of these, those that no full sweep has looked for
 
-	newcomers dueHeap // by when they may be looked at
-	singles   dueHeap // by when they are due
-	looking   int     // looks under way
-	single    bool    // the next look is a single's, else a newcomer's
+	due     [3]dueHeap // by role: the newcomers, and the singles
+	looking int        // looks under way
 
 	looks   lane
 	listing lane
@@ -117,41 +115,31 @@ func (p *plan) put(w *watch, r role) {
 	if p.seeks(w) {
 		p.sweep.sought--
 	}
-	defer func() {
-		if p.seeks(w) {
-			p.sweep.sought++
-		}
-	}()
 	if w.place > 0 {
-		if w.role == newcomer {
-			heap.Remove(&p.newcomers, int(w.place-1))
-		} else {
-			heap.Remove(&p.singles, int(w.place-1))
-		}
+		heap.Remove(&p.due[w.role], int(w.place-1))
 	}
 	if w.role == paged {
 		p.paged--
 	}
-	w.role = r
-	switch {
-	case r == paged:
+	if w.role = r; r == paged {
 		p.paged++
-	case w.looking: // its reply will put it where it belongs
-	case r == newcomer:
-		heap.Push(&p.newcomers, w)
-	case r == single:
-		heap.Push(&p.singles, w)
+	}
+	if p.seeks(w) {
+		p.sweep.sought++
+	}
+	if (r == newcomer || r == single) && !w.looking { // else its reply will put it there
+		heap.Push(&p.due[r], w)
 	}
 }
 
 // alone is how many looks a turn needs, as far as is known. A crowd of newcomers
 // is likely to be shown by pages.
 func (p *plan) alone() int {
-	newcomers := len(p.newcomers)
+	newcomers := len(p.due[newcomer])
 	if newcomers >= crowd && !p.sweep.broken {
 		newcomers /= pageSize
 	}
-	return len(p.singles) + p.looking + newcomers
+	return len(p.due[single]) + p.looking + newcomers
 }
 
 // turn is how long the looks at all meetings are spread over.
@@ -201,49 +189,34 @@ func (p *plan) next(now time.Duration) (do action, wake time.Duration) {
 	return action{look: w}, now
 }
 
-// nextLook takes out the watch to look at now, or says when to ask again.
-// Newcomers and those that are due take turns, so that neither holds the other
-// up.
+// nextLook takes out the watch to look at now, or says when to ask again. Newcomers
+// are looked at at once, unless there is a crowd of them, which waits for a sweep,
+// though no longer than a floor.
 func (p *plan) nextLook(now time.Duration) (*watch, time.Duration) {
 	if p.looking >= maxLooks {
 		return nil, never
 	}
-	at := [2]time.Duration{p.newcomersAt(now), never}
-	if len(p.singles) > 0 {
-		at[1] = p.singles[0].due
+	next, at := single, p.due[single].first()
+	newcomers := p.due[newcomer]
+	first := newcomers.first()
+	if len(newcomers) >= crowd && newcomers[crowd-1].due <= now && !p.sweep.broken {
+		first += floor // so many are due, as far as the order of a heap tells
 	}
-	first := min(at[0], at[1])
-	if first = max(first, p.looks.free()); first > now {
-		return nil, first
+	if first <= max(at, now) {
+		next, at = newcomer, first
 	}
-	p.single = !p.single
-	if at[1] > now || at[0] <= now && !p.single {
-		return heap.Pop(&p.newcomers).(*watch), now
+	if at = max(at, p.looks.free()); at > now {
+		return nil, at
 	}
-	return heap.Pop(&p.singles).(*watch), now
-}
-
-// newcomersAt is when the next newcomer is to be looked at by itself: at once,
-// unless there is a crowd of them, which waits for a sweep, though no longer than a
-// floor.
-func (p *plan) newcomersAt(now time.Duration) time.Duration {
-	switch {
-	case len(p.newcomers) == 0:
-		return never
-	case !p.sweep.broken && p.newcomers.due(now, 0, crowd) >= crowd:
-		return p.newcomers[0].due + floor
-	}
-	return p.newcomers[0].due
+	return heap.Pop(&p.due[next]).(*watch), now
 }
 
 // setDue lets a watch be due then.
 func (p *plan) setDue(w *watch, due time.Duration) {
 	w.due = due
 	switch {
-	case w.place > 0 && w.role == newcomer:
-		heap.Fix(&p.newcomers, int(w.place-1))
 	case w.place > 0:
-		heap.Fix(&p.singles, int(w.place-1))
+		heap.Fix(&p.due[w.role], int(w.place-1))
 	case w.role == paged:
 		p.sweep.due = min(p.sweep.due, due)
 	}

@@ -77,21 +77,14 @@ type Poller struct {
 
 	mu       sync.Mutex
 	plan     plan
-	resting  []rest        // watches that nobody waits for
 	trouble  error         // how the last look failed
 	troubled time.Duration // when that was
 
 	ctx    context.Context // of the requests under way, from the first waiter to the last
 	cancel context.CancelFunc
-	timer  *time.Timer // wakes the plan, or clears up once nobody waits
+	timer  *time.Timer // wakes the plan; nil while nobody waits
 	wake   time.Duration
 	turn   Turn // under way
-}
-
-// rest is a watch that nobody waits for, and until when it is kept.
-type rest struct {
-	*watch
-	until time.Duration
 }
 
 // New returns a Poller that makes no request before somebody waits.
@@ -127,7 +120,7 @@ func (p *Poller) now() time.Duration {
 //go:noinline
 func (p *Poller) restart() {
 	p.began, p.latest = time.Now(), 0
-	p.plan, p.resting, p.timer, p.turn = newPlan(p.plan.random), nil, nil, Turn{}
+	p.plan = newPlan(p.plan.random)
 }
 
 // Join lets who wait for a meeting. What was seen within the floor is told at
@@ -145,12 +138,7 @@ func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) bool {
 //go:noinline
 func (p *Poller) join(who Waiter, id string, lookedAt time.Time) bool {
 	now := p.now()
-	p.forget(now)
-	w := p.plan.watches[id]
-	if w == nil {
-		w = &watch{id: id}
-		p.plan.watches[id] = w
-	}
+	w := p.watch(id)
 	if w.has(who) {
 		return false
 	}
@@ -200,12 +188,7 @@ func (p *Poller) Saw(s Sighting, asked time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
-	p.forget(now)
-	w := p.plan.watches[s.ID]
-	if w == nil {
-		w = &watch{id: s.ID}
-		p.plan.watches[s.ID] = w
-	}
+	w := p.watch(s.ID)
 	w.free = max(w.free, now+floor)
 	if !w.old(s, asked) {
 		s.Value = s.Value.Copy(w.last)
@@ -213,6 +196,15 @@ func (p *Poller) Saw(s Sighting, asked time.Duration) {
 	}
 	p.plan.saw(w, now)
 	p.stir(now)
+}
+
+func (p *Poller) watch(id string) *watch {
+	w := p.plan.watches[id]
+	if w == nil {
+		w = &watch{id: id}
+		p.plan.watches[id] = w
+	}
+	return w
 }
 
 // Again lets a meeting be looked at at once: something that began at since makes
@@ -251,27 +243,42 @@ func (p *Poller) settle(w *watch) bool {
 	if w.role != idle {
 		p.plan.leave(w)
 	}
-	if !w.resting {
-		p.rest(w, p.now())
-	}
+	p.keep(w)
 	if p.plan.waiting == 0 {
 		p.pause()
 	}
 	return false
 }
 
-// rest keeps a watch for the floor's time.
-func (p *Poller) rest(w *watch, now time.Duration) {
+// keep keeps a watch that nobody waits for as long as the floor holds, or a look
+// is under way.
+func (p *Poller) keep(w *watch) {
+	if w.kept {
+		return
+	}
+	w.kept = true
 	until := max(w.free, w.seen+floor)
 	if w.looking {
-		until = now + floor
+		until = p.now() + floor
 	}
-	w.resting = true
-	p.resting = append(p.resting, rest{w, until})
+	time.AfterFunc(until-p.now(), func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		w.kept = false
+		switch {
+		case p.plan.watches[w.id] != w, w.waited():
+		case w.looking, max(w.free, w.seen+floor) > p.now(): // seen again meanwhile, or about to be
+			p.keep(w)
+		default:
+			delete(p.plan.watches, w.id)
+			if len(p.plan.watches) == 0 {
+				p.plan.watches = make(map[string]*watch) // what was large stays so
+			}
+		}
+	})
 }
 
-// pause ends the requests under way, as nobody waits any more, and has what was
-// seen forgotten a floor later.
+// pause ends the requests under way, as nobody waits any more.
 func (p *Poller) pause() {
 	if p.cancel != nil {
 		p.cancel()
@@ -283,27 +290,11 @@ func (p *Poller) pause() {
 			w.looking = false
 		}
 	}
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
 	p.turned(p.now())
-	p.stir(p.now())
-}
-
-// forget drops what nobody waits for and was seen longer ago than the floor.
-func (p *Poller) forget(now time.Duration) {
-	for len(p.resting) > 0 && p.resting[0].until <= now {
-		w := p.resting[0].watch
-		p.resting = p.resting[1:]
-		w.resting = false
-		switch {
-		case w.waited():
-		case w.looking, max(w.free, w.seen+floor) > now: // seen again meanwhile, or about to be
-			p.rest(w, now)
-		default:
-			delete(p.plan.watches, w.id)
-		}
-	}
-	if len(p.plan.watches) == 0 && p.resting != nil { // what was large stays so
-		p.resting, p.plan.watches, p.timer = nil, make(map[string]*watch), nil
-	}
 }
 
 // step does what the plan wants done now and sets the timer for what comes next.
@@ -325,9 +316,6 @@ func (p *Poller) step(now time.Duration) {
 			return
 		}
 	}
-	if len(p.resting) > 0 {
-		p.wakeAt(now, p.resting[0].until)
-	}
 }
 
 // wakeAt sets the timer.
@@ -343,7 +331,7 @@ func (p *Poller) wakeAt(now, at time.Duration) {
 // stir has the plan asked soon. A goroutine that waits does not ask it itself,
 // for that would cost it a larger stack.
 func (p *Poller) stir(now time.Duration) {
-	if p.timer == nil || p.wake > now {
+	if p.plan.waiting > 0 && (p.timer == nil || p.wake > now) {
 		p.wakeAt(now, now)
 	}
 }
@@ -353,7 +341,6 @@ func (p *Poller) tick() {
 	defer p.mu.Unlock()
 	now := p.now()
 	p.wake = never
-	p.forget(now)
 	p.turned(now)
 	p.step(now)
 }

@@ -62,7 +62,7 @@ type watch struct {
 	heard    bool // first heard of state
 	looking  bool // a look is under way
 	unproven bool // no sweep has shown yet whether pages show it
-	resting  bool // kept for the floor's time, although nobody waits
+	kept     bool // for the floor's time, although nobody waits
 }
 
 func (w *watch) waited() bool { return w.first != nil }
@@ -165,14 +165,12 @@ func (h dueHeap) Swap(i, j int) {
 	h[i].place, h[j].place = int32(i+1), int32(j+1)
 }
 
-// due counts those that are due, up to so many, from the ith on downwards.
-func (h dueHeap) due(now time.Duration, i, most int) int {
-	if most <= 0 || i >= len(h) || h[i].due > now {
-		return 0
+// first is when the first one is due.
+func (h dueHeap) first() time.Duration {
+	if len(h) == 0 {
+		return never
 	}
-	n := 1
-	n += h.due(now, 2*i+1, most-n)
-	return n + h.due(now, 2*i+2, most-n)
+	return h[0].due
 }
 
 // Push is for container/heap.
