@@ -37,10 +37,11 @@ type UploadOptions struct {
 // is given up and repeated; [WithUploadTimeouts] sets both. Soon after the upload
 // the meeting moves on by itself; follow it with [MeetingsService.Wait].
 //
-// A broken upload is repeated as [WithRetries] says, with a new upload URL once
-// any of the recording was handed over. Then the meeting's status tells first
-// whether the audio arrived; audio that arrived is not sent again and not reported
-// as failed, even where the service notices it some seconds late. The upload and the XML of its refusals are documented,
+// A broken upload is repeated as [WithRetries] says, first with the same upload
+// URL, which writes the same object, then with a new one. Where the reply was
+// lost, the meeting's status tells whether the audio arrived; audio that arrived
+// is not sent again and not reported as failed, even where the service notices
+// it some seconds late. The upload and the XML of its refusals are documented,
 // the store's codes are assumed.
 //
 // A Client has four uploads under way at a time, or as many as [WithUploads] says;
@@ -54,9 +55,9 @@ type UploadOptions struct {
 // begins. After any other end, nothing reads the recording any more.
 //
 // Errors: *ParamError for a recording that is empty (ErrRecordingEmpty), over 1 GiB
-// (ErrRecordingTooLarge) or without content type, before any request; those of [MeetingsService.UploadURL], of
-// which ErrBadRequest says that the meeting has audio already (assumed);
-// *StorageError where the PUT failed, with ErrPartialAudio where the meeting has
+// (ErrRecordingTooLarge) or without content type, before any request; those of
+// [MeetingsService.UploadURL], of which ErrBadRequest says that the meeting has audio
+// already (assumed); *StorageError where the PUT failed, with ErrPartialAudio where the meeting has
 // audio although no attempt handed over the whole recording.
 func (s *MeetingsService) Upload(ctx context.Context, id string, rec Recording, opts *UploadOptions) error {
 	if err := cmp.Or(checkGiven("ctx", ctx != nil), checkID("id", id), rec.check()); err != nil {
@@ -177,28 +178,44 @@ func (u *upload) after(ctx context.Context, result storage.Result, took time.Dur
 	if ctx.Err() != nil || result.RetryAfter > backoff.Longest || !backoff.Outlives(ctx, wait) {
 		u.known.Repeats = 0 // there is no time for another attempt
 	}
-	again, looks := u.known.Next(result)
-	if !again {
+	step := u.known.Next(result)
+	if !step.Again {
 		wait = 0
 	}
-	u.tell(ctx, result, took, again, wait)
+	u.tell(ctx, result, took, step.Again, wait)
 	_ = backoff.Sleep(ctx, wait) // ctx is looked at next
 	if ctx.Err() != nil {
 		failure.causes = backoff.Causes(ctx, failure.causes...)
 		return true, failure
 	}
-	if over, err := u.look(ctx, looks, failure); over || !again {
-		return true, err
-	}
-	if result.Outcome != storage.Untouched || !time.Now().Before(u.put.Expires) {
-		if err := u.renew(ctx); err != nil {
-			// Whatever refuses that, it may be because the meeting has the audio.
-			failure.causes = append(failure.causes, err)
-			_, err = u.look(ctx, u.known.Looks(), failure)
+	renew := step.Again && (step.Fresh || !time.Now().Before(u.put.Expires))
+	// A meeting that hardly has audio is looked at after the request for a URL, which
+	// spares it the thirty seconds.
+	first := renew && !u.known.Whole
+	if first {
+		if over, err := u.replace(ctx, failure); over {
 			return true, err
 		}
 	}
+	if over, err := u.look(ctx, step.Looks, failure); over || !step.Again {
+		return true, err
+	}
+	if renew && !first {
+		return u.replace(ctx, failure)
+	}
 	return false, nil
+}
+
+// replace asks for another URL. Whatever refuses that, a meeting that may have
+// the audio is looked at before the failure is told.
+func (u *upload) replace(ctx context.Context, failure *StorageError) (over bool, _ error) {
+	err := u.renew(ctx)
+	if err == nil {
+		return false, nil
+	}
+	failure.causes = append(failure.causes, err)
+	_, err = u.look(ctx, u.known.Looks(), failure)
+	return true, err
 }
 
 // failed is the error that is told of an attempt if no other follows.
@@ -245,7 +262,7 @@ func (u *upload) renew(ctx context.Context) error {
 		e.StatusCode = http.StatusOK
 		return e
 	}
-	u.put.Target, u.put.Mask = target, u.core.mask.WithQuery(target)
+	u.put.Target, u.put.Mask, u.known.Uses = target, u.core.mask.WithQuery(target), 0
 	u.put.Expires = asked.Add(time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second) // no number overflows
 	return nil
 }

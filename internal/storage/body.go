@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+	"time"
 )
 
 // body reads a recording from its beginning, for one request, and never gives
@@ -22,17 +23,22 @@ type body struct {
 	// turn is held while the recording is read and moved runs. It is no
 	// mutex, for both may take their time, and a synctest bubble cannot tell that
 	// a mutex waits for time to pass.
-	turn chan struct{}
-	err  error // the recording's
+	turn  chan struct{}
+	chunk int       // how much the next Read gives at most
+	last  time.Time // when the last Read was
+	err   error     // the recording's
 }
 
 func newBody(ctx context.Context, rec Recording, sent *atomic.Int64, moved func(sent, total int64)) *body {
 	return &body{Recording: rec, ctx: ctx, sent: sent, moved: moved, turn: make(chan struct{}, 1)}
 }
 
-// chunk is the most that a Read gives, since movement only shows when more is asked
-// for. HTTP/2 asks for far more at a time.
-const chunk = 32 << 10
+// Reads begin small and get small again when the network takes its time, since
+// movement only shows when more is asked for.
+const (
+	smallChunk = 1 << 10
+	slowChunk  = time.Second
+)
 
 func (b *body) Read(p []byte) (int, error) {
 	b.turn <- struct{}{}
@@ -44,7 +50,12 @@ func (b *body) Read(p []byte) (int, error) {
 	case at >= b.Size:
 		return 0, io.EOF
 	}
-	n, err := b.readAt(p[:min(int64(len(p)), chunk, b.Size-at)], at)
+	b.chunk = min(2*b.chunk, len(p))
+	if time.Since(b.last) > slowChunk {
+		b.chunk = smallChunk
+	}
+	b.last = time.Now()
+	n, err := b.readAt(p[:min(int64(len(p)), int64(b.chunk), b.Size-at)], at)
 	at += int64(n)
 	b.sent.Store(at)
 	b.err = err

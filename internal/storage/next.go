@@ -41,32 +41,58 @@ func (r Result) refused(late bool) Outcome {
 type State struct {
 	Attempt   int  // that has ended, from 1
 	Repeats   int  // that are allowed
+	Uses      int  // attempts with this URL that may have spent it
 	Unsettled bool // some attempt may have put audio in place
 	Whole     bool // some attempt handed over the whole recording
 	Renewed   bool // an expired URL was replaced, which is done once
 }
 
-// Next takes in how an attempt failed, and decides whether another follows, unless
-// a look finds the audio before, and how many looks there may be.
-func (s *State) Next(r Result) (again bool, looks int) {
-	again = r.Outcome != Hopeless && s.Attempt <= s.Repeats && !(r.Outcome == Expired && s.Renewed)
-	s.Unsettled = s.Unsettled || r.Outcome == Ambiguous
-	s.Whole = s.Whole || r.Whole
-	s.Renewed = s.Renewed || r.Outcome == Expired
-	if r.Outcome == Ambiguous || !again {
-		looks = s.Looks()
-	}
-	return again, looks
+// Step is what follows a failed attempt.
+type Step struct {
+	Again bool // another attempt, unless a look finds the audio
+	Fresh bool // with a new URL
+	Looks int  // at most, before that
 }
 
-// Looks is how often to look for the audio before it is sent again, and before a
-// failure is told. The service may take seconds to notice a whole recording.
+// Next takes in how an attempt failed, and decides what follows. The URL at hand is
+// used again once, since it writes the same object.
+func (s *State) Next(r Result) Step {
+	step := Step{Again: r.Outcome != Hopeless, Fresh: r.Outcome != Untouched && s.Uses > 0}
+	news := false // since the last look
+	switch r.Outcome {
+	case Hopeless: // as a URL is that an attempt before has spent
+		step.Again, news = step.Fresh && r.StatusCode != 0, true
+	case Expired:
+		step.Again, step.Fresh = !s.Renewed, true
+		s.Renewed = true
+	case Ambiguous:
+		news = r.Sent > 0 || !s.Unsettled
+		s.Uses++
+		s.Unsettled = true
+	}
+	s.Whole = s.Whole || r.Whole
+	step.Again = step.Again && s.Attempt <= s.Repeats
+	switch {
+	case !step.Again:
+		step.Looks = s.Looks()
+	case news && r.Whole:
+		step.Looks = min(2, s.Looks())
+	case news:
+		step.Looks = min(1, s.Looks())
+	}
+	return step
+}
+
+// Looks is how often to look for the audio before a failure is told: as often as
+// there are repeats left, and twice at least, since the service may take seconds to
+// notice it. A recording that was never handed over as a whole is not waited for, nor
+// where no repeats are allowed.
 func (s *State) Looks() int {
 	switch {
 	case !s.Unsettled:
 		return 0
-	case !s.Whole:
+	case !s.Whole || s.Repeats == 0:
 		return 1
 	}
-	return 2
+	return max(2, s.Repeats-s.Attempt+1)
 }

@@ -55,26 +55,24 @@ func TestRefused(t *testing.T) {
 // What follows a failed attempt, of four repeats unless the case says otherwise.
 func TestNext(t *testing.T) {
 	t.Parallel()
-	is := func(o Outcome) Result { return Result{Outcome: o} }
-	whole := func(o Outcome) Result { return Result{Outcome: o, Whole: true} }
+	is := func(o Outcome) Result { return Result{Outcome: o, Sent: 1} }
+	whole := func(o Outcome) Result { return Result{Outcome: o, Sent: 2, Whole: true} }
 
 	first := State{Attempt: 1, Repeats: 4}
 	last := State{Attempt: 5, Repeats: 4}
-	once := State{Attempt: 1}                                                // no repeats, or no time for them
-	lost := State{Attempt: 2, Repeats: 4, Unsettled: true}                   // after a loss
-	lostWhole := State{Attempt: 2, Repeats: 4, Unsettled: true, Whole: true} // the same, of the whole recording
+	once := State{Attempt: 1}                                                         // no repeats, or no time for them
+	lost := State{Attempt: 2, Repeats: 4, Uses: 1, Unsettled: true}                   // after a loss
+	lostWhole := State{Attempt: 2, Repeats: 4, Uses: 1, Unsettled: true, Whole: true} // the same, of the whole recording
+	fresh := State{Attempt: 3, Repeats: 4, Unsettled: true}                           // after two, with a new URL
 	renewed := State{Attempt: 2, Repeats: 4, Renewed: true}
 
-	type step struct {
-		again bool
-		looks int
-	}
-	tell := func(looks int) step { return step{false, looks} }
-	repeat := func(looks int) step { return step{true, looks} }
+	tell := func(looks int) Step { return Step{Looks: looks} }
+	repeat := func(looks int) Step { return Step{Again: true, Looks: looks} }
+	renew := func(looks int) Step { return Step{Again: true, Fresh: true, Looks: looks} }
 	for name, test := range map[string]struct {
 		state State
 		end   Result
-		want  step
+		want  Step
 	}{
 		"untouched":                         {first, is(Untouched), repeat(0)},
 		"untouched, after a loss":           {lost, is(Untouched), repeat(0)},
@@ -83,26 +81,39 @@ func TestNext(t *testing.T) {
 		"untouched, no repeats":             {once, is(Untouched), tell(0)},
 		"hopeless":                          {first, is(Hopeless), tell(0)},
 		"hopeless with the whole recording": {first, whole(Hopeless), tell(0)},
-		"hopeless, after a loss":            {lost, is(Hopeless), tell(1)},
-		"hopeless, after a lost reply":      {lostWhole, is(Hopeless), tell(2)},
+		"hopeless with a new URL":           {fresh, is(Hopeless), tell(1)},
+		"refused, as the URL may be spent":  {lost, Result{StatusCode: 403}, renew(1)},
+		"refused, after a lost reply":       {lostWhole, Result{StatusCode: 403}, renew(1)},
+		"hopeless without a reply":          {lost, is(Hopeless), Step{Fresh: true, Looks: 1}},
+		"lost before anything was sent":     {first, Result{Outcome: Ambiguous}, repeat(1)},
+		"the same again":                    {lost, Result{Outcome: Ambiguous}, renew(0)},
 		"lost on the way":                   {first, is(Ambiguous), repeat(1)},
-		"lost on the way again":             {lost, is(Ambiguous), repeat(1)},
+		"lost on the way again":             {lost, is(Ambiguous), renew(1)},
+		"lost on the way with a new URL":    {fresh, is(Ambiguous), repeat(1)},
 		"lost on the way, the last":         {last, is(Ambiguous), tell(1)},
 		"lost on the way, no repeats":       {once, is(Ambiguous), tell(1)},
-		"lost, after a lost reply":          {lostWhole, is(Ambiguous), repeat(2)},
+		"lost, after a lost reply":          {lostWhole, is(Ambiguous), renew(1)},
 		"reply lost":                        {first, whole(Ambiguous), repeat(2)},
 		"reply lost, the last":              {last, whole(Ambiguous), tell(2)},
-		"reply lost, no repeats":            {once, whole(Ambiguous), tell(2)},
-		"expired":                           {first, is(Expired), repeat(0)},
-		"expired, after a lost reply":       {lostWhole, is(Expired), repeat(0)},
-		"expired again":                     {renewed, is(Expired), tell(0)},
-		"expired, no repeats":               {once, is(Expired), tell(0)},
+		"reply lost, no repeats":            {once, whole(Ambiguous), tell(1)},
+		"expired":                           {first, is(Expired), renew(0)},
+		"expired, after a lost reply":       {lostWhole, is(Expired), renew(0)},
+		"expired again":                     {renewed, is(Expired), Step{Fresh: true}},
+		"expired, no repeats":               {once, is(Expired), Step{Fresh: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			again, looks := test.state.Next(test.end)
-			require.Equal(t, test.want, step{again, looks})
+			require.Equal(t, test.want, test.state.Next(test.end))
 		})
+	}
+}
+
+// How often the audio is looked for grows with the repeats that are left.
+func TestLooks(t *testing.T) {
+	t.Parallel()
+	for repeats, looks := range []int{1, 2, 2, 3, 4} {
+		s := State{Attempt: 1, Repeats: repeats, Unsettled: true, Whole: true}
+		require.Equal(t, looks, s.Looks(), "%d repeats", repeats)
 	}
 }
 
@@ -114,8 +125,8 @@ func TestState(t *testing.T) {
 		end  Result
 		want State
 	}{
-		{Result{Outcome: Ambiguous}, State{Attempt: 1, Repeats: 4, Unsettled: true}},
-		{Result{Outcome: Ambiguous, Whole: true}, State{Attempt: 1, Repeats: 4, Unsettled: true, Whole: true}},
+		{Result{Outcome: Ambiguous}, State{Attempt: 1, Repeats: 4, Uses: 1, Unsettled: true}},
+		{Result{Outcome: Ambiguous, Sent: 2, Whole: true}, State{Attempt: 1, Repeats: 4, Uses: 1, Unsettled: true, Whole: true}},
 		{Result{Outcome: Untouched}, first},
 		{Result{Outcome: Hopeless}, first},
 		{Result{Outcome: Expired}, State{Attempt: 1, Repeats: 4, Renewed: true}},

@@ -64,8 +64,8 @@ func TestProxyThatLetsNothingThrough(t *testing.T) {
 	})
 }
 
-// Where nothing of the recording was handed over, the store has nothing of it,
-// whatever became of the connection; else it may have.
+// Untouched is only what found no connection: not what had one and then failed to
+// make another, nor what read of the recording.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	taken := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
@@ -76,10 +76,10 @@ func TestLost(t *testing.T) {
 	}{
 		"no connection":       {func(*http.Request) (*http.Response, error) { return nil, errRefused }, storage.Untouched},
 		"no connection, deep": {func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("x: %w", errRefused) }, storage.Untouched},
-		"a lost one":          {func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET }, storage.Untouched},
+		"a lost one":          {func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET }, storage.Ambiguous},
 		"another error": {func(*http.Request) (*http.Response, error) {
 			return nil, &net.OpError{Op: "write", Err: io.ErrClosedPipe}
-		}, storage.Untouched},
+		}, storage.Ambiguous},
 		"after some of it": {func(req *http.Request) (*http.Response, error) {
 			_, _ = io.CopyN(io.Discard, req.Body, 5)
 			return nil, errRefused
@@ -89,7 +89,7 @@ func TestLost(t *testing.T) {
 			require.Error(t, err)
 			return nil, errRefused
 		}, storage.Ambiguous},
-		"neither reply nor error": {func(*http.Request) (*http.Response, error) { return nil, nil }, storage.Untouched},
+		"neither reply nor error": {func(*http.Request) (*http.Response, error) { return nil, nil }, storage.Ambiguous},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := put(t, taken.URL+"/k?s=1", test.next, audio(10)).Do(t.Context())

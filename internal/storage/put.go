@@ -132,9 +132,6 @@ func (p *Put) exchange(caller context.Context, sent *atomic.Int64) Result {
 	default:
 		result.Outcome = result.refused(!time.Now().Before(p.Expires))
 	}
-	if result.Outcome == Ambiguous && handed == 0 {
-		result.Outcome = Untouched
-	}
 	result.Sent, result.Whole = handed, handed == p.Recording.Size
 	return result
 }
@@ -159,11 +156,14 @@ func (p *Put) request(ctx context.Context, body io.ReadCloser) *http.Request {
 // lost is the result of a request without a reply, after so many bytes of the body.
 func (p *Put) lost(err error, conn *roundtrip.Conn, handed int64) Result {
 	r := Result{Outcome: Ambiguous, Err: p.Mask.Err(err)}
-	switch hop := conn.Hop(); {
-	case handed > 0 || !conn.NeverMade(err):
-	case roundtrip.Untrusted(err):
+	if handed > 0 || !conn.NeverMade(err) {
+		return r
+	}
+	r.Outcome = Untouched
+	if roundtrip.Untrusted(err) {
 		r.Outcome = Hopeless
-	case !strings.Contains(r.Err.Error(), hop): // a proxy seldom names itself
+	}
+	if hop := conn.Hop(); !strings.Contains(r.Err.Error(), hop) { // a proxy seldom names itself
 		r.Err = fmt.Errorf("no connection to %s: %w", hop, r.Err)
 	}
 	return r

@@ -80,7 +80,7 @@ func Jobs() []Job {
 			return second(c.Vocabulary.Add(ctx, "fire"))
 		}},
 		{Name: "upload", Op: minutestest.OpUpload, Repeats: true, Call: func(ctx context.Context, c *minutes.Client, id string) error {
-			return c.Meetings.Upload(ctx, id, Audio(100_000), nil)
+			return c.Meetings.Upload(ctx, id, Audio(3000), nil)
 		}},
 	}
 }
