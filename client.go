@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -313,25 +314,15 @@ var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 	}
 })
 
-// reply is what an operation decodes into.
-type reply[T any] interface {
-	*T
-	checked
-}
-
-// checked is a reply that is of use only if no required field is missing. missing
-// names the first that is, or returns "".
-type checked interface{ missing(body []byte) string }
-
 // do runs one operation: internal/rest makes the request, errors.go says what a
 // failure means, and a success is decoded here.
-func do[T any, R reply[T]](ctx context.Context, c *core, in rest.Request) (*T, error) {
-	out, _, err := doReply[T, R](ctx, c, in)
+func do[T any](ctx context.Context, c *core, in rest.Request) (*T, error) {
+	out, _, err := doReply[T](ctx, c, in)
 	return out, err
 }
 
 // doReply is do, with the status and the header of the reply.
-func doReply[T any, R reply[T]](ctx context.Context, c *core, in rest.Request) (*T, *rest.Reply, error) {
+func doReply[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Reply, error) {
 	asked := c.poller.Now()
 	reply, err := c.send(ctx, in)
 	if err != nil {
@@ -339,7 +330,8 @@ func doReply[T any, R reply[T]](ctx context.Context, c *core, in rest.Request) (
 	}
 	defer reply.Release()
 	out := new(T)
-	if wrong := decode(reply, out, R(out)); wrong != "" {
+	known, _ := any(out).(checked)
+	if wrong := decode(reply, out, known); wrong != "" {
 		return nil, nil, c.unusable(in, reply, wrong)
 	}
 	switch out := any(out).(type) {
@@ -395,17 +387,12 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
 // for Client.Do, which decodes into the caller's value.
 func decode(reply *rest.Reply, into any, known checked) (wrong string) {
 	body := reply.Body()
-	words := false // where a list may hold them: terms, participants
-	switch into.(type) {
-	case *Vocabulary, *Meeting:
-		words = true
-	}
 	switch {
 	case reply.Cut > 0:
 		return "the reply is longer than " + strconv.FormatInt(reply.Cut, 10) + " bytes"
 	case len(body) == 0:
 		return "the reply is empty"
-	case known != nil && hollow(body, words):
+	case known != nil && hollow(into, body):
 		return "the reply holds more elements than its length is worth"
 	}
 	if err := json.Unmarshal(body, into); err != nil {
@@ -420,40 +407,14 @@ func decode(reply *rest.Reply, into any, known checked) (wrong string) {
 	return ""
 }
 
-// hollow reports whether a long reply is a list of almost empty elements, such as
-// [{},{},…]. Decoded, such an element takes a hundred times its bytes. Elements are
-// counted by the commas two levels deep. Where a list of words may stand, words do
-// not count, for a short word is a good element.
-func hollow(body []byte, words bool) bool {
-	const long, least = 64 << 10, 16 // bytes; no element of the interface is shorter
-	if len(body) < long {
+// hollow reports whether a long reply is a list of next to nothing, such as
+// [{},{},…], which takes a hundred times its bytes once it is decoded: more than
+// every eighth byte is a comma.
+func hollow(into any, body []byte) bool {
+	switch into.(type) {
+	case *Minutes, *transcript: // one text, whatever stands in it
 		return false
 	}
-	elements, depth := 0, 0
-	afterWord := false
-	for i := 0; i < len(body); i++ {
-		switch body[i] {
-		case ' ', '\n', '\r', '\t':
-			continue
-		case '"':
-			start := i
-			for i++; i < len(body) && body[i] != '"'; i++ {
-				if body[i] == '\\' {
-					i++
-				}
-			}
-			afterWord = words && i-start > 1
-			continue
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth--
-		case ',':
-			if depth == 2 && !afterWord {
-				elements++
-			}
-		}
-		afterWord = false
-	}
-	return elements*least > len(body)
+	const long, most = 64 << 10, 8
+	return len(body) > long && bytes.Count(body, []byte(",")) > len(body)/most
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -66,6 +64,9 @@ func values(v any) string {
 }
 
 func (m *Meeting) missing([]byte) string {
+	if m == nil {
+		return "id"
+	}
 	return cmp.Or(missing("id", m.ID), missing("status", m.Status))
 }
 
@@ -76,12 +77,7 @@ type MeetingPage struct {
 	NextCursor string     `json:"next_cursor,omitempty"` // for MeetingListParams.Cursor; empty at the end
 }
 
-func (p *MeetingPage) missing(body []byte) string {
-	if null := slices.Index(p.Meetings, nil); null >= 0 {
-		return "meetings[" + strconv.Itoa(null) + "]"
-	}
-	return missingIn("meetings", &p.Meetings, body)
-}
+func (p *MeetingPage) missing(body []byte) string { return missingIn("meetings", &p.Meetings, body) }
 
 // Minutes are the written minutes of a meeting (section 2.6).
 type Minutes struct {
