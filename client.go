@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -51,6 +50,21 @@ type Client struct {
 // refused. What cannot be used is reported as a *ParamError that names the parameter
 // or option.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
+	return newClient(parameter{"baseURL", baseURL}, parameter{"apiKey", apiKey}, opts)
+}
+
+// NewFromEnv is [New] with the base URL of MINUTES_BASE_URL and the API key of
+// MINUTES_API_KEY; white space around them is dropped. A *ParamError names the
+// variable.
+func NewFromEnv(opts ...Option) (*Client, error) {
+	env := func(name string) parameter { return parameter{name, strings.TrimSpace(os.Getenv(name))} }
+	return newClient(env("MINUTES_BASE_URL"), env("MINUTES_API_KEY"), opts)
+}
+
+// parameter is a text that a Client is made from, by the name that its caller knows.
+type parameter struct{ name, value string }
+
+func newClient(baseURL, apiKey parameter, opts []Option) (*Client, error) {
 	base, err := parseBaseURL(baseURL)
 	if err = cmp.Or(err, checkAPIKey(apiKey)); err != nil {
 		return nil, err
@@ -64,7 +78,7 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 			return nil, err
 		}
 	}
-	shared := newCore(base, apiKey, cfg)
+	shared := newCore(base, apiKey.value, cfg)
 	c := func() *core { return shared }
 	return &Client{
 		Meetings:   &MeetingsService{c},
@@ -75,30 +89,6 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 		Usage:      &UsageService{c},
 		service:    service{c},
 	}, nil
-}
-
-// NewFromEnv is [New] with the base URL of MINUTES_BASE_URL and the API key of
-// MINUTES_API_KEY; white space around them is dropped. A *ParamError names the
-// variable.
-func NewFromEnv(opts ...Option) (*Client, error) {
-	const envBaseURL, envAPIKey, unset = "MINUTES_BASE_URL", "MINUTES_API_KEY", "is not set in the environment"
-	baseURL, apiKey := strings.TrimSpace(os.Getenv(envBaseURL)), strings.TrimSpace(os.Getenv(envAPIKey))
-	switch "" {
-	case baseURL:
-		return nil, &ParamError{envBaseURL, unset}
-	case apiKey:
-		return nil, &ParamError{envAPIKey, unset}
-	}
-	c, err := New(baseURL, apiKey, opts...)
-	if bad, ok := errors.AsType[*ParamError](err); ok {
-		switch bad.Param {
-		case "baseURL":
-			bad.Param = envBaseURL
-		case "apiKey":
-			bad.Param = envAPIKey
-		}
-	}
-	return c, err
 }
 
 // DoOption changes what [Client.Do] does.
@@ -177,14 +167,13 @@ func (c Client) mask() string {
 }
 
 // parseBaseURL never quotes its input: swapped arguments put a key there.
-func parseBaseURL(raw string) (url.URL, error) {
-	bad := func(reason string) (url.URL, error) { return url.URL{}, &ParamError{"baseURL", reason} }
-	if raw == "" {
-		return bad("must not be empty")
-	}
-	u, err := url.Parse(raw)
+func parseBaseURL(in parameter) (url.URL, error) {
+	bad := func(reason string) (url.URL, error) { return url.URL{}, &ParamError{in.name, reason} }
+	u, err := url.Parse(strings.TrimRight(in.value, "/")) // every path begins with one
 	switch {
-	case err != nil || !utf8.ValidString(raw):
+	case in.value == "":
+		return bad("must not be empty")
+	case err != nil || !utf8.ValidString(in.value):
 		return bad("is not a URL")
 	case u.Scheme != "https" && u.Scheme != "http":
 		return bad("must be an absolute URL that begins with https:// (is it the API key?)")
@@ -194,24 +183,15 @@ func parseBaseURL(raw string) (url.URL, error) {
 		return bad("must not hold credentials")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return bad("must not hold a query or a fragment")
-	case !portExists(u.Port()):
-		return bad("names a port that does not exist")
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):
 		return bad("must be https, since the host is not loopback")
 	case strings.ContainsFunc(u.Path, isControl):
 		return bad("holds a control character")
-	}
-	base := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
-	if u.Scheme == "http" {
-		base.Host = strings.ToLower(u.Host) // net/http asks no proxy for localhost, but does for LOCALHOST
-	}
-	for strings.HasSuffix(base.EscapedPath(), "/") { // the table's paths begin with one
-		base.Path, base.RawPath = strings.TrimSuffix(base.Path, "/"), strings.TrimSuffix(base.RawPath, "/")
-	}
-	if base.Path == "/v1" {
+	case u.Path == "/v1":
 		return bad("must end before /v1, which every path begins with")
 	}
-	return base, nil
+	u.Host = strings.ToLower(u.Host) // net/http asks no proxy for localhost, but does for LOCALHOST
+	return *u, nil
 }
 
 // isLoopback reports whether requests to host stay on this machine. Other names
@@ -221,19 +201,14 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 }
 
-func portExists(port string) bool {
-	n, err := strconv.ParseUint(port, 10, 16)
-	return port == "" || err == nil && n > 0
-}
-
-func checkAPIKey(key string) error {
-	switch {
+func checkAPIKey(in parameter) error {
+	switch key := in.value; {
 	case key == "":
-		return &ParamError{"apiKey", "must not be empty"}
+		return &ParamError{in.name, "must not be empty"}
 	case strings.Contains(key, "://"):
-		return &ParamError{"apiKey", "is a URL (is it the base URL?)"}
+		return &ParamError{in.name, "is a URL (is it the base URL?)"}
 	case strings.Contains(key, " ") || strings.ContainsFunc(key, isNoASCII):
-		return &ParamError{"apiKey", "must be printable ASCII without white space, as issued and without the word Bearer"}
+		return &ParamError{in.name, "must be printable ASCII without white space, as issued and without the word Bearer"}
 	}
 	return nil
 }
