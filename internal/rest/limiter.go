@@ -57,19 +57,17 @@ var (
 // wait returns when a request may go out, or at once where ctx will not live
 // to see that.
 func (l *limiter) wait(ctx context.Context) error {
-	for paced := false; ; {
-		var err error
-		switch d := l.cooling(); {
-		case d > 0 && ctx.Err() == nil && !backoff.Outlives(ctx, d):
-			return errCooling
-		case d > 0: // also where a 429 arrived while the rate held the request back
-			paced, err = false, backoff.Sleep(ctx, d)
-		case !paced:
-			paced, err = true, l.pace(ctx)
-		default:
-			return nil
+	for {
+		for d := l.cooling(); d > 0; d = l.cooling() {
+			if ctx.Err() == nil && !backoff.Outlives(ctx, d) {
+				return errCooling
+			}
+			if err := backoff.Sleep(ctx, d); err != nil {
+				return err
+			}
 		}
-		if err != nil {
+		err := l.pace(ctx)
+		if err != nil || l.cooling() <= 0 { // else a 429 has arrived meanwhile
 			return err
 		}
 	}

@@ -141,23 +141,17 @@ type call struct {
 // released when they have been read.
 func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 	call, err := c.newCall(ctx, in)
+	if err == nil {
+		err = c.limiter.wait(call)
+	}
+	if err == nil && in.Wanted != nil && !in.Wanted() {
+		err = errors.New("the request was not wanted any more when it might go out")
+	}
+	if err == nil {
+		_, err = c.http.Do(&call.req) // the reply has been read
+	}
 	if err != nil {
 		return nil, call.fail(err)
-	}
-	if err := c.limiter.wait(call); err != nil {
-		return nil, call.fail(err)
-	}
-	if in.Wanted != nil && !in.Wanted() {
-		return nil, call.fail(errors.New("the request was not wanted any more when it might go out"))
-	}
-	_, err = c.http.Do(&call.req) // the reply has been read
-	if err != nil {
-		f := call.fail(err)
-		if call.lost != nil && !errors.Is(err, call.lost) {
-			// ctx ended a wait for another attempt: tell also how the last one was lost.
-			f.Causes = slices.Insert(f.Causes, 0, c.Mask.Err(call.lost))
-		}
-		return nil, f
 	}
 	if call.out.Status/100 != 2 {
 		return nil, &call.out
@@ -171,6 +165,10 @@ func (c *call) fail(err error) *Failure {
 		c.out.RetryAfter, c.out.Cooling = max(0, c.client.limiter.cooling()), true
 	}
 	c.out.Causes = backoff.Causes(c.Context, c.client.Mask.Err(err))
+	if c.lost != nil && !errors.Is(err, c.lost) {
+		// A wait for another attempt has ended: tell also how the last one was lost.
+		c.out.Causes = slices.Insert(c.out.Causes, 0, c.client.Mask.Err(c.lost))
+	}
 	return &c.out
 }
 
