@@ -89,53 +89,45 @@ func (c *core) tell(ctx context.Context, e Event) {
 
 // attempted tells of an attempt of an API call.
 func (c *core) attempted(ctx context.Context, a rest.Attempt) {
-	debug := c.log.Enabled(ctx, slog.LevelDebug)
-	if debug || c.observe != nil {
-		e, _ := FromContext(ctx)
-		e.MeetingID = c.mask.Text(e.MeetingID)
-		e.Duration, e.Again, e.Wait = a.Took, a.Again, a.Wait
-		var refusal *Error
-		if a.Err != nil {
-			e.Err = c.mask.Err(a.Err)
-		} else if e.StatusCode = a.Status; a.Status/100 != 2 {
-			refusal = c.failed(a.Failure)
-			e.Code = refusal.Code
-		}
-		if !e.Again {
-			e.Wait = 0
-		}
-		if debug {
-			c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of a request", c.attemptAttrs(a, e, refusal)...)
-		}
-		c.tell(ctx, e)
+	e, _ := FromContext(ctx)
+	e.MeetingID = c.mask.Text(e.MeetingID)
+	e.Duration, e.Again = a.Took, a.Again
+	if a.Again {
+		e.Wait = a.Wait
 	}
+	requestID := ""
+	if a.Err != nil {
+		e.Err = c.mask.Err(a.Err)
+	} else if e.StatusCode = a.Status; a.Status/100 != 2 {
+		refusal := c.failed(a.Failure)
+		e.Code, requestID = refusal.Code, refusal.RequestID
+	}
+	c.tried(ctx, e, requestID, slog.String("method", a.Method), slog.String("path", plain(c.mask.Text(a.Path))))
 	if a.CoolDown > 0 {
 		c.log.LogAttrs(ctx, slog.LevelInfo, "minutes: requests are held back after a 429",
-			slog.String("operation", string(a.Try.Operation)), slog.Duration("for", a.CoolDown))
-		c.tell(ctx, CoolDown{Operation(a.Try.Operation), a.CoolDown})
+			slog.String("operation", string(e.Operation)), slog.Duration("for", a.CoolDown))
+		c.tell(ctx, CoolDown{e.Operation, a.CoolDown})
 	}
 }
 
-func (c *core) attemptAttrs(a rest.Attempt, e Attempt, refusal *Error) []slog.Attr {
-	attrs := make([]slog.Attr, 0, 8)
-	attrs = append(attrs,
-		slog.String("operation", string(e.Operation)),
-		slog.String("method", a.Method),
-		slog.String("path", plain(c.mask.Text(a.Path))),
-		slog.Int("attempt", e.Number),
-	)
-	if e.Err != nil {
-		attrs = append(attrs, slog.String("error", plain(e.Err.Error())))
-	} else {
-		attrs = append(attrs, slog.Int("status", e.StatusCode))
+// tried tells of an attempt that has ended, of an API call or an upload. The log
+// is told of its request besides.
+func (c *core) tried(ctx context.Context, e Attempt, requestID string, request ...slog.Attr) {
+	if c.log.Enabled(ctx, slog.LevelDebug) {
+		attrs := append([]slog.Attr{slog.String("operation", string(e.Operation))}, request...)
+		attrs = append(attrs, slog.Int("attempt", e.Number), slog.Int("status", e.StatusCode))
+		switch {
+		case e.Err != nil:
+			attrs = append(attrs, slog.String("error", plain(e.Err.Error())))
+		case e.StatusCode/100 != 2:
+			attrs = append(attrs, slog.String("code", plain(string(e.Code))), slog.String("request_id", plain(requestID)))
+		}
+		if e.Again {
+			attrs = append(attrs, slog.Duration("wait", e.Wait))
+		}
+		c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of a request", attrs...)
 	}
-	if refusal != nil {
-		attrs = append(attrs, slog.String("code", plain(string(refusal.Code))), slog.String("request_id", plain(refusal.RequestID)))
-	}
-	if e.Again {
-		attrs = append(attrs, slog.Duration("wait", e.Wait))
-	}
-	return attrs
+	c.tell(ctx, e)
 }
 
 // LookFailed is for the poller.

@@ -277,25 +277,7 @@ func (u *upload) tell(ctx context.Context, result storage.Result, took time.Dura
 	e, _ := FromContext(ctx)
 	e.StatusCode, e.Code, e.Err, e.Stalled = result.StatusCode, Code(result.Code), result.Err, result.Stalled
 	e.Sent, e.Duration, e.Again, e.Wait = result.Sent, took, again, wait
-	if c.log.Enabled(ctx, slog.LevelDebug) {
-		c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of an upload", u.attrs(e, result)...)
-	}
-	c.tell(ctx, e)
-}
-
-func (u *upload) attrs(e Attempt, result storage.Result) []slog.Attr {
-	attrs := []slog.Attr{
-		slog.String("operation", string(e.Operation)), slog.String("meeting", plain(e.MeetingID)), slog.String("method", http.MethodPut),
+	c.tried(ctx, e, result.RequestID, slog.String("meeting", plain(e.MeetingID)), slog.String("method", http.MethodPut),
 		slog.String("host", u.put.Target.Host), slog.String("path", u.put.Target.EscapedPath()),
-		slog.Int("attempt", e.Number), slog.Int64("sent", e.Sent), slog.Int64("size", u.put.Recording.Size),
-		slog.Int("status", e.StatusCode), // 0 where no reply came
-	}
-	if result.Outcome != storage.Stored {
-		told := u.failed(result)
-		attrs = append(attrs, slog.String("error", told.Error()), slog.String("request_id", told.RequestID))
-	}
-	if e.Wait > 0 {
-		attrs = append(attrs, slog.Duration("wait", e.Wait))
-	}
-	return attrs
+		slog.Int64("sent", e.Sent), slog.Int64("size", u.put.Recording.Size))
 }

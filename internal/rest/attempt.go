@@ -63,12 +63,10 @@ type TryKey struct{}
 // Value answers for TryKey, at no cost where nobody asks.
 func (c *call) Value(key any) any {
 	if key == (TryKey{}) {
-		return c.try()
+		return Try{c.out.Operation, c.id, int(c.attempts.Load()), c.once}
 	}
 	return c.Context.Value(key)
 }
-
-func (c *call) try() Try { return Try{c.out.Operation, c.id, int(c.attempts.Load()), c.once} }
 
 // header is made for each attempt: one that is abandoned may still read its own.
 // The values are made once and never written to.
