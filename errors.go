@@ -76,21 +76,18 @@ func (e *Error) Error() string {
 
 // describe is the text of a failed request.
 func describe(request string, status int, code, message string, causes []error, idName, id string) string {
-	text := "minutes: " + request
-	add := func(sep, s string) {
-		if s != "" {
-			text += sep + plain(s)
-		}
-	}
-	beforeCode := ": "
 	if status != 0 {
-		add(": ", strconv.Itoa(status))
-		beforeCode = " "
+		code = strings.TrimSpace(strconv.Itoa(status) + " " + code)
 	}
-	add(beforeCode, code)
-	add(": ", message)
+	parts := []string{code, message}
 	for _, cause := range causes {
-		add(": ", cause.Error())
+		parts = append(parts, cause.Error())
+	}
+	text := "minutes: " + request
+	for _, part := range parts {
+		if part != "" {
+			text += ": " + plain(part)
+		}
 	}
 	if id != "" {
 		text += " (" + idName + " " + plain(id) + ")"
@@ -98,17 +95,13 @@ func describe(request string, status int, code, message string, causes []error, 
 	return text
 }
 
-// plain makes a text that came over the network fit for one line of a log.
+// plain makes a text that came over the network fit for one line of a log: it is
+// cut where it is very long, forges no line and steers no terminal.
 func plain(s string) string {
 	const longest = 1000
 	if len(s) > longest {
-		return oneLine(s[:longest]) + "…"
+		s = s[:longest] + "…"
 	}
-	return oneLine(s)
-}
-
-// oneLine keeps a text from forging a line of a log, or steering a terminal.
-func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
@@ -261,7 +254,7 @@ func (e *WaitError) Error() string {
 		text += " (last seen " + plain(string(e.Meeting.Status)) + ")"
 	}
 	if e.Err != nil {
-		text += ": " + oneLine(strings.TrimPrefix(e.Err.Error(), "minutes: "))
+		text += ": " + plain(strings.TrimPrefix(e.Err.Error(), "minutes: "))
 	}
 	return text
 }
@@ -412,19 +405,16 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 	default:
 		e.Message = "the reply is not the service's error envelope"
 	}
-	e.RequestID = cmp.Or(e.RequestID, c.headerRequestID(reply))
+	e.RequestID = cmp.Or(e.RequestID, c.gatewayID(reply))
 }
 
-// headerRequestID is the request id of a gateway. The service's own stands in the
-// envelope.
-func (c *core) headerRequestID(reply *rest.Reply) string {
-	return c.mask.Text(reply.Header.Get("X-Request-Id"))
-}
+// gatewayID is the request id of a gateway. The service's own stands in the envelope.
+func (c *core) gatewayID(reply *rest.Reply) string { return c.mask.Text(reply.Header.Get("X-Request-Id")) }
 
 // unusable is the error for a success whose reply cannot be used.
 func (c *core) unusable(in rest.Request, reply *rest.Reply, why string) *Error {
 	e := c.errorOf(in, why)
-	e.StatusCode, e.RequestID = reply.Status, c.headerRequestID(reply)
+	e.StatusCode, e.RequestID = reply.Status, c.gatewayID(reply)
 	return e
 }
 
