@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"io/fs"
 	"mime"
 	"net/http"
 	"os"
@@ -71,7 +70,7 @@ func checkContentType(param, contentType string) error {
 // OpenRecording opens an audio or video file for upload and finds its content
 // type from content and name. Close the Recording after use.
 //
-// Errors: that of opening the file (compare with [fs.ErrNotExist]), or a
+// Errors: that of opening the file (compare with [io/fs.ErrNotExist]), or a
 // *ParamError, which does not repeat the path, for what is no regular file, or is
 // ErrRecordingEmpty, ErrRecordingTooLarge (over 1 GiB) or ErrRecordingFormat, whose
 // content type does not show; fill a Recording by hand then.
@@ -82,7 +81,7 @@ func OpenRecording(path string) (Recording, error) {
 		return Recording{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return Recording{}, &ParamError{"path", "is not a regular file: " + kindOf(info)}
+		return Recording{}, &ParamError{"path", "is not a regular file"}
 	}
 	if err := checkSize("path", info.Size()); err != nil {
 		return Recording{}, err
@@ -97,13 +96,6 @@ func OpenRecording(path string) (Recording, error) {
 		return Recording{}, err
 	}
 	return Recording{f, info.Size(), contentType}, nil
-}
-
-func kindOf(info fs.FileInfo) string {
-	if info.IsDir() {
-		return "a directory"
-	}
-	return info.Mode().Type().String()
 }
 
 // RecordingFromReader copies r to a temporary file, since an upload needs its
