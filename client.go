@@ -260,8 +260,11 @@ func newCore(base url.URL, apiKey string, cfg *config) *core {
 		Retries: cfg.retries, Rate: cfg.limiter, Mask: c.mask,
 	}
 	c.poller = &poller{poll.New(polled{c})}
-	if c.observed() {
+	if c.observe != nil || c.log.Handler() != slog.DiscardHandler {
 		settings.Observe, c.poller.Observer = c.attempted, polled{c}
+	}
+	if c.observe == nil {
+		c.observe = func(context.Context, Event) {}
 	}
 	c.api = rest.New(settings)
 	return c

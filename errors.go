@@ -409,7 +409,9 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 }
 
 // gatewayID is the request id of a gateway. The service's own stands in the envelope.
-func (c *core) gatewayID(reply *rest.Reply) string { return c.mask.Text(reply.Header.Get("X-Request-Id")) }
+func (c *core) gatewayID(reply *rest.Reply) string {
+	return c.mask.Text(reply.Header.Get("X-Request-Id"))
+}
 
 // unusable is the error for a success whose reply cannot be used.
 func (c *core) unusable(in rest.Request, reply *rest.Reply, why string) *Error {

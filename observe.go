@@ -77,16 +77,6 @@ func FromContext(ctx context.Context) (a Attempt, ok bool) {
 	return Attempt{Operation: Operation(try.Operation), MeetingID: try.ID, Number: try.Number, Poll: try.Once}, ok
 }
 
-// observed reports whether anybody is told of what goes on.
-func (c *core) observed() bool { return c.observe != nil || c.log.Handler() != slog.DiscardHandler }
-
-// tell tells the observer, if there is one.
-func (c *core) tell(ctx context.Context, e Event) {
-	if c.observe != nil {
-		c.observe(ctx, e)
-	}
-}
-
 // attempted tells of an attempt of an API call.
 func (c *core) attempted(ctx context.Context, a rest.Attempt) {
 	e, _ := FromContext(ctx)
@@ -106,7 +96,7 @@ func (c *core) attempted(ctx context.Context, a rest.Attempt) {
 	if a.CoolDown > 0 {
 		c.log.LogAttrs(ctx, slog.LevelInfo, "minutes: requests are held back after a 429",
 			slog.String("operation", string(e.Operation)), slog.Duration("for", a.CoolDown))
-		c.tell(ctx, CoolDown{e.Operation, a.CoolDown})
+		c.observe(ctx, CoolDown{e.Operation, a.CoolDown})
 	}
 }
 
@@ -127,7 +117,7 @@ func (c *core) tried(ctx context.Context, e Attempt, requestID string, request .
 		}
 		c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of a request", attrs...)
 	}
-	c.tell(ctx, e)
+	c.observe(ctx, e)
 }
 
 // LookFailed is for the poller.
@@ -137,7 +127,7 @@ func (p polled) LookFailed(id string, inARow int, several bool, err error) {
 		p.core.log.LogAttrs(ctx, slog.LevelWarn, "minutes: looks at a meeting fail, and its wait goes on",
 			slog.String("meeting", plain(id)), slog.Int("in_a_row", inARow), slog.String("error", plain(err.Error())))
 	}
-	p.core.tell(ctx, FailedLook{id, inARow, err})
+	p.core.observe(ctx, FailedLook{id, inARow, err})
 }
 
 // LooksWork is for the poller.
@@ -148,5 +138,5 @@ func (p polled) LooksWork(id string, failed int) {
 
 // Turned is for the poller.
 func (p polled) Turned(t poll.Turn) {
-	p.core.tell(context.Background(), PollTurn{t.Took, t.Waits, t.Pages, t.Looks})
+	p.core.observe(context.Background(), PollTurn{t.Took, t.Waits, t.Pages, t.Looks})
 }

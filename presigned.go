@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/url"
 	"strings"
 )
@@ -43,11 +42,8 @@ func (u PresignedURL) String() string {
 // Format prints the URL without its query, under every verb.
 func (u PresignedURL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, u.String()) }
 
-// LogValue keeps the query out of structured logs.
-func (u PresignedURL) LogValue() slog.Value { return slog.StringValue(u.String()) }
-
-// MarshalText returns the URL without its query, so that JSON, too, holds no
-// secret by accident. What it returns cannot be read back.
+// MarshalText returns the URL without its query, so that JSON and structured logs,
+// too, hold no secret by accident. What it returns cannot be read back.
 func (u PresignedURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
 // UnmarshalText takes a whole URL. One that MarshalText left without its query is
