@@ -299,6 +299,15 @@ func do[T any](ctx context.Context, c *core, in rest.Request) (*T, error) {
 	return out, err
 }
 
+// pick is do for what is answered inside an object that holds nothing else.
+func pick[T, F any](ctx context.Context, c *core, in rest.Request, field func(*T) F) (found F, _ error) {
+	out, err := do[T](ctx, c, in)
+	if err == nil {
+		found = field(out)
+	}
+	return found, err
+}
+
 // doReply is do, with the status and the header of the reply.
 func doReply[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Reply, error) {
 	asked := c.poller.Now()
