@@ -159,12 +159,7 @@ func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask())
 // LogValue keeps the API key out of structured logs.
 func (c Client) LogValue() slog.Value { return slog.StringValue(c.mask()) }
 
-func (c Client) mask() string {
-	if c.service.handle == nil {
-		return "minutes.Client(made without New)"
-	}
-	return "minutes.Client(" + c.service.handle().base + ", key masked)"
-}
+func (c Client) mask() string { return "minutes.Client(" + c.service.core().base + ", key masked)" }
 
 // parseBaseURL never quotes its input: swapped arguments put a key there.
 func parseBaseURL(in parameter) (url.URL, error) {
@@ -225,27 +220,19 @@ type service struct{ handle handle }
 
 func (s *service) core() *core {
 	if s == nil || s.handle == nil {
-		return unmade()
+		return newCore(url.URL{}, "", defaults()) // every request fails
 	}
 	return s.handle()
-}
-
-// unmade is the core of a Client that New has not made. Every request fails.
-func unmade() *core {
-	c := newCore(url.URL{}, "", defaults())
-	c.unmade = true
-	return c
 }
 
 // core is what the services of a Client share.
 type core struct {
 	*config
-	base   string
+	base   string // empty where New has not made it
 	api    *rest.Client
 	local  bool // the service is on this machine, and so may its storage be
 	mask   secret.Mask
 	poller *poller
-	unmade bool // not by New
 }
 
 func newCore(base url.URL, apiKey string, cfg *config) *core {
@@ -352,7 +339,7 @@ func (c *core) clean(meetings ...*Meeting) {
 
 // send makes one request, and leaves the reply to its caller to decode and release.
 func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
-	if c.unmade {
+	if c.base == "" {
 		return nil, &ParamError{Param: "Client", Reason: "must be made by New"}
 	}
 	err := cmp.Or(checkGiven("ctx", ctx != nil), checkTexts(in.Query), checkTexts(in.Body))
