@@ -201,11 +201,8 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	if externalID == "" {
 		return nil, &ParamError{"externalID", "must not be empty"}
 	}
-	in := rest.Request{Operation: route.MeetingsList, Query: &struct {
-		ExternalID string `url:"external_id"`
-	}{externalID}}
 	asked := s.core().poller.Now()
-	page, err := do[MeetingPage](ctx, s.core(), in)
+	page, err := s.List(ctx, &MeetingListParams{ExternalID: externalID})
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +212,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 			return m, nil
 		}
 	}
-	miss := s.core().errorOf(in, "no visible meeting has this external id")
+	miss := s.core().errorOf(rest.Request{Operation: route.MeetingsList}, "no visible meeting has this external id")
 	miss.Code = ErrNotFound
 	return nil, miss
 }

@@ -113,13 +113,8 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 // Came reports whether there was a reply at all.
 func (r *Reply) Came() bool { return r.body != nil }
 
-// Body is valid until Release.
-func (r *Reply) Body() []byte {
-	if !r.Came() {
-		return nil
-	}
-	return r.body.Bytes()
-}
+// Body is that of a reply that came. It is valid until Release.
+func (r *Reply) Body() []byte { return r.body.Bytes() }
 
 // Release gives the body's buffer back. Status and Header stay.
 func (r *Reply) Release() {

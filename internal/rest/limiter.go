@@ -16,7 +16,7 @@ import (
 // them. It does not sit in the transport, where its waits would count as the
 // attempt's.
 type limiter struct {
-	rate *rate.Limiter // nil: none
+	rate *rate.Limiter
 
 	mu    sync.Mutex
 	until time.Time // end of the cool-down
@@ -75,9 +75,6 @@ func (l *limiter) wait(ctx context.Context) error {
 
 // pace waits for the rate.
 func (l *limiter) pace(ctx context.Context) error {
-	if l.rate == nil {
-		return ctx.Err()
-	}
 	err := l.rate.Wait(ctx)
 	if err != nil && ctx.Err() == nil {
 		return errPaced // the limiter's own refusal has a text alone (golang/go#54541)

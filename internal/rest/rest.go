@@ -34,7 +34,7 @@ type Config struct {
 	Transport http.RoundTripper
 	Timeout   time.Duration // of one attempt
 	Retries   backoff.Policy
-	Rate      *rate.Limiter                  // nil: none
+	Rate      *rate.Limiter
 	Mask      secret.Mask                    // what must not show in an error
 	Observe   func(context.Context, Attempt) // told of each attempt; may be nil
 }
