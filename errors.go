@@ -15,7 +15,6 @@ import (
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // Error is what every failed API call returns (find it with [errors.As]): a
@@ -362,15 +361,14 @@ type envelope struct {
 func (c *core) failed(f *rest.Failure) *Error {
 	e := &Error{
 		StatusCode: f.Status, RetryAfter: f.RetryAfter,
-		Operation: Operation(f.Operation), Method: f.Method, Path: c.mask.Text(f.Path),
+		Operation: Operation(f.Route.Operation), Method: f.Route.Method, Path: c.mask.Text(f.Path),
 		causes: f.Causes, acted: f.Acted,
 	}
 	if f.Came() {
 		c.refused(e, &f.Reply)
 	}
 	if e.Code == ErrInsufficientScope {
-		row, _ := route.Of(f.Operation)
-		e.Scope = row.Scope
+		e.Scope = f.Route.Scope
 	}
 	if f.Cooling && e.Code == "" {
 		e.Code = ErrRateLimited
@@ -422,8 +420,8 @@ func (c *core) unusable(in rest.Request, reply *rest.Reply, why string) *Error {
 
 // errorOf is an error about a request that was not refused.
 func (c *core) errorOf(in rest.Request, why string) *Error {
-	method, path := c.api.Locate(in)
-	return &Error{Message: c.mask.Text(why), Operation: Operation(in.Operation), Method: method, Path: c.mask.Text(path)}
+	row, path := c.api.Locate(in)
+	return &Error{Message: c.mask.Text(why), Operation: Operation(in.Operation), Method: row.Method, Path: c.mask.Text(path)}
 }
 
 // describeBody says what is wrong with a body without quoting it.

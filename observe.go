@@ -92,7 +92,7 @@ func (c *core) attempted(ctx context.Context, a rest.Attempt) {
 		refusal := c.failed(a.Failure)
 		e.Code, requestID = refusal.Code, refusal.RequestID
 	}
-	c.tried(ctx, e, requestID, slog.String("method", a.Method), slog.String("path", plain(c.mask.Text(a.Path))))
+	c.tried(ctx, e, requestID, slog.String("method", a.Route.Method), slog.String("path", plain(c.mask.Text(a.Path))))
 	if a.CoolDown > 0 {
 		c.log.LogAttrs(ctx, slog.LevelInfo, "minutes: requests are held back after a 429",
 			slog.String("operation", string(e.Operation)), slog.Duration("for", a.CoolDown))

@@ -63,7 +63,7 @@ type TryKey struct{}
 // Value answers for TryKey, at no cost where nobody asks.
 func (c *call) Value(key any) any {
 	if key == (TryKey{}) {
-		return Try{c.out.Operation, c.id, int(c.attempts.Load()), c.once}
+		return Try{c.out.Route.Operation, c.id, int(c.attempts.Load()), c.once}
 	}
 	return c.Context.Value(key)
 }
@@ -87,7 +87,7 @@ var jsonType = []string{"application/json"}
 // have been read. It does so for a deletion, too: a 404 to its repeat is a success
 // if the first one may have arrived.
 func (c *call) watch(ctx context.Context) context.Context {
-	if c.again && c.out.Method != http.MethodDelete {
+	if c.again && c.out.Route.Method != http.MethodDelete {
 		return ctx
 	}
 	c.conn = new(roundtrip.Conn)

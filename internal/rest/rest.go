@@ -71,18 +71,14 @@ func New(cfg Config) *Client {
 	return c
 }
 
-// Locate returns the method of a request and its path below the base URL. An id
-// is put in as one segment.
-func (c *Client) Locate(in Request) (method, path string) {
-	row := c.route(in)
-	return row.Method, strings.Replace(row.Path, route.Param, url.PathEscape(in.ID), 1)
-}
-
-func (c *Client) route(in Request) *route.Route {
-	if in.Route != nil {
-		return in.Route
+// Locate returns the route of a request and its path below the base URL. An id is
+// put in as one segment.
+func (c *Client) Locate(in Request) (row *route.Route, path string) {
+	row = in.Route
+	if row == nil {
+		row = &c.Routes[slices.IndexFunc(c.Routes, func(r route.Route) bool { return r.Operation == in.Operation })]
 	}
-	return &c.Routes[slices.IndexFunc(c.Routes, func(r route.Route) bool { return r.Operation == in.Operation })]
+	return row, strings.Replace(row.Path, route.Param, url.PathEscape(in.ID), 1)
 }
 
 // Request is what an operation asks for.
@@ -102,8 +98,8 @@ type Request struct {
 // any attempt received; Status is 0 where there was none.
 type Failure struct {
 	Reply
-	Operation    route.Operation
-	Method, Path string
+	Route *route.Route
+	Path  string
 	// RetryAfter is what the reply asked for, or what is left of the cool-down
 	// that held the request back.
 	RetryAfter time.Duration
@@ -175,7 +171,7 @@ func (c *call) fail(err error) *Failure {
 // newCall builds the request. Its header is left to each attempt.
 func (c *Client) newCall(ctx context.Context, in Request) (*call, error) {
 	const maxReply = 4 << 20
-	row := c.route(in)
+	row, path := c.Locate(in)
 	call := &call{
 		Context: ctx,
 		client:  c,
@@ -183,14 +179,13 @@ func (c *Client) newCall(ctx context.Context, in Request) (*call, error) {
 		limit:   cmp.Or(in.MaxReply, maxReply),
 		once:    in.Once,
 		again:   row.Repeat == route.Always || row.Repeat == route.WithExternalID && in.Known,
+		out:     Failure{Route: row, Path: path},
 	}
-	call.out.Operation = row.Operation
-	call.out.Method, call.out.Path = c.Locate(in)
 	if err := call.address(in); err != nil {
 		return call, err
 	}
 	call.req.Request = c.template.WithContext(call)
-	call.req.Method = call.out.Method
+	call.req.Method = row.Method
 	call.req.URL = &call.url
 	call.req.Header = make(http.Header) // or net/http copies the request to give it one
 	if in.Body == nil {

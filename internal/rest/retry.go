@@ -82,7 +82,7 @@ func (c *call) plan(err error) (worth bool, coolDown time.Duration) {
 	c.wait = c.client.Retries.Wait(int(c.attempts.Load()), asked)
 	// A page that is not to be repeated is the poller's, which slows its pages down
 	// itself. A 429 on it holds nobody else back.
-	page := c.once && c.out.Operation == route.MeetingsList
+	page := c.once && c.out.Route.Operation == route.MeetingsList
 	if err == nil && c.out.Status == http.StatusTooManyRequests && !page {
 		coolDown = c.client.limiter.coolDown(c.wait)
 	}
