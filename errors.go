@@ -386,10 +386,8 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 		e.Code = Code(c.mask.Text(string(env.Error.Code)))
 		e.Message = c.mask.Text(env.Error.Message)
 		e.RequestID = c.mask.Text(env.Error.RequestID)
-		if env.Error.Details != nil {
-			c.mask.Tree(env.Error.Details)
-			e.Details = env.Error.Details
-		}
+		e.Details = env.Error.Details
+		c.mask.Tree(e.Details)
 	case reply.Status/100 == 2:
 		// It broke off; what ended the call says so.
 	case reply.Status/100 == 3:

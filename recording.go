@@ -2,6 +2,7 @@ package minutes
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"mime"
@@ -34,13 +35,8 @@ func (r Recording) Close() error {
 
 // check refuses, before any request, what cannot become minutes.
 func (r Recording) check() error {
-	if r.Audio == nil {
-		return &ParamError{"recording.Audio", "must not be nil"}
-	}
-	if err := checkSize("recording.Size", r.Size); err != nil {
-		return err
-	}
-	return checkContentType("recording.ContentType", r.ContentType)
+	return cmp.Or(checkGiven("recording.Audio", r.Audio != nil),
+		checkSize("recording.Size", r.Size), checkContentType("recording.ContentType", r.ContentType))
 }
 
 func checkSize(param string, size int64) error {
