@@ -270,6 +270,9 @@ func parseTarget(t *UploadTarget, local bool) (*url.URL, string) {
 // tell tells of an attempt that ended, and of the wait before another.
 func (u *upload) tell(ctx context.Context, result storage.Result, took time.Duration, again bool, wait time.Duration) {
 	c := u.core
+	if c.api.Observe == nil { // nobody is to be told
+		return
+	}
 	ctx = u.trying(ctx)
 	e, _ := FromContext(ctx)
 	e.StatusCode, e.Code, e.Err, e.Stalled = result.StatusCode, Code(result.Code), result.Err, result.Stalled
