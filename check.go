@@ -100,6 +100,10 @@ func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
 // isNoASCII reports what is no printable ASCII.
 func isNoASCII(r rune) bool { return r < ' ' || r >= 0x7f }
 
+// checked is a reply that is of use only if no required field is missing. missing
+// names the first that is, or returns "".
+type checked interface{ missing(body []byte) string }
+
 // missing names a field that came without a value, and returns "" for any other.
 func missing[T comparable](field string, value T) string {
 	var none T
@@ -133,15 +137,11 @@ func missingList[E any](field string, list *[]E, body []byte) string {
 	return ""
 }
 
+// lookUp returns a field of a reply as it came, nil where it did not.
 func lookUp(field string, body []byte) json.RawMessage {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(body, &fields) // it has been read once
-	for name, value := range fields {
-		if strings.EqualFold(name, field) { // as encoding/json has it
-			return value
-		}
-	}
-	return nil
+	return fields[field]
 }
 
 // missingIn is missingList, and names what the first incomplete element lacks, too.

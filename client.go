@@ -1,10 +1,10 @@
 package minutes
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -50,6 +50,21 @@ type Client struct {
 // refused. What cannot be used is reported as a *ParamError that names the parameter
 // or option.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
+	return newClient(parameter{"baseURL", baseURL}, parameter{"apiKey", apiKey}, opts)
+}
+
+// NewFromEnv is [New] with the base URL of MINUTES_BASE_URL and the API key of
+// MINUTES_API_KEY; white space around them is dropped. A *ParamError names the
+// variable.
+func NewFromEnv(opts ...Option) (*Client, error) {
+	env := func(name string) parameter { return parameter{name, strings.TrimSpace(os.Getenv(name))} }
+	return newClient(env("MINUTES_BASE_URL"), env("MINUTES_API_KEY"), opts)
+}
+
+// parameter is a text that a Client is made from, by the name that its caller knows.
+type parameter struct{ name, value string }
+
+func newClient(baseURL, apiKey parameter, opts []Option) (*Client, error) {
 	base, err := parseBaseURL(baseURL)
 	if err = cmp.Or(err, checkAPIKey(apiKey)); err != nil {
 		return nil, err
@@ -63,7 +78,7 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 			return nil, err
 		}
 	}
-	shared := newCore(base, apiKey, cfg)
+	shared := newCore(base, apiKey.value, cfg)
 	c := func() *core { return shared }
 	return &Client{
 		Meetings:   &MeetingsService{c},
@@ -74,30 +89,6 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 		Usage:      &UsageService{c},
 		service:    service{c},
 	}, nil
-}
-
-// NewFromEnv is [New] with the base URL of MINUTES_BASE_URL and the API key of
-// MINUTES_API_KEY; white space around them is dropped. A *ParamError names the
-// variable.
-func NewFromEnv(opts ...Option) (*Client, error) {
-	const envBaseURL, envAPIKey, unset = "MINUTES_BASE_URL", "MINUTES_API_KEY", "is not set in the environment"
-	baseURL, apiKey := strings.TrimSpace(os.Getenv(envBaseURL)), strings.TrimSpace(os.Getenv(envAPIKey))
-	switch "" {
-	case baseURL:
-		return nil, &ParamError{envBaseURL, unset}
-	case apiKey:
-		return nil, &ParamError{envAPIKey, unset}
-	}
-	c, err := New(baseURL, apiKey, opts...)
-	if bad, ok := errors.AsType[*ParamError](err); ok {
-		switch bad.Param {
-		case "baseURL":
-			bad.Param = envBaseURL
-		case "apiKey":
-			bad.Param = envAPIKey
-		}
-	}
-	return c, err
 }
 
 // DoOption changes what [Client.Do] does.
@@ -168,22 +159,16 @@ func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask())
 // LogValue keeps the API key out of structured logs.
 func (c Client) LogValue() slog.Value { return slog.StringValue(c.mask()) }
 
-func (c Client) mask() string {
-	if c.service.handle == nil {
-		return "minutes.Client(made without New)"
-	}
-	return "minutes.Client(" + c.service.handle().base + ", key masked)"
-}
+func (c Client) mask() string { return "minutes.Client(" + c.service.core().base + ", key masked)" }
 
 // parseBaseURL never quotes its input: swapped arguments put a key there.
-func parseBaseURL(raw string) (url.URL, error) {
-	bad := func(reason string) (url.URL, error) { return url.URL{}, &ParamError{"baseURL", reason} }
-	if raw == "" {
-		return bad("must not be empty")
-	}
-	u, err := url.Parse(raw)
+func parseBaseURL(in parameter) (url.URL, error) {
+	bad := func(reason string) (url.URL, error) { return url.URL{}, &ParamError{in.name, reason} }
+	u, err := url.Parse(strings.TrimRight(in.value, "/")) // every path begins with one
 	switch {
-	case err != nil || !utf8.ValidString(raw):
+	case in.value == "":
+		return bad("must not be empty")
+	case err != nil || !utf8.ValidString(in.value):
 		return bad("is not a URL")
 	case u.Scheme != "https" && u.Scheme != "http":
 		return bad("must be an absolute URL that begins with https:// (is it the API key?)")
@@ -193,24 +178,15 @@ func parseBaseURL(raw string) (url.URL, error) {
 		return bad("must not hold credentials")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return bad("must not hold a query or a fragment")
-	case !portExists(u.Port()):
-		return bad("names a port that does not exist")
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):
 		return bad("must be https, since the host is not loopback")
 	case strings.ContainsFunc(u.Path, isControl):
 		return bad("holds a control character")
-	}
-	base := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
-	if u.Scheme == "http" {
-		base.Host = strings.ToLower(u.Host) // net/http asks no proxy for localhost, but does for LOCALHOST
-	}
-	for strings.HasSuffix(base.EscapedPath(), "/") { // the table's paths begin with one
-		base.Path, base.RawPath = strings.TrimSuffix(base.Path, "/"), strings.TrimSuffix(base.RawPath, "/")
-	}
-	if base.Path == "/v1" {
+	case u.Path == "/v1":
 		return bad("must end before /v1, which every path begins with")
 	}
-	return base, nil
+	u.Host = strings.ToLower(u.Host) // net/http asks no proxy for localhost, but does for LOCALHOST
+	return *u, nil
 }
 
 // isLoopback reports whether requests to host stay on this machine. Other names
@@ -220,19 +196,14 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 }
 
-func portExists(port string) bool {
-	n, err := strconv.ParseUint(port, 10, 16)
-	return port == "" || err == nil && n > 0
-}
-
-func checkAPIKey(key string) error {
-	switch {
+func checkAPIKey(in parameter) error {
+	switch key := in.value; {
 	case key == "":
-		return &ParamError{"apiKey", "must not be empty"}
+		return &ParamError{in.name, "must not be empty"}
 	case strings.Contains(key, "://"):
-		return &ParamError{"apiKey", "is a URL (is it the base URL?)"}
+		return &ParamError{in.name, "is a URL (is it the base URL?)"}
 	case strings.Contains(key, " ") || strings.ContainsFunc(key, isNoASCII):
-		return &ParamError{"apiKey", "must be printable ASCII without white space, as issued and without the word Bearer"}
+		return &ParamError{in.name, "must be printable ASCII without white space, as issued and without the word Bearer"}
 	}
 	return nil
 }
@@ -249,27 +220,19 @@ type service struct{ handle handle }
 
 func (s *service) core() *core {
 	if s == nil || s.handle == nil {
-		return unmade()
+		return newCore(url.URL{}, "", defaults()) // every request fails
 	}
 	return s.handle()
-}
-
-// unmade is the core of a Client that New has not made. Every request fails.
-func unmade() *core {
-	c := newCore(url.URL{}, "", defaults())
-	c.unmade = true
-	return c
 }
 
 // core is what the services of a Client share.
 type core struct {
 	*config
-	base   string
+	base   string // empty where New has not made it
 	api    *rest.Client
 	local  bool // the service is on this machine, and so may its storage be
 	mask   secret.Mask
 	poller *poller
-	unmade bool // not by New
 }
 
 func newCore(base url.URL, apiKey string, cfg *config) *core {
@@ -284,8 +247,11 @@ func newCore(base url.URL, apiKey string, cfg *config) *core {
 		Retries: cfg.retries, Rate: cfg.limiter, Mask: c.mask,
 	}
 	c.poller = &poller{poll.New(polled{c})}
-	if c.observed() {
+	if c.observe != nil || c.log.Handler() != slog.DiscardHandler {
 		settings.Observe, c.poller.Observer = c.attempted, polled{c}
+	}
+	if c.observe == nil {
+		c.observe = func(context.Context, Event) {}
 	}
 	c.api = rest.New(settings)
 	return c
@@ -313,25 +279,24 @@ var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 	}
 })
 
-// reply is what an operation decodes into.
-type reply[T any] interface {
-	*T
-	checked
-}
-
-// checked is a reply that is of use only if no required field is missing. missing
-// names the first that is, or returns "".
-type checked interface{ missing(body []byte) string }
-
 // do runs one operation: internal/rest makes the request, errors.go says what a
 // failure means, and a success is decoded here.
-func do[T any, R reply[T]](ctx context.Context, c *core, in rest.Request) (*T, error) {
-	out, _, err := doReply[T, R](ctx, c, in)
+func do[T any](ctx context.Context, c *core, in rest.Request) (*T, error) {
+	out, _, err := doReply[T](ctx, c, in)
 	return out, err
 }
 
+// pick is do for what is answered inside an object that holds nothing else.
+func pick[T, F any](ctx context.Context, c *core, in rest.Request, field func(*T) F) (found F, _ error) {
+	out, err := do[T](ctx, c, in)
+	if err == nil {
+		found = field(out)
+	}
+	return found, err
+}
+
 // doReply is do, with the status and the header of the reply.
-func doReply[T any, R reply[T]](ctx context.Context, c *core, in rest.Request) (*T, *rest.Reply, error) {
+func doReply[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Reply, error) {
 	asked := c.poller.Now()
 	reply, err := c.send(ctx, in)
 	if err != nil {
@@ -339,7 +304,8 @@ func doReply[T any, R reply[T]](ctx context.Context, c *core, in rest.Request) (
 	}
 	defer reply.Release()
 	out := new(T)
-	if wrong := decode(reply, out, R(out)); wrong != "" {
+	known, _ := any(out).(checked)
+	if wrong := decode(reply, out, known); wrong != "" {
 		return nil, nil, c.unusable(in, reply, wrong)
 	}
 	switch out := any(out).(type) {
@@ -373,7 +339,7 @@ func (c *core) clean(meetings ...*Meeting) {
 
 // send makes one request, and leaves the reply to its caller to decode and release.
 func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
-	if c.unmade {
+	if c.base == "" {
 		return nil, &ParamError{Param: "Client", Reason: "must be made by New"}
 	}
 	err := cmp.Or(checkGiven("ctx", ctx != nil), checkTexts(in.Query), checkTexts(in.Body))
@@ -395,17 +361,12 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
 // for Client.Do, which decodes into the caller's value.
 func decode(reply *rest.Reply, into any, known checked) (wrong string) {
 	body := reply.Body()
-	words := false // where a list may hold them: terms, participants
-	switch into.(type) {
-	case *Vocabulary, *Meeting:
-		words = true
-	}
 	switch {
 	case reply.Cut > 0:
 		return "the reply is longer than " + strconv.FormatInt(reply.Cut, 10) + " bytes"
 	case len(body) == 0:
 		return "the reply is empty"
-	case known != nil && hollow(body, words):
+	case known != nil && hollow(into, body):
 		return "the reply holds more elements than its length is worth"
 	}
 	if err := json.Unmarshal(body, into); err != nil {
@@ -420,40 +381,14 @@ func decode(reply *rest.Reply, into any, known checked) (wrong string) {
 	return ""
 }
 
-// hollow reports whether a long reply is a list of almost empty elements, such as
-// [{},{},…]. Decoded, such an element takes a hundred times its bytes. Elements are
-// counted by the commas two levels deep. Where a list of words may stand, words do
-// not count, for a short word is a good element.
-func hollow(body []byte, words bool) bool {
-	const long, least = 64 << 10, 16 // bytes; no element of the interface is shorter
-	if len(body) < long {
+// hollow reports whether a long reply is a list of next to nothing, such as
+// [{},{},…], which takes a hundred times its bytes once it is decoded: more than
+// every eighth byte is a comma.
+func hollow(into any, body []byte) bool {
+	switch into.(type) {
+	case *Minutes, *transcript: // one text, whatever stands in it
 		return false
 	}
-	elements, depth := 0, 0
-	afterWord := false
-	for i := 0; i < len(body); i++ {
-		switch body[i] {
-		case ' ', '\n', '\r', '\t':
-			continue
-		case '"':
-			start := i
-			for i++; i < len(body) && body[i] != '"'; i++ {
-				if body[i] == '\\' {
-					i++
-				}
-			}
-			afterWord = words && i-start > 1
-			continue
-		case '[', '{':
-			depth++
-		case ']', '}':
-			depth--
-		case ',':
-			if depth == 2 && !afterWord {
-				elements++
-			}
-		}
-		afterWord = false
-	}
-	return elements*least > len(body)
+	const long, most = 64 << 10, 8
+	return len(body) > long && bytes.Count(body, []byte(",")) > len(body)/most
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // Error is what every failed API call returns (find it with [errors.As]): a
@@ -76,21 +75,18 @@ func (e *Error) Error() string {
 
 // describe is the text of a failed request.
 func describe(request string, status int, code, message string, causes []error, idName, id string) string {
-	text := "minutes: " + request
-	add := func(sep, s string) {
-		if s != "" {
-			text += sep + plain(s)
-		}
-	}
-	beforeCode := ": "
 	if status != 0 {
-		add(": ", strconv.Itoa(status))
-		beforeCode = " "
+		code = strings.TrimSpace(strconv.Itoa(status) + " " + code)
 	}
-	add(beforeCode, code)
-	add(": ", message)
+	parts := []string{code, message}
 	for _, cause := range causes {
-		add(": ", cause.Error())
+		parts = append(parts, cause.Error())
+	}
+	text := "minutes: " + request
+	for _, part := range parts {
+		if part != "" {
+			text += ": " + plain(part)
+		}
 	}
 	if id != "" {
 		text += " (" + idName + " " + plain(id) + ")"
@@ -98,17 +94,13 @@ func describe(request string, status int, code, message string, causes []error, 
 	return text
 }
 
-// plain makes a text that came over the network fit for one line of a log.
+// plain makes a text that came over the network fit for one line of a log: it is
+// cut where it is very long, forges no line and steers no terminal.
 func plain(s string) string {
 	const longest = 1000
 	if len(s) > longest {
-		return oneLine(s[:longest]) + "…"
+		s = s[:longest] + "…"
 	}
-	return oneLine(s)
-}
-
-// oneLine keeps a text from forging a line of a log, or steering a terminal.
-func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
@@ -261,7 +253,7 @@ func (e *WaitError) Error() string {
 		text += " (last seen " + plain(string(e.Meeting.Status)) + ")"
 	}
 	if e.Err != nil {
-		text += ": " + oneLine(strings.TrimPrefix(e.Err.Error(), "minutes: "))
+		text += ": " + plain(strings.TrimPrefix(e.Err.Error(), "minutes: "))
 	}
 	return text
 }
@@ -369,15 +361,14 @@ type envelope struct {
 func (c *core) failed(f *rest.Failure) *Error {
 	e := &Error{
 		StatusCode: f.Status, RetryAfter: f.RetryAfter,
-		Operation: Operation(f.Operation), Method: f.Method, Path: c.mask.Text(f.Path),
+		Operation: Operation(f.Route.Operation), Method: f.Route.Method, Path: c.mask.Text(f.Path),
 		causes: f.Causes, acted: f.Acted,
 	}
 	if f.Came() {
 		c.refused(e, &f.Reply)
 	}
 	if e.Code == ErrInsufficientScope {
-		row, _ := route.Of(f.Operation)
-		e.Scope = row.Scope
+		e.Scope = f.Route.Scope
 	}
 	if f.Cooling && e.Code == "" {
 		e.Code = ErrRateLimited
@@ -395,10 +386,8 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 		e.Code = Code(c.mask.Text(string(env.Error.Code)))
 		e.Message = c.mask.Text(env.Error.Message)
 		e.RequestID = c.mask.Text(env.Error.RequestID)
-		if env.Error.Details != nil {
-			c.mask.Tree(env.Error.Details)
-			e.Details = env.Error.Details
-		}
+		e.Details = env.Error.Details
+		c.mask.Tree(e.Details)
 	case reply.Status/100 == 2:
 		// It broke off; what ended the call says so.
 	case reply.Status/100 == 3:
@@ -412,26 +401,25 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 	default:
 		e.Message = "the reply is not the service's error envelope"
 	}
-	e.RequestID = cmp.Or(e.RequestID, c.headerRequestID(reply))
+	e.RequestID = cmp.Or(e.RequestID, c.gatewayID(reply))
 }
 
-// headerRequestID is the request id of a gateway. The service's own stands in the
-// envelope.
-func (c *core) headerRequestID(reply *rest.Reply) string {
+// gatewayID is the request id of a gateway. The service's own stands in the envelope.
+func (c *core) gatewayID(reply *rest.Reply) string {
 	return c.mask.Text(reply.Header.Get("X-Request-Id"))
 }
 
 // unusable is the error for a success whose reply cannot be used.
 func (c *core) unusable(in rest.Request, reply *rest.Reply, why string) *Error {
 	e := c.errorOf(in, why)
-	e.StatusCode, e.RequestID = reply.Status, c.headerRequestID(reply)
+	e.StatusCode, e.RequestID = reply.Status, c.gatewayID(reply)
 	return e
 }
 
 // errorOf is an error about a request that was not refused.
 func (c *core) errorOf(in rest.Request, why string) *Error {
-	method, path := c.api.Locate(in)
-	return &Error{Message: c.mask.Text(why), Operation: Operation(in.Operation), Method: method, Path: c.mask.Text(path)}
+	row, path := c.api.Locate(in)
+	return &Error{Message: c.mask.Text(why), Operation: Operation(in.Operation), Method: row.Method, Path: c.mask.Text(path)}
 }
 
 // describeBody says what is wrong with a body without quoting it.

@@ -429,7 +429,7 @@ func TestMissingFields(t *testing.T) {
 		{"meetings.get", `{"id":"mtg_1"}`, "status"},
 		{"meetings.create", `{"title":"T"}`, "id"},
 		{"meetings.list", `{"next_cursor":"c"}`, "meetings"},
-		{"meetings.list", `{"meetings":[{"id":"mtg_1","status":"created"},null]}`, "meetings[1]"},
+		{"meetings.list", `{"meetings":[{"id":"mtg_1","status":"created"},null]}`, "meetings[1].id"},
 		{"meetings.list", `{"meetings":[{"id":"mtg_1","status":"created"},{"id":"mtg_2"}]}`, "meetings[1].status"},
 		{"meetings.minutes", `{"content":"x","template_id":"t"}`, "format"},
 		{"meetings.minutes", `{"format":"html","template_id":"t"}`, "content"},
@@ -560,8 +560,11 @@ func TestLongListsAreTaken(t *testing.T) {
 		"projects.list":  `{"projects":[` + strings.Repeat(`{"id":"p1","name":"x"},`, 50_000) + `{"id":"p","name":"x"}]}`,
 		"members.list":   `{"members":[` + strings.Repeat(`{"id":"e1","name":"x","role":null,"status":"active"},`, 50_000) + `{"id":"e"}]}`,
 		"templates.list": `{"templates":[` + strings.Repeat(`{"id":"t","name":"x","source":"s","description":null,"is_default":false,"version":1},`, 30_000) + `{"id":"t"}]}`,
-		"vocabulary.get": `{"terms":[` + strings.Repeat(`"a","\"]",`, 100_000) + `"b"],"entries":[],"max_terms":1}`,
-		"meetings.get":   `{"id":"mtg_7Kd02","status":"created","participant_ids":[` + strings.Repeat(`"e1",`, 100_000) + `"e2"]}`,
+		"vocabulary.get": `{"terms":[` + strings.Repeat(`"a","\"]",`, 50_000) + `"b"],"entries":[` + strings.Repeat(`{"term":"a","variants":[]},`, 100_000) + `{"term":"b","variants":[]}],"max_terms":1}`,
+		// Texts, whatever stands in them.
+		"meetings.minutes":    `{"format":"html","template_id":"t","content":"` + strings.Repeat("no, ", 50_000) + `"}`,
+		"meetings.transcript": `{"transcript":"` + strings.Repeat(",", 100_000) + `"}`,
+		"meetings.get":        `{"id":"mtg_7Kd02","status":"created","participant_ids":[` + strings.Repeat(`"emp_1",`, 100_000) + `"emp_2"]}`,
 	} {
 		op := testkit.OperationNamed(t, op)
 		client, _ := testkit.Answering(t, testkit.Canned(200, body))

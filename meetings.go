@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -66,6 +64,9 @@ func values(v any) string {
 }
 
 func (m *Meeting) missing([]byte) string {
+	if m == nil {
+		return "id"
+	}
 	return cmp.Or(missing("id", m.ID), missing("status", m.Status))
 }
 
@@ -76,12 +77,7 @@ type MeetingPage struct {
 	NextCursor string     `json:"next_cursor,omitempty"` // for MeetingListParams.Cursor; empty at the end
 }
 
-func (p *MeetingPage) missing(body []byte) string {
-	if null := slices.Index(p.Meetings, nil); null >= 0 {
-		return "meetings[" + strconv.Itoa(null) + "]"
-	}
-	return missingIn("meetings", &p.Meetings, body)
-}
+func (p *MeetingPage) missing(body []byte) string { return missingIn("meetings", &p.Meetings, body) }
 
 // Minutes are the written minutes of a meeting (section 2.6).
 type Minutes struct {
@@ -205,11 +201,8 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	if externalID == "" {
 		return nil, &ParamError{"externalID", "must not be empty"}
 	}
-	in := rest.Request{Operation: route.MeetingsList, Query: &struct {
-		ExternalID string `url:"external_id"`
-	}{externalID}}
 	asked := s.core().poller.Now()
-	page, err := do[MeetingPage](ctx, s.core(), in)
+	page, err := s.List(ctx, &MeetingListParams{ExternalID: externalID})
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +212,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 			return m, nil
 		}
 	}
-	miss := s.core().errorOf(in, "no visible meeting has this external id")
+	miss := s.core().errorOf(rest.Request{Operation: route.MeetingsList}, "no visible meeting has this external id")
 	miss.Code = ErrNotFound
 	return nil, miss
 }

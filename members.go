@@ -39,11 +39,7 @@ func (m Member) missing([]byte) string { return missing("id", m.ID) }
 // List returns the organisation's human members; integrations are never
 // listed. It needs the scope employees:read. Documented.
 func (s *MembersService) List(ctx context.Context) ([]Member, error) {
-	list, err := do[memberList](ctx, s.core(), rest.Request{Operation: route.MembersList})
-	if err != nil {
-		return nil, err
-	}
-	return list.Members, nil
+	return pick(ctx, s.core(), rest.Request{Operation: route.MembersList}, func(l *memberList) []Member { return l.Members })
 }
 
 // Create adds a member without an account; it costs no licence and sends

@@ -77,65 +77,47 @@ func FromContext(ctx context.Context) (a Attempt, ok bool) {
 	return Attempt{Operation: Operation(try.Operation), MeetingID: try.ID, Number: try.Number, Poll: try.Once}, ok
 }
 
-// observed reports whether anybody is told of what goes on.
-func (c *core) observed() bool { return c.observe != nil || c.log.Handler() != slog.DiscardHandler }
-
-// tell tells the observer, if there is one.
-func (c *core) tell(ctx context.Context, e Event) {
-	if c.observe != nil {
-		c.observe(ctx, e)
-	}
-}
-
 // attempted tells of an attempt of an API call.
 func (c *core) attempted(ctx context.Context, a rest.Attempt) {
-	debug := c.log.Enabled(ctx, slog.LevelDebug)
-	if debug || c.observe != nil {
-		e, _ := FromContext(ctx)
-		e.MeetingID = c.mask.Text(e.MeetingID)
-		e.Duration, e.Again, e.Wait = a.Took, a.Again, a.Wait
-		var refusal *Error
-		if a.Err != nil {
-			e.Err = c.mask.Err(a.Err)
-		} else if e.StatusCode = a.Status; a.Status/100 != 2 {
-			refusal = c.failed(a.Failure)
-			e.Code = refusal.Code
-		}
-		if !e.Again {
-			e.Wait = 0
-		}
-		if debug {
-			c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of a request", c.attemptAttrs(a, e, refusal)...)
-		}
-		c.tell(ctx, e)
+	e, _ := FromContext(ctx)
+	e.MeetingID = c.mask.Text(e.MeetingID)
+	e.Duration, e.Again = a.Took, a.Again
+	if a.Again {
+		e.Wait = a.Wait
 	}
+	requestID := ""
+	if a.Err != nil {
+		e.Err = c.mask.Err(a.Err)
+	} else if e.StatusCode = a.Status; a.Status/100 != 2 {
+		refusal := c.failed(a.Failure)
+		e.Code, requestID = refusal.Code, refusal.RequestID
+	}
+	c.tried(ctx, e, requestID, slog.String("method", a.Route.Method), slog.String("path", plain(c.mask.Text(a.Path))))
 	if a.CoolDown > 0 {
 		c.log.LogAttrs(ctx, slog.LevelInfo, "minutes: requests are held back after a 429",
-			slog.String("operation", string(a.Try.Operation)), slog.Duration("for", a.CoolDown))
-		c.tell(ctx, CoolDown{Operation(a.Try.Operation), a.CoolDown})
+			slog.String("operation", string(e.Operation)), slog.Duration("for", a.CoolDown))
+		c.observe(ctx, CoolDown{e.Operation, a.CoolDown})
 	}
 }
 
-func (c *core) attemptAttrs(a rest.Attempt, e Attempt, refusal *Error) []slog.Attr {
-	attrs := make([]slog.Attr, 0, 8)
-	attrs = append(attrs,
-		slog.String("operation", string(e.Operation)),
-		slog.String("method", a.Method),
-		slog.String("path", plain(c.mask.Text(a.Path))),
-		slog.Int("attempt", e.Number),
-	)
-	if e.Err != nil {
-		attrs = append(attrs, slog.String("error", plain(e.Err.Error())))
-	} else {
-		attrs = append(attrs, slog.Int("status", e.StatusCode))
+// tried tells of an attempt that has ended, of an API call or an upload. The log
+// is told of its request besides.
+func (c *core) tried(ctx context.Context, e Attempt, requestID string, request ...slog.Attr) {
+	if c.log.Enabled(ctx, slog.LevelDebug) {
+		attrs := append([]slog.Attr{slog.String("operation", string(e.Operation))}, request...)
+		attrs = append(attrs, slog.Int("attempt", e.Number), slog.Int("status", e.StatusCode))
+		switch {
+		case e.Err != nil:
+			attrs = append(attrs, slog.String("error", plain(e.Err.Error())))
+		case e.StatusCode/100 != 2:
+			attrs = append(attrs, slog.String("code", plain(string(e.Code))), slog.String("request_id", plain(requestID)))
+		}
+		if e.Again {
+			attrs = append(attrs, slog.Duration("wait", e.Wait))
+		}
+		c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of a request", attrs...)
 	}
-	if refusal != nil {
-		attrs = append(attrs, slog.String("code", plain(string(refusal.Code))), slog.String("request_id", plain(refusal.RequestID)))
-	}
-	if e.Again {
-		attrs = append(attrs, slog.Duration("wait", e.Wait))
-	}
-	return attrs
+	c.observe(ctx, e)
 }
 
 // LookFailed is for the poller.
@@ -145,7 +127,7 @@ func (p polled) LookFailed(id string, inARow int, several bool, err error) {
 		p.core.log.LogAttrs(ctx, slog.LevelWarn, "minutes: looks at a meeting fail, and its wait goes on",
 			slog.String("meeting", plain(id)), slog.Int("in_a_row", inARow), slog.String("error", plain(err.Error())))
 	}
-	p.core.tell(ctx, FailedLook{id, inARow, err})
+	p.core.observe(ctx, FailedLook{id, inARow, err})
 }
 
 // LooksWork is for the poller.
@@ -156,5 +138,5 @@ func (p polled) LooksWork(id string, failed int) {
 
 // Turned is for the poller.
 func (p polled) Turned(t poll.Turn) {
-	p.core.tell(context.Background(), PollTurn{t.Took, t.Waits, t.Pages, t.Looks})
+	p.core.observe(context.Background(), PollTurn{t.Took, t.Waits, t.Pages, t.Looks})
 }

@@ -32,8 +32,8 @@ type config struct {
 	userAgent []string                     // the header's value
 	retries   backoff.Policy
 	uploads   storage.Limits
-	places    places        // for uploads
-	limiter   *rate.Limiter // nil: none
+	places    places // for uploads
+	limiter   *rate.Limiter
 	routes    []route.Route
 }
 
@@ -174,14 +174,13 @@ func WithUploadTimeouts(stall, reply time.Duration) Option {
 // perSecond with bursts of at most burst (100 and 100 unless set). Uploads to
 // storage are not paced. WithRateLimit(0, 0) takes the limiter off.
 func WithRateLimit(perSecond float64, burst int) Option {
-	none := perSecond == 0 && burst == 0
-	ok := none || perSecond > 0 && !math.IsInf(perSecond, 0) && burst >= 1
-	return option("WithRateLimit", ok, "needs perSecond > 0 and burst >= 1, or 0 and 0 for no limit", func(c *config) {
-		c.limiter = nil
-		if !none {
-			c.limiter = rate.NewLimiter(rate.Limit(perSecond), burst)
-		}
-	})
+	ok := perSecond > 0 && !math.IsInf(perSecond, 0) && burst >= 1
+	limit := rate.Limit(perSecond)
+	if perSecond == 0 && burst == 0 {
+		ok, limit = true, rate.Inf
+	}
+	return option("WithRateLimit", ok, "needs perSecond > 0 and burst >= 1, or 0 and 0 for no limit",
+		func(c *config) { c.limiter = rate.NewLimiter(limit, burst) })
 }
 
 // Operation names an operation of the service, in errors, events and [WithRoute].

@@ -30,11 +30,7 @@ func (p Project) missing([]byte) string { return missing("id", p.ID) }
 // List returns the organisation's active projects. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].
 func (s *ProjectsService) List(ctx context.Context) ([]Project, error) {
-	list, err := do[projectList](ctx, s.core(), rest.Request{Operation: route.ProjectsList})
-	if err != nil {
-		return nil, err
-	}
-	return list.Projects, nil
+	return pick(ctx, s.core(), rest.Request{Operation: route.ProjectsList}, func(l *projectList) []Project { return l.Projects })
 }
 
 // Create adds a project of the given name, 1 to 120 characters. The body is

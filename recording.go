@@ -2,9 +2,9 @@ package minutes
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
-	"io/fs"
 	"mime"
 	"net/http"
 	"os"
@@ -35,13 +35,8 @@ func (r Recording) Close() error {
 
 // check refuses, before any request, what cannot become minutes.
 func (r Recording) check() error {
-	if r.Audio == nil {
-		return &ParamError{"recording.Audio", "must not be nil"}
-	}
-	if err := checkSize("recording.Size", r.Size); err != nil {
-		return err
-	}
-	return checkContentType("recording.ContentType", r.ContentType)
+	return cmp.Or(checkGiven("recording.Audio", r.Audio != nil),
+		checkSize("recording.Size", r.Size), checkContentType("recording.ContentType", r.ContentType))
 }
 
 func checkSize(param string, size int64) error {
@@ -59,11 +54,9 @@ func checkContentType(param, contentType string) error {
 		return &ParamError{param, "must not be empty"}
 	}
 	kind, _, err := mime.ParseMediaType(contentType)
-	if err != nil || !strings.Contains(kind, "/") || strings.ContainsFunc(contentType, isControl) {
+	spaced := strings.TrimSpace(contentType) != contentType // which would not arrive as it was signed
+	if err != nil || spaced || !strings.Contains(kind, "/") || strings.ContainsFunc(contentType, isControl) {
 		return &ParamError{param, "is not a MIME type"}
-	}
-	if strings.TrimSpace(contentType) != contentType {
-		return &ParamError{param, "has white space around it, which would not arrive as it was signed"}
 	}
 	return nil
 }
@@ -71,7 +64,7 @@ func checkContentType(param, contentType string) error {
 // OpenRecording opens an audio or video file for upload and finds its content
 // type from content and name. Close the Recording after use.
 //
-// Errors: that of opening the file (compare with [fs.ErrNotExist]), or a
+// Errors: that of opening the file (compare with [io/fs.ErrNotExist]), or a
 // *ParamError, which does not repeat the path, for what is no regular file, or is
 // ErrRecordingEmpty, ErrRecordingTooLarge (over 1 GiB) or ErrRecordingFormat, whose
 // content type does not show; fill a Recording by hand then.
@@ -82,7 +75,7 @@ func OpenRecording(path string) (Recording, error) {
 		return Recording{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return Recording{}, &ParamError{"path", "is not a regular file: " + kindOf(info)}
+		return Recording{}, &ParamError{"path", "is not a regular file"}
 	}
 	if err := checkSize("path", info.Size()); err != nil {
 		return Recording{}, err
@@ -97,13 +90,6 @@ func OpenRecording(path string) (Recording, error) {
 		return Recording{}, err
 	}
 	return Recording{f, info.Size(), contentType}, nil
-}
-
-func kindOf(info fs.FileInfo) string {
-	if info.IsDir() {
-		return "a directory"
-	}
-	return info.Mode().Type().String()
 }
 
 // RecordingFromReader copies r to a temporary file, since an upload needs its

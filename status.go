@@ -1,9 +1,6 @@
 package minutes
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Status is the state of a meeting (section 3 of the interface). The type is
 // open: a status this package does not know decodes, is not final and is
@@ -48,13 +45,12 @@ const happy = 6
 // rank is the place of s on the happy path, from 1, or 0 where s is not on it.
 func (s Status) rank() int { return slices.Index(statuses[:happy], s) + 1 }
 
-// intern returns s as a string of its own: a part of a reply would keep the whole
-// reply in memory.
+// intern returns a known status as the string that all meetings share.
 func (s Status) intern() Status {
 	if known := slices.Index(statuses[:], s); known >= 0 {
 		return statuses[known]
 	}
-	return Status(strings.Clone(string(s)))
+	return s
 }
 
 // Visibility says who inside the organisation can see a meeting (section 2.1).

@@ -36,9 +36,5 @@ func (t Template) missing([]byte) string { return missing("id", t.ID) }
 // List returns the organisation's templates. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].
 func (s *TemplatesService) List(ctx context.Context) ([]Template, error) {
-	list, err := do[templateList](ctx, s.core(), rest.Request{Operation: route.TemplatesList})
-	if err != nil {
-		return nil, err
-	}
-	return list.Templates, nil
+	return pick(ctx, s.core(), rest.Request{Operation: route.TemplatesList}, func(l *templateList) []Template { return l.Templates })
 }

@@ -17,11 +17,8 @@ import (
 //
 // Errors: ErrTranscriptNotReady, ErrNotFound.
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (string, error) {
-	t, err := do[transcript](ctx, s.core(), rest.Request{Operation: route.MeetingsTranscript, ID: id, MaxReply: maxText})
-	if err != nil {
-		return "", err
-	}
-	return t.Text, nil
+	in := rest.Request{Operation: route.MeetingsTranscript, ID: id, MaxReply: maxText}
+	return pick(ctx, s.core(), in, func(t *transcript) string { return t.Text })
 }
 
 type transcript struct {

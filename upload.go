@@ -287,32 +287,14 @@ func parseTarget(t *UploadTarget, local bool) (*url.URL, string) {
 // tell tells of an attempt that ended, and of the wait before another.
 func (u *upload) tell(ctx context.Context, result storage.Result, took time.Duration, again bool, wait time.Duration) {
 	c := u.core
-	if !c.observed() {
+	if c.api.Observe == nil { // nobody is to be told
 		return
 	}
 	ctx = u.trying(ctx)
 	e, _ := FromContext(ctx)
 	e.StatusCode, e.Code, e.Err, e.Stalled = result.StatusCode, Code(result.Code), result.Err, result.Stalled
 	e.Sent, e.Duration, e.Again, e.Wait = result.Sent, took, again, wait
-	if c.log.Enabled(ctx, slog.LevelDebug) {
-		c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of an upload", u.attrs(e, result)...)
-	}
-	c.tell(ctx, e)
-}
-
-func (u *upload) attrs(e Attempt, result storage.Result) []slog.Attr {
-	attrs := []slog.Attr{
-		slog.String("operation", string(e.Operation)), slog.String("meeting", plain(e.MeetingID)), slog.String("method", http.MethodPut),
+	c.tried(ctx, e, result.RequestID, slog.String("meeting", plain(e.MeetingID)), slog.String("method", http.MethodPut),
 		slog.String("host", u.put.Target.Host), slog.String("path", u.put.Target.EscapedPath()),
-		slog.Int("attempt", e.Number), slog.Int64("sent", e.Sent), slog.Int64("size", u.put.Recording.Size),
-		slog.Int("status", e.StatusCode), // 0 where no reply came
-	}
-	if result.Outcome != storage.Stored {
-		told := u.failed(result)
-		attrs = append(attrs, slog.String("error", told.Error()), slog.String("request_id", told.RequestID))
-	}
-	if e.Wait > 0 {
-		attrs = append(attrs, slog.Duration("wait", e.Wait))
-	}
-	return attrs
+		slog.Int64("sent", e.Sent), slog.Int64("size", u.put.Recording.Size))
 }

@@ -63,12 +63,10 @@ type TryKey struct{}
 // Value answers for TryKey, at no cost where nobody asks.
 func (c *call) Value(key any) any {
 	if key == (TryKey{}) {
-		return c.try()
+		return Try{c.out.Route.Operation, c.id, int(c.attempts.Load()), c.once}
 	}
 	return c.Context.Value(key)
 }
-
-func (c *call) try() Try { return Try{c.out.Operation, c.id, int(c.attempts.Load()), c.once} }
 
 // header is made for each attempt: one that is abandoned may still read its own.
 // The values are made once and never written to.
@@ -89,7 +87,7 @@ var jsonType = []string{"application/json"}
 // have been read. It does so for a deletion, too: a 404 to its repeat is a success
 // if the first one may have arrived.
 func (c *call) watch(ctx context.Context) context.Context {
-	if c.again && c.out.Method != http.MethodDelete {
+	if c.again && c.out.Route.Method != http.MethodDelete {
 		return ctx
 	}
 	c.conn = new(roundtrip.Conn)
@@ -115,13 +113,8 @@ var buffers = sync.Pool{New: func() any { return new(buffer) }}
 // Came reports whether there was a reply at all.
 func (r *Reply) Came() bool { return r.body != nil }
 
-// Body is valid until Release.
-func (r *Reply) Body() []byte {
-	if !r.Came() {
-		return nil
-	}
-	return r.body.Bytes()
-}
+// Body is that of a reply that came. It is valid until Release.
+func (r *Reply) Body() []byte { return r.body.Bytes() }
 
 // Release gives the body's buffer back. Status and Header stay.
 func (r *Reply) Release() {

@@ -16,7 +16,7 @@ import (
 // them. It does not sit in the transport, where its waits would count as the
 // attempt's.
 type limiter struct {
-	rate *rate.Limiter // nil: none
+	rate *rate.Limiter
 
 	mu    sync.Mutex
 	until time.Time // end of the cool-down
@@ -57,19 +57,17 @@ var (
 // wait returns when a request may go out, or at once where ctx will not live
 // to see that.
 func (l *limiter) wait(ctx context.Context) error {
-	for paced := false; ; {
-		var err error
-		switch d := l.cooling(); {
-		case d > 0 && ctx.Err() == nil && !backoff.Outlives(ctx, d):
-			return errCooling
-		case d > 0: // also where a 429 arrived while the rate held the request back
-			paced, err = false, backoff.Sleep(ctx, d)
-		case !paced:
-			paced, err = true, l.pace(ctx)
-		default:
-			return nil
+	for {
+		for d := l.cooling(); d > 0; d = l.cooling() {
+			if ctx.Err() == nil && !backoff.Outlives(ctx, d) {
+				return errCooling
+			}
+			if err := backoff.Sleep(ctx, d); err != nil {
+				return err
+			}
 		}
-		if err != nil {
+		err := l.pace(ctx)
+		if err != nil || l.cooling() <= 0 { // else a 429 has arrived meanwhile
 			return err
 		}
 	}
@@ -77,9 +75,6 @@ func (l *limiter) wait(ctx context.Context) error {
 
 // pace waits for the rate.
 func (l *limiter) pace(ctx context.Context) error {
-	if l.rate == nil {
-		return ctx.Err()
-	}
 	err := l.rate.Wait(ctx)
 	if err != nil && ctx.Err() == nil {
 		return errPaced // the limiter's own refusal has a text alone (golang/go#54541)

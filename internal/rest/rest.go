@@ -34,7 +34,7 @@ type Config struct {
 	Transport http.RoundTripper
 	Timeout   time.Duration // of one attempt
 	Retries   backoff.Policy
-	Rate      *rate.Limiter                  // nil: none
+	Rate      *rate.Limiter
 	Mask      secret.Mask                    // what must not show in an error
 	Observe   func(context.Context, Attempt) // told of each attempt; may be nil
 }
@@ -71,18 +71,14 @@ func New(cfg Config) *Client {
 	return c
 }
 
-// Locate returns the method of a request and its path below the base URL. An id
-// is put in as one segment.
-func (c *Client) Locate(in Request) (method, path string) {
-	row := c.route(in)
-	return row.Method, strings.Replace(row.Path, route.Param, url.PathEscape(in.ID), 1)
-}
-
-func (c *Client) route(in Request) *route.Route {
-	if in.Route != nil {
-		return in.Route
+// Locate returns the route of a request and its path below the base URL. An id is
+// put in as one segment.
+func (c *Client) Locate(in Request) (row *route.Route, path string) {
+	row = in.Route
+	if row == nil {
+		row = &c.Routes[slices.IndexFunc(c.Routes, func(r route.Route) bool { return r.Operation == in.Operation })]
 	}
-	return &c.Routes[slices.IndexFunc(c.Routes, func(r route.Route) bool { return r.Operation == in.Operation })]
+	return row, strings.Replace(row.Path, route.Param, url.PathEscape(in.ID), 1)
 }
 
 // Request is what an operation asks for.
@@ -102,8 +98,8 @@ type Request struct {
 // any attempt received; Status is 0 where there was none.
 type Failure struct {
 	Reply
-	Operation    route.Operation
-	Method, Path string
+	Route *route.Route
+	Path  string
 	// RetryAfter is what the reply asked for, or what is left of the cool-down
 	// that held the request back.
 	RetryAfter time.Duration
@@ -141,23 +137,17 @@ type call struct {
 // released when they have been read.
 func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 	call, err := c.newCall(ctx, in)
+	if err == nil {
+		err = c.limiter.wait(call)
+	}
+	if err == nil && in.Wanted != nil && !in.Wanted() {
+		err = errors.New("the request was not wanted any more when it might go out")
+	}
+	if err == nil {
+		_, err = c.http.Do(&call.req) // the reply has been read
+	}
 	if err != nil {
 		return nil, call.fail(err)
-	}
-	if err := c.limiter.wait(call); err != nil {
-		return nil, call.fail(err)
-	}
-	if in.Wanted != nil && !in.Wanted() {
-		return nil, call.fail(errors.New("the request was not wanted any more when it might go out"))
-	}
-	_, err = c.http.Do(&call.req) // the reply has been read
-	if err != nil {
-		f := call.fail(err)
-		if call.lost != nil && !errors.Is(err, call.lost) {
-			// ctx ended a wait for another attempt: tell also how the last one was lost.
-			f.Causes = slices.Insert(f.Causes, 0, c.Mask.Err(call.lost))
-		}
-		return nil, f
 	}
 	if call.out.Status/100 != 2 {
 		return nil, &call.out
@@ -171,13 +161,17 @@ func (c *call) fail(err error) *Failure {
 		c.out.RetryAfter, c.out.Cooling = max(0, c.client.limiter.cooling()), true
 	}
 	c.out.Causes = backoff.Causes(c.Context, c.client.Mask.Err(err))
+	if c.lost != nil && !errors.Is(err, c.lost) {
+		// A wait for another attempt has ended: tell also how the last one was lost.
+		c.out.Causes = slices.Insert(c.out.Causes, 0, c.client.Mask.Err(c.lost))
+	}
 	return &c.out
 }
 
 // newCall builds the request. Its header is left to each attempt.
 func (c *Client) newCall(ctx context.Context, in Request) (*call, error) {
 	const maxReply = 4 << 20
-	row := c.route(in)
+	row, path := c.Locate(in)
 	call := &call{
 		Context: ctx,
 		client:  c,
@@ -185,14 +179,13 @@ func (c *Client) newCall(ctx context.Context, in Request) (*call, error) {
 		limit:   cmp.Or(in.MaxReply, maxReply),
 		once:    in.Once,
 		again:   row.Repeat == route.Always || row.Repeat == route.WithExternalID && in.Known,
+		out:     Failure{Route: row, Path: path},
 	}
-	call.out.Operation = row.Operation
-	call.out.Method, call.out.Path = c.Locate(in)
 	if err := call.address(in); err != nil {
 		return call, err
 	}
 	call.req.Request = c.template.WithContext(call)
-	call.req.Method = call.out.Method
+	call.req.Method = row.Method
 	call.req.URL = &call.url
 	call.req.Header = make(http.Header) // or net/http copies the request to give it one
 	if in.Body == nil {

@@ -43,7 +43,7 @@ func (c *call) ended(err error) (again bool, _ error) {
 	may = may && !c.once && int(c.attempts.Load()) <= c.client.Retries.Max
 	again = may && worth && c.Err() == nil
 	if c.client.Observe != nil {
-		c.client.Observe(c, Attempt{c.try(), time.Since(c.began), err, again, c.wait, coolDown, &c.out})
+		c.client.Observe(c, Attempt{time.Since(c.began), err, again, c.wait, coolDown, &c.out})
 	}
 	if may && err == nil {
 		return again, c.Err()
@@ -82,7 +82,7 @@ func (c *call) plan(err error) (worth bool, coolDown time.Duration) {
 	c.wait = c.client.Retries.Wait(int(c.attempts.Load()), asked)
 	// A page that is not to be repeated is the poller's, which slows its pages down
 	// itself. A 429 on it holds nobody else back.
-	page := c.once && c.out.Operation == route.MeetingsList
+	page := c.once && c.out.Route.Operation == route.MeetingsList
 	if err == nil && c.out.Status == http.StatusTooManyRequests && !page {
 		coolDown = c.client.limiter.coolDown(c.wait)
 	}
@@ -95,7 +95,6 @@ func (c *call) plan(err error) (worth bool, coolDown time.Duration) {
 
 // Attempt is one attempt of a request that has ended.
 type Attempt struct {
-	Try
 	Took     time.Duration
 	Err      error         // nil where there was a reply; may show a secret
 	Again    bool          // another attempt follows,
