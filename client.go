@@ -178,6 +178,8 @@ func parseBaseURL(in parameter) (url.URL, error) {
 		return bad("must not hold credentials")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return bad("must not hold a query or a fragment")
+	case !portExists(u.Port()):
+		return bad("names a port that does not exist")
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):
 		return bad("must be https, since the host is not loopback")
 	case strings.ContainsFunc(u.Path, isControl):
@@ -194,6 +196,11 @@ func parseBaseURL(in parameter) (url.URL, error) {
 // through HTTP_PROXY.
 func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
+}
+
+func portExists(port string) bool {
+	n, err := strconv.ParseUint(port, 10, 16)
+	return port == "" || err == nil && n > 0
 }
 
 func checkAPIKey(in parameter) error {

@@ -64,6 +64,9 @@ func TestNewRefusesBaseURL(t *testing.T) {
 		"plain http, prefix":          "http://notlocalhost",
 		"plain http, below localhost": "http://api.localhost/",
 		"plain http, localhost, dot":  "http://localhost.",
+		"port beyond the last":        "https://minutes.example:65536",
+		"port far beyond the last":    "https://minutes.example:99999999",
+		"port 0":                      "https://minutes.example:0",
 		"unclosed IPv6":               "https://[::1",
 	} {
 		t.Run(name, func(t *testing.T) {
