@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/url"
 	"reflect"
@@ -13,13 +14,16 @@ import (
 // changed on the wire or from reaching another resource. Lengths, dates and
 // the like are the service's to judge: a copy of its rules would go stale.
 
-// checkGiven refuses a parameter that is nil.
-func checkGiven(param string, given bool) error {
-	if given {
+// checkThat refuses a parameter of which something does not hold.
+func checkThat(param string, holds bool, reason string) error {
+	if holds {
 		return nil
 	}
-	return &ParamError{param, "must not be nil"}
+	return &ParamError{param, reason}
 }
+
+// checkGiven refuses a parameter that is nil.
+func checkGiven(param string, given bool) error { return checkThat(param, given, "must not be nil") }
 
 const noUTF8 = "is not valid UTF-8"
 
@@ -62,17 +66,12 @@ func findBroken(v reflect.Value) (at string, found bool) {
 
 // checkID refuses ids that would name another path than a meeting's.
 func checkID(param, id string) error {
-	switch {
-	case id == "":
-		return &ParamError{param, "must not be empty"}
-	case id == "." || id == "..":
-		return &ParamError{param, "is a relative path, not an id"}
-	case strings.ContainsFunc(id, isControl):
-		return &ParamError{param, "holds a control character"}
-	case !utf8.ValidString(id):
-		return &ParamError{param, noUTF8}
-	}
-	return nil
+	return cmp.Or(
+		checkThat(param, id != "", "must not be empty"),
+		checkThat(param, id != "." && id != "..", "is a relative path, not an id"),
+		checkThat(param, !strings.ContainsFunc(id, isControl), "holds a control character"),
+		checkThat(param, utf8.ValidString(id), noUTF8),
+	)
 }
 
 // wrongPath says why a path would not arrive as it is, or would lead elsewhere, and

@@ -50,23 +50,21 @@ type Client struct {
 // refused. What cannot be used is reported as a *ParamError that names the parameter
 // or option.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
-	return newClient(parameter{"baseURL", baseURL}, parameter{"apiKey", apiKey}, opts)
+	return newClient("baseURL", baseURL, "apiKey", apiKey, opts)
 }
 
 // NewFromEnv is [New] with the base URL of MINUTES_BASE_URL and the API key of
 // MINUTES_API_KEY; white space around them is dropped. A *ParamError names the
 // variable.
 func NewFromEnv(opts ...Option) (*Client, error) {
-	env := func(name string) parameter { return parameter{name, strings.TrimSpace(os.Getenv(name))} }
-	return newClient(env("MINUTES_BASE_URL"), env("MINUTES_API_KEY"), opts)
+	const base, key = "MINUTES_BASE_URL", "MINUTES_API_KEY"
+	return newClient(base, strings.TrimSpace(os.Getenv(base)), key, strings.TrimSpace(os.Getenv(key)), opts)
 }
 
-// parameter is a text that a Client is made from, by the name that its caller knows.
-type parameter struct{ name, value string }
-
-func newClient(baseURL, apiKey parameter, opts []Option) (*Client, error) {
-	base, err := parseBaseURL(baseURL)
-	if err = cmp.Or(err, checkAPIKey(apiKey)); err != nil {
+// newClient is New, whose parameters have these names where they came from.
+func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Client, error) {
+	base, err := parseBaseURL(baseName, baseURL)
+	if err = cmp.Or(err, checkAPIKey(keyName, apiKey)); err != nil {
 		return nil, err
 	}
 	cfg := defaults()
@@ -78,7 +76,7 @@ func newClient(baseURL, apiKey parameter, opts []Option) (*Client, error) {
 			return nil, err
 		}
 	}
-	shared := newCore(base, apiKey.value, cfg)
+	shared := newCore(*base, apiKey, cfg)
 	c := func() *core { return shared }
 	return &Client{
 		Meetings:   &MeetingsService{c},
@@ -162,33 +160,23 @@ func (c Client) LogValue() slog.Value { return slog.StringValue(c.mask()) }
 func (c Client) mask() string { return "minutes.Client(" + c.service.core().base + ", key masked)" }
 
 // parseBaseURL never quotes its input: swapped arguments put a key there.
-func parseBaseURL(in parameter) (url.URL, error) {
-	bad := func(reason string) (url.URL, error) { return url.URL{}, &ParamError{in.name, reason} }
-	u, err := url.Parse(strings.TrimRight(in.value, "/")) // every path begins with one
-	switch {
-	case in.value == "":
-		return bad("must not be empty")
-	case err != nil || !utf8.ValidString(in.value):
-		return bad("is not a URL")
-	case u.Scheme != "https" && u.Scheme != "http":
-		return bad("must be an absolute URL that begins with https:// (is it the API key?)")
-	case u.Hostname() == "":
-		return bad("names no host")
-	case u.User != nil:
-		return bad("must not hold credentials")
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return bad("must not hold a query or a fragment")
-	case !portExists(u.Port()):
-		return bad("names a port that does not exist")
-	case u.Scheme == "http" && !isLoopback(u.Hostname()):
-		return bad("must be https, since the host is not loopback")
-	case strings.ContainsFunc(u.Path, isControl):
-		return bad("holds a control character")
-	case u.Path == "/v1":
-		return bad("must end before /v1, which every path begins with")
+func parseBaseURL(name, base string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimRight(base, "/")) // every path begins with one
+	if err != nil || !utf8.ValidString(base) {
+		return nil, &ParamError{name, "is not a URL"}
 	}
 	u.Host = strings.ToLower(u.Host) // net/http asks no proxy for localhost, but does for LOCALHOST
-	return *u, nil
+	return u, cmp.Or(
+		checkThat(name, base != "", "must not be empty"),
+		checkThat(name, u.Scheme == "https" || u.Scheme == "http", "must be an absolute URL that begins with https:// (is it the API key?)"),
+		checkThat(name, u.Hostname() != "", "names no host"),
+		checkThat(name, u.User == nil, "must not hold credentials"),
+		checkThat(name, u.RawQuery == "" && !u.ForceQuery && u.Fragment == "", "must not hold a query or a fragment"),
+		checkThat(name, portExists(u.Port()), "names a port that does not exist"),
+		checkThat(name, u.Scheme == "https" || isLoopback(u.Hostname()), "must be https, since the host is not loopback"),
+		checkThat(name, !strings.ContainsFunc(u.Path, isControl), "holds a control character"),
+		checkThat(name, u.Path != "/v1", "must end before /v1, which every path begins with"),
+	)
 }
 
 // isLoopback reports whether requests to host stay on this machine. Other names
@@ -203,16 +191,13 @@ func portExists(port string) bool {
 	return port == "" || err == nil && n > 0
 }
 
-func checkAPIKey(in parameter) error {
-	switch key := in.value; {
-	case key == "":
-		return &ParamError{in.name, "must not be empty"}
-	case strings.Contains(key, "://"):
-		return &ParamError{in.name, "is a URL (is it the base URL?)"}
-	case strings.Contains(key, " ") || strings.ContainsFunc(key, isNoASCII):
-		return &ParamError{in.name, "must be printable ASCII without white space, as issued and without the word Bearer"}
-	}
-	return nil
+func checkAPIKey(name, key string) error {
+	printable := !strings.Contains(key, " ") && !strings.ContainsFunc(key, isNoASCII)
+	return cmp.Or(
+		checkThat(name, key != "", "must not be empty"),
+		checkThat(name, !strings.Contains(key, "://"), "is a URL (is it the base URL?)"),
+		checkThat(name, printable, "must be printable ASCII without white space, as issued and without the word Bearer"),
+	)
 }
 
 // handle leads to what the services of a Client share. It is a function because

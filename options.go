@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math"
@@ -227,22 +228,19 @@ const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 // repeated after a failure stays with the operation, whatever the method.
 func WithRoute(op Operation, method, path string) Option {
 	return func(c *config) error {
-		bad := func(reason string) error { return &ParamError{"WithRoute", reason} }
 		at := slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })
-		plain := strings.ReplaceAll(path, route.Param, "x")
-		switch {
-		case at < 0 || c.routes[at].Basis != route.Assumed:
-			return bad("op: is not an operation whose route is assumed")
-		case !methods[method]:
-			return bad("method: " + methodReason)
-		case strings.Count(path, route.Param) != strings.Count(c.routes[at].Path, route.Param):
-			return bad("path: must hold " + route.Param + " exactly where the operation is about one meeting")
-		case strings.Contains(path, "%"):
-			return bad("path: must not hold escapes")
-		case plain != "/" && wrongPath(plain) != "":
-			return bad("path: " + wrongPath(plain))
+		if at < 0 || c.routes[at].Basis != route.Assumed {
+			return &ParamError{"WithRoute", "op: is not an operation whose route is assumed"}
 		}
-		c.routes[at].Method, c.routes[at].Path = method, path
-		return nil
+		row, plain := &c.routes[at], strings.ReplaceAll(path, route.Param, "x")
+		asMany := strings.Count(path, route.Param) == strings.Count(row.Path, route.Param)
+		wrong := wrongPath(plain)
+		row.Method, row.Path = method, path
+		return cmp.Or(
+			checkThat("WithRoute", methods[method], "method: "+methodReason),
+			checkThat("WithRoute", asMany, "path: must hold "+route.Param+" exactly where the operation is about one meeting"),
+			checkThat("WithRoute", !strings.Contains(path, "%"), "path: must not hold escapes"),
+			checkThat("WithRoute", plain == "/" || wrong == "", "path: "+wrong),
+		)
 	}
 }

@@ -40,25 +40,20 @@ func (r Recording) check() error {
 }
 
 func checkSize(param string, size int64) error {
-	switch {
-	case size <= 0:
-		return &ParamError{param, ErrRecordingEmpty.Reason}
-	case size > MaxRecordingSize:
-		return &ParamError{param, ErrRecordingTooLarge.Reason}
-	}
-	return nil
+	return cmp.Or(
+		checkThat(param, size > 0, ErrRecordingEmpty.Reason),
+		checkThat(param, size <= MaxRecordingSize, ErrRecordingTooLarge.Reason),
+	)
 }
 
 func checkContentType(param, contentType string) error {
-	if contentType == "" {
-		return &ParamError{param, "must not be empty"}
-	}
 	kind, _, err := mime.ParseMediaType(contentType)
 	spaced := strings.TrimSpace(contentType) != contentType // which would not arrive as it was signed
-	if err != nil || spaced || !strings.Contains(kind, "/") || strings.ContainsFunc(contentType, isControl) {
-		return &ParamError{param, "is not a MIME type"}
-	}
-	return nil
+	return cmp.Or(
+		checkThat(param, contentType != "", "must not be empty"),
+		checkThat(param, err == nil && !spaced && strings.Contains(kind, "/"), "is not a MIME type"),
+		checkThat(param, !strings.ContainsFunc(contentType, isControl), "holds a control character"),
+	)
 }
 
 // OpenRecording opens an audio or video file for upload and finds its content
