@@ -142,13 +142,7 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 		return err
 	}
 	defer reply.Release()
-	if out == nil {
-		return nil
-	}
-	if wrong := decode(reply, out, nil); wrong != "" {
-		return shared.unusable(request, reply, wrong)
-	}
-	return nil
+	return shared.decode(request, reply, out, nil)
 }
 
 // Format prints the Client without its API key, under every verb.
@@ -297,8 +291,8 @@ func doReply[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Re
 	defer reply.Release()
 	out := new(T)
 	known, _ := any(out).(checked)
-	if wrong := decode(reply, out, known); wrong != "" {
-		return nil, nil, c.unusable(in, reply, wrong)
+	if err := c.decode(in, reply, out, known); err != nil {
+		return nil, nil, err
 	}
 	switch out := any(out).(type) {
 	case *Meeting:
@@ -349,38 +343,35 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
 	return reply, nil
 }
 
-// decode reads the body of a success, and says what is wrong with it. known is nil
-// for Client.Do, which decodes into the caller's value.
-func decode(reply *rest.Reply, into any, known checked) (wrong string) {
+// decode reads the body of a success into out. known is out again, but nil for
+// Client.Do, which decodes into the caller's value, if there is one.
+func (c *core) decode(in rest.Request, reply *rest.Reply, out any, known checked) error {
 	body := reply.Body()
 	switch {
+	case out == nil:
+		return nil
 	case reply.Cut > 0:
-		return "the reply is longer than " + strconv.FormatInt(reply.Cut, 10) + " bytes"
+		return c.unusable(in, reply, "the reply is longer than "+strconv.FormatInt(reply.Cut, 10)+" bytes")
 	case len(body) == 0:
-		return "the reply is empty"
-	case known != nil && hollow(into, body):
-		return "the reply holds more elements than its length is worth"
+		return c.unusable(in, reply, "the reply is empty")
+	case known != nil && in.MaxReply != maxText && hollow(body): // but in one text, anything may stand
+		return c.unusable(in, reply, "the reply holds more elements than its length is worth")
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return "the reply is not what the interface promises: " + describeBody(reply, err)
+	if err := json.Unmarshal(body, out); err != nil {
+		return c.unusable(in, reply, "the reply is not what the interface promises: "+describeBody(reply, err))
 	}
-	if known == nil {
-		return ""
+	if known != nil {
+		if field := known.missing(body); field != "" {
+			return c.unusable(in, reply, "the reply lacks "+field)
+		}
 	}
-	if field := known.missing(body); field != "" {
-		return "the reply lacks " + field
-	}
-	return ""
+	return nil
 }
 
 // hollow reports whether a long reply is a list of next to nothing, such as
 // [{},{},…], which takes a hundred times its bytes once it is decoded: more than
 // every eighth byte is a comma.
-func hollow(into any, body []byte) bool {
-	switch into.(type) {
-	case *Minutes, *transcript: // one text, whatever stands in it
-		return false
-	}
+func hollow(body []byte) bool {
 	const long, most = 64 << 10, 8
 	return len(body) > long && bytes.Count(body, []byte(",")) > len(body)/most
 }
