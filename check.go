@@ -103,21 +103,14 @@ func isNoASCII(r rune) bool { return r < ' ' || r >= 0x7f }
 // names the first that is, or returns "".
 type checked interface{ missing(body []byte) string }
 
-// missing names a field that came without a value, and returns "" for any other.
-func missing[T comparable](field string, value T) string {
+// missing names a field that came without a value, and returns "" for any other. A
+// zero is a value where the field stands in body, which is nil where it is none.
+func missing[T comparable](field string, value T, body []byte) string {
 	var none T
-	if value == none {
-		return field
-	}
-	return ""
-}
-
-// absent names a field that may be zero, but not null, nor left out.
-func absent[T comparable](field string, value T, body []byte) string {
-	if missing(field, value) == "" {
+	if value != none {
 		return ""
 	}
-	if raw := lookUp(field, body); raw != nil && string(raw) != "null" {
+	if found := lookUp(field, body); found != "" && found != "null" {
 		return ""
 	}
 	return field
@@ -129,18 +122,18 @@ func missingList[E any](field string, list *[]E, body []byte) string {
 	if *list != nil {
 		return ""
 	}
-	if lookUp(field, body) == nil {
+	if lookUp(field, body) == "" {
 		return field
 	}
 	*list = []E{}
 	return ""
 }
 
-// lookUp returns a field of a reply as it came, nil where it did not.
-func lookUp(field string, body []byte) json.RawMessage {
+// lookUp returns a field of a reply as it came, "" where it did not.
+func lookUp(field string, body []byte) string {
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(body, &fields) // it has been read once
-	return fields[field]
+	return string(fields[field])
 }
 
 // missingIn is missingList, and names what the first incomplete element lacks, too.

@@ -67,7 +67,7 @@ func (m *Meeting) missing([]byte) string {
 	if m == nil {
 		return "id"
 	}
-	return cmp.Or(missing("id", m.ID), missing("status", m.Status))
+	return cmp.Or(missing("id", m.ID, nil), missing("status", m.Status, nil))
 }
 
 // MeetingPage is one page of a listing, newest first (section 2.2). It may
@@ -87,7 +87,7 @@ type Minutes struct {
 }
 
 func (m *Minutes) missing(body []byte) string {
-	return cmp.Or(missing("format", m.Format), absent("content", m.Content, body))
+	return cmp.Or(missing("format", m.Format, nil), missing("content", m.Content, body))
 }
 
 // UploadTarget is where a recording goes (section 2.8). Its URL prints without
@@ -98,7 +98,9 @@ type UploadTarget struct {
 	Method    string       `json:"method"`     // always PUT
 }
 
-func (t *UploadTarget) missing([]byte) string { return missing("upload_url", t.UploadURL.Reveal()) }
+func (t *UploadTarget) missing([]byte) string {
+	return missing("upload_url", t.UploadURL.Reveal(), nil)
+}
 
 // MeetingCreateParams describes a meeting to create. Title and Date are
 // required; what is left empty is not sent.

@@ -34,7 +34,7 @@ type memberList struct {
 
 func (l *memberList) missing(body []byte) string { return missingIn("members", &l.Members, body) }
 
-func (m Member) missing([]byte) string { return missing("id", m.ID) }
+func (m Member) missing([]byte) string { return missing("id", m.ID, nil) }
 
 // List returns the organisation's human members; integrations are never
 // listed. It needs the scope employees:read. Documented.

@@ -25,7 +25,7 @@ type projectList struct {
 
 func (l *projectList) missing(body []byte) string { return missingIn("projects", &l.Projects, body) }
 
-func (p Project) missing([]byte) string { return missing("id", p.ID) }
+func (p Project) missing([]byte) string { return missing("id", p.ID, nil) }
 
 // List returns the organisation's active projects. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].

@@ -31,7 +31,7 @@ type templateList struct {
 
 func (l *templateList) missing(body []byte) string { return missingIn("templates", &l.Templates, body) }
 
-func (t Template) missing([]byte) string { return missing("id", t.ID) }
+func (t Template) missing([]byte) string { return missing("id", t.ID, nil) }
 
 // List returns the organisation's templates. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].

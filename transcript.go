@@ -25,7 +25,7 @@ type transcript struct {
 	Text string `json:"transcript"`
 }
 
-func (t *transcript) missing(body []byte) string { return absent("transcript", t.Text, body) }
+func (t *transcript) missing(body []byte) string { return missing("transcript", t.Text, body) }
 
 // Turn is what one speaker says until another does.
 type Turn struct {

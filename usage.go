@@ -35,8 +35,8 @@ func (u *Usage) ResetAt() (date time.Time, ok bool) {
 }
 
 func (u *Usage) missing(body []byte) string {
-	return cmp.Or(absent("credits_remaining", u.CreditsRemaining, body),
-		absent("transcribe_seconds_remaining", u.TranscribeSecondsRemaining, body))
+	return cmp.Or(missing("credits_remaining", u.CreditsRemaining, body),
+		missing("transcribe_seconds_remaining", u.TranscribeSecondsRemaining, body))
 }
 
 // Get reports the credits and transcription seconds that are left. Method,

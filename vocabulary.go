@@ -37,7 +37,7 @@ func (v *Vocabulary) missing(body []byte) string {
 	return cmp.Or(missingList("terms", &v.Terms, body), missingIn("entries", &v.Entries, body))
 }
 
-func (e VocabularyEntry) missing([]byte) string { return missing("term", e.Term) }
+func (e VocabularyEntry) missing([]byte) string { return missing("term", e.Term, nil) }
 
 // Get returns the vocabulary. Method, path and scope (meetings:read) are
 // assumed; see [WithRoute].
