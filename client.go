@@ -23,6 +23,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/secret"
+	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
 // Client calls the Meeting Minutes Service. It is safe for concurrent use;
@@ -67,16 +68,16 @@ func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Clien
 	if err = cmp.Or(err, checkAPIKey(keyName, apiKey)); err != nil {
 		return nil, err
 	}
-	cfg := defaults()
+	shared := defaults()
 	for _, opt := range opts {
 		if opt == nil {
 			return nil, &ParamError{"opts", "must not hold nil"}
 		}
-		if err := opt(cfg); err != nil {
+		if err := opt(shared); err != nil {
 			return nil, err
 		}
 	}
-	shared := newCore(*base, apiKey, cfg)
+	shared.ready(*base, apiKey)
 	c := func() *core { return shared }
 	return &Client{
 		Meetings:   &MeetingsService{c},
@@ -151,7 +152,9 @@ func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask())
 // LogValue keeps the API key out of structured logs.
 func (c Client) LogValue() slog.Value { return slog.StringValue(c.mask()) }
 
-func (c Client) mask() string { return "minutes.Client(" + c.service.core().base + ", key masked)" }
+func (c Client) mask() string {
+	return "minutes.Client(" + c.service.core().Base.String() + ", key masked)"
+}
 
 // parseBaseURL never quotes its input: swapped arguments put a key there.
 func parseBaseURL(name, base string) (*url.URL, error) {
@@ -206,48 +209,36 @@ type service struct{ handle handle }
 
 func (s *service) core() *core {
 	if s == nil || s.handle == nil {
-		return newCore(url.URL{}, "", defaults()) // every request fails
+		return defaults().ready(url.URL{}, "") // every request fails
 	}
 	return s.handle()
 }
 
-// core is what the services of a Client share.
+// core is what the services of a Client share. Options set what is in it; Observe
+// is set where there is a log or an observer.
 type core struct {
-	*config
-	base   string // empty where New has not made it
+	rest.Config                   // of api
+	storage     http.RoundTripper // nil: that of Config
+	log         *slog.Logger
+	observer    func(context.Context, Event)
+	uploads     storage.Limits
+	places      places // for uploads
+
 	api    *rest.Client
-	local  bool // the service is on this machine, and so may its storage be
-	mask   secret.Mask
 	poller *poller
 }
 
-func newCore(base url.URL, apiKey string, cfg *config) *core {
-	c := &core{config: cfg, base: base.String(), local: isLoopback(base.Hostname()), mask: secret.Mask{apiKey}}
-	if c.storage == nil {
-		c.storage = transportOf(c.http)
-	}
-	const timeout = 30 * time.Second // of one attempt
-	settings := rest.Config{
-		Base: base, APIKey: apiKey, UserAgent: cfg.userAgent, Routes: cfg.routes,
-		Transport: transportOf(cfg.http), Timeout: cmp.Or(cfg.http.Timeout, timeout),
-		Retries: cfg.retries, Rate: cfg.limiter, Mask: c.mask,
-	}
+// ready returns a core that is set, ready for requests. It never changes afterwards.
+// base is empty where New has not made the Client.
+func (c *core) ready(base url.URL, apiKey string) *core {
+	c.Base, c.APIKey, c.Mask = base, apiKey, secret.Mask{apiKey}
+	c.storage = cmp.Or(c.storage, c.Transport)
 	c.poller = &poller{poll.New(polled{c})}
-	if c.observe != nil || c.log.Handler() != slog.DiscardHandler {
-		settings.Observe, c.poller.Observer = c.attempted, polled{c}
+	if c.Observe != nil {
+		c.poller.Observer = polled{c}
 	}
-	if c.observe == nil {
-		c.observe = func(context.Context, Event) {}
-	}
-	c.api = rest.New(settings)
+	c.api = rest.New(c.Config)
 	return c
-}
-
-func transportOf(hc *http.Client) http.RoundTripper {
-	if hc.Transport == nil {
-		return sharedTransport()
-	}
-	return hc.Transport
 }
 
 // sharedTransport serves every Client that was given no transport. With one for
@@ -315,17 +306,17 @@ const anotherMeeting = "the reply is about another meeting"
 // A short key is left alone, since an id may hold it by chance.
 func (c *core) clean(meetings ...*Meeting) {
 	const surely = 16
-	if len(c.mask[0]) < surely {
+	if len(c.Mask[0]) < surely {
 		return
 	}
 	for _, m := range meetings {
-		m.ID, m.Status = c.mask.Text(m.ID), Status(c.mask.Text(string(m.Status)))
+		m.ID, m.Status = c.Mask.Text(m.ID), Status(c.Mask.Text(string(m.Status)))
 	}
 }
 
 // send makes one request, and leaves the reply to its caller to decode and release.
 func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
-	if c.base == "" {
+	if c.Base.Host == "" {
 		return nil, &ParamError{Param: "Client", Reason: "must be made by New"}
 	}
 	err := cmp.Or(checkGiven("ctx", ctx != nil), checkTexts(in.Query), checkTexts(in.Body))

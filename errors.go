@@ -361,7 +361,7 @@ type envelope struct {
 func (c *core) failed(f *rest.Failure) *Error {
 	e := &Error{
 		StatusCode: f.Status, RetryAfter: f.RetryAfter,
-		Operation: Operation(f.Route.Operation), Method: f.Route.Method, Path: c.mask.Text(f.Path),
+		Operation: Operation(f.Route.Operation), Method: f.Route.Method, Path: c.Mask.Text(f.Path),
 		causes: f.Causes, acted: f.Acted,
 	}
 	if f.Came() {
@@ -383,11 +383,11 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 	switch {
 	case env.Error.Code != "":
 		// Fields of a wrong type are left out; what is right is kept.
-		e.Code = Code(c.mask.Text(string(env.Error.Code)))
-		e.Message = c.mask.Text(env.Error.Message)
-		e.RequestID = c.mask.Text(env.Error.RequestID)
+		e.Code = Code(c.Mask.Text(string(env.Error.Code)))
+		e.Message = c.Mask.Text(env.Error.Message)
+		e.RequestID = c.Mask.Text(env.Error.RequestID)
 		e.Details = env.Error.Details
-		c.mask.Tree(e.Details)
+		c.Mask.Tree(e.Details)
 	case reply.Status/100 == 2:
 		// It broke off; what ended the call says so.
 	case reply.Status/100 == 3:
@@ -397,7 +397,7 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 	case len(reply.Body()) == 0:
 		e.Message = cmp.Or(http.StatusText(reply.Status), "the reply is empty")
 	case err != nil:
-		e.Message = "the reply is not the service's error envelope: " + c.mask.Text(describeBody(reply, err))
+		e.Message = "the reply is not the service's error envelope: " + c.Mask.Text(describeBody(reply, err))
 	default:
 		e.Message = "the reply is not the service's error envelope"
 	}
@@ -406,7 +406,7 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 
 // gatewayID is the request id of a gateway. The service's own stands in the envelope.
 func (c *core) gatewayID(reply *rest.Reply) string {
-	return c.mask.Text(reply.Header.Get("X-Request-Id"))
+	return c.Mask.Text(reply.Header.Get("X-Request-Id"))
 }
 
 // unusable is the error for a success whose reply cannot be used.
@@ -419,7 +419,7 @@ func (c *core) unusable(in rest.Request, reply *rest.Reply, why string) *Error {
 // errorOf is an error about a request that was not refused.
 func (c *core) errorOf(in rest.Request, why string) *Error {
 	row, path := c.api.Locate(in)
-	return &Error{Message: c.mask.Text(why), Operation: Operation(in.Operation), Method: row.Method, Path: c.mask.Text(path)}
+	return &Error{Message: c.Mask.Text(why), Operation: Operation(in.Operation), Method: row.Method, Path: c.Mask.Text(path)}
 }
 
 // describeBody says what is wrong with a body without quoting it.

@@ -80,23 +80,23 @@ func FromContext(ctx context.Context) (a Attempt, ok bool) {
 // attempted tells of an attempt of an API call.
 func (c *core) attempted(ctx context.Context, a rest.Attempt) {
 	e, _ := FromContext(ctx)
-	e.MeetingID = c.mask.Text(e.MeetingID)
+	e.MeetingID = c.Mask.Text(e.MeetingID)
 	e.Duration, e.Again = a.Took, a.Again
 	if a.Again {
 		e.Wait = a.Wait
 	}
 	requestID := ""
 	if a.Err != nil {
-		e.Err = c.mask.Err(a.Err)
+		e.Err = c.Mask.Err(a.Err)
 	} else if e.StatusCode = a.Status; a.Status/100 != 2 {
 		refusal := c.failed(a.Failure)
 		e.Code, requestID = refusal.Code, refusal.RequestID
 	}
-	c.tried(ctx, e, requestID, slog.String("method", a.Route.Method), slog.String("path", plain(c.mask.Text(a.Path))))
+	c.tried(ctx, e, requestID, slog.String("method", a.Route.Method), slog.String("path", plain(c.Mask.Text(a.Path))))
 	if a.CoolDown > 0 {
 		c.log.LogAttrs(ctx, slog.LevelInfo, "minutes: requests are held back after a 429",
 			slog.String("operation", string(e.Operation)), slog.Duration("for", a.CoolDown))
-		c.observe(ctx, CoolDown{e.Operation, a.CoolDown})
+		c.observer(ctx, CoolDown{e.Operation, a.CoolDown})
 	}
 }
 
@@ -117,7 +117,7 @@ func (c *core) tried(ctx context.Context, e Attempt, requestID string, request .
 		}
 		c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of a request", attrs...)
 	}
-	c.observe(ctx, e)
+	c.observer(ctx, e)
 }
 
 // LookFailed is for the poller.
@@ -127,7 +127,7 @@ func (p polled) LookFailed(id string, inARow int, several bool, err error) {
 		p.core.log.LogAttrs(ctx, slog.LevelWarn, "minutes: looks at a meeting fail, and its wait goes on",
 			slog.String("meeting", plain(id)), slog.Int("in_a_row", inARow), slog.String("error", plain(err.Error())))
 	}
-	p.core.observe(ctx, FailedLook{id, inARow, err})
+	p.core.observer(ctx, FailedLook{id, inARow, err})
 }
 
 // LooksWork is for the poller.
@@ -138,5 +138,5 @@ func (p polled) LooksWork(id string, failed int) {
 
 // Turned is for the poller.
 func (p polled) Turned(t poll.Turn) {
-	p.core.observe(context.Background(), PollTurn{t.Took, t.Waits, t.Pages, t.Looks})
+	p.core.observer(context.Background(), PollTurn{t.Took, t.Waits, t.Pages, t.Looks})
 }

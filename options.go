@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
@@ -22,40 +23,32 @@ const version = "0.1.0"
 
 // Option changes a setting of a Client that is being made. One that cannot be
 // used makes New return a *ParamError.
-type Option func(*config) error
+type Option func(*core) error
 
-// config is filled by the options, and never changes afterwards.
-type config struct {
-	http      *http.Client
-	storage   http.RoundTripper // nil: that of http
-	log       *slog.Logger
-	observe   func(context.Context, Event) // nil: none
-	userAgent []string                     // the header's value
-	retries   backoff.Policy
-	uploads   storage.Limits
-	places    places // for uploads
-	limiter   *rate.Limiter
-	routes    []route.Route
-}
+const attemptTimeout = 30 * time.Second // of an API call
 
 // defaults is what a Client does unless told otherwise. The service publishes no
 // rate limit, so the limiter only keeps a runaway loop from becoming a flood.
-func defaults() *config {
-	return &config{
-		http:      &http.Client{},
-		log:       slog.New(slog.DiscardHandler),
-		userAgent: []string{"minutes-go/" + version},
-		retries:   backoff.Policy{Max: 4, WaitMin: 500 * time.Millisecond, WaitMax: 15 * time.Second},
-		uploads:   storage.Limits{Stall: time.Minute, Reply: 5 * time.Minute}, // a long reply, for what scans it on the way
-		places:    places{all: 4},
-		limiter:   rate.NewLimiter(100, 100), // a second, and at once
-		routes:    slices.Clone(route.Table),
+func defaults() *core {
+	return &core{
+		Config: rest.Config{
+			UserAgent: []string{"minutes-go/" + version},
+			Routes:    slices.Clone(route.Table),
+			Transport: sharedTransport(),
+			Timeout:   attemptTimeout,
+			Retries:   backoff.Policy{Max: 4, WaitMin: 500 * time.Millisecond, WaitMax: 15 * time.Second},
+			Rate:      rate.NewLimiter(100, 100), // a second, and at once
+		},
+		log:      slog.New(slog.DiscardHandler),
+		observer: func(context.Context, Event) {},
+		uploads:  storage.Limits{Stall: time.Minute, Reply: 5 * time.Minute}, // a long reply, for what scans it on the way
+		places:   places{all: 4},
 	}
 }
 
 // option sets something, unless it is not ok.
-func option(name string, ok bool, reason string, set func(*config)) Option {
-	return func(c *config) error {
+func option(name string, ok bool, reason string, set func(*core)) Option {
+	return func(c *core) error {
 		if !ok {
 			return &ParamError{name, reason}
 		}
@@ -85,7 +78,9 @@ func option(name string, ok bool, reason string, set func(*config)) Option {
 // need a longer [WithUploadTimeouts].
 func WithHTTPClient(hc *http.Client) Option {
 	ok := hc != nil && hc.Timeout >= 0
-	return option("WithHTTPClient", ok, "must not be nil, nor its Timeout negative", func(c *config) { c.http = hc })
+	return option("WithHTTPClient", ok, "must not be nil, nor its Timeout negative", func(c *core) {
+		c.Transport, c.Timeout = cmp.Or(hc.Transport, sharedTransport()), cmp.Or(hc.Timeout, attemptTimeout)
+	})
 }
 
 // WithStorageHTTPClient uses hc's transport for uploads alone, and leaves that of
@@ -94,7 +89,8 @@ func WithHTTPClient(hc *http.Client) Option {
 // query of a presigned URL is a credential. What [WithObserver] tells of uploads,
 // and [FromContext], hold none of it.
 func WithStorageHTTPClient(hc *http.Client) Option {
-	return option("WithStorageHTTPClient", hc != nil, "must not be nil", func(c *config) { c.storage = transportOf(hc) })
+	return option("WithStorageHTTPClient", hc != nil, "must not be nil",
+		func(c *core) { c.storage = cmp.Or(hc.Transport, sharedTransport()) })
 }
 
 // WithObserver tells observe of each [Event], with the context of the call that it
@@ -102,7 +98,8 @@ func WithStorageHTTPClient(hc *http.Client) Option {
 // and requests wait for it; it may use the Client. Without an observer nothing is
 // measured.
 func WithObserver(observe func(context.Context, Event)) Option {
-	return option("WithObserver", observe != nil, "must not be nil", func(c *config) { c.observe = observe })
+	return option("WithObserver", observe != nil, "must not be nil",
+		func(c *core) { c.observer, c.Observe = observe, c.attempted })
 }
 
 // WithLogger logs each try of each request at debug level: operation, method,
@@ -111,7 +108,8 @@ func WithObserver(observe func(context.Context, Event)) Option {
 // looks fail three times in a row, and that they work again. Nothing secret is
 // logged.
 func WithLogger(l *slog.Logger) Option {
-	return option("WithLogger", l != nil, "must not be nil", func(c *config) { c.log = l })
+	return option("WithLogger", l != nil, "must not be nil",
+		func(c *core) { c.log, c.Observe = l, c.attempted })
 }
 
 // WithUserAgent puts product, such as "myapp/1.2", before this package's own
@@ -119,7 +117,7 @@ func WithLogger(l *slog.Logger) Option {
 func WithUserAgent(product string) Option {
 	ok := product != "" && strings.TrimSpace(product) == product && !strings.ContainsFunc(product, isNoASCII)
 	return option("WithUserAgent", ok, "must be printable ASCII, not empty, and without white space around it",
-		func(c *config) { c.userAgent = []string{product + " minutes-go/" + version} })
+		func(c *core) { c.UserAgent = []string{product + " minutes-go/" + version} })
 }
 
 // WithRetries sets how often a request is repeated after its first try (4
@@ -150,7 +148,7 @@ func WithUserAgent(product string) Option {
 func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 	ok := max >= 0 && waitMin >= 0 && waitMax >= waitMin
 	return option("WithRetries", ok, "needs max >= 0 and 0 <= waitMin <= waitMax",
-		func(c *config) { c.retries = backoff.Policy{Max: max, WaitMin: waitMin, WaitMax: waitMax} })
+		func(c *core) { c.Retries = backoff.Policy{Max: max, WaitMin: waitMin, WaitMax: waitMax} })
 }
 
 // WithUploads sets how many uploads the Client has under way at a time (4 unless
@@ -158,7 +156,7 @@ func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 // for a place, as long as their contexts let them, which counts as no stall. A
 // recording that the Client opens itself is opened once it has its place.
 func WithUploads(n int) Option {
-	return option("WithUploads", n >= 1, "must be at least 1", func(c *config) { c.places.all = n })
+	return option("WithUploads", n >= 1, "must be at least 1", func(c *core) { c.places.all = n })
 }
 
 // WithUploadTimeouts sets when an attempt of an upload is given up, and repeated
@@ -168,7 +166,7 @@ func WithUploads(n int) Option {
 // it, before it passes it on, needs a long reply. Uploads have no other limit.
 func WithUploadTimeouts(stall, reply time.Duration) Option {
 	return option("WithUploadTimeouts", stall > 0 && reply > 0, "needs stall > 0 and reply > 0",
-		func(c *config) { c.uploads = storage.Limits{Stall: stall, Reply: reply} })
+		func(c *core) { c.uploads = storage.Limits{Stall: stall, Reply: reply} })
 }
 
 // WithRateLimit paces the requests of the Client, repeats included, to
@@ -181,7 +179,7 @@ func WithRateLimit(perSecond float64, burst int) Option {
 		ok, limit = true, rate.Inf
 	}
 	return option("WithRateLimit", ok, "needs perSecond > 0 and burst >= 1, or 0 and 0 for no limit",
-		func(c *config) { c.limiter = rate.NewLimiter(limit, burst) })
+		func(c *core) { c.Rate = rate.NewLimiter(limit, burst) })
 }
 
 // Operation names an operation of the service, in errors, events and [WithRoute].
@@ -227,12 +225,12 @@ const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 // the base URL and, for OpTranscript, holds {meeting_id} once. What may be
 // repeated after a failure stays with the operation, whatever the method.
 func WithRoute(op Operation, method, path string) Option {
-	return func(c *config) error {
-		at := slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })
-		if at < 0 || c.routes[at].Basis != route.Assumed {
+	return func(c *core) error {
+		at := slices.IndexFunc(c.Routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })
+		if at < 0 || c.Routes[at].Basis != route.Assumed {
 			return &ParamError{"WithRoute", "op: is not an operation whose route is assumed"}
 		}
-		row, plain := &c.routes[at], strings.ReplaceAll(path, route.Param, "x")
+		row, plain := &c.Routes[at], strings.ReplaceAll(path, route.Param, "x")
 		asMany := strings.Count(path, route.Param) == strings.Count(row.Path, route.Param)
 		wrong := wrongPath(plain)
 		row.Method, row.Path = method, path

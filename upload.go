@@ -121,10 +121,10 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 		core:     c,
 		id:       id,
 		put: storage.Put{
-			Transport: c.storage, UserAgent: c.userAgent, Mask: c.mask, Limits: c.uploads, Progress: opts.Progress,
+			Transport: c.storage, UserAgent: c.UserAgent, Mask: c.Mask, Limits: c.uploads, Progress: opts.Progress,
 			Recording: storage.Recording{Audio: rec.Audio, Size: rec.Size, ContentType: rec.ContentType},
 		},
-		known: storage.State{Repeats: c.retries.Max},
+		known: storage.State{Repeats: c.Retries.Max},
 	}
 	if opts.ContentMD5 {
 		if err := u.put.Digest(ctx); err != nil {
@@ -167,14 +167,14 @@ func (u *upload) run(ctx context.Context) error {
 
 // trying is the context of the attempt that is under way; see FromContext.
 func (u *upload) trying(ctx context.Context) context.Context {
-	return context.WithValue(ctx, rest.TryKey{}, rest.Try{Operation: route.Upload, ID: u.core.mask.Text(u.id), Number: u.known.Attempt})
+	return context.WithValue(ctx, rest.TryKey{}, rest.Try{Operation: route.Upload, ID: u.core.Mask.Text(u.id), Number: u.known.Attempt})
 }
 
 // after does what a failed attempt calls for. Unless the upload is over then,
 // another attempt is to follow.
 func (u *upload) after(ctx context.Context, result storage.Result, took time.Duration) (over bool, _ error) {
 	failure := u.failed(result)
-	wait := u.core.retries.Wait(u.known.Attempt, min(result.RetryAfter, backoff.Longest))
+	wait := u.core.Retries.Wait(u.known.Attempt, min(result.RetryAfter, backoff.Longest))
 	if ctx.Err() != nil || result.RetryAfter > backoff.Longest || !backoff.Outlives(ctx, wait) {
 		u.known.Repeats = 0 // there is no time for another attempt
 	}
@@ -256,13 +256,13 @@ func (u *upload) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	target, why := parseTarget(t, u.core.local)
+	target, why := parseTarget(t, isLoopback(u.core.Base.Hostname()))
 	if why != "" {
 		e := u.core.errorOf(rest.Request{Operation: route.MeetingsUploadURL, ID: u.id}, "the reply's "+why)
 		e.StatusCode = http.StatusOK
 		return e
 	}
-	u.put.Target, u.put.Mask, u.known.Uses = target, u.core.mask.WithQuery(target), 0
+	u.put.Target, u.put.Mask, u.known.Uses = target, u.core.Mask.WithQuery(target), 0
 	u.put.Expires = asked.Add(time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second) // no number overflows
 	return nil
 }
