@@ -385,7 +385,6 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 		// Fields of a wrong type are left out; what is right is kept.
 		e.Code = Code(c.Mask.Text(string(env.Error.Code)))
 		e.Message = c.Mask.Text(env.Error.Message)
-		e.RequestID = c.Mask.Text(env.Error.RequestID)
 		e.Details = env.Error.Details
 		c.Mask.Tree(e.Details)
 	case reply.Status/100 == 2:
@@ -401,7 +400,7 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 	default:
 		e.Message = "the reply is not the service's error envelope"
 	}
-	e.RequestID = cmp.Or(e.RequestID, c.gatewayID(reply))
+	e.RequestID = cmp.Or(c.Mask.Text(env.Error.RequestID), c.gatewayID(reply))
 }
 
 // gatewayID is the request id of a gateway. The service's own stands in the envelope.

@@ -98,10 +98,8 @@ func RecordingFromReader(r io.Reader, contentType string) (Recording, error) {
 	if r == nil {
 		return Recording{}, &ParamError{"r", "must not be nil"}
 	}
-	if contentType != "" {
-		if err := checkContentType("contentType", contentType); err != nil {
-			return Recording{}, err
-		}
+	if err := checkContentType("contentType", contentType); contentType != "" && err != nil {
+		return Recording{}, err
 	}
 	f, err := os.CreateTemp("", "minutes-recording-*")
 	if err != nil {
