@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -31,33 +32,28 @@ const noUTF8 = "is not valid UTF-8"
 // unchanged. A struct whose type has no name holds a method's own parameters, whose
 // names begin with a small letter.
 func checkTexts(params any) error {
-	fields := reflect.Indirect(reflect.ValueOf(params))
-	if fields.Kind() != reflect.Struct {
-		return nil
-	}
-	for i := range fields.NumField() {
-		at, found := findBroken(reflect.Indirect(fields.Field(i)))
-		if !found {
-			continue
-		}
-		name := fields.Type().Field(i).Name
-		if fields.Type().Name() == "" {
-			name = strings.ToLower(name[:1]) + name[1:]
-		}
-		return &ParamError{name + at, noUTF8}
-	}
-	return nil
+	at, found := findBroken(reflect.ValueOf(params))
+	return checkThat(at, !found, noUTF8)
 }
 
-// findBroken finds a text that is not valid UTF-8, and where it is if v is a list.
+// findBroken finds a text that is not valid UTF-8, and where in a struct or a list it
+// is.
 func findBroken(v reflect.Value) (at string, found bool) {
-	switch v.Kind() {
+	switch v = reflect.Indirect(v); v.Kind() {
 	case reflect.String:
 		return "", !utf8.ValidString(v.String())
 	case reflect.Slice:
-		for i := range v.Len() {
-			if _, found := findBroken(v.Index(i)); found {
-				return "[" + strconv.Itoa(i) + "]", true
+		texts, _ := v.Interface().([]string)
+		i := slices.IndexFunc(texts, func(s string) bool { return !utf8.ValidString(s) })
+		return "[" + strconv.Itoa(i) + "]", i >= 0
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if at, found := findBroken(v.Field(i)); found {
+				name := v.Type().Field(i).Name
+				if v.Type().Name() == "" {
+					name = strings.ToLower(name[:1]) + name[1:]
+				}
+				return name + at, true
 			}
 		}
 	}

@@ -41,8 +41,6 @@ type Client struct {
 	Templates  *TemplatesService  // what shapes minutes
 	Vocabulary *VocabularyService // terms that transcripts should spell right
 	Usage      *UsageService      // what is left of the quota
-
-	service service
 }
 
 // New returns a Client for the service at baseURL, the address before "/v1".
@@ -86,7 +84,6 @@ func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Clien
 		Templates:  &TemplatesService{c},
 		Vocabulary: &VocabularyService{c},
 		Usage:      &UsageService{c},
-		service:    service{c},
 	}, nil
 }
 
@@ -123,7 +120,7 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	if method == http.MethodGet || slices.Contains(opts, Idempotent) {
 		row.Repeat = route.Always
 	}
-	if !methods[method] {
+	if !slices.Contains(methods, method) {
 		return &ParamError{Param: "method", Reason: methodReason}
 	}
 	if reason := wrongPath(path); reason != "" {
@@ -137,7 +134,7 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 		}
 		request.Body = json.RawMessage(body)
 	}
-	shared := c.service.core()
+	shared := c.Meetings.core()
 	reply, err := shared.send(ctx, request)
 	if err != nil {
 		return err
@@ -153,7 +150,7 @@ func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask())
 func (c Client) LogValue() slog.Value { return slog.StringValue(c.mask()) }
 
 func (c Client) mask() string {
-	return "minutes.Client(" + c.service.core().Base.String() + ", key masked)"
+	return "minutes.Client(" + c.Meetings.core().Base.String() + ", key masked)"
 }
 
 // parseBaseURL never quotes its input: swapped arguments put a key there.

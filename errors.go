@@ -15,6 +15,7 @@ import (
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
+	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // Error is what every failed API call returns (find it with [errors.As]): a
@@ -359,11 +360,8 @@ type envelope struct {
 
 // failed is what a failed request means to the caller: all of section 7.
 func (c *core) failed(f *rest.Failure) *Error {
-	e := &Error{
-		StatusCode: f.Status, RetryAfter: f.RetryAfter,
-		Operation: Operation(f.Route.Operation), Method: f.Route.Method, Path: c.Mask.Text(f.Path),
-		causes: f.Causes, acted: f.Acted,
-	}
+	e := c.errorOf(f.Route, f.Path, &f.Reply)
+	e.RetryAfter, e.causes, e.acted = f.RetryAfter, f.Causes, f.Acted
 	if f.Came() {
 		c.refused(e, &f.Reply)
 	}
@@ -400,25 +398,25 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 	default:
 		e.Message = "the reply is not the service's error envelope"
 	}
-	e.RequestID = cmp.Or(c.Mask.Text(env.Error.RequestID), c.gatewayID(reply))
+	e.RequestID = cmp.Or(c.Mask.Text(env.Error.RequestID), e.RequestID)
 }
 
-// gatewayID is the request id of a gateway. The service's own stands in the envelope.
-func (c *core) gatewayID(reply *rest.Reply) string {
-	return c.Mask.Text(reply.Header.Get("X-Request-Id"))
-}
-
-// unusable is the error for a success whose reply cannot be used.
+// unusable is the error for a request that was not refused, and whose reply cannot be
+// used.
 func (c *core) unusable(in rest.Request, reply *rest.Reply, why string) *Error {
-	e := c.errorOf(in, why)
-	e.StatusCode, e.RequestID = reply.Status, c.gatewayID(reply)
+	row, path := c.api.Locate(in)
+	e := c.errorOf(row, path, reply)
+	e.Message = c.Mask.Text(why)
 	return e
 }
 
-// errorOf is an error about a request that was not refused.
-func (c *core) errorOf(in rest.Request, why string) *Error {
-	row, path := c.api.Locate(in)
-	return &Error{Message: c.Mask.Text(why), Operation: Operation(in.Operation), Method: row.Method, Path: c.Mask.Text(path)}
+// errorOf is an error about a request and its reply, with the request id of a
+// gateway. The service's own stands in the envelope.
+func (c *core) errorOf(row *route.Route, path string, reply *rest.Reply) *Error {
+	return &Error{
+		StatusCode: reply.Status, RequestID: c.Mask.Text(reply.Header.Get("X-Request-Id")),
+		Operation: Operation(row.Operation), Method: row.Method, Path: c.Mask.Text(path),
+	}
 }
 
 // describeBody says what is wrong with a body without quoting it.

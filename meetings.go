@@ -51,10 +51,8 @@ func (m Meeting) String() string { return values(m) }
 
 // values shows a struct as %+v does, but what a pointer leads to in its place.
 func values(v any) string {
-	fields := reflect.ValueOf(v)
 	var b strings.Builder
-	for i := range fields.NumField() {
-		field, value := fields.Type().Field(i), fields.Field(i)
+	for field, value := range reflect.ValueOf(v).Fields() {
 		if value.Kind() == reflect.Pointer && !value.IsNil() {
 			value = value.Elem()
 		}
@@ -214,7 +212,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 			return m, nil
 		}
 	}
-	miss := s.core().errorOf(rest.Request{Operation: route.MeetingsList}, "no visible meeting has this external id")
+	miss := s.core().unusable(rest.Request{Operation: route.MeetingsList}, new(rest.Reply), "no visible meeting has this external id")
 	miss.Code = ErrNotFound
 	return nil, miss
 }

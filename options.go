@@ -215,9 +215,7 @@ const (
 )
 
 // methods are those that a request can have.
-var methods = map[string]bool{
-	http.MethodGet: true, http.MethodPost: true, http.MethodPut: true, http.MethodPatch: true, http.MethodDelete: true,
-}
+var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
 const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 
@@ -235,7 +233,7 @@ func WithRoute(op Operation, method, path string) Option {
 		wrong := wrongPath(plain)
 		row.Method, row.Path = method, path
 		return cmp.Or(
-			checkThat("WithRoute", methods[method], "method: "+methodReason),
+			checkThat("WithRoute", slices.Contains(methods, method), "method: "+methodReason),
 			checkThat("WithRoute", asMany, "path: must hold "+route.Param+" exactly where the operation is about one meeting"),
 			checkThat("WithRoute", !strings.Contains(path, "%"), "path: must not hold escapes"),
 			checkThat("WithRoute", plain == "/" || wrong == "", "path: "+wrong),

@@ -47,7 +47,7 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 			next.Cursor = page.NextCursor
 			hash := maphash.String(seed, next.Cursor)
 			if _, again := seen[hash]; again {
-				yield(nil, s.core().errorOf(rest.Request{Operation: route.MeetingsList}, "the service repeated a cursor"))
+				yield(nil, s.core().unusable(rest.Request{Operation: route.MeetingsList}, new(rest.Reply), "the service repeated a cursor"))
 				return
 			}
 			seen[hash] = struct{}{}

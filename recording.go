@@ -69,10 +69,8 @@ func OpenRecording(path string) (Recording, error) {
 	if err != nil {
 		return Recording{}, err
 	}
-	if !info.Mode().IsRegular() {
-		return Recording{}, &ParamError{"path", "is not a regular file"}
-	}
-	if err := checkSize("path", info.Size()); err != nil {
+	regular := checkThat("path", info.Mode().IsRegular(), "is not a regular file")
+	if err := cmp.Or(regular, checkSize("path", info.Size())); err != nil {
 		return Recording{}, err
 	}
 	f, err := os.Open(path)
@@ -106,22 +104,15 @@ func RecordingFromReader(r io.Reader, contentType string) (Recording, error) {
 		return Recording{}, err
 	}
 	rec := Recording{Audio: &spool{f}, ContentType: contentType}
-	if err := rec.fill(f, r); err != nil {
+	rec.Size, err = io.Copy(f, io.LimitReader(r, MaxRecordingSize+1))
+	err = cmp.Or(err, checkSize("r", rec.Size))
+	if err == nil && contentType == "" {
+		rec.ContentType, err = findContentType("r", f, "")
+	}
+	if err != nil {
 		return Recording{}, errors.Join(err, rec.Close())
 	}
 	return rec, nil
-}
-
-// fill copies r to f, and finds out what the Recording does not know yet.
-func (rec *Recording) fill(f *os.File, r io.Reader) (err error) {
-	if rec.Size, err = io.Copy(f, io.LimitReader(r, MaxRecordingSize+1)); err != nil {
-		return err
-	}
-	if err := checkSize("r", rec.Size); err != nil || rec.ContentType != "" {
-		return err
-	}
-	rec.ContentType, err = findContentType("r", f, "")
-	return err
 }
 
 // spool is a temporary file that goes away when it is closed.
@@ -138,10 +129,8 @@ func findContentType(param string, audio io.ReaderAt, ext string) (string, error
 	if err != nil && err != io.EOF {
 		return "", err
 	}
-	if contentType := contentTypeOf(head[:n], ext); contentType != "" {
-		return contentType, nil
-	}
-	return "", &ParamError{param, ErrRecordingFormat.Reason}
+	contentType := contentTypeOf(head[:n], ext)
+	return contentType, checkThat(param, contentType != "", ErrRecordingFormat.Reason)
 }
 
 // contentTypeOf finds the MIME type of a recording from its first bytes, and

@@ -258,9 +258,8 @@ func (u *upload) renew(ctx context.Context) error {
 	}
 	target, why := parseTarget(t, isLoopback(u.core.Base.Hostname()))
 	if why != "" {
-		e := u.core.errorOf(rest.Request{Operation: route.MeetingsUploadURL, ID: u.id}, "the reply's "+why)
-		e.StatusCode = http.StatusOK
-		return e
+		in := rest.Request{Operation: route.MeetingsUploadURL, ID: u.id}
+		return u.core.unusable(in, &rest.Reply{Status: http.StatusOK}, "the reply's "+why)
 	}
 	u.put.Target, u.put.Mask, u.known.Uses = target, u.core.Mask.WithQuery(target), 0
 	u.put.Expires = asked.Add(time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second) // no number overflows
