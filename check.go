@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -65,7 +66,7 @@ func checkID(param, id string) error {
 	return cmp.Or(
 		checkThat(param, id != "", "must not be empty"),
 		checkThat(param, id != "." && id != "..", "is a relative path, not an id"),
-		checkThat(param, !strings.ContainsFunc(id, isControl), "holds a control character"),
+		checkThat(param, !strings.ContainsFunc(id, unicode.IsControl), "holds a control character"),
 		checkThat(param, utf8.ValidString(id), noUTF8),
 	)
 }
@@ -79,7 +80,7 @@ func wrongPath(path string) string {
 		return "must begin with a slash"
 	case strings.ContainsAny(path, "?#"):
 		return "must not hold a query or a fragment"
-	case err != nil || u.EscapedPath() != path || !utf8.ValidString(u.Path) || strings.ContainsFunc(u.Path, isControl):
+	case err != nil || u.EscapedPath() != path || !utf8.ValidString(u.Path) || strings.ContainsFunc(u.Path, unicode.IsControl):
 		return "must be escaped, and must not hold a control character"
 	}
 	for segment := range strings.SplitSeq(strings.TrimSuffix(path[1:], "/"), "/") {
@@ -89,8 +90,6 @@ func wrongPath(path string) string {
 	}
 	return ""
 }
-
-func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
 
 // isNoASCII reports what is no printable ASCII.
 func isNoASCII(r rune) bool { return r < ' ' || r >= 0x7f }

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/meeting-minutes/minutes-go/internal/poll"
@@ -159,6 +160,7 @@ func parseBaseURL(name, base string) (*url.URL, error) {
 	if err != nil || !utf8.ValidString(base) {
 		return nil, &ParamError{name, "is not a URL"}
 	}
+	port, err := strconv.ParseUint(cmp.Or(u.Port(), "443"), 10, 16)
 	u.Host = strings.ToLower(u.Host) // net/http asks no proxy for localhost, but does for LOCALHOST
 	return u, cmp.Or(
 		checkThat(name, base != "", "must not be empty"),
@@ -166,9 +168,9 @@ func parseBaseURL(name, base string) (*url.URL, error) {
 		checkThat(name, u.Hostname() != "", "names no host"),
 		checkThat(name, u.User == nil, "must not hold credentials"),
 		checkThat(name, u.RawQuery == "" && !u.ForceQuery && u.Fragment == "", "must not hold a query or a fragment"),
-		checkThat(name, portExists(u.Port()), "names a port that does not exist"),
+		checkThat(name, err == nil && port > 0, "names a port that does not exist"),
 		checkThat(name, u.Scheme == "https" || isLoopback(u.Hostname()), "must be https, since the host is not loopback"),
-		checkThat(name, !strings.ContainsFunc(u.Path, isControl), "holds a control character"),
+		checkThat(name, !strings.ContainsFunc(u.Path, unicode.IsControl), "holds a control character"),
 		checkThat(name, u.Path != "/v1", "must end before /v1, which every path begins with"),
 	)
 }
@@ -180,11 +182,6 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 }
 
-func portExists(port string) bool {
-	n, err := strconv.ParseUint(port, 10, 16)
-	return port == "" || err == nil && n > 0
-}
-
 func checkAPIKey(name, key string) error {
 	printable := !strings.Contains(key, " ") && !strings.ContainsFunc(key, isNoASCII)
 	return cmp.Or(
@@ -194,16 +191,13 @@ func checkAPIKey(name, key string) error {
 	)
 }
 
-// handle leads to what the services of a Client share. It is a function because
-// printing by reflection (a test's diff, a debugger's dump) follows every pointer
-// but enters no closure. Behind it are the API key and a transport, whose idle
-// connections keep what they sent last.
-type handle func() *core
+// service is any of the services. Its handle leads to what those of a Client share.
+// It is a function because printing by reflection (a test's diff, a debugger's dump)
+// follows every pointer but enters no closure. Behind it are the API key and a
+// transport, whose idle connections keep what they sent last.
+type service struct{ handle func() *core }
 
-// service is any of the services. One that is nil, or was not made by New, is
-// handled here, in one place.
-type service struct{ handle handle }
-
+// core is what the handle leads to, also where a service is nil or was not made by New.
 func (s *service) core() *core {
 	if s == nil || s.handle == nil {
 		return defaults().ready(url.URL{}, "") // every request fails
@@ -313,10 +307,8 @@ func (c *core) clean(meetings ...*Meeting) {
 
 // send makes one request, and leaves the reply to its caller to decode and release.
 func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
-	if c.Base.Host == "" {
-		return nil, &ParamError{Param: "Client", Reason: "must be made by New"}
-	}
-	err := cmp.Or(checkGiven("ctx", ctx != nil), checkTexts(in.Query), checkTexts(in.Body))
+	err := cmp.Or(checkThat("Client", c.Base.Host != "", "must be made by New"),
+		checkGiven("ctx", ctx != nil), checkTexts(in.Query), checkTexts(in.Body))
 	if row, _ := route.Of(in.Operation); err == nil && strings.Contains(row.Path, route.Param) {
 		err = checkID("id", in.ID)
 	}

@@ -223,12 +223,9 @@ var failureReasons = map[Status]string{
 
 // Error names the meeting and its state.
 func (e *MeetingFailedError) Error() string {
-	text := "minutes: meeting"
-	if e.Meeting != nil {
-		text += " " + plain(e.Meeting.ID)
-	}
-	text += " ended as " + plain(string(e.Status)) + failureReasons[e.Status]
-	if e.Meeting != nil && e.Meeting.ExternalID != "" {
+	m := cmp.Or(e.Meeting, new(Meeting))
+	text := strings.TrimSpace("minutes: meeting "+plain(m.ID)) + " ended as " + plain(string(e.Status)) + failureReasons[e.Status]
+	if m.ExternalID != "" {
 		text += "; its external id is free for another try once it is deleted, as Process does with ProcessOptions.Restart"
 	}
 	return text
@@ -348,16 +345,6 @@ func KeyRefused(err error) bool {
 	}, func(code Code) bool { return errors.Is(err, code) })
 }
 
-// envelope is the form of every refusal (section 7).
-type envelope struct {
-	Error struct {
-		Code      Code           `json:"code"`
-		Message   string         `json:"message"`
-		RequestID string         `json:"request_id"`
-		Details   map[string]any `json:"details"`
-	} `json:"error"`
-}
-
 // failed is what a failed request means to the caller: all of section 7.
 func (c *core) failed(f *rest.Failure) *Error {
 	e := c.errorOf(f.Route, f.Path, &f.Reply)
@@ -376,7 +363,14 @@ func (c *core) failed(f *rest.Failure) *Error {
 
 // refused fills in what a reply other than a success says.
 func (c *core) refused(e *Error, reply *rest.Reply) {
-	var env envelope
+	var env struct { // the form of every refusal (section 7)
+		Error struct {
+			Code      Code           `json:"code"`
+			Message   string         `json:"message"`
+			RequestID string         `json:"request_id"`
+			Details   map[string]any `json:"details"`
+		} `json:"error"`
+	}
 	err := json.Unmarshal(reply.Body(), &env)
 	switch {
 	case env.Error.Code != "":

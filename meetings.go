@@ -15,7 +15,7 @@ import (
 
 // MeetingsService works on meetings, from the recording to the minutes
 // (section 4.2).
-type MeetingsService struct{ handle handle }
+type MeetingsService struct{ handle func() *core }
 
 func (s *MeetingsService) core() *core { return (*service)(s).core() }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // MembersService reads and adds members of the organisation (section 4.1).
-type MembersService struct{ handle handle }
+type MembersService struct{ handle func() *core }
 
 func (s *MembersService) core() *core { return (*service)(s).core() }
 

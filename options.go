@@ -173,11 +173,9 @@ func WithUploadTimeouts(stall, reply time.Duration) Option {
 // perSecond with bursts of at most burst (100 and 100 unless set). Uploads to
 // storage are not paced. WithRateLimit(0, 0) takes the limiter off.
 func WithRateLimit(perSecond float64, burst int) Option {
-	ok := perSecond > 0 && !math.IsInf(perSecond, 0) && burst >= 1
-	limit := rate.Limit(perSecond)
-	if perSecond == 0 && burst == 0 {
-		ok, limit = true, rate.Inf
-	}
+	none := perSecond == 0 && burst == 0
+	ok := none || perSecond > 0 && !math.IsInf(perSecond, 0) && burst >= 1
+	limit := cmp.Or(rate.Limit(perSecond), rate.Inf)
 	return option("WithRateLimit", ok, "needs perSecond > 0 and burst >= 1, or 0 and 0 for no limit",
 		func(c *core) { c.Rate = rate.NewLimiter(limit, burst) })
 }

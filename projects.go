@@ -9,7 +9,7 @@ import (
 
 // ProjectsService reads and creates projects, which group meetings
 // (section 4.3).
-type ProjectsService struct{ handle handle }
+type ProjectsService struct{ handle func() *core }
 
 func (s *ProjectsService) core() *core { return (*service)(s).core() }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode"
 )
 
 // MaxRecordingSize is the size in bytes beyond which this package does not even
@@ -52,7 +53,7 @@ func checkContentType(param, contentType string) error {
 	return cmp.Or(
 		checkThat(param, contentType != "", "must not be empty"),
 		checkThat(param, err == nil && !spaced && strings.Contains(kind, "/"), "is not a MIME type"),
-		checkThat(param, !strings.ContainsFunc(contentType, isControl), "holds a control character"),
+		checkThat(param, !strings.ContainsFunc(contentType, unicode.IsControl), "holds a control character"),
 	)
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // TemplatesService reads the templates that shape minutes (section 4.3).
-type TemplatesService struct{ handle handle }
+type TemplatesService struct{ handle func() *core }
 
 func (s *TemplatesService) core() *core { return (*service)(s).core() }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // UsageService reports what the organisation has left (section 4.3).
-type UsageService struct{ handle handle }
+type UsageService struct{ handle func() *core }
 
 func (s *UsageService) core() *core { return (*service)(s).core() }
 

@@ -10,7 +10,7 @@ import (
 
 // VocabularyService reads and changes the organisation's vocabulary, the terms
 // that transcripts should spell right (section 4.3).
-type VocabularyService struct{ handle handle }
+type VocabularyService struct{ handle func() *core }
 
 func (s *VocabularyService) core() *core { return (*service)(s).core() }
 
