@@ -1,7 +1,6 @@
 package minutes
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"io"
@@ -130,40 +129,40 @@ func findContentType(param string, audio io.ReaderAt, ext string) (string, error
 	if err != nil && err != io.EOF {
 		return "", err
 	}
-	contentType := contentTypeOf(head[:n], ext)
+	contentType := contentTypeOf(string(head[:n]), ext)
 	return contentType, checkThat(param, contentType != "", ErrRecordingFormat.Reason)
 }
 
 // contentTypeOf finds the MIME type of a recording from its first bytes, and
 // from its name where these leave it open; "" where neither tells.
-func contentTypeOf(head []byte, ext string) string {
+func contentTypeOf(head, ext string) string {
 	ext = strings.ToLower(ext)
 	named := typesByExtension[ext]
 	switch {
-	case bytes.HasPrefix(head, []byte("fLaC")):
+	case strings.HasPrefix(head, "fLaC"):
 		return "audio/flac"
-	case bytes.HasPrefix(head, []byte("OggS")):
+	case strings.HasPrefix(head, "OggS"):
 		return "audio/ogg"
-	case len(head) >= 12 && string(head[4:8]) == "ftyp":
+	case len(head) >= 12 && head[4:8] == "ftyp":
 		// One container for sound, films and Apple's own; the brand or the name
 		// tells which.
 		switch {
-		case named == "audio/mp4" || string(head[8:11]) == "M4A":
+		case named == "audio/mp4" || head[8:11] == "M4A":
 			return "audio/mp4"
-		case string(head[8:10]) == "qt":
+		case head[8:10] == "qt":
 			return "video/quicktime"
 		case strings.HasPrefix(named, "video/"):
 			return named
 		}
 		return "video/mp4"
-	case bytes.HasPrefix(head, []byte("#!AMR")):
+	case strings.HasPrefix(head, "#!AMR"):
 		return "audio/amr"
 	case len(head) >= 2 && head[0] == 0xff && head[1]&0xf6 == 0xf0: // an ADTS frame
 		return "audio/aac"
 	case len(head) >= 2 && head[0] == 0xff && head[1]&0xe6 == 0xe2: // an MPEG layer III frame
 		return "audio/mpeg"
 	}
-	switch sniffed := http.DetectContentType(head); sniffed {
+	switch sniffed := http.DetectContentType([]byte(head)); sniffed {
 	case "audio/wave":
 		return "audio/wav"
 	case "audio/mpeg", "audio/aiff", "video/avi":
