@@ -164,7 +164,8 @@ func parseBaseURL(name, base string) (*url.URL, error) {
 	u.Host = strings.ToLower(u.Host) // net/http asks no proxy for localhost, but does for LOCALHOST
 	return u, cmp.Or(
 		checkThat(name, base != "", "must not be empty"),
-		checkThat(name, u.Scheme == "https" || u.Scheme == "http", "must be an absolute URL that begins with https:// (is it the API key?)"),
+		checkThat(name, u.Scheme == "https" || u.Scheme == "http",
+			"must be an absolute URL that begins with https:// (is it the API key?)"),
 		checkThat(name, u.Hostname() != "", "names no host"),
 		checkThat(name, u.User == nil, "must not hold credentials"),
 		checkThat(name, u.RawQuery == "" && !u.ForceQuery && u.Fragment == "", "must not hold a query or a fragment"),

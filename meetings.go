@@ -212,7 +212,8 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 			return m, nil
 		}
 	}
-	miss := s.core().unusable(rest.Request{Operation: route.MeetingsList}, new(rest.Reply), "no visible meeting has this external id")
+	in := rest.Request{Operation: route.MeetingsList}
+	miss := s.core().unusable(in, new(rest.Reply), "no visible meeting has this external id")
 	miss.Code = ErrNotFound
 	return nil, miss
 }
