@@ -427,9 +427,7 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 
 // fail ends every wait for a meeting.
 func (p *Poller) fail(w *watch, err error) {
-	if w.waited() {
-		w.fail(err)
-	}
+	w.fail(err)
 	p.settle(w)
 }
 
