@@ -14,9 +14,9 @@ import (
 
 // retryingClient sets up go-retryablehttp. ended is its policy, and PrepareRetry
 // waits, because the call is at hand there. The last reply comes back as it is.
-func (c *Client) retryingClient(hc *http.Client) *retryablehttp.Client {
+func (c *Client) retryingClient() *retryablehttp.Client {
 	return &retryablehttp.Client{
-		HTTPClient: hc,
+		HTTPClient: &http.Client{Transport: transport{}},
 		RetryMax:   c.Retries.Max,
 		CheckRetry: func(ctx context.Context, _ *http.Response, err error) (bool, error) {
 			return ctx.(*call).ended(err)
