@@ -62,15 +62,11 @@ func RetryAfter(status int, header http.Header) time.Duration {
 
 // Sleep waits for d, or for ctx to end.
 func Sleep(ctx context.Context, d time.Duration) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
 	case <-time.After(d):
-		return nil
 	}
+	return ctx.Err()
 }
 
 // Outlives reports whether ctx's deadline is further away than d.

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -49,13 +50,15 @@ type Config struct {
 //	transport the caller's
 type Client struct {
 	Config
-	http    *retryablehttp.Client
-	limiter limiter
+	http *retryablehttp.Client
+
+	mu    sync.Mutex
+	until time.Time // end of the cool-down
 }
 
 // New returns a Client. It does no I/O.
 func New(cfg Config) *Client {
-	c := &Client{Config: cfg, limiter: limiter{rate: cfg.Rate}}
+	c := &Client{Config: cfg}
 	c.http = c.retryingClient()
 	return c
 }
@@ -127,7 +130,7 @@ type call struct {
 func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 	call, err := c.newCall(ctx, in)
 	if err == nil {
-		err = c.limiter.wait(call)
+		err = c.turn(call)
 	}
 	if err == nil && in.Wanted != nil && !in.Wanted() {
 		err = errors.New("the request was not wanted any more when it might go out")
@@ -147,7 +150,7 @@ func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 // fail is the failure of a call that err ended, whatever reply came before.
 func (c *call) fail(err error) *Failure {
 	if errors.Is(err, errCooling) {
-		c.out.RetryAfter, c.out.Cooling = max(0, c.client.limiter.cooling()), true
+		c.out.RetryAfter, c.out.Cooling = max(0, c.client.cooling()), true
 	}
 	c.out.Causes = backoff.Causes(c.Context, c.client.Mask.Err(err))
 	if c.lost != nil && !errors.Is(err, c.lost) {

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-retryablehttp"
@@ -27,7 +28,7 @@ func (c *Client) retryingClient() *retryablehttp.Client {
 			if err := backoff.Sleep(call, call.wait); err != nil {
 				return err
 			}
-			return c.limiter.wait(call)
+			return c.turn(call)
 		},
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
@@ -37,10 +38,8 @@ func (c *Client) retryingClient() *retryablehttp.Client {
 // end of the context prevents it, it returns the context's error.
 func (c *call) ended(err error) (again bool, _ error) {
 	c.lost = err
-	may, acted := c.judge(err)
-	c.out.Acted = c.out.Acted || acted
+	may := c.may(err)
 	worth, coolDown := c.plan(err)
-	may = may && !c.once && int(c.attempts.Load()) <= c.client.Retries.Max
 	again = may && worth && c.Err() == nil
 	if c.client.Observe != nil {
 		c.client.Observe(c, Attempt{time.Since(c.began), err, again, c.wait, coolDown, &c.out})
@@ -51,23 +50,26 @@ func (c *call) ended(err error) (again bool, _ error) {
 	return again, nil
 }
 
-// judge says what the end of an attempt allows: another attempt, as far as that
-// is safe, and whether this one may have taken effect.
-func (c *call) judge(err error) (again, acted bool) {
-	if err != nil {
-		// No reply, or not all of it. What certainly never left may always be
-		// sent again. A 4xx whose body broke off took no effect all the same.
-		never := c.conn != nil && c.conn.NeverMade(err)
-		return (never || c.again) && !roundtrip.Untrusted(err), !never && c.heard/100 != 4
+// may reports whether another attempt is safe, and notes where this one may have
+// taken effect. A 4xx took none, even if its body broke off, and what certainly
+// never left may always be sent again.
+func (c *call) may(err error) bool {
+	never := err != nil && c.conn != nil && c.conn.NeverMade(err)
+	c.out.Acted = c.out.Acted || !never && c.heard/100 != 4
+	switch {
+	case c.once || int(c.attempts.Load()) > c.client.Retries.Max || roundtrip.Untrusted(err):
+		return false
+	case err == nil && c.heard == http.StatusTooManyRequests: // refused at the edge: nothing was done
+		return true
+	case err == nil && !slices.Contains(passing, c.heard):
+		return false
 	}
-	switch c.out.Status {
-	case http.StatusTooManyRequests:
-		return true, false // refused at the edge: nothing was done
-	case http.StatusInternalServerError, http.StatusBadGateway,
-		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return c.again, true
-	}
-	return false, false
+	return never || c.again
+}
+
+// passing are the statuses of what may be over at the next attempt.
+var passing = []int{
+	http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
 }
 
 // plan sets the wait before the next attempt and reports whether that is worth
@@ -83,14 +85,12 @@ func (c *call) plan(err error) (worth bool, coolDown time.Duration) {
 	// A page that is not to be repeated is the poller's, which slows its pages down
 	// itself. A 429 on it holds nobody else back.
 	page := c.once && c.out.Route.Operation == route.MeetingsList
-	if err == nil && c.out.Status == http.StatusTooManyRequests && !page {
-		coolDown = c.client.limiter.coolDown(c.wait)
-	}
-	if asked > backoff.Longest {
-		return false, coolDown
+	if err == nil && c.heard == http.StatusTooManyRequests && !page {
+		coolDown = c.client.coolDown(c.wait)
 	}
 	// Another call's 429 may hold this one back for longer.
-	return backoff.Outlives(c, max(c.wait, c.client.limiter.cooling())), coolDown
+	wait := max(c.wait, c.client.cooling())
+	return asked <= backoff.Longest && backoff.Outlives(c, wait), coolDown
 }
 
 // Attempt is one attempt of a request that has ended.
