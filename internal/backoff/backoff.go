@@ -37,10 +37,7 @@ func (p Policy) Wait(n int, asked time.Duration) time.Duration {
 	}
 	top = max(min(top, most), p.WaitMin)
 	wait := p.WaitMin + rand.N(top-p.WaitMin+1)
-	if asked > 0 {
-		wait = max(wait, asked+rand.N(min(asked, p.WaitMin)+1))
-	}
-	return wait
+	return max(wait, asked+rand.N(min(asked, p.WaitMin)+1))
 }
 
 // RetryAfter is how long a reply of this status asks to wait: seconds, or until
@@ -54,10 +51,8 @@ func RetryAfter(status int, header http.Header) time.Duration {
 	if err == nil || errors.Is(err, strconv.ErrRange) { // which has the most
 		return time.Duration(seconds) * time.Second
 	}
-	if at, err := http.ParseTime(value); err == nil {
-		return min(max(0, time.Until(at)), far)
-	}
-	return 0
+	at, _ := http.ParseTime(value) // of anything else the zero time, which has passed
+	return min(max(0, time.Until(at)), far)
 }
 
 // Sleep waits for d, or for ctx to end.

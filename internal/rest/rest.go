@@ -59,7 +59,23 @@ type Client struct {
 // New returns a Client. It does no I/O.
 func New(cfg Config) *Client {
 	c := &Client{Config: cfg}
-	c.http = c.retryingClient()
+	c.http = &retryablehttp.Client{
+		HTTPClient: &http.Client{Transport: transport{}},
+		RetryMax:   c.Retries.Max,
+		CheckRetry: func(ctx context.Context, _ *http.Response, err error) (bool, error) {
+			return ctx.(*call).ended(err)
+		},
+		// PrepareRetry waits, because the call is at hand there.
+		Backoff: func(time.Duration, time.Duration, int, *http.Response) time.Duration { return 0 },
+		PrepareRetry: func(req *http.Request) error {
+			call := req.Context().(*call)
+			if err := backoff.Sleep(call, call.wait); err != nil {
+				return err
+			}
+			return c.turn(call)
+		},
+		ErrorHandler: retryablehttp.PassthroughErrorHandler,
+	}
 	return c
 }
 

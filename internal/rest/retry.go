@@ -1,38 +1,13 @@
 package rest
 
 import (
-	"context"
 	"net/http"
-	"slices"
 	"time"
-
-	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
-
-// retryingClient sets up go-retryablehttp. ended is its policy, and PrepareRetry
-// waits, because the call is at hand there. The last reply comes back as it is.
-func (c *Client) retryingClient() *retryablehttp.Client {
-	return &retryablehttp.Client{
-		HTTPClient: &http.Client{Transport: transport{}},
-		RetryMax:   c.Retries.Max,
-		CheckRetry: func(ctx context.Context, _ *http.Response, err error) (bool, error) {
-			return ctx.(*call).ended(err)
-		},
-		Backoff: func(time.Duration, time.Duration, int, *http.Response) time.Duration { return 0 },
-		PrepareRetry: func(req *http.Request) error {
-			call := req.Context().(*call)
-			if err := backoff.Sleep(call, call.wait); err != nil {
-				return err
-			}
-			return c.turn(call)
-		},
-		ErrorHandler: retryablehttp.PassthroughErrorHandler,
-	}
-}
 
 // ended decides whether another attempt follows the one that ended. Where only the
 // end of the context prevents it, it returns the context's error.
@@ -59,17 +34,17 @@ func (c *call) may(err error) bool {
 	switch {
 	case c.once || int(c.attempts.Load()) > c.client.Retries.Max || roundtrip.Untrusted(err):
 		return false
-	case err == nil && c.heard == http.StatusTooManyRequests: // refused at the edge: nothing was done
-		return true
-	case err == nil && !slices.Contains(passing, c.heard):
-		return false
+	case err != nil:
+		return never || c.again
 	}
-	return never || c.again
-}
-
-// passing are the statuses of what may be over at the next attempt.
-var passing = []int{
-	http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+	switch c.heard {
+	case http.StatusTooManyRequests: // refused at the edge: nothing was done
+		return true
+	case http.StatusInternalServerError, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return c.again
+	}
+	return false
 }
 
 // plan sets the wait before the next attempt and reports whether that is worth
