@@ -23,8 +23,8 @@ import (
 // fails, and close every other's connections.
 type transport struct{}
 
-// answered stands for every reply where go-retryablehttp and net/http would see it.
-// There is no redirect to follow in it, and nothing to drain or to write to.
+// answered is what net/http and go-retryablehttp see of every reply, which has been
+// read by then: there is no redirect to follow, and nothing to drain.
 var answered = &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}
 
 // RoundTrip makes the attempt.

@@ -176,18 +176,17 @@ func (c *call) fail(err error) *Failure {
 	return &c.out
 }
 
-// noHeader is nobody's to write to. Without one, net/http copies the request.
+// noHeader is never written to. Without a header, net/http would copy the request.
 var noHeader = make(http.Header)
 
 // newCall builds the request. Its header is left to each attempt.
 func (c *Client) newCall(ctx context.Context, in Request) (*call, error) {
-	const maxReply = 4 << 20
 	row, address := c.Locate(in)
 	call := &call{
 		Context: ctx,
 		client:  c,
 		id:      in.ID,
-		limit:   cmp.Or(in.MaxReply, maxReply),
+		limit:   cmp.Or(in.MaxReply, 4<<20),
 		once:    in.Once,
 		again:   row.Repeat == route.Always || row.Repeat == route.WithExternalID && in.Known,
 		out:     Failure{Route: row, Path: address[len(c.Base):]},
