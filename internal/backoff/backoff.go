@@ -74,11 +74,9 @@ func Outlives(ctx context.Context, d time.Duration) bool {
 // A transport returns the cause alone of a context made with
 // context.WithCancelCause, and that is no context.Canceled.
 func Causes(ctx context.Context, errs ...error) []error {
-	if ctx.Err() != nil {
-		for _, more := range []error{context.Cause(ctx), ctx.Err()} {
-			if !errors.Is(errors.Join(errs...), more) {
-				errs = append(errs, more)
-			}
+	for _, more := range []error{context.Cause(ctx), ctx.Err()} {
+		if more != nil && !errors.Is(errors.Join(errs...), more) {
+			errs = append(errs, more)
 		}
 	}
 	return errs
