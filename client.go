@@ -249,7 +249,7 @@ func newCore(base url.URL, apiKey string, cfg *config) *core {
 	}
 	const timeout = 30 * time.Second // of one attempt
 	settings := rest.Config{
-		Base: base, APIKey: apiKey, UserAgent: cfg.userAgent, Routes: cfg.routes,
+		Base: c.base, Authorization: []string{"Bearer " + apiKey}, UserAgent: cfg.userAgent, Routes: cfg.routes,
 		Transport: transportOf(cfg.http), Timeout: cmp.Or(cfg.http.Timeout, timeout),
 		Retries: cfg.retries, Rate: cfg.limiter, Mask: c.mask,
 	}

@@ -418,7 +418,8 @@ func (c *core) unusable(in rest.Request, reply *rest.Reply, why string) *Error {
 
 // errorOf is an error about a request that was not refused.
 func (c *core) errorOf(in rest.Request, why string) *Error {
-	row, path := c.api.Locate(in)
+	row, address := c.api.Locate(in)
+	path := strings.TrimPrefix(address, c.base)
 	return &Error{Message: c.mask.Text(why), Operation: Operation(in.Operation), Method: row.Method, Path: c.mask.Text(path)}
 }
 
