@@ -151,7 +151,7 @@ func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask())
 func (c Client) LogValue() slog.Value { return slog.StringValue(c.mask()) }
 
 func (c Client) mask() string {
-	return "minutes.Client(" + c.Meetings.core().Base.String() + ", key masked)"
+	return "minutes.Client(" + c.Meetings.core().Base + ", key masked)"
 }
 
 // parseBaseURL never quotes its input: swapped arguments put a key there.
@@ -215,6 +215,7 @@ type core struct {
 	observer    func(context.Context, Event)
 	uploads     storage.Limits
 	places      places // for uploads
+	local       bool   // the service is on this machine, and so may its storage be
 
 	api    *rest.Client
 	poller *poller
@@ -223,7 +224,8 @@ type core struct {
 // ready returns a core that is set, ready for requests. It never changes afterwards.
 // base is empty where New has not made the Client.
 func (c *core) ready(base url.URL, apiKey string) *core {
-	c.Base, c.APIKey, c.Mask = base, apiKey, secret.Mask{apiKey}
+	c.Base, c.local = base.String(), isLoopback(base.Hostname())
+	c.Authorization, c.Mask = []string{"Bearer " + apiKey}, secret.Mask{apiKey}
 	c.storage = cmp.Or(c.storage, c.Transport)
 	c.poller = &poller{poll.New(polled{c})}
 	if c.Observe != nil {
@@ -308,7 +310,7 @@ func (c *core) clean(meetings ...*Meeting) {
 
 // send makes one request, and leaves the reply to its caller to decode and release.
 func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
-	err := cmp.Or(checkThat("Client", c.Base.Host != "", "must be made by New"),
+	err := cmp.Or(checkThat("Client", c.Base != "", "must be made by New"),
 		checkGiven("ctx", ctx != nil), checkTexts(in.Query), checkTexts(in.Body))
 	if row, _ := route.Of(in.Operation); err == nil && strings.Contains(row.Path, route.Param) {
 		err = checkID("id", in.ID)

@@ -398,8 +398,8 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 // unusable is the error for a request that was not refused, and whose reply cannot be
 // used.
 func (c *core) unusable(in rest.Request, reply *rest.Reply, why string) *Error {
-	row, path := c.api.Locate(in)
-	e := c.errorOf(row, path, reply)
+	row, address := c.api.Locate(in)
+	e := c.errorOf(row, address[len(c.Base):], reply)
 	e.Message = c.Mask.Text(why)
 	return e
 }

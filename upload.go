@@ -256,7 +256,7 @@ func (u *upload) renew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	target, why := parseTarget(t, isLoopback(u.core.Base.Hostname()))
+	target, why := parseTarget(t, u.core.local)
 	if why != "" {
 		in := rest.Request{Operation: route.MeetingsUploadURL, ID: u.id}
 		return u.core.unusable(in, &rest.Reply{Status: http.StatusOK}, "the reply's "+why)

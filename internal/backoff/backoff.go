@@ -37,10 +37,7 @@ func (p Policy) Wait(n int, asked time.Duration) time.Duration {
 	}
 	top = max(min(top, most), p.WaitMin)
 	wait := p.WaitMin + rand.N(top-p.WaitMin+1)
-	if asked > 0 {
-		wait = max(wait, asked+rand.N(min(asked, p.WaitMin)+1))
-	}
-	return wait
+	return max(wait, asked+rand.N(min(asked, p.WaitMin)+1))
 }
 
 // RetryAfter is how long a reply of this status asks to wait: seconds, or until
@@ -54,23 +51,17 @@ func RetryAfter(status int, header http.Header) time.Duration {
 	if err == nil || errors.Is(err, strconv.ErrRange) { // which has the most
 		return time.Duration(seconds) * time.Second
 	}
-	if at, err := http.ParseTime(value); err == nil {
-		return min(max(0, time.Until(at)), far)
-	}
-	return 0
+	at, _ := http.ParseTime(value) // of anything else the zero time, which has passed
+	return min(max(0, time.Until(at)), far)
 }
 
 // Sleep waits for d, or for ctx to end.
 func Sleep(ctx context.Context, d time.Duration) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
 	case <-time.After(d):
-		return nil
 	}
+	return ctx.Err()
 }
 
 // Outlives reports whether ctx's deadline is further away than d.
@@ -83,11 +74,9 @@ func Outlives(ctx context.Context, d time.Duration) bool {
 // A transport returns the cause alone of a context made with
 // context.WithCancelCause, and that is no context.Canceled.
 func Causes(ctx context.Context, errs ...error) []error {
-	if ctx.Err() != nil {
-		for _, more := range []error{context.Cause(ctx), ctx.Err()} {
-			if !errors.Is(errors.Join(errs...), more) {
-				errs = append(errs, more)
-			}
+	for _, more := range []error{context.Cause(ctx), ctx.Err()} {
+		if more != nil && !errors.Is(errors.Join(errs...), more) {
+			errs = append(errs, more)
 		}
 	}
 	return errs

@@ -174,7 +174,11 @@ func (p *plan) showed(now, asked time.Duration, shown []*watch, next string) {
 			s.sought--
 		}
 		w.shown, w.page = s.number, int32(len(s.times))
-		p.put(w, paged) // as far as is known yet; see end
+	}
+	for _, w := range shown {
+		if found >= handful && w.role != idle {
+			p.put(w, paged) // as far as is known yet; see end
+		}
 	}
 	s.take(found)
 	s.times = append(s.times, asked)

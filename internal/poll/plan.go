@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -282,28 +283,22 @@ func (p *plan) failed(w *watch, now, asked time.Duration) (tooMany []*watch) {
 	p.answered(w)
 	w.free = now + floor
 	p.setDue(w, now+p.jittered(max(p.turn(), w.interval())))
-	if !p.looks.failed(now, asked, p.turn()) {
-		return p.count(w, now, nil)
+	failing := []*watch{w}
+	if p.looks.failed(now, asked, p.turn()) {
+		failing = slices.Collect(maps.Values(p.watches))
 	}
-	for _, w := range p.watches {
-		tooMany = p.count(w, now, tooMany)
+	for _, w := range failing {
+		if w.role == idle {
+			continue
+		}
+		f, before := p.failures[w]
+		if !before {
+			f.since = now
+		}
+		if f.looks++; f.looks >= maxFailed {
+			tooMany = append(tooMany, w)
+		}
+		p.failures[w] = f
 	}
 	return tooMany
-}
-
-// count counts a failed look.
-func (p *plan) count(w *watch, now time.Duration, tooMany []*watch) []*watch {
-	if w.role == idle {
-		return tooMany
-	}
-	f, ok := p.failures[w]
-	if !ok {
-		f.since = now
-	}
-	f.looks++
-	p.failures[w] = f
-	if f.looks < maxFailed {
-		return tooMany
-	}
-	return append(tooMany, w)
 }

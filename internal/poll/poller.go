@@ -125,27 +125,27 @@ func (p *Poller) restart() {
 
 // Join lets who wait for a meeting. What was seen within the floor is told at
 // once, which may be all. lookedAt is when somebody else has looked at the
-// meeting, or zero. Join reports false for who waits for the meeting already.
-func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) bool {
+// meeting, or zero. Who waits for the meeting already waits on.
+func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.join(who, id, lookedAt)
+	p.join(who, id, lookedAt)
 }
 
 // join is no part of Join, where a goroutine that waits for the lock would need
 // room for both.
 //
 //go:noinline
-func (p *Poller) join(who Waiter, id string, lookedAt time.Time) bool {
+func (p *Poller) join(who Waiter, id string, lookedAt time.Time) {
 	now := p.now()
 	w := p.watch(id)
 	if w.has(who) {
-		return false
+		return
 	}
 	fresh := w.last != nil && now-w.seen < floor
 	if fresh && who.See(w.sighting(), true, 0) {
 		p.settle(w)
-		return true
+		return
 	}
 	alone := !w.waited()
 	w.add(who, fresh || w.state == "")
@@ -158,7 +158,6 @@ func (p *Poller) join(who Waiter, id string, lookedAt time.Time) bool {
 		p.plan.hurry(w, who.Interval())
 	}
 	p.stir(now)
-	return true
 }
 
 // Leave ends a wait and returns what was seen last; where looks have been
@@ -428,9 +427,7 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 
 // fail ends every wait for a meeting.
 func (p *Poller) fail(w *watch, err error) {
-	if w.waited() {
-		w.fail(err)
-	}
+	w.fail(err)
 	p.settle(w)
 }
 

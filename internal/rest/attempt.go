@@ -20,9 +20,12 @@ import (
 // is left open.
 //
 // It has no CloseIdleConnections: go-retryablehttp would call it when one request
-// fails, and close every other's connections. It leaves out a Location: redirects
-// are refused anyway, and net/http's parse error would print it.
+// fails, and close every other's connections.
 type transport struct{}
+
+// answered is what net/http and go-retryablehttp see of every reply, which has been
+// read by then: there is no redirect to follow, and nothing to drain.
+var answered = &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}
 
 // RoundTrip makes the attempt.
 func (transport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -35,14 +38,21 @@ func (transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(call, call.client.Timeout)
 	defer cancel()
 	attempt := req.WithContext(call.watch(ctx))
-	attempt.Header = call.header()
+	attempt.Header = http.Header{ // its own: an attempt that is abandoned may still read it
+		"Authorization": call.client.Authorization,
+		"User-Agent":    call.client.UserAgent,
+		"Accept":        jsonType,
+	}
+	if req.ContentLength > 0 {
+		attempt.Header["Content-Type"] = jsonType
+	}
 	resp, err := roundtrip.Do(call.client.Transport, attempt)
 	if err == nil {
 		err = call.read(resp)
 	}
 	switch {
 	case err == nil:
-		return resp, nil
+		return answered, nil
 	case ctx.Err() != nil && call.Err() == nil: // os.ErrDeadlineExceeded on purpose: the caller's own context has not expired
 		err = fmt.Errorf("no reply within %v: %w", call.client.Timeout, os.ErrDeadlineExceeded)
 	}
@@ -66,19 +76,6 @@ func (c *call) Value(key any) any {
 		return Try{c.out.Route.Operation, c.id, int(c.attempts.Load()), c.once}
 	}
 	return c.Context.Value(key)
-}
-
-// header is made for each attempt: one that is abandoned may still read its own.
-// The values are made once and never written to.
-func (c *call) header() http.Header {
-	h := make(http.Header, 4)
-	h["Authorization"] = c.client.authorization
-	h["User-Agent"] = c.client.UserAgent
-	h["Accept"] = jsonType
-	if c.req.ContentLength > 0 {
-		h["Content-Type"] = jsonType
-	}
-	return h
 }
 
 var jsonType = []string{"application/json"}
@@ -147,13 +144,9 @@ func (c *call) read(resp *http.Response) error {
 		last.Cut = limit
 	}
 	_ = resp.Body.Close() // nothing to be done about it
-	resp.Body = http.NoBody
 	// The status of a 429 or a 5xx says enough, unless ctx ended the reading.
 	if enough := resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500; err != nil && (!enough || c.Err() != nil) {
 		return fmt.Errorf("the reply broke off: %w", err)
-	}
-	if resp.Header["Location"] != nil { // a transport's replies may share what is only read
-		resp.Header.Del("Location")
 	}
 	return nil
 }

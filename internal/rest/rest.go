@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,16 +28,16 @@ import (
 
 // Config is what a Client is made from.
 type Config struct {
-	Base      url.URL
-	APIKey    string
-	UserAgent []string // the header's value
-	Routes    []route.Route
-	Transport http.RoundTripper
-	Timeout   time.Duration // of one attempt
-	Retries   backoff.Policy
-	Rate      *rate.Limiter
-	Mask      secret.Mask                    // what must not show in an error
-	Observe   func(context.Context, Attempt) // told of each attempt; may be nil
+	Base          string   // every path begins with a slash
+	Authorization []string // the header's value
+	UserAgent     []string // likewise
+	Routes        []route.Route
+	Transport     http.RoundTripper
+	Timeout       time.Duration // of one attempt
+	Retries       backoff.Policy
+	Rate          *rate.Limiter
+	Mask          secret.Mask                    // what must not show in an error
+	Observe       func(context.Context, Attempt) // told of each attempt; may be nil
 }
 
 // Client makes requests to one service. A request passes these layers, from the
@@ -49,36 +50,44 @@ type Config struct {
 //	transport the caller's
 type Client struct {
 	Config
-	http     *retryablehttp.Client
-	limiter  limiter
-	template *http.Request // copied for each request
+	http *retryablehttp.Client
 
-	authorization []string // the header's value, made once
+	mu    sync.Mutex
+	until time.Time // end of the cool-down
 }
 
 // New returns a Client. It does no I/O.
 func New(cfg Config) *Client {
-	c := &Client{
-		Config:        cfg,
-		limiter:       limiter{rate: cfg.Rate},
-		template:      &http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1},
-		authorization: []string{"Bearer " + cfg.APIKey},
+	c := &Client{Config: cfg}
+	c.http = &retryablehttp.Client{
+		HTTPClient: &http.Client{Transport: transport{}},
+		RetryMax:   c.Retries.Max,
+		CheckRetry: func(ctx context.Context, _ *http.Response, err error) (bool, error) {
+			return ctx.(*call).ended(err)
+		},
+		// PrepareRetry waits, because the call is at hand there.
+		Backoff: func(time.Duration, time.Duration, int, *http.Response) time.Duration { return 0 },
+		PrepareRetry: func(req *http.Request) error {
+			call := req.Context().(*call)
+			if err := backoff.Sleep(call, call.wait); err != nil {
+				return err
+			}
+			return c.turn(call)
+		},
+		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
-	c.http = c.retryingClient(&http.Client{
-		Transport:     transport{},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	})
 	return c
 }
 
-// Locate returns the route of a request and its path below the base URL. An id is
-// put in as one segment.
-func (c *Client) Locate(in Request) (row *route.Route, path string) {
+// Locate returns the route of a request and its URL without the query. An id is put
+// in as one segment.
+func (c *Client) Locate(in Request) (row *route.Route, address string) {
 	row = in.Route
 	if row == nil {
 		row = &c.Routes[slices.IndexFunc(c.Routes, func(r route.Route) bool { return r.Operation == in.Operation })]
 	}
-	return row, strings.Replace(row.Path, route.Param, url.PathEscape(in.ID), 1)
+	before, after, _ := strings.Cut(row.Path, route.Param)
+	return row, c.Base + before + url.PathEscape(in.ID) + after
 }
 
 // Request is what an operation asks for.
@@ -121,7 +130,6 @@ type call struct {
 
 	// What is sent. Nothing of it changes once the first attempt has begun: one
 	// that was abandoned may still be reading it.
-	url url.URL
 	req retryablehttp.Request
 
 	attempts atomic.Int32    // a transport may ask for it, and late
@@ -138,7 +146,7 @@ type call struct {
 func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 	call, err := c.newCall(ctx, in)
 	if err == nil {
-		err = c.limiter.wait(call)
+		err = c.turn(call)
 	}
 	if err == nil && in.Wanted != nil && !in.Wanted() {
 		err = errors.New("the request was not wanted any more when it might go out")
@@ -158,7 +166,7 @@ func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 // fail is the failure of a call that err ended, whatever reply came before.
 func (c *call) fail(err error) *Failure {
 	if errors.Is(err, errCooling) {
-		c.out.RetryAfter, c.out.Cooling = max(0, c.client.limiter.cooling()), true
+		c.out.RetryAfter, c.out.Cooling = max(0, c.client.cooling()), true
 	}
 	c.out.Causes = backoff.Causes(c.Context, c.client.Mask.Err(err))
 	if c.lost != nil && !errors.Is(err, c.lost) {
@@ -168,51 +176,39 @@ func (c *call) fail(err error) *Failure {
 	return &c.out
 }
 
+// noHeader is never written to. Without a header, net/http would copy the request.
+var noHeader = make(http.Header)
+
 // newCall builds the request. Its header is left to each attempt.
 func (c *Client) newCall(ctx context.Context, in Request) (*call, error) {
-	const maxReply = 4 << 20
-	row, path := c.Locate(in)
+	row, address := c.Locate(in)
 	call := &call{
 		Context: ctx,
 		client:  c,
 		id:      in.ID,
-		limit:   cmp.Or(in.MaxReply, maxReply),
+		limit:   cmp.Or(in.MaxReply, 4<<20),
 		once:    in.Once,
 		again:   row.Repeat == route.Always || row.Repeat == route.WithExternalID && in.Known,
-		out:     Failure{Route: row, Path: path},
+		out:     Failure{Route: row, Path: address[len(c.Base):]},
 	}
-	if err := call.address(in); err != nil {
+	target, err := url.Parse(address)
+	if err != nil {
 		return call, err
 	}
-	call.req.Request = c.template.WithContext(call)
-	call.req.Method = row.Method
-	call.req.URL = &call.url
-	call.req.Header = make(http.Header) // or net/http copies the request to give it one
-	if in.Body == nil {
-		return call, nil
+	values, ready := in.Query.(url.Values)
+	if in.Query != nil && !ready {
+		values, err = query.Values(in.Query)
+	}
+	target.RawQuery = values.Encode()
+	call.req.Request = (&http.Request{
+		Method: row.Method, URL: target, Header: noHeader, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+	}).WithContext(call)
+	if in.Body == nil || err != nil {
+		return call, err
 	}
 	body, err := json.Marshal(in.Body)
 	if err == nil {
 		err = call.req.SetBody(body)
 	}
 	return call, err
-}
-
-// address fills in the URL: the base, the route and the query.
-func (c *call) address(in Request) error {
-	c.url = c.client.Base
-	path, err := url.PathUnescape(c.out.Path)
-	if c.url.RawPath != "" || path != c.out.Path {
-		c.url.RawPath = c.url.EscapedPath() + c.out.Path
-	}
-	c.url.Path += path
-	if in.Query == nil || err != nil {
-		return err
-	}
-	values, ready := in.Query.(url.Values)
-	if !ready {
-		values, err = query.Values(in.Query)
-	}
-	c.url.RawQuery = values.Encode()
-	return err
 }

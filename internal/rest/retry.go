@@ -1,46 +1,20 @@
 package rest
 
 import (
-	"context"
 	"net/http"
 	"time"
-
-	"github.com/hashicorp/go-retryablehttp"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// retryingClient sets up go-retryablehttp. ended is its policy, and PrepareRetry
-// waits, because the call is at hand there. The last reply comes back as it is.
-func (c *Client) retryingClient(hc *http.Client) *retryablehttp.Client {
-	return &retryablehttp.Client{
-		HTTPClient: hc,
-		RetryMax:   c.Retries.Max,
-		CheckRetry: func(ctx context.Context, _ *http.Response, err error) (bool, error) {
-			return ctx.(*call).ended(err)
-		},
-		Backoff: func(time.Duration, time.Duration, int, *http.Response) time.Duration { return 0 },
-		PrepareRetry: func(req *http.Request) error {
-			call := req.Context().(*call)
-			if err := backoff.Sleep(call, call.wait); err != nil {
-				return err
-			}
-			return c.limiter.wait(call)
-		},
-		ErrorHandler: retryablehttp.PassthroughErrorHandler,
-	}
-}
-
 // ended decides whether another attempt follows the one that ended. Where only the
 // end of the context prevents it, it returns the context's error.
 func (c *call) ended(err error) (again bool, _ error) {
 	c.lost = err
-	may, acted := c.judge(err)
-	c.out.Acted = c.out.Acted || acted
+	may := c.may(err)
 	worth, coolDown := c.plan(err)
-	may = may && !c.once && int(c.attempts.Load()) <= c.client.Retries.Max
 	again = may && worth && c.Err() == nil
 	if c.client.Observe != nil {
 		c.client.Observe(c, Attempt{time.Since(c.began), err, again, c.wait, coolDown, &c.out})
@@ -51,23 +25,26 @@ func (c *call) ended(err error) (again bool, _ error) {
 	return again, nil
 }
 
-// judge says what the end of an attempt allows: another attempt, as far as that
-// is safe, and whether this one may have taken effect.
-func (c *call) judge(err error) (again, acted bool) {
-	if err != nil {
-		// No reply, or not all of it. What certainly never left may always be
-		// sent again. A 4xx whose body broke off took no effect all the same.
-		never := c.conn != nil && c.conn.NeverMade(err)
-		return (never || c.again) && !roundtrip.Untrusted(err), !never && c.heard/100 != 4
+// may reports whether another attempt is safe, and notes where this one may have
+// taken effect. A 4xx took none, even if its body broke off, and what certainly
+// never left may always be sent again.
+func (c *call) may(err error) bool {
+	never := err != nil && c.conn != nil && c.conn.NeverMade(err)
+	c.out.Acted = c.out.Acted || !never && c.heard/100 != 4
+	switch {
+	case c.once || int(c.attempts.Load()) > c.client.Retries.Max || roundtrip.Untrusted(err):
+		return false
+	case err != nil:
+		return never || c.again
 	}
-	switch c.out.Status {
-	case http.StatusTooManyRequests:
-		return true, false // refused at the edge: nothing was done
+	switch c.heard {
+	case http.StatusTooManyRequests: // refused at the edge: nothing was done
+		return true
 	case http.StatusInternalServerError, http.StatusBadGateway,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return c.again, true
+		return c.again
 	}
-	return false, false
+	return false
 }
 
 // plan sets the wait before the next attempt and reports whether that is worth
@@ -83,14 +60,12 @@ func (c *call) plan(err error) (worth bool, coolDown time.Duration) {
 	// A page that is not to be repeated is the poller's, which slows its pages down
 	// itself. A 429 on it holds nobody else back.
 	page := c.once && c.out.Route.Operation == route.MeetingsList
-	if err == nil && c.out.Status == http.StatusTooManyRequests && !page {
-		coolDown = c.client.limiter.coolDown(c.wait)
-	}
-	if asked > backoff.Longest {
-		return false, coolDown
+	if err == nil && c.heard == http.StatusTooManyRequests && !page {
+		coolDown = c.client.coolDown(c.wait)
 	}
 	// Another call's 429 may hold this one back for longer.
-	return backoff.Outlives(c, max(c.wait, c.client.limiter.cooling())), coolDown
+	wait := max(c.wait, c.client.cooling())
+	return asked <= backoff.Longest && backoff.Outlives(c, wait), coolDown
 }
 
 // Attempt is one attempt of a request that has ended.

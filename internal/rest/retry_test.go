@@ -284,6 +284,23 @@ func TestCoolDownOnlyGrows(t *testing.T) {
 	})
 }
 
+// A cool-down that began by another clock, outside a synctest bubble or in another,
+// holds nothing back.
+func TestCoolDownOfAnotherClock(t *testing.T) {
+	t.Parallel()
+	srv := minutestest.NewServer(t)
+	c := testkit.Client(srv, minutes.WithRetries(0, 0, 0))
+	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit("60"))
+	_, err := c.Usage.Get(t.Context())
+	require.ErrorIs(t, err, minutes.ErrRateLimited)
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		_, err := c.Usage.Get(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, time.Since(start))
+	})
+}
+
 // A call that has to be repeated fails at once where another's 429 holds the
 // Client for longer than its deadline.
 func TestCoolDownOfAnotherOutlastsTheDeadline(t *testing.T) {

@@ -16,9 +16,12 @@ import (
 // a reply with a body.
 func Do(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 	resp, err := next.RoundTrip(req)
+	if t, ok := next.(*http.Transport); ok && err != nil && t.Proxy != nil {
+		if _, wrong := t.Proxy(req); wrong != nil {
+			err = errProxy
+		}
+	}
 	switch {
-	case err != nil && proxyless(next, req):
-		return nil, errProxy
 	case err != nil:
 		return nil, err
 	case resp == nil:
@@ -33,18 +36,9 @@ func Do(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// errProxy stands for an error whose text may show the proxy's password.
+// errProxy stands for the error of a transport that finds no address for its proxy,
+// whose text may show the proxy's password.
 var errProxy = errors.New("the proxy's address cannot be used")
-
-// proxyless reports that the transport finds no address for its proxy.
-func proxyless(next http.RoundTripper, req *http.Request) bool {
-	t, ok := next.(*http.Transport)
-	if !ok || t.Proxy == nil {
-		return false
-	}
-	_, err := t.Proxy(req)
-	return err != nil
-}
 
 // Conn is what net/http tells of the connection of a round trip, from goroutines
 // that may outlive it.

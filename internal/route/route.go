@@ -36,18 +36,8 @@ const (
 // it stands in no table.
 const Upload Operation = "storage.put"
 
-// The scopes a key can carry (section 5).
-const (
-	ScopeEmployeesRead  = "employees:read"
-	ScopeEmployeesWrite = "employees:write"
-	ScopeMeetingsRead   = "meetings:read"
-	ScopeMeetingsWrite  = "meetings:write"
-	ScopeMeetingsDelete = "meetings:delete"
-	ScopeMinutesRead    = "minutes:read"
-)
-
-// Scopes lists every scope of the interface.
-var Scopes = []string{ScopeEmployeesRead, ScopeEmployeesWrite, ScopeMeetingsRead, ScopeMeetingsWrite, ScopeMeetingsDelete, ScopeMinutesRead}
+// Scopes lists every scope that a key can carry (section 5).
+var Scopes = []string{"employees:read", "employees:write", "meetings:read", "meetings:write", "meetings:delete", "minutes:read"}
 
 // Basis says where a route comes from.
 type Basis uint8
@@ -86,26 +76,26 @@ type Route struct {
 // Table lists every operation once. Where the interface shows a path but not
 // its scope (set participants, upload URL), the scope is D1's.
 var Table = []Route{
-	{MembersList, http.MethodGet, "/v1/employees", ScopeEmployeesRead, http.StatusOK, Always, Documented},
-	{MembersCreate, http.MethodPost, "/v1/employees", ScopeEmployeesWrite, http.StatusCreated, Never, Documented},
+	{MembersList, http.MethodGet, "/v1/employees", "employees:read", http.StatusOK, Always, Documented},
+	{MembersCreate, http.MethodPost, "/v1/employees", "employees:write", http.StatusCreated, Never, Documented},
 
-	{MeetingsList, http.MethodGet, "/v1/meetings", ScopeMeetingsRead, http.StatusOK, Always, Documented},
-	{MeetingsCreate, http.MethodPost, "/v1/meetings", ScopeMeetingsWrite, http.StatusCreated, WithExternalID, Documented},
-	{MeetingsGet, http.MethodGet, "/v1/meetings/{meeting_id}", ScopeMeetingsRead, http.StatusOK, Always, Documented},
-	{MeetingsUpdate, http.MethodPatch, "/v1/meetings/{meeting_id}", ScopeMeetingsWrite, http.StatusOK, Never, Documented},
-	{MeetingsDelete, http.MethodDelete, "/v1/meetings/{meeting_id}", ScopeMeetingsDelete, http.StatusNoContent, Always, Documented},
-	{MeetingsSetParticipants, http.MethodPut, "/v1/meetings/{meeting_id}/participants", ScopeMeetingsWrite, http.StatusOK, Always, ScopeAssumed},
-	{MeetingsUploadURL, http.MethodPost, "/v1/meetings/{meeting_id}/upload-url", ScopeMeetingsWrite, http.StatusOK, Always, ScopeAssumed},
-	{MeetingsMinutes, http.MethodGet, "/v1/meetings/{meeting_id}/minutes", ScopeMinutesRead, http.StatusOK, Always, Documented},
-	{MeetingsTranscript, http.MethodGet, "/v1/meetings/{meeting_id}/transcript", ScopeMinutesRead, http.StatusOK, Always, Assumed},
+	{MeetingsList, http.MethodGet, "/v1/meetings", "meetings:read", http.StatusOK, Always, Documented},
+	{MeetingsCreate, http.MethodPost, "/v1/meetings", "meetings:write", http.StatusCreated, WithExternalID, Documented},
+	{MeetingsGet, http.MethodGet, "/v1/meetings/{meeting_id}", "meetings:read", http.StatusOK, Always, Documented},
+	{MeetingsUpdate, http.MethodPatch, "/v1/meetings/{meeting_id}", "meetings:write", http.StatusOK, Never, Documented},
+	{MeetingsDelete, http.MethodDelete, "/v1/meetings/{meeting_id}", "meetings:delete", http.StatusNoContent, Always, Documented},
+	{MeetingsSetParticipants, http.MethodPut, "/v1/meetings/{meeting_id}/participants", "meetings:write", http.StatusOK, Always, ScopeAssumed},
+	{MeetingsUploadURL, http.MethodPost, "/v1/meetings/{meeting_id}/upload-url", "meetings:write", http.StatusOK, Always, ScopeAssumed},
+	{MeetingsMinutes, http.MethodGet, "/v1/meetings/{meeting_id}/minutes", "minutes:read", http.StatusOK, Always, Documented},
+	{MeetingsTranscript, http.MethodGet, "/v1/meetings/{meeting_id}/transcript", "minutes:read", http.StatusOK, Always, Assumed},
 
-	{ProjectsList, http.MethodGet, "/v1/projects", ScopeMeetingsRead, http.StatusOK, Always, Assumed},
-	{ProjectsCreate, http.MethodPost, "/v1/projects", ScopeMeetingsWrite, http.StatusCreated, Never, Assumed},
-	{TemplatesList, http.MethodGet, "/v1/templates", ScopeMeetingsRead, http.StatusOK, Always, Assumed},
-	{UsageGet, http.MethodGet, "/v1/usage", ScopeMeetingsRead, http.StatusOK, Always, Assumed},
-	{VocabularyGet, http.MethodGet, "/v1/vocabulary", ScopeMeetingsRead, http.StatusOK, Always, Assumed},
-	{VocabularyReplace, http.MethodPut, "/v1/vocabulary", ScopeMeetingsWrite, http.StatusOK, Always, Assumed},
-	{VocabularyAdd, http.MethodPost, "/v1/vocabulary/terms", ScopeMeetingsWrite, http.StatusCreated, Never, Assumed},
+	{ProjectsList, http.MethodGet, "/v1/projects", "meetings:read", http.StatusOK, Always, Assumed},
+	{ProjectsCreate, http.MethodPost, "/v1/projects", "meetings:write", http.StatusCreated, Never, Assumed},
+	{TemplatesList, http.MethodGet, "/v1/templates", "meetings:read", http.StatusOK, Always, Assumed},
+	{UsageGet, http.MethodGet, "/v1/usage", "meetings:read", http.StatusOK, Always, Assumed},
+	{VocabularyGet, http.MethodGet, "/v1/vocabulary", "meetings:read", http.StatusOK, Always, Assumed},
+	{VocabularyReplace, http.MethodPut, "/v1/vocabulary", "meetings:write", http.StatusOK, Always, Assumed},
+	{VocabularyAdd, http.MethodPost, "/v1/vocabulary/terms", "meetings:write", http.StatusCreated, Never, Assumed},
 }
 
 // Of returns the row of one operation.
