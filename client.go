@@ -176,7 +176,7 @@ func parseBaseURL(in parameter) (url.URL, error) {
 		return bad("names no host")
 	case u.User != nil:
 		return bad("must not hold credentials")
-	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+	case strings.ContainsAny(in.value, "?#"):
 		return bad("must not hold a query or a fragment")
 	case !portExists(u.Port()):
 		return bad("names a port that does not exist")
@@ -397,5 +397,5 @@ func hollow(into any, body []byte) bool {
 		return false
 	}
 	const long, most = 64 << 10, 8
-	return len(body) > long && bytes.Count(body, []byte(",")) > len(body)/most
+	return len(body) > long && (bytes.Count(body, []byte(",")) > len(body)/most || bytes.Count(body, []byte("{")) > len(body)/16)
 }
