@@ -168,7 +168,7 @@ func parseBaseURL(name, base string) (*url.URL, error) {
 			"must be an absolute URL that begins with https:// (is it the API key?)"),
 		checkThat(name, u.Hostname() != "", "names no host"),
 		checkThat(name, u.User == nil, "must not hold credentials"),
-		checkThat(name, u.RawQuery == "" && !u.ForceQuery && u.Fragment == "", "must not hold a query or a fragment"),
+		checkThat(name, !strings.ContainsAny(base, "?#"), "must not hold a query or a fragment"),
 		checkThat(name, err == nil && port > 0, "names a port that does not exist"),
 		checkThat(name, u.Scheme == "https" || isLoopback(u.Hostname()), "must be https, since the host is not loopback"),
 		checkThat(name, !strings.ContainsFunc(u.Path, unicode.IsControl), "holds a control character"),
@@ -356,5 +356,5 @@ func (c *core) decode(in rest.Request, reply *rest.Reply, out any, known checked
 // every eighth byte is a comma.
 func hollow(body []byte) bool {
 	const long, most = 64 << 10, 8
-	return len(body) > long && bytes.Count(body, []byte(",")) > len(body)/most
+	return len(body) > long && (bytes.Count(body, []byte(",")) > len(body)/most || bytes.Count(body, []byte("{")) > len(body)/16)
 }

@@ -67,6 +67,9 @@ func TestNewRefusesBaseURL(t *testing.T) {
 		"port beyond the last":        "https://minutes.example:65536",
 		"port far beyond the last":    "https://minutes.example:99999999",
 		"port 0":                      "https://minutes.example:0",
+		"empty fragment":              "https://minutes.example/#",
+		"fragment before a slash":     "https://minutes.example/b/#/",
+		"empty query before a slash":  "https://minutes.example/b?/",
 		"unclosed IPv6":               "https://[::1",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -102,6 +102,11 @@ func plain(s string) string {
 	if len(s) > longest {
 		s = s[:longest] + "…"
 	}
+	return oneLine(s)
+}
+
+// oneLine is plain for what is made of such texts.
+func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
@@ -251,7 +256,7 @@ func (e *WaitError) Error() string {
 		text += " (last seen " + plain(string(e.Meeting.Status)) + ")"
 	}
 	if e.Err != nil {
-		text += ": " + plain(strings.TrimPrefix(e.Err.Error(), "minutes: "))
+		text += ": " + oneLine(strings.TrimPrefix(e.Err.Error(), "minutes: "))
 	}
 	return text
 }

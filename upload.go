@@ -141,6 +141,7 @@ type upload struct {
 	core     *core
 	id       string
 	put      storage.Put // of the next attempt
+	mayLook  time.Time   // at the meeting again, with this URL
 	known    storage.State
 	refusal  StorageError // the last reply that any attempt received
 }
@@ -154,6 +155,13 @@ func (u *upload) run(ctx context.Context) error {
 		sent, began := u.core.poller.Now(), time.Now()
 		result := u.put.Do(u.trying(ctx))
 		took := time.Since(began)
+		if result.StatusCode == http.StatusExpectationFailed && !u.put.NoExpect { // RFC 9110, section 10.1.1
+			u.tell(ctx, result, took, ctx.Err() == nil, 0)
+			_ = u.failed(result) // which keeps the refusal
+			u.put.NoExpect = true
+			u.known.Attempt-- // it does not count
+			continue
+		}
 		if result.Outcome == storage.Stored {
 			u.tell(ctx, result, took, false, 0)
 			u.core.poller.Again(u.id, sent)
@@ -175,13 +183,14 @@ func (u *upload) trying(ctx context.Context) context.Context {
 func (u *upload) after(ctx context.Context, result storage.Result, took time.Duration) (over bool, _ error) {
 	failure := u.failed(result)
 	wait := u.core.Retries.Wait(u.known.Attempt, min(result.RetryAfter, backoff.Longest))
-	if ctx.Err() != nil || result.RetryAfter > backoff.Longest || !backoff.Outlives(ctx, wait) {
+	hurried := ctx.Err() != nil || result.RetryAfter > backoff.Longest || !backoff.Outlives(ctx, wait)
+	if hurried {
 		u.known.Repeats = 0 // there is no time for another attempt
 	}
 	step := u.known.Next(result)
-	if !step.Again {
+	if hurried || !step.Again && step.Looks == 0 {
 		wait = 0
-	}
+	} // else it also gives the service time to notice audio that did arrive
 	u.tell(ctx, result, took, step.Again, wait)
 	_ = backoff.Sleep(ctx, wait) // ctx is looked at next
 	if ctx.Err() != nil {
@@ -235,7 +244,12 @@ func (u *upload) failed(r storage.Result) *StorageError {
 // If it has, or nobody can tell, the upload is over.
 func (u *upload) look(ctx context.Context, n int, failure *StorageError) (over bool, _ error) {
 	for range n {
-		switch there, err := u.core.poller.hasAudio(ctx, u.id); {
+		if !backoff.Outlives(ctx, time.Until(u.mayLook)) {
+			break // ctx would end before the meeting may be looked at
+		}
+		there, err := u.core.poller.hasAudio(ctx, u.id)
+		u.mayLook = time.Now().Add(30 * time.Second)
+		switch {
 		case err != nil:
 			failure.causes = append(failure.causes, err)
 			return true, failure
@@ -262,6 +276,7 @@ func (u *upload) renew(ctx context.Context) error {
 		return u.core.unusable(in, &rest.Reply{Status: http.StatusOK}, "the reply's "+why)
 	}
 	u.put.Target, u.put.Mask, u.known.Uses = target, u.core.Mask.WithQuery(target), 0
+	u.mayLook = time.Time{}
 	u.put.Expires = asked.Add(time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second) // no number overflows
 	return nil
 }
@@ -292,7 +307,10 @@ func (u *upload) tell(ctx context.Context, result storage.Result, took time.Dura
 	ctx = u.trying(ctx)
 	e, _ := FromContext(ctx)
 	e.StatusCode, e.Code, e.Err, e.Stalled = result.StatusCode, Code(result.Code), result.Err, result.Stalled
-	e.Sent, e.Duration, e.Again, e.Wait = result.Sent, took, again, wait
+	e.Sent, e.Duration, e.Again = result.Sent, took, again
+	if again {
+		e.Wait = wait
+	}
 	c.tried(ctx, e, result.RequestID, slog.String("meeting", plain(e.MeetingID)), slog.String("method", http.MethodPut),
 		slog.String("host", u.put.Target.Host), slog.String("path", u.put.Target.EscapedPath()),
 		slog.Int64("sent", e.Sent), slog.Int64("size", u.put.Recording.Size))

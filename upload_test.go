@@ -783,9 +783,17 @@ func TestUploadWithoutExpect(t *testing.T) {
 					}
 					return srv.HTTPClient().Transport.RoundTrip(req)
 				})}
+				var told []int
+				observe := minutes.WithObserver(func(_ context.Context, e minutes.Event) {
+					if a, ok := e.(minutes.Attempt); ok && a.Operation == minutes.OpUpload {
+						told = append(told, a.StatusCode)
+					}
+				})
 				start := time.Now()
-				err := testkit.Client(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(0, 0, 0)).Meetings.Upload(t.Context(), id, rec, nil)
+				err := testkit.Client(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(0, 0, 0), observe).Meetings.Upload(t.Context(), id, rec, nil)
 				require.Equal(t, []string{"100-continue", ""}, expects)
+				require.Len(t, told, 2, "each attempt is told of")
+				require.Equal(t, 417, told[0])
 				require.Zero(t, time.Since(start))
 				require.Len(t, srv.Requests("meetings.upload_url"), 1)
 				if never {
@@ -1314,4 +1322,88 @@ func TestPlacesInAnyBubble(t *testing.T) {
 			wg.Wait()
 		})
 	}
+}
+
+// A refusal that a later attempt did not get is kept, that of Expect, too.
+func TestUploadWithoutExpectIsLost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			switch {
+			case req.Header.Get("Expect") != "":
+				return &http.Response{StatusCode: 417, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
+			case req.Method == http.MethodPut:
+				return nil, syscall.ECONNRESET
+			}
+			return srv.HTTPClient().Transport.RoundTrip(req)
+		})}
+		err := testkit.Client(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(1, 0, 0)).Meetings.Upload(t.Context(), testkit.Waiting(t, srv), testkit.Audio(10), nil)
+		testkit.RequireStatus(t, err, 417)
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+	})
+}
+
+// Where the context's deadline comes before a second look may be made, an upload
+// whose reply was lost does not wait for that: it goes on, or tells its failure.
+func TestUploadNearItsDeadline(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ lost, retries int }{"goes on": {1, 4}, "tells": {9, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				id := testkit.Waiting(t, srv)
+				puts := 0
+				hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+					if req.Method == http.MethodPut {
+						if puts++; puts <= test.lost {
+							_, _ = io.Copy(io.Discard, req.Body)
+							return nil, syscall.ECONNRESET
+						}
+					}
+					return srv.HTTPClient().Transport.RoundTrip(req)
+				})}
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				start := time.Now()
+				err := testkit.Client(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(test.retries, time.Second, time.Second)).Meetings.Upload(ctx, id, testkit.Audio(1000), nil)
+				require.Equal(t, test.lost > test.retries, err != nil, "%v", err)
+				require.NotErrorIs(t, err, context.DeadlineExceeded)
+				require.Equal(t, 2, puts)
+				require.Less(t, time.Since(start), 5*time.Second)
+			})
+		})
+	}
+}
+
+// Audio that arrives a moment after its reply was lost is no failure, also where
+// nothing is to be repeated: the look comes after the wait that a repeat would have.
+func TestUploadThatLandsLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		id := testkit.Waiting(t, srv)
+		rec, sum := testkit.Noise(1000)
+		hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.Method != http.MethodPut {
+				return srv.HTTPClient().Transport.RoundTrip(req)
+			}
+			audio, err := io.ReadAll(req.Body)
+			if err != nil {
+				return nil, err
+			}
+			late := req.Clone(context.WithoutCancel(req.Context()))
+			late.Body = io.NopCloser(bytes.NewReader(audio))
+			time.AfterFunc(100*time.Millisecond, func() {
+				resp, err := srv.HTTPClient().Transport.RoundTrip(late)
+				if assert.NoError(t, err) {
+					assert.NoError(t, resp.Body.Close())
+				}
+			})
+			return nil, syscall.ECONNRESET
+		})}
+		require.NoError(t, testkit.Client(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(0, time.Second, time.Second)).Meetings.Upload(t.Context(), id, rec, nil))
+		testkit.RequireArrived(t, srv, id, sum)
+	})
 }

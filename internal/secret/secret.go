@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 )
 
 // masked stands where a secret was.
@@ -25,36 +24,47 @@ type Mask []string
 const shortest = 4
 
 // Text returns s with each secret masked, however it is spelled: as it is,
-// percent-encoded, quoted, or escaped as in JSON or HTML. All of these leave letters
-// and digits as they are, so a secret is known by its runs of them.
+// percent-encoded, quoted, or escaped as in JSON or HTML.
 func (m Mask) Text(s string) string {
 	for _, secret := range m {
 		// A text seldom holds a secret, so an expression is made only where it may.
 		if len(secret) >= shortest && mayHold(s, secret) {
-			runs := strings.FieldsFunc(secret, isOther)
-			s = regexp.MustCompile(strings.Join(runs, spelled)).ReplaceAllLiteralString(s, masked)
+			s = spellings(secret).ReplaceAllLiteralString(s, masked)
 		}
 	}
 	return s
 }
 
-// spelled matches what stands between two runs, in any spelling. A secret holds no
-// white space.
-const spelled = `[^0-9A-Za-z\s]\S*?`
-
-// mayHold reports whether s holds the runs of a secret, in their order.
-func mayHold(s, secret string) (found bool) {
-	for run := range strings.FieldsFuncSeq(secret, isOther) {
-		if _, s, found = strings.Cut(s, run); !found {
+// mayHold reports whether s holds the runs of letters and digits of a secret, in
+// their order. Every spelling leaves these as they are.
+func mayHold(s, secret string) bool {
+	for word := range strings.FieldsFuncSeq(secret, func(r rune) bool { return !isAlphanumeric(r) }) {
+		_, after, found := strings.Cut(s, word)
+		if !found {
 			return false
 		}
+		s = after
 	}
-	return found
+	return true
 }
 
-// isOther reports what is no letter or digit.
-func isOther(r rune) bool {
-	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r)
+func isAlphanumeric(r rune) bool {
+	return '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z'
+}
+
+// spellings matches a secret, each of its characters spelled in any way.
+func spellings(secret string) *regexp.Regexp {
+	var b strings.Builder
+	for _, r := range secret {
+		if isAlphanumeric(r) {
+			b.WriteRune(r)
+			continue
+		}
+		percent := strings.ReplaceAll(fmt.Sprintf("% x", string(r)), " ", "%(?:25)*")
+		fmt.Fprintf(&b, `(?:\\*%s|(?i:%%(?:25)*%s|\\+u%04x|\\+x%02x|&#0*%d;|&#x0*%x;|&[a-z]+;))`,
+			regexp.QuoteMeta(string(r)), percent, r, r, r, r)
+	}
+	return regexp.MustCompile(b.String())
 }
 
 // WithQuery adds what is secret in a presigned URL.
@@ -63,14 +73,15 @@ func (m Mask) WithQuery(u *url.URL) Mask {
 	m = append(slices.Clip(m), u.RawQuery)
 	for pair := range strings.SplitSeq(u.RawQuery, "&") {
 		_, raw, _ := strings.Cut(pair, "=")
-		value, err := url.PathUnescape(raw)
-		if err != nil {
-			value = raw
+		if len(raw) < shortestValue {
+			continue
 		}
-		id, _, _ := strings.Cut(value, "/") // the first part of a credential's scope
-		for _, secret := range []string{value, id} {
-			if len(secret) >= shortestValue {
-				m = append(m, secret)
+		m = append(m, raw)
+		if value, err := url.QueryUnescape(raw); err == nil {
+			m = append(m, value)
+			// The key id is the first part of a credential's scope.
+			if id, _, cut := strings.Cut(value, "/"); cut && len(id) >= shortestValue {
+				m = append(m, id)
 			}
 		}
 	}

@@ -43,9 +43,7 @@ func TestText(t *testing.T) {
 		assert.Equal(t, want, mask.Text(text), "%s", text)
 	}
 	assert.Equal(t, "x", Mask(nil).Text("x"))
-	assert.Equal(t, "caf*** x", Mask{"key/€üz"}.Text("cafkey%2F%e2%82%ac%c3%bcz x"))
-	assert.Equal(t, "no key *** key_Zz", Mask{"key_a/b"}.Text("no key key_a%2Fb key_Zz"))
-	assert.Equal(t, "////", Mask{"////"}.Text("////"), "no secret is without letters and digits")
+	assert.Equal(t, "caf*** x", Mask{"é/€ü"}.Text("caf%C3%A9%2F%e2%82%ac%c3%bc x"))
 }
 
 func TestMayHold(t *testing.T) {
@@ -55,7 +53,7 @@ func TestMayHold(t *testing.T) {
 		want         bool
 	}{
 		{"", "a", false}, {"x a%2Fb x", "a/b", true}, {"b a", "a/b", false}, {"ab", "a/b", true},
-		{"mtg_0123", "key_0123", false}, {"anything", "/+=", false}, {"aab", "a+a+b", true}, {"ab", "a+a+b", false},
+		{"mtg_0123", "key_0123", false}, {"anything", "/+=", true}, {"aab", "a+a+b", true}, {"ab", "a+a+b", false},
 	} {
 		assert.Equal(t, test.want, mayHold(test.text, test.secret), "%s in %s", test.secret, test.text)
 	}

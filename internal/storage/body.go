@@ -49,6 +49,8 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, context.Cause(b.ctx)
 	case at >= b.Size:
 		return 0, io.EOF
+	case len(p) == 0: // which must not make the portions nothing
+		return 0, nil
 	}
 	b.chunk = min(2*b.chunk, len(p))
 	if time.Since(b.last) > slowChunk {

@@ -157,3 +157,17 @@ func TestDigest(t *testing.T) {
 	_, err = digest(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 }
+
+// A Read of no bytes reads nothing, and what follows goes on.
+func TestReadOfNothing(t *testing.T) {
+	t.Parallel()
+	r := put(t, "https://storage.example/k?s=1", roundTripper(func(req *http.Request) (*http.Response, error) {
+		for _, n := range []int{100, 0} {
+			got, err := req.Body.Read(make([]byte, n))
+			assert.NoError(t, err)
+			assert.Equal(t, n, got)
+		}
+		return swallow(req)
+	}), audio(10_000)).Do(t.Context())
+	require.Equal(t, stored(10_000), r)
+}

@@ -70,8 +70,7 @@ type Result struct {
 	Stalled                  bool  // it came to a standstill, and was given up
 }
 
-// Do makes the request, and once more without Expect where that header is in the way
-// (RFC 9110, section 10.1.1). It returns soon after ctx has ended, even where
+// Do makes the request. It returns soon after ctx has ended, even where
 // Recording.Audio or Progress blocks; such a call is left to end by itself, and
 // no other begins.
 func (p *Put) Do(ctx context.Context) Result {
@@ -79,11 +78,6 @@ func (p *Put) Do(ctx context.Context) Result {
 	var result Result
 	err := obey(ctx, func() error {
 		result = p.exchange(ctx, sent)
-		if result.StatusCode == http.StatusExpectationFailed && !p.NoExpect {
-			p.NoExpect = true
-			sent.Store(0)
-			result = p.exchange(ctx, sent)
-		}
 		return nil
 	})
 	if err != nil {
