@@ -298,8 +298,6 @@ func (p *poller) wait(ctx context.Context, id string, w *waiter) (*Meeting, erro
 }
 
 // block returns when there are events, or when ctx is done.
-//
-//go:noinline
 func (w *waiter) block(ctx context.Context) (done bool) {
 	select {
 	case <-w.ready:
@@ -417,14 +415,6 @@ func parseMaxAge(header string) time.Duration {
 // sense, a fault of the service or of something in front of it.
 func transient(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	if !ok || roundtrip.Untrusted(err) {
-		return false
-	}
-	switch e.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return false
-	case http.StatusRequestTimeout, http.StatusTooManyRequests:
-		return true
-	}
-	return e.StatusCode/100 != 4 || e.Code == ""
+	lasts := KeyRefused(err) || roundtrip.Untrusted(err)
+	return ok && !lasts && (e.Code == "" && e.StatusCode != http.StatusForbidden || Retryable(err))
 }
