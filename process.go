@@ -36,7 +36,8 @@ type ProcessOptions struct {
 // orDefault checks the options, and returns a copy.
 func (o *ProcessOptions) orDefault() (*ProcessOptions, error) {
 	opts := *cmp.Or(o, new(ProcessOptions))
-	wait, err := (&WaitOptions{Until: opts.Until, Format: opts.Format}).orDefault("")
+	wait := &WaitOptions{Until: opts.Until, Format: opts.Format}
+	err := wait.fill()
 	opts.Until = wait.Until
 	return &opts, err
 }
@@ -271,7 +272,7 @@ func (p *process) conclude(ctx context.Context) (err error) {
 	}
 	r.Minutes, err = p.meetings.finishedMinutes(ctx, r.Meeting, o.Format)
 	if err == nil && o.Transcript {
-		r.Transcript, err = p.meetings.finishedTranscript(ctx, r.Meeting)
+		r.Transcript, err = fetchReady(ctx, m, func() (string, error) { return p.meetings.Transcript(ctx, m.ID) })
 	}
 	return err
 }

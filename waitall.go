@@ -6,7 +6,6 @@ import (
 	"errors"
 	"iter"
 	"runtime"
-	"time"
 )
 
 // WaitAll waits for many meetings, as [MeetingsService.Wait] does for one, and
@@ -27,7 +26,7 @@ import (
 // of the meeting as last seen.
 func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Meeting, error] {
 	return func(yield func(*Meeting, error) bool) {
-		all, err := s.newWaitAll(ctx, ids, opts, "")
+		all, err := s.newWaitAll(ctx, ids, opts)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -49,25 +48,31 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 // that still waits, and the sequence stops.
 func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
-		all, err := s.newWaitAll(ctx, ids, opts, StatusMinutesReady)
+		opts := opts.forMinutes()
+		all, err := s.newWaitAll(ctx, ids, opts)
 		if err != nil {
 			yield(nil, err)
 			return
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		f, format := &all.fetches, opts.format()
-		f.done = make(chan func() bool, maxFetches)
-		f.fetch = func(m *Meeting) func() bool {
-			minutes, err := s.finishedMinutes(ctx, m, format)
-			return func() bool { return yield(&Result{Meeting: m, Minutes: minutes}, err) }
-		}
+		defer func() {
+			cancel()
+			for ; all.fetching > 0; all.fetching-- {
+				<-all.fetched
+			}
+		}()
+		places := make(chan struct{}, 8)
 		all.ended = func(m *Meeting, err error) bool {
 			if err != nil {
 				return yield(&Result{Meeting: meetingIn(err)}, err)
 			}
-			f.queue = append(f.queue, m)
-			f.start()
+			all.fetching++
+			go func() {
+				places <- struct{}{}
+				minutes, err := s.finishedMinutes(ctx, m, opts.Format)
+				<-places
+				all.fetched <- func() bool { return yield(&Result{Meeting: m, Minutes: minutes}, err) }
+			}()
 			return true
 		}
 		all.run(ctx, ids)
@@ -89,23 +94,22 @@ func meetingIn(err error) *Meeting {
 // at when, by a page or by itself, internal/poll decides.
 type waitAll struct {
 	poller   *poller
-	lookedAt time.Time
 	waiter   *waiter
 	ids      []string // all that were waited for
 	waiting  int
 	known    map[string]struct{}        // while ids are read: what comes again is no other
 	ended    func(*Meeting, error) bool // told of each meeting as it ends; false: the loop was left
-	fetches  fetches                    // none in a WaitAll
+	fetching int                        // minutes that are on their way to fetched
+	fetched  chan func() bool           // what yields them
 }
 
-// newWaitAll checks the input; until takes the place of opts.Until where it is not
-// empty.
-func (s *MeetingsService) newWaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions, until Status) (*waitAll, error) {
-	o, err := opts.orDefault(until)
+// newWaitAll checks the input.
+func (s *MeetingsService) newWaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) (*waitAll, error) {
+	w, err := newWaiter(opts)
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("ids", ids != nil)); err != nil {
 		return nil, err
 	}
-	return &waitAll{poller: s.core().poller, lookedAt: o.LookedAt, waiter: newWaiter(o), known: make(map[string]struct{})}, nil
+	return &waitAll{poller: s.core().poller, waiter: w, known: make(map[string]struct{}), fetched: make(chan func() bool)}, nil
 }
 
 func (a *waitAll) run(ctx context.Context, ids iter.Seq[string]) {
@@ -113,7 +117,7 @@ func (a *waitAll) run(ctx context.Context, ids iter.Seq[string]) {
 	in := background(ids)
 	defer close(in.left)
 	next, ready, done := in.next, a.waiter.ready, ctx.Done()
-	for goOn := true; goOn && (next != nil || a.waiting > 0 || a.fetches.running > 0); {
+	for goOn := true; goOn && (next != nil || a.waiting > 0 || a.fetching > 0); {
 		select {
 		case id, more := <-next:
 			if more {
@@ -124,9 +128,8 @@ func (a *waitAll) run(ctx context.Context, ids iter.Seq[string]) {
 			in.end()
 		case <-ready:
 			goOn = a.tell()
-		case give := <-a.fetches.done:
-			a.fetches.running--
-			a.fetches.start()
+		case give := <-a.fetched:
+			a.fetching--
 			goOn = give()
 		case <-done:
 			goOn = a.tell()
@@ -150,23 +153,14 @@ func (a *waitAll) add(id string) bool {
 	}
 	a.waiting++
 	a.ids = append(a.ids, id)
-	a.poller.Join(a.waiter, id, a.lookedAt)
+	a.poller.Join(a.waiter, id, a.waiter.LookedAt)
 	return true
 }
 
 // tell tells of what has changed and of what has ended.
 func (a *waitAll) tell() bool {
-	for _, e := range a.waiter.take() {
-		if a.waiter.onStatus != nil && e.meeting != nil {
-			a.waiter.onStatus(e.meeting)
-		}
-		if !e.over {
-			continue
-		}
+	for _, e := range a.waiter.listen() {
 		a.waiting--
-		if e.err != nil {
-			e.meeting = nil
-		}
 		if !a.ended(e.meeting, e.err) {
 			return false
 		}
@@ -184,25 +178,6 @@ func (a *waitAll) leave() (trouble error) {
 	}
 	a.waiting = 0
 	return trouble
-}
-
-const maxFetches = 8
-
-// fetches get the minutes of the meetings that have ended, a few at a time.
-type fetches struct {
-	fetch   func(*Meeting) func() bool // returns what yields the minutes
-	queue   []*Meeting                 // for which there is no place yet
-	running int
-	done    chan func() bool // has room for all that run, which so end where nobody listens
-}
-
-func (f *fetches) start() {
-	for len(f.queue) > 0 && f.running < maxFetches {
-		m := f.queue[0]
-		f.queue = f.queue[1:]
-		f.running++
-		go func() { f.done <- f.fetch(m) }()
-	}
 }
 
 // reader reads a caller's sequence on a goroutine of its own, so that who takes

@@ -55,22 +55,21 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 // maxInterval keeps times that an interval is added to from overflowing.
 const maxInterval = 1e5 * time.Hour
 
-// orDefault checks the options; until takes Until's place where it is not empty.
-func (o *WaitOptions) orDefault(until Status) (WaitOptions, error) {
-	opts := *cmp.Or(o, new(WaitOptions))
-	opts.Until = cmp.Or(until, opts.Until, StatusMinutesReady)
+// fill checks the options, and puts defaults into their places.
+func (o *WaitOptions) fill() error {
+	o.Until = cmp.Or(o.Until, StatusMinutesReady)
+	o.Interval = min(o.Interval, maxInterval)
 	switch {
-	case opts.Until.rank() == 0:
-		return opts, &ParamError{"opts.Until", "is not a state of the happy path"}
-	case opts.Interval < 0:
-		return opts, &ParamError{"opts.Interval", "must not be negative"}
-	case opts.NoAudio < 0:
-		return opts, &ParamError{"opts.NoAudio", "must not be negative"}
-	case !utf8.ValidString(string(opts.Format)):
-		return opts, &ParamError{"opts.Format", noUTF8}
+	case o.Until.rank() == 0:
+		return &ParamError{"opts.Until", "is not a state of the happy path"}
+	case o.Interval < 0:
+		return &ParamError{"opts.Interval", "must not be negative"}
+	case o.NoAudio < 0:
+		return &ParamError{"opts.NoAudio", "must not be negative"}
+	case !utf8.ValidString(string(o.Format)):
+		return &ParamError{"opts.Format", noUTF8}
 	}
-	opts.Interval = min(opts.Interval, maxInterval)
-	return opts, nil
+	return nil
 }
 
 // Wait follows a meeting until its minutes are ready, or until
@@ -103,24 +102,23 @@ func (o *WaitOptions) orDefault(until Status) (WaitOptions, error) {
 // while looks fail, or are held back, the *Error of the last one is found in it,
 // too. *ParamError for an id or an option that cannot be used.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
-	w, lookedAt, err := opts.waiter(ctx, id, "")
+	w, err := opts.waiter(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return s.core().poller.wait(ctx, id, w, lookedAt)
+	return s.core().poller.wait(ctx, id, w)
 }
 
-// waiter is what waits for one meeting, as the options say, but until that status
-// if there is one.
+// waiter is what waits for one meeting, as the options say.
 //
 //go:noinline
-func (o *WaitOptions) waiter(ctx context.Context, id string, until Status) (*waiter, time.Time, error) {
-	opts, err := o.orDefault(until)
+func (o *WaitOptions) waiter(ctx context.Context, id string) (*waiter, error) {
+	w, err := newWaiter(o)
 	err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkID("id", id))
 	if err == nil && ctx.Err() != nil {
 		err = &WaitError{MeetingID: id, Err: backoff.ContextError(ctx)}
 	}
-	return newWaiter(opts), opts.LookedAt, err
+	return w, err
 }
 
 // WaitForMinutes waits as [MeetingsService.Wait] does until the minutes are
@@ -131,22 +129,25 @@ func (o *WaitOptions) waiter(ctx context.Context, id string, until Status) (*wai
 //
 // Errors: those of Wait; those of [MeetingsService.Minutes], in a *WaitError.
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Minutes, error) {
-	w, lookedAt, err := opts.waiter(ctx, id, StatusMinutesReady)
+	w, err := opts.forMinutes().waiter(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.core().poller.wait(ctx, id, w, lookedAt)
+	m, err := s.core().poller.wait(ctx, id, w)
 	if err != nil {
 		return nil, err
 	}
-	return s.finishedMinutes(ctx, m, opts.format())
+	return s.finishedMinutes(ctx, m, w.Format)
 }
 
-func (o *WaitOptions) format() Format {
-	if o == nil {
-		return ""
-	}
-	return o.Format
+// forMinutes is a copy of the options, with which a wait ends when the minutes are
+// ready.
+//
+//go:noinline
+func (o *WaitOptions) forMinutes() *WaitOptions {
+	opts := *cmp.Or(o, new(WaitOptions))
+	opts.Until = StatusMinutesReady
+	return &opts
 }
 
 // finishedMinutes fetches the minutes of a meeting whose status says that they
@@ -158,34 +159,27 @@ func (s *MeetingsService) finishedMinutes(ctx context.Context, m *Meeting, forma
 	return fetchReady(ctx, m, func() (*Minutes, error) { return s.Minutes(ctx, m.ID, format) })
 }
 
-// finishedTranscript is finishedMinutes for the transcript.
-func (s *MeetingsService) finishedTranscript(ctx context.Context, m *Meeting) (string, error) {
-	return fetchReady(ctx, m, func() (string, error) { return s.Transcript(ctx, m.ID) })
-}
-
 // fetchReady fetches what the meeting's status says is there.
 func fetchReady[T any](ctx context.Context, m *Meeting, fetch func() (T, error)) (T, error) {
 	const maxFailed = 20
-	for failed, since := 0, time.Now(); ; {
+	for failed, since := 1, time.Now(); ; failed++ {
 		out, err := fetch()
 		if err == nil {
 			return out, nil
 		}
-		switch {
-		case ctx.Err() != nil:
-		case errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady), errors.Is(err, ErrRateLimited):
+		if errors.Is(err, ErrMinutesNotReady) || errors.Is(err, ErrTranscriptNotReady) || errors.Is(err, ErrRateLimited) {
 			failed, since = 0, time.Now() // refused for now, which is no failure
-		case !transient(err):
-			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
+		}
+		switch {
+		case failed > 0 && !transient(err):
+		case failed == maxFailed:
+			err = fmt.Errorf("%d requests in a row failed, over %v: %w", failed, time.Since(since).Round(time.Second), err)
+		case backoff.Sleep(ctx, max(30*time.Second, askedFor(err))) != nil:
+			err = endOf(ctx, err)
 		default:
-			if failed++; failed == maxFailed {
-				err = fmt.Errorf("%d requests in a row failed, over %v: %w", failed, time.Since(since).Round(time.Second), err)
-				return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
-			}
+			continue
 		}
-		if backoff.Sleep(ctx, max(30*time.Second, askedFor(err))) != nil {
-			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: endOf(ctx, err)}
-		}
+		return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
 	}
 }
 
@@ -201,12 +195,9 @@ func askedFor(err error) time.Duration {
 // waiter is one Wait, or one WaitAll for many meetings. There may be many of
 // these, so it is kept small. The poller calls it (see poll.Waiter).
 type waiter struct {
-	interval time.Duration
-	noAudio  time.Duration
-	after    time.Duration // a look that was asked for since then ends the wait, where not 0
-	onStatus func(*Meeting)
-	until    int8          // the rank of the status it waits for
-	ready    chan struct{} // holds one when there are events
+	WaitOptions
+	after time.Duration // a look that was asked for since then ends the wait, where not 0
+	ready chan struct{} // holds one when there are events
 
 	mu     sync.Mutex
 	events []event
@@ -219,18 +210,13 @@ type event struct {
 	over    bool // this meeting's wait is over
 }
 
-func newWaiter(o WaitOptions) *waiter {
-	return &waiter{
-		until:    int8(o.Until.rank()),
-		interval: o.Interval,
-		noAudio:  o.NoAudio,
-		onStatus: o.OnStatus,
-		ready:    make(chan struct{}, 1),
-	}
+func newWaiter(o *WaitOptions) (*waiter, error) {
+	w := &waiter{WaitOptions: *cmp.Or(o, new(WaitOptions)), ready: make(chan struct{}, 1)}
+	return w, w.fill()
 }
 
 // Interval is for the poller.
-func (w *waiter) Interval() time.Duration { return w.interval }
+func (w *waiter) Interval() time.Duration { return w.WaitOptions.Interval }
 
 // See is for the poller.
 func (w *waiter) See(s poll.Sighting, changed bool, asked time.Duration) (over bool) {
@@ -239,11 +225,11 @@ func (w *waiter) See(s poll.Sighting, changed bool, asked time.Duration) (over b
 	switch {
 	case m.Status.Failed():
 		err = &MeetingFailedError{Status: m.Status, Meeting: m}
-	case m.Status.rank() >= int(w.until), w.after != 0 && asked >= w.after:
+	case m.Status.rank() >= w.Until.rank(), w.after != 0 && asked >= w.after:
 		over = true
-	case w.noAudio > 0 && m.Status == StatusCreated && time.Since(m.CreatedAt.Time()) >= w.noAudio:
+	case w.NoAudio > 0 && m.Status == StatusCreated && time.Since(m.CreatedAt.Time()) >= w.NoAudio:
 		err = &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
-	case !changed || w.onStatus == nil:
+	case !changed || w.OnStatus == nil:
 		return false
 	}
 	over = over || err != nil
@@ -267,13 +253,26 @@ func (w *waiter) hear(e event) {
 	}
 }
 
-// take returns what w has to hear.
-func (w *waiter) take() []event {
+// listen tells OnStatus what w has to hear, and returns the waits that are over.
+//
+//go:noinline
+func (w *waiter) listen() (over []event) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	events := w.events
 	w.events = nil
-	return events
+	w.mu.Unlock()
+	for _, e := range events {
+		if w.OnStatus != nil && e.meeting != nil {
+			w.OnStatus(e.meeting)
+		}
+		if e.err != nil {
+			e.meeting = nil
+		}
+		if e.over {
+			over = append(over, e)
+		}
+	}
+	return over
 }
 
 // poller is the poller that all waits of a Client share.
@@ -284,15 +283,13 @@ type poller struct{ *poll.Poller }
 // Ten thousand goroutines may block here, so their stacks are kept small: one that
 // grew beyond its first two kilobytes stays at four. What takes room is done in
 // functions that return before block is called.
-func (p *poller) wait(ctx context.Context, id string, w *waiter, lookedAt time.Time) (*Meeting, error) {
-	p.Join(w, id, lookedAt)
+func (p *poller) wait(ctx context.Context, id string, w *waiter) (*Meeting, error) {
+	p.Join(w, id, w.LookedAt)
+	defer p.Leave(w, id) // also where OnStatus panics, or ends its goroutine, as a test's FailNow does
 	for {
 		done := w.block(ctx)
-		if end := p.listen(w, id); end != nil {
-			if end.err != nil {
-				return nil, end.err
-			}
-			return end.meeting, nil
+		if over := w.listen(); over != nil {
+			return over[0].meeting, over[0].err
 		}
 		if done {
 			return nil, p.leave(ctx, w, id)
@@ -308,32 +305,6 @@ func (w *waiter) block(ctx context.Context) (done bool) {
 	case <-ctx.Done():
 		return true // what has arrived meanwhile counts all the same
 	}
-}
-
-// listen tells OnStatus what the waiter of one meeting has to hear, and returns
-// how its wait ended, if it did. Where OnStatus panics, or ends its goroutine, as
-// a test's FailNow does, nobody waits any more.
-//
-//go:noinline
-func (p *poller) listen(w *waiter, id string) *event {
-	returned := false
-	defer func() {
-		if !returned {
-			p.Leave(w, id)
-		}
-	}()
-	var end *event
-	for _, e := range w.take() {
-		if w.onStatus != nil && e.meeting != nil {
-			w.onStatus(e.meeting)
-		}
-		if e.over {
-			end = &e
-			break
-		}
-	}
-	returned = true
-	return end
 }
 
 // leave ends a wait whose ctx is done.
@@ -356,16 +327,13 @@ func endOf(ctx context.Context, trouble error) error {
 // put it there. Every status but created says so, a failure too. The answer comes
 // from the poller's next look, so that none is made within the floor.
 func (p *poller) hasAudio(ctx context.Context, id string) (bool, error) {
-	w := newWaiter(WaitOptions{Until: StatusAudioUploaded})
+	w, _ := newWaiter(&WaitOptions{Until: StatusAudioUploaded})
 	w.after = p.Now()
-	m, err := p.wait(ctx, id, w, time.Time{})
-	if failed, ok := errors.AsType[*MeetingFailedError](err); ok {
-		m, err = failed.Meeting, nil
-	}
-	if wait, ok := errors.AsType[*WaitError](err); ok {
+	m, err := p.wait(ctx, id, w)
+	if wait, ok := err.(*WaitError); ok {
 		return false, wait.Err
 	}
-	return err == nil && m.Status != StatusCreated, err
+	return err != nil || m.Status != StatusCreated, nil // what failed had audio
 }
 
 // shown tells the poller of a meeting that another call, begun at asked, has just
@@ -447,14 +415,6 @@ func parseMaxAge(header string) time.Duration {
 // sense, a fault of the service or of something in front of it.
 func transient(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	if !ok || roundtrip.Untrusted(err) {
-		return false
-	}
-	switch e.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return false
-	case http.StatusRequestTimeout, http.StatusTooManyRequests:
-		return true
-	}
-	return e.StatusCode/100 != 4 || e.Code == ""
+	lasts := KeyRefused(err) || roundtrip.Untrusted(err)
+	return ok && !lasts && (e.Code == "" && e.StatusCode != http.StatusForbidden || Retryable(err))
 }
