@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
@@ -198,8 +199,9 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 // Errors: ErrNotFound where no meeting that the caller may see carries it,
 // ErrInvalidExternalID.
 func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID string) (*Meeting, error) {
-	if externalID == "" {
-		return nil, &ParamError{"externalID", "must not be empty"}
+	given := checkThat("externalID", externalID != "", "must not be empty")
+	if err := cmp.Or(given, checkThat("externalID", utf8.ValidString(externalID), noUTF8)); err != nil {
+		return nil, err
 	}
 	asked := s.core().poller.Now()
 	page, err := s.List(ctx, &MeetingListParams{ExternalID: externalID})

@@ -144,7 +144,7 @@ func TestMeetingsParametersRefused(t *testing.T) {
 		"no external id to find": {"externalID", func(ctx context.Context, c *minutes.Client) (any, error) {
 			return testkit.Result(c.Meetings.FindByExternalID(ctx, ""))
 		}},
-		"external id to find": {"ExternalID", func(ctx context.Context, c *minutes.Client) (any, error) {
+		"external id to find": {"externalID", func(ctx context.Context, c *minutes.Client) (any, error) {
 			return testkit.Result(c.Meetings.FindByExternalID(ctx, bad))
 		}},
 		"participants to set": {"memberIDs[0]", func(ctx context.Context, c *minutes.Client) (any, error) {

@@ -43,8 +43,7 @@ func (o *ProcessOptions) orDefault() (*ProcessOptions, error) {
 }
 
 // Result is what a job came to. Where it failed, it holds what there is: the
-// Meeting as soon as that exists, of which a WaitError among more than a thousand
-// waits keeps ID and Status alone (see [MeetingsService.WaitAll]).
+// Meeting as soon as that exists.
 type Result struct {
 	Params     *MeetingCreateParams // the job's own; nil after Finish
 	Meeting    *Meeting             // as last seen
@@ -260,21 +259,37 @@ func (p *process) end(ctx context.Context, err error) error {
 // conclude waits for a job whose audio is there and fetches what it was for.
 func (p *process) conclude(ctx context.Context) (err error) {
 	r, o := p.result, p.options
-	// What was just seen of the meeting may be enough, and is looked at no more.
-	m, err := p.meetings.Wait(ctx, r.Meeting.ID, &WaitOptions{Until: o.Until, OnStatus: o.OnStatus})
-	if err != nil {
-		r.Meeting = cmp.Or(meetingIn(err), r.Meeting)
-		return err
+	if r.Meeting.Status.rank() < o.Until.rank() {
+		m, err := p.meetings.Wait(ctx, r.Meeting.ID, &WaitOptions{Until: o.Until, OnStatus: o.OnStatus})
+		if err != nil {
+			r.lastSeen(err)
+			return err
+		}
+		r.Meeting = m
+	} else if o.OnStatus != nil {
+		o.OnStatus(r.Meeting)
 	}
-	r.Meeting = m
 	if o.Until != StatusMinutesReady {
 		return nil
 	}
 	r.Minutes, err = p.meetings.finishedMinutes(ctx, r.Meeting, o.Format)
 	if err == nil && o.Transcript {
-		r.Transcript, err = fetchReady(ctx, m, func() (string, error) { return p.meetings.Transcript(ctx, m.ID) })
+		id := r.Meeting.ID
+		r.Transcript, err = fetchReady(ctx, r.Meeting, func() (string, error) { return p.meetings.Transcript(ctx, id) })
 	}
 	return err
+}
+
+// lastSeen takes in how a wait that failed saw the meeting last.
+func (r *Result) lastSeen(err error) {
+	switch seen := meetingIn(err); {
+	case seen == nil:
+	case seen.CreatedAt == 0 && r.Meeting != nil: // among very many waits, no more is kept than the status
+		r.Meeting = r.Meeting.clone()
+		r.Meeting.Status = seen.Status
+	default:
+		r.Meeting = seen
+	}
 }
 
 // Job is one recording for [MeetingsService.ProcessAll].

@@ -1231,3 +1231,41 @@ func TestFinishByTwoKindsOfWorkers(t *testing.T) {
 		})
 	}
 }
+
+// Beside very many waits the poller keeps no meeting whole. A job's own is whole all
+// the same where its wait fails, and one that has come to Until is not looked at
+// again.
+func TestJobBesideVeryManyWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		c := testkit.Client(srv, minutes.WithRateLimit(0, 0))
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		wait := func(id string) {
+			wg.Go(func() {
+				_, err := c.Meetings.Wait(ctx, id, nil)
+				assert.ErrorIs(t, err, context.DeadlineExceeded)
+			})
+		}
+		for _, id := range testkit.Crowd(t, srv, 1100, 1, time.Hour) {
+			wait(id)
+		}
+		params := &minutes.MeetingCreateParams{Title: "Mine", Date: "2026-11-20", ExternalID: "mine"}
+		m, _, err := c.Meetings.Create(ctx, params)
+		require.NoError(t, err)
+		require.NoError(t, c.Meetings.Upload(ctx, m.ID, testkit.Audio(1000), nil))
+		wait(m.ID)
+		time.Sleep(65 * time.Second)
+		start, looks := time.Now(), len(srv.Requests(minutes.OpMeetingsGet))
+		_, err = c.Meetings.Process(ctx, params, testkit.Audio(1000), &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded})
+		require.NoError(t, err)
+		require.Zero(t, time.Since(start))
+		require.Len(t, srv.Requests(minutes.OpMeetingsGet), looks)
+		r, err := c.Meetings.Process(ctx, params, testkit.Audio(1000), nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, "Mine", r.Meeting.Title)
+		wg.Wait()
+	})
+}

@@ -55,24 +55,19 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 			return
 		}
 		ctx, cancel := context.WithCancel(ctx)
-		defer func() {
-			cancel()
-			for ; all.fetching > 0; all.fetching-- {
-				<-all.fetched
-			}
-		}()
-		places := make(chan struct{}, 8)
+		defer cancel()
+		f := &all.fetches
+		f.done = make(chan func() bool, maxFetches)
+		f.fetch = func(m *Meeting) func() bool {
+			minutes, err := s.finishedMinutes(ctx, m, opts.Format)
+			return func() bool { return yield(&Result{Meeting: m, Minutes: minutes}, err) }
+		}
 		all.ended = func(m *Meeting, err error) bool {
 			if err != nil {
 				return yield(&Result{Meeting: meetingIn(err)}, err)
 			}
-			all.fetching++
-			go func() {
-				places <- struct{}{}
-				minutes, err := s.finishedMinutes(ctx, m, opts.Format)
-				<-places
-				all.fetched <- func() bool { return yield(&Result{Meeting: m, Minutes: minutes}, err) }
-			}()
+			f.queue = append(f.queue, m)
+			f.start()
 			return true
 		}
 		all.run(ctx, ids)
@@ -93,14 +88,13 @@ func meetingIn(err error) *Meeting {
 // waitAll is one WaitAll, or one WaitAllForMinutes, at work. Which meeting is looked
 // at when, by a page or by itself, internal/poll decides.
 type waitAll struct {
-	poller   *poller
-	waiter   *waiter
-	ids      []string // all that were waited for
-	waiting  int
-	known    map[string]struct{}        // while ids are read: what comes again is no other
-	ended    func(*Meeting, error) bool // told of each meeting as it ends; false: the loop was left
-	fetching int                        // minutes that are on their way to fetched
-	fetched  chan func() bool           // what yields them
+	poller  *poller
+	waiter  *waiter
+	ids     []string // all that were waited for
+	waiting int
+	known   map[string]struct{}        // while ids are read: what comes again is no other
+	ended   func(*Meeting, error) bool // told of each meeting as it ends; false: the loop was left
+	fetches fetches                    // none in a WaitAll
 }
 
 // newWaitAll checks the input.
@@ -109,7 +103,7 @@ func (s *MeetingsService) newWaitAll(ctx context.Context, ids iter.Seq[string], 
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("ids", ids != nil)); err != nil {
 		return nil, err
 	}
-	return &waitAll{poller: s.core().poller, waiter: w, known: make(map[string]struct{}), fetched: make(chan func() bool)}, nil
+	return &waitAll{poller: s.core().poller, waiter: w, known: make(map[string]struct{})}, nil
 }
 
 func (a *waitAll) run(ctx context.Context, ids iter.Seq[string]) {
@@ -117,7 +111,7 @@ func (a *waitAll) run(ctx context.Context, ids iter.Seq[string]) {
 	in := background(ids)
 	defer close(in.left)
 	next, ready, done := in.next, a.waiter.ready, ctx.Done()
-	for goOn := true; goOn && (next != nil || a.waiting > 0 || a.fetching > 0); {
+	for goOn := true; goOn && (next != nil || a.waiting > 0 || a.fetches.running > 0); {
 		select {
 		case id, more := <-next:
 			if more {
@@ -128,8 +122,9 @@ func (a *waitAll) run(ctx context.Context, ids iter.Seq[string]) {
 			in.end()
 		case <-ready:
 			goOn = a.tell()
-		case give := <-a.fetched:
-			a.fetching--
+		case give := <-a.fetches.done:
+			a.fetches.running--
+			a.fetches.start()
 			goOn = give()
 		case <-done:
 			goOn = a.tell()
@@ -178,6 +173,25 @@ func (a *waitAll) leave() (trouble error) {
 	}
 	a.waiting = 0
 	return trouble
+}
+
+const maxFetches = 8
+
+// fetches get the minutes of the meetings that have ended, a few at a time.
+type fetches struct {
+	fetch   func(*Meeting) func() bool // returns what yields the minutes
+	queue   []*Meeting                 // for which there is no place yet
+	running int
+	done    chan func() bool // has room for all that run, which so end where nobody listens
+}
+
+func (f *fetches) start() {
+	for len(f.queue) > 0 && f.running < maxFetches {
+		m := f.queue[0]
+		f.queue = f.queue[1:]
+		f.running++
+		go func() { f.done <- f.fetch(m) }()
+	}
 }
 
 // reader reads a caller's sequence on a goroutine of its own, so that who takes
