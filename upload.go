@@ -92,6 +92,11 @@ func (p *places) enter(ctx context.Context) error {
 	taken := p.taken
 	p.mu.Unlock()
 	select {
+	case taken <- struct{}{}: // also where ctx is done, which is the first request's to tell
+		return nil
+	default:
+	}
+	select {
 	case taken <- struct{}{}:
 		return nil
 	case <-ctx.Done():

@@ -79,6 +79,7 @@ type Poller struct {
 	plan     plan
 	trouble  error         // how the last look failed
 	troubled time.Duration // when that was
+	keeps    bool          // what nobody waits for, until forget
 
 	ctx    context.Context // of the requests under way, from the first waiter to the last
 	cancel context.CancelFunc
@@ -119,7 +120,7 @@ func (p *Poller) now() time.Duration {
 //
 //go:noinline
 func (p *Poller) restart() {
-	p.began, p.latest = time.Now(), 0
+	p.began, p.latest, p.keeps = time.Now(), 0, false
 	p.plan = newPlan(p.plan.random)
 }
 
@@ -242,39 +243,43 @@ func (p *Poller) settle(w *watch) bool {
 	if w.role != idle {
 		p.plan.leave(w)
 	}
-	p.keep(w)
+	if !p.keeps {
+		p.keeps = true
+		began := p.began
+		time.AfterFunc(floor, func() { p.forget(began) })
+	}
 	if p.plan.waiting == 0 {
 		p.pause()
 	}
 	return false
 }
 
-// keep keeps a watch that nobody waits for as long as the floor holds, or a look
-// is under way.
-func (p *Poller) keep(w *watch) {
-	if w.kept {
+// forget drops what nobody waits for once its floor is over, by a timer of the
+// clock that began then.
+func (p *Poller) forget(began time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.began != began {
 		return
 	}
-	w.kept = true
-	until := max(w.free, w.seen+floor)
-	if w.looking {
-		until = p.now() + floor
-	}
-	time.AfterFunc(until-p.now(), func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		w.kept = false
-		switch {
-		case p.plan.watches[w.id] != w, w.waited():
-		case w.looking, max(w.free, w.seen+floor) > p.now(): // seen again meanwhile, or about to be
-			p.keep(w)
+	now, next := p.now(), never
+	for id, w := range p.plan.watches {
+		switch until := max(w.free, w.seen+floor); {
+		case w.waited():
+		case w.looking:
+			next = min(next, now+floor)
+		case until > now:
+			next = min(next, until)
 		default:
-			delete(p.plan.watches, w.id)
-			if len(p.plan.watches) == 0 {
-				p.plan.watches = make(map[string]*watch) // what was large stays so
-			}
+			delete(p.plan.watches, id)
 		}
-	})
+	}
+	if p.keeps = next < never; p.keeps { // many at a time, since this looks at all
+		time.AfterFunc(max(next-now, time.Second), func() { p.forget(began) })
+	}
+	if len(p.plan.watches) == 0 {
+		p.plan.watches = make(map[string]*watch) // what was large stays so
+	}
 }
 
 // pause ends the requests under way, as nobody waits any more.

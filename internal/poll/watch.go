@@ -62,7 +62,6 @@ type watch struct {
 	heard    bool // first heard of state
 	looking  bool // a look is under way
 	unproven bool // no sweep has shown yet whether pages show it
-	kept     bool // for the floor's time, although nobody waits
 }
 
 func (w *watch) waited() bool { return w.first != nil }
