@@ -246,7 +246,7 @@ func (p *Poller) settle(w *watch) bool {
 	if !p.keeps {
 		p.keeps = true
 		began := p.began
-		time.AfterFunc(floor, func() { p.forget(began) })
+		time.AfterFunc(floor+gather, func() { p.forget(began) })
 	}
 	if p.plan.waiting == 0 {
 		p.pause()
@@ -254,8 +254,8 @@ func (p *Poller) settle(w *watch) bool {
 	return false
 }
 
-// forget drops what nobody waits for once its floor is over, by a timer of the
-// clock that began then.
+// forget drops what nobody waits for once its floor is over. It is called by a timer,
+// which may be of another clock than the one that began last.
 func (p *Poller) forget(began time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -274,8 +274,8 @@ func (p *Poller) forget(began time.Time) {
 			delete(p.plan.watches, id)
 		}
 	}
-	if p.keeps = next < never; p.keeps { // many at a time, since this looks at all
-		time.AfterFunc(max(next-now, time.Second), func() { p.forget(began) })
+	if p.keeps = next < never; p.keeps { // seldom, since this goes through all
+		time.AfterFunc(max(next-now+gather, time.Second), func() { p.forget(began) })
 	}
 	if len(p.plan.watches) == 0 {
 		p.plan.watches = make(map[string]*watch) // what was large stays so
