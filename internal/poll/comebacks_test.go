@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -225,6 +226,34 @@ func TestWaitOfAnotherClock(t *testing.T) {
 			})
 			require.Greater(t, len(srv.Requests("meetings.get", "meetings.list")), seen)
 		})
+	}
+}
+
+// A Client may be used outside synctest bubbles and in one after the other.
+func TestOneClientInManyBubbles(t *testing.T) {
+	t.Parallel()
+	c, _ := testkit.Answering(t, func(r *http.Request) (*http.Response, error) {
+		id := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+		return testkit.Canned(http.StatusOK, `{"id":"`+id+`","status":"created"}`)(r)
+	})
+	see := func(t *testing.T, id string) {
+		m, err := c.Meetings.Get(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, id, m.ID)
+	}
+	see(t, "mtg_1")
+	for range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			for _, d := range []time.Duration{0, 20 * time.Second, 40 * time.Second} {
+				ctx, cancel := context.WithTimeout(t.Context(), d+time.Millisecond)
+				_, err := c.Meetings.Wait(ctx, "mtg_1", nil)
+				cancel()
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				time.Sleep(d / 4)
+			}
+			see(t, "mtg_2")
+		})
+		see(t, "mtg_1")
 	}
 }
 
