@@ -44,7 +44,7 @@ func findBroken(v reflect.Value) (at string, found bool) {
 	case reflect.String:
 		return "", !utf8.ValidString(v.String())
 	case reflect.Slice:
-		texts, _ := v.Interface().([]string)
+		texts, _ := reflect.TypeAssert[[]string](v)
 		i := slices.IndexFunc(texts, func(s string) bool { return !utf8.ValidString(s) })
 		return "[" + strconv.Itoa(i) + "]", i >= 0
 	case reflect.Struct:

@@ -79,16 +79,18 @@ func describe(request string, status int, code, message string, causes []error, 
 	if status != 0 {
 		code = strings.TrimSpace(strconv.Itoa(status) + " " + code)
 	}
-	parts := []string{code, message}
-	for _, cause := range causes {
-		parts = append(parts, cause.Error())
-	}
-	text := "minutes: " + request
-	for _, part := range parts {
+	parts := []string{"minutes: " + request}
+	add := func(part string) {
 		if part != "" {
-			text += ": " + plain(part)
+			parts = append(parts, plain(part))
 		}
 	}
+	add(code)
+	add(message)
+	for _, cause := range causes {
+		add(cause.Error())
+	}
+	text := strings.Join(parts, ": ")
 	if id != "" {
 		text += " (" + idName + " " + plain(id) + ")"
 	}

@@ -330,10 +330,13 @@ func (p *poller) hasAudio(ctx context.Context, id string) (bool, error) {
 	w, _ := newWaiter(&WaitOptions{Until: StatusAudioUploaded})
 	w.after = p.Now()
 	m, err := p.wait(ctx, id, w)
-	if wait, ok := err.(*WaitError); ok {
-		return false, wait.Err
+	switch err := err.(type) {
+	case *WaitError:
+		return false, err.Err
+	case *MeetingFailedError:
+		return true, nil
 	}
-	return err != nil || m.Status != StatusCreated, nil // what failed had audio
+	return err == nil && m.Status != StatusCreated, err
 }
 
 // shown tells the poller of a meeting that another call, begun at asked, has just

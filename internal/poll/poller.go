@@ -259,7 +259,7 @@ func (p *Poller) settle(w *watch) bool {
 func (p *Poller) forget(began time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.began != began {
+	if !p.began.Equal(began) {
 		return
 	}
 	now, next := p.now(), never
