@@ -151,7 +151,7 @@ func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask())
 func (c Client) LogValue() slog.Value { return slog.StringValue(c.mask()) }
 
 func (c Client) mask() string {
-	return "minutes.Client(" + c.Meetings.core().Base + ", key masked)"
+	return "minutes.Client(" + cmp.Or(c.Meetings.core().Base, "made without New") + ", key masked)"
 }
 
 // parseBaseURL never quotes its input: swapped arguments put a key there.

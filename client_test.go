@@ -426,7 +426,7 @@ func TestMaskedPrinting(t *testing.T) {
 	require.NotContains(t, log.String(), testkit.Key)
 	require.NotContains(t, log.String(), "0123456789abcdef")
 	require.Equal(t, "minutes.Client(https://minutes.example/base, key masked)", fmt.Sprint(client))
-	require.Equal(t, "{https://storage.example/a?*** 900 PUT}", fmt.Sprint(*target))
+	require.Equal(t, "minutes.UploadTarget(PUT to storage.example, expires in 900 s, URL masked)", fmt.Sprint(target))
 }
 
 // A program makes one Client and shares it.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/url"
 	"strings"
 )
@@ -42,8 +43,11 @@ func (u PresignedURL) String() string {
 // Format prints the URL without its query, under every verb.
 func (u PresignedURL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, u.String()) }
 
-// MarshalText returns the URL without its query, so that JSON and structured logs,
-// too, hold no secret by accident. What it returns cannot be read back.
+// LogValue keeps the query out of structured logs.
+func (u PresignedURL) LogValue() slog.Value { return slog.StringValue(u.String()) }
+
+// MarshalText returns the URL without its query, so that JSON, too, holds no
+// secret by accident. What it returns cannot be read back.
 func (u PresignedURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
 // UnmarshalText takes a whole URL. One that MarshalText left without its query is
@@ -55,4 +59,18 @@ func (u *PresignedURL) UnmarshalText(text []byte) error {
 	}
 	u.reveal = func() string { return whole }
 	return nil
+}
+
+// Format prints the target without its presigned query, under every verb.
+func (t UploadTarget) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.mask()) }
+
+// LogValue keeps the presigned query out of structured logs.
+func (t UploadTarget) LogValue() slog.Value { return slog.StringValue(t.mask()) }
+
+func (t UploadTarget) mask() string {
+	host := "?"
+	if u, err := url.Parse(t.UploadURL.Reveal()); err == nil {
+		host = u.Host
+	}
+	return fmt.Sprintf("minutes.UploadTarget(%s to %s, expires in %d s, URL masked)", t.Method, host, t.ExpiresIn)
 }
