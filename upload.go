@@ -92,7 +92,7 @@ func (p *places) enter(ctx context.Context) error {
 	taken := p.taken
 	p.mu.Unlock()
 	select {
-	case taken <- struct{}{}: // also where ctx is done, which is the first request's to tell
+	case taken <- struct{}{}: // where ctx is done, too: the first request will say so
 		return nil
 	default:
 	}
@@ -203,8 +203,8 @@ func (u *upload) after(ctx context.Context, result storage.Result, took time.Dur
 		return true, failure
 	}
 	renew := step.Again && (step.Fresh || !time.Now().Before(u.put.Expires))
-	// A meeting that hardly has audio is looked at after the request for a URL, which
-	// spares it the thirty seconds.
+	// Where the meeting probably has no audio, the URL comes first: a look that follows
+	// its request need not wait for the thirty seconds.
 	first := renew && !u.known.Whole
 	if first {
 		if over, err := u.replace(ctx, failure); over {

@@ -50,6 +50,17 @@ type plan struct {
 	sweep   sweep
 }
 
+// role says how a watch is looked at. A sweep decides at its end (see plan.end): what
+// it showed where pages paid is paged, and everything else is single.
+type role uint8
+
+const (
+	idle     role = iota // nobody waits
+	newcomer             // by itself when it is due, or with the rest of a crowd by a full sweep; not seen since it joined
+	single               // by itself, when it is due
+	paged                // by the pages of the next sweep
+)
+
 // failures are looks in a row that failed.
 type failures struct {
 	looks int
@@ -186,7 +197,7 @@ func (p *plan) next(now time.Duration) (do action, wake time.Duration) {
 	p.looks.use(now, p.pace(p.alone()))
 	p.looking++
 	w.looking = true
-	w.free = now + floor // also where it is refused, or its reply is never seen
+	w.free = now + floor // also where its reply is never seen
 	return action{look: w}, now
 }
 

@@ -30,16 +30,6 @@ type Waiter interface {
 	Interval() time.Duration
 }
 
-// role says how a watch is looked at.
-type role uint8
-
-const (
-	idle     role = iota // nobody waits
-	newcomer             // by itself when it is due, or with the rest of a crowd by a full sweep; not seen since it joined
-	single               // by itself, when it is due
-	paged                // by the pages of the next sweep
-)
-
 // watch is one meeting that is waited for, or was seen a moment ago. There may be
 // very many, so it is kept small. Times are counted from the Poller's beginning.
 type watch struct {

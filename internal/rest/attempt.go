@@ -38,14 +38,7 @@ func (transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(call, call.client.Timeout)
 	defer cancel()
 	attempt := req.WithContext(call.watch(ctx))
-	attempt.Header = http.Header{ // its own: an attempt that is abandoned may still read it
-		"Authorization": call.client.Authorization,
-		"User-Agent":    call.client.UserAgent,
-		"Accept":        jsonType,
-	}
-	if req.ContentLength > 0 {
-		attempt.Header["Content-Type"] = jsonType
-	}
+	attempt.Header = call.header()
 	resp, err := roundtrip.Do(call.client.Transport, attempt)
 	if err == nil {
 		err = call.read(resp)
@@ -77,8 +70,6 @@ func (c *call) Value(key any) any {
 	}
 	return c.Context.Value(key)
 }
-
-var jsonType = []string{"application/json"}
 
 // watch traces the connection of a request that must not be repeated once it may
 // have been read. It does so for a deletion, too: a 404 to its repeat is a success

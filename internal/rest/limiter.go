@@ -39,9 +39,9 @@ var (
 	errPaced   = fmt.Errorf("the rate limit outlasts the context's deadline: %w", context.DeadlineExceeded)
 )
 
-// turn returns when a request may go out, or at once where ctx will not live to see
-// that. It is not called in the transport, where it would count as the attempt's.
-func (c *Client) turn(ctx context.Context) error {
+// wait lets a request wait until it may go out. Where ctx will not live to see that,
+// it returns at once. The time is none of the attempt's, which has not begun.
+func (c *Client) wait(ctx context.Context) error {
 	for {
 		for d := c.cooling(); d > 0; d = c.cooling() {
 			if ctx.Err() == nil && !backoff.Outlives(ctx, d) {

@@ -46,7 +46,7 @@ type Config struct {
 //	Do        builds the request                                    (rest.go)
 //	limiter   holds it back in a cool-down, then paces it           (limiter.go)
 //	retries   repeat what is safe to repeat, each past the limiter  (retry.go)
-//	attempt   header, API key, time limit, reading the reply        (attempt.go)
+//	attempt   header, time limit, reading the reply                 (attempt.go)
 //	transport the caller's
 type Client struct {
 	Config
@@ -72,7 +72,7 @@ func New(cfg Config) *Client {
 			if err := backoff.Sleep(call, call.wait); err != nil {
 				return err
 			}
-			return c.turn(call)
+			return c.wait(call)
 		},
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
@@ -146,7 +146,7 @@ type call struct {
 func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 	call, err := c.newCall(ctx, in)
 	if err == nil {
-		err = c.turn(call)
+		err = c.wait(call)
 	}
 	if err == nil && in.Wanted != nil && !in.Wanted() {
 		err = errors.New("the request was not wanted any more when it might go out")
@@ -175,6 +175,18 @@ func (c *call) fail(err error) *Failure {
 	}
 	return &c.out
 }
+
+// header puts the API key on a request, and what else it carries. It is made for each
+// attempt: one that is abandoned may still read its own.
+func (c *call) header() http.Header {
+	h := http.Header{"Authorization": c.client.Authorization, "User-Agent": c.client.UserAgent, "Accept": jsonType}
+	if c.req.ContentLength > 0 {
+		h["Content-Type"] = jsonType
+	}
+	return h
+}
+
+var jsonType = []string{"application/json"}
 
 // noHeader is never written to. Without a header, net/http would copy the request.
 var noHeader = make(http.Header)

@@ -9,8 +9,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// ended decides whether another attempt follows the one that ended. Where only the
-// end of the context prevents it, it returns the context's error.
+// ended decides whether another attempt follows the one that ended. A reply that
+// might be asked for again, but for a context that is done, ends as that context.
 func (c *call) ended(err error) (again bool, _ error) {
 	c.lost = err
 	may := c.may(err)
