@@ -211,8 +211,8 @@ func (p *plan) nextLook(now time.Duration) (*watch, time.Duration) {
 	next, at := single, p.due[single].first()
 	newcomers := p.due[newcomer]
 	first := newcomers.first()
-	if len(newcomers) >= crowd && newcomers[crowd-1].due <= now && !p.sweep.broken {
-		first += floor // so many are due, as far as the order of a heap tells
+	if newcomers.countDue(now, 0, crowd) >= crowd && !p.sweep.broken {
+		first += floor
 	}
 	if first <= max(at, now) {
 		next, at = newcomer, first

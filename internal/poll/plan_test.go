@@ -31,6 +31,9 @@ func TestNewcomerInACrowd(t *testing.T) {
 				return &x.watch
 			}
 			for i := range crowd {
+				if i == crowd-1 {
+					join("due later", now-time.Second) // which changes nothing
+				}
 				join(fmt.Sprint(i), now-test.seen)
 			}
 			w := join("newcomer", 0)

@@ -154,6 +154,15 @@ func (h dueHeap) Swap(i, j int) {
 	h[i].place, h[j].place = int32(i+1), int32(j+1)
 }
 
+// countDue counts those that are due, up to so many, from the ith on downwards.
+func (h dueHeap) countDue(now time.Duration, i, most int) int {
+	if most <= 0 || i >= len(h) || h[i].due > now {
+		return 0
+	}
+	n := 1 + h.countDue(now, 2*i+1, most-1)
+	return n + h.countDue(now, 2*i+2, most-n)
+}
+
 // first is when the first one is due.
 func (h dueHeap) first() time.Duration {
 	if len(h) == 0 {
