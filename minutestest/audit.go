@@ -48,7 +48,8 @@ const (
 	// switches this off.
 	ViolationUploadURL ViolationKind = "upload_url"
 	// ViolationOpenBody: when the Server was closed, a reply was neither read
-	// to its end nor closed. Seen on connections of [Server.HTTPClient] only.
+	// to its end nor closed, nor was it within a tenth of a second. Seen on
+	// connections of [Server.HTTPClient] only.
 	ViolationOpenBody ViolationKind = "open_body"
 )
 

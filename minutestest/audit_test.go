@@ -78,6 +78,26 @@ func TestBadClientFailsItsTest(t *testing.T) {
 	})
 }
 
+// Who closes a reply a moment after the Server has left none open.
+func TestReplyClosedLate(t *testing.T) {
+	t.Parallel()
+	for after, violations := range map[time.Duration]int{50 * time.Millisecond: 0, time.Second: 1} {
+		t.Run(after.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := New()
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, BaseURL+"/v1/usage", http.NoBody)
+				require.NoError(t, err)
+				resp, err := s.HTTPClient().Do(req)
+				require.NoError(t, err)
+				time.AfterFunc(after, func() { _ = resp.Body.Close() })
+				require.NoError(t, s.Close())
+				assert.Len(t, s.Violations(), violations)
+			})
+		})
+	}
+}
+
 // What an upload URL is refused for, other than the audio, is no violation.
 func TestUploadURLThatIsRefused(t *testing.T) {
 	t.Parallel()

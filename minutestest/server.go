@@ -280,7 +280,7 @@ func (s *Server) Close() error {
 	s.listening = nil
 	s.mu.Unlock()
 	if first {
-		for _, reply := range s.network.open() {
+		for _, reply := range s.network.leftOpen() {
 			s.audit.openBody(reply.at, reply.req)
 		}
 	}

@@ -117,6 +117,19 @@ func (n *network) close() {
 // not: what was, can be touched from inside that bubble alone.
 func (n *network) mine(bubble bool) bool { return !bubble || n.bubble && inBubble() }
 
+// leftOpen returns the replies that are still open when who was reading has had
+// a moment to end: a caller that has just been told to stop may be about to close.
+func (n *network) leftOpen() (left []*openReply) {
+	const moment = 100 * time.Millisecond
+	for range 10 {
+		if left = n.open(); len(left) == 0 {
+			return nil
+		}
+		time.Sleep(moment / 10)
+	}
+	return n.open()
+}
+
 // open returns the replies whose reader has neither read them to the end nor
 // closed them, the oldest first.
 func (n *network) open() []*openReply {
