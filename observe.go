@@ -73,7 +73,7 @@ type PollTurn struct {
 // [WithHTTPClient]), whose spans and metrics are named by it without ids in their
 // names. It works in an observer, too. ok is false for any other context.
 func FromContext(ctx context.Context) (a Attempt, ok bool) {
-	try, ok := ctx.Value(rest.TryKey{}).(rest.Try)
+	try, ok := ctx.Value(rest.Try{}).(rest.Try)
 	return Attempt{Operation: Operation(try.Operation), MeetingID: try.ID, Number: try.Number, Poll: try.Once}, ok
 }
 

@@ -180,7 +180,7 @@ func (u *upload) run(ctx context.Context) error {
 
 // trying is the context of the attempt that is under way; see FromContext.
 func (u *upload) trying(ctx context.Context) context.Context {
-	return context.WithValue(ctx, rest.TryKey{}, rest.Try{Operation: route.Upload, ID: u.core.Mask.Text(u.id), Number: u.known.Attempt})
+	return context.WithValue(ctx, rest.Try{}, rest.Try{Operation: route.Upload, ID: u.core.Mask.Text(u.id), Number: u.known.Attempt})
 }
 
 // after does what a failed attempt calls for. Unless the upload is over then,

@@ -15,31 +15,34 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// transport makes one attempt. It reads the whole reply within the attempt's time
-// limit, so that a reply that breaks off counts as a lost connection and no body
-// is left open.
-//
-// It has no CloseIdleConnections: go-retryablehttp would call it when one request
-// fails, and close every other's connections.
-type transport struct{}
-
 // answered is what net/http and go-retryablehttp see of every reply, which has been
 // read by then: there is no redirect to follow, and nothing to drain.
 var answered = &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}
 
-// RoundTrip makes the attempt.
-func (transport) RoundTrip(req *http.Request) (*http.Response, error) {
+// RoundTrip makes one attempt. It reads the whole reply within the attempt's time
+// limit, so that a reply that breaks off counts as a lost connection and no body
+// is left open.
+//
+// There is no CloseIdleConnections beside it: go-retryablehttp would call it when one
+// request fails, and close every other's connections.
+func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	call := req.Context().(*call)
 	call.attempts.Add(1)
 	call.heard = 0
-	if call.client.Observe != nil {
+	if c.Observe != nil {
 		call.began = time.Now()
 	}
-	ctx, cancel := context.WithTimeout(call, call.client.Timeout)
+	ctx, cancel := context.WithTimeout(call, c.Timeout)
 	defer cancel()
-	attempt := req.WithContext(call.watch(ctx))
+	// One that must not be repeated once it may have been read has its connection traced,
+	// and so has a deletion: a 404 to its repeat is a success if the first may have arrived.
+	if !call.again || call.out.Route.Method == http.MethodDelete {
+		call.conn = new(roundtrip.Conn)
+		ctx = call.conn.Trace(ctx)
+	}
+	attempt := req.WithContext(ctx)
 	attempt.Header = call.header()
-	resp, err := roundtrip.Do(call.client.Transport, attempt)
+	resp, err := roundtrip.Do(c.Transport, attempt)
 	if err == nil {
 		err = call.read(resp)
 	}
@@ -47,12 +50,13 @@ func (transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case err == nil:
 		return answered, nil
 	case ctx.Err() != nil && call.Err() == nil: // os.ErrDeadlineExceeded on purpose: the caller's own context has not expired
-		err = fmt.Errorf("no reply within %v: %w", call.client.Timeout, os.ErrDeadlineExceeded)
+		err = fmt.Errorf("no reply within %v: %w", c.Timeout, os.ErrDeadlineExceeded)
 	}
 	return nil, err
 }
 
-// Try says which attempt of which request a context belongs to.
+// Try says which attempt of which request a context belongs to. Among the values of
+// the context, Try{} is its key.
 type Try struct {
 	Operation route.Operation
 	ID        string // of the meeting, where the path holds one
@@ -60,26 +64,12 @@ type Try struct {
 	Once      bool   // not to be repeated
 }
 
-// TryKey is the key of the Try among the values of a request's context.
-type TryKey struct{}
-
-// Value answers for TryKey, at no cost where nobody asks.
+// Value answers for Try{}, at no cost where nobody asks.
 func (c *call) Value(key any) any {
-	if key == (TryKey{}) {
+	if key == (Try{}) {
 		return Try{c.out.Route.Operation, c.id, int(c.attempts.Load()), c.once}
 	}
 	return c.Context.Value(key)
-}
-
-// watch traces the connection of a request that must not be repeated once it may
-// have been read. It does so for a deletion, too: a 404 to its repeat is a success
-// if the first one may have arrived.
-func (c *call) watch(ctx context.Context) context.Context {
-	if c.again && c.out.Route.Method != http.MethodDelete {
-		return ctx
-	}
-	c.conn = new(roundtrip.Conn)
-	return c.conn.Trace(ctx)
 }
 
 // Reply is the answer to a request, read as a whole.
@@ -87,16 +77,11 @@ type Reply struct {
 	Status int
 	Header http.Header
 	Cut    int64 // the limit that a longer body was cut at; 0: it is whole
-	body   *buffer
+	body   *bytes.Buffer
 }
 
-// buffer is a pooled buffer for bodies.
-type buffer struct {
-	bytes.Buffer
-	limited io.LimitedReader
-}
-
-var buffers = sync.Pool{New: func() any { return new(buffer) }}
+// buffers are for bodies.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // Came reports whether there was a reply at all.
 func (r *Reply) Came() bool { return r.body != nil }
@@ -124,14 +109,12 @@ func (c *call) read(resp *http.Response) error {
 	last := &c.out.Reply
 	last.Status, last.Header, last.Cut = resp.StatusCode, resp.Header, 0
 	if last.body == nil {
-		last.body = buffers.Get().(*buffer)
+		last.body = buffers.Get().(*bytes.Buffer)
 	}
 	last.body.Reset()
-	limited := &last.body.limited
-	*limited = io.LimitedReader{R: resp.Body, N: limit + 1}
-	_, err := last.body.ReadFrom(limited)
-	limited.R = nil
-	if limited.N <= 0 {
+	c.limited = io.LimitedReader{R: resp.Body, N: limit + 1}
+	_, err := last.body.ReadFrom(&c.limited)
+	if c.limited.N <= 0 {
 		last.Cut = limit
 	}
 	_ = resp.Body.Close() // nothing to be done about it

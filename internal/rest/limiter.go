@@ -33,29 +33,25 @@ func (c *Client) cooling() time.Duration {
 	return 0 // a time of another clock: the Client is in another synctest bubble
 }
 
-// A wait that the deadline cuts short ends as the deadline would end it.
-var (
-	errCooling = fmt.Errorf("the cool-down after a 429 outlasts the context's deadline: %w", context.DeadlineExceeded)
-	errPaced   = fmt.Errorf("the rate limit outlasts the context's deadline: %w", context.DeadlineExceeded)
-)
-
-// wait lets a request wait until it may go out. Where ctx will not live to see that,
-// it returns at once. The time is none of the attempt's, which has not begun.
-func (c *Client) wait(ctx context.Context) error {
+// wait lets a request wait until it may go out. Where its context will not live to see
+// that, it returns at once, as the deadline would end it. The time is none of the
+// attempt's, which has not begun.
+func (c *call) wait() error {
 	for {
-		for d := c.cooling(); d > 0; d = c.cooling() {
-			if ctx.Err() == nil && !backoff.Outlives(ctx, d) {
-				return errCooling
+		for d := c.client.cooling(); d > 0; d = c.client.cooling() {
+			if c.Err() == nil && !backoff.Outlives(c, d) {
+				c.out.RetryAfter, c.out.Cooling = d, true
+				return fmt.Errorf("the cool-down after a 429 outlasts the context's deadline: %w", context.DeadlineExceeded)
 			}
-			if err := backoff.Sleep(ctx, d); err != nil {
+			if err := backoff.Sleep(c, d); err != nil {
 				return err
 			}
 		}
-		err := c.Rate.Wait(ctx)
-		if err != nil && ctx.Err() == nil {
-			return errPaced // the limiter's own refusal has a text alone (golang/go#54541)
+		err := c.client.Rate.Wait(c)
+		if err != nil && c.Err() == nil { // the limiter's own refusal has a text alone (golang/go#54541)
+			return fmt.Errorf("the rate limit outlasts the context's deadline: %w", context.DeadlineExceeded)
 		}
-		if err != nil || c.cooling() <= 0 { // else a 429 has arrived meanwhile
+		if err != nil || c.client.cooling() <= 0 { // else a 429 has arrived meanwhile
 			return err
 		}
 	}

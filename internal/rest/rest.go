@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -60,20 +61,12 @@ type Client struct {
 func New(cfg Config) *Client {
 	c := &Client{Config: cfg}
 	c.http = &retryablehttp.Client{
-		HTTPClient: &http.Client{Transport: transport{}},
+		HTTPClient: &http.Client{Transport: c},
 		RetryMax:   c.Retries.Max,
 		CheckRetry: func(ctx context.Context, _ *http.Response, err error) (bool, error) {
-			return ctx.(*call).ended(err)
+			return ctx.(*call).ended(err) // which waits, too
 		},
-		// PrepareRetry waits, because the call is at hand there.
-		Backoff: func(time.Duration, time.Duration, int, *http.Response) time.Duration { return 0 },
-		PrepareRetry: func(req *http.Request) error {
-			call := req.Context().(*call)
-			if err := backoff.Sleep(call, call.wait); err != nil {
-				return err
-			}
-			return c.wait(call)
-		},
+		Backoff:      func(time.Duration, time.Duration, int, *http.Response) time.Duration { return 0 },
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
 	return c
@@ -124,7 +117,7 @@ type call struct {
 
 	client *Client
 	id     string
-	limit  int64
+	limit  int64 // of a success
 	once   bool
 	again  bool // may be sent again after an attempt that may have taken effect
 
@@ -132,13 +125,12 @@ type call struct {
 	// that was abandoned may still be reading it.
 	req retryablehttp.Request
 
-	attempts atomic.Int32    // a transport may ask for it, and late
-	began    time.Time       // the current attempt, where it is observed
-	conn     *roundtrip.Conn // of the current attempt; nil where it does not matter
-	heard    int             // the status of its reply, whole or not; 0 where none came
-	lost     error           // of the last attempt, where it got no reply
-	wait     time.Duration   // before the next attempt
-	out      Failure         // what the attempts have come to so far
+	attempts atomic.Int32     // a transport may ask for it, and late
+	began    time.Time        // the current attempt, where it is observed
+	conn     *roundtrip.Conn  // of the current attempt; nil where it does not matter
+	heard    int              // the status of its reply, whole or not; 0 where none came
+	limited  io.LimitedReader // of its reply's body
+	out      Failure          // what the attempts have come to so far
 }
 
 // Do makes one request. It returns a reply of 2xx, or a failure. Both are to be
@@ -146,7 +138,7 @@ type call struct {
 func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 	call, err := c.newCall(ctx, in)
 	if err == nil {
-		err = c.wait(call)
+		err = call.wait()
 	}
 	if err == nil && in.Wanted != nil && !in.Wanted() {
 		err = errors.New("the request was not wanted any more when it might go out")
@@ -154,26 +146,13 @@ func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 	if err == nil {
 		_, err = c.http.Do(&call.req) // the reply has been read
 	}
-	if err != nil {
-		return nil, call.fail(err)
+	switch {
+	case err != nil:
+		call.out.Causes = backoff.Causes(ctx, append(call.out.Causes, c.Mask.Err(err))...)
+	case call.out.Status/100 == 2:
+		return &call.out.Reply, nil
 	}
-	if call.out.Status/100 != 2 {
-		return nil, &call.out
-	}
-	return &call.out.Reply, nil
-}
-
-// fail is the failure of a call that err ended, whatever reply came before.
-func (c *call) fail(err error) *Failure {
-	if errors.Is(err, errCooling) {
-		c.out.RetryAfter, c.out.Cooling = max(0, c.client.cooling()), true
-	}
-	c.out.Causes = backoff.Causes(c.Context, c.client.Mask.Err(err))
-	if c.lost != nil && !errors.Is(err, c.lost) {
-		// A wait for another attempt has ended: tell also how the last one was lost.
-		c.out.Causes = slices.Insert(c.out.Causes, 0, c.client.Mask.Err(c.lost))
-	}
-	return &c.out
+	return nil, &call.out
 }
 
 // header puts the API key on a request, and what else it carries. It is made for each
@@ -188,7 +167,8 @@ func (c *call) header() http.Header {
 
 var jsonType = []string{"application/json"}
 
-// noHeader is never written to. Without a header, net/http would copy the request.
+// noHeader is never written to. Without a header net/http would copy the request, and
+// with another it copies that.
 var noHeader = make(http.Header)
 
 // newCall builds the request. Its header is left to each attempt.

@@ -18,7 +18,8 @@ func Do(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 	resp, err := next.RoundTrip(req)
 	if t, ok := next.(*http.Transport); ok && err != nil && t.Proxy != nil {
 		if _, wrong := t.Proxy(req); wrong != nil {
-			err = errProxy
+			// Its text may show the proxy's password.
+			err = &net.OpError{Op: "proxyconnect", Err: errors.New("the proxy's address cannot be used")}
 		}
 	}
 	switch {
@@ -35,10 +36,6 @@ func Do(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 	}
 	return resp, nil
 }
-
-// errProxy stands for the error of a transport that finds no address for its proxy,
-// whose text may show the proxy's password.
-var errProxy = errors.New("the proxy's address cannot be used")
 
 // Conn is what net/http tells of the connection of a round trip, from goroutines
 // that may outlive it.
@@ -68,7 +65,7 @@ func (c *Conn) Hop() string {
 func (c *Conn) NeverMade(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	notDialled := ok && (op.Op == "dial" || op.Op == "proxyconnect")
-	return !c.got.Load() && (c.Hop() != "" || notDialled || Untrusted(err) || errors.Is(err, errProxy))
+	return !c.got.Load() && (c.Hop() != "" || notDialled || Untrusted(err))
 }
 
 // Untrusted reports a certificate that is not the server's: another attempt will

@@ -38,25 +38,24 @@ func (m Mask) Text(s string) string {
 // mayHold reports whether s holds the runs of letters and digits of a secret, in
 // their order. Every spelling leaves these as they are.
 func mayHold(s, secret string) bool {
-	for word := range strings.FieldsFuncSeq(secret, func(r rune) bool { return !isAlphanumeric(r) }) {
-		_, after, found := strings.Cut(s, word)
-		if !found {
+	found := true
+	for word := range strings.FieldsFuncSeq(secret, isSpecial) {
+		if _, s, found = strings.Cut(s, word); !found {
 			return false
 		}
-		s = after
 	}
 	return true
 }
 
-func isAlphanumeric(r rune) bool {
-	return '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z'
+func isSpecial(r rune) bool {
+	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
 
 // spellings matches a secret, each of its characters spelled in any way.
 func spellings(secret string) *regexp.Regexp {
 	var b strings.Builder
 	for _, r := range secret {
-		if isAlphanumeric(r) {
+		if !isSpecial(r) {
 			b.WriteRune(r)
 			continue
 		}
@@ -73,15 +72,11 @@ func (m Mask) WithQuery(u *url.URL) Mask {
 	m = append(slices.Clip(m), u.RawQuery)
 	for pair := range strings.SplitSeq(u.RawQuery, "&") {
 		_, raw, _ := strings.Cut(pair, "=")
-		if len(raw) < shortestValue {
-			continue
-		}
-		m = append(m, raw)
-		if value, err := url.QueryUnescape(raw); err == nil {
-			m = append(m, value)
-			// The key id is the first part of a credential's scope.
-			if id, _, cut := strings.Cut(value, "/"); cut && len(id) >= shortestValue {
-				m = append(m, id)
+		value, _ := url.QueryUnescape(raw)
+		id, _, _ := strings.Cut(value, "/") // the key id is the first part of a credential's scope
+		for _, secret := range []string{raw, value, id} {
+			if len(secret) >= shortestValue && !slices.Contains(m, secret) {
+				m = append(m, secret)
 			}
 		}
 	}

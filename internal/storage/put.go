@@ -47,15 +47,6 @@ type Limits struct {
 	Reply time.Duration // once all of it was handed over: no reply for so long
 }
 
-// late is a net.Error, and no context.DeadlineExceeded: the caller's context is not
-// done.
-func (l Limits) late(whole bool) error {
-	if whole {
-		return fmt.Errorf("no reply for %v after the whole recording was handed over: %w", l.Reply, os.ErrDeadlineExceeded)
-	}
-	return fmt.Errorf("no byte of the upload moved for %v: %w", l.Stall, os.ErrDeadlineExceeded)
-}
-
 // Result is what became of a Put.
 type Result struct {
 	Outcome Outcome
@@ -90,7 +81,13 @@ func (p *Put) Do(ctx context.Context) Result {
 func (p *Put) exchange(caller context.Context, sent *atomic.Int64) Result {
 	ctx, cancel := context.WithCancelCause(caller)
 	defer cancel(nil)
-	limit := time.AfterFunc(p.Limits.Stall, func() { cancel(p.Limits.late(sent.Load() >= p.Recording.Size)) })
+	limit := time.AfterFunc(p.Limits.Stall, func() {
+		why := fmt.Sprintf("no byte of the upload moved for %v", p.Limits.Stall)
+		if sent.Load() >= p.Recording.Size {
+			why = fmt.Sprintf("no reply for %v after the whole recording was handed over", p.Limits.Reply)
+		}
+		cancel(fmt.Errorf("%s: %w", why, os.ErrDeadlineExceeded)) // a net.Error; the caller's context is not done
+	})
 	defer limit.Stop()
 	body := newBody(ctx, p.Recording, sent, func(at, size int64) {
 		if at < size {
@@ -163,9 +160,6 @@ func (p *Put) lost(err error, conn *roundtrip.Conn, handed int64) Result {
 	return r
 }
 
-// grace is how long what has seen its context end may take to return.
-const grace = 100 * time.Millisecond
-
 // obey returns what f does, which runs on another goroutine. Where that has not
 // ended soon after ctx has, it is left alone, and goes on.
 func obey(ctx context.Context, f func() error) error {
@@ -182,7 +176,7 @@ func obey(ctx context.Context, f func() error) error {
 	case <-ctx.Done():
 		select {
 		case <-ended:
-		case <-time.After(grace):
+		case <-time.After(100 * time.Millisecond): // f has seen ctx end, and may take a moment to return
 			return context.Cause(ctx)
 		}
 	}

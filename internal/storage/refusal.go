@@ -11,9 +11,6 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
-// maxReply is how much of a store's reply is read.
-const maxReply = 64 << 10
-
 // refusal is what is read of the store's XML: other elements echo the key id and
 // the signature.
 type refusal struct {
@@ -29,7 +26,7 @@ func readReply(resp *http.Response, mask secret.Mask) Result {
 	if resp.StatusCode/100 == 2 {
 		return Result{Outcome: Stored, StatusCode: resp.StatusCode}
 	}
-	body := io.LimitReader(resp.Body, maxReply)
+	body := io.LimitReader(resp.Body, 64<<10)
 	d := xml.NewDecoder(body)
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // codes are ASCII
 	var r refusal
