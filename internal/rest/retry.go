@@ -34,36 +34,30 @@ func (c *call) ended(err error) (again bool, _ error) {
 	if c.client.Observe != nil {
 		c.client.Observe(c, Attempt{time.Since(c.began), err, again, wait, coolDown, &c.out})
 	}
-	switch {
-	case !again && safe && err == nil:
-		return false, c.Err()
-	case !again:
-		return false, nil
-	}
-	over := backoff.Sleep(c, wait)
-	if over == nil {
-		over = c.wait()
+	var over error
+	if again {
+		if over = backoff.Sleep(c, wait); over == nil {
+			over = c.wait()
+		}
+	} else if safe && err == nil {
+		over = c.Err()
 	}
 	if over != nil && err != nil { // tell also how the attempt was lost
 		c.out.Causes = []error{c.client.Mask.Err(err)}
 	}
-	return over == nil, over
+	return again && over == nil, over
 }
 
-// safe reports whether another attempt does no harm. What certainly never left may
-// always be sent again.
+// safe reports whether another attempt does no harm. never: this one certainly did not
+// leave.
 func (c *call) safe(err error, never bool) bool {
 	switch {
 	case c.once || int(c.attempts.Load()) > c.client.Retries.Max || roundtrip.Untrusted(err):
 		return false
-	case err != nil:
-		return never || c.again
-	}
-	switch c.heard {
-	case http.StatusTooManyRequests: // refused at the edge: nothing was done
-		return true
-	case http.StatusInternalServerError, http.StatusBadGateway,
-		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case never, err == nil && c.heard == http.StatusTooManyRequests: // which is refused at the edge
+		return true // nothing was done
+	case err != nil, c.heard == http.StatusInternalServerError, c.heard == http.StatusBadGateway,
+		c.heard == http.StatusServiceUnavailable, c.heard == http.StatusGatewayTimeout:
 		return c.again
 	}
 	return false

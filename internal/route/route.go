@@ -44,8 +44,8 @@ type Basis uint8
 
 const (
 	Documented   Basis = iota // it stands in the interface document
-	ScopeAssumed              // it stands there too, but without its scope
-	Assumed                   // it does not, and a caller may override it: D1 of package minutestest
+	ScopeAssumed              // it stands there too, but without its scope, which is D1's
+	Assumed                   // it does not, and a caller may override it: D1 of package minutestest, too
 )
 
 // Repeat says when a request may be sent again although an earlier try may
@@ -73,8 +73,7 @@ type Route struct {
 	Basis     Basis
 }
 
-// Table lists every operation once. Where the interface shows a path but not
-// its scope (set participants, upload URL), the scope is D1's.
+// Table lists every operation once.
 var Table = []Route{
 	{MembersList, http.MethodGet, "/v1/employees", "employees:read", http.StatusOK, Always, Documented},
 	{MembersCreate, http.MethodPost, "/v1/employees", "employees:write", http.StatusCreated, Never, Documented},

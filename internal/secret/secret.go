@@ -13,23 +13,17 @@ import (
 	"strings"
 )
 
-// masked stands where a secret was.
-const masked = "***"
-
 // Mask is the secrets that must not show.
 type Mask []string
-
-// shortest is the length from which on a string is a secret; the letters of a
-// shorter one are everywhere.
-const shortest = 4
 
 // Text returns s with each secret masked, however it is spelled: as it is,
 // percent-encoded, quoted, or escaped as in JSON or HTML.
 func (m Mask) Text(s string) string {
+	const shortest = 4 // the letters of a shorter one are everywhere
 	for _, secret := range m {
 		// A text seldom holds a secret, so an expression is made only where it may.
 		if len(secret) >= shortest && mayHold(s, secret) {
-			s = spellings(secret).ReplaceAllLiteralString(s, masked)
+			s = spellings(secret).ReplaceAllLiteralString(s, "***")
 		}
 	}
 	return s

@@ -33,13 +33,6 @@ func newBody(ctx context.Context, rec Recording, sent *atomic.Int64, moved func(
 	return &body{Recording: rec, ctx: ctx, sent: sent, moved: moved, turn: make(chan struct{}, 1)}
 }
 
-// Reads begin small and get small again when the network takes its time, since
-// movement only shows when more is asked for.
-const (
-	smallChunk = 1 << 10
-	slowChunk  = time.Second
-)
-
 func (b *body) Read(p []byte) (int, error) {
 	b.turn <- struct{}{}
 	defer func() { <-b.turn }()
@@ -52,9 +45,11 @@ func (b *body) Read(p []byte) (int, error) {
 	case len(p) == 0: // which must not make the portions nothing
 		return 0, nil
 	}
+	// Reads begin small and get small again when the network takes its time, since
+	// movement only shows when more is asked for.
 	b.chunk = min(2*b.chunk, len(p))
-	if time.Since(b.last) > slowChunk {
-		b.chunk = smallChunk
+	if time.Since(b.last) > time.Second {
+		b.chunk = 1 << 10
 	}
 	b.last = time.Now()
 	n, err := b.readAt(p[:min(int64(len(p)), int64(b.chunk), b.Size-at)], at)

@@ -100,8 +100,7 @@ func (p *Put) exchange(caller context.Context, sent *atomic.Int64) Result {
 		}
 	})
 	conn := new(roundtrip.Conn)
-	req := p.request(conn.Trace(ctx), body)
-	resp, err := roundtrip.Do(p.Transport, req)
+	resp, err := roundtrip.Do(p.Transport, p.request(conn.Trace(ctx), body))
 	var result Result
 	if err == nil {
 		result = readReply(resp, p.Mask)
