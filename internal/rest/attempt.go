@@ -89,10 +89,9 @@ func (r *Reply) Came() bool { return r.body != nil }
 // Body is that of a reply that came. It is valid until Release.
 func (r *Reply) Body() []byte { return r.body.Bytes() }
 
-// Release gives the body's buffer back. Status and Header stay.
+// Release gives the body's buffer back, unless it is large. Status and Header stay.
 func (r *Reply) Release() {
-	const keep = 1 << 20
-	if r.body != nil && r.body.Cap() <= keep {
+	if r.body != nil && r.body.Cap() <= 1<<20 {
 		buffers.Put(r.body)
 	}
 	r.body = nil

@@ -15,12 +15,11 @@ func (c *Client) coolDown(d time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d = min(d, backoff.Longest)
-	until := time.Now().Add(d)
-	if !until.After(c.until) {
-		return 0
+	if until := time.Now().Add(d); until.After(c.until) {
+		c.until = until
+		return d
 	}
-	c.until = until
-	return d
+	return 0
 }
 
 // cooling returns what is left of the cool-down, 0 or less if it is over.
@@ -47,11 +46,10 @@ func (c *call) wait() error {
 				return err
 			}
 		}
-		err := c.client.Rate.Wait(c)
-		if err != nil && c.Err() == nil { // the limiter's own refusal has a text alone (golang/go#54541)
+		switch err := c.client.Rate.Wait(c); {
+		case err != nil && c.Err() == nil: // the limiter's own refusal has a text alone (golang/go#54541)
 			return fmt.Errorf("the rate limit outlasts the context's deadline: %w", context.DeadlineExceeded)
-		}
-		if err != nil || c.client.cooling() <= 0 { // else a 429 has arrived meanwhile
+		case err != nil || c.client.cooling() <= 0: // else a 429 has arrived meanwhile
 			return err
 		}
 	}

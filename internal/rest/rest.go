@@ -61,11 +61,9 @@ type Client struct {
 func New(cfg Config) *Client {
 	c := &Client{Config: cfg}
 	c.http = &retryablehttp.Client{
-		HTTPClient: &http.Client{Transport: c},
-		RetryMax:   c.Retries.Max,
-		CheckRetry: func(ctx context.Context, _ *http.Response, err error) (bool, error) {
-			return ctx.(*call).ended(err) // which waits, too
-		},
+		HTTPClient:   &http.Client{Transport: c},
+		RetryMax:     c.Retries.Max,
+		CheckRetry:   ended, // which waits, too
 		Backoff:      func(time.Duration, time.Duration, int, *http.Response) time.Duration { return 0 },
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
@@ -167,8 +165,7 @@ func (c *call) header() http.Header {
 
 var jsonType = []string{"application/json"}
 
-// noHeader is never written to. Without a header net/http would copy the request, and
-// with another it copies that.
+// noHeader is never written to. Without a header, net/http would copy the request.
 var noHeader = make(http.Header)
 
 // newCall builds the request. Its header is left to each attempt.

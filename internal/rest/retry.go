@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -12,7 +13,8 @@ import (
 // ended notes what an attempt came to and decides whether another follows, for which
 // it waits. A reply that might be asked for again, but for a context that is done, ends
 // as that context.
-func (c *call) ended(err error) (again bool, _ error) {
+func ended(ctx context.Context, _ *http.Response, err error) (again bool, _ error) {
+	c := ctx.(*call)
 	never := err != nil && c.conn != nil && c.conn.NeverMade(err)
 	// A 4xx took no effect, even if its body broke off.
 	c.out.Acted = c.out.Acted || !never && c.heard/100 != 4
@@ -48,14 +50,13 @@ func (c *call) ended(err error) (again bool, _ error) {
 	return again && over == nil, over
 }
 
-// safe reports whether another attempt does no harm. never: this one certainly did not
-// leave.
+// safe reports whether another attempt does no harm. never: this one certainly never left.
 func (c *call) safe(err error, never bool) bool {
 	switch {
 	case c.once || int(c.attempts.Load()) > c.client.Retries.Max || roundtrip.Untrusted(err):
 		return false
-	case never, err == nil && c.heard == http.StatusTooManyRequests: // which is refused at the edge
-		return true // nothing was done
+	case never, err == nil && c.heard == http.StatusTooManyRequests: // refused at the edge: nothing was done
+		return true
 	case err != nil, c.heard == http.StatusInternalServerError, c.heard == http.StatusBadGateway,
 		c.heard == http.StatusServiceUnavailable, c.heard == http.StatusGatewayTimeout:
 		return c.again

@@ -44,8 +44,8 @@ type Basis uint8
 
 const (
 	Documented   Basis = iota // it stands in the interface document
-	ScopeAssumed              // it stands there too, but without its scope, which is D1's
-	Assumed                   // it does not, and a caller may override it: D1 of package minutestest, too
+	ScopeAssumed              // it stands there too, but its scope is D1's of package minutestest
+	Assumed                   // it does not, and a caller may override it: D1, too
 )
 
 // Repeat says when a request may be sent again although an earlier try may

@@ -6,7 +6,6 @@ package secret
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"regexp"
 	"slices"
@@ -123,9 +122,7 @@ func (m Mask) shows(err error) bool {
 	}
 	switch err := err.(type) {
 	case interface{ Unwrap() error }:
-		if inner := err.Unwrap(); inner != nil {
-			return m.shows(inner)
-		}
+		return m.shows(err.Unwrap())
 	case interface{ Unwrap() []error }:
 		return slices.ContainsFunc(err.Unwrap(), m.shows)
 	}
@@ -151,6 +148,3 @@ func (e *cleanError) Unwrap() error {
 	}
 	return e.within()
 }
-
-// Format prints the text under every verb.
-func (e *cleanError) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.text) }

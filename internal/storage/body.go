@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"crypto/md5"
 	"encoding/base64"
@@ -93,11 +94,11 @@ func (b *body) detach() error {
 // Digest reads the recording once, for its MD5. It obeys ctx as Do does.
 func (p *Put) Digest(ctx context.Context) error {
 	hash := md5.New()
-	err := obey(ctx, func() error {
+	failed, err := obey(ctx, func() error {
 		_, err := io.Copy(hash, newBody(ctx, p.Recording, new(atomic.Int64), func(_, _ int64) {}))
 		return err
 	})
-	if err != nil {
+	if err = cmp.Or(err, failed); err != nil {
 		return p.unreadable(err)
 	}
 	p.Recording.MD5 = base64.StdEncoding.EncodeToString(hash.Sum(nil))

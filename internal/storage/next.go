@@ -18,8 +18,7 @@ const (
 
 var saysExpired = regexp.MustCompile("(?i)expired")
 
-// refused is the outcome of a reply other than a success. late: the URL is past its
-// time.
+// refused is the outcome of a reply that is no success. late: the URL is past its time.
 func (r Result) refused(late bool) Outcome {
 	says := saysExpired.MatchString(r.Code) || saysExpired.MatchString(r.Message)
 	switch code := r.StatusCode; {

@@ -66,11 +66,7 @@ type Result struct {
 // no other begins.
 func (p *Put) Do(ctx context.Context) Result {
 	sent := new(atomic.Int64)
-	var result Result
-	err := obey(ctx, func() error {
-		result = p.exchange(ctx, sent)
-		return nil
-	})
+	result, err := obey(ctx, func() Result { return p.exchange(ctx, sent) })
 	if err != nil {
 		return Result{Sent: sent.Load(), Err: p.Mask.Err(err)}
 	}
@@ -90,11 +86,11 @@ func (p *Put) exchange(caller context.Context, sent *atomic.Int64) Result {
 	})
 	defer limit.Stop()
 	body := newBody(ctx, p.Recording, sent, func(at, size int64) {
-		if at < size {
-			limit.Reset(p.Limits.Stall)
-		} else {
-			limit.Reset(p.Limits.Reply)
+		next := p.Limits.Stall
+		if at == size {
+			next = p.Limits.Reply
 		}
+		limit.Reset(next)
 		if p.Progress != nil {
 			p.Progress(at, size)
 		}
@@ -161,14 +157,15 @@ func (p *Put) lost(err error, conn *roundtrip.Conn, handed int64) Result {
 
 // obey returns what f does, which runs on another goroutine. Where that has not
 // ended soon after ctx has, it is left alone, and goes on.
-func obey(ctx context.Context, f func() error) error {
+func obey[T any](ctx context.Context, f func() T) (T, error) {
+	var result, none T
 	err := errors.New("a callback ended its goroutine")
 	var panicked any
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		defer func() { panicked = recover() }() // it is the caller's to deal with
-		err = f()
+		result, err = f(), nil
 	}()
 	select {
 	case <-ended:
@@ -176,11 +173,11 @@ func obey(ctx context.Context, f func() error) error {
 		select {
 		case <-ended:
 		case <-time.After(100 * time.Millisecond): // f has seen ctx end, and may take a moment to return
-			return context.Cause(ctx)
+			return none, context.Cause(ctx)
 		}
 	}
 	if panicked != nil {
 		panic(panicked)
 	}
-	return err
+	return result, err
 }
