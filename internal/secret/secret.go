@@ -64,12 +64,12 @@ func (m Mask) WithQuery(u *url.URL) Mask {
 	const shortestValue = 12 // a shorter one is a date, a number or a word
 	m = append(slices.Clip(m), u.RawQuery)
 	for pair := range strings.SplitSeq(u.RawQuery, "&") {
-		_, raw, _ := strings.Cut(pair, "=")
-		value, _ := url.QueryUnescape(raw)
-		id, _, _ := strings.Cut(value, "/") // the key id is the first part of a credential's scope
-		for _, secret := range []string{raw, value, id} {
-			if len(secret) >= shortestValue && !slices.Contains(m, secret) {
-				m = append(m, secret)
+		if _, raw, _ := strings.Cut(pair, "="); len(raw) >= shortestValue {
+			value, _ := url.QueryUnescape(raw)
+			m = append(m, raw, value)
+			// The key id is the first part of a credential's scope.
+			if id, _, cut := strings.Cut(value, "/"); cut && len(id) >= shortestValue {
+				m = append(m, id)
 			}
 		}
 	}
