@@ -196,7 +196,7 @@ func (m *model) churned() {
 	case 6: // somebody else saw it
 		if x.waited() {
 			x.free = max(x.free, m.now+floor)
-			m.plan.saw(&x.watch, m.now)
+			m.plan.sighted(&x.watch, m.now)
 			x.last, x.since = m.now, m.now
 		}
 	case 7: // an upload
@@ -293,14 +293,14 @@ func (m *model) look(w *watch) {
 			plan.lookRefused(w, m.now, asked, m.asks)
 			x.last = 0
 		case r < m.limit+m.fail && w.seen > asked:
-			plan.answered(w)
+			plan.lookEnded(w)
 		case r < m.limit+m.fail && !x.gone:
 			x.last = m.now
-			if slices.Contains(plan.failed(w, m.now, asked), w) {
+			if slices.Contains(plan.lookFailed(w, m.now, asked), w) {
 				m.leave(x)
 			}
 		case x.gone:
-			plan.answered(w)
+			plan.lookEnded(w)
 			m.leave(x)
 		default:
 			plan.looked(w, m.now, 0)
@@ -328,10 +328,10 @@ func (m *model) page(cursor string, asked time.Duration) {
 			plan.pageRefused(m.now, asked, m.asks)
 			return
 		case r < m.limit+m.lose:
-			plan.lost(m.now)
+			plan.pageLost(m.now)
 			return
 		case cursor != "" && r < m.limit+m.lose+m.bar:
-			plan.barred(m.now)
+			plan.pageBarred(m.now)
 			return
 		}
 		m.pages[cursor] = read{number, asked}
@@ -369,7 +369,7 @@ func (m *model) page(cursor string, asked time.Duration) {
 				next = fmt.Sprint(m.list[to].key)
 			}
 		}
-		plan.showed(m.now, asked, shown, next)
+		plan.pageRead(m.now, asked, shown, next)
 	})
 }
 

@@ -47,7 +47,7 @@ const (
 // seeks reports whether the sweep looks for a watch.
 func (p *plan) seeks(w *watch) bool {
 	s := &p.sweep
-	return s.on && w.shown != s.number && (s.full && w.role != idle || w.role == paged)
+	return s.on && w.sweep != s.number && (s.full && w.role != idle || w.role == paged)
 }
 
 // sweepAt is when a sweep is to begin, never if nothing wants one.
@@ -155,8 +155,8 @@ func (p *plan) nextPage(now time.Duration) time.Duration {
 	return min(max(held, p.listing.free()), giveUp)
 }
 
-// showed takes in a page, asked for at that time, with the watches it shows.
-func (p *plan) showed(now, asked time.Duration, shown []*watch, next string) {
+// pageRead takes in a page, asked for at that time, with the watches it shows.
+func (p *plan) pageRead(now, asked time.Duration, shown []*watch, next string) {
 	s := &p.sweep
 	s.reading = false
 	p.listing.good(now)
@@ -165,15 +165,15 @@ func (p *plan) showed(now, asked time.Duration, shown []*watch, next string) {
 		if w.role == idle {
 			continue
 		}
-		p.saw(w, now)
-		if w.shown == s.number {
+		p.sighted(w, now)
+		if w.sweep == s.number {
 			continue // twice in a sweep
 		}
 		found++
 		if p.seeks(w) {
 			s.sought--
 		}
-		w.shown, w.page = s.number, int32(len(s.times))
+		w.sweep, w.page = s.number, int32(len(s.times))
 	}
 	for _, w := range shown {
 		if found >= handful && w.role != idle {
@@ -203,8 +203,8 @@ func (s *sweep) take(found int) {
 	}
 }
 
-// lost takes in a page that did not arrive. It is asked for again.
-func (p *plan) lost(now time.Duration) {
+// pageLost takes in a page that did not arrive. It is asked for again.
+func (p *plan) pageLost(now time.Duration) {
 	p.sweep.reading = false
 	p.listing.pause(now, 0)
 }
@@ -215,9 +215,9 @@ func (p *plan) pageRefused(now, asked, retryAfter time.Duration) {
 	p.listing.refused(now, asked, retryAfter)
 }
 
-// barred takes in that the service will not serve this page. Where it is the
+// pageBarred takes in that the service will not serve this page. Where it is the
 // cursor that is refused, the sweep begins at the top.
-func (p *plan) barred(now time.Duration) {
+func (p *plan) pageBarred(now time.Duration) {
 	s := &p.sweep
 	s.reading = false
 	if len(s.times) == 0 && s.cursor != "" {
@@ -233,7 +233,7 @@ func (p *plan) end(now time.Duration, broken bool) {
 	s := &p.sweep
 	s.on, s.broken, s.due = false, broken, never
 	for _, w := range p.watches {
-		shown := w.shown == s.number
+		shown := w.sweep == s.number
 		switch {
 		case w.role == idle:
 		case shown && s.best.gain > 0 && s.best.from <= w.page && w.page <= s.best.to:

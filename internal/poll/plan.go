@@ -234,8 +234,8 @@ func (p *plan) setDue(w *watch, due time.Duration) {
 	}
 }
 
-// saw takes in that a watch was shown, by whatever.
-func (p *plan) saw(w *watch, now time.Duration) {
+// sighted takes in that a watch was shown, by whatever.
+func (p *plan) sighted(w *watch, now time.Duration) {
 	w.seen = now
 	delete(p.failures, w)
 	if w.role == newcomer {
@@ -258,8 +258,8 @@ func (p *plan) hurry(w *watch, interval time.Duration) {
 	p.setDue(w, min(w.due, max(w.free, w.seen+max(floor, interval))))
 }
 
-// answered takes in that a look is over.
-func (p *plan) answered(w *watch) {
+// lookEnded takes in that a look is over.
+func (p *plan) lookEnded(w *watch) {
 	p.looking--
 	w.looking = false
 	if w.role == newcomer || w.role == single {
@@ -271,27 +271,27 @@ func (p *plan) answered(w *watch) {
 // service was out, it is back, and its failures count no more. Those that the
 // observer was told of are kept, until it can be told that these looks work, too.
 func (p *plan) looked(w *watch, now, maxAge time.Duration) {
-	p.answered(w)
+	p.lookEnded(w)
 	if p.looks.out(p.turn()) {
 		maps.DeleteFunc(p.failures, func(_ *watch, f failures) bool { return !f.told })
 	}
 	p.looks.good(now)
 	w.free = now + min(max(floor, maxAge), maxFloor)
-	p.saw(w, now)
+	p.sighted(w, now)
 }
 
 // lookRefused takes in a 429. It is no look: the watch stays due.
 func (p *plan) lookRefused(w *watch, now, asked, retryAfter time.Duration) {
-	p.answered(w)
+	p.lookEnded(w)
 	p.looks.refused(now, asked, retryAfter)
 	w.free = now
 }
 
-// failed takes in a look that failed; it waits a turn. Where the service is out,
+// lookFailed takes in a look that failed; it waits a turn. Where the service is out,
 // that is a failed look for everybody. It returns those of whom too many have
 // failed in a row.
-func (p *plan) failed(w *watch, now, asked time.Duration) (tooMany []*watch) {
-	p.answered(w)
+func (p *plan) lookFailed(w *watch, now, asked time.Duration) (tooMany []*watch) {
+	p.lookEnded(w)
 	w.free = now + floor
 	p.setDue(w, now+p.jittered(max(p.turn(), w.interval())))
 	failing := []*watch{w}

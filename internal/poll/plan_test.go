@@ -86,7 +86,7 @@ func TestOutageIsOver(t *testing.T) {
 	}
 	for range outage + 8 {
 		p.looking++
-		require.Empty(t, p.failed(both[0], now, now))
+		require.Empty(t, p.lookFailed(both[0], now, now))
 		now = max(now, p.looks.until)
 	}
 	require.Positive(t, p.failures[both[1]].looks, "nobody has looked at it")

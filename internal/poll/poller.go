@@ -194,7 +194,7 @@ func (p *Poller) Saw(s Sighting, asked time.Duration) {
 		s.Value = s.Value.Copy(w.last)
 		p.tell(w, s, 0)
 	}
-	p.plan.saw(w, now)
+	p.plan.sighted(w, now)
 	p.stir(now)
 }
 
@@ -225,7 +225,7 @@ func (p *Poller) Again(id string, since time.Duration) {
 // tell tells a watch's waiters, and clears up where none is left. It reports
 // whether somebody still waits.
 func (p *Poller) tell(w *watch, s Sighting, asked time.Duration) bool {
-	p.looksWork(w)
+	p.observeRecovery(w)
 	w.tell(s, asked)
 	w.seen = p.now()
 	if p.plan.waiting > keepWhole && !s.Final && w.waited() {
@@ -365,8 +365,8 @@ func (p *Poller) turned(now time.Duration) {
 	}
 }
 
-// lookFailed tells the observer of a failed look, the nth in a row.
-func (p *Poller) lookFailed(w *watch, n int, err error) {
+// observeFailure tells the observer of a failed look, the nth in a row.
+func (p *Poller) observeFailure(w *watch, n int, err error) {
 	f, waits := p.plan.failures[w]
 	warn := waits && n >= several && !f.told
 	if warn {
@@ -378,9 +378,9 @@ func (p *Poller) lookFailed(w *watch, n int, err error) {
 	}
 }
 
-// looksWork tells the observer that a meeting is seen again, where it has been
+// observeRecovery tells the observer that a meeting is seen again, where it has been
 // told of several failures.
-func (p *Poller) looksWork(w *watch) {
+func (p *Poller) observeRecovery(w *watch) {
 	if f := p.plan.failures[w]; f.told && p.Observer != nil {
 		go p.Observer.LooksWork(w.id, f.looks)
 	}
@@ -403,7 +403,7 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 	switch {
 	case failed == nil:
 		old := w.old(s, asked)
-		p.looksWork(w)
+		p.observeRecovery(w)
 		p.plan.looked(w, now, maxAge)
 		if !old {
 			p.tell(w, s, asked)
@@ -412,16 +412,16 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 		p.trouble, p.troubled = failed.Err, now
 		p.plan.lookRefused(w, now, asked, failed.RetryAfter)
 	case w.seen > asked: // by other means, which the look may not even have gone out for
-		p.plan.answered(w)
+		p.plan.lookEnded(w)
 	case !failed.Transient:
-		p.plan.answered(w)
-		p.lookFailed(w, p.plan.failures[w].looks+1, failed.Err)
+		p.plan.lookEnded(w)
+		p.observeFailure(w, p.plan.failures[w].looks+1, failed.Err)
 		p.fail(w, failed.Err)
 	default:
 		p.trouble, p.troubled = failed.Err, now
-		tooMany := p.plan.failed(w, now, asked)
+		tooMany := p.plan.lookFailed(w, now, asked)
 		if f := p.plan.failures[w]; f.looks > 0 { // somebody still waits
-			p.lookFailed(w, f.looks, failed.Err)
+			p.observeFailure(w, f.looks, failed.Err)
 		}
 		for _, w := range tooMany {
 			f := p.plan.failures[w]
@@ -444,25 +444,25 @@ func (p *Poller) page(ctx context.Context, cursor string, asked time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
-	shown := p.showed(asked, page)
+	shown := p.tellPage(asked, page)
 	if ctx.Err() != nil {
 		return // nobody waits for the next one
 	}
 	defer func() { p.step(now) }()
 	switch {
 	case failed == nil:
-		p.plan.showed(now, asked, shown, next)
+		p.plan.pageRead(now, asked, shown, next)
 	case failed.RateLimited:
 		p.plan.pageRefused(now, asked, failed.RetryAfter)
 	case failed.Transient || limited.Err() != nil:
-		p.plan.lost(now)
+		p.plan.pageLost(now)
 	default:
-		p.plan.barred(now)
+		p.plan.pageBarred(now)
 	}
 }
 
-// showed tells the waiters what a page shows, and returns who still waits.
-func (p *Poller) showed(asked time.Duration, page []Sighting) []*watch {
+// tellPage tells the waiters what a page shows, and returns who still waits.
+func (p *Poller) tellPage(asked time.Duration, page []Sighting) []*watch {
 	shown := make([]*watch, 0, len(page))
 	for _, s := range page {
 		w := p.plan.watches[s.ID]

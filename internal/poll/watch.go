@@ -45,8 +45,8 @@ type watch struct {
 	due  time.Duration // when it is to be looked at by itself
 
 	place int32  // in a heap, from 1; 0: in none
-	page  int32  // the page of that sweep that showed it
-	shown uint32 // the last sweep that showed it
+	page  int32  // that showed it, counted within that sweep
+	sweep uint32 // the last one that showed it
 
 	role     role
 	heard    bool // first heard of state
