@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"sync"
 	"time"
 )
 
@@ -85,11 +86,9 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 	}
 	rec.Audio = struct{ io.ReaderAt }{rec.Audio} // which cannot be closed
 	p := &process{
-		meetings: s, options: o, progress: o.Progress, result: &Result{Params: params},
-		open: func() (Recording, error) { return rec, nil },
-		room: &places{all: 1},
+		meetings: s, options: o, result: &Result{Params: params},
+		open: func() (Recording, error) { return rec, nil }, uploaded: func() {},
 	}
-	_ = p.room.enter(context.Background()) // nobody else is in it
 	return p.result, p.run(ctx)
 }
 
@@ -124,23 +123,22 @@ func (s *MeetingsService) Finish(ctx context.Context, id string, open func() (Re
 	if err = cmp.Or(err, checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err
 	}
-	p := &process{meetings: s, options: o, progress: o.Progress, result: new(Result), open: open}
+	p := &process{meetings: s, options: o, result: new(Result), open: open, uploaded: func() {}}
 	// Every known state is this one or past it: the first look ends the wait.
 	p.result.Meeting, err = s.Wait(ctx, id, &WaitOptions{Until: StatusCreated, LookedAt: o.LookedAt})
 	if err != nil {
 		p.result.Meeting = meetingIn(err)
 		return p.result, err
 	}
-	return p.result, p.end(ctx, p.giveAudio(ctx))
+	return p.result, p.finish(ctx)
 }
 
 // process is one job at work.
 type process struct {
 	meetings *MeetingsService
 	options  *ProcessOptions
-	progress func(sent, total int64)
 	open     func() (Recording, error)
-	room     *places // where it has one until its audio is there
+	uploaded func() // told, perhaps again, when the audio is there, or will not come
 	result   *Result
 	unclosed error // why the recording could not be closed
 
@@ -148,12 +146,18 @@ type process struct {
 	panicked any   // or one of its callbacks did
 }
 
-// run does a job that has room.
+// run does the whole job.
 func (p *process) run(ctx context.Context) error {
+	if p.open == nil {
+		return &ParamError{"job.Open", "must not be nil"}
+	}
 	const most = 3
 	for starts := 1; ; starts++ {
-		err := p.end(ctx, p.begin(ctx))
-		if starts == most || !p.replaced(err) || p.room.enter(ctx) != nil {
+		err := p.create(ctx)
+		if err == nil {
+			err = p.finish(ctx)
+		}
+		if starts == most || !p.replaced(err) {
 			return err
 		}
 	}
@@ -165,18 +169,6 @@ func (p *process) replaced(err error) bool {
 	r := p.result
 	gone := errors.Is(err, ErrNotFound) && r.Minutes == nil // or it is the transcript that is not found
 	return gone && r.Meeting != nil && p.options.Restart && r.Params.ExternalID != ""
-}
-
-// begin brings a job to where its meeting has audio; then there is room again.
-func (p *process) begin(ctx context.Context) error {
-	defer p.room.leave()
-	if p.open == nil {
-		return &ParamError{"job.Open", "must not be nil"}
-	}
-	if err := p.create(ctx); err != nil {
-		return err
-	}
-	return p.giveAudio(ctx)
 }
 
 // create brings a job to where there is a meeting.
@@ -193,6 +185,19 @@ func (p *process) create(ctx context.Context) error {
 	}
 	if err == nil {
 		r.Meeting, r.Created = m, created
+	}
+	return err
+}
+
+// finish does what is left of a job that has a meeting.
+func (p *process) finish(ctx context.Context) error {
+	err := p.giveAudio(ctx)
+	p.uploaded()
+	if err == nil {
+		err = p.conclude(ctx)
+	}
+	if p.unclosed != nil {
+		err = errors.Join(err, p.unclosed)
 	}
 	return err
 }
@@ -229,31 +234,18 @@ func (p *process) giveAudio(ctx context.Context) error {
 // upload opens the recording when there is a place for it, uploads and closes it.
 // One that cannot be closed does not keep the job from going on.
 func (p *process) upload(ctx context.Context) error {
-	places := &p.meetings.core().places
-	if err := places.enter(ctx); err != nil {
-		return err
-	}
-	defer places.leave()
-	rec, err := p.open()
-	if err != nil {
-		return err
-	}
+	var rec Recording
 	defer func() { p.unclosed = rec.Close() }()
-	if err := rec.check(); err != nil {
-		return err
+	open := func() (Recording, error) {
+		opened, err := p.open()
+		if err != nil {
+			return rec, err
+		}
+		rec = opened
+		return rec, rec.check()
 	}
-	return p.meetings.upload(ctx, p.result.Meeting.ID, rec, &UploadOptions{Progress: p.progress, ContentMD5: p.options.ContentMD5})
-}
-
-// end concludes a job whose audio is there, unless err says that it is not.
-func (p *process) end(ctx context.Context, err error) error {
-	if err == nil {
-		err = p.conclude(ctx)
-	}
-	if p.unclosed != nil {
-		err = errors.Join(err, p.unclosed)
-	}
-	return err
+	opts := &UploadOptions{Progress: p.options.Progress, ContentMD5: p.options.ContentMD5}
+	return p.meetings.upload(ctx, p.result.Meeting.ID, open, opts)
 }
 
 // conclude waits for a job whose audio is there and fetches what it was for.
@@ -274,8 +266,7 @@ func (p *process) conclude(ctx context.Context) (err error) {
 	}
 	r.Minutes, err = p.meetings.finishedMinutes(ctx, r.Meeting, o.Format)
 	if err == nil && o.Transcript {
-		id := r.Meeting.ID
-		r.Transcript, err = fetchReady(ctx, r.Meeting, func() (string, error) { return p.meetings.Transcript(ctx, id) })
+		r.Transcript, err = fetchReady(ctx, r.Meeting, p.meetings.Transcript)
 	}
 	return err
 }
@@ -284,7 +275,7 @@ func (p *process) conclude(ctx context.Context) (err error) {
 func (r *Result) lastSeen(err error) {
 	switch seen := meetingIn(err); {
 	case seen == nil:
-	case seen.CreatedAt == 0 && r.Meeting != nil: // among very many waits, no more is kept than the status
+	case seen.CreatedAt == 0: // among very many waits, no more is kept than the status
 		r.Meeting = r.Meeting.clone()
 		r.Meeting.Status = seen.Status
 	default:
@@ -334,7 +325,7 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 			yield(nil, err)
 			return
 		}
-		all := processAll{meetings: s, options: o, room: places{all: s.core().places.all}, ended: make(chan *process)}
+		all := processAll{meetings: s, options: o, room: make(chan struct{}, s.core().places.all), ended: make(chan *process)}
 		if panicked := all.run(ctx, jobs, yield); panicked != nil {
 			panic(panicked)
 		}
@@ -345,16 +336,15 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 type processAll struct {
 	meetings *MeetingsService
 	options  *ProcessOptions
-	room     places // for jobs that are not past their upload
-	running  int    // jobs that have begun and were not heard of in ended
+	room     chan struct{} // holds one for each job that is not past its upload, and for the next
+	running  int           // jobs that have begun and were not heard of in ended
 	ended    chan *process
 }
 
 // run returns with what a job's callback panicked, when no job runs any more.
 func (a *processAll) run(ctx context.Context, jobs iter.Seq[Job], yield func(*Result, error) bool) (panicked any) {
 	ctx, cancel := context.WithCancel(ctx)
-	in := background(a.withRoom(ctx, jobs))
-	defer close(in.left)
+	next, end := background(ctx, a.withRoom(ctx, jobs))
 	defer func() {
 		cancel()
 		for ; a.running > 0; a.running-- {
@@ -363,7 +353,7 @@ func (a *processAll) run(ctx context.Context, jobs iter.Seq[Job], yield func(*Re
 			}
 		}
 	}()
-	next, done := in.next, ctx.Done()
+	done := ctx.Done()
 	for next != nil || a.running > 0 {
 		select {
 		case <-done:
@@ -371,7 +361,7 @@ func (a *processAll) run(ctx context.Context, jobs iter.Seq[Job], yield func(*Re
 		case job, more := <-next:
 			if !more {
 				next = nil
-				in.end()
+				end()
 			} else if ctx.Err() == nil {
 				a.running++
 				go a.work(ctx, job)
@@ -386,17 +376,21 @@ func (a *processAll) run(ctx context.Context, jobs iter.Seq[Job], yield func(*Re
 	return nil
 }
 
-// withRoom gives each job with room for its upload, and asks for the next when
-// there is room again. It holds no room while jobs blocks: a job that starts over
-// may need it.
+// withRoom asks for a job when there is room for it.
 func (a *processAll) withRoom(ctx context.Context, jobs iter.Seq[Job]) iter.Seq[Job] {
 	return func(give func(Job) bool) {
-		enter := func() bool { return a.room.enter(ctx) == nil && ctx.Err() == nil }
+		a.room <- struct{}{}
 		for job := range jobs {
-			if !enter() || !give(job) || !enter() {
+			if !give(job) {
 				return
 			}
-			a.room.leave()
+			select {
+			case a.room <- struct{}{}:
+			case <-ctx.Done():
+			}
+			if ctx.Err() != nil {
+				return
+			}
 		}
 	}
 }
@@ -404,16 +398,18 @@ func (a *processAll) withRoom(ctx context.Context, jobs iter.Seq[Job]) iter.Seq[
 // work does a job and tells how it ended, also where a callback panics or ends
 // the goroutine.
 func (a *processAll) work(ctx context.Context, job Job) {
-	p := &process{
-		meetings: a.meetings, options: a.options, progress: job.Progress, result: &Result{Params: job.Params},
-		open: job.Open, room: &a.room,
-		err: errors.New("minutes: a callback of the job ended its goroutine (runtime.Goexit)"), // unless it returns
+	opts := *a.options
+	if job.Progress != nil {
+		opts.Progress = job.Progress
 	}
-	if p.progress == nil {
-		p.progress = a.options.Progress
+	p := &process{
+		meetings: a.meetings, options: &opts, result: &Result{Params: job.Params},
+		open: job.Open, uploaded: sync.OnceFunc(func() { <-a.room }),
+		err: errors.New("minutes: a callback of the job ended its goroutine (runtime.Goexit)"), // unless it returns
 	}
 	defer func() {
 		p.panicked = recover()
+		p.uploaded()
 		a.ended <- p
 	}()
 	p.err = p.run(ctx)

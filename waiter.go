@@ -52,24 +52,16 @@ type WaitOptions struct {
 // nothing to upload to a meeting without audio. It is this package's own, not the service's.
 var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 
-// maxInterval keeps times that an interval is added to from overflowing.
-const maxInterval = 1e5 * time.Hour
-
 // fill checks the options, and puts defaults into their places.
 func (o *WaitOptions) fill() error {
 	o.Until = cmp.Or(o.Until, StatusMinutesReady)
-	o.Interval = min(o.Interval, maxInterval)
-	switch {
-	case o.Until.rank() == 0:
-		return &ParamError{"opts.Until", "is not a state of the happy path"}
-	case o.Interval < 0:
-		return &ParamError{"opts.Interval", "must not be negative"}
-	case o.NoAudio < 0:
-		return &ParamError{"opts.NoAudio", "must not be negative"}
-	case !utf8.ValidString(string(o.Format)):
-		return &ParamError{"opts.Format", noUTF8}
-	}
-	return nil
+	o.Interval = min(o.Interval, 1e5*time.Hour) // no time that it is added to overflows
+	return cmp.Or(
+		checkThat("opts.Until", o.Until.rank() > 0, "is not a state of the happy path"),
+		checkThat("opts.Interval", o.Interval >= 0, "must not be negative"),
+		checkThat("opts.NoAudio", o.NoAudio >= 0, "must not be negative"),
+		checkThat("opts.Format", utf8.ValidString(string(o.Format)), noUTF8),
+	)
 }
 
 // Wait follows a meeting until its minutes are ready, or until
@@ -129,15 +121,12 @@ func (o *WaitOptions) waiter(ctx context.Context, id string) (*waiter, error) {
 //
 // Errors: those of Wait; those of [MeetingsService.Minutes], in a *WaitError.
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Minutes, error) {
-	w, err := opts.forMinutes().waiter(ctx, id)
+	opts = opts.forMinutes()
+	m, err := s.Wait(ctx, id, opts)
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.core().poller.wait(ctx, id, w)
-	if err != nil {
-		return nil, err
-	}
-	return s.finishedMinutes(ctx, m, w.Format)
+	return s.finishedMinutes(ctx, m, opts.Format)
 }
 
 // forMinutes is a copy of the options, with which a wait ends when the minutes are
@@ -156,40 +145,32 @@ func (o *WaitOptions) forMinutes() *WaitOptions {
 //
 //go:noinline
 func (s *MeetingsService) finishedMinutes(ctx context.Context, m *Meeting, format Format) (*Minutes, error) {
-	return fetchReady(ctx, m, func() (*Minutes, error) { return s.Minutes(ctx, m.ID, format) })
+	return fetchReady(ctx, m, func(ctx context.Context, id string) (*Minutes, error) { return s.Minutes(ctx, id, format) })
 }
 
 // fetchReady fetches what the meeting's status says is there.
-func fetchReady[T any](ctx context.Context, m *Meeting, fetch func() (T, error)) (T, error) {
+func fetchReady[T any](ctx context.Context, m *Meeting, fetch func(ctx context.Context, id string) (T, error)) (T, error) {
 	const maxFailed = 20
 	for failed, since := 1, time.Now(); ; failed++ {
-		out, err := fetch()
+		out, err := fetch(ctx, m.ID)
 		if err == nil {
 			return out, nil
 		}
-		if errors.Is(err, ErrMinutesNotReady) || errors.Is(err, ErrTranscriptNotReady) || errors.Is(err, ErrRateLimited) {
+		failure := failureOf(err)
+		if failure.RateLimited || errors.Is(err, ErrMinutesNotReady) || errors.Is(err, ErrTranscriptNotReady) {
 			failed, since = 0, time.Now() // refused for now, which is no failure
 		}
 		switch {
-		case failed > 0 && !transient(err):
+		case failed > 0 && !failure.Transient:
 		case failed == maxFailed:
 			err = fmt.Errorf("%d requests in a row failed, over %v: %w", failed, time.Since(since).Round(time.Second), err)
-		case backoff.Sleep(ctx, max(30*time.Second, askedFor(err))) != nil:
+		case backoff.Sleep(ctx, max(30*time.Second, failure.RetryAfter)) != nil:
 			err = endOf(ctx, err)
 		default:
 			continue
 		}
 		return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
 	}
-}
-
-// askedFor is how long the service asked to wait, as far as a wait goes along
-// with that.
-func askedFor(err error) time.Duration {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return min(e.RetryAfter, 5*time.Minute)
-	}
-	return 0
 }
 
 // waiter is one Wait, or one WaitAll for many meetings. There may be many of
@@ -221,19 +202,20 @@ func (w *waiter) Interval() time.Duration { return w.WaitOptions.Interval }
 // See is for the poller.
 func (w *waiter) See(s poll.Sighting, changed bool, asked time.Duration) (over bool) {
 	m := s.Value.(seenMeeting).Meeting
-	var err error
-	switch {
-	case m.Status.Failed():
-		err = &MeetingFailedError{Status: m.Status, Meeting: m}
-	case m.Status.rank() >= w.Until.rank(), w.after != 0 && asked >= w.after:
-		over = true
-	case w.NoAudio > 0 && m.Status == StatusCreated && time.Since(m.CreatedAt.Time()) >= w.NoAudio:
-		err = &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
-	case !changed || w.OnStatus == nil:
+	noAudio := w.NoAudio > 0 && m.Status == StatusCreated && time.Since(m.CreatedAt.Time()) >= w.NoAudio
+	arrived := m.Status.rank() >= w.Until.rank() || w.after != 0 && asked >= w.after
+	over = arrived || noAudio || m.Status.Failed()
+	if !over && (!changed || w.OnStatus == nil) {
 		return false
 	}
-	over = over || err != nil
-	w.hear(event{m.clone(), err, over})
+	e := event{meeting: m.clone(), over: over}
+	switch {
+	case m.Status.Failed():
+		e.err = &MeetingFailedError{Status: m.Status, Meeting: e.meeting}
+	case noAudio && !arrived:
+		e.err = &WaitError{MeetingID: m.ID, Meeting: e.meeting, Err: ErrNoAudio}
+	}
+	w.hear(e)
 	return over
 }
 
@@ -282,28 +264,22 @@ type poller struct{ *poll.Poller }
 //
 // Ten thousand goroutines may block here, so their stacks are kept small: one that
 // grew beyond its first two kilobytes stays at four. What takes room is done in
-// functions that return before block is called.
+// functions that return before that.
 func (p *poller) wait(ctx context.Context, id string, w *waiter) (*Meeting, error) {
 	p.Join(w, id, w.LookedAt)
 	defer p.Leave(w, id) // also where OnStatus panics, or ends its goroutine, as a test's FailNow does
-	for {
-		done := w.block(ctx)
+	for done := false; ; {
+		select {
+		case <-w.ready:
+		case <-ctx.Done(): // what has arrived meanwhile counts all the same
+			done = true
+		}
 		if over := w.listen(); over != nil {
 			return over[0].meeting, over[0].err
 		}
 		if done {
 			return nil, p.leave(ctx, w, id)
 		}
-	}
-}
-
-// block returns when there are events, or when ctx is done.
-func (w *waiter) block(ctx context.Context) (done bool) {
-	select {
-	case <-w.ready:
-		return false
-	case <-ctx.Done():
-		return true // what has arrived meanwhile counts all the same
 	}
 }
 
@@ -397,8 +373,16 @@ func (p polled) Page(ctx context.Context, cursor string) ([]poll.Sighting, strin
 	return seen, page.NextCursor, nil
 }
 
+// failureOf is how a failed request looks to a wait. What may pass is no reply, a
+// reply that makes no sense, a fault of the service or of something in front of it.
 func failureOf(err error) *poll.Failure {
-	return &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited), RetryAfter: askedFor(err), Transient: transient(err)}
+	f := &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited)}
+	if e, ok := errors.AsType[*Error](err); ok {
+		f.RetryAfter = min(e.RetryAfter, 5*time.Minute)
+		lasts := KeyRefused(err) || roundtrip.Untrusted(err)
+		f.Transient = !lasts && (e.Code == "" && e.StatusCode != http.StatusForbidden || Retryable(err))
+	}
+	return f
 }
 
 var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
@@ -412,12 +396,4 @@ func parseMaxAge(header string) time.Duration {
 	}
 	seconds, _ := strconv.ParseUint(found[1], 10, 31) // beyond the range it is the most there is
 	return time.Duration(seconds) * time.Second
-}
-
-// transient reports failures that may pass: no reply, a reply that makes no
-// sense, a fault of the service or of something in front of it.
-func transient(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	lasts := KeyRefused(err) || roundtrip.Untrusted(err)
-	return ok && !lasts && (e.Code == "" && e.StatusCode != http.StatusForbidden || Retryable(err))
 }
