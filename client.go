@@ -286,7 +286,7 @@ func doReply[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Re
 		}
 		c.clean(out)
 		if !in.Once { // the poller knows of its own looks
-			c.poller.shown(out, asked)
+			c.poller.Saw(sightingOf(out), asked)
 		}
 	case *MeetingPage:
 		c.clean(out.Meetings...)

@@ -24,14 +24,11 @@ type ProcessOptions struct {
 	// found by its ExternalID, and starts over. The deletion cannot be undone. It
 	// needs the scope meetings:delete. Finish, which could not create another,
 	// ignores it.
-	Restart bool
-	// LookedAt is when another process looked at the meeting last, as in
-	// WaitOptions. It is for Finish: what a create shows is no such look.
-	LookedAt time.Time
-	OnStatus func(*Meeting)          // as in WaitOptions
-	Progress func(sent, total int64) // as in UploadOptions
-	// ContentMD5 is as in UploadOptions.
-	ContentMD5 bool
+	Restart    bool
+	LookedAt   time.Time               // as in WaitOptions, for Finish alone: a create shows the meeting
+	OnStatus   func(*Meeting)          // as in WaitOptions
+	Progress   func(sent, total int64) // as in UploadOptions
+	ContentMD5 bool                    // as in UploadOptions
 }
 
 // orDefault checks the options, and returns a copy.
@@ -63,11 +60,9 @@ type Result struct {
 // run creates a meeting. (Of two workers at once, one may ask for an upload URL
 // that it no longer needs, which the audit of package minutestest points out.)
 //
-// Outside a testing/synctest bubble it takes half a minute at the least where
-// the first look finds the meeting unfinished, however fast the service is.
-//
 // Where the meeting is there already, the reply to the create counts as the first
-// look, so that a worker that is restarted does not look again at once.
+// look. Where the first look finds the meeting unfinished, the job takes half a minute
+// at the least outside a testing/synctest bubble, however fast the service is.
 //
 // It costs one request each to create the meeting, to ask for the upload URL, to
 // upload and to fetch the minutes (and the transcript), besides the looks of
@@ -103,9 +98,8 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 // Where open is nil, a meeting without audio is an error.
 //
 // A meeting that this Client has seen within the last thirty seconds, as by Create,
-// is not looked at again before they are over. What a process that has died saw,
-// the Client does not know: set ProcessOptions.LookedAt to the last look of that
-// process or, where it is not known, to the time at which this one began.
+// is not looked at again before they are over. After a crash, ProcessOptions.LookedAt
+// tells it what the process that has died saw.
 //
 // It may be run again at any time, and by two workers at once, as Process may: audio
 // that is there although the upload failed is taken for another worker's. So
@@ -157,18 +151,13 @@ func (p *process) run(ctx context.Context) error {
 		if err == nil {
 			err = p.finish(ctx)
 		}
-		if starts == most || !p.replaced(err) {
+		// Another worker may have found the meeting failed, and made another in its place.
+		r := p.result
+		gone := errors.Is(err, ErrNotFound) && r.Meeting != nil && r.Minutes == nil // else it is the transcript that is not found
+		if starts == most || !gone || !p.options.Restart || r.Params.ExternalID == "" {
 			return err
 		}
 	}
-}
-
-// replaced reports whether another worker has found the meeting failed, and made
-// another in its place.
-func (p *process) replaced(err error) bool {
-	r := p.result
-	gone := errors.Is(err, ErrNotFound) && r.Minutes == nil // or it is the transcript that is not found
-	return gone && r.Meeting != nil && p.options.Restart && r.Params.ExternalID != ""
 }
 
 // create brings a job to where there is a meeting.
@@ -205,9 +194,7 @@ func (p *process) finish(ctx context.Context) error {
 // giveAudio brings a job to where its meeting has audio.
 func (p *process) giveAudio(ctx context.Context) error {
 	switch m := p.result.Meeting; {
-	case m.Status.Failed():
-		return &MeetingFailedError{Status: m.Status, Meeting: m}
-	case m.Status != StatusCreated:
+	case m.Status != StatusCreated: // a failure state, too, which the wait will tell
 		return nil
 	case p.open == nil:
 		return &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
@@ -286,13 +273,10 @@ func (r *Result) lastSeen(err error) {
 // Job is one recording for [MeetingsService.ProcessAll].
 type Job struct {
 	Params *MeetingCreateParams // with an ExternalID, so that the job can be run again
-	// Open opens the recording, as Finish has it: when it comes to be uploaded and
-	// only then; it is closed after that. See OpenRecording. Its meeting exists by
-	// then, and stays without audio where Open fails.
-	Open func() (Recording, error)
-	// Progress is of this job's upload, as in UploadOptions; nil leaves it to
-	// ProcessOptions.Progress.
-	Progress func(sent, total int64)
+	// Open opens the recording when Finish would; see OpenRecording. Its meeting exists
+	// by then, and stays without audio where Open fails.
+	Open     func() (Recording, error)
+	Progress func(sent, total int64) // in place of ProcessOptions.Progress, unless nil
 }
 
 // ProcessAll does many jobs, each as [MeetingsService.Process] does one, and
@@ -303,9 +287,8 @@ type Job struct {
 // needs. Where jobs or opts cannot be used, one *ParamError is yielded, with a nil
 // Result.
 //
-// jobs is read on a goroutine of its own: while it blocks, what has ended is
-// yielded all the same, and ctx is obeyed. What it shares with the loop needs a
-// lock, therefore. Open, OnStatus and Progress are called from many goroutines.
+// jobs is read as [MeetingsService.WaitAll] reads ids: what it shares with the loop
+// needs a lock. Open, OnStatus and Progress are called from many goroutines.
 //
 // When ctx ends, no job is taken any more, and those that had begun are yielded
 // with their errors. When the loop is left, they are cancelled; with an
@@ -313,11 +296,10 @@ type Job struct {
 // jobs returns false: at once where jobs stands in it, else for the next job, which
 // is not begun.
 //
-// A panic in Open or OnStatus goes on where the loop is, after the other jobs were
-// cancelled and have ended, and so does a panic in jobs. Where one of the two ends
-// its goroutine, as [runtime.Goexit] and a test's FailNow do, the job is yielded with
-// an error that says so. Progress runs on a goroutine of the transport, where a panic
-// ends the program, as any does that nobody recovers from.
+// A panic in jobs, Open or OnStatus goes on where the loop is, after the other jobs
+// were cancelled and have ended. Where Open or OnStatus ends its goroutine, as
+// [runtime.Goexit] and a test's FailNow do, the job is yielded with an error that says
+// so. Progress runs on a goroutine of the transport, where a panic ends the program.
 func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o, err := opts.orDefault()

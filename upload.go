@@ -139,8 +139,18 @@ func (s *MeetingsService) upload(ctx context.Context, id string, open func() (Re
 			return &StorageError{causes: backoff.Causes(ctx, err)}
 		}
 	}
-	return u.run(ctx)
+	err = u.renew(ctx)
+	for err == nil {
+		err = u.try(ctx)
+	}
+	if errors.Is(err, errArrived) {
+		return nil
+	}
+	return err
 }
+
+// errArrived ends an upload whose audio is in place.
+var errArrived = errors.New("the audio has arrived")
 
 // upload is one recording on its way to storage, through as many attempts as it
 // takes.
@@ -153,20 +163,6 @@ type upload struct {
 	mayLook  time.Time   // at the meeting again, with this URL
 	known    storage.State
 	refusal  StorageError // the last reply that any attempt received
-}
-
-// errArrived ends an upload whose audio is in place.
-var errArrived = errors.New("the audio has arrived")
-
-func (u *upload) run(ctx context.Context) error {
-	err := u.renew(ctx)
-	for err == nil {
-		err = u.try(ctx)
-	}
-	if errors.Is(err, errArrived) {
-		return nil
-	}
-	return err
 }
 
 // try makes an attempt, and does what its end calls for. Unless that is an error,

@@ -8,18 +8,17 @@ import (
 	"runtime"
 )
 
-// WaitAll waits for many meetings, as [MeetingsService.Wait] does for one, and
-// yields each once, as it ends: the meeting where it came to
-// WaitOptions.Until, else the error, which names it (*MeetingFailedError or
-// *WaitError, with the meeting where one was seen). An id that comes again while
-// ids are being read is yielded once all the same. One meeting's failure does
-// not end the others' wait. When ctx ends, one *WaitError is yielded, and the
-// sequence stops.
+// WaitAll waits for many meetings, as [MeetingsService.Wait] does for one, and yields
+// each once, as it ends: the meeting where it came to WaitOptions.Until, else the
+// error, which names it (*MeetingFailedError or *WaitError, with the meeting where one
+// was seen). An id that comes again while ids are being read is yielded once all the
+// same. One meeting's failure does not end the others' wait. When ctx ends, one
+// *WaitError is yielded, and the sequence stops.
 //
-// ids is read on a goroutine of its own: while it blocks, what has ended is
-// yielded all the same, and ctx is obeyed. When the loop is left, the yield of ids
-// returns false at the next id. A key that is refused is refused for every meeting
-// (see [KeyRefused]): leave the loop. It needs the scope meetings:read.
+// ids is read on a goroutine of its own: while it blocks, what has ended is yielded
+// all the same, and ctx is obeyed. When the loop is left, the yield of ids returns
+// false at the next id. A key that is refused is refused for every meeting (see
+// [KeyRefused]): leave the loop. It needs the scope meetings:read.
 //
 // A wait takes about 200 bytes; the ids themselves are kept to the end. To keep it
 // so small, a WaitError of a wait among more than a thousand has only ID and Status
@@ -86,8 +85,7 @@ func meetingIn(err error) *Meeting {
 	return nil
 }
 
-// waitAll is one WaitAll, or one WaitAllForMinutes, at work. Which meeting is looked
-// at when, by a page or by itself, internal/poll decides.
+// waitAll is one WaitAll, or one WaitAllForMinutes, at work.
 type waitAll struct {
 	ctx      context.Context // ends when the loop is left, at the latest
 	cancel   context.CancelFunc

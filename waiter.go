@@ -26,14 +26,13 @@ type WaitOptions struct {
 	// WaitAllForMinutes ignore it.
 	Until Status
 	// Interval is the least time between two GETs of the meeting by waits. The
-	// floor of thirty seconds, or what the service's Cache-Control asks beyond
-	// that, holds in any case. What a page of the listing shows earlier is told
-	// earlier.
+	// floor of thirty seconds, or what the service's Cache-Control asks beyond that,
+	// holds in any case. What a page of the listing shows earlier is told earlier.
 	Interval time.Duration
-	// LookedAt is when the meeting was last looked at by another process, such
-	// as this one before a restart: the first look waits for what is left of the
-	// floor. Who cannot know it gives the time at which this process began, which
-	// is later. The zero time, one in the future and one longer ago mean nothing.
+	// LookedAt is when another process last looked at the meeting, such as this one
+	// before a restart: the first look waits for what is left of the floor. Where that
+	// is not known, the time at which this process began does, which is later. The
+	// zero time, one in the future and one longer ago mean nothing.
 	LookedAt time.Time
 	// NoAudio ends the wait with ErrNoAudio, in a *WaitError, at the first look
 	// that finds the meeting without audio so long after its creation
@@ -47,9 +46,9 @@ type WaitOptions struct {
 	Format Format
 }
 
-// ErrNoAudio ends a wait for a meeting that has had no audio for as long as
-// [WaitOptions].NoAudio says, and a [MeetingsService.Finish] that was given
-// nothing to upload to a meeting without audio. It is this package's own, not the service's.
+// ErrNoAudio ends a wait as [WaitOptions].NoAudio says, and a [MeetingsService.Finish]
+// that has nothing to upload to a meeting without audio. It is this package's own, not
+// the service's.
 var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 
 // fill checks the options, and puts defaults into their places.
@@ -64,35 +63,32 @@ func (o *WaitOptions) fill() error {
 	)
 }
 
-// Wait follows a meeting until its minutes are ready, or until
-// WaitOptions.Until. It looks at once and then never sooner than thirty seconds
-// after this Client last saw the meeting by itself, which is what the service
-// asks for (section 6). Lost connections and faults of the service are waited
-// out, a turn for each; twenty in a row, nine minutes and more, end the wait. A
-// service that is out fails everybody's looks with one. A 429 slows all of the
-// Client's waits down, and ends none. A wait has no time limit but ctx and
-// WaitOptions.NoAudio.
+// Wait follows a meeting until its minutes are ready, or until WaitOptions.Until. It
+// looks at once and then never sooner than thirty seconds after this Client last saw
+// the meeting by itself, which is what the service asks for (section 6). Lost
+// connections and faults of the service are waited out, a turn for each; twenty in a
+// row, nine minutes and more, end the wait. A service that is out fails everybody's
+// looks with one. A 429 slows all of the Client's waits down, and ends none. A wait
+// has no time limit but ctx and WaitOptions.NoAudio.
 //
-// A look is whatever this Client sees of a single meeting: a wait's GET, the
-// reply of Get, Create, Update and FindByExternalID, the check after an upload
-// whose reply was lost. A wait that begins within thirty seconds of one is
-// served from what was seen. An upload, or a request for an upload URL, begins
-// anew: the look after it is made at once.
+// A look is whatever this Client sees of a single meeting: a wait's GET, the reply of
+// Get, Create, Update and FindByExternalID, the check after an upload whose reply was
+// lost. A wait that begins within thirty seconds of one is served from what was seen.
+// After an upload, or a request for an upload URL, the next look is made at once.
 //
-// All waits of a Client share one poller, which reads pages of the listing
-// where they show many meetings that are waited for, and single meetings
-// elsewhere: thousands of waits cost few requests. A page read for others may
-// show a meeting soon after its GET; the interface asks the thirty seconds of
-// the single meeting only. Both need the scope meetings:read. Where very many
-// waits begin at once, first looks are spread over a turn, which is thirty seconds
-// and longer where it takes more than some three hundred requests.
+// All waits of a Client share one poller, which reads pages of the listing where they
+// show many meetings that are waited for, and single meetings elsewhere: thousands of
+// waits cost few requests. A page read for others may show a meeting soon after its
+// GET; the interface asks the thirty seconds of the single meeting only. Both need the
+// scope meetings:read. Where very many waits begin at once, first looks are spread over
+// a turn, thirty seconds or longer where it takes more than some three hundred requests.
 //
-// Errors: *MeetingFailedError, with the meeting, where it ended in a failure
-// state; *WaitError, with the meeting as last seen, for every other end: ctx,
-// ErrNotFound (the meeting is gone), a refused key (ErrUnauthenticated and the
-// codes of 403), ErrNoAudio, or twenty failed looks in a row. Where ctx ends
-// while looks fail, or are held back, the *Error of the last one is found in it,
-// too. *ParamError for an id or an option that cannot be used.
+// Errors: *MeetingFailedError, with the meeting, where it ended in a failure state;
+// *WaitError, with the meeting as last seen, for every other end: ctx, ErrNotFound (the
+// meeting is gone), a refused key (ErrUnauthenticated and the codes of 403), ErrNoAudio,
+// or twenty failed looks in a row. Where ctx ends while looks fail, or are held back,
+// the *Error of the last one is found in it, too. *ParamError for an id or an option
+// that cannot be used.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
 	w, err := opts.waiter(ctx, id)
 	if err != nil {
@@ -139,9 +135,8 @@ func (o *WaitOptions) forMinutes() *WaitOptions {
 	return &opts
 }
 
-// finishedMinutes fetches the minutes of a meeting whose status says that they
-// are there. It is no part of its caller, so that a goroutine that waits has a small
-// stack.
+// finishedMinutes fetches the minutes that a meeting's status says are there. It is
+// no part of its caller, so that a goroutine that waits has a small stack.
 //
 //go:noinline
 func (s *MeetingsService) finishedMinutes(ctx context.Context, m *Meeting, format Format) (*Minutes, error) {
@@ -173,8 +168,8 @@ func fetchReady[T any](ctx context.Context, m *Meeting, fetch func(ctx context.C
 	}
 }
 
-// waiter is one Wait, or one WaitAll for many meetings. There may be many of
-// these, so it is kept small. The poller calls it (see poll.Waiter).
+// waiter is one Wait, or one WaitAll for many meetings; see poll.Waiter. There may be
+// many, so it is kept small.
 type waiter struct {
 	WaitOptions
 	after time.Duration // a look that was asked for since then ends the wait, where not 0
@@ -314,10 +309,6 @@ func (p *poller) hasAudio(ctx context.Context, id string) (bool, error) {
 	}
 	return err == nil && m.Status != StatusCreated, err
 }
-
-// shown tells the poller of a meeting that another call, begun at asked, has just
-// returned. It counts as a look.
-func (p *poller) shown(m *Meeting, asked time.Duration) { p.Saw(sightingOf(m), asked) }
 
 // polled is what the poller asks: single meetings and pages of the listing.
 type polled struct{ core *core }
