@@ -140,7 +140,8 @@ type process struct {
 	panicked any   // or one of its callbacks did
 }
 
-// run does the whole job.
+// run does the whole job, and starts over where another worker has found the meeting
+// failed, and made another in its place.
 func (p *process) run(ctx context.Context) error {
 	if p.open == nil {
 		return &ParamError{"job.Open", "must not be nil"}
@@ -151,10 +152,9 @@ func (p *process) run(ctx context.Context) error {
 		if err == nil {
 			err = p.finish(ctx)
 		}
-		// Another worker may have found the meeting failed, and made another in its place.
 		r := p.result
 		gone := errors.Is(err, ErrNotFound) && r.Meeting != nil && r.Minutes == nil // else it is the transcript that is not found
-		if starts == most || !gone || !p.options.Restart || r.Params.ExternalID == "" {
+		if !gone || starts == most || !p.options.Restart || r.Params.ExternalID == "" {
 			return err
 		}
 	}
@@ -194,7 +194,9 @@ func (p *process) finish(ctx context.Context) error {
 // giveAudio brings a job to where its meeting has audio.
 func (p *process) giveAudio(ctx context.Context) error {
 	switch m := p.result.Meeting; {
-	case m.Status != StatusCreated: // a failure state, too, which the wait will tell
+	case m.Status.Failed():
+		return &MeetingFailedError{Status: m.Status, Meeting: m}
+	case m.Status != StatusCreated:
 		return nil
 	case p.open == nil:
 		return &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
@@ -207,7 +209,7 @@ func (p *process) giveAudio(ctx context.Context) error {
 		return err
 	}
 	// Another worker's upload may have come first, which refuses this one.
-	there, lookErr := p.meetings.core().poller.hasAudio(ctx, p.result.Meeting.ID)
+	there, lookErr := p.meetings.core().hasAudio(ctx, p.result.Meeting.ID)
 	switch {
 	case lookErr != nil:
 		// It comes first, as what the job ended with.

@@ -46,10 +46,8 @@ type UploadOptions struct {
 // the store's codes are assumed.
 //
 // A Client has four uploads under way at a time, or as many as [WithUploads] says;
-// the others wait for their turn.
-//
-// It needs the scope meetings:write (assumed), and meetings:read where the meeting
-// has to be looked at.
+// the others wait for their turn. An upload needs the scope meetings:write (assumed),
+// and meetings:read where the meeting has to be looked at.
 //
 // Upload returns soon after ctx has ended, even where rec.Audio or Progress
 // blocks. That one call may then still be under way, and may read on; no other
@@ -254,7 +252,7 @@ func (u *upload) look(ctx context.Context, n int, failure *StorageError) error {
 		if !backoff.Outlives(ctx, time.Until(u.mayLook)) {
 			break // ctx would end before the meeting may be looked at
 		}
-		there, err := u.core.poller.hasAudio(ctx, u.id)
+		there, err := u.core.hasAudio(ctx, u.id)
 		u.mayLook = time.Now().Add(30 * time.Second)
 		switch {
 		case there && u.known.Whole:

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"iter"
 	"runtime"
+
+	"github.com/meeting-minutes/minutes-go/internal/poll"
 )
 
 // WaitAll waits for many meetings, as [MeetingsService.Wait] does for one, and yields
@@ -89,7 +91,7 @@ func meetingIn(err error) *Meeting {
 type waitAll struct {
 	ctx      context.Context // ends when the loop is left, at the latest
 	cancel   context.CancelFunc
-	poller   *poller
+	poller   *poll.Poller
 	waiter   *waiter
 	ids      []string // all that were waited for
 	waiting  int

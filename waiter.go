@@ -94,7 +94,7 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 	if err != nil {
 		return nil, err
 	}
-	return s.core().poller.wait(ctx, id, w)
+	return s.core().wait(ctx, id, w)
 }
 
 // waiter is what waits for one meeting, as the options say.
@@ -252,17 +252,14 @@ func (w *waiter) listen() (over []event) {
 	return over
 }
 
-// poller is the poller that all waits of a Client share.
-type poller struct{ *poll.Poller }
-
 // wait blocks until the meeting has come to where the options want it.
 //
 // Ten thousand goroutines may block here, so their stacks are kept small: one that
 // grew beyond its first two kilobytes stays at four. What takes room is done in
 // functions that return before that.
-func (p *poller) wait(ctx context.Context, id string, w *waiter) (*Meeting, error) {
-	p.Join(w, id, w.LookedAt)
-	defer p.Leave(w, id) // also where OnStatus panics, or ends its goroutine, as a test's FailNow does
+func (c *core) wait(ctx context.Context, id string, w *waiter) (*Meeting, error) {
+	c.poller.Join(w, id, w.LookedAt)
+	defer c.poller.Leave(w, id) // also where OnStatus panics, or ends its goroutine, as a test's FailNow does
 	for done := false; ; {
 		select {
 		case <-w.ready:
@@ -273,14 +270,14 @@ func (p *poller) wait(ctx context.Context, id string, w *waiter) (*Meeting, erro
 			return over[0].meeting, over[0].err
 		}
 		if done {
-			return nil, p.leave(ctx, w, id)
+			return nil, c.leave(ctx, w, id)
 		}
 	}
 }
 
 // leave ends a wait whose ctx is done.
-func (p *poller) leave(ctx context.Context, w *waiter, id string) error {
-	last, trouble := p.Leave(w, id)
+func (c *core) leave(ctx context.Context, w *waiter, id string) error {
+	last, trouble := c.poller.Leave(w, id)
 	return &WaitError{MeetingID: id, Meeting: meetingOf(last), Err: endOf(ctx, trouble)}
 }
 
@@ -297,10 +294,10 @@ func endOf(ctx context.Context, trouble error) error {
 // hasAudio reports whether a meeting has its audio, after an upload that may have
 // put it there. Every status but created says so, a failure too. The answer comes
 // from the poller's next look, so that none is made within the floor.
-func (p *poller) hasAudio(ctx context.Context, id string) (bool, error) {
+func (c *core) hasAudio(ctx context.Context, id string) (bool, error) {
 	w, _ := newWaiter(&WaitOptions{Until: StatusAudioUploaded})
-	w.after = p.Now()
-	m, err := p.wait(ctx, id, w)
+	w.after = c.poller.Now()
+	m, err := c.wait(ctx, id, w)
 	switch err := err.(type) {
 	case *WaitError:
 		return false, err.Err
@@ -347,8 +344,14 @@ func (p polled) Look(ctx context.Context, id string, wanted func() bool) (poll.S
 	if err != nil {
 		return poll.Sighting{}, 0, failureOf(err)
 	}
-	return sightingOf(m), parseMaxAge(reply.Header.Get("Cache-Control")), nil
+	seconds := uint64(0)
+	if found := maxAge.FindStringSubmatch(reply.Header.Get("Cache-Control")); found != nil {
+		seconds, _ = strconv.ParseUint(found[1], 10, 31) // beyond the range it is the most there is
+	}
+	return sightingOf(m), time.Duration(seconds) * time.Second, nil
 }
+
+var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
 
 // Page reads a page of the listing, once.
 func (p polled) Page(ctx context.Context, cursor string) ([]poll.Sighting, string, *poll.Failure) {
@@ -374,17 +377,4 @@ func failureOf(err error) *poll.Failure {
 		f.Transient = !lasts && (e.Code == "" && e.StatusCode != http.StatusForbidden || Retryable(err))
 	}
 	return f
-}
-
-var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
-
-// parseMaxAge reads max-age out of a Cache-Control header, 0 where there is none
-// that can be read.
-func parseMaxAge(header string) time.Duration {
-	found := maxAge.FindStringSubmatch(header)
-	if found == nil {
-		return 0
-	}
-	seconds, _ := strconv.ParseUint(found[1], 10, 31) // beyond the range it is the most there is
-	return time.Duration(seconds) * time.Second
 }
