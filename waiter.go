@@ -117,12 +117,15 @@ func (o *WaitOptions) waiter(ctx context.Context, id string) (*waiter, error) {
 //
 // Errors: those of Wait; those of [MeetingsService.Minutes], in a *WaitError.
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Minutes, error) {
-	opts = opts.forMinutes()
-	m, err := s.Wait(ctx, id, opts)
+	w, err := opts.forMinutes().waiter(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return s.finishedMinutes(ctx, m, opts.Format)
+	m, err := s.core().wait(ctx, id, w) // by way of Wait, the stack would be larger
+	if err != nil {
+		return nil, err
+	}
+	return s.finishedMinutes(ctx, m, w.Format)
 }
 
 // forMinutes is a copy of the options, with which a wait ends when the minutes are
