@@ -218,7 +218,7 @@ type core struct {
 	local       bool   // the service is on this machine, and so may its storage be
 
 	api    *rest.Client
-	poller *poller
+	poller *poll.Poller // that all waits share
 }
 
 // ready returns a core that is set, ready for requests. It never changes afterwards.
@@ -227,7 +227,7 @@ func (c *core) ready(base url.URL, apiKey string) *core {
 	c.Base, c.local = base.String(), isLoopback(base.Hostname())
 	c.Authorization, c.Mask = []string{"Bearer " + apiKey}, secret.Mask{apiKey}
 	c.storage = cmp.Or(c.storage, c.Transport)
-	c.poller = &poller{poll.New(polled{c})}
+	c.poller = poll.New(polled{c})
 	if c.Observe != nil {
 		c.poller.Observer = polled{c}
 	}
@@ -286,7 +286,7 @@ func doReply[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Re
 		}
 		c.clean(out)
 		if !in.Once { // the poller knows of its own looks
-			c.poller.shown(out, asked)
+			c.poller.Saw(sightingOf(out), asked)
 		}
 	case *MeetingPage:
 		c.clean(out.Meetings...)

@@ -210,7 +210,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	}
 	for _, m := range page.Meetings {
 		if m.ExternalID == externalID { // a service that does not know the filter lists others
-			s.core().poller.shown(m, asked)
+			s.core().poller.Saw(sightingOf(m), asked)
 			return m, nil
 		}
 	}

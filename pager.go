@@ -3,7 +3,6 @@ package minutes
 import (
 	"cmp"
 	"context"
-	"hash/maphash"
 	"iter"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
@@ -27,8 +26,7 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 	}
 	return func(yield func(*Meeting, error) bool) {
 		next := first // a sequence may be ranged over again
-		seed := maphash.MakeSeed()
-		seen := map[uint64]struct{}{maphash.String(seed, next.Cursor): {}}
+		seen := map[string]bool{next.Cursor: true}
 		for {
 			page, err := s.List(ctx, &next)
 			if err != nil {
@@ -44,13 +42,12 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 			if page.NextCursor == "" {
 				return
 			}
-			next.Cursor = page.NextCursor
-			hash := maphash.String(seed, next.Cursor)
-			if _, again := seen[hash]; again {
+			if seen[page.NextCursor] {
 				yield(nil, s.core().unusable(rest.Request{Operation: route.MeetingsList}, new(rest.Reply), "the service repeated a cursor"))
 				return
 			}
-			seen[hash] = struct{}{}
+			seen[page.NextCursor] = true
+			next.Cursor = page.NextCursor
 		}
 	}
 }

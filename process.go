@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"sync"
 	"time"
 )
 
@@ -23,14 +24,11 @@ type ProcessOptions struct {
 	// found by its ExternalID, and starts over. The deletion cannot be undone. It
 	// needs the scope meetings:delete. Finish, which could not create another,
 	// ignores it.
-	Restart bool
-	// LookedAt is when another process looked at the meeting last, as in
-	// WaitOptions. It is for Finish: what a create shows is no such look.
-	LookedAt time.Time
-	OnStatus func(*Meeting)          // as in WaitOptions
-	Progress func(sent, total int64) // as in UploadOptions
-	// ContentMD5 is as in UploadOptions.
-	ContentMD5 bool
+	Restart    bool
+	LookedAt   time.Time               // as in WaitOptions, for Finish alone: a create shows the meeting
+	OnStatus   func(*Meeting)          // as in WaitOptions
+	Progress   func(sent, total int64) // as in UploadOptions
+	ContentMD5 bool                    // as in UploadOptions
 }
 
 // orDefault checks the options, and returns a copy.
@@ -62,11 +60,9 @@ type Result struct {
 // run creates a meeting. (Of two workers at once, one may ask for an upload URL
 // that it no longer needs, which the audit of package minutestest points out.)
 //
-// Outside a testing/synctest bubble it takes half a minute at the least where
-// the first look finds the meeting unfinished, however fast the service is.
-//
 // Where the meeting is there already, the reply to the create counts as the first
-// look, so that a worker that is restarted does not look again at once.
+// look. Where the first look finds the meeting unfinished, the job takes half a minute
+// at the least outside a testing/synctest bubble, however fast the service is.
 //
 // It costs one request each to create the meeting, to ask for the upload URL, to
 // upload and to fetch the minutes (and the transcript), besides the looks of
@@ -85,11 +81,9 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 	}
 	rec.Audio = struct{ io.ReaderAt }{rec.Audio} // which cannot be closed
 	p := &process{
-		meetings: s, options: o, progress: o.Progress, result: &Result{Params: params},
-		open: func() (Recording, error) { return rec, nil },
-		room: &places{all: 1},
+		meetings: s, options: o, result: &Result{Params: params},
+		open: func() (Recording, error) { return rec, nil }, uploaded: func() {},
 	}
-	_ = p.room.enter(context.Background()) // nobody else is in it
 	return p.result, p.run(ctx)
 }
 
@@ -104,9 +98,8 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 // Where open is nil, a meeting without audio is an error.
 //
 // A meeting that this Client has seen within the last thirty seconds, as by Create,
-// is not looked at again before they are over. What a process that has died saw,
-// the Client does not know: set ProcessOptions.LookedAt to the last look of that
-// process or, where it is not known, to the time at which this one began.
+// is not looked at again before they are over. After a crash, ProcessOptions.LookedAt
+// tells it what the process that has died saw.
 //
 // It may be run again at any time, and by two workers at once, as Process may: audio
 // that is there although the upload failed is taken for another worker's. So
@@ -124,23 +117,22 @@ func (s *MeetingsService) Finish(ctx context.Context, id string, open func() (Re
 	if err = cmp.Or(err, checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err
 	}
-	p := &process{meetings: s, options: o, progress: o.Progress, result: new(Result), open: open}
+	p := &process{meetings: s, options: o, result: new(Result), open: open, uploaded: func() {}}
 	// Every known state is this one or past it: the first look ends the wait.
 	p.result.Meeting, err = s.Wait(ctx, id, &WaitOptions{Until: StatusCreated, LookedAt: o.LookedAt})
 	if err != nil {
 		p.result.Meeting = meetingIn(err)
 		return p.result, err
 	}
-	return p.result, p.end(ctx, p.giveAudio(ctx))
+	return p.result, p.finish(ctx)
 }
 
 // process is one job at work.
 type process struct {
 	meetings *MeetingsService
 	options  *ProcessOptions
-	progress func(sent, total int64)
 	open     func() (Recording, error)
-	room     *places // where it has one until its audio is there
+	uploaded func() // told, perhaps again, when the audio is there, or will not come
 	result   *Result
 	unclosed error // why the recording could not be closed
 
@@ -148,35 +140,24 @@ type process struct {
 	panicked any   // or one of its callbacks did
 }
 
-// run does a job that has room.
+// run does the whole job, and starts over where another worker has found the meeting
+// failed, and made another in its place.
 func (p *process) run(ctx context.Context) error {
-	const most = 3
-	for starts := 1; ; starts++ {
-		err := p.end(ctx, p.begin(ctx))
-		if starts == most || !p.replaced(err) || p.room.enter(ctx) != nil {
-			return err
-		}
-	}
-}
-
-// replaced reports whether another worker has found the meeting failed, and made
-// another in its place.
-func (p *process) replaced(err error) bool {
-	r := p.result
-	gone := errors.Is(err, ErrNotFound) && r.Minutes == nil // or it is the transcript that is not found
-	return gone && r.Meeting != nil && p.options.Restart && r.Params.ExternalID != ""
-}
-
-// begin brings a job to where its meeting has audio; then there is room again.
-func (p *process) begin(ctx context.Context) error {
-	defer p.room.leave()
 	if p.open == nil {
 		return &ParamError{"job.Open", "must not be nil"}
 	}
-	if err := p.create(ctx); err != nil {
-		return err
+	const most = 3
+	for starts := 1; ; starts++ {
+		err := p.create(ctx)
+		if err == nil {
+			err = p.finish(ctx)
+		}
+		r := p.result
+		gone := errors.Is(err, ErrNotFound) && r.Meeting != nil && r.Minutes == nil // else it is the transcript that is not found
+		if !gone || starts == most || !p.options.Restart || r.Params.ExternalID == "" {
+			return err
+		}
 	}
-	return p.giveAudio(ctx)
 }
 
 // create brings a job to where there is a meeting.
@@ -193,6 +174,19 @@ func (p *process) create(ctx context.Context) error {
 	}
 	if err == nil {
 		r.Meeting, r.Created = m, created
+	}
+	return err
+}
+
+// finish does what is left of a job that has a meeting.
+func (p *process) finish(ctx context.Context) error {
+	err := p.giveAudio(ctx)
+	p.uploaded()
+	if err == nil {
+		err = p.conclude(ctx)
+	}
+	if p.unclosed != nil {
+		err = errors.Join(err, p.unclosed)
 	}
 	return err
 }
@@ -215,7 +209,7 @@ func (p *process) giveAudio(ctx context.Context) error {
 		return err
 	}
 	// Another worker's upload may have come first, which refuses this one.
-	there, lookErr := p.meetings.core().poller.hasAudio(ctx, p.result.Meeting.ID)
+	there, lookErr := p.meetings.core().hasAudio(ctx, p.result.Meeting.ID)
 	switch {
 	case lookErr != nil:
 		// It comes first, as what the job ended with.
@@ -229,31 +223,18 @@ func (p *process) giveAudio(ctx context.Context) error {
 // upload opens the recording when there is a place for it, uploads and closes it.
 // One that cannot be closed does not keep the job from going on.
 func (p *process) upload(ctx context.Context) error {
-	places := &p.meetings.core().places
-	if err := places.enter(ctx); err != nil {
-		return err
-	}
-	defer places.leave()
-	rec, err := p.open()
-	if err != nil {
-		return err
-	}
+	var rec Recording
 	defer func() { p.unclosed = rec.Close() }()
-	if err := rec.check(); err != nil {
-		return err
+	open := func() (Recording, error) {
+		opened, err := p.open()
+		if err != nil {
+			return rec, err
+		}
+		rec = opened
+		return rec, rec.check()
 	}
-	return p.meetings.upload(ctx, p.result.Meeting.ID, rec, &UploadOptions{Progress: p.progress, ContentMD5: p.options.ContentMD5})
-}
-
-// end concludes a job whose audio is there, unless err says that it is not.
-func (p *process) end(ctx context.Context, err error) error {
-	if err == nil {
-		err = p.conclude(ctx)
-	}
-	if p.unclosed != nil {
-		err = errors.Join(err, p.unclosed)
-	}
-	return err
+	opts := &UploadOptions{Progress: p.options.Progress, ContentMD5: p.options.ContentMD5}
+	return p.meetings.upload(ctx, p.result.Meeting.ID, open, opts)
 }
 
 // conclude waits for a job whose audio is there and fetches what it was for.
@@ -274,8 +255,7 @@ func (p *process) conclude(ctx context.Context) (err error) {
 	}
 	r.Minutes, err = p.meetings.finishedMinutes(ctx, r.Meeting, o.Format)
 	if err == nil && o.Transcript {
-		id := r.Meeting.ID
-		r.Transcript, err = fetchReady(ctx, r.Meeting, func() (string, error) { return p.meetings.Transcript(ctx, id) })
+		r.Transcript, err = fetchReady(ctx, r.Meeting, p.meetings.Transcript)
 	}
 	return err
 }
@@ -284,7 +264,7 @@ func (p *process) conclude(ctx context.Context) (err error) {
 func (r *Result) lastSeen(err error) {
 	switch seen := meetingIn(err); {
 	case seen == nil:
-	case seen.CreatedAt == 0 && r.Meeting != nil: // among very many waits, no more is kept than the status
+	case seen.CreatedAt == 0: // among very many waits, no more is kept than the status
 		r.Meeting = r.Meeting.clone()
 		r.Meeting.Status = seen.Status
 	default:
@@ -295,13 +275,10 @@ func (r *Result) lastSeen(err error) {
 // Job is one recording for [MeetingsService.ProcessAll].
 type Job struct {
 	Params *MeetingCreateParams // with an ExternalID, so that the job can be run again
-	// Open opens the recording, as Finish has it: when it comes to be uploaded and
-	// only then; it is closed after that. See OpenRecording. Its meeting exists by
-	// then, and stays without audio where Open fails.
-	Open func() (Recording, error)
-	// Progress is of this job's upload, as in UploadOptions; nil leaves it to
-	// ProcessOptions.Progress.
-	Progress func(sent, total int64)
+	// Open opens the recording when Finish would; see OpenRecording. Its meeting exists
+	// by then, and stays without audio where Open fails.
+	Open     func() (Recording, error)
+	Progress func(sent, total int64) // in place of ProcessOptions.Progress, unless nil
 }
 
 // ProcessAll does many jobs, each as [MeetingsService.Process] does one, and
@@ -312,9 +289,8 @@ type Job struct {
 // needs. Where jobs or opts cannot be used, one *ParamError is yielded, with a nil
 // Result.
 //
-// jobs is read on a goroutine of its own: while it blocks, what has ended is
-// yielded all the same, and ctx is obeyed. What it shares with the loop needs a
-// lock, therefore. Open, OnStatus and Progress are called from many goroutines.
+// jobs is read as [MeetingsService.WaitAll] reads ids: what it shares with the loop
+// needs a lock. Open, OnStatus and Progress are called from many goroutines.
 //
 // When ctx ends, no job is taken any more, and those that had begun are yielded
 // with their errors. When the loop is left, they are cancelled; with an
@@ -322,11 +298,10 @@ type Job struct {
 // jobs returns false: at once where jobs stands in it, else for the next job, which
 // is not begun.
 //
-// A panic in Open or OnStatus goes on where the loop is, after the other jobs were
-// cancelled and have ended, and so does a panic in jobs. Where one of the two ends
-// its goroutine, as [runtime.Goexit] and a test's FailNow do, the job is yielded with
-// an error that says so. Progress runs on a goroutine of the transport, where a panic
-// ends the program, as any does that nobody recovers from.
+// A panic in jobs, Open or OnStatus goes on where the loop is, after the other jobs
+// were cancelled and have ended. Where Open or OnStatus ends its goroutine, as
+// [runtime.Goexit] and a test's FailNow do, the job is yielded with an error that says
+// so. Progress runs on a goroutine of the transport, where a panic ends the program.
 func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o, err := opts.orDefault()
@@ -334,7 +309,7 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 			yield(nil, err)
 			return
 		}
-		all := processAll{meetings: s, options: o, room: places{all: s.core().places.all}, ended: make(chan *process)}
+		all := processAll{meetings: s, options: o, room: make(chan struct{}, s.core().places.all), ended: make(chan *process)}
 		if panicked := all.run(ctx, jobs, yield); panicked != nil {
 			panic(panicked)
 		}
@@ -345,16 +320,15 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 type processAll struct {
 	meetings *MeetingsService
 	options  *ProcessOptions
-	room     places // for jobs that are not past their upload
-	running  int    // jobs that have begun and were not heard of in ended
+	room     chan struct{} // holds one for each job that is not past its upload, and for the next
+	running  int           // jobs that have begun and were not heard of in ended
 	ended    chan *process
 }
 
 // run returns with what a job's callback panicked, when no job runs any more.
 func (a *processAll) run(ctx context.Context, jobs iter.Seq[Job], yield func(*Result, error) bool) (panicked any) {
 	ctx, cancel := context.WithCancel(ctx)
-	in := background(a.withRoom(ctx, jobs))
-	defer close(in.left)
+	next, end := background(ctx, a.withRoom(ctx, jobs))
 	defer func() {
 		cancel()
 		for ; a.running > 0; a.running-- {
@@ -363,7 +337,7 @@ func (a *processAll) run(ctx context.Context, jobs iter.Seq[Job], yield func(*Re
 			}
 		}
 	}()
-	next, done := in.next, ctx.Done()
+	done := ctx.Done()
 	for next != nil || a.running > 0 {
 		select {
 		case <-done:
@@ -371,7 +345,7 @@ func (a *processAll) run(ctx context.Context, jobs iter.Seq[Job], yield func(*Re
 		case job, more := <-next:
 			if !more {
 				next = nil
-				in.end()
+				end()
 			} else if ctx.Err() == nil {
 				a.running++
 				go a.work(ctx, job)
@@ -386,17 +360,21 @@ func (a *processAll) run(ctx context.Context, jobs iter.Seq[Job], yield func(*Re
 	return nil
 }
 
-// withRoom gives each job with room for its upload, and asks for the next when
-// there is room again. It holds no room while jobs blocks: a job that starts over
-// may need it.
+// withRoom asks for a job when there is room for it.
 func (a *processAll) withRoom(ctx context.Context, jobs iter.Seq[Job]) iter.Seq[Job] {
 	return func(give func(Job) bool) {
-		enter := func() bool { return a.room.enter(ctx) == nil && ctx.Err() == nil }
+		a.room <- struct{}{}
 		for job := range jobs {
-			if !enter() || !give(job) || !enter() {
+			if !give(job) {
 				return
 			}
-			a.room.leave()
+			select {
+			case a.room <- struct{}{}:
+			case <-ctx.Done():
+			}
+			if ctx.Err() != nil {
+				return
+			}
 		}
 	}
 }
@@ -404,16 +382,18 @@ func (a *processAll) withRoom(ctx context.Context, jobs iter.Seq[Job]) iter.Seq[
 // work does a job and tells how it ended, also where a callback panics or ends
 // the goroutine.
 func (a *processAll) work(ctx context.Context, job Job) {
-	p := &process{
-		meetings: a.meetings, options: a.options, progress: job.Progress, result: &Result{Params: job.Params},
-		open: job.Open, room: &a.room,
-		err: errors.New("minutes: a callback of the job ended its goroutine (runtime.Goexit)"), // unless it returns
+	opts := *a.options
+	if job.Progress != nil {
+		opts.Progress = job.Progress
 	}
-	if p.progress == nil {
-		p.progress = a.options.Progress
+	p := &process{
+		meetings: a.meetings, options: &opts, result: &Result{Params: job.Params},
+		open: job.Open, uploaded: sync.OnceFunc(func() { <-a.room }),
+		err: errors.New("minutes: a callback of the job ended its goroutine (runtime.Goexit)"), // unless it returns
 	}
 	defer func() {
 		p.panicked = recover()
+		p.uploaded()
 		a.ended <- p
 	}()
 	p.err = p.run(ctx)

@@ -3,6 +3,7 @@ package minutes
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -45,10 +46,8 @@ type UploadOptions struct {
 // the store's codes are assumed.
 //
 // A Client has four uploads under way at a time, or as many as [WithUploads] says;
-// the others wait for their turn.
-//
-// It needs the scope meetings:write (assumed), and meetings:read where the meeting
-// has to be looked at.
+// the others wait for their turn. An upload needs the scope meetings:write (assumed),
+// and meetings:read where the meeting has to be looked at.
 //
 // Upload returns soon after ctx has ended, even where rec.Audio or Progress
 // blocks. That one call may then still be under way, and may read on; no other
@@ -63,12 +62,7 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, rec Recording, 
 	if err := cmp.Or(checkGiven("ctx", ctx != nil), checkID("id", id), rec.check()); err != nil {
 		return err
 	}
-	places := &s.core().places
-	if err := places.enter(ctx); err != nil {
-		return err
-	}
-	defer places.leave()
-	return s.upload(ctx, id, rec, opts)
+	return s.upload(ctx, id, func() (Recording, error) { return rec, nil }, cmp.Or(opts, new(UploadOptions)))
 }
 
 // places are those of a Client's uploads, first come, first served. The channel is
@@ -117,10 +111,17 @@ func (p *places) forget() {
 	p.users--
 }
 
-// upload is Upload for which there is a place.
-func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, opts *UploadOptions) error {
-	opts = cmp.Or(opts, new(UploadOptions))
+// upload uploads what open opens when there is a place for it.
+func (s *MeetingsService) upload(ctx context.Context, id string, open func() (Recording, error), opts *UploadOptions) error {
 	c := s.core()
+	if err := c.places.enter(ctx); err != nil {
+		return err
+	}
+	defer c.places.leave()
+	rec, err := open()
+	if err != nil {
+		return err
+	}
 	u := &upload{
 		meetings: s,
 		core:     c,
@@ -136,8 +137,18 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 			return &StorageError{causes: backoff.Causes(ctx, err)}
 		}
 	}
-	return u.run(ctx)
+	err = u.renew(ctx)
+	for err == nil {
+		err = u.try(ctx)
+	}
+	if errors.Is(err, errArrived) {
+		return nil
+	}
+	return err
 }
+
+// errArrived ends an upload whose audio is in place.
+var errArrived = errors.New("the audio has arrived")
 
 // upload is one recording on its way to storage, through as many attempts as it
 // takes.
@@ -146,47 +157,32 @@ type upload struct {
 	core     *core
 	id       string
 	put      storage.Put // of the next attempt
+	began    time.Time   // the attempt that is under way
 	mayLook  time.Time   // at the meeting again, with this URL
 	known    storage.State
 	refusal  StorageError // the last reply that any attempt received
 }
 
-func (u *upload) run(ctx context.Context) error {
-	if err := u.renew(ctx); err != nil {
-		return err
-	}
-	for {
-		u.known.Attempt++
-		sent, began := u.core.poller.Now(), time.Now()
-		result := u.put.Do(u.trying(ctx))
-		took := time.Since(began)
-		if result.StatusCode == http.StatusExpectationFailed && !u.put.NoExpect { // RFC 9110, section 10.1.1
-			u.tell(ctx, result, took, ctx.Err() == nil, 0)
-			_ = u.failed(result) // which keeps the refusal
-			u.put.NoExpect = true
-			u.known.Attempt-- // it does not count
-			continue
-		}
-		if result.Outcome == storage.Stored {
-			u.tell(ctx, result, took, false, 0)
-			u.core.poller.Again(u.id, sent)
-			return nil
-		}
-		if over, err := u.after(ctx, result, took); over {
-			return err
-		}
-	}
-}
+// try makes an attempt, and does what its end calls for. Unless that is an error,
 
-// trying is the context of the attempt that is under way; see FromContext.
-func (u *upload) trying(ctx context.Context) context.Context {
-	return context.WithValue(ctx, rest.Try{}, rest.Try{Operation: route.Upload, ID: u.core.Mask.Text(u.id), Number: u.known.Attempt})
-}
-
-// after does what a failed attempt calls for. Unless the upload is over then,
 // another attempt is to follow.
-func (u *upload) after(ctx context.Context, result storage.Result, took time.Duration) (over bool, _ error) {
+func (u *upload) try(ctx context.Context) error {
+	u.known.Attempt++
+	asked := u.core.poller.Now()
+	u.began = time.Now()
+	result := u.put.Do(u.trying(ctx))
+	if result.Outcome == storage.Stored {
+		u.tell(ctx, result, false, 0)
+		u.core.poller.Again(u.id, asked)
+		return errArrived
+	}
 	failure := u.failed(result)
+	if result.StatusCode == http.StatusExpectationFailed && !u.put.NoExpect { // RFC 9110, section 10.1.1
+		u.tell(ctx, result, true, 0)
+		u.put.NoExpect = true
+		u.known.Attempt-- // it does not count
+		return nil
+	}
 	wait := u.core.Retries.Wait(u.known.Attempt, min(result.RetryAfter, backoff.Longest))
 	hurried := ctx.Err() != nil || result.RetryAfter > backoff.Longest || !backoff.Outlives(ctx, wait)
 	if hurried {
@@ -196,40 +192,45 @@ func (u *upload) after(ctx context.Context, result storage.Result, took time.Dur
 	if hurried || !step.Again && step.Looks == 0 {
 		wait = 0
 	} // else it also gives the service time to notice audio that did arrive
-	u.tell(ctx, result, took, step.Again, wait)
+	u.tell(ctx, result, step.Again, wait)
 	_ = backoff.Sleep(ctx, wait) // ctx is looked at next
 	if ctx.Err() != nil {
 		failure.causes = backoff.Causes(ctx, failure.causes...)
-		return true, failure
+		return failure
 	}
-	renew := step.Again && (step.Fresh || !time.Now().Before(u.put.Expires))
+	renews := step.Again && (step.Fresh || !time.Now().Before(u.put.Expires))
 	// Where the meeting probably has no audio, the URL comes first: a look that follows
 	// its request need not wait for the thirty seconds.
-	first := renew && !u.known.Whole
-	if first {
-		if over, err := u.replace(ctx, failure); over {
-			return true, err
+	if renews && !u.known.Whole {
+		if err := u.replace(ctx, failure); err != nil {
+			return err
 		}
+		renews = false
 	}
-	if over, err := u.look(ctx, step.Looks, failure); over || !step.Again {
-		return true, err
-	}
-	if renew && !first {
+	err := u.look(ctx, step.Looks, failure)
+	switch {
+	case err == nil && !step.Again:
+		return failure
+	case err == nil && renews:
 		return u.replace(ctx, failure)
 	}
-	return false, nil
+	return err
+}
+
+// trying is the context of the attempt that is under way; see FromContext.
+func (u *upload) trying(ctx context.Context) context.Context {
+	return context.WithValue(ctx, rest.Try{}, rest.Try{Operation: route.Upload, ID: u.core.Mask.Text(u.id), Number: u.known.Attempt})
 }
 
 // replace asks for another URL. Whatever refuses that, a meeting that may have
 // the audio is looked at before the failure is told.
-func (u *upload) replace(ctx context.Context, failure *StorageError) (over bool, _ error) {
+func (u *upload) replace(ctx context.Context, failure *StorageError) error {
 	err := u.renew(ctx)
 	if err == nil {
-		return false, nil
+		return nil
 	}
 	failure.causes = append(failure.causes, err)
-	_, err = u.look(ctx, u.known.Looks(), failure)
-	return true, err
+	return cmp.Or(u.look(ctx, u.known.Looks(), failure), error(failure))
 }
 
 // failed is the error that is told of an attempt if no other follows.
@@ -246,26 +247,26 @@ func (u *upload) failed(r storage.Result) *StorageError {
 }
 
 // look asks the service up to n times whether the audio has arrived after all.
-// If it has, or nobody can tell, the upload is over.
-func (u *upload) look(ctx context.Context, n int, failure *StorageError) (over bool, _ error) {
+// Unless it has, or nobody can tell, there is no error.
+func (u *upload) look(ctx context.Context, n int, failure *StorageError) error {
 	for range n {
 		if !backoff.Outlives(ctx, time.Until(u.mayLook)) {
 			break // ctx would end before the meeting may be looked at
 		}
-		there, err := u.core.poller.hasAudio(ctx, u.id)
+		there, err := u.core.hasAudio(ctx, u.id)
 		u.mayLook = time.Now().Add(30 * time.Second)
 		switch {
-		case err != nil:
-			failure.causes = append(failure.causes, err)
-			return true, failure
 		case there && u.known.Whole:
-			return true, nil
+			return errArrived
 		case there:
-			failure.causes = append(failure.causes, ErrPartialAudio)
-			return true, failure
+			err = ErrPartialAudio
+		}
+		if err != nil {
+			failure.causes = append(failure.causes, err)
+			return failure
 		}
 	}
-	return false, failure
+	return nil
 }
 
 // renew asks for an upload URL.
@@ -304,7 +305,7 @@ func parseTarget(t *UploadTarget, local bool) (*url.URL, string) {
 }
 
 // tell tells of an attempt that ended, and of the wait before another.
-func (u *upload) tell(ctx context.Context, result storage.Result, took time.Duration, again bool, wait time.Duration) {
+func (u *upload) tell(ctx context.Context, result storage.Result, again bool, wait time.Duration) {
 	c := u.core
 	if c.api.Observe == nil { // nobody is to be told
 		return
@@ -312,7 +313,7 @@ func (u *upload) tell(ctx context.Context, result storage.Result, took time.Dura
 	ctx = u.trying(ctx)
 	e, _ := FromContext(ctx)
 	e.StatusCode, e.Code, e.Err, e.Stalled = result.StatusCode, Code(result.Code), result.Err, result.Stalled
-	e.Sent, e.Duration, e.Again = result.Sent, took, again
+	e.Sent, e.Duration, e.Again = result.Sent, time.Since(u.began), again
 	if again {
 		e.Wait = wait
 	}

@@ -6,20 +6,21 @@ import (
 	"errors"
 	"iter"
 	"runtime"
+
+	"github.com/meeting-minutes/minutes-go/internal/poll"
 )
 
-// WaitAll waits for many meetings, as [MeetingsService.Wait] does for one, and
-// yields each once, as it ends: the meeting where it came to
-// WaitOptions.Until, else the error, which names it (*MeetingFailedError or
-// *WaitError, with the meeting where one was seen). An id that comes again while
-// ids are being read is yielded once all the same. One meeting's failure does
-// not end the others' wait. When ctx ends, one *WaitError is yielded, and the
-// sequence stops.
+// WaitAll waits for many meetings, as [MeetingsService.Wait] does for one, and yields
+// each once, as it ends: the meeting where it came to WaitOptions.Until, else the
+// error, which names it (*MeetingFailedError or *WaitError, with the meeting where one
+// was seen). An id that comes again while ids are being read is yielded once all the
+// same. One meeting's failure does not end the others' wait. When ctx ends, one
+// *WaitError is yielded, and the sequence stops.
 //
-// ids is read on a goroutine of its own: while it blocks, what has ended is
-// yielded all the same, and ctx is obeyed. When the loop is left, the yield of ids
-// returns false at the next id. A key that is refused is refused for every meeting
-// (see [KeyRefused]): leave the loop. It needs the scope meetings:read.
+// ids is read on a goroutine of its own: while it blocks, what has ended is yielded
+// all the same, and ctx is obeyed. When the loop is left, the yield of ids returns
+// false at the next id. A key that is refused is refused for every meeting (see
+// [KeyRefused]): leave the loop. It needs the scope meetings:read.
 //
 // A wait takes about 200 bytes; the ids themselves are kept to the end. To keep it
 // so small, a WaitError of a wait among more than a thousand has only ID and Status
@@ -32,7 +33,7 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 			return
 		}
 		all.ended = yield
-		all.run(ctx, ids)
+		all.run(ids)
 	}
 }
 
@@ -54,25 +55,26 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 			yield(nil, err)
 			return
 		}
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		f := &all.fetches
-		f.done = make(chan func() bool, maxFetches)
-		f.fetch = func(m *Meeting) func() bool {
-			minutes, err := s.finishedMinutes(ctx, m, opts.Format)
-			return func() bool { return yield(&Result{Meeting: m, Minutes: minutes}, err) }
-		}
+		room := make(chan struct{}, maxFetches)
 		all.ended = func(m *Meeting, err error) bool {
 			if err != nil {
 				return yield(&Result{Meeting: meetingIn(err)}, err)
 			}
-			f.queue = append(f.queue, m)
-			f.start()
+			all.fetching++
+			go func() {
+				room <- struct{}{}
+				defer func() { <-room }()
+				minutes, err := s.finishedMinutes(all.ctx, m, opts.Format)
+				all.fetched <- func() bool { return yield(&Result{Meeting: m, Minutes: minutes}, err) }
+			}()
 			return true
 		}
-		all.run(ctx, ids)
+		all.run(ids)
 	}
 }
+
+// maxFetches is how many minutes are fetched, and not yet yielded, at a time.
+const maxFetches = 8
 
 // meetingIn is the meeting as last seen by a wait that failed.
 func meetingIn(err error) *Meeting {
@@ -85,16 +87,18 @@ func meetingIn(err error) *Meeting {
 	return nil
 }
 
-// waitAll is one WaitAll, or one WaitAllForMinutes, at work. Which meeting is looked
-// at when, by a page or by itself, internal/poll decides.
+// waitAll is one WaitAll, or one WaitAllForMinutes, at work.
 type waitAll struct {
-	poller  *poller
-	waiter  *waiter
-	ids     []string // all that were waited for
-	waiting int
-	known   map[string]struct{}        // while ids are read: what comes again is no other
-	ended   func(*Meeting, error) bool // told of each meeting as it ends; false: the loop was left
-	fetches fetches                    // none in a WaitAll
+	ctx      context.Context // ends when the loop is left, at the latest
+	cancel   context.CancelFunc
+	poller   *poll.Poller
+	waiter   *waiter
+	ids      []string // all that were waited for
+	waiting  int
+	known    map[string]struct{}        // while ids are read: what comes again is no other
+	ended    func(*Meeting, error) bool // told of each meeting as it ends; false: the loop was left
+	fetching int                        // minutes, of which fetched is to hear; none in a WaitAll
+	fetched  chan func() bool           // what yields them
 }
 
 // newWaitAll checks the input.
@@ -103,15 +107,22 @@ func (s *MeetingsService) newWaitAll(ctx context.Context, ids iter.Seq[string], 
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("ids", ids != nil)); err != nil {
 		return nil, err
 	}
-	return &waitAll{poller: s.core().poller, waiter: w, known: make(map[string]struct{})}, nil
+	a := &waitAll{poller: s.core().poller, waiter: w, known: make(map[string]struct{}), fetched: make(chan func() bool)}
+	a.ctx, a.cancel = context.WithCancel(ctx)
+	return a, nil
 }
 
-func (a *waitAll) run(ctx context.Context, ids iter.Seq[string]) {
-	defer func() { _ = a.leave() }()
-	in := background(ids)
-	defer close(in.left)
-	next, ready, done := in.next, a.waiter.ready, ctx.Done()
-	for goOn := true; goOn && (next != nil || a.waiting > 0 || a.fetches.running > 0); {
+func (a *waitAll) run(ids iter.Seq[string]) {
+	defer func() {
+		a.cancel()
+		_ = a.leave()
+		for ; a.fetching > 0; a.fetching-- {
+			<-a.fetched
+		}
+	}()
+	next, end := background(a.ctx, ids)
+	ready, done := a.waiter.ready, a.ctx.Done()
+	for goOn := true; goOn && (next != nil || a.waiting > 0 || a.fetching > 0); {
 		select {
 		case id, more := <-next:
 			if more {
@@ -119,17 +130,16 @@ func (a *waitAll) run(ctx context.Context, ids iter.Seq[string]) {
 				break
 			}
 			next, a.known = nil, nil
-			in.end()
+			end()
 		case <-ready:
 			goOn = a.tell()
-		case give := <-a.fetches.done:
-			a.fetches.running--
-			a.fetches.start()
+		case give := <-a.fetched:
+			a.fetching--
 			goOn = give()
 		case <-done:
 			goOn = a.tell()
 			if goOn && (next != nil || a.waiting > 0) {
-				goOn = a.ended(nil, &WaitError{Err: endOf(ctx, a.leave())})
+				goOn = a.ended(nil, &WaitError{Err: endOf(a.ctx, a.leave())})
 			}
 			next, ready, done = nil, nil, nil // but fetches still end
 		}
@@ -175,58 +185,30 @@ func (a *waitAll) leave() (trouble error) {
 	return trouble
 }
 
-const maxFetches = 8
-
-// fetches get the minutes of the meetings that have ended, a few at a time.
-type fetches struct {
-	fetch   func(*Meeting) func() bool // returns what yields the minutes
-	queue   []*Meeting                 // for which there is no place yet
-	running int
-	done    chan func() bool // has room for all that run, which so end where nobody listens
-}
-
-func (f *fetches) start() {
-	for len(f.queue) > 0 && f.running < maxFetches {
-		m := f.queue[0]
-		f.queue = f.queue[1:]
-		f.running++
-		go func() { f.done <- f.fetch(m) }()
-	}
-}
-
-// reader reads a caller's sequence on a goroutine of its own, so that who takes
-// from it can do other things while the sequence blocks.
-type reader[T any] struct {
-	next     chan T        // closed at the end
-	left     chan struct{} // to be closed by who takes no more; the sequence is told so at its next element
-	panicked any           // by the sequence
-	returned bool          // else it panicked, or ended its goroutine
-}
-
-func background[T any](seq iter.Seq[T]) *reader[T] {
-	r := &reader[T]{next: make(chan T), left: make(chan struct{})}
+// background reads a caller's sequence on a goroutine of its own, so that who takes
+// from next can do other things while the sequence blocks. It is told at its next
+// element that ctx has ended. Where it ends by itself, next is closed, and end goes
+// on as it ended: with its panic, or a runtime.Goexit.
+func background[T any](ctx context.Context, seq iter.Seq[T]) (next chan T, end func()) {
+	next = make(chan T)
+	ended := runtime.Goexit
 	go func() {
-		defer close(r.next)
-		defer func() { r.panicked = recover() }()
+		defer func() {
+			if panicked := recover(); panicked != nil {
+				ended = func() { panic(panicked) }
+			}
+			if ctx.Err() == nil { // else it is ctx that ended
+				close(next)
+			}
+		}()
 		for v := range seq { // which panics, and so ends, where it goes on after it was left
 			select {
-			case r.next <- v:
-			case <-r.left:
+			case next <- v:
+			case <-ctx.Done():
 				return
 			}
 		}
-		r.returned = true
+		ended = func() {}
 	}()
-	return r
-}
-
-// end ends the taker as the sequence ended: a panic, or a runtime.Goexit, goes on
-// where the loop is.
-func (r *reader[T]) end() {
-	switch {
-	case r.panicked != nil:
-		panic(r.panicked)
-	case !r.returned:
-		runtime.Goexit()
-	}
+	return next, func() { ended() }
 }

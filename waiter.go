@@ -26,14 +26,13 @@ type WaitOptions struct {
 	// WaitAllForMinutes ignore it.
 	Until Status
 	// Interval is the least time between two GETs of the meeting by waits. The
-	// floor of thirty seconds, or what the service's Cache-Control asks beyond
-	// that, holds in any case. What a page of the listing shows earlier is told
-	// earlier.
+	// floor of thirty seconds, or what the service's Cache-Control asks beyond that,
+	// holds in any case. What a page of the listing shows earlier is told earlier.
 	Interval time.Duration
-	// LookedAt is when the meeting was last looked at by another process, such
-	// as this one before a restart: the first look waits for what is left of the
-	// floor. Who cannot know it gives the time at which this process began, which
-	// is later. The zero time, one in the future and one longer ago mean nothing.
+	// LookedAt is when another process last looked at the meeting, such as this one
+	// before a restart: the first look waits for what is left of the floor. Where that
+	// is not known, the time at which this process began does, which is later. The
+	// zero time, one in the future and one longer ago mean nothing.
 	LookedAt time.Time
 	// NoAudio ends the wait with ErrNoAudio, in a *WaitError, at the first look
 	// that finds the meeting without audio so long after its creation
@@ -47,66 +46,55 @@ type WaitOptions struct {
 	Format Format
 }
 
-// ErrNoAudio ends a wait for a meeting that has had no audio for as long as
-// [WaitOptions].NoAudio says, and a [MeetingsService.Finish] that was given
-// nothing to upload to a meeting without audio. It is this package's own, not the service's.
+// ErrNoAudio ends a wait as [WaitOptions].NoAudio says, and a [MeetingsService.Finish]
+// that has nothing to upload to a meeting without audio. It is this package's own, not
+// the service's.
 var ErrNoAudio = errors.New("minutes: the meeting has no audio")
-
-// maxInterval keeps times that an interval is added to from overflowing.
-const maxInterval = 1e5 * time.Hour
 
 // fill checks the options, and puts defaults into their places.
 func (o *WaitOptions) fill() error {
 	o.Until = cmp.Or(o.Until, StatusMinutesReady)
-	o.Interval = min(o.Interval, maxInterval)
-	switch {
-	case o.Until.rank() == 0:
-		return &ParamError{"opts.Until", "is not a state of the happy path"}
-	case o.Interval < 0:
-		return &ParamError{"opts.Interval", "must not be negative"}
-	case o.NoAudio < 0:
-		return &ParamError{"opts.NoAudio", "must not be negative"}
-	case !utf8.ValidString(string(o.Format)):
-		return &ParamError{"opts.Format", noUTF8}
-	}
-	return nil
+	o.Interval = min(o.Interval, 1e5*time.Hour) // no time that it is added to overflows
+	return cmp.Or(
+		checkThat("opts.Until", o.Until.rank() > 0, "is not a state of the happy path"),
+		checkThat("opts.Interval", o.Interval >= 0, "must not be negative"),
+		checkThat("opts.NoAudio", o.NoAudio >= 0, "must not be negative"),
+		checkThat("opts.Format", utf8.ValidString(string(o.Format)), noUTF8),
+	)
 }
 
-// Wait follows a meeting until its minutes are ready, or until
-// WaitOptions.Until. It looks at once and then never sooner than thirty seconds
-// after this Client last saw the meeting by itself, which is what the service
-// asks for (section 6). Lost connections and faults of the service are waited
-// out, a turn for each; twenty in a row, nine minutes and more, end the wait. A
-// service that is out fails everybody's looks with one. A 429 slows all of the
-// Client's waits down, and ends none. A wait has no time limit but ctx and
-// WaitOptions.NoAudio.
+// Wait follows a meeting until its minutes are ready, or until WaitOptions.Until. It
+// looks at once and then never sooner than thirty seconds after this Client last saw
+// the meeting by itself, which is what the service asks for (section 6). Lost
+// connections and faults of the service are waited out, a turn for each; twenty in a
+// row, nine minutes and more, end the wait. A service that is out fails everybody's
+// looks with one. A 429 slows all of the Client's waits down, and ends none. A wait
+// has no time limit but ctx and WaitOptions.NoAudio.
 //
-// A look is whatever this Client sees of a single meeting: a wait's GET, the
-// reply of Get, Create, Update and FindByExternalID, the check after an upload
-// whose reply was lost. A wait that begins within thirty seconds of one is
-// served from what was seen. An upload, or a request for an upload URL, begins
-// anew: the look after it is made at once.
+// A look is whatever this Client sees of a single meeting: a wait's GET, the reply of
+// Get, Create, Update and FindByExternalID, the check after an upload whose reply was
+// lost. A wait that begins within thirty seconds of one is served from what was seen.
+// After an upload, or a request for an upload URL, the next look is made at once.
 //
-// All waits of a Client share one poller, which reads pages of the listing
-// where they show many meetings that are waited for, and single meetings
-// elsewhere: thousands of waits cost few requests. A page read for others may
-// show a meeting soon after its GET; the interface asks the thirty seconds of
-// the single meeting only. Both need the scope meetings:read. Where very many
-// waits begin at once, first looks are spread over a turn, which is thirty seconds
-// and longer where it takes more than some three hundred requests.
+// All waits of a Client share one poller, which reads pages of the listing where they
+// show many meetings that are waited for, and single meetings elsewhere: thousands of
+// waits cost few requests. A page read for others may show a meeting soon after its
+// GET; the interface asks the thirty seconds of the single meeting only. Both need the
+// scope meetings:read. Where very many waits begin at once, first looks are spread over
+// a turn, thirty seconds or longer where it takes more than some three hundred requests.
 //
-// Errors: *MeetingFailedError, with the meeting, where it ended in a failure
-// state; *WaitError, with the meeting as last seen, for every other end: ctx,
-// ErrNotFound (the meeting is gone), a refused key (ErrUnauthenticated and the
-// codes of 403), ErrNoAudio, or twenty failed looks in a row. Where ctx ends
-// while looks fail, or are held back, the *Error of the last one is found in it,
-// too. *ParamError for an id or an option that cannot be used.
+// Errors: *MeetingFailedError, with the meeting, where it ended in a failure state;
+// *WaitError, with the meeting as last seen, for every other end: ctx, ErrNotFound (the
+// meeting is gone), a refused key (ErrUnauthenticated and the codes of 403), ErrNoAudio,
+// or twenty failed looks in a row. Where ctx ends while looks fail, or are held back,
+// the *Error of the last one is found in it, too. *ParamError for an id or an option
+// that cannot be used.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
 	w, err := opts.waiter(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return s.core().poller.wait(ctx, id, w)
+	return s.core().wait(ctx, id, w)
 }
 
 // waiter is what waits for one meeting, as the options say.
@@ -133,7 +121,7 @@ func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *W
 	if err != nil {
 		return nil, err
 	}
-	m, err := s.core().poller.wait(ctx, id, w)
+	m, err := s.core().wait(ctx, id, w) // by way of Wait, the stack would be larger
 	if err != nil {
 		return nil, err
 	}
@@ -150,31 +138,31 @@ func (o *WaitOptions) forMinutes() *WaitOptions {
 	return &opts
 }
 
-// finishedMinutes fetches the minutes of a meeting whose status says that they
-// are there. It is no part of its caller, so that a goroutine that waits has a small
-// stack.
+// finishedMinutes fetches the minutes that a meeting's status says are there. It is
+// no part of its caller, so that a goroutine that waits has a small stack.
 //
 //go:noinline
 func (s *MeetingsService) finishedMinutes(ctx context.Context, m *Meeting, format Format) (*Minutes, error) {
-	return fetchReady(ctx, m, func() (*Minutes, error) { return s.Minutes(ctx, m.ID, format) })
+	return fetchReady(ctx, m, func(ctx context.Context, id string) (*Minutes, error) { return s.Minutes(ctx, id, format) })
 }
 
 // fetchReady fetches what the meeting's status says is there.
-func fetchReady[T any](ctx context.Context, m *Meeting, fetch func() (T, error)) (T, error) {
+func fetchReady[T any](ctx context.Context, m *Meeting, fetch func(ctx context.Context, id string) (T, error)) (T, error) {
 	const maxFailed = 20
 	for failed, since := 1, time.Now(); ; failed++ {
-		out, err := fetch()
+		out, err := fetch(ctx, m.ID)
 		if err == nil {
 			return out, nil
 		}
-		if errors.Is(err, ErrMinutesNotReady) || errors.Is(err, ErrTranscriptNotReady) || errors.Is(err, ErrRateLimited) {
+		failure := failureOf(err)
+		if failure.RateLimited || errors.Is(err, ErrMinutesNotReady) || errors.Is(err, ErrTranscriptNotReady) {
 			failed, since = 0, time.Now() // refused for now, which is no failure
 		}
 		switch {
-		case failed > 0 && !transient(err):
+		case failed > 0 && !failure.Transient:
 		case failed == maxFailed:
 			err = fmt.Errorf("%d requests in a row failed, over %v: %w", failed, time.Since(since).Round(time.Second), err)
-		case backoff.Sleep(ctx, max(30*time.Second, askedFor(err))) != nil:
+		case backoff.Sleep(ctx, max(30*time.Second, failure.RetryAfter)) != nil:
 			err = endOf(ctx, err)
 		default:
 			continue
@@ -183,17 +171,8 @@ func fetchReady[T any](ctx context.Context, m *Meeting, fetch func() (T, error))
 	}
 }
 
-// askedFor is how long the service asked to wait, as far as a wait goes along
-// with that.
-func askedFor(err error) time.Duration {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return min(e.RetryAfter, 5*time.Minute)
-	}
-	return 0
-}
-
-// waiter is one Wait, or one WaitAll for many meetings. There may be many of
-// these, so it is kept small. The poller calls it (see poll.Waiter).
+// waiter is one Wait, or one WaitAll for many meetings; see poll.Waiter. There may be
+// many, so it is kept small.
 type waiter struct {
 	WaitOptions
 	after time.Duration // a look that was asked for since then ends the wait, where not 0
@@ -221,19 +200,20 @@ func (w *waiter) Interval() time.Duration { return w.WaitOptions.Interval }
 // See is for the poller.
 func (w *waiter) See(s poll.Sighting, changed bool, asked time.Duration) (over bool) {
 	m := s.Value.(seenMeeting).Meeting
-	var err error
-	switch {
-	case m.Status.Failed():
-		err = &MeetingFailedError{Status: m.Status, Meeting: m}
-	case m.Status.rank() >= w.Until.rank(), w.after != 0 && asked >= w.after:
-		over = true
-	case w.NoAudio > 0 && m.Status == StatusCreated && time.Since(m.CreatedAt.Time()) >= w.NoAudio:
-		err = &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
-	case !changed || w.OnStatus == nil:
+	noAudio := w.NoAudio > 0 && m.Status == StatusCreated && time.Since(m.CreatedAt.Time()) >= w.NoAudio
+	arrived := m.Status.rank() >= w.Until.rank() || w.after != 0 && asked >= w.after
+	over = arrived || noAudio || m.Status.Failed()
+	if !over && (!changed || w.OnStatus == nil) {
 		return false
 	}
-	over = over || err != nil
-	w.hear(event{m.clone(), err, over})
+	e := event{meeting: m.clone(), over: over}
+	switch {
+	case m.Status.Failed():
+		e.err = &MeetingFailedError{Status: m.Status, Meeting: e.meeting}
+	case noAudio && !arrived:
+		e.err = &WaitError{MeetingID: m.ID, Meeting: e.meeting, Err: ErrNoAudio}
+	}
+	w.hear(e)
 	return over
 }
 
@@ -275,41 +255,32 @@ func (w *waiter) listen() (over []event) {
 	return over
 }
 
-// poller is the poller that all waits of a Client share.
-type poller struct{ *poll.Poller }
-
 // wait blocks until the meeting has come to where the options want it.
 //
 // Ten thousand goroutines may block here, so their stacks are kept small: one that
 // grew beyond its first two kilobytes stays at four. What takes room is done in
-// functions that return before block is called.
-func (p *poller) wait(ctx context.Context, id string, w *waiter) (*Meeting, error) {
-	p.Join(w, id, w.LookedAt)
-	defer p.Leave(w, id) // also where OnStatus panics, or ends its goroutine, as a test's FailNow does
-	for {
-		done := w.block(ctx)
+// functions that return before that.
+func (c *core) wait(ctx context.Context, id string, w *waiter) (*Meeting, error) {
+	c.poller.Join(w, id, w.LookedAt)
+	defer c.poller.Leave(w, id) // also where OnStatus panics, or ends its goroutine, as a test's FailNow does
+	for done := false; ; {
+		select {
+		case <-w.ready:
+		case <-ctx.Done(): // what has arrived meanwhile counts all the same
+			done = true
+		}
 		if over := w.listen(); over != nil {
 			return over[0].meeting, over[0].err
 		}
 		if done {
-			return nil, p.leave(ctx, w, id)
+			return nil, c.leave(ctx, w, id)
 		}
 	}
 }
 
-// block returns when there are events, or when ctx is done.
-func (w *waiter) block(ctx context.Context) (done bool) {
-	select {
-	case <-w.ready:
-		return false
-	case <-ctx.Done():
-		return true // what has arrived meanwhile counts all the same
-	}
-}
-
 // leave ends a wait whose ctx is done.
-func (p *poller) leave(ctx context.Context, w *waiter, id string) error {
-	last, trouble := p.Leave(w, id)
+func (c *core) leave(ctx context.Context, w *waiter, id string) error {
+	last, trouble := c.poller.Leave(w, id)
 	return &WaitError{MeetingID: id, Meeting: meetingOf(last), Err: endOf(ctx, trouble)}
 }
 
@@ -326,10 +297,10 @@ func endOf(ctx context.Context, trouble error) error {
 // hasAudio reports whether a meeting has its audio, after an upload that may have
 // put it there. Every status but created says so, a failure too. The answer comes
 // from the poller's next look, so that none is made within the floor.
-func (p *poller) hasAudio(ctx context.Context, id string) (bool, error) {
+func (c *core) hasAudio(ctx context.Context, id string) (bool, error) {
 	w, _ := newWaiter(&WaitOptions{Until: StatusAudioUploaded})
-	w.after = p.Now()
-	m, err := p.wait(ctx, id, w)
+	w.after = c.poller.Now()
+	m, err := c.wait(ctx, id, w)
 	switch err := err.(type) {
 	case *WaitError:
 		return false, err.Err
@@ -338,10 +309,6 @@ func (p *poller) hasAudio(ctx context.Context, id string) (bool, error) {
 	}
 	return err == nil && m.Status != StatusCreated, err
 }
-
-// shown tells the poller of a meeting that another call, begun at asked, has just
-// returned. It counts as a look.
-func (p *poller) shown(m *Meeting, asked time.Duration) { p.Saw(sightingOf(m), asked) }
 
 // polled is what the poller asks: single meetings and pages of the listing.
 type polled struct{ core *core }
@@ -380,8 +347,14 @@ func (p polled) Look(ctx context.Context, id string, wanted func() bool) (poll.S
 	if err != nil {
 		return poll.Sighting{}, 0, failureOf(err)
 	}
-	return sightingOf(m), parseMaxAge(reply.Header.Get("Cache-Control")), nil
+	seconds := uint64(0)
+	if found := maxAge.FindStringSubmatch(reply.Header.Get("Cache-Control")); found != nil {
+		seconds, _ = strconv.ParseUint(found[1], 10, 31) // beyond the range it is the most there is
+	}
+	return sightingOf(m), time.Duration(seconds) * time.Second, nil
 }
+
+var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
 
 // Page reads a page of the listing, once.
 func (p polled) Page(ctx context.Context, cursor string) ([]poll.Sighting, string, *poll.Failure) {
@@ -397,27 +370,14 @@ func (p polled) Page(ctx context.Context, cursor string) ([]poll.Sighting, strin
 	return seen, page.NextCursor, nil
 }
 
+// failureOf is how a failed request looks to a wait. What may pass is no reply, a
+// reply that makes no sense, a fault of the service or of something in front of it.
 func failureOf(err error) *poll.Failure {
-	return &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited), RetryAfter: askedFor(err), Transient: transient(err)}
-}
-
-var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
-
-// parseMaxAge reads max-age out of a Cache-Control header, 0 where there is none
-// that can be read.
-func parseMaxAge(header string) time.Duration {
-	found := maxAge.FindStringSubmatch(header)
-	if found == nil {
-		return 0
+	f := &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited)}
+	if e, ok := errors.AsType[*Error](err); ok {
+		f.RetryAfter = min(e.RetryAfter, 5*time.Minute)
+		lasts := KeyRefused(err) || roundtrip.Untrusted(err)
+		f.Transient = !lasts && (e.Code == "" && e.StatusCode != http.StatusForbidden || Retryable(err))
 	}
-	seconds, _ := strconv.ParseUint(found[1], 10, 31) // beyond the range it is the most there is
-	return time.Duration(seconds) * time.Second
-}
-
-// transient reports failures that may pass: no reply, a reply that makes no
-// sense, a fault of the service or of something in front of it.
-func transient(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	lasts := KeyRefused(err) || roundtrip.Untrusted(err)
-	return ok && !lasts && (e.Code == "" && e.StatusCode != http.StatusForbidden || Retryable(err))
+	return f
 }

@@ -517,6 +517,24 @@ func TestWaitNoAudio(t *testing.T) {
 	}
 }
 
+// The meeting of an error stays as it was seen, whatever the Client sees later.
+func TestWaitErrorsMeetingIsTheCallersOwn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		c := testkit.Client(srv)
+		m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"})
+		require.NoError(t, err)
+		time.Sleep(time.Minute)
+		_, err = c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{NoAudio: time.Second})
+		wait, ok := errors.AsType[*minutes.WaitError](err)
+		require.True(t, ok, "%v", err)
+		_, err = c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Title: new("Monthly")})
+		require.NoError(t, err)
+		assert.Equal(t, "Weekly", wait.Meeting.Title)
+	})
+}
+
 // A transcript is there before the minutes are.
 func ExampleMeetingsService_Wait() {
 	srv := quick()
