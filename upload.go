@@ -164,7 +164,6 @@ type upload struct {
 }
 
 // try makes an attempt, and does what its end calls for. Unless that is an error,
-
 // another attempt is to follow.
 func (u *upload) try(ctx context.Context) error {
 	u.known.Attempt++
