@@ -222,11 +222,7 @@ func oneMeeting(t *testing.T, srv *minutestest.Server, n int) {
 // and no error, whatever the network does.
 func TestProcessByTwoWorkers(t *testing.T) {
 	t.Parallel()
-	runs := 200
-	if !testkit.Long() {
-		runs = 20
-	}
-	for seed := range runs {
+	for seed := range testkit.Many(200, 12) {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()),
@@ -593,7 +589,7 @@ func TestProcessAllLeftWithoutRoom(t *testing.T) {
 // A job that is at hand when ctx ends, or when the loop is left, is not begun.
 func TestProcessAllWithAJobAtHand(t *testing.T) {
 	t.Parallel()
-	for i := range 20 { // whether the end or the job is seen first is chance
+	for i := range testkit.Many(20, 8) { // whether the end or the job is seen first is chance
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 			ctx, cancel := context.WithCancel(t.Context())
@@ -1152,7 +1148,7 @@ func TestFinishKeepsTheFloor(t *testing.T) {
 	open := func() (minutes.Recording, error) { return testkit.Audio(10), nil }
 	t.Run("after a create", func(t *testing.T) {
 		t.Parallel()
-		for name, others := range map[string]int{"alone": 0, "beside very many waits": 1100} {
+		for name, others := range map[string]int{"alone": 0, "beside very many waits": testkit.Many(1100, 300)} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
@@ -1249,7 +1245,7 @@ func TestJobBesideVeryManyWaits(t *testing.T) {
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
 			})
 		}
-		for _, id := range testkit.Crowd(t, srv, 1100, 1, time.Hour) {
+		for _, id := range testkit.Crowd(t, srv, testkit.Many(1100, 300), 1, time.Hour) {
 			wait(id)
 		}
 		params := &minutes.MeetingCreateParams{Title: "Mine", Date: "2026-11-20", ExternalID: "mine"}

@@ -287,7 +287,7 @@ func TestOnStatusOfTwoLatecomers(t *testing.T) {
 // and of which no more than the status is kept.
 func TestOnStatusOfALatecomer(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{3, 1100} {
+	for _, n := range []int{3, testkit.Many(1100, 300)} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

@@ -44,7 +44,7 @@ func TestPaceOfManyWaits(t *testing.T) {
 				if n >= 5000 {
 					within = 3 * time.Minute // enough turns to see, and quicker
 				}
-				n = testkit.Many(n, min(n, 900))
+				n = testkit.Many(n, min(n, max(300, 30*test.stride), 900))
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 				ids := testkit.Crowd(t, srv, n, test.stride, within)
 				c, l := testkit.WatchLooks(srv)
@@ -287,7 +287,8 @@ func TestPaceAfterARefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-		ids := testkit.Crowd(t, srv, 20*100, 100, testkit.Ages) // no pages
+		stride := testkit.Many(100, 60) // no pages
+		ids := testkit.Crowd(t, srv, 20*stride, stride, testkit.Ages)
 		require.Len(t, ids, 20)
 		c, l := testkit.WatchLooks(srv)
 		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.RateLimit("10"))
@@ -337,7 +338,7 @@ func TestWaitInACrowd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-		ids := testkit.Crowd(t, srv, 1100, 1, testkit.Ages)
+		ids := testkit.Crowd(t, srv, testkit.Many(1100, 300), 1, testkit.Ages)
 		c := testkit.Client(srv, minutes.WithRateLimit(0, 0))
 		first, last := ids[0], ids[1]
 		require.NoError(t, srv.Script(minutestest.Script{MeetingID: first, Hold: minutes.StatusTranscribing}))
@@ -380,7 +381,7 @@ func TestWaitInACrowd(t *testing.T) {
 // the same. These would take many minutes if it grew with the square.
 func TestWaitsForOneMeeting(t *testing.T) {
 	t.Parallel()
-	n := testkit.Many(40_000, 2000)
+	n := testkit.Many(40_000, 1000)
 	for name, test := range map[string]func(*testing.T, *minutes.Client, string){
 		"at once": func(t *testing.T, c *minutes.Client, id string) {
 			var wg sync.WaitGroup

@@ -42,9 +42,14 @@ func Follow(ctx context.Context, t testing.TB, c *minutes.Client, ids []string, 
 	}
 }
 
-// WatchLooks returns a Client of srv and its looks.
+// WatchLooks returns a Client of srv and its looks, which go over connections
+// where tests are to be thorough.
 func WatchLooks(srv *minutestest.Server, opts ...minutes.Option) (*minutes.Client, *Looks) {
-	l := &Looks{Next: srv.HTTPClient().Transport, shown: map[string][]time.Time{}, paged: map[string]time.Time{}}
+	next := Direct(srv).Transport
+	if Long() || UnderRace {
+		next = srv.HTTPClient().Transport
+	}
+	l := &Looks{Next: next, shown: map[string][]time.Time{}, paged: map[string]time.Time{}}
 	return WatchedBy(srv, l, opts...), l
 }
 
