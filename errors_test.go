@@ -556,15 +556,16 @@ func overHTTP(t *testing.T, h http.HandlerFunc) *minutes.Client {
 // Long lists of short things that are what they should be are taken.
 func TestLongListsAreTaken(t *testing.T) {
 	t.Parallel()
+	n := testkit.Many(50_000, 15_000)
 	for op, body := range map[minutes.Operation]string{
-		"projects.list":  `{"projects":[` + strings.Repeat(`{"id":"p1","name":"x"},`, 50_000) + `{"id":"p","name":"x"}]}`,
-		"members.list":   `{"members":[` + strings.Repeat(`{"id":"e1","name":"x","role":null,"status":"active"},`, 50_000) + `{"id":"e"}]}`,
-		"templates.list": `{"templates":[` + strings.Repeat(`{"id":"t","name":"x","source":"s","description":null,"is_default":false,"version":1},`, 30_000) + `{"id":"t"}]}`,
-		"vocabulary.get": `{"terms":[` + strings.Repeat(`"a","\"]",`, 50_000) + `"b"],"entries":[` + strings.Repeat(`{"term":"a","variants":[]},`, 100_000) + `{"term":"b","variants":[]}],"max_terms":1}`,
+		"projects.list":  `{"projects":[` + strings.Repeat(`{"id":"p1","name":"x"},`, n) + `{"id":"p","name":"x"}]}`,
+		"members.list":   `{"members":[` + strings.Repeat(`{"id":"e1","name":"x","role":null,"status":"active"},`, n) + `{"id":"e"}]}`,
+		"templates.list": `{"templates":[` + strings.Repeat(`{"id":"t","name":"x","source":"s","description":null,"is_default":false,"version":1},`, n) + `{"id":"t"}]}`,
+		"vocabulary.get": `{"terms":[` + strings.Repeat(`"a","\"]",`, n) + `"b"],"entries":[` + strings.Repeat(`{"term":"a","variants":[]},`, 2*n) + `{"term":"b","variants":[]}],"max_terms":1}`,
 		// Texts, whatever stands in them.
-		"meetings.minutes":    `{"format":"html","template_id":"t","content":"` + strings.Repeat("no, ", 50_000) + `"}`,
-		"meetings.transcript": `{"transcript":"` + strings.Repeat(",", 100_000) + `"}`,
-		"meetings.get":        `{"id":"mtg_7Kd02","status":"created","participant_ids":[` + strings.Repeat(`"emp_1",`, 100_000) + `"emp_2"]}`,
+		"meetings.minutes":    `{"format":"html","template_id":"t","content":"` + strings.Repeat("no, ", n) + `"}`,
+		"meetings.transcript": `{"transcript":"` + strings.Repeat(",", 2*n) + `"}`,
+		"meetings.get":        `{"id":"mtg_7Kd02","status":"created","participant_ids":[` + strings.Repeat(`"emp_1",`, 2*n) + `"emp_2"]}`,
 	} {
 		op := testkit.OperationNamed(t, op)
 		client, _ := testkit.Answering(t, testkit.Canned(200, body))

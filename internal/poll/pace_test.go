@@ -80,7 +80,7 @@ func TestSteadyArrivals(t *testing.T) {
 		w.Stages.Prepare = 5 * time.Minute
 		srv := minutestest.NewServer(t, minutestest.WithWorld(w))
 		c, l := testkit.WatchLooks(srv)
-		n := testkit.Many(1000, 400) // one a second, so about 300 wait at a time
+		n := testkit.Many(1000, 300) // one a second, so about 300 wait at a time
 		ids := make([]string, n)
 		var wg sync.WaitGroup
 		for i := range n {
@@ -338,7 +338,7 @@ func TestWaitInACrowd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-		ids := testkit.Crowd(t, srv, testkit.Many(1100, 300), 1, testkit.Ages)
+		ids := testkit.Crowd(t, srv, 1100, 1, testkit.Ages)
 		c := testkit.Client(srv, minutes.WithRateLimit(0, 0))
 		first, last := ids[0], ids[1]
 		require.NoError(t, srv.Script(minutestest.Script{MeetingID: first, Hold: minutes.StatusTranscribing}))
@@ -350,7 +350,7 @@ func TestWaitInACrowd(t *testing.T) {
 			}
 		})
 		time.Sleep(10 * time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(testkit.Many(12, 4))*time.Minute)
 		defer cancel()
 		wg.Go(func() {
 			for m, err := range c.Meetings.WaitAll(ctx, slices.Values(ids[1:]), nil) {

@@ -188,7 +188,7 @@ func TestWithoutLists(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-				ids := testkit.Crowd(t, srv, testkit.Many(100, 30), 1, 10*time.Minute)
+				ids := testkit.Crowd(t, srv, testkit.Many(100, 25), 1, 10*time.Minute)
 				srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, fault)
 				c, l := testkit.WatchLooks(srv)
 				for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
@@ -465,7 +465,7 @@ func TestAsksSeldomWhereListsAreRefused(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-				ids := testkit.Crowd(t, srv, testkit.Many(60, 30), 1, testkit.Ages)
+				ids := testkit.Crowd(t, srv, testkit.Many(60, 25), 1, testkit.Ages)
 				srv.Inject(minutestest.Match{Operation: "meetings.list", Nth: nth, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrInsufficientScope))
 				c, l := testkit.WatchLooks(srv)
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -59,8 +58,6 @@ func WatchedBy(srv *minutestest.Server, network http.RoundTripper, opts ...minut
 	return Client(srv, append([]minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithRateLimit(0, 0)}, opts...)...)
 }
 
-var meetingID = regexp.MustCompile(`"id":"(mtg_[^"]+)"`)
-
 func (l *Looks) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := l.Next.RoundTrip(r)
 	if err != nil || r.Method != http.MethodGet || strings.HasSuffix(r.URL.Path, "/minutes") || strings.HasSuffix(r.URL.Path, "/transcript") {
@@ -80,8 +77,10 @@ func (l *Looks) RoundTrip(r *http.Request) (*http.Response, error) {
 	if page {
 		l.pages++
 	}
-	for _, match := range meetingID.FindAllSubmatch(body, -1) {
-		if id := string(match[1]); page {
+	meetings := bytes.Split(body, []byte(`"id":"mtg_`))
+	for _, m := range meetings[1:] {
+		end, _, _ := bytes.Cut(m, []byte(`"`))
+		if id := "mtg_" + string(end); page {
 			l.paged[id] = now
 		} else {
 			l.shown[id] = append(l.shown[id], now)
