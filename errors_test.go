@@ -560,7 +560,7 @@ func TestLongListsAreTaken(t *testing.T) {
 	for op, body := range map[minutes.Operation]string{
 		"projects.list":  `{"projects":[` + strings.Repeat(`{"id":"p1","name":"x"},`, n) + `{"id":"p","name":"x"}]}`,
 		"members.list":   `{"members":[` + strings.Repeat(`{"id":"e1","name":"x","role":null,"status":"active"},`, n) + `{"id":"e"}]}`,
-		"templates.list": `{"templates":[` + strings.Repeat(`{"id":"t","name":"x","source":"s","description":null,"is_default":false,"version":1},`, n) + `{"id":"t"}]}`,
+		"templates.list": `{"templates":[` + strings.Repeat(`{"id":"t","name":"x","source":"s","description":null,"is_default":false,"version":1},`, n*3/5) + `{"id":"t"}]}`,
 		"vocabulary.get": `{"terms":[` + strings.Repeat(`"a","\"]",`, n) + `"b"],"entries":[` + strings.Repeat(`{"term":"a","variants":[]},`, 2*n) + `{"term":"b","variants":[]}],"max_terms":1}`,
 		// Texts, whatever stands in them.
 		"meetings.minutes":    `{"format":"html","template_id":"t","content":"` + strings.Repeat("no, ", n) + `"}`,
