@@ -26,6 +26,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
+func TestMain(m *testing.M) { testkit.Main(m) }
+
 func TestNewRefusesBaseURL(t *testing.T) {
 	t.Parallel()
 	for name, base := range map[string]string{

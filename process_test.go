@@ -222,11 +222,7 @@ func oneMeeting(t *testing.T, srv *minutestest.Server, n int) {
 // and no error, whatever the network does.
 func TestProcessByTwoWorkers(t *testing.T) {
 	t.Parallel()
-	runs := 200
-	if !testkit.Long() {
-		runs = 20
-	}
-	for seed := range runs {
+	for seed := range testkit.Many(200, 12) {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()),
@@ -593,7 +589,7 @@ func TestProcessAllLeftWithoutRoom(t *testing.T) {
 // A job that is at hand when ctx ends, or when the loop is left, is not begun.
 func TestProcessAllWithAJobAtHand(t *testing.T) {
 	t.Parallel()
-	for i := range 20 { // whether the end or the job is seen first is chance
+	for i := range testkit.Many(20, 8) { // whether the end or the job is seen first is chance
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 			ctx, cancel := context.WithCancel(t.Context())
@@ -1169,7 +1165,7 @@ func TestFinishKeepsTheFloor(t *testing.T) {
 						for range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
 						}
 					})
-					time.Sleep(10 * time.Minute)
+					time.Sleep(time.Duration(testkit.Many(10, 2)) * time.Minute)
 					for range 5 { // at any time of a turn
 						time.Sleep(7 * time.Second)
 						m, _, err := c.Meetings.Create(t.Context(), weekly(""))
@@ -1267,5 +1263,37 @@ func TestJobBesideVeryManyWaits(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, "Mine", r.Meeting.Title)
 		wg.Wait()
+	})
+}
+
+// A job whose context ends while others have all places ends, too, and its recording
+// is never opened.
+func TestProcessWithoutAPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Delay(time.Hour))
+		c := testkit.Client(srv, minutes.WithUploads(1))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		first := make(chan error, 1)
+		go func() {
+			_, err := c.Meetings.Process(ctx, weekly("rec-1"), testkit.Audio(10), nil)
+			first <- err
+		}()
+		synctest.Wait()
+		m, _, err := c.Meetings.Create(t.Context(), weekly("rec-2"))
+		require.NoError(t, err)
+		open := func() (minutes.Recording, error) {
+			t.Error("opened without a place")
+			return testkit.Audio(10), nil
+		}
+		began := time.Now()
+		r, err := c.Meetings.Finish(ctx, m.ID, open, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "while it waited for other uploads")
+		require.Equal(t, minutes.StatusCreated, r.Meeting.Status)
+		require.LessOrEqual(t, time.Since(began), time.Minute)
+		require.ErrorIs(t, <-first, context.DeadlineExceeded)
 	})
 }

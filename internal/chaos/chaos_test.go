@@ -66,8 +66,8 @@ func (n *tally) String() string {
 }
 
 // seeds calls run in a bubble for each seed: from 0, or from MINUTES_CHAOS_SEED,
-// as many as usual in a long run, a tenth of them otherwise, or as many as
-// MINUTES_CHAOS_RUNS says.
+// as many as usual in a long run, a tenth of them under the race detector, a
+// twentieth otherwise, or as many as MINUTES_CHAOS_RUNS says.
 func seeds(t *testing.T, usual int, run func(*testing.T, uint64)) {
 	t.Helper()
 	number := func(name string, otherwise int) int {
@@ -79,8 +79,11 @@ func seeds(t *testing.T, usual int, run func(*testing.T, uint64)) {
 		require.NoError(t, err, name)
 		return n
 	}
-	if testkit.UnderRace || !testkit.Long() {
+	switch {
+	case testkit.UnderRace:
 		usual /= 10
+	case !testkit.Long():
+		usual /= 20
 	}
 	first, n := number("MINUTES_CHAOS_SEED", 0), number("MINUTES_CHAOS_RUNS", usual)
 	const lanes = 4

@@ -216,6 +216,15 @@ func (m *model) latency() time.Duration {
 	return time.Duration(m.random.Int64N(int64(200*time.Millisecond + m.slow)))
 }
 
+// holds is require.True for what is asked millions of times: testify's take most
+// of the test's time.
+func (m *model) holds(ok bool, format string, args ...any) {
+	if !ok {
+		m.t.Helper()
+		m.t.Fatalf(format, args...)
+	}
+}
+
 // step does what the plan wants, or lets time pass.
 func (m *model) step() {
 	m.steps++
@@ -238,7 +247,7 @@ func (m *model) step() {
 		m.look(do.look)
 		return
 	}
-	require.Greater(m.t, wake, m.now, "the plan wants to be asked again at once")
+	m.holds(wake > m.now, "at %v: the plan wants to be asked again at once: %v", m.now, wake)
 	if len(m.events) > 0 && m.events[0].at <= wake {
 		e := heap.Pop(&m.events).(event)
 		m.now = max(m.now, e.at)
@@ -279,11 +288,11 @@ func (m *model) look(w *watch) {
 	m.cost.paid++
 	x := w.first.(*thing)
 	if x.last != 0 {
-		require.GreaterOrEqual(m.t, m.now-x.last, floor, "%s is looked at within the floor", x.id)
-		require.GreaterOrEqual(m.t, m.now-x.last, min(m.interval, m.now-x.since), "%s is looked at within its interval", x.id)
+		m.holds(m.now-x.last >= floor, "%s is looked at within the floor: after %v", x.id, m.now-x.last)
+		m.holds(m.now-x.last >= min(m.interval, m.now-x.since), "%s is looked at within its interval, %v: after %v", x.id, m.interval, m.now-x.last)
 	}
 	if x.paged != 0 {
-		require.GreaterOrEqual(m.t, m.now-x.paged, floor, "%s is looked at within the floor of a page", x.id)
+		m.holds(m.now-x.paged >= floor, "%s is looked at within the floor of a page: after %v", x.id, m.now-x.paged)
 	}
 	asked, plan := m.now, &m.plan
 	x.last = m.now
@@ -377,8 +386,8 @@ func (m *model) page(cursor string, asked time.Duration) {
 func (m *model) check() {
 	p, s := &m.plan, &m.plan.sweep
 	for _, l := range []lane{p.looks, p.listing} {
-		require.True(m.t, leastShare <= l.share && l.share <= 1, "a lane uses %v of its pace", l.share)
-		require.LessOrEqual(m.t, l.until, m.now+max(maxAsked, 2*p.turn()), "a lane pauses for too long")
+		m.holds(leastShare <= l.share && l.share <= 1, "a lane uses %v of its pace", l.share)
+		m.holds(l.until <= m.now+max(maxAsked, 2*p.turn()), "a lane pauses for too long: %v", l.until-m.now)
 	}
 	waiting, pages, unproven, sought := 0, 0, 0, 0
 	if m.steps%64 == 0 {
@@ -395,8 +404,9 @@ func (m *model) check() {
 			if p.seeks(w) {
 				sought++
 			}
-			require.Equal(m.t, w.waited(), w.role != idle, "%s: who waits has a role", w.id)
-			require.Equal(m.t, w.place > 0, (w.role == newcomer || w.role == single) && !w.looking, "%s: who is to be looked at stands in a heap", w.id)
+			m.holds(w.waited() == (w.role != idle), "%s: who waits has a role, not %v", w.id, w.role)
+			toLook := (w.role == newcomer || w.role == single) && !w.looking
+			m.holds((w.place > 0) == toLook, "%s: who is to be looked at stands in a heap, not at %d", w.id, w.place)
 		}
 		require.Equal(m.t, []int{waiting, pages, unproven}, []int{p.waiting, p.paged, p.unproven})
 		if s.on {
@@ -411,7 +421,7 @@ func (m *model) check() {
 		}
 		for _, x := range m.things {
 			if !x.gone && m.fail == 0 {
-				require.LessOrEqual(m.t, m.now-x.since, bound+m.held, "%s is unseen for too long (%+v)", x.id, m.manners)
+				m.holds(m.now-x.since <= bound+m.held, "%s is unseen for too long: %v (%+v)", x.id, m.now-x.since, m.manners)
 			}
 		}
 	}

@@ -44,7 +44,7 @@ func TestPaceOfManyWaits(t *testing.T) {
 				if n >= 5000 {
 					within = 3 * time.Minute // enough turns to see, and quicker
 				}
-				n = testkit.Many(n, min(n, 900))
+				n = testkit.Many(n, min(n, max(300, 30*test.stride), 900))
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 				ids := testkit.Crowd(t, srv, n, test.stride, within)
 				c, l := testkit.WatchLooks(srv)
@@ -80,7 +80,7 @@ func TestSteadyArrivals(t *testing.T) {
 		w.Stages.Prepare = 5 * time.Minute
 		srv := minutestest.NewServer(t, minutestest.WithWorld(w))
 		c, l := testkit.WatchLooks(srv)
-		n := testkit.Many(1000, 400) // one a second, so about 300 wait at a time
+		n := testkit.Many(1000, 300) // one a second, so about 300 wait at a time
 		ids := make([]string, n)
 		var wg sync.WaitGroup
 		for i := range n {
@@ -287,7 +287,8 @@ func TestPaceAfterARefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-		ids := testkit.Crowd(t, srv, 20*100, 100, testkit.Ages) // no pages
+		stride := testkit.Many(100, 60) // no pages
+		ids := testkit.Crowd(t, srv, 20*stride, stride, testkit.Ages)
 		require.Len(t, ids, 20)
 		c, l := testkit.WatchLooks(srv)
 		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.RateLimit("10"))
@@ -349,7 +350,7 @@ func TestWaitInACrowd(t *testing.T) {
 			}
 		})
 		time.Sleep(10 * time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), 12*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(testkit.Many(12, 4))*time.Minute)
 		defer cancel()
 		wg.Go(func() {
 			for m, err := range c.Meetings.WaitAll(ctx, slices.Values(ids[1:]), nil) {
@@ -380,7 +381,7 @@ func TestWaitInACrowd(t *testing.T) {
 // the same. These would take many minutes if it grew with the square.
 func TestWaitsForOneMeeting(t *testing.T) {
 	t.Parallel()
-	n := testkit.Many(40_000, 2000)
+	n := testkit.Many(40_000, 1000)
 	for name, test := range map[string]func(*testing.T, *minutes.Client, string){
 		"at once": func(t *testing.T, c *minutes.Client, id string) {
 			var wg sync.WaitGroup

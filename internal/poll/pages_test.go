@@ -106,9 +106,9 @@ func TestShortPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 		old := testkit.Crowd(t, srv, 3, 1, 10*time.Minute)
-		foreign := testkit.Many(1500, 300)
+		foreign := testkit.Many(1500, 150)
 		testkit.Crowd(t, srv, foreign, foreign, 10*time.Minute) // nobody's, but one
-		ids := append(old, testkit.Crowd(t, srv, testkit.Many(3000, 600), 1, 10*time.Minute)...)
+		ids := append(old, testkit.Crowd(t, srv, testkit.Many(3000, 300), 1, 10*time.Minute)...)
 		srv.SetPageSize(func(int, int) int { return 10 })
 		srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, minutestest.Delay(20*time.Millisecond))
 		c, l := testkit.WatchLooks(srv)
@@ -188,7 +188,7 @@ func TestWithoutLists(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-				ids := testkit.Crowd(t, srv, testkit.Many(100, 30), 1, 10*time.Minute)
+				ids := testkit.Crowd(t, srv, testkit.Many(100, 25), 1, 10*time.Minute)
 				srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, fault)
 				c, l := testkit.WatchLooks(srv)
 				for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
@@ -465,7 +465,7 @@ func TestAsksSeldomWhereListsAreRefused(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-				ids := testkit.Crowd(t, srv, testkit.Many(60, 30), 1, testkit.Ages)
+				ids := testkit.Crowd(t, srv, testkit.Many(60, 25), 1, testkit.Ages)
 				srv.Inject(minutestest.Match{Operation: "meetings.list", Nth: nth, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrInsufficientScope))
 				c, l := testkit.WatchLooks(srv)
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
@@ -487,7 +487,7 @@ func TestCrowdLookedAtByAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-		ids := testkit.Crowd(t, srv, 1000, 1, testkit.Ages)
+		ids := testkit.Crowd(t, srv, testkit.Many(1000, 300), 1, testkit.Ages)
 		c, l := testkit.WatchLooks(srv)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()

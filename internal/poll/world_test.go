@@ -9,10 +9,14 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/poll"
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
+
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 const (
 	floor    = 30 * time.Second

@@ -380,10 +380,7 @@ func TestLimiterAndDeadline(t *testing.T) {
 func TestWaitsBetweenTries(t *testing.T) {
 	t.Parallel()
 	const waitMin, waitMax = time.Second, 10 * time.Second
-	runs := 100
-	if testkit.Long() {
-		runs = 300
-	}
+	runs := testkit.Many(300, 70) // of fewer, some would spread too little by chance
 	for _, test := range []struct {
 		name  string
 		fault minutestest.Fault

@@ -6,7 +6,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -42,9 +41,14 @@ func Follow(ctx context.Context, t testing.TB, c *minutes.Client, ids []string, 
 	}
 }
 
-// WatchLooks returns a Client of srv and its looks.
+// WatchLooks returns a Client of srv and its looks, which go over connections
+// where tests are to be thorough.
 func WatchLooks(srv *minutestest.Server, opts ...minutes.Option) (*minutes.Client, *Looks) {
-	l := &Looks{Next: srv.HTTPClient().Transport, shown: map[string][]time.Time{}, paged: map[string]time.Time{}}
+	next := Direct(srv).Transport
+	if Long() || UnderRace {
+		next = srv.HTTPClient().Transport
+	}
+	l := &Looks{Next: next, shown: map[string][]time.Time{}, paged: map[string]time.Time{}}
 	return WatchedBy(srv, l, opts...), l
 }
 
@@ -53,8 +57,6 @@ func WatchLooks(srv *minutestest.Server, opts ...minutes.Option) (*minutes.Clien
 func WatchedBy(srv *minutestest.Server, network http.RoundTripper, opts ...minutes.Option) *minutes.Client {
 	return Client(srv, append([]minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithRateLimit(0, 0)}, opts...)...)
 }
-
-var meetingID = regexp.MustCompile(`"id":"(mtg_[^"]+)"`)
 
 func (l *Looks) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := l.Next.RoundTrip(r)
@@ -75,8 +77,10 @@ func (l *Looks) RoundTrip(r *http.Request) (*http.Response, error) {
 	if page {
 		l.pages++
 	}
-	for _, match := range meetingID.FindAllSubmatch(body, -1) {
-		if id := string(match[1]); page {
+	meetings := bytes.Split(body, []byte(`"id":"mtg_`))
+	for _, m := range meetings[1:] {
+		end, _, _ := bytes.Cut(m, []byte(`"`))
+		if id := "mtg_" + string(end); page {
 			l.paged[id] = now
 		} else {
 			l.shown[id] = append(l.shown[id], now)
