@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -141,7 +142,10 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 		return err
 	}
 	defer reply.Release()
-	return shared.decode(request, reply, out, nil)
+	if out == nil {
+		return nil
+	}
+	return shared.decode(request, reply, out)
 }
 
 // Format prints the Client without its API key, under every verb.
@@ -275,9 +279,15 @@ func doReply[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Re
 	}
 	defer reply.Release()
 	out := new(T)
-	known, _ := any(out).(checked)
-	if err := c.decode(in, reply, out, known); err != nil {
+	// In one long text, anything may stand.
+	if in.MaxReply != maxText && hollow(reply.Body()) {
+		return nil, nil, c.unusable(in, reply, "the reply holds more elements than its length is worth")
+	}
+	if err := c.decode(in, reply, out); err != nil {
 		return nil, nil, err
+	}
+	if at := missing(reflect.ValueOf(out).Elem(), reply.Body()); at != "" {
+		return nil, nil, c.unusable(in, reply, "the reply lacks "+at[1:])
 	}
 	switch out := any(out).(type) {
 	case *Meeting:
@@ -326,27 +336,16 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
 	return reply, nil
 }
 
-// decode reads the body of a success into out. known is out again, but nil for
-// Client.Do, which decodes into the caller's value, if there is one.
-func (c *core) decode(in rest.Request, reply *rest.Reply, out any, known checked) error {
-	body := reply.Body()
+// decode reads the body of a success into out.
+func (c *core) decode(in rest.Request, reply *rest.Reply, out any) error {
 	switch {
-	case out == nil:
-		return nil
 	case reply.Cut > 0:
 		return c.unusable(in, reply, "the reply is longer than "+strconv.FormatInt(reply.Cut, 10)+" bytes")
-	case len(body) == 0:
+	case len(reply.Body()) == 0:
 		return c.unusable(in, reply, "the reply is empty")
-	case known != nil && in.MaxReply != maxText && hollow(body): // but in one text, anything may stand
-		return c.unusable(in, reply, "the reply holds more elements than its length is worth")
 	}
-	if err := json.Unmarshal(body, out); err != nil {
+	if err := json.Unmarshal(reply.Body(), out); err != nil {
 		return c.unusable(in, reply, "the reply is not what the interface promises: "+describeBody(reply, err))
-	}
-	if known != nil {
-		if field := known.missing(body); field != "" {
-			return c.unusable(in, reply, "the reply lacks "+field)
-		}
 	}
 	return nil
 }

@@ -23,11 +23,11 @@ func (s *MeetingsService) core() *core { return (*service)(s).core() }
 // Meeting is one meeting (section 2.1). Fields that the service leaves empty,
 // null or out are zero.
 type Meeting struct {
-	ID              string     `json:"id"` // begins with mtg_
+	ID              string     `json:"id" need:"value"` // begins with mtg_
 	Title           string     `json:"title"`
 	Date            string     `json:"date"`                       // YYYY-MM-DD
 	Time            string     `json:"time,omitempty"`             // HH:MM, for display only
-	Status          Status     `json:"status"`                     // one of the ten states, or one that is new
+	Status          Status     `json:"status" need:"value"`        // one of the ten states, or one that is new
 	Visibility      Visibility `json:"visibility"`                 // who inside the organisation can see it
 	TemplateID      string     `json:"template_id"`                // the template the minutes are shaped by
 	ParticipantIDs  []string   `json:"participant_ids,omitempty"`  // of members
@@ -62,43 +62,26 @@ func values(v any) string {
 	return "{" + b.String()[1:] + "}"
 }
 
-func (m *Meeting) missing([]byte) string {
-	if m == nil {
-		return "id"
-	}
-	return cmp.Or(missing("id", m.ID, nil), missing("status", m.Status, nil))
-}
-
 // MeetingPage is one page of a listing, newest first (section 2.2). It may
 // hold fewer meetings than were asked for, even none.
 type MeetingPage struct {
-	Meetings   []*Meeting `json:"meetings"`
+	Meetings   []*Meeting `json:"meetings" need:"field"`
 	NextCursor string     `json:"next_cursor,omitempty"` // for MeetingListParams.Cursor; empty at the end
 }
 
-func (p *MeetingPage) missing(body []byte) string { return missingIn("meetings", &p.Meetings, body) }
-
 // Minutes are the written minutes of a meeting (section 2.6).
 type Minutes struct {
-	Format     Format `json:"format"`      // of Content
-	TemplateID string `json:"template_id"` // the template they were shaped by
-	Content    string `json:"content"`     // the minutes themselves
-}
-
-func (m *Minutes) missing(body []byte) string {
-	return cmp.Or(missing("format", m.Format, nil), missing("content", m.Content, body))
+	Format     Format `json:"format" need:"value"`  // of Content
+	TemplateID string `json:"template_id"`          // the template they were shaped by
+	Content    string `json:"content" need:"field"` // the minutes themselves
 }
 
 // UploadTarget is where a recording goes (section 2.8). Its URL prints without
 // its query, and so does the target, also in JSON; see [PresignedURL].
 type UploadTarget struct {
-	UploadURL PresignedURL `json:"upload_url"` // signed for exactly the content type asked for
-	ExpiresIn int          `json:"expires_in"` // validity in seconds
-	Method    string       `json:"method"`     // always PUT
-}
-
-func (t *UploadTarget) missing([]byte) string {
-	return missing("upload_url", t.UploadURL.Reveal(), nil)
+	UploadURL PresignedURL `json:"upload_url" need:"value"` // signed for exactly the content type asked for
+	ExpiresIn int          `json:"expires_in"`              // validity in seconds
+	Method    string       `json:"method"`                  // always PUT
 }
 
 // MeetingCreateParams describes a meeting to create. Title and Date are

@@ -15,17 +15,13 @@ func (s *ProjectsService) core() *core { return (*service)(s).core() }
 
 // Project groups meetings (section 2.4).
 type Project struct {
-	ID   string `json:"id"` // goes into MeetingCreateParams.ProjectID
+	ID   string `json:"id" need:"value"` // goes into MeetingCreateParams.ProjectID
 	Name string `json:"name"`
 }
 
 type projectList struct {
-	Projects []Project `json:"projects"`
+	Projects []Project `json:"projects" need:"field"`
 }
-
-func (l *projectList) missing(body []byte) string { return missingIn("projects", &l.Projects, body) }
-
-func (p Project) missing([]byte) string { return missing("id", p.ID, nil) }
 
 // List returns the organisation's active projects. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].

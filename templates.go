@@ -14,7 +14,7 @@ func (s *TemplatesService) core() *core { return (*service)(s).core() }
 
 // Template shapes the minutes of a meeting (section 2.5).
 type Template struct {
-	ID          string `json:"id"` // goes into MeetingCreateParams.TemplateID
+	ID          string `json:"id" need:"value"` // goes into MeetingCreateParams.TemplateID
 	Name        string `json:"name"`
 	Source      string `json:"source"`                // where it comes from: free text, new values may appear
 	Description string `json:"description,omitempty"` // what it is for
@@ -26,12 +26,8 @@ type Template struct {
 func (t Template) String() string { return values(t) }
 
 type templateList struct {
-	Templates []Template `json:"templates"`
+	Templates []Template `json:"templates" need:"field"`
 }
-
-func (l *templateList) missing(body []byte) string { return missingIn("templates", &l.Templates, body) }
-
-func (t Template) missing([]byte) string { return missing("id", t.ID, nil) }
 
 // List returns the organisation's templates. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].

@@ -22,10 +22,8 @@ func (s *MeetingsService) Transcript(ctx context.Context, id string) (string, er
 }
 
 type transcript struct {
-	Text string `json:"transcript"`
+	Text string `json:"transcript" need:"field"`
 }
-
-func (t *transcript) missing(body []byte) string { return missing("transcript", t.Text, body) }
 
 // Turn is what one speaker says until another does.
 type Turn struct {

@@ -1,7 +1,6 @@
 package minutes
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
@@ -16,14 +15,14 @@ func (s *VocabularyService) core() *core { return (*service)(s).core() }
 
 // Vocabulary is the organisation's complete list of terms (section 2.10).
 type Vocabulary struct {
-	Terms    []string          `json:"terms"`
-	Entries  []VocabularyEntry `json:"entries"`   // the same terms with their known wrong spellings
-	MaxTerms int               `json:"max_terms"` // how many terms the list may hold
+	Terms    []string          `json:"terms" need:"field"`
+	Entries  []VocabularyEntry `json:"entries" need:"field"` // the same terms with their known wrong spellings
+	MaxTerms int               `json:"max_terms"`            // how many terms the list may hold
 }
 
 // VocabularyEntry is one term.
 type VocabularyEntry struct {
-	Term     string              `json:"term"` // the intended spelling
+	Term     string              `json:"term" need:"value"` // the intended spelling
 	Variants []VocabularyVariant `json:"variants"`
 }
 
@@ -32,12 +31,6 @@ type VocabularyVariant struct {
 	Text   string `json:"text"`
 	Source string `json:"source"` // "auto": learned from a confirmed correction; "manual": typed in
 }
-
-func (v *Vocabulary) missing(body []byte) string {
-	return cmp.Or(missingList("terms", &v.Terms, body), missingIn("entries", &v.Entries, body))
-}
-
-func (e VocabularyEntry) missing([]byte) string { return missing("term", e.Term, nil) }
 
 // Get returns the vocabulary. Method, path and scope (meetings:read) are
 // assumed; see [WithRoute].
