@@ -122,19 +122,15 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	if method == http.MethodGet || slices.Contains(opts, Idempotent) {
 		row.Repeat = route.Always
 	}
-	if !slices.Contains(methods, method) {
-		return &ParamError{Param: "method", Reason: methodReason}
-	}
-	if reason := wrongPath(path); reason != "" {
-		return &ParamError{Param: "path", Reason: reason}
-	}
 	request := rest.Request{Operation: row.Operation, Route: &row, Query: query}
+	body, err := json.Marshal(in)
 	if in != nil {
-		body, err := json.Marshal(in)
-		if err != nil {
-			return &ParamError{Param: "in", Reason: "cannot be written as JSON"}
-		}
 		request.Body = json.RawMessage(body)
+	}
+	wrong := wrongPath(path)
+	if err := cmp.Or(checkThat("method", slices.Contains(methods, method), methodReason),
+		checkThat("path", wrong == "", wrong), checkThat("in", err == nil, "cannot be written as JSON")); err != nil {
+		return err
 	}
 	shared := c.Meetings.core()
 	reply, err := shared.send(ctx, request)

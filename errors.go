@@ -79,18 +79,16 @@ func describe(request string, status int, code, message string, causes []error, 
 	if status != 0 {
 		code = strings.TrimSpace(strconv.Itoa(status) + " " + code)
 	}
-	parts := []string{"minutes: " + request}
-	add := func(part string) {
+	parts := []string{code, message}
+	for _, cause := range causes {
+		parts = append(parts, cause.Error())
+	}
+	text := "minutes: " + request
+	for _, part := range parts {
 		if part != "" {
-			parts = append(parts, plain(part))
+			text += ": " + plain(part)
 		}
 	}
-	add(code)
-	add(message)
-	for _, cause := range causes {
-		add(cause.Error())
-	}
-	text := strings.Join(parts, ": ")
 	if id != "" {
 		text += " (" + idName + " " + plain(id) + ")"
 	}

@@ -16,7 +16,7 @@ import (
 
 // MeetingsService works on meetings, from the recording to the minutes
 // (section 4.2).
-type MeetingsService struct{ handle func() *core }
+type MeetingsService service
 
 func (s *MeetingsService) core() *core { return (*service)(s).core() }
 

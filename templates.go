@@ -8,9 +8,7 @@ import (
 )
 
 // TemplatesService reads the templates that shape minutes (section 4.3).
-type TemplatesService struct{ handle func() *core }
-
-func (s *TemplatesService) core() *core { return (*service)(s).core() }
+type TemplatesService service
 
 // Template shapes the minutes of a meeting (section 2.5).
 type Template struct {
@@ -32,5 +30,5 @@ type templateList struct {
 // List returns the organisation's templates. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].
 func (s *TemplatesService) List(ctx context.Context) ([]Template, error) {
-	return pick(ctx, s.core(), rest.Request{Operation: route.TemplatesList}, func(l *templateList) []Template { return l.Templates })
+	return pick(ctx, (*service)(s).core(), rest.Request{Operation: route.TemplatesList}, func(l *templateList) []Template { return l.Templates })
 }
