@@ -78,10 +78,8 @@ func wrongPath(path string) string {
 	switch {
 	case !strings.HasPrefix(path, "/"):
 		return "must begin with a slash"
-	case strings.ContainsAny(path, "?#"):
-		return "must not hold a query or a fragment"
 	case err != nil || u.EscapedPath() != path || !utf8.ValidString(u.Path) || strings.ContainsFunc(u.Path, unicode.IsControl):
-		return "must be escaped, and must not hold a control character"
+		return "must be escaped, and must not hold a query, a fragment or a control character"
 	}
 	for segment := range strings.SplitSeq(strings.TrimSuffix(path[1:], "/"), "/") {
 		if plain, _ := url.PathUnescape(segment); plain == "" || plain == "." || plain == ".." {

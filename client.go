@@ -34,9 +34,6 @@ import (
 // its own. It holds a goroutine only while somebody waits, and needs no closing.
 // It prints masked under every verb of fmt.
 type Client struct {
-	// What the service offers, by resource. Operations and scopes are listed in the
-	// package documentation.
-
 	Meetings   *MeetingsService   // from a recording to its minutes
 	Members    *MembersService    // people of the organisation
 	Projects   *ProjectsService   // what meetings are grouped under
@@ -108,13 +105,8 @@ const Idempotent DoOption = 1
 // meeting is no look to those who wait: the thirty seconds between two looks are
 // the caller's to keep.
 //
-// It also reads fields that a type of this package does not know:
-//
-//	var m struct {
-//		minutes.Meeting
-//		Language string `json:"language"`
-//	}
-//	err := client.Do(ctx, "GET", "/v1/meetings/"+url.PathEscape(id), nil, nil, &m)
+// It also reads fields that a type of this package does not know, into a struct that
+// embeds the type, as the example shows.
 //
 // Errors: *Error as for every call; *ParamError for what cannot be sent.
 func (c *Client) Do(ctx context.Context, method, path string, query url.Values, in, out any, opts ...DoOption) error {
@@ -138,9 +130,6 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 		return err
 	}
 	defer reply.Release()
-	if out == nil {
-		return nil
-	}
 	return shared.decode(request, reply, out)
 }
 
@@ -167,8 +156,7 @@ func parseBaseURL(name, base string) (*url.URL, error) {
 		checkThat(name, u.Scheme == "https" || u.Scheme == "http",
 			"must be an absolute URL that begins with https:// (is it the API key?)"),
 		checkThat(name, u.Hostname() != "", "names no host"),
-		checkThat(name, u.User == nil, "must not hold credentials"),
-		checkThat(name, !strings.ContainsAny(base, "?#"), "must not hold a query or a fragment"),
+		checkThat(name, u.User == nil && !strings.ContainsAny(base, "?#"), "must not hold credentials, a query or a fragment"),
 		checkThat(name, err == nil && port > 0, "names a port that does not exist"),
 		checkThat(name, u.Scheme == "https" || isLoopback(u.Hostname()), "must be https, since the host is not loopback"),
 		checkThat(name, !strings.ContainsFunc(u.Path, unicode.IsControl), "holds a control character"),
@@ -332,9 +320,11 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
 	return reply, nil
 }
 
-// decode reads the body of a success into out.
+// decode reads the body of a success into out, unless that is nil.
 func (c *core) decode(in rest.Request, reply *rest.Reply, out any) error {
 	switch {
+	case out == nil:
+		return nil
 	case reply.Cut > 0:
 		return c.unusable(in, reply, "the reply is longer than "+strconv.FormatInt(reply.Cut, 10)+" bytes")
 	case len(reply.Body()) == 0:

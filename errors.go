@@ -22,14 +22,8 @@ import (
 // refusal by the service, a reply that is not what the interface says, or no
 // reply at all. It carries the last reply that any try of the call received.
 //
-// Compare the code with [errors.Is]:
-//
-//	switch {
-//	case errors.Is(err, minutes.ErrNotFound):
-//	case errors.Is(err, minutes.ErrRateLimited):
-//	}
-//
-// The text names method, path, status, code, message and request id, and the scope
+// Compare the code with [errors.Is], as in errors.Is(err, minutes.ErrNotFound). The
+// text names method, path, status, code, message and request id, and the scope
 // that a key lacks. Details stay out of it, for they may name people; RetryAfter is
 // in its field alone.
 type Error struct {
@@ -48,9 +42,8 @@ type Error struct {
 	// where there is none.
 	Details map[string]any
 	// RetryAfter is how long the service asked to wait (429 and 503), or what
-	// is left of the Client's cool-down where that held the call back; else 0.
-	// Where it is more than a minute, or would outlast the context's deadline, the
-	// call returns at once; the Client cools down for a minute at most.
+	// is left of the Client's cool-down where that held the call back; else 0. Where
+	// it is over a minute, or outlasts the context, the call returns at once.
 	RetryAfter time.Duration
 	// Operation is what was called; Method and Path are those of the request,
 	// without query.
@@ -277,8 +270,7 @@ type StorageError struct {
 	Message   string // the store's, for people
 	RequestID string // the store's, not the service's
 	// RetryAfter is how long the store asked to wait (429 and 503), else 0. Where
-	// it is more than a minute, or would outlast the context's deadline, the
-	// upload returns at once.
+	// it is over a minute, or outlasts the context, the upload returns at once.
 	RetryAfter time.Duration
 
 	causes []error
@@ -427,9 +419,6 @@ func describeBody(reply *rest.Reply, err error) string {
 		}
 		return "a JSON " + found + " that does not fit the field " + strconv.Quote(wrong.Field)
 	}
-	kind, _, err := mime.ParseMediaType(reply.Header.Get("Content-Type"))
-	if err != nil {
-		kind = "no content type"
-	}
-	return "no valid JSON (" + kind + ", " + strconv.Itoa(len(reply.Body())) + " bytes)"
+	kind, _, _ := mime.ParseMediaType(reply.Header.Get("Content-Type"))
+	return "no valid JSON (" + cmp.Or(kind, "no content type") + ", " + strconv.Itoa(len(reply.Body())) + " bytes)"
 }

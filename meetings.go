@@ -102,10 +102,6 @@ type MeetingCreateParams struct {
 	Visibility     Visibility `json:"visibility,omitempty"`  // empty: the key's default
 }
 
-func (p *MeetingCreateParams) check() error {
-	return cmp.Or(checkGiven("params", p != nil), checkTexts(p))
-}
-
 // MeetingUpdateParams says what to change. Nil leaves a field alone; a pointer
 // to "" clears Time and ProjectID.
 type MeetingUpdateParams struct {
@@ -143,7 +139,7 @@ type MeetingListParams struct {
 // ErrInvalidTime, ErrInvalidExternalID, ErrInvalidSharedWith, ErrNotFound (an
 // unknown participant, project or template), ErrExternalIDTaken.
 func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParams) (m *Meeting, created bool, err error) {
-	if err := params.check(); err != nil {
+	if err := checkGiven("params", params != nil); err != nil {
 		return nil, false, err
 	}
 	in := rest.Request{Operation: route.MeetingsCreate, Body: params, Known: params.ExternalID != ""}

@@ -74,8 +74,7 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 // certificates of the system. For a proxy or a certificate authority of one's
 // own, the transport is a clone of http.DefaultTransport that knows them; the
 // example shows how. An upload that finds no way through a proxy names the proxy,
-// without its password. A proxy that takes in a whole recording to scan it may
-// need a longer [WithUploadTimeouts].
+// without its password.
 func WithHTTPClient(hc *http.Client) Option {
 	ok := hc != nil && hc.Timeout >= 0
 	return option("WithHTTPClient", ok, "must not be nil, nor its Timeout negative", func(c *core) {
@@ -134,8 +133,7 @@ func WithUserAgent(product string) Option {
 // What is repeated is only what is provably safe:
 //
 //   - after a 429, every request: the service's edge refused it, and nothing was
-//     done. The whole Client cools down, as long as Retry-After says, up to a
-//     minute; a call that was asked to wait longer returns at once;
+//     done. The whole Client cools down, as long as Retry-After says, up to a minute;
 //   - where the connection was never made, every request;
 //   - after a lost connection, a time-out or a 500, 502, 503 or 504: requests that
 //     do no more when they are done twice (GET, PUT, DELETE, the request for an
