@@ -346,7 +346,7 @@ func KeyRefused(err error) bool {
 func (c *core) failed(f *rest.Failure) *Error {
 	e := c.errorOf(f.Route, f.Path, &f.Reply)
 	e.RetryAfter, e.causes, e.acted = f.RetryAfter, f.Causes, f.Acted
-	if f.Came() {
+	if f.Came() && f.Status/100 != 2 { // a success that broke off says nothing; what ended the call does
 		c.refused(e, &f.Reply)
 	}
 	if e.Code == ErrInsufficientScope {
@@ -376,8 +376,6 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 		e.Message = c.Mask.Text(env.Error.Message)
 		e.Details = env.Error.Details
 		c.Mask.Tree(e.Details)
-	case reply.Status/100 == 2:
-		// It broke off; what ended the call says so.
 	case reply.Status/100 == 3:
 		e.Message = "redirects are refused"
 	case reply.Status == http.StatusTooManyRequests:

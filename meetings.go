@@ -62,6 +62,34 @@ func values(v any) string {
 	return "{" + b.String()[1:] + "}"
 }
 
+// UnixTime is an instant in whole seconds since 1970, the form of the
+// interface's timestamps (section 2).
+type UnixTime int64
+
+// Time returns the instant in the local time zone, the zero Time for 0.
+func (t UnixTime) Time() time.Time {
+	if t == 0 {
+		return time.Time{}
+	}
+	return time.Unix(int64(t), 0)
+}
+
+// String returns the instant in UTC in the form of RFC 3339, "" for 0.
+func (t UnixTime) String() string {
+	if t == 0 {
+		return ""
+	}
+	return time.Unix(int64(t), 0).UTC().Format(time.RFC3339)
+}
+
+// DateOf returns t's calendar date in t's own time zone as YYYY-MM-DD, the
+// form of the interface's dates.
+func DateOf(t time.Time) string { return t.Format(time.DateOnly) }
+
+// TimeOfDay returns t's time of day in t's own time zone as HH:MM, the form of
+// the interface's times.
+func TimeOfDay(t time.Time) string { return t.Format("15:04") }
+
 // MeetingPage is one page of a listing, newest first (section 2.2). It may
 // hold fewer meetings than were asked for, even none.
 type MeetingPage struct {
@@ -279,15 +307,13 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 }
 
 // clone keeps one waiter from changing what another reads.
-func (m *Meeting) clone() *Meeting { return m.copyTo(&Meeting{ParticipantIDs: []string{}}) }
+func (m *Meeting) clone() *Meeting { return m.copyTo(new(Meeting)) }
 
 // copyTo copies m over another meeting, whose memory it reuses.
 func (m *Meeting) copyTo(over *Meeting) *Meeting {
 	participants, duration := over.ParticipantIDs, over.DurationSeconds
 	*over = *m
-	if m.ParticipantIDs != nil {
-		over.ParticipantIDs = append(participants[:0], m.ParticipantIDs...)
-	}
+	over.ParticipantIDs = append(participants[:0], m.ParticipantIDs...)
 	if m.DurationSeconds != nil {
 		if duration == nil {
 			duration = new(int)

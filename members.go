@@ -37,13 +37,11 @@ func (s *MembersService) List(ctx context.Context) ([]Member, error) {
 }
 
 // Create adds a member without an account; it costs no licence and sends
-// nothing. It needs the scope employees:write. Documented.
+// nothing. It needs the scope employees:write. Documented. A Create that may
+// have taken effect is not repeated, since that could add the member twice.
 //
 // Errors: ErrInvalidRequest, ErrInvalidEmail, ErrEmailTaken (Details names the
 // member that holds the address), ErrMemberLimitExceeded.
-//
-// A Create that may have taken effect is not repeated, since that could add
-// the member twice.
 func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams) (*Member, error) {
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, err

@@ -126,9 +126,8 @@ func WithUserAgent(product string) Option {
 // never shorter than the service's Retry-After. Where that is more than a minute,
 // the call returns at once, with Error.RetryAfter. It holds for uploads too. Where
 // the audio may have arrived all the same, the meeting is looked at before the
-// repeat, and looked at again where the whole recording had been handed over; two
-// looks on one upload URL are thirty seconds apart, so that such a repeat takes
-// longer than its wait.
+// repeat, and again where the whole recording had been handed over; two looks on
+// one upload URL are thirty seconds apart, so such a repeat takes longer.
 //
 // What is repeated is only what is provably safe:
 //

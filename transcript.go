@@ -41,9 +41,7 @@ var label = regexp.MustCompile(`(?m)^[ \t]*[[(<{*]*(spk_[0-9]+)\b[])>}*:]*|\s[[(
 // follows (assumed). A label may stand in brackets or between stars. What comes
 // before the first label, which may be all, is a Turn without a speaker; nothing
 // but labels, what surrounds them and white space is left out. A speaker who goes
-// on under a label of their own again has another Turn.
-//
-// The interface has no timestamps: when a turn was said is not known.
+// on under a label of their own again has another Turn. There are no timestamps.
 func Turns(transcript string) iter.Seq[Turn] {
 	return func(yield func(Turn) bool) {
 		speaker, from := "", 0
