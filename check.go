@@ -37,8 +37,7 @@ func checkTexts(params any) error {
 	return checkThat(at, !found, noUTF8)
 }
 
-// findBroken finds a text that is not valid UTF-8, and where in a struct or a list it
-// is.
+// findBroken finds a text that is not valid UTF-8, and its place in a struct or a list.
 func findBroken(v reflect.Value) (at string, found bool) {
 	switch v = reflect.Indirect(v); v.Kind() {
 	case reflect.String:

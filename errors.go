@@ -95,11 +95,6 @@ func plain(s string) string {
 	if len(s) > longest {
 		s = s[:longest] + "…"
 	}
-	return oneLine(s)
-}
-
-// oneLine is plain for what is made of such texts.
-func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
@@ -108,8 +103,7 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// Is reports whether target is this error's Code; ErrRateLimited matches every
-// 429.
+// Is reports whether target is the Code; ErrRateLimited matches every 429.
 func (e *Error) Is(target error) bool {
 	code, ok := target.(Code)
 	return ok && code != "" && (code == e.Code || code == ErrRateLimited && e.StatusCode == 429)
@@ -249,7 +243,7 @@ func (e *WaitError) Error() string {
 		text += " (last seen " + plain(string(e.Meeting.Status)) + ")"
 	}
 	if e.Err != nil {
-		text += ": " + oneLine(strings.TrimPrefix(e.Err.Error(), "minutes: "))
+		text += ": " + plain(strings.TrimPrefix(e.Err.Error(), "minutes: "))
 	}
 	return text
 }
@@ -390,8 +384,7 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 	e.RequestID = cmp.Or(c.Mask.Text(env.Error.RequestID), e.RequestID)
 }
 
-// unusable is the error for a request that was not refused, and whose reply cannot be
-// used.
+// unusable is the error for a reply that is no refusal, and cannot be used.
 func (c *core) unusable(in rest.Request, reply *rest.Reply, why string) *Error {
 	row, address := c.api.Locate(in)
 	e := c.errorOf(row, address[len(c.Base):], reply)
