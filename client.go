@@ -51,9 +51,8 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	return newClient("baseURL", baseURL, "apiKey", apiKey, opts)
 }
 
-// NewFromEnv is [New] with the base URL of MINUTES_BASE_URL and the API key of
-// MINUTES_API_KEY; white space around them is dropped. A *ParamError names the
-// variable.
+// NewFromEnv is [New] with MINUTES_BASE_URL and MINUTES_API_KEY of the environment,
+// without white space around them. A *ParamError names the variable.
 func NewFromEnv(opts ...Option) (*Client, error) {
 	const base, key = "MINUTES_BASE_URL", "MINUTES_API_KEY"
 	return newClient(base, strings.TrimSpace(os.Getenv(base)), key, strings.TrimSpace(os.Getenv(key)), opts)

@@ -14,8 +14,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// MeetingsService works on meetings, from the recording to the minutes
-// (section 4.2).
+// MeetingsService works on meetings, from recording to minutes (section 4.2).
 type MeetingsService service
 
 func (s *MeetingsService) core() *core { return (*service)(s).core() }
@@ -38,8 +37,7 @@ type Meeting struct {
 	UpdatedAt       UnixTime   `json:"updated_at"` // of the last change
 }
 
-// Duration returns the length of the recording. ok is false until it has been
-// processed.
+// Duration returns the length of the recording; ok is false until it is processed.
 func (m *Meeting) Duration() (d time.Duration, ok bool) {
 	if m.DurationSeconds == nil {
 		return 0, false
@@ -307,13 +305,15 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 }
 
 // clone keeps one waiter from changing what another reads.
-func (m *Meeting) clone() *Meeting { return m.copyTo(new(Meeting)) }
+func (m *Meeting) clone() *Meeting { return m.copyTo(&Meeting{ParticipantIDs: []string{}}) }
 
 // copyTo copies m over another meeting, whose memory it reuses.
 func (m *Meeting) copyTo(over *Meeting) *Meeting {
 	participants, duration := over.ParticipantIDs, over.DurationSeconds
 	*over = *m
-	over.ParticipantIDs = append(participants[:0], m.ParticipantIDs...)
+	if m.ParticipantIDs != nil {
+		over.ParticipantIDs = append(participants[:0], m.ParticipantIDs...)
+	}
 	if m.DurationSeconds != nil {
 		if duration == nil {
 			duration = new(int)

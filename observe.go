@@ -103,18 +103,20 @@ func (c *core) attempted(ctx context.Context, a rest.Attempt) {
 // tried tells of an attempt that has ended, of an API call or an upload. The log
 // is told of its request besides.
 func (c *core) tried(ctx context.Context, e Attempt, requestID string, request ...slog.Attr) {
-	attrs := append([]slog.Attr{slog.String("operation", string(e.Operation))}, request...)
-	attrs = append(attrs, slog.Int("attempt", e.Number), slog.Int("status", e.StatusCode))
-	switch {
-	case e.Err != nil:
-		attrs = append(attrs, slog.String("error", plain(e.Err.Error())))
-	case e.StatusCode/100 != 2:
-		attrs = append(attrs, slog.String("code", plain(string(e.Code))), slog.String("request_id", plain(requestID)))
+	if c.log.Enabled(ctx, slog.LevelDebug) {
+		attrs := append([]slog.Attr{slog.String("operation", string(e.Operation))}, request...)
+		attrs = append(attrs, slog.Int("attempt", e.Number), slog.Int("status", e.StatusCode))
+		switch {
+		case e.Err != nil:
+			attrs = append(attrs, slog.String("error", plain(e.Err.Error())))
+		case e.StatusCode/100 != 2:
+			attrs = append(attrs, slog.String("code", plain(string(e.Code))), slog.String("request_id", plain(requestID)))
+		}
+		if e.Again {
+			attrs = append(attrs, slog.Duration("wait", e.Wait))
+		}
+		c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of a request", attrs...)
 	}
-	if e.Again {
-		attrs = append(attrs, slog.Duration("wait", e.Wait))
-	}
-	c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of a request", attrs...)
 	c.observer(ctx, e)
 }
 

@@ -31,8 +31,7 @@ type Turn struct {
 	Text    string // without the label and the white space around; its line breaks stay
 }
 
-// label finds where a turn begins. The brackets and stars that may stand around a
-// label go with it.
+// label finds where a turn begins, with the brackets and stars around the label.
 var label = regexp.MustCompile(`(?m)^[ \t]*[[(<{*]*(spk_[0-9]+)\b[])>}*:]*|\s[[(<{*]*(spk_[0-9]+)[])>}*]*:[])>}*:]*`)
 
 // Turns takes a transcript apart, in its order. The interface shows the labels,
