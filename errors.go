@@ -76,16 +76,17 @@ func describe(request string, status int, code, message string, causes []error, 
 	for _, cause := range causes {
 		parts = append(parts, cause.Error())
 	}
-	text := "minutes: " + request
+	var text strings.Builder
+	text.WriteString("minutes: " + request)
 	for _, part := range parts {
 		if part != "" {
-			text += ": " + plain(part)
+			text.WriteString(": " + plain(part))
 		}
 	}
 	if id != "" {
-		text += " (" + idName + " " + plain(id) + ")"
+		text.WriteString(" (" + idName + " " + plain(id) + ")")
 	}
-	return text
+	return text.String()
 }
 
 // plain makes a text that came over the network fit for one line of a log: it is

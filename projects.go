@@ -7,8 +7,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// ProjectsService reads and creates projects, which group meetings
-// (section 4.3).
+// ProjectsService reads and creates projects, which group meetings (section 4.3).
 type ProjectsService service
 
 // Project groups meetings (section 2.4).
