@@ -37,8 +37,7 @@ func checkTexts(params any) error {
 	return checkThat(at, !found, noUTF8)
 }
 
-// findBroken finds a text that is not valid UTF-8, and where in a struct or a list it
-// is.
+// findBroken finds a text that is not valid UTF-8, and its place in a struct or a list.
 func findBroken(v reflect.Value) (at string, found bool) {
 	switch v = reflect.Indirect(v); v.Kind() {
 	case reflect.String:
@@ -78,10 +77,8 @@ func wrongPath(path string) string {
 	switch {
 	case !strings.HasPrefix(path, "/"):
 		return "must begin with a slash"
-	case strings.ContainsAny(path, "?#"):
-		return "must not hold a query or a fragment"
 	case err != nil || u.EscapedPath() != path || !utf8.ValidString(u.Path) || strings.ContainsFunc(u.Path, unicode.IsControl):
-		return "must be escaped, and must not hold a control character"
+		return "must be escaped, and must not hold a query, a fragment or a control character"
 	}
 	for segment := range strings.SplitSeq(strings.TrimSuffix(path[1:], "/"), "/") {
 		if plain, _ := url.PathUnescape(segment); plain == "" || plain == "." || plain == ".." {
@@ -94,49 +91,49 @@ func wrongPath(path string) string {
 // isNoASCII reports what is no printable ASCII.
 func isNoASCII(r rune) bool { return r < ' ' || r >= 0x7f }
 
-// checked is a reply that is of use only if no required field is missing. missing
-// names the first that is, or returns "".
-type checked interface{ missing(body []byte) string }
-
-// missing names a field that came without a value, and returns "" for any other. A
-// zero is a value where the field stands in body, which is nil where it is none.
-func missing[T comparable](field string, value T, body []byte) string {
-	var none T
-	if value != none {
-		return ""
+// missing says where a reply, or a part of it, lacks what it is of no use without, as in
+// ".meetings[0].id", and returns "" where it lacks nothing. body is nil for a part.
+func missing(v reflect.Value, body []byte) (at string) {
+	switch v.Kind() {
+	case reflect.Slice:
+		for i := range v.Len() {
+			element := v.Index(i)
+			if element.Kind() == reflect.Pointer && element.IsNil() {
+				element = reflect.New(element.Type().Elem())
+			}
+			if at := missing(reflect.Indirect(element), nil); at != "" {
+				return "[" + strconv.Itoa(i) + "]" + at
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			at := missing(v.Field(i), nil)
+			if at == "" && !v.Field(i).IsZero() {
+				continue
+			}
+			field := v.Type().Field(i)
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if at != "" || lacks(v.Field(i), field.Tag.Get("need"), name, body) {
+				return "." + name + at
+			}
+		}
 	}
-	if found := lookUp(field, body); found != "" && found != "null" {
-		return ""
-	}
-	return field
-}
-
-// missingList names a list that a reply does not have at all. Where it is null, as
-// many servers write an empty list, it is made empty.
-func missingList[E any](field string, list *[]E, body []byte) string {
-	if *list != nil {
-		return ""
-	}
-	if lookUp(field, body) == "" {
-		return field
-	}
-	*list = []E{}
 	return ""
 }
 
-// lookUp returns a field of a reply as it came, "" where it did not.
-func lookUp(field string, body []byte) string {
+// lacks reports whether an empty field is one that is needed: by its tag, a "value"
+// must not be empty, and a "field" may be, if it stands in body. A list that is null
+// there, as many servers write an empty one, is made empty.
+func lacks(empty reflect.Value, need, name string, body []byte) bool {
+	if need != "field" {
+		return need == "value"
+	}
 	var fields map[string]json.RawMessage
 	_ = json.Unmarshal(body, &fields) // it has been read once
-	return string(fields[field])
-}
-
-// missingIn is missingList, and names what the first incomplete element lacks, too.
-func missingIn[E checked](field string, list *[]E, body []byte) string {
-	for i, element := range *list {
-		if lack := element.missing(nil); lack != "" {
-			return field + "[" + strconv.Itoa(i) + "]." + lack
-		}
+	came := string(fields[name])
+	if empty.Kind() == reflect.Slice && came != "" {
+		empty.Set(reflect.MakeSlice(empty.Type(), 0, 0))
+		return false
 	}
-	return missingList(field, list, body)
+	return came == "" || came == "null"
 }

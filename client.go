@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,9 +34,6 @@ import (
 // its own. It holds a goroutine only while somebody waits, and needs no closing.
 // It prints masked under every verb of fmt.
 type Client struct {
-	// What the service offers, by resource. Operations and scopes are listed in the
-	// package documentation.
-
 	Meetings   *MeetingsService   // from a recording to its minutes
 	Members    *MembersService    // people of the organisation
 	Projects   *ProjectsService   // what meetings are grouped under
@@ -53,9 +51,8 @@ func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	return newClient("baseURL", baseURL, "apiKey", apiKey, opts)
 }
 
-// NewFromEnv is [New] with the base URL of MINUTES_BASE_URL and the API key of
-// MINUTES_API_KEY; white space around them is dropped. A *ParamError names the
-// variable.
+// NewFromEnv is [New] with MINUTES_BASE_URL and MINUTES_API_KEY of the environment,
+// without white space around them. A *ParamError names the variable.
 func NewFromEnv(opts ...Option) (*Client, error) {
 	const base, key = "MINUTES_BASE_URL", "MINUTES_API_KEY"
 	return newClient(base, strings.TrimSpace(os.Getenv(base)), key, strings.TrimSpace(os.Getenv(key)), opts)
@@ -107,13 +104,8 @@ const Idempotent DoOption = 1
 // meeting is no look to those who wait: the thirty seconds between two looks are
 // the caller's to keep.
 //
-// It also reads fields that a type of this package does not know:
-//
-//	var m struct {
-//		minutes.Meeting
-//		Language string `json:"language"`
-//	}
-//	err := client.Do(ctx, "GET", "/v1/meetings/"+url.PathEscape(id), nil, nil, &m)
+// It also reads fields that a type of this package does not know, into a struct that
+// embeds the type, as the example shows.
 //
 // Errors: *Error as for every call; *ParamError for what cannot be sent.
 func (c *Client) Do(ctx context.Context, method, path string, query url.Values, in, out any, opts ...DoOption) error {
@@ -121,19 +113,15 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	if method == http.MethodGet || slices.Contains(opts, Idempotent) {
 		row.Repeat = route.Always
 	}
-	if !slices.Contains(methods, method) {
-		return &ParamError{Param: "method", Reason: methodReason}
-	}
-	if reason := wrongPath(path); reason != "" {
-		return &ParamError{Param: "path", Reason: reason}
-	}
 	request := rest.Request{Operation: row.Operation, Route: &row, Query: query}
+	body, err := json.Marshal(in)
 	if in != nil {
-		body, err := json.Marshal(in)
-		if err != nil {
-			return &ParamError{Param: "in", Reason: "cannot be written as JSON"}
-		}
 		request.Body = json.RawMessage(body)
+	}
+	wrong := wrongPath(path)
+	if err := cmp.Or(checkThat("method", slices.Contains(methods, method), methodReason),
+		checkThat("path", wrong == "", wrong), checkThat("in", err == nil, "cannot be written as JSON")); err != nil {
+		return err
 	}
 	shared := c.Meetings.core()
 	reply, err := shared.send(ctx, request)
@@ -141,7 +129,7 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 		return err
 	}
 	defer reply.Release()
-	return shared.decode(request, reply, out, nil)
+	return shared.decode(request, reply, out)
 }
 
 // Format prints the Client without its API key, under every verb.
@@ -167,8 +155,7 @@ func parseBaseURL(name, base string) (*url.URL, error) {
 		checkThat(name, u.Scheme == "https" || u.Scheme == "http",
 			"must be an absolute URL that begins with https:// (is it the API key?)"),
 		checkThat(name, u.Hostname() != "", "names no host"),
-		checkThat(name, u.User == nil, "must not hold credentials"),
-		checkThat(name, !strings.ContainsAny(base, "?#"), "must not hold a query or a fragment"),
+		checkThat(name, u.User == nil && !strings.ContainsAny(base, "?#"), "must not hold credentials, a query or a fragment"),
 		checkThat(name, err == nil && port > 0, "names a port that does not exist"),
 		checkThat(name, u.Scheme == "https" || isLoopback(u.Hostname()), "must be https, since the host is not loopback"),
 		checkThat(name, !strings.ContainsFunc(u.Path, unicode.IsControl), "holds a control character"),
@@ -275,9 +262,15 @@ func doReply[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Re
 	}
 	defer reply.Release()
 	out := new(T)
-	known, _ := any(out).(checked)
-	if err := c.decode(in, reply, out, known); err != nil {
+	// In one long text, anything may stand.
+	if in.MaxReply != maxText && hollow(reply.Body()) {
+		return nil, nil, c.unusable(in, reply, "the reply holds more elements than its length is worth")
+	}
+	if err := c.decode(in, reply, out); err != nil {
 		return nil, nil, err
+	}
+	if at := missing(reflect.ValueOf(out).Elem(), reply.Body()); at != "" {
+		return nil, nil, c.unusable(in, reply, "the reply lacks "+at[1:])
 	}
 	switch out := any(out).(type) {
 	case *Meeting:
@@ -326,27 +319,18 @@ func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
 	return reply, nil
 }
 
-// decode reads the body of a success into out. known is out again, but nil for
-// Client.Do, which decodes into the caller's value, if there is one.
-func (c *core) decode(in rest.Request, reply *rest.Reply, out any, known checked) error {
-	body := reply.Body()
+// decode reads the body of a success into out, unless that is nil.
+func (c *core) decode(in rest.Request, reply *rest.Reply, out any) error {
 	switch {
 	case out == nil:
 		return nil
 	case reply.Cut > 0:
 		return c.unusable(in, reply, "the reply is longer than "+strconv.FormatInt(reply.Cut, 10)+" bytes")
-	case len(body) == 0:
+	case len(reply.Body()) == 0:
 		return c.unusable(in, reply, "the reply is empty")
-	case known != nil && in.MaxReply != maxText && hollow(body): // but in one text, anything may stand
-		return c.unusable(in, reply, "the reply holds more elements than its length is worth")
 	}
-	if err := json.Unmarshal(body, out); err != nil {
+	if err := json.Unmarshal(reply.Body(), out); err != nil {
 		return c.unusable(in, reply, "the reply is not what the interface promises: "+describeBody(reply, err))
-	}
-	if known != nil {
-		if field := known.missing(body); field != "" {
-			return c.unusable(in, reply, "the reply lacks "+field)
-		}
 	}
 	return nil
 }

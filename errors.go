@@ -22,14 +22,8 @@ import (
 // refusal by the service, a reply that is not what the interface says, or no
 // reply at all. It carries the last reply that any try of the call received.
 //
-// Compare the code with [errors.Is]:
-//
-//	switch {
-//	case errors.Is(err, minutes.ErrNotFound):
-//	case errors.Is(err, minutes.ErrRateLimited):
-//	}
-//
-// The text names method, path, status, code, message and request id, and the scope
+// Compare the code with [errors.Is], as in errors.Is(err, minutes.ErrNotFound). The
+// text names method, path, status, code, message and request id, and the scope
 // that a key lacks. Details stay out of it, for they may name people; RetryAfter is
 // in its field alone.
 type Error struct {
@@ -48,9 +42,8 @@ type Error struct {
 	// where there is none.
 	Details map[string]any
 	// RetryAfter is how long the service asked to wait (429 and 503), or what
-	// is left of the Client's cool-down where that held the call back; else 0.
-	// Where it is more than a minute, or would outlast the context's deadline, the
-	// call returns at once; the Client cools down for a minute at most.
+	// is left of the Client's cool-down where that held the call back; else 0. Where
+	// it is over a minute, or outlasts the context, the call returns at once.
 	RetryAfter time.Duration
 	// Operation is what was called; Method and Path are those of the request,
 	// without query.
@@ -79,22 +72,21 @@ func describe(request string, status int, code, message string, causes []error, 
 	if status != 0 {
 		code = strings.TrimSpace(strconv.Itoa(status) + " " + code)
 	}
-	parts := []string{"minutes: " + request}
-	add := func(part string) {
+	parts := []string{code, message}
+	for _, cause := range causes {
+		parts = append(parts, cause.Error())
+	}
+	var text strings.Builder
+	text.WriteString("minutes: " + request)
+	for _, part := range parts {
 		if part != "" {
-			parts = append(parts, plain(part))
+			text.WriteString(": " + plain(part))
 		}
 	}
-	add(code)
-	add(message)
-	for _, cause := range causes {
-		add(cause.Error())
-	}
-	text := strings.Join(parts, ": ")
 	if id != "" {
-		text += " (" + idName + " " + plain(id) + ")"
+		text.WriteString(" (" + idName + " " + plain(id) + ")")
 	}
-	return text
+	return text.String()
 }
 
 // plain makes a text that came over the network fit for one line of a log: it is
@@ -104,11 +96,6 @@ func plain(s string) string {
 	if len(s) > longest {
 		s = s[:longest] + "…"
 	}
-	return oneLine(s)
-}
-
-// oneLine is plain for what is made of such texts.
-func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
@@ -117,8 +104,7 @@ func oneLine(s string) string {
 	}, s)
 }
 
-// Is reports whether target is this error's Code; ErrRateLimited matches every
-// 429.
+// Is reports whether target is the Code; ErrRateLimited matches every 429.
 func (e *Error) Is(target error) bool {
 	code, ok := target.(Code)
 	return ok && code != "" && (code == e.Code || code == ErrRateLimited && e.StatusCode == 429)
@@ -258,7 +244,7 @@ func (e *WaitError) Error() string {
 		text += " (last seen " + plain(string(e.Meeting.Status)) + ")"
 	}
 	if e.Err != nil {
-		text += ": " + oneLine(strings.TrimPrefix(e.Err.Error(), "minutes: "))
+		text += ": " + plain(strings.TrimPrefix(e.Err.Error(), "minutes: "))
 	}
 	return text
 }
@@ -279,8 +265,7 @@ type StorageError struct {
 	Message   string // the store's, for people
 	RequestID string // the store's, not the service's
 	// RetryAfter is how long the store asked to wait (429 and 503), else 0. Where
-	// it is more than a minute, or would outlast the context's deadline, the
-	// upload returns at once.
+	// it is over a minute, or outlasts the context, the upload returns at once.
 	RetryAfter time.Duration
 
 	causes []error
@@ -356,7 +341,7 @@ func KeyRefused(err error) bool {
 func (c *core) failed(f *rest.Failure) *Error {
 	e := c.errorOf(f.Route, f.Path, &f.Reply)
 	e.RetryAfter, e.causes, e.acted = f.RetryAfter, f.Causes, f.Acted
-	if f.Came() {
+	if f.Came() && f.Status/100 != 2 { // a success that broke off says nothing; what ended the call does
 		c.refused(e, &f.Reply)
 	}
 	if e.Code == ErrInsufficientScope {
@@ -386,8 +371,6 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 		e.Message = c.Mask.Text(env.Error.Message)
 		e.Details = env.Error.Details
 		c.Mask.Tree(e.Details)
-	case reply.Status/100 == 2:
-		// It broke off; what ended the call says so.
 	case reply.Status/100 == 3:
 		e.Message = "redirects are refused"
 	case reply.Status == http.StatusTooManyRequests:
@@ -402,8 +385,7 @@ func (c *core) refused(e *Error, reply *rest.Reply) {
 	e.RequestID = cmp.Or(c.Mask.Text(env.Error.RequestID), e.RequestID)
 }
 
-// unusable is the error for a request that was not refused, and whose reply cannot be
-// used.
+// unusable is the error for a reply that is no refusal, and cannot be used.
 func (c *core) unusable(in rest.Request, reply *rest.Reply, why string) *Error {
 	row, address := c.api.Locate(in)
 	e := c.errorOf(row, address[len(c.Base):], reply)
@@ -429,9 +411,6 @@ func describeBody(reply *rest.Reply, err error) string {
 		}
 		return "a JSON " + found + " that does not fit the field " + strconv.Quote(wrong.Field)
 	}
-	kind, _, err := mime.ParseMediaType(reply.Header.Get("Content-Type"))
-	if err != nil {
-		kind = "no content type"
-	}
-	return "no valid JSON (" + kind + ", " + strconv.Itoa(len(reply.Body())) + " bytes)"
+	kind, _, _ := mime.ParseMediaType(reply.Header.Get("Content-Type"))
+	return "no valid JSON (" + cmp.Or(kind, "no content type") + ", " + strconv.Itoa(len(reply.Body())) + " bytes)"
 }

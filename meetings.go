@@ -14,20 +14,19 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// MeetingsService works on meetings, from the recording to the minutes
-// (section 4.2).
-type MeetingsService struct{ handle func() *core }
+// MeetingsService works on meetings, from recording to minutes (section 4.2).
+type MeetingsService service
 
 func (s *MeetingsService) core() *core { return (*service)(s).core() }
 
 // Meeting is one meeting (section 2.1). Fields that the service leaves empty,
 // null or out are zero.
 type Meeting struct {
-	ID              string     `json:"id"` // begins with mtg_
+	ID              string     `json:"id" need:"value"` // begins with mtg_
 	Title           string     `json:"title"`
 	Date            string     `json:"date"`                       // YYYY-MM-DD
 	Time            string     `json:"time,omitempty"`             // HH:MM, for display only
-	Status          Status     `json:"status"`                     // one of the ten states, or one that is new
+	Status          Status     `json:"status" need:"value"`        // one of the ten states, or one that is new
 	Visibility      Visibility `json:"visibility"`                 // who inside the organisation can see it
 	TemplateID      string     `json:"template_id"`                // the template the minutes are shaped by
 	ParticipantIDs  []string   `json:"participant_ids,omitempty"`  // of members
@@ -38,8 +37,7 @@ type Meeting struct {
 	UpdatedAt       UnixTime   `json:"updated_at"` // of the last change
 }
 
-// Duration returns the length of the recording. ok is false until it has been
-// processed.
+// Duration returns the length of the recording; ok is false until it is processed.
 func (m *Meeting) Duration() (d time.Duration, ok bool) {
 	if m.DurationSeconds == nil {
 		return 0, false
@@ -62,43 +60,54 @@ func values(v any) string {
 	return "{" + b.String()[1:] + "}"
 }
 
-func (m *Meeting) missing([]byte) string {
-	if m == nil {
-		return "id"
+// UnixTime is an instant in whole seconds since 1970, the form of the
+// interface's timestamps (section 2).
+type UnixTime int64
+
+// Time returns the instant in the local time zone, the zero Time for 0.
+func (t UnixTime) Time() time.Time {
+	if t == 0 {
+		return time.Time{}
 	}
-	return cmp.Or(missing("id", m.ID, nil), missing("status", m.Status, nil))
+	return time.Unix(int64(t), 0)
 }
+
+// String returns the instant in UTC in the form of RFC 3339, "" for 0.
+func (t UnixTime) String() string {
+	if t == 0 {
+		return ""
+	}
+	return time.Unix(int64(t), 0).UTC().Format(time.RFC3339)
+}
+
+// DateOf returns t's calendar date in t's own time zone as YYYY-MM-DD, the
+// form of the interface's dates.
+func DateOf(t time.Time) string { return t.Format(time.DateOnly) }
+
+// TimeOfDay returns t's time of day in t's own time zone as HH:MM, the form of
+// the interface's times.
+func TimeOfDay(t time.Time) string { return t.Format("15:04") }
 
 // MeetingPage is one page of a listing, newest first (section 2.2). It may
 // hold fewer meetings than were asked for, even none.
 type MeetingPage struct {
-	Meetings   []*Meeting `json:"meetings"`
+	Meetings   []*Meeting `json:"meetings" need:"field"`
 	NextCursor string     `json:"next_cursor,omitempty"` // for MeetingListParams.Cursor; empty at the end
 }
 
-func (p *MeetingPage) missing(body []byte) string { return missingIn("meetings", &p.Meetings, body) }
-
 // Minutes are the written minutes of a meeting (section 2.6).
 type Minutes struct {
-	Format     Format `json:"format"`      // of Content
-	TemplateID string `json:"template_id"` // the template they were shaped by
-	Content    string `json:"content"`     // the minutes themselves
-}
-
-func (m *Minutes) missing(body []byte) string {
-	return cmp.Or(missing("format", m.Format, nil), missing("content", m.Content, body))
+	Format     Format `json:"format" need:"value"`  // of Content
+	TemplateID string `json:"template_id"`          // the template they were shaped by
+	Content    string `json:"content" need:"field"` // the minutes themselves
 }
 
 // UploadTarget is where a recording goes (section 2.8). Its URL prints without
 // its query, and so does the target, also in JSON; see [PresignedURL].
 type UploadTarget struct {
-	UploadURL PresignedURL `json:"upload_url"` // signed for exactly the content type asked for
-	ExpiresIn int          `json:"expires_in"` // validity in seconds
-	Method    string       `json:"method"`     // always PUT
-}
-
-func (t *UploadTarget) missing([]byte) string {
-	return missing("upload_url", t.UploadURL.Reveal(), nil)
+	UploadURL PresignedURL `json:"upload_url" need:"value"` // signed for exactly the content type asked for
+	ExpiresIn int          `json:"expires_in"`              // validity in seconds
+	Method    string       `json:"method"`                  // always PUT
 }
 
 // MeetingCreateParams describes a meeting to create. Title and Date are
@@ -117,10 +126,6 @@ type MeetingCreateParams struct {
 	SharedWith     []string   `json:"shared_with,omitempty"` // member ids; counts only for VisibilityShared
 	TemplateID     string     `json:"template_id,omitempty"` // empty: the organisation's default
 	Visibility     Visibility `json:"visibility,omitempty"`  // empty: the key's default
-}
-
-func (p *MeetingCreateParams) check() error {
-	return cmp.Or(checkGiven("params", p != nil), checkTexts(p))
 }
 
 // MeetingUpdateParams says what to change. Nil leaves a field alone; a pointer
@@ -160,7 +165,7 @@ type MeetingListParams struct {
 // ErrInvalidTime, ErrInvalidExternalID, ErrInvalidSharedWith, ErrNotFound (an
 // unknown participant, project or template), ErrExternalIDTaken.
 func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParams) (m *Meeting, created bool, err error) {
-	if err := params.check(); err != nil {
+	if err := checkGiven("params", params != nil); err != nil {
 		return nil, false, err
 	}
 	in := rest.Request{Operation: route.MeetingsCreate, Body: params, Known: params.ExternalID != ""}

@@ -8,13 +8,11 @@ import (
 )
 
 // MembersService reads and adds members of the organisation (section 4.1).
-type MembersService struct{ handle func() *core }
-
-func (s *MembersService) core() *core { return (*service)(s).core() }
+type MembersService service
 
 // Member is a human member of the organisation (section 2.3).
 type Member struct {
-	ID     string       `json:"id"` // begins with emp_; goes into participants and SharedWith
+	ID     string       `json:"id" need:"value"` // begins with emp_; goes into participants and SharedWith
 	Name   string       `json:"name"`
 	Role   string       `json:"role,omitempty"` // within the organisation; empty when there is none
 	Status MemberStatus `json:"status"`         // whether they can sign in
@@ -29,30 +27,24 @@ type MemberCreateParams struct {
 }
 
 type memberList struct {
-	Members []Member `json:"members"`
+	Members []Member `json:"members" need:"field"`
 }
-
-func (l *memberList) missing(body []byte) string { return missingIn("members", &l.Members, body) }
-
-func (m Member) missing([]byte) string { return missing("id", m.ID, nil) }
 
 // List returns the organisation's human members; integrations are never
 // listed. It needs the scope employees:read. Documented.
 func (s *MembersService) List(ctx context.Context) ([]Member, error) {
-	return pick(ctx, s.core(), rest.Request{Operation: route.MembersList}, func(l *memberList) []Member { return l.Members })
+	return pick(ctx, (*service)(s).core(), rest.Request{Operation: route.MembersList}, func(l *memberList) []Member { return l.Members })
 }
 
 // Create adds a member without an account; it costs no licence and sends
-// nothing. It needs the scope employees:write. Documented.
+// nothing. It needs the scope employees:write. Documented. A Create that may
+// have taken effect is not repeated, since that could add the member twice.
 //
 // Errors: ErrInvalidRequest, ErrInvalidEmail, ErrEmailTaken (Details names the
 // member that holds the address), ErrMemberLimitExceeded.
-//
-// A Create that may have taken effect is not repeated, since that could add
-// the member twice.
 func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams) (*Member, error) {
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, err
 	}
-	return do[Member](ctx, s.core(), rest.Request{Operation: route.MembersCreate, Body: params})
+	return do[Member](ctx, (*service)(s).core(), rest.Request{Operation: route.MembersCreate, Body: params})
 }

@@ -74,8 +74,7 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 // certificates of the system. For a proxy or a certificate authority of one's
 // own, the transport is a clone of http.DefaultTransport that knows them; the
 // example shows how. An upload that finds no way through a proxy names the proxy,
-// without its password. A proxy that takes in a whole recording to scan it may
-// need a longer [WithUploadTimeouts].
+// without its password.
 func WithHTTPClient(hc *http.Client) Option {
 	ok := hc != nil && hc.Timeout >= 0
 	return option("WithHTTPClient", ok, "must not be nil, nor its Timeout negative", func(c *core) {
@@ -105,8 +104,7 @@ func WithObserver(observe func(context.Context, Event)) Option {
 // WithLogger logs each try of each request at debug level: operation, method,
 // path, status, number of the try, wait before the next one and request id; at
 // info level, that a 429 holds all requests back; at warn level, a wait whose
-// looks fail three times in a row, and that they work again. Nothing secret is
-// logged.
+// looks fail three times in a row, and that they work again.
 func WithLogger(l *slog.Logger) Option {
 	return option("WithLogger", l != nil, "must not be nil",
 		func(c *core) { c.log, c.Observe = l, c.attempted })
@@ -127,15 +125,13 @@ func WithUserAgent(product string) Option {
 // never shorter than the service's Retry-After. Where that is more than a minute,
 // the call returns at once, with Error.RetryAfter. It holds for uploads too. Where
 // the audio may have arrived all the same, the meeting is looked at before the
-// repeat, and looked at again where the whole recording had been handed over; two
-// looks on one upload URL are thirty seconds apart, so that such a repeat takes
-// longer than its wait.
+// repeat, and again where the whole recording had been handed over; two looks on
+// one upload URL are thirty seconds apart, so such a repeat takes longer.
 //
 // What is repeated is only what is provably safe:
 //
 //   - after a 429, every request: the service's edge refused it, and nothing was
-//     done. The whole Client cools down, as long as Retry-After says, up to a
-//     minute; a call that was asked to wait longer returns at once;
+//     done. The whole Client cools down, as long as Retry-After says, up to a minute;
 //   - where the connection was never made, every request;
 //   - after a lost connection, a time-out or a 500, 502, 503 or 504: requests that
 //     do no more when they are done twice (GET, PUT, DELETE, the request for an

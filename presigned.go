@@ -57,7 +57,10 @@ func (u *PresignedURL) UnmarshalText(text []byte) error {
 	if strings.HasSuffix(whole, hiddenQuery) {
 		return errors.New("minutes: the query of this upload URL was masked; hand on what PresignedURL.Reveal returns")
 	}
-	u.reveal = func() string { return whole }
+	*u = PresignedURL{}
+	if whole != "" {
+		u.reveal = func() string { return whole }
+	}
 	return nil
 }
 

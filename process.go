@@ -76,7 +76,7 @@ type Result struct {
 // does.
 func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreateParams, rec Recording, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.orDefault()
-	if err = cmp.Or(err, params.check(), rec.check()); err != nil {
+	if err = cmp.Or(err, checkGiven("params", params != nil), rec.check()); err != nil {
 		return nil, err
 	}
 	rec.Audio = struct{ io.ReaderAt }{rec.Audio} // which cannot be closed

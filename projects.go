@@ -7,30 +7,23 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// ProjectsService reads and creates projects, which group meetings
-// (section 4.3).
-type ProjectsService struct{ handle func() *core }
-
-func (s *ProjectsService) core() *core { return (*service)(s).core() }
+// ProjectsService reads and creates projects, which group meetings (section 4.3).
+type ProjectsService service
 
 // Project groups meetings (section 2.4).
 type Project struct {
-	ID   string `json:"id"` // goes into MeetingCreateParams.ProjectID
+	ID   string `json:"id" need:"value"` // goes into MeetingCreateParams.ProjectID
 	Name string `json:"name"`
 }
 
 type projectList struct {
-	Projects []Project `json:"projects"`
+	Projects []Project `json:"projects" need:"field"`
 }
-
-func (l *projectList) missing(body []byte) string { return missingIn("projects", &l.Projects, body) }
-
-func (p Project) missing([]byte) string { return missing("id", p.ID, nil) }
 
 // List returns the organisation's active projects. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].
 func (s *ProjectsService) List(ctx context.Context) ([]Project, error) {
-	return pick(ctx, s.core(), rest.Request{Operation: route.ProjectsList}, func(l *projectList) []Project { return l.Projects })
+	return pick(ctx, (*service)(s).core(), rest.Request{Operation: route.ProjectsList}, func(l *projectList) []Project { return l.Projects })
 }
 
 // Create adds a project of the given name, 1 to 120 characters. The body is
@@ -39,7 +32,7 @@ func (s *ProjectsService) List(ctx context.Context) ([]Project, error) {
 //
 // Errors: ErrInvalidRequest.
 func (s *ProjectsService) Create(ctx context.Context, name string) (*Project, error) {
-	return do[Project](ctx, s.core(), rest.Request{Operation: route.ProjectsCreate, Body: &struct {
+	return do[Project](ctx, (*service)(s).core(), rest.Request{Operation: route.ProjectsCreate, Body: &struct {
 		Name string `json:"name"`
 	}{name}})
 }

@@ -8,13 +8,11 @@ import (
 )
 
 // TemplatesService reads the templates that shape minutes (section 4.3).
-type TemplatesService struct{ handle func() *core }
-
-func (s *TemplatesService) core() *core { return (*service)(s).core() }
+type TemplatesService service
 
 // Template shapes the minutes of a meeting (section 2.5).
 type Template struct {
-	ID          string `json:"id"` // goes into MeetingCreateParams.TemplateID
+	ID          string `json:"id" need:"value"` // goes into MeetingCreateParams.TemplateID
 	Name        string `json:"name"`
 	Source      string `json:"source"`                // where it comes from: free text, new values may appear
 	Description string `json:"description,omitempty"` // what it is for
@@ -26,15 +24,11 @@ type Template struct {
 func (t Template) String() string { return values(t) }
 
 type templateList struct {
-	Templates []Template `json:"templates"`
+	Templates []Template `json:"templates" need:"field"`
 }
-
-func (l *templateList) missing(body []byte) string { return missingIn("templates", &l.Templates, body) }
-
-func (t Template) missing([]byte) string { return missing("id", t.ID, nil) }
 
 // List returns the organisation's templates. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].
 func (s *TemplatesService) List(ctx context.Context) ([]Template, error) {
-	return pick(ctx, s.core(), rest.Request{Operation: route.TemplatesList}, func(l *templateList) []Template { return l.Templates })
+	return pick(ctx, (*service)(s).core(), rest.Request{Operation: route.TemplatesList}, func(l *templateList) []Template { return l.Templates })
 }

@@ -22,10 +22,8 @@ func (s *MeetingsService) Transcript(ctx context.Context, id string) (string, er
 }
 
 type transcript struct {
-	Text string `json:"transcript"`
+	Text string `json:"transcript" need:"field"`
 }
-
-func (t *transcript) missing(body []byte) string { return missing("transcript", t.Text, body) }
 
 // Turn is what one speaker says until another does.
 type Turn struct {
@@ -33,8 +31,7 @@ type Turn struct {
 	Text    string // without the label and the white space around; its line breaks stay
 }
 
-// label finds where a turn begins. The brackets and stars that may stand around a
-// label go with it.
+// label finds where a turn begins, with the brackets and stars around the label.
 var label = regexp.MustCompile(`(?m)^[ \t]*[[(<{*]*(spk_[0-9]+)\b[])>}*:]*|\s[[(<{*]*(spk_[0-9]+)[])>}*]*:[])>}*:]*`)
 
 // Turns takes a transcript apart, in its order. The interface shows the labels,
@@ -43,9 +40,7 @@ var label = regexp.MustCompile(`(?m)^[ \t]*[[(<{*]*(spk_[0-9]+)\b[])>}*:]*|\s[[(
 // follows (assumed). A label may stand in brackets or between stars. What comes
 // before the first label, which may be all, is a Turn without a speaker; nothing
 // but labels, what surrounds them and white space is left out. A speaker who goes
-// on under a label of their own again has another Turn.
-//
-// The interface has no timestamps: when a turn was said is not known.
+// on under a label of their own again has another Turn. There are no timestamps.
 func Turns(transcript string) iter.Seq[Turn] {
 	return func(yield func(Turn) bool) {
 		speaker, from := "", 0

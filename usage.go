@@ -1,7 +1,6 @@
 package minutes
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -10,15 +9,13 @@ import (
 )
 
 // UsageService reports what the organisation has left (section 4.3).
-type UsageService struct{ handle func() *core }
-
-func (s *UsageService) core() *core { return (*service)(s).core() }
+type UsageService service
 
 // Usage is what the organisation has left in this period (section 2.9).
 type Usage struct {
-	CreditsRemaining           int    `json:"credits_remaining"`            // generating minutes spends credits
-	TranscribeSecondsRemaining int    `json:"transcribe_seconds_remaining"` // of audio that may still be transcribed
-	NextResetAt                string `json:"next_reset_at,omitempty"`      // date of the next top-up, YYYY-MM-DD (section 2); empty when there is none
+	CreditsRemaining           int    `json:"credits_remaining" need:"field"`            // generating minutes spends credits
+	TranscribeSecondsRemaining int    `json:"transcribe_seconds_remaining" need:"field"` // of audio that may still be transcribed
+	NextResetAt                string `json:"next_reset_at,omitempty"`                   // date of the next top-up, YYYY-MM-DD (section 2); empty when there is none
 }
 
 // Transcription returns the length of audio that may still be transcribed.
@@ -34,13 +31,8 @@ func (u *Usage) ResetAt() (date time.Time, ok bool) {
 	return date, err == nil
 }
 
-func (u *Usage) missing(body []byte) string {
-	return cmp.Or(missing("credits_remaining", u.CreditsRemaining, body),
-		missing("transcribe_seconds_remaining", u.TranscribeSecondsRemaining, body))
-}
-
 // Get reports the credits and transcription seconds that are left. Method,
 // path and scope (meetings:read) are assumed; see [WithRoute].
 func (s *UsageService) Get(ctx context.Context) (*Usage, error) {
-	return do[Usage](ctx, s.core(), rest.Request{Operation: route.UsageGet})
+	return do[Usage](ctx, (*service)(s).core(), rest.Request{Operation: route.UsageGet})
 }

@@ -1,7 +1,6 @@
 package minutes
 
 import (
-	"cmp"
 	"context"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
@@ -10,20 +9,18 @@ import (
 
 // VocabularyService reads and changes the organisation's vocabulary, the terms
 // that transcripts should spell right (section 4.3).
-type VocabularyService struct{ handle func() *core }
-
-func (s *VocabularyService) core() *core { return (*service)(s).core() }
+type VocabularyService service
 
 // Vocabulary is the organisation's complete list of terms (section 2.10).
 type Vocabulary struct {
-	Terms    []string          `json:"terms"`
-	Entries  []VocabularyEntry `json:"entries"`   // the same terms with their known wrong spellings
-	MaxTerms int               `json:"max_terms"` // how many terms the list may hold
+	Terms    []string          `json:"terms" need:"field"`
+	Entries  []VocabularyEntry `json:"entries" need:"field"` // the same terms with their known wrong spellings
+	MaxTerms int               `json:"max_terms"`            // how many terms the list may hold
 }
 
 // VocabularyEntry is one term.
 type VocabularyEntry struct {
-	Term     string              `json:"term"` // the intended spelling
+	Term     string              `json:"term" need:"value"` // the intended spelling
 	Variants []VocabularyVariant `json:"variants"`
 }
 
@@ -33,16 +30,10 @@ type VocabularyVariant struct {
 	Source string `json:"source"` // "auto": learned from a confirmed correction; "manual": typed in
 }
 
-func (v *Vocabulary) missing(body []byte) string {
-	return cmp.Or(missingList("terms", &v.Terms, body), missingIn("entries", &v.Entries, body))
-}
-
-func (e VocabularyEntry) missing([]byte) string { return missing("term", e.Term, nil) }
-
 // Get returns the vocabulary. Method, path and scope (meetings:read) are
 // assumed; see [WithRoute].
 func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
-	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyGet})
+	return do[Vocabulary](ctx, (*service)(s).core(), rest.Request{Operation: route.VocabularyGet})
 }
 
 // Replace makes the given terms the whole vocabulary; none, or nil, clears it.
@@ -51,7 +42,7 @@ func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 //
 // Errors: ErrInvalidRequest, also for more than Vocabulary.MaxTerms terms.
 func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {
-	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyReplace, Body: &struct {
+	return do[Vocabulary](ctx, (*service)(s).core(), rest.Request{Operation: route.VocabularyReplace, Body: &struct {
 		Terms []string `json:"terms"` // never null
 	}{append([]string{}, terms...)}})
 }
@@ -64,7 +55,7 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 //
 // Errors: ErrInvalidRequest, also where the vocabulary is full.
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {
-	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyAdd, Body: &struct {
+	return do[Vocabulary](ctx, (*service)(s).core(), rest.Request{Operation: route.VocabularyAdd, Body: &struct {
 		Term string `json:"term"`
 	}{term}})
 }
