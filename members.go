@@ -10,6 +10,8 @@ import (
 // MembersService reads and adds members of the organisation (section 4.1).
 type MembersService service
 
+func (s *MembersService) core() *core { return (*service)(s).core() }
+
 // Member is a human member of the organisation (section 2.3).
 type Member struct {
 	ID     string       `json:"id" need:"value"` // begins with emp_; goes into participants and SharedWith
@@ -33,7 +35,7 @@ type memberList struct {
 // List returns the organisation's human members; integrations are never
 // listed. It needs the scope employees:read. Documented.
 func (s *MembersService) List(ctx context.Context) ([]Member, error) {
-	return pick(ctx, (*service)(s).core(), rest.Request{Operation: route.MembersList}, func(l *memberList) []Member { return l.Members })
+	return pick(ctx, s.core(), rest.Request{Operation: route.MembersList}, func(l *memberList) []Member { return l.Members })
 }
 
 // Create adds a member without an account; it costs no licence and sends
@@ -46,5 +48,5 @@ func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams)
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, err
 	}
-	return do[Member](ctx, (*service)(s).core(), rest.Request{Operation: route.MembersCreate, Body: params})
+	return do[Member](ctx, s.core(), rest.Request{Operation: route.MembersCreate, Body: params})
 }

@@ -104,7 +104,7 @@ func WithObserver(observe func(context.Context, Event)) Option {
 // WithLogger logs each try of each request at debug level: operation, method,
 // path, status, number of the try, wait before the next one and request id; at
 // info level, that a 429 holds all requests back; at warn level, a wait whose
-// looks fail three times in a row, and that they work again.
+// looks fail three times in a row, and that they work again. Nothing secret is logged.
 func WithLogger(l *slog.Logger) Option {
 	return option("WithLogger", l != nil, "must not be nil",
 		func(c *core) { c.log, c.Observe = l, c.attempted })

@@ -10,6 +10,8 @@ import (
 // ProjectsService reads and creates projects, which group meetings (section 4.3).
 type ProjectsService service
 
+func (s *ProjectsService) core() *core { return (*service)(s).core() }
+
 // Project groups meetings (section 2.4).
 type Project struct {
 	ID   string `json:"id" need:"value"` // goes into MeetingCreateParams.ProjectID
@@ -23,7 +25,7 @@ type projectList struct {
 // List returns the organisation's active projects. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].
 func (s *ProjectsService) List(ctx context.Context) ([]Project, error) {
-	return pick(ctx, (*service)(s).core(), rest.Request{Operation: route.ProjectsList}, func(l *projectList) []Project { return l.Projects })
+	return pick(ctx, s.core(), rest.Request{Operation: route.ProjectsList}, func(l *projectList) []Project { return l.Projects })
 }
 
 // Create adds a project of the given name, 1 to 120 characters. The body is
@@ -32,7 +34,7 @@ func (s *ProjectsService) List(ctx context.Context) ([]Project, error) {
 //
 // Errors: ErrInvalidRequest.
 func (s *ProjectsService) Create(ctx context.Context, name string) (*Project, error) {
-	return do[Project](ctx, (*service)(s).core(), rest.Request{Operation: route.ProjectsCreate, Body: &struct {
+	return do[Project](ctx, s.core(), rest.Request{Operation: route.ProjectsCreate, Body: &struct {
 		Name string `json:"name"`
 	}{name}})
 }

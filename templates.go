@@ -10,6 +10,8 @@ import (
 // TemplatesService reads the templates that shape minutes (section 4.3).
 type TemplatesService service
 
+func (s *TemplatesService) core() *core { return (*service)(s).core() }
+
 // Template shapes the minutes of a meeting (section 2.5).
 type Template struct {
 	ID          string `json:"id" need:"value"` // goes into MeetingCreateParams.TemplateID
@@ -30,5 +32,5 @@ type templateList struct {
 // List returns the organisation's templates. Method, path and scope
 // (meetings:read) are assumed; see [WithRoute].
 func (s *TemplatesService) List(ctx context.Context) ([]Template, error) {
-	return pick(ctx, (*service)(s).core(), rest.Request{Operation: route.TemplatesList}, func(l *templateList) []Template { return l.Templates })
+	return pick(ctx, s.core(), rest.Request{Operation: route.TemplatesList}, func(l *templateList) []Template { return l.Templates })
 }

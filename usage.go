@@ -11,6 +11,8 @@ import (
 // UsageService reports what the organisation has left (section 4.3).
 type UsageService service
 
+func (s *UsageService) core() *core { return (*service)(s).core() }
+
 // Usage is what the organisation has left in this period (section 2.9).
 type Usage struct {
 	CreditsRemaining           int    `json:"credits_remaining" need:"field"`            // generating minutes spends credits
@@ -34,5 +36,5 @@ func (u *Usage) ResetAt() (date time.Time, ok bool) {
 // Get reports the credits and transcription seconds that are left. Method,
 // path and scope (meetings:read) are assumed; see [WithRoute].
 func (s *UsageService) Get(ctx context.Context) (*Usage, error) {
-	return do[Usage](ctx, (*service)(s).core(), rest.Request{Operation: route.UsageGet})
+	return do[Usage](ctx, s.core(), rest.Request{Operation: route.UsageGet})
 }

@@ -11,6 +11,8 @@ import (
 // that transcripts should spell right (section 4.3).
 type VocabularyService service
 
+func (s *VocabularyService) core() *core { return (*service)(s).core() }
+
 // Vocabulary is the organisation's complete list of terms (section 2.10).
 type Vocabulary struct {
 	Terms    []string          `json:"terms" need:"field"`
@@ -33,7 +35,7 @@ type VocabularyVariant struct {
 // Get returns the vocabulary. Method, path and scope (meetings:read) are
 // assumed; see [WithRoute].
 func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
-	return do[Vocabulary](ctx, (*service)(s).core(), rest.Request{Operation: route.VocabularyGet})
+	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyGet})
 }
 
 // Replace makes the given terms the whole vocabulary; none, or nil, clears it.
@@ -42,7 +44,7 @@ func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 //
 // Errors: ErrInvalidRequest, also for more than Vocabulary.MaxTerms terms.
 func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {
-	return do[Vocabulary](ctx, (*service)(s).core(), rest.Request{Operation: route.VocabularyReplace, Body: &struct {
+	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyReplace, Body: &struct {
 		Terms []string `json:"terms"` // never null
 	}{append([]string{}, terms...)}})
 }
@@ -55,7 +57,7 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 //
 // Errors: ErrInvalidRequest, also where the vocabulary is full.
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {
-	return do[Vocabulary](ctx, (*service)(s).core(), rest.Request{Operation: route.VocabularyAdd, Body: &struct {
+	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyAdd, Body: &struct {
 		Term string `json:"term"`
 	}{term}})
 }
