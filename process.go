@@ -124,7 +124,7 @@ func (s *MeetingsService) Finish(ctx context.Context, id string, open func() (Re
 		p.result.Meeting = meetingIn(err)
 		return p.result, err
 	}
-	return p.result, p.finish(ctx)
+	return p.result, p.withUnclosed(p.finish(ctx))
 }
 
 // process is one job at work.
@@ -155,7 +155,7 @@ func (p *process) run(ctx context.Context) error {
 		r := p.result
 		gone := errors.Is(err, ErrNotFound) && r.Meeting != nil && r.Minutes == nil // else it is the transcript that is not found
 		if !gone || starts == most || !p.options.Restart || r.Params.ExternalID == "" {
-			return err
+			return p.withUnclosed(err)
 		}
 	}
 }
@@ -185,10 +185,15 @@ func (p *process) finish(ctx context.Context) error {
 	if err == nil {
 		err = p.conclude(ctx)
 	}
-	if p.unclosed != nil {
-		err = errors.Join(err, p.unclosed)
-	}
 	return err
+}
+
+// withUnclosed is what a job ended with, and why a recording could not be closed.
+func (p *process) withUnclosed(err error) error {
+	if p.unclosed == nil {
+		return err
+	}
+	return errors.Join(err, p.unclosed)
 }
 
 // giveAudio brings a job to where its meeting has audio.
@@ -223,18 +228,21 @@ func (p *process) giveAudio(ctx context.Context) error {
 // upload opens the recording when there is a place for it, uploads and closes it.
 // One that cannot be closed does not keep the job from going on.
 func (p *process) upload(ctx context.Context) error {
-	var rec Recording
-	defer func() { p.unclosed = rec.Close() }()
-	open := func() (Recording, error) {
-		opened, err := p.open()
-		if err != nil {
-			return rec, err
-		}
-		rec = opened
-		return rec, rec.check()
+	places := &p.meetings.core().places
+	if err := places.enter(ctx); err != nil {
+		return err
+	}
+	defer places.leave()
+	rec, err := p.open()
+	if err != nil {
+		return err
+	}
+	defer func() { p.unclosed = errors.Join(p.unclosed, rec.Close()) }()
+	if err := rec.check(); err != nil {
+		return err
 	}
 	opts := &UploadOptions{Progress: p.options.Progress, ContentMD5: p.options.ContentMD5}
-	return p.meetings.upload(ctx, p.result.Meeting.ID, open, opts)
+	return p.meetings.upload(ctx, p.result.Meeting.ID, rec, opts)
 }
 
 // conclude waits for a job whose audio is there and fetches what it was for.
@@ -379,6 +387,8 @@ func (a *processAll) withRoom(ctx context.Context, jobs iter.Seq[Job]) iter.Seq[
 	}
 }
 
+var errEndedGoroutine = errors.New("minutes: a callback, or the transport, ended its goroutine (runtime.Goexit)")
+
 // work does a job and tells how it ended, also where a callback panics or ends
 // the goroutine.
 func (a *processAll) work(ctx context.Context, job Job) {
@@ -389,7 +399,7 @@ func (a *processAll) work(ctx context.Context, job Job) {
 	p := &process{
 		meetings: a.meetings, options: &opts, result: &Result{Params: job.Params},
 		open: job.Open, uploaded: sync.OnceFunc(func() { <-a.room }),
-		err: errors.New("minutes: a callback of the job ended its goroutine (runtime.Goexit)"), // unless it returns
+		err: errEndedGoroutine, // unless it returns
 	}
 	defer func() {
 		p.panicked = recover()

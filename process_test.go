@@ -403,6 +403,48 @@ func TestProcessAllWithARecordingThatCannotBeClosed(t *testing.T) {
 	})
 }
 
+// Why a recording could not be closed is told at the end, also of a job that starts
+// over meanwhile.
+func TestProcessStartsOverWithARecordingThatCannotBeClosed(t *testing.T) {
+	t.Parallel()
+	for name, second := range map[string]struct {
+		create bool // the second start is refused its meeting,
+		open   error
+	}{
+		"and ends well": {}, "and gets no meeting": {create: true}, "and cannot open it": {open: errors.New("gone")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+				if second.create {
+					srv.Inject(minutestest.Match{Operation: "meetings.create", Nth: 2}, minutestest.Refuse(minutes.ErrUnauthenticated))
+				}
+				opened := 0
+				open := func() (minutes.Recording, error) {
+					rec := testkit.Audio(100)
+					if opened++; opened > 1 {
+						return rec, second.open
+					}
+					rec.Audio = unclosable{rec.Audio}
+					return rec, nil
+				}
+				remove := sync.OnceFunc(func() {
+					assert.NoError(t, testkit.Client(srv).Meetings.Delete(t.Context(), srv.Requests("meetings.create")[0].MeetingID))
+				})
+				opts := &minutes.ProcessOptions{Restart: true, OnStatus: func(*minutes.Meeting) { remove() }}
+				jobs := slices.Values([]minutes.Job{{Params: weekly("x"), Open: open}})
+				for _, err := range testkit.Client(srv).Meetings.ProcessAll(t.Context(), jobs, opts) {
+					require.ErrorIs(t, err, errUnclosable)
+					require.Equal(t, second.create, errors.Is(err, minutes.ErrUnauthenticated))
+					require.True(t, second.open == nil || errors.Is(err, second.open))
+				}
+				require.Len(t, srv.Requests("meetings.create"), 2)
+			})
+		})
+	}
+}
+
 // Many jobs that a worker comes back to are not looked at again at once, either.
 func TestProcessAllComesBack(t *testing.T) {
 	t.Parallel()
@@ -1295,5 +1337,34 @@ func TestProcessWithoutAPlace(t *testing.T) {
 		require.Equal(t, minutes.StatusCreated, r.Meeting.Status)
 		require.LessOrEqual(t, time.Since(began), time.Minute)
 		require.ErrorIs(t, <-first, context.DeadlineExceeded)
+	})
+}
+
+// A recording is closed before its place is given to another.
+func TestFinishClosesBeforeItGivesItsPlace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := testkit.Client(minutestest.NewServer(t), minutes.WithUploads(1))
+		var now, most atomic.Int64
+		open := func() (minutes.Recording, error) {
+			most.Store(max(most.Load(), now.Add(1)))
+			rec := testkit.Audio(10)
+			rec.Audio = &closing{rec, func() {
+				time.Sleep(time.Second)
+				now.Add(-1)
+			}}
+			return rec, nil
+		}
+		var wg sync.WaitGroup
+		for range 3 {
+			m, _, err := c.Meetings.Create(t.Context(), weekly(""))
+			require.NoError(t, err)
+			wg.Go(func() {
+				_, err := c.Meetings.Finish(t.Context(), m.ID, open, &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded})
+				assert.NoError(t, err)
+			})
+		}
+		wg.Wait()
+		assert.EqualValues(t, 1, most.Load(), "open at once")
 	})
 }

@@ -3,7 +3,6 @@ package minutes
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -62,7 +61,12 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, rec Recording, 
 	if err := cmp.Or(checkGiven("ctx", ctx != nil), checkID("id", id), rec.check()); err != nil {
 		return err
 	}
-	return s.upload(ctx, id, func() (Recording, error) { return rec, nil }, cmp.Or(opts, new(UploadOptions)))
+	places := &s.core().places
+	if err := places.enter(ctx); err != nil {
+		return err
+	}
+	defer places.leave()
+	return s.upload(ctx, id, rec, cmp.Or(opts, new(UploadOptions)))
 }
 
 // places are those of a Client's uploads, first come, first served. The channel is
@@ -111,17 +115,9 @@ func (p *places) forget() {
 	p.users--
 }
 
-// upload uploads what open opens when there is a place for it.
-func (s *MeetingsService) upload(ctx context.Context, id string, open func() (Recording, error), opts *UploadOptions) error {
+// upload is Upload for which there is a place.
+func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, opts *UploadOptions) error {
 	c := s.core()
-	if err := c.places.enter(ctx); err != nil {
-		return err
-	}
-	defer c.places.leave()
-	rec, err := open()
-	if err != nil {
-		return err
-	}
 	u := &upload{
 		meetings: s,
 		core:     c,
@@ -137,18 +133,12 @@ func (s *MeetingsService) upload(ctx context.Context, id string, open func() (Re
 			return &StorageError{causes: backoff.Causes(ctx, err)}
 		}
 	}
-	err = u.renew(ctx)
-	for err == nil {
-		err = u.try(ctx)
-	}
-	if errors.Is(err, errArrived) {
-		return nil
+	err := u.renew(ctx)
+	for arrived := false; err == nil && !arrived; {
+		arrived, err = u.try(ctx)
 	}
 	return err
 }
-
-// errArrived ends an upload whose audio is in place.
-var errArrived = errors.New("the audio has arrived")
 
 // upload is one recording on its way to storage, through as many attempts as it
 // takes.
@@ -163,9 +153,9 @@ type upload struct {
 	refusal  StorageError // the last reply that any attempt received
 }
 
-// try makes an attempt, and does what its end calls for. Unless that is an error,
-// another attempt is to follow.
-func (u *upload) try(ctx context.Context) error {
+// try makes an attempt, and does what its end calls for. Unless the audio has arrived
+// or there is an error, another attempt is to follow.
+func (u *upload) try(ctx context.Context) (arrived bool, _ error) {
 	u.known.Attempt++
 	asked := u.core.poller.Now()
 	u.began = time.Now()
@@ -173,14 +163,14 @@ func (u *upload) try(ctx context.Context) error {
 	if result.Outcome == storage.Stored {
 		u.tell(ctx, result, false, 0)
 		u.core.poller.Again(u.id, asked)
-		return errArrived
+		return true, nil
 	}
 	failure := u.failed(result)
 	if result.StatusCode == http.StatusExpectationFailed && !u.put.NoExpect { // RFC 9110, section 10.1.1
 		u.tell(ctx, result, true, 0)
 		u.put.NoExpect = true
 		u.known.Attempt-- // it does not count
-		return nil
+		return false, nil
 	}
 	wait := u.core.Retries.Wait(u.known.Attempt, min(result.RetryAfter, backoff.Longest))
 	hurried := ctx.Err() != nil || result.RetryAfter > backoff.Longest || !backoff.Outlives(ctx, wait)
@@ -195,25 +185,27 @@ func (u *upload) try(ctx context.Context) error {
 	_ = backoff.Sleep(ctx, wait) // ctx is looked at next
 	if ctx.Err() != nil {
 		failure.causes = backoff.Causes(ctx, failure.causes...)
-		return failure
+		return false, failure
 	}
 	renews := step.Again && (step.Fresh || !time.Now().Before(u.put.Expires))
 	// Where the meeting probably has no audio, the URL comes first: a look that follows
 	// its request need not wait for the thirty seconds.
 	if renews && !u.known.Whole {
-		if err := u.replace(ctx, failure); err != nil {
-			return err
+		if arrived, err := u.replace(ctx, failure); arrived || err != nil {
+			return arrived, err
 		}
 		renews = false
 	}
-	err := u.look(ctx, step.Looks, failure)
+	arrived, err := u.look(ctx, step.Looks, failure)
 	switch {
-	case err == nil && !step.Again:
-		return failure
-	case err == nil && renews:
+	case arrived || err != nil:
+		return arrived, err
+	case !step.Again:
+		return false, failure
+	case renews:
 		return u.replace(ctx, failure)
 	}
-	return err
+	return false, nil
 }
 
 // trying is the context of the attempt that is under way; see FromContext.
@@ -223,13 +215,16 @@ func (u *upload) trying(ctx context.Context) context.Context {
 
 // replace asks for another URL. Whatever refuses that, a meeting that may have
 // the audio is looked at before the failure is told.
-func (u *upload) replace(ctx context.Context, failure *StorageError) error {
+func (u *upload) replace(ctx context.Context, failure *StorageError) (arrived bool, _ error) {
 	err := u.renew(ctx)
 	if err == nil {
-		return nil
+		return false, nil
 	}
 	failure.causes = append(failure.causes, err)
-	return cmp.Or(u.look(ctx, u.known.Looks(), failure), error(failure))
+	if arrived, _ = u.look(ctx, u.known.Looks(), failure); arrived {
+		return true, nil
+	}
+	return false, failure
 }
 
 // failed is the error that is told of an attempt if no other follows.
@@ -246,8 +241,8 @@ func (u *upload) failed(r storage.Result) *StorageError {
 }
 
 // look asks the service up to n times whether the audio has arrived after all.
-// Unless it has, or nobody can tell, there is no error.
-func (u *upload) look(ctx context.Context, n int, failure *StorageError) error {
+// Where nobody can tell, or only a part of it has, the upload fails.
+func (u *upload) look(ctx context.Context, n int, failure *StorageError) (arrived bool, _ error) {
 	for range n {
 		if !backoff.Outlives(ctx, time.Until(u.mayLook)) {
 			break // ctx would end before the meeting may be looked at
@@ -256,16 +251,16 @@ func (u *upload) look(ctx context.Context, n int, failure *StorageError) error {
 		u.mayLook = time.Now().Add(30 * time.Second)
 		switch {
 		case there && u.known.Whole:
-			return errArrived
+			return true, nil
 		case there:
 			err = ErrPartialAudio
 		}
 		if err != nil {
 			failure.causes = append(failure.causes, err)
-			return failure
+			return false, failure
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // renew asks for an upload URL.

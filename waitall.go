@@ -64,8 +64,9 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 			go func() {
 				room <- struct{}{}
 				defer func() { <-room }()
-				minutes, err := s.finishedMinutes(all.ctx, m, opts.Format)
-				all.fetched <- func() bool { return yield(&Result{Meeting: m, Minutes: minutes}, err) }
+				result, err := &Result{Meeting: m}, errEndedGoroutine // unless the fetch returns
+				defer func() { all.fetched <- func() bool { return yield(result, err) } }()
+				result.Minutes, err = s.finishedMinutes(all.ctx, m, opts.Format)
 			}()
 			return true
 		}
@@ -187,26 +188,25 @@ func (a *waitAll) leave() (trouble error) {
 
 // background reads a caller's sequence on a goroutine of its own, so that who takes
 // from next can do other things while the sequence blocks. It is told at its next
-// element that ctx has ended. Where it ends by itself, next is closed, and end goes
-// on as it ended: with its panic, or a runtime.Goexit.
+// element that ctx has ended. When it ends, next is closed, and end goes on as it
+// ended: with its panic, or a runtime.Goexit.
 func background[T any](ctx context.Context, seq iter.Seq[T]) (next chan T, end func()) {
 	next = make(chan T)
-	ended := runtime.Goexit
+	ended := runtime.Goexit // unless seq returns, or panics
 	go func() {
+		defer close(next)
 		defer func() {
 			if panicked := recover(); panicked != nil {
 				ended = func() { panic(panicked) }
-			}
-			if ctx.Err() == nil { // else it is ctx that ended
-				close(next)
 			}
 		}()
 		for v := range seq { // which panics, and so ends, where it goes on after it was left
 			select {
 			case next <- v:
+				continue
 			case <-ctx.Done():
-				return
 			}
+			break
 		}
 		ended = func() {}
 	}()

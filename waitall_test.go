@@ -701,6 +701,43 @@ func TestWaitAllForMinutesLeftDuringFetches(t *testing.T) {
 	}
 }
 
+// A transport that ends the goroutine of a fetch leaves no loop hanging.
+func TestWaitAllForMinutesOfATransportThatBreaks(t *testing.T) {
+	t.Parallel()
+	for _, leave := range []bool{false, true} {
+		t.Run(fmt.Sprint(leave), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				first := true
+				network := testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+					if op, _ := testkit.Identify(req); op == minutes.OpMeetingsMinutes && first {
+						first = false
+						runtime.Goexit()
+					}
+					return srv.HTTPClient().Transport.RoundTrip(req)
+				})
+				c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: network}))
+				ids := []string{testkit.Uploaded(t, c, "Weekly").ID}
+				time.Sleep(time.Hour)
+				if leave {
+					ids = append(ids, "")
+				}
+				ends := 0
+				for r, err := range c.Meetings.WaitAllForMinutes(t.Context(), slices.Values(ids), nil) {
+					if ends++; leave {
+						time.Sleep(time.Minute) // the fetch has ended
+						break
+					}
+					require.ErrorContains(t, err, "ended its goroutine")
+					require.Equal(t, ids[0], r.Meeting.ID)
+				}
+				require.Equal(t, 1, ends)
+			})
+		})
+	}
+}
+
 // A sequence that goes on after yield has said no is ended: it takes no more of
 // whatever it reads from.
 func TestWaitAllOfASequenceThatGoesOn(t *testing.T) {
