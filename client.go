@@ -113,15 +113,18 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	if method == http.MethodGet || slices.Contains(opts, Idempotent) {
 		row.Repeat = route.Always
 	}
-	request := rest.Request{Operation: row.Operation, Route: &row, Query: query}
-	body, err := json.Marshal(in)
-	if in != nil {
-		request.Body = json.RawMessage(body)
-	}
 	wrong := wrongPath(path)
 	if err := cmp.Or(checkThat("method", slices.Contains(methods, method), methodReason),
-		checkThat("path", wrong == "", wrong), checkThat("in", err == nil, "cannot be written as JSON")); err != nil {
+		checkThat("path", wrong == "", wrong)); err != nil {
 		return err
+	}
+	request := rest.Request{Operation: row.Operation, Route: &row, Query: query}
+	if in != nil {
+		body, err := json.Marshal(in)
+		if err != nil {
+			return &ParamError{Param: "in", Reason: "cannot be written as JSON"}
+		}
+		request.Body = json.RawMessage(body)
 	}
 	shared := c.Meetings.core()
 	reply, err := shared.send(ctx, request)
@@ -263,7 +266,7 @@ func doReply[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Re
 	defer reply.Release()
 	out := new(T)
 	// In one long text, anything may stand.
-	if in.MaxReply != maxText && hollow(reply.Body()) {
+	if in.MaxReply != maxText && reply.Cut == 0 && hollow(reply.Body()) {
 		return nil, nil, c.unusable(in, reply, "the reply holds more elements than its length is worth")
 	}
 	if err := c.decode(in, reply, out); err != nil {

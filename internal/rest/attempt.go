@@ -113,6 +113,7 @@ func (c *call) read(resp *http.Response) error {
 	last.body.Reset()
 	c.limited = io.LimitedReader{R: resp.Body, N: limit + 1}
 	_, err := last.body.ReadFrom(&c.limited)
+	c.limited.R = nil // the call may be kept, as a context
 	if c.limited.N <= 0 {
 		last.Cut = limit
 	}
