@@ -188,17 +188,22 @@ func (a *waitAll) leave() (trouble error) {
 
 // background reads a caller's sequence on a goroutine of its own, so that who takes
 // from next can do other things while the sequence blocks. It is told at its next
-// element that ctx has ended. When it ends, next is closed, and end goes on as it
-// ended: with its panic, or a runtime.Goexit.
-func background[T any](ctx context.Context, seq iter.Seq[T]) (next chan T, end func()) {
-	next = make(chan T)
-	ended := runtime.Goexit // unless seq returns, or panics
+// element that ctx has ended. Where it ends before, or breaks, next is closed, and end
+// goes on as it ended: with its panic, or a runtime.Goexit.
+func background[T any](ctx context.Context, seq iter.Seq[T]) (<-chan T, func()) {
+	next, ended := make(chan T), runtime.Goexit // unless seq returns, or panics
 	go func() {
-		defer close(next)
+		returned := false
 		defer func() {
-			if panicked := recover(); panicked != nil {
+			switch panicked := recover(); {
+			case panicked != nil:
 				ended = func() { panic(panicked) }
+			case returned && ctx.Err() != nil:
+				return // who takes hears of ctx
+			case returned:
+				ended = func() {}
 			}
+			close(next)
 		}()
 		for v := range seq { // which panics, and so ends, where it goes on after it was left
 			select {
@@ -208,7 +213,7 @@ func background[T any](ctx context.Context, seq iter.Seq[T]) (next chan T, end f
 			}
 			break
 		}
-		ended = func() {}
+		returned = true
 	}()
 	return next, func() { ended() }
 }

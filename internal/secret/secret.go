@@ -31,7 +31,7 @@ func (m Mask) Text(s string) string {
 // mayHold reports whether s holds the runs of letters and digits of a secret, in
 // their order. Every spelling leaves these as they are.
 func mayHold(s, secret string) bool {
-	found := true
+	var found bool
 	for word := range strings.FieldsFuncSeq(secret, isSpecial) {
 		if _, s, found = strings.Cut(s, word); !found {
 			return false
