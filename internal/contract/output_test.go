@@ -1,4 +1,4 @@
-package leaks_test
+package contract_test
 
 import (
 	"bytes"
