@@ -22,11 +22,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { testbase.Main(m) }
 
 func TestNewRefusesBaseURL(t *testing.T) {
 	t.Parallel()
@@ -139,7 +140,7 @@ func TestPlainHTTPAsksNoProxy(t *testing.T) {
 	}
 	asked := 0
 	for _, host := range []string{"localhost", "LocalHost:80", "127.0.0.1", "127.255.0.1:8080", "[::1]", "[::ffff:127.0.0.1]", "a.localhost", "localhost.", "127.1", "[::1%25lo]"} {
-		c, err := minutes.New("http://"+host, testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		c, err := minutes.New("http://"+host, testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			asked++
 			proxy, err := http.ProxyFromEnvironment(req)
 			assert.NoError(t, err)
@@ -608,7 +609,7 @@ func TestDo(t *testing.T) {
 		} {
 			heard := new(events)
 			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithRetries(2, 0, 0), minutes.WithObserver(heard.observe),
-				minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(testkit.Canned(test.reply, ""))}))
+				minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(testkit.Canned(test.reply, ""))}))
 			require.NoError(t, err)
 			testkit.RequireStatus(t, client.Do(t.Context(), test.method, "/v1/x", nil, nil, nil, test.opts...), test.reply)
 			tries := told[minutes.Attempt](heard)

@@ -28,6 +28,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -361,7 +362,7 @@ func TestTextsOfTheServiceAreClean(t *testing.T) {
 	quoted, err := json.Marshal(nasty + strings.Repeat("long ", 2000))
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
-		out := new(testkit.Buffer)
+		out := new(testbase.Buffer)
 		mock := httpmock.NewMockTransport()
 		c, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRetries(0, 0, 0),
 			minutes.WithLogger(slog.New(plainHandler{out})))
@@ -478,7 +479,7 @@ func TestEndlessBody(t *testing.T) {
 		{"meetings.minutes", 200, 64 << 20}, {"meetings.transcript", 200, 64 << 20},
 		{"usage.get", 404, 1 << 20}, {"meetings.minutes", 500, 1 << 20},
 	} {
-		if test.op == "meetings.transcript" && !testkit.Long() {
+		if test.op == "meetings.transcript" && !testbase.Long() {
 			continue // as long as the minutes
 		}
 		op := testkit.OperationNamed(t, test.op)
@@ -502,7 +503,7 @@ func TestEndlessBody(t *testing.T) {
 // is decoded: an element takes no more memory than its bytes are worth. (Not
 // parallel: it counts what is allocated.)
 func TestListsOfNextToNothing(t *testing.T) {
-	size := testkit.Many(4<<20-100, 1<<20)
+	size := testbase.Many(4<<20-100, 1<<20)
 	fill := func(element string) string { return strings.Repeat(element+",", size/(len(element)+1)-1) + element }
 	half := func(element string) string { return strings.Repeat(element+",", size/2/(len(element)+1)) + element }
 	for _, list := range []struct {
@@ -516,7 +517,7 @@ func TestListsOfNextToNothing(t *testing.T) {
 			if list.field != "meetings" && name != "objects" && name != "strings" && name != "of one field" {
 				continue // they are decoded alike
 			}
-			if decodedAlike := strings.Contains("members projects templates", list.field); decodedAlike && !testkit.Long() {
+			if decodedAlike := strings.Contains("members projects templates", list.field); decodedAlike && !testbase.Long() {
 				continue
 			}
 			op := testkit.OperationNamed(t, list.op)
@@ -546,7 +547,7 @@ func overHTTP(t *testing.T, h http.HandlerFunc) *minutes.Client {
 	t.Helper()
 	srv := httptest.NewServer(h)
 	t.Cleanup(srv.Close)
-	tr := testkit.OwnTransport(t)
+	tr := testbase.OwnTransport(t)
 	tr.DisableCompression = false
 	c, err := testkit.New(srv.URL, testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(0, 0, 0))
 	require.NoError(t, err)
@@ -556,7 +557,7 @@ func overHTTP(t *testing.T, h http.HandlerFunc) *minutes.Client {
 // Long lists of short things that are what they should be are taken.
 func TestLongListsAreTaken(t *testing.T) {
 	t.Parallel()
-	n := testkit.Many(50_000, 15_000)
+	n := testbase.Many(50_000, 15_000)
 	for op, body := range map[minutes.Operation]string{
 		"projects.list":  `{"projects":[` + strings.Repeat(`{"id":"p1","name":"x"},`, n) + `{"id":"p","name":"x"}]}`,
 		"members.list":   `{"members":[` + strings.Repeat(`{"id":"e1","name":"x","role":null,"status":"active"},`, n) + `{"id":"e"}]}`,
@@ -583,12 +584,12 @@ func TestTransportsThatMisbehave(t *testing.T) {
 		"error":                   func(*http.Request) (*http.Response, error) { return nil, broken },
 		"no header, no body":      func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 200}, nil },
 		"body that fails": func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 200, Body: io.NopCloser(io.MultiReader(strings.NewReader(`{"id"`), testkit.Failing(broken)))}, nil
+			return &http.Response{StatusCode: 200, Body: io.NopCloser(io.MultiReader(strings.NewReader(`{"id"`), testbase.Failing(broken)))}, nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(reply)}), minutes.WithRetries(0, 0, 0))
+			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(reply)}), minutes.WithRetries(0, 0, 0))
 			require.NoError(t, err)
 			for _, op := range testkit.Operations() {
 				if op.Reply == "" && name == "no header, no body" {
@@ -946,22 +947,22 @@ func TestRetryableAndKeyRefused(t *testing.T) {
 // The same of errors as calls return them.
 func TestRetryableOfCalls(t *testing.T) {
 	t.Parallel()
-	store := func(status int, code string) testkit.RoundTripper {
+	store := func(status int, code string) testbase.RoundTripper {
 		return testkit.Canned(status, "<Error><Code>"+code+"</Code></Error>")
 	}
-	lost := func(err error) testkit.RoundTripper {
+	lost := func(err error) testbase.RoundTripper {
 		return func(*http.Request) (*http.Response, error) { return nil, err }
 	}
 	untrusted := &tls.CertificateVerificationError{Err: errors.New("who is that?")}
 	for name, test := range map[string]struct {
-		store  testkit.RoundTripper
+		store  testbase.RoundTripper
 		status minutes.Status // of the meeting, as the look after the failure finds it
 		rec    minutes.Recording
 		want   bool
 	}{
 		"away":           {store: store(503, "SlowDown"), want: true},
 		"lost":           {store: lost(io.EOF), want: true},
-		"never reached":  {store: lost(testkit.ErrRefused), want: true},
+		"never reached":  {store: lost(testbase.ErrRefused), want: true},
 		"expired":        {store: store(403, "ExpiredToken"), want: true},
 		"no Expect":      {store: store(417, "")},
 		"signature":      {store: store(403, "SignatureDoesNotMatch")},
@@ -972,7 +973,7 @@ func TestRetryableOfCalls(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				reads := testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				reads := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					_, _ = io.CopyN(io.Discard, req.Body, 7)
 					return test.store(req)
 				})
@@ -990,7 +991,7 @@ func TestRetryableOfCalls(t *testing.T) {
 	}
 	t.Run("of the API", func(t *testing.T) {
 		t.Parallel()
-		for want, err := range map[bool]error{false: untrusted, true: testkit.ErrRefused} {
+		for want, err := range map[bool]error{false: untrusted, true: testbase.ErrRefused} {
 			c, _ := testkit.Answering(t, lost(err))
 			_, err := c.Usage.Get(t.Context())
 			assert.Equal(t, want, minutes.Retryable(err), "%v", err)

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -201,7 +202,7 @@ func TestFailedLooks(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				out, heard := new(testkit.Buffer), new(events)
+				out, heard := new(testbase.Buffer), new(events)
 				c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithLogger(slog.New(slog.NewTextHandler(out, nil))))
 				id := testkit.Uploaded(t, c, "Weekly").ID
 				srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet, Nth: 2, Times: fails}, minutestest.BadGateway())
@@ -230,7 +231,7 @@ func TestFailedLooks(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-			out := new(testkit.Buffer)
+			out := new(testbase.Buffer)
 			c := testkit.Client(srv, minutes.WithLogger(slog.New(slog.NewTextHandler(out, nil))))
 			id := testkit.Uploaded(t, c, "Weekly").ID
 			srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet, Times: minutestest.Always}, minutestest.BadGateway())
@@ -303,7 +304,7 @@ func TestFromContext(t *testing.T) {
 		srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.Refuse(minutes.ErrInternal))
 		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"))
 		var sent, heard []minutes.Attempt
-		transport := testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		transport := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			a, ok := minutes.FromContext(req.Context())
 			assert.True(t, ok)
 			assert.Equal(t, a.Operation == minutes.OpMeetingsGet, req.Context().Value(testKey{}) == nil, "the poller has no caller's context")
@@ -348,7 +349,7 @@ func TestStorageHTTPClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		through := func(hosts *[]string) *http.Client {
-			return &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			return &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 				*hosts = append(*hosts, req.URL.Host)
 				return srv.HTTPClient().Transport.RoundTrip(req)
 			})}
@@ -370,7 +371,7 @@ func TestFromContextLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{
-			Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 				go func() {
 					for range 100 {
 						minutes.FromContext(req.Context())

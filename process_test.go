@@ -24,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -222,7 +223,7 @@ func oneMeeting(t *testing.T, srv *minutestest.Server, n int) {
 // and no error, whatever the network does.
 func TestProcessByTwoWorkers(t *testing.T) {
 	t.Parallel()
-	for seed := range testkit.Many(200, 12) {
+	for seed := range testbase.Many(200, 12) {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()),
@@ -631,7 +632,7 @@ func TestProcessAllLeftWithoutRoom(t *testing.T) {
 // A job that is at hand when ctx ends, or when the loop is left, is not begun.
 func TestProcessAllWithAJobAtHand(t *testing.T) {
 	t.Parallel()
-	for i := range testkit.Many(20, 8) { // whether the end or the job is seen first is chance
+	for i := range testbase.Many(20, 8) { // whether the end or the job is seen first is chance
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 			ctx, cancel := context.WithCancel(t.Context())
@@ -1207,7 +1208,7 @@ func TestFinishKeepsTheFloor(t *testing.T) {
 						for range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
 						}
 					})
-					time.Sleep(time.Duration(testkit.Many(10, 2)) * time.Minute)
+					time.Sleep(time.Duration(testbase.Many(10, 2)) * time.Minute)
 					for range 5 { // at any time of a turn
 						time.Sleep(7 * time.Second)
 						m, _, err := c.Meetings.Create(t.Context(), weekly(""))

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
@@ -236,12 +237,12 @@ func TestRecordingFromReaderRefuses(t *testing.T) {
 		"empty":                   {strings.NewReader(""), "audio/wav", "r"},
 		"empty, no type":          {strings.NewReader(""), "", "r"},
 		"type not found":          {strings.NewReader(unknown), "", "r"},
-		"no MIME type":            {testkit.Failing(broken), "wav", "contentType"}, // before a byte is read
-		"half a MIME type":        {testkit.Failing(broken), "audio/", "contentType"},
-		"MIME type with a header": {testkit.Failing(broken), "audio/wav\r\nX-Evil: 1", "contentType"},
+		"no MIME type":            {testbase.Failing(broken), "wav", "contentType"}, // before a byte is read
+		"half a MIME type":        {testbase.Failing(broken), "audio/", "contentType"},
+		"MIME type with a header": {testbase.Failing(broken), "audio/wav\r\nX-Evil: 1", "contentType"},
 		"over 1 GiB":              {io.LimitReader(new(endless), minutes.MaxRecordingSize+5), "audio/wav", "r"},
 	} {
-		if name == "over 1 GiB" && (!testkit.Long() || testkit.UnderRace) {
+		if name == "over 1 GiB" && (!testbase.Long() || testbase.UnderRace) {
 			continue // it writes as much
 		}
 		rec, err := minutes.RecordingFromReader(test.r, test.contentType)
@@ -249,7 +250,7 @@ func TestRecordingFromReaderRefuses(t *testing.T) {
 		testkit.RequireParamError(t, err, test.param, test.contentType)
 		require.Empty(t, files(), name)
 	}
-	rec, err := minutes.RecordingFromReader(io.MultiReader(strings.NewReader(magicWAV), testkit.Failing(broken)), "audio/wav")
+	rec, err := minutes.RecordingFromReader(io.MultiReader(strings.NewReader(magicWAV), testbase.Failing(broken)), "audio/wav")
 	require.Zero(t, rec)
 	require.ErrorIs(t, err, broken)
 	require.Empty(t, files(), "nothing is left of a recording that broke off")

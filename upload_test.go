@@ -29,6 +29,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -179,11 +180,11 @@ func TestUploadToAStoreThatIsAway(t *testing.T) {
 		id := testkit.Waiting(t, srv)
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.ResetUpload(100))
 		puts := 0
-		hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			if req.Method == http.MethodPut {
 				if puts++; puts == 2 || puts == 3 {
 					_ = req.Body.Close()
-					return nil, testkit.ErrRefused
+					return nil, testbase.ErrRefused
 				}
 			}
 			return srv.HTTPClient().Transport.RoundTrip(req)
@@ -224,7 +225,7 @@ func TestUploadURLExpires(t *testing.T) {
 		id := testkit.Waiting(t, srv)
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RateLimit("50"))
 		rec, sum := testkit.Noise(1000)
-		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			resp, err := srv.HTTPClient().Transport.RoundTrip(req)
 			if err == nil && strings.HasSuffix(req.URL.Path, "/upload-url") {
 				body, _ := io.ReadAll(resp.Body)
@@ -252,7 +253,7 @@ func TestUploadOutlastsItsURL(t *testing.T) {
 				id := testkit.Waiting(t, srv)
 				rec, sum := testkit.Noise(1000)
 				puts := 0
-				c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if req.Method == http.MethodPut {
 						if puts++; puts == 1 {
 							time.Sleep(took)
@@ -288,7 +289,7 @@ func TestUploadLostAndFailed(t *testing.T) {
 				require.NoError(t, srv.Script(minutestest.Script{Outcome: status}))
 				id := testkit.Waiting(t, srv)
 				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.LoseReply())
-				hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if req.Method == http.MethodGet {
 						_, err := srv.Advance(id, status)
 						assert.NoError(t, err)
@@ -318,7 +319,7 @@ func TestUploadLooksAreShared(t *testing.T) {
 				rec, sum := testkit.Noise(5000)
 				var c *minutes.Client
 				looked, lost := false, false
-				c = testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				c = testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if !lost && req.Method == http.MethodPut {
 						lost = true // on its way: the service sees no upload between the looks
 						_, _ = io.CopyN(io.Discard, req.Body, 1000)
@@ -373,7 +374,7 @@ func TestUploadSettledLate(t *testing.T) {
 						srv.Inject(minutestest.Match{Operation: "meetings.upload_url", Nth: 2, Times: minutestest.Always}, refusal).Optional()
 					}
 					looks := 0
-					hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+					hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 						if req.Method == http.MethodGet {
 							if looks++; looks <= lag {
 								return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"id":"` + id + `","status":"created"}`)), Request: req}, nil
@@ -426,14 +427,14 @@ func TestUploadOfABadRecording(t *testing.T) {
 		{"empty", strings.NewReader(""), io.ErrUnexpectedEOF, false},
 		{"one byte short", strings.NewReader(data[:99_999]), io.ErrUnexpectedEOF, false},
 		{"longer than it says", strings.NewReader(data + data), nil, true},
-		{"fails at once", testkit.ReaderAtFunc(func([]byte, int64) (int, error) { return 0, broken }), broken, false},
-		{"fails on the way", testkit.ReaderAtFunc(func(p []byte, at int64) (int, error) {
+		{"fails at once", testbase.ReaderAtFunc(func([]byte, int64) (int, error) { return 0, broken }), broken, false},
+		{"fails on the way", testbase.ReaderAtFunc(func(p []byte, at int64) (int, error) {
 			if at > 70_000 {
 				return 0, broken
 			}
 			return copy(p, data[at:]), nil
 		}), broken, false},
-		{"reads less than asked for", testkit.ReaderAtFunc(func(p []byte, at int64) (int, error) { return copy(p[:1+len(p)/2], data[at:]), broken }), broken, false},
+		{"reads less than asked for", testbase.ReaderAtFunc(func(p []byte, at int64) (int, error) { return copy(p[:1+len(p)/2], data[at:]), broken }), broken, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -481,7 +482,7 @@ func TestUploadStalls(t *testing.T) {
 				})
 				tries := 0
 				var gaveUp time.Duration
-				hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if req.Method == http.MethodPut {
 						if tries++; tries == 1 {
 							start := time.Now()
@@ -521,7 +522,7 @@ func TestSlowUploadIsNotCut(t *testing.T) {
 					}
 				})
 				tries := 0
-				hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if req.Method == http.MethodPut {
 						tries++
 						return slow.RoundTrip(req)
@@ -549,7 +550,7 @@ func TestSlowUploadIsNotCut(t *testing.T) {
 // stubborn is a store of its own behind pipes: what the handler does not read
 // stays with the client.
 func stubborn(h http.HandlerFunc) http.RoundTripper {
-	return &http.Transport{DisableKeepAlives: true, ExpectContinueTimeout: time.Second, DialTLSContext: testkit.PipeTo(h)}
+	return &http.Transport{DisableKeepAlives: true, ExpectContinueTimeout: time.Second, DialTLSContext: testbase.PipeTo(h)}
 }
 
 // ctx ends an upload at once at each stage, and nothing is left of it.
@@ -617,7 +618,7 @@ func TestUploadIsCancelled(t *testing.T) {
 				_, _ = io.CopyN(io.Discard, r.Body, 70_000)
 				<-r.Context().Done()
 			})
-			hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 				if req.Method == http.MethodPut {
 					return deaf.RoundTrip(req)
 				}
@@ -645,7 +646,7 @@ func TestUploadIsDoneWithTheRecording(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		id := testkit.Waiting(t, srv)
 		var over atomic.Bool
-		slow := testkit.ReaderAtFunc(func(p []byte, at int64) (int, error) {
+		slow := testbase.ReaderAtFunc(func(p []byte, at int64) (int, error) {
 			assert.False(t, over.Load())
 			time.Sleep(8 * time.Second)
 			return len(p), nil
@@ -670,18 +671,18 @@ func TestUploadIsDoneWithTheRecordingWhateverTheTransport(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		id := testkit.Waiting(t, srv)
 		var over atomic.Bool
-		slow := testkit.ReaderAtFunc(func(p []byte, _ int64) (int, error) {
+		slow := testbase.ReaderAtFunc(func(p []byte, _ int64) (int, error) {
 			time.Sleep(8 * time.Second)
 			assert.False(t, over.Load())
 			return len(p), nil
 		})
-		hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			if req.Method != http.MethodPut {
 				return srv.HTTPClient().Transport.RoundTrip(req)
 			}
 			go func() { _, _ = io.Copy(io.Discard, req.Body) }()
 			time.Sleep(20 * time.Second)
-			return nil, testkit.ErrRefused
+			return nil, testbase.ErrRefused
 		})}
 		err := testkit.Client(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(0, 0, 0)).Meetings.Upload(t.Context(), id, minutes.Recording{Audio: slow, Size: 1 << 20, ContentType: "audio/mpeg"}, &minutes.UploadOptions{
 			Progress: func(int64, int64) { assert.False(t, over.Load()) },
@@ -746,7 +747,7 @@ func TestUploadURLForAges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		id := testkit.Waiting(t, srv)
-		hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			resp, err := srv.HTTPClient().Transport.RoundTrip(req)
 			if err == nil && strings.HasSuffix(req.URL.Path, "/upload-url") {
 				body, _ := io.ReadAll(resp.Body)
@@ -774,7 +775,7 @@ func TestUploadWithoutExpect(t *testing.T) {
 				id := testkit.Waiting(t, srv)
 				rec, sum := testkit.Noise(100_000)
 				var expects []string
-				hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if req.Method == http.MethodPut {
 						expects = append(expects, req.Header.Get("Expect"))
 						if never || req.Header.Get("Expect") != "" {
@@ -833,7 +834,7 @@ func TestUploadAskedToWaitForLong(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				id := testkit.Waiting(t, srv)
 				puts := 0
-				hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if req.Method == http.MethodPut {
 						if puts++; puts == 1 {
 							return &http.Response{StatusCode: test.status, Header: http.Header{"Retry-After": {test.asked}}, Body: http.NoBody, Request: req}, nil
@@ -868,10 +869,10 @@ func TestStorageErrorKeepsTheLastRefusal(t *testing.T) {
 		id := testkit.Waiting(t, srv)
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Reset(), minutestest.RefuseUpload(503, "SlowDown"), testkit.Expired())
 		puts := 0
-		hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			if req.Method == http.MethodPut {
 				if puts++; puts > 3 {
-					return nil, testkit.ErrRefused
+					return nil, testbase.ErrRefused
 				}
 			}
 			return srv.HTTPClient().Transport.RoundTrip(req)
@@ -906,7 +907,7 @@ func TestUploadTimeouts(t *testing.T) {
 				id := testkit.Waiting(t, srv)
 				rec, sum := testkit.Noise(100_000)
 				tries := 0
-				hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if req.Method != http.MethodPut {
 						return srv.HTTPClient().Transport.RoundTrip(req)
 					}
@@ -954,7 +955,7 @@ func TestUploadBehindADeadProxy(t *testing.T) {
 			}
 			tr := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: addr, User: url.UserPassword("user", "pass-word")})}
 			asked := 0
-			c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithRetries(3, 0, 0), minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithRetries(3, 0, 0), minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 				if req.URL.Host == "storage.example" {
 					return tr.RoundTrip(req)
 				}
@@ -1001,7 +1002,7 @@ func TestUploadOfAPart(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				puts := 0
-				c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					body := `{"id":"mtg_1","status":"created"}`
 					switch {
 					case req.Method == http.MethodPut:
@@ -1064,7 +1065,7 @@ func TestUploadContentMD5(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		time.AfterFunc(10*time.Second, func() { cancel(cause) })
 		let := make(chan struct{})
-		rec.Audio = testkit.ReaderAtFunc(func([]byte, int64) (int, error) { <-let; return 0, nil })
+		rec.Audio = testbase.ReaderAtFunc(func([]byte, int64) (int, error) { <-let; return 0, nil })
 		start := time.Now()
 		err = c.Meetings.Upload(ctx, id, rec, opts)
 		require.ErrorIs(t, err, context.Canceled)
@@ -1084,7 +1085,7 @@ func TestUploadOfWhatBlocks(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t)
 			id := testkit.Waiting(t, srv)
-			nothing := testkit.ReaderAtFunc(func([]byte, int64) (int, error) { return 0, nil })
+			nothing := testbase.ReaderAtFunc(func([]byte, int64) (int, error) { return 0, nil })
 			err := testkit.Client(srv).Meetings.Upload(t.Context(), id, minutes.Recording{Audio: nothing, Size: 10, ContentType: "audio/mpeg"}, nil)
 			require.ErrorIs(t, err, io.ErrNoProgress)
 			synctest.Wait()
@@ -1106,7 +1107,7 @@ func TestUploadOfWhatBlocks(t *testing.T) {
 				}
 				rec, _ := testkit.Noise(1 << 20)
 				src := rec.Audio
-				rec.Audio = testkit.ReaderAtFunc(func(p []byte, at int64) (int, error) { block("ReadAt"); return src.ReadAt(p, at) })
+				rec.Audio = testbase.ReaderAtFunc(func(p []byte, at int64) (int, error) { block("ReadAt"); return src.ReadAt(p, at) })
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 				defer cancel()
 				start := time.Now()
@@ -1150,7 +1151,7 @@ func TestUploadTargets(t *testing.T) {
 			base, err := url.Parse(test.base)
 			require.NoError(t, err)
 			puts := 0
-			c, err := testkit.New(test.base, testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			c, err := testkit.New(test.base, testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 				body := `{"upload_url":"` + test.target + `","expires_in":900,"method":"PUT"}`
 				if req.URL.Host != base.Host {
 					puts++
@@ -1218,7 +1219,7 @@ func TestUploadsHavePlaces(t *testing.T) {
 			now += by
 			most = max(most, now)
 		}
-		network := testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		network := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			if op, _ := testkit.Identify(req); op == minutestest.OpUpload {
 				change(1)
 				defer change(-1)
@@ -1329,7 +1330,7 @@ func TestUploadWithoutExpectIsLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			switch {
 			case req.Header.Get("Expect") != "":
 				return &http.Response{StatusCode: 417, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
@@ -1355,7 +1356,7 @@ func TestUploadNearItsDeadline(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				id := testkit.Waiting(t, srv)
 				puts := 0
-				hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if req.Method == http.MethodPut {
 						if puts++; puts <= test.lost {
 							_, _ = io.Copy(io.Discard, req.Body)
@@ -1385,7 +1386,7 @@ func TestUploadThatLandsLate(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		id := testkit.Waiting(t, srv)
 		rec, sum := testkit.Noise(1000)
-		hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			if req.Method != http.MethodPut {
 				return srv.HTTPClient().Transport.RoundTrip(req)
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -576,7 +577,7 @@ func TestWaitAllForMinutes(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 		var mu sync.Mutex
 		now, most := 0, 0
-		c := testkit.WatchedBy(srv, testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		c := testkit.WatchedBy(srv, testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			if !strings.HasSuffix(r.URL.Path, "/minutes") {
 				return srv.HTTPClient().Transport.RoundTrip(r)
 			}
@@ -710,7 +711,7 @@ func TestWaitAllForMinutesOfATransportThatBreaks(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				first := true
-				network := testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				network := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if op, _ := testkit.Identify(req); op == minutes.OpMeetingsMinutes && first {
 						first = false
 						runtime.Goexit()

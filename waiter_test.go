@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -498,7 +499,7 @@ func TestWaitNoAudio(t *testing.T) {
 					require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
 				}
 				began := time.Now()
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(testkit.Many(10, 3))*time.Hour)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(testbase.Many(10, 3))*time.Hour)
 				defer cancel()
 				_, err := testkit.Client(srv).Meetings.Wait(ctx, id, &minutes.WaitOptions{NoAudio: test.noAudio})
 				wait, ok := errors.AsType[*minutes.WaitError](err)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 )
 
 // blocks returns the code of one kind that stands in a text.
@@ -30,7 +30,7 @@ func blocks(t *testing.T, path, kind string) []string {
 // The program of each text compiles, and its suite passes.
 func TestPrograms(t *testing.T) {
 	t.Parallel()
-	if !testkit.Long() {
+	if !testbase.Long() {
 		t.Skip("builds programs")
 	}
 	for _, text := range []string{"../README.md", "../llms.txt"} {
@@ -88,7 +88,7 @@ func TestSnippets(t *testing.T) {
 // ellipsis stands for lines that are left out.
 func TestQuickstart(t *testing.T) {
 	t.Parallel()
-	if !testkit.Long() {
+	if !testbase.Long() {
 		t.Skip("builds a program")
 	}
 	command, said, ok := strings.Cut(blocks(t, "../README.md", "console")[0], "\n")

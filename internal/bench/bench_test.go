@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
@@ -301,7 +302,7 @@ func benchmarkStorageError(b *testing.B) {
 <Error><Code>SignatureDoesNotMatch</Code><Message>The signature does not match.</Message><Resource>/recordings/` + benchID +
 		`</Resource><RequestId>17C4A2B8E0D1F3A5</RequestId></Error>`
 	xmlHeader := http.Header{"Content-Type": {"application/xml"}}
-	transport := testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+	transport := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		if req.Method == http.MethodPut {
 			return fixed{403, xmlHeader, refusal}.RoundTrip(req)
 		}
@@ -353,7 +354,7 @@ func BenchmarkListAll(b *testing.B) {
 		pages[i] = `{"meetings":[` + strings.Repeat(benchMeeting+",", perPage-1) + benchMeeting + `],"next_cursor":"` + next + `"}`
 	}
 	requests := 0
-	transport := testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+	transport := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		requests++
 		page, _ := strconv.Atoi(req.URL.Query().Get("cursor"))
 		return fixed{200, jsonHeader, pages[page]}.RoundTrip(req)

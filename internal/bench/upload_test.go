@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
@@ -68,7 +69,7 @@ func TestUploadTask(t *testing.T) {
 	idle := resetPeak(t)
 	before := cpuTime(t)
 	upload(minutes.Recording{Audio: f, Size: info.Size(), ContentType: "audio/mpeg"})
-	cost, err := json.Marshal(uploadCost{cpuTime(t) - before, testkit.Peak(t) - idle})
+	cost, err := json.Marshal(uploadCost{cpuTime(t) - before, testbase.Peak(t) - idle})
 	require.NoError(t, err)
 	fmt.Printf("cost %s\n", cost)
 }
@@ -134,7 +135,7 @@ func cpuTime(t testing.TB) time.Duration {
 // resetPeak makes peak begin anew, at what it returns.
 func resetPeak(t testing.TB) int {
 	require.NoError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0))
-	return testkit.Peak(t)
+	return testbase.Peak(t)
 }
 
 // BenchmarkUpload uploads a sparse file to a server on this machine. ns/op is

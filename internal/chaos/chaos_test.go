@@ -25,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -80,9 +81,9 @@ func seeds(t *testing.T, usual int, run func(*testing.T, uint64)) {
 		return n
 	}
 	switch {
-	case testkit.UnderRace:
+	case testbase.UnderRace:
 		usual /= 10
-	case !testkit.Long():
+	case !testbase.Long():
 		usual /= 20
 	}
 	first, n := number("MINUTES_CHAOS_SEED", 0), number("MINUTES_CHAOS_RUNS", usual)
@@ -120,7 +121,7 @@ type chaos struct {
 
 	mu      sync.Mutex
 	secrets []string
-	log     testkit.Buffer
+	log     testbase.Buffer
 	told    map[string]*told
 	created map[string]int // how often a caller was told that it made a meeting
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -301,7 +302,7 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
-		return nil, testkit.ErrRefused
+		return nil, testbase.ErrRefused
 	case what.late > 0:
 		w.faults.Add(1)
 		s.note(func() { t.lost, t.late = true, true })

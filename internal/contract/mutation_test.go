@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
@@ -27,7 +28,7 @@ const mutationSeed = 20260309
 
 // mutations is how many mutated replies each operation gets.
 func mutations() int {
-	if !testkit.Long() || testkit.UnderRace {
+	if !testbase.Long() || testbase.UnderRace {
 		return 1_000
 	}
 	return 20_000
@@ -44,7 +45,7 @@ func TestMutatedReplies(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // a mutated Retry-After takes no time here
 				var reply *mutant
 				client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithRetries(0, 0, 0), minutes.WithRateLimit(0, 0),
-					minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(*http.Request) (*http.Response, error) { return reply.response(), nil })}))
+					minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(*http.Request) (*http.Response, error) { return reply.response(), nil })}))
 				require.NoError(t, err)
 				values := 0
 				for n := range mutations() {
@@ -114,7 +115,7 @@ func (m *mutant) response() *http.Response {
 	switch m.form {
 	case 0: // none at all
 	case 1:
-		resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(m.body), testkit.Failing(errBroken)))
+		resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(m.body), testbase.Failing(errBroken)))
 	default:
 		resp.Body = io.NopCloser(bytes.NewReader(m.body))
 	}

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/poll"
-	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) { testbase.Main(m) }
 
 const (
 	floor    = 30 * time.Second

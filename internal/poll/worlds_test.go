@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 )
 
 // bounds are what a world may cost. Where told or unseen is zero, it is two
@@ -109,7 +109,7 @@ var worlds = []struct {
 func TestWorlds(t *testing.T) {
 	t.Parallel()
 	for _, w := range worlds {
-		if !w.quick && !testkit.Long() {
+		if !w.quick && !testbase.Long() {
 			continue
 		}
 		t.Run(w.name, func(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -78,13 +79,13 @@ func failures() []failure {
 		{name: "401", fault: fixed(minutestest.Refuse(minutes.ErrUnauthenticated)), status: 401, code: minutes.ErrUnauthenticated, storedCode: "InvalidToken", envelope: true},
 		{name: "403", fault: fixed(minutestest.Refuse(minutes.ErrInsufficientScope)), status: 403, code: minutes.ErrInsufficientScope, storedCode: "SignatureDoesNotMatch", envelope: true},
 		{name: "404 of a gateway", fault: reply(404), status: 404},
-		{name: "connection refused", dial: testkit.ErrRefused, repeat: always, stored: always, is: syscall.ECONNREFUSED},
-		{name: "no such host", dial: testkit.ErrNoHost, repeat: always, stored: always},
-		{name: "TLS: no certificate to trust", dial: testkit.ErrUntrusted, as: func(err error) bool {
+		{name: "connection refused", dial: testbase.ErrRefused, repeat: always, stored: always, is: syscall.ECONNREFUSED},
+		{name: "no such host", dial: testbase.ErrNoHost, repeat: always, stored: always},
+		{name: "TLS: no certificate to trust", dial: testbase.ErrUntrusted, as: func(err error) bool {
 			_, ok := errors.AsType[*tls.CertificateVerificationError](err)
 			return ok
 		}},
-		{name: "TLS: no handshake", dial: testkit.ErrHandshake, repeat: always, stored: safely, as: func(err error) bool {
+		{name: "TLS: no handshake", dial: testbase.ErrHandshake, repeat: always, stored: safely, as: func(err error) bool {
 			_, ok := errors.AsType[tls.RecordHeaderError](err)
 			return ok
 		}},

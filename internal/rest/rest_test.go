@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 )
 
 const key = "key_0123456789/abc+def=="
@@ -44,8 +44,8 @@ func TestFailOver(t *testing.T) {
 	defer srv.Close()
 	first := http.DefaultTransport.(*http.Transport).Clone()
 	defer first.CloseIdleConnections()
-	second := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, testkit.ErrRefused }}
-	failOver := testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+	second := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, testbase.ErrRefused }}
+	failOver := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		body, err := req.GetBody()
 		if err != nil {
 			return nil, err
@@ -67,9 +67,9 @@ func TestFailOver(t *testing.T) {
 func TestDialThatIsNotTraced(t *testing.T) {
 	t.Parallel()
 	attempts := 0
-	_, err := newClient(t, "https://minutes.example", testkit.RoundTripper(func(*http.Request) (*http.Response, error) {
+	_, err := newClient(t, "https://minutes.example", testbase.RoundTripper(func(*http.Request) (*http.Response, error) {
 		attempts++
-		return nil, testkit.ErrRefused
+		return nil, testbase.ErrRefused
 	}), minutes.WithRetries(4, 0, 0)).Members.Create(t.Context(), &minutes.MemberCreateParams{Name: "Fay"})
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
 	require.Equal(t, 5, attempts)
@@ -81,7 +81,7 @@ func TestLostConnectionIsNoMissingOne(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []error{io.EOF, syscall.ECONNRESET, errors.New("http: server closed idle connection")} {
 		attempts := 0
-		_, err := newClient(t, "https://minutes.example", testkit.RoundTripper(func(*http.Request) (*http.Response, error) {
+		_, err := newClient(t, "https://minutes.example", testbase.RoundTripper(func(*http.Request) (*http.Response, error) {
 			attempts++
 			return nil, lost
 		}), minutes.WithRetries(4, 0, 0)).Projects.Create(t.Context(), "Apollo")
@@ -99,7 +99,7 @@ func TestRetryAfterFarAway(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				status := http.StatusTooManyRequests
-				c := newClient(t, "https://minutes.example", testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				c := newClient(t, "https://minutes.example", testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					defer func() { status = http.StatusOK }()
 					return &http.Response{
 						StatusCode: status, Header: http.Header{"Retry-After": {value}}, Request: req,
@@ -126,7 +126,7 @@ func TestNoLeastWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var at []time.Time
-		c := newClient(t, "https://minutes.example", testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		c := newClient(t, "https://minutes.example", testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			at = append(at, time.Now())
 			return nil, io.ErrUnexpectedEOF
 		}), minutes.WithRetries(8, 0, time.Minute))
@@ -149,7 +149,7 @@ func TestRepeatsStayWithTheOperation(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		attempts := 0
-		c := newClient(t, "https://minutes.example", testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		c := newClient(t, "https://minutes.example", testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			attempts++
 			assert.Equal(t, method, req.Method)
 			return nil, io.ErrUnexpectedEOF

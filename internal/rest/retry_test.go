@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -107,7 +108,7 @@ func TestContextEndsTheWaitAfterALostConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		l := &testkit.Line{Op: "usage.get", Dial: testkit.ErrRefused, Dials: 1}
+		l := &testkit.Line{Op: "usage.get", Dial: testbase.ErrRefused, Dials: 1}
 		c := l.On(srv, minutes.WithRetries(4, 10*time.Second, 10*time.Second))
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
@@ -124,7 +125,7 @@ func TestContextEndsTheWaitAfterALostConnection(t *testing.T) {
 func TestContextEndsWithTheReply(t *testing.T) {
 	t.Parallel()
 	reply := func(cancel func(), status int, body io.Reader) *minutes.Client {
-		c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			if body == nil {
 				cancel()
 				body = strings.NewReader("{}")
@@ -152,7 +153,7 @@ func TestContextEndsWithTheReply(t *testing.T) {
 		t.Run(fmt.Sprintf("cut off in a %d", status), func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancel(t.Context())
-			body := io.MultiReader(strings.NewReader(`{"error":`), testkit.ReaderFunc(func([]byte) (int, error) {
+			body := io.MultiReader(strings.NewReader(`{"error":`), testbase.ReaderFunc(func([]byte) (int, error) {
 				cancel()
 				return 0, ctx.Err()
 			}))
@@ -380,7 +381,7 @@ func TestLimiterAndDeadline(t *testing.T) {
 func TestWaitsBetweenTries(t *testing.T) {
 	t.Parallel()
 	const waitMin, waitMax = time.Second, 10 * time.Second
-	runs := testkit.Many(300, 70) // of fewer, some would spread too little by chance
+	runs := testbase.Many(300, 70) // of fewer, some would spread too little by chance
 	for _, test := range []struct {
 		name  string
 		fault minutestest.Fault
@@ -485,7 +486,7 @@ func TestDeleteAgain(t *testing.T) {
 		{"reply lost, then 429", []minutestest.Fault{minutestest.LoseReply(), minutestest.RateLimit("1")}, nil, true},
 		{"reply lost, then half a NOT_FOUND", []minutestest.Fault{minutestest.LoseReply(), minutestest.Truncate(9)}, nil, true},
 		{"429", []minutestest.Fault{minutestest.RateLimit("1")}, nil, false},
-		{"never connected", nil, testkit.ErrRefused, false},
+		{"never connected", nil, testbase.ErrRefused, false},
 		{"half a NOT_FOUND", []minutestest.Fault{minutestest.Truncate(9)}, nil, false},
 		{"nothing", nil, nil, false},
 		{"page of a gateway", []minutestest.Fault{minutestest.LoseReply(), minutestest.Reply(404, "text/html", "<h1>no</h1>")}, nil, false},
@@ -561,7 +562,7 @@ func TestTimeLimitOfATryWhateverTheTransport(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithRetries(2, 0, 0), minutes.WithHTTPClient(&http.Client{
-			Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 				<-req.Context().Done()
 				return nil, req.Context().Err()
 			}),
@@ -599,7 +600,7 @@ func TestAbandonedTryStillWrites(t *testing.T) {
 			return conn, nil
 		}}
 		var tries int
-		hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			if tries++; tries <= 3 {
 				return deaf.RoundTrip(req)
 			}
@@ -655,7 +656,7 @@ func TestDebugLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.Refuse(minutes.ErrInternal), minutestest.RateLimit("3"), minutestest.Reset())
-		out := new(testkit.Buffer)
+		out := new(testbase.Buffer)
 		log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == slog.TimeKey {
 				return slog.Attr{}

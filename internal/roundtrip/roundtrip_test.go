@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
-	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 )
 
 type closed struct {
@@ -46,7 +46,7 @@ func TestDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			body.times = 0
-			resp, err := roundtrip.Do(testkit.RoundTripper(func(*http.Request) (*http.Response, error) { return test.resp, test.err }), &http.Request{})
+			resp, err := roundtrip.Do(testbase.RoundTripper(func(*http.Request) (*http.Response, error) { return test.resp, test.err }), &http.Request{})
 			require.Equal(t, test.shut, body.times)
 			if test.want != "" {
 				require.ErrorContains(t, err, test.want)

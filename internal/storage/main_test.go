@@ -17,7 +17,7 @@ import (
 
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 	"github.com/meeting-minutes/minutes-go/internal/storage"
-	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 )
 
 // put is a Put of rec to target through next.
@@ -65,11 +65,11 @@ func file(t testing.TB, size int) (*os.File, string) {
 }
 
 type (
-	roundTripper = testkit.RoundTripper
-	readerAt     = testkit.ReaderAtFunc
+	roundTripper = testbase.RoundTripper
+	readerAt     = testbase.ReaderAtFunc
 )
 
 var (
-	ownTransport = testkit.OwnTransport
-	errRefused   = testkit.ErrRefused
+	ownTransport = testbase.OwnTransport
+	errRefused   = testbase.ErrRefused
 )

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go/internal/storage"
-	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 )
 
 // The memory of an upload does not grow with the recording, nor with broken
@@ -31,7 +31,7 @@ func TestMemory(t *testing.T) {
 		uploadAndTell(t, target)
 		return
 	}
-	if !testkit.Long() {
+	if !testbase.Long() {
 		t.Skip("uploads 256 MiB")
 	}
 	t.Parallel()
@@ -91,7 +91,7 @@ func uploadAndTell(t *testing.T, target string) {
 		}
 	}
 	send(audio(100_000))
-	before := testkit.Peak(t)
+	before := testbase.Peak(t)
 	send(storage.Recording{Audio: f, Size: info.Size(), ContentType: "audio/mpeg"})
-	fmt.Printf("grew by %d KiB\n", testkit.Peak(t)-before)
+	fmt.Printf("grew by %d KiB\n", testbase.Peak(t)-before)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -136,7 +137,7 @@ func Silent(t *testing.T) *minutes.Client {
 // and that the meeting has the given status. Storage is reached through next.
 func Directed(t testing.TB, target string, status minutes.Status, next http.RoundTripper, opts ...minutes.Option) *minutes.Client {
 	t.Helper()
-	hc := &http.Client{Transport: RoundTripper(func(req *http.Request) (*http.Response, error) {
+	hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		if req.URL.Host != "localhost:1" {
 			return next.RoundTrip(req)
 		}

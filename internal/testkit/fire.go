@@ -148,3 +148,8 @@ func (l *Line) On(srv *minutestest.Server, opts ...minutes.Option) *minutes.Clie
 	l.Next = srv.HTTPClient().Transport
 	return Client(srv, append([]minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: l})}, opts...)...)
 }
+
+// Expired is what a store says of a URL past its time.
+func Expired() minutestest.Fault {
+	return minutestest.Reply(403, "application/xml", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message><RequestId>r</RequestId></Error>")
+}

@@ -15,14 +15,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A form is what the interface says of one JSON object: the kind of each
+// A Form is what the interface says of one JSON object: the kind of each
 // field, written by hand from its tables and from nothing else, so that a
 // wrong name shared by client and service is caught. "?" after a kind means
 // that the field may be absent, "|null" that it may be null, and "[]" before
 // one that it is an array; a name in capitals is another form.
-type form map[string]string
+type Form map[string]string
 
-var forms = map[string]form{
+// Forms are those of all objects, by name.
+var Forms = map[string]Form{
 	// Section 2.
 	"Meeting": {
 		"id":               "string",
@@ -84,11 +85,11 @@ func RequireForm(t testing.TB, name string, body []byte) {
 	require.NoError(t, d.Decode(&v), "%s", body)
 	_, err := d.Token()
 	require.ErrorIs(t, err, io.EOF, "more than one value: %s", body)
-	require.Empty(t, deviations(name, name, v), "%s", body)
+	require.Empty(t, Deviations(name, name, v), "%s", body)
 }
 
-// deviations lists where v differs from the form.
-func deviations(at, kind string, v any) []string {
+// Deviations lists where v differs from the form.
+func Deviations(at, kind string, v any) []string {
 	if kind, ok := strings.CutPrefix(kind, "[]"); ok {
 		list, ok := v.([]any)
 		if !ok {
@@ -96,7 +97,7 @@ func deviations(at, kind string, v any) []string {
 		}
 		var all []string
 		for i, e := range list {
-			all = append(all, deviations(fmt.Sprintf("%s[%d]", at, i), kind, e)...)
+			all = append(all, Deviations(fmt.Sprintf("%s[%d]", at, i), kind, e)...)
 		}
 		return all
 	}
@@ -118,7 +119,7 @@ func deviations(at, kind string, v any) []string {
 	case "object":
 		_, ok = v.(map[string]any)
 	default:
-		return objectDeviations(at, forms[kind], v)
+		return objectDeviations(at, Forms[kind], v)
 	}
 	if !ok {
 		return []string{fmt.Sprintf("%s is %v (%T), not a %s", at, v, v, kind)}
@@ -126,7 +127,7 @@ func deviations(at, kind string, v any) []string {
 	return nil
 }
 
-func objectDeviations(at string, f form, v any) []string {
+func objectDeviations(at string, f Form, v any) []string {
 	object, ok := v.(map[string]any)
 	if !ok || f == nil {
 		return []string{fmt.Sprintf("%s is %T, not an object", at, v)}
@@ -141,7 +142,7 @@ func objectDeviations(at string, f form, v any) []string {
 		case !there:
 			all = append(all, at+"."+name+" is missing")
 		default:
-			all = append(all, deviations(at+"."+name, kind, value)...)
+			all = append(all, Deviations(at+"."+name, kind, value)...)
 		}
 	}
 	for name := range object {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -45,7 +46,7 @@ func Follow(ctx context.Context, t testing.TB, c *minutes.Client, ids []string, 
 // where tests are to be thorough.
 func WatchLooks(srv *minutestest.Server, opts ...minutes.Option) (*minutes.Client, *Looks) {
 	next := Direct(srv).Transport
-	if Long() || UnderRace {
+	if testbase.Long() || testbase.UnderRace {
 		next = srv.HTTPClient().Transport
 	}
 	l := &Looks{Next: next, shown: map[string][]time.Time{}, paged: map[string]time.Time{}}

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -119,7 +120,7 @@ func Crowd(t testing.TB, srv *minutestest.Server, n, stride int, within time.Dur
 // does not ask how requests travel: it takes a tenth of the time. A reply that
 // breaks off is one that does not come.
 func Direct(srv *minutestest.Server) *http.Client {
-	return &http.Client{Transport: RoundTripper(func(req *http.Request) (resp *http.Response, err error) {
+	return &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (resp *http.Response, err error) {
 		if req.Context().Err() != nil {
 			return nil, req.Context().Err()
 		}

@@ -1,4 +1,4 @@
-package leaks_test
+package contract_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
@@ -17,7 +18,7 @@ import (
 // aside, holds no key and no signature.
 func TestOutputHoldsNoSecret(t *testing.T) {
 	t.Parallel()
-	if !testkit.Long() || testkit.UnderRace {
+	if !testbase.Long() || testbase.UnderRace {
 		t.Skip("runs most tests once more")
 	}
 	const module = "github.com/meeting-minutes/minutes-go"

@@ -1,4 +1,4 @@
-package testkit
+package testbase
 
 import (
 	"bytes"
@@ -12,8 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-
-	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // A RoundTripper is a transport made of a function.
@@ -108,8 +106,3 @@ func (l *single) Accept() (net.Conn, error) {
 func (l *single) Close() error { return nil }
 
 func (l *single) Addr() net.Addr { return &net.TCPAddr{} }
-
-// Expired is what a store says of a URL past its time.
-func Expired() minutestest.Fault {
-	return minutestest.Reply(403, "application/xml", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message><RequestId>r</RequestId></Error>")
-}

@@ -1,4 +1,4 @@
-package leaks_test
+package contract_test
 
 import (
 	"context"
@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
@@ -42,7 +43,7 @@ func (e echo) Error() string {
 func TestNothingSecretIsTold(t *testing.T) {
 	t.Parallel()
 	const target = "https://storage.example/b/k?" + testkit.PresignedQuery
-	reply := func(status int, header http.Header, body string) testkit.RoundTripper {
+	reply := func(status int, header http.Header, body string) testbase.RoundTripper {
 		return func(req *http.Request) (*http.Response, error) {
 			if header == nil {
 				header = http.Header{}
@@ -50,7 +51,7 @@ func TestNothingSecretIsTold(t *testing.T) {
 			return &http.Response{StatusCode: status, Header: header.Clone(), Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
 		}
 	}
-	fail := func(make func(*http.Request) error) testkit.RoundTripper {
+	fail := func(make func(*http.Request) error) testbase.RoundTripper {
 		return func(req *http.Request) (*http.Response, error) { return nil, make(req) }
 	}
 	all := strings.Join(testkit.Spelled(testkit.SecretKey), " ") + " " + target + " " + testkit.SecretSig + " " + testkit.SecretID
@@ -69,8 +70,8 @@ func TestNothingSecretIsTold(t *testing.T) {
 		"page that echoes":        {api: reply(502, http.Header{"Content-Type": {"text/" + testkit.SecretKey}, "X-Request-Id": {testkit.SecretKey}}, all)},
 		"reply that echoes":       {api: reply(200, http.Header{"X-Request-Id": {testkit.SecretKey}}, `{"`+testkit.SecretKey+`":1,"id":"`+testkit.SecretKey)},
 		"reply with a wrong type": {api: reply(200, nil, `{"id":{"`+testkit.SecretKey+`":1},"status":3}`)},
-		"connection refused":      {api: dial(testkit.ErrRefused)},
-		"no such host":            {api: dial(testkit.ErrNoHost)},
+		"connection refused":      {api: dial(testbase.ErrRefused)},
+		"no such host":            {api: dial(testbase.ErrNoHost)},
 		"redirect":                {api: reply(302, http.Header{"Location": {target + "&key=" + testkit.SecretKey}}, all)},
 		"redirect with method":    {api: reply(308, http.Header{"Location": {"https://elsewhere.example/?" + testkit.SecretKey}}, all)},
 		"malformed Location":      {api: reply(307, http.Header{"Location": {"https://[::1%zz/?" + testkit.SecretKey}}, all)},
@@ -85,8 +86,8 @@ func TestNothingSecretIsTold(t *testing.T) {
 			`</AWSAccessKeyId><SignatureProvided>`+testkit.SecretSig+`</SignatureProvided><RequestId>`+testkit.SecretSig+`</RequestId></Error>`)},
 		"store: code that echoes":   {storage: reply(400, nil, `<Error><Code>`+testkit.SecretSig+`</Code></Error>`)},
 		"store: page that echoes":   {storage: reply(400, nil, all)},
-		"store: connection refused": {storage: dial(testkit.ErrRefused)},
-		"store: no such host":       {storage: dial(testkit.ErrNoHost)},
+		"store: connection refused": {storage: dial(testbase.ErrRefused)},
+		"store: no such host":       {storage: dial(testbase.ErrNoHost)},
 		"store: redirect":           {storage: reply(307, http.Header{"Location": {target}}, all)},
 		"store: net/http's error":   {storage: fail(func(req *http.Request) error { return &url.Error{Op: "Put", URL: req.URL.String(), Err: io.EOF} })},
 		"store: wrapped, net/http's": {storage: fail(func(req *http.Request) error {
@@ -106,8 +107,8 @@ func TestNothingSecretIsTold(t *testing.T) {
 		"URL that is a query":      {target: "?" + testkit.PresignedQuery},
 		"URL over plain HTTP":      {target: "http://storage.example/b?" + testkit.PresignedQuery},
 		"URL of another scheme":    {target: "ftp://storage.example/b?" + testkit.PresignedQuery},
-		"URL with a password":      {target: "https://user:" + testkit.SecretSig + "@storage.example/b?" + testkit.PresignedQuery, storage: dial(testkit.ErrRefused)},
-		"store: cancelled by its URL": {storage: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		"URL with a password":      {target: "https://user:" + testkit.SecretSig + "@storage.example/b?" + testkit.PresignedQuery, storage: dial(testbase.ErrRefused)},
+		"store: cancelled by its URL": {storage: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			return nil, &url.Error{Op: "Put", URL: req.URL.String(), Err: context.DeadlineExceeded}
 		})},
 	}
@@ -115,13 +116,13 @@ func TestNothingSecretIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				out := new(testkit.Buffer)
+				out := new(testbase.Buffer)
 				to := scene.target
 				if to == "" {
 					to = target
 				}
 				var strayed sync.Map
-				hc := &http.Client{Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if req.URL.Host != "minutes.example" || req.URL.Scheme != "https" {
 						if auth := req.Header.Get("Authorization"); auth != "" {
 							strayed.Store(req.URL.Host, true)
@@ -185,8 +186,8 @@ func TestNothingSecretIsToldOfTLS(t *testing.T) {
 	plain := httptest.NewServer(http.HandlerFunc(listen))
 	defer plain.Close()
 	for _, base := range []string{secure.URL, strings.Replace(plain.URL, "http:", "https:", 1)} {
-		out := new(testkit.Buffer)
-		tr := testkit.OwnTransport(t)
+		out := new(testbase.Buffer)
+		tr := testbase.OwnTransport(t)
 		c, err := minutes.New(base, testkit.SecretKey, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(1, 0, 0),
 			minutes.WithLogger(slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		require.NoError(t, err)
@@ -262,7 +263,7 @@ func TestTheKeyStaysWithItsHost(t *testing.T) {
 		w.WriteHeader(http.StatusTemporaryRedirect)
 	}))
 	defer srv.Close()
-	c, err := minutes.New(srv.URL, testkit.SecretKey, minutes.WithHTTPClient(&http.Client{Transport: testkit.OwnTransport(t), CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}))
+	c, err := minutes.New(srv.URL, testkit.SecretKey, minutes.WithHTTPClient(&http.Client{Transport: testbase.OwnTransport(t), CheckRedirect: func(*http.Request, []*http.Request) error { return nil }}))
 	require.NoError(t, err)
 	for _, location = range []string{elsewhere.URL, elsewhere.URL + "/stolen", "/stolen", srv.URL + "/stolen", "//" + strings.TrimPrefix(elsewhere.URL, "http://"), ""} {
 		_, err := c.Usage.Get(t.Context())
@@ -281,12 +282,12 @@ func TestSecretsAndReflection(t *testing.T) {
 		_, _ = io.WriteString(w, `{"credits_remaining":1,"transcribe_seconds_remaining":1}`)
 	}))
 	defer srv.Close()
-	tr := testkit.OwnTransport(t) // whose idle connection remembers the request
+	tr := testbase.OwnTransport(t) // whose idle connection remembers the request
 	used, err := minutes.New(srv.URL, testkit.SecretKey, minutes.WithHTTPClient(&http.Client{Transport: tr}))
 	require.NoError(t, err)
 	_, err = used.Usage.Get(t.Context())
 	require.NoError(t, err)
-	if !testkit.UnderRace { // the transport is at work
+	if !testbase.UnderRace { // the transport is at work
 		var transport strings.Builder
 		testkit.Dump(&transport, reflect.ValueOf(tr), make(map[uintptr]bool))
 		require.Contains(t, transport.String(), testkit.SecretKey, "the test finds what is there to be found")
@@ -297,11 +298,11 @@ func TestSecretsAndReflection(t *testing.T) {
 		return fmt.Errorf("lost: %w", &holding{req, req.Header.Get("Authorization"), req.URL.String()})
 	}
 	failing, err := minutes.New("https://minutes.example", testkit.SecretKey, minutes.WithRetries(0, 0, 0), minutes.WithHTTPClient(&http.Client{
-		Transport: testkit.RoundTripper(func(req *http.Request) (*http.Response, error) { return nil, held(req) })}))
+		Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) { return nil, held(req) })}))
 	require.NoError(t, err)
 	_, lost := failing.Usage.Get(t.Context())
 	require.Error(t, lost)
-	stored := testkit.Directed(t, "https://storage.example/k?"+testkit.PresignedQuery, minutes.StatusCreated, testkit.RoundTripper(func(req *http.Request) (*http.Response, error) {
+	stored := testkit.Directed(t, "https://storage.example/k?"+testkit.PresignedQuery, minutes.StatusCreated, testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		return nil, held(req)
 	}), minutes.WithRetries(0, 0, 0)).Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil)
 	require.Error(t, stored)

@@ -1,4 +1,4 @@
-package poll_test
+package waits_test
 
 import (
 	"cmp"
@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -141,7 +142,7 @@ func TestSteadyComebacks(t *testing.T) {
 				c, l := testkit.WatchLooks(srv)
 				var ids []string
 				var wg sync.WaitGroup
-				for i := range testkit.Many(100, 25) {
+				for i := range testbase.Many(100, 25) {
 					p := &minutes.MeetingCreateParams{Title: "meeting", Date: "2026-11-20", ExternalID: fmt.Sprint("job-", i)}
 					m, _, err := crashed.Meetings.Create(t.Context(), p)
 					require.NoError(t, err)
@@ -300,9 +301,9 @@ func TestOnStatusOfALatecomer(t *testing.T) {
 					for range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
 					}
 				})
-				time.Sleep(time.Duration(testkit.Many(10, 2)) * time.Minute)
+				time.Sleep(time.Duration(testbase.Many(10, 2)) * time.Minute)
 				var told []minutes.Status
-				late, stop := context.WithTimeout(t.Context(), time.Duration(testkit.Many(5, 2))*time.Minute)
+				late, stop := context.WithTimeout(t.Context(), time.Duration(testbase.Many(5, 2))*time.Minute)
 				defer stop()
 				_, err := c.Meetings.Wait(late, ids[0], &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told = append(told, m.Status) }})
 				require.ErrorIs(t, err, context.DeadlineExceeded)

@@ -1,4 +1,4 @@
-package testkit_test
+package contract_test
 
 import (
 	"slices"

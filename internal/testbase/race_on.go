@@ -1,6 +1,6 @@
 //go:build race
 
-package testkit
+package testbase
 
 // UnderRace tells tests that take much work to take less.
 const UnderRace = true

@@ -1,4 +1,4 @@
-package testkit
+package contract_test
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/internal/testkit"
 )
 
 // The fixtures themselves keep to the interface: no field of it is misspelt in
@@ -18,7 +20,7 @@ func TestFixturesKeepToTheInterface(t *testing.T) {
 		"project": "Project", "project_list": "ProjectList", "template_list": "TemplateList", "minutes": "Minutes",
 		"transcript": "Transcript", "upload_target": "UploadTarget", "usage": "Usage", "vocabulary": "Vocabulary", "error": "Envelope",
 	}
-	all := Fixtures("")
+	all := testkit.Fixtures("")
 	require.NotEmpty(t, all)
 	shown := map[string]bool{}
 	for name, body := range all {
@@ -29,13 +31,13 @@ func TestFixturesKeepToTheInterface(t *testing.T) {
 			}
 		}
 		require.NotEmpty(t, kind, "no form for %s", name)
-		RequireForm(t, kind, []byte(body))
+		testkit.RequireForm(t, kind, []byte(body))
 		var v any
 		require.NoError(t, json.Unmarshal([]byte(body), &v))
 		note(shown, kind, v)
 	}
 	for kind := range formOf {
-		for name, of := range forms[formOf[kind]] {
+		for name, of := range testkit.Forms[formOf[kind]] {
 			at := formOf[kind] + "." + name
 			require.True(t, shown[at+" present"], "%s is in no fixture", at)
 			require.True(t, !strings.HasSuffix(of, "?") || shown[at+" absent"], "%s is absent in no fixture", at)
@@ -52,7 +54,7 @@ func note(shown map[string]bool, kind string, v any) {
 		}
 		return
 	}
-	for name, of := range forms[kind] {
+	for name, of := range testkit.Forms[kind] {
 		value, there := v.(map[string]any)[name]
 		of, _, _ = strings.Cut(strings.TrimSuffix(of, "?"), "|")
 		switch {
@@ -81,6 +83,6 @@ func TestFormsSeeDeviations(t *testing.T) {
 	} {
 		var v any
 		require.NoError(t, json.Unmarshal([]byte(body), &v))
-		require.Equal(t, []string{want}, deviations("ProjectList", "ProjectList", v), body)
+		require.Equal(t, []string{want}, testkit.Deviations("ProjectList", "ProjectList", v), body)
 	}
 }

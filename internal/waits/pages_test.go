@@ -1,4 +1,4 @@
-package poll_test
+package waits_test
 
 import (
 	"bytes"
@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -106,9 +107,9 @@ func TestShortPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 		old := testkit.Crowd(t, srv, 3, 1, 10*time.Minute)
-		foreign := testkit.Many(1500, 150)
+		foreign := testbase.Many(1500, 150)
 		testkit.Crowd(t, srv, foreign, foreign, 10*time.Minute) // nobody's, but one
-		ids := append(old, testkit.Crowd(t, srv, testkit.Many(3000, 300), 1, 10*time.Minute)...)
+		ids := append(old, testkit.Crowd(t, srv, testbase.Many(3000, 300), 1, 10*time.Minute)...)
 		srv.SetPageSize(func(int, int) int { return 10 })
 		srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, minutestest.Delay(20*time.Millisecond))
 		c, l := testkit.WatchLooks(srv)
@@ -134,7 +135,7 @@ func TestLostPage(t *testing.T) {
 		ids := testkit.Crowd(t, srv, 115, 1, 10*time.Minute)
 		_, l := testkit.WatchLooks(srv)
 		lost := 0
-		hc := &http.Client{Transport: testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		hc := &http.Client{Transport: testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			resp, err := l.RoundTrip(r)
 			if strings.HasSuffix(r.URL.Path, "/meetings") && l.Pages() == 9 {
 				lost++
@@ -188,7 +189,7 @@ func TestWithoutLists(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-				ids := testkit.Crowd(t, srv, testkit.Many(100, 25), 1, 10*time.Minute)
+				ids := testkit.Crowd(t, srv, testbase.Many(100, 25), 1, 10*time.Minute)
 				srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, fault)
 				c, l := testkit.WatchLooks(srv)
 				for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
@@ -212,7 +213,7 @@ func TestCursorCircle(t *testing.T) {
 		var second string
 		n := 0
 		next := regexp.MustCompile(`"next_cursor":"([^"]*)`)
-		loop := testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		loop := testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			query := r.URL.Query()
 			if query.Get("cursor") != "" {
 				query.Set("cursor", second)
@@ -424,7 +425,7 @@ func TestFirstSweepEndsInTime(t *testing.T) {
 // not make an end of pages.
 func TestPagesGoOn(t *testing.T) {
 	t.Parallel()
-	turns := testkit.Many(120, 28)
+	turns := testbase.Many(120, 28)
 	for name, test := range map[string]struct {
 		fault minutestest.Fault
 		times int
@@ -465,7 +466,7 @@ func TestAsksSeldomWhereListsAreRefused(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-				ids := testkit.Crowd(t, srv, testkit.Many(60, 25), 1, testkit.Ages)
+				ids := testkit.Crowd(t, srv, testbase.Many(60, 25), 1, testkit.Ages)
 				srv.Inject(minutestest.Match{Operation: "meetings.list", Nth: nth, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrInsufficientScope))
 				c, l := testkit.WatchLooks(srv)
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
@@ -487,7 +488,7 @@ func TestCrowdLookedAtByAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-		ids := testkit.Crowd(t, srv, testkit.Many(1000, 300), 1, testkit.Ages)
+		ids := testkit.Crowd(t, srv, testbase.Many(1000, 300), 1, testkit.Ages)
 		c, l := testkit.WatchLooks(srv)
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()

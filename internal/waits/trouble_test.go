@@ -1,4 +1,4 @@
-package poll_test
+package waits_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -24,7 +25,7 @@ import (
 func TestOutage(t *testing.T) {
 	t.Parallel()
 	const out = 2 * time.Minute
-	waits := testkit.Many(400, 100)
+	waits := testbase.Many(400, 100)
 	for name, test := range map[string]struct {
 		listing bool          // alone
 		start   time.Duration // of the waits
@@ -45,7 +46,7 @@ func TestOutage(t *testing.T) {
 				began, back := time.Now(), time.Duration(test.back)*time.Minute
 				c, l := testkit.WatchLooks(srv)
 				network := l.Next
-				l.Next = testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+				l.Next = testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
 					since := time.Since(began)
 					list := strings.HasSuffix(r.URL.Path, "/meetings")
 					if since >= out && since < back && (list || !test.listing) {

@@ -1,4 +1,4 @@
-package poll_test
+package waits_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -44,7 +45,7 @@ func TestPaceOfManyWaits(t *testing.T) {
 				if n >= 5000 {
 					within = 3 * time.Minute // enough turns to see, and quicker
 				}
-				n = testkit.Many(n, min(n, max(300, 30*test.stride), 900))
+				n = testbase.Many(n, min(n, max(300, 30*test.stride), 900))
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 				ids := testkit.Crowd(t, srv, n, test.stride, within)
 				c, l := testkit.WatchLooks(srv)
@@ -80,7 +81,7 @@ func TestSteadyArrivals(t *testing.T) {
 		w.Stages.Prepare = 5 * time.Minute
 		srv := minutestest.NewServer(t, minutestest.WithWorld(w))
 		c, l := testkit.WatchLooks(srv)
-		n := testkit.Many(1000, 300) // one a second, so about 300 wait at a time
+		n := testbase.Many(1000, 300) // one a second, so about 300 wait at a time
 		ids := make([]string, n)
 		var wg sync.WaitGroup
 		for i := range n {
@@ -263,7 +264,7 @@ func TestHeldBack(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 				id := testkit.Crowd(t, srv, 1, 1, testkit.Ages)[0]
 				_, l := testkit.WatchLooks(srv)
-				c := testkit.WatchedBy(srv, testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+				c := testkit.WatchedBy(srv, testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
 					resp, err := l.RoundTrip(r)
 					if err == nil && test.maxAge != "" {
 						resp.Header.Set("Cache-Control", test.maxAge)
@@ -287,7 +288,7 @@ func TestPaceAfterARefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-		stride := testkit.Many(100, 60) // no pages
+		stride := testbase.Many(100, 60) // no pages
 		ids := testkit.Crowd(t, srv, 20*stride, stride, testkit.Ages)
 		require.Len(t, ids, 20)
 		c, l := testkit.WatchLooks(srv)
@@ -350,7 +351,7 @@ func TestWaitInACrowd(t *testing.T) {
 			}
 		})
 		time.Sleep(10 * time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(testkit.Many(12, 4))*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(testbase.Many(12, 4))*time.Minute)
 		defer cancel()
 		wg.Go(func() {
 			for m, err := range c.Meetings.WaitAll(ctx, slices.Values(ids[1:]), nil) {
@@ -381,7 +382,7 @@ func TestWaitInACrowd(t *testing.T) {
 // the same. These would take many minutes if it grew with the square.
 func TestWaitsForOneMeeting(t *testing.T) {
 	t.Parallel()
-	n := testkit.Many(40_000, 1000)
+	n := testbase.Many(40_000, 1000)
 	for name, test := range map[string]func(*testing.T, *minutes.Client, string){
 		"at once": func(t *testing.T, c *minutes.Client, id string) {
 			var wg sync.WaitGroup

@@ -1,4 +1,4 @@
-package poll_test
+package waits_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -167,7 +168,7 @@ func TestWaitCacheControl(t *testing.T) {
 				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
 				_, l := testkit.WatchLooks(srv)
 				says := header
-				c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+				c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
 					resp, err := l.RoundTrip(r)
 					if err == nil {
 						resp.Header.Set("Cache-Control", says)

@@ -1,0 +1,9 @@
+package contract_test
+
+import (
+	"testing"
+
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
+)
+
+func TestMain(m *testing.M) { testbase.Main(m) }

@@ -1,0 +1,9 @@
+package waits_test
+
+import (
+	"testing"
+
+	"github.com/meeting-minutes/minutes-go/internal/testbase"
+)
+
+func TestMain(m *testing.M) { testbase.Main(m) }
