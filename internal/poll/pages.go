@@ -227,24 +227,12 @@ func (p *plan) pageBarred(now time.Duration) {
 	p.end(now, true)
 }
 
-// end ends a sweep. What the best stretch showed will be looked at by the next
-// one; everything else by itself.
+// end ends a sweep, and chooses by what it showed how each watch is looked at next.
 func (p *plan) end(now time.Duration, broken bool) {
 	s := &p.sweep
 	s.on, s.broken, s.due = false, broken, never
 	for _, w := range p.watches {
-		shown := w.sweep == s.number
-		switch {
-		case w.role == idle:
-		case shown && s.best.gain > 0 && s.best.from <= w.page && w.page <= s.best.to:
-			p.put(w, paged)
-			s.due = min(s.due, w.due)
-		case w.role == paged:
-			p.put(w, single)
-			if !shown && !broken {
-				p.doubt(w)
-			}
-		}
+		p.choose(w)
 	}
 	s.last = s.times[min(int(s.best.from), len(s.times)):]
 	if broken && !s.full {

@@ -39,8 +39,8 @@ type plan struct {
 	failures map[*watch]failures // of those whose last look failed
 
 	waiting  int // watches that somebody waits for
-	paged    int // of these, those that pages look at
-	unproven int // of these, those that no full sweep has looked for
+	paged    int // of the waiting, those that pages look at
+	unproven int // of the waiting, those that the next full sweep should look for
 
 	due     [3]dueHeap // by role: the newcomers, and the singles
 	looking int        // looks under way
@@ -50,16 +50,35 @@ type plan struct {
 	sweep   sweep
 }
 
-// role says how a watch is looked at. A sweep decides at its end (see plan.end): what
-// it showed where pages paid is paged, and everything else is single.
+// role says how a watch is looked at: by a page of the listing, or by a look of its
+// own. It is chosen at the end of each sweep (see choose); until then, a watch is paged
+// where a page has shown many, or where it belongs to a crowd that waits for this sweep.
 type role uint8
 
 const (
 	idle     role = iota // nobody waits
-	newcomer             // by itself when it is due, or with the rest of a crowd by a full sweep; not seen since it joined
+	newcomer             // not seen since it joined: by itself when it is due, unless a crowd of them waits for a sweep
 	single               // by itself, when it is due
-	paged                // by the pages of the next sweep
+	paged                // by the pages of a sweep
 )
+
+// choose gives a watch its role at the end of a sweep: what was shown where pages paid
+// is looked at by pages, everything else by itself.
+func (p *plan) choose(w *watch) {
+	s := &p.sweep
+	shown := w.sweep == s.number
+	switch {
+	case w.role == idle:
+	case shown && s.best.gain > 0 && s.best.from <= w.page && w.page <= s.best.to:
+		p.put(w, paged)
+		s.due = min(s.due, w.due)
+	case w.role == paged:
+		p.put(w, single)
+		if !shown && !s.broken {
+			p.doubt(w)
+		}
+	}
+}
 
 // failures are looks in a row that failed.
 type failures struct {

@@ -1,9 +1,10 @@
 // Package poll decides when to look at what, for any number of waits at once.
 //
 // Many meetings are shown by one page of the listing; a single one costs a look
-// of its own. The plan (plan.go, pages.go) chooses between the two and spreads
-// the requests over a turn; it is pure. The Poller carries it out: it owns the
-// lock, the timer and the requests under way.
+// of its own. The plan is pure: it chooses between the two (plan.go), reads pages in
+// sweeps (pages.go), and paces the requests, slower after a 429 (lane.go). The Poller
+// carries it out: it owns the lock, the timer and the requests under way. Who waits
+// for a meeting, and what was seen of it, is a watch (watch.go).
 package poll
 
 import (
@@ -214,7 +215,7 @@ func (p *Poller) Again(id string, since time.Duration) {
 	defer p.mu.Unlock()
 	now := p.now()
 	w := p.plan.watches[id]
-	if w == nil || w.looking || w.free-floor >= since {
+	if w == nil || w.looking || w.seen >= since && w.free-floor >= since {
 		return
 	}
 	w.last, w.seen = nil, now

@@ -51,7 +51,7 @@ type watch struct {
 	role     role
 	heard    bool // first heard of state
 	looking  bool // a look is under way
-	unproven bool // no sweep has shown yet whether pages show it
+	unproven bool // the next full sweep should look for it
 }
 
 func (w *watch) waited() bool { return w.first != nil }

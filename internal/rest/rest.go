@@ -47,7 +47,7 @@ type Config struct {
 //	Do        builds the request                                    (rest.go)
 //	limiter   holds it back in a cool-down, then paces it           (limiter.go)
 //	retries   repeat what is safe to repeat, each past the limiter  (retry.go)
-//	attempt   header, time limit, reading the reply                 (attempt.go)
+//	attempt   header, time limit, reading the reply                 (attempt.go, header.go)
 //	transport the caller's
 type Client struct {
 	Config
@@ -152,18 +152,6 @@ func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 	}
 	return nil, &call.out
 }
-
-// header puts the API key on a request, and what else it carries. It is made for each
-// attempt: one that is abandoned may still read its own.
-func (c *call) header() http.Header {
-	h := http.Header{"Authorization": c.client.Authorization, "User-Agent": c.client.UserAgent, "Accept": jsonType}
-	if c.req.ContentLength > 0 {
-		h["Content-Type"] = jsonType
-	}
-	return h
-}
-
-var jsonType = []string{"application/json"}
 
 // noHeader is never written to. Without a header, net/http would copy the request.
 var noHeader = make(http.Header)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -331,6 +332,9 @@ func TestWaitBeginsAnewAfterAnUpload(t *testing.T) {
 			_, err := c.Meetings.UploadURL(ctx, id, "audio/mpeg")
 			return err
 		},
+		"Upload, whatever Cache-Control asks": func(c *minutes.Client, ctx context.Context, id string) error {
+			return c.Meetings.Upload(ctx, id, testkit.Audio(10), nil)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -338,6 +342,16 @@ func TestWaitBeginsAnewAfterAnUpload(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				id := testkit.Waiting(t, srv)
 				c, l := testkit.WatchLooks(srv)
+				if strings.Contains(name, "Cache-Control") {
+					network := l.Next
+					l.Next = testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
+						resp, err := network.RoundTrip(r)
+						if err == nil {
+							resp.Header.Set("Cache-Control", "max-age=120")
+						}
+						return resp, err
+					})
+				}
 				testkit.WaitFor(t, c, id, time.Second, nil)
 				time.Sleep(time.Second)
 				require.NoError(t, act(c, t.Context(), id))
@@ -346,7 +360,7 @@ func TestWaitBeginsAnewAfterAnUpload(t *testing.T) {
 				seen := testkit.WaitFor(t, c, id, time.Second, nil)
 				require.Len(t, l.Of(id), 2)
 				want := minutes.StatusCreated
-				if name == "Upload" {
+				if strings.HasPrefix(name, "Upload") && name != "UploadURL" {
 					want = minutes.StatusAudioUploaded
 				}
 				assert.Equal(t, want, seen.Status)
