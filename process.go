@@ -132,7 +132,7 @@ type process struct {
 	meetings   *MeetingsService
 	options    *ProcessOptions
 	open       func() (Recording, error)
-	uploadOver func() // called, perhaps twice, when the audio is there or will not come
+	uploadOver func() // called at least once, when the audio is there or will not come
 	result     *Result
 	unclosed   error // why the recording could not be closed
 	err        error // how the job of a ProcessAll ended
@@ -160,7 +160,7 @@ func (p *process) run(ctx context.Context) error {
 	}
 }
 
-// create creates the meeting, or finds it by its ExternalID.
+// create creates the meeting, or finds it; with Restart it replaces one that has failed.
 func (p *process) create(ctx context.Context) error {
 	r := p.result
 	m, created, err := p.meetings.Create(ctx, r.Params)
@@ -211,11 +211,10 @@ func (p *process) giveAudio(ctx context.Context) error {
 	_, putFailed := errors.AsType[*StorageError](err)
 	onlyWorker := p.result.Params != nil && p.result.Params.ExternalID == "" // that knows the meeting
 	ownPart := onlyWorker && errors.Is(err, ErrPartialAudio)
-	// Another worker's upload may have come first. The service then refuses this one.
-	mayBeThere := (apiFailed || putFailed) && !ownPart
-	if ctx.Err() != nil || !mayBeThere {
+	if ctx.Err() != nil || ownPart || !apiFailed && !putFailed {
 		return err
 	}
+	// Another worker's upload may have come first. The service then refuses this one.
 	there, lookErr := p.meetings.core().hasAudio(ctx, p.result.Meeting.ID)
 	switch {
 	case lookErr != nil: // this error comes first, since it ended the job
@@ -390,8 +389,7 @@ func (a *processAll) withRoom(ctx context.Context, jobs iter.Seq[Job]) iter.Seq[
 
 var errEndedGoroutine = errors.New("minutes: a callback, or the transport, ended its goroutine (runtime.Goexit)")
 
-// work does a job and sends it to ended, even if a callback panics or ends the
-// goroutine.
+// work does a job and sends it to ended, even if a callback panics or ends the goroutine.
 func (a *processAll) work(ctx context.Context, job Job) {
 	opts := *a.options
 	if job.Progress != nil {

@@ -112,8 +112,7 @@ func (s *MeetingsService) newWaitAll(ctx context.Context, ids iter.Seq[string], 
 	return a, nil
 }
 
-// run yields until all has ended or the loop was left. A channel is set to nil when its
-// case must not come again; the break below leaves the select.
+// run yields until all has ended or the loop was left. The case of a nil channel never comes.
 func (a *waitAll) run(ids iter.Seq[string]) {
 	defer func() {
 		a.cancel()
@@ -129,7 +128,7 @@ func (a *waitAll) run(ids iter.Seq[string]) {
 		case id, more := <-next:
 			if more {
 				goOn = a.add(id)
-				break
+				break // of the select
 			}
 			next, a.known = nil, nil
 			end()
@@ -174,8 +173,7 @@ func (a *waitAll) tell() bool {
 	return true
 }
 
-// leave ends all waits. If looks at a meeting failed or were held back, it returns the
-// error.
+// leave ends all waits and returns why a look failed or was held back, or nil.
 func (a *waitAll) leave() (trouble error) {
 	for _, id := range a.ids {
 		if _, kept := a.poller.Leave(a.waiter, id); trouble == nil {

@@ -151,8 +151,7 @@ func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 	return nil, &call.outcome // of err, or of a reply that is not 2xx
 }
 
-// noHeader is never written to. It saves a copy: net/http copies a request whose
-// Header is nil.
+// noHeader is never written to. net/http would copy a request whose Header is nil.
 var noHeader = make(http.Header)
 
 // newCall builds the request but for its header, which each attempt makes.
