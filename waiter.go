@@ -264,7 +264,7 @@ func (w *waiter) listen() (over []event) {
 // in functions that return before wait blocks.
 func (c *core) wait(ctx context.Context, id string, w *waiter) (*Meeting, error) {
 	c.poller.Join(w, id, w.LookedAt)
-	defer c.poller.Leave(w, id) // also where OnStatus panics, or ends its goroutine, as a test's FailNow does
+	defer c.poller.Leave(w, id) // even if OnStatus panics or ends its goroutine, as a test's FailNow does
 	for done := false; ; {
 		select {
 		case <-w.ready:
