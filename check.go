@@ -12,11 +12,13 @@ import (
 	"unicode/utf8"
 )
 
-// The checks made before a request are those that keep a value from being
-// changed on the wire or from reaching another resource. Lengths, dates and
-// the like are the service's to judge: a copy of its rules would go stale.
+// Before a request, only that is checked which would change a value on the wire or
+// reach another resource. The service judges lengths, dates and the like: a copy of
+// its rules would go stale.
+//
+// In a reply, missing and lacks look for the fields without which it is of no use.
 
-// checkThat refuses a parameter of which something does not hold.
+// checkThat returns a ParamError for param unless holds.
 func checkThat(param string, holds bool, reason string) error {
 	if holds {
 		return nil
@@ -24,14 +26,14 @@ func checkThat(param string, holds bool, reason string) error {
 	return &ParamError{param, reason}
 }
 
-// checkGiven refuses a parameter that is nil.
+// checkGiven returns a ParamError for a parameter that is nil.
 func checkGiven(param string, given bool) error { return checkThat(param, given, "must not be nil") }
 
 const noUTF8 = "is not valid UTF-8"
 
-// checkTexts refuses texts in a struct of parameters that JSON and URLs cannot carry
-// unchanged. A struct whose type has no name holds a method's own parameters, whose
-// names begin with a small letter.
+// checkTexts refuses a struct with a text that JSON and URLs cannot carry unchanged.
+// If the type of the struct has no name, its fields are parameters of a method, and
+// the error names them with a small first letter.
 func checkTexts(params any) error {
 	at, found := findBroken(reflect.ValueOf(params))
 	return checkThat(at, !found, noUTF8)
@@ -60,7 +62,7 @@ func findBroken(v reflect.Value) (at string, found bool) {
 	return "", false
 }
 
-// checkID refuses ids that would name another path than a meeting's.
+// checkID refuses an id with which the path would not be that of a meeting.
 func checkID(param, id string) error {
 	return cmp.Or(
 		checkThat(param, id != "", "must not be empty"),
@@ -70,8 +72,8 @@ func checkID(param, id string) error {
 	)
 }
 
-// wrongPath says why a path would not arrive as it is, or would lead elsewhere, and
-// returns "" for a good one.
+// wrongPath says why a path would be changed on its way or lead elsewhere. It returns
+// "" for a good path.
 func wrongPath(path string) string {
 	u, err := url.Parse(path)
 	switch {
@@ -88,11 +90,11 @@ func wrongPath(path string) string {
 	return ""
 }
 
-// isNoASCII reports what is no printable ASCII.
+// isNoASCII reports whether r is not printable ASCII.
 func isNoASCII(r rune) bool { return r < ' ' || r >= 0x7f }
 
-// missing says where a reply, or a part of it, lacks what it is of no use without, as in
-// ".meetings[0].id", and returns "" where it lacks nothing. body is nil for a part.
+// missing returns the place of the first needed field that a reply, or a part of it,
+// lacks, such as ".meetings[0].id", or "" if there is none. body is nil for a part.
 func missing(v reflect.Value, body []byte) (at string) {
 	switch v.Kind() {
 	case reflect.Slice:
@@ -121,15 +123,15 @@ func missing(v reflect.Value, body []byte) (at string) {
 	return ""
 }
 
-// lacks reports whether an empty field is one that is needed: by its tag, a "value"
-// must not be empty, and a "field" may be, if it stands in body. A list that is null
-// there, as many servers write an empty one, is made empty.
+// lacks reports whether an empty field is needed by its tag: a "value" must not be
+// empty; a "field" may be empty, but must be in body. A list may be null there, as
+// many servers write an empty one; lacks makes it empty.
 func lacks(empty reflect.Value, need, name string, body []byte) bool {
 	if need != "field" {
 		return need == "value"
 	}
 	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(body, &fields) // it has been read once
+	_ = json.Unmarshal(body, &fields) // no error: body was decoded before
 	came := string(fields[name])
 	if empty.Kind() == reflect.Slice && came != "" {
 		empty.Set(reflect.MakeSlice(empty.Type(), 0, 0))

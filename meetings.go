@@ -168,12 +168,12 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, false, err
 	}
-	in := rest.Request{Operation: route.MeetingsCreate, Body: params, Known: params.ExternalID != ""}
+	in := rest.Request{Operation: route.MeetingsCreate, Body: params, HasExternalID: params.ExternalID != ""}
 	m, reply, err := doReply[Meeting](ctx, s.core(), in)
 	if err != nil {
 		return nil, false, err
 	}
-	if in.Known && m.ExternalID != "" && !strings.EqualFold(strings.TrimSpace(m.ExternalID), strings.TrimSpace(params.ExternalID)) {
+	if in.HasExternalID && m.ExternalID != "" && !strings.EqualFold(strings.TrimSpace(m.ExternalID), strings.TrimSpace(params.ExternalID)) {
 		return nil, false, s.core().unusable(in, reply, anotherMeeting)
 	}
 	return m, reply.Status == http.StatusCreated, nil

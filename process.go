@@ -13,10 +13,10 @@ import (
 
 // ProcessOptions tune the whole job; the zero value, or nil, is fine.
 type ProcessOptions struct {
-	// Until is the state of the happy path that the job is to come to, as in
+	// Until is the state of the happy path at which the job ends, as in
 	// WaitOptions. Empty means StatusMinutesReady, and then the minutes are
-	// fetched. At any other the job ends without: StatusAudioUploaded leaves the
-	// wait to another worker, who goes on with Finish.
+	// fetched. With any other they are not: StatusAudioUploaded leaves the
+	// wait to another worker, which goes on with Finish.
 	Until      Status
 	Format     Format // of the minutes; empty is the service's default, HTML
 	Transcript bool   // with the minutes fetch the transcript, too
@@ -31,8 +31,8 @@ type ProcessOptions struct {
 	ContentMD5 bool                    // as in UploadOptions
 }
 
-// orDefault checks the options, and returns a copy.
-func (o *ProcessOptions) orDefault() (*ProcessOptions, error) {
+// checked checks the options and returns a copy with defaults.
+func (o *ProcessOptions) checked() (*ProcessOptions, error) {
 	opts := *cmp.Or(o, new(ProcessOptions))
 	wait := &WaitOptions{Until: opts.Until, Format: opts.Format}
 	err := wait.fill()
@@ -40,13 +40,13 @@ func (o *ProcessOptions) orDefault() (*ProcessOptions, error) {
 	return &opts, err
 }
 
-// Result is what a job came to. Where it failed, it holds what there is: the
+// Result is the result of a job. If the job failed, it holds what there is: the
 // Meeting as soon as that exists.
 type Result struct {
 	Params     *MeetingCreateParams // the job's own; nil after Finish
 	Meeting    *Meeting             // as last seen
 	Created    bool                 // this run made the meeting; see Create
-	Minutes    *Minutes             // nil where ProcessOptions.Until is another state
+	Minutes    *Minutes             // nil if ProcessOptions.Until is another state
 	Transcript string               // only with ProcessOptions.Transcript
 }
 
@@ -60,8 +60,8 @@ type Result struct {
 // run creates a meeting. (Of two workers at once, one may ask for an upload URL
 // that it no longer needs, which the audit of package minutestest points out.)
 //
-// Where the meeting is there already, the reply to the create counts as the first
-// look. Where the first look finds the meeting unfinished, the job takes half a minute
+// If the meeting exists already, the reply to the create counts as the first
+// look. If the first look finds the meeting unfinished, the job takes half a minute
 // at the least outside a testing/synctest bubble, however fast the service is.
 //
 // It costs one request each to create the meeting, to ask for the upload URL, to
@@ -69,20 +69,20 @@ type Result struct {
 // [MeetingsService.Wait]. It needs the scopes meetings:write, meetings:read and
 // minutes:read, and with Restart meetings:delete.
 //
-// The Result is nil only where nothing was begun. Errors: those of Create,
+// The Result is nil only if nothing was begun. Errors: those of Create,
 // Upload, WaitForMinutes and Transcript. A meeting that an earlier run left in a
 // failure state is a *MeetingFailedError at once: the interface allows no other
 // try under its ExternalID until it is deleted, which ProcessOptions.Restart
 // does.
 func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreateParams, rec Recording, opts *ProcessOptions) (*Result, error) {
-	o, err := opts.orDefault()
+	o, err := opts.checked()
 	if err = cmp.Or(err, checkGiven("params", params != nil), rec.check()); err != nil {
 		return nil, err
 	}
 	rec.Audio = struct{ io.ReaderAt }{rec.Audio} // which cannot be closed
 	p := &process{
 		meetings: s, options: o, result: &Result{Params: params},
-		open: func() (Recording, error) { return rec, nil }, uploaded: func() {},
+		open: func() (Recording, error) { return rec, nil }, uploadOver: func() {},
 	}
 	return p.result, p.run(ctx)
 }
@@ -95,7 +95,7 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 //
 // open opens the recording, when it comes to be uploaded and only then, and when
 // there is a place for the upload (see [WithUploads]); it is closed after that.
-// Where open is nil, a meeting without audio is an error.
+// If open is nil, a meeting without audio is an error.
 //
 // A meeting that this Client has seen within the last thirty seconds, as by Create,
 // is not looked at again before they are over. After a crash, ProcessOptions.LookedAt
@@ -108,16 +108,16 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 // needs the scopes meetings:read and minutes:read, and meetings:write (assumed) for
 // an upload.
 //
-// The Result is nil only where nothing was begun. Errors: those of open, Upload,
+// The Result is nil only if nothing was begun. Errors: those of open, Upload,
 // WaitForMinutes and Transcript; ErrNoAudio, in a *WaitError, for a meeting without
-// audio where open is nil; that of closing the recording, joined with what else
-// there is, after the job has ended.
+// audio if open is nil; that of closing the recording, joined with any other, after
+// the job has ended.
 func (s *MeetingsService) Finish(ctx context.Context, id string, open func() (Recording, error), opts *ProcessOptions) (*Result, error) {
-	o, err := opts.orDefault()
+	o, err := opts.checked()
 	if err = cmp.Or(err, checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err
 	}
-	p := &process{meetings: s, options: o, result: new(Result), open: open, uploaded: func() {}}
+	p := &process{meetings: s, options: o, result: new(Result), open: open, uploadOver: func() {}}
 	// Every known state is this one or past it: the first look ends the wait.
 	p.result.Meeting, err = s.Wait(ctx, id, &WaitOptions{Until: StatusCreated, LookedAt: o.LookedAt})
 	if err != nil {
@@ -127,21 +127,20 @@ func (s *MeetingsService) Finish(ctx context.Context, id string, open func() (Re
 	return p.result, p.withUnclosed(p.finish(ctx))
 }
 
-// process is one job at work.
+// process is one job under way.
 type process struct {
-	meetings *MeetingsService
-	options  *ProcessOptions
-	open     func() (Recording, error)
-	uploaded func() // told, perhaps again, when the audio is there, or will not come
-	result   *Result
-	unclosed error // why the recording could not be closed
-
-	err      error // what it ended with,
-	panicked any   // or one of its callbacks did
+	meetings   *MeetingsService
+	options    *ProcessOptions
+	open       func() (Recording, error)
+	uploadOver func() // called at least once, when the audio is there or will not come
+	result     *Result
+	unclosed   error // why the recording could not be closed
+	err        error // how the job of a ProcessAll ended
+	panicked   any   // what a callback panicked with, or nil
 }
 
-// run does the whole job, and starts over where another worker has found the meeting
-// failed, and made another in its place.
+// run does the whole job. It starts again if another worker has deleted the failed
+// meeting meanwhile.
 func (p *process) run(ctx context.Context) error {
 	if p.open == nil {
 		return &ParamError{"job.Open", "must not be nil"}
@@ -153,14 +152,15 @@ func (p *process) run(ctx context.Context) error {
 			err = p.finish(ctx)
 		}
 		r := p.result
-		gone := errors.Is(err, ErrNotFound) && r.Meeting != nil && r.Minutes == nil // else it is the transcript that is not found
+		// With minutes, it is the transcript that is not found.
+		gone := errors.Is(err, ErrNotFound) && r.Meeting != nil && r.Minutes == nil
 		if !gone || starts == most || !p.options.Restart || r.Params.ExternalID == "" {
 			return p.withUnclosed(err)
 		}
 	}
 }
 
-// create brings a job to where there is a meeting.
+// create creates the meeting, or finds it; with Restart it replaces one that has failed.
 func (p *process) create(ctx context.Context) error {
 	r := p.result
 	m, created, err := p.meetings.Create(ctx, r.Params)
@@ -178,17 +178,17 @@ func (p *process) create(ctx context.Context) error {
 	return err
 }
 
-// finish does what is left of a job that has a meeting.
+// finish does the rest of a job that has a meeting.
 func (p *process) finish(ctx context.Context) error {
 	err := p.giveAudio(ctx)
-	p.uploaded()
+	p.uploadOver()
 	if err == nil {
 		err = p.conclude(ctx)
 	}
 	return err
 }
 
-// withUnclosed is what a job ended with, and why a recording could not be closed.
+// withUnclosed joins err with why the recording could not be closed, if it could not.
 func (p *process) withUnclosed(err error) error {
 	if p.unclosed == nil {
 		return err
@@ -196,7 +196,7 @@ func (p *process) withUnclosed(err error) error {
 	return errors.Join(err, p.unclosed)
 }
 
-// giveAudio brings a job to where its meeting has audio.
+// giveAudio uploads the recording if the meeting has no audio.
 func (p *process) giveAudio(ctx context.Context) error {
 	switch m := p.result.Meeting; {
 	case m.Status.Failed():
@@ -207,17 +207,17 @@ func (p *process) giveAudio(ctx context.Context) error {
 		return &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
 	}
 	err := p.upload(ctx)
-	_, refused := errors.AsType[*Error](err)
-	_, lost := errors.AsType[*StorageError](err)
-	alone := p.result.Params != nil && p.result.Params.ExternalID == "" // no other worker knows the meeting
-	if ctx.Err() != nil || !refused && !lost || alone && errors.Is(err, ErrPartialAudio) {
+	_, apiFailed := errors.AsType[*Error](err)
+	_, putFailed := errors.AsType[*StorageError](err)
+	onlyWorker := p.result.Params != nil && p.result.Params.ExternalID == "" // that knows the meeting
+	ownPart := onlyWorker && errors.Is(err, ErrPartialAudio)
+	if ctx.Err() != nil || ownPart || !apiFailed && !putFailed {
 		return err
 	}
-	// Another worker's upload may have come first, which refuses this one.
+	// Another worker's upload may have come first. The service then refuses this one.
 	there, lookErr := p.meetings.core().hasAudio(ctx, p.result.Meeting.ID)
 	switch {
-	case lookErr != nil:
-		// It comes first, as what the job ended with.
+	case lookErr != nil: // this error comes first, since it ended the job
 		return fmt.Errorf("%w; it was to tell whether the meeting has audio after all: %w", lookErr, err)
 	case there:
 		return nil
@@ -225,8 +225,8 @@ func (p *process) giveAudio(ctx context.Context) error {
 	return err
 }
 
-// upload opens the recording when there is a place for it, uploads and closes it.
-// One that cannot be closed does not keep the job from going on.
+// upload waits for a place, then opens, uploads and closes the recording. The job goes
+// on even if the recording cannot be closed.
 func (p *process) upload(ctx context.Context) error {
 	places := &p.meetings.core().places
 	if err := places.enter(ctx); err != nil {
@@ -245,7 +245,7 @@ func (p *process) upload(ctx context.Context) error {
 	return p.meetings.upload(ctx, p.result.Meeting.ID, rec, opts)
 }
 
-// conclude waits for a job whose audio is there and fetches what it was for.
+// conclude waits, once the audio is there, and fetches the minutes and the transcript.
 func (p *process) conclude(ctx context.Context) (err error) {
 	r, o := p.result, p.options
 	if r.Meeting.Status.rank() < o.Until.rank() {
@@ -268,11 +268,11 @@ func (p *process) conclude(ctx context.Context) (err error) {
 	return err
 }
 
-// lastSeen takes in how a wait that failed saw the meeting last.
+// lastSeen records the meeting as a failed wait saw it last.
 func (r *Result) lastSeen(err error) {
 	switch seen := meetingIn(err); {
 	case seen == nil:
-	case seen.CreatedAt == 0: // among very many waits, no more is kept than the status
+	case seen.CreatedAt == 0: // from meetingOf: of very many waits, only ID and Status are kept
 		r.Meeting = r.Meeting.clone()
 		r.Meeting.Status = seen.Status
 	default:
@@ -284,17 +284,17 @@ func (r *Result) lastSeen(err error) {
 type Job struct {
 	Params *MeetingCreateParams // with an ExternalID, so that the job can be run again
 	// Open opens the recording when Finish would; see OpenRecording. Its meeting exists
-	// by then, and stays without audio where Open fails.
+	// by then, and stays without audio if Open fails.
 	Open     func() (Recording, error)
 	Progress func(sent, total int64) // in place of ProcessOptions.Progress, unless nil
 }
 
 // ProcessAll does many jobs, each as [MeetingsService.Process] does one, and
 // yields each as it ends: the Result, whose Params are the job's own, and the
-// error where it failed. One job's failure does not stop the others. The next
+// error if it failed. One job's failure does not stop the others. The next
 // job is asked for when fewer are on their way to the end of their upload than
 // [WithUploads] says; any number of jobs wait. It needs the scopes that Process
-// needs. Where jobs or opts cannot be used, one *ParamError is yielded, with a nil
+// needs. If jobs or opts cannot be used, one *ParamError is yielded, with a nil
 // Result.
 //
 // jobs is read as [MeetingsService.WaitAll] reads ids: what it shares with the loop
@@ -303,16 +303,16 @@ type Job struct {
 // When ctx ends, no job is taken any more, and those that had begun are yielded
 // with their errors. When the loop is left, they are cancelled; with an
 // ExternalID, a later run goes on where they were. In both cases the yield of
-// jobs returns false: at once where jobs stands in it, else for the next job, which
-// is not begun.
+// jobs returns false: at once if jobs is blocked in yield, else for the next job,
+// which is not begun.
 //
-// A panic in jobs, Open or OnStatus goes on where the loop is, after the other jobs
-// were cancelled and have ended. Where Open or OnStatus ends its goroutine, as
+// A panic in jobs, Open or OnStatus is repeated in the loop, after the other jobs
+// were cancelled and have ended. If Open or OnStatus ends its goroutine, as
 // [runtime.Goexit] and a test's FailNow do, the job is yielded with an error that says
 // so. Progress runs on a goroutine of the transport, where a panic ends the program.
 func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
-		o, err := opts.orDefault()
+		o, err := opts.checked()
 		if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("jobs", jobs != nil)); err != nil {
 			yield(nil, err)
 			return
@@ -324,16 +324,16 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 	}
 }
 
-// processAll is one ProcessAll at work.
+// processAll is one ProcessAll under way.
 type processAll struct {
 	meetings *MeetingsService
 	options  *ProcessOptions
-	room     chan struct{} // holds one for each job that is not past its upload, and for the next
-	running  int           // jobs that have begun and were not heard of in ended
+	room     chan struct{} // one token per job whose upload is not over, and one for the next job
+	running  int           // jobs begun and not yet received from ended
 	ended    chan *process
 }
 
-// run returns with what a job's callback panicked, when no job runs any more.
+// run returns the value a callback panicked with, or nil, after all jobs have ended.
 func (a *processAll) run(ctx context.Context, jobs iter.Seq[Job], yield func(*Result, error) bool) (panicked any) {
 	ctx, cancel := context.WithCancel(ctx)
 	next, end := background(ctx, a.withRoom(ctx, jobs))
@@ -368,7 +368,7 @@ func (a *processAll) run(ctx context.Context, jobs iter.Seq[Job], yield func(*Re
 	return nil
 }
 
-// withRoom asks for a job when there is room for it.
+// withRoom yields the jobs, and reads each only when there is room for it.
 func (a *processAll) withRoom(ctx context.Context, jobs iter.Seq[Job]) iter.Seq[Job] {
 	return func(give func(Job) bool) {
 		a.room <- struct{}{}
@@ -389,8 +389,7 @@ func (a *processAll) withRoom(ctx context.Context, jobs iter.Seq[Job]) iter.Seq[
 
 var errEndedGoroutine = errors.New("minutes: a callback, or the transport, ended its goroutine (runtime.Goexit)")
 
-// work does a job and tells how it ended, also where a callback panics or ends
-// the goroutine.
+// work does a job and sends it to ended, even if a callback panics or ends the goroutine.
 func (a *processAll) work(ctx context.Context, job Job) {
 	opts := *a.options
 	if job.Progress != nil {
@@ -398,12 +397,12 @@ func (a *processAll) work(ctx context.Context, job Job) {
 	}
 	p := &process{
 		meetings: a.meetings, options: &opts, result: &Result{Params: job.Params},
-		open: job.Open, uploaded: sync.OnceFunc(func() { <-a.room }),
-		err: errEndedGoroutine, // unless it returns
+		open: job.Open, uploadOver: sync.OnceFunc(func() { <-a.room }),
+		err: errEndedGoroutine, // unless run returns
 	}
 	defer func() {
 		p.panicked = recover()
-		p.uploaded()
+		p.uploadOver()
 		a.ended <- p
 	}()
 	p.err = p.run(ctx)

@@ -23,39 +23,39 @@ type UploadOptions struct {
 	// begins at 0. It runs on another goroutine and should be quick, since the
 	// upload waits for it. No call begins after Upload has returned.
 	Progress func(sent, total int64)
-	// ContentMD5 reads the recording once more, before anything is sent, and has
-	// the upload carry its MD5 in the header Content-MD5. A store of the S3 kind
-	// then never takes a part of the recording for the whole (assumed).
+	// ContentMD5 reads the recording once more, before anything is sent, and sends
+	// its MD5 in the header Content-MD5. A store of the S3 kind then never takes a
+	// part of the recording for the whole (assumed).
 	ContentMD5 bool
 }
 
 // Upload uploads the meeting's recording: it asks for an upload URL and PUTs
 // the audio straight to storage, without the API key and without the time limit
-// of API calls (section 4.2). It takes the same memory at any size: less than 1
+// of API calls (section 4.2). It uses the same memory at any size: less than 1
 // MiB over HTTP/1.1, about 3 MiB over HTTP/2. An attempt of which no byte
 // moves for a minute, or which has no reply five minutes after its last byte,
 // is given up and repeated; [WithUploadTimeouts] sets both. Soon after the upload
 // the meeting moves on by itself; follow it with [MeetingsService.Wait].
 //
 // A broken upload is repeated as [WithRetries] says, first with the same upload
-// URL, which writes the same object, then with a new one. Where the reply was
+// URL, which writes the same object, then with a new one. If the reply was
 // lost, the meeting's status tells whether the audio arrived; audio that arrived
-// is not sent again and not reported as failed, even where the service notices
+// is not sent again and not reported as failed, even if the service notices
 // it some seconds late. The upload and the XML of its refusals are documented,
 // the store's codes are assumed.
 //
 // A Client has four uploads under way at a time, or as many as [WithUploads] says;
 // the others wait for their turn. An upload needs the scope meetings:write (assumed),
-// and meetings:read where the meeting has to be looked at.
+// and meetings:read if the meeting has to be looked at.
 //
-// Upload returns soon after ctx has ended, even where rec.Audio or Progress
+// Upload returns soon after ctx has ended, even if rec.Audio or Progress
 // blocks. That one call may then still be under way, and may read on; no other
 // begins. After any other end, nothing reads the recording any more.
 //
 // Errors: *ParamError for a recording that is empty (ErrRecordingEmpty), over 1 GiB
 // (ErrRecordingTooLarge) or without content type, before any request; those of
 // [MeetingsService.UploadURL], of which ErrBadRequest says that the meeting has audio
-// already (assumed); *StorageError where the PUT failed, with ErrPartialAudio where the meeting has
+// already (assumed); *StorageError if the PUT failed, with ErrPartialAudio if the meeting has
 // audio although no attempt handed over the whole recording.
 func (s *MeetingsService) Upload(ctx context.Context, id string, rec Recording, opts *UploadOptions) error {
 	if err := cmp.Or(checkGiven("ctx", ctx != nil), checkID("id", id), rec.check()); err != nil {
@@ -69,15 +69,15 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, rec Recording, 
 	return s.upload(ctx, id, rec, cmp.Or(opts, new(UploadOptions)))
 }
 
-// places are those of a Client's uploads, first come, first served. The channel is
-// made by whoever finds no other, since a Client may be used in another synctest
-// bubble than it was made in.
+// places limits a Client's uploads, first come, first served. The channel is made by
+// the first upload when no other is under way, since a Client may be used in another
+// synctest bubble than it was made in.
 type places struct {
-	all int
+	all int // how many uploads at a time
 
 	mu    sync.Mutex
-	users int           // that have a place or wait for one
-	taken chan struct{} // has room for all; holds one for each that is taken
+	users int           // uploads that have a place or wait for one
+	taken chan struct{} // one token per taken place; its capacity is all
 }
 
 // enter waits for a place.
@@ -90,7 +90,7 @@ func (p *places) enter(ctx context.Context) error {
 	taken := p.taken
 	p.mu.Unlock()
 	select {
-	case taken <- struct{}{}: // where ctx is done, too: the first request will say so
+	case taken <- struct{}{}: // take a free place even if ctx is done: the first request reports it
 		return nil
 	default:
 	}
@@ -115,7 +115,7 @@ func (p *places) forget() {
 	p.users--
 }
 
-// upload is Upload for which there is a place.
+// upload does Upload's work. The caller holds a place.
 func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, opts *UploadOptions) error {
 	c := s.core()
 	u := &upload{
@@ -140,36 +140,34 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 	return err
 }
 
-// upload is one recording on its way to storage, through as many attempts as it
-// takes.
+// upload is the upload of one recording, in one or more attempts.
 type upload struct {
-	meetings *MeetingsService
-	core     *core
-	id       string
-	put      storage.Put // of the next attempt
-	began    time.Time   // the attempt that is under way
-	mayLook  time.Time   // at the meeting again, with this URL
-	known    storage.State
-	refusal  StorageError // the last reply that any attempt received
+	meetings      *MeetingsService
+	core          *core
+	id            string
+	put           storage.Put   // for the next attempt
+	began         time.Time     // when the current attempt began
+	lookNotBefore time.Time     // hasAudio would wait until then; zero with a new URL
+	known         storage.State // of the attempts so far
+	refusal       StorageError  // the last reply to any attempt
 }
 
-// try makes an attempt, and does what its end calls for. Unless the audio has arrived
-// or there is an error, another attempt is to follow.
+// try makes an attempt. Without arrived or an error, all is prepared for another one.
 func (u *upload) try(ctx context.Context) (arrived bool, _ error) {
 	u.known.Attempt++
-	asked := u.core.poller.Now()
+	sentAt := u.core.poller.Now()
 	u.began = time.Now()
 	result := u.put.Do(u.trying(ctx))
 	if result.Outcome == storage.Stored {
 		u.tell(ctx, result, false, 0)
-		u.core.poller.Again(u.id, asked)
+		u.core.poller.Again(u.id, sentAt)
 		return true, nil
 	}
-	failure := u.failed(result)
+	failure := u.failure(result)
 	if result.StatusCode == http.StatusExpectationFailed && !u.put.NoExpect { // RFC 9110, section 10.1.1
 		u.tell(ctx, result, true, 0)
 		u.put.NoExpect = true
-		u.known.Attempt-- // it does not count
+		u.known.Attempt-- // this attempt does not count
 		return false, nil
 	}
 	wait := u.core.Retries.Wait(u.known.Attempt, min(result.RetryAfter, backoff.Longest))
@@ -180,16 +178,21 @@ func (u *upload) try(ctx context.Context) (arrived bool, _ error) {
 	step := u.known.Next(result)
 	if hurried || !step.Again && step.Looks == 0 {
 		wait = 0
-	} // else it also gives the service time to notice audio that did arrive
+	} // else the service also has time to notice audio that did arrive
 	u.tell(ctx, result, step.Again, wait)
-	_ = backoff.Sleep(ctx, wait) // ctx is looked at next
+	_ = backoff.Sleep(ctx, wait) // ctx is checked next
 	if ctx.Err() != nil {
 		failure.causes = backoff.Causes(ctx, failure.causes...)
 		return false, failure
 	}
+	return u.prepare(ctx, step, failure)
+}
+
+// prepare looks for the audio and renews the URL, as step says, after a failed attempt.
+func (u *upload) prepare(ctx context.Context, step storage.Step, failure *StorageError) (arrived bool, _ error) {
 	renews := step.Again && (step.Fresh || !time.Now().Before(u.put.Expires))
-	// Where the meeting probably has no audio, the URL comes first: a look that follows
-	// its request need not wait for the thirty seconds.
+	// If the meeting probably has no audio, ask for the new URL first: after that a look
+	// may be made at once, not after 30 s.
 	if renews && !u.known.Whole {
 		if arrived, err := u.replace(ctx, failure); arrived || err != nil {
 			return arrived, err
@@ -208,13 +211,13 @@ func (u *upload) try(ctx context.Context) (arrived bool, _ error) {
 	return false, nil
 }
 
-// trying is the context of the attempt that is under way; see FromContext.
+// trying returns the context of the current attempt; see FromContext.
 func (u *upload) trying(ctx context.Context) context.Context {
 	return context.WithValue(ctx, rest.Try{}, rest.Try{Operation: route.Upload, ID: u.core.Mask.Text(u.id), Number: u.known.Attempt})
 }
 
-// replace asks for another URL. Whatever refuses that, a meeting that may have
-// the audio is looked at before the failure is told.
+// replace asks for another URL. If that fails and the meeting may have the audio, it
+// looks before it reports the failure.
 func (u *upload) replace(ctx context.Context, failure *StorageError) (arrived bool, _ error) {
 	err := u.renew(ctx)
 	if err == nil {
@@ -227,28 +230,28 @@ func (u *upload) replace(ctx context.Context, failure *StorageError) (arrived bo
 	return false, failure
 }
 
-// failed is the error that is told of an attempt if no other follows.
-func (u *upload) failed(r storage.Result) *StorageError {
+// failure returns the error for an attempt, in case no other follows.
+func (u *upload) failure(r storage.Result) *StorageError {
 	if r.StatusCode != 0 {
 		u.refusal = StorageError{StatusCode: r.StatusCode, Code: r.Code, Message: r.Message, RequestID: r.RequestID, RetryAfter: r.RetryAfter}
 	}
-	told := u.refusal
-	told.passes = r.Outcome != storage.Hopeless
+	err := u.refusal
+	err.passes = r.Outcome != storage.Hopeless
 	if r.Err != nil {
-		told.causes = []error{r.Err}
+		err.causes = []error{r.Err}
 	}
-	return &told
+	return &err
 }
 
-// look asks the service up to n times whether the audio has arrived after all.
-// Where nobody can tell, or only a part of it has, the upload fails.
+// look asks up to n times whether the audio has arrived after all; hasAudio waits for
+// the floor each time. If a look fails or finds only a part, the upload fails.
 func (u *upload) look(ctx context.Context, n int, failure *StorageError) (arrived bool, _ error) {
 	for range n {
-		if !backoff.Outlives(ctx, time.Until(u.mayLook)) {
+		if !backoff.Outlives(ctx, time.Until(u.lookNotBefore)) {
 			break // ctx would end before the meeting may be looked at
 		}
 		there, err := u.core.hasAudio(ctx, u.id)
-		u.mayLook = time.Now().Add(30 * time.Second)
+		u.lookNotBefore = time.Now().Add(30 * time.Second)
 		switch {
 		case there && u.known.Whole:
 			return true, nil
@@ -265,7 +268,7 @@ func (u *upload) look(ctx context.Context, n int, failure *StorageError) (arrive
 
 // renew asks for an upload URL.
 func (u *upload) renew(ctx context.Context) error {
-	asked := time.Now()
+	sentAt := time.Now()
 	t, err := u.meetings.UploadURL(ctx, u.id, u.put.Recording.ContentType)
 	if err != nil {
 		return err
@@ -276,13 +279,13 @@ func (u *upload) renew(ctx context.Context) error {
 		return u.core.unusable(in, &rest.Reply{Status: http.StatusOK}, "the reply's "+why)
 	}
 	u.put.Target, u.put.Mask, u.known.Uses = target, u.core.Mask.WithQuery(target), 0
-	u.mayLook = time.Time{}
-	u.put.Expires = asked.Add(time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second) // no number overflows
+	u.lookNotBefore = time.Time{}
+	u.put.Expires = sentAt.Add(time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second) // min prevents an overflow
 	return nil
 }
 
-// parseTarget says what is wrong with an upload target, never quoting its URL.
-// local: the service is on this machine itself, and so may its storage be.
+// parseTarget returns the URL of an upload target, or what is wrong with the target,
+// never quoting its URL. local: the service is on this machine, and so may its storage be.
 func parseTarget(t *UploadTarget, local bool) (*url.URL, string) {
 	target, err := url.Parse(t.UploadURL.Reveal())
 	switch {
@@ -298,10 +301,10 @@ func parseTarget(t *UploadTarget, local bool) (*url.URL, string) {
 	return target, ""
 }
 
-// tell tells of an attempt that ended, and of the wait before another.
+// tell reports an attempt that ended, and the wait before another.
 func (u *upload) tell(ctx context.Context, result storage.Result, again bool, wait time.Duration) {
 	c := u.core
-	if c.api.Observe == nil { // nobody is to be told
+	if c.api.Observe == nil {
 		return
 	}
 	ctx = u.trying(ctx)

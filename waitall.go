@@ -11,10 +11,9 @@ import (
 )
 
 // WaitAll waits for many meetings, as [MeetingsService.Wait] does for one, and yields
-// each once, as it ends: the meeting where it came to WaitOptions.Until, else the
-// error, which names it (*MeetingFailedError or *WaitError, with the meeting where one
-// was seen). An id that comes again while ids are being read is yielded once all the
-// same. One meeting's failure does not end the others' wait. When ctx ends, one
+// each once, as it ends: the meeting if it came to WaitOptions.Until, else the
+// error, which names it (*MeetingFailedError or *WaitError, with the meeting if one
+// was seen). An id given twice is yielded once. One meeting's failure does not end the others' wait. When ctx ends, one
 // *WaitError is yielded, and the sequence stops.
 //
 // ids is read on a goroutine of its own: while it blocks, what has ended is yielded
@@ -41,8 +40,8 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 // and fetches them as [MeetingsService.WaitForMinutes] does, in
 // WaitOptions.Format, a few at a time. It needs the scopes meetings:read and
 // minutes:read. Each Result has Meeting and Minutes, or, with an error, the
-// Meeting where one was seen; the error names it even so, in its Meeting or as
-// WaitError.MeetingID. The Result is nil only where ids or opts cannot be used.
+// Meeting if one was seen; the error names it even so, in its Meeting or as
+// WaitError.MeetingID. The Result is nil only if ids or opts cannot be used.
 //
 // Errors: those of WaitAll and WaitForMinutes. When ctx ends, the fetches under
 // way end with their errors, one *WaitError without a MeetingID is yielded for all
@@ -77,7 +76,7 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 // maxFetches is how many minutes are fetched, and not yet yielded, at a time.
 const maxFetches = 8
 
-// meetingIn is the meeting as last seen by a wait that failed.
+// meetingIn returns the meeting as a failed wait saw it last, or nil.
 func meetingIn(err error) *Meeting {
 	if failed, ok := errors.AsType[*MeetingFailedError](err); ok {
 		return failed.Meeting
@@ -88,18 +87,18 @@ func meetingIn(err error) *Meeting {
 	return nil
 }
 
-// waitAll is one WaitAll, or one WaitAllForMinutes, at work.
+// waitAll is one WaitAll, or one WaitAllForMinutes, under way.
 type waitAll struct {
 	ctx      context.Context // ends when the loop is left, at the latest
 	cancel   context.CancelFunc
 	poller   *poll.Poller
 	waiter   *waiter
-	ids      []string // all that were waited for
-	waiting  int
-	known    map[string]struct{}        // while ids are read: what comes again is no other
-	ended    func(*Meeting, error) bool // told of each meeting as it ends; false: the loop was left
-	fetching int                        // minutes, of which fetched is to hear; none in a WaitAll
-	fetched  chan func() bool           // what yields them
+	ids      []string                   // all that were joined
+	waiting  int                        // how many of them have not ended
+	known    map[string]struct{}        // ids taken so far, to skip repeats; nil once ids has ended
+	ended    func(*Meeting, error) bool // called when the wait for a meeting ends; false: the loop was left
+	fetching int                        // fetches begun and not yet received from fetched; 0 in a WaitAll
+	fetched  chan func() bool           // each func yields one fetched result
 }
 
 // newWaitAll checks the input.
@@ -113,6 +112,7 @@ func (s *MeetingsService) newWaitAll(ctx context.Context, ids iter.Seq[string], 
 	return a, nil
 }
 
+// run yields until all has ended or the loop was left. The case of a nil channel never comes.
 func (a *waitAll) run(ids iter.Seq[string]) {
 	defer func() {
 		a.cancel()
@@ -128,7 +128,7 @@ func (a *waitAll) run(ids iter.Seq[string]) {
 		case id, more := <-next:
 			if more {
 				goOn = a.add(id)
-				break
+				break // of the select
 			}
 			next, a.known = nil, nil
 			end()
@@ -142,13 +142,12 @@ func (a *waitAll) run(ids iter.Seq[string]) {
 			if goOn && (next != nil || a.waiting > 0) {
 				goOn = a.ended(nil, &WaitError{Err: endOf(a.ctx, a.leave())})
 			}
-			next, ready, done = nil, nil, nil // but fetches still end
+			next, ready, done = nil, nil, nil // only fetches are still to end
 		}
 	}
 }
 
-// add begins to wait for a meeting. Like tell, it reports false when the loop was
-// left.
+// add begins to wait for a meeting. Like tell, it returns false if the loop was left.
 func (a *waitAll) add(id string) bool {
 	if _, again := a.known[id]; again {
 		return true
@@ -163,7 +162,7 @@ func (a *waitAll) add(id string) bool {
 	return true
 }
 
-// tell tells of what has changed and of what has ended.
+// tell calls OnStatus for what has changed, and a.ended for each wait that is over.
 func (a *waitAll) tell() bool {
 	for _, e := range a.waiter.listen() {
 		a.waiting--
@@ -174,8 +173,7 @@ func (a *waitAll) tell() bool {
 	return true
 }
 
-// leave ends whatever is still waited for, and returns what has kept one of the
-// meetings from being looked at, if anything did.
+// leave ends all waits and returns why a look failed or was held back, or nil.
 func (a *waitAll) leave() (trouble error) {
 	for _, id := range a.ids {
 		if _, kept := a.poller.Leave(a.waiter, id); trouble == nil {
@@ -186,12 +184,12 @@ func (a *waitAll) leave() (trouble error) {
 	return trouble
 }
 
-// background reads a caller's sequence on a goroutine of its own, so that who takes
-// from next can do other things while the sequence blocks. It is told at its next
-// element that ctx has ended. Where it ends before, or breaks, next is closed, and end
-// goes on as it ended: with its panic, or a runtime.Goexit.
+// background reads seq on a goroutine of its own, so that the receiver is not blocked.
+// After ctx has ended, the yield of seq returns false. When seq ends before that, the
+// channel is closed. The func then repeats, on the caller's goroutine, how seq ended:
+// return, panic or Goexit.
 func background[T any](ctx context.Context, seq iter.Seq[T]) (<-chan T, func()) {
-	next, ended := make(chan T), runtime.Goexit // unless seq returns, or panics
+	next, ended := make(chan T), runtime.Goexit // unless seq returns or panics
 	go func() {
 		returned := false
 		defer func() {
@@ -199,13 +197,13 @@ func background[T any](ctx context.Context, seq iter.Seq[T]) (<-chan T, func()) 
 			case panicked != nil:
 				ended = func() { panic(panicked) }
 			case returned && ctx.Err() != nil:
-				return // who takes hears of ctx
+				return // the receiver watches ctx itself
 			case returned:
 				ended = func() {}
 			}
 			close(next)
 		}()
-		for v := range seq { // which panics, and so ends, where it goes on after it was left
+		for v := range seq { // a seq that ignores a false yield panics here, which ends it
 			select {
 			case next <- v:
 				continue

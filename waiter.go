@@ -22,7 +22,7 @@ import (
 // WaitOptions tune a wait; the zero value, or nil, is fine.
 type WaitOptions struct {
 	// Until is the state of the happy path to wait for: at it, or past it, the
-	// wait is over. Empty means StatusMinutesReady. WaitForMinutes and
+	// wait ends. Empty means StatusMinutesReady. WaitForMinutes and
 	// WaitAllForMinutes ignore it.
 	Until Status
 	// Interval is the least time between two GETs of the meeting by waits. The
@@ -30,16 +30,16 @@ type WaitOptions struct {
 	// holds in any case. What a page of the listing shows earlier is told earlier.
 	Interval time.Duration
 	// LookedAt is when another process last looked at the meeting, such as this one
-	// before a restart: the first look waits for what is left of the floor. Where that
-	// is not known, the time at which this process began does, which is later. The
-	// zero time, one in the future and one longer ago mean nothing.
+	// before a restart: the first look waits for what is left of the floor. If it is
+	// not known, use the start of this process. The zero time, one in the future and
+	// one longer ago mean nothing.
 	LookedAt time.Time
 	// NoAudio ends the wait with ErrNoAudio, in a *WaitError, at the first look
 	// that finds the meeting without audio so long after its creation
 	// (Meeting.CreatedAt, compared with this machine's clock). 0 waits on.
 	NoAudio time.Duration
-	// OnStatus is told of the first look and of each change of status. It runs
-	// on the goroutine that waits.
+	// OnStatus is called after the first look and at each change of status, on
+	// the goroutine that waits.
 	OnStatus func(*Meeting)
 	// Format is the form of the minutes that WaitForMinutes and
 	// WaitAllForMinutes fetch; empty is the service's default, HTML.
@@ -51,10 +51,10 @@ type WaitOptions struct {
 // the service's.
 var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 
-// fill checks the options, and puts defaults into their places.
+// fill sets defaults and checks the options.
 func (o *WaitOptions) fill() error {
 	o.Until = cmp.Or(o.Until, StatusMinutesReady)
-	o.Interval = min(o.Interval, 1e5*time.Hour) // no time that it is added to overflows
+	o.Interval = min(o.Interval, 1e5*time.Hour) // so that adding it to a time never overflows
 	return cmp.Or(
 		checkThat("opts.Until", o.Until.rank() > 0, "is not a state of the happy path"),
 		checkThat("opts.Interval", o.Interval >= 0, "must not be negative"),
@@ -67,8 +67,8 @@ func (o *WaitOptions) fill() error {
 // looks at once and then never sooner than thirty seconds after this Client last saw
 // the meeting by itself, which is what the service asks for (section 6). Lost
 // connections and faults of the service are waited out, a turn for each; twenty in a
-// row, nine minutes and more, end the wait. A service that is out fails everybody's
-// looks with one. A 429 slows all of the Client's waits down, and ends none. A wait
+// row, nine minutes and more, end the wait. During an outage one failed look counts
+// for every wait. A 429 slows all of the Client's waits down, and ends none. A wait
 // has no time limit but ctx and WaitOptions.NoAudio.
 //
 // A look is whatever this Client sees of a single meeting: a wait's GET, the reply of
@@ -76,17 +76,17 @@ func (o *WaitOptions) fill() error {
 // lost. A wait that begins within thirty seconds of one is served from what was seen.
 // After an upload, or a request for an upload URL, the next look is made at once.
 //
-// All waits of a Client share one poller, which reads pages of the listing where they
-// show many meetings that are waited for, and single meetings elsewhere: thousands of
+// All waits of a Client share one poller, which reads pages of the listing if they
+// show many meetings that are waited for, and single meetings otherwise: thousands of
 // waits cost few requests. A page read for others may show a meeting soon after its
 // GET; the interface asks the thirty seconds of the single meeting only. Both need the
-// scope meetings:read. Where very many waits begin at once, first looks are spread over
-// a turn, thirty seconds or longer where it takes more than some three hundred requests.
+// scope meetings:read. If very many waits begin at once, first looks are spread over
+// a turn, thirty seconds or longer if it takes more than some three hundred requests.
 //
-// Errors: *MeetingFailedError, with the meeting, where it ended in a failure state;
+// Errors: *MeetingFailedError, with the meeting, if it ended in a failure state;
 // *WaitError, with the meeting as last seen, for every other end: ctx, ErrNotFound (the
 // meeting is gone), a refused key (ErrUnauthenticated and the codes of 403), ErrNoAudio,
-// or twenty failed looks in a row. Where ctx ends while looks fail, or are held back,
+// or twenty failed looks in a row. If ctx ends while looks fail, or are held back,
 // the *Error of the last one is found in it, too. *ParamError for an id or an option
 // that cannot be used.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
@@ -97,7 +97,7 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 	return s.core().wait(ctx, id, w)
 }
 
-// waiter is what waits for one meeting, as the options say.
+// waiter checks what Wait was given and returns the waiter for it.
 //
 //go:noinline
 func (o *WaitOptions) waiter(ctx context.Context, id string) (*waiter, error) {
@@ -128,8 +128,7 @@ func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *W
 	return s.finishedMinutes(ctx, m, w.Format)
 }
 
-// forMinutes is a copy of the options, with which a wait ends when the minutes are
-// ready.
+// forMinutes returns a copy of the options, with Until set to StatusMinutesReady.
 //
 //go:noinline
 func (o *WaitOptions) forMinutes() *WaitOptions {
@@ -138,34 +137,36 @@ func (o *WaitOptions) forMinutes() *WaitOptions {
 	return &opts
 }
 
-// finishedMinutes fetches the minutes that a meeting's status says are there. It is
-// no part of its caller, so that a goroutine that waits has a small stack.
+// finishedMinutes fetches the minutes when the meeting's status says that they are
+// ready. It is kept out of its caller so that a goroutine that waits needs less stack.
 //
 //go:noinline
 func (s *MeetingsService) finishedMinutes(ctx context.Context, m *Meeting, format Format) (*Minutes, error) {
 	return fetchReady(ctx, m, func(ctx context.Context, id string) (*Minutes, error) { return s.Minutes(ctx, id, format) })
 }
 
-// fetchReady fetches what the meeting's status says is there.
+// fetchReady fetches what is ready by the meeting's status, if need be again and again.
 func fetchReady[T any](ctx context.Context, m *Meeting, fetch func(ctx context.Context, id string) (T, error)) (T, error) {
 	const maxFailed = 20
-	for failed, since := 1, time.Now(); ; failed++ {
+	failed, since := 0, time.Now()
+	for {
 		out, err := fetch(ctx, m.ID)
 		if err == nil {
 			return out, nil
 		}
 		failure := failureOf(err)
-		if failure.RateLimited || errors.Is(err, ErrMinutesNotReady) || errors.Is(err, ErrTranscriptNotReady) {
-			failed, since = 0, time.Now() // refused for now, which is no failure
+		failed++
+		notYet := failure.RateLimited || errors.Is(err, ErrMinutesNotReady) || errors.Is(err, ErrTranscriptNotReady)
+		if notYet {
+			failed, since = 0, time.Now()
 		}
-		switch {
-		case failed > 0 && !failure.Transient:
-		case failed == maxFailed:
-			err = fmt.Errorf("%d requests in a row failed, over %v: %w", failed, time.Since(since).Round(time.Second), err)
-		case backoff.Sleep(ctx, max(30*time.Second, failure.RetryAfter)) != nil:
+		if notYet || failure.Transient && failed < maxFailed {
+			if backoff.Sleep(ctx, max(30*time.Second, failure.RetryAfter)) == nil {
+				continue
+			}
 			err = endOf(ctx, err)
-		default:
-			continue
+		} else if failure.Transient {
+			err = fmt.Errorf("%d requests in a row failed, over %v: %w", failed, time.Since(since).Round(time.Second), err)
 		}
 		return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
 	}
@@ -175,14 +176,14 @@ func fetchReady[T any](ctx context.Context, m *Meeting, fetch func(ctx context.C
 // many, so it is kept small.
 type waiter struct {
 	WaitOptions
-	after time.Duration // a look that was asked for since then ends the wait, where not 0
-	ready chan struct{} // holds one when there are events
+	after time.Duration // a look sent at or after this time ends the wait; 0: not used
+	ready chan struct{} // holds a token when there are events
 
 	mu     sync.Mutex
 	events []event
 }
 
-// event is what a waiter hears of a meeting.
+// event is news of a meeting for a waiter.
 type event struct {
 	meeting *Meeting
 	err     error
@@ -194,14 +195,14 @@ func newWaiter(o *WaitOptions) (*waiter, error) {
 	return w, w.fill()
 }
 
-// Interval is for the poller.
+// Interval implements poll.Waiter.
 func (w *waiter) Interval() time.Duration { return w.WaitOptions.Interval }
 
-// See is for the poller.
-func (w *waiter) See(s poll.Sighting, changed bool, asked time.Duration) (over bool) {
+// See implements poll.Waiter.
+func (w *waiter) See(s poll.Sighting, changed bool, sentAt time.Duration) (over bool) {
 	m := s.Value.(seenMeeting).Meeting
 	noAudio := w.NoAudio > 0 && m.Status == StatusCreated && time.Since(m.CreatedAt.Time()) >= w.NoAudio
-	arrived := m.Status.rank() >= w.Until.rank() || w.after != 0 && asked >= w.after
+	arrived := m.Status.rank() >= w.Until.rank() || w.after != 0 && sentAt >= w.after
 	over = arrived || noAudio || m.Status.Failed()
 	if !over && (!changed || w.OnStatus == nil) {
 		return false
@@ -217,12 +218,12 @@ func (w *waiter) See(s poll.Sighting, changed bool, asked time.Duration) (over b
 	return over
 }
 
-// Fail is for the poller.
+// Fail implements poll.Waiter.
 func (w *waiter) Fail(last poll.Sighting, err error) {
 	w.hear(event{err: &WaitError{MeetingID: last.ID, Meeting: meetingOf(last), Err: err}, over: true})
 }
 
-// hear never blocks: a waiter that is busy takes several events at once.
+// hear adds an event. It never blocks; events queue up.
 func (w *waiter) hear(e event) {
 	w.mu.Lock()
 	w.events = append(w.events, e)
@@ -233,7 +234,8 @@ func (w *waiter) hear(e event) {
 	}
 }
 
-// listen tells OnStatus what w has to hear, and returns the waits that are over.
+// listen takes the events, calls OnStatus, and returns the events that end a wait. In
+// an event with an error it sets the meeting to nil.
 //
 //go:noinline
 func (w *waiter) listen() (over []event) {
@@ -255,18 +257,18 @@ func (w *waiter) listen() (over []event) {
 	return over
 }
 
-// wait blocks until the meeting has come to where the options want it.
+// wait blocks until the wait for the meeting is over, or ctx is done.
 //
-// Ten thousand goroutines may block here, so their stacks are kept small: one that
-// grew beyond its first two kilobytes stays at four. What takes room is done in
-// functions that return before that.
+// Ten thousand goroutines may block here, so their stacks are kept small: a stack that
+// has grown beyond its first two kilobytes stays at four. What needs more stack is done
+// in functions that return before wait blocks.
 func (c *core) wait(ctx context.Context, id string, w *waiter) (*Meeting, error) {
 	c.poller.Join(w, id, w.LookedAt)
-	defer c.poller.Leave(w, id) // also where OnStatus panics, or ends its goroutine, as a test's FailNow does
+	defer c.poller.Leave(w, id) // even if OnStatus panics or ends its goroutine, as a test's FailNow does
 	for done := false; ; {
 		select {
 		case <-w.ready:
-		case <-ctx.Done(): // what has arrived meanwhile counts all the same
+		case <-ctx.Done(): // take what has arrived, then leave
 			done = true
 		}
 		if over := w.listen(); over != nil {
@@ -284,8 +286,7 @@ func (c *core) leave(ctx context.Context, w *waiter, id string) error {
 	return &WaitError{MeetingID: id, Meeting: meetingOf(last), Err: endOf(ctx, trouble)}
 }
 
-// endOf is the end of a context, with what had kept the caller waiting before, if
-// anything had.
+// endOf returns the error of a context that is done, joined with trouble, if any.
 func endOf(ctx context.Context, trouble error) error {
 	end := backoff.ContextError(ctx)
 	if trouble == nil {
@@ -294,9 +295,8 @@ func endOf(ctx context.Context, trouble error) error {
 	return fmt.Errorf("%w; before that: %w", end, trouble)
 }
 
-// hasAudio reports whether a meeting has its audio, after an upload that may have
-// put it there. Every status but created says so, a failure too. The answer comes
-// from the poller's next look, so that none is made within the floor.
+// hasAudio reports whether a meeting has audio: every status but created says so, a
+// failure too. It waits for the poller's next look, so none is made within the floor.
 func (c *core) hasAudio(ctx context.Context, id string) (bool, error) {
 	w, _ := newWaiter(&WaitOptions{Until: StatusAudioUploaded})
 	w.after = c.poller.Now()
@@ -310,15 +310,15 @@ func (c *core) hasAudio(ctx context.Context, id string) (bool, error) {
 	return err == nil && m.Status != StatusCreated, err
 }
 
-// polled is what the poller asks: single meetings and pages of the listing.
+// polled implements poll.Service here and poll.Observer in observe.go.
 type polled struct{ core *core }
 
-// seenMeeting is a meeting as the poller keeps it.
+// seenMeeting is a meeting as the poller keeps it. It implements poll.Value.
 type seenMeeting struct{ *Meeting }
 
-// Copy is for the poller. It reuses the memory of the copy before.
-func (m seenMeeting) Copy(over poll.Value) poll.Value {
-	if old, ok := over.(seenMeeting); ok {
+// Copy implements poll.Value. It overwrites reuse, if that is a meeting.
+func (m seenMeeting) Copy(reuse poll.Value) poll.Value {
+	if old, ok := reuse.(seenMeeting); ok {
 		m.copyTo(old.Meeting)
 		return old
 	}
@@ -329,7 +329,7 @@ func sightingOf(m *Meeting) poll.Sighting {
 	return poll.Sighting{ID: m.ID, State: string(m.Status.intern()), Final: m.Status.Final(), Value: seenMeeting{m}}
 }
 
-// meetingOf is a copy of the meeting as last seen, or what is left of it.
+// meetingOf returns a copy of what was kept of the meeting as last seen, or nil.
 func meetingOf(s poll.Sighting) *Meeting {
 	switch m, whole := s.Value.(seenMeeting); {
 	case whole:
@@ -340,8 +340,7 @@ func meetingOf(s poll.Sighting) *Meeting {
 	return nil
 }
 
-// Look is a GET of a meeting that is not repeated, and the max-age of its
-// Cache-Control.
+// Look makes one GET of a meeting. It returns also the max-age of its Cache-Control.
 func (p polled) Look(ctx context.Context, id string, wanted func() bool) (poll.Sighting, time.Duration, *poll.Failure) {
 	m, reply, err := doReply[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true, Wanted: wanted})
 	if err != nil {
@@ -349,14 +348,14 @@ func (p polled) Look(ctx context.Context, id string, wanted func() bool) (poll.S
 	}
 	seconds := uint64(0)
 	if found := maxAge.FindStringSubmatch(reply.Header.Get("Cache-Control")); found != nil {
-		seconds, _ = strconv.ParseUint(found[1], 10, 31) // beyond the range it is the most there is
+		seconds, _ = strconv.ParseUint(found[1], 10, 31) // out of range, it is the largest number
 	}
 	return sightingOf(m), time.Duration(seconds) * time.Second, nil
 }
 
 var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
 
-// Page reads a page of the listing, once.
+// Page makes one GET of a page of the listing.
 func (p polled) Page(ctx context.Context, cursor string) ([]poll.Sighting, string, *poll.Failure) {
 	params := &MeetingListParams{Limit: maxLimit, Cursor: cursor}
 	page, err := do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Once: true})
@@ -370,14 +369,15 @@ func (p polled) Page(ctx context.Context, cursor string) ([]poll.Sighting, strin
 	return seen, page.NextCursor, nil
 }
 
-// failureOf is how a failed request looks to a wait. What may pass is no reply, a
-// reply that makes no sense, a fault of the service or of something in front of it.
+// failureOf says what a failed request means to a wait. Transient are: no reply at all,
+// a reply that makes no sense, a fault of the service or of something in front of it.
+// A failure that is neither Transient nor RateLimited ends the wait (see poll.Poller.look).
 func failureOf(err error) *poll.Failure {
 	f := &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited)}
 	if e, ok := errors.AsType[*Error](err); ok {
 		f.RetryAfter = min(e.RetryAfter, 5*time.Minute)
-		lasts := KeyRefused(err) || roundtrip.Untrusted(err)
-		f.Transient = !lasts && (e.Code == "" && e.StatusCode != http.StatusForbidden || Retryable(err))
+		permanent := KeyRefused(err) || roundtrip.Untrusted(err)
+		f.Transient = !permanent && (e.Code == "" && e.StatusCode != http.StatusForbidden || Retryable(err))
 	}
 	return f
 }

@@ -15,28 +15,28 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// answered is what net/http and go-retryablehttp see of every reply, which has been
-// read by then: there is no redirect to follow, and nothing to drain.
+// answered stands in for every reply, since apiCall.read has already read the real one:
+// net/http finds no redirect to follow, and go-retryablehttp nothing to drain.
 var answered = &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}
 
-// RoundTrip makes one attempt. It reads the whole reply within the attempt's time
-// limit, so that a reply that breaks off counts as a lost connection and no body
-// is left open.
+// RoundTrip makes one attempt: the Client is the transport of its own http.Client. It
+// reads the whole reply within the attempt's time limit, so a reply that breaks off
+// counts as a lost connection and no body is left open.
 //
-// There is no CloseIdleConnections beside it: go-retryablehttp would call it when one
-// request fails, and close every other's connections.
+// The Client has no CloseIdleConnections: go-retryablehttp would call it when a request
+// fails, and close the connections of all requests.
 func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
-	call := req.Context().(*call)
+	call := req.Context().(*apiCall)
 	call.attempts.Add(1)
-	call.heard = 0
+	call.status = 0
 	if c.Observe != nil {
 		call.began = time.Now()
 	}
 	ctx, cancel := context.WithTimeout(call, c.Timeout)
 	defer cancel()
-	// One that must not be repeated once it may have been read has its connection traced,
-	// and so has a deletion: a 404 to its repeat is a success if the first may have arrived.
-	if !call.again || call.out.Route.Method == http.MethodDelete {
+	// Trace the connection if the request must not be repeated after the server may have
+	// read it. Also for DELETE: a 404 to its repeat means success if the first may have arrived.
+	if !call.repeatable || call.outcome.Route.Method == http.MethodDelete {
 		call.conn = new(roundtrip.Conn)
 		ctx = call.conn.Trace(ctx)
 	}
@@ -49,47 +49,56 @@ func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	case err == nil:
 		return answered, nil
-	case ctx.Err() != nil && call.Err() == nil: // os.ErrDeadlineExceeded on purpose: the caller's own context has not expired
+	case ctx.Err() != nil && call.Err() == nil: // os.ErrDeadlineExceeded, since the caller's own context has not expired
 		err = fmt.Errorf("no reply within %v: %w", c.Timeout, os.ErrDeadlineExceeded)
 	}
 	return nil, err
 }
 
-// Try says which attempt of which request a context belongs to. Among the values of
-// the context, Try{} is its key.
+// Try identifies an attempt. ctx.Value(Try{}) returns it.
 type Try struct {
 	Operation route.Operation
-	ID        string // of the meeting, where the path holds one
-	Number    int    // from 1
-	Once      bool   // not to be repeated
+	ID        string // the meeting's id; "" if the path holds none
+	Number    int    // the attempt's, from 1
+	Once      bool   // the request is never repeated
 }
 
-// Value answers for Try{}, at no cost where nobody asks.
-func (c *call) Value(key any) any {
+// Value returns the Try for the key Try{}. It is made only when it is asked for.
+func (c *apiCall) Value(key any) any {
 	if key == (Try{}) {
-		return Try{c.out.Route.Operation, c.id, int(c.attempts.Load()), c.once}
+		return Try{c.outcome.Route.Operation, c.id, int(c.attempts.Load()), c.once}
 	}
 	return c.Context.Value(key)
 }
 
-// Reply is the answer to a request, read as a whole.
+// Attempt describes an attempt that has ended.
+type Attempt struct {
+	Took     time.Duration
+	Err      error         // nil if there was a reply; may show a secret
+	Again    bool          // another attempt follows
+	Wait     time.Duration // before another attempt; set even if Again is false
+	CoolDown time.Duration // of all requests, begun by this attempt; 0: none, or a longer one was running
+	*Failure               // what is known so far; must not be changed
+}
+
+// Reply is the reply to a request, already read.
 type Reply struct {
 	Status int
 	Header http.Header
-	Cut    int64 // the limit that a longer body was cut at; 0: it is whole
+	Cut    int64 // the limit at which a longer body was cut; 0: the body is whole
 	body   *bytes.Buffer
 }
 
-// buffers are for bodies.
+// buffers holds buffers for bodies.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // Came reports whether there was a reply at all.
 func (r *Reply) Came() bool { return r.body != nil }
 
-// Body is that of a reply that came. It is valid until Release.
+// Body returns the body, if Came. It is valid until Release.
 func (r *Reply) Body() []byte { return r.body.Bytes() }
 
-// Release gives the body's buffer back, unless it is large. Status and Header stay.
+// Release gives the body's buffer back, unless it is large. Status and Header stay valid.
 func (r *Reply) Release() {
 	if r.body != nil && r.body.Cap() <= 1<<20 {
 		buffers.Put(r.body)
@@ -97,15 +106,15 @@ func (r *Reply) Release() {
 	r.body = nil
 }
 
-// read takes in the whole reply. Of one that breaks off it keeps what there is.
-func (c *call) read(resp *http.Response) error {
-	limit := int64(1 << 20) // of a refusal
+// read reads the whole reply. If the body breaks off, the part before is kept.
+func (c *apiCall) read(resp *http.Response) error {
+	limit := int64(1 << 20) // for an error reply
 	if resp.StatusCode/100 == 2 {
 		limit = c.limit
 	}
-	c.heard = resp.StatusCode
-	c.out.RetryAfter = backoff.RetryAfter(resp.StatusCode, resp.Header)
-	last := &c.out.Reply
+	c.status = resp.StatusCode
+	c.outcome.RetryAfter = backoff.RetryAfter(resp.StatusCode, resp.Header)
+	last := &c.outcome.Reply
 	last.Status, last.Header, last.Cut = resp.StatusCode, resp.Header, 0
 	if last.body == nil {
 		last.body = buffers.Get().(*bytes.Buffer)
@@ -113,12 +122,12 @@ func (c *call) read(resp *http.Response) error {
 	last.body.Reset()
 	c.limited = io.LimitedReader{R: resp.Body, N: limit + 1}
 	_, err := last.body.ReadFrom(&c.limited)
-	c.limited.R = nil // the call may be kept, as a context
+	c.limited.R = nil // somebody may keep the call, as a context
 	if c.limited.N <= 0 {
 		last.Cut = limit
 	}
-	_ = resp.Body.Close() // nothing to be done about it
-	// The status of a 429 or a 5xx says enough, unless ctx ended the reading.
+	_ = resp.Body.Close() // nothing to do about an error
+	// For a 429 or 5xx the status is enough, even if the body broke off, unless ctx has ended.
 	if enough := resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500; err != nil && (!enough || c.Err() != nil) {
 		return fmt.Errorf("the reply broke off: %w", err)
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 )
 
-// coolDown holds every request of the Client back for d from now on, a minute at
-// most: a 429 says that all of them are too many. It returns for how long, 0 where
-// they are held back for longer already.
+// coolDown holds back every request of the Client for d, at most a minute: a 429 says
+// that all of them together are too many. It returns d, or 0 if a longer cool-down is
+// already running.
 func (c *Client) coolDown(d time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -22,34 +22,34 @@ func (c *Client) coolDown(d time.Duration) time.Duration {
 	return 0
 }
 
-// cooling returns what is left of the cool-down, 0 or less if it is over.
+// cooling returns how much is left of the cool-down. It is over at 0 or less.
 func (c *Client) cooling() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if d := time.Until(c.until); d <= backoff.Longest {
 		return d
 	}
-	return 0 // a time of another clock: the Client is in another synctest bubble
+	return 0 // until is of another clock: the Client is in another synctest bubble
 }
 
-// wait lets a request wait until it may go out. Where its context will not live to see
-// that, it returns at once, as the deadline would end it. The time is none of the
-// attempt's, which has not begun.
-func (c *call) wait() error {
+// wait waits until the request may be sent. If the deadline comes first it returns
+// DeadlineExceeded at once. This wait does not count against the attempt's time limit.
+func (c *apiCall) wait() error {
 	for {
 		for d := c.client.cooling(); d > 0; d = c.client.cooling() {
 			if c.Err() == nil && !backoff.Outlives(c, d) {
-				c.out.RetryAfter, c.out.Cooling = d, true
+				c.outcome.RetryAfter, c.outcome.Cooling = d, true
 				return fmt.Errorf("the cool-down after a 429 outlasts the context's deadline: %w", context.DeadlineExceeded)
 			}
 			if err := backoff.Sleep(c, d); err != nil {
 				return err
 			}
 		}
-		switch err := c.client.Rate.Wait(c); {
-		case err != nil && c.Err() == nil: // the limiter's own refusal has a text alone (golang/go#54541)
-			return fmt.Errorf("the rate limit outlasts the context's deadline: %w", context.DeadlineExceeded)
-		case err != nil || c.client.cooling() <= 0: // else a 429 has arrived meanwhile
+		err := c.client.Rate.Wait(c)
+		if err != nil && c.Err() == nil { // the limiter's error is only a text (golang/go#54541)
+			err = fmt.Errorf("the rate limit outlasts the context's deadline: %w", context.DeadlineExceeded)
+		}
+		if err != nil || c.client.cooling() <= 0 { // wait again if a 429 has arrived meanwhile
 			return err
 		}
 	}

@@ -1,6 +1,6 @@
 // Package rest makes one request of the API: it waits for its turn, repeats what
 // is safe to repeat, and returns a reply or a failure. It knows URLs, headers,
-// bytes and the API key. What a reply means is its caller's to say.
+// bytes and the API key. The caller decides what a reply means.
 package rest
 
 import (
@@ -27,28 +27,27 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
-// Config is what a Client is made from.
+// Config configures a Client.
 type Config struct {
 	Base          string   // every path begins with a slash
 	Authorization []string // the header's value
-	UserAgent     []string // likewise
+	UserAgent     []string // the header's value
 	Routes        []route.Route
 	Transport     http.RoundTripper
 	Timeout       time.Duration // of one attempt
 	Retries       backoff.Policy
 	Rate          *rate.Limiter
 	Mask          secret.Mask                    // what must not show in an error
-	Observe       func(context.Context, Attempt) // told of each attempt; may be nil
+	Observe       func(context.Context, Attempt) // called after each attempt; may be nil
 }
 
-// Client makes requests to one service. A request passes these layers, from the
-// caller inwards:
+// Client makes requests to one service. A request passes through these layers:
 //
-//	Do        builds the request                                    (rest.go)
-//	limiter   holds it back in a cool-down, then paces it           (limiter.go)
-//	retries   repeat what is safe to repeat, each past the limiter  (retry.go)
-//	attempt   header, time limit, reading the reply                 (attempt.go, header.go)
-//	transport the caller's
+//	Do        builds the request                                            (rest.go)
+//	limiter   waits for the end of a cool-down, then for the rate limit     (limiter.go)
+//	retries   are made if safe; each goes through the limiter again         (retry.go)
+//	attempt   RoundTrip sets header and time limit, and reads the reply     (attempt.go, header.go)
+//	transport is the caller's
 type Client struct {
 	Config
 	http *retryablehttp.Client
@@ -63,15 +62,15 @@ func New(cfg Config) *Client {
 	c.http = &retryablehttp.Client{
 		HTTPClient:   &http.Client{Transport: c},
 		RetryMax:     c.Retries.Max,
-		CheckRetry:   ended, // which waits, too
+		CheckRetry:   tryAgain, // waits, too, so that Backoff need not
 		Backoff:      func(time.Duration, time.Duration, int, *http.Response) time.Duration { return 0 },
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
 	return c
 }
 
-// Locate returns the route of a request and its URL without the query. An id is put
-// in as one segment.
+// Locate returns the route of a request and its URL without the query. The id is
+// escaped, so that it is one segment.
 func (c *Client) Locate(in Request) (row *route.Route, address string) {
 	row = in.Route
 	if row == nil {
@@ -81,21 +80,21 @@ func (c *Client) Locate(in Request) (row *route.Route, address string) {
 	return row, c.Base + before + url.PathEscape(in.ID) + after
 }
 
-// Request is what an operation asks for.
+// Request is one request of an operation.
 type Request struct {
-	Operation route.Operation
-	Route     *route.Route // of an operation that is not in the table, its path escaped; else nil
-	ID        string       // of the meeting, where the path holds one
-	Query     any          // a struct for go-querystring, url.Values or nil
-	Body      any          // for encoding/json, or nil
-	MaxReply  int64        // how many bytes of a success are read; 0 means 4 MiB
-	Known     bool         // the body carries an external id, by which a repeat is recognised
-	Once      bool         // not repeated, however it fails
-	Wanted    func() bool  // asked once it may go out; false: it is not sent. nil: it is
+	Operation     route.Operation
+	Route         *route.Route // if the operation is not in the table, its route with the path escaped; else nil
+	ID            string       // the meeting's id; "" if the path holds none
+	Query         any          // a struct for go-querystring, url.Values or nil
+	Body          any          // for encoding/json, or nil
+	MaxReply      int64        // how many bytes of a 2xx reply are read; 0 means 4 MiB
+	HasExternalID bool         // the body holds an external id, so the service recognises a repeat
+	Once          bool         // never repeat the request
+	Wanted        func() bool  // called just before sending; if it returns false nothing is sent; nil means always send
 }
 
-// Failure is a request that came to no success. Its Reply is the last one that
-// any attempt received; Status is 0 where there was none.
+// Failure is a request that did not succeed. Reply is the last reply to any of its
+// attempts; Status is 0 if there was none.
 type Failure struct {
 	Reply
 	Route *route.Route
@@ -105,34 +104,34 @@ type Failure struct {
 	RetryAfter time.Duration
 	Cooling    bool    // a cool-down held the request back
 	Acted      bool    // an attempt may have taken effect
-	Causes     []error // what ended the request besides a reply, without secrets
+	Causes     []error // what else ended the request, besides the reply; without secrets
 }
 
-// call is one request on its way through the layers. It travels as the context
-// of its http.Request, which is how each layer finds it.
-type call struct {
+// apiCall is one request on its way through the layers. It is the context of its
+// http.Request: each layer finds it there.
+type apiCall struct {
 	context.Context // the caller's
 
-	client *Client
-	id     string
-	limit  int64 // of a success
-	once   bool
-	again  bool // may be sent again after an attempt that may have taken effect
+	client     *Client
+	id         string
+	limit      int64 // how many bytes of a 2xx reply are read
+	once       bool
+	repeatable bool // may be sent again after an attempt that may have taken effect
 
-	// What is sent. Nothing of it changes once the first attempt has begun: one
-	// that was abandoned may still be reading it.
+	// req does not change after the first attempt has begun: a transport may read it
+	// after an attempt has ended.
 	req retryablehttp.Request
 
-	attempts atomic.Int32     // a transport may ask for it, and late
-	began    time.Time        // the current attempt, where it is observed
-	conn     *roundtrip.Conn  // of the current attempt; nil where it does not matter
-	heard    int              // the status of its reply, whole or not; 0 where none came
-	limited  io.LimitedReader // of its reply's body
-	out      Failure          // what the attempts have come to so far
+	attempts atomic.Int32     // begun so far; a transport may read it after the attempt has ended
+	began    time.Time        // start of the current attempt; set only if Observe is
+	conn     *roundtrip.Conn  // of the current attempt; nil if a lost connection needs no closer look
+	status   int              // of the current attempt's reply, even if the body broke off; 0 if there was no reply
+	limited  io.LimitedReader // reads the current attempt's reply
+	outcome  Failure          // of the attempts so far; if they succeed, its Reply is returned
 }
 
-// Do makes one request. It returns a reply of 2xx, or a failure. Both are to be
-// released when they have been read.
+// Do makes one request. It returns a 2xx reply or a failure. The caller must release
+// it after reading it.
 func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 	call, err := c.newCall(ctx, in)
 	if err == nil {
@@ -144,29 +143,28 @@ func (c *Client) Do(ctx context.Context, in Request) (*Reply, *Failure) {
 	if err == nil {
 		_, err = c.http.Do(&call.req) // the reply has been read
 	}
-	switch {
-	case err != nil:
-		call.out.Causes = backoff.Causes(ctx, append(call.out.Causes, c.Mask.Err(err))...)
-	case call.out.Status/100 == 2:
-		return &call.out.Reply, nil
+	if err != nil {
+		call.outcome.Causes = backoff.Causes(ctx, append(call.outcome.Causes, c.Mask.Err(err))...)
+	} else if call.outcome.Status/100 == 2 {
+		return &call.outcome.Reply, nil
 	}
-	return nil, &call.out
+	return nil, &call.outcome // of err, or of a reply that is not 2xx
 }
 
-// noHeader is never written to. Without a header, net/http would copy the request.
+// noHeader is never written to. net/http would copy a request whose Header is nil.
 var noHeader = make(http.Header)
 
-// newCall builds the request. Its header is left to each attempt.
-func (c *Client) newCall(ctx context.Context, in Request) (*call, error) {
+// newCall builds the request but for its header, which each attempt makes.
+func (c *Client) newCall(ctx context.Context, in Request) (*apiCall, error) {
 	row, address := c.Locate(in)
-	call := &call{
-		Context: ctx,
-		client:  c,
-		id:      in.ID,
-		limit:   cmp.Or(in.MaxReply, 4<<20),
-		once:    in.Once,
-		again:   row.Repeat == route.Always || row.Repeat == route.WithExternalID && in.Known,
-		out:     Failure{Route: row, Path: address[len(c.Base):]},
+	call := &apiCall{
+		Context:    ctx,
+		client:     c,
+		id:         in.ID,
+		limit:      cmp.Or(in.MaxReply, 4<<20),
+		once:       in.Once,
+		repeatable: row.Repeat == route.Always || row.Repeat == route.WithExternalID && in.HasExternalID,
+		outcome:    Failure{Route: row, Path: address[len(c.Base):]},
 	}
 	target, err := url.Parse(address)
 	if err != nil {
@@ -174,18 +172,20 @@ func (c *Client) newCall(ctx context.Context, in Request) (*call, error) {
 	}
 	values, ready := in.Query.(url.Values)
 	if in.Query != nil && !ready {
-		values, err = query.Values(in.Query)
+		if values, err = query.Values(in.Query); err != nil {
+			return call, err
+		}
 	}
 	target.RawQuery = values.Encode()
 	call.req.Request = (&http.Request{
 		Method: row.Method, URL: target, Header: noHeader, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}).WithContext(call)
-	if in.Body == nil || err != nil {
-		return call, err
+	if in.Body == nil {
+		return call, nil
 	}
 	body, err := json.Marshal(in.Body)
-	if err == nil {
-		err = call.req.SetBody(body)
+	if err != nil {
+		return call, err
 	}
-	return call, err
+	return call, call.req.SetBody(body)
 }

@@ -10,66 +10,55 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// ended notes what an attempt came to and decides whether another follows, for which
-// it waits. A reply that might be asked for again, but for a context that is done, ends
-// as that context.
-func ended(ctx context.Context, _ *http.Response, err error) (again bool, _ error) {
-	c := ctx.(*call)
-	never := err != nil && c.conn != nil && c.conn.NeverMade(err)
+// tryAgain is called after each attempt. It decides whether to try again, and if so
+// waits first. If only the end of ctx forbids the retry, the error is ctx's.
+func tryAgain(ctx context.Context, _ *http.Response, err error) (again bool, _ error) {
+	c := ctx.(*apiCall)
+	neverSent := err != nil && c.conn != nil && c.conn.NeverMade(err)
 	// A 4xx took no effect, even if its body broke off.
-	c.out.Acted = c.out.Acted || !never && c.heard/100 != 4
-	var asked, coolDown time.Duration
+	c.outcome.Acted = c.outcome.Acted || !neverSent && c.status/100 != 4
+	var retryAfter, coolDown time.Duration
 	if err == nil {
-		asked = c.out.RetryAfter
+		retryAfter = c.outcome.RetryAfter
 	}
-	wait := c.client.Retries.Wait(int(c.attempts.Load()), asked)
-	// A page that is not to be repeated is the poller's, which slows its pages down
-	// itself. A 429 on it holds nobody else back.
-	page := c.once && c.out.Route.Operation == route.MeetingsList
-	if err == nil && c.heard == http.StatusTooManyRequests && !page {
+	wait := c.client.Retries.Wait(int(c.attempts.Load()), retryAfter)
+	// Only the poller sends a list request with Once. It slows itself down, so a 429 on
+	// it starts no cool-down.
+	polled := c.once && c.outcome.Route.Operation == route.MeetingsList
+	if err == nil && c.status == http.StatusTooManyRequests && !polled {
 		coolDown = c.client.coolDown(wait)
 	}
-	safe := c.safe(err, never)
-	// A caller is better off with the reply at hand than with a wait that outlasts its
-	// deadline, also where another call's 429 makes it longer, or with a very long one.
-	again = safe && asked <= backoff.Longest && backoff.Outlives(c, max(wait, c.client.cooling())) && c.Err() == nil
+	safe := c.safe(err, neverSent)
+	// Do not retry if the wait (or a cool-down from another call) would outlast the deadline,
+	// or if Retry-After is over a minute: the caller gets this reply instead.
+	again = safe && retryAfter <= backoff.Longest && backoff.Outlives(c, max(wait, c.client.cooling())) && c.Err() == nil
 	if c.client.Observe != nil {
-		c.client.Observe(c, Attempt{time.Since(c.began), err, again, wait, coolDown, &c.out})
+		c.client.Observe(c, Attempt{time.Since(c.began), err, again, wait, coolDown, &c.outcome})
 	}
-	var over error
+	var stopErr error
 	if again {
-		if over = backoff.Sleep(c, wait); over == nil {
-			over = c.wait()
+		if stopErr = backoff.Sleep(c, wait); stopErr == nil {
+			stopErr = c.wait()
 		}
 	} else if safe && err == nil {
-		over = c.Err()
+		stopErr = c.Err()
 	}
-	if over != nil && err != nil { // tell also how the attempt was lost
-		c.out.Causes = []error{c.client.Mask.Err(err)}
+	if stopErr != nil && err != nil { // report also why the attempt failed
+		c.outcome.Causes = []error{c.client.Mask.Err(err)}
 	}
-	return again && over == nil, over
+	return again && stopErr == nil, stopErr
 }
 
-// safe reports whether another attempt does no harm. never: this one certainly never left.
-func (c *call) safe(err error, never bool) bool {
+// safe reports whether another attempt does no harm. neverSent: this one certainly was not sent.
+func (c *apiCall) safe(err error, neverSent bool) bool {
 	switch {
 	case c.once || int(c.attempts.Load()) > c.client.Retries.Max || roundtrip.Untrusted(err):
 		return false
-	case never, err == nil && c.heard == http.StatusTooManyRequests: // refused at the edge: nothing was done
+	case neverSent, err == nil && c.status == http.StatusTooManyRequests: // refused before anything was done
 		return true
-	case err != nil, c.heard == http.StatusInternalServerError, c.heard == http.StatusBadGateway,
-		c.heard == http.StatusServiceUnavailable, c.heard == http.StatusGatewayTimeout:
-		return c.again
+	case err != nil, c.status == http.StatusInternalServerError, c.status == http.StatusBadGateway,
+		c.status == http.StatusServiceUnavailable, c.status == http.StatusGatewayTimeout:
+		return c.repeatable
 	}
 	return false
-}
-
-// Attempt is one attempt of a request that has ended.
-type Attempt struct {
-	Took     time.Duration
-	Err      error         // nil where there was a reply; may show a secret
-	Again    bool          // another attempt follows,
-	Wait     time.Duration // after this time
-	CoolDown time.Duration // for which it holds all requests back; 0: it does not, or others do for longer
-	*Failure               // what is known so far; to be read only
 }
