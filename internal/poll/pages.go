@@ -64,7 +64,7 @@ func (p *plan) crowdAt() time.Duration {
 	if p.sweep.broken || p.unproven < max(crowd, len(p.sweep.last)/4) {
 		return never
 	}
-	return min(p.due[newcomer].first()+gather, p.due[single].first())
+	return min(p.due[newcomer].firstDue()+gather, p.due[single].firstDue())
 }
 
 // retryAt is when a full sweep is worth a try all the same.

@@ -227,9 +227,9 @@ func (p *plan) nextLook(now time.Duration) (*watch, time.Duration) {
 	if p.looking >= maxLooks {
 		return nil, never
 	}
-	next, at := single, p.due[single].first()
+	next, at := single, p.due[single].firstDue()
 	newcomers := p.due[newcomer]
-	first := newcomers.first()
+	first := newcomers.firstDue()
 	if newcomers.countDue(now, 0, crowd) >= crowd && !p.sweep.broken {
 		first += floor
 	}
@@ -291,7 +291,7 @@ func (p *plan) lookEnded(w *watch) {
 // observer was told of are kept, until it can be told that these looks work, too.
 func (p *plan) looked(w *watch, now, maxAge time.Duration) {
 	p.lookEnded(w)
-	if p.looks.out(p.turn()) {
+	if p.looks.isOut(p.turn()) {
 		maps.DeleteFunc(p.failures, func(_ *watch, f failures) bool { return !f.told })
 	}
 	p.looks.good(now)
