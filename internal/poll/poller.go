@@ -219,7 +219,7 @@ func (p *Poller) Again(id string, since time.Duration) {
 		return
 	}
 	w.last, w.seen = nil, now
-	p.plan.again(w, now)
+	p.plan.lookNow(w, now)
 	p.stir(now)
 }
 

@@ -135,8 +135,7 @@ func (w *watch) fail(err error) {
 }
 
 // old reports whether a sighting may show an older state: its request was sent before
-// the last sighting. Such a sighting is dropped, so that no meeting seems to go back.
-// A final state that is new is never old.
+// the last sighting. Then nobody is notified. A new final state is never old.
 func (w *watch) old(s Sighting, sentAt time.Duration) bool {
 	return w.seen > sentAt && (!s.Final || s.State == w.state)
 }
@@ -155,13 +154,13 @@ func (h dueHeap) Swap(i, j int) {
 	h[i].place, h[j].place = int32(i+1), int32(j+1)
 }
 
-// countDue counts the watches due in the subtree at i, at most most of them.
-func (h dueHeap) countDue(now time.Duration, i, most int) int {
-	if most <= 0 || i >= len(h) || h[i].due > now {
+// countDue counts the watches due in the subtree at i, up to limit.
+func (h dueHeap) countDue(now time.Duration, i, limit int) int {
+	if limit <= 0 || i >= len(h) || h[i].due > now {
 		return 0
 	}
-	n := 1 + h.countDue(now, 2*i+1, most-1)
-	return n + h.countDue(now, 2*i+2, most-n)
+	n := 1 + h.countDue(now, 2*i+1, limit-1)
+	return n + h.countDue(now, 2*i+2, limit-n)
 }
 
 // firstDue returns the earliest due time, or never if the heap is empty.
