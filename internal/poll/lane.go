@@ -2,9 +2,8 @@ package poll
 
 import "time"
 
-// After a refusal without a Retry-After a lane pauses shortly. The pause doubles
-// with each further refusal in a row. Each refusal halves the pace; good replies
-// double it again within a floor.
+// After a refusal without a Retry-After a lane pauses shortly, twice as long after each further one
+// in a row. Each refusal halves the pace; good replies double it again within a floor.
 const (
 	firstPause = time.Second
 	maxPause   = time.Minute     // the longest pause that the lane chooses itself

@@ -60,9 +60,9 @@ func (p *plan) sweepAt() time.Duration {
 	return max(at, p.sweep.began+p.turn())
 }
 
-// crowdAt returns when a full sweep for a crowd should begin, or never. If sweeps read
-// many pages, the crowd must have a quarter as many meetings. The sweep waits for more
-// newcomers to gather, but not beyond the time a single is due: it may show that, too.
+// crowdAt returns when a full sweep for a crowd should begin, or never. The crowd must be at least
+// a quarter of the pages that the last sweep read, so that no long sweep begins for a few meetings.
+// The crowd may gather, but not longer than until a single is due: pages may show that, too.
 func (p *plan) crowdAt() time.Duration {
 	if p.sweep.broken || p.unproven < max(crowd, len(p.sweep.last)/4) {
 		return never
@@ -106,15 +106,15 @@ func (p *plan) toTop() {
 		}
 		w.unproven = false
 	}
-	p.unproven, p.sweep.sought = 0, p.waiting // whatever setRole has counted
+	p.unproven, p.sweep.sought = 0, p.waiting // replaces what setRole has counted
 }
 
 // enough reports whether another page is not worth reading. Pages that show nothing
 // are read up to a quarter of the looks that they may save.
 func (s *sweep) enough() bool { return 4*s.drought >= s.sought-1 }
 
-// pages returns how many pages the sweep, or the next one, probably takes: as many as
-// the last one, or, if more, those read so far and full pages of what is sought.
+// pages returns how many pages the sweep, or the next one, probably takes: as many as last time,
+// but no fewer than those read so far and what full pages need to show the rest.
 func (p *plan) pages() int {
 	s := &p.sweep
 	n := 0
@@ -218,8 +218,8 @@ func (p *plan) pageRefused(now, sentAt, retryAfter time.Duration) {
 	p.listing.refused(now, sentAt, retryAfter)
 }
 
-// pageBarred records that the service does not serve this page. If it refuses the
-// cursor of the first page, the sweep begins at the top.
+// pageBarred records that the service refuses a page. If that is due to a sweep's first
+// cursor, the sweep begins at the top.
 func (p *plan) pageBarred(now time.Duration) {
 	s := &p.sweep
 	s.reading = false

@@ -25,9 +25,8 @@ const (
 	never time.Duration = math.MaxInt64 / 2
 )
 
-// plan decides what to ask the service next. It is pure: it has no clock, no lock, no
-// goroutine and no network. The Poller calls next to learn what to do at a given time,
-// and tells the plan what came back.
+// plan decides what to ask the service next. It is pure: it has no clock, lock, goroutine or
+// network. The Poller calls next to learn what to do now, and tells the plan what came back.
 //
 // Every meeting waited for is seen by a page of the listing or by a look of its own.
 // Looks and pages have a lane each, at the pace that a turn needs, so that neither
@@ -139,8 +138,7 @@ func (p *plan) reset() {
 	p.looking = 0
 }
 
-// setRole gives a watch its role. The role decides whether the sweep seeks the watch,
-// so sought is adjusted before and after.
+// setRole gives a watch its role. It adjusts sought, since the sweep seeks by role.
 func (p *plan) setRole(w *watch, r role) {
 	if p.seeks(w) {
 		p.sweep.sought--
@@ -305,9 +303,8 @@ func (p *plan) lookRefused(w *watch, now, sentAt, retryAfter time.Duration) {
 	w.free = now
 }
 
-// lookFailed records a look that failed. The next one is a turn later. If the service
-// seems to be out, the failure counts for every watch. It returns the watches with
-// maxFailed failures in a row.
+// lookFailed records a look that failed. The next one is a turn later. During an outage the failure
+// counts for every watch. It returns the watches with maxFailed failures in a row.
 func (p *plan) lookFailed(w *watch, now, sentAt time.Duration) (tooMany []*watch) {
 	p.lookEnded(w)
 	w.free = now + floor
