@@ -11,8 +11,8 @@ type sweep struct {
 	full    bool   // it seeks every meeting waited for, from the top; otherwise only the paged ones
 	reading bool   // a page is under way
 	broken  bool   // the last sweep broke off
-	number  uint32 // of this sweep, or of the last one
-	cursor  string // of the next page
+	number  uint32 // number of this sweep, or of the last one
+	cursor  string // cursor of the next page
 	sought  int    // meetings still to be found
 	drought int    // pages read in excess of meetings found, lately; never below 0
 
@@ -30,7 +30,7 @@ type sweep struct {
 
 // stretch is a number of pages in a row.
 type stretch struct {
-	cursor   string // of the first page
+	cursor   string // cursor of the first page
 	from, to int32  // index of the first page and of the last
 	gain     int    // looks saved: meetings shown minus pages read
 }
@@ -39,10 +39,10 @@ const (
 	pageSize      = 50
 	crowd         = 32               // newcomers that are worth a sweep
 	handful       = 5                // single looks that are worth a try
-	gather        = time.Second / 10 // for a crowd to assemble
+	gather        = time.Second / 10 // time for a crowd to assemble
 	stuck         = floor / 2        // a page that takes longer is lost
-	leastPatience = 2                // turns
-	maxPatience   = 64               // turns
+	leastPatience = 2                // least turns between two tries
+	maxPatience   = 64               // most turns between two tries
 )
 
 // seeks reports whether the sweep still has to find a watch.

@@ -35,11 +35,11 @@ type plan struct {
 	watches map[string]*watch // meetings waited for, or seen within the floor
 	random  *rand.Rand
 
-	failures map[*watch]failures // of the watches whose last look failed
+	failures map[*watch]failures // failed looks in a row, of the watches that have some
 
 	waiting  int // watches that somebody waits for
-	paged    int // those of the waiting whose role is paged
-	unproven int // those of the waiting that the next full sweep should look for
+	paged    int // watches whose role is paged
+	unproven int // watches that the next full sweep should look for
 
 	due     [3]dueHeap // indexed by role; idle's stays empty
 	looking int        // looks under way
