@@ -2,58 +2,58 @@ package poll
 
 import "time"
 
-// What a lane does after refusals. The pause after the first one without a
-// Retry-After is short and doubles with each in a row; the pace halves, and
-// doubles again in a floor's time of good replies.
+// After a refusal without a Retry-After a lane pauses shortly, twice as long after each further one
+// in a row. Each refusal halves the pace; good replies double it again within a floor.
 const (
 	firstPause = time.Second
-	maxPause   = time.Minute     // of our own
-	maxAsked   = 5 * time.Minute // how far a Retry-After is obeyed
-	leastShare = 1.0 / 16
-	outage     = 5 // failures in a row
+	maxPause   = time.Minute     // the longest pause that the lane chooses itself
+	maxAsked   = 5 * time.Minute // the longest Retry-After that is obeyed
+	leastShare = 1.0 / 16        // the least share of the wanted pace
+	outage     = 5               // failures in a row that make the lane pause
 )
 
 // lane paces one kind of request, looks or pages. It adapts to what the service
-// lets through.
+// accepts.
 type lane struct {
-	slot   time.Duration // when the next request may go out at an even pace
-	until  time.Duration // the end of a pause
-	share  float64       // of the pace wanted that is used, from leastShare to 1
-	raised time.Duration // when share was last changed
-	bad    int           // failures in a row
+	slot    time.Duration // earliest time of the next request at the present pace
+	until   time.Duration // end of the latest pause
+	share   float64       // fraction of the wanted pace in use, from leastShare to 1
+	changed time.Duration // share grows from this time on; in the future during a pause
+	bad     int           // requests in a row that failed or were refused
 }
 
-// free is when the next request may go out.
+// free returns the earliest time of the next request.
 func (l *lane) free() time.Duration { return max(l.slot, l.until) }
 
-// use takes the slot at now; perSecond is the pace wanted.
+// use takes the slot at now. perSecond is the wanted pace.
 func (l *lane) use(now time.Duration, perSecond float64) {
 	l.slot = now + time.Duration(float64(time.Second)/(perSecond*l.share))
 }
 
-// good takes in a reply.
+// good records a good reply. After it the pace grows back.
 func (l *lane) good(now time.Duration) {
 	l.bad = 0
-	if since := now - l.raised; since > 0 { // not during a pause, which was begun after this one went out
+	if since := now - l.changed; since > 0 { // in a pause, the request was sent before the pause began
 		l.share = min(1, l.share*(1+float64(since)/float64(floor)))
-		l.raised = now
+		l.changed = now
 	}
 }
 
-// refused takes in a 429, to a request that went out at asked: the lane pauses,
-// as long as the service asks, and goes on at half the pace.
-func (l *lane) refused(now, asked, retryAfter time.Duration) {
-	if asked < l.until {
-		return // of the same crowd as the one that made the pause
+// refused records a 429 to a request sent at sentAt. The lane pauses for as long as
+// the service asks, then goes on at half the pace.
+func (l *lane) refused(now, sentAt, retryAfter time.Duration) {
+	if sentAt < l.until {
+		return // sent before the pause began: already counted
 	}
 	l.pause(now, retryAfter)
 	l.share = max(leastShare, l.share/2)
-	l.raised = l.until
+	l.changed = l.until
 }
 
-// pause holds the lane back, longer each time in a row.
-func (l *lane) pause(now, asked time.Duration) {
-	pause := min(asked, maxAsked)
+// pause makes the lane pause for retryAfter. If that is 0, the lane chooses the
+// pause, longer each time in a row.
+func (l *lane) pause(now, retryAfter time.Duration) {
+	pause := min(retryAfter, maxAsked)
 	if pause <= 0 {
 		pause = min(firstPause<<min(l.bad, 10), maxPause)
 	}
@@ -61,21 +61,20 @@ func (l *lane) pause(now, asked time.Duration) {
 	l.until = max(l.until, now+pause)
 }
 
-// failed takes in a request that failed otherwise. After several in a row the lane
-// pauses, longer each time, for a turn at the longest. It reports whether the
-// service seems to be out.
-func (l *lane) failed(now, asked, turn time.Duration) (out bool) {
-	if asked < l.until {
+// failed records a failure other than a 429. After outage failures in a row the lane
+// pauses, longer each time, at most for a turn. It reports whether the service seems
+// to be out.
+func (l *lane) failed(now, sentAt, turn time.Duration) (out bool) {
+	if sentAt < l.until {
 		return false
 	}
 	if l.bad++; l.bad >= outage {
 		l.until = now + min(firstPause<<min(l.bad-outage, 10), turn)
 	}
-	return l.out(turn)
+	return l.isOut(turn)
 }
 
-// out reports whether so many requests have failed in a row that one is tried in a
-// turn.
-func (l *lane) out(turn time.Duration) bool {
+// isOut reports whether the service seems to be out: pauses have grown to a turn.
+func (l *lane) isOut(turn time.Duration) bool {
 	return l.bad >= outage && firstPause<<min(l.bad-outage, 10) >= turn
 }

@@ -201,7 +201,7 @@ func (m *model) churned() {
 		}
 	case 7: // an upload
 		if x.waited() && !x.looking {
-			m.plan.again(&x.watch, m.now)
+			m.plan.lookNow(&x.watch, m.now)
 			x.last, x.paged = 0, 0
 			m.cost.sudden++
 		}

@@ -2,55 +2,56 @@ package poll
 
 import "time"
 
-// sweep reads pages of the listing one after the other. It goes on while what
-// it still looks for is worth more pages, and remembers which stretch of pages
-// paid best: a later sweep reads that stretch alone, from the cursor before it.
-// Nothing here leans on the order of the listing: what a sweep does not show is
-// looked at by itself.
+// sweep reads pages of the listing one after the other. It goes on as long as more
+// pages are worth reading for what it still seeks. It remembers the stretch of pages
+// that saved most looks: a later sweep reads that stretch alone, from the cursor
+// before it. No order of the listing is assumed: what no page shows gets a look.
 type sweep struct {
 	on      bool
-	full    bool   // it looks for every meeting waited for, from the top; else for the paged ones
+	full    bool   // it seeks every meeting waited for, from the top; otherwise only the paged ones
 	reading bool   // a page is under way
-	broken  bool   // the last one did not come to its end
-	number  uint32 // of this sweep, or of the last one
-	cursor  string // of the next page
+	broken  bool   // the last sweep broke off
+	number  uint32 // number of this sweep, or of the last one
+	cursor  string // cursor of the next page
 	sought  int    // meetings still to be found
-	drought int    // how many more pages than meetings they showed, lately
+	drought int    // pages read in excess of meetings found, lately; never below 0
 
-	run, best stretch // the one that ends at the page read last; the best of this sweep, or of the last
+	run  stretch // the stretch that ends at the page read last
+	best stretch // the best stretch of this sweep, or of the last one
 
-	began       time.Duration   // this sweep, or the last one
-	times, last []time.Duration // when its pages were asked for, and the last one's, from its best stretch on
+	began time.Duration   // begin of this sweep, or of the last one
+	times []time.Duration // when each page of this sweep was asked for
+	last  []time.Duration // the last sweep's times, from its best stretch on
 
-	due      time.Duration // when the paged meetings want the next one
-	retry    time.Duration // when a full one is tried again, however few it may show
-	patience int           // how many turns until then
+	due      time.Duration // when the paged meetings are due
+	retry    time.Duration // when a full sweep is tried again, even without a crowd
+	patience int           // turns between two tries
 }
 
-// stretch is some pages in a row.
+// stretch is a number of pages in a row.
 type stretch struct {
-	cursor   string // before the first one
-	from, to int32
-	gain     int // looks saved: meetings shown, less pages read
+	cursor   string // cursor of the first page
+	from, to int32  // index of the first page and of the last
+	gain     int    // looks saved: meetings shown minus pages read
 }
 
 const (
 	pageSize      = 50
 	crowd         = 32               // newcomers that are worth a sweep
-	handful       = 5                // meetings looked at by themselves that are worth a try
-	gather        = time.Second / 10 // for a crowd to assemble
+	handful       = 5                // single looks that are worth a try
+	gather        = time.Second / 10 // time for a crowd to assemble
 	stuck         = floor / 2        // a page that takes longer is lost
-	leastPatience = 2                // turns
-	maxPatience   = 64
+	leastPatience = 2                // least turns between two tries
+	maxPatience   = 64               // most turns between two tries
 )
 
-// seeks reports whether the sweep looks for a watch.
+// seeks reports whether the sweep still has to find a watch.
 func (p *plan) seeks(w *watch) bool {
 	s := &p.sweep
 	return s.on && w.sweep != s.number && (s.full && w.role != idle || w.role == paged)
 }
 
-// sweepAt is when a sweep is to begin, never if nothing wants one.
+// sweepAt returns when the next sweep should begin, or never.
 func (p *plan) sweepAt() time.Duration {
 	at := min(p.crowdAt(), p.retryAt())
 	if p.paged > 0 {
@@ -59,15 +60,17 @@ func (p *plan) sweepAt() time.Duration {
 	return max(at, p.sweep.began+p.turn())
 }
 
-// crowdAt is when a crowd that no full sweep has looked for wants one.
+// crowdAt returns when a full sweep for a crowd should begin, or never. The crowd must be at least
+// a quarter of the pages that the last sweep read, so that no long sweep begins for a few meetings.
+// The crowd may gather, but not longer than until a single is due: pages may show that, too.
 func (p *plan) crowdAt() time.Duration {
 	if p.sweep.broken || p.unproven < max(crowd, len(p.sweep.last)/4) {
 		return never
 	}
-	return min(p.due[newcomer].first()+gather, p.due[single].first())
+	return min(p.due[newcomer].firstDue()+gather, p.due[single].firstDue())
 }
 
-// retryAt is when a full sweep is worth a try all the same.
+// retryAt returns when a full sweep is worth a try even without a crowd, or never.
 func (p *plan) retryAt() time.Duration {
 	if len(p.due[single])+len(p.due[newcomer]) < handful {
 		return never
@@ -75,7 +78,7 @@ func (p *plan) retryAt() time.Duration {
 	return p.sweep.retry
 }
 
-// begin begins a sweep.
+// begin begins a sweep: a full one for a crowd or as a try, else of the best stretch.
 func (p *plan) begin(now time.Duration) {
 	s := &p.sweep
 	s.on, s.full, s.cursor = true, false, s.best.cursor
@@ -92,25 +95,26 @@ func (p *plan) begin(now time.Duration) {
 	}
 }
 
-// toTop lets the sweep begin at the top of the listing and look for everything. A
+// toTop makes the sweep begin at the top of the listing and seek every meeting. A
 // crowd of newcomers waits for it.
 func (p *plan) toTop() {
 	p.sweep.full, p.sweep.cursor = true, ""
 	crowded := len(p.due[newcomer]) >= crowd
 	for _, w := range p.watches {
 		if w.role == newcomer && crowded {
-			p.put(w, paged)
+			p.setRole(w, paged)
 		}
 		w.unproven = false
 	}
-	p.unproven, p.sweep.sought = 0, p.waiting
+	p.unproven, p.sweep.sought = 0, p.waiting // replaces what setRole has counted
 }
 
-// enough reports whether another page cannot pay, or has become too unlikely to:
-// pages that show nothing are read up to a quarter of the looks that they may save.
+// enough reports whether another page is not worth reading. Pages that show nothing
+// are read up to a quarter of the looks that they may save.
 func (s *sweep) enough() bool { return 4*s.drought >= s.sought-1 }
 
-// pages is how many pages the sweep, or the next one, is likely to take.
+// pages returns how many pages the sweep, or the next one, probably takes: as many as last time,
+// but no fewer than those read so far and what full pages need to show the rest.
 func (p *plan) pages() int {
 	s := &p.sweep
 	n := 0
@@ -123,8 +127,7 @@ func (p *plan) pages() int {
 	return n
 }
 
-// nextPage returns when the next page may be asked for, as things stand. It begins
-// and ends sweeps.
+// nextPage returns when the next page may be asked for. It begins and ends sweeps.
 func (p *plan) nextPage(now time.Duration) time.Duration {
 	s := &p.sweep
 	if !s.on {
@@ -136,15 +139,15 @@ func (p *plan) nextPage(now time.Duration) time.Duration {
 	if s.reading {
 		return never
 	}
-	longest := turnOf(p.waiting) // as looks alone would take
+	longest := turnOf(p.waiting) // as long as looks alone would take
 	switch {
 	case len(s.times) > 0:
 		longest *= 2
 	case s.full: // no page has paid yet
 		longest = stuck
 	}
-	held := p.looks.until // a pause after a refused look is for all
-	if len(s.times) < len(s.last) {
+	held := p.looks.until           // a pause of looks holds for pages, too
+	if len(s.times) < len(s.last) { // the same place of the listing not twice within a floor
 		held = max(held, s.last[len(s.times)]+floor)
 	}
 	giveUp := max(s.began+longest, held+stuck)
@@ -155,8 +158,8 @@ func (p *plan) nextPage(now time.Duration) time.Duration {
 	return min(max(held, p.listing.free()), giveUp)
 }
 
-// pageRead takes in a page, asked for at that time, with the watches it shows.
-func (p *plan) pageRead(now, asked time.Duration, shown []*watch, next string) {
+// pageRead records a page, whose request was sent at sentAt, with the watches it shows.
+func (p *plan) pageRead(now, sentAt time.Duration, shown []*watch, next string) {
 	s := &p.sweep
 	s.reading = false
 	p.listing.good(now)
@@ -167,7 +170,7 @@ func (p *plan) pageRead(now, asked time.Duration, shown []*watch, next string) {
 		}
 		p.sighted(w, now)
 		if w.sweep == s.number {
-			continue // twice in a sweep
+			continue // shown before in this sweep
 		}
 		found++
 		if p.seeks(w) {
@@ -177,20 +180,20 @@ func (p *plan) pageRead(now, asked time.Duration, shown []*watch, next string) {
 	}
 	for _, w := range shown {
 		if found >= handful && w.role != idle {
-			p.put(w, paged) // as far as is known yet; see end
+			p.setRole(w, paged) // for now: end chooses again
 		}
 	}
-	s.take(found)
-	s.times = append(s.times, asked)
+	s.count(found)
+	s.times = append(s.times, sentAt)
 	s.cursor = next
 	if next == "" || s.enough() {
 		p.end(now, false)
 	}
 }
 
-// take takes in how many meetings a page showed. The best stretch is that of the
-// greatest gain; a run goes on as long as it has gained something.
-func (s *sweep) take(found int) {
+// count records how many meetings a page showed. A run goes on as long as its gain is
+// above 0. The best stretch is the run with the greatest gain.
+func (s *sweep) count(found int) {
 	page := int32(len(s.times))
 	s.drought = max(0, s.drought+1-found)
 	if s.run.gain <= 0 {
@@ -203,20 +206,20 @@ func (s *sweep) take(found int) {
 	}
 }
 
-// pageLost takes in a page that did not arrive. It is asked for again.
+// pageLost records a page that did not arrive. It is asked for again.
 func (p *plan) pageLost(now time.Duration) {
 	p.sweep.reading = false
 	p.listing.pause(now, 0)
 }
 
-// pageRefused takes in a 429 on a page.
-func (p *plan) pageRefused(now, asked, retryAfter time.Duration) {
+// pageRefused records a 429 to a page.
+func (p *plan) pageRefused(now, sentAt, retryAfter time.Duration) {
 	p.sweep.reading = false
-	p.listing.refused(now, asked, retryAfter)
+	p.listing.refused(now, sentAt, retryAfter)
 }
 
-// pageBarred takes in that the service will not serve this page. Where it is the
-// cursor that is refused, the sweep begins at the top.
+// pageBarred records that the service refuses a page. If that is due to a sweep's first
+// cursor, the sweep begins at the top.
 func (p *plan) pageBarred(now time.Duration) {
 	s := &p.sweep
 	s.reading = false
@@ -227,7 +230,7 @@ func (p *plan) pageBarred(now time.Duration) {
 	p.end(now, true)
 }
 
-// end ends a sweep, and chooses by what it showed how each watch is looked at next.
+// end ends a sweep and chooses the role of each watch by what the sweep showed.
 func (p *plan) end(now time.Duration, broken bool) {
 	s := &p.sweep
 	s.on, s.broken, s.due = false, broken, never
@@ -236,7 +239,7 @@ func (p *plan) end(now time.Duration, broken bool) {
 	}
 	s.last = s.times[min(int(s.best.from), len(s.times)):]
 	if broken && !s.full {
-		s.patience = leastPatience // pages have paid before, so that it is tried again soon
+		s.patience = leastPatience // pages have saved looks before: try again soon
 	}
 	if broken || s.full {
 		s.retry = now + time.Duration(s.patience)*p.turn()

@@ -9,40 +9,39 @@ import (
 	"time"
 )
 
-// The floor is what the interface asks for between two looks at a meeting, and a
-// little more, since clocks are not that exact.
+// floor is the least time between two looks at a meeting. The interface asks for 30
+// seconds; the rest makes up for inexact clocks.
 const (
 	floor    = 30*time.Second + time.Millisecond/2
-	maxFloor = 5 * time.Minute // how far Cache-Control can raise it
+	maxFloor = 5 * time.Minute // the most that Cache-Control can raise the floor to
 
 	leastPace = 4    // requests a second: no lane is slower, unless it was refused
-	steady    = 330  // with up to so many requests, a turn is as short as the floor
-	headroom  = 1.03 // the pace is so much over what a turn needs
+	steady    = 330  // up to this many requests fit into one floor
+	headroom  = 1.03 // go 3 % faster than needed
 
-	maxLooks  = 64 // under way
-	maxFailed = 20 // looks in a row, of one meeting
+	maxLooks  = 64 // looks under way at a time
+	maxFailed = 20 // failed looks in a row that end the waits for a meeting
 
 	never time.Duration = math.MaxInt64 / 2
 )
 
-// plan decides what to ask the service next. It is pure: it knows no clock, no
-// lock, no goroutine and no network. It is asked what comes next at a given
-// time, and is told what came back.
+// plan decides what to ask the service next. It is pure: it has no clock, lock, goroutine or
+// network. The Poller calls next to learn what to do now, and tells the plan what came back.
 //
-// Every meeting waited for is looked at by a page of the listing or by itself.
-// Looks and pages go out on a lane each, at the pace that a turn needs, so that
-// neither waits for the other.
+// Every meeting waited for is seen by a page of the listing or by a look of its own.
+// Looks and pages have a lane each, at the pace that a turn needs, so that neither
+// waits for the other.
 type plan struct {
-	watches map[string]*watch // what is waited for, or was seen within the floor
+	watches map[string]*watch // meetings waited for, or seen within the floor
 	random  *rand.Rand
 
-	failures map[*watch]failures // of those whose last look failed
+	failures map[*watch]failures // failed looks in a row, of the watches that have some
 
 	waiting  int // watches that somebody waits for
-	paged    int // of the waiting, those that pages look at
-	unproven int // of the waiting, those that the next full sweep should look for
+	paged    int // watches whose role is paged
+	unproven int // watches that the next full sweep should look for
 
-	due     [3]dueHeap // by role: the newcomers, and the singles
+	due     [3]dueHeap // indexed by role; idle's stays empty
 	looking int        // looks under way
 
 	looks   lane
@@ -50,41 +49,41 @@ type plan struct {
 	sweep   sweep
 }
 
-// role says how a watch is looked at: by a page of the listing, or by a look of its
-// own. It is chosen at the end of each sweep (see choose); until then, a watch is paged
-// where a page has shown many, or where it belongs to a crowd that waits for this sweep.
+// role says how a watch is seen: by a page, or by a look of its own. The end of each
+// sweep chooses the role (see choose). Before that, a watch becomes paged if a page
+// shows many meetings, or if it belongs to a crowd that waits for the sweep.
 type role uint8
 
 const (
 	idle     role = iota // nobody waits
-	newcomer             // not seen since it joined: by itself when it is due, unless a crowd of them waits for a sweep
-	single               // by itself, when it is due
-	paged                // by the pages of a sweep
+	newcomer             // not seen since it joined: looked at when due, but a crowd of newcomers waits for a sweep
+	single               // looked at when due
+	paged                // seen by the pages of a sweep
 )
 
-// choose gives a watch its role at the end of a sweep: what was shown where pages paid
-// is looked at by pages, everything else by itself.
+// choose gives a watch its role at the end of a sweep: paged if it is in the best
+// stretch and that has saved looks, otherwise a look of its own.
 func (p *plan) choose(w *watch) {
 	s := &p.sweep
 	shown := w.sweep == s.number
 	switch {
 	case w.role == idle:
 	case shown && s.best.gain > 0 && s.best.from <= w.page && w.page <= s.best.to:
-		p.put(w, paged)
+		p.setRole(w, paged)
 		s.due = min(s.due, w.due)
 	case w.role == paged:
-		p.put(w, single)
+		p.setRole(w, single)
 		if !shown && !s.broken {
 			p.doubt(w)
 		}
 	}
 }
 
-// failures are looks in a row that failed.
+// failures are failed looks in a row.
 type failures struct {
-	looks int
-	since time.Duration
-	told  bool // the observer was told that these are several
+	looks int           // how many
+	since time.Duration // time of the first
+	told  bool          // the observer has been warned of them
 }
 
 func newPlan(random *rand.Rand) plan {
@@ -92,22 +91,22 @@ func newPlan(random *rand.Rand) plan {
 		looks: lane{share: 1}, listing: lane{share: 1}, sweep: sweep{patience: leastPatience, due: never, began: -maxFloor}}
 }
 
-// join takes in a watch that somebody begins to wait for. What was looked at
-// within the floor waits for the rest of it. fresh says that the waiter has been
-// told of what was seen, so that there is no hurry.
+// join adds a watch that somebody begins to wait for. It is due now, or at the end of
+// the floor if it was looked at within the floor. fresh means that the waiter knows
+// the last sighting, so the next look is not urgent.
 func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 	if p.waiting++; p.waiting == 1 {
-		p.sweep.retry = now + floor // what the first ones want is known by then
+		p.sweep.retry = now + floor // by then it is known what the first waiters want
 	}
 	p.doubt(w)
 	w.due = max(w.free, now)
 	if fresh {
 		w.due = max(w.free, w.seen+max(floor, w.interval()))
 	}
-	p.put(w, newcomer)
+	p.setRole(w, newcomer)
 }
 
-// doubt lets the next full sweep find out whether pages show a watch.
+// doubt makes the next full sweep find out whether pages show a watch.
 func (p *plan) doubt(w *watch) {
 	if !w.unproven {
 		w.unproven = true
@@ -115,22 +114,21 @@ func (p *plan) doubt(w *watch) {
 	}
 }
 
-// leave takes out a watch that nobody waits for any more.
+// leave removes a watch that nobody waits for any more.
 func (p *plan) leave(w *watch) {
 	if w.unproven {
 		w.unproven = false
 		p.unproven--
 	}
 	delete(p.failures, w)
-	p.put(w, idle)
+	p.setRole(w, idle)
 	if p.waiting--; p.waiting == 0 {
 		p.reset()
 	}
 }
 
-// reset forgets what is of no use once nobody waits: only what keeps the next
-// waits from asking too much is kept. The replies of requests under way are
-// dropped.
+// reset is called when nobody waits any more. It keeps only what stops the next
+// waits from asking too often. The Poller drops the replies of requests under way.
 func (p *plan) reset() {
 	s := &p.sweep
 	if s.on {
@@ -140,9 +138,8 @@ func (p *plan) reset() {
 	p.looking = 0
 }
 
-// put gives a watch its role. Which role it has tells whether the sweep seeks it, so
-// that sought is counted before and after.
-func (p *plan) put(w *watch, r role) {
+// setRole gives a watch its role. It adjusts sought, since the sweep seeks by role.
+func (p *plan) setRole(w *watch, r role) {
 	if p.seeks(w) {
 		p.sweep.sought--
 	}
@@ -158,14 +155,14 @@ func (p *plan) put(w *watch, r role) {
 	if p.seeks(w) {
 		p.sweep.sought++
 	}
-	if (r == newcomer || r == single) && !w.looking { // else its reply will put it there
+	if (r == newcomer || r == single) && !w.looking { // a look under way: lookEnded will push it
 		heap.Push(&p.due[r], w)
 	}
 }
 
-// alone is how many looks a turn needs, as far as is known. A crowd of newcomers
-// is likely to be shown by pages.
-func (p *plan) alone() int {
+// singleLooks returns how many looks a turn probably needs. A crowd of newcomers
+// counts as pages, which probably show it.
+func (p *plan) singleLooks() int {
 	newcomers := len(p.due[newcomer])
 	if newcomers >= crowd && !p.sweep.broken {
 		newcomers /= pageSize
@@ -173,32 +170,32 @@ func (p *plan) alone() int {
 	return len(p.due[single]) + p.looking + newcomers
 }
 
-// turn is how long the looks at all meetings are spread over.
-func (p *plan) turn() time.Duration { return turnOf(p.alone() + p.pages()) }
+// turn returns the length of a turn: the time in which every meeting is seen once.
+func (p *plan) turn() time.Duration { return turnOf(p.singleLooks() + p.pages()) }
 
-// turnOf is a turn of so many requests. Twice the requests make it √2 longer and
-// the pace √2 higher.
+// turnOf returns the length of a turn of so many requests. Beyond steady, twice the
+// requests make the turn √2 longer and the pace √2 higher.
 func turnOf(requests int) time.Duration {
 	return time.Duration(float64(floor) * math.Sqrt(max(1, float64(requests)/steady)))
 }
 
-// jittered only ever adds.
+// jittered adds up to a 32nd of the floor at random. It never subtracts.
 func (p *plan) jittered(d time.Duration) time.Duration {
 	return d + time.Duration(p.random.Int64N(int64(floor/32)))
 }
 
-// pace is how many requests a second let so many be made in a turn.
+// pace returns how many requests a second are needed for so many in a turn.
 func (p *plan) pace(requests int) float64 {
 	return max(leastPace, headroom*float64(requests)/p.turn().Seconds())
 }
 
-// action is what to ask the service now: for a meeting, or for a page.
+// action is the request to make now: a look, a page, or neither.
 type action struct {
 	look *watch
 	page bool
 }
 
-// next returns what is to be done at now, or else when to ask again.
+// next returns the request to make now. If there is none, wake is when to call again.
 func (p *plan) next(now time.Duration) (do action, wake time.Duration) {
 	if p.waiting == 0 {
 		return action{}, never
@@ -213,28 +210,28 @@ func (p *plan) next(now time.Duration) (do action, wake time.Duration) {
 	if w == nil {
 		return action{}, min(wake, at)
 	}
-	p.looks.use(now, p.pace(p.alone()))
+	p.looks.use(now, p.pace(p.singleLooks()))
 	p.looking++
 	w.looking = true
-	w.free = now + floor // also where its reply is never seen
+	w.free = now + floor // also if its reply never arrives
 	return action{look: w}, now
 }
 
-// nextLook takes out the watch to look at now, or says when to ask again. Newcomers
-// are looked at at once, unless there is a crowd of them, which waits for a sweep,
-// though no longer than a floor.
+// nextLook removes the watch to look at now from its heap, or returns when to call
+// again. Newcomers that are due go first. A crowd of them waits for a sweep, at most a
+// floor. If the last sweep broke off, it does not wait: no crowd starts a sweep then.
 func (p *plan) nextLook(now time.Duration) (*watch, time.Duration) {
 	if p.looking >= maxLooks {
 		return nil, never
 	}
-	next, at := single, p.due[single].first()
+	next, at := single, p.due[single].firstDue()
 	newcomers := p.due[newcomer]
-	first := newcomers.first()
+	newcomersAt := newcomers.firstDue()
 	if newcomers.countDue(now, 0, crowd) >= crowd && !p.sweep.broken {
-		first += floor
+		newcomersAt += floor
 	}
-	if first <= max(at, now) {
-		next, at = newcomer, first
+	if newcomersAt <= max(at, now) {
+		next, at = newcomer, newcomersAt
 	}
 	if at = max(at, p.looks.free()); at > now {
 		return nil, at
@@ -242,7 +239,7 @@ func (p *plan) nextLook(now time.Duration) (*watch, time.Duration) {
 	return heap.Pop(&p.due[next]).(*watch), now
 }
 
-// setDue lets a watch be due then.
+// setDue sets when a watch is due.
 func (p *plan) setDue(w *watch, due time.Duration) {
 	w.due = due
 	switch {
@@ -253,45 +250,45 @@ func (p *plan) setDue(w *watch, due time.Duration) {
 	}
 }
 
-// sighted takes in that a watch was shown, by whatever.
+// sighted records that a watch was seen, by any request.
 func (p *plan) sighted(w *watch, now time.Duration) {
 	w.seen = now
 	delete(p.failures, w)
 	if w.role == newcomer {
-		p.put(w, single)
+		p.setRole(w, single)
 	}
 	p.setDue(w, max(w.free, now+p.jittered(max(p.turn(), w.interval()))))
 }
 
-// again lets a watch be looked at at once, whatever was seen before.
-func (p *plan) again(w *watch, now time.Duration) {
+// lookNow makes a watch due now, even within its floor.
+func (p *plan) lookNow(w *watch, now time.Duration) {
 	w.free = now
 	if w.role == paged {
-		p.put(w, single)
+		p.setRole(w, single)
 	}
 	p.setDue(w, now)
 }
 
-// hurry brings a watch forward to when one more waiter wants it looked at.
+// hurry makes a watch due earlier if a new waiter, with this interval, wants that.
 func (p *plan) hurry(w *watch, interval time.Duration) {
 	p.setDue(w, min(w.due, max(w.free, w.seen+max(floor, interval))))
 }
 
-// lookEnded takes in that a look is over.
+// lookEnded records the end of a look.
 func (p *plan) lookEnded(w *watch) {
 	p.looking--
 	w.looking = false
 	if w.role == newcomer || w.role == single {
-		p.put(w, single)
+		p.setRole(w, single)
 	}
 }
 
-// looked takes in a reply to a look; maxAge is its Cache-Control's. Where the
-// service was out, it is back, and its failures count no more. Those that the
-// observer was told of are kept, until it can be told that these looks work, too.
+// looked records a good reply to a look; maxAge is from its Cache-Control. If the
+// service was out, it works again: forget the failures, except those already
+// reported, which need a recovery message.
 func (p *plan) looked(w *watch, now, maxAge time.Duration) {
 	p.lookEnded(w)
-	if p.looks.out(p.turn()) {
+	if p.looks.isOut(p.turn()) {
 		maps.DeleteFunc(p.failures, func(_ *watch, f failures) bool { return !f.told })
 	}
 	p.looks.good(now)
@@ -299,36 +296,35 @@ func (p *plan) looked(w *watch, now, maxAge time.Duration) {
 	p.sighted(w, now)
 }
 
-// lookRefused takes in a 429. It is no look: the watch stays due.
-func (p *plan) lookRefused(w *watch, now, asked, retryAfter time.Duration) {
+// lookRefused records a 429 to a look. The look does not count: the watch stays due.
+func (p *plan) lookRefused(w *watch, now, sentAt, retryAfter time.Duration) {
 	p.lookEnded(w)
-	p.looks.refused(now, asked, retryAfter)
+	p.looks.refused(now, sentAt, retryAfter)
 	w.free = now
 }
 
-// lookFailed takes in a look that failed; it waits a turn. Where the service is out,
-// that is a failed look for everybody. It returns those of whom too many have
-// failed in a row.
-func (p *plan) lookFailed(w *watch, now, asked time.Duration) (tooMany []*watch) {
+// lookFailed records a look that failed. The next one is a turn later. During an outage the failure
+// counts for every watch. It returns the watches with maxFailed failures in a row.
+func (p *plan) lookFailed(w *watch, now, sentAt time.Duration) (tooMany []*watch) {
 	p.lookEnded(w)
 	w.free = now + floor
 	p.setDue(w, now+p.jittered(max(p.turn(), w.interval())))
 	failing := []*watch{w}
-	if p.looks.failed(now, asked, p.turn()) {
+	if p.looks.failed(now, sentAt, p.turn()) {
 		failing = slices.Collect(maps.Values(p.watches))
 	}
-	for _, w := range failing {
-		if w.role == idle {
+	for _, other := range failing {
+		if other.role == idle {
 			continue
 		}
-		f, before := p.failures[w]
+		f, before := p.failures[other]
 		if !before {
 			f.since = now
 		}
 		if f.looks++; f.looks >= maxFailed {
-			tooMany = append(tooMany, w)
+			tooMany = append(tooMany, other)
 		}
-		p.failures[w] = f
+		p.failures[other] = f
 	}
 	return tooMany
 }

@@ -67,7 +67,7 @@ func TestOutageOfALane(t *testing.T) {
 		now = max(now, l.until)
 	}
 	l.good(now)
-	require.False(t, l.out(turn))
+	require.False(t, l.isOut(turn))
 	require.False(t, l.failed(now, now, turn))
 	require.LessOrEqual(t, l.until, now, "one failure is no outage")
 }

@@ -1,10 +1,9 @@
-// Package poll decides when to look at what, for any number of waits at once.
+// Package poll decides when to look at which meeting, for any number of waits at once.
 //
-// Many meetings are shown by one page of the listing; a single one costs a look
-// of its own. The plan is pure: it chooses between the two (plan.go), reads pages in
-// sweeps (pages.go), and paces the requests, slower after a 429 (lane.go). The Poller
-// carries it out: it owns the lock, the timer and the requests under way. Who waits
-// for a meeting, and what was seen of it, is a watch (watch.go).
+// One page of the listing shows many meetings; a look shows one. The plan is pure: it chooses
+// between the two (plan.go), reads pages in sweeps (pages.go) and paces the requests, slower
+// after a 429 (lane.go). The Poller carries the plan out: it owns the lock, the timer and the
+// requests under way. A watch is a meeting and who waits for it (watch.go).
 package poll
 
 import (
@@ -18,75 +17,73 @@ import (
 // Service is what is polled. Each method makes one request, which it does not
 // repeat, and returns soon after ctx has ended.
 type Service interface {
-	// Look looks at one meeting. It may have to wait for its turn first, and asks
-	// wanted then; unless the look is still wanted, it fails without a request.
-	// maxAge is for how long the reply says that it holds.
+	// Look looks at one meeting. It may have to wait before it can send its request.
+	// It calls wanted just before sending; if wanted returns false, it fails without
+	// a request. maxAge is from the reply's Cache-Control.
 	Look(ctx context.Context, id string, wanted func() bool) (s Sighting, maxAge time.Duration, f *Failure)
-	// Page reads a page of the listing, the first one where cursor is empty; next
-	// is empty at the end.
+	// Page reads the page of the listing at cursor, the first page if cursor is
+	// empty. next is empty at the end of the listing.
 	Page(ctx context.Context, cursor string) (page []Sighting, next string, f *Failure)
 }
 
-// Failure is a request that failed. Without RateLimited and Transient it is a
-// refusal that would come again.
+// Failure is a request that failed. If it is neither RateLimited nor Transient, the
+// service refused the request and would refuse it again.
 type Failure struct {
 	Err         error
 	RateLimited bool          // 429
-	RetryAfter  time.Duration // as long as the service asks to wait
+	RetryAfter  time.Duration // how long the service asks to wait; 0 if it does not say
 	Transient   bool          // no reply, or a fault that may pass
 }
 
-// Observer is told what somebody on call asks about. Its methods run on goroutines
-// of their own, without the Poller's lock.
+// Observer is notified of what an operator wants to know. Its methods run on
+// goroutines of their own, without the Poller's lock.
 type Observer interface {
-	// LookFailed is told of a look that failed otherwise than by a 429, and of how
-	// many have failed in a row. several says that these have become several.
+	// LookFailed reports a look that failed, but not by a 429, and how many have
+	// failed in a row. several is true once, when these have become several.
 	LookFailed(id string, inARow int, several bool, err error)
-	// LooksWork is told of the first sighting after several looks that failed.
+	// LooksWork reports the first sighting after several failed looks.
 	LooksWork(id string, failed int)
-	// Turned is told of each turn that ended.
+	// Turned reports a turn that has ended.
 	Turned(Turn)
 }
 
-// several failed looks in a row are worth a warning.
+// several is the number of failed looks in a row that are worth a warning.
 const several = 3
 
-// Turn is what was asked in a turn. It ends early where nobody waits any more.
+// Turn counts the requests of one turn. A turn ends early if nobody waits any more.
 type Turn struct {
 	Took         time.Duration
 	Waits        int // meetings waited for at its end
 	Pages, Looks int
 
-	began, ends time.Duration // ends is 0 where nobody waits
+	began, ends time.Duration // ends is 0 if nobody waits
 }
 
-// keepWhole is the number of meetings waited for up to which what was seen of
-// each is kept whole; beyond it, only its state is. What nobody waits for is kept
-// whole as long as it is kept at all, for who may come to wait.
+// keepWhole is the largest number of meetings waited for of which the Poller keeps the
+// whole value. If there are more, it keeps only their states. It keeps the values of
+// meetings that nobody waits for, until it forgets them: a waiter may come.
 const keepWhole = 1000
 
-// Poller looks at meetings for every wait of a Client. It makes a goroutine for
-// each request under way and holds none else.
+// Poller looks at meetings for every wait of a Client. Each request under way has a
+// goroutine; there is no other.
 type Poller struct {
-	service Service
-
-	// Observer may be set before the first wait.
-	Observer Observer
+	service  Service
+	Observer Observer // may be set before the first wait
 
 	began  time.Time
 	latest time.Duration // what now returned last
 
-	mu       sync.Mutex
-	plan     plan
-	trouble  error         // how the last look failed
-	troubled time.Duration // when that was
-	keeps    bool          // what nobody waits for, until forget
+	mu         sync.Mutex
+	plan       plan
+	trouble    error         // why the last failed look failed
+	troubled   time.Duration // when it failed
+	forgetting bool          // a forget timer is running
 
-	ctx    context.Context // of the requests under way, from the first waiter to the last
-	cancel context.CancelFunc
-	timer  *time.Timer // wakes the plan; nil while nobody waits
-	wake   time.Duration
-	turn   Turn // under way
+	ctx     context.Context // of the requests under way; lives as long as somebody waits
+	cancel  context.CancelFunc
+	timer   *time.Timer   // calls tick; nil if nobody waits
+	wake    time.Duration // when the timer fires
+	current Turn          // the turn under way
 }
 
 // New returns a Poller that makes no request before somebody waits.
@@ -95,17 +92,16 @@ func New(s Service) *Poller {
 	return &Poller{service: s, began: time.Now(), plan: newPlan(random)}
 }
 
-// Now is the time that sightings are told with, counted from the Poller's
-// beginning. It goes on evenly where the wall clock is set, and no two are the
-// same: what came first is known where the clock is coarse, too.
+// Now returns the time since the Poller's beginning, which sightings are dated by. It is
+// independent of the wall clock. Each call returns a later time, even on a coarse clock.
 func (p *Poller) Now() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.now()
 }
 
-// now is Now with the lock held. A clock that has gone back is another one: the
-// Client was made outside a synctest bubble, or was in another.
+// now is Now with the lock held. If the clock went back, the Client moved between
+// synctest bubbles: start again.
 func (p *Poller) now() time.Duration {
 	now := time.Since(p.began)
 	if now < p.latest-time.Second && p.plan.waiting == 0 {
@@ -116,82 +112,88 @@ func (p *Poller) now() time.Duration {
 	return p.latest
 }
 
-// restart forgets what is known by a clock that is gone. It is no part of now,
-// which would need half a kilobyte of every waiting goroutine's stack for it.
+// restart forgets everything that was seen by the former clock. It is kept out of now
+// so that waiting goroutines need half a kilobyte less stack.
 //
 //go:noinline
 func (p *Poller) restart() {
-	p.began, p.latest, p.keeps = time.Now(), 0, false
+	p.began, p.latest, p.forgetting = time.Now(), 0, false
 	p.plan = newPlan(p.plan.random)
 }
 
-// Join lets who wait for a meeting. What was seen within the floor is told at
-// once, which may be all. lookedAt is when somebody else has looked at the
-// meeting, or zero. Who waits for the meeting already waits on.
-func (p *Poller) Join(who Waiter, id string, lookedAt time.Time) {
+// Join adds waiter to a meeting. If the meeting was seen within the floor, the waiter
+// is notified at once; that may end the wait. lookedAt is when another process last
+// looked at the meeting, or zero. A waiter that is already there is left alone.
+func (p *Poller) Join(waiter Waiter, id string, lookedAt time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.join(who, id, lookedAt)
+	p.join(waiter, id, lookedAt)
 }
 
-// join is no part of Join, where a goroutine that waits for the lock would need
-// room for both.
+// join is Join with the lock held. It is kept out of Join so that goroutines waiting
+// for the lock need less stack.
 //
 //go:noinline
-func (p *Poller) join(who Waiter, id string, lookedAt time.Time) {
+func (p *Poller) join(waiter Waiter, id string, lookedAt time.Time) {
 	now := p.now()
 	w := p.watch(id)
-	if w.has(who) {
+	if w.has(waiter) {
 		return
 	}
 	fresh := w.last != nil && now-w.seen < floor
-	if fresh && who.See(w.sighting(), true, 0) {
+	if fresh && waiter.See(w.sighting(), true, 0) {
 		p.settle(w)
 		return
 	}
-	alone := !w.waited()
-	w.add(who, fresh || w.state == "")
+	waited := w.waited()
+	w.add(waiter, fresh || w.state == "")
 	if ago := time.Since(lookedAt); 0 <= ago && ago < floor {
 		w.free = max(w.free, now-ago+floor)
 	}
-	if alone {
-		p.plan.join(w, now, fresh)
+	if waited {
+		p.plan.hurry(w, waiter.Interval())
 	} else {
-		p.plan.hurry(w, who.Interval())
+		p.plan.join(w, now, fresh)
 	}
 	p.stir(now)
 }
 
-// Leave ends a wait and returns what was seen last; where looks have been
-// failing, or are held back, with the reason.
-func (p *Poller) Leave(who Waiter, id string) (last Sighting, trouble error) {
+// Leave ends a wait and returns what was seen last. If looks at the meeting fail or
+// are held back, it also returns the reason.
+func (p *Poller) Leave(waiter Waiter, id string) (last Sighting, trouble error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := p.plan.watches[id]
-	if w == nil || !w.has(who) {
+	if w == nil || !w.has(waiter) {
 		return Sighting{ID: id}, nil
 	}
-	now := p.now()
-	if _, failing := p.plan.failures[w]; failing || p.troubled > w.seen && (p.plan.looks.until > now || p.plan.looks.bad > 0) {
+	if p.inTrouble(w, p.now()) {
 		trouble = p.trouble
 	}
 	if last = w.sighting(); last.Value != nil {
 		last.Value = last.Value.Copy(nil)
 	}
-	w.drop(who)
+	w.drop(waiter)
 	p.settle(w)
 	return last, trouble
 }
 
-// Saw takes in what the service showed, to a request begun at asked, otherwise
-// than by a look or a page of the Poller's: the next look is a floor away.
-func (p *Poller) Saw(s Sighting, asked time.Duration) {
+// inTrouble reports whether looks at a meeting fail or are held back.
+func (p *Poller) inTrouble(w *watch, now time.Duration) bool {
+	_, failing := p.plan.failures[w]
+	heldBack := p.plan.looks.until > now || p.plan.looks.bad > 0
+	return failing || heldBack && p.troubled > w.seen
+}
+
+// Saw records a meeting seen by a request that is not the Poller's, sent at sentAt. The
+// next look is at least a floor later.
+func (p *Poller) Saw(s Sighting, sentAt time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
 	w := p.watch(s.ID)
 	w.free = max(w.free, now+floor)
-	if !w.old(s, asked) {
+	if !w.old(s, sentAt) {
 		s.Value = s.Value.Copy(w.last)
 		p.tell(w, s, 0)
 	}
@@ -208,8 +210,8 @@ func (p *Poller) watch(id string) *watch {
 	return w
 }
 
-// Again lets a meeting be looked at at once: something that began at since makes
-// what was seen old. A look that came back later, or is under way, still counts.
+// Again drops what was seen of a meeting and looks at once, unless a look came back
+// after since or is under way.
 func (p *Poller) Again(id string, since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,15 +221,14 @@ func (p *Poller) Again(id string, since time.Duration) {
 		return
 	}
 	w.last, w.seen = nil, now
-	p.plan.again(w, now)
+	p.plan.lookNow(w, now)
 	p.stir(now)
 }
 
-// tell tells a watch's waiters, and clears up where none is left. It reports
-// whether somebody still waits.
-func (p *Poller) tell(w *watch, s Sighting, asked time.Duration) bool {
+// tell notifies the waiters of a sighting. It reports whether somebody still waits.
+func (p *Poller) tell(w *watch, s Sighting, sentAt time.Duration) bool {
 	p.observeRecovery(w)
-	w.tell(s, asked)
+	w.tell(s, sentAt)
 	w.seen = p.now()
 	if p.plan.waiting > keepWhole && !s.Final && w.waited() {
 		w.last = nil
@@ -235,8 +236,7 @@ func (p *Poller) tell(w *watch, s Sighting, asked time.Duration) bool {
 	return p.settle(w)
 }
 
-// settle clears up after waiters may have left. It reports whether somebody still
-// waits.
+// settle cleans up if no waiter is left. It reports whether somebody still waits.
 func (p *Poller) settle(w *watch) bool {
 	if w.waited() {
 		return true
@@ -244,8 +244,8 @@ func (p *Poller) settle(w *watch) bool {
 	if w.role != idle {
 		p.plan.leave(w)
 	}
-	if !p.keeps {
-		p.keeps = true
+	if !p.forgetting {
+		p.forgetting = true
 		began := p.began
 		time.AfterFunc(floor+gather, func() { p.forget(began) })
 	}
@@ -255,8 +255,8 @@ func (p *Poller) settle(w *watch) bool {
 	return false
 }
 
-// forget drops what nobody waits for once its floor is over. It is called by a timer,
-// which may be of another clock than the one that began last.
+// forget deletes the watches that nobody waits for and whose floor is over. A timer
+// calls it. If the clock was started again since, it does nothing.
 func (p *Poller) forget(began time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -275,21 +275,21 @@ func (p *Poller) forget(began time.Time) {
 			delete(p.plan.watches, id)
 		}
 	}
-	if p.keeps = next < never; p.keeps { // seldom, since this goes through all
+	if p.forgetting = next < never; p.forgetting { // not often, since this visits every watch
 		time.AfterFunc(max(next-now+gather, time.Second), func() { p.forget(began) })
 	}
 	if len(p.plan.watches) == 0 {
-		p.plan.watches = make(map[string]*watch) // what was large stays so
+		p.plan.watches = make(map[string]*watch) // a map that was large stays large
 	}
 }
 
-// pause ends the requests under way, as nobody waits any more.
+// pause ends the requests under way and stops the timer. Nobody waits any more.
 func (p *Poller) pause() {
 	if p.cancel != nil {
 		p.cancel()
 		p.cancel = nil
 		for _, w := range p.plan.watches {
-			if w.looking { // the service may have shown it, to nobody
+			if w.looking { // the service may have answered the look
 				w.free = p.now() + floor
 			}
 			w.looking = false
@@ -299,10 +299,10 @@ func (p *Poller) pause() {
 		p.timer.Stop()
 		p.timer = nil
 	}
-	p.turned(p.now())
+	p.endTurn(p.now())
 }
 
-// step does what the plan wants done now and sets the timer for what comes next.
+// step makes the requests that the plan wants now and sets the timer for the next.
 func (p *Poller) step(now time.Duration) {
 	for p.plan.waiting > 0 {
 		if p.cancel == nil {
@@ -311,10 +311,10 @@ func (p *Poller) step(now time.Duration) {
 		do, wake := p.plan.next(now)
 		switch {
 		case do.page:
-			p.turn.Pages++
+			p.current.Pages++
 			go p.page(p.ctx, p.plan.sweep.cursor, now)
 		case do.look != nil:
-			p.turn.Looks++
+			p.current.Looks++
 			go p.look(p.ctx, do.look, now)
 		default:
 			p.wakeAt(now, wake)
@@ -323,7 +323,7 @@ func (p *Poller) step(now time.Duration) {
 	}
 }
 
-// wakeAt sets the timer.
+// wakeAt sets the timer to fire at at.
 func (p *Poller) wakeAt(now, at time.Duration) {
 	p.wake = at
 	if p.timer == nil {
@@ -333,8 +333,8 @@ func (p *Poller) wakeAt(now, at time.Duration) {
 	}
 }
 
-// stir has the plan asked soon. A goroutine that waits does not ask it itself,
-// for that would cost it a larger stack.
+// stir makes the timer call step soon. A waiting goroutine does not call step itself,
+// since it would need a larger stack.
 func (p *Poller) stir(now time.Duration) {
 	if p.plan.waiting > 0 && (p.timer == nil || p.wake > now) {
 		p.wakeAt(now, now)
@@ -346,19 +346,19 @@ func (p *Poller) tick() {
 	defer p.mu.Unlock()
 	now := p.now()
 	p.wake = never
-	p.turned(now)
+	p.endTurn(now)
 	p.step(now)
 }
 
-// turned tells the observer of a turn that has ended, and begins the next.
-func (p *Poller) turned(now time.Duration) {
-	t := p.turn
+// endTurn ends the turn if it is over, reports it to the observer and begins the next.
+func (p *Poller) endTurn(now time.Duration) {
+	t := p.current
 	waits := p.plan.waiting
 	if waits > 0 && now < t.ends || waits == 0 && t.ends == 0 {
 		return
 	}
-	if p.turn = (Turn{}); waits > 0 {
-		p.turn.began, p.turn.ends = now, now+p.plan.turn()
+	if p.current = (Turn{}); waits > 0 {
+		p.current.began, p.current.ends = now, now+p.plan.turn()
 	}
 	if p.Observer != nil && t.ends > 0 {
 		t.Took, t.Waits = now-t.began, waits
@@ -366,10 +366,10 @@ func (p *Poller) turned(now time.Duration) {
 	}
 }
 
-// observeFailure tells the observer of a failed look, the nth in a row.
+// observeFailure reports a failed look to the observer, the nth in a row.
 func (p *Poller) observeFailure(w *watch, n int, err error) {
-	f, waits := p.plan.failures[w]
-	warn := waits && n >= several && !f.told
+	f, known := p.plan.failures[w]
+	warn := known && n >= several && !f.told
 	if warn {
 		f.told = true
 		p.plan.failures[w] = f
@@ -379,8 +379,7 @@ func (p *Poller) observeFailure(w *watch, n int, err error) {
 	}
 }
 
-// observeRecovery tells the observer that a meeting is seen again, where it has been
-// told of several failures.
+// observeRecovery reports a sighting to the observer if it was warned of failures before.
 func (p *Poller) observeRecovery(w *watch) {
 	if f := p.plan.failures[w]; f.told && p.Observer != nil {
 		go p.Observer.LooksWork(w.id, f.looks)
@@ -388,11 +387,11 @@ func (p *Poller) observeRecovery(w *watch) {
 }
 
 // look makes one look.
-func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
+func (p *Poller) look(ctx context.Context, w *watch, sentAt time.Duration) {
 	s, maxAge, failed := p.service.Look(ctx, w.id, func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return w.seen <= asked
+		return w.seen <= sentAt
 	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -403,16 +402,16 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 	defer func() { p.step(now) }()
 	switch {
 	case failed == nil:
-		old := w.old(s, asked)
+		old := w.old(s, sentAt)
 		p.observeRecovery(w)
 		p.plan.looked(w, now, maxAge)
 		if !old {
-			p.tell(w, s, asked)
+			p.tell(w, s, sentAt)
 		}
 	case failed.RateLimited:
 		p.trouble, p.troubled = failed.Err, now
-		p.plan.lookRefused(w, now, asked, failed.RetryAfter)
-	case w.seen > asked: // by other means, which the look may not even have gone out for
+		p.plan.lookRefused(w, now, sentAt, failed.RetryAfter)
+	case w.seen > sentAt: // the meeting was seen another way meanwhile; the look may not have been sent
 		p.plan.lookEnded(w)
 	case !failed.Transient:
 		p.plan.lookEnded(w)
@@ -420,13 +419,13 @@ func (p *Poller) look(ctx context.Context, w *watch, asked time.Duration) {
 		p.fail(w, failed.Err)
 	default:
 		p.trouble, p.troubled = failed.Err, now
-		tooMany := p.plan.lookFailed(w, now, asked)
-		if f := p.plan.failures[w]; f.looks > 0 { // somebody still waits
-			p.observeFailure(w, f.looks, failed.Err)
+		tooMany := p.plan.lookFailed(w, now, sentAt)
+		if w.waited() {
+			p.observeFailure(w, p.plan.failures[w].looks, failed.Err)
 		}
-		for _, w := range tooMany {
-			f := p.plan.failures[w]
-			p.fail(w, fmt.Errorf("%d looks in a row failed, here or at others, over %v: %w", f.looks, (now-f.since).Round(time.Second), failed.Err))
+		for _, other := range tooMany {
+			f := p.plan.failures[other]
+			p.fail(other, fmt.Errorf("%d looks in a row failed, here or at others, over %v: %w", f.looks, (now-f.since).Round(time.Second), failed.Err))
 		}
 	}
 }
@@ -438,23 +437,23 @@ func (p *Poller) fail(w *watch, err error) {
 }
 
 // page reads one page.
-func (p *Poller) page(ctx context.Context, cursor string, asked time.Duration) {
+func (p *Poller) page(ctx context.Context, cursor string, sentAt time.Duration) {
 	limited, cancel := context.WithTimeout(ctx, stuck)
 	defer cancel()
 	page, next, failed := p.service.Page(limited, cursor)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
-	shown := p.tellPage(asked, page)
+	shown := p.tellPage(sentAt, page)
 	if ctx.Err() != nil {
-		return // nobody waits for the next one
+		return // nobody waits any more
 	}
 	defer func() { p.step(now) }()
 	switch {
 	case failed == nil:
-		p.plan.pageRead(now, asked, shown, next)
+		p.plan.pageRead(now, sentAt, shown, next)
 	case failed.RateLimited:
-		p.plan.pageRefused(now, asked, failed.RetryAfter)
+		p.plan.pageRefused(now, sentAt, failed.RetryAfter)
 	case failed.Transient || limited.Err() != nil:
 		p.plan.pageLost(now)
 	default:
@@ -462,16 +461,19 @@ func (p *Poller) page(ctx context.Context, cursor string, asked time.Duration) {
 	}
 }
 
-// tellPage tells the waiters what a page shows, and returns who still waits.
-func (p *Poller) tellPage(asked time.Duration, page []Sighting) []*watch {
+// tellPage notifies the waiters of a page. It returns its watches that are still waited for.
+func (p *Poller) tellPage(sentAt time.Duration, page []Sighting) []*watch {
 	shown := make([]*watch, 0, len(page))
 	for _, s := range page {
 		w := p.plan.watches[s.ID]
 		if w == nil {
 			continue
 		}
-		old := w.old(s, asked)
-		if old && w.waited() || !old && p.tell(w, s, asked) {
+		waited := w.waited()
+		if !w.old(s, sentAt) {
+			waited = p.tell(w, s, sentAt)
+		}
+		if waited {
 			shown = append(shown, w)
 		}
 	}
