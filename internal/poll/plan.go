@@ -28,7 +28,7 @@ const (
 // plan decides what to ask the service next. It is pure: it has no clock, lock, goroutine or
 // network. The Poller calls next to learn what to do now, and tells the plan what came back.
 //
-// Every meeting waited for is seen by a page of the listing or by a look of its own.
+// Every meeting waited for is seen by a page of the listing or by a look, its own GET.
 // Looks and pages have a lane each, at the pace that a turn needs, so that neither
 // waits for the other.
 type plan struct {
@@ -51,7 +51,7 @@ type plan struct {
 
 // role says how a watch is seen: by a page, or by a look of its own. The end of each
 // sweep chooses the role (see choose). Before that, a watch becomes paged if a page
-// shows many meetings, or if it belongs to a crowd that waits for the sweep.
+// shows many meetings, or if it belongs to a crowd that waits for the sweep (pages.go).
 type role uint8
 
 const (
@@ -61,8 +61,8 @@ const (
 	paged                // seen by the pages of a sweep
 )
 
-// choose gives a watch its role at the end of a sweep: paged if it is in the best
-// stretch and that has saved looks, otherwise a look of its own.
+// choose gives a watch its role at the end of a sweep: paged if the best stretch of
+// pages showed it and that saved looks (counted in pages.go), otherwise single.
 func (p *plan) choose(w *watch) {
 	s := &p.sweep
 	shown := w.sweep == s.number

@@ -22,8 +22,8 @@ func tryAgain(ctx context.Context, _ *http.Response, err error) (again bool, _ e
 		retryAfter = c.outcome.RetryAfter
 	}
 	wait := c.client.Retries.Wait(int(c.attempts.Load()), retryAfter)
-	// Only the poller sends a list request with Once. It slows itself down, so a 429 on
-	// it starts no cool-down.
+	// A 429 starts a cool-down for all requests (limiter.go). Only the poller sends a list
+	// request with Once; it slows its pages down itself, and holds nobody else back.
 	polled := c.once && c.outcome.Route.Operation == route.MeetingsList
 	if err == nil && c.status == http.StatusTooManyRequests && !polled {
 		coolDown = c.client.coolDown(wait)
