@@ -456,11 +456,14 @@ func TestMissingFields(t *testing.T) {
 }
 
 // endless is a body without an end.
-type endless struct{ read int64 }
+type endless struct {
+	of   byte
+	read int64
+}
 
 func (e *endless) Read(p []byte) (int, error) {
 	for i := range p {
-		p[i] = ' '
+		p[i] = e.of
 	}
 	e.read += int64(len(p))
 	return len(p), nil
@@ -474,16 +477,18 @@ func TestEndlessBody(t *testing.T) {
 		op     minutes.Operation
 		status int
 		limit  int64
+		of     byte
 	}{
-		{"usage.get", 200, 4 << 20}, {"meetings.list", 200, 4 << 20}, {"meetings.get", 200, 4 << 20},
-		{"meetings.minutes", 200, 64 << 20}, {"meetings.transcript", 200, 64 << 20},
-		{"usage.get", 404, 1 << 20}, {"meetings.minutes", 500, 1 << 20},
+		{"usage.get", 200, 4 << 20, ' '}, {"meetings.list", 200, 4 << 20, ' '}, {"meetings.get", 200, 4 << 20, ' '},
+		{"meetings.minutes", 200, 64 << 20, ' '}, {"meetings.transcript", 200, 64 << 20, ' '},
+		{"usage.get", 404, 1 << 20, ' '}, {"meetings.minutes", 500, 1 << 20, ' '},
+		{"meetings.list", 200, 4 << 20, ','}, // hollow, too
 	} {
 		if test.op == "meetings.transcript" && !testbase.Long() {
 			continue // as long as the minutes
 		}
 		op := testkit.OperationNamed(t, test.op)
-		body := new(endless)
+		body := &endless{of: test.of}
 		client, _ := testkit.Answering(t, func(*http.Request) (*http.Response, error) {
 			// What has been read when the limit comes is good JSON.
 			return &http.Response{StatusCode: test.status, Header: http.Header{}, Body: io.NopCloser(io.MultiReader(strings.NewReader(testkit.Fixture(t, op.Reply)), body))}, nil

@@ -8,12 +8,14 @@ import (
 	"log"
 	"log/slog"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -34,6 +36,27 @@ func (e *events) observe(_ context.Context, event minutes.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.list = append(e.list, event)
+}
+
+// A context that somebody keeps, a tracer for one, keeps no body of a reply.
+func TestKeptContextKeepsNoBody(t *testing.T) {
+	t.Parallel()
+	type body struct{ *strings.Reader }
+	var gone weak.Pointer[body]
+	network := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		reply := &body{strings.NewReader(`{"credits_remaining":1,"transcribe_seconds_remaining":1}`)}
+		gone = weak.Make(reply)
+		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(reply), Request: req}, nil
+	})
+	var kept []context.Context
+	c, err := testkit.New("https://minutes.example", "key", minutes.WithHTTPClient(&http.Client{Transport: network}),
+		minutes.WithObserver(func(ctx context.Context, _ minutes.Event) { kept = append(kept, ctx) }))
+	require.NoError(t, err)
+	_, err = c.Usage.Get(t.Context())
+	require.NoError(t, err)
+	runtime.GC()
+	require.Nil(t, gone.Value())
+	require.Len(t, kept, 1)
 }
 
 // told returns the events of one kind, in order.

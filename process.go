@@ -99,7 +99,7 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 //
 // A meeting that this Client has seen within the last thirty seconds, as by Create,
 // is not looked at again before they are over. After a crash, ProcessOptions.LookedAt
-// tells it what the process that has died saw.
+// tells it when the process that has died looked last.
 //
 // It may be run again at any time, and by two workers at once, as Process may: audio
 // that is there although the upload failed is taken for another worker's. So

@@ -719,21 +719,24 @@ func TestWaitAllForMinutesOfATransportThatBreaks(t *testing.T) {
 					return srv.HTTPClient().Transport.RoundTrip(req)
 				})
 				c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: network}))
-				ids := []string{testkit.Uploaded(t, c, "Weekly").ID}
+				good := testkit.Uploaded(t, c, "Weekly").ID
 				time.Sleep(time.Hour)
-				if leave {
-					ids = append(ids, "")
+				ids := func(yield func(string) bool) {
+					if yield(good); leave {
+						time.Sleep(time.Second) // the fetch has broken
+						yield("")
+					}
 				}
 				ends := 0
-				for r, err := range c.Meetings.WaitAllForMinutes(t.Context(), slices.Values(ids), nil) {
+				for r, err := range c.Meetings.WaitAllForMinutes(t.Context(), ids, nil) {
 					if ends++; leave {
-						time.Sleep(time.Minute) // the fetch has ended
 						break
 					}
 					require.ErrorContains(t, err, "ended its goroutine")
-					require.Equal(t, ids[0], r.Meeting.ID)
+					require.Equal(t, good, r.Meeting.ID)
 				}
 				require.Equal(t, 1, ends)
+				time.Sleep(time.Minute) // ids ends
 			})
 		})
 	}

@@ -271,7 +271,8 @@ func reachable(a *net.TCPAddr) string {
 }
 
 // Close cuts the Server's connections, and no other Server's, and stops it
-// listening. What it knows can still be asked. Closing twice does no harm.
+// listening. Replies that are still open have a tenth of a second to be closed. What
+// the Server knows can still be asked. Closing twice does no harm.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	first := !s.closed

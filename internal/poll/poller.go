@@ -217,6 +217,7 @@ func (p *Poller) Again(id string, since time.Duration) {
 	defer p.mu.Unlock()
 	now := p.now()
 	w := p.plan.watches[id]
+	// A page alone moves seen, and a long max-age alone moves free; a look moves both.
 	if w == nil || w.looking || w.seen >= since && w.free-floor >= since {
 		return
 	}
