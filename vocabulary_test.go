@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/poll"
-	"github.com/meeting-minutes/minutes-go/internal/testbase"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
 func TestMain(m *testing.M) { testbase.Main(m) }

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/testbase"
-	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
+	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
-	"github.com/meeting-minutes/minutes-go/internal/testbase"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
 type closed struct {

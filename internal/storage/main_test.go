@@ -17,7 +17,7 @@ import (
 
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 	"github.com/meeting-minutes/minutes-go/internal/storage"
-	"github.com/meeting-minutes/minutes-go/internal/testbase"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
 // put is a Put of rec to target through next.

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go/internal/storage"
-	"github.com/meeting-minutes/minutes-go/internal/testbase"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
 // The memory of an upload does not grow with the recording, nor with broken

@@ -3,7 +3,7 @@ package engine
 import (
 	"testing"
 
-	"github.com/meeting-minutes/minutes-go/internal/testbase"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
 func TestMain(m *testing.M) { testbase.Main(m) }

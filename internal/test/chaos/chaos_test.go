@@ -25,8 +25,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/testbase"
-	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
+	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -35,7 +35,7 @@ import (
 // service knows. A run is made from its seed alone, apart from the jitter of the
 // Client's own waits:
 //
-//	MINUTES_CHAOS_RUNS=10000 go test -run TestChaos ./internal/chaos  # the first ten thousand
+//	MINUTES_CHAOS_RUNS=10000 go test -run TestChaos ./internal/test/chaos  # the first ten thousand
 //	MINUTES_CHAOS_SEED=4711 MINUTES_CHAOS_RUNS=1 go test …            # one, with its requests
 func TestChaos(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/route"
-	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
 // Tests of all operations take them from here, so none may be missing.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
 // For a long run: go test -run '^$' -fuzz FuzzErrorEnvelope -fuzztime 10m .

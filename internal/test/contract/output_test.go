@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/meeting-minutes/minutes-go/internal/testbase"
-	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
+	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
 // All that the tests of the Client print at debug level, results and names
@@ -22,7 +22,7 @@ func TestOutputHoldsNoSecret(t *testing.T) {
 		t.Skip("runs most tests once more")
 	}
 	const module = "github.com/meeting-minutes/minutes-go"
-	cmd := exec.Command("go", "test", "-v", "-count=1", module, module+"/internal/chaos", module+"/internal/contract")
+	cmd := exec.Command("go", "test", "-v", "-count=1", module, module+"/internal/test/chaos", module+"/internal/test/contract")
 	cmd.Env = append(os.Environ(), "MINUTES_LONG=", testkit.EnvDebug+"=1")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out[max(0, len(out)-10_000):]))

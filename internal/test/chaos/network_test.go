@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/testbase"
-	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
+	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 

@@ -23,8 +23,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/testbase"
-	"github.com/meeting-minutes/minutes-go/internal/testkit"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
+	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
 // An echo is an error that shows what it was made with, some way or other.
