@@ -74,14 +74,14 @@ func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Clien
 		}
 	}
 	shared.ready(*base, apiKey)
-	c := func() *core { return shared }
+	s := service{secret.Hide(shared, "***")}
 	return &Client{
-		Meetings:   &MeetingsService{c},
-		Members:    &MembersService{c},
-		Projects:   &ProjectsService{c},
-		Templates:  &TemplatesService{c},
-		Vocabulary: &VocabularyService{c},
-		Usage:      &UsageService{c},
+		Meetings:   &MeetingsService{s},
+		Members:    &MembersService{s},
+		Projects:   &ProjectsService{s},
+		Templates:  &TemplatesService{s},
+		Vocabulary: &VocabularyService{s},
+		Usage:      &UsageService{s},
 	}, nil
 }
 
@@ -126,7 +126,7 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 		}
 		request.Body = json.RawMessage(body)
 	}
-	shared := c.Meetings.core()
+	shared := cmp.Or(c.Meetings, new(MeetingsService)).core()
 	reply, err := shared.send(ctx, request)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask())
 func (c Client) LogValue() slog.Value { return slog.StringValue(c.mask()) }
 
 func (c Client) mask() string {
-	return "minutes.Client(" + cmp.Or(c.Meetings.core().Base, "made without New") + ", key masked)"
+	return "minutes.Client(" + cmp.Or(cmp.Or(c.Meetings, new(MeetingsService)).core().Base, "made without New") + ", key masked)"
 }
 
 // parseBaseURL never quotes its input: swapped arguments put a key there.
@@ -182,18 +182,18 @@ func checkAPIKey(name, key string) error {
 	)
 }
 
-// service is any of the services. Its handle leads to what those of a Client share.
-// It is a function because printing by reflection (a test's diff, a debugger's dump)
-// follows every pointer but enters no closure. Behind it are the API key and a
-// transport, whose idle connections keep what they sent last.
-type service struct{ handle func() *core }
+// service is the part that all services of a Client have in common. It hides the
+// core, which holds the API key and a transport whose idle connections keep their
+// last request.
+type service struct{ shared secret.Value[*core] }
 
-// core is what the handle leads to, also where a service is nil or was not made by New.
+// core returns what the services of a Client share. Without New, that is a core whose
+// every request fails.
 func (s *service) core() *core {
-	if s == nil || s.handle == nil {
-		return defaults().ready(url.URL{}, "") // every request fails
+	if c := s.shared.Reveal(); c != nil {
+		return c
 	}
-	return s.handle()
+	return defaults().ready(url.URL{}, "")
 }
 
 // core is what the services of a Client share. Options set what is in it; Observe

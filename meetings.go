@@ -15,9 +15,7 @@ import (
 )
 
 // MeetingsService works on meetings, from recording to minutes (section 4.2).
-type MeetingsService service
-
-func (s *MeetingsService) core() *core { return (*service)(s).core() }
+type MeetingsService struct{ service }
 
 // Meeting is one meeting (section 2.1). Fields that the service leaves empty,
 // null or out are zero.

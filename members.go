@@ -8,9 +8,7 @@ import (
 )
 
 // MembersService reads and adds members of the organisation (section 4.1).
-type MembersService service
-
-func (s *MembersService) core() *core { return (*service)(s).core() }
+type MembersService struct{ service }
 
 // Member is a human member of the organisation (section 2.3).
 type Member struct {

@@ -8,9 +8,7 @@ import (
 )
 
 // ProjectsService reads and creates projects, which group meetings (section 4.3).
-type ProjectsService service
-
-func (s *ProjectsService) core() *core { return (*service)(s).core() }
+type ProjectsService struct{ service }
 
 // Project groups meetings (section 2.4).
 type Project struct {

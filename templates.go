@@ -8,9 +8,7 @@ import (
 )
 
 // TemplatesService reads the templates that shape minutes (section 4.3).
-type TemplatesService service
-
-func (s *TemplatesService) core() *core { return (*service)(s).core() }
+type TemplatesService struct{ service }
 
 // Template shapes the minutes of a meeting (section 2.5).
 type Template struct {

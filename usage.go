@@ -9,9 +9,7 @@ import (
 )
 
 // UsageService reports what the organisation has left (section 4.3).
-type UsageService service
-
-func (s *UsageService) core() *core { return (*service)(s).core() }
+type UsageService struct{ service }
 
 // Usage is what the organisation has left in this period (section 2.9).
 type Usage struct {

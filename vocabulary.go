@@ -9,9 +9,7 @@ import (
 
 // VocabularyService reads and changes the organisation's vocabulary, the terms
 // that transcripts should spell right (section 4.3).
-type VocabularyService service
-
-func (s *VocabularyService) core() *core { return (*service)(s).core() }
+type VocabularyService struct{ service }
 
 // Vocabulary is the organisation's complete list of terms (section 2.10).
 type Vocabulary struct {

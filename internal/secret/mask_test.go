@@ -16,8 +16,8 @@ import (
 
 const key = `key_a/b+c=d"e\f&Zz09`
 
-// However a secret is spelled, it is masked, and nothing around it is.
-func TestText(t *testing.T) {
+// Text masks every spelling of a secret and changes nothing around it.
+func TestText_MasksEverySpelling(t *testing.T) {
 	t.Parallel()
 	mask := Mask{key, "tiny", "abc"}
 	for text, want := range map[string]string{
@@ -36,7 +36,7 @@ func TestText(t *testing.T) {
 		`key&#95;a&#47;b&#x2B;c&equals;d&quot;e&#92;f&amp;Zz09`: "***",
 		`key\x5fa/b+c=d\x22e\x5cf&Zz09`:                         "***",
 		"key_a/b+c=d":                                           "key_a/b+c=d",          // a part is not the whole
-		"tiny tinytown abc abcd":                                "*** ***town abc abcd", // three letters are no secret
+		"tiny tinytown abc abcd":                                "*** ***town abc abcd", // three letters are too short for a secret
 		strings.Repeat(key+"\n", 3):                             "***\n***\n***\n",
 		"KEY_A/B+C=D\"E\\F&ZZ09":                                "KEY_A/B+C=D\"E\\F&ZZ09", // letters are what they are
 	} {
@@ -46,7 +46,7 @@ func TestText(t *testing.T) {
 	assert.Equal(t, "caf*** x", Mask{"é/€ü"}.Text("caf%C3%A9%2F%e2%82%ac%c3%bc x"))
 }
 
-func TestMayHold(t *testing.T) {
+func TestMayHold_FindsRunsInOrder(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		text, secret string
@@ -59,7 +59,7 @@ func TestMayHold(t *testing.T) {
 	}
 }
 
-func TestWithQuery(t *testing.T) {
+func TestWithQuery_AddsThePresignedSecrets(t *testing.T) {
 	t.Parallel()
 	u, err := url.Parse("https://store.example/k?Credential=AKIAFIREDRILL0042%2F20261120%2Flocal&Expires=900&Signature=feed%2Bface%2Fcafe%3D")
 	require.NoError(t, err)
@@ -68,22 +68,22 @@ func TestWithQuery(t *testing.T) {
 		assert.NotContains(t, mask.Text("<"+text+">"), text)
 	}
 	assert.Equal(t, "900 local 20261120", mask.Text("900 local 20261120"))
-	assert.Equal(t, []string{key}, []string(Mask{key}), "the first mask is what it was")
+	assert.Equal(t, []string{key}, []string(Mask{key}), "the first mask is unchanged")
 }
 
-func TestTree(t *testing.T) {
+func TestTree_MasksKeysAndValues(t *testing.T) {
 	t.Parallel()
 	in := map[string]any{key: []any{key, 1.0, map[string]any{"x": "<" + key + ">"}}, "fine": "fine", "nil": nil}
 	Mask{key}.Tree(in)
 	assert.Equal(t, map[string]any{"***": []any{"***", 1.0, map[string]any{"x": "<***>"}}, "fine": "fine", "nil": nil}, in)
 }
 
-// held shows its text alone, and holds more.
+// held is an error that prints only its text and holds more.
 type held struct{ text, more string }
 
 func (h held) Error() string { return h.text }
 
-func TestErr(t *testing.T) {
+func TestErr_HidesCausesThatShowASecret(t *testing.T) {
 	t.Parallel()
 	mask := Mask{key}
 	assert.NoError(t, mask.Err(nil))
@@ -100,7 +100,7 @@ func TestErr(t *testing.T) {
 	} {
 		clean := mask.Err(err)
 		_, ok := errors.AsType[held](clean)
-		assert.False(t, ok, "%s: what shows a secret is not handed out", name)
+		assert.False(t, ok, "%s: an error that shows a secret is not returned", name)
 		require.ErrorIs(t, clean, err)
 		for _, verb := range []string{"%v", "%+v", "%#v", "%q"} {
 			assert.NotContains(t, fmt.Sprintf(verb, clean), key[:12], name)

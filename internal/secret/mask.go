@@ -1,6 +1,3 @@
-// Package secret keeps secrets out of texts that come from elsewhere: a server
-// may echo the API key, a store the signature, and so may a proxy's or a
-// transport's error.
 package secret
 
 import (
@@ -12,15 +9,16 @@ import (
 	"strings"
 )
 
-// Mask is the secrets that must not show.
+// Mask lists secrets to remove from texts that come from elsewhere: a server may echo
+// the API key, storage the signature, and so may a proxy's or a transport's error.
 type Mask []string
 
-// Text returns s with each secret masked, however it is spelled: as it is,
-// percent-encoded, quoted, or escaped as in JSON or HTML.
+// Text returns s with each secret masked in every spelling: plain, percent-encoded,
+// quoted, or escaped as in JSON or HTML.
 func (m Mask) Text(s string) string {
-	const shortest = 4 // the letters of a shorter one are everywhere
+	const shortest = 4 // shorter secrets match ordinary words
 	for _, secret := range m {
-		// A text seldom holds a secret, so an expression is made only where it may.
+		// Few texts hold a secret, so the slow expression is built only if this one may.
 		if len(secret) >= shortest && mayHold(s, secret) {
 			s = spellings(secret).ReplaceAllLiteralString(s, "***")
 		}
@@ -28,8 +26,8 @@ func (m Mask) Text(s string) string {
 	return s
 }
 
-// mayHold reports whether s holds the runs of letters and digits of a secret, in
-// their order. Every spelling leaves these as they are.
+// mayHold reports whether s holds the secret's runs of letters and digits, in order.
+// No spelling changes them.
 func mayHold(s, secret string) bool {
 	var found bool
 	for word := range strings.FieldsFuncSeq(secret, isSpecial) {
@@ -44,7 +42,7 @@ func isSpecial(r rune) bool {
 	return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
 }
 
-// spellings matches a secret, each of its characters spelled in any way.
+// spellings returns an expression that matches a secret in every spelling.
 func spellings(secret string) *regexp.Regexp {
 	var b strings.Builder
 	for _, r := range secret {
@@ -59,9 +57,9 @@ func spellings(secret string) *regexp.Regexp {
 	return regexp.MustCompile(b.String())
 }
 
-// WithQuery adds what is secret in a presigned URL.
+// WithQuery returns a Mask that also holds the secrets in a presigned URL's query.
 func (m Mask) WithQuery(u *url.URL) Mask {
-	const shortestValue = 12 // a shorter one is a date, a number or a word
+	const shortestValue = 12 // shorter values are dates, numbers and words
 	m = append(slices.Clip(m), u.RawQuery)
 	for pair := range strings.SplitSeq(u.RawQuery, "&") {
 		if _, raw, _ := strings.Cut(pair, "="); len(raw) >= shortestValue {
@@ -99,9 +97,8 @@ func (m Mask) Tree(v any) any {
 	return v
 }
 
-// Err strips what net/http puts around an error, the whole URL with its query,
-// and masks the text of the rest. errors.Is and errors.As see through, the latter
-// only where nothing within shows a secret.
+// Err returns err with a masked text, without the URL that net/http puts around it.
+// errors.Is and errors.As look inside; errors.As only if nothing inside shows a secret.
 func (m Mask) Err(err error) error {
 	for u, ok := errors.AsType[*url.Error](err); ok; u, ok = errors.AsType[*url.Error](err) {
 		err = u.Err
@@ -109,11 +106,11 @@ func (m Mask) Err(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &cleanError{m.Text(err.Error()), m.shows(err), func() error { return err }}
+	text := m.Text(err.Error())
+	return &maskedError{text, Hide(err, text), m.shows(err)}
 }
 
-// shows reports whether a secret shows in err or in one of those it wraps, under
-// any verb of fmt.
+// shows reports whether err, or an error it wraps, shows a secret under a verb of fmt.
 func (m Mask) shows(err error) bool {
 	for _, verb := range []string{"%v", "%+v", "%#v"} {
 		if text := fmt.Sprintf(verb, err); m.Text(text) != text {
@@ -129,22 +126,20 @@ func (m Mask) shows(err error) bool {
 	return false
 }
 
-// cleanError shows a clean text. What it was made from may lead to a request with
-// all its headers, so it stands in a closure, which printing by reflection does
-// not enter.
-type cleanError struct {
-	text   string
-	shows  bool // a secret would show in what is within
-	within func() error
+// maskedError has a masked text. Its cause is hidden, since a transport's error may
+// lead to the request with all its headers.
+type maskedError struct {
+	text  string
+	cause Value[error]
+	shows bool // the cause shows a secret when printed
 }
 
-func (e *cleanError) Error() string        { return e.text }
-func (e *cleanError) Is(target error) bool { return errors.Is(e.within(), target) }
+func (e *maskedError) Error() string        { return e.text }
+func (e *maskedError) Is(target error) bool { return errors.Is(e.cause.Reveal(), target) }
 
-// Unwrap hands out what is within, unless that could be printed then.
-func (e *cleanError) Unwrap() error {
+func (e *maskedError) Unwrap() error {
 	if e.shows {
 		return nil
 	}
-	return e.within()
+	return e.cause.Reveal()
 }
