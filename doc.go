@@ -46,11 +46,13 @@
 //
 // # Operations and scopes
 //
-// The interface of the service, version 1.1.0, does not show every route. Those it
-// does not show are assumed here, with their scopes; where there is a star, the
-// scope alone is. [WithRoute] overrides an assumed route, and [Client.Do] makes any
-// other request.
+// The interface document of the service, version 1.1.0, does not show every route.
+// This package assumes the others, with their scopes. [WithRoute] overrides an assumed
+// route; [Client.Do] makes any other request. A star marks a scope of a documented
+// route: that scope alone is assumed.
 //
+//	Members.List              employees:read   documented  members.list
+//	Members.Create            employees:write  documented  members.create
 //	Meetings.List             meetings:read    documented  meetings.list
 //	Meetings.Create           meetings:write   documented  meetings.create
 //	Meetings.Get              meetings:read    documented  meetings.get
@@ -60,8 +62,6 @@
 //	Meetings.UploadURL        meetings:write*  documented  meetings.upload_url
 //	Meetings.Minutes          minutes:read     documented  meetings.minutes
 //	Meetings.Transcript       minutes:read     assumed     meetings.transcript
-//	Members.List              employees:read   documented  members.list
-//	Members.Create            employees:write  documented  members.create
 //	Projects.List             meetings:read    assumed     projects.list
 //	Projects.Create           meetings:write   assumed     projects.create
 //	Templates.List            meetings:read    assumed     templates.list

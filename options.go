@@ -176,38 +176,6 @@ func WithRateLimit(perSecond float64, burst int) Option {
 		func(c *core) { c.Rate = rate.NewLimiter(limit, burst) })
 }
 
-// Operation names an operation of the service, in errors, events and [WithRoute].
-type Operation string
-
-// The operations, in the order of the interface, each named after its method:
-// OpMeetingsGet is [MeetingsService.Get]. [WithRoute] takes those whose routes are
-// assumed.
-const (
-	OpMembersList   = Operation(route.MembersList)
-	OpMembersCreate = Operation(route.MembersCreate)
-
-	OpMeetingsList            = Operation(route.MeetingsList)
-	OpMeetingsCreate          = Operation(route.MeetingsCreate)
-	OpMeetingsGet             = Operation(route.MeetingsGet)
-	OpMeetingsUpdate          = Operation(route.MeetingsUpdate)
-	OpMeetingsDelete          = Operation(route.MeetingsDelete)
-	OpMeetingsSetParticipants = Operation(route.MeetingsSetParticipants)
-	OpMeetingsUploadURL       = Operation(route.MeetingsUploadURL)
-	OpMeetingsMinutes         = Operation(route.MeetingsMinutes)
-	OpTranscript              = Operation(route.MeetingsTranscript) // assumed: GET /v1/meetings/{meeting_id}/transcript
-
-	OpProjectsList      = Operation(route.ProjectsList)      // assumed: GET /v1/projects
-	OpProjectsCreate    = Operation(route.ProjectsCreate)    // assumed: POST /v1/projects
-	OpTemplatesList     = Operation(route.TemplatesList)     // assumed: GET /v1/templates
-	OpUsageGet          = Operation(route.UsageGet)          // assumed: GET /v1/usage
-	OpVocabularyGet     = Operation(route.VocabularyGet)     // assumed: GET /v1/vocabulary
-	OpVocabularyReplace = Operation(route.VocabularyReplace) // assumed: PUT /v1/vocabulary
-	OpVocabularyAdd     = Operation(route.VocabularyAdd)     // assumed: POST /v1/vocabulary/terms
-
-	OpUpload = Operation(route.Upload) // the PUT of a recording to storage
-	OpDo     = Operation("do")         // a request of Client.Do
-)
-
 // methods are those that a request can have.
 var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 

@@ -5,6 +5,8 @@ package route
 
 import "net/http"
 
+//go:generate go run ./gen ../..
+
 // Operation names one operation of the interface.
 type Operation string
 

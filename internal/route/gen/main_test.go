@@ -1,0 +1,60 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/route"
+)
+
+const module = "../../.."
+
+func TestTablesAreUpToDate(t *testing.T) {
+	t.Parallel()
+	files, err := tables(module)
+	require.NoError(t, err)
+	require.Len(t, files, 4)
+	for path, want := range files {
+		got, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, want, string(got), "%s is out of date; run go generate ./internal/route", path)
+	}
+}
+
+// The tables name the methods that users call.
+func TestEveryOperationHasItsMethod(t *testing.T) {
+	t.Parallel()
+	for _, row := range route.Table {
+		service, name := method(row.Operation)
+		field, ok := reflect.TypeFor[minutes.Client]().FieldByName(service)
+		require.True(t, ok, service)
+		_, ok = field.Type.MethodByName(name)
+		assert.True(t, ok, "%s.%s", service, name)
+	}
+}
+
+func TestTablesNeedTheirPlace(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(root, "docs"), 0o700))
+	for _, file := range []string{"doc.go", "README.md", "docs/interface.md"} {
+		_, err := tables(root)
+		require.ErrorIs(t, err, os.ErrNotExist)
+		text, err := os.ReadFile(filepath.Join(module, file))
+		require.NoError(t, err)
+		unmarked := strings.NewReplacer("<!-- operations -->", "", "\n//\t", "\n// ").Replace(string(text))
+		require.NoError(t, os.WriteFile(filepath.Join(root, file), []byte(unmarked), 0o600))
+		_, err = tables(root)
+		require.ErrorContains(t, err, file+": no place for the table")
+		require.NoError(t, os.WriteFile(filepath.Join(root, file), text, 0o600))
+	}
+	_, err := tables(root)
+	require.NoError(t, err)
+}
