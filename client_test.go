@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -15,7 +14,6 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/jarcoal/httpmock"
 	"github.com/stretchr/testify/assert"
@@ -24,7 +22,6 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
-	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 func TestMain(m *testing.M) { testbase.Main(m) }
@@ -430,48 +427,6 @@ func TestMaskedPrinting(t *testing.T) {
 	require.NotContains(t, log.String(), "0123456789abcdef")
 	require.Equal(t, "minutes.Client(https://minutes.example/base, key masked)", fmt.Sprint(client))
 	require.Equal(t, "minutes.UploadTarget(PUT https://storage.example/a?***, expires in 900 s)", fmt.Sprint(target))
-}
-
-// A program makes one Client and shares it.
-func ExampleNew() {
-	client, err := minutes.New("https://minutes.example.com", "key_example",
-		minutes.WithUserAgent("myapp/1.2"),
-		minutes.WithRetries(6, time.Second, 30*time.Second),
-	)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(client)
-
-	_, err = minutes.New("http://minutes.example.com", "key_example")
-	if bad, ok := errors.AsType[*minutes.ParamError](err); ok {
-		fmt.Println(bad.Param, bad.Reason)
-	}
-	// Output:
-	// minutes.Client(https://minutes.example.com, key masked)
-	// baseURL must be https, since the host is not loopback
-}
-
-// A request that the package has no method for goes the way of every other. Here
-// it reads a field that the package does not know.
-func ExampleClient_Do() {
-	srv := minutestest.New()
-	defer srv.Close()
-	srv.Inject(minutestest.Match{Path: "/v1/meetings/mtg_1"},
-		minutestest.Reply(200, "application/json", `{"id":"mtg_1","title":"Weekly","language":"en"}`))
-	client := srv.Client()
-	ctx, id := context.Background(), "mtg_1"
-
-	var m struct {
-		minutes.Meeting
-		Language string `json:"language"`
-	}
-	err := client.Do(ctx, "GET", "/v1/meetings/"+url.PathEscape(id), nil, nil, &m)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(m.Title, m.Language)
-	// Output: Weekly en
 }
 
 // What New has not made answers with an error, whatever is asked of it.

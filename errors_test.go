@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -30,7 +29,6 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
-	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // Section 7, row by row, as its document spells it.
@@ -746,156 +744,6 @@ func TestErrorsOfOthers(t *testing.T) {
 	} {
 		require.NotEmpty(t, err.Error())
 	}
-}
-
-// A refusal has a code to branch on, and a request id for the support.
-func ExampleError() {
-	srv := minutestest.New()
-	defer srv.Close()
-	client := srv.Client()
-
-	_, err := client.Meetings.Minutes(context.Background(), "mtg_unknown", minutes.FormatMarkdown)
-	switch {
-	case errors.Is(err, minutes.ErrMinutesNotReady):
-		fmt.Println("later")
-	case errors.Is(err, minutes.ErrNotFound):
-		refused, _ := errors.AsType[*minutes.Error](err)
-		fmt.Println(refused.StatusCode, refused.Code, refused.RequestID != "")
-	}
-	// Output: 404 NOT_FOUND true
-}
-
-// Storage did not take the recording.
-func ExampleStorageError() {
-	srv := minutestest.New()
-	defer srv.Close()
-	srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(400, "EntityTooLarge"))
-	client := srv.Client()
-	ctx := context.Background()
-
-	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	sound := strings.NewReader(strings.Repeat("sound", 1000))
-	err = client.Meetings.Upload(ctx, m.ID, minutes.Recording{Audio: sound, Size: sound.Size(), ContentType: "audio/mpeg"}, nil)
-	if refused, ok := errors.AsType[*minutes.StorageError](err); ok {
-		fmt.Println(refused.StatusCode, refused.Code, "later again:", minutes.Retryable(err))
-	}
-	// Output: 400 EntityTooLarge later again: false
-}
-
-// A meeting without minutes. Did the credits not suffice? The interface has one
-// state for that and for all else; what is left tells more. The transcript is
-// there in any case.
-func ExampleMeetingFailedError() {
-	srv := quick()
-	defer srv.Close()
-	if err := srv.Update("org_acme", func(o *minutestest.Organisation) { o.Credits = new(0) }); err != nil {
-		log.Fatal(err)
-	}
-	client := srv.Client()
-	ctx := context.Background()
-	id := created(client, "Weekly")
-
-	_, err := client.Meetings.WaitForMinutes(ctx, id, nil)
-	failed, ok := errors.AsType[*minutes.MeetingFailedError](err)
-	if !ok {
-		log.Fatal(err)
-	}
-	if failed.Status == minutes.StatusMinutesFailed {
-		usage, err := client.Usage.Get(ctx)
-		if err != nil {
-			log.Fatal(err)
-		}
-		if usage.CreditsRemaining == 0 {
-			fmt.Println("top up first, then create the meeting again")
-		}
-		transcript, err := client.Meetings.Transcript(ctx, failed.Meeting.ID)
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println("there is a transcript:", transcript != "")
-	}
-	// Output:
-	// top up first, then create the meeting again
-	// there is a transcript: true
-}
-
-// A wait that its context has ended; the meeting goes on, and so may another wait.
-func ExampleWaitError() {
-	srv := minutestest.New()
-	defer srv.Close()
-	if err := srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}); err != nil {
-		log.Fatal(err)
-	}
-	client := srv.Client()
-	id := created(client, "Weekly")
-	if _, err := srv.Advance(id, minutes.StatusTranscribing); err != nil {
-		log.Fatal(err)
-	}
-
-	ctx, cancel := context.WithCancel(context.Background())
-	_, err := client.Meetings.Wait(ctx, id, &minutes.WaitOptions{
-		OnStatus: func(*minutes.Meeting) { cancel() }, // in place of a deadline
-	})
-	if wait, ok := errors.AsType[*minutes.WaitError](err); ok {
-		fmt.Println(wait.Meeting.Title, "was last seen", wait.Meeting.Status)
-		fmt.Println(errors.Is(err, context.Canceled))
-	}
-	// Output:
-	// Weekly was last seen transcribing
-	// true
-}
-
-// What cannot be sent is refused before any request.
-func ExampleParamError() {
-	srv := minutestest.New()
-	defer srv.Close()
-
-	_, err := srv.Client().Meetings.Get(context.Background(), "")
-	if bad, ok := errors.AsType[*minutes.ParamError](err); ok {
-		fmt.Println(bad.Param, bad.Reason)
-	}
-	_, err = minutes.RecordingFromReader(strings.NewReader(""), "audio/mpeg")
-	fmt.Println(errors.Is(err, minutes.ErrRecordingEmpty))
-	// Output:
-	// id must not be empty
-	// true
-}
-
-// What a program that works through many recordings does about an error.
-func ExampleRetryable() {
-	advice := func(err error) string {
-		failed, ended := errors.AsType[*minutes.MeetingFailedError](err)
-		switch {
-		case minutes.KeyRefused(err):
-			return "stop everything: the key is refused"
-		case minutes.Retryable(err):
-			return "run it again later, as it is"
-		case ended: // ProcessOptions.Restart does that
-			return "it ended in " + string(failed.Status) + ": delete the meeting, create it again"
-		case errors.Is(err, context.Canceled):
-			return "this program stops: run it again when it is back"
-		case errors.Is(err, minutes.ErrNotFound):
-			return "the meeting was deleted"
-		default:
-			return "mend the call: " + err.Error()
-		}
-	}
-	fmt.Println(advice(&minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated}))
-	fmt.Println(advice(&minutes.Error{StatusCode: 500, Code: minutes.ErrInternal}))
-	fmt.Println(advice(&minutes.MeetingFailedError{Status: minutes.StatusTranscriptionFailed}))
-	fmt.Println(advice(&minutes.WaitError{MeetingID: "mtg_1", Err: context.Canceled}))
-	fmt.Println(advice(&minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound}))
-	fmt.Println(advice(minutes.ErrRecordingEmpty))
-	// Output:
-	// stop everything: the key is refused
-	// run it again later, as it is
-	// it ended in transcription_failed: delete the meeting, create it again
-	// this program stops: run it again when it is back
-	// the meeting was deleted
-	// mend the call: minutes: the recording is empty
 }
 
 // What is worth another try later, and what the key is refused for: every refusal

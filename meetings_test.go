@@ -3,9 +3,7 @@ package minutes_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log"
 	"math"
 	"net/url"
 	"strings"
@@ -16,7 +14,6 @@ import (
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
-	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 func TestMeetingsOnTheWire(t *testing.T) {
@@ -301,89 +298,6 @@ func TestValuesEncodeAsTheInterface(t *testing.T) {
 		require.NoError(t, err)
 		testkit.RequireForm(t, form, text)
 	}
-}
-
-func ExampleMeetingsService_Create() {
-	srv := minutestest.New()
-	defer srv.Close()
-	client := srv.Client()
-	ctx := context.Background()
-
-	starts := time.Date(2026, 3, 9, 14, 30, 0, 0, time.UTC)
-	params := &minutes.MeetingCreateParams{
-		Title:          "Budget",
-		Date:           minutes.DateOf(starts),
-		Time:           minutes.TimeOfDay(starts),
-		ExternalID:     "crm-4711", // makes it safe to run this again
-		ParticipantIDs: []string{"emp_ada", "emp_ben"},
-	}
-	for range 2 {
-		m, created, err := client.Meetings.Create(ctx, params)
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println(m.Title, m.Date, m.Time, m.Status, created)
-	}
-	// Output:
-	// Budget 2026-03-09 14:30 created true
-	// Budget 2026-03-09 14:30 created false
-}
-
-func ExampleMeetingsService_FindByExternalID() {
-	srv := minutestest.New()
-	defer srv.Close()
-	client := srv.Client()
-
-	_, err := client.Meetings.FindByExternalID(context.Background(), "crm-4711")
-	if errors.Is(err, minutes.ErrNotFound) {
-		fmt.Println("no such meeting yet")
-	}
-	// Output: no such meeting yet
-}
-
-func ExampleMeetingsService_Update() {
-	srv := minutestest.New()
-	defer srv.Close()
-	client := srv.Client()
-	ctx := context.Background()
-
-	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Budget", Date: "2026-03-09", Time: "14:30", ProjectID: "prj_apollo"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	m, err = client.Meetings.Update(ctx, m.ID, &minutes.MeetingUpdateParams{
-		Title: new("Budget, second round"),
-		Time:  new(""), // clears it; what is nil stays
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Printf("%s, %s, %q, %s\n", m.Title, m.Date, m.Time, m.ProjectID)
-	// Output: Budget, second round, 2026-03-09, "", prj_apollo
-}
-
-// Other participants, while the meeting has no audio.
-func ExampleMeetingsService_SetParticipants() {
-	srv := quick()
-	defer srv.Close()
-	client := srv.Client()
-	ctx := context.Background()
-
-	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Budget", Date: "2026-03-09"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	m, err = client.Meetings.SetParticipants(ctx, m.ID, []string{"emp_ada"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(m.ParticipantIDs)
-
-	_, err = client.Meetings.SetParticipants(ctx, created(client, "Weekly"), []string{"emp_ada"})
-	fmt.Println(errors.Is(err, minutes.ErrParticipantsLocked))
-	// Output:
-	// [emp_ada]
-	// true
 }
 
 // A meeting, and what changes one, print values and no pointers.

@@ -2,13 +2,10 @@ package minutes_test
 
 import (
 	"context"
-	"fmt"
-	"log"
 	"testing"
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
-	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 func TestMembersOnTheWire(t *testing.T) {
@@ -56,40 +53,4 @@ func memberWith(p minutes.MemberCreateParams) func(context.Context, *minutes.Cli
 	return func(ctx context.Context, c *minutes.Client) (any, error) {
 		return testkit.Result(c.Members.Create(ctx, &p))
 	}
-}
-
-func ExampleMembersService_Create() {
-	srv := minutestest.New()
-	defer srv.Close()
-	client := srv.Client()
-
-	member, err := client.Members.Create(context.Background(), &minutes.MemberCreateParams{
-		Name:        "Grace Hopper",
-		Description: "Consultant; knows compilers.", // helps to tell who spoke
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(member.Name, member.Status)
-	// Output: Grace Hopper no_account
-}
-
-// Names of those who took part, as ids.
-func ExampleMembersService_List() {
-	srv := minutestest.New()
-	defer srv.Close()
-	client := srv.Client()
-
-	members, err := client.Members.List(context.Background())
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, m := range members {
-		if m.Status == minutes.MemberActive {
-			fmt.Println(m.ID, m.Name)
-		}
-	}
-	// Output:
-	// emp_ada Ada Lovelace
-	// emp_ben Ben Okafor
 }

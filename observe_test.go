@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log"
 	"log/slog"
 	"net/http"
 	"runtime"
@@ -416,15 +415,4 @@ func (n named) RoundTrip(req *http.Request) (*http.Response, error) {
 		fmt.Println(attempt.Operation, attempt.Number)
 	}
 	return n.RoundTripper.RoundTrip(req)
-}
-
-// A transport of one's own knows which operation a request belongs to.
-func ExampleFromContext() {
-	srv := minutestest.New()
-	defer srv.Close()
-	client := srv.Client(minutes.WithHTTPClient(&http.Client{Transport: named{srv.HTTPClient().Transport}}))
-	if _, err := client.Members.List(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	// Output: members.list 1
 }

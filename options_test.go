@@ -1,18 +1,12 @@
 package minutes_test
 
 import (
-	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
-	"log"
 	"log/slog"
 	"math"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +16,6 @@ import (
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
-	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 func TestOptionsRefuse(t *testing.T) {
@@ -194,94 +187,4 @@ func TestWithRouteRefuses(t *testing.T) {
 			require.ErrorContains(t, err, "WithRoute: "+test.names+":")
 		})
 	}
-}
-
-// The interface does not show where a transcript is; a service that has it
-// elsewhere needs one option.
-func ExampleWithRoute() {
-	_, err := minutes.New("https://minutes.example.com", "key_example",
-		minutes.WithRoute(minutes.OpTranscript, "GET", "/v1/transcripts/{meeting_id}"))
-	fmt.Println(err)
-	// Output: <nil>
-}
-
-// A proxy and a certificate authority of one's own, for API calls and uploads
-// alike.
-func ExampleWithHTTPClient() {
-	authorities, err := x509.SystemCertPool()
-	if err != nil {
-		log.Fatal(err)
-	}
-	pem, err := os.ReadFile("corporate-ca.pem")
-	if err != nil {
-		log.Fatal(err)
-	}
-	if !authorities.AppendCertsFromPEM(pem) {
-		log.Fatal("corporate-ca.pem holds no certificate")
-	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.example.com:3128"})
-	transport.TLSClientConfig = &tls.Config{RootCAs: authorities}
-	client, err := minutes.New("https://minutes.example.com", "key_example",
-		minutes.WithHTTPClient(&http.Client{Transport: transport}),
-		minutes.WithUploadTimeouts(time.Minute, 15*time.Minute), // this proxy scans recordings
-	)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(client)
-}
-
-// What a Client does, as lines of a log.
-func ExampleWithLogger() {
-	srv := minutestest.New()
-	defer srv.Close()
-	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit(""))
-
-	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
-		Level: slog.LevelDebug,
-		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { // what is another each time
-			if a.Key == slog.TimeKey || a.Key == "wait" || a.Key == "for" || a.Key == "request_id" {
-				return slog.Attr{}
-			}
-			return a
-		},
-	}))
-	client := srv.Client(minutes.WithLogger(logger), minutes.WithRetries(1, time.Millisecond, time.Millisecond))
-	if _, err := client.Usage.Get(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	// Output:
-	// level=DEBUG msg="minutes: try of a request" operation=usage.get method=GET path=/v1/usage attempt=1 status=429 code=RATE_LIMITED
-	// level=INFO msg="minutes: requests are held back after a 429" operation=usage.get
-	// level=DEBUG msg="minutes: try of a request" operation=usage.get method=GET path=/v1/usage attempt=2 status=200
-}
-
-// Figures of what a Client does: of the first attempt, which is refused, of the
-// pause after it, and of the second.
-func ExampleWithObserver() {
-	srv := minutestest.New()
-	defer srv.Close()
-	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit(""))
-
-	observe := minutes.WithObserver(func(_ context.Context, event minutes.Event) {
-		switch e := event.(type) {
-		case minutes.Attempt:
-			fmt.Println(e.Operation, "attempt", e.Number, "answered", e.StatusCode) // and more
-		case minutes.CoolDown:
-			fmt.Println("all requests are held back") // for e.For
-		case minutes.FailedLook:
-			fmt.Println("a wait cannot look at its meeting:", e.InARow, "times in a row")
-		case minutes.PollTurn:
-			fmt.Println("the poller made", e.Pages+e.Looks, "requests for", e.Waits, "waits")
-		}
-	})
-	client := srv.Client(observe, minutes.WithRetries(1, time.Millisecond, time.Millisecond)) // or minutes.New(baseURL, key, observe)
-	if _, err := client.Usage.Get(context.Background()); err != nil {
-		log.Fatal(err)
-	}
-	// Output:
-	// usage.get attempt 1 answered 429
-	// all requests are held back
-	// usage.get attempt 2 answered 200
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"net/http"
 	"net/url"
 	"strings"
@@ -274,56 +273,4 @@ func FuzzCursors(f *testing.F) {
 			require.LessOrEqual(t, requests, len(pages)+1)
 		})
 	})
-}
-
-func ExampleMeetingsService_All() {
-	srv := minutestest.New()
-	defer srv.Close()
-	client := srv.Client()
-	ctx := context.Background()
-
-	for _, title := range []string{"Budget", "Stand-up", "Retrospective"} {
-		_, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: title, Date: "2026-03-10"})
-		if err != nil {
-			log.Fatal(err)
-		}
-	}
-	for m, err := range client.Meetings.All(ctx, &minutes.MeetingListParams{DateFrom: "2026-03-01"}) {
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println(m.Title)
-	}
-	// Output:
-	// Retrospective
-	// Stand-up
-	// Budget
-}
-
-// One page at a time, as for the pages of a web site.
-func ExampleMeetingsService_List() {
-	srv := minutestest.New()
-	defer srv.Close()
-	client := srv.Client()
-	ctx := context.Background()
-
-	for _, title := range []string{"Budget", "Stand-up", "Retrospective"} {
-		_, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: title, Date: "2026-03-10"})
-		if err != nil {
-			log.Fatal(err)
-		}
-	}
-	page, err := client.Meetings.List(ctx, &minutes.MeetingListParams{Limit: 2})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(len(page.Meetings), "newest")
-	page, err = client.Meetings.List(ctx, &minutes.MeetingListParams{Limit: 2, Cursor: page.NextCursor})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(page.Meetings[0].Title, page.NextCursor == "")
-	// Output:
-	// 2 newest
-	// Budget true
 }

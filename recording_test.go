@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -294,13 +293,6 @@ func TestUploadRefusesRecordings(t *testing.T) {
 	require.Len(t, requests(), 1, "1 GiB may be asked for")
 	require.NoError(t, minutes.Recording{}.Close(), "closing what cannot be closed does nothing")
 	require.NoError(t, minutes.Recording{Audio: audio}.Close())
-}
-
-// A file that is no recording is refused before it is uploaded.
-func ExampleOpenRecording() {
-	_, err := minutes.OpenRecording("go.mod")
-	fmt.Println(err)
-	// Output: minutes: path: is not a known audio format; fill a Recording with its ContentType
 }
 
 // A named pipe is refused without being opened, which would wait for a writer.

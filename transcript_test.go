@@ -1,7 +1,6 @@
 package minutes_test
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -78,16 +77,6 @@ func FuzzTurns(f *testing.F) {
 		require.Equal(t, bare(transcript), bare(joined.String()))
 		require.GreaterOrEqual(t, strings.Count(transcript, "spk_"), n-1)
 	})
-}
-
-func ExampleTurns() {
-	const transcript = "spk_0: Shall we ship on Monday?\nspk_1: Yes.\n"
-	for turn := range minutes.Turns(transcript) {
-		fmt.Printf("%s says %q\n", turn.Speaker, turn.Text)
-	}
-	// Output:
-	// spk_0 says "Shall we ship on Monday?"
-	// spk_1 says "Yes."
 }
 
 func TestTurnsOfTheService(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -1173,34 +1172,6 @@ func TestUploadTargets(t *testing.T) {
 			require.Zero(t, puts)
 		})
 	}
-}
-
-func ExampleMeetingsService_Upload() {
-	srv := minutestest.New()
-	defer srv.Close()
-	client := srv.Client()
-	ctx := context.Background()
-
-	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	// A file is opened with OpenRecording; this comes from elsewhere.
-	rec, err := minutes.RecordingFromReader(strings.NewReader(strings.Repeat("sound", 1000)), "audio/mpeg")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer rec.Close()
-
-	var last int64
-	err = client.Meetings.Upload(ctx, m.ID, rec, &minutes.UploadOptions{
-		Progress: func(sent, total int64) { last = 100 * sent / total },
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Printf("%d %% of %d bytes\n", last, rec.Size)
-	// Output: 100 % of 5000 bytes
 }
 
 // As many uploads are under way as there are places for, whoever began them. What

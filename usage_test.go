@@ -1,16 +1,12 @@
 package minutes_test
 
 import (
-	"context"
-	"fmt"
-	"log"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 func TestUsageOnTheWire(t *testing.T) {
@@ -39,17 +35,4 @@ func TestUsageInTime(t *testing.T) {
 		require.False(t, ok, none)
 		require.True(t, at.IsZero(), none)
 	}
-}
-
-func ExampleUsageService_Get() {
-	srv := minutestest.New()
-	defer srv.Close()
-	client := srv.Client()
-
-	usage, err := client.Usage.Get(context.Background())
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(usage.CreditsRemaining, "credits,", usage.Transcription(), "of audio")
-	// Output: 1000 credits, 100h0m0s of audio
 }

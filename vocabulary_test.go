@@ -2,13 +2,10 @@ package minutes_test
 
 import (
 	"context"
-	"fmt"
-	"log"
 	"testing"
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
-	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 func TestVocabularyOnTheWire(t *testing.T) {
@@ -49,36 +46,4 @@ func TestVocabularyParametersRefused(t *testing.T) {
 			return testkit.Result(c.Vocabulary.Add(ctx, bad))
 		}},
 	})
-}
-
-func ExampleVocabularyService_Add() {
-	srv := minutestest.New()
-	defer srv.Close()
-	client := srv.Client()
-
-	vocabulary, err := client.Vocabulary.Add(context.Background(), "Prometheus")
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(vocabulary.Terms)
-	// Output: [Kubernetes PostgreSQL Grafana Prometheus]
-}
-
-func ExampleVocabularyService_Replace() {
-	srv := minutestest.New()
-	defer srv.Close()
-	client := srv.Client()
-	ctx := context.Background()
-
-	vocabulary, err := client.Vocabulary.Get(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	terms := append(vocabulary.Terms, "Prometheus", "Grafana Loki")
-	vocabulary, err = client.Vocabulary.Replace(ctx, terms)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(len(vocabulary.Terms), "of", vocabulary.MaxTerms)
-	// Output: 5 of 500
 }

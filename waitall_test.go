@@ -319,55 +319,6 @@ func TestWaitAllHearsOnce(t *testing.T) {
 	})
 }
 
-// Meetings that somebody else has created, as they end.
-func ExampleMeetingsService_WaitAll() {
-	srv := quick()
-	defer srv.Close()
-	client := srv.Client()
-	ids := []string{created(client, "Weekly"), "mtg_unknown"}
-
-	for meeting, err := range client.Meetings.WaitAll(context.Background(), slices.Values(ids), nil) {
-		switch {
-		case errors.Is(err, minutes.ErrUnauthenticated):
-			return // it will not do better with the others
-		case err != nil:
-			wait, _ := errors.AsType[*minutes.WaitError](err)
-			fmt.Println(wait.MeetingID, errors.Is(err, minutes.ErrNotFound))
-		default:
-			fmt.Println(meeting.Title, meeting.Status)
-		}
-	}
-	// Unordered output:
-	// Weekly minutes_ready
-	// mtg_unknown true
-}
-
-// The minutes of many meetings, as they are ready.
-func ExampleMeetingsService_WaitAllForMinutes() {
-	srv := quick()
-	defer srv.Close()
-	client := srv.Client()
-	ctx := context.Background()
-	ids := []string{created(client, "Weekly"), created(client, "Budget"), "mtg_unknown"}
-
-	var failed []error
-	for result, err := range client.Meetings.WaitAllForMinutes(ctx, slices.Values(ids), nil) {
-		if minutes.KeyRefused(err) {
-			break // and so for all of them
-		}
-		if err != nil {
-			failed = append(failed, err) // *MeetingFailedError or *WaitError; the others go on
-			continue
-		}
-		fmt.Println(result.Meeting.Title, result.Minutes.Format)
-	}
-	fmt.Println(len(failed), "failed")
-	// Unordered output:
-	// Weekly html
-	// Budget html
-	// 1 failed
-}
-
 // waits is WaitAll, or WaitAllForMinutes as if it were.
 type waits func(*minutes.Client, context.Context, iter.Seq[string], *minutes.WaitOptions) iter.Seq2[*minutes.Meeting, error]
 

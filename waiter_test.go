@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -457,25 +456,6 @@ func TestWaitWithABadCertificate(t *testing.T) {
 	require.True(t, ok, "%v", err)
 }
 
-// The steps of Process, one by one.
-func ExampleMeetingsService_WaitForMinutes() {
-	srv := quick()
-	defer srv.Close()
-	client := srv.Client()
-	id := created(client, "Weekly")
-
-	written, err := client.Meetings.WaitForMinutes(context.Background(), id, &minutes.WaitOptions{Format: minutes.FormatMarkdown})
-	if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); ok {
-		fmt.Println("create another:", failed.Status)
-		return
-	}
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(strings.Contains(written.Content, "Weekly"))
-	// Output: true
-}
-
 // A meeting without audio ends the wait where that is asked for.
 func TestWaitNoAudio(t *testing.T) {
 	t.Parallel()
@@ -534,36 +514,4 @@ func TestWaitErrorsMeetingIsTheCallersOwn(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "Weekly", wait.Meeting.Title)
 	})
-}
-
-// A transcript is there before the minutes are.
-func ExampleMeetingsService_Wait() {
-	srv := quick()
-	defer srv.Close()
-	client := srv.Client()
-	ctx := context.Background()
-	if err := srv.Script(minutestest.Script{Transcript: "spk_0: Shall we ship on Monday?\nspk_1: Yes."}); err != nil {
-		log.Fatal(err)
-	}
-	id := created(client, "Weekly")
-
-	_, err := client.Meetings.Wait(ctx, id, &minutes.WaitOptions{
-		Until:    minutes.StatusTranscribed,
-		NoAudio:  time.Hour, // somebody else uploads; not for ever
-		OnStatus: func(m *minutes.Meeting) { fmt.Println(m.Title, "is", m.Status) },
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	transcript, err := client.Meetings.Transcript(ctx, id)
-	if err != nil {
-		log.Fatal(err)
-	}
-	for turn := range minutes.Turns(transcript) {
-		fmt.Printf("%s: %s\n", turn.Speaker, turn.Text)
-	}
-	// Output:
-	// Weekly is minutes_ready
-	// spk_0: Shall we ship on Monday?
-	// spk_1: Yes.
 }

@@ -1,0 +1,161 @@
+package minutes_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// A program makes one Client and shares it.
+func ExampleNew() {
+	client, err := minutes.New("https://minutes.example.com", "key_example",
+		minutes.WithUserAgent("myapp/1.2"),
+		minutes.WithRetries(6, time.Second, 30*time.Second),
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(client)
+
+	_, err = minutes.New("http://minutes.example.com", "key_example")
+	if bad, ok := errors.AsType[*minutes.ParamError](err); ok {
+		fmt.Println(bad.Param, bad.Reason)
+	}
+	// Output:
+	// minutes.Client(https://minutes.example.com, key masked)
+	// baseURL must be https, since the host is not loopback
+}
+
+// A request that the package has no method for goes the way of every other. Here
+// it reads a field that the package does not know.
+func ExampleClient_Do() {
+	srv := minutestest.New()
+	defer srv.Close()
+	srv.Inject(minutestest.Match{Path: "/v1/meetings/mtg_1"},
+		minutestest.Reply(200, "application/json", `{"id":"mtg_1","title":"Weekly","language":"en"}`))
+	client := srv.Client()
+	ctx, id := context.Background(), "mtg_1"
+
+	var m struct {
+		minutes.Meeting
+		Language string `json:"language"`
+	}
+	err := client.Do(ctx, "GET", "/v1/meetings/"+url.PathEscape(id), nil, nil, &m)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(m.Title, m.Language)
+	// Output: Weekly en
+}
+
+// The interface does not show where a transcript is; a service that has it
+// elsewhere needs one option.
+func ExampleWithRoute() {
+	_, err := minutes.New("https://minutes.example.com", "key_example",
+		minutes.WithRoute(minutes.OpTranscript, "GET", "/v1/transcripts/{meeting_id}"))
+	fmt.Println(err)
+	// Output: <nil>
+}
+
+// A proxy and a certificate authority of one's own, for API calls and uploads
+// alike.
+func ExampleWithHTTPClient() {
+	authorities, err := x509.SystemCertPool()
+	if err != nil {
+		log.Fatal(err)
+	}
+	pem, err := os.ReadFile("corporate-ca.pem")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if !authorities.AppendCertsFromPEM(pem) {
+		log.Fatal("corporate-ca.pem holds no certificate")
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: "proxy.example.com:3128"})
+	transport.TLSClientConfig = &tls.Config{RootCAs: authorities}
+	client, err := minutes.New("https://minutes.example.com", "key_example",
+		minutes.WithHTTPClient(&http.Client{Transport: transport}),
+		minutes.WithUploadTimeouts(time.Minute, 15*time.Minute), // this proxy scans recordings
+	)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(client)
+}
+
+// What a Client does, as lines of a log.
+func ExampleWithLogger() {
+	srv := minutestest.New()
+	defer srv.Close()
+	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit(""))
+
+	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		Level: slog.LevelDebug,
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { // what is another each time
+			if a.Key == slog.TimeKey || a.Key == "wait" || a.Key == "for" || a.Key == "request_id" {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	client := srv.Client(minutes.WithLogger(logger), minutes.WithRetries(1, time.Millisecond, time.Millisecond))
+	if _, err := client.Usage.Get(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// level=DEBUG msg="minutes: try of a request" operation=usage.get method=GET path=/v1/usage attempt=1 status=429 code=RATE_LIMITED
+	// level=INFO msg="minutes: requests are held back after a 429" operation=usage.get
+	// level=DEBUG msg="minutes: try of a request" operation=usage.get method=GET path=/v1/usage attempt=2 status=200
+}
+
+// Figures of what a Client does: of the first attempt, which is refused, of the
+// pause after it, and of the second.
+func ExampleWithObserver() {
+	srv := minutestest.New()
+	defer srv.Close()
+	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit(""))
+
+	observe := minutes.WithObserver(func(_ context.Context, event minutes.Event) {
+		switch e := event.(type) {
+		case minutes.Attempt:
+			fmt.Println(e.Operation, "attempt", e.Number, "answered", e.StatusCode) // and more
+		case minutes.CoolDown:
+			fmt.Println("all requests are held back") // for e.For
+		case minutes.FailedLook:
+			fmt.Println("a wait cannot look at its meeting:", e.InARow, "times in a row")
+		case minutes.PollTurn:
+			fmt.Println("the poller made", e.Pages+e.Looks, "requests for", e.Waits, "waits")
+		}
+	})
+	client := srv.Client(observe, minutes.WithRetries(1, time.Millisecond, time.Millisecond)) // or minutes.New(baseURL, key, observe)
+	if _, err := client.Usage.Get(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	// Output:
+	// usage.get attempt 1 answered 429
+	// all requests are held back
+	// usage.get attempt 2 answered 200
+}
+
+// A transport of one's own knows which operation a request belongs to.
+func ExampleFromContext() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client(minutes.WithHTTPClient(&http.Client{Transport: named{srv.HTTPClient().Transport}}))
+	if _, err := client.Members.List(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	// Output: members.list 1
+}

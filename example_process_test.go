@@ -1,0 +1,131 @@
+package minutes_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// The whole job. After a crash the same call goes on where the last one was: the
+// recording is not uploaded again.
+func ExampleMeetingsService_Process() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+
+	for range 2 {
+		// A file of a web form needs no copy: a multipart.File is a Recording's Audio.
+		upload := strings.NewReader(strings.Repeat("sound", 1000))
+		recording := minutes.Recording{Audio: upload, Size: upload.Size(), ContentType: "audio/mpeg"}
+		result, err := client.Meetings.Process(context.Background(), &minutes.MeetingCreateParams{
+			Title:      "Weekly",
+			Date:       "2026-11-20",
+			ExternalID: "weekly-2026-11-20",
+		}, recording, &minutes.ProcessOptions{Format: minutes.FormatMarkdown})
+		if err != nil {
+			log.Fatal(err)
+		}
+		heading, _, _ := strings.Cut(result.Minutes.Content, "\n")
+		fmt.Println(heading, result.Created)
+	}
+	fmt.Println(len(srv.Requests(minutestest.OpUpload)), "upload")
+	// Output:
+	// # Weekly true
+	// # Weekly false
+	// 1 upload
+}
+
+// How far a job is: percent of the upload, and the meeting's states.
+func ExampleMeetingsService_Process_progress() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+	sound := strings.NewReader(strings.Repeat("sound", 1000))
+	recording := minutes.Recording{Audio: sound, Size: sound.Size(), ContentType: "audio/mpeg"}
+	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"}
+
+	var percent atomic.Int64 // for a progress bar; Progress runs beside the upload
+	result, err := client.Meetings.Process(ctx, params, recording, &minutes.ProcessOptions{
+		Progress: func(sent, total int64) { percent.Store(100 * sent / total) },
+		OnStatus: func(m *minutes.Meeting) { fmt.Println("now", m.Status) },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(percent.Load(), "% sent,", len(result.Minutes.Content) > 0)
+	// Output:
+	// now minutes_ready
+	// 100 % sent, true
+}
+
+// Many jobs: four uploads at a time, any number of waits.
+func ExampleMeetingsService_ProcessAll() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+
+	jobs := func(yield func(minutes.Job) bool) {
+		for _, day := range []string{"2026-11-19", "2026-11-20"} {
+			job := minutes.Job{
+				Params: &minutes.MeetingCreateParams{Title: "Stand-up", Date: day, ExternalID: "stand-up-" + day},
+				Open: func() (minutes.Recording, error) { // os.Open, or minutes.OpenRecording
+					return minutes.RecordingFromReader(strings.NewReader("sound of "+day), "audio/mpeg")
+				},
+			}
+			if !yield(job) {
+				return
+			}
+		}
+	}
+	var done []string
+	for result, err := range client.Meetings.ProcessAll(context.Background(), jobs, nil) {
+		if err != nil {
+			log.Print(err) // and the others go on
+			continue
+		}
+		done = append(done, result.Params.ExternalID)
+	}
+	slices.Sort(done)
+	fmt.Println(done)
+	// Output: [stand-up-2026-11-19 stand-up-2026-11-20]
+}
+
+// A service answers with the id of a meeting, and does the rest in the background.
+// Where it dies meanwhile, the same call goes on.
+func ExampleMeetingsService_Finish() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+	path := "examples/quickstart/recording/standup.mp3"
+
+	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	id := m.ID // goes into the answer and into a table of jobs
+
+	var lookedAt time.Time
+	for range 2 { // the second time after a crash
+		open := func() (minutes.Recording, error) { return minutes.OpenRecording(path) }
+		result, err := client.Meetings.Finish(ctx, id, open, &minutes.ProcessOptions{
+			Format:   minutes.FormatMarkdown,
+			LookedAt: lookedAt, // by the process that died; when this one began, if that is not known
+		})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(result.Meeting.Status, len(srv.Requests(minutes.OpUpload)), "upload")
+	}
+	// Output:
+	// minutes_ready 1 upload
+	// minutes_ready 1 upload
+}

@@ -1,0 +1,114 @@
+package minutes_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// A transcript is there before the minutes are.
+func ExampleMeetingsService_Wait() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+	if err := srv.Script(minutestest.Script{Transcript: "spk_0: Shall we ship on Monday?\nspk_1: Yes."}); err != nil {
+		log.Fatal(err)
+	}
+	id := created(client, "Weekly")
+
+	_, err := client.Meetings.Wait(ctx, id, &minutes.WaitOptions{
+		Until:    minutes.StatusTranscribed,
+		NoAudio:  time.Hour, // somebody else uploads; not for ever
+		OnStatus: func(m *minutes.Meeting) { fmt.Println(m.Title, "is", m.Status) },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	transcript, err := client.Meetings.Transcript(ctx, id)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for turn := range minutes.Turns(transcript) {
+		fmt.Printf("%s: %s\n", turn.Speaker, turn.Text)
+	}
+	// Output:
+	// Weekly is minutes_ready
+	// spk_0: Shall we ship on Monday?
+	// spk_1: Yes.
+}
+
+// The steps of Process, one by one.
+func ExampleMeetingsService_WaitForMinutes() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	id := created(client, "Weekly")
+
+	written, err := client.Meetings.WaitForMinutes(context.Background(), id, &minutes.WaitOptions{Format: minutes.FormatMarkdown})
+	if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); ok {
+		fmt.Println("create another:", failed.Status)
+		return
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(strings.Contains(written.Content, "Weekly"))
+	// Output: true
+}
+
+// Meetings that somebody else has created, as they end.
+func ExampleMeetingsService_WaitAll() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ids := []string{created(client, "Weekly"), "mtg_unknown"}
+
+	for meeting, err := range client.Meetings.WaitAll(context.Background(), slices.Values(ids), nil) {
+		switch {
+		case errors.Is(err, minutes.ErrUnauthenticated):
+			return // it will not do better with the others
+		case err != nil:
+			wait, _ := errors.AsType[*minutes.WaitError](err)
+			fmt.Println(wait.MeetingID, errors.Is(err, minutes.ErrNotFound))
+		default:
+			fmt.Println(meeting.Title, meeting.Status)
+		}
+	}
+	// Unordered output:
+	// Weekly minutes_ready
+	// mtg_unknown true
+}
+
+// The minutes of many meetings, as they are ready.
+func ExampleMeetingsService_WaitAllForMinutes() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+	ids := []string{created(client, "Weekly"), created(client, "Budget"), "mtg_unknown"}
+
+	var failed []error
+	for result, err := range client.Meetings.WaitAllForMinutes(ctx, slices.Values(ids), nil) {
+		if minutes.KeyRefused(err) {
+			break // and so for all of them
+		}
+		if err != nil {
+			failed = append(failed, err) // *MeetingFailedError or *WaitError; the others go on
+			continue
+		}
+		fmt.Println(result.Meeting.Title, result.Minutes.Format)
+	}
+	fmt.Println(len(failed), "failed")
+	// Unordered output:
+	// Weekly html
+	// Budget html
+	// 1 failed
+}

@@ -1,0 +1,80 @@
+package minutes_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/meeting-minutes/minutes-go"
+
+// imports maps each package of this module to the packages of this module that its
+// files import, test files or others.
+func imports(t *testing.T, ofTests bool) map[string][]string {
+	t.Helper()
+	found := map[string][]string{}
+	require.NoError(t, filepath.WalkDir(".", func(file string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if _, err := os.Stat(filepath.Join(file, "go.mod")); d.IsDir() && err == nil && file != "." {
+			return filepath.SkipDir // a module of its own
+		}
+		if !strings.HasSuffix(file, ".go") || strings.HasSuffix(file, "_test.go") != ofTests {
+			return nil
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		from := path.Join(module, filepath.ToSlash(filepath.Dir(file)))
+		for _, spec := range parsed.Imports {
+			to, err := strconv.Unquote(spec.Path.Value)
+			require.NoError(t, err)
+			if to == module || strings.HasPrefix(to, module+"/") {
+				found[from] = append(found[from], to)
+			}
+		}
+		return nil
+	}))
+	return found
+}
+
+// The root imports the engines, and the engines import packages that import nothing
+// of this module. Nothing below internal imports the root except in tests.
+func TestImportsRunOneWay(t *testing.T) {
+	t.Parallel()
+	all := imports(t, false)
+	require.NotEmpty(t, all[module])
+	for _, engine := range all[module] {
+		for _, base := range all[engine] {
+			assert.Empty(t, all[base], "%s imports %s, which should import nothing of this module", engine, base)
+		}
+	}
+	for from, to := range all {
+		for _, pkg := range to {
+			inside := strings.HasPrefix(from, module+"/internal/") && !isTestKit(from)
+			assert.False(t, inside && pkg == module, "%s imports the root", from)
+		}
+	}
+}
+
+// Whole-system tests and their kit are below internal/test.
+func TestOnlyTestsImportTheTestKit(t *testing.T) {
+	t.Parallel()
+	for from, to := range imports(t, false) {
+		for _, pkg := range to {
+			assert.False(t, isTestKit(pkg) && !isTestKit(from), "%s imports %s", from, pkg)
+		}
+	}
+	require.Contains(t, imports(t, true)[module], module+"/internal/test/testkit", "this test finds imports of the kit")
+}
+
+func isTestKit(pkg string) bool { return strings.HasPrefix(pkg, module+"/internal/test/") }
