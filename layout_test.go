@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,7 +39,7 @@ func imports(t *testing.T, ofTests bool) map[string][]string {
 		for _, spec := range parsed.Imports {
 			to, err := strconv.Unquote(spec.Path.Value)
 			require.NoError(t, err)
-			if to == module || strings.HasPrefix(to, module+"/") {
+			if ours := to == module || strings.HasPrefix(to, module+"/"); ours && !slices.Contains(found[from], to) {
 				found[from] = append(found[from], to)
 			}
 		}

@@ -181,29 +181,13 @@ func listWith(p minutes.MeetingListParams) func(context.Context, *minutes.Client
 
 // takesID lists the operations on one meeting.
 func takesID() map[string]func(context.Context, *minutes.Client, string) (any, error) {
-	return map[string]func(context.Context, *minutes.Client, string) (any, error){
-		"Get": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
-			return testkit.Result(c.Meetings.Get(ctx, id))
-		},
-		"Update": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
-			return testkit.Result(c.Meetings.Update(ctx, id, nil))
-		},
-		"Delete": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
-			return nil, c.Meetings.Delete(ctx, id)
-		},
-		"SetParticipants": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
-			return testkit.Result(c.Meetings.SetParticipants(ctx, id, nil))
-		},
-		"UploadURL": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
-			return testkit.Result(c.Meetings.UploadURL(ctx, id, "audio/wav"))
-		},
-		"Minutes": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
-			return testkit.Result(c.Meetings.Minutes(ctx, id, ""))
-		},
-		"Transcript": func(ctx context.Context, c *minutes.Client, id string) (any, error) {
-			return testkit.Result(c.Meetings.Transcript(ctx, id))
-		},
+	calls := map[string]func(context.Context, *minutes.Client, string) (any, error){}
+	for _, op := range testkit.Operations() {
+		if strings.Contains(op.Path, testkit.MeetingID) {
+			calls[string(op.Name)] = op.Do
+		}
 	}
+	return calls
 }
 
 // Ids that would name another path are refused before any request.
@@ -214,7 +198,7 @@ func TestHostileIDs(t *testing.T) {
 		"DEL": "mtg_\x7f", "C1": "mtg_\u0085", "invalid UTF-8": "mtg_\xff",
 	}
 	calls := takesID()
-	calls["Upload"] = func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+	calls["upload"] = func(ctx context.Context, c *minutes.Client, id string) (any, error) {
 		return nil, c.Meetings.Upload(ctx, id, testkit.WAV(1), nil)
 	}
 	for call, do := range calls {

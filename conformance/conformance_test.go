@@ -11,7 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
 // checks are all there are. What creates comes before what only reads, so that
@@ -51,6 +55,11 @@ func TestConformance(t *testing.T) {
 		})
 	})
 	t.Log(found.summary())
+	if tg.memory != nil {
+		for _, row := range route.Table {
+			assert.NotEmpty(t, tg.memory.Requests(minutes.Operation(row.Operation)), "no check requests %s", row.Operation)
+		}
+	}
 	if ctx.Err() != nil {
 		t.Errorf("the run was cut short: %v", context.Cause(ctx))
 	}

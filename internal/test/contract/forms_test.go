@@ -10,43 +10,33 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// The fixtures themselves keep to the interface: no field of it is misspelt in
-// them, and together they show each field present, null and absent wherever
-// the interface lets it be.
-func TestFixturesKeepToTheInterface(t *testing.T) {
+// The replies that tests use keep to the interface: each has the fields of its form,
+// and together they show each field present, null and absent wherever it may be.
+func TestRepliesKeepToTheInterface(t *testing.T) {
 	t.Parallel()
-	formOf := map[string]string{
-		"meeting": "Meeting", "meeting_page": "MeetingPage", "member": "Member", "member_list": "MemberList",
-		"project": "Project", "project_list": "ProjectList", "template_list": "TemplateList", "minutes": "Minutes",
-		"transcript": "Transcript", "upload_target": "UploadTarget", "usage": "Usage", "vocabulary": "Vocabulary", "error": "Envelope",
-	}
-	all := testkit.Fixtures("")
-	require.NotEmpty(t, all)
 	shown := map[string]bool{}
-	for name, body := range all {
-		kind := formOf[name]
-		for _, variant := range []string{"_absent", "_nulls", "_empty", "_html", "_markdown"} {
-			if base, ok := strings.CutSuffix(name, variant); ok {
-				kind = formOf[base]
-			}
+	for kind, object := range testkit.Objects {
+		for _, body := range object.Replies {
+			testkit.RequireForm(t, kind, []byte(body))
+			var v any
+			require.NoError(t, json.Unmarshal([]byte(body), &v))
+			note(shown, kind, v)
 		}
-		require.NotEmpty(t, kind, "no form for %s", name)
-		testkit.RequireForm(t, kind, []byte(body))
-		var v any
-		require.NoError(t, json.Unmarshal([]byte(body), &v))
-		note(shown, kind, v)
 	}
-	for kind := range formOf {
-		for name, of := range testkit.Forms[formOf[kind]] {
-			at := formOf[kind] + "." + name
-			require.True(t, shown[at+" present"], "%s is in no fixture", at)
-			require.True(t, !strings.HasSuffix(of, "?") || shown[at+" absent"], "%s is absent in no fixture", at)
-			require.True(t, !strings.Contains(of, "|null") || shown[at+" null"], "%s is null in no fixture", at)
+	for kind, object := range testkit.Objects {
+		if len(object.Replies) == 0 {
+			continue
+		}
+		for name, of := range object.Form {
+			at := kind + "." + name
+			require.True(t, shown[at+" present"], "%s is in no reply", at)
+			require.True(t, !strings.HasSuffix(of, "?") || shown[at+" absent"], "%s is absent in no reply", at)
+			require.True(t, !strings.Contains(of, "|null") || shown[at+" null"], "%s is null in no reply", at)
 		}
 	}
 }
 
-// note writes down which fields of the forms v shows.
+// note records which fields of the forms v shows.
 func note(shown map[string]bool, kind string, v any) {
 	if kind, ok := strings.CutPrefix(kind, "[]"); ok {
 		for _, e := range v.([]any) {
@@ -54,7 +44,7 @@ func note(shown map[string]bool, kind string, v any) {
 		}
 		return
 	}
-	for name, of := range testkit.Forms[kind] {
+	for name, of := range testkit.Objects[kind].Form {
 		value, there := v.(map[string]any)[name]
 		of, _, _ = strings.Cut(strings.TrimSuffix(of, "?"), "|")
 		switch {
@@ -69,8 +59,7 @@ func note(shown map[string]bool, kind string, v any) {
 	}
 }
 
-// The check of forms itself sees each kind of deviation.
-func TestFormsSeeDeviations(t *testing.T) {
+func TestDeviations_FindsEachKind(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
 		`[]`:                                "ProjectList is []interface {}, not an object",

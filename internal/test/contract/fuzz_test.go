@@ -14,7 +14,7 @@ import (
 
 // For a long run: go test -run '^$' -fuzz FuzzErrorEnvelope -fuzztime 10m .
 func FuzzErrorEnvelope(f *testing.F) {
-	seed(f, "error", func(body string) { f.Add(404, body, "application/json") })
+	seed(f, "Envelope", func(body string) { f.Add(404, body, "application/json") })
 	f.Add(429, "slow down", "text/plain")
 	f.Add(502, "<html>", "text/html")
 	f.Add(302, "", "")
@@ -34,7 +34,7 @@ func FuzzErrorEnvelope(f *testing.F) {
 
 // For a long run: go test -run '^$' -fuzz FuzzMeetingPage -fuzztime 10m .
 func FuzzMeetingPage(f *testing.F) {
-	seed(f, "meeting_page", func(body string) { f.Add(body) })
+	seed(f, "MeetingPage", func(body string) { f.Add(body) })
 	f.Add(`{"meetings":[null]}`)
 	f.Add(`{"meetings":[{"id":"a","status":"b","created_at":1e3}]}`)
 	op := testkit.OperationNamed(f, "meetings.list")
@@ -51,9 +51,9 @@ func FuzzMeetingPage(f *testing.F) {
 	})
 }
 
-// seed hands over the fixtures of one kind.
+// seed adds the replies of one kind.
 func seed(f *testing.F, kind string, add func(body string)) {
-	all := testkit.Fixtures(kind)
+	all := testkit.Objects[kind].Replies
 	require.NotEmpty(f, all)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		add(all[name])

@@ -138,18 +138,14 @@ func newMutator(t *testing.T, op testkit.Operation) *mutator {
 	h := fnv.New64()
 	_, _ = io.WriteString(h, string(op.Name))
 	m := &mutator{rand: rand.New(rand.NewPCG(mutationSeed, h.Sum64())), op: op}
-	all := testkit.Fixtures("")
-	stem, _, _ := strings.Cut(op.Reply, "_markdown")
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		body := []byte(all[name])
-		rest, own := strings.CutPrefix(name, stem)
-		if own = own && stem != ""; own {
-			own = slices.Contains([]string{"", "_absent", "_nulls", "_empty", "_html", "_markdown"}, rest)
-		}
-		if own {
-			m.own = append(m.own, body)
-		} else {
-			m.foreign = append(m.foreign, body)
+	for _, kind := range slices.Sorted(maps.Keys(testkit.Objects)) {
+		replies := testkit.Objects[kind].Replies
+		for _, name := range slices.Sorted(maps.Keys(replies)) {
+			if kind == op.ReplyForm {
+				m.own = append(m.own, []byte(replies[name]))
+			} else {
+				m.foreign = append(m.foreign, []byte(replies[name]))
+			}
 		}
 	}
 	if op.Reply == "" {

@@ -14,13 +14,12 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// A Job is one thing a Client does over the network, and what it needs to be
-// done: all operations, a Create that may be repeated, and the PUT of
-// an upload.
+// A Job is one thing that a Client does over the network: an operation, a Create with
+// an external id, or the PUT of an upload.
 type Job struct {
 	Name    string
-	Op      minutes.Operation // of the request that faults strike
-	Repeats bool              // also after a try that may have taken effect
+	Op      minutes.Operation // of the request that faults apply to
+	Repeats bool              // also after an attempt that may have taken effect
 	Ready   bool              // needs a meeting with minutes, not a new one
 	Call    func(ctx context.Context, c *minutes.Client, meetingID string) error
 }
@@ -28,61 +27,32 @@ type Job struct {
 // Upload reports whether the job is the PUT of an upload.
 func (j Job) Upload() bool { return j.Op == minutestest.OpUpload }
 
-// Jobs lists all of them.
+// Jobs lists all of them, the upload last.
 func Jobs() []Job {
-	second := func(_ any, err error) error { return err }
-	create := &minutes.MeetingCreateParams{Title: "Fire drill", Date: "2026-11-20"}
+	var jobs []Job
+	for _, op := range Operations() {
+		call := op.InMemory
+		if call == nil {
+			call = func(ctx context.Context, c *minutes.Client, id string) error {
+				_, err := op.Do(ctx, c, id)
+				return err
+			}
+		}
+		jobs = append(jobs, Job{Name: string(op.Name), Op: op.Name, Repeats: op.Retried, Ready: op.NeedsMinutes, Call: call})
+	}
 	referenced := &minutes.MeetingCreateParams{Title: "Fire drill", Date: "2026-11-20", ExternalID: "drill/1"}
-	return []Job{
-		{Name: "members.list", Op: "members.list", Repeats: true, Call: func(ctx context.Context, c *minutes.Client, _ string) error { return second(c.Members.List(ctx)) }},
-		{Name: "members.create", Op: "members.create", Call: func(ctx context.Context, c *minutes.Client, _ string) error {
-			return second(c.Members.Create(ctx, &minutes.MemberCreateParams{Name: "Fay"}))
-		}},
-		{Name: "meetings.list", Op: "meetings.list", Repeats: true, Call: func(ctx context.Context, c *minutes.Client, _ string) error { return second(c.Meetings.List(ctx, nil)) }},
-		{Name: "meetings.create", Op: "meetings.create", Call: func(ctx context.Context, c *minutes.Client, _ string) error {
-			_, _, err := c.Meetings.Create(ctx, create)
-			return err
-		}},
-		{Name: "meetings.create with external id", Op: "meetings.create", Repeats: true, Call: func(ctx context.Context, c *minutes.Client, _ string) error {
+	return append(jobs, Job{
+		Name: "meetings.create with external id", Op: minutes.OpMeetingsCreate, Repeats: true,
+		Call: func(ctx context.Context, c *minutes.Client, _ string) error {
 			_, _, err := c.Meetings.Create(ctx, referenced)
 			return err
-		}},
-		{Name: "meetings.get", Op: "meetings.get", Repeats: true, Call: func(ctx context.Context, c *minutes.Client, id string) error {
-			return second(c.Meetings.Get(ctx, id))
-		}},
-		{Name: "meetings.update", Op: "meetings.update", Call: func(ctx context.Context, c *minutes.Client, id string) error {
-			return second(c.Meetings.Update(ctx, id, &minutes.MeetingUpdateParams{Title: new("Fire")}))
-		}},
-		{Name: "meetings.delete", Op: "meetings.delete", Repeats: true, Call: func(ctx context.Context, c *minutes.Client, id string) error { return c.Meetings.Delete(ctx, id) }},
-		{Name: "meetings.set_participants", Op: "meetings.set_participants", Repeats: true, Call: func(ctx context.Context, c *minutes.Client, id string) error {
-			return second(c.Meetings.SetParticipants(ctx, id, []string{"emp_ada"}))
-		}},
-		{Name: "meetings.upload_url", Op: "meetings.upload_url", Repeats: true, Call: func(ctx context.Context, c *minutes.Client, id string) error {
-			return second(c.Meetings.UploadURL(ctx, id, "audio/mpeg"))
-		}},
-		{Name: "meetings.minutes", Op: "meetings.minutes", Repeats: true, Ready: true, Call: func(ctx context.Context, c *minutes.Client, id string) error {
-			return second(c.Meetings.Minutes(ctx, id, minutes.FormatMarkdown))
-		}},
-		{Name: "meetings.transcript", Op: "meetings.transcript", Repeats: true, Ready: true, Call: func(ctx context.Context, c *minutes.Client, id string) error {
-			return second(c.Meetings.Transcript(ctx, id))
-		}},
-		{Name: "projects.list", Op: "projects.list", Repeats: true, Call: func(ctx context.Context, c *minutes.Client, _ string) error { return second(c.Projects.List(ctx)) }},
-		{Name: "projects.create", Op: "projects.create", Call: func(ctx context.Context, c *minutes.Client, _ string) error {
-			return second(c.Projects.Create(ctx, "Fire"))
-		}},
-		{Name: "templates.list", Op: "templates.list", Repeats: true, Call: func(ctx context.Context, c *minutes.Client, _ string) error { return second(c.Templates.List(ctx)) }},
-		{Name: "usage.get", Op: "usage.get", Repeats: true, Call: func(ctx context.Context, c *minutes.Client, _ string) error { return second(c.Usage.Get(ctx)) }},
-		{Name: "vocabulary.get", Op: "vocabulary.get", Repeats: true, Call: func(ctx context.Context, c *minutes.Client, _ string) error { return second(c.Vocabulary.Get(ctx)) }},
-		{Name: "vocabulary.replace", Op: "vocabulary.replace", Repeats: true, Call: func(ctx context.Context, c *minutes.Client, _ string) error {
-			return second(c.Vocabulary.Replace(ctx, []string{"fire"}))
-		}},
-		{Name: "vocabulary.add", Op: "vocabulary.add", Call: func(ctx context.Context, c *minutes.Client, _ string) error {
-			return second(c.Vocabulary.Add(ctx, "fire"))
-		}},
-		{Name: "upload", Op: minutestest.OpUpload, Repeats: true, Call: func(ctx context.Context, c *minutes.Client, id string) error {
+		},
+	}, Job{
+		Name: "upload", Op: minutestest.OpUpload, Repeats: true,
+		Call: func(ctx context.Context, c *minutes.Client, id string) error {
 			return c.Meetings.Upload(ctx, id, Audio(3000), nil)
-		}},
-	}
+		},
+	})
 }
 
 // MeetingFor makes the meeting that the job is about, over a Client that meets

@@ -2,7 +2,6 @@ package testkit
 
 import (
 	"bytes"
-	"embed"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -21,55 +20,6 @@ import (
 // that the field may be absent, "|null" that it may be null, and "[]" before
 // one that it is an array; a name in capitals is another form.
 type Form map[string]string
-
-// Forms are those of all objects, by name.
-var Forms = map[string]Form{
-	// Section 2.
-	"Meeting": {
-		"id":               "string",
-		"title":            "string",
-		"date":             "date",
-		"time":             "time|null?",
-		"status":           "string",
-		"visibility":       "string",
-		"template_id":      "string",
-		"participant_ids":  "[]string?",
-		"project_id":       "string|null?",
-		"external_id":      "string|null?",
-		"duration_seconds": "integer|null?",
-		"created_at":       "integer",
-		"updated_at":       "integer",
-	},
-	"MeetingPage":       {"meetings": "[]Meeting", "next_cursor": "string|null?"},
-	"Member":            {"id": "string", "name": "string", "role": "string|null?", "status": "string"},
-	"MemberList":        {"members": "[]Member"},
-	"Project":           {"id": "string", "name": "string"},
-	"ProjectList":       {"projects": "[]Project"},
-	"Template":          {"id": "string", "name": "string", "source": "string", "description": "string|null?", "is_default": "boolean?", "version": "integer|null?"},
-	"TemplateList":      {"templates": "[]Template"},
-	"Minutes":           {"format": "string", "template_id": "string", "content": "string"},
-	"Transcript":        {"transcript": "string"},
-	"UploadTarget":      {"upload_url": "string", "expires_in": "integer", "method": "string?"},
-	"Usage":             {"credits_remaining": "integer", "transcribe_seconds_remaining": "integer", "next_reset_at": "date|null?"},
-	"Vocabulary":        {"terms": "[]string", "entries": "[]VocabularyEntry", "max_terms": "integer"},
-	"VocabularyEntry":   {"term": "string", "variants": "[]VocabularyVariant"},
-	"VocabularyVariant": {"text": "string", "source": "string"},
-
-	// Section 7.
-	"Envelope": {"error": "Error"},
-	"Error":    {"code": "string", "message": "string", "request_id": "string", "details": "object?"},
-
-	// Section 4, the bodies of requests. Where the interface takes null, the
-	// client has no use for it.
-	"MemberCreate":      {"name": "string", "email": "string?", "role": "string?", "description": "string?"},
-	"MeetingCreate":     {"title": "string", "date": "date", "time": "time?", "external_id": "string?", "participant_ids": "[]string?", "project_id": "string?", "shared_with": "[]string?", "template_id": "string?", "visibility": "string?"},
-	"MeetingUpdate":     {"title": "string?", "date": "date?", "time": "string?", "project_id": "string?"},
-	"SetParticipants":   {"participant_ids": "[]string"},
-	"UploadURL":         {"content_type": "string"},
-	"ProjectCreate":     {"name": "string"},
-	"VocabularyReplace": {"terms": "[]string"},
-	"VocabularyAdd":     {"term": "string"},
-}
 
 var (
 	datePattern = regexp.MustCompile(`^\d{4}-\d\d-\d\d$`)
@@ -119,7 +69,7 @@ func Deviations(at, kind string, v any) []string {
 	case "object":
 		_, ok = v.(map[string]any)
 	default:
-		return objectDeviations(at, Forms[kind], v)
+		return objectDeviations(at, Objects[kind].Form, v)
 	}
 	if !ok {
 		return []string{fmt.Sprintf("%s is %v (%T), not a %s", at, v, v, kind)}
@@ -148,36 +98,6 @@ func objectDeviations(at string, f Form, v any) []string {
 	for name := range object {
 		if _, known := f[name]; !known {
 			all = append(all, at+"."+name+" is none of the interface's")
-		}
-	}
-	return all
-}
-
-//go:embed replies/*.json
-var replies embed.FS
-
-// Fixture returns a reply written by hand from the interface.
-func Fixture(t testing.TB, name string) string {
-	t.Helper()
-	body, err := replies.ReadFile("replies/" + name + ".json")
-	require.NoError(t, err)
-	return string(body)
-}
-
-// Fixtures are the replies whose names begin so, by name.
-func Fixtures(prefix string) map[string]string {
-	all := map[string]string{}
-	files, err := replies.ReadDir("replies")
-	if err != nil {
-		panic(err) // they are part of the program
-	}
-	for _, f := range files {
-		if name := strings.TrimSuffix(f.Name(), ".json"); strings.HasPrefix(name, prefix) {
-			body, err := replies.ReadFile("replies/" + f.Name())
-			if err != nil {
-				panic(err)
-			}
-			all[name] = string(body)
 		}
 	}
 	return all

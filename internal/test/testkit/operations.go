@@ -9,20 +9,33 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-// An Operation is one of the interface, as it is called and as
-// it looks on the wire.
+// An Operation is one of the interface: how a program calls it, how it looks on the
+// wire, and how tests call it against the service in memory. [Operations] is written
+// by hand from the interface, not from the route table.
 type Operation struct {
 	Name         minutes.Operation
-	Method, Path string // below the base URL
+	Method, Path string // below the base URL, about MeetingID
 	Scope        string // of section 4, or as assumed
+	Retried      bool   // also after an attempt that may have taken effect
 	Query        string
 	Body         string // JSON; "" for none
-	Form         string // of the body
+	Form         string // of the body, in Objects
 	Status       int
 	Reply        string // Fixture; "" for none
-	ReplyForm    string
-	Call         func(context.Context, *minutes.Client) (any, error)
+	ReplyForm    string // in Objects
+	Do           func(ctx context.Context, c *minutes.Client, meetingID string) (any, error)
 	Want         any
+
+	NeedsMinutes bool                                                                 // in memory: of the meeting
+	InMemory     func(ctx context.Context, c *minutes.Client, meetingID string) error // if the service in memory does not know what Do sends
+}
+
+// MeetingID is the meeting that operations are about.
+const MeetingID = "mtg_7Kd02"
+
+// Call does the operation as the wire form shows it.
+func (op Operation) Call(ctx context.Context, c *minutes.Client) (any, error) {
+	return op.Do(ctx, c, MeetingID)
 }
 
 // Creation is both values of Meetings.Create.
@@ -57,9 +70,11 @@ func Result[T any](v T, err error) (any, error) { return v, err }
 // Operations lists all of them.
 func Operations() []Operation {
 	return []Operation{{
-		Name: "members.list", Method: "GET", Path: "/v1/employees", Scope: "employees:read",
+		Name: "members.list", Method: "GET", Path: "/v1/employees", Scope: "employees:read", Retried: true,
 		Status: 200, Reply: "member_list", ReplyForm: "MemberList",
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) { return Result(c.Members.List(ctx)) },
+		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
+			return Result(c.Members.List(ctx))
+		},
 		Want: []minutes.Member{
 			{ID: "emp_ada", Name: "Ada Lovelace", Role: "Head of Engineering", Status: minutes.MemberActive},
 			{ID: "emp_chloe", Name: "Chloé Martin", Status: minutes.MemberInvited},
@@ -69,17 +84,21 @@ func Operations() []Operation {
 		Name: "members.create", Method: "POST", Path: "/v1/employees", Scope: "employees:write",
 		Body: `{"name":"Ada Lovelace","email":"ada@acme.example","role":"Head of Engineering","description":"Decides \u003cwhat\u003e is built."}`, Form: "MemberCreate",
 		Status: 201, Reply: "member", ReplyForm: "Member",
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Members.Create(ctx, &minutes.MemberCreateParams{
 				Name: "Ada Lovelace", Email: "ada@acme.example", Role: "Head of Engineering", Description: "Decides <what> is built.",
 			}))
 		},
 		Want: &minutes.Member{ID: "emp_ada", Name: "Ada Lovelace", Role: "Head of Engineering", Status: minutes.MemberNoAccount},
+		InMemory: func(ctx context.Context, c *minutes.Client, _ string) error {
+			_, err := c.Members.Create(ctx, &minutes.MemberCreateParams{Name: "Fay"})
+			return err
+		},
 	}, {
-		Name: "meetings.list", Method: "GET", Path: "/v1/meetings", Scope: "meetings:read",
+		Name: "meetings.list", Method: "GET", Path: "/v1/meetings", Scope: "meetings:read", Retried: true,
 		Query:  "cursor=c2Vjb25kIHBhZ2U%3D%26&date_from=2026-03-01&date_to=2026-03-31&external_id=crm%2F4711+%2B&limit=50",
 		Status: 200, Reply: "meeting_page", ReplyForm: "MeetingPage",
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Meetings.List(ctx, &minutes.MeetingListParams{
 				Limit: 50, Cursor: "c2Vjb25kIHBhZ2U=&", ExternalID: "crm/4711 +", DateFrom: "2026-03-01", DateTo: "2026-03-31",
 			}))
@@ -91,12 +110,16 @@ func Operations() []Operation {
 			},
 			NextCursor: "c2Vjb25kIHBhZ2U=",
 		},
+		InMemory: func(ctx context.Context, c *minutes.Client, _ string) error {
+			_, err := c.Meetings.List(ctx, nil)
+			return err
+		},
 	}, {
 		Name: "meetings.create", Method: "POST", Path: "/v1/meetings", Scope: "meetings:write",
 		Body: `{"title":"Budget","date":"2026-03-09","time":"14:30","external_id":"crm/4711","participant_ids":["emp_ada","emp_ben"],` +
 			`"project_id":"prj_apollo","shared_with":["emp_chloe"],"template_id":"tpl_board","visibility":"shared"}`, Form: "MeetingCreate",
 		Status: 201, Reply: "meeting", ReplyForm: "Meeting",
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			m, created, err := c.Meetings.Create(ctx, &minutes.MeetingCreateParams{
 				Title: "Budget", Date: "2026-03-09", Time: "14:30", ExternalID: "crm/4711", ParticipantIDs: []string{"emp_ada", "emp_ben"},
 				ProjectID: "prj_apollo", SharedWith: []string{"emp_chloe"}, TemplateID: "tpl_board", Visibility: minutes.VisibilityShared,
@@ -104,43 +127,47 @@ func Operations() []Operation {
 			return Creation{Meeting: m, Created: created}, err
 		},
 		Want: Creation{Meeting: Whole(), Created: true},
+		InMemory: func(ctx context.Context, c *minutes.Client, _ string) error {
+			_, _, err := c.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Fire drill", Date: "2026-11-20"})
+			return err
+		},
 	}, {
-		Name: "meetings.get", Method: "GET", Path: "/v1/meetings/mtg_7Kd02", Scope: "meetings:read",
+		Name: "meetings.get", Method: "GET", Path: "/v1/meetings/mtg_7Kd02", Scope: "meetings:read", Retried: true,
 		Status: 200, Reply: "meeting", ReplyForm: "Meeting",
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return Result(c.Meetings.Get(ctx, "mtg_7Kd02"))
+		Do: func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+			return Result(c.Meetings.Get(ctx, id))
 		},
 		Want: Whole(),
 	}, {
 		Name: "meetings.update", Method: "PATCH", Path: "/v1/meetings/mtg_7Kd02", Scope: "meetings:write",
 		Body: `{"title":"Budget","date":"2026-03-09","time":"","project_id":""}`, Form: "MeetingUpdate",
 		Status: 200, Reply: "meeting", ReplyForm: "Meeting",
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return Result(c.Meetings.Update(ctx, "mtg_7Kd02", &minutes.MeetingUpdateParams{
+		Do: func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+			return Result(c.Meetings.Update(ctx, id, &minutes.MeetingUpdateParams{
 				Title: new("Budget"), Date: new("2026-03-09"), Time: new(""), ProjectID: new(""),
 			}))
 		},
 		Want: Whole(),
 	}, {
-		Name: "meetings.delete", Method: "DELETE", Path: "/v1/meetings/mtg_7Kd02", Scope: "meetings:delete",
+		Name: "meetings.delete", Method: "DELETE", Path: "/v1/meetings/mtg_7Kd02", Scope: "meetings:delete", Retried: true,
 		Status: 204,
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return nil, c.Meetings.Delete(ctx, "mtg_7Kd02")
+		Do: func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+			return nil, c.Meetings.Delete(ctx, id)
 		},
 	}, {
-		Name: "meetings.set_participants", Method: "PUT", Path: "/v1/meetings/mtg_7Kd02/participants", Scope: "meetings:write",
+		Name: "meetings.set_participants", Method: "PUT", Path: "/v1/meetings/mtg_7Kd02/participants", Scope: "meetings:write", Retried: true,
 		Body: `{"participant_ids":["emp_ada","emp_ben"]}`, Form: "SetParticipants",
 		Status: 200, Reply: "meeting", ReplyForm: "Meeting",
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return Result(c.Meetings.SetParticipants(ctx, "mtg_7Kd02", []string{"emp_ada", "emp_ben"}))
+		Do: func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+			return Result(c.Meetings.SetParticipants(ctx, id, []string{"emp_ada", "emp_ben"}))
 		},
 		Want: Whole(),
 	}, {
-		Name: "meetings.upload_url", Method: "POST", Path: "/v1/meetings/mtg_7Kd02/upload-url", Scope: "meetings:write",
+		Name: "meetings.upload_url", Method: "POST", Path: "/v1/meetings/mtg_7Kd02/upload-url", Scope: "meetings:write", Retried: true,
 		Body: `{"content_type":"audio/ogg; codecs=opus"}`, Form: "UploadURL",
 		Status: 200, Reply: "upload_target", ReplyForm: "UploadTarget",
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			t, err := c.Meetings.UploadURL(ctx, "mtg_7Kd02", "audio/ogg; codecs=opus")
+		Do: func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+			t, err := c.Meetings.UploadURL(ctx, id, "audio/ogg; codecs=opus")
 			if t == nil {
 				return nil, err
 			}
@@ -148,56 +175,62 @@ func Operations() []Operation {
 		},
 		Want: Revealed{"https://storage.example/a/b?X-Amz-Expires=900&X-Amz-Signature=0123456789abcdef", 900, "PUT"},
 	}, {
-		Name: "meetings.minutes", Method: "GET", Path: "/v1/meetings/mtg_7Kd02/minutes", Scope: "minutes:read", Query: "format=markdown",
+		Name: "meetings.minutes", Method: "GET", Path: "/v1/meetings/mtg_7Kd02/minutes", Scope: "minutes:read", Retried: true, NeedsMinutes: true, Query: "format=markdown",
 		Status: 200, Reply: "minutes_markdown", ReplyForm: "Minutes",
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return Result(c.Meetings.Minutes(ctx, "mtg_7Kd02", minutes.FormatMarkdown))
+		Do: func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+			return Result(c.Meetings.Minutes(ctx, id, minutes.FormatMarkdown))
 		},
 		Want: &minutes.Minutes{Format: minutes.FormatMarkdown, TemplateID: "tpl_board", Content: "# Budget\n\n- Ada: agreed\n"},
 	}, {
-		Name: "meetings.transcript", Method: "GET", Path: "/v1/meetings/mtg_7Kd02/transcript", Scope: "minutes:read",
+		Name: "meetings.transcript", Method: "GET", Path: "/v1/meetings/mtg_7Kd02/transcript", Scope: "minutes:read", Retried: true, NeedsMinutes: true,
 		Status: 200, Reply: "transcript", ReplyForm: "Transcript",
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
-			return Result(c.Meetings.Transcript(ctx, "mtg_7Kd02"))
+		Do: func(ctx context.Context, c *minutes.Client, id string) (any, error) {
+			return Result(c.Meetings.Transcript(ctx, id))
 		},
 		Want: "spk_0: Good morning.\nspk_1: Morning.\n",
 	}, {
-		Name: "projects.list", Method: "GET", Path: "/v1/projects", Scope: "meetings:read",
+		Name: "projects.list", Method: "GET", Path: "/v1/projects", Scope: "meetings:read", Retried: true,
 		Status: 200, Reply: "project_list", ReplyForm: "ProjectList",
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) { return Result(c.Projects.List(ctx)) },
+		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
+			return Result(c.Projects.List(ctx))
+		},
 		Want: []minutes.Project{{ID: "prj_apollo", Name: "Apollo"}, {ID: "prj_gemini", Name: "Gemini"}},
 	}, {
 		Name: "projects.create", Method: "POST", Path: "/v1/projects", Scope: "meetings:write",
 		Body: `{"name":"Apollo"}`, Form: "ProjectCreate",
 		Status: 201, Reply: "project", ReplyForm: "Project",
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Projects.Create(ctx, "Apollo"))
 		},
 		Want: &minutes.Project{ID: "prj_apollo", Name: "Apollo"},
 	}, {
-		Name: "templates.list", Method: "GET", Path: "/v1/templates", Scope: "meetings:read",
+		Name: "templates.list", Method: "GET", Path: "/v1/templates", Scope: "meetings:read", Retried: true,
 		Status: 200, Reply: "template_list", ReplyForm: "TemplateList",
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) { return Result(c.Templates.List(ctx)) },
+		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
+			return Result(c.Templates.List(ctx))
+		},
 		Want: []minutes.Template{
 			{ID: "tpl_standard", Name: "Standard minutes", Source: "service", Description: "Summary and actions.", IsDefault: true, Version: new(3)},
 			{ID: "tpl_board", Name: "Board", Source: "organisation"},
 			{ID: "tpl_new", Name: "New", Source: "partner"},
 		},
 	}, {
-		Name: "usage.get", Method: "GET", Path: "/v1/usage", Scope: "meetings:read",
+		Name: "usage.get", Method: "GET", Path: "/v1/usage", Scope: "meetings:read", Retried: true,
 		Status: 200, Reply: "usage", ReplyForm: "Usage",
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) { return Result(c.Usage.Get(ctx)) },
+		Do:   func(ctx context.Context, c *minutes.Client, _ string) (any, error) { return Result(c.Usage.Get(ctx)) },
 		Want: &minutes.Usage{CreditsRemaining: 42, TranscribeSecondsRemaining: 35999, NextResetAt: "2026-12-01"},
 	}, {
-		Name: "vocabulary.get", Method: "GET", Path: "/v1/vocabulary", Scope: "meetings:read",
+		Name: "vocabulary.get", Method: "GET", Path: "/v1/vocabulary", Scope: "meetings:read", Retried: true,
 		Status: 200, Reply: "vocabulary", ReplyForm: "Vocabulary",
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) { return Result(c.Vocabulary.Get(ctx)) },
+		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
+			return Result(c.Vocabulary.Get(ctx))
+		},
 		Want: FullVocabulary,
 	}, {
-		Name: "vocabulary.replace", Method: "PUT", Path: "/v1/vocabulary", Scope: "meetings:write",
+		Name: "vocabulary.replace", Method: "PUT", Path: "/v1/vocabulary", Scope: "meetings:write", Retried: true,
 		Body: `{"terms":["Kubernetes","Grafana"]}`, Form: "VocabularyReplace",
 		Status: 200, Reply: "vocabulary", ReplyForm: "Vocabulary",
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Vocabulary.Replace(ctx, []string{"Kubernetes", "Grafana"}))
 		},
 		Want: FullVocabulary,
@@ -205,10 +238,14 @@ func Operations() []Operation {
 		Name: "vocabulary.add", Method: "POST", Path: "/v1/vocabulary/terms", Scope: "meetings:write",
 		Body: `{"term":"Kubernetes"}`, Form: "VocabularyAdd",
 		Status: 201, Reply: "vocabulary", ReplyForm: "Vocabulary",
-		Call: func(ctx context.Context, c *minutes.Client) (any, error) {
+		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Vocabulary.Add(ctx, "Kubernetes"))
 		},
 		Want: FullVocabulary,
+		InMemory: func(ctx context.Context, c *minutes.Client, _ string) error {
+			_, err := c.Vocabulary.Add(ctx, "fire")
+			return err
+		},
 	}}
 }
 
