@@ -16,11 +16,6 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-func TestMeetingsOnTheWire(t *testing.T) {
-	t.Parallel()
-	onTheWire(t, "meetings", 9)
-}
-
 // What the parameters leave out is left out of the body and the query; lists
 // that the interface requires are never null.
 func TestMeetingsOptionalParameters(t *testing.T) {

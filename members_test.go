@@ -8,11 +8,6 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-func TestMembersOnTheWire(t *testing.T) {
-	t.Parallel()
-	onTheWire(t, "members", 2)
-}
-
 // What the parameters leave out is left out of the body and the query; lists
 // that the interface requires are never null.
 func TestMembersOptionalParameters(t *testing.T) {

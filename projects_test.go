@@ -8,11 +8,6 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-func TestProjectsOnTheWire(t *testing.T) {
-	t.Parallel()
-	onTheWire(t, "projects", 2)
-}
-
 // Parameters that cannot be used are refused, by name, before any request.
 func TestProjectsParametersRefused(t *testing.T) {
 	t.Parallel()

@@ -9,11 +9,6 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-func TestTemplatesOnTheWire(t *testing.T) {
-	t.Parallel()
-	onTheWire(t, "templates", 1)
-}
-
 func TestTemplatePrintsValues(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "{ID:tpl_1 Name:Board Source: Description: IsDefault:false Version:3}", fmt.Sprint(minutes.Template{ID: "tpl_1", Name: "Board", Version: new(3)}))

@@ -9,11 +9,6 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-func TestUsageOnTheWire(t *testing.T) {
-	t.Parallel()
-	onTheWire(t, "usage", 1)
-}
-
 // Replies with fields absent, null or empty, each to its Go value.
 func TestUsageReplyVariants(t *testing.T) {
 	t.Parallel()

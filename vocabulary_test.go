@@ -8,11 +8,6 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-func TestVocabularyOnTheWire(t *testing.T) {
-	t.Parallel()
-	onTheWire(t, "vocabulary", 3)
-}
-
 // What the parameters leave out is left out of the body and the query; lists
 // that the interface requires are never null.
 func TestVocabularyOptionalParameters(t *testing.T) {
