@@ -21,8 +21,7 @@ func page(t *testing.T) string {
 	return string(text)
 }
 
-// The page has every code and every status that the client has a name for.
-func TestInterfaceNames(t *testing.T) {
+func TestInterfacePageNamesEveryCodeAndStatus(t *testing.T) {
 	t.Parallel()
 	text := page(t)
 	for file, of := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-// blocks returns the code of one kind that stands in a text.
+// blocks returns the code blocks of one kind in a text.
 func blocks(t *testing.T, path, kind string) []string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -28,7 +28,7 @@ func blocks(t *testing.T, path, kind string) []string {
 }
 
 // The program of each text compiles, and its suite passes.
-func TestPrograms(t *testing.T) {
+func TestProgramsInTextsCompile(t *testing.T) {
 	t.Parallel()
 	if !testbase.Long() {
 		t.Skip("builds programs")
@@ -53,9 +53,9 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// All other Go in README.md is a part of an example that is run, with its output
-// compared; how far it is indented does not count.
-func TestSnippets(t *testing.T) {
+// All other Go in README.md is part of an example that runs and compares its output.
+// Indentation does not count.
+func TestSnippetsArePartOfExamples(t *testing.T) {
 	t.Parallel()
 	indent := regexp.MustCompile(`(?m)^\t+`)
 	files, err := filepath.Glob("../*_test.go")
@@ -84,9 +84,9 @@ func TestSnippets(t *testing.T) {
 	assert.Greater(t, snippets, 8)
 }
 
-// What README.md says that the quickstart prints it prints, line by line; an
-// ellipsis stands for lines that are left out.
-func TestQuickstart(t *testing.T) {
+// The quickstart prints what README.md shows, line by line. An ellipsis stands for
+// omitted lines.
+func TestQuickstartPrintsWhatReadmeShows(t *testing.T) {
 	t.Parallel()
 	if !testbase.Long() {
 		t.Skip("builds a program")
@@ -106,28 +106,29 @@ func TestQuickstart(t *testing.T) {
 	}
 }
 
-// CONTRIBUTING.md names every folder that has Go in it.
-func TestHouse(t *testing.T) {
+func TestContributingNamesEveryFolderWithGo(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../CONTRIBUTING.md")
 	require.NoError(t, err)
-	rooms := 0
+	folders := 0
 	require.NoError(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}
 		files, err := filepath.Glob(filepath.Join(path, "*.go"))
-		if room := filepath.ToSlash(path); len(files) > 0 && room != ".." {
-			rooms++
-			assert.Regexp(t, "`"+strings.TrimPrefix(room, "../")+"/?`", string(text))
+		if folder := filepath.ToSlash(path); len(files) > 0 && folder != ".." {
+			folders++
+			name := strings.TrimPrefix(folder, "../")
+			named := regexp.MustCompile("`" + name + "/?`").Match(text)
+			assert.True(t, named, "CONTRIBUTING.md does not name %s", name)
 		}
 		return err
 	}))
-	assert.Greater(t, rooms, 20)
+	assert.Greater(t, folders, 20)
 }
 
-// Links of the texts lead somewhere: to a file or a folder, and to a heading of it.
-func TestLinks(t *testing.T) {
+// Links in the texts lead to a file or a folder, and to a heading in it.
+func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
 	code := regexp.MustCompile("(?s)```.*?```")
 	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
@@ -153,7 +154,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// headings returns the names under which the headings of a text are linked to.
+// headings returns the anchors of the headings of a text.
 func headings(t *testing.T, path string) []string {
 	t.Helper()
 	text, err := os.ReadFile(path)
