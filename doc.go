@@ -13,36 +13,35 @@
 //		ExternalID: "weekly-2026-11-20", // safe to run again after a crash
 //	}, recording, &minutes.ProcessOptions{Format: minutes.FormatMarkdown})
 //
-// A service that has to answer before the minutes are there takes it in two:
-// [MeetingsService.Create] tells the id, and [MeetingsService.Finish] does the rest,
-// now or after a restart, from whatever state the meeting is in. For many at a time
-// there are [MeetingsService.ProcessAll] and [MeetingsService.WaitAll]. Package
-// minutestest has the whole service in memory, for tests in which an hour's wait
-// takes milliseconds.
+// A program that must respond at once calls [MeetingsService.Create] to get the id, and
+// then [MeetingsService.Finish] for the rest. Finish continues from any state of the
+// meeting, also after a restart. [MeetingsService.ProcessAll] and
+// [MeetingsService.WaitAll] handle many meetings. Package minutestest has the whole
+// service in memory, for tests in which an hour's wait takes milliseconds.
 //
 // # Waiting
 //
-// The service sends no events; a client looks at a meeting's status, and is
-// asked to do so no more than every thirty seconds. A Client keeps that floor
-// for every meeting, whoever waits for it, and looks at many meetings with few
-// requests; [MeetingsService.Wait] says more. A wait has no time limit but its
-// context, and NoAudio for a meeting that nothing is uploaded to.
+// The service sends no events, so a program must poll a meeting's status. The service
+// asks for at least thirty seconds between two polls of a meeting. A Client keeps this
+// minimum poll interval for every meeting, however many waits there are, and polls many
+// meetings with few requests; see [MeetingsService.Wait]. A wait has no time limit
+// except its context, and NoAudio for a meeting that nobody uploads to.
 //
 // # Errors
 //
 //   - [*Error]: an API call failed. Compare its [Code] with errors.Is, as in
 //     errors.Is(err, minutes.ErrNotFound); it has the request id to quote.
-//   - [*StorageError]: storage did not take the recording.
+//   - [*StorageError]: storage did not accept the recording.
 //   - [*MeetingFailedError]: the meeting ended in one of its four failure states.
 //   - [*WaitError]: a wait ended before the meeting did.
-//   - [*ParamError]: a parameter cannot be used; no request was made. Compare what
-//     is wrong with a recording with [ErrRecordingEmpty] and its like.
+//   - [*ParamError]: a parameter cannot be used; the Client made no request. For a
+//     recording, compare with [ErrRecordingEmpty] and the errors beside it.
 //
-// [Retryable] tells what is worth trying again later, and [KeyRefused] that no
-// other call with the key will do better. What a Client repeats by itself is only
-// what is provably safe; [WithRetries] has the rules. No error, event, log or
-// printed value holds the API key or the query of a presigned URL, which is
-// its credential.
+// [Retryable] reports whether it is worth trying again later, and [KeyRefused] whether
+// the service rejected the key, so that similar calls will fail too. A Client retries
+// only what is provably safe; [WithRetries] has the rules. No error, event, log or
+// printed value holds the API key or the query of a presigned URL, which is a
+// credential.
 //
 // # Operations and scopes
 //

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"reflect"
 	"strings"
@@ -44,10 +45,10 @@ func (m *Meeting) Duration() (d time.Duration, ok bool) {
 }
 
 // String shows the fields as %+v does, the duration by its value.
-func (m Meeting) String() string { return values(m) }
+func (m Meeting) String() string { return formatFields(m) }
 
-// values shows a struct as %+v does, but what a pointer leads to in its place.
-func values(v any) string {
+// formatFields shows a struct as %+v does, but each pointer by its value.
+func formatFields(v any) string {
 	var b strings.Builder
 	for field, value := range reflect.ValueOf(v).Fields() {
 		if value.Kind() == reflect.Pointer && !value.IsNil() {
@@ -100,22 +101,30 @@ type Minutes struct {
 	Content    string `json:"content" need:"field"` // the minutes themselves
 }
 
-// UploadTarget is where a recording goes (section 2.8). Its URL prints without
-// its query, and so does the target, also in JSON; see [PresignedURL].
+// UploadTarget says where to upload a recording (section 2.8). It prints its URL
+// without the query, also in JSON; see [PresignedURL].
 type UploadTarget struct {
 	UploadURL PresignedURL `json:"upload_url" need:"value"` // signed for exactly the content type asked for
 	ExpiresIn int          `json:"expires_in"`              // validity in seconds
 	Method    string       `json:"method"`                  // always PUT
 }
 
+// Format prints the target without its presigned query, under every verb.
+func (t UploadTarget) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "minutes.UploadTarget(%s %s, expires in %d s)", t.Method, t.UploadURL, t.ExpiresIn)
+}
+
+// LogValue keeps the presigned query out of structured logs.
+func (t UploadTarget) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(t)) }
+
 // MeetingCreateParams describes a meeting to create. Title and Date are
-// required; what is left empty is not sent.
+// required; empty fields are not sent.
 type MeetingCreateParams struct {
 	Title string `json:"title"`          // 1 to 300 characters
 	Date  string `json:"date,omitempty"` // YYYY-MM-DD; see DateOf
 	Time  string `json:"time,omitempty"` // HH:MM, for display only; see TimeOfDay
 	// ExternalID is the caller's own reference, at most 128 characters, unique
-	// within the organisation. With it a Create may be repeated without harm.
+	// within the organisation. It makes it safe to retry a Create.
 	ExternalID string `json:"external_id,omitempty"`
 	// ParticipantIDs are member ids. Set before the audio arrives, they improve
 	// the spelling of names and let the minutes name who spoke.
@@ -126,8 +135,8 @@ type MeetingCreateParams struct {
 	Visibility     Visibility `json:"visibility,omitempty"`  // empty: the key's default
 }
 
-// MeetingUpdateParams says what to change. Nil leaves a field alone; a pointer
-// to "" clears Time and ProjectID.
+// MeetingUpdateParams lists the fields to change. Nil leaves a field unchanged; a
+// pointer to "" clears Time and ProjectID.
 type MeetingUpdateParams struct {
 	Title     *string `json:"title,omitempty"`      // 1 to 300 characters; cannot be cleared
 	Date      *string `json:"date,omitempty"`       // YYYY-MM-DD; cannot be cleared
@@ -136,11 +145,11 @@ type MeetingUpdateParams struct {
 }
 
 // String shows the fields as %+v does, each by its value.
-func (p MeetingUpdateParams) String() string { return values(p) }
+func (p MeetingUpdateParams) String() string { return formatFields(p) }
 
 // MeetingListParams narrows a listing; every field is optional. The interface
-// has no filter by project or status; compare Meeting.ProjectID. Meetings come
-// newest first, by when they were created, not by Date (assumed).
+// has no filter by project or status; compare Meeting.ProjectID. The newest meeting
+// comes first, by CreatedAt, not by Date (assumed).
 type MeetingListParams struct {
 	Limit      int    `url:"limit,omitempty"`       // meetings a page, 1 to 50; 0 leaves it to the service (25)
 	Cursor     string `url:"cursor,omitempty"`      // MeetingPage.NextCursor of the page before
@@ -149,15 +158,14 @@ type MeetingListParams struct {
 	DateTo     string `url:"date_to,omitempty"`     // YYYY-MM-DD, inclusive
 }
 
-// Create creates a meeting. created is true where this call made it (201), and
-// false where a meeting with the same ExternalID was there already (200); that
-// one is returned unchanged. It needs the scope meetings:write. Documented;
-// what tells 200 from ErrExternalIDTaken is assumed: whether the caller may
-// see the other meeting.
+// Create creates a meeting. created is true if this call created it (201), and
+// false if a meeting with the same ExternalID existed (200); Create returns that
+// one unchanged. It needs the scope meetings:write. Documented; assumed: a caller
+// who may not see the existing meeting gets ErrExternalIDTaken instead of 200.
 //
-// With an ExternalID a Create whose reply was lost is sent again. If the first
-// try did take effect, the second finds its meeting: created is then false
-// though the meeting is this call's own.
+// With an ExternalID the Client retries a Create whose response was lost. If the
+// first attempt took effect, the second finds its meeting: created is then false
+// although this call created the meeting.
 //
 // Errors: ErrInvalidRequest (Details name the fields), ErrInvalidDate,
 // ErrInvalidTime, ErrInvalidExternalID, ErrInvalidSharedWith, ErrNotFound (an
@@ -177,9 +185,9 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 	return m, reply.Status == http.StatusCreated, nil
 }
 
-// Get returns one meeting. The service asks not to poll more often than every
-// thirty seconds: to follow a meeting use [MeetingsService.Wait], which sees to
-// that. It needs the scope meetings:read. Documented.
+// Get returns one meeting. The service asks for at least thirty seconds between two
+// polls: to follow a meeting use [MeetingsService.Wait], which keeps that interval.
+// It needs the scope meetings:read. Documented.
 //
 // Errors: ErrNotFound.
 func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) {
@@ -195,11 +203,11 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 	return do[MeetingPage](ctx, s.core(), rest.Request{Operation: route.MeetingsList, Query: params})
 }
 
-// FindByExternalID returns the meeting that carries the caller's reference. It
-// needs the scope meetings:read. The listing it uses is documented; that a miss
-// is an empty page is assumed.
+// FindByExternalID returns the meeting with the caller's reference. It needs the
+// scope meetings:read. The listing it uses is documented; assumed: without such a
+// meeting the page is empty.
 //
-// Errors: ErrNotFound where no meeting that the caller may see carries it,
+// Errors: ErrNotFound if no meeting that the caller may see has it,
 // ErrInvalidExternalID.
 func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID string) (*Meeting, error) {
 	given := checkThat("externalID", externalID != "", "must not be empty")
@@ -223,11 +231,10 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	return nil, miss
 }
 
-// Update changes title, date, start time or project, at any point in the
-// meeting's life; params may be nil, which changes nothing. A change of title,
-// date or project costs one credit once the minutes have been indexed, so an
-// Update that may have taken effect is not repeated. It needs the scope
-// meetings:write. Documented.
+// Update changes title, date, start time or project, in any state of the meeting.
+// params may be nil, which changes nothing. A change of title, date or project costs
+// one credit once the minutes have been indexed, so the Client does not retry an
+// Update that may have taken effect. It needs the scope meetings:write. Documented.
 //
 // Errors: ErrInvalidRequest, ErrBadRequest, ErrInvalidDate, ErrInvalidTime,
 // ErrForbidden, ErrNotFound (the meeting, or the project: assumed).
@@ -237,8 +244,8 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 }
 
 // Delete deletes a meeting and everything that belongs to it; this cannot be
-// undone. It needs the scope meetings:delete. Documented. A Delete whose first
-// reply was lost and whose repeat finds the meeting gone has succeeded.
+// undone. It needs the scope meetings:delete. Documented. A Delete succeeds if its
+// first response was lost and the retry finds no meeting.
 //
 // Errors: ErrForbidden, ErrNotFound.
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
@@ -248,7 +255,7 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 		return nil
 	}
 	if e, ok := err.(*Error); ok && e.acted && e.StatusCode == http.StatusNotFound && e.Code == ErrNotFound {
-		return nil // an earlier attempt did it, whose reply was lost
+		return nil // an earlier attempt deleted it, and its response was lost
 	}
 	return err
 }
@@ -288,8 +295,8 @@ func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string)
 	return target, nil
 }
 
-// maxText is how many bytes of minutes or of a transcript are read: a very long
-// meeting's, and then some.
+// maxText is the most bytes of minutes or of a transcript that the Client reads: more
+// than a very long meeting has.
 const maxText = 64 << 20
 
 // Minutes returns the written minutes; an empty format is the service's

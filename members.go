@@ -37,8 +37,8 @@ func (s *MembersService) List(ctx context.Context) ([]Member, error) {
 }
 
 // Create adds a member without an account; it costs no licence and sends
-// nothing. It needs the scope employees:write. Documented. A Create that may
-// have taken effect is not repeated, since that could add the member twice.
+// nothing. It needs the scope employees:write. Documented. The Client does not
+// retry a Create that may have taken effect, since that could add the member twice.
 //
 // Errors: ErrInvalidRequest, ErrInvalidEmail, ErrEmailTaken (Details names the
 // member that holds the address), ErrMemberLimitExceeded.

@@ -2,8 +2,6 @@ package minutes
 
 import (
 	"errors"
-	"fmt"
-	"log/slog"
 	"net/url"
 	"strings"
 
@@ -45,11 +43,3 @@ func withoutQuery(whole string) string {
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String() + hiddenQuery
 }
-
-// Format prints the target without its presigned query, under every verb.
-func (t UploadTarget) Format(f fmt.State, _ rune) {
-	_, _ = fmt.Fprintf(f, "minutes.UploadTarget(%s %s, expires in %d s)", t.Method, t.UploadURL, t.ExpiresIn)
-}
-
-// LogValue keeps the presigned query out of structured logs.
-func (t UploadTarget) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(t)) }

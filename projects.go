@@ -28,7 +28,7 @@ func (s *ProjectsService) List(ctx context.Context) ([]Project, error) {
 
 // Create adds a project of the given name, 1 to 120 characters. The body is
 // documented; method, path and scope (meetings:write) are assumed; see
-// [WithRoute]. A Create that may have taken effect is not repeated.
+// [WithRoute]. The Client does not retry a Create that may have taken effect.
 //
 // Errors: ErrInvalidRequest.
 func (s *ProjectsService) Create(ctx context.Context, name string) (*Project, error) {

@@ -17,11 +17,11 @@ type Template struct {
 	Source      string `json:"source"`                // where it comes from: free text, new values may appear
 	Description string `json:"description,omitempty"` // what it is for
 	IsDefault   bool   `json:"is_default"`            // what a meeting gets when no template is given
-	Version     *int   `json:"version,omitempty"`     // nil where it is not versioned
+	Version     *int   `json:"version,omitempty"`     // nil if it is not versioned
 }
 
 // String shows the fields as %+v does, the version by its value.
-func (t Template) String() string { return values(t) }
+func (t Template) String() string { return formatFields(t) }
 
 type templateList struct {
 	Templates []Template `json:"templates" need:"field"`

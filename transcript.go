@@ -10,9 +10,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// Transcript returns the transcript: plain text, a label such as spk_0 before
-// each turn (section 2.7). Labels only say that speakers differ; names stand in
-// the minutes; there are no timestamps. [Turns] takes it apart. Method, path and
+// Transcript returns the transcript: plain text, with a label such as spk_0 before
+// each turn (section 2.7). Labels only show that speakers differ; the minutes name
+// them. There are no timestamps. [Turns] splits a transcript. Method, path and
 // scope (minutes:read) are assumed; see [WithRoute].
 //
 // Errors: ErrTranscriptNotReady, ErrNotFound.
@@ -25,7 +25,7 @@ type transcript struct {
 	Text string `json:"transcript" need:"field"`
 }
 
-// Turn is what one speaker says until another does.
+// Turn is the text of one speaker until the next speaker.
 type Turn struct {
 	Speaker string // the label, such as spk_0; "" for text before the first label
 	Text    string // without the label and the white space around; its line breaks stay

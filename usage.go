@@ -24,7 +24,7 @@ func (u *Usage) Transcription() time.Duration {
 }
 
 // ResetAt returns the date of the next top-up as its first instant in UTC (that
-// it is meant in UTC is assumed). ok is false where there is none, or where
+// it is meant in UTC is assumed). ok is false if there is none, or if
 // NextResetAt is not a date as YYYY-MM-DD.
 func (u *Usage) ResetAt() (date time.Time, ok bool) {
 	date, err := time.Parse(time.DateOnly, u.NextResetAt)

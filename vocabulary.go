@@ -49,11 +49,11 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 
 // Add puts one term into the vocabulary. A term that is there already changes
 // nothing and is no error (assumed). The body is documented; method, path and
-// scope (meetings:write) are assumed; see [WithRoute]. An Add that may have
-// taken effect is not repeated; doing so by hand does no harm. It costs a request
-// a term: for many, [VocabularyService.Replace] takes one.
+// scope (meetings:write) are assumed; see [WithRoute]. The Client does not
+// retry an Add that may have taken effect; you may. It takes a request per term:
+// for many terms, use [VocabularyService.Replace].
 //
-// Errors: ErrInvalidRequest, also where the vocabulary is full.
+// Errors: ErrInvalidRequest, also if the vocabulary is full.
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {
 	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyAdd, Body: &struct {
 		Term string `json:"term"`

@@ -1,6 +1,6 @@
-// Package route holds the one table of the interface's operations. The client
-// builds its requests from it and the in-memory service its routing, so that
-// the two cannot disagree about a path, a scope or a status.
+// Package route holds the only table of the interface's operations. The client
+// builds its requests from it, and the in-memory service its routing, so the two
+// agree about paths, scopes and statuses.
 package route
 
 import "net/http"
@@ -34,31 +34,31 @@ const (
 	VocabularyAdd     Operation = "vocabulary.add"
 )
 
-// Upload is the PUT of a recording to storage. It is no operation of the API, so
-// it stands in no table.
+// Upload is the PUT of a recording to storage. It is not an operation of the API, so
+// it is in no table.
 const Upload Operation = "storage.put"
 
 // Scopes lists every scope that a key can carry (section 5).
 var Scopes = []string{"employees:read", "employees:write", "meetings:read", "meetings:write", "meetings:delete", "minutes:read"}
 
-// Basis says where a route comes from.
+// Basis is the source of a route.
 type Basis uint8
 
 const (
-	Documented   Basis = iota // it stands in the interface document
-	ScopeAssumed              // it stands there too, but its scope is D1's of package minutestest
-	Assumed                   // it does not, and a caller may override it: D1, too
+	Documented   Basis = iota // the interface document shows it
+	ScopeAssumed              // the document shows it without its scope, which D1 of package minutestest assumes
+	Assumed                   // D1 assumes it; a caller may override it
 )
 
-// Repeat says when a request may be sent again although an earlier try may
-// have taken effect. A request that certainly had no effect (429, or a
-// connection that was never made) may always be sent again.
+// Repeat says whether the Client may retry a request after an attempt that may have
+// taken effect. It may always retry an attempt that certainly had no effect (429, or
+// a connection that was never established).
 type Repeat uint8
 
 const (
-	Never          Repeat = iota // a second try could create a second thing or cost a second credit
+	Never          Repeat = iota // a second attempt could create a second object or cost a second credit
 	Always                       // doing it twice is the same as doing it once
-	WithExternalID               // the service recognises the second try by the caller's own reference
+	WithExternalID               // the service recognises the second attempt by the caller's reference
 )
 
 // Param is the one path parameter of the interface.
