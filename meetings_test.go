@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -18,7 +19,7 @@ import (
 
 // What the parameters leave out is left out of the body and the query; lists
 // that the interface requires are never null.
-func TestMeetingsOptionalParameters(t *testing.T) {
+func TestMeetings_OmitEmptyParameters(t *testing.T) {
 	t.Parallel()
 	sendOnly(t, map[string]optional{
 		"meeting with what is required alone": {"meeting", "", `{"title":"Stand-up","date":"2026-03-10"}`, func(c *minutes.Client) error {
@@ -77,7 +78,7 @@ func TestMeetingsOptionalParameters(t *testing.T) {
 }
 
 // Replies with fields absent, null or empty, each to its Go value.
-func TestMeetingsReplyVariants(t *testing.T) {
+func TestMeetings_DecodeAbsentAndNullFields(t *testing.T) {
 	t.Parallel()
 	standUp := &minutes.Meeting{
 		ID: "mtg_7Kd02", Title: "Stand-up", Date: "2026-03-10", Status: minutes.StatusCreated, Visibility: minutes.VisibilityOrganisation,
@@ -103,7 +104,7 @@ func TestMeetingsReplyVariants(t *testing.T) {
 }
 
 // Parameters that cannot be used are refused, by name, before any request.
-func TestMeetingsParametersRefused(t *testing.T) {
+func TestMeetings_RejectUnusableParameters(t *testing.T) {
 	t.Parallel()
 	const bad = "text\xff\xfe"
 	refuse(t, map[string]unusable{
@@ -186,7 +187,7 @@ func takesID() map[string]func(context.Context, *minutes.Client, string) (any, e
 }
 
 // Ids that would name another path are refused before any request.
-func TestHostileIDs(t *testing.T) {
+func TestUnusableIDsAreRejected(t *testing.T) {
 	t.Parallel()
 	ids := map[string]string{
 		"empty": "", "dot": ".", "dots": "..", "newline": "mtg_1\n", "header": "mtg_1\r\nX-Evil: 1", "NUL": "mtg_\x00",
@@ -210,7 +211,7 @@ func TestHostileIDs(t *testing.T) {
 
 // All other ids are one path segment, whatever is in them, and arrive as they
 // are.
-func TestIDsAreOneSegment(t *testing.T) {
+func TestIDsAreOnePathSegment(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{
 		"mtg_1", "a/b", "../../v1/usage", "/", "//", "a?b=c", "a#b", "%2e", "%2e%2e", "%2F", "%", "%zz", "é", "a b", " ", "+", "a;b=c", "a:b", "...",
@@ -240,7 +241,7 @@ func TestIDsAreOneSegment(t *testing.T) {
 }
 
 // The constants spell the interface's words.
-func TestConstants(t *testing.T) {
+func TestConstantsAreTheInterfacesWords(t *testing.T) {
 	t.Parallel()
 	for got, want := range map[any]string{
 		minutes.StatusCreated: "created", minutes.StatusAudioUploaded: "audio_uploaded", minutes.StatusTranscribing: "transcribing",
@@ -266,12 +267,9 @@ func TestValuesEncodeAsTheInterface(t *testing.T) {
 			continue
 		case testkit.Creation:
 			value = v.Meeting
-		case []minutes.Member:
-			form, value = "Member", v[0]
-		case []minutes.Project:
-			form, value = "Project", v[0]
-		case []minutes.Template:
-			form, value = "Template", v[0]
+		}
+		if list := reflect.ValueOf(value); list.Kind() == reflect.Slice {
+			form, value = strings.TrimSuffix(form, "List"), list.Index(0).Interface()
 		}
 		text, err := json.Marshal(value)
 		require.NoError(t, err)
@@ -294,7 +292,7 @@ func TestMeetingPrintsValues(t *testing.T) {
 	require.Equal(t, "{Title:Budget Date:<nil> Time: ProjectID:<nil>}", fmt.Sprint(&minutes.MeetingUpdateParams{Title: new("Budget"), Time: new("")}))
 }
 
-func TestMeetingDuration(t *testing.T) {
+func TestMeeting_DurationIsKnownOnceProcessed(t *testing.T) {
 	t.Parallel()
 	d, ok := testkit.Whole().Duration()
 	require.True(t, ok)
@@ -303,7 +301,7 @@ func TestMeetingDuration(t *testing.T) {
 	require.False(t, ok)
 }
 
-func TestUnixTime(t *testing.T) {
+func TestUnixTime_PrintsAndConverts(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 3, 9, 14, 30, 1, 0, time.FixedZone("", 3600))
 	u := minutes.UnixTime(at.Unix())
@@ -323,7 +321,7 @@ func TestUnixTime(t *testing.T) {
 }
 
 // Dates and times of day are those of the time's own zone.
-func TestDateAndTimeOfDay(t *testing.T) {
+func TestDateOfAndTimeOfDayUseTheZoneOfTheTime(t *testing.T) {
 	t.Parallel()
 	for want, at := range map[string]time.Time{
 		"2026-03-09 00:05": time.Date(2026, 3, 9, 0, 5, 59, 0, time.FixedZone("", 14*3600)),

@@ -10,7 +10,7 @@ import (
 
 // What the parameters leave out is left out of the body and the query; lists
 // that the interface requires are never null.
-func TestMembersOptionalParameters(t *testing.T) {
+func TestMembers_OmitEmptyParameters(t *testing.T) {
 	t.Parallel()
 	sendOnly(t, map[string]optional{
 		"member with a name alone": {"member", "", `{"name":"Dai"}`, func(c *minutes.Client) error {
@@ -21,7 +21,7 @@ func TestMembersOptionalParameters(t *testing.T) {
 }
 
 // Replies with fields absent, null or empty, each to its Go value.
-func TestMembersReplyVariants(t *testing.T) {
+func TestMembers_DecodeAbsentAndNullFields(t *testing.T) {
 	t.Parallel()
 	makeOf(t, []variant{
 		{"members.create", 201, "member_nulls", &minutes.Member{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberInvited}},
@@ -30,7 +30,7 @@ func TestMembersReplyVariants(t *testing.T) {
 }
 
 // Parameters that cannot be used are refused, by name, before any request.
-func TestMembersParametersRefused(t *testing.T) {
+func TestMembers_RejectUnusableParameters(t *testing.T) {
 	t.Parallel()
 	const bad = "text\xff\xfe"
 	refuse(t, map[string]unusable{

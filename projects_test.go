@@ -9,7 +9,7 @@ import (
 )
 
 // Parameters that cannot be used are refused, by name, before any request.
-func TestProjectsParametersRefused(t *testing.T) {
+func TestProjects_RejectUnusableParameters(t *testing.T) {
 	t.Parallel()
 	const bad = "text\xff\xfe"
 	refuse(t, map[string]unusable{

@@ -14,7 +14,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-func TestTurns(t *testing.T) {
+func TestTurns_SplitsAtLabels(t *testing.T) {
 	t.Parallel()
 	two := []minutes.Turn{{Speaker: "spk_0", Text: "Good morning."}, {Speaker: "spk_12", Text: "Morning."}}
 	for name, test := range map[string]struct {
@@ -79,7 +79,7 @@ func FuzzTurns(f *testing.F) {
 	})
 }
 
-func TestTurnsOfTheService(t *testing.T) {
+func TestTurns_SplitsTheServicesTranscript(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)

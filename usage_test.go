@@ -10,7 +10,7 @@ import (
 )
 
 // Replies with fields absent, null or empty, each to its Go value.
-func TestUsageReplyVariants(t *testing.T) {
+func TestUsage_DecodesAbsentAndNullFields(t *testing.T) {
 	t.Parallel()
 	makeOf(t, []variant{
 		{"usage.get", 200, "usage_nulls", &minutes.Usage{}},
@@ -18,7 +18,7 @@ func TestUsageReplyVariants(t *testing.T) {
 	})
 }
 
-func TestUsageInTime(t *testing.T) {
+func TestUsage_ConvertsToTimes(t *testing.T) {
 	t.Parallel()
 	u := minutes.Usage{TranscribeSecondsRemaining: 90, NextResetAt: "2026-12-01"}
 	require.Equal(t, 90*time.Second, u.Transcription())

@@ -10,7 +10,7 @@ import (
 
 // What the parameters leave out is left out of the body and the query; lists
 // that the interface requires are never null.
-func TestVocabularyOptionalParameters(t *testing.T) {
+func TestVocabulary_SendsNoTermsAsAnEmptyList(t *testing.T) {
 	t.Parallel()
 	sendOnly(t, map[string]optional{
 		"no terms": {"vocabulary_empty", "", `{"terms":[]}`, func(c *minutes.Client) error {
@@ -21,7 +21,7 @@ func TestVocabularyOptionalParameters(t *testing.T) {
 }
 
 // Replies with fields absent, null or empty, each to its Go value.
-func TestVocabularyReplyVariants(t *testing.T) {
+func TestVocabulary_DecodesEmptyLists(t *testing.T) {
 	t.Parallel()
 	makeOf(t, []variant{
 		{"vocabulary.add", 200, "vocabulary", testkit.FullVocabulary},
@@ -30,7 +30,7 @@ func TestVocabularyReplyVariants(t *testing.T) {
 }
 
 // Parameters that cannot be used are refused, by name, before any request.
-func TestVocabularyParametersRefused(t *testing.T) {
+func TestVocabulary_RejectUnusableParameters(t *testing.T) {
 	t.Parallel()
 	const bad = "text\xff\xfe"
 	refuse(t, map[string]unusable{

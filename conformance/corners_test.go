@@ -38,7 +38,7 @@ func (r *run) with(key string) *run {
 }
 
 // D15: 1,000 members and 500 terms, unless set.
-func TestDefaultLimits(t *testing.T) {
+func TestDefaultsAre1000MembersAnd500Terms(t *testing.T) {
 	t.Parallel()
 	corner(t, func(o *minutestest.Organisation) {
 		for len(o.Members) < 999 {
@@ -63,7 +63,7 @@ func TestDefaultLimits(t *testing.T) {
 }
 
 // D24: a listing goes by creation, whatever the dates, also where they filter.
-func TestOrderIsByCreation(t *testing.T) {
+func TestListingIsInOrderOfCreation(t *testing.T) {
 	t.Parallel()
 	corner(t, nil, func(r *run) {
 		var ids []any
@@ -82,7 +82,7 @@ func TestOrderIsByCreation(t *testing.T) {
 }
 
 // D25: who may not change a meeting is not told that it has audio.
-func TestForbiddenBeforeHasAudio(t *testing.T) {
+func TestUploadURLIsForbiddenBeforeItHasAudio(t *testing.T) {
 	t.Parallel()
 	corner(t, nil, func(r *run) {
 		m := r.send("POST /v1/meetings", `{"title":"x","date":"2026-03-02"}`)
@@ -95,7 +95,7 @@ func TestForbiddenBeforeHasAudio(t *testing.T) {
 }
 
 // D25: of several templates without a default, the first is.
-func TestDefaultTemplate(t *testing.T) {
+func TestFirstTemplateIsTheDefault(t *testing.T) {
 	t.Parallel()
 	corner(t, func(o *minutestest.Organisation) {
 		o.Templates = []minutestest.Template{{ID: "tpl_b"}, {ID: "tpl_a"}}
@@ -109,7 +109,7 @@ func TestDefaultTemplate(t *testing.T) {
 }
 
 // D10: each upload URL is good on its own, whatever was asked for later.
-func TestEachURLIsValid(t *testing.T) {
+func TestEveryUploadURLIsValid(t *testing.T) {
 	t.Parallel()
 	for chosen := range 3 {
 		corner(t, nil, func(r *run) {

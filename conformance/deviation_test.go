@@ -129,7 +129,7 @@ func TestDeviationsAreFound(t *testing.T) {
 
 // What the edge refuses is asked for again, and is no difference unless it has
 // an envelope.
-func TestTheEdgeIsObeyed(t *testing.T) {
+func TestSend_RetriesA429(t *testing.T) {
 	t.Parallel()
 	for body, differences := range map[string]int{"slow down": 0, `{"error":{"code":"SLOW","message":"m","request_id":"r"}}`: 1} {
 		asked := 0

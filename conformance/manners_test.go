@@ -74,7 +74,7 @@ var skipLine = regexp.MustCompile(`(?m)^\s*--- SKIP: (\S+)`)
 
 // Whichever scope the key lacks, nothing is left behind, nothing that only
 // lacks a scope is called a difference, and the scope is named.
-func TestKeysOfAllKinds(t *testing.T) {
+func TestMissingScopeSkipsChecksAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, lacks := range [][]string{nil, {"employees:read"}, {"employees:write"}, {"meetings:read"}, {"meetings:write"}, {"meetings:delete"}, {"minutes:read"}, {"meetings:read", "meetings:delete"}} {
 		t.Run(strings.Join(lacks, " and "), func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestKeysOfAllKinds(t *testing.T) {
 
 // On an empty account all is checked that may be, but for the minutes of a
 // recording that nobody gave.
-func TestEmptyAccount(t *testing.T) {
+func TestEmptyAccountSkipsOnlyMinutes(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, nil)
 	out, err := a.command(t).CombinedOutput()
@@ -119,7 +119,7 @@ func TestEmptyAccount(t *testing.T) {
 }
 
 // All that is created can be told from the account's own meetings.
-func TestCreatedIsRecognised(t *testing.T) {
+func TestCreatedMeetingsCarryThePrefix(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, nil)
 	_, _, err := a.srv.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Budget", Date: "2026-03-02", ExternalID: "crm/4711"})
@@ -197,7 +197,7 @@ func TestCleanupDeletesWhatIsLeft(t *testing.T) {
 }
 
 // A run that is interrupted takes away what it has made.
-func TestInterrupted(t *testing.T) {
+func TestInterruptedRunDeletesItsMeetings(t *testing.T) {
 	t.Parallel()
 	for _, at := range []int{1, 2, 6} { // creates
 		var once sync.Once
@@ -234,7 +234,7 @@ func TestInterrupted(t *testing.T) {
 
 // With a recording nothing at all is skipped on an empty account, and the
 // finished meeting is deleted too.
-func TestEmptyAccountWithARecording(t *testing.T) {
+func TestEmptyAccountWithARecordingSkipsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // since a real account is looked at every thirty seconds
 		srv := minutestest.NewServer(t, minutestest.WithoutAudit())

@@ -23,7 +23,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// mutationSeed makes the runs of TestMutatedReplies the same each time.
+// mutationSeed makes the runs of TestMutatedResponsesGiveAValueOrAnError the same each time.
 const mutationSeed = 20260309
 
 // mutations is how many mutated replies each operation gets.
@@ -36,7 +36,7 @@ func mutations() int {
 
 // Whatever the service answers, a call ends with a value or an *Error that
 // tells its status, and never with both or neither.
-func TestMutatedReplies(t *testing.T) {
+func TestMutatedResponsesGiveAValueOrAnError(t *testing.T) {
 	t.Parallel()
 	for _, op := range testkit.Operations() {
 		t.Run(string(op.Name), func(t *testing.T) {
