@@ -65,7 +65,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestCleanup deletes what earlier runs have left, where it is asked to.
+// TestCleanup deletes meetings that earlier runs left, if -cleanup is set.
 func TestCleanup(t *testing.T) {
 	if !*cleanup {
 		t.Skip("needs -cleanup")

@@ -11,8 +11,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// What takes a world of its own, or another key, is asked of the service in
-// memory alone.
+// Checks that need their own world, or another key, run only against the service in
+// memory.
 
 // corner is a run against a service in memory. What differs fails the test.
 func corner(t *testing.T, change func(*minutestest.Organisation), do func(*run)) {
@@ -62,7 +62,7 @@ func TestDefaultsAre1000MembersAnd500Terms(t *testing.T) {
 	})
 }
 
-// D24: a listing goes by creation, whatever the dates, also where they filter.
+// D24: a listing is in order of creation, whatever the dates, even with a date filter.
 func TestListingIsInOrderOfCreation(t *testing.T) {
 	t.Parallel()
 	corner(t, nil, func(r *run) {
@@ -81,7 +81,7 @@ func TestListingIsInOrderOfCreation(t *testing.T) {
 	})
 }
 
-// D25: who may not change a meeting is not told that it has audio.
+// D25: callers who may not change a meeting do not learn that it has audio.
 func TestUploadURLIsForbiddenBeforeItHasAudio(t *testing.T) {
 	t.Parallel()
 	corner(t, nil, func(r *run) {

@@ -43,8 +43,8 @@ func swap(path, old, with string) func(*http.Request, *httptest.ResponseRecorder
 	}
 }
 
-// A service that deviates is found out, and told by the document or by the
-// assumption that it deviates from.
+// The checks find each deviation, and name the document or the assumption that the
+// service deviates from.
 func TestDeviationsAreFound(t *testing.T) {
 	t.Parallel()
 	const documented = 0
@@ -127,8 +127,8 @@ func TestDeviationsAreFound(t *testing.T) {
 	}
 }
 
-// What the edge refuses is asked for again, and is no difference unless it has
-// an envelope.
+// A request is sent again after a 429. A 429 is a difference only if it has an
+// envelope.
 func TestSend_RetriesA429(t *testing.T) {
 	t.Parallel()
 	for body, differences := range map[string]int{"slow down": 0, `{"error":{"code":"SLOW","message":"m","request_id":"r"}}`: 1} {

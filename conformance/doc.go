@@ -29,10 +29,10 @@
 // # What is left behind
 //
 // Nothing. Each meeting carries an external_id that begins with
-// minutes-go-conformance-, and is deleted at the end, also where the run is
-// interrupted, fails, or comes near its -timeout. When a delete fails, no more
-// is created, and what is left is listed. What a run left that was killed is
-// found and deleted by
+// minutes-go-conformance-, and is deleted at the end, even if the run is
+// interrupted, fails, or comes near its -timeout. If a delete fails, the run creates
+// no more and lists the meetings that are left. To delete the meetings of a killed
+// run:
 //
 //	go test -v -run Cleanup ./conformance -cleanup
 //

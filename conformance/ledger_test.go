@@ -16,12 +16,11 @@ import (
 // and of none that anybody else does.
 const prefix = "minutes-go-conformance-"
 
-// A ledger keeps what was created and is not deleted yet. A reference stands in
-// it before the meeting is asked for, so that a reply that never comes leaves
-// nothing behind.
+// A ledger keeps what was created and is not deleted yet. It has a reference
+// before the meeting is requested, so a lost response leaves nothing behind.
 type ledger struct {
 	mu   sync.Mutex
-	ids  map[string]string // by external_id, or by id where there is none; "" is not known yet
+	ids  map[string]string // by external_id, or by id if there is none; "" is not known yet
 	fail string            // why a delete did not work
 }
 

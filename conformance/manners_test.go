@@ -118,7 +118,7 @@ func TestEmptyAccountSkipsOnlyMinutes(t *testing.T) {
 	assert.Empty(t, a.titles(t))
 }
 
-// All that is created can be told from the account's own meetings.
+// Created meetings are distinguishable from the account's own.
 func TestCreatedMeetingsCarryThePrefix(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, nil)

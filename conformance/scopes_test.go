@@ -11,8 +11,8 @@ import (
 // nobody is a meeting that is not there.
 const nobody = "/v1/meetings/mtg_nosuchmeeting"
 
-// probes are requests that tell whether a key carries a scope, and change
-// nothing whether it does or not.
+// probes are requests that show whether a key has a scope. They change nothing in
+// either case.
 var probes = []struct{ scope, what, body string }{
 	{"employees:read", "GET /v1/employees", ""},
 	{"meetings:read", "GET /v1/meetings?limit=1", ""},
@@ -21,8 +21,8 @@ var probes = []struct{ scope, what, body string }{
 	{"minutes:read", "GET " + nobody + "/minutes", ""},
 }
 
-// ask finds out which scopes the key lacks. It fails where the key is refused
-// for any other reason.
+// ask finds out which scopes the key lacks. It fails if the service rejects
+// the key for any other reason.
 func (tg *target) ask(ctx context.Context) error {
 	asked := &report{}
 	tg.lacks = nil
@@ -101,7 +101,7 @@ func scopeOf(method, path string) (scope string, documented bool) {
 }
 
 // scopeless ends a check that meets the lack of a scope. It is a difference
-// where the scope is assumed and the key carries the one that is.
+// if the scope is assumed and the key has the assumed one.
 func (r *run) scopeless(method, path string) {
 	scope, documented := scopeOf(method, path)
 	if !documented && !slices.Contains(r.lacks, scope) {

@@ -41,7 +41,7 @@ func tables(root string) (map[string]string, error) {
 	marked := regexp.MustCompile(`(?s)(<!-- operations -->\n).*(<!-- /operations -->)`)
 	for _, in := range []struct {
 		file  string
-		place *regexp.Regexp // what is between its two groups is the table
+		place *regexp.Regexp // the table is between its two groups
 		table string
 	}{
 		{"doc.go", regexp.MustCompile(`()(?:\n//\t[^\n]*)+(\npackage minutes)`), docTable()},

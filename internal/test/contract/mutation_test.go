@@ -34,8 +34,8 @@ func mutations() int {
 	return 20_000
 }
 
-// Whatever the service answers, a call ends with a value or an *Error that
-// tells its status, and never with both or neither.
+// Whatever the service responds, a call returns either a value or an *Error with its
+// status, never both and never neither.
 func TestMutatedResponsesGiveAValueOrAnError(t *testing.T) {
 	t.Parallel()
 	for _, op := range testkit.Operations() {

@@ -18,7 +18,7 @@ func RequireNothing(t testing.TB, got any) {
 	require.True(t, got == nil || reflect.ValueOf(got).IsZero(), "a value beside an error: %#v", got)
 }
 
-// RequireError wants an *Error that tells the request it was for.
+// RequireError wants an *Error that names its request.
 func RequireError(t testing.TB, err error, op Operation) *minutes.Error {
 	t.Helper()
 	failed, ok := err.(*minutes.Error)

@@ -70,9 +70,8 @@ func (j Job) MeetingFor(t testing.TB, srv *minutestest.Server) string {
 	return m.ID
 }
 
-// A Line is a transport that counts the requests of one operation, and can
-// fail to connect or bend what comes back. It is where faults live that a
-// server cannot bring about.
+// A Line is a transport that counts the requests of one operation. It can fail to
+// connect or change the response: faults that a server cannot cause.
 type Line struct {
 	Next http.RoundTripper
 	Op   minutes.Operation

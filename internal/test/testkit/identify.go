@@ -9,8 +9,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// Identify says which operation a request to the in-memory service asks for,
-// and of which meeting; "" where the interface has none.
+// Identify returns the operation and the meeting of a request to the in-memory
+// service, or "" if the interface has none.
 func Identify(r *http.Request) (op minutes.Operation, meetingID string) {
 	path := strings.Split(r.URL.Path, "/")
 	if path[1] == "storage" {

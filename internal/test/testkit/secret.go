@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What must never be seen, and what is made of it.
+// Secrets that must never show, and a query that holds them.
 const (
 	SecretKey = "key_Sw0rd/f1sh+Sw0rdf1sh=="
 	SecretSig = "feedfacecafebeef0123456789abcdef"
