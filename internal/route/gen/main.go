@@ -66,14 +66,18 @@ func tables(root string) (map[string]string, error) {
 // for meetings.upload_url.
 func method(op route.Operation) (service, name string) {
 	resource, verb, _ := strings.Cut(string(op), ".")
-	for word := range strings.SplitSeq(verb, "_") {
+	words := strings.Split(verb, "_")
+	for i, word := range words {
 		if word == "url" {
-			word = "URL"
+			words[i] = "URL"
+		} else {
+			words[i] = capital(word)
 		}
-		name += strings.ToUpper(word[:1]) + word[1:]
 	}
-	return strings.ToUpper(resource[:1]) + resource[1:], name
+	return capital(resource), strings.Join(words, "")
 }
+
+func capital(word string) string { return strings.ToUpper(word[:1]) + word[1:] }
 
 // star marks a scope that is assumed although the route is documented.
 func star(r route.Route) string {
