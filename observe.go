@@ -68,49 +68,49 @@ type PollTurn struct {
 	Looks    int           // GETs of single meetings
 }
 
-// FromContext returns the attempt that a request's context belongs to: its
-// Operation, MeetingID, Number and Poll. It is for a transport of one's own (see
-// [WithHTTPClient]), whose spans and metrics are named by it without ids in their
-// names. It works in an observer, too. ok is false for any other context.
+// FromContext returns the attempt that a request's context belongs to: its Operation,
+// MeetingID, Number and Poll. Use it in your own transport (see [WithHTTPClient]) to name
+// spans and metrics without ids. It works in an observer, too. ok is false for any other
+// context.
 func FromContext(ctx context.Context) (a Attempt, ok bool) {
-	try, ok := ctx.Value(rest.Try{}).(rest.Try)
-	return Attempt{Operation: Operation(try.Operation), MeetingID: try.ID, Number: try.Number, Poll: try.Once}, ok
+	info, ok := rest.AttemptOf(ctx)
+	return Attempt{Operation: Operation(info.Operation), MeetingID: info.ID, Number: info.Number, Poll: info.Poll}, ok
 }
 
-// attempted tells of an attempt of an API call.
-func (c *core) attempted(ctx context.Context, a rest.Attempt) {
+// observeAttempt reports an attempt of an API call.
+func (c *core) observeAttempt(ctx context.Context, a rest.Attempt) {
 	e, _ := FromContext(ctx)
 	e.MeetingID = c.Mask.Text(e.MeetingID)
-	e.Duration, e.Again = a.Took, a.Again
-	if a.Again {
+	e.Duration, e.Again = a.Took, a.Retry
+	if a.Retry {
 		e.Wait = a.Wait
 	}
 	requestID := ""
 	if a.Err != nil {
 		e.Err = c.Mask.Err(a.Err)
 	} else if e.StatusCode = a.Status; a.Status/100 != 2 {
-		refusal := c.failed(a.Failure)
-		e.Code, requestID = refusal.Code, refusal.RequestID
+		failure := c.newError(a.Failure)
+		e.Code, requestID = failure.Code, failure.RequestID
 	}
-	c.tried(ctx, e, requestID, slog.String("method", a.Route.Method), slog.String("path", plain(c.Mask.Text(a.Path))))
-	if a.CoolDown > 0 {
+	c.reportAttempt(ctx, e, requestID, slog.String("method", a.Route.Method), slog.String("path", singleLine(c.Mask.Text(a.Path))))
+	if a.Pause > 0 {
 		c.log.LogAttrs(ctx, slog.LevelInfo, "minutes: requests are held back after a 429",
-			slog.String("operation", string(e.Operation)), slog.Duration("for", a.CoolDown))
-		c.observer(ctx, CoolDown{e.Operation, a.CoolDown})
+			slog.String("operation", string(e.Operation)), slog.Duration("for", a.Pause))
+		c.observer(ctx, CoolDown{e.Operation, a.Pause})
 	}
 }
 
-// tried tells of an attempt that has ended, of an API call or an upload. The log
-// is told of its request besides.
-func (c *core) tried(ctx context.Context, e Attempt, requestID string, request ...slog.Attr) {
+// reportAttempt reports an attempt that has ended, of an API call or an upload, to the log
+// and the observer. Only the log shows the request.
+func (c *core) reportAttempt(ctx context.Context, e Attempt, requestID string, request ...slog.Attr) {
 	if c.log.Enabled(ctx, slog.LevelDebug) {
 		attrs := append([]slog.Attr{slog.String("operation", string(e.Operation))}, request...)
 		attrs = append(attrs, slog.Int("attempt", e.Number), slog.Int("status", e.StatusCode))
 		switch {
 		case e.Err != nil:
-			attrs = append(attrs, slog.String("error", plain(e.Err.Error())))
+			attrs = append(attrs, slog.String("error", singleLine(e.Err.Error())))
 		case e.StatusCode/100 != 2:
-			attrs = append(attrs, slog.String("code", plain(string(e.Code))), slog.String("request_id", plain(requestID)))
+			attrs = append(attrs, slog.String("code", singleLine(string(e.Code))), slog.String("request_id", singleLine(requestID)))
 		}
 		if e.Again {
 			attrs = append(attrs, slog.Duration("wait", e.Wait))
@@ -125,7 +125,7 @@ func (p polled) LookFailed(id string, inARow int, several bool, err error) {
 	ctx := context.Background()
 	if several {
 		p.core.log.LogAttrs(ctx, slog.LevelWarn, "minutes: looks at a meeting fail, and its wait goes on",
-			slog.String("meeting", plain(id)), slog.Int("in_a_row", inARow), slog.String("error", plain(err.Error())))
+			slog.String("meeting", singleLine(id)), slog.Int("in_a_row", inARow), slog.String("error", singleLine(err.Error())))
 	}
 	p.core.observer(ctx, FailedLook{id, inARow, err})
 }
@@ -133,7 +133,7 @@ func (p polled) LookFailed(id string, inARow int, several bool, err error) {
 // LooksWork is for the poller.
 func (p polled) LooksWork(id string, failed int) {
 	p.core.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: looks at a meeting work again",
-		slog.String("meeting", plain(id)), slog.Int("failed", failed))
+		slog.String("meeting", singleLine(id)), slog.Int("failed", failed))
 }
 
 // Turned is for the poller.

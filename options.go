@@ -98,7 +98,7 @@ func WithStorageHTTPClient(hc *http.Client) Option {
 // measured.
 func WithObserver(observe func(context.Context, Event)) Option {
 	return option("WithObserver", observe != nil, "must not be nil",
-		func(c *core) { c.observer, c.Observe = observe, c.attempted })
+		func(c *core) { c.observer, c.Observe = observe, c.observeAttempt })
 }
 
 // WithLogger logs each try of each request at debug level: operation, method,
@@ -107,13 +107,13 @@ func WithObserver(observe func(context.Context, Event)) Option {
 // looks fail three times in a row, and that they work again. Nothing secret is logged.
 func WithLogger(l *slog.Logger) Option {
 	return option("WithLogger", l != nil, "must not be nil",
-		func(c *core) { c.log, c.Observe = l, c.attempted })
+		func(c *core) { c.log, c.Observe = l, c.observeAttempt })
 }
 
 // WithUserAgent puts product, such as "myapp/1.2", before this package's own
 // name in the User-Agent header.
 func WithUserAgent(product string) Option {
-	ok := product != "" && strings.TrimSpace(product) == product && !strings.ContainsFunc(product, isNoASCII)
+	ok := product != "" && strings.TrimSpace(product) == product && !strings.ContainsFunc(product, notPrintableASCII)
 	return option("WithUserAgent", ok, "must be printable ASCII, not empty, and without white space around it",
 		func(c *core) { c.UserAgent = []string{product + " minutes-go/" + version} })
 }
@@ -224,7 +224,7 @@ func WithRoute(op Operation, method, path string) Option {
 		}
 		row, plain := &c.Routes[at], strings.ReplaceAll(path, route.Param, "x")
 		asMany := strings.Count(path, route.Param) == strings.Count(row.Path, route.Param)
-		wrong := wrongPath(plain)
+		wrong := pathProblem(plain)
 		row.Method, row.Path = method, path
 		return cmp.Or(
 			checkThat("WithRoute", slices.Contains(methods, method), "method: "+methodReason),
