@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"log/slog"
 	"math"
@@ -15,12 +16,15 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jarcoal/httpmock"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -284,4 +288,46 @@ func ExampleWithObserver() {
 	// usage.get attempt 1 answered 429
 	// all requests are held back
 	// usage.get attempt 2 answered 200
+}
+
+// An attempt may take 30 s, unless the caller's http.Client sets another limit.
+func TestWithHTTPClient_SetsTimeLimitOfAttempt(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second, time.Hour: time.Hour} {
+		t.Run(limit.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				srv.Inject(minutestest.Match{Operation: "usage.get", Times: 3}, minutestest.Delay(3*time.Hour))
+				hc := &http.Client{Transport: srv.HTTPClient().Transport, Timeout: limit}
+				c := testkit.Client(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(2, 0, 0))
+				start := time.Now()
+				_, err := c.Usage.Get(t.Context())
+				require.Equal(t, 3*want, time.Since(start))
+				require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+				require.NotErrorIs(t, err, context.DeadlineExceeded)
+				require.Equal(t, limit, hc.Timeout)
+			})
+		})
+	}
+}
+
+// Whether a request may be retried depends on its operation, not on the method.
+func TestWithRoute_KeepsRetryRule(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		attempts := 0
+		c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			attempts++
+			assert.Equal(t, method, req.Method)
+			return nil, io.ErrUnexpectedEOF
+		})}), minutes.WithRetries(4, 0, 0), minutes.WithRoute(minutes.OpProjectsCreate, method, "/p"), minutes.WithRoute(minutes.OpUsageGet, method, "/u"))
+		require.NoError(t, err)
+		_, err = c.Projects.Create(t.Context(), "Apollo")
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		require.Equal(t, 1, attempts, method)
+		_, err = c.Usage.Get(t.Context())
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		require.Equal(t, 6, attempts, method)
+	}
 }

@@ -36,13 +36,13 @@ func TestRoundTrip_ReturnsErrorOrReadableResponse(t *testing.T) {
 		want string // the error
 		shut int
 	}{
-		"a response":                 {resp: &http.Response{StatusCode: 200, Body: body}},
-		"a response without a body":  {resp: &http.Response{StatusCode: 204}},
-		"another protocol":        {resp: &http.Response{StatusCode: 101, Body: body}, shut: 1},
-		"another, without a body": {resp: &http.Response{StatusCode: 101}},
-		"an error":                {err: lost, want: "lost"},
-		"both":                    {resp: &http.Response{StatusCode: 200}, err: lost, want: "lost"},
-		"neither":                 {want: "neither a response nor an error"},
+		"a response":                {resp: &http.Response{StatusCode: 200, Body: body}},
+		"a response without a body": {resp: &http.Response{StatusCode: 204}},
+		"another protocol":          {resp: &http.Response{StatusCode: 101, Body: body}, shut: 1},
+		"another, without a body":   {resp: &http.Response{StatusCode: 101}},
+		"an error":                  {err: lost, want: "lost"},
+		"both":                      {resp: &http.Response{StatusCode: 200}, err: lost, want: "lost"},
+		"neither":                   {want: "neither a response nor an error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body.times = 0
