@@ -61,7 +61,7 @@ const maxValues = 100_000
 
 // maxText is how many bytes of minutes or of a transcript the Client reads. In one long
 // text, commas do not count.
-const maxText = 16 << 20
+const maxText = 8 << 20
 
 // decode reads a 2xx response into out, a pointer to a type of this package, and checks it.
 func (c *core) decode(in rest.Request, resp *rest.Response, out any) error {

@@ -31,7 +31,7 @@ func TestArrows(t *testing.T) {
 	floors := map[string]int{
 		module:                    2,
 		module + "/internal/rest": 1, module + "/internal/storage": 1, module + "/internal/poll": 1,
-		module + "/internal/backoff": 0, module + "/internal/roundtrip": 0, module + "/internal/route": 0, module + "/internal/secret": 0,
+		module + "/internal/backoff": 0, module + "/internal/route": 0, module + "/internal/secret": 0,
 	}
 	for pkg, floor := range floors {
 		files, err := filepath.Glob(filepath.Join("."+strings.TrimPrefix(pkg, module), "*.go"))

@@ -9,9 +9,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// Event is something that went on inside a Client, for [WithObserver]: an
-// [Attempt], a [CoolDown], a [FailedLook] or a [PollTurn]. Later versions may have
-// more. No event holds a secret.
+// Event reports what happens inside a Client, for [WithObserver]: an [Attempt], a
+// [CoolDown], a [FailedLook] or a [PollTurn]. Later versions may have more. No event holds
+// a secret.
 type Event interface{ event() }
 
 func (Attempt) event()    {}
@@ -19,52 +19,52 @@ func (CoolDown) event()   {}
 func (FailedLook) event() {}
 func (PollTurn) event()   {}
 
-// Attempt is one attempt of a request that has ended: of an API call, of a look
-// or a page for those who wait, or of the upload of a recording.
+// Attempt reports one attempt of a request that has ended: of an API call, of a poll, of a
+// page for the poller, or of the upload of a recording.
 type Attempt struct {
 	Operation Operation // OpUpload for the PUT to storage
-	MeetingID string    // "" where the path names no meeting
+	MeetingID string    // "" if the path names no meeting
 	Number    int       // counts the attempts of a call from 1, those of an upload over all its URLs
-	Poll      bool      // asked by the poller for those who wait; it has no caller's context
+	Poll      bool      // made by the poller, whose context is no caller's
 
-	StatusCode int   // of the reply, 0 where none came
-	Code       Code  // the service's or the store's, of a refusal
-	Err        error // why there was no reply; nil where there was one
-	// Stalled says that an upload was given up as [WithUploadTimeouts] says.
+	StatusCode int   // of the response, 0 if there was none
+	Code       Code  // of an error response of the service or the store
+	Err        error // why there was no response; nil if there was one
+	// Stalled reports that the Client gave up an upload, see [WithUploadTimeouts].
 	Stalled  bool
-	Sent     int64         // how much of the recording was handed over; 0 for API calls
-	Duration time.Duration // of this attempt, the reading of its reply included
+	Sent     int64         // bytes of the recording that were sent; 0 for API calls
+	Duration time.Duration // of this attempt, with reading its response
 
-	// Again says that another attempt is to follow, after Wait. After an upload,
-	// the meeting may be looked at first, which may spare the repeat.
+	// Again reports that another attempt follows, after Wait. After an upload the Client
+	// may poll the meeting first, and then need no retry.
 	Again bool
-	Wait  time.Duration // before the next attempt; 0 where none follows
+	Wait  time.Duration // before the next attempt; 0 if none follows
 }
 
-// CoolDown tells that a 429 holds all of the Client's requests back. It is told
-// when a cool-down begins and when it is made longer. Uploads go on.
+// CoolDown reports that a 429 paused all of the Client's requests. Observers receive it
+// when a pause begins or is extended. Uploads go on.
 type CoolDown struct {
-	Operation Operation     // that the 429 answered
+	Operation Operation     // that got the 429
 	For       time.Duration // from now on; a minute at most
 }
 
-// FailedLook tells that a wait's look at a meeting failed: by a refusal, which
-// ends the wait, or by anything that may pass. A 429 is none, and neither is a
-// page that fails.
+// FailedLook reports that a poll of a wait failed: by an error response, which ends the
+// wait, or by a temporary failure. A 429 does not count, and neither does a page that
+// fails.
 type FailedLook struct {
-	MeetingID string // that was looked at
-	// InARow counts the failed looks since the meeting was last seen. In an outage,
-	// a look that fails for one meeting counts for all. At twenty the wait ends.
+	MeetingID string // of the poll
+	// InARow counts the failed polls since the meeting was last seen. In an outage, a poll
+	// that fails for one meeting counts for all. At twenty the wait ends.
 	InARow int
-	Err    error // why; an *Error where the service or the network was at fault
+	Err    error // why; an *Error if the service or the network was at fault
 }
 
-// PollTurn tells what was asked for those who wait in a turn, thirty seconds or
-// longer. Its context is no caller's.
+// PollTurn reports the poller's requests in one cycle of thirty seconds or longer. Its
+// context is no caller's.
 type PollTurn struct {
-	Duration time.Duration // shorter than a turn where nobody waits any more
-	Waits    int           // meetings waited for at its end
-	Pages    int           // of the listing, that were asked for
+	Duration time.Duration // shorter than a cycle if no wait is left
+	Waits    int           // meetings that are awaited at its end
+	Pages    int           // requests for pages of the listing
 	Looks    int           // GETs of single meetings
 }
 

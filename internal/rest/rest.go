@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/go-querystring/query"
 	"github.com/hashicorp/go-retryablehttp"
 	"golang.org/x/time/rate"
 
@@ -118,9 +119,11 @@ func (c *Client) newCall(ctx context.Context, in Request) (*call, error) {
 	if err != nil {
 		return k, err
 	}
-	values, err := queryOf(in.Query)
-	if err != nil {
-		return k, err
+	values, ok := in.Query.(url.Values)
+	if !ok && in.Query != nil {
+		if values, err = query.Values(in.Query); err != nil {
+			return k, err
+		}
 	}
 	target.RawQuery = values.Encode()
 	req := &http.Request{Method: row.Method, URL: target, Header: noHeader, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
