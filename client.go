@@ -1,7 +1,6 @@
 package minutes
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -12,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,37 +26,35 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
-// Client calls the Meeting Minutes Service. It is safe for concurrent use;
-// make one and share it, since its rate limit, its cool-down after a 429 and
-// its thirty-second floor between looks at a meeting hold for each Client on
-// its own. It holds a goroutine only while somebody waits, and needs no closing.
-// It prints masked under every verb of fmt.
+// Client calls the Meeting Minutes Service. It is safe for concurrent use. Create one
+// and share it: the rate limit, the rate-limit pause after a 429 and the minimum poll
+// interval of thirty seconds apply to each Client separately. A Client has a goroutine
+// only while a wait is running, and needs no closing. Every verb of fmt masks its key.
 type Client struct {
 	Meetings   *MeetingsService   // from a recording to its minutes
 	Members    *MembersService    // people of the organisation
-	Projects   *ProjectsService   // what meetings are grouped under
-	Templates  *TemplatesService  // what shapes minutes
+	Projects   *ProjectsService   // groups of meetings
+	Templates  *TemplatesService  // shapes of minutes
 	Vocabulary *VocabularyService // terms that transcripts should spell right
-	Usage      *UsageService      // what is left of the quota
+	Usage      *UsageService      // the rest of the quota
 }
 
-// New returns a Client for the service at baseURL, the address before "/v1".
-// It does no I/O. baseURL must be https, save for localhost, 127.0.0.0/8 and ::1,
-// and may have a path; the API key is sent to its host alone, and redirects are
-// refused. What cannot be used is reported as a *ParamError that names the parameter
-// or option.
+// New returns a Client for the service at baseURL, the address before "/v1". It does no
+// I/O. baseURL must use https, except on localhost, 127.0.0.0/8 and ::1, and may have a
+// path. The Client sends the API key only to the host of baseURL and refuses redirects.
+// If a parameter or option cannot be used, New returns a *ParamError that names it.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	return newClient("baseURL", baseURL, "apiKey", apiKey, opts)
 }
 
-// NewFromEnv is [New] with MINUTES_BASE_URL and MINUTES_API_KEY of the environment,
-// without white space around them. A *ParamError names the variable.
+// NewFromEnv calls [New] with MINUTES_BASE_URL and MINUTES_API_KEY from the environment,
+// without surrounding white space. A *ParamError names the variable.
 func NewFromEnv(opts ...Option) (*Client, error) {
 	const base, key = "MINUTES_BASE_URL", "MINUTES_API_KEY"
 	return newClient(base, strings.TrimSpace(os.Getenv(base)), key, strings.TrimSpace(os.Getenv(key)), opts)
 }
 
-// newClient is New, whose parameters have these names where they came from.
+// newClient is New with names for its parameters, which errors show.
 func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Client, error) {
 	base, err := parseBaseURL(baseName, baseURL)
 	if err = cmp.Or(err, checkAPIKey(keyName, apiKey)); err != nil {
@@ -85,37 +81,36 @@ func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Clien
 	}, nil
 }
 
-// DoOption changes what [Client.Do] does.
+// DoOption changes the behavior of [Client.Do].
 type DoOption int
 
-// Idempotent says that doing a request twice is the same as doing it once, so
-// that it is repeated as a GET is.
+// Idempotent marks a request that has the same effect if it is made twice. The Client
+// retries it like a GET.
 const Idempotent DoOption = 1
 
-// Do makes a request that this package has no method for, as it makes every other:
-// with the API key, at the Client's pace, through its cool-downs, limits and
-// retries, told to its observer as OpDo. path stands below the base URL, begins
-// with a slash and is escaped (see [url.PathEscape]): "/v1/meetings/mtg_1/notes".
-// in is sent as JSON and the reply is decoded into out, each unless it is nil.
+// Do makes a request to an endpoint that this package does not cover. It has the same
+// authentication, rate limit, retries and errors as every other call. Observers receive
+// it as OpDo. path follows the base URL, begins with a slash and is escaped (see
+// [url.PathEscape]): "/v1/meetings/mtg_1/notes". Do sends in as JSON and decodes the
+// response into out; either may be nil.
 //
-// A GET is repeated as the package's own are; any other method only where it
-// certainly took no effect (a 429, or a connection that was never made), unless
-// Idempotent is given. A reply of more than 4 MiB is refused. What Do sees of a
-// meeting is no look to those who wait: the thirty seconds between two looks are
-// the caller's to keep.
+// The Client retries a GET like its own. It retries other methods only if the request
+// certainly had no effect (a 429, or no connection), or with the option Idempotent. A
+// response over 4 MiB is an error. Waits do not learn from Do: if you poll a meeting
+// with it, keep thirty seconds between two requests yourself.
 //
-// It also reads fields that a type of this package does not know, into a struct that
-// embeds the type, as the example shows.
+// Do also reads fields that a type of this package lacks, into a struct that embeds the
+// type. See the example.
 //
-// Errors: *Error as for every call; *ParamError for what cannot be sent.
+// Errors: *Error as for every call; *ParamError for values that cannot be sent.
 func (c *Client) Do(ctx context.Context, method, path string, query url.Values, in, out any, opts ...DoOption) error {
 	row := route.Route{Operation: route.Operation(OpDo), Method: method, Path: path}
 	if method == http.MethodGet || slices.Contains(opts, Idempotent) {
 		row.Repeat = route.Always
 	}
-	wrong := wrongPath(path)
+	problem := pathProblem(path)
 	if err := cmp.Or(checkThat("method", slices.Contains(methods, method), methodReason),
-		checkThat("path", wrong == "", wrong)); err != nil {
+		checkThat("path", problem == "", problem)); err != nil {
 		return err
 	}
 	request := rest.Request{Operation: row.Operation, Route: &row, Query: query}
@@ -127,15 +122,18 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 		request.Body = json.RawMessage(body)
 	}
 	shared := cmp.Or(c.Meetings, new(MeetingsService)).core()
-	reply, err := shared.send(ctx, request)
+	resp, err := shared.send(ctx, request)
 	if err != nil {
 		return err
 	}
-	defer reply.Release()
-	return shared.decode(request, reply, out)
+	defer resp.Release()
+	if out == nil {
+		return nil
+	}
+	return shared.unmarshal(request, resp, out)
 }
 
-// Format prints the Client without its API key, under every verb.
+// Format prints the Client without its API key, for every verb.
 func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask()) }
 
 // LogValue keeps the API key out of structured logs.
@@ -145,14 +143,14 @@ func (c Client) mask() string {
 	return "minutes.Client(" + cmp.Or(cmp.Or(c.Meetings, new(MeetingsService)).core().Base, "made without New") + ", key masked)"
 }
 
-// parseBaseURL never quotes its input: swapped arguments put a key there.
+// parseBaseURL never quotes its input: if the arguments are swapped, it is the key.
 func parseBaseURL(name, base string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(base, "/")) // every path begins with one
 	if err != nil || !utf8.ValidString(base) {
 		return nil, &ParamError{name, "is not a URL"}
 	}
 	port, err := strconv.ParseUint(cmp.Or(u.Port(), "443"), 10, 16)
-	u.Host = strings.ToLower(u.Host) // net/http asks no proxy for localhost, but does for LOCALHOST
+	u.Host = strings.ToLower(u.Host) // net/http uses no proxy for localhost, but one for LOCALHOST
 	return u, cmp.Or(
 		checkThat(name, base != "", "must not be empty"),
 		checkThat(name, u.Scheme == "https" || u.Scheme == "http",
@@ -166,15 +164,14 @@ func parseBaseURL(name, base string) (*url.URL, error) {
 	)
 }
 
-// isLoopback reports whether requests to host stay on this machine. Other names
-// may lead here, too, such as x.localhost, but net/http sends requests for them
-// through HTTP_PROXY.
+// isLoopback reports whether requests to host stay on this machine. Other names may lead
+// here, too, such as x.localhost, but net/http sends their requests through HTTP_PROXY.
 func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 }
 
 func checkAPIKey(name, key string) error {
-	printable := !strings.Contains(key, " ") && !strings.ContainsFunc(key, isNoASCII)
+	printable := !strings.Contains(key, " ") && !strings.ContainsFunc(key, notPrintableASCII)
 	return cmp.Or(
 		checkThat(name, key != "", "must not be empty"),
 		checkThat(name, !strings.Contains(key, "://"), "is a URL (is it the base URL?)"),
@@ -196,11 +193,11 @@ func (s *service) core() *core {
 	return defaults().ready(url.URL{}, "")
 }
 
-// core is what the services of a Client share. Options set what is in it; Observe
-// is set where there is a log or an observer.
+// core is shared by the services of a Client. Options set its fields. Observe is set if
+// there is a logger or an observer.
 type core struct {
 	rest.Config                   // of api
-	storage     http.RoundTripper // nil: that of Config
+	storage     http.RoundTripper // if nil, that of Config
 	log         *slog.Logger
 	observer    func(context.Context, Event)
 	uploads     storage.Limits
@@ -208,11 +205,11 @@ type core struct {
 	local       bool   // the service is on this machine, and so may its storage be
 
 	api    *rest.Client
-	poller *poll.Poller // that all waits share
+	poller *poll.Poller // shared by all waits
 }
 
-// ready returns a core that is set, ready for requests. It never changes afterwards.
-// base is empty where New has not made the Client.
+// ready prepares a core for requests, after the options have set it. It never changes
+// afterwards. base is empty if New did not make the Client.
 func (c *core) ready(base url.URL, apiKey string) *core {
 	c.Base, c.local = base.String(), isLoopback(base.Hostname())
 	c.Authorization, c.Mask = []string{"Bearer " + apiKey}, secret.Mask{apiKey}
@@ -225,8 +222,8 @@ func (c *core) ready(base url.URL, apiKey string) *core {
 	return c
 }
 
-// sharedTransport serves every Client that was given no transport. With one for
-// each, Clients that come and go would each leave a pool of connections behind.
+// sharedTransport serves every Client without a transport of its own. Otherwise each
+// Client that comes and goes would leave a pool of connections behind.
 var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 	return &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -236,18 +233,18 @@ var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 		MaxIdleConnsPerHost:   16,
 		IdleConnTimeout:       90 * time.Second,
 		TLSHandshakeTimeout:   10 * time.Second,
-		ExpectContinueTimeout: 2 * time.Second, // uploads wait this long for leave to send the body
+		ExpectContinueTimeout: 2 * time.Second, // how long an upload waits for permission to send the body
 	}
 })
 
-// do runs one operation: internal/rest makes the request, errors.go says what a
-// failure means, and a success is decoded here.
+// do runs one operation: internal/rest makes the request, errors.go turns a failure into
+// an error, and decode.go reads a success.
 func do[T any](ctx context.Context, c *core, in rest.Request) (*T, error) {
-	out, _, err := doReply[T](ctx, c, in)
+	out, _, err := doResponse[T](ctx, c, in)
 	return out, err
 }
 
-// pick is do for what is answered inside an object that holds nothing else.
+// pick is do for a value that the response wraps in an object.
 func pick[T, F any](ctx context.Context, c *core, in rest.Request, field func(*T) F) (found F, _ error) {
 	out, err := do[T](ctx, c, in)
 	if err == nil {
@@ -256,92 +253,43 @@ func pick[T, F any](ctx context.Context, c *core, in rest.Request, field func(*T
 	return found, err
 }
 
-// doReply is do, with the status and the header of the reply.
-func doReply[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Reply, error) {
+// doResponse is do, and returns also the status and the header of the response.
+func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Response, error) {
 	asked := c.poller.Now()
-	reply, err := c.send(ctx, in)
+	resp, err := c.send(ctx, in)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer reply.Release()
+	defer resp.Release()
 	out := new(T)
-	// In one long text, anything may stand.
-	if in.MaxReply != maxText && reply.Cut == 0 && hollow(reply.Body()) {
-		return nil, nil, c.unusable(in, reply, "the reply holds more elements than its length is worth")
-	}
-	if err := c.decode(in, reply, out); err != nil {
+	if err := c.decode(in, resp, out); err != nil {
 		return nil, nil, err
 	}
-	if at := missing(reflect.ValueOf(out).Elem(), reply.Body()); at != "" {
-		return nil, nil, c.unusable(in, reply, "the reply lacks "+at[1:])
+	if m, ok := any(out).(*Meeting); ok && !in.Once { // the poller records its own polls
+		c.poller.Saw(sightingOf(m), asked)
 	}
-	switch out := any(out).(type) {
-	case *Meeting:
-		if in.ID != "" && out.ID != in.ID {
-			return nil, nil, c.unusable(in, reply, anotherMeeting)
-		}
-		c.clean(out)
-		if !in.Once { // the poller knows of its own looks
-			c.poller.Saw(sightingOf(out), asked)
-		}
-	case *MeetingPage:
-		c.clean(out.Meetings...)
-	}
-	return out, reply, nil
+	return out, resp, nil
 }
 
-const anotherMeeting = "the reply is about another meeting"
-
-// clean masks the API key in those fields of a meeting that errors and logs show.
-// A short key is left alone, since an id may hold it by chance.
-func (c *core) clean(meetings ...*Meeting) {
-	const surely = 16
-	if len(c.Mask[0]) < surely {
-		return
+// send makes one request. The caller decodes the response and releases it.
+func (c *core) send(ctx context.Context, in rest.Request) (*rest.Response, error) {
+	if err := c.check(ctx, in); err != nil {
+		return nil, err
 	}
-	for _, m := range meetings {
-		m.ID, m.Status = c.Mask.Text(m.ID), Status(c.Mask.Text(string(m.Status)))
+	resp, failure := c.api.Do(ctx, in)
+	if failure != nil {
+		defer failure.Release()
+		return nil, c.newError(failure)
 	}
+	return resp, nil
 }
 
-// send makes one request, and leaves the reply to its caller to decode and release.
-func (c *core) send(ctx context.Context, in rest.Request) (*rest.Reply, error) {
+// check returns a *ParamError if a request cannot be sent as it is.
+func (c *core) check(ctx context.Context, in rest.Request) error {
 	err := cmp.Or(checkThat("Client", c.Base != "", "must be made by New"),
 		checkGiven("ctx", ctx != nil), checkTexts(in.Query), checkTexts(in.Body))
 	if row, _ := route.Of(in.Operation); err == nil && strings.Contains(row.Path, route.Param) {
 		err = checkID("id", in.ID)
 	}
-	if err != nil {
-		return nil, err
-	}
-	reply, failure := c.api.Do(ctx, in)
-	if failure != nil {
-		defer failure.Release()
-		return nil, c.failed(failure)
-	}
-	return reply, nil
-}
-
-// decode reads the body of a success into out, unless that is nil.
-func (c *core) decode(in rest.Request, reply *rest.Reply, out any) error {
-	switch {
-	case out == nil:
-		return nil
-	case reply.Cut > 0:
-		return c.unusable(in, reply, "the reply is longer than "+strconv.FormatInt(reply.Cut, 10)+" bytes")
-	case len(reply.Body()) == 0:
-		return c.unusable(in, reply, "the reply is empty")
-	}
-	if err := json.Unmarshal(reply.Body(), out); err != nil {
-		return c.unusable(in, reply, "the reply is not what the interface promises: "+describeBody(reply, err))
-	}
-	return nil
-}
-
-// hollow reports whether a long reply is a list of next to nothing, such as
-// [{},{},…], which takes a hundred times its bytes once it is decoded: more than
-// every eighth byte is a comma.
-func hollow(body []byte) bool {
-	const long, most = 64 << 10, 8
-	return len(body) > long && (bytes.Count(body, []byte(",")) > len(body)/most || bytes.Count(body, []byte("{")) > len(body)/16)
+	return err
 }

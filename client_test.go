@@ -514,7 +514,7 @@ func TestDo(t *testing.T) {
 	t.Run("replies of no use", func(t *testing.T) {
 		t.Parallel()
 		for reply, want := range map[string]string{
-			"":                               "the reply is empty",
+			"":                               "the response is empty",
 			"[]":                             "a JSON array where an object should be",
 			"<h1>":                           "no valid JSON",
 			strings.Repeat(" ", 4<<20) + " ": "longer than 4194304 bytes",

@@ -21,11 +21,11 @@ type MeetingsService struct{ service }
 // Meeting is one meeting (section 2.1). Fields that the service leaves empty,
 // null or out are zero.
 type Meeting struct {
-	ID              string     `json:"id" need:"value"` // begins with mtg_
+	ID              string     `json:"id"` // begins with mtg_
 	Title           string     `json:"title"`
 	Date            string     `json:"date"`                       // YYYY-MM-DD
 	Time            string     `json:"time,omitempty"`             // HH:MM, for display only
-	Status          Status     `json:"status" need:"value"`        // one of the ten states, or one that is new
+	Status          Status     `json:"status"`                     // one of the ten states, or one that is new
 	Visibility      Visibility `json:"visibility"`                 // who inside the organisation can see it
 	TemplateID      string     `json:"template_id"`                // the template the minutes are shaped by
 	ParticipantIDs  []string   `json:"participant_ids,omitempty"`  // of members
@@ -90,23 +90,23 @@ func TimeOfDay(t time.Time) string { return t.Format("15:04") }
 // MeetingPage is one page of a listing, newest first (section 2.2). It may
 // hold fewer meetings than were asked for, even none.
 type MeetingPage struct {
-	Meetings   []*Meeting `json:"meetings" need:"field"`
+	Meetings   []*Meeting `json:"meetings"`
 	NextCursor string     `json:"next_cursor,omitempty"` // for MeetingListParams.Cursor; empty at the end
 }
 
 // Minutes are the written minutes of a meeting (section 2.6).
 type Minutes struct {
-	Format     Format `json:"format" need:"value"`  // of Content
-	TemplateID string `json:"template_id"`          // the template they were shaped by
-	Content    string `json:"content" need:"field"` // the minutes themselves
+	Format     Format `json:"format"`      // of Content
+	TemplateID string `json:"template_id"` // the template they were shaped by
+	Content    string `json:"content"`     // the minutes themselves
 }
 
 // UploadTarget says where to upload a recording (section 2.8). It prints its URL
 // without the query, also in JSON; see [PresignedURL].
 type UploadTarget struct {
-	UploadURL PresignedURL `json:"upload_url" need:"value"` // signed for exactly the content type asked for
-	ExpiresIn int          `json:"expires_in"`              // validity in seconds
-	Method    string       `json:"method"`                  // always PUT
+	UploadURL PresignedURL `json:"upload_url"` // signed for exactly the content type asked for
+	ExpiresIn int          `json:"expires_in"` // validity in seconds
+	Method    string       `json:"method"`     // always PUT
 }
 
 // Format prints the target without its presigned query, under every verb.
@@ -175,14 +175,14 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 		return nil, false, err
 	}
 	in := rest.Request{Operation: route.MeetingsCreate, Body: params, HasExternalID: params.ExternalID != ""}
-	m, reply, err := doReply[Meeting](ctx, s.core(), in)
+	m, resp, err := doResponse[Meeting](ctx, s.core(), in)
 	if err != nil {
 		return nil, false, err
 	}
 	if in.HasExternalID && m.ExternalID != "" && !strings.EqualFold(strings.TrimSpace(m.ExternalID), strings.TrimSpace(params.ExternalID)) {
-		return nil, false, s.core().unusable(in, reply, anotherMeeting)
+		return nil, false, s.core().badResponseError(in, resp, anotherMeeting)
 	}
-	return m, reply.Status == http.StatusCreated, nil
+	return m, resp.Status == http.StatusCreated, nil
 }
 
 // Get returns one meeting. The service asks for at least thirty seconds between two
@@ -211,7 +211,7 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 // ErrInvalidExternalID.
 func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID string) (*Meeting, error) {
 	given := checkThat("externalID", externalID != "", "must not be empty")
-	if err := cmp.Or(given, checkThat("externalID", utf8.ValidString(externalID), noUTF8)); err != nil {
+	if err := cmp.Or(given, checkThat("externalID", utf8.ValidString(externalID), notUTF8)); err != nil {
 		return nil, err
 	}
 	asked := s.core().poller.Now()
@@ -226,7 +226,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 		}
 	}
 	in := rest.Request{Operation: route.MeetingsList}
-	miss := s.core().unusable(in, new(rest.Reply), "no visible meeting has this external id")
+	miss := s.core().badResponseError(in, new(rest.Response), "no visible meeting has this external id")
 	miss.Code = ErrNotFound
 	return nil, miss
 }
@@ -249,12 +249,12 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 //
 // Errors: ErrForbidden, ErrNotFound.
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
-	reply, err := s.core().send(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id})
+	resp, err := s.core().send(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id})
 	if err == nil {
-		reply.Release()
+		resp.Release()
 		return nil
 	}
-	if e, ok := err.(*Error); ok && e.acted && e.StatusCode == http.StatusNotFound && e.Code == ErrNotFound {
+	if e, ok := err.(*Error); ok && e.mayHaveTakenEffect && e.StatusCode == http.StatusNotFound && e.Code == ErrNotFound {
 		return nil // an earlier attempt deleted it, and its response was lost
 	}
 	return err
@@ -295,16 +295,12 @@ func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string)
 	return target, nil
 }
 
-// maxText is the most bytes of minutes or of a transcript that the Client reads: more
-// than a very long meeting has.
-const maxText = 64 << 20
-
 // Minutes returns the written minutes; an empty format is the service's
 // default, HTML. It needs the scope minutes:read. Documented.
 //
 // Errors: ErrMinutesNotReady, ErrInvalidRequest (unknown format), ErrNotFound.
 func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format) (*Minutes, error) {
-	return do[Minutes](ctx, s.core(), rest.Request{Operation: route.MeetingsMinutes, ID: id, MaxReply: maxText, Query: &struct {
+	return do[Minutes](ctx, s.core(), rest.Request{Operation: route.MeetingsMinutes, ID: id, MaxResponse: maxText, Query: &struct {
 		Format Format `url:"format,omitempty"`
 	}{format}})
 }

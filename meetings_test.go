@@ -9,12 +9,15 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // What the parameters leave out is left out of the body and the query; lists
@@ -330,4 +333,68 @@ func TestDateOfAndTimeOfDayUseTheZoneOfTheTime(t *testing.T) {
 	} {
 		require.Equal(t, want, minutes.DateOf(at)+" "+minutes.TimeOfDay(at))
 	}
+}
+
+// A Delete that gets NOT_FOUND has succeeded if an earlier attempt may have taken effect.
+func TestDelete_SucceedsIfEarlierAttemptDidIt(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name   string
+		faults []minutestest.Fault
+		dial   error
+		ok     bool
+	}{
+		{"response lost", []minutestest.Fault{minutestest.LoseReply()}, nil, true},
+		{"502 after the effect", []minutestest.Fault{minutestest.BadGateway().AfterEffect()}, nil, true},
+		{"500 after the effect", []minutestest.Fault{minutestest.Refuse(minutes.ErrInternal).AfterEffect()}, nil, true},
+		{"503 after the effect", []minutestest.Fault{minutestest.Reply(503, "text/html", "<p>later").AfterEffect()}, nil, true},
+		{"504 after the effect", []minutestest.Fault{minutestest.Reply(504, "text/html", "<p>later").AfterEffect()}, nil, true},
+		{"time-out after the effect", []minutestest.Fault{minutestest.Delay(time.Hour).AfterEffect()}, nil, true},
+		{"response lost, then 429", []minutestest.Fault{minutestest.LoseReply(), minutestest.RateLimit("1")}, nil, true},
+		{"response lost, then half a NOT_FOUND", []minutestest.Fault{minutestest.LoseReply(), minutestest.Truncate(9)}, nil, true},
+		{"429", []minutestest.Fault{minutestest.RateLimit("1")}, nil, false},
+		{"never connected", nil, testbase.ErrRefused, false},
+		{"half a NOT_FOUND", []minutestest.Fault{minutestest.Truncate(9)}, nil, false},
+		{"nothing", nil, nil, false},
+		{"page of a gateway", []minutestest.Fault{minutestest.LoseReply(), minutestest.Reply(404, "text/html", "<h1>no</h1>")}, nil, false},
+		{"forbidden", []minutestest.Fault{minutestest.LoseReply(), minutestest.Refuse(minutes.ErrForbidden)}, nil, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				m, _, err := testkit.Client(srv).Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Gone", Date: "2026-11-20"})
+				require.NoError(t, err)
+				if !test.ok && test.name != "page of a gateway" && test.name != "forbidden" {
+					require.NoError(t, testkit.Client(srv).Meetings.Delete(t.Context(), m.ID)) // by somebody else
+				}
+				if test.faults != nil {
+					srv.Inject(minutestest.Match{Operation: "meetings.delete"}, test.faults...)
+				}
+				l := &testkit.Line{Op: "meetings.delete", Dial: test.dial, Dials: 1}
+				err = l.On(srv).Meetings.Delete(t.Context(), m.ID)
+				if test.ok {
+					require.NoError(t, err)
+					return
+				}
+				require.Error(t, err)
+			})
+		})
+	}
+}
+
+func TestCreate_FindsItsOwnMeetingAfterLostResponse(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		srv.Inject(minutestest.Match{Operation: "meetings.create"}, minutestest.LoseReply(), minutestest.Truncate(3), minutestest.BadGateway().AfterEffect())
+		c := testkit.Client(srv)
+		m, created, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Once", Date: "2026-11-20", ExternalID: "crm/1"})
+		require.NoError(t, err)
+		require.False(t, created, "the last response says so")
+		page, err := c.Meetings.List(t.Context(), nil)
+		require.NoError(t, err)
+		require.Len(t, page.Meetings, 1)
+		require.Equal(t, m.ID, page.Meetings[0].ID)
+	})
 }

@@ -12,7 +12,7 @@ type MembersService struct{ service }
 
 // Member is a human member of the organisation (section 2.3).
 type Member struct {
-	ID     string       `json:"id" need:"value"` // begins with emp_; goes into participants and SharedWith
+	ID     string       `json:"id"` // begins with emp_; goes into participants and SharedWith
 	Name   string       `json:"name"`
 	Role   string       `json:"role,omitempty"` // within the organisation; empty when there is none
 	Status MemberStatus `json:"status"`         // whether they can sign in
@@ -27,7 +27,7 @@ type MemberCreateParams struct {
 }
 
 type memberList struct {
-	Members []Member `json:"members" need:"field"`
+	Members []Member `json:"members"`
 }
 
 // List returns the organisation's human members; integrations are never

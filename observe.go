@@ -9,9 +9,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// Event is something that went on inside a Client, for [WithObserver]: an
-// [Attempt], a [CoolDown], a [FailedLook] or a [PollTurn]. Later versions may have
-// more. No event holds a secret.
+// Event reports what happens inside a Client, for [WithObserver]: an [Attempt], a
+// [CoolDown], a [FailedLook] or a [PollTurn]. Later versions may have more. No event holds
+// a secret.
 type Event interface{ event() }
 
 func (Attempt) event()    {}
@@ -19,98 +19,98 @@ func (CoolDown) event()   {}
 func (FailedLook) event() {}
 func (PollTurn) event()   {}
 
-// Attempt is one attempt of a request that has ended: of an API call, of a look
-// or a page for those who wait, or of the upload of a recording.
+// Attempt reports one attempt of a request that has ended: of an API call, of a poll, of a
+// page for the poller, or of the upload of a recording.
 type Attempt struct {
 	Operation Operation // OpUpload for the PUT to storage
-	MeetingID string    // "" where the path names no meeting
+	MeetingID string    // "" if the path names no meeting
 	Number    int       // counts the attempts of a call from 1, those of an upload over all its URLs
-	Poll      bool      // asked by the poller for those who wait; it has no caller's context
+	Poll      bool      // made by the poller, whose context is no caller's
 
-	StatusCode int   // of the reply, 0 where none came
-	Code       Code  // the service's or the store's, of a refusal
-	Err        error // why there was no reply; nil where there was one
-	// Stalled says that an upload was given up as [WithUploadTimeouts] says.
+	StatusCode int   // of the response, 0 if there was none
+	Code       Code  // of an error response of the service or the store
+	Err        error // why there was no response; nil if there was one
+	// Stalled reports that the Client gave up an upload, see [WithUploadTimeouts].
 	Stalled  bool
-	Sent     int64         // how much of the recording was handed over; 0 for API calls
-	Duration time.Duration // of this attempt, the reading of its reply included
+	Sent     int64         // bytes of the recording that were sent; 0 for API calls
+	Duration time.Duration // of this attempt, with reading its response
 
-	// Again says that another attempt is to follow, after Wait. After an upload,
-	// the meeting may be looked at first, which may spare the repeat.
+	// Again reports that another attempt follows, after Wait. After an upload the Client
+	// may poll the meeting first, and then need no retry.
 	Again bool
-	Wait  time.Duration // before the next attempt; 0 where none follows
+	Wait  time.Duration // before the next attempt; 0 if none follows
 }
 
-// CoolDown tells that a 429 holds all of the Client's requests back. It is told
-// when a cool-down begins and when it is made longer. Uploads go on.
+// CoolDown reports that a 429 paused all of the Client's requests. Observers receive it
+// when a pause begins or is extended. Uploads go on.
 type CoolDown struct {
-	Operation Operation     // that the 429 answered
+	Operation Operation     // that got the 429
 	For       time.Duration // from now on; a minute at most
 }
 
-// FailedLook tells that a wait's look at a meeting failed: by a refusal, which
-// ends the wait, or by anything that may pass. A 429 is none, and neither is a
-// page that fails.
+// FailedLook reports that a poll of a wait failed: by an error response, which ends the
+// wait, or by a temporary failure. A 429 does not count, and neither does a page that
+// fails.
 type FailedLook struct {
-	MeetingID string // that was looked at
-	// InARow counts the failed looks since the meeting was last seen. In an outage,
-	// a look that fails for one meeting counts for all. At twenty the wait ends.
+	MeetingID string // of the poll
+	// InARow counts the failed polls since the meeting was last seen. In an outage, a poll
+	// that fails for one meeting counts for all. At twenty the wait ends.
 	InARow int
-	Err    error // why; an *Error where the service or the network was at fault
+	Err    error // why; an *Error if the service or the network was at fault
 }
 
-// PollTurn tells what was asked for those who wait in a turn, thirty seconds or
-// longer. Its context is no caller's.
+// PollTurn reports the poller's requests in one cycle of thirty seconds or longer. Its
+// context is no caller's.
 type PollTurn struct {
-	Duration time.Duration // shorter than a turn where nobody waits any more
-	Waits    int           // meetings waited for at its end
-	Pages    int           // of the listing, that were asked for
+	Duration time.Duration // shorter than a cycle if no wait is left
+	Waits    int           // meetings that are awaited at its end
+	Pages    int           // requests for pages of the listing
 	Looks    int           // GETs of single meetings
 }
 
-// FromContext returns the attempt that a request's context belongs to: its
-// Operation, MeetingID, Number and Poll. It is for a transport of one's own (see
-// [WithHTTPClient]), whose spans and metrics are named by it without ids in their
-// names. It works in an observer, too. ok is false for any other context.
+// FromContext returns the attempt that a request's context belongs to: its Operation,
+// MeetingID, Number and Poll. Use it in your own transport (see [WithHTTPClient]) to name
+// spans and metrics without ids. It works in an observer, too. ok is false for any other
+// context.
 func FromContext(ctx context.Context) (a Attempt, ok bool) {
-	try, ok := ctx.Value(rest.Try{}).(rest.Try)
-	return Attempt{Operation: Operation(try.Operation), MeetingID: try.ID, Number: try.Number, Poll: try.Once}, ok
+	info, ok := rest.AttemptOf(ctx)
+	return Attempt{Operation: Operation(info.Operation), MeetingID: info.ID, Number: info.Number, Poll: info.Poll}, ok
 }
 
-// attempted tells of an attempt of an API call.
-func (c *core) attempted(ctx context.Context, a rest.Attempt) {
+// observeAttempt reports an attempt of an API call.
+func (c *core) observeAttempt(ctx context.Context, a rest.Attempt) {
 	e, _ := FromContext(ctx)
 	e.MeetingID = c.Mask.Text(e.MeetingID)
-	e.Duration, e.Again = a.Took, a.Again
-	if a.Again {
+	e.Duration, e.Again = a.Took, a.Retry
+	if a.Retry {
 		e.Wait = a.Wait
 	}
 	requestID := ""
 	if a.Err != nil {
 		e.Err = c.Mask.Err(a.Err)
 	} else if e.StatusCode = a.Status; a.Status/100 != 2 {
-		refusal := c.failed(a.Failure)
-		e.Code, requestID = refusal.Code, refusal.RequestID
+		failure := c.newError(a.Failure)
+		e.Code, requestID = failure.Code, failure.RequestID
 	}
-	c.tried(ctx, e, requestID, slog.String("method", a.Route.Method), slog.String("path", plain(c.Mask.Text(a.Path))))
-	if a.CoolDown > 0 {
+	c.reportAttempt(ctx, e, requestID, slog.String("method", a.Route.Method), slog.String("path", singleLine(c.Mask.Text(a.Path))))
+	if a.Pause > 0 {
 		c.log.LogAttrs(ctx, slog.LevelInfo, "minutes: requests are held back after a 429",
-			slog.String("operation", string(e.Operation)), slog.Duration("for", a.CoolDown))
-		c.observer(ctx, CoolDown{e.Operation, a.CoolDown})
+			slog.String("operation", string(e.Operation)), slog.Duration("for", a.Pause))
+		c.observer(ctx, CoolDown{e.Operation, a.Pause})
 	}
 }
 
-// tried tells of an attempt that has ended, of an API call or an upload. The log
-// is told of its request besides.
-func (c *core) tried(ctx context.Context, e Attempt, requestID string, request ...slog.Attr) {
+// reportAttempt reports an attempt that has ended, of an API call or an upload, to the log
+// and the observer. Only the log shows the request.
+func (c *core) reportAttempt(ctx context.Context, e Attempt, requestID string, request ...slog.Attr) {
 	if c.log.Enabled(ctx, slog.LevelDebug) {
 		attrs := append([]slog.Attr{slog.String("operation", string(e.Operation))}, request...)
 		attrs = append(attrs, slog.Int("attempt", e.Number), slog.Int("status", e.StatusCode))
 		switch {
 		case e.Err != nil:
-			attrs = append(attrs, slog.String("error", plain(e.Err.Error())))
+			attrs = append(attrs, slog.String("error", singleLine(e.Err.Error())))
 		case e.StatusCode/100 != 2:
-			attrs = append(attrs, slog.String("code", plain(string(e.Code))), slog.String("request_id", plain(requestID)))
+			attrs = append(attrs, slog.String("code", singleLine(string(e.Code))), slog.String("request_id", singleLine(requestID)))
 		}
 		if e.Again {
 			attrs = append(attrs, slog.Duration("wait", e.Wait))
@@ -125,7 +125,7 @@ func (p polled) LookFailed(id string, inARow int, several bool, err error) {
 	ctx := context.Background()
 	if several {
 		p.core.log.LogAttrs(ctx, slog.LevelWarn, "minutes: looks at a meeting fail, and its wait goes on",
-			slog.String("meeting", plain(id)), slog.Int("in_a_row", inARow), slog.String("error", plain(err.Error())))
+			slog.String("meeting", singleLine(id)), slog.Int("in_a_row", inARow), slog.String("error", singleLine(err.Error())))
 	}
 	p.core.observer(ctx, FailedLook{id, inARow, err})
 }
@@ -133,7 +133,7 @@ func (p polled) LookFailed(id string, inARow int, several bool, err error) {
 // LooksWork is for the poller.
 func (p polled) LooksWork(id string, failed int) {
 	p.core.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: looks at a meeting work again",
-		slog.String("meeting", plain(id)), slog.Int("failed", failed))
+		slog.String("meeting", singleLine(id)), slog.Int("failed", failed))
 }
 
 // Turned is for the poller.

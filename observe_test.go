@@ -416,3 +416,48 @@ func (n named) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	return n.RoundTripper.RoundTrip(req)
 }
+
+func TestWithLogger_LogsEachAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.Refuse(minutes.ErrInternal), minutestest.RateLimit("3"), minutestest.Reset())
+		out := new(testbase.Buffer)
+		log := slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		}}))
+		c := testkit.Client(srv, minutes.WithLogger(log), minutes.WithRetries(4, time.Second, time.Second))
+		j := testkit.Jobs()[len(testkit.Jobs())-1]
+		id := j.MeetingFor(t, srv)
+		_, err := c.Meetings.Get(t.Context(), id)
+		require.NoError(t, err)
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		require.Len(t, lines, 5)
+		require.Contains(t, lines[2], "level=INFO")
+		require.Contains(t, lines[2], "held back after a 429")
+		lines = slices.Delete(lines, 2, 3)
+		for i, want := range [][]string{
+			{"status=500", "code=INTERNAL_ERROR", "request_id=req_", "wait=1s"},
+			{"status=429", "code=RATE_LIMITED", "wait="},
+			{`error="`, "connection reset", "wait=1s"},
+			{"status=200"},
+		} {
+			want = append(want, "level=DEBUG", "operation=meetings.get", "method=GET", "path=/v1/meetings/"+id, fmt.Sprintf("attempt=%d", i+1))
+			for _, w := range want {
+				require.Contains(t, lines[i], w)
+			}
+		}
+		require.NotContains(t, lines[3], "wait")
+
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"))
+		require.NoError(t, j.Call(t.Context(), c, id))
+		for _, w := range []string{"operation=storage.put", "meeting=" + id, "method=PUT", "host=storage.minutes.test", "path=/storage/", "status=503", "SlowDown", "request_id=req_", "attempt=1", "wait=1s", "attempt=2", "status=200", "sent=3000", "size=3000"} {
+			require.Contains(t, out.String(), w)
+		}
+		require.NotContains(t, out.String(), "Signature")
+		require.NotContains(t, out.String(), srv.Key())
+	})
+}

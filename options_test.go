@@ -1,21 +1,28 @@
 package minutes_test
 
 import (
+	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"math"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jarcoal/httpmock"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 func TestOptionsRefuse(t *testing.T) {
@@ -186,5 +193,47 @@ func TestWithRouteRefuses(t *testing.T) {
 			testkit.RequireParamError(t, err, "WithRoute", test.path)
 			require.ErrorContains(t, err, "WithRoute: "+test.names+":")
 		})
+	}
+}
+
+// An attempt may take 30 s, unless the caller's http.Client sets another limit.
+func TestWithHTTPClient_SetsTimeLimitOfAttempt(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[time.Duration]time.Duration{0: 30 * time.Second, 7 * time.Second: 7 * time.Second, time.Hour: time.Hour} {
+		t.Run(limit.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				srv.Inject(minutestest.Match{Operation: "usage.get", Times: 3}, minutestest.Delay(3*time.Hour))
+				hc := &http.Client{Transport: srv.HTTPClient().Transport, Timeout: limit}
+				c := testkit.Client(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(2, 0, 0))
+				start := time.Now()
+				_, err := c.Usage.Get(t.Context())
+				require.Equal(t, 3*want, time.Since(start))
+				require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+				require.NotErrorIs(t, err, context.DeadlineExceeded)
+				require.Equal(t, limit, hc.Timeout)
+			})
+		})
+	}
+}
+
+// Whether a request may be retried depends on its operation, not on the method.
+func TestWithRoute_KeepsRetryRule(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		attempts := 0
+		c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			attempts++
+			assert.Equal(t, method, req.Method)
+			return nil, io.ErrUnexpectedEOF
+		})}), minutes.WithRetries(4, 0, 0), minutes.WithRoute(minutes.OpProjectsCreate, method, "/p"), minutes.WithRoute(minutes.OpUsageGet, method, "/u"))
+		require.NoError(t, err)
+		_, err = c.Projects.Create(t.Context(), "Apollo")
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		require.Equal(t, 1, attempts, method)
+		_, err = c.Usage.Get(t.Context())
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		require.Equal(t, 6, attempts, method)
 	}
 }

@@ -12,13 +12,13 @@ import (
 // maxLimit is the largest page the interface allows (section 8).
 const maxLimit = 50
 
-// All iterates over all meetings that params choose, newest first, page by
-// page; the next page is asked for only when the loop gets there. Unless
-// params sets a Limit, pages are the largest there are, and params.Cursor is
-// where to begin. params may be nil and may be changed or reused afterwards.
+// All iterates over all meetings that params select, newest first. It requests the next
+// page only when the loop gets there. Unless params sets a Limit, pages have the largest
+// size. The iteration starts at params.Cursor. params may be nil, and may be changed
+// afterwards.
 //
-// An error is yielded once, with a nil meeting, and ends the loop: those of
-// [MeetingsService.List], or an *Error where the service repeats a cursor.
+// An error is yielded once, with a nil meeting, and ends the loop. It is one of
+// [MeetingsService.List], or an *Error if the service repeats a cursor.
 func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) iter.Seq2[*Meeting, error] {
 	first := *cmp.Or(params, new(MeetingListParams))
 	if first.Limit == 0 && first.ExternalID == "" { // which goes with no other filter
@@ -38,12 +38,12 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 					return
 				}
 			}
-			// A page may be short, or empty, before the end: the cursor tells.
+			// A page may be short, or empty, before the end: only the cursor counts.
 			if page.NextCursor == "" {
 				return
 			}
 			if seen[page.NextCursor] {
-				yield(nil, s.core().unusable(rest.Request{Operation: route.MeetingsList}, new(rest.Reply), "the service repeated a cursor"))
+				yield(nil, s.core().badResponseError(rest.Request{Operation: route.MeetingsList}, new(rest.Response), "the service repeated a cursor"))
 				return
 			}
 			seen[page.NextCursor] = true

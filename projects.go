@@ -12,12 +12,12 @@ type ProjectsService struct{ service }
 
 // Project groups meetings (section 2.4).
 type Project struct {
-	ID   string `json:"id" need:"value"` // goes into MeetingCreateParams.ProjectID
+	ID   string `json:"id"` // goes into MeetingCreateParams.ProjectID
 	Name string `json:"name"`
 }
 
 type projectList struct {
-	Projects []Project `json:"projects" need:"field"`
+	Projects []Project `json:"projects"`
 }
 
 // List returns the organisation's active projects. Method, path and scope

@@ -12,7 +12,7 @@ type TemplatesService struct{ service }
 
 // Template shapes the minutes of a meeting (section 2.5).
 type Template struct {
-	ID          string `json:"id" need:"value"` // goes into MeetingCreateParams.TemplateID
+	ID          string `json:"id"` // goes into MeetingCreateParams.TemplateID
 	Name        string `json:"name"`
 	Source      string `json:"source"`                // where it comes from: free text, new values may appear
 	Description string `json:"description,omitempty"` // what it is for
@@ -24,7 +24,7 @@ type Template struct {
 func (t Template) String() string { return formatFields(t) }
 
 type templateList struct {
-	Templates []Template `json:"templates" need:"field"`
+	Templates []Template `json:"templates"`
 }
 
 // List returns the organisation's templates. Method, path and scope

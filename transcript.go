@@ -17,12 +17,12 @@ import (
 //
 // Errors: ErrTranscriptNotReady, ErrNotFound.
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (string, error) {
-	in := rest.Request{Operation: route.MeetingsTranscript, ID: id, MaxReply: maxText}
+	in := rest.Request{Operation: route.MeetingsTranscript, ID: id, MaxResponse: maxText}
 	return pick(ctx, s.core(), in, func(t *transcript) string { return t.Text })
 }
 
 type transcript struct {
-	Text string `json:"transcript" need:"field"`
+	Text string `json:"transcript"`
 }
 
 // Turn is the text of one speaker until the next speaker.

@@ -213,7 +213,7 @@ func (u *upload) prepare(ctx context.Context, step storage.Step, failure *Storag
 
 // trying returns the context of the current attempt; see FromContext.
 func (u *upload) trying(ctx context.Context) context.Context {
-	return context.WithValue(ctx, rest.Try{}, rest.Try{Operation: route.Upload, ID: u.core.Mask.Text(u.id), Number: u.known.Attempt})
+	return rest.WithAttempt(ctx, rest.AttemptInfo{Operation: route.Upload, ID: u.core.Mask.Text(u.id), Number: u.known.Attempt})
 }
 
 // replace asks for another URL. If that fails and the meeting may have the audio, it
@@ -236,7 +236,7 @@ func (u *upload) failure(r storage.Result) *StorageError {
 		u.refusal = StorageError{StatusCode: r.StatusCode, Code: r.Code, Message: r.Message, RequestID: r.RequestID, RetryAfter: r.RetryAfter}
 	}
 	err := u.refusal
-	err.passes = r.Outcome != storage.Hopeless
+	err.retryable = r.Outcome != storage.Hopeless
 	if r.Err != nil {
 		err.causes = []error{r.Err}
 	}
@@ -276,7 +276,7 @@ func (u *upload) renew(ctx context.Context) error {
 	target, why := parseTarget(t, u.core.local)
 	if why != "" {
 		in := rest.Request{Operation: route.MeetingsUploadURL, ID: u.id}
-		return u.core.unusable(in, &rest.Reply{Status: http.StatusOK}, "the reply's "+why)
+		return u.core.badResponseError(in, &rest.Response{Status: http.StatusOK}, "the reply's "+why)
 	}
 	u.put.Target, u.put.Mask, u.known.Uses = target, u.core.Mask.WithQuery(target), 0
 	u.lookNotBefore = time.Time{}
@@ -314,7 +314,7 @@ func (u *upload) tell(ctx context.Context, result storage.Result, again bool, wa
 	if again {
 		e.Wait = wait
 	}
-	c.tried(ctx, e, result.RequestID, slog.String("meeting", plain(e.MeetingID)), slog.String("method", http.MethodPut),
+	c.reportAttempt(ctx, e, result.RequestID, slog.String("meeting", singleLine(e.MeetingID)), slog.String("method", http.MethodPut),
 		slog.String("host", u.put.Target.Host), slog.String("path", u.put.Target.EscapedPath()),
 		slog.Int64("sent", e.Sent), slog.Int64("size", u.put.Recording.Size))
 }

@@ -13,9 +13,9 @@ type UsageService struct{ service }
 
 // Usage is what the organisation has left in this period (section 2.9).
 type Usage struct {
-	CreditsRemaining           int    `json:"credits_remaining" need:"field"`            // generating minutes spends credits
-	TranscribeSecondsRemaining int    `json:"transcribe_seconds_remaining" need:"field"` // of audio that may still be transcribed
-	NextResetAt                string `json:"next_reset_at,omitempty"`                   // date of the next top-up, YYYY-MM-DD (section 2); empty when there is none
+	CreditsRemaining           int    `json:"credits_remaining"`            // generating minutes spends credits
+	TranscribeSecondsRemaining int    `json:"transcribe_seconds_remaining"` // of audio that may still be transcribed
+	NextResetAt                string `json:"next_reset_at,omitempty"`      // date of the next top-up, YYYY-MM-DD (section 2); empty when there is none
 }
 
 // Transcription returns the length of audio that may still be transcribed.

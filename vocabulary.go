@@ -13,14 +13,14 @@ type VocabularyService struct{ service }
 
 // Vocabulary is the organisation's complete list of terms (section 2.10).
 type Vocabulary struct {
-	Terms    []string          `json:"terms" need:"field"`
-	Entries  []VocabularyEntry `json:"entries" need:"field"` // the same terms with their known wrong spellings
-	MaxTerms int               `json:"max_terms"`            // how many terms the list may hold
+	Terms    []string          `json:"terms"`
+	Entries  []VocabularyEntry `json:"entries"`   // the same terms with their known wrong spellings
+	MaxTerms int               `json:"max_terms"` // how many terms the list may hold
 }
 
 // VocabularyEntry is one term.
 type VocabularyEntry struct {
-	Term     string              `json:"term" need:"value"` // the intended spelling
+	Term     string              `json:"term"` // the intended spelling
 	Variants []VocabularyVariant `json:"variants"`
 }
 

@@ -15,7 +15,6 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
-	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
@@ -59,7 +58,7 @@ func (o *WaitOptions) fill() error {
 		checkThat("opts.Until", o.Until.rank() > 0, "is not a state of the happy path"),
 		checkThat("opts.Interval", o.Interval >= 0, "must not be negative"),
 		checkThat("opts.NoAudio", o.NoAudio >= 0, "must not be negative"),
-		checkThat("opts.Format", utf8.ValidString(string(o.Format)), noUTF8),
+		checkThat("opts.Format", utf8.ValidString(string(o.Format)), notUTF8),
 	)
 }
 
@@ -342,12 +341,12 @@ func meetingOf(s poll.Sighting) *Meeting {
 
 // Look makes one GET of a meeting. It returns also the max-age of its Cache-Control.
 func (p polled) Look(ctx context.Context, id string, wanted func() bool) (poll.Sighting, time.Duration, *poll.Failure) {
-	m, reply, err := doReply[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true, Wanted: wanted})
+	m, resp, err := doResponse[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true, Wanted: wanted})
 	if err != nil {
 		return poll.Sighting{}, 0, failureOf(err)
 	}
 	seconds := uint64(0)
-	if found := maxAge.FindStringSubmatch(reply.Header.Get("Cache-Control")); found != nil {
+	if found := maxAge.FindStringSubmatch(resp.Header.Get("Cache-Control")); found != nil {
 		seconds, _ = strconv.ParseUint(found[1], 10, 31) // out of range, it is the largest number
 	}
 	return sightingOf(m), time.Duration(seconds) * time.Second, nil
@@ -376,7 +375,7 @@ func failureOf(err error) *poll.Failure {
 	f := &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited)}
 	if e, ok := errors.AsType[*Error](err); ok {
 		f.RetryAfter = min(e.RetryAfter, 5*time.Minute)
-		permanent := KeyRefused(err) || roundtrip.Untrusted(err)
+		permanent := KeyRefused(err) || backoff.Untrusted(err)
 		f.Transient = !permanent && (e.Code == "" && e.StatusCode != http.StatusForbidden || Retryable(err))
 	}
 	return f

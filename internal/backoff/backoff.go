@@ -1,4 +1,5 @@
-// Package backoff says how long to wait before a request is repeated, and waits.
+// Package backoff answers the questions that every engine asks before a retry: did the
+// failed attempt ever have a connection, and how long to wait?
 package backoff
 
 import (
@@ -12,23 +13,23 @@ import (
 	"time"
 )
 
-// Longest is the longest Retry-After that is waited for.
+// Longest is the longest Retry-After that the Client waits out.
 const Longest = 60 * time.Second
 
-// far bounds what a server or a caller can ask for, so that sums of two waits
-// never overflow. It is some 68 years, or 31 bits of seconds.
+// far bounds the waits that servers and callers can ask for, so that the sum of two
+// never overflows. It is 31 bits of seconds, about 68 years.
 const far = (1<<31 - 1) * time.Second
 
-// Policy says how often to repeat a request, and how long to wait before.
+// Policy sets how often to retry a request, and how long to wait before each retry.
 type Policy struct {
-	Max              int // repeats after the first attempt
+	Max              int // retries after the first attempt
 	WaitMin, WaitMax time.Duration
 }
 
-// Wait draws the wait before repeat n, from 1: anything between WaitMin and the
-// smaller of WaitMax and WaitMin·2ⁿ, so that clients that failed together do not
-// come back together. A WaitMin of 0 grows from half a second. Where the server
-// asked for a wait, it is somewhat longer than asked.
+// Wait draws the wait before retry n, from 1. It lies between WaitMin and the smaller
+// of WaitMax and WaitMin·2ⁿ, so that clients that failed together do not return
+// together. If WaitMin is 0, it grows from half a second. The wait is never shorter
+// than asked, the server's Retry-After.
 func (p Policy) Wait(n int, asked time.Duration) time.Duration {
 	most := min(p.WaitMax, far)
 	top := cmp.Or(p.WaitMin, time.Second/2)
@@ -40,22 +41,22 @@ func (p Policy) Wait(n int, asked time.Duration) time.Duration {
 	return max(wait, asked+rand.N(min(asked, p.WaitMin)+1))
 }
 
-// RetryAfter is how long a reply of this status asks to wait: seconds, or until
-// a date. It counts on 429 and 503 alone, and is 0 where nothing is asked.
+// RetryAfter returns how long a response asks to wait: a number of seconds, or until a
+// date. It counts only on 429 and 503, and is 0 if the response asks for nothing.
 func RetryAfter(status int, header http.Header) time.Duration {
 	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
 		return 0
 	}
 	value := header.Get("Retry-After")
 	seconds, err := strconv.ParseUint(value, 10, 31)
-	if err == nil || errors.Is(err, strconv.ErrRange) { // which has the most
+	if err == nil || errors.Is(err, strconv.ErrRange) { // out of range, it is the largest number
 		return time.Duration(seconds) * time.Second
 	}
-	at, _ := http.ParseTime(value) // of anything else the zero time, which has passed
+	at, _ := http.ParseTime(value) // if it is no date, the zero time, which has passed
 	return min(max(0, time.Until(at)), far)
 }
 
-// Sleep waits for d, or for ctx to end.
+// Sleep waits for d, or until ctx is done.
 func Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
@@ -70,9 +71,9 @@ func Outlives(ctx context.Context, d time.Duration) bool {
 	return !ok || time.Until(deadline) > d
 }
 
-// Causes lists errs and, where ctx is done, its error and its cause, each once.
-// A transport returns the cause alone of a context made with
-// context.WithCancelCause, and that is no context.Canceled.
+// Causes lists errs and, if ctx is done, its error and its cause, each once. After a
+// context.WithCancelCause a transport returns only the cause, which is not
+// context.Canceled.
 func Causes(ctx context.Context, errs ...error) []error {
 	for _, more := range []error{context.Cause(ctx), ctx.Err()} {
 		if more != nil && !errors.Is(errors.Join(errs...), more) {
@@ -82,7 +83,7 @@ func Causes(ctx context.Context, errs ...error) []error {
 	return errs
 }
 
-// ContextError is the error of a context that is done, with its cause.
+// ContextError returns the error of a context that is done, with its cause.
 func ContextError(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {

@@ -1,135 +1,118 @@
 package rest
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
-	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// answered stands in for every reply, since apiCall.read has already read the real one:
-// net/http finds no redirect to follow, and go-retryablehttp nothing to drain.
-var answered = &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}
+// outcome is what happened in one attempt.
+type outcome struct {
+	err        error         // nil if there is a whole response; may show a secret
+	status     int           // of the response, even if its body broke off; 0 if there was none
+	retryAfter time.Duration // which a whole response asks for
+	neverSent  bool          // it certainly had no connection
+	took       time.Duration
+}
 
-// RoundTrip makes one attempt: the Client is the transport of its own http.Client. It
-// reads the whole reply within the attempt's time limit, so a reply that breaks off
-// counts as a lost connection and no body is left open.
-//
-// The Client has no CloseIdleConnections: go-retryablehttp would call it when a request
-// fails, and close the connections of all requests.
-func (c *Client) RoundTrip(req *http.Request) (*http.Response, error) {
-	call := req.Context().(*apiCall)
-	call.attempts.Add(1)
-	call.status = 0
-	if c.Observe != nil {
-		call.began = time.Now()
-	}
-	ctx, cancel := context.WithTimeout(call, c.Timeout)
+// rateLimited reports a 429. The service's edge rejected the request before the service
+// did anything.
+func (o outcome) rateLimited() bool { return o.err == nil && o.status == http.StatusTooManyRequests }
+
+// mayHaveTakenEffect reports whether the service may have done what was asked. A 4xx
+// took no effect, even if its body broke off.
+func (o outcome) mayHaveTakenEffect() bool { return !o.neverSent && o.status/100 != 4 }
+
+// attempt sends the request once and reads the whole response, within the attempt's
+// time limit. A response that breaks off counts as a lost connection. No body is left
+// open.
+func (k *call) attempt(req *http.Request) (*http.Response, outcome) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(WithAttempt(req.Context(), k.info()), k.client.Timeout)
 	defer cancel()
-	// Trace the connection if the request must not be repeated after the server may have
-	// read it. Also for DELETE: a 404 to its repeat means success if the first may have arrived.
-	if !call.repeatable || call.outcome.Route.Method == http.MethodDelete {
-		call.conn = new(roundtrip.Conn)
-		ctx = call.conn.Trace(ctx)
+	// Trace the connection if the request must not be retried after the service may have
+	// read it. Also for DELETE: a retry that gets a 404 succeeds if the first attempt may
+	// have arrived.
+	var conn *backoff.Conn
+	if !k.repeatable() || k.Route.Method == http.MethodDelete {
+		conn = new(backoff.Conn)
+		ctx = conn.Trace(ctx)
 	}
 	attempt := req.WithContext(ctx)
-	attempt.Header = call.header()
-	resp, err := roundtrip.Do(c.Transport, attempt)
+	attempt.Header = k.header()
+	resp, err := backoff.RoundTrip(k.client.Transport, attempt)
+	o := outcome{neverSent: err != nil && conn != nil && conn.NeverMade(err)}
 	if err == nil {
-		err = call.read(resp)
+		o.status = resp.StatusCode
+		k.failure.RetryAfter = backoff.RetryAfter(resp.StatusCode, resp.Header)
+		err = k.failure.read(resp, cmp.Or(k.MaxResponse, 4<<20))
+		// The status of a 429 or 5xx is enough, even if the body broke off.
+		if req.Context().Err() == nil && (o.status == http.StatusTooManyRequests || o.status >= 500) {
+			err = nil
+		}
 	}
 	switch {
 	case err == nil:
-		return answered, nil
-	case ctx.Err() != nil && call.Err() == nil: // os.ErrDeadlineExceeded, since the caller's own context has not expired
-		err = fmt.Errorf("no reply within %v: %w", c.Timeout, os.ErrDeadlineExceeded)
+		o.retryAfter = k.failure.RetryAfter
+	case ctx.Err() != nil && req.Context().Err() == nil: // not DeadlineExceeded, which is the caller's context
+		err = fmt.Errorf("no response within %v: %w", k.client.Timeout, os.ErrDeadlineExceeded)
 	}
-	return nil, err
+	if o.err = err; err != nil {
+		resp = nil
+	}
+	o.took = time.Since(began)
+	return resp, o
 }
 
-// Try identifies an attempt. ctx.Value(Try{}) returns it.
-type Try struct {
+// AttemptInfo identifies an attempt.
+type AttemptInfo struct {
 	Operation route.Operation
-	ID        string // the meeting's id; "" if the path holds none
-	Number    int    // the attempt's, from 1
-	Once      bool   // the request is never repeated
+	ID        string // the meeting's id; "" if the path has none
+	Number    int    // from 1
+	Poll      bool   // made by the poller, which never retries
 }
 
-// Value returns the Try for the key Try{}. It is made only when it is asked for.
-func (c *apiCall) Value(key any) any {
-	if key == (Try{}) {
-		return Try{c.outcome.Route.Operation, c.id, int(c.attempts.Load()), c.once}
+func (k *call) info() AttemptInfo { return AttemptInfo{k.Route.Operation, k.ID, k.number, k.Once} }
+
+// attemptContext is the context of an attempt. It carries an AttemptInfo, as
+// context.WithValue would.
+type attemptContext struct {
+	context.Context
+	info AttemptInfo
+}
+
+type attemptKey struct{}
+
+func (c *attemptContext) Value(key any) any {
+	if key == (attemptKey{}) {
+		return c.info
 	}
 	return c.Context.Value(key)
+}
+
+// WithAttempt returns the context of an attempt.
+func WithAttempt(ctx context.Context, info AttemptInfo) context.Context {
+	return &attemptContext{ctx, info}
+}
+
+// AttemptOf returns the attempt that a context belongs to.
+func AttemptOf(ctx context.Context) (info AttemptInfo, ok bool) {
+	info, ok = ctx.Value(attemptKey{}).(AttemptInfo)
+	return info, ok
 }
 
 // Attempt describes an attempt that has ended.
 type Attempt struct {
 	Took     time.Duration
-	Err      error         // nil if there was a reply; may show a secret
-	Again    bool          // another attempt follows
-	Wait     time.Duration // before another attempt; set even if Again is false
-	CoolDown time.Duration // of all requests, begun by this attempt; 0: none, or a longer one was running
-	*Failure               // what is known so far; must not be changed
-}
-
-// Reply is the reply to a request, already read.
-type Reply struct {
-	Status int
-	Header http.Header
-	Cut    int64 // the limit at which a longer body was cut; 0: the body is whole
-	body   *bytes.Buffer
-}
-
-// buffers holds buffers for bodies.
-var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-// Came reports whether there was a reply at all.
-func (r *Reply) Came() bool { return r.body != nil }
-
-// Body returns the body, if Came. It is valid until Release.
-func (r *Reply) Body() []byte { return r.body.Bytes() }
-
-// Release gives the body's buffer back, unless it is large. Status and Header stay valid.
-func (r *Reply) Release() {
-	if r.body != nil && r.body.Cap() <= 1<<20 {
-		buffers.Put(r.body)
-	}
-	r.body = nil
-}
-
-// read reads the whole reply. If the body breaks off, the part before is kept.
-func (c *apiCall) read(resp *http.Response) error {
-	limit := int64(1 << 20) // for an error reply
-	if resp.StatusCode/100 == 2 {
-		limit = c.limit
-	}
-	c.status = resp.StatusCode
-	c.outcome.RetryAfter = backoff.RetryAfter(resp.StatusCode, resp.Header)
-	last := &c.outcome.Reply
-	last.Status, last.Header, last.Cut = resp.StatusCode, resp.Header, 0
-	if last.body == nil {
-		last.body = buffers.Get().(*bytes.Buffer)
-	}
-	last.body.Reset()
-	c.limited = io.LimitedReader{R: resp.Body, N: limit + 1}
-	_, err := last.body.ReadFrom(&c.limited)
-	c.limited.R = nil // somebody may keep the call, as a context
-	if c.limited.N <= 0 {
-		last.Cut = limit
-	}
-	_ = resp.Body.Close() // nothing to do about an error
-	// For a 429 or 5xx the status is enough, even if the body broke off, unless ctx has ended.
-	if enough := resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500; err != nil && (!enough || c.Err() != nil) {
-		return fmt.Errorf("the reply broke off: %w", err)
-	}
-	return nil
+	Err      error         // nil if there was a response; may show a secret
+	Retry    bool          // another attempt follows
+	Wait     time.Duration // before another attempt; set even if Retry is false
+	Pause    time.Duration // of all requests, begun by this attempt; 0 if none, or if a longer one was running
+	*Failure               // of all attempts so far; must not be changed
 }

@@ -2,12 +2,12 @@ package rest
 
 import "net/http"
 
-// header returns the header of an attempt, with the API key (client.go of the root makes
-// it a Bearer token). Each attempt has its own, since a transport may read it after the
-// attempt has ended.
-func (c *apiCall) header() http.Header {
-	h := http.Header{"Authorization": c.client.Authorization, "User-Agent": c.client.UserAgent, "Accept": jsonType}
-	if c.req.ContentLength > 0 {
+// header returns the header of an attempt, with the API key (the root's client.go makes
+// it a Bearer token). Each attempt has its own, because a transport may still read it
+// after the attempt has ended.
+func (k *call) header() http.Header {
+	h := http.Header{"Authorization": k.client.Authorization, "User-Agent": k.client.UserAgent, "Accept": jsonType}
+	if k.Body != nil {
 		h["Content-Type"] = jsonType
 	}
 	return h

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
@@ -95,8 +95,8 @@ func (p *Put) exchange(caller context.Context, sent *atomic.Int64) Result {
 			p.Progress(at, size)
 		}
 	})
-	conn := new(roundtrip.Conn)
-	resp, err := roundtrip.Do(p.Transport, p.request(conn.Trace(ctx), body))
+	conn := new(backoff.Conn)
+	resp, err := backoff.RoundTrip(p.Transport, p.request(conn.Trace(ctx), body))
 	var result Result
 	if err == nil {
 		result = readReply(resp, p.Mask)
@@ -140,13 +140,13 @@ func (p *Put) request(ctx context.Context, body io.ReadCloser) *http.Request {
 }
 
 // lost is the result of a request without a reply, after so many bytes of the body.
-func (p *Put) lost(err error, conn *roundtrip.Conn, handed int64) Result {
+func (p *Put) lost(err error, conn *backoff.Conn, handed int64) Result {
 	r := Result{Outcome: Ambiguous, Err: p.Mask.Err(err)}
 	if handed > 0 || !conn.NeverMade(err) {
 		return r
 	}
 	r.Outcome = Untouched
-	if roundtrip.Untrusted(err) {
+	if backoff.Untrusted(err) {
 		r.Outcome = Hopeless
 	}
 	if hop := conn.Hop(); !strings.Contains(r.Err.Error(), hop) { // a proxy seldom names itself

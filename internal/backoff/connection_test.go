@@ -1,4 +1,4 @@
-package roundtrip_test
+package backoff_test
 
 import (
 	"crypto/tls"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
@@ -24,9 +24,9 @@ type closed struct {
 
 func (c *closed) Close() error { c.times++; return nil }
 
-// Whatever a transport returns, there is an error, or a reply whose body can be
-// read and closed.
-func TestDo(t *testing.T) {
+// RoundTrip returns an error, or a response whose body can be read and closed, whatever
+// the transport returns.
+func TestRoundTrip_ReturnsErrorOrReadableResponse(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("lost")
 	body := new(closed)
@@ -36,17 +36,17 @@ func TestDo(t *testing.T) {
 		want string // the error
 		shut int
 	}{
-		"a reply":                 {resp: &http.Response{StatusCode: 200, Body: body}},
-		"a reply without a body":  {resp: &http.Response{StatusCode: 204}},
-		"another protocol":        {resp: &http.Response{StatusCode: 101, Body: body}, shut: 1},
-		"another, without a body": {resp: &http.Response{StatusCode: 101}},
-		"an error":                {err: lost, want: "lost"},
-		"both":                    {resp: &http.Response{StatusCode: 200}, err: lost, want: "lost"},
-		"neither":                 {want: "neither a reply nor an error"},
+		"a response":                {resp: &http.Response{StatusCode: 200, Body: body}},
+		"a response without a body": {resp: &http.Response{StatusCode: 204}},
+		"another protocol":          {resp: &http.Response{StatusCode: 101, Body: body}, shut: 1},
+		"another, without a body":   {resp: &http.Response{StatusCode: 101}},
+		"an error":                  {err: lost, want: "lost"},
+		"both":                      {resp: &http.Response{StatusCode: 200}, err: lost, want: "lost"},
+		"neither":                   {want: "neither a response nor an error"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body.times = 0
-			resp, err := roundtrip.Do(testbase.RoundTripper(func(*http.Request) (*http.Response, error) { return test.resp, test.err }), &http.Request{})
+			resp, err := backoff.RoundTrip(testbase.RoundTripper(func(*http.Request) (*http.Response, error) { return test.resp, test.err }), &http.Request{})
 			require.Equal(t, test.shut, body.times)
 			if test.want != "" {
 				require.ErrorContains(t, err, test.want)
@@ -60,16 +60,16 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// A connection that was never made is told from one that was lost.
-func TestConn(t *testing.T) {
+// A connection that was never made is not a connection that was lost.
+func TestConn_NeverMade(t *testing.T) {
 	t.Parallel()
-	untold := new(roundtrip.Conn)
-	require.Empty(t, untold.Hop())
-	require.False(t, untold.NeverMade(io.EOF))
-	require.True(t, untold.NeverMade(&net.OpError{Op: "dial", Err: io.EOF}))
-	require.True(t, untold.NeverMade(&net.OpError{Op: "proxyconnect", Err: io.EOF}))
-	require.True(t, untold.NeverMade(&tls.CertificateVerificationError{}))
-	require.False(t, untold.NeverMade(&net.OpError{Op: "write", Err: io.EOF}))
+	untraced := new(backoff.Conn)
+	require.Empty(t, untraced.Hop())
+	require.False(t, untraced.NeverMade(io.EOF))
+	require.True(t, untraced.NeverMade(&net.OpError{Op: "dial", Err: io.EOF}))
+	require.True(t, untraced.NeverMade(&net.OpError{Op: "proxyconnect", Err: io.EOF}))
+	require.True(t, untraced.NeverMade(&tls.CertificateVerificationError{}))
+	require.False(t, untraced.NeverMade(&net.OpError{Op: "write", Err: io.EOF}))
 
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
 	defer srv.Close()
@@ -78,10 +78,10 @@ func TestConn(t *testing.T) {
 		if !alive {
 			srv.Close()
 		}
-		conn := new(roundtrip.Conn)
+		conn := new(backoff.Conn)
 		req, err := http.NewRequestWithContext(conn.Trace(t.Context()), http.MethodGet, srv.URL, nil)
 		require.NoError(t, err)
-		_, err = roundtrip.Do(tr, req)
+		_, err = backoff.RoundTrip(tr, req)
 		require.Error(t, err)
 		require.Equal(t, srv.Listener.Addr().String(), conn.Hop())
 		require.Equal(t, !alive, conn.NeverMade(err))
@@ -90,30 +90,30 @@ func TestConn(t *testing.T) {
 	}
 }
 
-func TestUntrusted(t *testing.T) {
+func TestUntrusted_OnlyForCertificates(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
 	srv.StartTLS()
 	defer srv.Close()
-	conn := new(roundtrip.Conn)
+	conn := new(backoff.Conn)
 	req, err := http.NewRequestWithContext(conn.Trace(t.Context()), http.MethodGet, srv.URL, nil)
 	require.NoError(t, err)
-	_, err = roundtrip.Do(&http.Transport{}, req)
-	require.True(t, roundtrip.Untrusted(err), "%v", err)
+	_, err = backoff.RoundTrip(&http.Transport{}, req)
+	require.True(t, backoff.Untrusted(err), "%v", err)
 	require.True(t, conn.NeverMade(err))
-	require.False(t, roundtrip.Untrusted(io.EOF))
+	require.False(t, backoff.Untrusted(io.EOF))
 }
 
-// A transport that finds no address for its proxy sends nothing, and its error may
-// hold the proxy's password.
-func TestProxyWithoutAnAddress(t *testing.T) {
+// A transport that finds no address for its proxy sends nothing. Its error may hold the
+// proxy's password.
+func TestRoundTrip_HidesPasswordOfInvalidProxy(t *testing.T) {
 	t.Parallel()
 	next := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return nil, errors.New(`bad "http://user:pass-word@proxy"`) }}
-	conn := new(roundtrip.Conn)
+	conn := new(backoff.Conn)
 	req, err := http.NewRequestWithContext(conn.Trace(t.Context()), http.MethodGet, "https://minutes.example", http.NoBody)
 	require.NoError(t, err)
-	_, err = roundtrip.Do(next, req)
+	_, err = backoff.RoundTrip(next, req)
 	require.ErrorContains(t, err, "proxy")
 	require.NotContains(t, err.Error(), "pass-word")
 	require.True(t, conn.NeverMade(err))

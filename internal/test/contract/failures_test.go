@@ -1,4 +1,4 @@
-package rest_test
+package contract_test
 
 import (
 	"context"
@@ -21,25 +21,25 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// What may be done about a failure.
+// repeat says which requests are retried after a failure.
 type repeat int
 
 const (
-	never  repeat = iota // it is an answer, or will not get better
-	always               // nothing was done: every request
-	safely               // it may have taken effect: what may be done twice
+	never  repeat = iota // none: the failure is final
+	always               // all: the service did nothing
+	safely               // those that may be made twice: the failed one may have taken effect
 )
 
-// A failure is one column of the matrix.
+// failure is one column of the matrix.
 type failure struct {
 	name   string
 	fault  func() minutestest.Fault // of the server
-	dial   error                    // or of the way there
+	dial   error                    // or of the way to it
 	repeat repeat
 	stored repeat // the same for the PUT to storage
 
-	// What the caller is told when it goes on.
-	status     int // 0: no reply
+	// The caller's error if the failure persists.
+	status     int // 0: no response
 	code       minutes.Code
 	storedCode string
 	envelope   bool // with a request id
@@ -118,8 +118,8 @@ func timedOut(err error) bool {
 	return ok && t.Timeout()
 }
 
-// strike lets the failure strike the job, once or for good.
-func (f failure) strike(srv *minutestest.Server, l *testkit.Line, op minutes.Operation, times int) *minutestest.Injection {
+// apply lets the job meet the failure, once or for good.
+func (f failure) apply(srv *minutestest.Server, l *testkit.Line, op minutes.Operation, times int) *minutestest.Injection {
 	l.Location = f.location
 	if f.dial != nil {
 		l.Dial, l.Dials = f.dial, times
@@ -132,9 +132,9 @@ func (f failure) strike(srv *minutestest.Server, l *testkit.Line, op minutes.Ope
 	return srv.Inject(minutestest.Match{Operation: op, Times: times}, fault).Optional()
 }
 
-// Each thing a Client does, against each failure: the number of requests, and
+// Each operation meets each failure, once and for good: how many requests it makes, and
 // what the caller gets.
-func TestFailures(t *testing.T) {
+func TestFailures_AreRetriedOnlyIfSafe(t *testing.T) {
 	t.Parallel()
 	for _, j := range testkit.Jobs() {
 		for _, f := range failures() {
@@ -158,7 +158,7 @@ func testFailure(t *testing.T, j testkit.Job, f failure, times int) {
 	before := len(srv.Requests(j.Op))
 	l := &testkit.Line{Op: j.Op}
 	c := l.On(srv)
-	f.strike(srv, l, j.Op, times)
+	f.apply(srv, l, j.Op, times)
 
 	err := j.Call(t.Context(), c, id)
 
@@ -253,4 +253,79 @@ func requireCause(t *testing.T, f failure, err error) {
 	}
 	require.NotErrorIs(t, err, context.Canceled, "nobody has cancelled anything")
 	require.NotErrorIs(t, err, context.DeadlineExceeded, "the caller has set no deadline")
+}
+
+// A context that ends ends each operation at once, wherever it waits.
+func TestContext_EndsBackOff(t *testing.T) {
+	t.Parallel()
+	shutdown := errors.New("shutting down")
+	for _, j := range testkit.Jobs() {
+		for name, end := range map[string]func(context.Context) (context.Context, func()){
+			"cancelled": func(ctx context.Context) (context.Context, func()) {
+				ctx, cancel := context.WithCancel(ctx)
+				return ctx, cancel
+			},
+			"cancelled for a cause": func(ctx context.Context) (context.Context, func()) {
+				ctx, cancel := context.WithCancelCause(ctx)
+				return ctx, func() { cancel(shutdown) }
+			},
+		} {
+			t.Run(j.Name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					srv := minutestest.NewServer(t)
+					id := j.MeetingFor(t, srv)
+					srv.Inject(minutestest.Match{Operation: j.Op}, minutestest.RateLimit("20"))
+					l := &testkit.Line{Op: j.Op}
+					c := l.On(srv)
+					ctx, cancel := end(t.Context())
+					start := time.Now()
+					time.AfterFunc(5*time.Second, cancel)
+					err := j.Call(ctx, c, id)
+					require.Equal(t, 5*time.Second, time.Since(start), "at once")
+					require.ErrorIs(t, err, context.Canceled)
+					if name == "cancelled for a cause" {
+						require.ErrorIs(t, err, shutdown)
+					}
+					require.Equal(t, 1, l.Count())
+					testkit.RequireStatus(t, err, 429)
+				})
+			})
+		}
+		t.Run(j.Name+"/deadline before the retry", func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				id := j.MeetingFor(t, srv)
+				srv.Inject(minutestest.Match{Operation: j.Op}, minutestest.RateLimit("20"))
+				l := &testkit.Line{Op: j.Op}
+				c := l.On(srv)
+				ctx, cancel := context.WithTimeout(t.Context(), 19*time.Second)
+				defer cancel()
+				start := time.Now()
+				err := j.Call(ctx, c, id)
+				require.Zero(t, time.Since(start), "the response is worth more than the wait")
+				require.Equal(t, 1, l.Count())
+				testkit.RequireStatus(t, err, 429)
+			})
+		})
+		t.Run(j.Name+"/deadline within an attempt", func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				id := j.MeetingFor(t, srv)
+				srv.Inject(minutestest.Match{Operation: j.Op}, minutestest.Delay(time.Hour))
+				l := &testkit.Line{Op: j.Op}
+				c := l.On(srv)
+				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+				defer cancel()
+				start := time.Now()
+				err := j.Call(ctx, c, id)
+				require.Equal(t, 4*time.Second, time.Since(start))
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.Equal(t, 1, l.Count())
+				testkit.RequireStatus(t, err, 0)
+			})
+		})
+	}
 }

@@ -1,0 +1,225 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
+
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
+)
+
+// byOperation is a transport that sends each operation to its own service.
+func byOperation(services map[route.Operation]*service) http.RoundTripper {
+	return testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		info, _ := AttemptOf(req.Context())
+		return services[info.Operation].RoundTrip(req)
+	})
+}
+
+func noRetries(cfg *Config) { cfg.Retries = backoff.Policy{} }
+
+// A Retry-After over a minute is returned at once, and pauses the Client for a minute.
+func TestPause_HoldsBackAllRequests(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]time.Duration{
+		"20": 20 * time.Second, "60": time.Minute, "61": time.Minute, "86400": time.Minute, "2147483647": time.Minute,
+		"99999999999999999999": time.Minute, "Fri, 31 Dec 9999 23:59:59 GMT": time.Minute,
+	} {
+		t.Run(value, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &service{answers: []answer{{status: 429, retryAfter: value}, {status: 200}}}
+				c, other := newClient(s, noRetries), newClient(s)
+				start := time.Now()
+				failure := do(t.Context(), c, usage)
+				require.Equal(t, http.StatusTooManyRequests, failure.Status)
+				require.Zero(t, time.Since(start))
+				if want == time.Minute {
+					require.GreaterOrEqual(t, failure.RetryAfter, time.Minute)
+				}
+				var calls sync.WaitGroup
+				for _, row := range route.Table {
+					calls.Go(func() {
+						assert.Nil(t, do(t.Context(), c, Request{Operation: row.Operation, ID: "mtg_1"}))
+						assert.Equal(t, want, time.Since(start), row.Operation)
+					})
+				}
+				calls.Go(func() {
+					assert.Nil(t, do(t.Context(), other, usage))
+					assert.Zero(t, time.Since(start), "another Client")
+				})
+				for _, deadline := range []time.Duration{time.Nanosecond, want - time.Second} {
+					calls.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), deadline)
+						defer cancel()
+						failure := do(ctx, c, usage)
+						assert.Zero(t, time.Since(start), "at once")
+						assert.True(t, failure.Paused)
+						assert.Equal(t, want, failure.RetryAfter)
+						assert.ErrorIs(t, failure.err(), context.DeadlineExceeded)
+					})
+				}
+				calls.Go(func() {
+					ctx, cancel := context.WithCancel(t.Context())
+					time.AfterFunc(3*time.Second, cancel)
+					assert.ErrorIs(t, do(ctx, c, usage).err(), context.Canceled)
+					assert.Equal(t, 3*time.Second, time.Since(start))
+				})
+				calls.Wait()
+			})
+		})
+	}
+}
+
+// A later 429 extends the pause for those that wait, and never shortens it.
+func TestPause_OnlyGrows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(byOperation(map[route.Operation]*service{
+			route.MembersList:  {answers: []answer{{status: 429, retryAfter: "30", after: 5 * time.Second}, {status: 200}}},
+			route.ProjectsList: {answers: []answer{{status: 429, retryAfter: "10"}, {status: 200}}},
+			route.UsageGet:     {answers: []answer{{status: 200}}},
+		}))
+		start := time.Now()
+		var calls sync.WaitGroup
+		for op, delay := range map[route.Operation]time.Duration{route.MembersList: 0, route.ProjectsList: 0, route.UsageGet: time.Second} {
+			calls.Go(func() {
+				time.Sleep(delay)
+				assert.Nil(t, do(t.Context(), c, Request{Operation: op}))
+				assert.Equal(t, 35*time.Second, time.Since(start))
+			})
+		}
+		calls.Wait()
+	})
+}
+
+// A pause that began by another clock, outside this synctest bubble, holds nothing back.
+func TestPause_OfAnotherClockIsOver(t *testing.T) {
+	t.Parallel()
+	c := newClient(&service{answers: []answer{{status: 429, retryAfter: "60"}, {status: 200}}}, noRetries)
+	require.NotNil(t, do(t.Context(), c, usage))
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		require.Nil(t, do(t.Context(), c, usage))
+		require.Zero(t, time.Since(start))
+	})
+}
+
+// A request that needs a retry fails at once if the 429 of another one pauses the Client
+// for longer than its deadline.
+func TestPause_OfAnotherRequestOutlastsDeadline(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(byOperation(map[route.Operation]*service{
+			route.MembersList:  {answers: []answer{{status: 429, retryAfter: "3600"}}},
+			route.ProjectsList: {answers: []answer{{status: 502, after: time.Second}}},
+		}))
+		start := time.Now()
+		time.AfterFunc(500*time.Millisecond, func() { do(t.Context(), c, Request{Operation: route.MembersList}) })
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		require.Equal(t, http.StatusBadGateway, do(ctx, c, Request{Operation: route.ProjectsList}).Status)
+		require.Equal(t, time.Second, time.Since(start))
+	})
+}
+
+// A 429 on a page of the poller pauses nobody. On a poll of a meeting, it does.
+func TestPause_NotForPolledPages(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[route.Operation]time.Duration{route.MeetingsList: 0, route.MeetingsGet: 20 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newClient(&service{answers: []answer{{status: 429, retryAfter: "20"}, {status: 200}}})
+			start := time.Now()
+			require.NotNil(t, do(t.Context(), c, Request{Operation: in, ID: "mtg_1", Once: true}))
+			require.Nil(t, do(t.Context(), c, usage))
+			require.Equal(t, want, time.Since(start))
+		})
+	}
+}
+
+func TestDo_SendsNothingThatIsNotWanted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{answers: []answer{{status: 429, retryAfter: "20"}, {status: 200}}}
+		c := newClient(s, noRetries)
+		require.NotNil(t, do(t.Context(), c, usage))
+		start := time.Now()
+		failure := do(t.Context(), c, Request{Operation: route.UsageGet, Wanted: func() bool {
+			assert.Equal(t, 20*time.Second, time.Since(start), "after the pause")
+			return false
+		}})
+		require.ErrorContains(t, failure.err(), "canceled before it was sent")
+		require.Equal(t, 1, s.count())
+	})
+}
+
+func slow(perSecond float64, burst int) func(*Config) {
+	return func(cfg *Config) { cfg.Rate = rate.NewLimiter(rate.Limit(perSecond), burst) }
+}
+
+// A request that waits for the rate limit when a 429 arrives waits for the pause, too.
+func TestRateLimit_PauseReachesWaitingRequests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{answers: []answer{{status: 429, retryAfter: "10", after: time.Second / 2}, {status: 200}}}
+		c := newClient(s, slow(1, 1))
+		start := time.Now()
+		var calls sync.WaitGroup
+		for range 3 {
+			calls.Go(func() { assert.Nil(t, do(t.Context(), c, usage)) })
+		}
+		calls.Wait()
+		require.Equal(t, 4, s.count())
+		for i, at := range s.sent[1:] {
+			assert.GreaterOrEqual(t, at.Sub(start), 10*time.Second+time.Second/2+time.Duration(i)*time.Second)
+		}
+	})
+}
+
+func TestRateLimit_CountsRetries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{answers: []answer{{status: 502}, {status: 502}, {status: 502}, {status: 502}, {status: 200}}}
+		c := newClient(s, slow(0.1, 2))
+		start := time.Now()
+		var calls sync.WaitGroup
+		for range 2 {
+			calls.Go(func() { assert.Nil(t, do(t.Context(), c, usage)) })
+		}
+		calls.Wait()
+		require.Equal(t, 6, s.count())
+		for i, at := range s.sent {
+			require.InDelta(t, max(0, float64(i-1)*10), at.Sub(start).Seconds(), 1e-6, "request %d", i)
+		}
+	})
+}
+
+func TestRateLimit_EndsWithContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(&service{answers: []answer{{status: 200}}}, slow(0.1, 1))
+		require.Nil(t, do(t.Context(), c, usage))
+		start := time.Now()
+		short, cancel := context.WithTimeout(t.Context(), 9*time.Second)
+		defer cancel()
+		require.ErrorIs(t, do(short, c, usage).err(), context.DeadlineExceeded)
+		require.Zero(t, time.Since(start), "at once")
+
+		canceled, stop := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { stop(io.ErrNoProgress) })
+		err := do(canceled, c, usage).err()
+		require.True(t, errors.Is(err, context.Canceled) && errors.Is(err, io.ErrNoProgress), "%v", err)
+		require.Equal(t, time.Second, time.Since(start))
+	})
+}
