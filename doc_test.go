@@ -22,7 +22,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// The client's packages know each other one way: the root knows rest, storage
+// The client's packages know each other one way: the root knows rest, upload
 // and poll, and these know what stands below them. None knows minutestest, nor
 // what tests use.
 func TestArrows(t *testing.T) {
@@ -30,7 +30,7 @@ func TestArrows(t *testing.T) {
 	const module = "github.com/meeting-minutes/minutes-go"
 	floors := map[string]int{
 		module:                    2,
-		module + "/internal/rest": 1, module + "/internal/storage": 1, module + "/internal/poll": 1,
+		module + "/internal/rest": 1, module + "/internal/upload": 1, module + "/internal/poll": 1,
 		module + "/internal/backoff": 0, module + "/internal/roundtrip": 0, module + "/internal/route": 0, module + "/internal/secret": 0,
 	}
 	for pkg, floor := range floors {

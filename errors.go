@@ -16,6 +16,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/roundtrip"
 	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
 // Error is what every failed API call returns (find it with [errors.As]): a
@@ -278,7 +279,7 @@ type StorageError struct {
 // worker's upload. Such a meeting is better deleted and created again, unless
 // other workers upload to it. [UploadOptions.ContentMD5] keeps such stores from
 // doing so.
-var ErrPartialAudio = errors.New("the meeting has audio, but no attempt handed over the whole recording")
+var ErrPartialAudio = upload.ErrPartialAudio
 
 // Error returns one line that never holds the presigned URL's query.
 func (e *StorageError) Error() string {
