@@ -132,9 +132,7 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 			sentAt = c.poller.Now()
 			return context.WithValue(ctx, rest.Try{}, rest.Try{Operation: route.Upload, ID: c.Mask.Text(id), Number: number})
 		},
-	}
-	if c.Observe != nil {
-		u.Observe = c.uploadAttempted
+		Observe: c.uploadAttempted,
 	}
 	f := u.Do(ctx)
 	switch {
@@ -188,15 +186,18 @@ func (a uploadAPI) HasAudio(ctx context.Context) (bool, error) {
 	return a.meetings.core().hasAudio(ctx, a.id)
 }
 
-// uploadAttempted reports an attempt that has ended.
-func (c *core) uploadAttempted(ctx context.Context, a upload.Attempt) {
-	e, _ := FromContext(ctx)
-	e.StatusCode, e.Code, e.Err, e.Stalled = a.StatusCode, Code(a.Code), a.Err, a.Stalled
-	e.Sent, e.Duration, e.Again = a.Sent, a.Took, a.Retry
-	if a.Retry {
-		e.Wait = a.Wait
+// uploadAttempted reports an attempt that has ended, and the wait before a retry.
+func (c *core) uploadAttempted(ctx context.Context, o upload.Outcome, retry bool, wait time.Duration) {
+	if c.Observe == nil {
+		return
 	}
-	c.tried(ctx, e, a.RequestID, slog.String("meeting", plain(e.MeetingID)), slog.String("method", http.MethodPut),
-		slog.String("host", a.Target.Host), slog.String("path", a.Target.EscapedPath()),
-		slog.Int64("sent", e.Sent), slog.Int64("size", a.Size))
+	e, _ := FromContext(ctx)
+	e.StatusCode, e.Code, e.Err, e.Stalled = o.StatusCode, Code(o.Code), o.Err, o.Stalled
+	e.Sent, e.Duration, e.Again = o.Sent, o.Took, retry
+	if retry {
+		e.Wait = wait
+	}
+	c.tried(ctx, e, o.RequestID, slog.String("meeting", plain(e.MeetingID)), slog.String("method", http.MethodPut),
+		slog.String("host", o.Target.Host), slog.String("path", o.Target.EscapedPath()),
+		slog.Int64("sent", o.Sent), slog.Int64("size", o.Size))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 )
 
-// history is what the attempts so far have in common.
+// history sums up the attempts so far.
 type history struct {
 	attempts    int  // that have ended
 	retries     int  // that are allowed
@@ -30,27 +30,28 @@ const (
 
 // decision is what follows an attempt.
 type decision struct {
-	stored     bool // the audio is there: the upload is over
-	retryable  bool // if the upload fails now, another upload may succeed later
-	wait       time.Duration
-	steps      []step // to do after that, until a check finds audio or a step fails
-	partial    bool   // audio that a check finds is only a part of the recording
-	lastChecks int    // how often to check if there is no new URL, and so no retry
-	retry      bool   // make another attempt
-	without    string // the header that the next attempts leave out
+	stored    bool          // the audio is there: the upload is over
+	retry     bool          // make another attempt, after the wait and the steps
+	without   string        // the header that the next attempts leave out
+	wait      time.Duration // then the steps begin
+	steps     []step        // to do until a check finds audio or a step fails
+	checks    int           // how often to check if there is no new URL, and so no retry
+	partial   bool          // audio that a check finds is only a part of the recording
+	retryable bool          // if the upload fails now, another one may succeed later
 }
 
-// decide holds every rule for what follows an attempt. wait is the random wait before a retry. The history that
-// it returns includes the attempt.
-func decide(h history, o outcome, wait time.Duration) (decision, history) {
+// decide holds every rule for what follows an attempt. wait is the random wait before a
+// retry. The history that it returns includes the attempt.
+func decide(h history, o Outcome, wait time.Duration) (decision, history) {
 	v, before := judge(o), h
 	h.attempts++
-	h.sentAll = h.sentAll || o.sentAll
+	h.sentAll = h.sentAll || o.Sent == o.Size
 	h.maybeStored = h.maybeStored || v == maybeStored
 	h.urlUsed = h.urlUsed || v == maybeStored
 	h.renewed = h.renewed || v == expired
 	d := decision{retry: true, retryable: v != permanent, partial: !h.sentAll && !h.shared}
-	checks, renew := 0, false
+	// The same URL writes the same object, so a lost attempt uses it once more.
+	renew := o.urlLeft <= wait || v != notStored && before.urlUsed
 	switch {
 	case v == stored:
 		return decision{stored: true}, h
@@ -58,66 +59,54 @@ func decide(h history, o outcome, wait time.Duration) (decision, history) {
 		h.retries++ // this retry is free
 		return decision{retry: true, without: "Expect"}, h
 	case v == permanent: // perhaps only because an earlier attempt used up the URL
-		d.retry, renew, checks = before.urlUsed && o.StatusCode != 0, true, 1
-	case v == maybeStored: // the same URL writes the same object; but it may be used up
-		renew, checks = before.urlUsed, 1
+		d.retry = before.urlUsed && o.StatusCode != 0
 	case v == expired:
 		d.retry, renew = !before.renewed, true
-	}
-	if checks > 0 && o.sentAll {
-		checks = 2 // the service may take seconds to notice the audio
 	}
 	if o.noTime || o.RetryAfter > backoff.Longest {
 		h.retries, wait = 0, 0
 	}
-	d.lastChecks = h.lastChecks()
-	if d.retry = d.retry && h.attempts <= h.retries; !d.retry {
-		checks = d.lastChecks
+	d.retry = d.retry && h.attempts <= h.retries
+	switch {
+	case h.maybeStored && h.sentAll && h.retries > 0:
+		d.checks = 2 // the service may take seconds to notice the audio
+	case h.maybeStored || h.shared:
+		d.checks = 1
 	}
-	d.steps = slices.Repeat([]step{check}, checks)
-	switch renew = renew || o.urlLeft <= wait; {
-	case renew && d.retry && h.sentAll: // a meeting that has audio gets no new URL
+	if !d.retry || v == maybeStored || v == permanent {
+		d.steps = slices.Repeat([]step{check}, d.checks)
+	}
+	switch {
+	case !d.retry || !renew:
+	case h.sentAll: // if the meeting has audio, it gets no new URL
 		d.steps = append(d.steps, newURL)
-	case renew && d.retry: // a check right after newURL need not wait
+	default: // right after newURL, a check need not wait
 		d.steps = append([]step{newURL}, d.steps...)
 	}
-	if d.retry || checks > 0 {
+	if d.retry || len(d.steps) > 0 {
 		d.wait = wait
 	}
 	return d, h
 }
 
-// lastChecks is how often to check for the audio before an upload fails: as often as there are retries left,
-// and at least twice, since the service may take seconds to notice it. Once is enough if there is little
-// to hope for: no attempt sent everything, no retries are allowed, or only another worker's audio may be there.
-func (h history) lastChecks() int {
-	switch {
-	case h.maybeStored && h.sentAll && h.retries > 0:
-		return max(2, h.retries-h.attempts+1)
-	case h.maybeStored || h.shared:
-		return 1
-	}
-	return 0
-}
-
-// verdict says whether an attempt stored the audio, and whether another can.
+// verdict says what an attempt did to the audio and to the URL.
 type verdict int
 
 const (
-	permanent   verdict = iota // another attempt would end as this one
+	permanent   verdict = iota // nothing, and another attempt would end as this one
 	stored                     // the audio is there
-	notStored                  // no audio, and the URL is as good as before
+	notStored                  // nothing: the URL is as good as before
 	maybeStored                // the audio may be there, and the URL used up
-	expired                    // the URL is past its time
+	expired                    // nothing, since the URL is past its time
 )
 
 var saysExpired = regexp.MustCompile("(?i)expired")
 
 // judge reads the store's response, or its absence. The codes are S3's.
-func judge(o outcome) verdict {
+func judge(o Outcome) verdict {
 	says := saysExpired.MatchString(o.Code) || saysExpired.MatchString(o.Message)
 	switch code := o.StatusCode; {
-	case o.aborted, o.untrusted && o.sent == 0:
+	case o.aborted, o.untrusted && o.Sent == 0:
 		return permanent
 	case code/100 == 2:
 		return stored
@@ -130,7 +119,7 @@ func judge(o outcome) verdict {
 	case code == 0, code == 499, code == http.StatusInternalServerError, code == http.StatusBadGateway,
 		code == http.StatusServiceUnavailable, code == http.StatusGatewayTimeout,
 		code >= 520 && code <= 527: // of an edge
-		if o.sent == 0 { // not a byte of the recording was handed over
+		if o.Sent == 0 { // not a byte of the recording was handed over
 			return notStored
 		}
 		return maybeStored

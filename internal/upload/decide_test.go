@@ -2,137 +2,192 @@ package upload
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
 
-// What a reply other than a success says about another attempt.
-func TestRefused(t *testing.T) {
+func TestJudge(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		reply Result
-		late  bool
-		want  Outcome
+		o    Outcome
+		late bool
+		want verdict
 	}{
-		"307":                   {reply: Result{StatusCode: 307}, want: Hopeless},
-		"400":                   {reply: Result{StatusCode: 400}, want: Hopeless},
-		"400, late":             {reply: Result{StatusCode: 400}, late: true, want: Hopeless},
-		"400 RequestTimeout":    {reply: Result{StatusCode: 400, Code: "RequestTimeout"}, want: Untouched},
-		"400 IncompleteBody":    {reply: Result{StatusCode: 400, Code: "IncompleteBody"}, want: Hopeless},
-		"400 ExpiredToken":      {reply: Result{StatusCode: 400, Code: "ExpiredToken"}, want: Expired},
-		"403":                   {reply: Result{StatusCode: 403, Code: "AccessDenied"}, want: Hopeless},
-		"403, late":             {reply: Result{StatusCode: 403, Code: "AccessDenied"}, late: true, want: Expired},
-		"403 that says expired": {reply: Result{StatusCode: 403, Code: "AccessDenied", Message: "Request has Expired"}, want: Expired},
-		"404":                   {reply: Result{StatusCode: 404, Code: "NoSuchKey"}, want: Hopeless},
-		"404 that says expired": {reply: Result{StatusCode: 404, Message: "expired"}, late: true, want: Hopeless},
-		"405":                   {reply: Result{StatusCode: 405, Code: "MethodNotAllowed"}, want: Hopeless},
-		"408":                   {reply: Result{StatusCode: 408}, want: Untouched},
-		"409":                   {reply: Result{StatusCode: 409, Code: "Conflict"}, want: Hopeless},
-		"409 OperationAborted":  {reply: Result{StatusCode: 409, Code: "OperationAborted"}, want: Untouched},
-		"411":                   {reply: Result{StatusCode: 411, Code: "MissingContentLength"}, want: Hopeless},
-		"413":                   {reply: Result{StatusCode: 413}, want: Hopeless},
-		"417":                   {reply: Result{StatusCode: 417}, want: Hopeless},
-		"429":                   {reply: Result{StatusCode: 429}, want: Untouched},
-		"499":                   {reply: Result{StatusCode: 499}, want: Ambiguous},
-		"500":                   {reply: Result{StatusCode: 500, Code: "InternalError"}, want: Ambiguous},
-		"501":                   {reply: Result{StatusCode: 501, Code: "NotImplemented"}, want: Hopeless},
-		"502":                   {reply: Result{StatusCode: 502}, want: Ambiguous},
-		"503":                   {reply: Result{StatusCode: 503, Code: "SlowDown"}, want: Ambiguous},
-		"503, late":             {reply: Result{StatusCode: 503, Code: "SlowDown"}, late: true, want: Ambiguous},
-		"504":                   {reply: Result{StatusCode: 504}, want: Ambiguous},
-		"519":                   {reply: Result{StatusCode: 519}, want: Hopeless},
-		"520":                   {reply: Result{StatusCode: 520}, want: Ambiguous},
-		"527":                   {reply: Result{StatusCode: 527}, want: Ambiguous},
-		"528":                   {reply: Result{StatusCode: 528}, want: Hopeless},
+		"200":                     {o: Outcome{Response: Response{StatusCode: 200}}, want: stored},
+		"204":                     {o: Outcome{Response: Response{StatusCode: 204}}, want: stored},
+		"307":                     {o: Outcome{Response: Response{StatusCode: 307}}, want: permanent},
+		"400":                     {o: Outcome{Response: Response{StatusCode: 400}}, want: permanent},
+		"400, late":               {o: Outcome{Response: Response{StatusCode: 400}}, late: true, want: permanent},
+		"400 RequestTimeout":      {o: Outcome{Response: Response{StatusCode: 400, Code: "RequestTimeout"}}, want: notStored},
+		"400 IncompleteBody":      {o: Outcome{Response: Response{StatusCode: 400, Code: "IncompleteBody"}}, want: permanent},
+		"400 ExpiredToken":        {o: Outcome{Response: Response{StatusCode: 400, Code: "ExpiredToken"}}, want: expired},
+		"403":                     {o: Outcome{Response: Response{StatusCode: 403, Code: "AccessDenied"}}, want: permanent},
+		"403, late":               {o: Outcome{Response: Response{StatusCode: 403, Code: "AccessDenied"}}, late: true, want: expired},
+		"403 that says expired":   {o: Outcome{Response: Response{StatusCode: 403, Code: "AccessDenied", Message: "Request has Expired"}}, want: expired},
+		"404":                     {o: Outcome{Response: Response{StatusCode: 404, Code: "NoSuchKey"}}, want: permanent},
+		"404 that says expired":   {o: Outcome{Response: Response{StatusCode: 404, Message: "expired"}}, late: true, want: permanent},
+		"405":                     {o: Outcome{Response: Response{StatusCode: 405, Code: "MethodNotAllowed"}}, want: permanent},
+		"408":                     {o: Outcome{Response: Response{StatusCode: 408}}, want: notStored},
+		"409":                     {o: Outcome{Response: Response{StatusCode: 409, Code: "Conflict"}}, want: permanent},
+		"409 OperationAborted":    {o: Outcome{Response: Response{StatusCode: 409, Code: "OperationAborted"}}, want: notStored},
+		"411":                     {o: Outcome{Response: Response{StatusCode: 411, Code: "MissingContentLength"}}, want: permanent},
+		"413":                     {o: Outcome{Response: Response{StatusCode: 413}}, want: permanent},
+		"417":                     {o: Outcome{Response: Response{StatusCode: 417}}, want: permanent},
+		"429":                     {o: Outcome{Response: Response{StatusCode: 429}}, want: notStored},
+		"499":                     {o: Outcome{Response: Response{StatusCode: 499}}, want: maybeStored},
+		"500":                     {o: Outcome{Response: Response{StatusCode: 500, Code: "InternalError"}}, want: maybeStored},
+		"501":                     {o: Outcome{Response: Response{StatusCode: 501, Code: "NotImplemented"}}, want: permanent},
+		"502":                     {o: Outcome{Response: Response{StatusCode: 502}}, want: maybeStored},
+		"503":                     {o: Outcome{Response: Response{StatusCode: 503, Code: "SlowDown"}}, want: maybeStored},
+		"503, late":               {o: Outcome{Response: Response{StatusCode: 503, Code: "SlowDown"}}, late: true, want: maybeStored},
+		"504":                     {o: Outcome{Response: Response{StatusCode: 504}}, want: maybeStored},
+		"519":                     {o: Outcome{Response: Response{StatusCode: 519}}, want: permanent},
+		"520":                     {o: Outcome{Response: Response{StatusCode: 520}}, want: maybeStored},
+		"527":                     {o: Outcome{Response: Response{StatusCode: 527}}, want: maybeStored},
+		"528":                     {o: Outcome{Response: Response{StatusCode: 528}}, want: permanent},
+		"no response":             {o: Outcome{}, want: maybeStored},
+		"a certificate, too late": {o: Outcome{untrusted: true}, want: maybeStored},
+		"an unreadable recording": {o: Outcome{aborted: true}, want: permanent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, test.want, test.reply.refused(test.late))
+			test.o.Sent, test.o.urlLeft = 1, time.Second
+			if test.late {
+				test.o.urlLeft = 0
+			}
+			require.Equal(t, test.want, judge(test.o))
+		})
+	}
+	require.Equal(t, notStored, judge(Outcome{urlLeft: 1}), "no response, and nothing was sent")
+	require.Equal(t, notStored, judge(Outcome{Response: Response{StatusCode: 503}}), "a 503 before anything was sent")
+	require.Equal(t, permanent, judge(Outcome{untrusted: true}), "no connection, since the certificate is invalid")
+}
+
+// What follows an attempt: up to four retries are allowed, the wait is a second, the URL expires
+// in a minute and the recording has two bytes, unless the case says otherwise.
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	const wait = time.Second
+	sent := func(n int64, status int) Outcome {
+		return Outcome{Response: Response{StatusCode: status}, Sent: n, Size: 2, urlLeft: time.Minute}
+	}
+	nothing, part, all := sent(0, 0), func(status int) Outcome { return sent(1, status) }, func(status int) Outcome { return sent(2, status) }
+	with := func(o Outcome, change func(*Outcome)) Outcome { change(&o); return o }
+	noTime := func(o Outcome) Outcome { o.noTime = true; return o }
+	expectFailed := with(part(417), func(o *Outcome) { o.expect = true })
+	expires := func(o Outcome, in time.Duration) Outcome { o.urlLeft = in; return o }
+	asks := func(o Outcome, d time.Duration) Outcome { o.RetryAfter = d; return o }
+	aborted := with(part(0), func(o *Outcome) { o.aborted = true })
+	late := expires(part(403), 0)
+
+	begin := history{retries: 4}
+	last := history{attempts: 4, retries: 4}
+	none := history{}
+	lost := history{attempts: 1, retries: 4, urlUsed: true, maybeStored: true}
+	lostAll := history{attempts: 1, retries: 4, urlUsed: true, maybeStored: true, sentAll: true}
+	fresh := history{attempts: 2, retries: 4, maybeStored: true} // with a new URL
+	renewed := history{attempts: 1, retries: 4, renewed: true}
+	shared := func(h history) history { h.shared = true; return h }
+
+	type steps = []step
+	fail := func(checks int) decision {
+		d := decision{checks: checks, steps: make(steps, checks), retryable: true, partial: true}
+		if checks > 0 {
+			d.wait = wait
+		}
+		return d
+	}
+	retry := func(checks int, s ...step) decision {
+		return decision{retry: true, wait: wait, steps: s, checks: checks, partial: true, retryable: true}
+	}
+	whole := func(d decision) decision { d.partial = false; return d }
+	never := func(d decision) decision { d.retryable = false; return d }
+	atOnce := func(d decision) decision { d.wait = 0; return d }
+	for name, test := range map[string]struct {
+		h    history
+		o    Outcome
+		want decision
+	}{
+		"stored":                                      {begin, all(200), decision{stored: true}},
+		"stored after a lost response":                {lostAll, all(200), decision{stored: true}},
+		"not stored":                                  {begin, part(429), retry(0)},
+		"not stored, after a loss":                    {lost, part(429), retry(1)},
+		"not stored, after a lost response":           {lostAll, part(429), whole(retry(2))},
+		"not stored, the last":                        {last, part(429), fail(0)},
+		"not stored, no retries":                      {none, part(429), fail(0)},
+		"not stored, little time":                     {begin, noTime(part(429)), fail(0)},
+		"not stored, until the URL expires":           {begin, expires(part(429), wait), retry(0, newURL)},
+		"not stored, just before the URL expires":     {begin, expires(part(429), wait+1), retry(0)},
+		"asked to wait for a minute":                  {begin, asks(part(429), time.Minute), retry(0)},
+		"asked to wait for longer":                    {begin, asks(part(429), time.Minute+1), fail(0)},
+		"asked to wait for longer, after a loss":      {lost, asks(part(429), time.Minute+1), atOnce(fail(1))},
+		"nothing was sent":                            {begin, nothing, retry(0)},
+		"nothing was sent, after a loss":              {lost, nothing, retry(1)},
+		"permanent":                                   {begin, part(404), never(fail(0))},
+		"permanent, of the whole recording":           {begin, all(404), never(whole(fail(0)))},
+		"permanent with a new URL":                    {fresh, part(404), never(fail(1))},
+		"permanent, but the URL may be used up":       {lost, part(403), never(retry(1, newURL, check))},
+		"permanent, after a lost response":            {lostAll, part(403), never(whole(retry(2, check, check, newURL)))},
+		"permanent, the URL may be used up, the last": {history{attempts: 4, retries: 4, urlUsed: true, maybeStored: true}, part(403), never(fail(1))},
+		"an unreadable recording":                     {begin, aborted, never(fail(0))},
+		"an unreadable recording, after a loss":       {lost, aborted, never(fail(1))},
+		"lost":                                        {begin, part(0), retry(1, check)},
+		"lost again":                                  {lost, part(0), retry(1, newURL, check)},
+		"lost with a new URL":                         {fresh, part(0), retry(1, check)},
+		"lost, the last":                              {last, part(0), fail(1)},
+		"lost, no retries":                            {none, part(0), fail(1)},
+		"lost, little time":                           {begin, noTime(part(0)), atOnce(fail(1))},
+		"lost, after a lost response":                 {lostAll, part(0), whole(retry(2, check, check, newURL))},
+		"lost, and the URL expires":                   {begin, expires(part(0), wait), retry(1, newURL, check)},
+		"response lost":                               {begin, all(0), whole(retry(2, check, check))},
+		"response lost, and the URL expires":          {begin, expires(all(0), 0), whole(retry(2, check, check, newURL))},
+		"response lost, the last":                     {last, all(0), whole(fail(2))},
+		"response lost, no retries":                   {none, all(0), whole(fail(1))},
+		"response lost, little time":                  {begin, noTime(all(0)), atOnce(whole(fail(1)))},
+		"expired":                                     {begin, late, retry(0, newURL)},
+		"expired, after a lost response":              {lostAll, late, whole(retry(2, newURL))},
+		"expired again":                               {renewed, late, fail(0)},
+		"expired, no retries":                         {none, late, fail(0)},
+		"no Expect":                                   {begin, expectFailed, decision{retry: true, without: "Expect"}},
+		"no Expect, no retries":                       {none, expectFailed, decision{retry: true, without: "Expect"}},
+		"417 without Expect":                          {begin, part(417), never(fail(0))},
+
+		"shared, permanent":         {shared(begin), part(403), never(whole(fail(1)))},
+		"shared, not stored":        {shared(begin), part(429), whole(retry(1))},
+		"shared, lost":              {shared(begin), part(0), whole(retry(1, check))},
+		"shared, the last":          {shared(last), part(429), whole(fail(1))},
+		"shared, the response lost": {shared(last), all(0), whole(fail(2))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, _ := decide(test.h, test.o, wait)
+			require.Equal(t, append(steps{}, test.want.steps...), append(steps{}, got.steps...))
+			got.steps = test.want.steps
+			require.Equal(t, test.want, got)
 		})
 	}
 }
 
-// What follows a failed attempt, of four repeats unless the case says otherwise.
-func TestNext(t *testing.T) {
+func TestHistory(t *testing.T) {
 	t.Parallel()
-	is := func(o Outcome) Result { return Result{Outcome: o, Sent: 1} }
-	whole := func(o Outcome) Result { return Result{Outcome: o, Sent: 2, Whole: true} }
-
-	first := State{Attempt: 1, Repeats: 4}
-	last := State{Attempt: 5, Repeats: 4}
-	once := State{Attempt: 1}                                                         // no repeats, or no time for them
-	lost := State{Attempt: 2, Repeats: 4, Uses: 1, Unsettled: true}                   // after a loss
-	lostWhole := State{Attempt: 2, Repeats: 4, Uses: 1, Unsettled: true, Whole: true} // the same, of the whole recording
-	fresh := State{Attempt: 3, Repeats: 4, Unsettled: true}                           // after two, with a new URL
-	renewed := State{Attempt: 2, Repeats: 4, Renewed: true}
-
-	tell := func(looks int) Step { return Step{Looks: looks} }
-	repeat := func(looks int) Step { return Step{Again: true, Looks: looks} }
-	renew := func(looks int) Step { return Step{Again: true, Fresh: true, Looks: looks} }
+	begin := history{retries: 4}
 	for name, test := range map[string]struct {
-		state State
-		end   Result
-		want  Step
+		o    Outcome
+		want history
 	}{
-		"untouched":                         {first, is(Untouched), repeat(0)},
-		"untouched, after a loss":           {lost, is(Untouched), repeat(0)},
-		"untouched, after a lost reply":     {lostWhole, is(Untouched), repeat(0)},
-		"untouched, the last":               {last, is(Untouched), tell(0)},
-		"untouched, no repeats":             {once, is(Untouched), tell(0)},
-		"hopeless":                          {first, is(Hopeless), tell(0)},
-		"hopeless with the whole recording": {first, whole(Hopeless), tell(0)},
-		"hopeless with a new URL":           {fresh, is(Hopeless), tell(1)},
-		"refused, as the URL may be spent":  {lost, Result{StatusCode: 403}, renew(1)},
-		"refused, after a lost reply":       {lostWhole, Result{StatusCode: 403}, renew(1)},
-		"hopeless without a reply":          {lost, is(Hopeless), Step{Fresh: true, Looks: 1}},
-		"lost before anything was sent":     {first, Result{Outcome: Ambiguous}, repeat(1)},
-		"the same again":                    {lost, Result{Outcome: Ambiguous}, renew(0)},
-		"lost on the way":                   {first, is(Ambiguous), repeat(1)},
-		"lost on the way again":             {lost, is(Ambiguous), renew(1)},
-		"lost on the way with a new URL":    {fresh, is(Ambiguous), repeat(1)},
-		"lost on the way, the last":         {last, is(Ambiguous), tell(1)},
-		"lost on the way, no repeats":       {once, is(Ambiguous), tell(1)},
-		"lost, after a lost reply":          {lostWhole, is(Ambiguous), renew(1)},
-		"reply lost":                        {first, whole(Ambiguous), repeat(2)},
-		"reply lost, the last":              {last, whole(Ambiguous), tell(2)},
-		"reply lost, no repeats":            {once, whole(Ambiguous), tell(1)},
-		"expired":                           {first, is(Expired), renew(0)},
-		"expired, after a lost reply":       {lostWhole, is(Expired), renew(0)},
-		"expired again":                     {renewed, is(Expired), Step{Fresh: true}},
-		"expired, no repeats":               {once, is(Expired), Step{Fresh: true}},
+		"lost":          {Outcome{Sent: 1}, history{attempts: 1, retries: 4, urlUsed: true, maybeStored: true}},
+		"response lost": {Outcome{Sent: 2}, history{attempts: 1, retries: 4, urlUsed: true, maybeStored: true, sentAll: true}},
+		"not stored":    {Outcome{Sent: 1, Response: Response{StatusCode: 429}}, history{attempts: 1, retries: 4}},
+		"permanent":     {Outcome{Sent: 2, Response: Response{StatusCode: 404}}, history{attempts: 1, retries: 4, sentAll: true}},
+		"expired":       {Outcome{Response: Response{StatusCode: 400, Code: "ExpiredToken"}}, history{attempts: 1, retries: 4, renewed: true}},
+		"no Expect":     {Outcome{Response: Response{StatusCode: 417}, expect: true}, history{attempts: 1, retries: 5}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, test.want, test.state.Next(test.end))
+			test.o.Size, test.o.urlLeft = 2, time.Minute
+			_, got := decide(begin, test.o, time.Second)
+			require.Equal(t, test.want, got)
 		})
-	}
-}
-
-// How often the audio is looked for grows with the repeats that are left.
-func TestLooks(t *testing.T) {
-	t.Parallel()
-	for repeats, looks := range []int{1, 2, 2, 3, 4} {
-		s := State{Attempt: 1, Repeats: repeats, Unsettled: true, Whole: true}
-		require.Equal(t, looks, s.Looks(), "%d repeats", repeats)
-	}
-}
-
-// What is known moves on with each attempt.
-func TestState(t *testing.T) {
-	t.Parallel()
-	first := State{Attempt: 1, Repeats: 4}
-	for _, test := range []struct {
-		end  Result
-		want State
-	}{
-		{Result{Outcome: Ambiguous}, State{Attempt: 1, Repeats: 4, Uses: 1, Unsettled: true}},
-		{Result{Outcome: Ambiguous, Sent: 2, Whole: true}, State{Attempt: 1, Repeats: 4, Uses: 1, Unsettled: true, Whole: true}},
-		{Result{Outcome: Untouched}, first},
-		{Result{Outcome: Hopeless}, first},
-		{Result{Outcome: Expired}, State{Attempt: 1, Repeats: 4, Renewed: true}},
-	} {
-		s := first
-		s.Next(test.end)
-		require.Equal(t, test.want, s)
 	}
 }

@@ -1,4 +1,4 @@
-package upload_test
+package upload
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/meeting-minutes/minutes-go/internal/storage"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
 // A proxy that does not let a request through is named, without its password,
@@ -47,8 +47,8 @@ func TestProxyThatLetsNothingThrough(t *testing.T) {
 				if wrapped {
 					next = roundTripper(tr.RoundTrip)
 				}
-				r := put(t, "https://storage.example/k?s=1", next, audio(10)).Do(t.Context())
-				require.Equal(t, storage.Untouched, r.Outcome, "%v", r.Err)
+				r := put(t, "https://storage.example/k?s=1", next, audio(10)).attempt(t.Context())
+				require.Equal(t, notStored, judge(r), "%v", r.Err)
 				require.ErrorContains(t, r.Err, addr)
 				require.ErrorContains(t, r.Err, test.text)
 				require.NotContains(t, r.Err.Error(), "pass-word")
@@ -58,42 +58,37 @@ func TestProxyThatLetsNothingThrough(t *testing.T) {
 	t.Run("without an address", func(t *testing.T) {
 		t.Parallel()
 		next := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return nil, errors.New(`bad "http://user:pass-word@proxy"`) }}
-		r := put(t, "https://storage.example/k?s=1", next, audio(10)).Do(t.Context())
-		require.Equal(t, storage.Untouched, r.Outcome)
+		r := put(t, "https://storage.example/k?s=1", next, audio(10)).attempt(t.Context())
+		require.Equal(t, notStored, judge(r))
 		require.NotContains(t, r.Err.Error(), "pass-word")
 	})
 }
 
-// Untouched is only what found no connection: not what had one and then failed to
-// make another, nor what read of the recording.
-func TestLost(t *testing.T) {
+// An invalid certificate does not become valid by a retry.
+func TestInvalidCertificate(t *testing.T) {
 	t.Parallel()
-	taken := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
-	defer taken.Close()
-	for name, test := range map[string]struct {
-		next roundTripper
-		kind storage.Outcome
-	}{
-		"no connection":       {func(*http.Request) (*http.Response, error) { return nil, errRefused }, storage.Untouched},
-		"no connection, deep": {func(*http.Request) (*http.Response, error) { return nil, fmt.Errorf("x: %w", errRefused) }, storage.Untouched},
-		"a lost one":          {func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET }, storage.Ambiguous},
-		"another error": {func(*http.Request) (*http.Response, error) {
-			return nil, &net.OpError{Op: "write", Err: io.ErrClosedPipe}
-		}, storage.Ambiguous},
-		"after some of it": {func(req *http.Request) (*http.Response, error) {
-			_, _ = io.CopyN(io.Discard, req.Body, 5)
-			return nil, errRefused
-		}, storage.Ambiguous},
-		"the second of two": {func(req *http.Request) (*http.Response, error) {
-			_, err := (&http.Transport{}).RoundTrip(req)
-			require.Error(t, err)
-			return nil, errRefused
-		}, storage.Ambiguous},
-		"neither reply nor error": {func(*http.Request) (*http.Response, error) { return nil, nil }, storage.Ambiguous},
+	o := put(t, "https://storage.example/k?s=1", roundTripper(func(*http.Request) (*http.Response, error) { return nil, testbase.ErrUntrusted }), audio(10)).attempt(t.Context())
+	require.Equal(t, permanent, judge(o))
+	require.ErrorIs(t, o.Err, testbase.ErrUntrusted)
+}
+
+// Whatever the error, a lost attempt stored nothing if not a byte was handed over, and may have
+// stored audio otherwise.
+func TestLostConnection(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]error{
+		"not made": errRefused, "reset": syscall.ECONNRESET, "closed": &net.OpError{Op: "write", Err: io.ErrClosedPipe}, "neither response nor error": nil,
 	} {
-		t.Run(name, func(t *testing.T) {
-			r := put(t, taken.URL+"/k?s=1", test.next, audio(10)).Do(t.Context())
-			require.Equal(t, test.kind, r.Outcome, "%v", r.Err)
-		})
+		for n, want := range map[int64]verdict{0: notStored, 5: maybeStored, 10: maybeStored} {
+			t.Run(fmt.Sprint(name, " after ", n), func(t *testing.T) {
+				t.Parallel()
+				o := put(t, "https://storage.example/k?s=1", roundTripper(func(req *http.Request) (*http.Response, error) {
+					_, _ = io.CopyN(io.Discard, req.Body, n)
+					return nil, lost
+				}), audio(10)).attempt(t.Context())
+				require.Equal(t, n, o.Sent)
+				require.Equal(t, want, judge(o), "%v", o.Err)
+			})
+		}
 	}
 }

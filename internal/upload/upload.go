@@ -1,11 +1,11 @@
-// Package upload sends one recording to storage. It requests an upload URL, sends the recording with a PUT,
-// retries a PUT that failed, and finds out whether the audio arrived although the response was lost. It sees
-// the API through two methods and knows HTTP and the errors of S3, but no Client and no Meeting.
+// Package upload sends one recording to storage: it requests an upload URL, makes the
+// PUT, retries it, and checks whether the audio arrived if the response was lost. It sees
+// the API through two methods; it knows HTTP and the errors of S3, but no Client.
 //
-//	Do       repeats the steps below until the audio is there or the upload has failed  (upload.go)
-//	attempt  makes one PUT and returns its outcome                 (attempt.go, body.go, response.go)
-//	decide   decides what follows                                                      (decide.go)
-//	wait     waits, checks whether the audio arrived, and gets a new URL                (upload.go)
+//	Do       repeats the steps below until the audio is there or the upload failed
+//	attempt  makes one PUT and returns its outcome   (attempt.go, body.go, response.go)
+//	decide   decides what follows                    (decide.go)
+//	wait     waits, checks whether the audio arrived, and gets a new URL
 package upload
 
 import (
@@ -22,10 +22,10 @@ import (
 
 // API is what an upload needs from the service, for its meeting.
 type API interface {
-	// UploadURL requests a URL to PUT the recording to. The URL is valid for so long.
+	// UploadURL requests a URL to PUT the recording to, which is valid for so long.
 	UploadURL(ctx context.Context) (target *url.URL, valid time.Duration, err error)
-	// HasAudio reports whether the meeting has audio. It waits until the meeting may be polled: for up to
-	// 30 seconds after another poll, but not after a request for an upload URL.
+	// HasAudio reports whether the meeting has audio. It waits until the meeting may be
+	// polled: up to pollInterval after another poll, at once after UploadURL.
 	HasAudio(ctx context.Context) (bool, error)
 }
 
@@ -42,32 +42,18 @@ type Upload struct {
 
 	Transport http.RoundTripper
 	UserAgent []string
-	Mask      secret.Mask // secrets to keep out of errors; those of the URL are added
+	Mask      secret.Mask // hides secrets in errors; those of the URL are added
 	Timeouts  Timeouts
 	Retries   backoff.Policy
-	Begin     func(ctx context.Context, number int) context.Context // returns the context for an attempt
-	Observe   func(context.Context, Attempt)                        // called after each attempt; may be nil
+	Begin     func(ctx context.Context, number int) context.Context                // returns the context of an attempt
+	Observe   func(ctx context.Context, o Outcome, retry bool, wait time.Duration) // called after each attempt
 
 	target    *url.URL
-	mask      secret.Mask // Mask and the secrets of target
 	expires   time.Time   // of target
+	mask      secret.Mask // Mask and the secrets of target
 	header    http.Header // of the next attempt
 	past      history
-	last      Response  // the last that any attempt received
 	nextCheck time.Time // HasAudio would wait until then
-}
-
-// Attempt describes an attempt that has ended.
-type Attempt struct {
-	Response
-	Target  *url.URL // a secret
-	Err     error    // why there was no response
-	Stalled bool     // one of the Timeouts was over
-	Sent    int64    // bytes that were handed over, of Size
-	Size    int64
-	Took    time.Duration
-	Retry   bool          // another attempt follows, unless the audio turns out to have arrived
-	Wait    time.Duration // before the checks and the retry
 }
 
 // Failure is an upload that failed.
@@ -75,24 +61,27 @@ type Failure struct {
 	Response          // the last that any attempt received; StatusCode is 0 if there was none
 	Unstarted bool    // there was no upload URL: Causes are the API's errors
 	Retryable bool    // another upload may succeed later
-	Causes    []error // why the last attempt failed, if there was no response, and then the checks or the API
+	Causes    []error // why the last attempt got no response; then why a check or the API failed
 }
 
-// ErrPartialAudio is a cause of a Failure: the meeting has audio, but no attempt sent all of it.
+// ErrPartialAudio is among the Causes if the meeting has audio that is not the whole recording.
 var ErrPartialAudio = errors.New("the meeting has audio, but no attempt handed over the whole recording")
 
-// Do uploads the recording. It returns nil if the audio is there. It returns soon after ctx has ended, even
-// if Recording.Audio or Progress blocks.
+// Do uploads the recording. It returns nil if the audio is there. It returns soon after ctx
+// has ended, even if Recording.Audio or Progress blocks.
 func (u *Upload) Do(ctx context.Context) *Failure {
 	u.past, u.mask = history{retries: u.Retries.Max, shared: u.Shared}, u.Mask
 	u.header = http.Header{"Content-Type": {u.Recording.ContentType}, "User-Agent": u.UserAgent, "Expect": {"100-continue"}}
-	d, f := decision{steps: []step{newURL}, lastChecks: u.past.lastChecks(), retry: true}, &Failure{Unstarted: true}
 	if u.ContentMD5 {
 		sum, err := u.digest(ctx)
 		if err != nil {
 			return &Failure{Causes: backoff.Causes(ctx, err)}
 		}
 		u.header.Set("Content-Md5", sum)
+	}
+	d, f := decision{retry: true, steps: []step{newURL}}, &Failure{Unstarted: true}
+	if u.Shared {
+		d.checks = 1 // there may be no URL because the meeting has audio
 	}
 	for {
 		if retry, failure := u.wait(ctx, d, f); !retry {
@@ -103,40 +92,36 @@ func (u *Upload) Do(ctx context.Context) *Failure {
 		wait := u.Retries.Wait(u.past.attempts+1, min(o.RetryAfter, backoff.Longest))
 		o.noTime = ctx.Err() != nil || !backoff.Outlives(ctx, wait)
 		d, u.past = decide(u.past, o, wait)
-		if u.Observe != nil {
-			u.Observe(attemptCtx, Attempt{o.Response, u.target, o.err, o.stalled, o.sent, u.Recording.Size, o.took, d.retry, d.wait})
-		}
+		u.Observe(attemptCtx, o, d.retry, d.wait)
 		if d.stored {
 			return nil
 		}
+		f = &Failure{Response: f.Response, Retryable: d.retryable}
 		if o.StatusCode != 0 {
-			u.last = o.Response
+			f.Response = o.Response
 		}
-		f = &Failure{Response: u.last, Retryable: d.retryable}
-		if o.err != nil {
-			f.Causes = []error{o.err}
+		if o.Err != nil {
+			f.Causes = []error{o.Err}
 		}
 	}
 }
 
-// wait does what d says before the next attempt. Without retry, the upload is over: a check found the audio, or
-// it failed. f is the failure as far as it is known.
-func (u *Upload) wait(ctx context.Context, d decision, f *Failure) (retry bool, _ *Failure) {
+// wait does what d says before the next attempt. If retry is false the upload is over, and
+// failure is nil if a check found the audio. f is the failure as far as it is known.
+func (u *Upload) wait(ctx context.Context, d decision, f *Failure) (retry bool, failure *Failure) {
 	_ = backoff.Sleep(ctx, d.wait) // ctx is checked next
 	if ctx.Err() != nil && u.past.attempts > 0 {
 		f.Causes = backoff.Causes(ctx, f.Causes...)
 		return false, f
 	}
-	if d.without != "" {
-		u.header.Del(d.without)
-	}
+	u.header.Del(d.without)
 	for len(d.steps) > 0 {
-		s := d.steps[0]
+		next := d.steps[0]
 		d.steps = d.steps[1:]
-		if s == newURL {
+		if next == newURL {
 			if err := u.renew(ctx); err != nil {
 				f.Causes = append(f.Causes, err)
-				d.retry, d.steps = false, slices.Repeat([]step{check}, d.lastChecks)
+				d.retry, d.steps = false, slices.Repeat([]step{check}, d.checks)
 			}
 			continue
 		}
@@ -145,10 +130,10 @@ func (u *Upload) wait(ctx context.Context, d decision, f *Failure) (retry bool, 
 		}
 		found, err := u.API.HasAudio(ctx)
 		u.nextCheck = time.Now().Add(pollInterval)
-		if found && !d.partial {
+		switch {
+		case found && !d.partial:
 			return false, nil
-		}
-		if found {
+		case found:
 			err = ErrPartialAudio
 		}
 		if err != nil {
@@ -159,7 +144,7 @@ func (u *Upload) wait(ctx context.Context, d decision, f *Failure) (retry bool, 
 	return d.retry, f
 }
 
-// renew gets a new URL. After that, the meeting may be polled at once.
+// renew gets a new URL.
 func (u *Upload) renew(ctx context.Context) error {
 	sentAt := time.Now()
 	target, valid, err := u.API.UploadURL(ctx)
