@@ -143,6 +143,29 @@ func TestCallbackThatEndsItsGoroutine(t *testing.T) {
 	}
 }
 
+// A transport that returns while it still reads the body: nothing is read or reported after the attempt.
+func TestNothingIsReadAfterTheAttempt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var over atomic.Bool
+		rec := audio(1 << 20)
+		rec.Audio = readerAt(func(p []byte, _ int64) (int, error) {
+			time.Sleep(8 * time.Second)
+			assert.False(t, over.Load())
+			return len(p), nil
+		})
+		u := put(t, "https://storage.example/k?s=1", roundTripper(func(req *http.Request) (*http.Response, error) {
+			go func() { _, _ = io.Copy(io.Discard, req.Body) }()
+			time.Sleep(20 * time.Second)
+			return nil, errRefused
+		}), rec)
+		u.Progress = func(int64, int64) { assert.False(t, over.Load()) }
+		require.ErrorIs(t, u.attempt(t.Context()).Err, errRefused)
+		over.Store(true)
+		time.Sleep(time.Hour)
+	})
+}
+
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	rec := audio(100_000)
