@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/md5"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -39,10 +40,10 @@ func newBody(ctx context.Context, abort context.CancelCauseFunc, rec Recording, 
 	return &body{Recording: rec, ctx: ctx, abort: abort, sent: sent, lock: make(chan struct{}, 1)}
 }
 
-func (b *body) Read(p []byte) (n int, err error) {
+func (b *body) Read(p []byte) (int, error) {
 	b.lock <- struct{}{}
 	defer func() {
-		if b.err == errGoexit {
+		if errors.Is(b.err, errGoexit) {
 			b.abort(errGoexit) // a transport does not notice
 		}
 		<-b.lock
@@ -65,7 +66,7 @@ func (b *body) Read(p []byte) (n int, err error) {
 	b.last = time.Now()
 	p = p[:min(int64(len(p)), int64(b.chunk), b.Size-at)]
 	b.err = errGoexit // unless Audio and moved return
-	n, err = b.Audio.ReadAt(p, at)
+	n, err := b.Audio.ReadAt(p, at)
 	at += int64(n)
 	switch {
 	case n == len(p):
@@ -107,7 +108,7 @@ func (u *Upload) digest(ctx context.Context) (string, error) {
 }
 
 func (u *Upload) unreadable(err error) error {
-	if err == errGoexit {
+	if errors.Is(err, errGoexit) {
 		return err
 	}
 	return fmt.Errorf("the recording could not be read: %w", u.mask.Err(err))

@@ -484,7 +484,7 @@ func TestUpload_UnreadableRecording(t *testing.T) {
 					require.False(t, f.Retryable || f.Unstarted)
 					require.Len(t, f.Causes, 1)
 					require.ErrorIs(t, f.Causes[0], test.is)
-					if test.is != errGoexit {
+					if !errors.Is(test.is, errGoexit) {
 						require.ErrorContains(t, f.Causes[0], "the recording could not be read")
 					}
 					require.Equal(t, map[bool]string{false: "url put", true: ""}[md5], strings.Join(s.log, " "))
