@@ -71,7 +71,7 @@ func (b *body) Read(p []byte) (int, error) {
 	switch {
 	case n == len(p):
 		err = nil // io.EOF may come with the last byte
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		err = fmt.Errorf("it ended after %d of %d bytes: %w", at, b.Size, io.ErrUnexpectedEOF)
 	case n == 0 && err == nil:
 		err = io.ErrNoProgress

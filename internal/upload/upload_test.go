@@ -27,9 +27,10 @@ type service struct {
 	urls  []error        // one per request for a URL; nil for success
 	valid time.Duration  // of the URLs; an hour if 0
 
-	audio    bool  // the meeting has audio
-	lag      int   // so many checks do not see it
-	checkErr error // of every check
+	audio    bool      // the meeting has audio
+	audioAt  time.Time // since when; before that, no check sees it
+	lag      int       // so many checks do not see it
+	checkErr error     // of every check
 
 	log      []string // "url", "put" and "check", in order
 	lastPoll time.Time
@@ -63,7 +64,7 @@ func (s *service) HasAudio(ctx context.Context) (bool, error) {
 	if s.audio {
 		s.lag--
 	}
-	return s.audio && s.lag < 0, s.checkErr
+	return s.audio && s.lag < 0 && !time.Now().Before(s.audioAt), s.checkErr
 }
 
 func (s *service) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -262,7 +263,7 @@ func TestUpload_NoticesLateAudioWithoutRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := new(service)
 		s.puts = []roundTripper{func(req *http.Request) (*http.Response, error) {
-			time.AfterFunc(100*time.Millisecond, func() { s.audio = true })
+			s.audio, s.audioAt = true, time.Now().Add(100*time.Millisecond)
 			return lose(10)(req)
 		}}
 		require.Nil(t, s.upload(0).Do(t.Context()))
