@@ -23,7 +23,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/secret"
-	"github.com/meeting-minutes/minutes-go/internal/storage"
+	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
 // Client calls the Meeting Minutes Service. It is safe for concurrent use. Create one
@@ -200,9 +200,9 @@ type core struct {
 	storage     http.RoundTripper // if nil, that of Config
 	log         *slog.Logger
 	observer    func(context.Context, Event)
-	uploads     storage.Limits
-	places      places // for uploads
-	local       bool   // the service is on this machine, and so may its storage be
+	uploads     upload.Timeouts
+	slots       uploadSlots
+	local       bool // the service is on this machine, and so may its storage be
 
 	api    *rest.Client
 	poller *poll.Poller // shared by all waits

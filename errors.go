@@ -15,6 +15,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
 // Error is the error of every failed API call; find it with [errors.As]. The service
@@ -223,7 +224,7 @@ type StorageError struct {
 // received part of a broken upload, or another worker uploaded audio. Delete such a
 // meeting and create it again, unless other workers upload to it.
 // [UploadOptions.ContentMD5] keeps stores from accepting a part.
-var ErrPartialAudio = errors.New("the meeting has audio, but no attempt handed over the whole recording")
+var ErrPartialAudio = upload.ErrPartialAudio
 
 // Error returns one line that never holds the presigned URL's query.
 func (e *StorageError) Error() string {

@@ -324,7 +324,7 @@ func TestFromContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.Refuse(minutes.ErrInternal))
-		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"))
+		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.ResetUpload(1))
 		var sent, heard []minutes.Attempt
 		transport := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			a, ok := minutes.FromContext(req.Context())
@@ -345,7 +345,7 @@ func TestFromContext(t *testing.T) {
 		_, err := c.Usage.Get(ctx)
 		require.NoError(t, err)
 		id := testkit.Waiting(t, srv)
-		require.NoError(t, c.Meetings.Upload(ctx, id, testkit.Audio(10), nil))
+		require.NoError(t, c.Meetings.Upload(ctx, id, testkit.Audio(100_000), nil))
 		_, err = c.Meetings.Wait(ctx, id, &minutes.WaitOptions{Until: minutes.StatusAudioUploaded})
 		require.NoError(t, err)
 		want := []minutes.Attempt{

@@ -15,7 +15,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
-	"github.com/meeting-minutes/minutes-go/internal/storage"
+	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
 // version of this package, for the User-Agent header.
@@ -41,8 +41,8 @@ func defaults() *core {
 		},
 		log:      slog.New(slog.DiscardHandler),
 		observer: func(context.Context, Event) {},
-		uploads:  storage.Limits{Stall: time.Minute, Reply: 5 * time.Minute}, // long, since proxies may scan a recording first
-		places:   places{all: 4},
+		uploads:  upload.Timeouts{Stall: time.Minute, Response: 5 * time.Minute}, // a long reply, for what scans it on the way
+		slots:    uploadSlots{limit: 4},
 	}
 }
 
@@ -151,7 +151,7 @@ func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 // context is done; this is not a stall. A recording that the Client opens itself is opened
 // only once its upload has a slot.
 func WithUploads(n int) Option {
-	return option("WithUploads", n >= 1, "must be at least 1", func(c *core) { c.places.all = n })
+	return option("WithUploads", n >= 1, "must be at least 1", func(c *core) { c.slots.limit = n })
 }
 
 // WithUploadTimeouts sets when the Client gives up an attempt of an upload, and retries it
@@ -161,7 +161,7 @@ func WithUploads(n int) Option {
 // have no other limit.
 func WithUploadTimeouts(stall, reply time.Duration) Option {
 	return option("WithUploadTimeouts", stall > 0 && reply > 0, "needs stall > 0 and reply > 0",
-		func(c *core) { c.uploads = storage.Limits{Stall: stall, Reply: reply} })
+		func(c *core) { c.uploads = upload.Timeouts{Stall: stall, Response: reply} })
 }
 
 // WithRateLimit limits the requests of the Client, including retries, to perSecond with

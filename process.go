@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 )
@@ -122,7 +121,7 @@ func (s *MeetingsService) Finish(ctx context.Context, id string, open func() (Re
 		p.result.Meeting = meetingIn(err)
 		return p.result, err
 	}
-	return p.result, p.withUnclosed(p.finish(ctx))
+	return p.result, p.withCloseError(p.finish(ctx))
 }
 
 // process is one job under way.
@@ -132,7 +131,7 @@ type process struct {
 	open       func() (Recording, error)
 	uploadOver func() // called at least once, when the audio is there or will not come
 	result     *Result
-	unclosed   error // why the recording could not be closed
+	closeErr   error // why the recording could not be closed
 	err        error // how the job of a ProcessAll ended
 	panicked   any   // what a callback panicked with, or nil
 }
@@ -153,7 +152,7 @@ func (p *process) run(ctx context.Context) error {
 		// With minutes, it is the transcript that is not found.
 		gone := errors.Is(err, ErrNotFound) && r.Meeting != nil && r.Minutes == nil
 		if !gone || starts == most || !p.options.Restart || r.Params.ExternalID == "" {
-			return p.withUnclosed(err)
+			return p.withCloseError(err)
 		}
 	}
 }
@@ -178,25 +177,27 @@ func (p *process) create(ctx context.Context) error {
 
 // finish does the rest of a job that has a meeting.
 func (p *process) finish(ctx context.Context) error {
-	err := p.giveAudio(ctx)
+	err := p.ensureUploaded(ctx)
 	p.uploadOver()
 	if err == nil {
-		err = p.conclude(ctx)
+		err = p.waitAndFetch(ctx)
 	}
 	return err
 }
 
-// withUnclosed joins err with why the recording could not be closed, if it could not.
-func (p *process) withUnclosed(err error) error {
-	if p.unclosed == nil {
+// withCloseError joins err with why the recording could not be closed, if it could not.
+func (p *process) withCloseError(err error) error {
+	if p.closeErr == nil {
 		return err
 	}
-	return errors.Join(err, p.unclosed)
+	return errors.Join(err, p.closeErr)
 }
 
-// giveAudio uploads the recording if the meeting has no audio.
-func (p *process) giveAudio(ctx context.Context) error {
-	switch m := p.result.Meeting; {
+// ensureUploaded uploads the recording if the meeting has no audio. The recording is open only while the
+// job has an upload slot. If it cannot be closed, the job goes on.
+func (p *process) ensureUploaded(ctx context.Context) error {
+	m, params := p.result.Meeting, p.result.Params
+	switch {
 	case m.Status.Failed():
 		return &MeetingFailedError{Status: m.Status, Meeting: m}
 	case m.Status != StatusCreated:
@@ -204,47 +205,26 @@ func (p *process) giveAudio(ctx context.Context) error {
 	case p.open == nil:
 		return &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
 	}
-	err := p.upload(ctx)
-	_, apiFailed := errors.AsType[*Error](err)
-	_, putFailed := errors.AsType[*StorageError](err)
-	onlyWorker := p.result.Params != nil && p.result.Params.ExternalID == "" // that knows the meeting
-	ownPart := onlyWorker && errors.Is(err, ErrPartialAudio)
-	if ctx.Err() != nil || ownPart || !apiFailed && !putFailed {
+	slots := &p.meetings.core().slots
+	if err := slots.acquire(ctx); err != nil {
 		return err
 	}
-	// Another worker's upload may have come first. The service then refuses this one.
-	there, lookErr := p.meetings.core().hasAudio(ctx, p.result.Meeting.ID)
-	switch {
-	case lookErr != nil: // this error comes first, since it ended the job
-		return fmt.Errorf("%w; it was to tell whether the meeting has audio after all: %w", lookErr, err)
-	case there:
-		return nil
-	}
-	return err
-}
-
-// upload waits for a place, then opens, uploads and closes the recording. The job goes
-// on even if the recording cannot be closed.
-func (p *process) upload(ctx context.Context) error {
-	places := &p.meetings.core().places
-	if err := places.enter(ctx); err != nil {
-		return err
-	}
-	defer places.leave()
+	defer slots.release()
 	rec, err := p.open()
 	if err != nil {
 		return err
 	}
-	defer func() { p.unclosed = errors.Join(p.unclosed, rec.Close()) }()
+	defer func() { p.closeErr = errors.Join(p.closeErr, rec.Close()) }()
 	if err := rec.check(); err != nil {
 		return err
 	}
+	onlyWorker := params != nil && params.ExternalID == "" // that knows the meeting
 	opts := &UploadOptions{Progress: p.options.Progress, ContentMD5: p.options.ContentMD5}
-	return p.meetings.upload(ctx, p.result.Meeting.ID, rec, opts)
+	return p.meetings.upload(ctx, m.ID, rec, opts, !onlyWorker)
 }
 
-// conclude waits, once the audio is there, and fetches the minutes and the transcript.
-func (p *process) conclude(ctx context.Context) (err error) {
+// waitAndFetch waits, once the audio is there, and fetches the minutes and the transcript.
+func (p *process) waitAndFetch(ctx context.Context) (err error) {
 	r, o := p.result, p.options
 	if r.Meeting.Status.rank() < o.Until.rank() {
 		m, err := p.meetings.Wait(ctx, r.Meeting.ID, &WaitOptions{Until: o.Until, OnStatus: o.OnStatus})

@@ -1210,7 +1210,7 @@ func TestProcessWithoutAPlace(t *testing.T) {
 		began := time.Now()
 		r, err := c.Meetings.Finish(ctx, m.ID, open, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorContains(t, err, "while it waited for other uploads")
+		require.ErrorContains(t, err, "waiting for an upload slot")
 		require.Equal(t, minutes.StatusCreated, r.Meeting.Status)
 		require.LessOrEqual(t, time.Since(began), time.Minute)
 		require.ErrorIs(t, <-first, context.DeadlineExceeded)

@@ -45,7 +45,7 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 			yield(nil, err)
 			return
 		}
-		all := processAll{meetings: s, options: o, room: make(chan struct{}, s.core().places.all), ended: make(chan *process)}
+		all := processAll{meetings: s, options: o, room: make(chan struct{}, s.core().slots.limit), ended: make(chan *process)}
 		if panicked := all.run(ctx, jobs, yield); panicked != nil {
 			panic(panicked)
 		}

@@ -108,14 +108,14 @@ func TestUploadDuringALookThatIsRefused(t *testing.T) {
 		c := testkit.Client(srv)
 		id := testkit.Waiting(t, srv)
 		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.RateLimit("").Delayed(10*time.Second))
-		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Reset())
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.ResetUpload(1))
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_, err := c.Meetings.Wait(t.Context(), id, nil)
 			assert.NoError(t, err)
 		})
 		time.Sleep(time.Second)
-		require.NoError(t, c.Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
+		require.NoError(t, c.Meetings.Upload(t.Context(), id, testkit.Audio(100_000), nil))
 		assert.Len(t, srv.Requests("meetings.get"), 2)
 		wg.Wait()
 		synctest.Wait()
@@ -132,14 +132,14 @@ func TestUploadDuringALookThatFails(t *testing.T) {
 		m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Looked at", Date: "2026-11-20"})
 		require.NoError(t, err)
 		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.BadGateway().Delayed(10*time.Second))
-		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Reset())
+		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.ResetUpload(1))
 		var wg sync.WaitGroup
 		wg.Go(func() {
 			_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 			assert.NoError(t, err)
 		})
 		time.Sleep(time.Second)
-		require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
+		require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, testkit.Audio(100_000), nil))
 		assert.Len(t, srv.Requests("meetings.get"), 2)
 		wg.Wait()
 	})

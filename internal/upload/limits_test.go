@@ -1,4 +1,4 @@
-package storage_test
+package upload
 
 import (
 	"context"
@@ -11,26 +11,24 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
 // The limit of the body and that of the reply hold each for its own part.
-func TestLimits(t *testing.T) {
+func TestTimeouts(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		limits storage.Limits
+		limits Timeouts
 		takes  time.Duration // a byte of the body
 		reply  time.Duration // after the last
 		until  time.Duration // it is given up; 0: never
 	}{
-		"a slow body":               {storage.Limits{Stall: time.Minute, Reply: time.Minute}, 50 * time.Second, 0, 0},
-		"a body that stands still":  {storage.Limits{Stall: time.Minute, Reply: time.Hour}, 2 * time.Hour, 0, time.Minute},
-		"with a limit of its own":   {storage.Limits{Stall: 10 * time.Minute, Reply: 12 * time.Minute}, 9 * time.Minute, 0, 0},
-		"a reply after 90 seconds":  {storage.Limits{Stall: time.Minute, Reply: 5 * time.Minute}, 0, 90 * time.Second, 0},
-		"a reply that never comes":  {storage.Limits{Stall: time.Minute, Reply: 5 * time.Minute}, 0, time.Hour, 5 * time.Minute},
-		"a reply that is too late":  {storage.Limits{Stall: time.Hour, Reply: 5 * time.Minute}, 0, 10 * time.Minute, 5 * time.Minute},
-		"a reply after a long hour": {storage.Limits{Stall: time.Minute, Reply: 2 * time.Hour}, 0, time.Hour, 0},
+		"a slow body":               {Timeouts{Stall: time.Minute, Response: time.Minute}, 50 * time.Second, 0, 0},
+		"a body that stands still":  {Timeouts{Stall: time.Minute, Response: time.Hour}, 2 * time.Hour, 0, time.Minute},
+		"with a limit of its own":   {Timeouts{Stall: 10 * time.Minute, Response: 12 * time.Minute}, 9 * time.Minute, 0, 0},
+		"a reply after 90 seconds":  {Timeouts{Stall: time.Minute, Response: 5 * time.Minute}, 0, 90 * time.Second, 0},
+		"a reply that never comes":  {Timeouts{Stall: time.Minute, Response: 5 * time.Minute}, 0, time.Hour, 5 * time.Minute},
+		"a reply that is too late":  {Timeouts{Stall: time.Hour, Response: 5 * time.Minute}, 0, 10 * time.Minute, 5 * time.Minute},
+		"a reply after a long hour": {Timeouts{Stall: time.Minute, Response: 2 * time.Hour}, 0, time.Hour, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,15 +56,15 @@ func TestLimits(t *testing.T) {
 					return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
 				})
 				p := put(t, "https://storage.example/k?s=1", next, audio(10))
-				p.Limits = test.limits
+				p.Timeouts = test.limits
 				start := time.Now()
-				r := p.Do(t.Context())
+				r := p.attempt(t.Context())
 				if test.until == 0 {
-					require.Equal(t, storage.Stored, r.Outcome)
+					require.Equal(t, stored, judge(r))
 					return
 				}
 				require.True(t, r.Stalled)
-				require.NotEqual(t, storage.Stored, r.Outcome)
+				require.NotEqual(t, stored, judge(r))
 				late, ok := errors.AsType[net.Error](r.Err)
 				require.True(t, ok)
 				require.True(t, late.Timeout())

@@ -1,4 +1,4 @@
-package storage_test
+package upload
 
 import (
 	"bufio"
@@ -20,8 +20,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
 func TestTargetByteForByte(t *testing.T) {
@@ -54,7 +52,7 @@ func TestTargetByteForByte(t *testing.T) {
 				got <- r.RequestURI
 			}))
 			defer srv.Close()
-			require.Equal(t, storage.Stored, put(t, srv.URL+target, ownTransport(t), audio(10)).Do(t.Context()).Outcome)
+			require.Equal(t, stored, judge(put(t, srv.URL+target, ownTransport(t), audio(10)).attempt(t.Context())))
 			want := target
 			if !strings.HasPrefix(want, "/") {
 				want = "/" + want // an empty path is none on the wire
@@ -111,17 +109,19 @@ func TestOnTheWire(t *testing.T) {
 			case "with progress":
 				p.Progress = func(int64, int64) {}
 			case "without Expect":
-				p.NoExpect = true
+				p.header.Del("Expect")
 				delete(want, "Expect")
 			case "with MD5":
-				require.NoError(t, p.Digest(t.Context()))
+				sum, err := p.digest(t.Context())
+				require.NoError(t, err)
+				p.header.Set("Content-Md5", sum)
 				data := make([]byte, rec.Size)
 				_, err = rec.Audio.ReadAt(data, 0)
 				require.NoError(t, err)
 				hash := md5.Sum(data)
 				want["Content-Md5"] = base64.StdEncoding.EncodeToString(hash[:])
 			}
-			require.Equal(t, storage.Stored, p.Do(t.Context()).Outcome)
+			require.Equal(t, stored, judge(p.attempt(t.Context())))
 			r := <-got
 			require.Equal(t, sum, r.sum)
 			lines := strings.Split(strings.TrimSuffix(r.head, "\r\n\r\n"), "\r\n")
@@ -165,8 +165,8 @@ func TestHearsAnEarlyRefusal(t *testing.T) {
 	tr := ownTransport(t)
 	rec, _ := noise(4 << 20)
 	for i := range 40 {
-		r := put(t, "http://"+l.Addr().String()+"/k?s=1", tr, rec).Do(t.Context())
-		require.Equal(t, storage.Result{StatusCode: 403, Code: "SignatureDoesNotMatch", Message: "no", RequestID: "r1"}, r, "upload %d", i)
+		r := put(t, "http://"+l.Addr().String()+"/k?s=1", tr, rec).attempt(t.Context())
+		require.Equal(t, Response{StatusCode: 403, Code: "SignatureDoesNotMatch", Message: "no", RequestID: "r1"}, r.Response, "upload %d", i)
 	}
 }
 
@@ -209,17 +209,17 @@ func TestChangingFile(t *testing.T) {
 				}
 			}))
 			defer srv.Close()
-			rec := storage.Recording{Audio: f, Size: size, ContentType: "audio/mpeg"}
-			r := put(t, srv.URL+"/k?s=1", ownTransport(t), rec).Do(t.Context())
+			rec := Recording{Audio: f, Size: size, ContentType: "audio/mpeg"}
+			r := put(t, srv.URL+"/k?s=1", ownTransport(t), rec).attempt(t.Context())
 			srv.Close()
 			if test.is != nil {
-				require.Equal(t, storage.Hopeless, r.Outcome)
+				require.Equal(t, permanent, judge(r))
 				require.ErrorIs(t, r.Err, test.is)
 				require.ErrorContains(t, r.Err, "recording")
 				require.Empty(t, arrived)
 				return
 			}
-			require.Equal(t, storage.Stored, r.Outcome)
+			require.Equal(t, stored, judge(r))
 			require.Equal(t, []string{sum}, arrived, "once, as it was")
 		})
 	}
@@ -246,7 +246,7 @@ func TestRedirectsAreRefused(t *testing.T) {
 	defer srv.Close()
 	tr := ownTransport(t)
 	for range 10 {
-		require.NotZero(t, put(t, srv.URL+"/k?s=1", tr, audio(100_000)).Do(t.Context()).StatusCode)
+		require.NotZero(t, put(t, srv.URL+"/k?s=1", tr, audio(100_000)).attempt(t.Context()).StatusCode)
 	}
 	require.EqualValues(t, 10, served.Load())
 	require.EqualValues(t, 1, opened.Load())
@@ -268,7 +268,7 @@ func TestCarelessTransport(t *testing.T) {
 	})
 	longer, _ := noise(60_000)
 	longer.Size = 50_000
-	for name, rec := range map[string]storage.Recording{"as it is": rec, "end told early": early, "more behind it": longer} {
+	for name, rec := range map[string]Recording{"as it is": rec, "end told early": early, "more behind it": longer} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := put(t, "https://storage.example/k?s=1", roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -277,8 +277,8 @@ func TestCarelessTransport(t *testing.T) {
 				got := sha256.Sum256(data)
 				assert.Equal(t, sum, hex.EncodeToString(got[:]))
 				return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
-			}), rec).Do(t.Context())
-			require.Equal(t, stored(50_000), r)
+			}), rec).attempt(t.Context())
+			requireStored(t, 50_000, r)
 		})
 	}
 }

@@ -1,4 +1,4 @@
-package storage_test
+package upload
 
 import (
 	"bytes"
@@ -16,37 +16,40 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go/internal/secret"
-	"github.com/meeting-minutes/minutes-go/internal/storage"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-// put is a Put of rec to target through next.
-func put(t testing.TB, target string, next http.RoundTripper, rec storage.Recording) *storage.Put {
+// put returns an Upload of rec that is ready for an attempt: to target, through next.
+func put(t testing.TB, target string, next http.RoundTripper, rec Recording) *Upload {
 	t.Helper()
 	u, err := url.Parse(target)
 	require.NoError(t, err)
-	return &storage.Put{
-		Transport: next, Target: u, Expires: time.Now().Add(time.Hour), UserAgent: []string{"test/1"}, Mask: secret.Mask{}.WithQuery(u), Recording: rec,
-		Limits: storage.Limits{Stall: time.Minute, Reply: 5 * time.Minute},
+	return &Upload{
+		Transport: next, Recording: rec, Timeouts: Timeouts{Stall: time.Minute, Response: 5 * time.Minute},
+		target: u, expires: time.Now().Add(time.Hour), mask: secret.Mask{}.WithQuery(u),
+		header: http.Header{"Content-Type": {rec.ContentType}, "User-Agent": {"test/1"}, "Expect": {"100-continue"}},
 	}
 }
 
+// requireStored checks the outcome of an attempt that sent n bytes.
+func requireStored(t testing.TB, n int64, o Outcome) {
+	t.Helper()
+	require.Equal(t, stored, judge(o), "%v", o.Err)
+	require.Equal(t, n, o.Sent)
+	require.Equal(t, n, o.Size)
+}
+
 // noise is a recording in which no two places look alike, and its SHA-256.
-func noise(n int) (storage.Recording, string) {
+func noise(n int) (Recording, string) {
 	data := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{1, 2, 3}).Read(data)
 	sum := sha256.Sum256(data)
-	return storage.Recording{Audio: bytes.NewReader(data), Size: int64(n), ContentType: "audio/mpeg"}, hex.EncodeToString(sum[:])
-}
-
-// stored is the result of a recording of n bytes that the store has taken.
-func stored(n int64) storage.Result {
-	return storage.Result{Outcome: storage.Stored, Sent: n, Whole: true, StatusCode: 200}
+	return Recording{Audio: bytes.NewReader(data), Size: int64(n), ContentType: "audio/mpeg"}, hex.EncodeToString(sum[:])
 }
 
 // audio is a recording of n bytes.
-func audio(n int) storage.Recording {
-	return storage.Recording{Audio: strings.NewReader(strings.Repeat("a", n)), Size: int64(n), ContentType: "audio/mpeg"}
+func audio(n int) Recording {
+	return Recording{Audio: strings.NewReader(strings.Repeat("a", n)), Size: int64(n), ContentType: "audio/mpeg"}
 }
 
 // file writes noise to a file and opens it.

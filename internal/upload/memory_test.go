@@ -1,4 +1,4 @@
-package storage_test
+package upload
 
 import (
 	"context"
@@ -17,7 +17,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/meeting-minutes/minutes-go/internal/storage"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
@@ -81,17 +80,17 @@ func uploadAndTell(t *testing.T, target string) {
 	info, err := f.Stat()
 	require.NoError(t, err)
 	tr := ownTransport(t)
-	send := func(rec storage.Recording) {
+	send := func(rec Recording) {
 		p := put(t, target+"/k?s=1", tr, rec)
 		if os.Getenv("STORAGE_TEST_PROGRESS") == "true" {
 			p.Progress = func(int64, int64) {}
 		}
-		for p.Do(context.Background()).Outcome != storage.Stored {
+		for judge(p.attempt(context.Background())) != stored {
 			continue
 		}
 	}
 	send(audio(100_000))
 	before := testbase.Peak(t)
-	send(storage.Recording{Audio: f, Size: info.Size(), ContentType: "audio/mpeg"})
+	send(Recording{Audio: f, Size: info.Size(), ContentType: "audio/mpeg"})
 	fmt.Printf("grew by %d KiB\n", testbase.Peak(t)-before)
 }

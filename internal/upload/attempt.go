@@ -1,0 +1,124 @@
+package upload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
+)
+
+// Timeouts end an attempt that no longer moves.
+type Timeouts struct {
+	Stall    time.Duration // no byte of the recording is handed over for so long
+	Response time.Duration // no response for so long after the last byte
+}
+
+// Outcome is what happened in an attempt.
+type Outcome struct {
+	Response                // StatusCode is 0 if there was none
+	Target    *url.URL      // a secret
+	Err       error         // why there was no response
+	aborted   bool          // by the recording or a callback, not by the network
+	untrusted bool          // the store's certificate is not valid
+	Stalled   bool          // one of the Timeouts was over
+	expect    bool          // the request had the header Expect
+	Sent      int64         // bytes of the recording that were handed over to the transport
+	Size      int64         // of the recording
+	Took      time.Duration // from the beginning to the end
+	urlLeft   time.Duration // until the URL expires
+	noTime    bool          // ctx has ended, or will before the next attempt
+}
+
+// attempt makes one PUT.
+func (u *Upload) attempt(ctx context.Context) Outcome {
+	began, sent := time.Now(), new(atomic.Int64)
+	o, err := run(ctx, func() Outcome { return u.put(ctx, sent) })
+	if err != nil {
+		o = Outcome{Err: u.mask.Err(err), aborted: true}
+	}
+	o.Target, o.expect = u.target, u.header.Get("Expect") != ""
+	o.Sent, o.Size = sent.Load(), u.Recording.Size
+	o.Took, o.urlLeft = time.Since(began), time.Until(u.expires)
+	return o
+}
+
+// put makes the request, and returns once nothing of it is under way any more.
+func (u *Upload) put(caller context.Context, sent *atomic.Int64) (o Outcome) {
+	ctx, cancel := context.WithCancelCause(caller)
+	defer cancel(nil)
+	b := newBody(ctx, cancel, u.Recording, sent)
+	timer := time.AfterFunc(u.Timeouts.Stall, func() {
+		why := fmt.Sprintf("no byte of the upload moved for %v", u.Timeouts.Stall)
+		if sent.Load() >= u.Recording.Size {
+			why = fmt.Sprintf("no response for %v after the whole recording was handed over", u.Timeouts.Response)
+		}
+		cancel(fmt.Errorf("%s: %w", why, os.ErrDeadlineExceeded)) // a net.Error; the caller's context has not expired
+	})
+	defer timer.Stop()
+	b.moved = func(sent, total int64) {
+		timer.Reset(u.Timeouts.Stall)
+		if sent == total {
+			timer.Reset(u.Timeouts.Response)
+		}
+		if u.Progress != nil {
+			u.Progress(sent, total)
+		}
+	}
+	conn := new(backoff.Conn)
+	resp, err := backoff.RoundTrip(u.Transport, (&http.Request{
+		Method: http.MethodPut, URL: u.target, Host: u.target.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: u.header.Clone(), Body: io.NopCloser(b), ContentLength: u.Recording.Size,
+	}).WithContext(conn.Trace(ctx)))
+	if err == nil {
+		o.Response = readResponse(resp, u.mask)
+	} else if o.Stalled = ctx.Err() != nil && caller.Err() == nil; o.Stalled {
+		err = context.Cause(ctx)
+	}
+	cancel(nil)
+	switch readErr := b.end(); {
+	case o.StatusCode/100 == 2:
+	case readErr != nil:
+		return Outcome{Err: u.unreadable(readErr), aborted: true}
+	case err != nil:
+		o.Err, o.untrusted = u.mask.Err(err), backoff.Untrusted(err)
+		// A proxy's errors seldom name it.
+		if hop := conn.Hop(); sent.Load() == 0 && conn.NeverMade(err) && !strings.Contains(o.Err.Error(), hop) {
+			o.Err = fmt.Errorf("no connection to %s: %w", hop, o.Err)
+		}
+	}
+	return o
+}
+
+// errGoexit means that a callback ended its goroutine, as a test's FailNow does.
+var errGoexit = errors.New("a callback ended its goroutine (runtime.Goexit)")
+
+// run returns what f returns. If f does not return soon after ctx has ended, run leaves it
+// to end by itself.
+func run[T any](ctx context.Context, f func() T) (T, error) {
+	var result, none T
+	err := errGoexit // unless f returns
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		result, err = f(), nil
+	}()
+	select {
+	case <-ended:
+		return result, err
+	case <-ctx.Done():
+	}
+	select {
+	case <-ended:
+		return result, err
+	case <-time.After(100 * time.Millisecond): // f has seen ctx end, and needs a moment to return
+		return none, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,115 @@
+package upload
+
+import (
+	"cmp"
+	"context"
+	"crypto/md5"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+)
+
+// Recording is what is uploaded.
+type Recording struct {
+	Audio       io.ReaderAt
+	Size        int64
+	ContentType string
+}
+
+// body reads the recording from its beginning, for one attempt. An abandoned attempt that
+// still reads disturbs no other, since each has its own body.
+type body struct {
+	Recording
+	ctx   context.Context         // of the attempt; nothing is read after its end
+	abort context.CancelCauseFunc // ends ctx
+	sent  *atomic.Int64           // how far it has read
+	moved func(sent, total int64) // called after each part; may be nil
+
+	// lock is held during a Read. It is no mutex: Audio and moved may sleep, and time in a
+	// synctest bubble stops while a goroutine waits for a mutex.
+	lock  chan struct{}
+	chunk int       // the most that the next Read returns
+	last  time.Time // of the last Read
+	err   error     // the recording's, or errGoexit
+}
+
+func newBody(ctx context.Context, abort context.CancelCauseFunc, rec Recording, sent *atomic.Int64) *body {
+	return &body{Recording: rec, ctx: ctx, abort: abort, sent: sent, lock: make(chan struct{}, 1)}
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	b.lock <- struct{}{}
+	defer func() {
+		if errors.Is(b.err, errGoexit) {
+			b.abort(errGoexit) // a transport does not notice
+		}
+		<-b.lock
+	}()
+	at := b.sent.Load()
+	switch {
+	case b.ctx.Err() != nil:
+		return 0, context.Cause(b.ctx)
+	case at >= b.Size:
+		return 0, io.EOF
+	case len(p) == 0: // must not change chunk
+		return 0, nil
+	}
+	// Reads begin small, and become small again if the network is slow: only the next Read
+	// shows that something moves.
+	b.chunk = min(2*b.chunk, len(p))
+	if time.Since(b.last) > time.Second {
+		b.chunk = 1 << 10
+	}
+	b.last = time.Now()
+	p = p[:min(int64(len(p)), int64(b.chunk), b.Size-at)]
+	b.err = errGoexit // unless Audio and moved return
+	n, err := b.Audio.ReadAt(p, at)
+	at += int64(n)
+	switch {
+	case n == len(p):
+		err = nil // io.EOF may come with the last byte
+	case errors.Is(err, io.EOF):
+		err = fmt.Errorf("it ended after %d of %d bytes: %w", at, b.Size, io.ErrUnexpectedEOF)
+	case n == 0 && err == nil:
+		err = io.ErrNoProgress
+	}
+	b.sent.Store(at)
+	if n > 0 && b.moved != nil && b.ctx.Err() == nil {
+		b.moved(at, b.Size)
+	}
+	b.err = err
+	return n, err
+}
+
+// end waits for a Read that is under way, and returns what went wrong with the recording or a
+// callback. b.ctx has ended, so no other Read begins.
+func (b *body) end() error {
+	b.lock <- struct{}{}
+	defer func() { <-b.lock }()
+	return b.err
+}
+
+// digest returns the MD5 of the recording as the header Content-MD5 has it.
+func (u *Upload) digest(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	hash := md5.New()
+	readErr, err := run(ctx, func() error {
+		_, err := io.Copy(hash, newBody(ctx, cancel, u.Recording, new(atomic.Int64)))
+		return err
+	})
+	if err = cmp.Or(err, readErr); err != nil {
+		return "", u.unreadable(err)
+	}
+	return base64.StdEncoding.EncodeToString(hash.Sum(nil)), nil
+}
+
+func (u *Upload) unreadable(err error) error {
+	if errors.Is(err, errGoexit) {
+		return err
+	}
+	return fmt.Errorf("the recording could not be read: %w", u.mask.Err(err))
+}

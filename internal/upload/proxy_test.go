@@ -1,0 +1,94 @@
+package upload
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
+)
+
+// A proxy that does not let a request through is named, without its password,
+// and the store certainly has nothing.
+func TestProxyThatLetsNothingThrough(t *testing.T) {
+	t.Parallel()
+	refuse := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
+	}
+	for name, test := range map[string]struct {
+		proxy http.HandlerFunc // nil: nobody is there
+		text  string
+	}{
+		"dead":       {nil, "connection refused"},
+		"forbidden":  {refuse(403), "Forbidden"},
+		"unknown":    {refuse(407), "Proxy Authentication Required"},
+		"no gateway": {refuse(502), "Bad Gateway"},
+		"hangs up":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
+	} {
+		for _, wrapped := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", wrapped ", wrapped), func(t *testing.T) {
+				t.Parallel()
+				srv := httptest.NewServer(test.proxy)
+				defer srv.Close()
+				addr := srv.Listener.Addr().String()
+				if test.proxy == nil {
+					srv.Close()
+				}
+				tr := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: addr, User: url.UserPassword("user", "pass-word")})}
+				var next http.RoundTripper = tr
+				if wrapped {
+					next = roundTripper(tr.RoundTrip)
+				}
+				r := put(t, "https://storage.example/k?s=1", next, audio(10)).attempt(t.Context())
+				require.Equal(t, notStored, judge(r), "%v", r.Err)
+				require.ErrorContains(t, r.Err, addr)
+				require.ErrorContains(t, r.Err, test.text)
+				require.NotContains(t, r.Err.Error(), "pass-word")
+			})
+		}
+	}
+	t.Run("without an address", func(t *testing.T) {
+		t.Parallel()
+		next := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return nil, errors.New(`bad "http://user:pass-word@proxy"`) }}
+		r := put(t, "https://storage.example/k?s=1", next, audio(10)).attempt(t.Context())
+		require.Equal(t, notStored, judge(r))
+		require.NotContains(t, r.Err.Error(), "pass-word")
+	})
+}
+
+// An invalid certificate does not become valid by a retry.
+func TestInvalidCertificate(t *testing.T) {
+	t.Parallel()
+	o := put(t, "https://storage.example/k?s=1", roundTripper(func(*http.Request) (*http.Response, error) { return nil, testbase.ErrUntrusted }), audio(10)).attempt(t.Context())
+	require.Equal(t, permanent, judge(o))
+	require.ErrorIs(t, o.Err, testbase.ErrUntrusted)
+}
+
+// Whatever the error, a lost attempt stored nothing if not a byte was handed over, and may have
+// stored audio otherwise.
+func TestLostConnection(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]error{
+		"not made": errRefused, "reset": syscall.ECONNRESET, "closed": &net.OpError{Op: "write", Err: io.ErrClosedPipe}, "neither response nor error": nil,
+	} {
+		for n, want := range map[int64]verdict{0: notStored, 5: maybeStored, 10: maybeStored} {
+			t.Run(fmt.Sprint(name, " after ", n), func(t *testing.T) {
+				t.Parallel()
+				o := put(t, "https://storage.example/k?s=1", roundTripper(func(req *http.Request) (*http.Response, error) {
+					_, _ = io.CopyN(io.Discard, req.Body, n)
+					return nil, lost
+				}), audio(10)).attempt(t.Context())
+				require.Equal(t, n, o.Sent)
+				require.Equal(t, want, judge(o), "%v", o.Err)
+			})
+		}
+	}
+}
