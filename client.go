@@ -281,8 +281,8 @@ func doReply[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Re
 			return nil, nil, c.unusable(in, reply, anotherMeeting)
 		}
 		c.clean(out)
-		if !in.Once { // the poller knows of its own looks
-			c.poller.Saw(sightingOf(out), asked)
+		if !in.Once { // the poller records its own polls
+			c.poller.Record(snapshotOf(out.clone()), asked)
 		}
 	case *MeetingPage:
 		c.clean(out.Meetings...)

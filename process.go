@@ -133,8 +133,6 @@ type process struct {
 	uploadOver func() // called at least once, when the audio is there or will not come
 	result     *Result
 	unclosed   error // why the recording could not be closed
-	err        error // how the job of a ProcessAll ended
-	panicked   any   // what a callback panicked with, or nil
 }
 
 // run does the whole job. It starts again if another worker has deleted the failed
@@ -181,7 +179,7 @@ func (p *process) finish(ctx context.Context) error {
 	err := p.giveAudio(ctx)
 	p.uploadOver()
 	if err == nil {
-		err = p.conclude(ctx)
+		err = p.waitAndFetch(ctx)
 	}
 	return err
 }
@@ -243,13 +241,13 @@ func (p *process) upload(ctx context.Context) error {
 	return p.meetings.upload(ctx, p.result.Meeting.ID, rec, opts)
 }
 
-// conclude waits, once the audio is there, and fetches the minutes and the transcript.
-func (p *process) conclude(ctx context.Context) (err error) {
+// waitAndFetch waits, once the audio is there, and fetches the minutes and the transcript.
+func (p *process) waitAndFetch(ctx context.Context) (err error) {
 	r, o := p.result, p.options
 	if r.Meeting.Status.rank() < o.Until.rank() {
 		m, err := p.meetings.Wait(ctx, r.Meeting.ID, &WaitOptions{Until: o.Until, OnStatus: o.OnStatus})
 		if err != nil {
-			r.lastSeen(err)
+			r.Meeting = cmp.Or(meetingIn(err), r.Meeting)
 			return err
 		}
 		r.Meeting = m
@@ -259,21 +257,9 @@ func (p *process) conclude(ctx context.Context) (err error) {
 	if o.Until != StatusMinutesReady {
 		return nil
 	}
-	r.Minutes, err = p.meetings.finishedMinutes(ctx, r.Meeting, o.Format)
+	r.Minutes, err = p.meetings.fetchMinutes(ctx, r.Meeting, o.Format)
 	if err == nil && o.Transcript {
 		r.Transcript, err = fetchReady(ctx, r.Meeting, p.meetings.Transcript)
 	}
 	return err
-}
-
-// lastSeen records the meeting as a failed wait saw it last.
-func (r *Result) lastSeen(err error) {
-	switch seen := meetingIn(err); {
-	case seen == nil:
-	case seen.CreatedAt == 0: // from meetingOf: of very many waits, only ID and Status are kept
-		r.Meeting = r.Meeting.clone()
-		r.Meeting.Status = seen.Status
-	default:
-		r.Meeting = seen
-	}
 }

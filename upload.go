@@ -160,7 +160,7 @@ func (u *upload) try(ctx context.Context) (arrived bool, _ error) {
 	result := u.put.Do(u.trying(ctx))
 	if result.Outcome == storage.Stored {
 		u.tell(ctx, result, false, 0)
-		u.core.poller.Again(u.id, sentAt)
+		u.core.poller.Invalidate(u.id, sentAt)
 		return true, nil
 	}
 	failure := u.failure(result)

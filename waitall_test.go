@@ -368,20 +368,6 @@ func ExampleMeetingsService_WaitAllForMinutes() {
 	// 1 failed
 }
 
-// waits is WaitAll, or WaitAllForMinutes as if it were.
-type waits func(*minutes.Client, context.Context, iter.Seq[string], *minutes.WaitOptions) iter.Seq2[*minutes.Meeting, error]
-
-// channel is a sequence that blocks until somebody sends.
-func channel[T any](ch <-chan T) iter.Seq[T] {
-	return func(yield func(T) bool) {
-		for v := range ch {
-			if !yield(v) {
-				return
-			}
-		}
-	}
-}
-
 // results runs a WaitAllForMinutes as a WaitAll.
 func results(c *minutes.Client, ctx context.Context, ids iter.Seq[string], o *minutes.WaitOptions) iter.Seq2[*minutes.Meeting, error] {
 	return func(yield func(*minutes.Meeting, error) bool) {
@@ -394,139 +380,6 @@ func results(c *minutes.Client, ctx context.Context, ids iter.Seq[string], o *mi
 			}
 		}
 	}
-}
-
-// eachWay runs a test for both sequences of waits.
-func eachWay(t *testing.T, test func(*testing.T, *minutestest.Server, *minutes.Client, waits)) {
-	for name, way := range map[string]waits{
-		"WaitAll": func(c *minutes.Client, ctx context.Context, ids iter.Seq[string], o *minutes.WaitOptions) iter.Seq2[*minutes.Meeting, error] {
-			return c.Meetings.WaitAll(ctx, ids, o)
-		},
-		"WaitAllForMinutes": results,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { // which fails where a goroutine is left
-				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				test(t, srv, testkit.Client(srv), way)
-			})
-		})
-	}
-}
-
-// While ids blocks, what has ended is yielded.
-func TestWaitAllWhileIDsBlock(t *testing.T) {
-	t.Parallel()
-	eachWay(t, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, way waits) {
-		ids := make(chan string)
-		began, n := time.Now(), 0
-		go func() {
-			for range 5 {
-				ids <- testkit.Uploaded(t, c, "Weekly").ID
-				time.Sleep(3 * time.Hour)
-			}
-			close(ids)
-		}()
-		for m, err := range way(c, t.Context(), channel(ids), nil) {
-			require.NoError(t, err)
-			assert.Equal(t, minutes.StatusMinutesReady, m.Status)
-			assert.InDelta(t, time.Duration(n)*3*time.Hour+15*time.Minute, time.Since(began), float64(2*time.Minute))
-			n++
-		}
-		assert.Equal(t, 5, n)
-		assert.Equal(t, 15*time.Hour, time.Since(began), "until no id can come any more")
-	})
-}
-
-// While ids blocks, ctx is obeyed, and so is who leaves the loop; ids is told so
-// at its next element.
-func TestWaitAllLeftWhileIDsBlock(t *testing.T) {
-	t.Parallel()
-	eachWay(t, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, way waits) {
-		ids := make(chan string, 1)
-		ids <- testkit.Uploaded(t, c, "Weekly").ID
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-		defer cancel()
-		began, n := time.Now(), 0
-		for m, err := range way(c, ctx, channel(ids), nil) {
-			n++
-			assert.Nil(t, m)
-			assert.ErrorIs(t, err, context.DeadlineExceeded)
-		}
-		assert.Equal(t, 1, n)
-		assert.Equal(t, 5*time.Minute, time.Since(began))
-		ids <- "one more, which nobody waits for"
-		synctest.Wait()
-		ids <- "nobody takes this one"
-		assert.Len(t, ids, 1)
-
-		more := make(chan string, 1)
-		more <- testkit.Uploaded(t, c, "Monthly").ID
-		for _, err := range way(c, t.Context(), channel(more), nil) {
-			require.NoError(t, err)
-			break
-		}
-		synctest.Wait()
-		before := len(srv.Requests())
-		time.Sleep(time.Hour)
-		assert.Len(t, srv.Requests(), before)
-		close(more)
-	})
-}
-
-// A panic in ids, or an end of its goroutine, goes on where the loop is, and
-// nobody waits any more.
-func TestWaitAllOfIDsThatBreak(t *testing.T) {
-	t.Parallel()
-	for name, breaks := range map[string]func(){"panic": func() { panic("no more ids") }, "goexit": runtime.Goexit} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			eachWay(t, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, way waits) {
-				id := testkit.Uploaded(t, c, "Weekly").ID
-				var how any
-				finished := false
-				var wg sync.WaitGroup
-				wg.Go(func() {
-					defer func() { how = recover() }()
-					for range way(c, t.Context(), func(yield func(string) bool) { yield(id); time.Sleep(time.Minute); breaks() }, nil) {
-						t.Error("nothing has ended")
-					}
-					finished = true
-				})
-				wg.Wait()
-				assert.False(t, finished)
-				if name == "panic" {
-					assert.Equal(t, "no more ids", how)
-				}
-				before := len(srv.Requests())
-				time.Sleep(time.Hour)
-				assert.Len(t, srv.Requests(), before)
-			})
-		})
-	}
-}
-
-// A panic in the loop, or in OnStatus, ends the wait for all.
-func TestWaitAllOfALoopThatBreaks(t *testing.T) {
-	t.Parallel()
-	eachWay(t, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, way waits) {
-		ids := slices.Values([]string{testkit.Uploaded(t, c, "a").ID, testkit.Uploaded(t, c, "b").ID})
-		assert.PanicsWithValue(t, "the loop", func() {
-			for range way(c, t.Context(), ids, nil) {
-				panic("the loop")
-			}
-		})
-		time.Sleep(time.Hour)
-		assert.PanicsWithValue(t, "the callback", func() {
-			for range way(c, t.Context(), ids, &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { panic("the callback") }}) {
-				t.Error("the callback came first")
-			}
-		})
-		synctest.Wait()
-		before := len(srv.Requests())
-		time.Sleep(time.Hour)
-		assert.Len(t, srv.Requests(), before)
-	})
 }
 
 // What cannot be used is refused before any request.
@@ -740,25 +593,4 @@ func TestWaitAllForMinutesOfATransportThatBreaks(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A sequence that goes on after yield has said no is ended: it takes no more of
-// whatever it reads from.
-func TestWaitAllOfASequenceThatGoesOn(t *testing.T) {
-	t.Parallel()
-	eachWay(t, func(t *testing.T, _ *minutestest.Server, c *minutes.Client, way waits) {
-		const most = 1000
-		taken := 0
-		ids := func(yield func(string) bool) {
-			for taken < most {
-				taken++
-				yield("") // which cannot be waited for, and so ends at once
-			}
-		}
-		for range way(c, t.Context(), ids, nil) {
-			break
-		}
-		synctest.Wait()
-		assert.Less(t, taken, most)
-	})
 }

@@ -221,7 +221,7 @@ func TestWaitErrorOfTooManyFailures(t *testing.T) {
 		c := testkit.Client(srv, minutes.WithRetries(0, 0, 0))
 		m := testkit.Uploaded(t, c, "Weekly")
 		for op, text := range map[minutes.Operation]string{
-			"meetings.get":     `waiting for meeting mtg_\w+.*: 20 looks in a row failed, here or at others, over (9m3\d|9m4\d)s: .*502`,
+			"meetings.get":     `waiting for meeting mtg_\w+.*: 20 consecutive status checks failed over (9m3\d|9m4\d)s \(for this or other meetings\): .*502`,
 			"meetings.minutes": `waiting for meeting mtg_\w+.*: 20 requests in a row failed, over 9m30s: .*502`,
 		} {
 			inj := srv.Inject(minutestest.Match{Operation: op, Times: minutestest.Always}, minutestest.BadGateway())
