@@ -25,6 +25,7 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 			return
 		}
 		a.over = yield
+		defer a.leave()
 		a.run(ids)
 	}
 }
@@ -65,6 +66,7 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 			return fetch()
 		}
 		a.yield = func(r *Result, err error) bool { return yield(r, err) && fetch() }
+		defer a.leave()
 		a.run(ids)
 	}
 }
@@ -101,12 +103,6 @@ func (s *MeetingsService) newWaitAll(ctx context.Context, ids iter.Seq[string], 
 	a := &waitAll{collector: newCollector[string](ctx), core: s.core(), waiter: w, joined: make(map[string]struct{})}
 	a.begin, a.events, a.dispatch, a.canceled = a.join, w.ready, a.dispatchEvents, a.cutShort
 	return a, nil
-}
-
-// run is collector.run. It ends all waits even if the loop was left.
-func (a *waitAll) run(ids iter.Seq[string]) {
-	defer a.leave()
-	a.collector.run(ids)
 }
 
 // join begins to wait for a meeting.

@@ -23,10 +23,9 @@ type WaitOptions struct {
 	// thirty seconds apart in any case, or longer if the service's Cache-Control says so.
 	// A page of the listing may show a change earlier.
 	Interval time.Duration
-	// LookedAt is when another process last polled the meeting, for example this one
-	// before a restart: the first poll waits for the rest of the thirty seconds. If you
-	// do not know it, use the start of this process. The zero time, a time in the future
-	// and one longer ago have no effect.
+	// LookedAt is when another process last polled the meeting, or this one before a
+	// restart: the first poll waits for the rest of the thirty seconds. If you do not know
+	// it, use the start of this process. A time in the future or longer ago has no effect.
 	LookedAt time.Time
 	// NoAudio ends the wait with ErrNoAudio, in a *WaitError, at the first poll that
 	// finds the meeting without audio this long after its creation (Meeting.CreatedAt,
@@ -66,29 +65,27 @@ func (o *WaitOptions) untilReady() *WaitOptions {
 
 // Wait waits until the minutes of a meeting are ready, or until WaitOptions.Until. It
 // polls at once, and then at least thirty seconds after this Client last saw the single
-// meeting, as the service asks (section 6). Wait waits out lost connections and faults of
-// the service; it gives up after twenty failed polls in a row, over nine minutes or more.
-// During an outage one failed poll counts for every wait. A 429 slows down all of the
-// Client's waits and ends none. The only time limits are ctx and WaitOptions.NoAudio.
+// meeting, as the service asks (section 6). Lost connections and faults of the service end
+// the wait only after twenty failed polls in a row, over nine minutes or more; during an
+// outage one failed poll counts for every wait. A 429 slows all waits down and ends none.
+// The only time limits are ctx and WaitOptions.NoAudio.
 //
-// Every reply about a single meeting counts as a poll: a wait's GET, the replies to Get,
-// Create, Update and FindByExternalID, and the check after an upload whose reply was lost.
-// A wait that begins within thirty seconds of one uses its result. After an upload, or a
+// Every response about a single meeting counts as a poll: to a wait's GET, to Get, Create,
+// Update and FindByExternalID, and to the check after an upload whose response was lost. A
+// wait that begins within thirty seconds of one uses its result. After an upload, or a
 // request for an upload URL, the next poll is immediate.
 //
 // All waits of a Client share one poller. It reads pages of the listing if they show many
 // awaited meetings, and polls single meetings otherwise: thousands of waits cost few
-// requests. A page may show a meeting soon after its GET; the service asks for the thirty
-// seconds only between GETs of the single meeting. Both need the scope meetings:read. If
-// very many waits begin at once, the Client spreads their first polls over thirty seconds,
-// or longer if it takes more than about three hundred requests.
+// requests. A page may show a meeting soon after its GET; the thirty seconds are between
+// GETs. Both need the scope meetings:read. If very many waits begin at once, the Client
+// spreads their first polls, over thirty seconds for about three hundred requests.
 //
 // Errors: *MeetingFailedError, with the meeting, if it ended in a failure state;
 // *WaitError, with the meeting as last seen, for every other end: ctx, ErrNotFound (the
 // meeting is gone), a rejected key (ErrUnauthenticated and the codes of 403), ErrNoAudio,
-// or twenty failed polls in a row. If ctx ends while polls fail or are held back, the
-// WaitError also contains the *Error of the last one. *ParamError for an invalid id or
-// option.
+// or twenty failed polls in a row. If ctx ends while polls fail or are held back, it also
+// contains the last *Error. *ParamError for an invalid id or option.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
 	w, err := newWaiter(opts)
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkID("id", id)); err != nil {
@@ -98,10 +95,9 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 }
 
 // WaitForMinutes waits as [MeetingsService.Wait] does until the minutes are ready and
-// fetches them, in WaitOptions.Format. If the service does not serve them yet although
-// the status says ready, or answers 429, it asks again every thirty seconds. If the
-// service fails to serve them, it asks up to twenty times, each with the retries of any
-// other call. It needs the scopes meetings:read and minutes:read.
+// fetches them, in WaitOptions.Format. If the service answers "not ready" all the same, or
+// 429, it asks again every thirty seconds. If requests fail, it makes up to twenty, each
+// with the retries of any other call. It needs the scopes meetings:read and minutes:read.
 //
 // Errors: those of Wait; those of [MeetingsService.Minutes], in a *WaitError.
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Minutes, error) {
@@ -113,7 +109,7 @@ func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *W
 	return s.fetchMinutes(ctx, m, opts.Format)
 }
 
-// fetchMinutes fetches the minutes once the meeting's status says that they are ready.
+// fetchMinutes fetches minutes that are ready by the meeting's status.
 func (s *MeetingsService) fetchMinutes(ctx context.Context, m *Meeting, format Format) (*Minutes, error) {
 	return fetchReady(ctx, m, func(ctx context.Context, id string) (*Minutes, error) { return s.Minutes(ctx, id, format) })
 }

@@ -43,7 +43,8 @@ func (p *Poller) pollFailed(w *watch, now, sentAt time.Duration, failure *Failur
 	case !failure.Transient:
 		p.plan.pollEnded(w)
 		p.observeFailure(w, p.plan.failures[w].polls+1, failure.Err)
-		p.fail(w, failure.Err)
+		w.fail(failure.Err)
+		p.releaseIfIdle(w)
 	default:
 		p.trouble, p.troubled = failure.Err, now
 		tooMany := p.plan.pollFailed(w, now, sentAt)
@@ -52,16 +53,11 @@ func (p *Poller) pollFailed(w *watch, now, sentAt time.Duration, failure *Failur
 		}
 		for _, other := range tooMany {
 			f := p.plan.failures[other]
-			p.fail(other, fmt.Errorf("%d consecutive status checks failed over %v (for this or other meetings): %w",
+			other.fail(fmt.Errorf("%d consecutive status checks failed over %v (for this or other meetings): %w",
 				f.polls, (now-f.since).Round(time.Second), failure.Err))
+			p.releaseIfIdle(other)
 		}
 	}
-}
-
-// fail ends every wait for a meeting.
-func (p *Poller) fail(w *watch, err error) {
-	w.fail(err)
-	p.releaseIfIdle(w)
 }
 
 // page reads one page and reports its outcome to the plan and to the waiters.

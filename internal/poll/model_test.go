@@ -147,7 +147,7 @@ func (m *model) wait() {
 func (m *model) join(x *thing) {
 	m.plan.watches[x.id] = &x.watch
 	x.since = m.now
-	x.add(x, false)
+	x.waiters = append(x.waiters, waiting{x, false})
 	m.plan.join(&x.watch, m.now, x.seen > 0 && m.now-x.seen < minPollInterval)
 	m.things = append(m.things, x)
 	m.cost.sudden++

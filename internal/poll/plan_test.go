@@ -25,7 +25,7 @@ func TestNewcomerInACrowd(t *testing.T) {
 			p, now := newPlan(rand.New(rand.NewPCG(1, 1))), time.Hour
 			join := func(id string, seen time.Duration) *watch {
 				x := &thing{watch: watch{id: id, seen: seen}, model: new(model)}
-				x.add(x, false)
+				x.waiters = append(x.waiters, waiting{x, false})
 				p.watches[id] = &x.watch
 				p.join(&x.watch, now, now-seen < minPollInterval)
 				return &x.watch
@@ -79,7 +79,7 @@ func TestOutageIsOver(t *testing.T) {
 	var both [2]*watch
 	for i := range both {
 		x := &thing{watch: watch{id: fmt.Sprint(i)}, model: new(model)}
-		x.add(x, false)
+		x.waiters = append(x.waiters, waiting{x, false})
 		p.watches[x.id], both[i] = &x.watch, &x.watch
 		p.join(&x.watch, now, false)
 	}

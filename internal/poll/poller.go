@@ -124,7 +124,7 @@ func (p *Poller) Join(waiter Waiter, id string, polledAt time.Time) {
 		w.free = max(w.free, now-ago+minPollInterval)
 	}
 	waited := w.waited()
-	w.add(waiter, fresh)
+	w.waiters = append(w.waiters, waiting{waiter, fresh})
 	if waited {
 		p.plan.hurry(w, waiter.Interval())
 	} else {
@@ -142,18 +142,13 @@ func (p *Poller) Leave(waiter Waiter, id string) (last Snapshot, trouble error) 
 	if w == nil || !w.drop(waiter) {
 		return Snapshot{}, nil
 	}
-	if p.inTrouble(w, p.now()) {
+	_, failing := p.plan.failures[w]
+	heldBack := p.plan.polls.until > p.now() || p.plan.polls.bad > 0
+	if failing || heldBack && p.troubled > w.seen {
 		trouble = p.trouble
 	}
 	p.releaseIfIdle(w)
 	return w.last, trouble
-}
-
-// inTrouble reports whether polls of a meeting fail or are held back.
-func (p *Poller) inTrouble(w *watch, now time.Duration) bool {
-	_, failing := p.plan.failures[w]
-	heldBack := p.plan.polls.until > now || p.plan.polls.bad > 0
-	return failing || heldBack && p.troubled > w.seen
 }
 
 // Record records a snapshot from a request that is not the Poller's, sent at sentAt. The

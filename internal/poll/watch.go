@@ -73,11 +73,6 @@ func (w *watch) interval() time.Duration {
 	return shortest
 }
 
-// add adds a waiter that is not there yet. It has been notified of the last snapshot or not.
-func (w *watch) add(waiter Waiter, notified bool) {
-	w.waiters = append(w.waiters, waiting{waiter, notified})
-}
-
 // drop removes a waiter. It returns false if the waiter is not there.
 func (w *watch) drop(waiter Waiter) bool {
 	at := slices.IndexFunc(w.waiters, func(x waiting) bool { return x.Waiter == waiter })
