@@ -68,7 +68,7 @@ func TestProcess(t *testing.T) {
 
 // A worker that crashes and comes back does not look at its meeting again within
 // the floor, though it remembers nothing, and tells what it is shown.
-func TestProcessComesBack(t *testing.T) {
+func TestProcess_KeepsThePollIntervalAfterACrash(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -92,7 +92,7 @@ func TestProcessComesBack(t *testing.T) {
 	})
 }
 
-func TestProcessOfAFailedMeeting(t *testing.T) {
+func TestProcess_RestartReplacesAFailedMeeting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -120,7 +120,7 @@ func TestProcessOfAFailedMeeting(t *testing.T) {
 }
 
 // A worker whose failed meeting another one has replaced goes on with the new.
-func TestProcessWhenAnotherStartsOver(t *testing.T) {
+func TestProcess_ContinuesWithAnotherWorkersMeeting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()), minutestest.WithoutAudit(minutestest.ViolationPoll))
@@ -173,7 +173,7 @@ func (c *crash) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A job that dies at any request, with the request done or not, is finished by
 // the next run.
-func TestProcessAfterACrash(t *testing.T) {
+func TestProcess_FinishesAfterACrash(t *testing.T) {
 	t.Parallel()
 	for _, mid := range []bool{false, true} {
 		for after := int64(1); after <= 8; after++ {
@@ -221,7 +221,7 @@ func oneMeeting(t *testing.T, srv *minutestest.Server, n int) {
 
 // Two workers on one external id, on Clients of their own, end with one meeting
 // and no error, whatever the network does.
-func TestProcessByTwoWorkers(t *testing.T) {
+func TestProcess_TwoWorkersMakeOneMeeting(t *testing.T) {
 	t.Parallel()
 	for seed := range testbase.Many(200, 12) {
 		synctest.Test(t, func(t *testing.T) {
@@ -366,7 +366,7 @@ func (c *closing) ReadAt(p []byte, off int64) (int, error) { return c.Audio.Read
 func (c *closing) Close() error                            { c.closed(); return nil }
 
 // A transcript that is not found is no meeting that is gone.
-func TestProcessWithoutTheTranscriptsRoute(t *testing.T) {
+func TestProcess_TranscriptNotFoundDoesNotRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -386,7 +386,7 @@ var errUnclosable = errors.New("cannot be closed")
 func (unclosable) Close() error { return errUnclosable }
 
 // A recording that cannot be closed has been uploaded all the same.
-func TestProcessAllWithARecordingThatCannotBeClosed(t *testing.T) {
+func TestProcessAll_ReportsACloseError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		jobs := slices.Values([]minutes.Job{{Params: weekly("x"), Open: func() (minutes.Recording, error) {
@@ -406,7 +406,7 @@ func TestProcessAllWithARecordingThatCannotBeClosed(t *testing.T) {
 
 // Why a recording could not be closed is told at the end, also of a job that starts
 // over meanwhile.
-func TestProcessStartsOverWithARecordingThatCannotBeClosed(t *testing.T) {
+func TestProcessAll_ReportsACloseErrorAfterRestart(t *testing.T) {
 	t.Parallel()
 	for name, second := range map[string]struct {
 		create bool // the second start is refused its meeting,
@@ -447,7 +447,7 @@ func TestProcessStartsOverWithARecordingThatCannotBeClosed(t *testing.T) {
 }
 
 // Many jobs that a worker comes back to are not looked at again at once, either.
-func TestProcessAllComesBack(t *testing.T) {
+func TestProcessAll_KeepsThePollIntervalAfterACrash(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := testkit.Generous()
@@ -476,7 +476,7 @@ func opening(externalID string) minutes.Job {
 }
 
 // The next job is asked for when there is room for its upload.
-func TestProcessAllAsksForJobsWithRoom(t *testing.T) {
+func TestProcessAll_AsksForAJobWhenASlotIsNear(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -504,7 +504,7 @@ func TestProcessAllAsksForJobsWithRoom(t *testing.T) {
 }
 
 // A job that starts over has room while jobs blocks, and gives it back.
-func TestProcessAllStartsOverWhileJobsBlock(t *testing.T) {
+func TestProcessAll_RestartsWhileJobsBlock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()), minutestest.WithoutAudit(minutestest.ViolationPoll))
@@ -575,7 +575,7 @@ func TestProcessAll_JobEndsIfCallbackEndsItsGoroutine(t *testing.T) {
 }
 
 // What cannot be used is refused before any request.
-func TestProcessAllParams(t *testing.T) {
+func TestProcessAll_RejectsInvalidParams(t *testing.T) {
 	t.Parallel()
 	jobs := slices.Values([]minutes.Job{opening("rec-0")})
 	for name, test := range map[string]struct {
@@ -607,7 +607,7 @@ func TestProcessAllParams(t *testing.T) {
 
 // A job that cannot be used is yielded with its error, also where it might start
 // over.
-func TestProcessAllOfJobsThatCannotBeUsed(t *testing.T) {
+func TestProcessAll_YieldsInvalidJobs(t *testing.T) {
 	t.Parallel()
 	open := func() (minutes.Recording, error) { return testkit.Audio(10), nil }
 	for param, job := range map[string]minutes.Job{"params": {Open: open}, "job.Open": {Params: weekly("rec-0")}} {
@@ -758,7 +758,7 @@ func created(client *minutes.Client, title string) (id string) {
 
 // A job that comes back to a meeting that is waited for leaves that wait as it
 // is: it ends with its context, and then nobody asks any more.
-func TestProcessComesBackToAWait(t *testing.T) {
+func TestProcess_LeavesAnotherWaitAlone(t *testing.T) {
 	t.Parallel()
 	for name, interval := range map[string]time.Duration{"fresh": 0, "looked at long ago": 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -793,7 +793,7 @@ func TestProcessComesBackToAWait(t *testing.T) {
 
 // What a job returned is its caller's; a wait that is served from what the job
 // saw does not see what the caller makes of it.
-func TestProcessResultIsTheCallersOwn(t *testing.T) {
+func TestProcess_ReturnsACopy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -894,7 +894,7 @@ func TestFinish(t *testing.T) {
 
 // What cannot be used is refused before any request; what comes later leaves a
 // Result.
-func TestFinishErrors(t *testing.T) {
+func TestFinish_Errors(t *testing.T) {
 	t.Parallel()
 	open := func() (minutes.Recording, error) { return testkit.Audio(10), nil }
 	for name, test := range map[string]struct {
@@ -942,7 +942,7 @@ func TestFinishErrors(t *testing.T) {
 
 // What was seen of a meeting counts as a look, by whichever call or process: no
 // GET comes within thirty seconds, and an upload waits for none.
-func TestFinishKeepsTheFloor(t *testing.T) {
+func TestFinish_KeepsThePollInterval(t *testing.T) {
 	t.Parallel()
 	open := func() (minutes.Recording, error) { return testkit.Audio(10), nil }
 	t.Run("after a create", func(t *testing.T) {
@@ -999,7 +999,7 @@ func TestFinishKeepsTheFloor(t *testing.T) {
 
 // A worker uploads, another one waits: the first ends once the audio is there, and
 // the second has nothing to upload.
-func TestFinishByTwoKindsOfWorkers(t *testing.T) {
+func TestFinish_ContinuesAfterUntil(t *testing.T) {
 	t.Parallel()
 	for _, until := range []minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribed} {
 		t.Run(string(until), func(t *testing.T) {
@@ -1029,7 +1029,7 @@ func TestFinishByTwoKindsOfWorkers(t *testing.T) {
 
 // A job whose context ends while others have all places ends, too, and its recording
 // is never opened.
-func TestProcessWithoutAPlace(t *testing.T) {
+func TestFinish_CtxEndsWithoutAnUploadSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -1060,7 +1060,7 @@ func TestProcessWithoutAPlace(t *testing.T) {
 }
 
 // A recording is closed before its place is given to another.
-func TestFinishClosesBeforeItGivesItsPlace(t *testing.T) {
+func TestFinish_ClosesBeforeItReleasesItsSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := testkit.Client(minutestest.NewServer(t), minutes.WithUploads(1))
@@ -1085,5 +1085,77 @@ func TestFinishClosesBeforeItGivesItsPlace(t *testing.T) {
 		}
 		wg.Wait()
 		assert.EqualValues(t, 1, most.Load(), "open at once")
+	})
+}
+
+// Jobs that come back one after the other, each to a meeting that has its audio
+// already, keep nobody who waits from being told in time.
+func TestProcess_ResumedJobsDoNotDelayOthers(t *testing.T) {
+	t.Parallel()
+	for _, every := range []time.Duration{time.Second, 20 * time.Second, 40 * time.Second} {
+		t.Run(every.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := testkit.Generous()
+				w.Stages.Prepare = 10 * time.Minute
+				srv := minutestest.NewServer(t, minutestest.WithWorld(w))
+				crashed := testkit.Client(srv, minutes.WithRateLimit(0, 0)) // the worker that made them
+				c, l := testkit.WatchLooks(srv)
+				var ids []string
+				var wg sync.WaitGroup
+				for i := range testbase.Many(100, 25) {
+					p := &minutes.MeetingCreateParams{Title: "meeting", Date: "2026-11-20", ExternalID: fmt.Sprint("job-", i)}
+					m, _, err := crashed.Meetings.Create(t.Context(), p)
+					require.NoError(t, err)
+					require.NoError(t, crashed.Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
+					ids = append(ids, m.ID)
+					wg.Go(func() {
+						r, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), nil)
+						if assert.NoError(t, err) {
+							assert.LessOrEqual(t, time.Since(r.Meeting.UpdatedAt.Time()), 92*time.Second)
+						}
+					})
+					time.Sleep(every)
+				}
+				wg.Wait()
+				synctest.Wait()
+				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
+			})
+		})
+	}
+}
+
+// Jobs that come back to finished meetings do not keep others from being looked
+// at in pages.
+func TestProcess_FinishedJobsDoNotStopPages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+		job := func(c *minutes.Client, i int) {
+			p := &minutes.MeetingCreateParams{Title: "done", Date: "2026-11-20", ExternalID: fmt.Sprint("job-", i%4)}
+			_, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), nil)
+			assert.NoError(t, err)
+		}
+		for i := range 4 {
+			job(testkit.Client(srv), i)
+		}
+		ids := testkit.Crowd(t, srv, 50, 1, testkit.Ages)
+		c, l := testkit.WatchLooks(srv)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				job(c, i)
+				time.Sleep(10 * time.Second)
+			}
+		})
+		time.Sleep(time.Second)
+		for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		wg.Wait()
+		synctest.Wait()
+		assert.LessOrEqual(t, l.Len()-l.Pages(), 2, "hardly a single look")
 	})
 }

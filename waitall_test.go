@@ -90,7 +90,7 @@ func TestWaitAll(t *testing.T) {
 
 // What ends a wait ends it beside many others, too, which are looked at in pages:
 // a meeting that has vanished its own, a key that was refused all of them.
-func TestWaitAllInACrowd(t *testing.T) {
+func TestWaitAll_EndsBesideManyOthers(t *testing.T) {
 	t.Parallel()
 	const after = 5 * time.Minute
 	for name, test := range map[string]struct {
@@ -142,7 +142,7 @@ func TestWaitAllInACrowd(t *testing.T) {
 
 // A context that ends before all ids are read is told, though nothing that was
 // read is waited for any more.
-func TestWaitAllCutShort(t *testing.T) {
+func TestWaitAll_CtxEndsBeforeAllIDsAreRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -172,7 +172,7 @@ func TestWaitAllCutShort(t *testing.T) {
 
 // An id that comes again is yielded once: when its meeting has ended meanwhile,
 // while it is waited for, and while somebody else waits for it, too.
-func TestWaitAllYieldsOnce(t *testing.T) {
+func TestWaitAll_YieldsARepeatedIDOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		pause time.Duration // after the id, before the next
@@ -224,7 +224,7 @@ func TestWaitAllYieldsOnce(t *testing.T) {
 
 // An id that comes again is yielded once, also where its meeting ended while ids
 // were read and nothing has been yielded since.
-func TestWaitAllOfAnIDThatEndedMeanwhile(t *testing.T) {
+func TestWaitAll_YieldsARepeatedIDOnceAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	for name, pause := range map[string]time.Duration{"fresh": 15*time.Minute + 40*time.Second, "long ago": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestWaitAllOfAnIDThatEndedMeanwhile(t *testing.T) {
 
 // A loop that takes its time misses nothing: what ended meanwhile is yielded, and
 // where that was all, a context that ended meanwhile, too, is not told of.
-func TestWaitAllWithASlowLoop(t *testing.T) {
+func TestWaitAll_SlowLoopMissesNothing(t *testing.T) {
 	t.Parallel()
 	for range 20 { // whether the end or the events are seen first is chance
 		synctest.Test(t, func(t *testing.T) {
@@ -274,7 +274,7 @@ func TestWaitAllWithASlowLoop(t *testing.T) {
 }
 
 // OnStatus of a WaitAll is told of the first look and of each change.
-func TestWaitAllOnStatus(t *testing.T) {
+func TestWaitAll_OnStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -292,7 +292,7 @@ func TestWaitAllOnStatus(t *testing.T) {
 
 // OnStatus of a WaitAll hears of each change once, also where a wait comes that
 // has heard of nothing yet.
-func TestWaitAllHearsOnce(t *testing.T) {
+func TestWaitAll_OnStatusOncePerChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -383,7 +383,7 @@ func results(c *minutes.Client, ctx context.Context, ids iter.Seq[string], o *mi
 }
 
 // What cannot be used is refused before any request.
-func TestWaitAllParams(t *testing.T) {
+func TestWaitAll_RejectsInvalidParams(t *testing.T) {
 	t.Parallel()
 	ids := slices.Values([]string{"mtg_1"})
 	for name, test := range map[string]struct {
@@ -483,7 +483,7 @@ func TestWaitAllForMinutes(t *testing.T) {
 
 // OnStatus runs on the goroutine of the loop, so that it needs no lock, and so does
 // the loop's end while something is to be told.
-func TestWaitAllForMinutesTellsTheLoop(t *testing.T) {
+func TestWaitAllForMinutes_OnStatusRunsOnTheLoop(t *testing.T) {
 	t.Parallel()
 	for _, leave := range []bool{false, true} {
 		t.Run(fmt.Sprint(leave), func(t *testing.T) {
@@ -514,7 +514,7 @@ func TestWaitAllForMinutesTellsTheLoop(t *testing.T) {
 }
 
 // When ctx ends, or the loop is left, the fetches under way end, too.
-func TestWaitAllForMinutesLeftDuringFetches(t *testing.T) {
+func TestWaitAllForMinutes_EndsFetches(t *testing.T) {
 	t.Parallel()
 	for _, leave := range []bool{false, true} {
 		t.Run(fmt.Sprint(leave), func(t *testing.T) {
@@ -556,7 +556,7 @@ func TestWaitAllForMinutesLeftDuringFetches(t *testing.T) {
 }
 
 // A transport that ends the goroutine of a fetch leaves no loop hanging.
-func TestWaitAllForMinutesOfATransportThatBreaks(t *testing.T) {
+func TestWaitAllForMinutes_TransportEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
 	for _, leave := range []bool{false, true} {
 		t.Run(fmt.Sprint(leave), func(t *testing.T) {
@@ -593,4 +593,89 @@ func TestWaitAllForMinutesOfATransportThatBreaks(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A key that may not list, or a service that refuses to, is followed by GETs.
+func TestWaitAll_WithoutListing(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]minutestest.Fault{
+		"refused":         minutestest.Refuse(minutes.ErrInsufficientScope),
+		"broken":          minutestest.Refuse(minutes.ErrInternal),
+		"lost":            minutestest.Reset(),
+		"no such route":   minutestest.Reply(404, "text/html", "<h1>Not found</h1>"),
+		"not what it was": minutestest.Reply(200, "text/html", "<h1>Welcome</h1>"),
+		"too many":        minutestest.RateLimit(""),
+		"far too many":    minutestest.RateLimit("300"),
+		"cut":             minutestest.Truncate(20),
+		"never answered":  minutestest.Delay(time.Hour),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+				ids := testkit.Crowd(t, srv, testbase.Many(100, 25), 1, 10*time.Minute)
+				srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, fault)
+				c, l := testkit.WatchLooks(srv)
+				for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+					require.NoError(t, err)
+					assert.Equal(t, minutes.StatusMinutesReady, m.Status)
+					assert.LessOrEqual(t, time.Since(m.UpdatedAt.Time()), 64*time.Second)
+				}
+				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
+			})
+		})
+	}
+}
+
+// Who comes while a page is under way does not keep others from the news in it;
+// the newcomer is not told what the page may have shown before.
+func TestWaitAll_PageNotifiesWhileOthersJoin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+		ids := testkit.Crowd(t, srv, 60, 1, testkit.Ages)
+		c, l := testkit.WatchLateLooks(srv, 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+		defer cancel()
+		listed, fresh := ids[:50], ids[50:]
+		var wg sync.WaitGroup
+		told := 0
+		wg.Go(func() {
+			for m, err := range c.Meetings.WaitAll(ctx, slices.Values(listed), nil) {
+				if err == nil {
+					told++
+					assert.LessOrEqual(t, time.Since(m.UpdatedAt.Time()), 45*time.Second)
+				}
+			}
+		})
+		time.Sleep(3 * time.Minute)
+		_, err := srv.Advance(listed[7], minutes.StatusMinutesReady)
+		require.NoError(t, err)
+		goesOut := func() {
+			for n := l.Pages(); l.Pages() == n; {
+				time.Sleep(time.Second)
+			}
+		}
+		wg.Go(func() {
+			for range 10 {
+				goesOut()
+				wg.Go(func() {
+					short, cancel := context.WithTimeout(ctx, 20*time.Second)
+					defer cancel()
+					_, _ = c.Meetings.Wait(short, listed[7], nil)
+				})
+			}
+		})
+		for i, id := range fresh {
+			goesOut()
+			_, err := c.Meetings.Update(t.Context(), id, &minutes.MeetingUpdateParams{Title: new("New title")})
+			require.NoError(t, err)
+			m, err := c.Meetings.Wait(t.Context(), id, &minutes.WaitOptions{Until: minutes.StatusAudioUploaded})
+			require.NoError(t, err, i)
+			assert.Equal(t, "New title", m.Title)
+		}
+		wg.Wait()
+		synctest.Wait()
+		assert.Equal(t, 1, told)
+	})
 }

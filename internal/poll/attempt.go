@@ -54,7 +54,7 @@ func (p *Poller) pollFailed(w *watch, now, sentAt time.Duration, failure *Failur
 		for _, other := range tooMany {
 			f := p.plan.failures[other]
 			other.fail(fmt.Errorf("%d consecutive status checks failed over %v (for this or other meetings): %w",
-				f.polls, (now-f.since).Round(time.Second), failure.Err))
+				f.polls, (now - f.since).Round(time.Second), failure.Err))
 			p.releaseIfIdle(other)
 		}
 	}
