@@ -46,7 +46,7 @@ type Client struct {
 // It does no I/O. baseURL must be https, save for localhost, 127.0.0.0/8 and ::1,
 // and may have a path; the API key is sent to its host alone, and redirects are
 // refused. What cannot be used is reported as a *ParamError that names the parameter
-// or option.
+// or option. In a test with testing/synctest, create the Client inside the bubble.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	return newClient("baseURL", baseURL, "apiKey", apiKey, opts)
 }
