@@ -33,9 +33,8 @@ type ended struct {
 }
 
 func newCollector[In any](ctx context.Context) *collector[In] {
-	c := &collector[In]{ended: make(chan ended)}
-	c.ctx, c.cancel = context.WithCancel(ctx)
-	return c
+	ctx, cancel := context.WithCancel(ctx)
+	return &collector[In]{ctx: ctx, cancel: cancel, ended: make(chan ended)}
 }
 
 // run returns when all work has ended, or was canceled since the loop was left.

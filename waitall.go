@@ -25,7 +25,7 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 			return
 		}
 		a.over = yield
-		defer a.leave()
+		defer func() { _ = a.leave() }()
 		a.run(ids)
 	}
 }
@@ -66,7 +66,7 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 			return fetch()
 		}
 		a.yield = func(r *Result, err error) bool { return yield(r, err) && fetch() }
-		defer a.leave()
+		defer func() { _ = a.leave() }()
 		a.run(ids)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -276,10 +277,8 @@ func TestPoller_Scenarios(t *testing.T) {
 	}
 	only := func(failure *poll.Failure, nth ...int) func(int) *poll.Failure {
 		return func(n int) *poll.Failure {
-			for _, i := range nth {
-				if i == n {
-					return failure
-				}
+			if slices.Contains(nth, n) {
+				return failure
 			}
 			return nil
 		}
