@@ -42,7 +42,8 @@ type Client struct {
 // New returns a Client for the service at baseURL, the address before "/v1". It does no
 // I/O. baseURL must use https, except on localhost, 127.0.0.0/8 and ::1, and may have a
 // path. The Client sends the API key only to the host of baseURL and refuses redirects.
-// If a parameter or option cannot be used, New returns a *ParamError that names it.
+// If a parameter or option cannot be used, New returns a *ParamError that names it. In a
+// test with testing/synctest, create the Client inside the bubble.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	return newClient("baseURL", baseURL, "apiKey", apiKey, opts)
 }
@@ -266,7 +267,7 @@ func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest
 		return nil, nil, err
 	}
 	if m, ok := any(out).(*Meeting); ok && !in.Once { // the poller records its own polls
-		c.poller.Saw(sightingOf(m), asked)
+		c.poller.Record(snapshotOf(m.clone()), asked)
 	}
 	return out, resp, nil
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -221,7 +222,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	}
 	for _, m := range page.Meetings {
 		if m.ExternalID == externalID { // a service that does not know the filter lists others
-			s.core().poller.Saw(sightingOf(m), asked)
+			s.core().poller.Record(snapshotOf(m.clone()), asked)
 			return m, nil
 		}
 	}
@@ -290,7 +291,7 @@ func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string)
 	if err != nil {
 		return nil, err
 	}
-	c.poller.Again(id, asked)
+	c.poller.Invalidate(id, asked)
 	target.Method = cmp.Or(target.Method, http.MethodPut) // the interface's default
 	return target, nil
 }
@@ -305,22 +306,12 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 	}{format}})
 }
 
-// clone keeps one waiter from changing what another reads.
-func (m *Meeting) clone() *Meeting { return m.copyTo(&Meeting{ParticipantIDs: []string{}}) }
-
-// copyTo copies m over another meeting, whose memory it reuses.
-func (m *Meeting) copyTo(over *Meeting) *Meeting {
-	participants, duration := over.ParticipantIDs, over.DurationSeconds
-	*over = *m
-	if m.ParticipantIDs != nil {
-		over.ParticipantIDs = append(participants[:0], m.ParticipantIDs...)
-	}
+// clone returns a deep copy, so that no caller changes what another one reads.
+func (m *Meeting) clone() *Meeting {
+	c := *m
+	c.ParticipantIDs = slices.Clone(m.ParticipantIDs)
 	if m.DurationSeconds != nil {
-		if duration == nil {
-			duration = new(int)
-		}
-		*duration = *m.DurationSeconds
-		over.DurationSeconds = duration
+		c.DurationSeconds = new(*m.DurationSeconds)
 	}
-	return over
+	return &c
 }

@@ -120,8 +120,8 @@ func (c *core) reportAttempt(ctx context.Context, e Attempt, requestID string, r
 	c.observer(ctx, e)
 }
 
-// LookFailed is for the poller.
-func (p polled) LookFailed(id string, inARow int, several bool, err error) {
+// PollFailed implements poll.Observer.
+func (p polled) PollFailed(id string, inARow int, several bool, err error) {
 	ctx := context.Background()
 	if several {
 		p.core.log.LogAttrs(ctx, slog.LevelWarn, "minutes: looks at a meeting fail, and its wait goes on",
@@ -130,13 +130,13 @@ func (p polled) LookFailed(id string, inARow int, several bool, err error) {
 	p.core.observer(ctx, FailedLook{id, inARow, err})
 }
 
-// LooksWork is for the poller.
-func (p polled) LooksWork(id string, failed int) {
+// PollsRecovered implements poll.Observer.
+func (p polled) PollsRecovered(id string, failed int) {
 	p.core.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: looks at a meeting work again",
 		slog.String("meeting", singleLine(id)), slog.Int("failed", failed))
 }
 
-// Turned is for the poller.
-func (p polled) Turned(t poll.Turn) {
-	p.core.observer(context.Background(), PollTurn{t.Took, t.Waits, t.Pages, t.Looks})
+// CycleEnded implements poll.Observer.
+func (p polled) CycleEnded(c poll.Cycle) {
+	p.core.observer(context.Background(), PollTurn{c.Took, c.Waits, c.Pages, c.Polls})
 }

@@ -10,19 +10,17 @@ import (
 
 // ProcessOptions tune the whole job; the zero value, or nil, is fine.
 type ProcessOptions struct {
-	// Until is the state of the happy path at which the job ends, as in
-	// WaitOptions. Empty means StatusMinutesReady, and then the minutes are
-	// fetched. With any other they are not: StatusAudioUploaded leaves the
-	// wait to another worker, which goes on with Finish.
+	// Until is the state at which the job ends, as in WaitOptions. Empty means
+	// StatusMinutesReady. The minutes are fetched only then. With StatusAudioUploaded
+	// another worker can do the rest, with Finish.
 	Until      Status
 	Format     Format // of the minutes; empty is the service's default, HTML
-	Transcript bool   // with the minutes fetch the transcript, too
-	// Restart deletes a meeting that an earlier run left in a failure state,
-	// found by its ExternalID, and starts over. The deletion cannot be undone. It
-	// needs the scope meetings:delete. Finish, which could not create another,
-	// ignores it.
+	Transcript bool   // fetch the transcript with the minutes
+	// Restart deletes a meeting with this ExternalID that an earlier run left in a failure
+	// state, and starts over. The deletion cannot be undone. It needs the scope
+	// meetings:delete. Finish, which could not create another, ignores it.
 	Restart    bool
-	LookedAt   time.Time               // as in WaitOptions, for Finish alone: a create shows the meeting
+	LookedAt   time.Time               // as in WaitOptions; only for Finish, since a create shows the meeting
 	OnStatus   func(*Meeting)          // as in WaitOptions
 	Progress   func(sent, total int64) // as in UploadOptions
 	ContentMD5 bool                    // as in UploadOptions
@@ -47,30 +45,28 @@ type Result struct {
 	Transcript string               // only with ProcessOptions.Transcript
 }
 
-// Process does the whole job: it creates the meeting and then, as
-// [MeetingsService.Finish] does, uploads the recording, waits and fetches the
-// minutes. It does not close rec.
+// Process does the whole job: it creates the meeting and then, as [MeetingsService.Finish]
+// does, uploads the recording, waits and fetches the minutes. It does not close rec.
 //
-// With params.ExternalID it can be run again after a crash at any point, or by
-// two workers at once: it goes on from whatever state the meeting is in, and
-// there will be one meeting, one audio and one set of minutes. Without one, each
-// run creates a meeting. (Of two workers at once, one may ask for an upload URL
-// that it no longer needs, which the audit of package minutestest points out.)
+// With params.ExternalID you can run it again after a crash at any point, or in two workers
+// at once: it continues from the meeting's state, and there will be one meeting, one audio
+// and one set of minutes. Without one, each run creates a meeting. (Of two workers at once,
+// one may request an upload URL that it does not need, which the audit of package
+// minutestest reports.)
 //
-// If the meeting exists already, the reply to the create counts as the first
-// look. If the first look finds the meeting unfinished, the job takes half a minute
-// at the least outside a testing/synctest bubble, however fast the service is.
+// If the meeting exists already, the reply to the create counts as the first poll. If the
+// first poll finds the meeting unfinished, the job takes at least half a minute outside a
+// testing/synctest bubble, however fast the service is.
 //
-// It costs one request each to create the meeting, to ask for the upload URL, to
-// upload and to fetch the minutes (and the transcript), besides the looks of
-// [MeetingsService.Wait]. It needs the scopes meetings:write, meetings:read and
-// minutes:read, and with Restart meetings:delete.
+// It costs one request each to create the meeting, to get the upload URL, to upload and to
+// fetch the minutes (and the transcript), besides the polls of [MeetingsService.Wait]. It
+// needs the scopes meetings:write, meetings:read and minutes:read, and with Restart
+// meetings:delete.
 //
-// The Result is nil only if nothing was begun. Errors: those of Create,
-// Upload, WaitForMinutes and Transcript. A meeting that an earlier run left in a
-// failure state is a *MeetingFailedError at once: the interface allows no other
-// try under its ExternalID until it is deleted, which ProcessOptions.Restart
-// does.
+// The Result is nil only if the parameters are invalid. Errors: those of Create, Upload,
+// WaitForMinutes and Transcript. If an earlier run left the meeting in a failure state, a
+// *MeetingFailedError at once: the interface allows no other meeting with its ExternalID
+// until it is deleted, as ProcessOptions.Restart does.
 func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreateParams, rec Recording, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
 	if err = cmp.Or(err, checkGiven("params", params != nil), rec.check()); err != nil {
@@ -84,38 +80,35 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 	return p.result, p.run(ctx)
 }
 
-// Finish does what is left of the job of a meeting that exists, from whatever
-// state it is in: it uploads the recording if the meeting has no audio, waits and
-// fetches the minutes. It is for a service that has answered with the id of the
-// meeting, and for a worker that was given the id and comes back to it after a
-// crash.
+// Finish does the rest of the job for a meeting that exists, from any state: it uploads the
+// recording if the meeting has no audio, waits and fetches the minutes. It is for a program
+// that has created the meeting and responded with its id, and for a worker that continues
+// after a crash.
 //
-// open opens the recording, when it comes to be uploaded and only then, and when
-// there is a place for the upload (see [WithUploads]); it is closed after that.
-// If open is nil, a meeting without audio is an error.
+// Finish calls open only if an upload is needed, once an upload slot is free (see
+// [WithUploads]), and closes the recording afterwards. If open is nil, a meeting without
+// audio is an error.
 //
-// A meeting that this Client has seen within the last thirty seconds, as by Create,
-// is not looked at again before they are over. After a crash, ProcessOptions.LookedAt
-// tells it when the process that has died looked last.
+// If this Client has seen the meeting within the last thirty seconds, for example by Create,
+// Finish polls it only after these. After a crash, set ProcessOptions.LookedAt to the time
+// of the other process's last poll.
 //
-// It may be run again at any time, and by two workers at once, as Process may: audio
-// that is there although the upload failed is taken for another worker's. So
-// neither Finish nor a Process with an ExternalID reports ErrPartialAudio;
-// ProcessOptions.ContentMD5 keeps a store from taking a part for the whole. Finish
-// needs the scopes meetings:read and minutes:read, and meetings:write (assumed) for
-// an upload.
+// You can run it again at any time, and in two workers at once, as Process: if an upload
+// failed and the meeting has audio, Finish takes that for another worker's. So neither
+// Finish nor a Process with an ExternalID reports ErrPartialAudio;
+// ProcessOptions.ContentMD5 keeps storage from accepting a part of the recording. It needs
+// the scopes meetings:read and minutes:read, and meetings:write (assumed) for an upload.
 //
-// The Result is nil only if nothing was begun. Errors: those of open, Upload,
-// WaitForMinutes and Transcript; ErrNoAudio, in a *WaitError, for a meeting without
-// audio if open is nil; that of closing the recording, joined with any other, after
-// the job has ended.
+// The Result is nil only if the parameters are invalid. Errors: those of open, Upload,
+// WaitForMinutes and Transcript; ErrNoAudio, in a *WaitError, for a meeting without audio if
+// open is nil; that of closing the recording, joined with any other.
 func (s *MeetingsService) Finish(ctx context.Context, id string, open func() (Recording, error), opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
 	if err = cmp.Or(err, checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err
 	}
 	p := &process{meetings: s, options: o, result: new(Result), open: open, uploadOver: func() {}}
-	// Every known state is this one or past it: the first look ends the wait.
+	// Every known state is this one or a later one, so the first poll ends the wait.
 	p.result.Meeting, err = s.Wait(ctx, id, &WaitOptions{Until: StatusCreated, LookedAt: o.LookedAt})
 	if err != nil {
 		p.result.Meeting = meetingIn(err)
@@ -132,8 +125,6 @@ type process struct {
 	uploadOver func() // called at least once, when the audio is there or will not come
 	result     *Result
 	closeErr   error // why the recording could not be closed
-	err        error // how the job of a ProcessAll ended
-	panicked   any   // what a callback panicked with, or nil
 }
 
 // run does the whole job. It starts again if another worker has deleted the failed
@@ -229,7 +220,7 @@ func (p *process) waitAndFetch(ctx context.Context) (err error) {
 	if r.Meeting.Status.rank() < o.Until.rank() {
 		m, err := p.meetings.Wait(ctx, r.Meeting.ID, &WaitOptions{Until: o.Until, OnStatus: o.OnStatus})
 		if err != nil {
-			r.lastSeen(err)
+			r.Meeting = cmp.Or(meetingIn(err), r.Meeting)
 			return err
 		}
 		r.Meeting = m
@@ -239,21 +230,9 @@ func (p *process) waitAndFetch(ctx context.Context) (err error) {
 	if o.Until != StatusMinutesReady {
 		return nil
 	}
-	r.Minutes, err = p.meetings.finishedMinutes(ctx, r.Meeting, o.Format)
+	r.Minutes, err = p.meetings.fetchMinutes(ctx, r.Meeting, o.Format)
 	if err == nil && o.Transcript {
 		r.Transcript, err = fetchReady(ctx, r.Meeting, p.meetings.Transcript)
 	}
 	return err
-}
-
-// lastSeen records the meeting as a failed wait saw it last.
-func (r *Result) lastSeen(err error) {
-	switch seen := meetingIn(err); {
-	case seen == nil:
-	case seen.CreatedAt == 0: // from meetingOf: of very many waits, only ID and Status are kept
-		r.Meeting = r.Meeting.clone()
-		r.Meeting.Status = seen.Status
-	default:
-		r.Meeting = seen
-	}
 }

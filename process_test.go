@@ -68,7 +68,7 @@ func TestProcess(t *testing.T) {
 
 // A worker that crashes and comes back does not look at its meeting again within
 // the floor, though it remembers nothing, and tells what it is shown.
-func TestProcessComesBack(t *testing.T) {
+func TestProcess_KeepsThePollIntervalAfterACrash(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -92,7 +92,7 @@ func TestProcessComesBack(t *testing.T) {
 	})
 }
 
-func TestProcessOfAFailedMeeting(t *testing.T) {
+func TestProcess_RestartReplacesAFailedMeeting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -120,7 +120,7 @@ func TestProcessOfAFailedMeeting(t *testing.T) {
 }
 
 // A worker whose failed meeting another one has replaced goes on with the new.
-func TestProcessWhenAnotherStartsOver(t *testing.T) {
+func TestProcess_ContinuesWithAnotherWorkersMeeting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()), minutestest.WithoutAudit(minutestest.ViolationPoll))
@@ -173,7 +173,7 @@ func (c *crash) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // A job that dies at any request, with the request done or not, is finished by
 // the next run.
-func TestProcessAfterACrash(t *testing.T) {
+func TestProcess_FinishesAfterACrash(t *testing.T) {
 	t.Parallel()
 	for _, mid := range []bool{false, true} {
 		for after := int64(1); after <= 8; after++ {
@@ -221,7 +221,7 @@ func oneMeeting(t *testing.T, srv *minutestest.Server, n int) {
 
 // Two workers on one external id, on Clients of their own, end with one meeting
 // and no error, whatever the network does.
-func TestProcessByTwoWorkers(t *testing.T) {
+func TestProcess_TwoWorkersMakeOneMeeting(t *testing.T) {
 	t.Parallel()
 	for seed := range testbase.Many(200, 12) {
 		synctest.Test(t, func(t *testing.T) {
@@ -366,7 +366,7 @@ func (c *closing) ReadAt(p []byte, off int64) (int, error) { return c.Audio.Read
 func (c *closing) Close() error                            { c.closed(); return nil }
 
 // A transcript that is not found is no meeting that is gone.
-func TestProcessWithoutTheTranscriptsRoute(t *testing.T) {
+func TestProcess_TranscriptNotFoundDoesNotRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -386,7 +386,7 @@ var errUnclosable = errors.New("cannot be closed")
 func (unclosable) Close() error { return errUnclosable }
 
 // A recording that cannot be closed has been uploaded all the same.
-func TestProcessAllWithARecordingThatCannotBeClosed(t *testing.T) {
+func TestProcessAll_ReportsACloseError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		jobs := slices.Values([]minutes.Job{{Params: weekly("x"), Open: func() (minutes.Recording, error) {
@@ -406,7 +406,7 @@ func TestProcessAllWithARecordingThatCannotBeClosed(t *testing.T) {
 
 // Why a recording could not be closed is told at the end, also of a job that starts
 // over meanwhile.
-func TestProcessStartsOverWithARecordingThatCannotBeClosed(t *testing.T) {
+func TestProcessAll_ReportsACloseErrorAfterRestart(t *testing.T) {
 	t.Parallel()
 	for name, second := range map[string]struct {
 		create bool // the second start is refused its meeting,
@@ -447,7 +447,7 @@ func TestProcessStartsOverWithARecordingThatCannotBeClosed(t *testing.T) {
 }
 
 // Many jobs that a worker comes back to are not looked at again at once, either.
-func TestProcessAllComesBack(t *testing.T) {
+func TestProcessAll_KeepsThePollIntervalAfterACrash(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := testkit.Generous()
@@ -470,195 +470,13 @@ func TestProcessAllComesBack(t *testing.T) {
 	})
 }
 
-// eachWayToBreak runs a test for a panic and for an end of the goroutine, in a
-// bubble, where a goroutine that is left fails the test.
-func eachWayToBreak(t *testing.T, test func(t *testing.T, srv *minutestest.Server, panics bool, breaks func())) {
-	for name, breaks := range map[string]func(){"panic": func() { panic("broken") }, "goexit": runtime.Goexit} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				test(t, minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()), minutestest.WithoutAudit(minutestest.ViolationUploadURL)), name == "panic", breaks)
-			})
-		})
-	}
-}
-
 // opening is a job without anything odd.
 func opening(externalID string) minutes.Job {
 	return minutes.Job{Params: weekly(externalID), Open: func() (minutes.Recording, error) { return testkit.Audio(100), nil }}
 }
 
-// requireIdle checks that nobody asks the service for anything any more.
-func requireIdle(t *testing.T, srv *minutestest.Server) {
-	t.Helper()
-	synctest.Wait() // a request that was just cancelled may still arrive
-	before := len(srv.Requests())
-	time.Sleep(time.Hour)
-	require.Len(t, srv.Requests(), before)
-}
-
-// loopEnd is what a loop came to that may have been broken.
-type loopEnd struct {
-	panicked any
-	exited   bool
-	errs     map[string]error // by external id
-}
-
-// loop runs a ProcessAll to its end on a goroutine of its own.
-func loop(seq iter.Seq2[*minutes.Result, error]) loopEnd {
-	end := loopEnd{exited: true, errs: map[string]error{}}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		defer func() { end.panicked = recover() }()
-		for r, err := range seq {
-			if end.errs[r.Params.ExternalID] == nil {
-				end.errs[r.Params.ExternalID] = err
-			}
-		}
-		end.exited = false
-	})
-	wg.Wait()
-	return end
-}
-
-// While jobs blocks, what has ended is yielded.
-func TestProcessAllWhileJobsBlock(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		jobs := make(chan minutes.Job)
-		began, n := time.Now(), 0
-		go func() {
-			for i := range 5 {
-				jobs <- opening(fmt.Sprint("rec-", i))
-				time.Sleep(3 * time.Hour)
-			}
-			close(jobs)
-		}()
-		for r, err := range testkit.Client(srv, minutes.WithUploads(1)).Meetings.ProcessAll(t.Context(), channel(jobs), nil) {
-			require.NoError(t, err)
-			assert.Equal(t, fmt.Sprint("rec-", n), r.Params.ExternalID)
-			assert.InDelta(t, time.Duration(n)*3*time.Hour+15*time.Minute, time.Since(began), float64(2*time.Minute))
-			n++
-		}
-		assert.Equal(t, 5, n)
-		assert.Equal(t, 15*time.Hour, time.Since(began), "until no job can come any more")
-	})
-}
-
-// While jobs blocks, ctx is obeyed; jobs is told so at its next element, which is
-// not begun.
-func TestProcessAllObeysContextWhileJobsBlock(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		jobs := make(chan minutes.Job, 1)
-		jobs <- opening("rec-0")
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-		defer cancel()
-		began, n := time.Now(), 0
-		for r, err := range testkit.Client(srv).Meetings.ProcessAll(ctx, channel(jobs), nil) {
-			n++
-			assert.Equal(t, minutes.StatusTranscribing, r.Meeting.Status)
-			assert.ErrorIs(t, err, context.DeadlineExceeded)
-		}
-		assert.Equal(t, 1, n)
-		assert.Equal(t, 5*time.Minute, time.Since(began))
-		jobs <- opening("rec-1")
-		synctest.Wait()
-		jobs <- opening("nobody takes this one")
-		requireIdle(t, srv)
-		assert.Len(t, jobs, 1)
-		assert.Len(t, srv.Requests("meetings.create"), 1)
-	})
-}
-
-// A loop that is left while jobs blocks leaves nothing behind once jobs goes on.
-func TestProcessAllLeftWhileJobsBlock(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		blocked := make(chan struct{})
-		told := false
-		jobs := func(yield func(minutes.Job) bool) {
-			assert.True(t, yield(opening("rec-0")))
-			<-blocked
-			told = !yield(opening("rec-1"))
-		}
-		for _, err := range testkit.Client(srv).Meetings.ProcessAll(t.Context(), jobs, nil) {
-			require.NoError(t, err)
-			break
-		}
-		requireIdle(t, srv)
-		close(blocked)
-		requireIdle(t, srv)
-		assert.True(t, told)
-		assert.Len(t, srv.Requests("meetings.create"), 1)
-	})
-}
-
-// A loop that is left while no job is asked for tells jobs at once.
-func TestProcessAllLeftWithoutRoom(t *testing.T) {
-	t.Parallel()
-	for _, leave := range []bool{false, true} {
-		t.Run(fmt.Sprint(leave), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Nth: 2, Times: minutestest.Always}, minutestest.Delay(time.Hour))
-				patient := testkit.Client(srv, minutes.WithUploadTimeouts(time.Hour, time.Hour), minutes.WithUploads(1))
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
-				defer cancel()
-				given, told := 0, false
-				jobs := func(yield func(minutes.Job) bool) {
-					for !told && given < 5 {
-						given++
-						told = !yield(opening(fmt.Sprint("rec-", given)))
-					}
-				}
-				for range patient.Meetings.ProcessAll(ctx, jobs, nil) {
-					if leave {
-						break
-					}
-				}
-				synctest.Wait()
-				assert.True(t, told)
-				assert.Equal(t, 2, given)
-			})
-		})
-	}
-}
-
-// A job that is at hand when ctx ends, or when the loop is left, is not begun.
-func TestProcessAllWithAJobAtHand(t *testing.T) {
-	t.Parallel()
-	for i := range testbase.Many(20, 8) { // whether the end or the job is seen first is chance
-		synctest.Test(t, func(t *testing.T) {
-			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			jobs := make(chan minutes.Job, 1)
-			jobs <- opening("rec-0")
-			told := false
-			seq := func(yield func(minutes.Job) bool) { channel(jobs)(yield); told = true }
-			for _, err := range testkit.Client(srv).Meetings.ProcessAll(ctx, seq, nil) {
-				require.NoError(t, err)
-				jobs <- opening("rec-1")
-				synctest.Wait()
-				if i%2 == 0 {
-					break
-				}
-				cancel()
-			}
-			synctest.Wait()
-			assert.True(t, told)
-			assert.Len(t, srv.Requests("meetings.create"), 1)
-		})
-	}
-}
-
 // The next job is asked for when there is room for its upload.
-func TestProcessAllAsksForJobsWithRoom(t *testing.T) {
+func TestProcessAll_AsksForAJobWhenASlotIsNear(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -686,7 +504,7 @@ func TestProcessAllAsksForJobsWithRoom(t *testing.T) {
 }
 
 // A job that starts over has room while jobs blocks, and gives it back.
-func TestProcessAllStartsOverWhileJobsBlock(t *testing.T) {
+func TestProcessAll_RestartsWhileJobsBlock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()), minutestest.WithoutAudit(minutestest.ViolationPoll))
@@ -714,104 +532,42 @@ func TestProcessAllStartsOverWhileJobsBlock(t *testing.T) {
 	})
 }
 
-// A panic in jobs, or an end of its goroutine, goes on where the loop is, and
-// nothing runs any more.
-func TestProcessAllOfJobsThatBreak(t *testing.T) {
-	t.Parallel()
-	eachWayToBreak(t, func(t *testing.T, srv *minutestest.Server, panics bool, breaks func()) {
-		jobs := func(yield func(minutes.Job) bool) { yield(opening("rec-0")); time.Sleep(time.Minute); breaks() }
-		end := loop(testkit.Client(srv).Meetings.ProcessAll(t.Context(), jobs, nil))
-		assert.True(t, end.exited)
-		assert.Empty(t, end.errs)
-		if panics {
-			assert.Equal(t, "broken", end.panicked)
-		}
-		requireIdle(t, srv)
-	})
-}
-
-// A callback that panics, or ends its goroutine, never leaves the loop hanging.
-func TestProcessAllOfACallbackThatBreaks(t *testing.T) {
+// A callback that ends its goroutine, as a test's FailNow does, ends only its own job.
+func TestProcessAll_JobEndsIfCallbackEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"Open", "OnStatus", "Close"} {
 		t.Run(where, func(t *testing.T) {
 			t.Parallel()
-			eachWayToBreak(t, func(t *testing.T, srv *minutestest.Server, panics bool, breaks func()) {
-				in := func(callback string) {
-					if callback == where {
-						breaks()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()), minutestest.WithoutAudit(minutestest.ViolationUploadURL))
+				in := func(callback, id string) {
+					if callback == where && id == "bad" {
+						runtime.Goexit()
 					}
 				}
 				var open atomic.Int64
-				bad := opening("bad")
-				bad.Open = func() (minutes.Recording, error) {
-					in("Open")
-					rec := testkit.Audio(10)
-					rec.Audio = &closing{rec, func() { in("Close") }}
-					return rec, nil
+				var jobs []minutes.Job
+				for _, id := range []string{"good", "bad", "last"} {
+					jobs = append(jobs, minutes.Job{Params: weekly(id), Open: func() (minutes.Recording, error) {
+						in("Open", id)
+						open.Add(1)
+						rec := testkit.Audio(10)
+						rec.Audio = &closing{rec, func() { open.Add(-1); in("Close", id) }}
+						return rec, nil
+					}})
 				}
-				good := opening("good")
-				good.Progress = func(int64, int64) {}
-				good.Open = func() (minutes.Recording, error) {
-					open.Add(1)
-					rec := testkit.Audio(10_000)
-					rec.Audio = &closing{rec, func() { open.Add(-1) }}
-					return rec, nil
+				opts := &minutes.ProcessOptions{OnStatus: func(m *minutes.Meeting) { in("OnStatus", m.ExternalID) }}
+				// With one or two upload slots, one that is not released blocks the last job.
+				client := testkit.Client(srv, minutes.WithUploads(1+len(where)%2))
+				ended := map[string]error{}
+				for r, err := range client.Meetings.ProcessAll(t.Context(), slices.Values(jobs), opts) {
+					ended[r.Params.ExternalID] = err
 				}
-				last := opening("last")
-				last.Progress = good.Progress
-				opts := &minutes.ProcessOptions{
-					OnStatus: func(m *minutes.Meeting) {
-						if m.ExternalID == "bad" {
-							in("OnStatus")
-						}
-					},
-				}
-				client := testkit.Client(srv, minutes.WithUploads(1+len(where)%2)) // a place that is not given back would be missed
-				end := loop(client.Meetings.ProcessAll(t.Context(), slices.Values([]minutes.Job{good, bad, bad, last}), opts))
-				assert.Zero(t, open.Load(), "what is open when the loop ends")
-				assert.Equal(t, panics, end.exited)
-				if panics {
-					assert.Equal(t, "broken", end.panicked)
-				} else {
-					assert.ErrorContains(t, end.errs["bad"], "ended its goroutine")
-					assert.NoError(t, end.errs["good"])
-					assert.NoError(t, end.errs["last"])
-					assert.Len(t, end.errs, 3)
-				}
-				requireIdle(t, srv)
-			})
-		})
-	}
-}
-
-// Where more than one thing breaks, the first one is told, after all has ended:
-// a loop that panics itself, a job that panics when it is cancelled.
-func TestProcessAllOfALoopThatBreaks(t *testing.T) {
-	t.Parallel()
-	for want, left := range map[string]func() bool{
-		"the loop":  func() bool { panic("the loop") },
-		"the close": func() bool { return false },
-	} {
-		t.Run(want, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Nth: 2, Times: minutestest.Always}, minutestest.Delay(time.Hour))
-				late := minutes.Job{Params: weekly("late"), Open: func() (minutes.Recording, error) {
-					rec := testkit.Audio(10)
-					rec.Audio = &closing{rec, func() { panic("the close") }}
-					return rec, nil
-				}}
-				jobs := func(yield func(minutes.Job) bool) {
-					if yield(opening("rec-0")) {
-						time.Sleep(10 * time.Second)
-						yield(late)
-					}
-				}
-				assert.PanicsWithValue(t, want, func() {
-					testkit.Client(srv).Meetings.ProcessAll(t.Context(), jobs, nil)(func(*minutes.Result, error) bool { return left() })
-				})
+				assert.Zero(t, open.Load(), "recordings that are open")
+				assert.ErrorContains(t, ended["bad"], "ended its goroutine")
+				assert.NoError(t, ended["good"])
+				assert.NoError(t, ended["last"])
+				assert.Len(t, ended, 3)
 				requireIdle(t, srv)
 			})
 		})
@@ -819,7 +575,7 @@ func TestProcessAllOfALoopThatBreaks(t *testing.T) {
 }
 
 // What cannot be used is refused before any request.
-func TestProcessAllParams(t *testing.T) {
+func TestProcessAll_RejectsInvalidParams(t *testing.T) {
 	t.Parallel()
 	jobs := slices.Values([]minutes.Job{opening("rec-0")})
 	for name, test := range map[string]struct {
@@ -851,7 +607,7 @@ func TestProcessAllParams(t *testing.T) {
 
 // A job that cannot be used is yielded with its error, also where it might start
 // over.
-func TestProcessAllOfJobsThatCannotBeUsed(t *testing.T) {
+func TestProcessAll_YieldsInvalidJobs(t *testing.T) {
 	t.Parallel()
 	open := func() (minutes.Recording, error) { return testkit.Audio(10), nil }
 	for param, job := range map[string]minutes.Job{"params": {Open: open}, "job.Open": {Params: weekly("rec-0")}} {
@@ -878,7 +634,7 @@ func created(client *minutes.Client, title string) (id string) {
 
 // A job that comes back to a meeting that is waited for leaves that wait as it
 // is: it ends with its context, and then nobody asks any more.
-func TestProcessComesBackToAWait(t *testing.T) {
+func TestProcess_LeavesAnotherWaitAlone(t *testing.T) {
 	t.Parallel()
 	for name, interval := range map[string]time.Duration{"fresh": 0, "looked at long ago": 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -913,7 +669,7 @@ func TestProcessComesBackToAWait(t *testing.T) {
 
 // What a job returned is its caller's; a wait that is served from what the job
 // saw does not see what the caller makes of it.
-func TestProcessResultIsTheCallersOwn(t *testing.T) {
+func TestProcess_ReturnsACopy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -1014,7 +770,7 @@ func TestFinish(t *testing.T) {
 
 // What cannot be used is refused before any request; what comes later leaves a
 // Result.
-func TestFinishErrors(t *testing.T) {
+func TestFinish_Errors(t *testing.T) {
 	t.Parallel()
 	open := func() (minutes.Recording, error) { return testkit.Audio(10), nil }
 	for name, test := range map[string]struct {
@@ -1062,7 +818,7 @@ func TestFinishErrors(t *testing.T) {
 
 // What was seen of a meeting counts as a look, by whichever call or process: no
 // GET comes within thirty seconds, and an upload waits for none.
-func TestFinishKeepsTheFloor(t *testing.T) {
+func TestFinish_KeepsThePollInterval(t *testing.T) {
 	t.Parallel()
 	open := func() (minutes.Recording, error) { return testkit.Audio(10), nil }
 	t.Run("after a create", func(t *testing.T) {
@@ -1119,7 +875,7 @@ func TestFinishKeepsTheFloor(t *testing.T) {
 
 // A worker uploads, another one waits: the first ends once the audio is there, and
 // the second has nothing to upload.
-func TestFinishByTwoKindsOfWorkers(t *testing.T) {
+func TestFinish_ContinuesAfterUntil(t *testing.T) {
 	t.Parallel()
 	for _, until := range []minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribed} {
 		t.Run(string(until), func(t *testing.T) {
@@ -1147,47 +903,9 @@ func TestFinishByTwoKindsOfWorkers(t *testing.T) {
 	}
 }
 
-// Beside very many waits the poller keeps no meeting whole. A job's own is whole all
-// the same where its wait fails, and one that has come to Until is not looked at
-// again.
-func TestJobBesideVeryManyWaits(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		c := testkit.Client(srv, minutes.WithRateLimit(0, 0))
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-		defer cancel()
-		var wg sync.WaitGroup
-		wait := func(id string) {
-			wg.Go(func() {
-				_, err := c.Meetings.Wait(ctx, id, nil)
-				assert.ErrorIs(t, err, context.DeadlineExceeded)
-			})
-		}
-		for _, id := range testkit.Crowd(t, srv, 1100, 1, time.Hour) {
-			wait(id)
-		}
-		params := &minutes.MeetingCreateParams{Title: "Mine", Date: "2026-11-20", ExternalID: "mine"}
-		m, _, err := c.Meetings.Create(ctx, params)
-		require.NoError(t, err)
-		require.NoError(t, c.Meetings.Upload(ctx, m.ID, testkit.Audio(1000), nil))
-		wait(m.ID)
-		time.Sleep(65 * time.Second)
-		start, looks := time.Now(), len(srv.Requests(minutes.OpMeetingsGet))
-		_, err = c.Meetings.Process(ctx, params, testkit.Audio(1000), &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded})
-		require.NoError(t, err)
-		require.Zero(t, time.Since(start))
-		require.Len(t, srv.Requests(minutes.OpMeetingsGet), looks)
-		r, err := c.Meetings.Process(ctx, params, testkit.Audio(1000), nil)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, "Mine", r.Meeting.Title)
-		wg.Wait()
-	})
-}
-
 // A job whose context ends while others have all places ends, too, and its recording
 // is never opened.
-func TestProcessWithoutAPlace(t *testing.T) {
+func TestFinish_CtxEndsWithoutAnUploadSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -1218,7 +936,7 @@ func TestProcessWithoutAPlace(t *testing.T) {
 }
 
 // A recording is closed before its place is given to another.
-func TestFinishClosesBeforeItGivesItsPlace(t *testing.T) {
+func TestFinish_ClosesBeforeItReleasesItsSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := testkit.Client(minutestest.NewServer(t), minutes.WithUploads(1))
@@ -1243,5 +961,77 @@ func TestFinishClosesBeforeItGivesItsPlace(t *testing.T) {
 		}
 		wg.Wait()
 		assert.EqualValues(t, 1, most.Load(), "open at once")
+	})
+}
+
+// Jobs that come back one after the other, each to a meeting that has its audio
+// already, keep nobody who waits from being told in time.
+func TestProcess_ResumedJobsDoNotDelayOthers(t *testing.T) {
+	t.Parallel()
+	for _, every := range []time.Duration{time.Second, 20 * time.Second, 40 * time.Second} {
+		t.Run(every.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := testkit.Generous()
+				w.Stages.Prepare = 10 * time.Minute
+				srv := minutestest.NewServer(t, minutestest.WithWorld(w))
+				crashed := testkit.Client(srv, minutes.WithRateLimit(0, 0)) // the worker that made them
+				c, l := testkit.WatchLooks(srv)
+				var ids []string
+				var wg sync.WaitGroup
+				for i := range testbase.Many(100, 25) {
+					p := &minutes.MeetingCreateParams{Title: "meeting", Date: "2026-11-20", ExternalID: fmt.Sprint("job-", i)}
+					m, _, err := crashed.Meetings.Create(t.Context(), p)
+					require.NoError(t, err)
+					require.NoError(t, crashed.Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
+					ids = append(ids, m.ID)
+					wg.Go(func() {
+						r, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), nil)
+						if assert.NoError(t, err) {
+							assert.LessOrEqual(t, time.Since(r.Meeting.UpdatedAt.Time()), 92*time.Second)
+						}
+					})
+					time.Sleep(every)
+				}
+				wg.Wait()
+				synctest.Wait()
+				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
+			})
+		})
+	}
+}
+
+// Jobs that come back to finished meetings do not keep others from being looked
+// at in pages.
+func TestProcess_FinishedJobsDoNotStopPages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+		job := func(c *minutes.Client, i int) {
+			p := &minutes.MeetingCreateParams{Title: "done", Date: "2026-11-20", ExternalID: fmt.Sprint("job-", i%4)}
+			_, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), nil)
+			assert.NoError(t, err)
+		}
+		for i := range 4 {
+			job(testkit.Client(srv), i)
+		}
+		ids := testkit.Crowd(t, srv, 50, 1, testkit.Ages)
+		c, l := testkit.WatchLooks(srv)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				job(c, i)
+				time.Sleep(10 * time.Second)
+			}
+		})
+		time.Sleep(time.Second)
+		for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+		}
+		wg.Wait()
+		synctest.Wait()
+		assert.LessOrEqual(t, l.Len()-l.Pages(), 2, "hardly a single look")
 	})
 }

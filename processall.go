@@ -3,7 +3,6 @@ package minutes
 import (
 	"cmp"
 	"context"
-	"errors"
 	"iter"
 	"sync"
 )
@@ -17,27 +16,22 @@ type Job struct {
 	Progress func(sent, total int64) // in place of ProcessOptions.Progress, unless nil
 }
 
-// ProcessAll does many jobs, each as [MeetingsService.Process] does one, and
-// yields each as it ends: the Result, whose Params are the job's own, and the
-// error if it failed. One job's failure does not stop the others. The next
-// job is asked for when fewer are on their way to the end of their upload than
-// [WithUploads] says; any number of jobs wait. It needs the scopes that Process
-// needs. If jobs or opts cannot be used, one *ParamError is yielded, with a nil
-// Result.
+// ProcessAll does many jobs, each as [MeetingsService.Process] does one, and yields each
+// as it ends: the Result, whose Params are the job's, and the error if the job failed. One
+// job's failure does not stop the others. ProcessAll asks for the next job only when fewer
+// jobs than [WithUploads] says have their upload ahead of them; any number of jobs wait. It
+// needs the scopes of Process. If jobs or opts are invalid, it yields one *ParamError with
+// a nil Result.
 //
-// jobs is read as [MeetingsService.WaitAll] reads ids: what it shares with the loop
-// needs a lock. Open, OnStatus and Progress are called from many goroutines.
+// ProcessAll reads jobs on another goroutine, as [MeetingsService.WaitAll] reads ids: data
+// that jobs shares with the loop needs a lock. It calls Open, OnStatus and Progress on many
+// goroutines. If Open or OnStatus ends its goroutine, as [runtime.Goexit] and a test's
+// FailNow do, the job ends with an error.
 //
-// When ctx ends, no job is taken any more, and those that had begun are yielded
-// with their errors. When the loop is left, they are cancelled; with an
-// ExternalID, a later run goes on where they were. In both cases the yield of
-// jobs returns false: at once if jobs is blocked in yield, else for the next job,
-// which is not begun.
-//
-// A panic in jobs, Open or OnStatus is repeated in the loop, after the other jobs
-// were cancelled and have ended. If Open or OnStatus ends its goroutine, as
-// [runtime.Goexit] and a test's FailNow do, the job is yielded with an error that says
-// so. Progress runs on a goroutine of the transport, where a panic ends the program.
+// When ctx ends, ProcessAll begins no other job and yields those under way with their
+// errors. When the loop is left, it cancels them; with an ExternalID, a later run continues
+// them. In both cases the yield of jobs returns false: at once if jobs is blocked in yield,
+// otherwise for the next job, which does not begin.
 func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o, err := opts.checked()
@@ -45,93 +39,47 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 			yield(nil, err)
 			return
 		}
-		all := processAll{meetings: s, options: o, room: make(chan struct{}, s.core().slots.limit), ended: make(chan *process)}
-		if panicked := all.run(ctx, jobs, yield); panicked != nil {
-			panic(panicked)
+		c := newCollector[Job](ctx)
+		room := make(chan struct{}, s.core().slots.limit) // a token for each job until its upload is over
+		c.begin = func(job Job) bool {
+			if c.ctx.Err() != nil {
+				return true
+			}
+			p := s.newProcess(job, *o, sync.OnceFunc(func() { <-room }))
+			c.start(p.result, func() error {
+				defer p.uploadOver()
+				return p.run(c.ctx)
+			})
+			return true
 		}
+		c.yield = yield
+		c.canceled = func(bool) bool { return true }
+		c.run(withRoom(c.ctx, jobs, room))
 	}
 }
 
-// processAll is one ProcessAll under way.
-type processAll struct {
-	meetings *MeetingsService
-	options  *ProcessOptions
-	room     chan struct{} // one token per job whose upload is not over, and one for the next job
-	running  int           // jobs begun and not yet received from ended
-	ended    chan *process
-}
-
-// run returns the value a callback panicked with, or nil, after all jobs have ended.
-func (a *processAll) run(ctx context.Context, jobs iter.Seq[Job], yield func(*Result, error) bool) (panicked any) {
-	ctx, cancel := context.WithCancel(ctx)
-	next, end := background(ctx, a.withRoom(ctx, jobs))
-	defer func() {
-		cancel()
-		for ; a.running > 0; a.running-- {
-			if p := <-a.ended; panicked == nil {
-				panicked = p.panicked
-			}
-		}
-	}()
-	done := ctx.Done()
-	for next != nil || a.running > 0 {
-		select {
-		case <-done:
-			next, done = nil, nil
-		case job, more := <-next:
-			if !more {
-				next = nil
-				end()
-			} else if ctx.Err() == nil {
-				a.running++
-				go a.work(ctx, job)
-			}
-		case p := <-a.ended:
-			a.running--
-			if p.panicked != nil || !yield(p.result, p.err) {
-				return p.panicked
-			}
-		}
+// newProcess returns a job that is not begun.
+func (s *MeetingsService) newProcess(job Job, o ProcessOptions, uploadOver func()) *process {
+	if job.Progress != nil {
+		o.Progress = job.Progress
 	}
-	return nil
+	return &process{meetings: s, options: &o, result: &Result{Params: job.Params}, open: job.Open, uploadOver: uploadOver}
 }
 
-// withRoom yields the jobs, and reads each only when there is room for it.
-func (a *processAll) withRoom(ctx context.Context, jobs iter.Seq[Job]) iter.Seq[Job] {
-	return func(give func(Job) bool) {
-		a.room <- struct{}{}
+// withRoom yields the jobs. It asks for each only when there is room for it, and puts the
+// job's token into room.
+func withRoom(ctx context.Context, jobs iter.Seq[Job], room chan<- struct{}) iter.Seq[Job] {
+	return func(yield func(Job) bool) {
+		room <- struct{}{}
 		for job := range jobs {
-			if !give(job) {
+			if !yield(job) {
 				return
 			}
 			select {
-			case a.room <- struct{}{}:
+			case room <- struct{}{}:
 			case <-ctx.Done():
-			}
-			if ctx.Err() != nil {
 				return
 			}
 		}
 	}
-}
-
-var errEndedGoroutine = errors.New("minutes: a callback, or the transport, ended its goroutine (runtime.Goexit)")
-
-// work does a job and sends it to ended, even if a callback panics or ends the goroutine.
-func (a *processAll) work(ctx context.Context, job Job) {
-	opts := *a.options
-	if job.Progress != nil {
-		opts.Progress = job.Progress
-	}
-	p := &process{
-		meetings: a.meetings, options: &opts, result: &Result{Params: job.Params},
-		open: job.Open, uploadOver: sync.OnceFunc(func() { <-a.room }),
-		err: errEndedGoroutine, // unless run returns
-	}
-	defer func() {
-		p.panicked = recover()
-		p.uploadOver()
-		a.ended <- p
-	}()
-	p.err = p.run(ctx)
 }

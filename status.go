@@ -42,16 +42,8 @@ var statuses = [...]Status{
 // happy is how many of them are the happy path.
 const happy = 6
 
-// rank is the place of s on the happy path, from 1, or 0 where s is not on it.
+// rank returns the position of s on the happy path, from 1, or 0 if s is not on it.
 func (s Status) rank() int { return slices.Index(statuses[:happy], s) + 1 }
-
-// intern returns a known status as the string that all meetings share.
-func (s Status) intern() Status {
-	if known := slices.Index(statuses[:], s); known >= 0 {
-		return statuses[known]
-	}
-	return s
-}
 
 // Visibility says who inside the organisation can see a meeting (section 2.1).
 type Visibility string

@@ -86,7 +86,7 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 	f := u.Do(ctx)
 	switch {
 	case f == nil:
-		c.poller.Again(id, sentAt)
+		c.poller.Invalidate(id, sentAt)
 		return nil
 	case f.Unstarted && len(f.Causes) > 1: // the status check failed, too: its error says what to do
 		return fmt.Errorf("%w; it was to check whether the meeting has audio, after %w", f.Causes[1], f.Causes[0])

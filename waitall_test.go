@@ -90,7 +90,7 @@ func TestWaitAll(t *testing.T) {
 
 // What ends a wait ends it beside many others, too, which are looked at in pages:
 // a meeting that has vanished its own, a key that was refused all of them.
-func TestWaitAllInACrowd(t *testing.T) {
+func TestWaitAll_EndsBesideManyOthers(t *testing.T) {
 	t.Parallel()
 	const after = 5 * time.Minute
 	for name, test := range map[string]struct {
@@ -142,7 +142,7 @@ func TestWaitAllInACrowd(t *testing.T) {
 
 // A context that ends before all ids are read is told, though nothing that was
 // read is waited for any more.
-func TestWaitAllCutShort(t *testing.T) {
+func TestWaitAll_CtxEndsBeforeAllIDsAreRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -172,7 +172,7 @@ func TestWaitAllCutShort(t *testing.T) {
 
 // An id that comes again is yielded once: when its meeting has ended meanwhile,
 // while it is waited for, and while somebody else waits for it, too.
-func TestWaitAllYieldsOnce(t *testing.T) {
+func TestWaitAll_YieldsARepeatedIDOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		pause time.Duration // after the id, before the next
@@ -224,7 +224,7 @@ func TestWaitAllYieldsOnce(t *testing.T) {
 
 // An id that comes again is yielded once, also where its meeting ended while ids
 // were read and nothing has been yielded since.
-func TestWaitAllOfAnIDThatEndedMeanwhile(t *testing.T) {
+func TestWaitAll_YieldsARepeatedIDOnceAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	for name, pause := range map[string]time.Duration{"fresh": 15*time.Minute + 40*time.Second, "long ago": time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestWaitAllOfAnIDThatEndedMeanwhile(t *testing.T) {
 
 // A loop that takes its time misses nothing: what ended meanwhile is yielded, and
 // where that was all, a context that ended meanwhile, too, is not told of.
-func TestWaitAllWithASlowLoop(t *testing.T) {
+func TestWaitAll_SlowLoopMissesNothing(t *testing.T) {
 	t.Parallel()
 	for range 20 { // whether the end or the events are seen first is chance
 		synctest.Test(t, func(t *testing.T) {
@@ -274,7 +274,7 @@ func TestWaitAllWithASlowLoop(t *testing.T) {
 }
 
 // OnStatus of a WaitAll is told of the first look and of each change.
-func TestWaitAllOnStatus(t *testing.T) {
+func TestWaitAll_OnStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -292,7 +292,7 @@ func TestWaitAllOnStatus(t *testing.T) {
 
 // OnStatus of a WaitAll hears of each change once, also where a wait comes that
 // has heard of nothing yet.
-func TestWaitAllHearsOnce(t *testing.T) {
+func TestWaitAll_OnStatusOncePerChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -319,20 +319,6 @@ func TestWaitAllHearsOnce(t *testing.T) {
 	})
 }
 
-// waits is WaitAll, or WaitAllForMinutes as if it were.
-type waits func(*minutes.Client, context.Context, iter.Seq[string], *minutes.WaitOptions) iter.Seq2[*minutes.Meeting, error]
-
-// channel is a sequence that blocks until somebody sends.
-func channel[T any](ch <-chan T) iter.Seq[T] {
-	return func(yield func(T) bool) {
-		for v := range ch {
-			if !yield(v) {
-				return
-			}
-		}
-	}
-}
-
 // results runs a WaitAllForMinutes as a WaitAll.
 func results(c *minutes.Client, ctx context.Context, ids iter.Seq[string], o *minutes.WaitOptions) iter.Seq2[*minutes.Meeting, error] {
 	return func(yield func(*minutes.Meeting, error) bool) {
@@ -347,141 +333,8 @@ func results(c *minutes.Client, ctx context.Context, ids iter.Seq[string], o *mi
 	}
 }
 
-// eachWay runs a test for both sequences of waits.
-func eachWay(t *testing.T, test func(*testing.T, *minutestest.Server, *minutes.Client, waits)) {
-	for name, way := range map[string]waits{
-		"WaitAll": func(c *minutes.Client, ctx context.Context, ids iter.Seq[string], o *minutes.WaitOptions) iter.Seq2[*minutes.Meeting, error] {
-			return c.Meetings.WaitAll(ctx, ids, o)
-		},
-		"WaitAllForMinutes": results,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) { // which fails where a goroutine is left
-				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				test(t, srv, testkit.Client(srv), way)
-			})
-		})
-	}
-}
-
-// While ids blocks, what has ended is yielded.
-func TestWaitAllWhileIDsBlock(t *testing.T) {
-	t.Parallel()
-	eachWay(t, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, way waits) {
-		ids := make(chan string)
-		began, n := time.Now(), 0
-		go func() {
-			for range 5 {
-				ids <- testkit.Uploaded(t, c, "Weekly").ID
-				time.Sleep(3 * time.Hour)
-			}
-			close(ids)
-		}()
-		for m, err := range way(c, t.Context(), channel(ids), nil) {
-			require.NoError(t, err)
-			assert.Equal(t, minutes.StatusMinutesReady, m.Status)
-			assert.InDelta(t, time.Duration(n)*3*time.Hour+15*time.Minute, time.Since(began), float64(2*time.Minute))
-			n++
-		}
-		assert.Equal(t, 5, n)
-		assert.Equal(t, 15*time.Hour, time.Since(began), "until no id can come any more")
-	})
-}
-
-// While ids blocks, ctx is obeyed, and so is who leaves the loop; ids is told so
-// at its next element.
-func TestWaitAllLeftWhileIDsBlock(t *testing.T) {
-	t.Parallel()
-	eachWay(t, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, way waits) {
-		ids := make(chan string, 1)
-		ids <- testkit.Uploaded(t, c, "Weekly").ID
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-		defer cancel()
-		began, n := time.Now(), 0
-		for m, err := range way(c, ctx, channel(ids), nil) {
-			n++
-			assert.Nil(t, m)
-			assert.ErrorIs(t, err, context.DeadlineExceeded)
-		}
-		assert.Equal(t, 1, n)
-		assert.Equal(t, 5*time.Minute, time.Since(began))
-		ids <- "one more, which nobody waits for"
-		synctest.Wait()
-		ids <- "nobody takes this one"
-		assert.Len(t, ids, 1)
-
-		more := make(chan string, 1)
-		more <- testkit.Uploaded(t, c, "Monthly").ID
-		for _, err := range way(c, t.Context(), channel(more), nil) {
-			require.NoError(t, err)
-			break
-		}
-		synctest.Wait()
-		before := len(srv.Requests())
-		time.Sleep(time.Hour)
-		assert.Len(t, srv.Requests(), before)
-		close(more)
-	})
-}
-
-// A panic in ids, or an end of its goroutine, goes on where the loop is, and
-// nobody waits any more.
-func TestWaitAllOfIDsThatBreak(t *testing.T) {
-	t.Parallel()
-	for name, breaks := range map[string]func(){"panic": func() { panic("no more ids") }, "goexit": runtime.Goexit} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			eachWay(t, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, way waits) {
-				id := testkit.Uploaded(t, c, "Weekly").ID
-				var how any
-				finished := false
-				var wg sync.WaitGroup
-				wg.Go(func() {
-					defer func() { how = recover() }()
-					for range way(c, t.Context(), func(yield func(string) bool) { yield(id); time.Sleep(time.Minute); breaks() }, nil) {
-						t.Error("nothing has ended")
-					}
-					finished = true
-				})
-				wg.Wait()
-				assert.False(t, finished)
-				if name == "panic" {
-					assert.Equal(t, "no more ids", how)
-				}
-				before := len(srv.Requests())
-				time.Sleep(time.Hour)
-				assert.Len(t, srv.Requests(), before)
-			})
-		})
-	}
-}
-
-// A panic in the loop, or in OnStatus, ends the wait for all.
-func TestWaitAllOfALoopThatBreaks(t *testing.T) {
-	t.Parallel()
-	eachWay(t, func(t *testing.T, srv *minutestest.Server, c *minutes.Client, way waits) {
-		ids := slices.Values([]string{testkit.Uploaded(t, c, "a").ID, testkit.Uploaded(t, c, "b").ID})
-		assert.PanicsWithValue(t, "the loop", func() {
-			for range way(c, t.Context(), ids, nil) {
-				panic("the loop")
-			}
-		})
-		time.Sleep(time.Hour)
-		assert.PanicsWithValue(t, "the callback", func() {
-			for range way(c, t.Context(), ids, &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { panic("the callback") }}) {
-				t.Error("the callback came first")
-			}
-		})
-		synctest.Wait()
-		before := len(srv.Requests())
-		time.Sleep(time.Hour)
-		assert.Len(t, srv.Requests(), before)
-	})
-}
-
 // What cannot be used is refused before any request.
-func TestWaitAllParams(t *testing.T) {
+func TestWaitAll_RejectsInvalidParams(t *testing.T) {
 	t.Parallel()
 	ids := slices.Values([]string{"mtg_1"})
 	for name, test := range map[string]struct {
@@ -581,7 +434,7 @@ func TestWaitAllForMinutes(t *testing.T) {
 
 // OnStatus runs on the goroutine of the loop, so that it needs no lock, and so does
 // the loop's end while something is to be told.
-func TestWaitAllForMinutesTellsTheLoop(t *testing.T) {
+func TestWaitAllForMinutes_OnStatusRunsOnTheLoop(t *testing.T) {
 	t.Parallel()
 	for _, leave := range []bool{false, true} {
 		t.Run(fmt.Sprint(leave), func(t *testing.T) {
@@ -612,7 +465,7 @@ func TestWaitAllForMinutesTellsTheLoop(t *testing.T) {
 }
 
 // When ctx ends, or the loop is left, the fetches under way end, too.
-func TestWaitAllForMinutesLeftDuringFetches(t *testing.T) {
+func TestWaitAllForMinutes_EndsFetches(t *testing.T) {
 	t.Parallel()
 	for _, leave := range []bool{false, true} {
 		t.Run(fmt.Sprint(leave), func(t *testing.T) {
@@ -654,7 +507,7 @@ func TestWaitAllForMinutesLeftDuringFetches(t *testing.T) {
 }
 
 // A transport that ends the goroutine of a fetch leaves no loop hanging.
-func TestWaitAllForMinutesOfATransportThatBreaks(t *testing.T) {
+func TestWaitAllForMinutes_TransportEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
 	for _, leave := range []bool{false, true} {
 		t.Run(fmt.Sprint(leave), func(t *testing.T) {
@@ -693,23 +546,87 @@ func TestWaitAllForMinutesOfATransportThatBreaks(t *testing.T) {
 	}
 }
 
-// A sequence that goes on after yield has said no is ended: it takes no more of
-// whatever it reads from.
-func TestWaitAllOfASequenceThatGoesOn(t *testing.T) {
+// A key that may not list, or a service that refuses to, is followed by GETs.
+func TestWaitAll_WithoutListing(t *testing.T) {
 	t.Parallel()
-	eachWay(t, func(t *testing.T, _ *minutestest.Server, c *minutes.Client, way waits) {
-		const most = 1000
-		taken := 0
-		ids := func(yield func(string) bool) {
-			for taken < most {
-				taken++
-				yield("") // which cannot be waited for, and so ends at once
+	for name, fault := range map[string]minutestest.Fault{
+		"refused":         minutestest.Refuse(minutes.ErrInsufficientScope),
+		"broken":          minutestest.Refuse(minutes.ErrInternal),
+		"lost":            minutestest.Reset(),
+		"no such route":   minutestest.Reply(404, "text/html", "<h1>Not found</h1>"),
+		"not what it was": minutestest.Reply(200, "text/html", "<h1>Welcome</h1>"),
+		"too many":        minutestest.RateLimit(""),
+		"far too many":    minutestest.RateLimit("300"),
+		"cut":             minutestest.Truncate(20),
+		"never answered":  minutestest.Delay(time.Hour),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+				ids := testkit.Crowd(t, srv, testbase.Many(100, 25), 1, 10*time.Minute)
+				srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, fault)
+				c, l := testkit.WatchLooks(srv)
+				for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+					require.NoError(t, err)
+					assert.Equal(t, minutes.StatusMinutesReady, m.Status)
+					assert.LessOrEqual(t, time.Since(m.UpdatedAt.Time()), 64*time.Second)
+				}
+				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
+			})
+		})
+	}
+}
+
+// Who comes while a page is under way does not keep others from the news in it;
+// the newcomer is not told what the page may have shown before.
+func TestWaitAll_PageNotifiesWhileOthersJoin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+		ids := testkit.Crowd(t, srv, 60, 1, testkit.Ages)
+		c, l := testkit.WatchLateLooks(srv, 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+		defer cancel()
+		listed, fresh := ids[:50], ids[50:]
+		var wg sync.WaitGroup
+		told := 0
+		wg.Go(func() {
+			for m, err := range c.Meetings.WaitAll(ctx, slices.Values(listed), nil) {
+				if err == nil {
+					told++
+					assert.LessOrEqual(t, time.Since(m.UpdatedAt.Time()), 45*time.Second)
+				}
+			}
+		})
+		time.Sleep(3 * time.Minute)
+		_, err := srv.Advance(listed[7], minutes.StatusMinutesReady)
+		require.NoError(t, err)
+		goesOut := func() {
+			for n := l.Pages(); l.Pages() == n; {
+				time.Sleep(time.Second)
 			}
 		}
-		for range way(c, t.Context(), ids, nil) {
-			break
+		wg.Go(func() {
+			for range 10 {
+				goesOut()
+				wg.Go(func() {
+					short, cancel := context.WithTimeout(ctx, 20*time.Second)
+					defer cancel()
+					_, _ = c.Meetings.Wait(short, listed[7], nil)
+				})
+			}
+		})
+		for i, id := range fresh {
+			goesOut()
+			_, err := c.Meetings.Update(t.Context(), id, &minutes.MeetingUpdateParams{Title: new("New title")})
+			require.NoError(t, err)
+			m, err := c.Meetings.Wait(t.Context(), id, &minutes.WaitOptions{Until: minutes.StatusAudioUploaded})
+			require.NoError(t, err, i)
+			assert.Equal(t, "New title", m.Title)
 		}
+		wg.Wait()
 		synctest.Wait()
-		assert.Less(t, taken, most)
+		assert.Equal(t, 1, told)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -61,7 +62,7 @@ func TestWaitForMinutes(t *testing.T) {
 	})
 }
 
-func TestWaitEnds(t *testing.T) {
+func TestWait_Ends(t *testing.T) {
 	t.Parallel()
 	for _, status := range []minutes.Status{
 		minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed, minutes.StatusTranscribeBlocked, minutes.StatusAudioRejected,
@@ -241,7 +242,7 @@ func TestWaitEnds(t *testing.T) {
 
 // A wait ends at the state it is for, or past it. A state that nobody knows yet is
 // neither that nor an end.
-func TestWaitUntil(t *testing.T) {
+func TestWait_Until(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		until    minutes.Status
@@ -276,7 +277,7 @@ func TestWaitUntil(t *testing.T) {
 }
 
 // Being held back is no failure, however often in a row.
-func TestWaitIsHeldBackForLong(t *testing.T) {
+func TestWait_CtxEndsDuringALongPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -289,7 +290,7 @@ func TestWaitIsHeldBackForLong(t *testing.T) {
 }
 
 // An OnStatus that takes its time holds up no other wait.
-func TestOnStatusThatBlocks(t *testing.T) {
+func TestWait_OnStatusMayBlock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -315,7 +316,7 @@ func TestOnStatusThatBlocks(t *testing.T) {
 	})
 }
 
-func TestWaitParams(t *testing.T) {
+func TestWait_RejectsInvalidParams(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.NewServer(t)
 	c := testkit.Client(srv)
@@ -343,7 +344,7 @@ func TestWaitParams(t *testing.T) {
 
 // An OnStatus that ends its goroutine, as a test's FailNow does, leaves nobody
 // waiting.
-func TestOnStatusThatDoesNotReturn(t *testing.T) {
+func TestWait_EndsIfOnStatusDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // which fails where the poller goes on
 		srv := minutestest.NewServer(t)
@@ -361,7 +362,7 @@ func TestOnStatusThatDoesNotReturn(t *testing.T) {
 
 // A wait whose context ends while looks fail, or are held back, tells how they
 // failed; one that had been going well does not tell of what is over.
-func TestWaitTellsOfTheTrouble(t *testing.T) {
+func TestWait_ReportsWhyPollsFailed(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		waits int
@@ -423,7 +424,7 @@ func TestWaitTellsOfTheTrouble(t *testing.T) {
 }
 
 // A wait that ends between a refusal and the next try tells of both.
-func TestWaitForMinutesKeepsTheRefusal(t *testing.T) {
+func TestWaitForMinutes_KeepsTheLastError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -441,7 +442,7 @@ func TestWaitForMinutesKeepsTheRefusal(t *testing.T) {
 }
 
 // A certificate that is not the service's does not become so by waiting.
-func TestWaitWithABadCertificate(t *testing.T) {
+func TestWait_StopsAtABadCertificate(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
 	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -457,7 +458,7 @@ func TestWaitWithABadCertificate(t *testing.T) {
 }
 
 // A meeting without audio ends the wait where that is asked for.
-func TestWaitNoAudio(t *testing.T) {
+func TestWait_NoAudio(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		noAudio time.Duration
@@ -499,7 +500,7 @@ func TestWaitNoAudio(t *testing.T) {
 }
 
 // The meeting of an error stays as it was seen, whatever the Client sees later.
-func TestWaitErrorsMeetingIsTheCallersOwn(t *testing.T) {
+func TestWait_ReturnsACopyInItsError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -514,4 +515,94 @@ func TestWaitErrorsMeetingIsTheCallersOwn(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "Weekly", wait.Meeting.Title)
 	})
+}
+
+// A latecomer is told of the next look, whoever else comes after it.
+func TestWait_OnStatusOfTwoLatecomers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
+		c := testkit.Client(srv)
+		m := testkit.Uploaded(t, c, "Weekly")
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 12}, minutestest.BadGateway())
+		var wg sync.WaitGroup
+		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 10*time.Minute, nil) })
+		for len(srv.Requests("meetings.get")) < 12 { // the one that shows nothing
+			time.Sleep(time.Second)
+		}
+		var told []minutes.Status
+		wg.Go(func() {
+			testkit.WaitFor(t, c, m.ID, 2*time.Minute, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told = append(told, m.Status) }})
+		})
+		synctest.Wait()
+		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil) })
+		wg.Wait()
+		synctest.Wait()
+		assert.Equal(t, []minutes.Status{minutes.StatusTranscribing}, told)
+	})
+}
+
+// A Client that moves to a clock that is behind, as between bubbles, looks there
+// at once, by itself or in a page, and is not served what it saw by the other.
+func TestWait_InTwoBubbles(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 50} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()), minutestest.WithoutAudit())
+			c := testkit.Client(srv, minutes.WithRateLimit(0, 0))
+			var ids []string
+			all := func(t *testing.T) {
+				for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), &minutes.WaitOptions{Until: minutes.StatusAudioUploaded}) {
+					require.NoError(t, err)
+				}
+			}
+			synctest.Test(t, func(t *testing.T) {
+				ids = testkit.Crowd(t, srv, n, 1, testkit.Ages)
+				time.Sleep(time.Hour)
+				all(t)
+			})
+			seen := len(srv.Requests("meetings.get", "meetings.list"))
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				all(t)
+				require.Less(t, time.Since(begun), time.Minute)
+			})
+			require.Greater(t, len(srv.Requests("meetings.get", "meetings.list")), seen)
+		})
+	}
+}
+
+// A Client may be used outside synctest bubbles and in several, one after the other. The
+// clocks of bubbles are decades behind, or ahead.
+func TestClient_InsideAndOutsideBubbles(t *testing.T) {
+	t.Parallel()
+	c, _ := testkit.Answering(t, func(r *http.Request) (*http.Response, error) {
+		id := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
+		return testkit.Canned(http.StatusOK, `{"id":"`+id+`","status":"created"}`)(r)
+	})
+	see := func(t *testing.T, id string) {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		got, err := c.Meetings.Get(ctx, id)
+		require.NoError(t, err)
+		require.Equal(t, id, got.ID)
+		_, err = c.Meetings.Wait(ctx, "mtg_new_"+id, &minutes.WaitOptions{Until: minutes.StatusCreated})
+		require.NoError(t, err)
+	}
+	see(t, "mtg_1")
+	for range 12 {
+		synctest.Test(t, func(t *testing.T) {
+			for _, d := range []time.Duration{0, 20 * time.Second, 40 * time.Second} {
+				ctx, cancel := context.WithTimeout(t.Context(), d+time.Millisecond)
+				_, err := c.Meetings.Wait(ctx, "mtg_1", nil)
+				cancel()
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				time.Sleep(d / 4)
+			}
+			see(t, "mtg_2")
+		})
+		see(t, "mtg_1")
+	}
 }

@@ -120,7 +120,7 @@ type waiter struct {
 
 func (w waiter) Interval() time.Duration { return 0 }
 
-func (w waiter) See(seen poll.Sighting, _ bool, _ time.Duration) bool {
+func (w waiter) Notify(seen poll.Snapshot, _ bool, _ time.Duration) bool {
 	if seen.Final {
 		w.s.mu.Lock()
 		defer w.s.mu.Unlock()
@@ -129,7 +129,7 @@ func (w waiter) See(seen poll.Sighting, _ bool, _ time.Duration) bool {
 	return seen.Final
 }
 
-func (w waiter) Fail(poll.Sighting, error) {
+func (w waiter) Fail(string, poll.Snapshot, error) {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	w.s.counts.show(w.s.now(), w.m)
@@ -180,7 +180,7 @@ type glance struct {
 	waiter
 }
 
-func (g glance) See(poll.Sighting, bool, time.Duration) bool {
+func (g glance) Notify(poll.Snapshot, bool, time.Duration) bool {
 	go g.p.Join(g.waiter, g.m.id, time.Time{})
 	return true
 }

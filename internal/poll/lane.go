@@ -34,7 +34,7 @@ func (l *lane) use(now time.Duration, perSecond float64) {
 func (l *lane) good(now time.Duration) {
 	l.bad = 0
 	if since := now - l.changed; since > 0 { // in a pause, the request was sent before the pause began
-		l.share = min(1, l.share*(1+float64(since)/float64(floor)))
+		l.share = min(1, l.share*(1+float64(since)/float64(minPollInterval)))
 		l.changed = now
 	}
 }

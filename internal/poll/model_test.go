@@ -70,9 +70,9 @@ type thing struct {
 	since time.Duration // it has been unseen since
 }
 
-func (x *thing) See(Sighting, bool, time.Duration) bool { return false }
-func (x *thing) Fail(Sighting, error)                   {}
-func (x *thing) Interval() time.Duration                { return x.model.interval }
+func (x *thing) Notify(Snapshot, bool, time.Duration) bool { return false }
+func (x *thing) Fail(string, Snapshot, error)              {}
+func (x *thing) Interval() time.Duration                   { return x.model.interval }
 
 // read is when a sweep read a page.
 type read struct {
@@ -147,8 +147,8 @@ func (m *model) wait() {
 func (m *model) join(x *thing) {
 	m.plan.watches[x.id] = &x.watch
 	x.since = m.now
-	x.add(x, false)
-	m.plan.join(&x.watch, m.now, x.seen > 0 && m.now-x.seen < floor)
+	x.waiters = append(x.waiters, waiting{x, false})
+	m.plan.join(&x.watch, m.now, x.seen > 0 && m.now-x.seen < minPollInterval)
 	m.things = append(m.things, x)
 	m.cost.sudden++
 }
@@ -161,7 +161,7 @@ func (m *model) leave(x *thing) {
 	if m.plan.waiting == 0 { // as the Poller does
 		m.events = nil
 		for _, w := range m.plan.watches {
-			w.looking = false
+			w.polling = false
 		}
 	}
 	m.things = slices.DeleteFunc(m.things, func(y *thing) bool { return x == y })
@@ -195,13 +195,13 @@ func (m *model) churned() {
 		}
 	case 6: // somebody else saw it
 		if x.waited() {
-			x.free = max(x.free, m.now+floor)
-			m.plan.sighted(&x.watch, m.now)
+			x.free = max(x.free, m.now+minPollInterval)
+			m.plan.recorded(&x.watch, m.now)
 			x.last, x.since = m.now, m.now
 		}
 	case 7: // an upload
-		if x.waited() && !x.looking {
-			m.plan.lookNow(&x.watch, m.now)
+		if x.waited() && !x.polling {
+			m.plan.pollNow(&x.watch, m.now)
 			x.last, x.paged = 0, 0
 			m.cost.sudden++
 		}
@@ -233,34 +233,34 @@ func (m *model) step() {
 	}
 	m.check()
 	m.reckon()
-	m.longest = max(m.longest, m.plan.turn())
-	if until := m.plan.looks.until; until > m.heldUntil {
+	m.longest = max(m.longest, m.plan.cycle())
+	if until := m.plan.polls.until; until > m.heldUntil {
 		m.held += until - max(m.heldUntil, m.now)
 		m.heldUntil = until
 	}
-	do, wake := m.plan.next(m.now)
+	do := m.plan.decide(m.now)
 	switch {
 	case do.page:
 		m.page(m.plan.sweep.cursor, m.now)
 		return
-	case do.look != nil:
-		m.look(do.look)
+	case do.poll != nil:
+		m.look(do.poll)
 		return
 	}
-	m.holds(wake > m.now, "at %v: the plan wants to be asked again at once: %v", m.now, wake)
-	if len(m.events) > 0 && m.events[0].at <= wake {
+	m.holds(do.wake > m.now, "at %v: the plan wants to be asked again at once: %v", m.now, do.wake)
+	if len(m.events) > 0 && m.events[0].at <= do.wake {
 		e := heap.Pop(&m.events).(event)
 		m.now = max(m.now, e.at)
 		e.do()
 		return
 	}
-	m.now = min(wake, m.now+time.Hour)
+	m.now = min(do.wake, m.now+time.Hour)
 }
 
 // reckon adds what the turns since the last time would have cost, had it been known
 // which is cheaper. Where pages may fail to show anything, looks are.
 func (m *model) reckon() {
-	for ; m.cost.reckoned+m.plan.turn() <= m.now; m.cost.reckoned += m.plan.turn() {
+	for ; m.cost.reckoned+m.plan.cycle() <= m.now; m.cost.reckoned += m.plan.cycle() {
 		needed, deepest := 0, len(m.list)
 		for _, x := range m.things {
 			if x.gone {
@@ -286,33 +286,33 @@ func (m *model) cheap() {
 
 func (m *model) look(w *watch) {
 	m.cost.paid++
-	x := w.first.(*thing)
+	x := w.waiters[0].Waiter.(*thing)
 	if x.last != 0 {
-		m.holds(m.now-x.last >= floor, "%s is looked at within the floor: after %v", x.id, m.now-x.last)
+		m.holds(m.now-x.last >= minPollInterval, "%s is looked at within the floor: after %v", x.id, m.now-x.last)
 		m.holds(m.now-x.last >= min(m.interval, m.now-x.since), "%s is looked at within its interval, %v: after %v", x.id, m.interval, m.now-x.last)
 	}
 	if x.paged != 0 {
-		m.holds(m.now-x.paged >= floor, "%s is looked at within the floor of a page: after %v", x.id, m.now-x.paged)
+		m.holds(m.now-x.paged >= minPollInterval, "%s is looked at within the floor of a page: after %v", x.id, m.now-x.paged)
 	}
 	asked, plan := m.now, &m.plan
 	x.last = m.now
 	m.after(m.latency(), func() {
 		switch r := m.random.Float64(); {
 		case r < m.limit:
-			plan.lookRefused(w, m.now, asked, m.asks)
+			plan.pollRateLimited(w, m.now, asked, m.asks)
 			x.last = 0
 		case r < m.limit+m.fail && w.seen > asked:
-			plan.lookEnded(w)
+			plan.pollEnded(w)
 		case r < m.limit+m.fail && !x.gone:
 			x.last = m.now
-			if slices.Contains(plan.lookFailed(w, m.now, asked), w) {
+			if slices.Contains(plan.pollFailed(w, m.now, asked), w) {
 				m.leave(x)
 			}
 		case x.gone:
-			plan.lookEnded(w)
+			plan.pollEnded(w)
 			m.leave(x)
 		default:
-			plan.looked(w, m.now, 0)
+			plan.polled(w, m.now, 0)
 			x.last, x.since = m.now, m.now
 		}
 	})
@@ -323,24 +323,24 @@ func (m *model) page(cursor string, asked time.Duration) {
 	plan := &m.plan
 	number := plan.sweep.number
 	if number != m.sweep.number {
-		require.GreaterOrEqual(m.t, plan.sweep.began-m.sweep.began, floor, "a sweep begins within the floor")
+		require.GreaterOrEqual(m.t, plan.sweep.began-m.sweep.began, minPollInterval, "a sweep begins within the floor")
 		m.sweep = plan.sweep
 	}
 	// Deletions, and pages of any length, may bring a page to another place.
 	const slack = 2 * time.Second
 	if p, again := m.pages[cursor]; again && m.order == 0 && m.short == 0 && p.sweep != number {
-		require.GreaterOrEqual(m.t, m.now-p.asked, floor-slack, "a page is read again within the floor")
+		require.GreaterOrEqual(m.t, m.now-p.asked, minPollInterval-slack, "a page is read again within the floor")
 	}
 	m.after(m.latency(), func() {
 		switch r := m.random.Float64(); {
 		case r < m.limit:
-			plan.pageRefused(m.now, asked, m.asks)
+			plan.pageRateLimited(m.now, asked, m.asks)
 			return
 		case r < m.limit+m.lose:
 			plan.pageLost(m.now)
 			return
 		case cursor != "" && r < m.limit+m.lose+m.bar:
-			plan.pageBarred(m.now)
+			plan.pageRejected(m.now)
 			return
 		}
 		m.pages[cursor] = read{number, asked}
@@ -385,9 +385,9 @@ func (m *model) page(cursor string, asked time.Duration) {
 // check holds the plan against what it must never be.
 func (m *model) check() {
 	p, s := &m.plan, &m.plan.sweep
-	for _, l := range []lane{p.looks, p.listing} {
+	for _, l := range []lane{p.polls, p.listing} {
 		m.holds(leastShare <= l.share && l.share <= 1, "a lane uses %v of its pace", l.share)
-		m.holds(l.until <= m.now+max(maxAsked, 2*p.turn()), "a lane pauses for too long: %v", l.until-m.now)
+		m.holds(l.until <= m.now+max(maxAsked, 2*p.cycle()), "a lane pauses for too long: %v", l.until-m.now)
 	}
 	waiting, pages, unproven, sought := 0, 0, 0, 0
 	if m.steps%64 == 0 {
@@ -405,7 +405,7 @@ func (m *model) check() {
 				sought++
 			}
 			m.holds(w.waited() == (w.role != idle), "%s: who waits has a role, not %v", w.id, w.role)
-			toLook := (w.role == newcomer || w.role == single) && !w.looking
+			toLook := (w.role == newcomer || w.role == single) && !w.polling
 			m.holds((w.place > 0) == toLook, "%s: who is to be looked at stands in a heap, not at %d", w.id, w.place)
 		}
 		require.Equal(m.t, []int{waiting, pages, unproven}, []int{p.waiting, p.paged, p.unproven})
@@ -417,7 +417,7 @@ func (m *model) check() {
 		}
 		bound := 3*m.longest + 2*m.interval + 2*stuck + time.Minute
 		if m.limit > 0 { // as slow as looks can become
-			bound += time.Duration(float64(time.Second) / (leastPace * leastShare) * float64(p.waiting+maxLooks))
+			bound += time.Duration(float64(time.Second) / (leastPace * leastShare) * float64(p.waiting+maxPolls))
 		}
 		for _, x := range m.things {
 			if !x.gone && m.fail == 0 {
@@ -429,7 +429,7 @@ func (m *model) check() {
 		require.Empty(m.t, p.due[newcomer])
 		require.Empty(m.t, p.due[single])
 		require.False(m.t, s.on)
-		require.Zero(m.t, p.paged+p.unproven+len(p.failures)+p.looking)
+		require.Zero(m.t, p.paged+p.unproven+len(p.failures)+p.polling)
 	}
 }
 

@@ -37,12 +37,12 @@ type stretch struct {
 
 const (
 	pageSize      = 50
-	crowd         = 32               // newcomers that are worth a sweep
-	handful       = 5                // single looks that are worth a try
-	gather        = time.Second / 10 // time for a crowd to assemble
-	stuck         = floor / 2        // a page that takes longer is lost
-	leastPatience = 2                // least turns between two tries
-	maxPatience   = 64               // most turns between two tries
+	crowd         = 32                  // newcomers that are worth a sweep
+	handful       = 5                   // single looks that are worth a try
+	gather        = time.Second / 10    // time for a crowd to assemble
+	stuck         = minPollInterval / 2 // a page that takes longer is lost
+	leastPatience = 2                   // least turns between two tries
+	maxPatience   = 64                  // most turns between two tries
 )
 
 // seeks reports whether the sweep still has to find a watch.
@@ -57,7 +57,7 @@ func (p *plan) sweepAt() time.Duration {
 	if p.paged > 0 {
 		at = min(at, p.sweep.due)
 	}
-	return max(at, p.sweep.began+p.turn())
+	return max(at, p.sweep.began+p.cycle())
 }
 
 // crowdAt returns when a full sweep for a crowd should begin, or never. The crowd must be at least
@@ -139,16 +139,16 @@ func (p *plan) nextPage(now time.Duration) time.Duration {
 	if s.reading {
 		return never
 	}
-	longest := turnOf(p.waiting) // as long as looks alone would take
+	longest := cycleOf(p.waiting) // as long as looks alone would take
 	switch {
 	case len(s.times) > 0:
 		longest *= 2
 	case s.full: // no page has paid yet
 		longest = stuck
 	}
-	held := p.looks.until           // a pause of looks holds for pages, too
+	held := p.polls.until           // a pause of looks holds for pages, too
 	if len(s.times) < len(s.last) { // the same place of the listing not twice within a floor
-		held = max(held, s.last[len(s.times)]+floor)
+		held = max(held, s.last[len(s.times)]+minPollInterval)
 	}
 	giveUp := max(s.began+longest, held+stuck)
 	if s.enough() || now >= giveUp {
@@ -168,7 +168,7 @@ func (p *plan) pageRead(now, sentAt time.Duration, shown []*watch, next string) 
 		if w.role == idle {
 			continue
 		}
-		p.sighted(w, now)
+		p.recorded(w, now)
 		if w.sweep == s.number {
 			continue // shown before in this sweep
 		}
@@ -212,15 +212,15 @@ func (p *plan) pageLost(now time.Duration) {
 	p.listing.pause(now, 0)
 }
 
-// pageRefused records a 429 to a page.
-func (p *plan) pageRefused(now, sentAt, retryAfter time.Duration) {
+// pageRateLimited records a 429 to a page.
+func (p *plan) pageRateLimited(now, sentAt, retryAfter time.Duration) {
 	p.sweep.reading = false
 	p.listing.refused(now, sentAt, retryAfter)
 }
 
-// pageBarred records that the service refuses a page. If that is due to a sweep's first
+// pageRejected records that the service refuses a page. If that is due to a sweep's first
 // cursor, the sweep begins at the top.
-func (p *plan) pageBarred(now time.Duration) {
+func (p *plan) pageRejected(now time.Duration) {
 	s := &p.sweep
 	s.reading = false
 	if len(s.times) == 0 && s.cursor != "" {
@@ -242,6 +242,6 @@ func (p *plan) end(now time.Duration, broken bool) {
 		s.patience = leastPatience // pages have saved looks before: try again soon
 	}
 	if broken || s.full {
-		s.retry = now + time.Duration(s.patience)*p.turn()
+		s.retry = now + time.Duration(s.patience)*p.cycle()
 	}
 }

@@ -12,21 +12,21 @@ import (
 // floor is the least time between two looks at a meeting. The interface asks for 30
 // seconds; the rest makes up for inexact clocks.
 const (
-	floor    = 30*time.Second + time.Millisecond/2
-	maxFloor = 5 * time.Minute // the most that Cache-Control can raise the floor to
+	minPollInterval = 30*time.Second + time.Millisecond/2
+	maxMaxAge       = 5 * time.Minute // the most that Cache-Control can raise the floor to
 
 	leastPace = 4    // requests a second: no lane is slower, unless it was refused
 	steady    = 330  // up to this many requests fit into one floor
 	headroom  = 1.03 // go 3 % faster than needed
 
-	maxLooks  = 64 // looks under way at a time
+	maxPolls  = 64 // looks under way at a time
 	maxFailed = 20 // failed looks in a row that end the waits for a meeting
 
 	never time.Duration = math.MaxInt64 / 2
 )
 
 // plan decides what to ask the service next. It is pure: it has no clock, lock, goroutine or
-// network. The Poller calls next to learn what to do now, and tells the plan what came back.
+// network. The Poller calls decide before each request and reports each outcome.
 //
 // Every meeting waited for is seen by a page of the listing or by a look, its own GET.
 // Looks and pages have a lane each, at the pace that a turn needs, so that neither
@@ -42,9 +42,9 @@ type plan struct {
 	unproven int // watches that the next full sweep should look for
 
 	due     [3]dueHeap // indexed by role; idle's stays empty
-	looking int        // looks under way
+	polling int        // looks under way
 
-	looks   lane
+	polls   lane
 	listing lane
 	sweep   sweep
 }
@@ -81,14 +81,14 @@ func (p *plan) choose(w *watch) {
 
 // failures are failed looks in a row.
 type failures struct {
-	looks int           // how many
-	since time.Duration // time of the first
-	told  bool          // the observer has been warned of them
+	polls    int           // how many
+	since    time.Duration // time of the first
+	reported bool          // the observer has been warned of them
 }
 
 func newPlan(random *rand.Rand) plan {
 	return plan{watches: make(map[string]*watch), random: random, failures: make(map[*watch]failures),
-		looks: lane{share: 1}, listing: lane{share: 1}, sweep: sweep{patience: leastPatience, due: never, began: -maxFloor}}
+		polls: lane{share: 1}, listing: lane{share: 1}, sweep: sweep{patience: leastPatience, due: never, began: -maxMaxAge}}
 }
 
 // join adds a watch that somebody begins to wait for. It is due now, or at the end of
@@ -96,12 +96,12 @@ func newPlan(random *rand.Rand) plan {
 // the last sighting, so the next look is not urgent.
 func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 	if p.waiting++; p.waiting == 1 {
-		p.sweep.retry = now + floor // by then it is known what the first waiters want
+		p.sweep.retry = now + minPollInterval // by then it is known what the first waiters want
 	}
 	p.doubt(w)
 	w.due = max(w.free, now)
 	if fresh {
-		w.due = max(w.free, w.seen+max(floor, w.interval()))
+		w.due = max(w.free, w.seen+max(minPollInterval, w.interval()))
 	}
 	p.setRole(w, newcomer)
 }
@@ -135,7 +135,7 @@ func (p *plan) reset() {
 		s.last = s.times
 	}
 	p.sweep = sweep{patience: leastPatience, due: never, number: s.number, began: s.began, last: s.last}
-	p.looking = 0
+	p.polling = 0
 }
 
 // setRole gives a watch its role. It adjusts sought, since the sweep seeks by role.
@@ -155,85 +155,86 @@ func (p *plan) setRole(w *watch, r role) {
 	if p.seeks(w) {
 		p.sweep.sought++
 	}
-	if (r == newcomer || r == single) && !w.looking { // a look under way: lookEnded will push it
+	if (r == newcomer || r == single) && !w.polling { // a look under way: pollEnded will push it
 		heap.Push(&p.due[r], w)
 	}
 }
 
-// singleLooks returns how many looks a turn probably needs. A crowd of newcomers
+// singlePolls returns how many looks a turn probably needs. A crowd of newcomers
 // counts as pages, which probably show it.
-func (p *plan) singleLooks() int {
+func (p *plan) singlePolls() int {
 	newcomers := len(p.due[newcomer])
 	if newcomers >= crowd && !p.sweep.broken {
 		newcomers /= pageSize
 	}
-	return len(p.due[single]) + p.looking + newcomers
+	return len(p.due[single]) + p.polling + newcomers
 }
 
 // turn returns the length of a turn: the time in which every meeting is seen once.
-func (p *plan) turn() time.Duration { return turnOf(p.singleLooks() + p.pages()) }
+func (p *plan) cycle() time.Duration { return cycleOf(p.singlePolls() + p.pages()) }
 
-// turnOf returns the length of a turn of so many requests. Beyond steady, twice the
+// cycleOf returns the length of a turn of so many requests. Beyond steady, twice the
 // requests make the turn √2 longer and the pace √2 higher.
-func turnOf(requests int) time.Duration {
-	return time.Duration(float64(floor) * math.Sqrt(max(1, float64(requests)/steady)))
+func cycleOf(requests int) time.Duration {
+	return time.Duration(float64(minPollInterval) * math.Sqrt(max(1, float64(requests)/steady)))
 }
 
 // jittered adds up to a 32nd of the floor at random. It never subtracts.
 func (p *plan) jittered(d time.Duration) time.Duration {
-	return d + time.Duration(p.random.Int64N(int64(floor/32)))
+	return d + time.Duration(p.random.Int64N(int64(minPollInterval/32)))
 }
 
 // pace returns how many requests a second are needed for so many in a turn.
 func (p *plan) pace(requests int) float64 {
-	return max(leastPace, headroom*float64(requests)/p.turn().Seconds())
+	return max(leastPace, headroom*float64(requests)/p.cycle().Seconds())
 }
 
-// action is the request to make now: a look, a page, or neither.
-type action struct {
-	look *watch
+// decision is the request to make now: a poll, a page, or neither.
+type decision struct {
+	poll *watch
 	page bool
+	wake time.Duration // if neither, when to decide again
 }
 
-// next returns the request to make now. If there is none, wake is when to call again.
-func (p *plan) next(now time.Duration) (do action, wake time.Duration) {
+// decide returns the request to make now.
+func (p *plan) decide(now time.Duration) decision {
 	if p.waiting == 0 {
-		return action{}, never
+		return decision{wake: never}
 	}
-	wake = p.nextPage(now)
+	wake := p.nextPage(now)
 	if wake <= now {
 		p.sweep.reading = true
 		p.listing.use(now, p.pace(p.pages()))
-		return action{page: true}, now
+		return decision{page: true}
 	}
-	w, at := p.nextLook(now)
+	w, at := p.nextPoll(now)
 	if w == nil {
-		return action{}, min(wake, at)
+		return decision{wake: min(wake, at)}
 	}
-	p.looks.use(now, p.pace(p.singleLooks()))
-	p.looking++
-	w.looking = true
-	w.free = now + floor // also if its reply never arrives
-	return action{look: w}, now
+	p.polls.use(now, p.pace(p.singlePolls()))
+	p.polling++
+	w.polling = true
+	w.free = now + minPollInterval // also if its reply never arrives
+	return decision{poll: w}
 }
 
-// nextLook removes the watch to look at now from its heap, or returns when to call
+// nextPoll removes the watch to look at now from its heap, or returns when to call
 // again. Newcomers that are due go first. A crowd of them waits for a sweep, at most a
 // floor. If the last sweep broke off, it does not wait: no crowd starts a sweep then.
-func (p *plan) nextLook(now time.Duration) (*watch, time.Duration) {
-	if p.looking >= maxLooks {
+func (p *plan) nextPoll(now time.Duration) (*watch, time.Duration) {
+	if p.polling >= maxPolls {
 		return nil, never
 	}
 	next, at := single, p.due[single].firstDue()
 	newcomers := p.due[newcomer]
 	newcomersAt := newcomers.firstDue()
 	if newcomers.countDue(now, 0, crowd) >= crowd && !p.sweep.broken {
-		newcomersAt += floor
+		newcomersAt += minPollInterval
 	}
 	if newcomersAt <= max(at, now) {
 		next, at = newcomer, newcomersAt
 	}
-	if at = max(at, p.looks.free()); at > now {
+	if at = max(at, p.polls.free()); at > now {
 		return nil, at
 	}
 	return heap.Pop(&p.due[next]).(*watch), now
@@ -250,18 +251,18 @@ func (p *plan) setDue(w *watch, due time.Duration) {
 	}
 }
 
-// sighted records that a watch was seen, by any request.
-func (p *plan) sighted(w *watch, now time.Duration) {
+// recorded records that a watch was seen, by any request.
+func (p *plan) recorded(w *watch, now time.Duration) {
 	w.seen = now
 	delete(p.failures, w)
 	if w.role == newcomer {
 		p.setRole(w, single)
 	}
-	p.setDue(w, max(w.free, now+p.jittered(max(p.turn(), w.interval()))))
+	p.setDue(w, max(w.free, now+p.jittered(max(p.cycle(), w.interval()))))
 }
 
-// lookNow makes a watch due now, even within its floor.
-func (p *plan) lookNow(w *watch, now time.Duration) {
+// pollNow makes a watch due now, even within its floor.
+func (p *plan) pollNow(w *watch, now time.Duration) {
 	w.free = now
 	if w.role == paged {
 		p.setRole(w, single)
@@ -271,13 +272,13 @@ func (p *plan) lookNow(w *watch, now time.Duration) {
 
 // hurry makes a watch due earlier if a new waiter, with this interval, wants that.
 func (p *plan) hurry(w *watch, interval time.Duration) {
-	p.setDue(w, min(w.due, max(w.free, w.seen+max(floor, interval))))
+	p.setDue(w, min(w.due, max(w.free, w.seen+max(minPollInterval, interval))))
 }
 
-// lookEnded records the end of a look.
-func (p *plan) lookEnded(w *watch) {
-	p.looking--
-	w.looking = false
+// pollEnded records the end of a look.
+func (p *plan) pollEnded(w *watch) {
+	p.polling--
+	w.polling = false
 	if w.role == newcomer || w.role == single {
 		p.setRole(w, single)
 	}
@@ -286,31 +287,31 @@ func (p *plan) lookEnded(w *watch) {
 // looked records a good reply to a look; maxAge is from its Cache-Control. If the
 // service was out, it works again: forget the failures, except those already
 // reported, which need a recovery message.
-func (p *plan) looked(w *watch, now, maxAge time.Duration) {
-	p.lookEnded(w)
-	if p.looks.isOut(p.turn()) {
-		maps.DeleteFunc(p.failures, func(_ *watch, f failures) bool { return !f.told })
+func (p *plan) polled(w *watch, now, maxAge time.Duration) {
+	p.pollEnded(w)
+	if p.polls.isOut(p.cycle()) {
+		maps.DeleteFunc(p.failures, func(_ *watch, f failures) bool { return !f.reported })
 	}
-	p.looks.good(now)
-	w.free = now + min(max(floor, maxAge), maxFloor)
-	p.sighted(w, now)
+	p.polls.good(now)
+	w.free = now + min(max(minPollInterval, maxAge), maxMaxAge)
+	p.recorded(w, now)
 }
 
-// lookRefused records a 429 to a look. The look does not count: the watch stays due.
-func (p *plan) lookRefused(w *watch, now, sentAt, retryAfter time.Duration) {
-	p.lookEnded(w)
-	p.looks.refused(now, sentAt, retryAfter)
+// pollRateLimited records a 429 to a look. The look does not count: the watch stays due.
+func (p *plan) pollRateLimited(w *watch, now, sentAt, retryAfter time.Duration) {
+	p.pollEnded(w)
+	p.polls.refused(now, sentAt, retryAfter)
 	w.free = now
 }
 
-// lookFailed records a look that failed. The next one is a turn later. During an outage the failure
+// pollFailed records a look that failed. The next one is a turn later. During an outage the failure
 // counts for every watch. It returns the watches with maxFailed failures in a row.
-func (p *plan) lookFailed(w *watch, now, sentAt time.Duration) (tooMany []*watch) {
-	p.lookEnded(w)
-	w.free = now + floor
-	p.setDue(w, now+p.jittered(max(p.turn(), w.interval())))
+func (p *plan) pollFailed(w *watch, now, sentAt time.Duration) (tooMany []*watch) {
+	p.pollEnded(w)
+	w.free = now + minPollInterval
+	p.setDue(w, now+p.jittered(max(p.cycle(), w.interval())))
 	failing := []*watch{w}
-	if p.looks.failed(now, sentAt, p.turn()) {
+	if p.polls.failed(now, sentAt, p.cycle()) {
 		failing = slices.Collect(maps.Values(p.watches))
 	}
 	for _, other := range failing {
@@ -321,7 +322,7 @@ func (p *plan) lookFailed(w *watch, now, sentAt time.Duration) (tooMany []*watch
 		if !before {
 			f.since = now
 		}
-		if f.looks++; f.looks >= maxFailed {
+		if f.polls++; f.polls >= maxFailed {
 			tooMany = append(tooMany, other)
 		}
 		p.failures[other] = f

@@ -18,16 +18,16 @@ func TestNewcomerInACrowd(t *testing.T) {
 		page bool          // comes first
 	}{
 		"beside comebacks": {seen: time.Second},
-		"in a crowd":       {seen: floor, page: true},
+		"in a crowd":       {seen: minPollInterval, page: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p, now := newPlan(rand.New(rand.NewPCG(1, 1))), time.Hour
 			join := func(id string, seen time.Duration) *watch {
 				x := &thing{watch: watch{id: id, seen: seen}, model: new(model)}
-				x.add(x, false)
+				x.waiters = append(x.waiters, waiting{x, false})
 				p.watches[id] = &x.watch
-				p.join(&x.watch, now, now-seen < floor)
+				p.join(&x.watch, now, now-seen < minPollInterval)
 				return &x.watch
 			}
 			for i := range crowd {
@@ -37,15 +37,14 @@ func TestNewcomerInACrowd(t *testing.T) {
 				join(fmt.Sprint(i), now-test.seen)
 			}
 			w := join("newcomer", 0)
-			do, wake := p.next(now)
+			do := p.decide(now)
 			if test.page {
-				require.Nil(t, do.look)
-				require.Equal(t, now+gather, wake)
-				do, _ = p.next(wake)
-				require.True(t, do.page)
+				require.Nil(t, do.poll)
+				require.Equal(t, now+gather, do.wake)
+				require.True(t, p.decide(do.wake).page)
 				return
 			}
-			require.Equal(t, w, do.look)
+			require.Equal(t, w, do.poll)
 		})
 	}
 }
@@ -80,19 +79,19 @@ func TestOutageIsOver(t *testing.T) {
 	var both [2]*watch
 	for i := range both {
 		x := &thing{watch: watch{id: fmt.Sprint(i)}, model: new(model)}
-		x.add(x, false)
+		x.waiters = append(x.waiters, waiting{x, false})
 		p.watches[x.id], both[i] = &x.watch, &x.watch
 		p.join(&x.watch, now, false)
 	}
 	for range outage + 8 {
-		p.looking++
-		require.Empty(t, p.lookFailed(both[0], now, now))
-		now = max(now, p.looks.until)
+		p.polling++
+		require.Empty(t, p.pollFailed(both[0], now, now))
+		now = max(now, p.polls.until)
 	}
-	require.Positive(t, p.failures[both[1]].looks, "nobody has looked at it")
+	require.Positive(t, p.failures[both[1]].polls, "nobody has looked at it")
 	told := new(watch)
-	p.failures[told] = failures{looks: several, told: true}
-	p.looking++
-	p.looked(both[0], now, 0)
-	require.Equal(t, map[*watch]failures{told: {looks: several, told: true}}, p.failures, "the observer is to hear of it")
+	p.failures[told] = failures{polls: several, reported: true}
+	p.polling++
+	p.polled(both[0], now, 0)
+	require.Equal(t, map[*watch]failures{told: {polls: several, reported: true}}, p.failures, "the observer is to hear of it")
 }

@@ -1,189 +1,107 @@
 package poll
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// Sighting is what a look or a page showed of one meeting.
-type Sighting struct {
+// Snapshot is one meeting as a request showed it. Nobody changes it.
+type Snapshot struct {
 	ID    string
 	State string // a meeting has changed if its State has
 	Final bool   // the meeting will not change any more
-	Value Value  // all that was shown; nil if that was not kept
-}
-
-// Value is the caller's own form of a meeting.
-type Value interface {
-	// Copy returns a copy. It may overwrite reuse, which may be nil and which
-	// nobody else uses any more.
-	Copy(reuse Value) Value
+	Value any    // the caller's own form of the meeting
 }
 
 // Waiter waits for one meeting or for many. The Poller calls its methods with the
 // Poller's lock held: they must not block and must not call the Poller.
 type Waiter interface {
-	// See notifies the waiter of a sighting, whose request was sent at sentAt or
-	// later. changed means that this state is new to the waiter. See reports
+	// Notify notifies the waiter of a snapshot, whose request was sent at sentAt or
+	// later. changed means that this state is new to the waiter. Notify reports
 	// whether the wait for this meeting is over.
-	See(s Sighting, changed bool, sentAt time.Duration) (over bool)
-	// Fail ends the wait for a meeting.
-	Fail(last Sighting, err error)
-	// Interval returns the least time between two looks that the waiter wants.
+	Notify(s Snapshot, changed bool, sentAt time.Duration) (over bool)
+	// Fail ends the wait for the meeting with this id.
+	Fail(id string, last Snapshot, err error)
+	// Interval returns the shortest time between two polls that the waiter wants.
 	Interval() time.Duration
 }
 
-// watch is one meeting that is waited for, or was seen within the floor. There may be
-// very many, so the struct is kept small. Times count from the Poller's beginning.
+// watch is one meeting that has waiters or a fresh snapshot. There may be very many.
+// Times are the Poller's.
 type watch struct {
-	id    string
-	state string // as last seen; "" before the first sighting
-	last  Value  // as last seen; nil if that was not kept
+	id      string
+	last    Snapshot // zero before the first
+	stale   bool     // Invalidate was called after last
+	waiters []waiting
 
-	first Waiter          // a waiter; nil if nobody waits
-	more  map[Waiter]bool // the other waiters, and whether each knows the state; nil if there are none
-
-	seen time.Duration // time of the last sighting, by any request
-	free time.Duration // no look before this time
-	due  time.Duration // time of the next look, unless a page shows the meeting before
+	seen time.Duration // time of the last snapshot, by any request
+	free time.Duration // no poll before this time
+	due  time.Duration // time of the next poll, unless a page shows the meeting before
 
 	place int32  // index in its heap plus 1; 0 if in no heap
 	page  int32  // index of the page that last showed it, within that sweep
 	sweep uint32 // number of the last sweep that showed it
 
 	role     role
-	heard    bool // whether the waiter in first knows the state
-	looking  bool // a look is under way
+	polling  bool // a poll is under way
 	unproven bool // the next full sweep should look for it
 }
 
-// waited reports whether somebody waits.
-func (w *watch) waited() bool { return w.first != nil }
+// waiting is a waiter of a watch.
+type waiting struct {
+	Waiter
+	notified bool // of the last snapshot
+}
 
-// interval returns the least Interval of the waiters, or 0 if there are none.
+// waited reports whether somebody waits.
+func (w *watch) waited() bool { return len(w.waiters) > 0 }
+
+// fresh reports whether the last snapshot serves for a wait that begins now.
+func (w *watch) fresh(now time.Duration) bool {
+	return w.last.State != "" && !w.stale && now-w.seen < minPollInterval
+}
+
+// interval returns the shortest Interval of the waiters, or 0 if there are none.
 func (w *watch) interval() time.Duration {
-	if w.first == nil {
+	if !w.waited() {
 		return 0
 	}
-	least := w.first.Interval()
-	for waiter := range w.more {
-		least = min(least, waiter.Interval())
+	shortest := w.waiters[0].Interval()
+	for _, waiter := range w.waiters[1:] {
+		shortest = min(shortest, waiter.Interval())
 	}
-	return least
+	return shortest
 }
 
-// add adds a waiter that is not there yet. heard says whether it knows the state.
-func (w *watch) add(waiter Waiter, heard bool) {
-	if w.first == nil {
-		w.first, w.heard = waiter, heard
-		return
+// drop removes a waiter. It returns false if the waiter is not there.
+func (w *watch) drop(waiter Waiter) bool {
+	at := slices.IndexFunc(w.waiters, func(x waiting) bool { return x.Waiter == waiter })
+	if at >= 0 {
+		w.waiters = slices.Delete(w.waiters, at, at+1)
 	}
-	if w.more == nil {
-		w.more = make(map[Waiter]bool)
-	}
-	w.more[waiter] = heard
+	return at >= 0
 }
 
-func (w *watch) has(waiter Waiter) bool {
-	_, more := w.more[waiter]
-	return more || w.first == waiter
-}
-
-// drop removes a waiter.
-func (w *watch) drop(waiter Waiter) {
-	if w.first != waiter {
-		delete(w.more, waiter)
-		return
-	}
-	w.first = nil
-	for next, heard := range w.more {
-		w.first, w.heard = next, heard
-		delete(w.more, next)
-		break
-	}
-}
-
-// tell records a sighting and notifies every waiter. It removes those whose wait is over.
-func (w *watch) tell(s Sighting, sentAt time.Duration) {
-	changed := s.State != w.state
-	w.state, w.last = s.State, s.Value
-	for waiter, heard := range w.more {
-		if waiter.See(s, changed || !heard, sentAt) {
-			delete(w.more, waiter)
-		} else {
-			w.more[waiter] = true
-		}
-	}
-	if w.first != nil {
-		over := w.first.See(s, changed || !w.heard, sentAt)
-		w.heard = true
-		if over {
-			w.drop(w.first)
-		}
-	}
-	if len(w.more) == 0 {
-		w.more = nil
+// notify records a snapshot and notifies every waiter. It removes those whose wait is over.
+func (w *watch) notify(s Snapshot, sentAt time.Duration) {
+	changed := s.State != w.last.State
+	w.last, w.stale = s, false
+	w.waiters = slices.DeleteFunc(w.waiters, func(x waiting) bool { return x.Notify(s, changed || !x.notified, sentAt) })
+	for i := range w.waiters {
+		w.waiters[i].notified = true
 	}
 }
 
 // fail ends every wait.
 func (w *watch) fail(err error) {
-	for waiter := range w.more {
-		waiter.Fail(w.sighting(), err)
+	for _, waiter := range w.waiters {
+		waiter.Fail(w.id, w.last, err)
 	}
-	if w.first != nil {
-		w.first.Fail(w.sighting(), err)
-	}
-	w.first, w.more = nil, nil
+	w.waiters = nil
 }
 
-// old reports whether a sighting may show an older state: its request was sent before
-// the last sighting. Then nobody is notified. A new final state is never old.
-func (w *watch) old(s Sighting, sentAt time.Duration) bool {
-	return w.seen > sentAt && (!s.Final || s.State == w.state)
-}
-
-// sighting returns what was seen last.
-func (w *watch) sighting() Sighting { return Sighting{ID: w.id, State: w.state, Value: w.last} }
-
-// dueHeap orders watches by their due time.
-type dueHeap []*watch
-
-func (h dueHeap) Len() int           { return len(h) }
-func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
-
-func (h dueHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = int32(i+1), int32(j+1)
-}
-
-// countDue counts the watches due in the subtree at i, up to limit.
-func (h dueHeap) countDue(now time.Duration, i, limit int) int {
-	if limit <= 0 || i >= len(h) || h[i].due > now {
-		return 0
-	}
-	n := 1 + h.countDue(now, 2*i+1, limit-1)
-	return n + h.countDue(now, 2*i+2, limit-n)
-}
-
-// firstDue returns the earliest due time, or never if the heap is empty.
-func (h dueHeap) firstDue() time.Duration {
-	if len(h) == 0 {
-		return never
-	}
-	return h[0].due
-}
-
-// Push is for container/heap.
-func (h *dueHeap) Push(x any) {
-	w := x.(*watch)
-	*h = append(*h, w)
-	w.place = int32(len(*h))
-}
-
-// Pop is for container/heap.
-func (h *dueHeap) Pop() any {
-	last := len(*h) - 1
-	w := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	w.place = 0
-	return w
+// old reports whether a snapshot may show an older state than the last one: its request
+// was sent before that arrived. A new final state is never old.
+func (w *watch) old(s Snapshot, sentAt time.Duration) bool {
+	return w.seen > sentAt && (!s.Final || s.State == w.last.State)
 }

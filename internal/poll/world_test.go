@@ -85,8 +85,6 @@ type meeting struct {
 	over    bool          // its waiter knows
 }
 
-func (m *meeting) Copy(poll.Value) poll.Value { return m }
-
 // row is a meeting in the listing. Nobody waits where m is nil.
 type row struct {
 	key int64
@@ -129,26 +127,26 @@ func failed(err error) *poll.Failure {
 	return &poll.Failure{Err: err, RateLimited: errors.Is(err, errLimited), Transient: errors.Is(err, errLost)}
 }
 
-func (s *service) Look(_ context.Context, id string, _ func() bool) (poll.Sighting, time.Duration, *poll.Failure) {
+func (s *service) Poll(_ context.Context, id string, _ func() bool) (poll.Snapshot, time.Duration, *poll.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m, now := s.byID[id], s.now()
 	s.counts.look(now)
 	if !s.admit(now) {
-		return poll.Sighting{}, 0, failed(errLimited) // which is no look
+		return poll.Snapshot{}, 0, failed(errLimited) // which is no look
 	}
 	s.counts.floor(now, m)
 	m.looked = now
 	switch {
 	case s.random.Float64() < s.loseLook:
-		return poll.Sighting{}, 0, failed(errLost)
+		return poll.Snapshot{}, 0, failed(errLost)
 	case m.deleted:
-		return poll.Sighting{}, 0, failed(errGone)
+		return poll.Snapshot{}, 0, failed(errGone)
 	}
 	return s.show(row{m.key, m}), 0, nil
 }
 
-func (s *service) Page(ctx context.Context, cursor string) ([]poll.Sighting, string, *poll.Failure) {
+func (s *service) Page(ctx context.Context, cursor string) ([]poll.Snapshot, string, *poll.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counts.page(s.now())
@@ -167,7 +165,7 @@ func (s *service) Page(ctx context.Context, cursor string) ([]poll.Sighting, str
 		size = s.random.IntN(pageSize + 1)
 	}
 	to := max(0, from-size)
-	page := make([]poll.Sighting, 0, size)
+	page := make([]poll.Snapshot, 0, size)
 	for _, r := range slices.Backward(s.list[to:from]) {
 		if s.order == noOrder {
 			r = s.list[s.random.IntN(len(s.list))]
@@ -254,17 +252,17 @@ func (s *service) index(key int64) int {
 	return at
 }
 
-func (s *service) show(r row) poll.Sighting {
+func (s *service) show(r row) poll.Snapshot {
 	if r.m == nil {
-		return poll.Sighting{ID: "mtg_" + strconv.FormatInt(r.key, 10), State: "busy"}
+		return poll.Snapshot{ID: "mtg_" + strconv.FormatInt(r.key, 10), State: "busy"}
 	}
 	m, now := r.m, s.now()
 	s.counts.show(now, m)
 	m.seen = now
 	if now >= m.ends {
-		return poll.Sighting{ID: m.id, State: "ready", Final: true, Value: m}
+		return poll.Snapshot{ID: m.id, State: "ready", Final: true, Value: m}
 	}
-	return poll.Sighting{ID: m.id, State: "busy", Value: m}
+	return poll.Snapshot{ID: m.id, State: "busy", Value: m}
 }
 
 // other creates a meeting of others.

@@ -76,7 +76,7 @@ func oneByOne(n int) *counts {
 				continue
 			}
 			m.joined = max(m.joined, 1)
-			if seen, _, _ := s.Look(context.Background(), m.id, nil); seen.Final {
+			if seen, _, _ := s.Poll(context.Background(), m.id, nil); seen.Final {
 				s.counts.over(s.now(), m)
 			}
 		}

@@ -1,4 +1,4 @@
-package waits_test
+package minutes_test
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 
 // A look that takes longer than the floor is the look of whoever comes
 // meanwhile.
-func TestLookLongerThanTheFloor(t *testing.T) {
+func TestWait_SharesAPollThatTakesLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -48,7 +48,7 @@ func TestLookLongerThanTheFloor(t *testing.T) {
 
 // An upload that asks for the audio has its answer from a look that begins
 // afterwards, a single one or a page, and as soon as the floor allows.
-func TestUploadDuringALook(t *testing.T) {
+func TestUpload_ChecksWithAPollSentAfterwards(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		others   int // are waited for
@@ -99,55 +99,35 @@ func TestUploadDuringALook(t *testing.T) {
 	}
 }
 
-// An upload that asks for the audio during a look that is refused has its answer
-// from the next one.
-func TestUploadDuringALookThatIsRefused(t *testing.T) {
+// If the poll under way fails, the check for the audio is the next one.
+func TestUpload_ChecksWithTheNextPollIfOneFails(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
-		c := testkit.Client(srv)
-		id := testkit.Waiting(t, srv)
-		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.RateLimit("").Delayed(10*time.Second))
-		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.ResetUpload(1))
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_, err := c.Meetings.Wait(t.Context(), id, nil)
-			assert.NoError(t, err)
+	for name, fault := range map[string]minutestest.Fault{"429": minutestest.RateLimit(""), "502": minutestest.BadGateway()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				c := testkit.Client(srv)
+				id := testkit.Waiting(t, srv)
+				srv.Inject(minutestest.Match{Operation: "meetings.get"}, fault.Delayed(10*time.Second))
+				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.ResetUpload(1))
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					_, err := c.Meetings.Wait(t.Context(), id, nil)
+					assert.NoError(t, err)
+				})
+				time.Sleep(time.Second)
+				require.NoError(t, c.Meetings.Upload(t.Context(), id, testkit.Audio(100_000), nil))
+				assert.Len(t, srv.Requests("meetings.get"), 2)
+				wg.Wait()
+			})
 		})
-		time.Sleep(time.Second)
-		require.NoError(t, c.Meetings.Upload(t.Context(), id, testkit.Audio(100_000), nil))
-		assert.Len(t, srv.Requests("meetings.get"), 2)
-		wg.Wait()
-		synctest.Wait()
-	})
-}
-
-// An upload that asks for the audio during a look that fails has its answer from
-// the next one.
-func TestUploadDuringALookThatFails(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
-		c := testkit.Client(srv)
-		m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Looked at", Date: "2026-11-20"})
-		require.NoError(t, err)
-		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.BadGateway().Delayed(10*time.Second))
-		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.ResetUpload(1))
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-			assert.NoError(t, err)
-		})
-		time.Sleep(time.Second)
-		require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, testkit.Audio(100_000), nil))
-		assert.Len(t, srv.Requests("meetings.get"), 2)
-		wg.Wait()
-	})
+	}
 }
 
 // The answer's Cache-Control raises the floor, for looks and for what a second
 // wait is served, up to five minutes, and as long as the service says so.
-func TestWaitCacheControl(t *testing.T) {
+func TestWait_ObeysCacheControl(t *testing.T) {
 	t.Parallel()
 	for header, floor := range map[string]time.Duration{
 		"":                             30 * time.Second,
@@ -200,7 +180,7 @@ func TestWaitCacheControl(t *testing.T) {
 
 // What a wait with a long interval has seen is served to others while it is
 // fresh, and no longer.
-func TestWaitIsNotServedWhatIsOld(t *testing.T) {
+func TestWait_IgnoresAnOldSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -223,7 +203,7 @@ func TestWaitIsNotServedWhatIsOld(t *testing.T) {
 
 // Whatever the Client sees of a single meeting is a look: a wait that begins
 // within the floor is served from it, and looks when the floor is over.
-func TestWaitAfterTheClientSawTheMeeting(t *testing.T) {
+func TestWait_UsesWhatTheClientSaw(t *testing.T) {
 	t.Parallel()
 	params := func() *minutes.MeetingCreateParams {
 		return &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
@@ -290,7 +270,7 @@ func TestWaitAfterTheClientSawTheMeeting(t *testing.T) {
 
 // What the Client sees while a wait is under way is told to it, and puts its
 // next look off.
-func TestWaitHearsOfAGet(t *testing.T) {
+func TestWait_EndsWhenAnotherCallSeesTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -322,7 +302,7 @@ func TestWaitHearsOfAGet(t *testing.T) {
 
 // An upload, or a request for an upload URL, begins anew: the look after it is
 // made at once.
-func TestWaitBeginsAnewAfterAnUpload(t *testing.T) {
+func TestWait_PollsAtOnceAfterAnUpload(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(*minutes.Client, context.Context, string) error{
 		"Upload": func(c *minutes.Client, ctx context.Context, id string) error {
@@ -371,7 +351,7 @@ func TestWaitBeginsAnewAfterAnUpload(t *testing.T) {
 
 // What was asked for before a meeting was last seen may be older: a wait does not
 // hear that a meeting went back.
-func TestWaitNeverGoesBack(t *testing.T) {
+func TestWait_IgnoresAResponseOlderThanTheSnapshot(t *testing.T) {
 	t.Parallel()
 	for name, meetings := range map[string]int{"a look": 1, "a page": 50} {
 		t.Run(name, func(t *testing.T) {
@@ -409,7 +389,7 @@ func TestWaitNeverGoesBack(t *testing.T) {
 
 // A look that waits for the Client's limiter is not made where the meeting is
 // seen otherwise meanwhile: the next one is a floor away from that.
-func TestLookHeldBackByTheLimiter(t *testing.T) {
+func TestWait_DropsAPollThatIsNoLongerNeeded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -438,7 +418,7 @@ func TestLookHeldBackByTheLimiter(t *testing.T) {
 
 // The first look waits for what is left of the floor since another process
 // looked.
-func TestWaitLookedAt(t *testing.T) {
+func TestWait_LookedAtDelaysTheFirstPoll(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		at    func(now time.Time) time.Time

@@ -1,4 +1,4 @@
-package waits_test
+package minutes_test
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 
 // A service that is out is asked once in a while, not for each meeting by itself;
 // one whose listing alone is out, is. There are pages again when it is back.
-func TestOutage(t *testing.T) {
+func TestWaitAll_SurvivesOutage(t *testing.T) {
 	t.Parallel()
 	const out = 2 * time.Minute
 	waits := testbase.Many(400, 100)
@@ -80,7 +80,7 @@ func TestOutage(t *testing.T) {
 }
 
 // A service that stays out ends all waits, after many turns and few requests.
-func TestOutForGood(t *testing.T) {
+func TestWaitAll_EndsAfterALongOutage(t *testing.T) {
 	t.Parallel()
 	for name, sick := range map[string]time.Duration{"from the start": 0, "later": 5 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestOutForGood(t *testing.T) {
 
 // What was seen before a look that showed nothing is as old as it was: it is not
 // served for the floor after that look.
-func TestWaitIsNotServedFromAFailedLook(t *testing.T) {
+func TestWait_FailedPollDoesNotRefreshTheSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -137,7 +137,7 @@ func TestWaitIsNotServedFromAFailedLook(t *testing.T) {
 }
 
 // What may pass is waited out, a turn for each; what will not ends the wait.
-func TestWaitFaults(t *testing.T) {
+func TestWait_RetriesOnlyTransientFailures(t *testing.T) {
 	t.Parallel()
 	html := func(status int) minutestest.Fault { return minutestest.Reply(status, "text/html", "<h1>Sorry</h1>") }
 	for name, test := range map[string]struct {
@@ -183,7 +183,7 @@ func TestWaitFaults(t *testing.T) {
 
 // Twenty failed looks in a row end a wait; as many with one between them that
 // succeeds do not.
-func TestWaitFailuresInARow(t *testing.T) {
+func TestWait_SurvivesFailuresThatAreNotInARow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -199,7 +199,7 @@ func TestWaitFailuresInARow(t *testing.T) {
 
 // Each wait has twenty failed looks of its own, also where it goes on within the
 // floor where another left.
-func TestWaitCountsItsOwnFailures(t *testing.T) {
+func TestWait_CountsOnlyItsOwnFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -214,14 +214,14 @@ func TestWaitCountsItsOwnFailures(t *testing.T) {
 }
 
 // Too many failures in a row say how many, over what time.
-func TestWaitErrorOfTooManyFailures(t *testing.T) {
+func TestWait_ReportsTooManyFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		c := testkit.Client(srv, minutes.WithRetries(0, 0, 0))
 		m := testkit.Uploaded(t, c, "Weekly")
 		for op, text := range map[minutes.Operation]string{
-			"meetings.get":     `waiting for meeting mtg_\w+.*: 20 looks in a row failed, here or at others, over (9m3\d|9m4\d)s: .*502`,
+			"meetings.get":     `waiting for meeting mtg_\w+.*: 20 consecutive status checks failed over (9m3\d|9m4\d)s \(for this or other meetings\): .*502`,
 			"meetings.minutes": `waiting for meeting mtg_\w+.*: 20 requests in a row failed, over 9m30s: .*502`,
 		} {
 			inj := srv.Inject(minutestest.Match{Operation: op, Times: minutestest.Always}, minutestest.BadGateway())
@@ -236,7 +236,7 @@ func TestWaitErrorOfTooManyFailures(t *testing.T) {
 }
 
 // Neither 429 nor "not ready" on what a job has come to ends it.
-func TestWaitRefusedForNow(t *testing.T) {
+func TestProcess_RetriesWhatIsNotReadyYet(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		operation minutes.Operation
@@ -272,7 +272,7 @@ func TestWaitRefusedForNow(t *testing.T) {
 
 // A wait whose meeting a page has shown since does not tell of a look that failed
 // before.
-func TestWaitTellsOfNoTroubleThatAPageOutlived(t *testing.T) {
+func TestWait_OmitsAFailureBeforeTheLastPage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -301,7 +301,7 @@ func TestWaitTellsOfNoTroubleThatAPageOutlived(t *testing.T) {
 }
 
 // A look that was refused was a look, too.
-func TestWaitAgainAfterARefusal(t *testing.T) {
+func TestWait_RejectedPollCountsAsPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)

@@ -1,4 +1,4 @@
-package waits_test
+package minutes_test
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 // The busiest minute, a full sweep that is tried in it included, where all
 // meetings end within some minutes: stretches of pages thin out all the time.
 // TestWorlds has the averages.
-func TestPaceOfManyWaits(t *testing.T) {
+func TestWait_RequestsOfManyWaits(t *testing.T) {
 	t.Parallel()
 	const turn = 30 * time.Second
 	for name, test := range map[string]struct {
@@ -74,7 +74,7 @@ func TestPaceOfManyWaits(t *testing.T) {
 }
 
 // Meetings that come one after the other, as an integration makes them.
-func TestSteadyArrivals(t *testing.T) {
+func TestWait_RequestsOfSteadyArrivals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := testkit.Generous()
@@ -103,7 +103,7 @@ func TestSteadyArrivals(t *testing.T) {
 
 // A wait is told in its own time, whatever interval another wait for the same
 // meeting has.
-func TestIntervalsOfOthers(t *testing.T) {
+func TestWait_IgnoresTheIntervalsOfOthers(t *testing.T) {
 	t.Parallel()
 	for name, crowded := range map[string]int{"single looks": 0, "pages": 49} {
 		t.Run(name, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestIntervalsOfOthers(t *testing.T) {
 
 // Where meetings are looked at in pages, a long interval saves pages, too, and
 // one that is no multiple of the floor is kept to.
-func TestIntervalOfMany(t *testing.T) {
+func TestWaitAll_LongIntervalSavesPages(t *testing.T) {
 	t.Parallel()
 	for interval, most := range map[time.Duration]int{
 		30 * time.Second: 125,
@@ -159,7 +159,7 @@ func TestIntervalOfMany(t *testing.T) {
 
 // The long interval of those who are looked at in pages is not a newcomer's; and
 // what a page shows sooner than an interval is told sooner.
-func TestIntervalsBesidePages(t *testing.T) {
+func TestWait_PageMayShowAChangeBeforeTheInterval(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		others, own time.Duration
@@ -213,7 +213,7 @@ func TestIntervalsBesidePages(t *testing.T) {
 
 // A meeting far down the listing that is looked at once in hours does not hold
 // the pages up.
-func TestLongIntervalBesidePages(t *testing.T) {
+func TestWait_LongIntervalDoesNotDelayPages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -241,7 +241,7 @@ func TestLongIntervalBesidePages(t *testing.T) {
 // A 429 pauses for as long as the service asks, five minutes at most, or for a
 // second, which doubles with each in a row; a look that succeeds in between makes
 // an end of that.
-func TestHeldBack(t *testing.T) {
+func TestWait_PausesAfter429(t *testing.T) {
 	t.Parallel()
 	limit, ok := minutestest.RateLimit, minutestest.Delay(0)
 	const s = time.Second
@@ -284,7 +284,7 @@ func TestHeldBack(t *testing.T) {
 }
 
 // A pause halves the pace, which comes back while all goes well.
-func TestPaceAfterARefusal(t *testing.T) {
+func TestWaitAll_SlowsDownAfter429(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -316,7 +316,7 @@ func TestPaceAfterARefusal(t *testing.T) {
 }
 
 // An interval longer than time goes on is one look, and no look too soon.
-func TestWaitIntervalForever(t *testing.T) {
+func TestWait_EndlessInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -332,55 +332,9 @@ func TestWaitIntervalForever(t *testing.T) {
 	})
 }
 
-// The meeting as last seen is kept as it was last seen, also where a crowd came
-// meanwhile, of which no more than the status is kept; and a final status is
-// served at once all the same.
-func TestWaitInACrowd(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-		ids := testkit.Crowd(t, srv, 1100, 1, testkit.Ages)
-		c := testkit.Client(srv, minutes.WithRateLimit(0, 0))
-		first, last := ids[0], ids[1]
-		require.NoError(t, srv.Script(minutestest.Script{MeetingID: first, Hold: minutes.StatusTranscribing}))
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			seen := testkit.WaitFor(t, c, first, 10*time.Minute, nil)
-			if assert.NotNil(t, seen) {
-				assert.Equal(t, minutes.StatusTranscribing, seen.Status)
-			}
-		})
-		time.Sleep(10 * time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(testbase.Many(12, 4))*time.Minute)
-		defer cancel()
-		wg.Go(func() {
-			for m, err := range c.Meetings.WaitAll(ctx, slices.Values(ids[1:]), nil) {
-				if err != nil {
-					assert.ErrorIs(t, err, context.DeadlineExceeded)
-					break
-				}
-				assert.Equal(t, last, m.ID)
-				begun := time.Now()
-				again, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-				if assert.NoError(t, err) {
-					assert.Equal(t, m, again)
-					assert.Zero(t, time.Since(begun))
-				}
-			}
-		})
-		time.Sleep(2 * time.Minute)
-		_, err := srv.Advance(first, minutes.StatusTranscribing)
-		require.NoError(t, err)
-		_, err = srv.Advance(last, minutes.StatusMinutesReady)
-		require.NoError(t, err)
-		wg.Wait()
-		synctest.Wait()
-	})
-}
-
 // However many wait for one meeting, at once or one after the other, each costs
 // the same. These would take many minutes if it grew with the square.
-func TestWaitsForOneMeeting(t *testing.T) {
+func TestWait_ManyWaitsForOneMeeting(t *testing.T) {
 	t.Parallel()
 	n := testbase.Many(40_000, 1000)
 	for name, test := range map[string]func(*testing.T, *minutes.Client, string){

@@ -1,0 +1,126 @@
+package poll
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// poll makes one poll and reports its outcome to the plan and to the waiters.
+func (p *Poller) poll(ctx context.Context, w *watch, sentAt time.Duration) {
+	s, maxAge, failure := p.service.Poll(ctx, w.id, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return w.seen <= sentAt
+	})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ctx.Err() != nil {
+		return // nobody waits any more
+	}
+	now := p.now()
+	if failure != nil {
+		p.pollFailed(w, now, sentAt, failure)
+	} else {
+		old := w.old(s, sentAt)
+		p.observeRecovery(w)
+		p.plan.polled(w, now, maxAge)
+		if !old {
+			p.notify(w, s, sentAt)
+		}
+	}
+	p.run(now)
+}
+
+// pollFailed reports the outcome of a failed poll. Some failures end waits.
+func (p *Poller) pollFailed(w *watch, now, sentAt time.Duration, failure *Failure) {
+	switch {
+	case failure.RateLimited:
+		p.trouble, p.troubled = failure.Err, now
+		p.plan.pollRateLimited(w, now, sentAt, failure.RetryAfter)
+	case w.seen > sentAt: // another request has shown the meeting since; the poll may not have been sent
+		p.plan.pollEnded(w)
+	case !failure.Transient:
+		p.plan.pollEnded(w)
+		p.observeFailure(w, p.plan.failures[w].polls+1, failure.Err)
+		w.fail(failure.Err)
+		p.releaseIfIdle(w)
+	default:
+		p.trouble, p.troubled = failure.Err, now
+		tooMany := p.plan.pollFailed(w, now, sentAt)
+		if w.waited() {
+			p.observeFailure(w, p.plan.failures[w].polls, failure.Err)
+		}
+		for _, other := range tooMany {
+			f := p.plan.failures[other]
+			other.fail(fmt.Errorf("%d consecutive status checks failed over %v (for this or other meetings): %w",
+				f.polls, (now - f.since).Round(time.Second), failure.Err))
+			p.releaseIfIdle(other)
+		}
+	}
+}
+
+// page reads one page and reports its outcome to the plan and to the waiters.
+func (p *Poller) page(ctx context.Context, cursor string, sentAt time.Duration) {
+	limited, cancel := context.WithTimeout(ctx, stuck)
+	defer cancel()
+	page, next, failure := p.service.Page(limited, cursor)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.now()
+	shown := p.notifyPage(page, sentAt)
+	if ctx.Err() != nil {
+		return // nobody waits any more
+	}
+	switch {
+	case failure == nil:
+		p.plan.pageRead(now, sentAt, shown, next)
+	case failure.RateLimited:
+		p.plan.pageRateLimited(now, sentAt, failure.RetryAfter)
+	case failure.Transient || limited.Err() != nil:
+		p.plan.pageLost(now)
+	default:
+		p.plan.pageRejected(now)
+	}
+	p.run(now)
+}
+
+// notifyPage notifies the waiters of a page. It returns the page's watches that still
+// have waiters.
+func (p *Poller) notifyPage(page []Snapshot, sentAt time.Duration) []*watch {
+	shown := make([]*watch, 0, len(page))
+	for _, s := range page {
+		w := p.plan.watches[s.ID]
+		if w == nil {
+			continue
+		}
+		waited := w.waited()
+		if !w.old(s, sentAt) {
+			waited = p.notify(w, s, sentAt)
+		}
+		if waited {
+			shown = append(shown, w)
+		}
+	}
+	return shown
+}
+
+// observeFailure reports a failed poll to the observer, the nth in a row.
+func (p *Poller) observeFailure(w *watch, n int, err error) {
+	f, known := p.plan.failures[w]
+	warn := known && n >= several && !f.reported
+	if warn {
+		f.reported = true
+		p.plan.failures[w] = f
+	}
+	if p.Observer != nil {
+		go p.Observer.PollFailed(w.id, n, warn, err)
+	}
+}
+
+// observeRecovery reports a snapshot to the observer if a warning of failures preceded it.
+func (p *Poller) observeRecovery(w *watch) {
+	if f := p.plan.failures[w]; f.reported && p.Observer != nil {
+		go p.Observer.PollsRecovered(w.id, f.polls)
+	}
+}
