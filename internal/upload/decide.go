@@ -46,8 +46,7 @@ func decide(h history, o Outcome, wait time.Duration) (decision, history) {
 	v, before := judge(o), h
 	h.attempts++
 	h.sentAll = h.sentAll || o.Sent == o.Size
-	h.maybeStored = h.maybeStored || v == maybeStored
-	h.urlUsed = h.urlUsed || v == maybeStored
+	h.maybeStored, h.urlUsed = h.maybeStored || v == maybeStored, h.urlUsed || v == maybeStored
 	h.renewed = h.renewed || v == expired
 	d := decision{retry: true, retryable: v != permanent, partial: !h.sentAll && !h.shared}
 	// The same URL writes the same object, so a lost attempt uses it once more.
