@@ -67,7 +67,7 @@ func TestInterfaceNames(t *testing.T) {
 		kind, row string
 		count     int
 	}{
-		"../errors.go": {"Code", `(?m)^\| \d{3} \| .%s. \|`, 26},
+		"../codes.go": {"Code", `(?m)^\| \d{3} \| .%s. \|`, 26},
 		"../status.go": {"Status", `(?m)^\| .%s. \|`, 10},
 	} {
 		names := constants(t, file, of.kind)
