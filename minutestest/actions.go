@@ -20,7 +20,7 @@ type action struct {
 	N         int      `json:"n"` // from 1
 	At        millis   `json:"at"`
 	After     int      `json:"after"` // seq of the last request that had arrived
-	Name      string   `json:"name"`  // of the method
+	Name      string   `json:"name"`  // of the method, and of the organisation
 	MeetingID string   `json:"meeting_id,omitempty"`
 	Changes   []string `json:"changes,omitempty"` // for people
 }
@@ -118,13 +118,10 @@ func (s Script) summary() string {
 
 // changes lists what differs between two states of an organisation. The
 // secrets of keys are not in it.
-func changes(organisation string, before, after map[string]any) []string {
+func changes(before, after map[string]any) []string {
 	list := differences("", before, after)
 	if len(list) == 0 {
 		list = []string{"no change"}
-	}
-	for i := range list {
-		list[i] = organisation + ": " + list[i]
 	}
 	return list
 }
@@ -170,10 +167,15 @@ func differences(place string, before, after any) []string {
 	case stillObject:
 		return []string{place + " added"}
 	}
-	return []string{fmt.Sprintf("%s: %s → %s", place, shown(before), shown(after))}
+	return []string{fmt.Sprintf("%s: %s → %s", place, shown(before, after), shown(after, before))}
 }
 
-func shown(value any) string {
+// shown is a value for people. JSON omits false, so the other value tells whether
+// a missing one is false or not set.
+func shown(value, other any) string {
+	if _, isBool := other.(bool); isBool && value == nil {
+		return "false"
+	}
 	if value == nil {
 		return "not set"
 	}

@@ -131,7 +131,7 @@ func (s *Server) Update(organisation string, change func(*Organisation)) error {
 		after := o.toEngine()
 		after.PeriodCredits, after.PeriodTranscribeSeconds = e.PeriodCredits, e.PeriodTranscribeSeconds
 		*e = after
-		changed = changes(organisation, before, decoded(o))
+		changed = changes(before, decoded(o))
 	})
 	if fault != nil {
 		err = fault
@@ -139,7 +139,7 @@ func (s *Server) Update(organisation string, change func(*Organisation)) error {
 	if err != nil {
 		return methodError("Update", err)
 	}
-	s.did("Update", "", changed...)
+	s.did("Update "+organisation, "", changed...)
 	return nil
 }
 
