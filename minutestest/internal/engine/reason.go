@@ -19,11 +19,11 @@ func (o *organisation) reason(m *meeting) string {
 	case j.refused:
 		return fmt.Sprintf("The content type %q is neither audio nor video.", j.contentType)
 	case j.blocked:
-		return fmt.Sprintf("Transcription takes %d seconds of quota. The organisation had fewer left when the audio arrived.", j.seconds)
+		return fmt.Sprintf("Transcription takes %d s of quota. The organisation had less left when the audio arrived.", j.seconds)
 	case scripted:
 		return "A script sets this outcome."
 	case m.status == minutes.StatusTranscribeBlocked:
-		return fmt.Sprintf("Transcription takes %d seconds of quota, or a script set this outcome and has changed since.", j.seconds)
+		return fmt.Sprintf("Transcription takes %d s of quota, or a script set this outcome and has changed since.", j.seconds)
 	case m.status == minutes.StatusMinutesFailed:
 		return "The organisation had no credit left, or a script set this outcome and has changed since."
 	}

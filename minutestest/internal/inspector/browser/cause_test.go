@@ -73,7 +73,7 @@ func TestReport_OpensOnCause(t *testing.T) {
 			time.Sleep(20 * time.Second)
 		}, "#requests", []string{
 			"The test's last request was meetings.get of “Weekly”: 200, 20.0 s before the end.",
-			"✕ transcribe_blocked", "Transcription takes 13 seconds of quota. The organisation had fewer left when the audio arrived.",
+			"✕ transcribe_blocked", "Transcription takes 13 s of quota. The organisation had less left when the audio arrived.",
 			"Meetings that had not ended", "transcribing", "Last requests", "storage.put 200 of “Weekly”",
 		}},
 		"no request": {func(*testing.T, *minutestest.Server) {}, "#requests", []string{"The test made no request."}},
