@@ -88,7 +88,7 @@ func TestEvents(t *testing.T) {
 		c.call("GET", "/v1/meetings/"+id, "")
 		kind, what := w.next()
 		assert.Equal(t, "news", kind)
-		assert.LessOrEqual(t, time.Since(begun), shownLate)
+		assert.LessOrEqual(t, time.Since(begun), newsInterval)
 		assert.Empty(t, what.Meetings, "it has not changed")
 		require.Len(t, what.Requests, 1)
 		assert.Equal(t, 2, what.Requests[0].Seq)

@@ -14,21 +14,26 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
 )
 
-// Report writes what the Server has seen so far as a page for a browser: one
-// HTML file that needs no server and loads nothing. It shows a line for each
-// meeting, the newest 10,000, with the requests that looked at it or changed
-// it, faults and violations; a click opens what there is to know. Nothing in it
-// is secret, as in [Request]. Of meetings it holds 32 MiB of transcripts and
-// minutes at most.
+// Report writes what the Server has seen so far as one HTML file. The file needs
+// no server and loads nothing. It shows a line for each of the newest 10,000
+// meetings, with its requests, faults and violations, and the calls of Script,
+// Update, Advance and Release. A click shows the details. Like [Request], it
+// contains no secrets. It holds at most 32 MiB of transcripts and minutes.
 //
-// Times are those of the clock in the goroutines that made the requests: in a
-// synctest bubble, of the bubble. [NewServer] writes a report by itself where a
-// test fails.
+// The page opens on the likely cause of a failure: the first violation, else the
+// faults that were never applied, else the last requests.
+//
+// Times are from the clock of the goroutines that made the requests, so in a
+// synctest bubble they are the bubble's. [NewServer] writes a report if the test
+// fails.
 func (s *Server) Report(w io.Writer) error {
 	var news newsreader
 	all, _ := news.read(s)
-	if named, ok := s.tb.(interface{ Name() string }); ok {
-		all.Name = named.Name()
+	if t, ok := s.tb.(interface {
+		Name() string
+		Failed() bool
+	}); ok {
+		all.Name, all.Failed = t.Name(), t.Failed()
 	}
 	if err := inspector.Write(w, all, s.details(all)); err != nil {
 		return fmt.Errorf("minutestest: Report: %w", err)
@@ -36,10 +41,10 @@ func (s *Server) Report(w io.Writer) error {
 	return nil
 }
 
-// maxDetails is how many bytes of meetings a report holds.
+// maxDetails is the size limit of the meetings in a report, in bytes.
 const maxDetails = 32 << 20
 
-// details are what a click opens, by path, one at a time.
+// details yields what a click shows, by path.
 func (s *Server) details(of news) iter.Seq2[string, any] {
 	return func(yield func(string, any) bool) {
 		for i := range of.Requests {
@@ -64,7 +69,7 @@ func (s *Server) details(of news) iter.Seq2[string, any] {
 func requestPath(seq int) string   { return fmt.Sprintf("requests/%d", seq) }
 func meetingPath(id string) string { return "meetings/" + id }
 
-// keepReport writes a report of a test that failed, where that was asked for.
+// keepReport writes a report if the test failed and go test keeps artifacts.
 func (s *Server) keepReport(tb TB) {
 	s.helper()
 	t, ok := tb.(interface {
@@ -73,18 +78,18 @@ func (s *Server) keepReport(tb TB) {
 		Logf(format string, args ...any)
 	})
 	if asked := flag.Lookup("test.artifacts"); !ok || !t.Failed() || asked == nil || asked.Value.String() != "true" {
-		return // a directory that nobody asked for is not kept
+		return // go test would delete the directory
 	}
 	path, err := s.writeReport(t.ArtifactDir())
 	if err != nil {
-		t.Logf("minutestest: no report: %v", err)
+		t.Logf("minutestest: cannot write the report: %v", err)
 		return
 	}
 	t.Logf("minutestest: what the service saw: %s", path)
 }
 
 // writeReport writes a report into dir, under a name that no other Server of
-// the test has taken.
+// the test has used.
 func (s *Server) writeReport(dir string) (path string, err error) {
 	var file *os.File
 	for n := 1; file == nil; n++ {

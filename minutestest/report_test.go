@@ -202,5 +202,5 @@ func TestReportThatCannotBeWritten(t *testing.T) {
 	tb.cleanups[0]()
 	assert.Empty(t, tb.errors)
 	require.Len(t, tb.logs, 1)
-	assert.Contains(t, tb.logs[0], "no report: ")
+	assert.Contains(t, tb.logs[0], "cannot write the report: ")
 }

@@ -69,21 +69,32 @@ func (s *Server) Script(scripts ...Script) error {
 		if err := s.engine.Script(whose, what); err != nil {
 			return methodError("Script", err)
 		}
+		s.did("Script", sc.MeetingID, sc.summary())
 	}
 	return nil
 }
 
 // Release lets a meeting that a script holds go on, and reports whether one
 // held it. What was left of its stage still has to pass.
-func (s *Server) Release(meetingID string) bool { return s.engine.Release(meetingID) }
+func (s *Server) Release(meetingID string) bool {
+	released := s.engine.Release(meetingID)
+	if released {
+		s.did("Release", meetingID, "no longer held in "+string(s.statusOf(meetingID)))
+	}
+	return released
+}
 
 // Advance moves a meeting that has audio on without waiting for the clock,
 // held or not, until it is in the state until or has come to its end; with
 // until "", by one state. It returns the state reached.
 func (s *Server) Advance(meetingID string, until minutes.Status) (minutes.Status, error) {
+	before := s.statusOf(meetingID)
 	status, err := s.engine.Advance(meetingID, until)
 	if err != nil {
 		return status, methodError("Advance", err)
+	}
+	if status != before {
+		s.did("Advance", meetingID, string(before)+" → "+string(status))
 	}
 	return status, nil
 }
@@ -109,15 +120,18 @@ func (s *Server) Organisation(id string) (Organisation, bool) {
 //	})
 func (s *Server) Update(organisation string, change func(*Organisation)) error {
 	var fault error
+	var changed []string
 	err := s.engine.Update(organisation, func(e *engine.Organisation) {
 		o := fromEngine(*e)
+		before := decoded(o)
 		change(&o)
 		if fault = (World{Organisations: []Organisation{o}}).check(); fault != nil {
 			return
 		}
-		changed := o.toEngine()
-		changed.PeriodCredits, changed.PeriodTranscribeSeconds = e.PeriodCredits, e.PeriodTranscribeSeconds
-		*e = changed
+		after := o.toEngine()
+		after.PeriodCredits, after.PeriodTranscribeSeconds = e.PeriodCredits, e.PeriodTranscribeSeconds
+		*e = after
+		changed = changes(before, decoded(o))
 	})
 	if fault != nil {
 		err = fault
@@ -125,6 +139,7 @@ func (s *Server) Update(organisation string, change func(*Organisation)) error {
 	if err != nil {
 		return methodError("Update", err)
 	}
+	s.did("Update "+organisation, "", changed...)
 	return nil
 }
 

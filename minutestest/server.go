@@ -38,6 +38,7 @@ type Server struct {
 	engine    *engine.Service
 	faults    faults
 	journal   journal
+	actions   actions
 	network   *network
 	http      *http.Client
 	log       func(Request) // nil: none
@@ -301,6 +302,7 @@ func (s *Server) Reset() error {
 	}
 	s.faults.reset()
 	s.journal.reset()
+	s.actions.reset()
 	s.audit.reset()
 	s.resets.Add(1)
 	return nil

@@ -11,11 +11,13 @@ import (
 	"golang.org/x/term"
 )
 
-// display tells how far the batch is: a line for each recording, and below them
-// a bar if it is on a terminal. Uploads report to it from their own goroutines.
+// display shows the progress of the batch: a line for each recording, and on a
+// terminal a bar below them. Uploads report to it from their own goroutines.
 type display struct {
-	out io.Writer
-	bar *progressbar.ProgressBar // nil: no terminal
+	out        io.Writer
+	recordings int
+	bar        *progressbar.ProgressBar // nil: no terminal
+	columns    func() int               // of the terminal
 
 	mu        sync.Mutex
 	jobs      int   // under way
@@ -25,20 +27,28 @@ type display struct {
 }
 
 func newDisplay(out io.Writer, recordings int) *display {
-	d := &display{out: out}
+	d := &display{out: out, recordings: recordings}
 	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		d.bar = progressbar.NewOptions(recordings,
-			progressbar.OptionSetWriter(out),
-			progressbar.OptionSetWidth(24),
-			progressbar.OptionSetPredictTime(false),
-			progressbar.OptionSetElapsedTime(false),
-			progressbar.OptionShowCount(),
-			progressbar.OptionShowDescriptionAtLineEnd(),
-			progressbar.OptionUseANSICodes(true),
-			progressbar.OptionClearOnFinish(),
-		)
+		d.startBar(func() int {
+			columns, _, _ := term.GetSize(int(f.Fd()))
+			return columns
+		})
 	}
 	return d
+}
+
+func (d *display) startBar(columns func() int) {
+	d.columns = columns
+	d.bar = progressbar.NewOptions(d.recordings,
+		progressbar.OptionSetWriter(d.out),
+		progressbar.OptionSetPredictTime(false),
+		progressbar.OptionSetElapsedTime(false),
+		progressbar.OptionShowCount(),
+		progressbar.OptionShowDescriptionAtLineEnd(),
+		progressbar.OptionUseANSICodes(true),
+		progressbar.OptionClearOnFinish(),
+	)
+	d.draw()
 }
 
 func (d *display) begin() { d.change(func() { d.jobs++ }) }
@@ -73,6 +83,7 @@ func (d *display) end(format string, args ...any) {
 			d.line(format, args...)
 		}
 		if d.bar != nil {
+			d.fit()
 			_ = d.bar.Add(1)
 		}
 	})
@@ -98,8 +109,31 @@ func (d *display) change(what func()) {
 func (d *display) draw() {
 	d.drawn = time.Now()
 	if d.bar != nil {
-		d.bar.Describe(fmt.Sprintf("%d uploading, %s sent, %d being written", d.uploading, size(d.bytes), d.jobs-d.uploading))
+		d.bar.Describe(d.fit())
 	}
+}
+
+// The width of the bar itself, and what the line has beside it: "100% |", "| "
+// and the space for the "^C" that the terminal adds. A line that wraps would
+// leave its first half behind.
+const (
+	minBar  = 10
+	maxBar  = 24
+	besides = 7 + 3 + 3
+)
+
+// fit sets the width of the bar, and returns the longest description that
+// leaves it room.
+func (d *display) fit() string {
+	sent := fmt.Sprintf("%d uploading, %s sent", d.uploading, size(d.bytes))
+	for _, text := range []string{fmt.Sprintf("%s, %d being written", sent, d.jobs-d.uploading), sent, ""} {
+		room := d.columns() - besides - len(fmt.Sprintf("(%d/%d)", d.recordings, d.recordings)) - len(text)
+		if room >= minBar || text == "" {
+			progressbar.OptionSetWidth(min(max(room, 1), maxBar))(d.bar)
+			return text
+		}
+	}
+	return ""
 }
 
 // line prints above the bar. The caller holds mu.

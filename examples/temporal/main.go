@@ -25,6 +25,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"syscall"
 	"time"
 
@@ -45,7 +46,7 @@ func main() {
 	if address := os.Getenv("TEMPORAL_ADDRESS"); address == "" {
 		err = offline(os.Stdout)
 	} else {
-		err = online(ctx, os.Stdout, address, os.Args[1:])
+		err = online(ctx, os.Stdout, os.Stderr, address, os.Args[1:])
 	}
 	if err != nil {
 		stop()
@@ -98,19 +99,24 @@ func quiet() *testsuite.WorkflowTestSuite {
 	return &suite
 }
 
-// online is a worker, or starts workflows where there are recordings.
-func online(ctx context.Context, out io.Writer, address string, recordings []string) error {
+// online runs a worker. Given recordings, it starts their workflows instead.
+func online(ctx context.Context, out, status io.Writer, address string, recordings []string) error {
 	c, err := client.DialContext(ctx, client.Options{
 		HostPort: address, Namespace: os.Getenv("TEMPORAL_NAMESPACE"),
 		Logger: temporallog.NewStructuredLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))),
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("no Temporal server at TEMPORAL_ADDRESS %s: %w", address, err)
 	}
 	defer c.Close()
 	if len(recordings) > 0 {
-		return start(ctx, out, c, recordings)
+		return start(ctx, out, status, c, address, recordings)
 	}
+	return work(ctx, out, c)
+}
+
+// work runs the workers of this process until ctx is done.
+func work(ctx context.Context, out io.Writer, c client.Client) error {
 	m, err := minutes.NewFromEnv(minutes.WithUserAgent("temporal/1.0"), minutes.WithUploads(maxUploads))
 	if err != nil {
 		return err
@@ -137,9 +143,14 @@ func online(ctx context.Context, out io.Writer, address string, recordings []str
 	return err
 }
 
-// start starts a workflow for each recording, and waits for all of them. Started
-// again, it finds those that run.
-func start(ctx context.Context, out io.Writer, c client.Client, recordings []string) error {
+// start starts a workflow for each recording, and waits for all of them. If you run
+// it again, it finds those that still run.
+func start(ctx context.Context, out, status io.Writer, c client.Client, address string, recordings []string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { reportOutages(ctx, status, c, address) })
+	defer watching.Wait()
+	defer cancel()
 	runs := make([]client.WorkflowRun, len(recordings))
 	for i, path := range recordings {
 		path, err := filepath.Abs(path)
@@ -152,6 +163,7 @@ func start(ctx context.Context, out io.Writer, c client.Client, recordings []str
 			return err
 		}
 	}
+	fmt.Fprintf(status, "Started or found %s. Waiting for the minutes.\n", count(len(runs), "workflow"))
 	var failed error
 	for i, run := range runs {
 		var path string
@@ -162,6 +174,13 @@ func start(ctx context.Context, out io.Writer, c client.Client, recordings []str
 		fmt.Fprintf(out, "%s: %s\n", recordings[i], path)
 	}
 	return failed
+}
+
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // idOf tells a recording from all others by its path, in the characters that an id

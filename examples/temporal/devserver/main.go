@@ -1,5 +1,5 @@
-// Command devserver is a Temporal server in memory, for who has none at hand. It
-// tells where it is, and ends when it is interrupted. The first build takes minutes.
+// Command devserver is a Temporal server in memory. It prints its address and
+// namespace, and ends when it is interrupted. The first build takes minutes.
 //
 //	cd examples/temporal/devserver && go run .
 package main

@@ -17,7 +17,8 @@ type MeetingLine struct {
 	Title        string
 	ExternalID   string
 	Status       minutes.Status
-	Held         bool // a script holds it in Status
+	Held         bool   // a script holds it in Status
+	Reason       string // why it failed, for people
 	CreatedAt    time.Time
 	History      []Transition // created first
 }
@@ -43,7 +44,9 @@ func (s *Service) Changes(since uint64, most int) (list []MeetingLine, total int
 		}
 		slices.SortFunc(changed, func(a, b *meeting) int { return cmp.Compare(b.seq, a.seq) })
 		for _, m := range changed[:min(len(changed), most)] {
-			list = append(list, m.line(o.id))
+			l := m.line(o.id)
+			l.Reason = o.reason(m)
+			list = append(list, l)
 		}
 		o.mu.RUnlock()
 	}

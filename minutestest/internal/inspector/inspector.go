@@ -24,7 +24,7 @@ import (
 var files embed.FS
 
 // scripts in the order in which they build on each other.
-var scripts = []string{"data.js", "axis.js", "timeline.js", "lists.js", "details.js", "controls.js", "page.js"}
+var scripts = []string{"data.js", "axis.js", "timeline.js", "pointing.js", "lists.js", "details.js", "cause.js", "controls.js", "page.js"}
 
 // The page before and after the data, and what may run in it.
 var head, tail, policy = assemble()

@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/chromedp/chromedp"
+
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
@@ -68,7 +70,7 @@ func TestLive(t *testing.T) {
 	p.until(`document.querySelector("#alarm").innerText === "1 violation"`)
 
 	// A title that is a script is text, in the timeline and beside it.
-	p.click(".row", "<script>")
+	p.click(".row .name", "<script>")
 	p.until(`document.querySelector("#detail h2")?.textContent.includes("<script>")`)
 	assert.Equal(t, hostile, p.text("#detail h2"))
 	assert.Zero(t, ask[int](p, `document.querySelectorAll("img, #detail script, .row script").length`))
@@ -76,7 +78,7 @@ func TestLive(t *testing.T) {
 
 	// The violation leads to its request, with the look before it.
 	p.click("#alarm", "1 violation")
-	p.until(`document.querySelector("#detail")?.innerText.includes("Same key’s last look")`)
+	p.until(`document.querySelector("#detail")?.innerText.includes("Previous poll, same key")`)
 	p.shoot("live-violation")
 	assert.Contains(t, p.text("#detail"), "GET /v1/meetings/"+odd)
 	assert.Contains(t, p.text("#detail"), "Bearer (masked)")
@@ -91,7 +93,7 @@ func TestLive(t *testing.T) {
 	p.until(`timeline.rows.length === 1 && document.querySelector("#counts").innerText.startsWith("1 of 3 meetings")`)
 
 	// The held meeting is moved on by hand.
-	p.click(".row", "Weekly")
+	p.click(".row .name", "Weekly")
 	p.until(`document.querySelector("#detail h2")?.textContent === "Weekly"`)
 	p.click("#detail button", "Advance")
 	p.until(`timeline.rows[0].meeting.status === "transcribing" && timeline.rows[0].meeting.held`)
@@ -110,16 +112,30 @@ func TestLive(t *testing.T) {
 
 	// A fault is injected, a key revoked, and all begun anew.
 	p.click("#orders button", "Inject")
-	p.do(setting("#samples", "an error of the service (500)"))
+	p.do(setting("#samples", "a service error (500)"))
 	p.click("#sending button", "Send")
 	p.until(`document.querySelector("#faults").innerText.includes("meetings.create")`)
 	_, _, err = client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Refused", Date: "2026-11-21"})
 	require.ErrorIs(t, err, minutes.ErrInternal)
 	p.until(`document.querySelector("#t-faults").innerText === "Faults 2/2"`)
 	p.click("#orders button", "Inject")
-	p.do(typing("#body", "{"))
-	p.click("#sending button", "Send")
-	p.until(`document.querySelector("#refusal").innerText !== ""`)
+	for text, problem := range map[string]string{
+		"{":                                    "This is not valid JSON: the text ends too early. A bracket, a brace or a quotation mark is not closed.",
+		`{"match": {"operation": "usage.g`:     "This is not valid JSON: the text ends too early. A bracket, a brace or a quotation mark is not closed.",
+		"undefined":                            "This is not valid JSON.",
+		"[1, no]":                              "This is not valid JSON: Unexpected token 'o'",
+		"":                                     "The field is empty. Enter a JSON object, such as {}.",
+		"[1]":                                  "This is not a JSON object. It must start with { and end with }.",
+		"{\n  \"match\": {},\n  faults: []\n}": "This is not valid JSON (line 3): Expected double-quoted property name",
+		`{"match":{"operation":"usage"}}`:      "match.operation: ",
+	} {
+		p.do(typing("#body", text))
+		ask[any](p, `document.querySelector("#refusal").textContent = ""`)
+		p.click("#sending button", "Send")
+		p.until(`document.querySelector("#refusal").innerText !== ""`)
+		assert.Contains(t, p.text("#refusal"), problem, text)
+	}
+	p.shoot("live-json")
 	p.click("#sending button", "Cancel")
 	p.click("#tabs button", "World")
 	p.click("#world button", "Revoke")
@@ -127,6 +143,11 @@ func TestLive(t *testing.T) {
 	_, err = client.Usage.Get(t.Context())
 	require.ErrorIs(t, err, minutes.ErrUnauthenticated)
 	p.shoot("live-world")
+	p.do(chromedp.EmulateViewport(400, 860))
+	p.settled()
+	p.shoot("live-400")
+	assert.LessOrEqual(t, ask[int](p, "document.documentElement.scrollWidth"), 400)
+	assert.True(t, ask[bool](p, inside("header > *, #orders button")), "all buttons are in sight")
 	p.do(accept())
 	p.click("#orders button", "Reset")
 	p.until(`timeline.rows.length === 0 && model.requests.length === 0`)

@@ -1,15 +1,15 @@
-// Time. A stretch of more than BREAK in which nothing happens is cut out: the
-// clocks of tests begin anew in each bubble, and nights are long.
+// Time. A stretch of more than BREAK without an event is cut out: each bubble of
+// a test has its own clock, and nights are long.
 const BREAK = 6 * 3600e3;
 
-// LATELY is what a live page shows, unless somebody chooses otherwise.
+// LATELY is what a live page shows until the user zooms.
 const LATELY = 180e3;
 
 const axis = {
   spans: [],     // [{a, b, u}]: from a to b, beginning at u of the cut time
   from: 0, to: 60000, // what is in view, in cut time
   follow: false, whole: true,
-  untouched: true, // nobody has chosen what to see
+  untouched: true, // the user has not zoomed yet
 
   clear() { this.spans = []; },
 
@@ -78,6 +78,15 @@ const axis = {
     const pad = Math.max((this.u(b) - this.u(a)) * 0.5, 20);
     this.from = this.u(a) - pad;
     this.to = this.u(b) + pad;
+    this.whole = this.follow = false;
+  },
+
+  // around shows the minute around t, and the time from before to t.
+  around(t, before) {
+    const pad = Math.max(this.end * 0.03, 5), last = this.end + pad, minute = 60e3;
+    this.from = Math.min(this.u(t) - minute / 2, last - minute, this.u(before) - minute / 20);
+    if (this.from < pad) this.from = -pad;
+    this.to = Math.min(last, Math.max(this.from + minute, this.u(t) + minute / 20));
     this.whole = this.follow = false;
   },
 

@@ -1,7 +1,7 @@
-// What can be done by hand, where the page is served beside a control API.
+// The buttons and dialogs of a page that is served beside a control API.
 const control = { on: false, faults: null, keys: [] };
 
-// find looks for the control API, and for what only it tells.
+// findControl looks for the control API, which also has the keys.
 async function findControl() {
   try {
     const index = await fetch(".", { headers: { Accept: "application/json" } });
@@ -10,7 +10,7 @@ async function findControl() {
     model.name = (await index.json()).control_api_of;
     $("orders").hidden = false;
     await fetchWorld();
-  } catch { /* a page without orders */ }
+  } catch { /* a page without a control API */ }
 }
 
 async function fetchWorld() {
@@ -23,17 +23,17 @@ async function fetchWorld() {
 }
 
 async function order(method, path, body) {
-  const reply = await fetch(path, { method, headers: body === undefined ? {} : { "Content-Type": "application/json" }, body: body === undefined ? undefined : body });
-  if (reply.ok) return;
-  let text = `status ${reply.status}`;
+  const response = await fetch(path, { method, headers: body === undefined ? {} : { "Content-Type": "application/json" }, body });
+  if (response.ok) return;
+  let text = `status ${response.status}`;
   try {
-    const { problem } = await reply.json();
+    const { problem } = await response.json();
     text = [problem.field, problem.message].filter(Boolean).join(": ");
-  } catch { /* the status alone */ }
+  } catch { /* only the status */ }
   throw new Error(text);
 }
 
-// act gives an order, and tells what came of it.
+// act sends a request to the control API, and shows the result.
 async function act(what, method, path, body) {
   try {
     await order(method, path, body);
@@ -59,29 +59,29 @@ function meetingButtons(m) {
 
 const SAMPLES = {
   faults: {
-    title: "Inject a fault", hint: "The requests that match go wrong: the nth of them, so many times (-1: always).",
+    title: "Inject a fault", hint: "The fault applies to requests that match, from the nth on, as many times as given (-1: always).",
     list: {
       "too many requests (429)": { match: { operation: "meetings.get", nth: 1 }, faults: [{ kind: "rate_limit", retry_after: "2" }] },
-      "an error of the service (500)": { match: { operation: "meetings.create" }, faults: [{ kind: "refuse", code: "INTERNAL_ERROR" }] },
+      "a service error (500)": { match: { operation: "meetings.create" }, faults: [{ kind: "refuse", code: "INTERNAL_ERROR" }] },
       "a proxy’s page (502)": { match: { operation: "meetings.list" }, faults: [{ kind: "reply", status: 502, content_type: "text/html", body: "<h1>Bad Gateway</h1>" }] },
       "a reset connection": { match: { operation: "meetings.get" }, faults: [{ kind: "reset" }] },
-      "a lost reply": { match: { operation: "meetings.create" }, faults: [{ kind: "reset", after_effect: true }] },
-      "an upload cut short": { match: { operation: "storage.put" }, faults: [{ kind: "reset_upload", bytes: 65536 }] },
+      "a lost response": { match: { operation: "meetings.create" }, faults: [{ kind: "reset", after_effect: true }] },
+      "an upload that breaks off": { match: { operation: "storage.put" }, faults: [{ kind: "reset_upload", bytes: 65536 }] },
       "storage is busy (503)": { match: { operation: "storage.put" }, faults: [{ kind: "refuse_upload", status: 503, code: "SlowDown" }] },
-      "a reply cut short": { match: { operation: "meetings.list" }, faults: [{ kind: "truncate", bytes: 10 }] },
-      "a slow reply": { match: { operation: "meetings.get" }, faults: [{ kind: "drip", over: "5s" }] },
-      "a wait": { match: { path: "/v1/*", times: 3 }, faults: [{ kind: "delay", delay: "2s" }] },
+      "a truncated response": { match: { operation: "meetings.list" }, faults: [{ kind: "truncate", bytes: 10 }] },
+      "a slow response": { match: { operation: "meetings.get" }, faults: [{ kind: "drip", over: "5s" }] },
+      "a delay": { match: { path: "/v1/*", times: 3 }, faults: [{ kind: "delay", delay: "2s" }] },
     },
   },
   scripts: {
-    title: "Script", hint: "What becomes of meetings from now on: of one title, external_id or meeting_id, or of all.",
+    title: "Script", hint: "Sets how meetings go on from now: those with a title, external_id or meeting_id, or all of them.",
     list: {
       "hold while transcribing": { title: "Weekly", hold: "transcribing" },
       "the minutes fail": { title: "Weekly", outcome: "minutes_failed" },
       "the transcription fails": { title: "Weekly", outcome: "transcription_failed" },
-      "what is said": { title: "Weekly", transcript: "spk_0: We decided to ship on Monday.\nspk_1: I will write the notes." },
-      "slowly": { stages: { prepare: "5s", transcribe: "20s", write: "10s" } },
-      "nothing any more, for all meetings": {},
+      "a transcript": { title: "Weekly", transcript: "spk_0: We decided to ship on Monday.\nspk_1: I will write the notes." },
+      "slow stages": { stages: { prepare: "5s", transcribe: "20s", write: "10s" } },
+      "remove the script for all meetings": {},
     },
   },
 };
@@ -96,6 +96,9 @@ function askFor(path) {
   $("samples").onchange = choose;
   choose();
   $("send").onclick = async () => {
+    const problem = jsonProblem($("body"));
+    setText($("refusal"), problem);
+    if (problem) return;
     try {
       await order("POST", path, $("body").value);
       box.close();
@@ -108,21 +111,44 @@ function askFor(path) {
   box.showModal();
 }
 
+// jsonProblem says why a field's text is not a JSON object, and selects the
+// place. It returns "" if the text is one.
+function jsonProblem(field) {
+  const text = field.value.trimEnd();
+  if (!text.trim()) return "The field is empty. Enter a JSON object, such as {}.";
+  try {
+    const value = JSON.parse(text);
+    return value && typeof value === "object" && !Array.isArray(value) ? "" : "This is not a JSON object. It must start with { and end with }.";
+  } catch (err) {
+    const message = String(err.message).replace(/^JSON\.parse: /, ""), place = /position (\d+)/.exec(message);
+    if (/end of (JSON|data)|Unterminated/i.test(message) || place && Number(place[1]) >= text.length)
+      return "This is not valid JSON: the text ends too early. A bracket, a brace or a quotation mark is not closed.";
+    if (place) {
+      field.focus();
+      field.setSelectionRange(Number(place[1]), Number(place[1]) + 1);
+    }
+    const line = place ? text.slice(0, Number(place[1])).split("\n").length : 0;
+    const reason = message.replace(/ in JSON.*$/, "").replace(/,? ?(\.\.\.)?".*" ?(\.\.\.)?( is not valid JSON)$/s, "");
+    return `This is not valid JSON${line ? ` (line ${line})` : ""}${reason ? `: ${reason}` : "."}`;
+  }
+}
+
 function fillFaults() {
   const list = control.on ? control.faults ?? [] : model.world.faults ?? [];
-  const struck = list.reduce((sum, f) => sum + f.struck, 0);
-  setText($("t-faults"), `Faults ${list.length ? `${struck}/${list.length}` : ""}`);
-  $("t-faults").title = `${list.length} injected, struck ${struck} times`;
-  $("faults").replaceChildren(...(list.length ? list.map(f => {
+  const applied = f => f.applied ?? f.struck ?? 0, sum = list.reduce((sum, f) => sum + applied(f), 0);
+  const missing = f => !model.live && f.unused; // in a live page, the test goes on
+  setText($("t-faults"), `Faults ${list.length ? `${sum}/${list.length}` : ""}`);
+  $("t-faults").title = `${count(list.length, "fault")} injected, applied ${count(sum, "time")}`;
+  $("faults").replaceChildren(...(list.length ? [...list].sort((a, b) => !!missing(b) - !!missing(a)).map(f => {
     const match = Object.entries(f.match ?? {}).map(([name, value]) => `${name} ${value}`).join(", ") || "every request";
-    const card = h("div", { className: f.unused ? "card bad" : "card" },
+    const card = h("div", { className: missing(f) ? "card bad" : "card" },
+      missing(f) ? h("p", {}, h("b", {}, applied(f) ? "This fault was not applied as often as injected, so the test fails." : "This fault was never applied, so the test fails.")) : "",
       h("p", {}, markIcon("fault"), " ", h("b", {}, f.faults.map(one => one.kind + (one.after_effect ? " after effect" : "")).join(", then ")), " on ", match),
-      h("p", {}, `struck ${f.struck} times; ${f.seen} requests matched`),
+      h("p", {}, `applied ${count(applied(f), "time")}; ${count(f.seen, "request")} matched`),
       h("pre", {}, f.faults.map(one => JSON.stringify(one)).join("\n")));
-    if (f.unused) card.append(h("p", {}, f.unused));
-    if (f.id && control.on) card.append(h("p", {}, h("button", { onclick: () => act("End the fault", "DELETE", `faults/${f.id}`).then(fetchWorld) }, "End it")));
+    if (f.id && control.on) card.append(h("p", {}, h("button", { onclick: () => act("Remove the fault", "DELETE", `faults/${f.id}`).then(fetchWorld) }, "Remove")));
     return card;
-  }) : [h("p", { className: "soft" }, "None was injected.")]));
+  }) : [h("p", { className: "soft" }, "No faults injected.")]));
 }
 
 function fillWorld() {
@@ -136,14 +162,14 @@ function fillWorld() {
       const key = secrets[i], cell = h("span", {}, c.revoked ? "revoked" : "in use");
       if (control.on && key) {
         const path = `organisations/${encodeURIComponent(o.id)}/keys/${encodeURIComponent(key.secret)}`;
-        cell.append("  ", h("button", { onclick: () => act("Change the key", "PATCH", path, JSON.stringify({ revoked: !c.revoked })) }, c.revoked ? "Let in again" : "Revoke"));
+        cell.append("  ", h("button", { onclick: () => act("Change the key", "PATCH", path, JSON.stringify({ revoked: !c.revoked })) }, c.revoked ? "Restore" : "Revoke"));
       }
       return [`${c.name || c.id}`, cell];
     })));
   }
   parts.push(h("h3", {}, "Scripts"));
   const scripts = model.world.scripts ?? [];
-  if (!scripts.length) parts.push(h("p", { className: "soft" }, "None: meetings take their natural course."));
+  if (!scripts.length) parts.push(h("p", { className: "soft" }, "No scripts. Meetings run through all stages."));
   for (const s of scripts) parts.push(h("pre", { className: "card" }, JSON.stringify(s, null, 2)));
   $("world").replaceChildren(...parts);
 }

@@ -1,25 +1,26 @@
 // What there is to show. Everything has bounds, as on the server.
-const MAX_MEETINGS = 10000, MAX_REQUESTS = 4096, FLOOR = 30000;
+const MAX_MEETINGS = 10000, MAX_REQUESTS = 4096, MAX_ACTIONS = 1000, MIN_POLL_INTERVAL = 30000;
 
 const model = {
-  live: true, name: "", total: 0, now: Date.now(), offset: 0,
+  live: true, name: "", failed: false, total: 0, now: Date.now(), offset: 0,
   rows: new Map(),       // by meeting id
   requests: [],          // by seq
   bySeq: new Map(),
   violations: [],
   violationsOf: new Map(), // by seq of their request
-  rest: [],              // requests of no one meeting
+  actions: [],           // calls of Script, Update, Advance and Release
+  rest: [],              // requests and actions that belong to no meeting
   world: { organisations: [] },
 };
 
 const clockNow = () => model.live ? Date.now() + model.offset : model.now;
 
 function forgetAll() {
-  Object.assign(model, { rows: new Map(), requests: [], bySeq: new Map(), violations: [], violationsOf: new Map(), rest: [], total: 0 });
+  Object.assign(model, { rows: new Map(), requests: [], bySeq: new Map(), violations: [], violationsOf: new Map(), actions: [], rest: [], total: 0 });
   axis.clear();
 }
 
-// take merges what is new, and returns the ids of the meetings it is about.
+// take merges news, and returns the ids of the meetings that it touches.
 function take(news) {
   const touched = new Set();
   model.now = news.now;
@@ -60,6 +61,10 @@ function take(news) {
     if (row) touched.add(r.meeting_id);
     if (row && r.operation === "meetings.delete" && r.status === 204) row.gone = true;
   }
+  for (const a of news.actions ?? []) {
+    addAction(a);
+    if (a.meeting_id) touched.add(a.meeting_id);
+  }
   bound();
   if (news.world) model.world = news.world;
   axis.add(news.now);
@@ -75,6 +80,16 @@ function rowOf(id, at = 0) {
   return row;
 }
 
+// addAction gives an action a place between two requests, and makes it a mark
+// of the timeline like them.
+function addAction(a) {
+  Object.assign(a, { seq: a.after + a.n / 1e9, action: true, kind: "action", took: 0, violations: [], operation: a.name });
+  a.shown = passes(a);
+  addBySeq(model.actions, a);
+  axis.add(a.at);
+  addBySeq(a.meeting_id ? rowOf(a.meeting_id, a.at).marks : model.rest, a);
+}
+
 // addBySeq: nearly all come in order.
 function addBySeq(list, r) {
   let i = list.length;
@@ -85,29 +100,36 @@ function addBySeq(list, r) {
 function bound() {
   for (const r of model.requests.splice(0, model.requests.length - MAX_REQUESTS)) {
     model.bySeq.delete(r.seq);
-    const row = model.rows.get(r.meeting_id), marks = row ? row.marks : model.rest;
-    const i = marks.indexOf(r);
-    if (i >= 0) marks.splice(i, 1);
+    const row = removeMark(r);
     if (row && !row.meeting && !row.marks.length) model.rows.delete(row.id);
   }
+  for (const a of model.actions.splice(0, model.actions.length - MAX_ACTIONS)) removeMark(a);
   if (model.rows.size > MAX_MEETINGS) {
     const old = [...model.rows.values()].sort((a, b) => a.created - b.created);
     for (const row of old.slice(0, model.rows.size - MAX_MEETINGS)) model.rows.delete(row.id);
   }
 }
 
+// removeMark takes a request or an action off its row, and returns the row.
+function removeMark(r) {
+  const row = model.rows.get(r.meeting_id), marks = row ? row.marks : model.rest;
+  const i = marks.indexOf(r);
+  if (i >= 0) marks.splice(i, 1);
+  return row;
+}
+
 const KINDS = {
-  look: "look at a meeting", read: "other reading", change: "change", upload: "upload",
-  refusal: "refused or lost", fault: "fault", violation: "violation",
+  poll: "poll", read: "other read", change: "change", upload: "upload",
+  action: "Script, Update, Advance", rejected: "rejected or lost", fault: "fault", violation: "violation",
 };
 
 function classify(r) {
   r.violations = model.violationsOf.get(r.seq) ?? [];
   r.kind = r.violations.length ? "violation"
     : r.fault ? "fault"
-    : r.status >= 400 || !r.status ? "refusal"
+    : r.status >= 400 || !r.status ? "rejected"
     : r.operation === "storage.put" ? "upload"
-    : r.operation === "meetings.get" ? "look"
+    : r.operation === "meetings.get" ? "poll"
     : r.method === "GET" || r.method === "HEAD" ? "read" : "change";
   r.shown = passes(r);
 }
@@ -117,6 +139,7 @@ const filter = { meeting: "", operation: "", status: "", caller: "" };
 const filtersRequests = () => filter.operation || filter.status || filter.caller;
 
 function passes(r) {
+  if (r.action) return !filtersRequests();
   if (filter.operation && (r.operation ?? "") !== filter.operation) return false;
   if (filter.caller && r.caller !== filter.caller) return false;
   switch (filter.status) {
@@ -127,7 +150,7 @@ function passes(r) {
   }
 }
 
-// found reports whether the meeting is one that is asked for by a text.
+// found reports whether a meeting passes the text filter.
 function found(row) {
   if (!filter.meeting) return true;
   row.search ??= `${row.meeting?.title ?? ""}\n${row.id}\n${row.meeting?.external_id ?? ""}`.toLowerCase();
@@ -144,17 +167,20 @@ function shownRows() {
   return [...model.rows.values()].filter(rowShown).sort((a, b) => b.created - a.created);
 }
 
-// shownRequests are those of the list, the oldest first.
+// shownRequests are the requests and actions of the list, the oldest first.
 function shownRequests() {
-  return model.requests.filter(r => r.shown && (!filter.meeting || model.rows.has(r.meeting_id) && found(model.rows.get(r.meeting_id))));
+  const shown = r => r.shown && (!filter.meeting || model.rows.has(r.meeting_id) && found(model.rows.get(r.meeting_id)));
+  const list = model.requests.filter(shown), actions = model.actions.filter(shown);
+  return actions.length ? list.concat(actions).sort((a, b) => a.seq - b.seq) : list;
 }
 
 function refilter() {
   for (const r of model.requests) r.shown = passes(r);
+  for (const a of model.actions) a.shown = passes(a);
 }
 
-// lookBefore is the same key's last look at the meeting before r.
-function lookBefore(r) {
+// pollBefore is the previous poll of r's meeting with the same key.
+function pollBefore(r) {
   const marks = model.rows.get(r.meeting_id)?.marks ?? [];
   let found = null;
   for (const other of marks) {
@@ -165,6 +191,9 @@ function lookBefore(r) {
 }
 
 const titleOf = id => model.rows.get(id)?.meeting?.title ?? id ?? "";
+const isRejected = r => !r.action && (r.status >= 400 || !r.status);
+const count = (n, one, many = one + "s") => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
+const hasFailedMeeting = row => !!row.meeting && !row.gone && failed(row.meeting.status);
 const stateOf = row => row.gone ? "deleted" : row.meeting ? row.meeting.status.replaceAll("_", " ") : "not there";
 const failed = status => /failed|blocked|rejected/.test(status);
 const final = status => failed(status) || status === "minutes_ready";

@@ -1,13 +1,13 @@
-// What a click opens.
+// The details that a click opens.
 const detail = { path: "", again: null };
 
 // get fetches a path beside the page, or finds it in the report.
 async function get(path) {
   if (model.live) {
     const [list, ...rest] = path.split("/"); // an id is whatever a client has sent
-    const reply = await fetch(rest.length ? `${list}/${encodeURIComponent(rest.join("/"))}` : list);
-    if (!reply.ok) throw new Error(reply.status === 404 ? "not kept any more" : `status ${reply.status}`);
-    return reply.json();
+    const response = await fetch(rest.length ? `${list}/${encodeURIComponent(rest.join("/"))}` : list);
+    if (!response.ok) throw new Error(response.status === 404 ? "no longer kept" : `status ${response.status}`);
+    return response.json();
   }
   const start = JSON.stringify(path).slice(0, -1).replaceAll("<", "\\u003c");
   const text = $("details").textContent, at = text.indexOf(`\n[${start}"`);
@@ -17,7 +17,7 @@ async function get(path) {
 }
 
 async function open(path, show) {
-  const anew = detail.path !== path;
+  const other = detail.path !== path;
   detail.path = path;
   detail.again = () => open(path, show);
   let content;
@@ -26,12 +26,26 @@ async function open(path, show) {
   } catch (err) {
     content = [h("h2", {}, path), h("p", { className: "soft" }, String(err.message ?? err))];
   }
-  if (detail.path !== path) return; // another one was opened meanwhile
+  if (detail.path === path) fillDetail(content, other); // else the user has opened another one meanwhile
+}
+
+// present opens details that need no request.
+function present(path, content) {
+  detail.path = path;
+  detail.again = null;
+  fillDetail(content, true);
+}
+
+function fillDetail(content, other) {
   const box = $("detail");
   box.hidden = false;
   box.replaceChildren(h("button", { className: "close", title: "Close (Esc)", ariaLabel: "Close", onclick: closeDetail }, "✕"), ...content);
-  if (anew) box.scrollTop = 0;
+  if (!other) return;
+  box.scrollTop = 0;
+  if (NARROW.matches) box.scrollIntoView({ block: "nearest" });
 }
+
+const NARROW = matchMedia("(max-width: 900px)");
 
 function closeDetail() {
   if ($("detail").contains(document.activeElement)) $("rows").focus();
@@ -48,7 +62,7 @@ function note(text) {
   $("detail").replaceChildren(h("p", {}, text));
 }
 
-// openMark opens a request, and shows where it stands.
+// openMark opens a request or an action, and shows it in both lists.
 function openMark(r) {
   if (!r.seq) return openMeeting(r.violation.meeting_id);
   timeline.mark = r;
@@ -58,22 +72,31 @@ function openMark(r) {
   requestList.see(r);
   say(describe(r));
   draw();
+  if (r.action) return present(`actions/${r.n}`, actionDetail(r));
   open(`requests/${r.seq}`, full => requestDetail(r, full));
 }
 
 const openMeeting = id => open(`meetings/${id}`, meetingDetail);
 
+function actionDetail(a) {
+  const parts = [h("h2", {}, markIcon("action"), ` ${a.name}`), h("p", {}, "A call of the test or program changed the service.")];
+  parts.push(h("ul", {}, ...(a.changes ?? []).map(text => h("li", {}, text))));
+  const rows = [["At", `${timeText(a.at)}  (${fullTime(a.at)})`]];
+  if (a.meeting_id) rows.push(["Meeting", h("button", { className: "link", onclick: () => openMeeting(a.meeting_id) }, titleOf(a.meeting_id))]);
+  return [...parts, table(rows)];
+}
+
 function requestDetail(r, full) {
-  const parts = [h("h2", {}, markIcon(r.kind), ` #${r.seq} `, r.operation || "not of the interface")];
-  parts.push(h("p", {}, h("code", {}, `${full.method} ${full.path}`), "  →  ", h("b", {}, answer(r))));
+  const parts = [h("h2", {}, markIcon(r.kind), ` #${r.seq} `, r.operation || "unknown operation")];
+  parts.push(h("p", {}, h("code", {}, `${full.method} ${full.path}`), "  →  ", h("b", { className: isRejected(r) ? "rejected" : "" }, answer(r))));
   for (const v of r.violations) parts.push(h("div", { className: "card bad" }, h("p", {}, h("b", {}, VIOLATIONS[v.kind] ?? v.kind)), h("p", {}, v.text)));
   const rows = [["Arrived", `${timeText(r.at)}  (${fullTime(r.at)})`], ["Took", span(r.took)]];
-  const before = r.operation === "meetings.get" && r.meeting_id ? lookBefore(r) : null;
-  if (before) rows.push(["Same key’s last look", h("span", {}, h("button", { className: "link", onclick: () => openMark(before) }, `#${before.seq}`), `, ${span(r.at - before.at)} before`, r.violations.length ? ` (at least ${FLOOR / 1000} s expected)` : "")]);
+  const before = r.operation === "meetings.get" && r.meeting_id ? pollBefore(r) : null;
+  if (before) rows.push(["Previous poll, same key", h("span", {}, h("button", { className: "link", onclick: () => openMark(before) }, `#${before.seq}`), `, ${span(r.at - before.at)} before`, r.violations.length ? ` (the minimum is ${MIN_POLL_INTERVAL / 1000} s)` : "")]);
   if (r.meeting_id) rows.push(["Meeting", model.rows.get(r.meeting_id)?.meeting ? h("button", { className: "link", onclick: () => openMeeting(r.meeting_id) }, titleOf(r.meeting_id)) : r.meeting_id]);
-  rows.push(["Key of", r.caller ? callerName(r.caller) : "nobody known"]);
-  if (r.fault) rows.push(["Struck by a fault", r.fault]);
-  if (r.lost) rows.push(["Reply", "the client has not seen the whole of it"]);
+  rows.push(["Key of", r.caller ? callerName(r.caller) : "unknown"]);
+  if (r.fault) rows.push(["Fault applied", r.fault]);
+  if (r.lost) rows.push(["Response", "the client did not get all of it"]);
   if (full.request_id) rows.push(["Request id", full.request_id]);
   if (full.bytes) rows.push(["Audio", `${full.bytes.toLocaleString("en")} bytes`]);
   rows.push(["Host", full.host]);
@@ -87,11 +110,13 @@ function requestDetail(r, full) {
 
 function meetingDetail(m) {
   const row = rowOf(m.id), parts = [h("h2", {}, m.title)];
+  if (failed(m.status)) parts.push(failureCard(row));
+  if (m.held) parts.push(h("div", { className: "card" }, h("p", {}, h("b", {}, `‖ held in ${m.status}`)), h("p", {}, "A script holds the meeting in this state until Release or Advance.")));
   if (control.on) parts.push(meetingButtons(m));
   for (const v of model.violations.filter(v => v.meeting_id === m.id).slice(0, 20)) {
     parts.push(h("div", { className: "card bad" }, h("p", {}, v.text), v.seq ? h("button", { className: "link", onclick: () => openViolation(v) }, `Show request #${v.seq}`) : ""));
   }
-  const facts = [["Status", m.status + (m.held ? ", held by a script" : "")], ["Id", m.id]];
+  const facts = [["Status", m.status], ["Id", m.id]];
   if (m.external_id) facts.push(["External id", m.external_id]);
   facts.push(["Date", [m.date, m.time].filter(Boolean).join(" ")], ["Organisation", m.organisation], ["Created by", callerName(m.creator)], ["Visibility", m.visibility]);
   if (m.participant_ids?.length) facts.push(["Participants", m.participant_ids.join(", ")]);
@@ -100,8 +125,8 @@ function meetingDetail(m) {
   facts.push(["Template", m.template_id]);
   if (m.duration_seconds) facts.push(["Duration", `${m.duration_seconds} s`]);
   parts.push(table(facts), h("p", {},
-    h("button", { className: "link", onclick: () => { axis.show(row.created, Math.max(row.marks.at(-1)?.at ?? 0, row.meeting?.history.at(-1).at ?? 0)); pressed(); draw(); } }, "Zoom to it"), "   ",
-    h("button", { className: "link", onclick: () => { $("f-meeting").value = m.id; filterChanged(); } }, `Its ${row.marks.length} requests alone`)));
+    h("button", { className: "link", onclick: () => { axis.show(row.created, Math.max(row.marks.at(-1)?.at ?? 0, row.meeting?.history.at(-1).at ?? 0)); pressed(); draw(); } }, "Zoom to this meeting"), "   ",
+    h("button", { className: "link", onclick: () => { $("f-meeting").value = m.id; filterChanged(); } }, `Show only its ${count(row.marks.length, "event")}`)));
   parts.push(h("h3", {}, "History"), table((m.history ?? []).map((s, i) => {
     const at = Date.parse(s.at), next = m.history[i + 1];
     return [s.status, timeText(at) + (next ? `, for ${span(Date.parse(next.at) - at)}` : "")];
@@ -112,8 +137,8 @@ function meetingDetail(m) {
   return parts;
 }
 
-// markdown renders as much of it as minutes are made of: headings, lists,
-// quotes, bold and slanted words. The rest stays text.
+// markdown renders the part of Markdown that minutes use: headings, lists,
+// quotes, bold and italic words. The rest stays text.
 function markdown(text) {
   const box = h("div", { className: "minutes" });
   let list = null;

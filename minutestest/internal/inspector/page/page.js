@@ -1,7 +1,7 @@
 // The page as a whole.
 function $(id) { return document.getElementById(id); }
 
-// h makes an element. Texts become text, never markup.
+// h makes an element. A string becomes text, never markup.
 function h(tag, props = {}, ...children) {
   const e = document.createElement(tag);
   for (const [name, value] of Object.entries(props)) {
@@ -73,11 +73,14 @@ function fill() {
 
 function fillCounts() {
   const shown = timeline.rows.length, all = model.rows.size;
-  const meetings = `${shown === all ? "" : `${shown.toLocaleString("en")} of `}${all.toLocaleString("en")} ${all === 1 ? "meeting" : "meetings"}`;
+  const meetings = `${shown === all ? "" : `${shown.toLocaleString("en")} of `}${count(all, "meeting")}`;
   const more = model.total > all ? ` (the newest of ${model.total.toLocaleString("en")})` : "";
-  const list = requestList.shown.length, requests = model.requests.length;
-  setText($("counts"), `${meetings}${more} · ${list === requests ? "" : `${list.toLocaleString("en")} of `}${requests.toLocaleString("en")} ${requests === 1 ? "request" : "requests"}`);
-  setText($("t-requests"), `Requests ${list || ""}`);
+  const list = requestList.shown.filter(r => !r.action), requests = model.requests.length, rejected = list.filter(isRejected).length;
+  setText($("counts"), `${meetings}${more} · ${list.length === requests ? "" : `${list.length.toLocaleString("en")} of `}${count(requests, "request")}${rejected ? `, ${rejected.toLocaleString("en")} rejected or lost` : ""}`);
+  setText($("t-requests"), `Requests ${list.length || ""}`);
+  const failures = timeline.rows.filter(hasFailedMeeting).length;
+  $("failures").hidden = failures === 0;
+  setText($("failures"), `✕ ${failures.toLocaleString("en")} failed`);
 }
 
 const known = { operations: new Set(), callers: new Set() };
@@ -115,7 +118,7 @@ function choosePanel(name) {
   if (name === "requests") requestList.draw();
 }
 
-// pressed shows which of the ways to look at time is in force.
+// pressed runs after the user has zoomed or moved the time axis.
 function pressed() {
   axis.untouched = false;
   showPressed();
@@ -149,20 +152,21 @@ const SHORTCUTS = [
   [["t"], "to the timeline", () => $("rows").focus()],
   [["r"], "to the requests", () => { choosePanel("requests"); $("list").focus(); }],
   [["v"], "the next violation", showViolation],
+  [["x"], "the next failed meeting", showFailure],
   [["+", "="], "zoom in", () => zoom(0.5)],
   [["-"], "zoom out", () => zoom(2)],
   [["[", ","], "earlier", () => { axis.pan(-0.25); pressed(); }],
   [["]", "."], "later", () => { axis.pan(0.25); pressed(); }],
-  [["f"], "all of the time", fit],
-  [["l"], "follow what happens", () => model.live && follow()],
-  [["Escape"], "close what was opened", closeDetail],
+  [["f"], "show all", fit],
+  [["l"], "follow live", () => model.live && follow()],
+  [["Escape"], "close the details", closeDetail],
   [["?"], "this list", () => $("keys").showModal()],
 ];
 
 function startKeys() {
   $("keylist").append(...SHORTCUTS.flatMap(([keys, what]) => [h("dt", {}, ...keys.flatMap(k => [h("kbd", {}, k), " "])), h("dd", {}, what)]),
-    h("dt", {}, h("kbd", {}, "↑"), " ", h("kbd", {}, "↓"), " ", h("kbd", {}, "←"), " ", h("kbd", {}, "→")), h("dd", {}, "in the timeline: meetings, and the requests of one"),
-    h("dt", {}, h("kbd", {}, "Enter")), h("dd", {}, "to what was opened"));
+    h("dt", {}, h("kbd", {}, "↑"), " ", h("kbd", {}, "↓"), " ", h("kbd", {}, "←"), " ", h("kbd", {}, "→")), h("dd", {}, "in the timeline: meetings, and the requests of a meeting"),
+    h("dt", {}, h("kbd", {}, "Enter")), h("dd", {}, "to the details"));
   document.addEventListener("keydown", e => {
     if (e.ctrlKey || e.metaKey || e.altKey || document.querySelector("dialog[open]")) return;
     if (e.target.closest("input, textarea, select") && e.key !== "Escape") return;
@@ -190,6 +194,7 @@ function start() {
     $("t-" + name).focus();
   });
   $("alarm").onclick = showViolation;
+  $("failures").onclick = showFailure;
   $("in").onclick = () => zoom(0.5);
   $("out").onclick = () => zoom(2);
   $("fit").onclick = fit;
@@ -197,7 +202,7 @@ function start() {
   $("help").onclick = () => $("keys").showModal();
   $("inject").onclick = () => askFor("faults");
   $("script").onclick = () => askFor("scripts");
-  $("reset").onclick = () => confirm("Begin anew? All meetings, scripts, faults and requests are forgotten.") && act("Reset", "POST", "reset");
+  $("reset").onclick = () => confirm("Reset the service? This deletes all meetings, scripts, faults and requests.") && act("Reset", "POST", "reset");
   choosePanel("requests");
   const state = $("state");
   model.live = !state;
@@ -207,6 +212,7 @@ function start() {
 
 function report(state) {
   model.name = state.name ?? "";
+  model.failed = !!state.failed;
   setText($("source"), `${model.name ? model.name + ", " : ""}report of ${fullTime(state.now).slice(0, 19)} UTC`);
   document.title = `${model.name || "Report"} – Meeting Minutes Service`;
   take(state);
@@ -215,23 +221,23 @@ function report(state) {
   fillWorld();
   pressed();
   performance.mark("shown");
-  if (model.violations.length) showViolation();
+  openCause();
 }
 
 function live() {
   $("follow").hidden = false;
-  const tell = (text, name) => { setText($("source"), `${text}${model.name ? `, ${model.name}` : ""}`); $("source").className = name; };
-  tell("connecting", "lost");
+  const show = (text, name) => { setText($("source"), `${text}${model.name ? `, ${model.name}` : ""}`); $("source").className = name; };
+  show("connecting", "lost");
   findControl();
-  const hear = (event, anew) => {
+  const receive = (event, all) => {
     const news = JSON.parse(event.data);
-    if (anew) {
+    if (all) {
       forgetAll();
       closeDetail();
       control.faults = null;
     }
     update(take(news));
-    tell("live", "live");
+    show("live", "live");
     if (!news.world) return;
     fillFaults();
     fillWorld();
@@ -239,15 +245,15 @@ function live() {
   };
   const connect = () => {
     const source = new EventSource("events");
-    source.addEventListener("state", e => { hear(e, true); requestAnimationFrame(() => performance.mark("shown")); });
-    source.addEventListener("news", e => hear(e, false));
+    source.addEventListener("state", e => { receive(e, true); requestAnimationFrame(() => performance.mark("shown")); });
+    source.addEventListener("news", e => receive(e, false));
     source.onerror = () => {
-      tell("not connected", "lost");
+      show("not connected", "lost");
       if (source.readyState === EventSource.CLOSED) setTimeout(connect, 2000);
     };
   };
   connect();
-  setInterval(() => { // time goes on
+  setInterval(() => { // time passes without news
     if (document.hidden) return;
     axis.add(clockNow());
     draw();

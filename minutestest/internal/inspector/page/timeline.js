@@ -1,18 +1,19 @@
-// The timeline: labels are elements, the rest is drawn. Only what is in sight.
+// The timeline: labels are elements, the rest is drawn. Only visible rows exist.
 const ROW = 24, CHART = 44, REST = 24;
 
-// Shapes, so that colour is not alone in telling marks apart; around 0, 0.
+// Each kind of mark has a shape as well as a colour. The centre is 0, 0.
 const SHAPES = {
-  look: "M0-4.5A4.5 4.5 0 1 1 0 4.5A4.5 4.5 0 1 1 0-4.5M0-2.2A2.2 2.2 0 1 0 0 2.2A2.2 2.2 0 1 0 0-2.2",
+  poll: "M0-4.5A4.5 4.5 0 1 1 0 4.5A4.5 4.5 0 1 1 0-4.5M0-2.2A2.2 2.2 0 1 0 0 2.2A2.2 2.2 0 1 0 0-2.2",
   read: "M0-2.2A2.2 2.2 0 1 1 0 2.2A2.2 2.2 0 1 1 0-2.2",
   change: "M-4-4H4V4H-4Z",
   upload: "M0-5.5L5.5 4.5H-5.5Z",
-  refusal: "M-4.6-3.2L-3.2-4.6L0-1.4L3.2-4.6L4.6-3.2L1.4 0L4.6 3.2L3.2 4.6L0 1.4L-3.2 4.6L-4.6 3.2L-1.4 0Z",
+  action: "M0-6L5 0L0 6L-5 0ZM0-2.8L2.2 0L0 2.8L-2.2 0Z",
+  rejected: "M-4.6-3.2L-3.2-4.6L0-1.4L3.2-4.6L4.6-3.2L1.4 0L4.6 3.2L3.2 4.6L0 1.4L-3.2 4.6L-4.6 3.2L-1.4 0Z",
   fault: "M1.5-7L-5 1.2H-.6L-1.5 7L5-1.2H.6Z",
   violation: "M-3.3-8H3.3L8-3.3V3.3L3.3 8H-3.3L-8 3.3V-3.3ZM-1.3-5.5L-.8 1.6H.8L1.3-5.5ZM-1.1 3V5.4H1.1V3Z",
 };
 const PATHS = Object.fromEntries(Object.entries(SHAPES).map(([kind, d]) => [kind, new Path2D(d)]));
-const ORDER = Object.keys(SHAPES); // what matters more is drawn later
+const ORDER = Object.keys(SHAPES); // the most important is drawn last
 const STAGES = ["audio_uploaded", "transcribing", "transcribed", "generating_minutes"];
 
 const timeline = {
@@ -38,6 +39,7 @@ const timeline = {
 
   paint() {
     const style = getComputedStyle(document.documentElement);
+    this.font = getComputedStyle(document.body).fontFamily;
     for (const name of [...ORDER, ...STAGES, "created", "minutes_ready", "failed", "bg", "ink", "soft", "line", "grid", "pick", "chart", "panel"])
       this.colours[name] = style.getPropertyValue("--" + name).trim();
   },
@@ -63,7 +65,7 @@ const timeline = {
     this.place = new Map(this.rows.map((row, i) => [row.id, i]));
     $("space").style.height = this.rows.length * ROW + "px";
     $("none").hidden = this.rows.length > 0;
-    $("none").textContent = model.rows.size ? "No meeting passes the filters." : "No meeting yet. A line appears here for each one that is created.";
+    $("none").textContent = model.rows.size ? "No meeting matches the filters." : "No meetings yet. Each new meeting gets a line here.";
     const times = model.requests.filter(r => r.shown).map(r => r.at).sort((a, b) => a - b);
     this.times = Float64Array.from(times);
   },
@@ -80,9 +82,9 @@ const timeline = {
 
   drawLabels(first, last) {
     while (this.labels.length < last - first) {
-      const label = h("div", { className: "row", role: "option" }, h("span", { className: "name" }), h("span", { className: "state" }));
+      const label = h("div", { className: "row", role: "option" }, h("span", { className: "sign" }), h("span", { className: "name" }), h("span", { className: "state" }));
       label.addEventListener("click", () => { const row = label.row; this.choose(row); openMeeting(row.id); });
-      label.addEventListener("pointermove", e => tip(e, [label.row.meeting?.title, label.row.id].filter(Boolean).join("\n")));
+      label.addEventListener("pointermove", e => tip(e, [label.row.meeting?.title, label.row.id, stateOf(label.row), label.row.meeting?.reason].filter(Boolean).join("\n")));
       label.addEventListener("pointerleave", () => { $("tip").hidden = true; });
       $("space").append(label);
       this.labels.push(label);
@@ -94,16 +96,19 @@ const timeline = {
       label.row = row;
       label.id = "row-" + (first + i);
       label.style.transform = `translateY(${(first + i) * ROW}px)`;
-      const held = row.meeting?.held && !row.gone, state = stateOf(row) + (held ? ", held" : "");
-      setText(label.firstChild, row.meeting?.title ?? row.id);
-      const sign = held ? "‖ " : row.meeting && failed(row.meeting.status) ? "✕ " : row.meeting?.status === "minutes_ready" ? "✓ " : "";
-      setText(label.lastChild, sign + stateOf(row));
+      const [sign, name, status] = label.children, held = row.meeting?.held && !row.gone, hasFailed = hasFailedMeeting(row);
+      const ready = row.meeting?.status === "minutes_ready", state = stateOf(row) + (held ? ", held" : "");
+      setText(sign, row.bad ? "!" : held ? "‖" : hasFailed ? "✕" : ready ? "✓" : "");
+      setText(name, row.meeting?.title ?? row.id);
+      setText(status, stateOf(row));
       label.classList.toggle("bad", row.bad > 0);
+      label.classList.toggle("failed", hasFailed);
+      label.classList.toggle("ready", ready);
       label.classList.toggle("gone", row.gone);
       label.setAttribute("aria-selected", row.id === this.chosen);
       label.setAttribute("aria-setsize", this.rows.length);
       label.setAttribute("aria-posinset", first + i + 1);
-      label.setAttribute("aria-label", `${row.meeting?.title ?? row.id}, ${state}, ${row.marks.length} requests${row.bad ? `, ${row.bad} violations` : ""}`);
+      label.setAttribute("aria-label", `${row.meeting?.title ?? row.id}, ${state}, ${count(row.marks.length, "request")}${row.bad ? `, ${count(row.bad, "violation")}` : ""}`);
       if (row.id === this.chosen) this.box.setAttribute("aria-activedescendant", label.id);
     });
   },
@@ -111,7 +116,7 @@ const timeline = {
   drawBars(first, last) {
     const c = this.bars.getContext("2d"), { width, colours } = this, top = this.box.scrollTop;
     c.clearRect(0, 0, width, this.height);
-    c.font = "11px system-ui, sans-serif";
+    c.font = `11px ${this.font}`;
     c.textBaseline = "middle";
     this.drawGrid(c, 0, this.height);
     for (let i = first; i < last; i++) {
@@ -134,6 +139,14 @@ const timeline = {
   drawGrid(c, y, height) {
     c.fillStyle = this.colours.grid;
     for (const { t } of axis.ticks(this.width)) c.fillRect(Math.round(axis.x(t, this.width)), y, 1, height);
+    c.fillStyle = this.colours.action;
+    c.globalAlpha = 0.4;
+    for (const a of model.rest) { // an action that concerns no single meeting
+      if (!a.action || !a.shown) continue;
+      const x = Math.round(axis.x(a.at, this.width));
+      for (let d = y; d < y + height; d += 6) c.fillRect(x, d, 1, 3);
+    }
+    c.globalAlpha = 1;
     for (const s of axis.spans.slice(1)) { // where time was cut out
       const x = axis.x(s.a, this.width) - axis.cut / (axis.to - axis.from) * this.width / 2;
       c.fillStyle = this.colours.line;
@@ -186,24 +199,24 @@ const timeline = {
     }
   },
 
-  // drawTooSoon measures what a violation of the thirty seconds is about.
+  // drawTooSoon draws the interval of a poll that came too soon.
   drawTooSoon(c, row, y) {
     for (const r of row.marks) {
       if (!r.seq || !r.violations.some(v => v.kind === "poll")) continue;
-      const before = lookBefore(r);
+      const before = pollBefore(r);
       if (!before) continue;
       const a = axis.x(before.at, this.width), b = axis.x(r.at, this.width), text = span(r.at - before.at);
       c.fillStyle = this.colours.violation;
       c.fillRect(a, y + ROW - 4, b - a, 2);
       c.fillRect(a, y + ROW - 7, 1.5, 5);
       if (b - a > c.measureText(text).width + 26) {
-        c.font = "600 11px system-ui, sans-serif";
+        c.font = `600 11px ${this.font}`;
         const wide = c.measureText(text).width, left = (a + b - wide) / 2;
         c.fillStyle = this.colours.bg;
         c.fillRect(left - 4, y + 4, wide + 8, 14);
         c.fillStyle = this.colours.violation;
         c.fillText(text, left, y + ROW - 12);
-        c.font = "11px system-ui, sans-serif";
+        c.font = `11px ${this.font}`;
       }
     }
   },
@@ -242,7 +255,7 @@ const timeline = {
   drawHead() {
     const c = this.head.getContext("2d"), { width, colours, times } = this, height = $("head").clientHeight;
     c.clearRect(0, 0, width, height);
-    c.font = "11px system-ui, sans-serif";
+    c.font = `11px ${this.font}`;
     this.drawGrid(c, 0, height);
     // The minute up to each point of the picture.
     let first = 0, next = 0, most = 1;
@@ -258,7 +271,7 @@ const timeline = {
     }
     c.fillStyle = colours.chart;
     counts.forEach((n, i) => { if (n) c.fillRect(i * 2, CHART - n / most * (CHART - 6), 2, n / most * (CHART - 6)); });
-    setText($("rate"), times?.length ? `${most.toLocaleString("en")} at most` : "");
+    setText($("rate"), times?.length ? `peak ${most.toLocaleString("en")}` : "");
     c.fillStyle = colours.line;
     c.fillRect(0, CHART, width, 1);
     this.drawMarks(c, model.rest, CHART + REST / 2 + 1);
@@ -266,128 +279,4 @@ const timeline = {
     c.textBaseline = "alphabetic";
     for (const { t, label } of axis.ticks(width)) c.fillText(label, axis.x(t, width) + 3, height - 8);
   },
-
-  // near is the mark at a point of a canvas.
-  near(e) {
-    const y = e.offsetY;
-    let marks = [], row = null;
-    if (e.target === this.bars) {
-      row = this.rows[Math.floor((y + this.box.scrollTop) / ROW)];
-      marks = row?.marks ?? [];
-    } else if (y > CHART && y < CHART + REST) {
-      marks = model.rest;
-    }
-    let best = null, least = 9;
-    for (const r of marks) {
-      if (!r.shown) continue;
-      const d = Math.abs(axis.x(r.at, this.width) - e.offsetX) - ORDER.indexOf(r.kind) * 0.5; // of several, what matters more
-      if (d < least) [best, least] = [r, d];
-    }
-    return { row, mark: best };
-  },
-
-  hover(e) {
-    if (e.buttons) return;
-    const { row, mark } = this.near(e);
-    this.bars.style.cursor = mark ? "pointer" : "crosshair";
-    if (mark) return tip(e, describe(mark));
-    if (row?.meeting) {
-      const u = axis.from + e.offsetX / this.width * (axis.to - axis.from);
-      const state = row.meeting.history.findLast(s => axis.u(s.at) <= u);
-      if (state) return tip(e, `${row.meeting.title}\n${state.status} since ${timeText(state.at)}`);
-    }
-    $("tip").hidden = true;
-  },
-
-  drag(e) {
-    const canvas = e.target, start = e.clientX;
-    let moved = false, last = start;
-    $("tip").hidden = true;
-    canvas.setPointerCapture(e.pointerId);
-    const move = m => {
-      if (!moved && Math.abs(m.clientX - start) < 4) return;
-      moved = true;
-      axis.pan((last - m.clientX) / this.width);
-      last = m.clientX;
-      pressed();
-    };
-    canvas.addEventListener("pointermove", move);
-    canvas.addEventListener("pointerup", () => {
-      canvas.removeEventListener("pointermove", move);
-      if (moved) return;
-      const { row, mark } = this.near(e);
-      if (row) this.choose(row);
-      if (mark) openMark(mark);
-      else if (row) openMeeting(row.id);
-    }, { once: true });
-  },
-
-  wheel(e) {
-    if (!e.ctrlKey && !e.shiftKey && Math.abs(e.deltaX) <= Math.abs(e.deltaY) && e.target === this.bars) return; // rows scroll
-    e.preventDefault();
-    if (e.ctrlKey || e.target === this.head && !e.shiftKey) axis.zoom(Math.exp(e.deltaY * 0.002), e.offsetX / this.width);
-    else axis.pan((e.deltaX || e.deltaY) / this.width);
-    pressed();
-  },
-
-  choose(row) {
-    this.chosen = row.id;
-    const i = this.place.get(row.id);
-    if (i === undefined) return;
-    if (i * ROW < this.box.scrollTop) this.box.scrollTop = i * ROW;
-    if ((i + 1) * ROW > this.box.scrollTop + this.height) this.box.scrollTop = (i + 1) * ROW - this.height;
-    draw();
-  },
-
-  // see brings an instant into view.
-  see(t) {
-    const x = axis.x(t, this.width);
-    if (x < 10 || x > this.width - 10) {
-      const width = axis.to - axis.from;
-      axis.from = axis.u(t) - width / 2;
-      axis.to = axis.from + width;
-      axis.whole = axis.follow = false;
-      pressed();
-    }
-  },
-
-  key(e) {
-    const at = this.place.get(this.chosen) ?? -1, page = Math.floor(this.height / ROW) - 1;
-    const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -this.rows.length, End: this.rows.length };
-    if (e.key in steps && this.rows.length) {
-      const row = this.rows[Math.min(Math.max(at + steps[e.key], 0), this.rows.length - 1)];
-      this.mark = null;
-      this.choose(row);
-      openMeeting(row.id);
-      say(`${row.meeting?.title ?? row.id}, ${stateOf(row)}`);
-    } else if ((e.key === "ArrowRight" || e.key === "ArrowLeft") && at >= 0) {
-      const marks = this.rows[at].marks.filter(r => r.shown), i = marks.indexOf(this.mark);
-      const r = e.key === "ArrowRight" ? marks[Math.min(i + 1, marks.length - 1)] : marks[Math.max(i - 1, 0)];
-      if (r) openMark(r);
-    } else if (e.key === "Enter") {
-      $("detail").focus();
-    } else {
-      return;
-    }
-    e.preventDefault();
-  },
 };
-
-function describe(r) {
-  if (!r.seq) return `violation: ${r.violation.text}`;
-  const lines = [`#${r.seq}  ${r.operation || r.method + " " + r.path}  ${answer(r)}`, `${timeText(r.at)}, took ${span(r.took)}${r.caller ? `, by ${callerName(r.caller)}` : ""}`];
-  if (r.fault) lines.push(`fault: ${r.fault}`);
-  for (const v of r.violations) lines.push(`violation (${v.kind}): ${v.text}`);
-  return lines.join("\n");
-}
-
-const answer = r => (r.status ? String(r.status) : "no reply") + (r.code ? " " + r.code : "");
-
-function tip(e, text) {
-  const box = $("tip"), area = $("timeline").getBoundingClientRect();
-  setText(box, text);
-  box.hidden = false;
-  box.style.left = Math.min(e.clientX - area.left + 14, area.width - box.offsetWidth - 4) + "px";
-  const y = e.clientY - area.top + 16;
-  box.style.top = (y + box.offsetHeight > area.height ? y - box.offsetHeight - 26 : y) + "px";
-}

@@ -1,0 +1,172 @@
+package minutestest
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+)
+
+// actionsOf are the actions that a page would show.
+func actionsOf(s *Server) []action {
+	var reader newsreader
+	all, _ := reader.read(s)
+	return all.Actions
+}
+
+func TestUpdate_RecordsWhatChanged(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*Organisation)
+		want   []string
+	}{
+		"nothing": {func(*Organisation) {}, []string{"no change"}},
+		"numbers and flags": {func(o *Organisation) {
+			o.Credits, o.Suspended, o.NextResetAt = new(3), true, "2026-12-01"
+		}, []string{"credits: 1000 → 3", `next_reset_at: not set → "2026-12-01"`, "suspended: false → true"}},
+		"a key": {func(o *Organisation) {
+			o.Key("key_ci").Revoked = true
+			o.Key("key_ada").Scopes = []string{"meetings:read"}
+		}, []string{"keys.emp_ada.scopes added", "keys.int_ci.revoked: false → true"}},
+		"a secret": {func(o *Organisation) {
+			o.Key("key_ci").Secret = "key_new"
+		}, []string{"keys.int_ci.secret changed"}},
+		"members and terms come and go": {func(o *Organisation) {
+			o.Members = append(o.Members, Member{ID: "emp_flo", Name: "Flo"})
+			o.Members[0].Status = minutes.MemberDeactivated
+			o.Vocabulary = o.Vocabulary[1:]
+		}, []string{`members.emp_ada.status: "active" → "deactivated"`, "members.emp_flo added", "vocabulary.Kubernetes removed"}},
+		"a second key of one member": {func(o *Organisation) {
+			o.Keys = append(o.Keys, Key{Secret: "key_more", MemberID: "emp_ada"})
+		}, []string{"keys.emp_ada (2) added"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := New()
+			require.NoError(t, s.Update("org_acme", tc.change))
+			list := actionsOf(s)
+			require.Len(t, list, 1)
+			assert.Equal(t, "Update org_acme", list[0].Name)
+			assert.Equal(t, tc.want, list[0].Changes)
+			text, err := json.Marshal(list)
+			require.NoError(t, err)
+			assert.NotContains(t, string(text), "key_", "no secret")
+		})
+	}
+}
+
+func TestUpdate_RecordsNothingOnError(t *testing.T) {
+	t.Parallel()
+	s := New()
+	require.Error(t, s.Update("org_acme", func(o *Organisation) { o.Credits = new(-1) }))
+	require.Error(t, s.Update("org_none", func(*Organisation) {}))
+	require.Error(t, s.Script(Script{Hold: minutes.StatusCreated}))
+	_, err := s.Advance("mtg_none", "")
+	require.Error(t, err)
+	assert.False(t, s.Release("mtg_none"))
+	assert.Empty(t, actionsOf(s))
+}
+
+func TestActions_AreInOrderOfRequests(t *testing.T) {
+	t.Parallel()
+	s := New(WithWorld(slowly()))
+	c := callerOf(s)
+	require.NoError(t, s.Script(
+		Script{Title: "Weekly", Hold: minutes.StatusAudioUploaded, Transcript: "spk_0: Hello."},
+		Script{ExternalID: "x", Outcome: minutes.StatusMinutesFailed, Stages: Stages{Prepare: time.Second}, Markdown: "# M"},
+		Script{},
+	))
+	id := c.upload(t, "Weekly", "audio")
+	require.True(t, s.Release(id))
+	status, err := s.Advance(id, minutes.StatusMinutesReady)
+	require.NoError(t, err)
+	_, err = s.Advance(id, status)
+	require.NoError(t, err, "it is there already")
+
+	var got []string
+	for _, a := range actionsOf(s) {
+		got = append(got, fmt.Sprintf("%d after %d: %s %s %s", a.N, a.After, a.Name, strings.ReplaceAll(a.MeetingID, id, "it"), strings.Join(a.Changes, "; ")))
+	}
+	assert.Equal(t, []string{
+		`1 after 0: Script  title "Weekly": hold audio_uploaded, transcript`,
+		`2 after 0: Script  external id "x": outcome minutes_failed, stages 1s, 0s, 0s, minutes`,
+		`3 after 0: Script  all meetings: script removed`,
+		`4 after 3: Release it no longer held in audio_uploaded`,
+		`5 after 3: Advance it audio_uploaded → minutes_ready`,
+	}, got)
+	require.NoError(t, s.Reset())
+	assert.Empty(t, actionsOf(s))
+}
+
+func TestActions_AreNewsOnceAndBounded(t *testing.T) {
+	t.Parallel()
+	s := New()
+	var reader newsreader
+	_, kind := reader.read(s)
+	assert.Equal(t, "state", kind)
+	require.NoError(t, s.Script(Script{Title: strings.Repeat("long", 1000)}))
+	found, kind := reader.read(s)
+	assert.Equal(t, "news", kind)
+	require.Len(t, found.Actions, 1)
+	assert.LessOrEqual(t, len([]rune(found.Actions[0].Changes[0])), maxChange+1)
+	found, _ = reader.read(s)
+	assert.Empty(t, found.Actions)
+	for range maxActions + 10 {
+		require.NoError(t, s.Script(Script{}))
+	}
+	found, _ = reader.read(s)
+	require.Len(t, found.Actions, maxActions)
+	assert.Equal(t, maxActions+11, found.Actions[maxActions-1].N)
+	require.NoError(t, s.Update("org_acme", func(o *Organisation) {
+		for i := range 50 {
+			o.Projects = append(o.Projects, Project{ID: fmt.Sprintf("prj_%d", i), Name: "More"})
+		}
+	}))
+	found, _ = reader.read(s)
+	require.Len(t, found.Actions, 1)
+	assert.Len(t, found.Actions[0].Changes, maxChanges+1)
+	assert.Equal(t, "and 30 more", found.Actions[0].Changes[maxChanges])
+}
+
+// The news of a failed meeting says why it failed.
+func TestNews_SayWhyMeetingFailed(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		prepare func(*testing.T, *Server)
+		audio   string
+		status  minutes.Status
+		reason  string
+	}{
+		"script": {func(t *testing.T, s *Server) {
+			require.NoError(t, s.Script(Script{Outcome: minutes.StatusTranscriptionFailed}))
+		}, "audio", minutes.StatusTranscriptionFailed, "A script sets this outcome."},
+		"no seconds": {func(t *testing.T, s *Server) {
+			require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.TranscribeSeconds = new(0) }))
+		}, "audio", minutes.StatusTranscribeBlocked, "Transcription takes 1 s of quota. The organisation had less left when the audio arrived."},
+		"no credit": {func(t *testing.T, s *Server) {
+			require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Credits = new(0) }))
+		}, "audio", minutes.StatusMinutesFailed, "The organisation had no credit left, or a script set this outcome and has changed since."},
+		"empty": {func(*testing.T, *Server) {}, "", minutes.StatusAudioRejected, "The recording has 0 bytes. It must have between 1 and 1000000000."},
+		"ready": {func(*testing.T, *Server) {}, "audio", minutes.StatusMinutesReady, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := New()
+			tc.prepare(t, s)
+			id := callerOf(s).upload(t, "Weekly", tc.audio)
+			_, err := s.Advance(id, minutes.StatusMinutesReady)
+			require.NoError(t, err)
+			var reader newsreader
+			all, _ := reader.read(s)
+			require.Len(t, all.Meetings, 1)
+			assert.Equal(t, tc.status, all.Meetings[0].Status)
+			assert.Equal(t, tc.reason, all.Meetings[0].Reason)
+		})
+	}
+}
