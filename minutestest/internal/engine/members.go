@@ -2,47 +2,41 @@ package engine
 
 import minutes "github.com/meeting-minutes/minutes-go"
 
-func (c *call) listMembers() *refusal {
-	c.org.rlock(c.now)
-	defer c.org.mu.RUnlock()
-	c.out = append(c.out, `{"members":[`...)
-	for i, m := range c.org.memberOrder {
-		if i > 0 {
-			c.out = append(c.out, ',')
-		}
-		c.out = appendMember(c.out, m)
+func (c *call) listMembers() (any, *apiError) {
+	c.org.lock(c.now)
+	defer c.org.unlock()
+	list := []memberJSON{}
+	for _, m := range c.org.memberOrder {
+		list = append(list, m.json())
 	}
-	c.out = append(c.out, "]}"...)
-	return nil
+	return membersJSON{list}, nil
 }
 
 // createMember adds a member without an account.
-func (c *call) createMember() *refusal {
-	f, no := c.body()
-	if no != nil {
-		return no
+func (c *call) createMember() (any, *apiError) {
+	f, err := c.body()
+	if err != nil {
+		return nil, err
 	}
-	m := &member{Status: minutes.MemberNoAccount}
+	m := &Member{Status: minutes.MemberNoAccount}
 	m.Name, _ = f.trimmed("name", maxMemberName, true)
 	if m.Email, _ = f.text("email"); m.Email != "" && !validEmail(m.Email) {
 		f.fault("email", errEmail)
 	}
 	m.Role, _ = f.trimmed("role", maxMemberRole, false)
 	m.Description, _ = f.trimmed("description", maxDescription, false)
-	if no := f.refusal(); no != nil {
-		return no
+	if err := f.err(); err != nil {
+		return nil, err
 	}
 
 	o := c.org
 	o.lock(c.now)
-	defer o.mu.Unlock()
+	defer o.unlock()
 	if holder := o.emails[foldEmail(m.Email)]; holder != nil { // before the limit (D18)
-		no := *errEmailTaken
-		no.holder = holder
-		return &no
+		return nil, errEmailTaken.with(holderDetails{holder.ID, holder.Name})
 	}
 	if len(o.memberOrder) >= o.maxMembers {
-		return errMemberLimit
+		return nil, errMemberLimit
 	}
 	for m.ID == "" || o.members[m.ID] != nil || o.integrations[m.ID] != nil {
 		m.ID = newID(memberPrefix)
@@ -52,6 +46,5 @@ func (c *call) createMember() *refusal {
 	if m.Email != "" {
 		o.emails[foldEmail(m.Email)] = m
 	}
-	c.out = appendMember(c.out, m)
-	return nil
+	return m.json(), nil
 }

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
-	"time"
 	"unicode/utf8"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -52,24 +49,17 @@ type Minutes struct {
 	HTML     string
 }
 
-// scripts holds what was scripted, by what it was scripted for.
+// scripts holds the scripts by their selectors.
 type scripts struct {
-	mu         sync.RWMutex
 	all        Script
 	byTitle    map[string]Script
 	byExternal map[string]Script
 	byID       map[string]Script
-	any        atomic.Bool // nothing scripted, which is the rule, costs no lock
 }
 
-// of returns what counts for m: the fields of the narrowest script that sets
-// them.
+// of returns the script for m: each field from the narrowest script that sets
+// it.
 func (s *scripts) of(m *meeting) Script {
-	if !s.any.Load() {
-		return Script{}
-	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
 	sc := s.byID[m.id]
 	if m.externalID != "" {
 		sc = sc.or(s.byExternal[m.externalID])
@@ -107,9 +97,6 @@ func (sc Script) check() error {
 
 // set keeps a script in place of an earlier one of the same selector.
 func (s *scripts) set(sel Selector, sc Script) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.any.Store(true)
 	put := func(table *map[string]Script, name string) {
 		if *table == nil {
 			*table = map[string]Script{}
@@ -159,35 +146,32 @@ func (s *Service) Script(sel Selector, sc Script) error {
 	if sc.Stages != nil {
 		sc.Stages = new(*sc.Stages)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w, now := s.world.Load(), instantOf(time.Now())
-	for _, o := range w.orgOrder { // what is past keeps the script it had
-		o.lock(now)
-		o.mu.Unlock()
+	w := s.world.Load()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := wallClock()
+	for _, o := range w.orgOrder { // the past keeps the script it had
+		o.settle(now)
 	}
 	w.scripts.set(sel, sc)
 	for _, o := range w.orgOrder {
-		o.mu.Lock()
-		for _, m := range o.underWay() {
-			if sel.matches(m) {
+		for _, m := range o.meetings {
+			if m.job != nil && !m.status.Final() && sel.matches(m) {
 				o.plan(m, now)
 			}
 		}
-		o.mu.Unlock()
 	}
 	return nil
 }
 
-// find returns a meeting by its id, with its organisation settled and locked.
+// find returns a meeting by its id, with its organisation locked, or nil.
 func (s *Service) find(id string) (*organisation, *meeting) {
-	now := instantOf(time.Now())
 	for _, o := range s.world.Load().orgOrder {
-		o.lock(now)
+		o.lock(wallClock())
 		if m := o.meetings[id]; m != nil {
 			return o, m
 		}
-		o.mu.Unlock()
+		o.unlock()
 	}
 	return nil, nil
 }
@@ -199,12 +183,12 @@ func (s *Service) Release(id string) bool {
 	if o == nil {
 		return false
 	}
-	defer o.mu.Unlock()
+	defer o.unlock()
 	if m.job == nil || !m.job.held {
 		return false
 	}
 	m.job.released = true
-	o.plan(m, instantOf(time.Now()))
+	o.plan(m, wallClock())
 	return true
 }
 
@@ -220,7 +204,7 @@ func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, erro
 	if o == nil {
 		return "", fmt.Errorf("engine: there is no meeting %q", id)
 	}
-	defer o.mu.Unlock()
+	defer o.unlock()
 	switch {
 	case m.job == nil:
 		return m.status, fmt.Errorf("engine: meeting %s has no audio", id)
@@ -230,8 +214,8 @@ func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, erro
 		return m.status, fmt.Errorf("engine: meeting %s is %s already", id, m.status)
 	}
 	for {
-		o.unplan(m)
-		o.step(m, instantOf(time.Now()))
+		o.schedule.remove(m)
+		o.step(m, wallClock())
 		if until == "" || m.status == until || m.status.Final() {
 			return m.status, nil
 		}

@@ -21,12 +21,11 @@ const (
 // presign returns path and query of an upload URL, in the style of S3: signed
 // over the method, every byte of path and query, and the content type. Who
 // has it may upload, once.
-func (w *world) presign(org, meeting, contentType string, now instant) string {
-	issued := now.time()
+func (w *world) presign(org, meeting, contentType string, now time.Time) string {
 	path := storagePath + url.PathEscape(org) + "/" + url.PathEscape(meeting)
 	query := "X-Amz-Algorithm=AWS4-HMAC-SHA256" +
-		"&X-Amz-Credential=minutes%2F" + issued.Format("20060102") + "%2Flocal%2Fs3%2Faws4_request" +
-		"&X-Amz-Date=" + issued.Format(storageTime) +
+		"&X-Amz-Credential=minutes%2F" + now.Format("20060102") + "%2Flocal%2Fs3%2Faws4_request" +
+		"&X-Amz-Date=" + now.Format(storageTime) +
 		"&X-Amz-Expires=" + strconv.Itoa(int(uploadURLValidity.Seconds())) +
 		"&X-Amz-SignedHeaders=content-type"
 	return path + "?" + query + signatureParam + w.sign(path, query, contentType)
@@ -40,15 +39,15 @@ func (w *world) sign(path, query, contentType string) string {
 
 // signed reports whether u is, byte for byte, a URL of presign's for this
 // content type, and when it expires.
-func (w *world) signed(u *url.URL, contentType string) (expires instant, ok bool) {
+func (w *world) signed(u *url.URL, contentType string) (expires time.Time, ok bool) {
 	query, signature, found := strings.Cut(u.RawQuery, signatureParam)
 	if !found || !hmac.Equal([]byte(signature), []byte(w.sign(u.EscapedPath(), query, contentType))) {
-		return 0, false
+		return time.Time{}, false
 	}
 	_, rest, _ := strings.Cut(query, "&X-Amz-Date=")
 	issued, _, _ := strings.Cut(rest, "&")
 	at, err := time.Parse(storageTime, issued)
-	return instantOf(at).add(uploadURLValidity), err == nil
+	return at.Add(uploadURLValidity), err == nil
 }
 
 // storedIn returns the organisation and the meeting a storage URL is for.

@@ -150,21 +150,21 @@ func (s *spoken) anonymous(text string) string {
 func parseTurns(script string) []turn {
 	var turns []turn
 	for line := range strings.Lines(script) {
-		line = trim(line)
+		line = strings.TrimSpace(line)
 		if line == "" {
 			continue
 		}
 		label, words, found := strings.Cut(line, ":")
 		number, isLabel := strings.CutPrefix(label, "spk_")
-		if n, ok := digits(number); found && isLabel && ok && len(number) < 5 {
-			turns = append(turns, turn{n, trim(words)})
+		if n, err := strconv.ParseUint(number, 10, 64); found && isLabel && err == nil && len(number) < 5 {
+			turns = append(turns, turn{int(n), strings.TrimSpace(words)})
 			continue
 		}
 		if len(turns) == 0 {
 			turns = append(turns, turn{})
 		}
 		last := &turns[len(turns)-1]
-		last.text = trim(last.text + " " + line)
+		last.text = strings.TrimSpace(last.text + " " + line)
 	}
 	return turns
 }

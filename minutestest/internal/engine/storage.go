@@ -16,23 +16,23 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/audio"
 )
 
-// denial is a refusal of storage, which answers XML in the form of S3.
-type denial struct {
+// storageError is a refusal of storage, which answers XML in the form of S3.
+type storageError struct {
 	status  int
 	code    string
 	message string
 }
 
 var (
-	denySignature  = &denial{http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check the URL and the Content-Type."}
-	denyExpired    = &denial{http.StatusForbidden, "AccessDenied", "Request has expired"}
-	denyUsed       = &denial{http.StatusForbidden, "AccessDenied", "The upload URL has been used already"}
-	denyMethod     = &denial{http.StatusMethodNotAllowed, "MethodNotAllowed", "The specified method is not allowed against this resource."}
-	denyGone       = &denial{http.StatusNotFound, "NoSuchKey", "The specified key does not exist."}
-	denyLength     = &denial{http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header."}
-	denyIncomplete = &denial{http.StatusBadRequest, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header."}
-	denyTimeout    = &denial{http.StatusBadRequest, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period."}
-	denyInternal   = &denial{http.StatusInternalServerError, "InternalError", "We encountered an internal error. Please try again."}
+	denySignature  = &storageError{http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check the URL and the Content-Type."}
+	denyExpired    = &storageError{http.StatusForbidden, "AccessDenied", "Request has expired"}
+	denyUsed       = &storageError{http.StatusForbidden, "AccessDenied", "The upload URL has been used already"}
+	denyMethod     = &storageError{http.StatusMethodNotAllowed, "MethodNotAllowed", "The specified method is not allowed against this resource."}
+	denyGone       = &storageError{http.StatusNotFound, "NoSuchKey", "The specified key does not exist."}
+	denyLength     = &storageError{http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header."}
+	denyIncomplete = &storageError{http.StatusBadRequest, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header."}
+	denyTimeout    = &storageError{http.StatusBadRequest, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period."}
+	denyInternal   = &storageError{http.StatusInternalServerError, "InternalError", "We encountered an internal error. Please try again."}
 )
 
 // storage answers a request to storage.
@@ -40,7 +40,7 @@ func (w *world) storage(rw http.ResponseWriter, r *http.Request) Exchange {
 	x := Exchange{Operation: StoragePut, StorageAuthorization: len(r.Header["Authorization"]) > 0}
 	x.Organisation, x.MeetingID = storedIn(r.URL)
 	var etag string
-	no := func() (no *denial) {
+	no := func() (no *storageError) {
 		defer func() {
 			if fault := recover(); fault != nil {
 				if fault == http.ErrAbortHandler {
@@ -76,7 +76,7 @@ func (w *world) storage(rw http.ResponseWriter, r *http.Request) Exchange {
 	return x
 }
 
-func (d *denial) xml(requestID string) string {
+func (d *storageError) xml(requestID string) string {
 	var b strings.Builder
 	b.WriteString(xml.Header)
 	for _, s := range []string{"<Error><Code>", d.code, "</Code><Message>", d.message, "</Message><RequestId>", requestID, "</RequestId><HostId>", storageHost, "</HostId></Error>"} {
@@ -90,7 +90,7 @@ const storageHost = "minutes-storage"
 // put takes a recording. All that can be refused ahead is refused before the
 // first byte is asked for, so that a client that expects 100-continue sends
 // none in vain.
-func (w *world) put(r *http.Request, x *Exchange) (etag string, no *denial) {
+func (w *world) put(r *http.Request, x *Exchange) (etag string, no *storageError) {
 	if r.Method != http.MethodPut {
 		return "", denyMethod
 	}
@@ -102,8 +102,8 @@ func (w *world) put(r *http.Request, x *Exchange) (etag string, no *denial) {
 	if !ok {
 		return "", denySignature
 	}
-	now := instantOf(time.Now())
-	if now >= expires {
+	now := wallClock()
+	if !now.Before(expires) {
 		return "", denyExpired
 	}
 	o := w.orgs[x.Organisation]
@@ -121,7 +121,7 @@ func (w *world) put(r *http.Request, x *Exchange) (etag string, no *denial) {
 	case err != nil || j.size != r.ContentLength:
 		no = denyIncomplete
 	default:
-		j.received = instantOf(time.Now())
+		j.received = wallClock()
 		no = o.awaits(x, j.received, j) // another upload may have been first
 	}
 	if no != nil {
@@ -133,9 +133,9 @@ func (w *world) put(r *http.Request, x *Exchange) (etag string, no *denial) {
 
 // awaits refuses an upload to a meeting that is gone or has audio. Where j is
 // given and nothing is refused, j is the meeting's audio from then on.
-func (o *organisation) awaits(x *Exchange, now instant, j *job) *denial {
+func (o *organisation) awaits(x *Exchange, now time.Time, j *job) *storageError {
 	o.lock(now)
-	defer o.mu.Unlock()
+	defer o.unlock()
 	m := o.meetings[x.MeetingID]
 	switch {
 	case m == nil:
@@ -193,8 +193,8 @@ func (w *world) receive(r *http.Request, contentType string) (*job, error) {
 		}
 	}
 	hash.Sum(j.sha256[:0])
-	j.refused = !processed(contentType) || !processedSize(j.size)
-	if j.refused {
+	j.unreadable = !processed(contentType) || !processedSize(j.size)
+	if j.unreadable {
 		return j, nil
 	}
 	if d, ok := meter.Duration(); ok {

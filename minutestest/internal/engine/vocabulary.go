@@ -8,27 +8,26 @@ import (
 	"unicode/utf8"
 )
 
-func (c *call) getVocabulary() *refusal {
-	c.org.rlock(c.now)
-	defer c.org.mu.RUnlock()
-	c.out = appendVocabulary(c.out, c.org.vocabulary, c.org.maxTerms)
-	return nil
+func (c *call) getVocabulary() (any, *apiError) {
+	c.org.lock(c.now)
+	defer c.org.unlock()
+	return c.org.vocabularyJSON(), nil
 }
 
 // replaceVocabulary keeps the variants of terms that stay (D20).
-func (c *call) replaceVocabulary() *refusal {
-	f, no := c.body()
-	if no != nil {
-		return no
+func (c *call) replaceVocabulary() (any, *apiError) {
+	f, err := c.body()
+	if err != nil {
+		return nil, err
 	}
-	given, there := f.list("terms")
-	if !there {
+	given, found := f.list("terms")
+	if !found {
 		f.fault("terms", nil)
 	}
 	terms := make([]Term, 0, len(given))
 	at := map[string]bool{}
 	for _, t := range given {
-		t = trim(t)
+		t = strings.TrimSpace(t)
 		if t == "" {
 			f.fault("terms", nil)
 		}
@@ -39,12 +38,12 @@ func (c *call) replaceVocabulary() *refusal {
 	}
 	o := c.org
 	o.lock(c.now)
-	defer o.mu.Unlock()
+	defer o.unlock()
 	if len(terms) > o.maxTerms {
 		f.fault("terms", nil)
 	}
-	if no := f.refusal(); no != nil {
-		return no
+	if err := f.err(); err != nil {
+		return nil, err
 	}
 	variants := make(map[string][]Variant, len(o.vocabulary))
 	for _, t := range o.vocabulary {
@@ -54,37 +53,35 @@ func (c *call) replaceVocabulary() *refusal {
 		terms[i].Variants = variants[terms[i].Term]
 	}
 	o.vocabulary = terms
-	c.out = appendVocabulary(c.out, o.vocabulary, o.maxTerms)
-	return nil
+	return o.vocabularyJSON(), nil
 }
 
-func (c *call) addTerm() *refusal {
-	f, no := c.body()
-	if no != nil {
-		return no
+func (c *call) addTerm() (any, *apiError) {
+	f, err := c.body()
+	if err != nil {
+		return nil, err
 	}
 	term, _ := f.text("term")
-	if term = trim(term); term == "" {
+	if term = strings.TrimSpace(term); term == "" {
 		f.fault("term", nil)
 	}
 	o := c.org
 	o.lock(c.now)
-	defer o.mu.Unlock()
-	there := slices.ContainsFunc(o.vocabulary, func(t Term) bool { return t.Term == term })
-	if !there && len(o.vocabulary) >= o.maxTerms {
+	defer o.unlock()
+	known := slices.ContainsFunc(o.vocabulary, func(t Term) bool { return t.Term == term })
+	if !known && len(o.vocabulary) >= o.maxTerms {
 		f.fault("term", nil)
 	}
-	if no := f.refusal(); no != nil {
-		return no
+	if err := f.err(); err != nil {
+		return nil, err
 	}
-	if there { // D15
+	if known { // D15
 		c.status = http.StatusOK
 	} else {
-		// Transcripts hold on to the list as it was: append to a copy.
+		// Transcripts keep the list as it was: append to a copy.
 		o.vocabulary = append(slices.Clip(o.vocabulary), Term{Term: term})
 	}
-	c.out = appendVocabulary(c.out, o.vocabulary, o.maxTerms)
-	return nil
+	return o.vocabularyJSON(), nil
 }
 
 // correct writes the term wherever text holds one of its variants as whole

@@ -16,8 +16,8 @@ import (
 type written struct {
 	spoken       *spoken
 	title        string
-	date         date
-	time         clock
+	date         string
+	time         string
 	seconds      int      // of the recording
 	participants []string // names, in the order of the meeting's participant ids
 	template     *Template
@@ -78,9 +78,9 @@ type item struct{ who, text string }
 // description the order of the sections.
 func (w *written) document() document {
 	d := document{title: w.title, subtitle: w.template.Name, purpose: w.template.Description}
-	when := w.date.String()
-	if w.time != noTime {
-		when += ", " + w.time.String()
+	when := w.date
+	if w.time != "" {
+		when += ", " + w.time
 	}
 	d.facts = append(d.facts, fact{"Date", when}, fact{"Duration", clockTime(w.seconds)})
 	if len(w.participants) > 0 {
@@ -165,11 +165,11 @@ func sentences(text string) []string {
 	start := 0
 	for i := range len(text) {
 		if strings.IndexByte(".!?", text[i]) >= 0 && (i+1 == len(text) || text[i+1] == ' ') {
-			list = append(list, trim(text[start:i+1]))
+			list = append(list, strings.TrimSpace(text[start:i+1]))
 			start = i + 1
 		}
 	}
-	if rest := trim(text[start:]); rest != "" {
+	if rest := strings.TrimSpace(text[start:]); rest != "" {
 		list = append(list, rest)
 	}
 	return list
@@ -261,7 +261,7 @@ func escapeMarkdown(s string) string {
 				b.WriteByte('\\')
 			}
 		case '.', ')': // "1." begins a list
-			if _, number := digits(s[:i]); number {
+			if i > 0 && strings.Trim(s[:i], "0123456789") == "" {
 				b.WriteByte('\\')
 			}
 		}
