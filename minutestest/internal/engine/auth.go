@@ -31,10 +31,10 @@ func (k *key) expired(now time.Time) bool {
 	return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt)
 }
 
-// makeKeys makes the keys of an organisation.
-func (o *organisation) makeKeys() []*key {
-	list := make([]*key, 0, len(o.settings.Keys))
-	for _, k := range o.settings.Keys {
+// makeKeys makes the keys of o, as d describes them.
+func (d *directory) makeKeys(o *organisation) []*key {
+	list := make([]*key, 0, len(d.settings.Keys))
+	for _, k := range d.settings.Keys {
 		made := &key{Key: k, org: o, dead: k.Revoked}
 		made.Scopes, made.Allowlist = slices.Clone(k.Scopes), nil
 		for _, p := range k.Allowlist {
@@ -42,23 +42,23 @@ func (o *organisation) makeKeys() []*key {
 		}
 		inactive := false
 		if k.MemberID != "" {
-			m := o.members[k.MemberID]
+			m := d.members[k.MemberID]
 			made.personal, made.caller, made.admin = true, m.ID, m.Admin
 			made.dead = made.dead || m.Status != minutes.MemberActive // D18
 			made.visibility = defaultPersonalVisibility
 		} else {
-			in := o.integrations[k.IntegrationID]
+			in := d.integrations[k.IntegrationID]
 			made.caller, inactive = in.ID, in.Inactive
 			made.visibility = in.DefaultVisibility
 		}
 		switch { // the order of D6 and D18
-		case o.settings.Suspended:
+		case d.settings.Suspended:
 			made.blocked = errSuspended
-		case o.settings.Expired:
+		case d.settings.Expired:
 			made.blocked = errExpired
-		case o.settings.APIDisabled, inactive:
+		case d.settings.APIDisabled, inactive:
 			made.blocked = errAPIDisabled
-		case o.settings.PersonalKeysDisabled && made.personal:
+		case d.settings.PersonalKeysDisabled && made.personal:
 			made.blocked = errPersonalDisabled
 		}
 		list = append(list, made)

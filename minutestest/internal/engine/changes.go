@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -78,22 +77,12 @@ func (s *Service) Scripts(limit int) []Scripted {
 	w := s.world.Load()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	sc := &w.scripts
 	var list []Scripted
-	if sc.all != (Script{}) {
-		list = append(list, Scripted{Script: sc.all})
+	for sel, sc := range w.scripts {
+		list = append(list, Scripted{sel, sc})
 	}
-	for _, of := range []struct {
-		scripts map[string]Script
-		sel     func(string) Selector
-	}{
-		{sc.byTitle, func(s string) Selector { return Selector{Title: s} }},
-		{sc.byExternal, func(s string) Selector { return Selector{ExternalID: s} }},
-		{sc.byID, func(s string) Selector { return Selector{MeetingID: s} }},
-	} {
-		for _, name := range slices.Sorted(maps.Keys(of.scripts)) {
-			list = append(list, Scripted{of.sel(name), of.scripts[name]})
-		}
-	}
+	slices.SortFunc(list, func(a, b Scripted) int {
+		return cmp.Or(cmp.Compare(a.MeetingID, b.MeetingID), cmp.Compare(a.ExternalID, b.ExternalID), cmp.Compare(a.Title, b.Title))
+	})
 	return list[:min(len(list), limit)]
 }

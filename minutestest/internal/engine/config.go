@@ -118,8 +118,8 @@ type Term struct {
 
 // Variant is a known wrong spelling of a term.
 type Variant struct {
-	Text   string
-	Source string // auto or manual; "": manual
+	Text   string `json:"text"`
+	Source string `json:"source"` // auto or manual; "": manual
 }
 
 // Key is an API key: a member's own, or an integration's.

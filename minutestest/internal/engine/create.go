@@ -41,7 +41,7 @@ func (c *call) createMeeting() (any, *apiError) {
 // newMeeting returns the meeting that a body describes, and the members that
 // it is to be shared with, whatever its visibility.
 func (c *call) newMeeting(f *form) (m *meeting, shared []string) {
-	m = &meeting{status: minutes.StatusCreated, creator: c.key.caller, participants: []string{}, visibility: c.key.visibility, created: c.now, updated: c.now}
+	m = &meeting{status: minutes.StatusCreated, creator: c.key.caller, visibility: c.key.visibility, created: c.now, updated: c.now}
 	m.title, _ = f.trimmed("title", maxTitle, true)
 	var found bool
 	if m.date, found = f.date("date"); !found {
@@ -54,9 +54,7 @@ func (c *call) newMeeting(f *form) (m *meeting, shared []string) {
 		}
 		c.x.ExternalID = m.externalID
 	}
-	if list, _ := f.list("participant_ids"); list != nil {
-		m.participants = list
-	}
+	m.participants, _ = f.list("participant_ids")
 	m.project, _ = f.text("project_id")
 	shared, _ = f.list("shared_with")
 	m.template, _ = f.text("template_id")

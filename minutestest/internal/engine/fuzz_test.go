@@ -112,7 +112,7 @@ func FuzzText(f *testing.F) {
 	f.Add("spk_0: I will. We decided? 1. x", "emp_ada & <b>", "x")
 	f.Add("spk_99999: \x00", "", "\xff")
 	f.Fuzz(func(t *testing.T, script, title, variant string) {
-		sp := &spoken{title: title, speakers: 1, scripted: script, terms: []Term{{"T", []Variant{{variant, "auto"}}}}, people: map[string]string{"emp_ada": "a colleague"}}
+		sp := &spoken{title: title, speakers: 1, scripted: script, terms: []Term{{"T", []Variant{{variant, "auto"}}}}, people: map[string]bool{"emp_ada": true}}
 		sp.transcript()
 		w := &written{spoken: sp, title: title, participants: []string{title}, template: &standardTemplate, date: "2026-01-01"}
 		w.minutes()

@@ -75,7 +75,7 @@ func (c *call) page(l listing, size int) pageJSON {
 		lists = append(lists, own.within("", l.from, to)...)
 	}
 	found := newest(lists, at.before, size+1) // one more shows whether there is another page
-	page := pageJSON{Meetings: []*meetingJSON{}}
+	page := pageJSON{Meetings: make([]meetingJSON, 0, size)}
 	for _, m := range found[:min(size, len(found))] {
 		page.Meetings = append(page.Meetings, m.json())
 		at.before = m.seq
@@ -95,7 +95,7 @@ func (c *call) findMeeting(externalID string) (any, *apiError) {
 	c.x.ExternalID = externalID
 	c.org.lock(c.now)
 	defer c.org.unlock()
-	page := pageJSON{Meetings: []*meetingJSON{}}
+	page := pageJSON{Meetings: []meetingJSON{}}
 	if m := c.org.externals[externalID]; m != nil && m.visibleTo(c.key.caller) {
 		page.Meetings = append(page.Meetings, m.json())
 	}

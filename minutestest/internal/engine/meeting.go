@@ -17,7 +17,7 @@ type meeting struct {
 	creator      string // id of the member or integration
 	project      string
 	template     string
-	participants []string // never nil, and replaced as a whole
+	participants []string
 	sharedWith   []string
 	status       minutes.Status
 	visibility   minutes.Visibility

@@ -19,6 +19,20 @@ func (c *call) meeting() (*meeting, *apiError) {
 	return m, nil
 }
 
+// onMeeting makes a handler of an operation on the meeting in the path that
+// has no body.
+func onMeeting(operate func(*call, *meeting) (any, *apiError)) handler {
+	return func(c *call) (any, *apiError) {
+		c.org.lock(c.now)
+		defer c.org.unlock()
+		m, err := c.meeting()
+		if err != nil {
+			return nil, err
+		}
+		return operate(c, m)
+	}
+}
+
 // changing begins an operation that changes the meeting in the path: it reads
 // the body with read, locks the organisation, and returns errors in the order
 // of D6 and D25. Without an error, the organisation stays locked.
@@ -49,25 +63,13 @@ func (c *call) changing(read func(*form)) (*meeting, *apiError) {
 	return m, nil
 }
 
-func (c *call) getMeeting() (any, *apiError) {
-	c.org.lock(c.now)
-	defer c.org.unlock()
-	m, err := c.meeting()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) getMeeting(m *meeting) (any, *apiError) {
 	c.w.Header().Set("Cache-Control", meetingCacheControl)
 	return m.json(), nil
 }
 
-func (c *call) deleteMeeting() (any, *apiError) {
-	c.org.lock(c.now)
-	defer c.org.unlock()
-	m, err := c.meeting()
-	switch {
-	case err != nil:
-		return nil, err
-	case !m.changeableBy(c.key):
+func (c *call) deleteMeeting(m *meeting) (any, *apiError) {
+	if !m.changeableBy(c.key) {
 		return nil, errForbidden
 	}
 	c.org.remove(m)
@@ -117,13 +119,7 @@ func (c *call) uploadURL() (any, *apiError) {
 	return uploadJSON{url, int(uploadURLValidity.Seconds()), http.MethodPut}, nil
 }
 
-func (c *call) getMinutes() (any, *apiError) {
-	c.org.lock(c.now)
-	defer c.org.unlock()
-	m, err := c.meeting()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) getMinutes(m *meeting) (any, *apiError) {
 	q, ok := parameters(c.r.URL.RawQuery, "format")
 	if !ok {
 		return nil, errQuery
@@ -146,15 +142,9 @@ func (c *call) getMinutes() (any, *apiError) {
 	return minutesJSON{format, m.template, content}, nil
 }
 
-func (c *call) getTranscript() (any, *apiError) {
-	c.org.lock(c.now)
-	defer c.org.unlock()
-	m, err := c.meeting()
-	if err != nil {
-		return nil, err
-	}
+func (c *call) getTranscript(m *meeting) (any, *apiError) {
 	if m.job == nil || m.job.spoken == nil {
 		return nil, errTranscriptNotReady
 	}
-	return transcriptJSON{m.job.spoken.transcript()}, nil
+	return map[string]string{"transcript": m.job.spoken.transcript()}, nil
 }

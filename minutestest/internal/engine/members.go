@@ -2,14 +2,12 @@ package engine
 
 import minutes "github.com/meeting-minutes/minutes-go"
 
-func (c *call) listMembers() (any, *apiError) {
-	c.org.lock(c.now)
-	defer c.org.unlock()
+func (o *organisation) listMembers() any {
 	list := []memberJSON{}
-	for _, m := range c.org.memberOrder {
+	for _, m := range o.memberOrder {
 		list = append(list, m.json())
 	}
-	return membersJSON{list}, nil
+	return map[string]any{"members": list}
 }
 
 // createMember adds a member without an account.

@@ -1,15 +1,13 @@
 package engine
 
-func (c *call) listProjects() (any, *apiError) {
-	c.org.lock(c.now)
-	defer c.org.unlock()
+func (o *organisation) listProjects() any {
 	list := []projectJSON{}
-	for _, p := range c.org.projectOrder {
+	for _, p := range o.projectOrder {
 		if !p.Archived {
 			list = append(list, projectJSON{p.ID, p.Name})
 		}
 	}
-	return projectsJSON{list}, nil
+	return map[string]any{"projects": list}
 }
 
 func (c *call) createProject() (any, *apiError) {
@@ -33,18 +31,14 @@ func (c *call) createProject() (any, *apiError) {
 	return projectJSON{p.ID, p.Name}, nil
 }
 
-func (c *call) listTemplates() (any, *apiError) {
-	c.org.lock(c.now)
-	defer c.org.unlock()
+func (o *organisation) listTemplates() any {
 	list := []templateJSON{}
-	for _, t := range c.org.templateOrder {
-		list = append(list, templateJSON{t.ID, t.Name, t.Source, optional(t.Description), t == c.org.defaultTemplate, t.Version})
+	for _, t := range o.templateOrder {
+		list = append(list, templateJSON{t.ID, t.Name, t.Source, optional(t.Description), t == o.defaultTemplate, t.Version})
 	}
-	return templatesJSON{list}, nil
+	return map[string]any{"templates": list}
 }
 
-func (c *call) getUsage() (any, *apiError) {
-	c.org.lock(c.now)
-	defer c.org.unlock()
-	return usageJSON{c.org.credits, c.org.seconds, optional(c.org.resetDate)}, nil
+func (o *organisation) getUsage() any {
+	return usageJSON{o.credits, o.seconds, optional(o.resetDate)}
 }

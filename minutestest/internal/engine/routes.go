@@ -13,24 +13,33 @@ import (
 type handler func(*call) (any, *apiError)
 
 var handlers = map[route.Operation]handler{
-	route.MembersList:             (*call).listMembers,
+	route.MembersList:             read((*organisation).listMembers),
 	route.MembersCreate:           (*call).createMember,
 	route.MeetingsList:            (*call).listMeetings,
 	route.MeetingsCreate:          (*call).createMeeting,
-	route.MeetingsGet:             (*call).getMeeting,
+	route.MeetingsGet:             onMeeting((*call).getMeeting),
 	route.MeetingsUpdate:          (*call).updateMeeting,
-	route.MeetingsDelete:          (*call).deleteMeeting,
+	route.MeetingsDelete:          onMeeting((*call).deleteMeeting),
 	route.MeetingsSetParticipants: (*call).setParticipants,
 	route.MeetingsUploadURL:       (*call).uploadURL,
-	route.MeetingsMinutes:         (*call).getMinutes,
-	route.MeetingsTranscript:      (*call).getTranscript,
-	route.ProjectsList:            (*call).listProjects,
+	route.MeetingsMinutes:         onMeeting((*call).getMinutes),
+	route.MeetingsTranscript:      onMeeting((*call).getTranscript),
+	route.ProjectsList:            read((*organisation).listProjects),
 	route.ProjectsCreate:          (*call).createProject,
-	route.TemplatesList:           (*call).listTemplates,
-	route.UsageGet:                (*call).getUsage,
-	route.VocabularyGet:           (*call).getVocabulary,
+	route.TemplatesList:           read((*organisation).listTemplates),
+	route.UsageGet:                read((*organisation).getUsage),
+	route.VocabularyGet:           read((*organisation).getVocabulary),
 	route.VocabularyReplace:       (*call).replaceVocabulary,
 	route.VocabularyAdd:           (*call).addTerm,
+}
+
+// read makes a handler of an operation that only reads the organisation.
+func read(operate func(*organisation) any) handler {
+	return func(c *call) (any, *apiError) {
+		c.org.lock(c.now)
+		defer c.org.unlock()
+		return operate(c.org), nil
+	}
 }
 
 // endpoint is a route with its handler.
@@ -41,23 +50,21 @@ type endpoint struct {
 
 // resource is a path with the methods it has.
 type resource struct {
-	methods []*endpoint
-	allow   string
+	segments []string // of the path; route.Param stands for a meeting's id
+	methods  []*endpoint
+	allow    string
 }
 
-const meetingsPath = "/v1/meetings/"
+var resources = makeResources()
 
-// resources holds the routing by path, with route.Param for a meeting's id.
-var resources = func() map[string]*resource {
-	found := map[string]*resource{}
+func makeResources() (list []*resource) {
+	byPath := map[string]*resource{}
 	for _, row := range route.Table {
-		if before, _, ok := strings.Cut(row.Path, route.Param); ok && before != meetingsPath {
-			panic("engine: the path of " + string(row.Operation) + " has a meeting elsewhere than below " + meetingsPath)
-		}
-		res := found[row.Path]
+		res := byPath[row.Path]
 		if res == nil {
-			res = &resource{}
-			found[row.Path] = res
+			res = &resource{segments: strings.Split(row.Path, "/")}
+			byPath[row.Path] = res
+			list = append(list, res)
 		}
 		res.methods = append(res.methods, &endpoint{row, handlers[row.Operation]})
 		if res.allow != "" {
@@ -68,18 +75,14 @@ var resources = func() map[string]*resource {
 			res.allow += ", " + http.MethodHead
 		}
 	}
-	return found
-}()
+	return list
+}
 
 // find returns the resource at a URL's path and the meeting named in it, or
 // nil. It splits an escaped path before it decodes the segments, so that an id
 // may hold anything, a slash included.
 func find(u *url.URL) (res *resource, meetingID string) {
-	rest, ok := strings.CutPrefix(u.EscapedPath(), "/")
-	if !ok {
-		return nil, ""
-	}
-	segments := strings.Split(rest, "/")
+	segments := strings.Split(u.EscapedPath(), "/")
 	for i, s := range segments {
 		decoded, err := url.PathUnescape(s)
 		if err != nil {
@@ -87,22 +90,28 @@ func find(u *url.URL) (res *resource, meetingID string) {
 		}
 		segments[i] = decoded
 	}
-	if len(segments) >= 3 && segments[0] == "v1" && segments[1] == "meetings" {
-		if meetingID = segments[2]; meetingID == "" {
-			return nil, ""
-		}
-		segments[2] = route.Param
-	}
-	for _, s := range segments {
-		if strings.Contains(s, "/") {
-			return nil, ""
+	for _, res := range resources {
+		if id, ok := res.match(segments); ok {
+			return res, id
 		}
 	}
-	res = resources["/"+strings.Join(segments, "/")]
-	if res == nil {
-		return nil, ""
+	return nil, ""
+}
+
+// match reports whether res is at a path, and returns the meeting named in it.
+func (res *resource) match(segments []string) (meetingID string, ok bool) {
+	if len(segments) != len(res.segments) {
+		return "", false
 	}
-	return res, meetingID
+	for i, s := range res.segments {
+		switch {
+		case s == route.Param && segments[i] != "":
+			meetingID = segments[i]
+		case s != segments[i]:
+			return "", false
+		}
+	}
+	return meetingID, true
 }
 
 // method returns the endpoint of a method, with HEAD as GET, or nil.

@@ -50,21 +50,16 @@ type Minutes struct {
 }
 
 // scripts holds the scripts by their selectors.
-type scripts struct {
-	all        Script
-	byTitle    map[string]Script
-	byExternal map[string]Script
-	byID       map[string]Script
-}
+type scripts map[Selector]Script
 
 // of returns the script for m: each field from the narrowest script that sets
 // it.
-func (s *scripts) of(m *meeting) Script {
-	sc := s.byID[m.id]
+func (s scripts) of(m *meeting) Script {
+	sc := s[Selector{MeetingID: m.id}]
 	if m.externalID != "" {
-		sc = sc.or(s.byExternal[m.externalID])
+		sc = sc.or(s[Selector{ExternalID: m.externalID}])
 	}
-	return sc.or(s.byTitle[m.title]).or(s.all)
+	return sc.or(s[Selector{Title: m.title}]).or(s[Selector{}])
 }
 
 func (sc Script) or(wider Script) Script {
@@ -93,30 +88,6 @@ func (sc Script) check() error {
 		return sc.Stages.check("script")
 	}
 	return nil
-}
-
-// set keeps a script in place of an earlier one of the same selector.
-func (s *scripts) set(sel Selector, sc Script) {
-	put := func(table *map[string]Script, name string) {
-		if *table == nil {
-			*table = map[string]Script{}
-		}
-		if sc == (Script{}) {
-			delete(*table, name)
-		} else {
-			(*table)[name] = sc
-		}
-	}
-	switch {
-	case sel.MeetingID != "":
-		put(&s.byID, sel.MeetingID)
-	case sel.ExternalID != "":
-		put(&s.byExternal, sel.ExternalID)
-	case sel.Title != "":
-		put(&s.byTitle, sel.Title)
-	default:
-		s.all = sc
-	}
 }
 
 func (sel Selector) matches(m *meeting) bool {
@@ -153,7 +124,10 @@ func (s *Service) Script(sel Selector, sc Script) error {
 	for _, o := range w.orgOrder { // the past keeps the script it had
 		o.settle(now)
 	}
-	w.scripts.set(sel, sc)
+	w.scripts[sel] = sc
+	if sc == (Script{}) {
+		delete(w.scripts, sel)
+	}
 	for _, o := range w.orgOrder {
 		for _, m := range o.meetings {
 			if m.job != nil && !m.status.Final() && sel.matches(m) {

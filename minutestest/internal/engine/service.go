@@ -75,7 +75,7 @@ func newWorld(cfg Config) (*world, error) {
 	}
 	w := &world{
 		stages: cfg.Stages, storageBase: cfg.StorageBase, keepAudio: cfg.KeepAudio, pageSize: cfg.PageSize,
-		orgs: make(map[string]*organisation, len(cfg.Organisations)), keys: map[string]*key{},
+		orgs: make(map[string]*organisation, len(cfg.Organisations)), keys: map[string]*key{}, scripts: scripts{},
 	}
 	if w.storageBase == nil {
 		w.storageBase = OwnBase
@@ -108,7 +108,7 @@ func (w *world) add(place string, settings *Organisation) error {
 	}
 	w.orgs[o.id] = o
 	w.orgOrder = append(w.orgOrder, o)
-	return addKeys(w.keys, place, o.makeKeys())
+	return addKeys(w.keys, place, d.makeKeys(o))
 }
 
 func addKeys(keys map[string]*key, place string, added []*key) error {
@@ -236,11 +236,7 @@ func (s *Service) Update(id string, change func(*Organisation)) error {
 	}
 	keys := maps.Clone(w.keys)
 	maps.DeleteFunc(keys, func(_ string, k *key) bool { return k.org == o })
-	added := (&organisation{directory: d}).makeKeys()
-	for _, k := range added {
-		k.org = o
-	}
-	if err := addKeys(keys, "organisation", added); err != nil {
+	if err := addKeys(keys, "organisation", d.makeKeys(o)); err != nil {
 		return err
 	}
 	o.directory, o.quota, w.keys = d, q, keys

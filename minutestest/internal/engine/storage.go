@@ -10,7 +10,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/audio"
@@ -151,17 +150,23 @@ func (o *organisation) awaits(x *Exchange, now time.Time, j *job) *storageError 
 	return nil
 }
 
-var copyBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+// keeper keeps the bytes of a recording, if the service was asked to. If those
+// of all recordings are too many, it forgets this one's.
+type keeper struct {
+	world *world
+	job   *job
+	full  bool
+}
 
-// keep adds to the bytes kept of a recording. Where those of all recordings
-// together are too many, it forgets this one's and reports false.
-func (w *world) keep(j *job, p []byte) bool {
-	j.bytes = append(j.bytes, p...)
-	if w.kept.Add(int64(len(p))) <= w.keepAudio {
-		return true
+func (k *keeper) Write(p []byte) (int, error) {
+	if !k.full {
+		k.job.bytes = append(k.job.bytes, p...)
+		k.full = k.world.kept.Add(int64(len(p))) > k.world.keepAudio
 	}
-	w.forget(j)
-	return false
+	if k.full {
+		k.world.forget(k.job)
+	}
+	return len(p), nil
 }
 
 // forget gives up the bytes kept of a recording.
@@ -170,27 +175,14 @@ func (w *world) forget(j *job) {
 	j.bytes = nil
 }
 
-// receive reads a recording in constant memory: hashed, measured, counted,
-// and kept only if the service was asked to.
-func (w *world) receive(r *http.Request, contentType string) (*job, error) {
-	j, keep := &job{contentType: contentType}, w.keepAudio > 0
+// receive reads a recording in constant memory: it is hashed, measured and
+// counted, and kept only if the service was asked to.
+func (w *world) receive(r *http.Request, contentType string) (j *job, err error) {
+	j = &job{contentType: contentType}
 	hash, meter := sha256.New(), new(audio.Meter)
-	buf := copyBuffers.Get().(*[64 << 10]byte)
-	defer copyBuffers.Put(buf)
-	for {
-		n, err := r.Body.Read(buf[:])
-		if n > 0 {
-			j.size += int64(n)
-			hash.Write(buf[:n])
-			_, _ = meter.Write(buf[:n])
-			keep = keep && w.keep(j, buf[:n])
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return j, err
-		}
+	j.size, err = io.Copy(io.MultiWriter(hash, meter, &keeper{world: w, job: j, full: w.keepAudio == 0}), r.Body)
+	if err != nil {
+		return j, err
 	}
 	hash.Sum(j.sha256[:0])
 	j.unreadable = !processed(contentType) || !processedSize(j.size)

@@ -8,11 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-func (c *call) getVocabulary() (any, *apiError) {
-	c.org.lock(c.now)
-	defer c.org.unlock()
-	return c.org.vocabularyJSON(), nil
-}
+func (o *organisation) getVocabulary() any { return o.vocabularyJSON() }
 
 // replaceVocabulary keeps the variants of terms that stay (D20).
 func (c *call) replaceVocabulary() (any, *apiError) {

@@ -23,7 +23,7 @@ func optional(s string) *string {
 	if s == "" {
 		return nil
 	}
-	return &s
+	return new(s)
 }
 
 type meetingJSON struct {
@@ -43,17 +43,17 @@ type meetingJSON struct {
 }
 
 // json returns m as it is now; later changes of m do not show in it.
-func (m *meeting) json() *meetingJSON {
-	return &meetingJSON{
+func (m *meeting) json() meetingJSON {
+	return meetingJSON{
 		ID: m.id, Title: m.title, Date: m.date, Time: optional(m.time), Status: m.status, Visibility: m.visibility,
-		TemplateID: m.template, ParticipantIDs: m.participants, ProjectID: optional(m.project), ExternalID: optional(m.externalID),
+		TemplateID: m.template, ParticipantIDs: append([]string{}, m.participants...), ProjectID: optional(m.project), ExternalID: optional(m.externalID),
 		DurationSeconds: m.durationSeconds(), CreatedAt: m.created.Unix(), UpdatedAt: m.updated.Unix(),
 	}
 }
 
 type pageJSON struct {
-	Meetings   []*meetingJSON `json:"meetings"` // never null
-	NextCursor string         `json:"next_cursor,omitempty"`
+	Meetings   []meetingJSON `json:"meetings"` // never null
+	NextCursor string        `json:"next_cursor,omitempty"`
 }
 
 type uploadJSON struct {
@@ -68,14 +68,6 @@ type minutesJSON struct {
 	Content    string         `json:"content"`
 }
 
-type transcriptJSON struct {
-	Transcript string `json:"transcript"`
-}
-
-type membersJSON struct {
-	Members []memberJSON `json:"members"`
-}
-
 type memberJSON struct {
 	ID     string               `json:"id"`
 	Name   string               `json:"name"`
@@ -87,17 +79,9 @@ func (m *Member) json() memberJSON {
 	return memberJSON{ID: m.ID, Name: m.Name, Role: optional(m.Role), Status: m.Status}
 }
 
-type projectsJSON struct {
-	Projects []projectJSON `json:"projects"`
-}
-
 type projectJSON struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
-}
-
-type templatesJSON struct {
-	Templates []templateJSON `json:"templates"`
 }
 
 type templateJSON struct {
@@ -122,24 +106,16 @@ type vocabularyJSON struct {
 }
 
 type entryJSON struct {
-	Term     string        `json:"term"`
-	Variants []variantJSON `json:"variants"`
-}
-
-type variantJSON struct {
-	Text   string `json:"text"`
-	Source string `json:"source"`
+	Term     string    `json:"term"`
+	Variants []Variant `json:"variants"`
 }
 
 // vocabularyJSON returns the vocabulary, with [] for a list of nothing.
 func (d *directory) vocabularyJSON() vocabularyJSON {
 	v := vocabularyJSON{Terms: []string{}, Entries: []entryJSON{}, MaxTerms: d.maxTerms}
 	for _, t := range d.vocabulary {
-		entry := entryJSON{t.Term, []variantJSON{}}
-		for _, variant := range t.Variants {
-			entry.Variants = append(entry.Variants, variantJSON(variant))
-		}
-		v.Terms, v.Entries = append(v.Terms, t.Term), append(v.Entries, entry)
+		v.Terms = append(v.Terms, t.Term)
+		v.Entries = append(v.Entries, entryJSON{t.Term, append([]Variant{}, t.Variants...)})
 	}
 	return v
 }

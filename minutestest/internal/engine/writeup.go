@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/template"
 	"unicode"
 )
 
@@ -47,49 +48,49 @@ func (w *written) minutes() Minutes {
 		return out
 	}
 	d := w.document()
-	out.Markdown = cmp.Or(out.Markdown, d.markdown())
-	out.HTML = cmp.Or(out.HTML, d.html())
+	out.Markdown = cmp.Or(out.Markdown, d.render(markdownTemplate))
+	out.HTML = cmp.Or(out.HTML, d.render(htmlTemplate))
 	return out
 }
 
 // document is the structure of minutes, whatever the format.
 type document struct {
-	title    string
-	subtitle string // the template's name
-	purpose  string // the template's description
-	facts    []fact
-	sections []section
+	Title    string
+	Subtitle string // the template's name
+	Purpose  string // the template's description
+	Facts    []fact
+	Sections []section
 }
 
-type fact struct{ name, value string }
+type fact struct{ Name, Value string }
 
 type section struct {
-	title string
-	items []item
-	none  string // what stands there without items
+	Title string
+	Items []item
+	None  string // instead of items
 }
 
-// item is a sentence and who said it; who may be "".
-type item struct{ who, text string }
+// item is a sentence and its speaker.
+type item struct{ Who, Text string }
 
 // document makes the minutes: who attended, what was said, decided and
 // promised, in the words of the transcript, each with the name of its
 // speaker. The template gives the minutes their subtitle and purpose, and its
 // description the order of the sections.
 func (w *written) document() document {
-	d := document{title: w.title, subtitle: w.template.Name, purpose: w.template.Description}
+	d := document{Title: w.title, Subtitle: w.template.Name, Purpose: w.template.Description}
 	when := w.date
 	if w.time != "" {
 		when += ", " + w.time
 	}
-	d.facts = append(d.facts, fact{"Date", when}, fact{"Duration", clockTime(w.seconds)})
+	d.Facts = append(d.Facts, fact{"Date", when}, fact{"Duration", clockTime(w.seconds)})
 	if len(w.participants) > 0 {
-		d.facts = append(d.facts, fact{"Participants", strings.Join(w.participants, ", ")})
+		d.Facts = append(d.Facts, fact{"Participants", strings.Join(w.participants, ", ")})
 	}
 
-	summary := section{title: "Summary", none: "Nothing was said."}
-	decided := section{title: "Decisions", none: "No decisions were recorded."}
-	promised := section{title: "Actions", none: "No actions were recorded."}
+	summary := section{Title: "Summary", None: "Nothing was said."}
+	decided := section{Title: "Decisions", None: "No decisions were recorded."}
+	promised := section{Title: "Actions", None: "No actions were recorded."}
 	for _, t := range w.spoken.turns() {
 		who := "Speaker " + strconv.Itoa(t.speaker+1)
 		if t.speaker < len(w.participants) { // the labels count speakers in the order in which they appear
@@ -99,17 +100,17 @@ func (w *written) document() document {
 			switch {
 			case strings.HasSuffix(s, "?"):
 			case says(s, decisionPhrases):
-				decided.items = append(decided.items, item{who, s})
+				decided.Items = append(decided.Items, item{who, s})
 			case says(s, actionPhrases):
-				promised.items = append(promised.items, item{who, s})
-			case len(summary.items) < maxSummary:
-				summary.items = append(summary.items, item{who, s})
+				promised.Items = append(promised.Items, item{who, s})
+			case len(summary.Items) < maxSummary:
+				summary.Items = append(summary.Items, item{who, s})
 			}
 		}
 	}
-	d.sections = []section{summary, decided, promised}
+	d.Sections = []section{summary, decided, promised}
 	wish := strings.ToLower(w.template.Description)
-	slices.SortStableFunc(d.sections, func(a, b section) int { return cmp.Compare(a.rank(wish), b.rank(wish)) })
+	slices.SortStableFunc(d.Sections, func(a, b section) int { return cmp.Compare(a.rank(wish), b.rank(wish)) })
 	return d
 }
 
@@ -127,7 +128,7 @@ const maxSummary = 6
 // rank is where a template's description first speaks of a section; those it
 // does not speak of come last, in their usual order.
 func (s section) rank(wish string) int {
-	stem := strings.ToLower(strings.TrimSuffix(s.title, "s"))
+	stem := strings.ToLower(strings.TrimSuffix(s.Title, "s"))
 	if i := strings.Index(wish, stem); i >= 0 {
 		return i
 	}
@@ -175,51 +176,43 @@ func sentences(text string) []string {
 	return list
 }
 
-func (d document) markdown() string {
-	var b strings.Builder
-	b.WriteString("# " + escapeMarkdown(d.title) + "\n\n*" + escapeMarkdown(d.subtitle) + "*\n\n")
-	if d.purpose != "" {
-		b.WriteString("> " + escapeMarkdown(d.purpose) + "\n\n")
-	}
-	for _, f := range d.facts {
-		b.WriteString("- **" + f.name + ":** " + escapeMarkdown(f.value) + "\n")
-	}
-	for _, s := range d.sections {
-		b.WriteString("\n## " + s.title + "\n\n")
-		if len(s.items) == 0 {
-			b.WriteString(s.none + "\n")
-		}
-		for _, i := range s.items {
-			b.WriteString("- **" + escapeMarkdown(i.who) + ":** " + escapeMarkdown(i.text) + "\n")
-		}
-	}
-	return b.String()
-}
+var markdownTemplate = template.Must(template.New("").Funcs(template.FuncMap{"text": escapeMarkdown}).Parse(
+	`# {{text .Title}}
 
-func (d document) html() string {
+*{{text .Subtitle}}*
+
+{{with .Purpose}}> {{text .}}
+
+{{end}}{{range .Facts}}- **{{.Name}}:** {{text .Value}}
+{{end}}{{range .Sections}}
+## {{.Title}}
+
+{{range .Items}}- **{{text .Who}}:** {{text .Text}}
+{{else}}{{.None}}
+{{end}}{{end}}`))
+
+var htmlTemplate = template.Must(template.New("").Funcs(template.FuncMap{"text": escapeHTML}).Parse(
+	`<article>
+<h1>{{text .Title}}</h1>
+<p><em>{{text .Subtitle}}</em></p>
+{{with .Purpose}}<blockquote><p>{{text .}}</p></blockquote>
+{{end}}<ul>
+{{range .Facts}}<li><strong>{{.Name}}:</strong> {{text .Value}}</li>
+{{end}}</ul>
+{{range .Sections}}<h2>{{.Title}}</h2>
+{{if .Items}}<ul>
+{{range .Items}}<li><strong>{{text .Who}}:</strong> {{text .Text}}</li>
+{{end}}</ul>
+{{else}}<p>{{.None}}</p>
+{{end}}{{end}}</article>
+`))
+
+// render fills a template, whose faults a test finds.
+func (d document) render(t *template.Template) string {
 	var b strings.Builder
-	b.WriteString("<article>\n<h1>" + escapeHTML(d.title) + "</h1>\n<p><em>" + escapeHTML(d.subtitle) + "</em></p>\n")
-	if d.purpose != "" {
-		b.WriteString("<blockquote><p>" + escapeHTML(d.purpose) + "</p></blockquote>\n")
+	if err := t.Execute(&b, d); err != nil {
+		panic(err)
 	}
-	b.WriteString("<ul>\n")
-	for _, f := range d.facts {
-		b.WriteString("<li><strong>" + f.name + ":</strong> " + escapeHTML(f.value) + "</li>\n")
-	}
-	b.WriteString("</ul>\n")
-	for _, s := range d.sections {
-		b.WriteString("<h2>" + s.title + "</h2>\n")
-		if len(s.items) == 0 {
-			b.WriteString("<p>" + s.none + "</p>\n")
-			continue
-		}
-		b.WriteString("<ul>\n")
-		for _, i := range s.items {
-			b.WriteString("<li><strong>" + escapeHTML(i.who) + ":</strong> " + escapeHTML(i.text) + "</li>\n")
-		}
-		b.WriteString("</ul>\n")
-	}
-	b.WriteString("</article>\n")
 	return b.String()
 }
 
