@@ -29,12 +29,8 @@ type holderDetails struct {
 	Name     string `json:"name"`
 }
 
-// envelope is the error envelope (section 7 of the interface).
-type envelope struct {
-	Error envelopeError `json:"error"`
-}
-
-type envelopeError struct {
+// errorJSON is the content of the error envelope (section 7 of the interface).
+type errorJSON struct {
 	Code      minutes.Code `json:"code"`
 	Message   string       `json:"message"`
 	RequestID string       `json:"request_id"`

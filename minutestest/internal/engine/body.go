@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"slices"
@@ -40,9 +41,6 @@ const (
 	maxFaultName     = 64
 )
 
-// maxTrusted is how much memory a body gets for its Content-Length alone.
-const maxTrusted = 16 << 10
-
 // body reads the request's body and parses it. The caller holds no lock.
 func (c *call) body() (*form, *apiError) {
 	if c.r.ContentLength > MaxBodyBytes {
@@ -52,17 +50,15 @@ func (c *call) body() (*form, *apiError) {
 	if body == nil {
 		body = http.NoBody
 	}
-	var buf bytes.Buffer
-	buf.Grow(int(min(max(c.r.ContentLength, 0), maxTrusted)) + bytes.MinRead)
-	_, err := buf.ReadFrom(http.MaxBytesReader(c.w, body, MaxBodyBytes))
-	c.x.Body = buf.Bytes()
-	if err != nil {
-		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-			return nil, errTooLarge
-		}
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return nil, errSlow
-		}
+	var err error
+	c.x.Body, err = io.ReadAll(http.MaxBytesReader(c.w, body, MaxBodyBytes))
+	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case tooLarge:
+		return nil, errTooLarge
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, errSlow
+	case err != nil:
 		return nil, errBody // cut short: nobody is left to read this
 	}
 	c.now = wallClock() // reading may have taken a while

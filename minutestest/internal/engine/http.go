@@ -83,14 +83,14 @@ func (c *call) answer() (any, *apiError) {
 // errorBody makes the response an error response, and returns its body.
 func (c *call) errorBody(err *apiError) []byte {
 	c.status = err.status
-	c.x.Code, c.x.RequestID = err.code, newID(requestPrefix)
+	c.x.Code, c.x.RequestID = err.code, c.world.ids.next(requestPrefix)
 	if err.allow != "" {
 		c.w.Header().Set("Allow", err.allow)
 	}
 	if err == errUnauthenticated {
 		c.w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	return encode(envelope{envelopeError{err.code, err.message, c.x.RequestID, err.details}})
+	return encode(map[string]errorJSON{"error": {err.code, err.message, c.x.RequestID, err.details}})
 }
 
 func (c *call) respond(body []byte) {

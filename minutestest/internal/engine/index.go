@@ -59,55 +59,54 @@ func (l *list) last(i int) int {
 // month. Every range of dates is a few of these lists.
 type calendar struct {
 	list
-	parts map[string]*calendar // by the beginning of the date: "2026", "2026-03" or "2026-03-02"
+	name  string               // the beginning of the dates in it: "", "2026", "2026-03" or "2026-03-02"
+	parts map[string]*calendar // by name
 }
 
-// partOf returns the name of the part of m's date at a level: 1 for its year,
-// 2 for its month, 3 for its day.
-func partOf(m *meeting, level int) string { return m.date[:[]int{0, 4, 7, 10}[level]] }
-
-const days = 3 // the lowest level
-
-func (c *calendar) add(m *meeting) {
-	c.list.add(m)
-	for level := 1; level <= days; level++ {
+// path returns c and its parts for m's year, month and day.
+func (c *calendar) path(m *meeting) []*calendar {
+	path := []*calendar{c}
+	for _, length := range []int{len("2026"), len("2026-03"), len("2026-03-02")} {
+		name := m.date[:length]
 		if c.parts == nil {
 			c.parts = map[string]*calendar{}
 		}
-		part := c.parts[partOf(m, level)]
-		if part == nil {
-			part = &calendar{}
-			c.parts[partOf(m, level)] = part
+		if c.parts[name] == nil {
+			c.parts[name] = &calendar{name: name}
 		}
+		c = c.parts[name]
+		path = append(path, c)
+	}
+	return path
+}
+
+func (c *calendar) add(m *meeting) {
+	for _, part := range c.path(m) {
 		part.list.add(m)
-		c = part
 	}
 }
 
 func (c *calendar) remove(m *meeting) {
-	c.list.remove(m)
-	for level := 1; level <= days; level++ {
-		part := c.parts[partOf(m, level)]
+	path := c.path(m)
+	for i, part := range path {
 		part.list.remove(m)
-		if len(part.entries) == 0 {
-			delete(c.parts, partOf(m, level))
+		if i > 0 && len(part.entries) == 0 {
+			delete(path[i-1].parts, part.name)
 		}
-		c = part
 	}
 }
 
 // within returns the lists that hold the meetings from one date to another.
-// name is the part's own: "" for the whole calendar.
-func (c *calendar) within(name, from, to string) (lists []*list) {
-	first, last := name+"0001-01-01"[len(name):], name+"9999-12-31"[len(name):]
+func (c *calendar) within(from, to string) (lists []*list) {
+	first, last := c.name+"0001-01-01"[len(c.name):], c.name+"9999-12-31"[len(c.name):]
 	switch {
 	case last < from || to < first:
 		return nil
 	case from <= first && last <= to:
 		return []*list{&c.list}
 	}
-	for name, part := range c.parts {
-		lists = append(lists, part.within(name, from, to)...)
+	for _, part := range c.parts {
+		lists = append(lists, part.within(from, to)...)
 	}
 	return lists
 }

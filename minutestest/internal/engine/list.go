@@ -70,9 +70,9 @@ func (c *call) page(l listing, size int) pageJSON {
 	if to == "" {
 		to = "9999-12-31"
 	}
-	lists := o.everyone.within("", l.from, to)
+	lists := o.everyone.within(l.from, to)
 	if own := o.personal[c.key.caller]; own != nil {
-		lists = append(lists, own.within("", l.from, to)...)
+		lists = append(lists, own.within(l.from, to)...)
 	}
 	found := newest(lists, at.before, size+1) // one more shows whether there is another page
 	page := pageJSON{Meetings: make([]meetingJSON, 0, size)}

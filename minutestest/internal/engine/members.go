@@ -1,6 +1,12 @@
 package engine
 
-import minutes "github.com/meeting-minutes/minutes-go"
+import (
+	"net/mail"
+	"regexp"
+	"strings"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+)
 
 func (o *organisation) listMembers() any {
 	list := []memberJSON{}
@@ -37,7 +43,7 @@ func (c *call) createMember() (any, *apiError) {
 		return nil, errMemberLimit
 	}
 	for m.ID == "" || o.members[m.ID] != nil || o.integrations[m.ID] != nil {
-		m.ID = newID(memberPrefix)
+		m.ID = o.world.ids.next(memberPrefix)
 	}
 	o.members[m.ID] = m
 	o.memberOrder = append(o.memberOrder, m)
@@ -46,3 +52,28 @@ func (c *call) createMember() (any, *apiError) {
 	}
 	return m.json(), nil
 }
+
+// domainLabel matches the characters of a label, those beyond ASCII included.
+var domainLabel = regexp.MustCompile(`^[a-zA-Z0-9\x{80}-\x{10FFFF}-]+$`)
+
+// validEmail accepts a bare address only. net/mail alone would also accept
+// display names, comments and route syntax.
+func validEmail(s string) bool {
+	addr, err := mail.ParseAddress(s)
+	if err != nil || addr.Name != "" || addr.Address != s || len(s) > 254 {
+		return false
+	}
+	at := strings.LastIndexByte(s, '@')
+	if at > 64 {
+		return false
+	}
+	for label := range strings.SplitSeq(s[at+1:], ".") {
+		if !domainLabel.MatchString(label) || len(label) > 63 || strings.Trim(label, "-") != label {
+			return false
+		}
+	}
+	return true
+}
+
+// foldEmail returns the form in which addresses are compared (D16).
+func foldEmail(s string) string { return strings.ToLower(s) }

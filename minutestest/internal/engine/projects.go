@@ -24,7 +24,7 @@ func (c *call) createProject() (any, *apiError) {
 	o.lock(c.now)
 	defer o.unlock()
 	for p.ID == "" || o.projects[p.ID] != nil {
-		p.ID = newID(projectPrefix)
+		p.ID = o.world.ids.next(projectPrefix)
 	}
 	o.projects[p.ID] = p
 	o.projectOrder = append(o.projectOrder, p)

@@ -19,20 +19,20 @@ type Selector struct {
 	Title      string
 }
 
-// Script says what becomes of a meeting. Its zero fields leave the matter to
-// a script with a wider selector, and in the end to the natural course.
+// Script sets the course of a meeting. A zero field leaves the matter to a
+// script with a wider selector, and in the end to the natural course.
 type Script struct {
 	// Outcome is the state the meeting ends in: one of the four failure states,
 	// or minutes_ready for the natural course (which quota and the recording
 	// itself may still turn into a failure).
 	Outcome minutes.Status
 
-	// Transcript is what is said, one "spk_0: words" a line. Lines without a
-	// label go on with the turn before.
+	// Transcript is the speech, one "spk_0: words" a line. A line without a
+	// label continues the turn before it.
 	Transcript string
 
-	// Minutes are the minutes as they come out. A format left "" is written
-	// from the transcript.
+	// Minutes are the finished minutes. A format that is "" is written from the
+	// transcript.
 	Minutes Minutes
 
 	// Stages replaces the durations of all stages.
@@ -96,19 +96,15 @@ func (sel Selector) matches(m *meeting) bool {
 		(sel.Title == "" || sel.Title == m.title)
 }
 
-// Script sets what becomes of the meetings sel names, from now on: those yet
-// to come, and what still lies ahead of those under way. It replaces an
-// earlier script of the same selector; the zero Script takes it away. Of
-// several scripts for a meeting, each field comes from the narrowest that
-// sets it: by id, by external id, by title, for all.
+// Script sets the course of the meetings that sel names, from now on: of later
+// meetings, and the rest of those under way. It replaces an earlier script of
+// the same selector; the zero Script removes it. If several scripts match a
+// meeting, each field comes from the narrowest that sets it: by id, by external
+// id, by title, for all.
 func (s *Service) Script(sel Selector, sc Script) error {
-	set := 0
-	for _, name := range []string{sel.MeetingID, sel.ExternalID, sel.Title} {
-		if name != "" {
-			set++
-		}
-	}
-	if set > 1 {
+	switch sel {
+	case Selector{MeetingID: sel.MeetingID}, Selector{ExternalID: sel.ExternalID}, Selector{Title: sel.Title}:
+	default:
 		return errors.New("engine: a selector names a meeting id, an external id or a title, not several")
 	}
 	if err := sc.check(); err != nil {
@@ -150,7 +146,7 @@ func (s *Service) find(id string) (*organisation, *meeting) {
 	return nil, nil
 }
 
-// Release lets a held meeting go on, and reports whether it was held. The
+// Release lets a held meeting continue, and reports whether it was held. The
 // rest of its stage, if any, still has to pass.
 func (s *Service) Release(id string) bool {
 	o, m := s.find(id)
@@ -196,8 +192,8 @@ func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, erro
 	}
 }
 
-// place is where a state after the arrival of the audio stands on the happy
-// path, from 1, or 0 off it.
+// place returns the position of a state after the arrival of the audio on the
+// way to minutes_ready, from 1, or 0 if it is not on it.
 func place(s minutes.Status) int {
 	return 1 + slices.Index([]minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribing, minutes.StatusTranscribed, minutes.StatusGeneratingMinutes, minutes.StatusMinutesReady}, s)
 }

@@ -12,7 +12,6 @@ package engine
 
 import (
 	"cmp"
-	"crypto/rand"
 	"fmt"
 	"maps"
 	"net"
@@ -30,6 +29,7 @@ type Service struct {
 
 // world is everything that a Service knows.
 type world struct {
+	ids         *ids
 	secret      [32]byte // signs cursors and upload URLs
 	stages      Stages
 	storageBase func(*http.Request) string
@@ -74,13 +74,13 @@ func newWorld(cfg Config) (*world, error) {
 		return nil, err
 	}
 	w := &world{
-		stages: cfg.Stages, storageBase: cfg.StorageBase, keepAudio: cfg.KeepAudio, pageSize: cfg.PageSize,
+		ids: newIDs(cfg.Seed), stages: cfg.Stages, storageBase: cfg.StorageBase, keepAudio: cfg.KeepAudio, pageSize: cfg.PageSize,
 		orgs: make(map[string]*organisation, len(cfg.Organisations)), keys: map[string]*key{}, scripts: scripts{},
 	}
 	if w.storageBase == nil {
 		w.storageBase = OwnBase
 	}
-	rand.Read(w.secret[:])
+	w.ids.read(w.secret[:])
 	for i := range cfg.Organisations {
 		if err := w.add(fmt.Sprintf("organisations[%d]", i), &cfg.Organisations[i]); err != nil {
 			return nil, err

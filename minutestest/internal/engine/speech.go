@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// spoken is what a transcript is made from. It is taken when transcription
-// completes; the text is made from it when somebody asks.
+// spoken is the source of a transcript, as it was when transcription completed.
+// The text is made from it on request.
 type spoken struct {
 	title    string
 	speakers int
@@ -16,13 +16,13 @@ type spoken struct {
 	people   map[string]bool // ids that may not be in a transcript
 }
 
-// turn is what one speaker says in one go.
+// turn is one speaker's uninterrupted speech.
 type turn struct {
 	speaker int
 	text    string
 }
 
-// transcribe notes what m's transcript is made from.
+// transcribe returns the source of m's transcript.
 func (o *organisation) transcribe(m *meeting) *spoken {
 	s := &spoken{title: m.title, speakers: len(m.participants), scripted: o.world.scripts.of(m).Transcript, terms: o.vocabulary, people: map[string]bool{}}
 	o.idsIn(s.scripted, s.people)
@@ -96,8 +96,8 @@ func piece(text string, known func(id string) bool) (n int, isID bool) {
 	return end, false
 }
 
-// transcript is the plain text: a line for each turn, with a label that only
-// says that speakers differ.
+// transcript returns the plain text: a line for each turn, with a label that
+// only distinguishes the speakers.
 func (s *spoken) transcript() string {
 	var b strings.Builder
 	for i, t := range s.turns() {
@@ -112,7 +112,7 @@ func (s *spoken) transcript() string {
 	return b.String()
 }
 
-// turns is what was said, the words of the vocabulary spelled as intended.
+// turns returns the turns, with the terms of the vocabulary corrected.
 func (s *spoken) turns() []turn {
 	var turns []turn
 	if s.scripted != "" {
@@ -131,8 +131,8 @@ func (s *spoken) anonymous(text string) string {
 	return replaceIDs(text, known, func(string) string { return "a colleague" })
 }
 
-// parseTurns reads lines of "spk_0: words". A line without a label goes on
-// with the turn before, or begins the first speaker's.
+// parseTurns reads lines of "spk_0: words". A line without a label continues
+// the turn before it, or begins the first speaker's.
 func parseTurns(script string) []turn {
 	var turns []turn
 	for line := range strings.Lines(script) {
@@ -157,9 +157,8 @@ func parseTurns(script string) []turn {
 
 const maxSpeakers = 8
 
-// speech is a short meeting about a title, the same every time. Nobody is
-// called by name: names appear in the minutes only (section 1 of the
-// interface).
+// speech returns a short meeting about a title, the same every time. Nobody is
+// called by name: only minutes hold names (section 1 of the interface).
 func speech(title string, speakers int) []turn {
 	if speakers == 0 {
 		speakers = 2

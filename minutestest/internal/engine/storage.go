@@ -5,17 +5,17 @@ import (
 	"encoding/hex"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/audio"
 )
 
-// storageError is a refusal of storage, which answers XML in the form of S3.
+// storageError is an error response of storage: XML in the form of S3.
 type storageError struct {
 	status  int
 	code    string
@@ -23,75 +23,69 @@ type storageError struct {
 }
 
 var (
-	denySignature  = &storageError{http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check the URL and the Content-Type."}
-	denyExpired    = &storageError{http.StatusForbidden, "AccessDenied", "Request has expired"}
-	denyUsed       = &storageError{http.StatusForbidden, "AccessDenied", "The upload URL has been used already"}
-	denyMethod     = &storageError{http.StatusMethodNotAllowed, "MethodNotAllowed", "The specified method is not allowed against this resource."}
-	denyGone       = &storageError{http.StatusNotFound, "NoSuchKey", "The specified key does not exist."}
-	denyLength     = &storageError{http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header."}
-	denyIncomplete = &storageError{http.StatusBadRequest, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header."}
-	denyTimeout    = &storageError{http.StatusBadRequest, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period."}
-	denyInternal   = &storageError{http.StatusInternalServerError, "InternalError", "We encountered an internal error. Please try again."}
+	errSignature       = &storageError{http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check the URL and the Content-Type."}
+	errURLExpired      = &storageError{http.StatusForbidden, "AccessDenied", "Request has expired"}
+	errURLUsed         = &storageError{http.StatusForbidden, "AccessDenied", "The upload URL has been used already"}
+	errStorageMethod   = &storageError{http.StatusMethodNotAllowed, "MethodNotAllowed", "The specified method is not allowed against this resource."}
+	errNoKey           = &storageError{http.StatusNotFound, "NoSuchKey", "The specified key does not exist."}
+	errNoLength        = &storageError{http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header."}
+	errIncomplete      = &storageError{http.StatusBadRequest, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header."}
+	errBodyTimeout     = &storageError{http.StatusBadRequest, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period."}
+	errStorageInternal = &storageError{http.StatusInternalServerError, "InternalError", "We encountered an internal error. Please try again."}
 )
 
 // storage answers a request to storage.
 func (w *world) storage(rw http.ResponseWriter, r *http.Request) Exchange {
 	x := Exchange{Operation: StoragePut, StorageAuthorization: len(r.Header["Authorization"]) > 0}
 	x.Organisation, x.MeetingID = storedIn(r.URL)
-	var etag string
-	no := func() (no *storageError) {
-		defer func() {
-			if fault := recover(); fault != nil {
-				if fault == http.ErrAbortHandler {
-					panic(fault)
-				}
-				no = denyInternal
-			}
-		}()
-		etag, no = w.put(r, &x)
-		return no
-	}()
+	etag, err := w.guardedPut(r, &x)
 	h := rw.Header()
-	x.RequestID = newID(requestPrefix)
-	h["X-Amz-Request-Id"] = []string{x.RequestID}
-	if no == nil {
+	x.RequestID = w.ids.next(requestPrefix)
+	h.Set("X-Amz-Request-Id", x.RequestID)
+	if err == nil {
 		x.Status = http.StatusOK
-		h["Etag"] = []string{etag}
-		h["Content-Length"] = []string{"0"}
+		h.Set("ETag", etag)
+		h.Set("Content-Length", "0")
 		rw.WriteHeader(x.Status)
 		return x
 	}
-	x.Status, x.StorageCode = no.status, no.code
-	if no == denyMethod {
-		h["Allow"] = []string{http.MethodPut}
+	x.Status, x.StorageCode = err.status, err.code
+	if err == errStorageMethod {
+		h.Set("Allow", http.MethodPut)
 	}
-	body := no.xml(x.RequestID)
-	h["Content-Type"] = []string{"application/xml"}
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	rw.WriteHeader(no.status)
+	body := err.xml(x.RequestID)
+	h.Set("Content-Type", "application/xml")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	rw.WriteHeader(err.status)
 	if r.Method != http.MethodHead {
 		io.WriteString(rw, body)
 	}
 	return x
 }
 
-func (d *storageError) xml(requestID string) string {
-	var b strings.Builder
-	b.WriteString(xml.Header)
-	for _, s := range []string{"<Error><Code>", d.code, "</Code><Message>", d.message, "</Message><RequestId>", requestID, "</RequestId><HostId>", storageHost, "</HostId></Error>"} {
-		b.WriteString(s)
-	}
-	return b.String()
+func (e *storageError) xml(requestID string) string {
+	return fmt.Sprintf("%s<Error><Code>%s</Code><Message>%s</Message><RequestId>%s</RequestId><HostId>minutes-storage</HostId></Error>",
+		xml.Header, e.code, e.message, requestID)
 }
 
-const storageHost = "minutes-storage"
+// guardedPut is put, with a panic as an InternalError.
+func (w *world) guardedPut(r *http.Request, x *Exchange) (etag string, err *storageError) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			if fault == http.ErrAbortHandler {
+				panic(fault)
+			}
+			err = errStorageInternal
+		}
+	}()
+	return w.put(r, x)
+}
 
-// put takes a recording. All that can be refused ahead is refused before the
-// first byte is asked for, so that a client that expects 100-continue sends
-// none in vain.
-func (w *world) put(r *http.Request, x *Exchange) (etag string, no *storageError) {
+// put takes a recording. It checks everything that it can before it reads the
+// first byte, so that a client that expects 100-continue sends none in vain.
+func (w *world) put(r *http.Request, x *Exchange) (etag string, err *storageError) {
 	if r.Method != http.MethodPut {
-		return "", denyMethod
+		return "", errStorageMethod
 	}
 	var contentType string
 	if types := r.Header["Content-Type"]; len(types) == 1 {
@@ -99,49 +93,49 @@ func (w *world) put(r *http.Request, x *Exchange) (etag string, no *storageError
 	}
 	expires, ok := w.signed(r.URL, contentType)
 	if !ok {
-		return "", denySignature
+		return "", errSignature
 	}
 	now := wallClock()
 	if !now.Before(expires) {
-		return "", denyExpired
+		return "", errURLExpired
 	}
 	o := w.orgs[x.Organisation]
-	if no := o.awaits(x, now, nil); no != nil {
-		return "", no
+	if err := o.awaits(x, now, nil); err != nil {
+		return "", err
 	}
 	if r.ContentLength < 0 || r.ContentLength == 0 && r.Header["Content-Length"] == nil {
-		return "", denyLength
+		return "", errNoLength
 	}
-	j, err := w.receive(r, contentType)
+	j, cut := w.receive(r, contentType)
 	x.StorageBytes = j.size
 	switch { // D22: the meeting is left without audio
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		no = denyTimeout
-	case err != nil || j.size != r.ContentLength:
-		no = denyIncomplete
+	case errors.Is(cut, os.ErrDeadlineExceeded):
+		err = errBodyTimeout
+	case cut != nil || j.size != r.ContentLength:
+		err = errIncomplete
 	default:
 		j.received = wallClock()
-		no = o.awaits(x, j.received, j) // another upload may have been first
+		err = o.awaits(x, j.received, j) // another upload may have been first
 	}
-	if no != nil {
+	if err != nil {
 		w.forget(j)
-		return "", no
+		return "", err
 	}
 	return `"` + hex.EncodeToString(j.sha256[:16]) + `"`, nil
 }
 
-// awaits refuses an upload to a meeting that is gone or has audio. Where j is
-// given and nothing is refused, j is the meeting's audio from then on.
+// awaits returns an error if the meeting is gone or has audio. Without one, j
+// becomes the meeting's audio, unless it is nil.
 func (o *organisation) awaits(x *Exchange, now time.Time, j *job) *storageError {
 	o.lock(now)
 	defer o.unlock()
 	m := o.meetings[x.MeetingID]
 	switch {
 	case m == nil:
-		return denyGone
+		return errNoKey
 	case m.job != nil:
 		x.MeetingStatus = m.status
-		return denyUsed
+		return errURLUsed
 	}
 	x.MeetingID, x.MeetingStatus, x.ExternalID = m.id, m.status, m.externalID
 	if j != nil {

@@ -8,22 +8,21 @@ type patch struct {
 }
 
 func (p *patch) read(f *form) {
-	set := func(to **string, s string, found bool) {
-		if found {
-			*to = &s
-		}
-	}
-	title, found := f.trimmed("title", maxTitle, false)
-	if found && title == "" {
+	p.title = present(f.trimmed("title", maxTitle, false))
+	if p.title != nil && *p.title == "" {
 		f.fault("title", nil)
 	}
-	set(&p.title, title, found)
-	date, found := f.date("date")
-	set(&p.date, date, found)
-	timeOfDay, found := f.timeOfDay("time")
-	set(&p.time, timeOfDay, found)
-	project, found := f.text("project_id")
-	set(&p.project, project, found)
+	p.date = present(f.date("date"))
+	p.time = present(f.timeOfDay("time"))
+	p.project = present(f.text("project_id"))
+}
+
+// present returns a field that was found, or nil.
+func present(s string, found bool) *string {
+	if !found {
+		return nil
+	}
+	return &s
 }
 
 func (c *call) updateMeeting() (any, *apiError) {

@@ -8,7 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-func (o *organisation) getVocabulary() any { return o.vocabularyJSON() }
+// getVocabulary returns the vocabulary, with [] for a list of nothing.
+func (o *organisation) getVocabulary() any {
+	v := vocabularyJSON{Terms: []string{}, Entries: []entryJSON{}, MaxTerms: o.maxTerms}
+	for _, t := range o.vocabulary {
+		v.Terms = append(v.Terms, t.Term)
+		v.Entries = append(v.Entries, entryJSON{t.Term, append([]Variant{}, t.Variants...)})
+	}
+	return v
+}
 
 // replaceVocabulary keeps the variants of terms that stay (D20).
 func (c *call) replaceVocabulary() (any, *apiError) {
@@ -20,36 +28,32 @@ func (c *call) replaceVocabulary() (any, *apiError) {
 	if !found {
 		f.fault("terms", nil)
 	}
-	terms := make([]Term, 0, len(given))
-	at := map[string]bool{}
+	o := c.org
+	o.lock(c.now)
+	defer o.unlock()
+	variants := map[string][]Variant{}
+	for _, t := range o.vocabulary {
+		variants[t.Term] = t.Variants
+	}
+	terms, seen := []Term{}, map[string]bool{}
 	for _, t := range given {
 		t = strings.TrimSpace(t)
 		if t == "" {
 			f.fault("terms", nil)
 		}
-		if !at[t] {
-			at[t] = true
-			terms = append(terms, Term{Term: t})
+		if !seen[t] {
+			seen[t] = true
+			terms = append(terms, Term{t, variants[t]})
 		}
 	}
-	o := c.org
-	o.lock(c.now)
-	defer o.unlock()
 	if len(terms) > o.maxTerms {
 		f.fault("terms", nil)
 	}
 	if err := f.err(); err != nil {
 		return nil, err
 	}
-	variants := make(map[string][]Variant, len(o.vocabulary))
-	for _, t := range o.vocabulary {
-		variants[t.Term] = t.Variants
-	}
-	for i := range terms {
-		terms[i].Variants = variants[terms[i].Term]
-	}
 	o.vocabulary = terms
-	return o.vocabularyJSON(), nil
+	return o.getVocabulary(), nil
 }
 
 func (c *call) addTerm() (any, *apiError) {
@@ -77,12 +81,11 @@ func (c *call) addTerm() (any, *apiError) {
 		// Transcripts keep the list as it was: append to a copy.
 		o.vocabulary = append(slices.Clip(o.vocabulary), Term{Term: term})
 	}
-	return o.vocabularyJSON(), nil
+	return o.getVocabulary(), nil
 }
 
-// correct writes the term wherever text holds one of its variants as whole
-// words, without regard to case (D14). Where variants overlap, the longest
-// counts.
+// correct replaces the variants in text by their terms, as whole words and in
+// any case (D14). If variants overlap, the longest counts.
 func correct(text string, terms []Term) string {
 	type spelling struct{ variant, term string }
 	byFirst := map[rune][]spelling{}
@@ -125,8 +128,8 @@ func correct(text string, terms []Term) string {
 	return b.String()
 }
 
-// prefixFold returns how many bytes of text the variant covers where it
-// begins there and ends with a word, or 0.
+// prefixFold returns the number of bytes of text that the variant covers, or 0
+// if text does not begin with it or continues its last word.
 func prefixFold(text, variant string) int {
 	i := 0
 	var last rune

@@ -109,13 +109,3 @@ type entryJSON struct {
 	Term     string    `json:"term"`
 	Variants []Variant `json:"variants"`
 }
-
-// vocabularyJSON returns the vocabulary, with [] for a list of nothing.
-func (d *directory) vocabularyJSON() vocabularyJSON {
-	v := vocabularyJSON{Terms: []string{}, Entries: []entryJSON{}, MaxTerms: d.maxTerms}
-	for _, t := range d.vocabulary {
-		v.Terms = append(v.Terms, t.Term)
-		v.Entries = append(v.Entries, entryJSON{t.Term, append([]Variant{}, t.Variants...)})
-	}
-	return v
-}

@@ -11,9 +11,8 @@ import (
 	"unicode"
 )
 
-// written is what the minutes are made from. It is taken when they are
-// finished and does not change any more (D25); the text is made from it when
-// somebody asks.
+// written is the source of minutes, as it was when they were finished (D25).
+// The text is made from it on request.
 type written struct {
 	spoken       *spoken
 	title        string
@@ -25,7 +24,7 @@ type written struct {
 	scripted     Minutes
 }
 
-// write notes what m's minutes are made from.
+// write returns the source of m's minutes.
 func (o *organisation) write(m *meeting) *written {
 	w := &written{spoken: m.job.spoken, title: m.title, date: m.date, time: m.time, seconds: m.job.seconds, template: o.templates[m.template], scripted: o.world.scripts.of(m).Minutes}
 	for _, id := range m.participants {
@@ -73,10 +72,10 @@ type section struct {
 // item is a sentence and its speaker.
 type item struct{ Who, Text string }
 
-// document makes the minutes: who attended, what was said, decided and
-// promised, in the words of the transcript, each with the name of its
-// speaker. The template gives the minutes their subtitle and purpose, and its
-// description the order of the sections.
+// document returns the minutes: the participants, a summary, the decisions and
+// the actions, in the words of the transcript, each with the name of its
+// speaker. The template sets their subtitle and purpose, and its description
+// the order of the sections.
 func (w *written) document() document {
 	d := document{Title: w.title, Subtitle: w.template.Name, Purpose: w.template.Description}
 	when := w.date
@@ -99,9 +98,9 @@ func (w *written) document() document {
 		for _, s := range sentences(t.text) {
 			switch {
 			case strings.HasSuffix(s, "?"):
-			case says(s, decisionPhrases):
+			case contains(s, decisionPhrases):
 				decided.Items = append(decided.Items, item{who, s})
-			case says(s, actionPhrases):
+			case contains(s, actionPhrases):
 				promised.Items = append(promised.Items, item{who, s})
 			case len(summary.Items) < maxSummary:
 				summary.Items = append(summary.Items, item{who, s})
@@ -125,8 +124,8 @@ func clockTime(seconds int) string {
 // maxSummary keeps the summary of a long meeting short.
 const maxSummary = 6
 
-// rank is where a template's description first speaks of a section; those it
-// does not speak of come last, in their usual order.
+// rank returns the position at which a template's description first names the
+// section. Sections that it does not name come last, in their usual order.
 func (s section) rank(wish string) int {
 	stem := strings.ToLower(strings.TrimSuffix(s.Title, "s"))
 	if i := strings.Index(wish, stem); i >= 0 {
@@ -140,8 +139,8 @@ var (
 	actionPhrases   = []string{"i will", "i'll", "we will", "we'll", "i am going to", "i'm going to", "action:", "to do:"}
 )
 
-// says reports whether a sentence holds one of the phrases as whole words.
-func says(sentence string, phrases []string) bool {
+// contains reports whether a sentence has one of the phrases as whole words.
+func contains(sentence string, phrases []string) bool {
 	s := " " + strings.ReplaceAll(strings.ToLower(sentence), "’", "'") + " "
 	for _, p := range phrases {
 		for i := 0; ; {
@@ -160,7 +159,7 @@ func says(sentence string, phrases []string) bool {
 	return false
 }
 
-// sentences cuts a text behind ".", "!" and "?" where white space follows.
+// sentences splits a text after ".", "!" and "?" before white space.
 func sentences(text string) []string {
 	var list []string
 	start := 0
@@ -216,8 +215,8 @@ func (d document) render(t *template.Template) string {
 	return b.String()
 }
 
-// oneLine makes a text safe to stand within a line: white space is single,
-// control characters and what no XML can hold are gone.
+// oneLine returns a text that fits in a line: with single spaces, and without
+// control characters or others that XML cannot hold.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -231,7 +230,7 @@ func oneLine(s string) string {
 
 func escapeHTML(s string) string { return html.EscapeString(oneLine(s)) }
 
-// escapeMarkdown escapes what CommonMark would take for markup, and no more,
+// escapeMarkdown escapes only characters that CommonMark would take for markup,
 // so that plain text stays readable.
 func escapeMarkdown(s string) string {
 	s = oneLine(s)
