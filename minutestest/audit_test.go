@@ -114,6 +114,28 @@ func TestUploadURLThatIsRefused(t *testing.T) {
 	assert.Empty(t, s.Violations())
 }
 
+// A finished meeting has its audio, too. (The first time may be innocent.)
+func TestUploadURL_AfterTheEndIsAViolation(t *testing.T) {
+	t.Parallel()
+	for _, status := range []minutes.Status{minutes.StatusMinutesReady, minutes.StatusTranscriptionFailed} {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			s := New()
+			defer s.Close()
+			require.NoError(t, s.Script(Script{Outcome: status}))
+			c := callerOf(s)
+			id := c.upload(t, "Finished", "audio")
+			_, err := s.Advance(id, status)
+			require.NoError(t, err)
+			for range 2 {
+				assert.Equal(t, "BAD_REQUEST", c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`).code())
+			}
+			require.NotEmpty(t, s.Violations())
+			assert.Equal(t, ViolationUploadURL, s.Violations()[0].Kind)
+		})
+	}
+}
+
 func TestWhatIsAPoll(t *testing.T) {
 	t.Parallel()
 	hold := Script{Hold: minutes.StatusTranscribing}

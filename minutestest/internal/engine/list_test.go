@@ -133,6 +133,21 @@ func TestShortPages(t *testing.T) {
 	require.Equal(t, all, ids)
 }
 
+// TestShortPages_StayWithinTheLimit, whatever the hook returns.
+func TestShortPages_StayWithinTheLimit(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	for range 20 {
+		s.create("ci", "")
+	}
+	for size, want := range map[int]int{-1: 0, 0: 0, 3: 3, 4: 4, 5: 4, 1000: 4} {
+		s.SetPageSize(func(int, int) int { return size })
+		ids, next := s.list("ci", "limit=4")
+		assert.Len(t, ids, want, size)
+		assert.NotEmpty(t, next, size)
+	}
+}
+
 // TestWalkAmidChange walks 130 meetings in pages of 7 while others create and
 // delete: none that stayed is repeated or skipped.
 func TestWalkAmidChange(t *testing.T) {

@@ -455,8 +455,8 @@ func TestHeadersOfRefusals(t *testing.T) {
 // and an IPv4 prefix in IPv6 clothes.
 func TestAllowlistOfOneAddress(t *testing.T) {
 	t.Parallel()
-	k := &key{Key: Key{Allowlist: []netip.Prefix{unmapPrefix(netip.MustParsePrefix("::ffff:192.0.2.0/120")), unmapPrefix(netip.MustParsePrefix("2001:db8::/32")), unmapPrefix(netip.MustParsePrefix("2001:dc0::7/128"))}}}
-	for remote, want := range map[string]bool{"192.0.2.7:5": true, "192.0.2.7": true, "192.0.3.7": false, "[2001:db8::1]:5": true, "2001:db8::1": true, "2001:db9::1": false, "2001:dc0::7": true, "2001:dc0::8": false, "pipe": false, "": false} {
+	k := &key{Key: Key{Allowlist: []netip.Prefix{unmapPrefix(netip.MustParsePrefix("::ffff:192.0.2.0/120")), unmapPrefix(netip.MustParsePrefix("2001:db8::/32")), unmapPrefix(netip.MustParsePrefix("2001:dc0::7/128")), unmapPrefix(netip.MustParsePrefix("fe80::/10"))}}}
+	for remote, want := range map[string]bool{"192.0.2.7:5": true, "192.0.2.7": true, "192.0.3.7": false, "[2001:db8::1]:5": true, "2001:db8::1": true, "2001:db9::1": false, "2001:dc0::7": true, "2001:dc0::8": false, "[fe80::1%eth0]:5": true, "fe80::1%eth0": true, "[fec0::1%eth0]:5": false, "pipe": false, "": false} {
 		assert.Equal(t, want, k.permits(remote), remote)
 	}
 	assert.Equal(t, "0.0.0.0/0", unmapPrefix(netip.MustParsePrefix("::ffff:0.0.0.0/96")).String())

@@ -106,7 +106,14 @@ func (w *world) put(r *http.Request, x *Exchange) (etag string, err *storageErro
 	if r.ContentLength < 0 || r.ContentLength == 0 && r.Header["Content-Length"] == nil {
 		return "", errNoLength
 	}
-	j, cut := w.receive(r, contentType)
+	j := &job{contentType: contentType}
+	accepted := false
+	defer func() {
+		if !accepted {
+			w.forget(j)
+		}
+	}()
+	cut := w.receive(r, j)
 	x.StorageBytes = j.size
 	switch { // D22: the meeting is left without audio
 	case errors.Is(cut, os.ErrDeadlineExceeded):
@@ -118,9 +125,9 @@ func (w *world) put(r *http.Request, x *Exchange) (etag string, err *storageErro
 		err = o.awaits(x, j.received, j) // another upload may have been first
 	}
 	if err != nil {
-		w.forget(j)
 		return "", err
 	}
+	accepted = true
 	return `"` + hex.EncodeToString(j.sha256[:16]) + `"`, nil
 }
 
@@ -171,22 +178,21 @@ func (w *world) forget(j *job) {
 
 // receive reads a recording in constant memory: it is hashed, measured and
 // counted, and kept only if the service was asked to.
-func (w *world) receive(r *http.Request, contentType string) (j *job, err error) {
-	j = &job{contentType: contentType}
+func (w *world) receive(r *http.Request, j *job) (err error) {
 	hash, meter := sha256.New(), new(audio.Meter)
-	j.size, err = io.Copy(io.MultiWriter(hash, meter, &keeper{world: w, job: j, full: w.keepAudio == 0}), r.Body)
+	j.size, err = io.Copy(io.MultiWriter(hash, meter, &keeper{world: w, job: j, full: w.keepAudio <= 0}), r.Body)
 	if err != nil {
-		return j, err
+		return err
 	}
 	hash.Sum(j.sha256[:0])
-	j.unreadable = !processed(contentType) || !processedSize(j.size)
+	j.unreadable = !processed(j.contentType) || !processedSize(j.size)
 	if j.unreadable {
-		return j, nil
+		return nil
 	}
 	if d, ok := meter.Duration(); ok {
 		j.seconds = int((d + time.Second - 1) / time.Second)
 	} else {
 		j.seconds = int((j.size + bytesPerSecond - 1) / bytesPerSecond)
 	}
-	return j, nil
+	return nil
 }
