@@ -228,6 +228,9 @@ func TestCalendarAgainstScan(t *testing.T) {
 		}
 		slices.SortFunc(want, func(a, b *meeting) int { return cmp.Compare(b.seq, a.seq) })
 		lists := c.within(from, to)
+		for _, l := range lists {
+			require.Equal(t, l.gaps, len(l.entries)-len(slices.DeleteFunc(slices.Clone(l.entries), func(e entry) bool { return e.meeting == nil })))
+		}
 		require.LessOrEqual(t, len(lists), 4+2*11+2*31)
 		require.Equal(t, want[:min(n, len(want))], newest(lists, before, n), "%v..%v before %d", from, to, before)
 	}
@@ -244,8 +247,13 @@ func TestCalendarAgainstScan(t *testing.T) {
 			all = slices.Delete(all, i, i+1)
 		default:
 			m := all[rng.IntN(len(all))]
+			date := m.date
 			c.remove(m)
-			m.date = day()
+			if m.date = day(); rng.IntN(2) == 0 { // and back again
+				c.add(m)
+				c.remove(m)
+				m.date = date
+			}
 			c.add(m)
 		}
 		if round%50 == 0 {
