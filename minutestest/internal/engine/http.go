@@ -26,7 +26,9 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request) Exchange {
 		return world.storage(w, r)
 	}
 	c := &call{world: world, w: w, r: r, now: wallClock()}
-	body, err := c.guarded()
+	var body []byte
+	var err *apiError
+	guard(func() { body, err = c.answerJSON() }, func() { err = errInternal })
 	if err != nil {
 		body = c.errorBody(err)
 	}
@@ -34,17 +36,22 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request) Exchange {
 	return c.x
 }
 
-// guarded answers the call. Nothing is written before it returns, so a panic
-// becomes an INTERNAL_ERROR and never half a response.
-func (c *call) guarded() (body []byte, err *apiError) {
+// guard calls answer, which must not write anything, and fail if it panics: so
+// a panic becomes an error response and never half a response.
+func guard(answer, fail func()) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			if fault == http.ErrAbortHandler {
 				panic(fault)
 			}
-			err = errInternal
+			fail()
 		}
 	}()
+	answer()
+}
+
+// answerJSON returns the body of a success, nil for none.
+func (c *call) answerJSON() ([]byte, *apiError) {
 	success, err := c.answer()
 	if err != nil || success == nil {
 		return nil, err
@@ -95,12 +102,19 @@ func (c *call) errorBody(err *apiError) []byte {
 
 func (c *call) respond(body []byte) {
 	c.x.Status = c.status
-	if c.status != http.StatusNoContent {
-		c.w.Header().Set("Content-Type", "application/json; charset=utf-8")
-		c.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	if c.status == http.StatusNoContent {
+		c.w.WriteHeader(c.status)
+		return
 	}
-	c.w.WriteHeader(c.status)
-	if c.r.Method != http.MethodHead && len(body) > 0 {
-		c.w.Write(body)
+	send(c.w, c.r, c.status, "application/json; charset=utf-8", body)
+}
+
+// send writes a response, without its body to HEAD.
+func send(w http.ResponseWriter, r *http.Request, status int, contentType string, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		w.Write(body)
 	}
 }

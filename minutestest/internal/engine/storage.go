@@ -5,11 +5,9 @@ import (
 	"encoding/hex"
 	"encoding/xml"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
-	"strconv"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/audio"
@@ -38,7 +36,9 @@ var (
 func (w *world) storage(rw http.ResponseWriter, r *http.Request) Exchange {
 	x := Exchange{Operation: StoragePut, StorageAuthorization: len(r.Header["Authorization"]) > 0}
 	x.Organisation, x.MeetingID = storedIn(r.URL)
-	etag, err := w.guardedPut(r, &x)
+	var etag string
+	var err *storageError
+	guard(func() { etag, err = w.put(r, &x) }, func() { err = errStorageInternal })
 	h := rw.Header()
 	x.RequestID = w.ids.next(requestPrefix)
 	h.Set("X-Amz-Request-Id", x.RequestID)
@@ -53,32 +53,13 @@ func (w *world) storage(rw http.ResponseWriter, r *http.Request) Exchange {
 	if err == errStorageMethod {
 		h.Set("Allow", http.MethodPut)
 	}
-	body := err.xml(x.RequestID)
-	h.Set("Content-Type", "application/xml")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	rw.WriteHeader(err.status)
-	if r.Method != http.MethodHead {
-		io.WriteString(rw, body)
-	}
+	send(rw, r, err.status, "application/xml", []byte(err.xml(x.RequestID)))
 	return x
 }
 
 func (e *storageError) xml(requestID string) string {
-	return fmt.Sprintf("%s<Error><Code>%s</Code><Message>%s</Message><RequestId>%s</RequestId><HostId>minutes-storage</HostId></Error>",
-		xml.Header, e.code, e.message, requestID)
-}
-
-// guardedPut is put, with a panic as an InternalError.
-func (w *world) guardedPut(r *http.Request, x *Exchange) (etag string, err *storageError) {
-	defer func() {
-		if fault := recover(); fault != nil {
-			if fault == http.ErrAbortHandler {
-				panic(fault)
-			}
-			err = errStorageInternal
-		}
-	}()
-	return w.put(r, x)
+	return xml.Header + "<Error><Code>" + e.code + "</Code><Message>" + e.message + "</Message>" +
+		"<RequestId>" + requestID + "</RequestId><HostId>minutes-storage</HostId></Error>"
 }
 
 // put takes a recording. It checks everything that it can before it reads the
