@@ -88,9 +88,8 @@ func (w *world) put(r *http.Request, x *Exchange) (etag string, err *storageErro
 		return "", errNoLength
 	}
 	j := &job{contentType: contentType}
-	accepted := false
 	defer func() {
-		if !accepted {
+		if etag == "" { // the upload failed
 			w.forget(j)
 		}
 	}()
@@ -108,7 +107,6 @@ func (w *world) put(r *http.Request, x *Exchange) (etag string, err *storageErro
 	if err != nil {
 		return "", err
 	}
-	accepted = true
 	return `"` + hex.EncodeToString(j.sha256[:16]) + `"`, nil
 }
 
