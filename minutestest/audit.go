@@ -90,29 +90,22 @@ func (a *audit) after(n int) []Violation {
 
 // What the audit remembers has bounds, so that a Server may run for weeks.
 const (
-	auditShards   = 64
-	shardMeetings = 4096 // swept when there are more
+	maxPolled     = 1 << 16 // swept when there are more
 	maxRepeats    = 4096
 	maxViolations = 1000
 )
 
-// audit watches what clients do. Looks at meetings are kept apart by meeting,
-// in shards, since they are what a busy service has most of.
+// audit watches what clients do.
 type audit struct {
 	off     bool // all of it
 	ignored []ViolationKind
 	seed    maphash.Seed
-	shards  [auditShards]lookShard
 
 	full       atomic.Bool // of violations
 	mu         sync.Mutex
+	looks      map[string][]look // by meeting
 	violations []Violation
 	repeats    map[uint64]struct{} // writes that may have taken effect
-}
-
-type lookShard struct {
-	mu       sync.Mutex
-	meetings map[string][]look
 }
 
 // look is the last time a key was shown a meeting.
@@ -143,14 +136,8 @@ func (a *audit) check() error {
 }
 
 func (a *audit) reset() {
-	for i := range a.shards {
-		shard := &a.shards[i]
-		shard.mu.Lock()
-		shard.meetings = nil
-		shard.mu.Unlock()
-	}
 	a.mu.Lock()
-	a.violations, a.repeats = nil, nil
+	a.looks, a.violations, a.repeats = nil, nil, nil
 	a.full.Store(false)
 	a.mu.Unlock()
 }
@@ -184,10 +171,9 @@ func (a *audit) watchPoll(e *entry) {
 		return // the client was shown nothing
 	}
 	now := look{e.KeySecret, e.at, e.MeetingStatus}
-	shard := a.shard(e.MeetingID)
-	shard.mu.Lock()
-	last, again := shard.look(e.MeetingID, now)
-	shard.mu.Unlock()
+	a.mu.Lock()
+	last, again := a.look(e.MeetingID, now)
+	a.mu.Unlock()
 
 	if since := now.at.Sub(last.at); again && last.status == now.status && since >= 0 && since < PollFloor && !a.full.Load() {
 		a.add(ViolationPoll, e, fmt.Sprintf("meeting %s was found %s, %v after it was last found so", e.MeetingID, now.status, since))
@@ -195,8 +181,8 @@ func (a *audit) watchPoll(e *entry) {
 }
 
 // look puts now in the place of the same key's last look, and returns that.
-func (s *lookShard) look(meetingID string, now look) (last look, again bool) {
-	looks := s.meetings[meetingID]
+func (a *audit) look(meetingID string, now look) (last look, again bool) {
+	looks := a.looks[meetingID]
 	i := slices.IndexFunc(looks, func(l look) bool { return l.key == now.key })
 	if i >= 0 {
 		last, again = looks[i], true
@@ -205,45 +191,40 @@ func (s *lookShard) look(meetingID string, now look) (last look, again bool) {
 	case now.status.Final():
 		// It will not change, and may be looked at as often as one likes.
 		if len(looks) > 0 {
-			delete(s.meetings, meetingID)
+			delete(a.looks, meetingID)
 		}
 	case i >= 0:
 		looks[i] = now
 	default:
-		if s.meetings == nil {
-			s.meetings = make(map[string][]look)
+		if a.looks == nil {
+			a.looks = make(map[string][]look)
 		}
-		if len(s.meetings) >= shardMeetings {
-			s.sweep(now.at)
+		if len(a.looks) >= maxPolled {
+			a.sweep(now.at)
 		}
-		s.meetings[meetingID] = append(looks, now)
+		a.looks[meetingID] = append(looks, now)
 	}
 	return last, again
 }
 
 // sweep forgets the looks that are too old to matter, and all of them where
 // that would have to be done again at once.
-func (s *lookShard) sweep(now time.Time) {
-	for id, looks := range s.meetings {
+func (a *audit) sweep(now time.Time) {
+	for id, looks := range a.looks {
 		if !slices.ContainsFunc(looks, func(l look) bool { return now.Sub(l.at) < PollFloor }) {
-			delete(s.meetings, id)
+			delete(a.looks, id)
 		}
 	}
-	if len(s.meetings) > shardMeetings/2 {
-		clear(s.meetings)
+	if len(a.looks) > maxPolled/2 {
+		clear(a.looks)
 	}
-}
-
-func (a *audit) shard(meetingID string) *lookShard {
-	return &a.shards[maphash.String(a.seed, meetingID)%auditShards]
 }
 
 // anew forgets the looks at a meeting.
 func (a *audit) anew(meetingID string) {
-	shard := a.shard(meetingID)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	delete(shard.meetings, meetingID)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.looks, meetingID)
 }
 
 // watchRepeat compares a write with those that may have taken effect before.

@@ -114,6 +114,28 @@ func TestUploadURLThatIsRefused(t *testing.T) {
 	assert.Empty(t, s.Violations())
 }
 
+// A finished meeting has its audio, too. (The first time may be innocent.)
+func TestUploadURL_AfterTheEndIsAViolation(t *testing.T) {
+	t.Parallel()
+	for _, status := range []minutes.Status{minutes.StatusMinutesReady, minutes.StatusTranscriptionFailed} {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			s := New()
+			defer s.Close()
+			require.NoError(t, s.Script(Script{Outcome: status}))
+			c := callerOf(s)
+			id := c.upload(t, "Finished", "audio")
+			_, err := s.Advance(id, status)
+			require.NoError(t, err)
+			for range 2 {
+				assert.Equal(t, "BAD_REQUEST", c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`).code())
+			}
+			require.NotEmpty(t, s.Violations())
+			assert.Equal(t, ViolationUploadURL, s.Violations()[0].Kind)
+		})
+	}
+}
+
 func TestWhatIsAPoll(t *testing.T) {
 	t.Parallel()
 	hold := Script{Hold: minutes.StatusTranscribing}
@@ -531,25 +553,40 @@ func TestAuditForgets(t *testing.T) {
 			t.Fatal(len(a.repeats))
 		}
 	}
+}
 
-	var s lookShard
-	at := time.Unix(0, 0)
-	for i := range 10 * shardMeetings {
-		s.look(fmt.Sprint(i), look{key: "k", at: at, status: minutes.StatusCreated})
-		at = at.Add(time.Duration(i%2) * time.Second) // some within the floor, most past it
-		if len(s.meetings) > shardMeetings {          // require would take longer than all the rest
-			t.Fatal(len(s.meetings))
+// A full memory of polls forgets the old ones and keeps those that matter.
+func TestAudit_KeepsFreshPolls(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(0, 0)
+	poll := func(a *audit, id int, at time.Time) bool {
+		_, again := a.look(fmt.Sprint(id), look{key: "k", at: at, status: minutes.StatusCreated})
+		return again
+	}
+	a := newAudit()
+	const fresh = 10
+	later := start.Add(PollFloor)
+	for id := range maxPolled - fresh {
+		poll(a, id, start)
+	}
+	for id := range fresh {
+		poll(a, -1-id, later)
+	}
+	require.Len(t, a.looks, maxPolled)
+	require.False(t, poll(a, maxPolled, later), "one too many")
+	require.Len(t, a.looks, fresh+1)
+	for id := range fresh {
+		assert.True(t, poll(a, -1-id, later))
+	}
+
+	a = newAudit()
+	for id := range 2*maxPolled + 1 { // all fresh
+		poll(a, id, later)
+		if len(a.looks) > maxPolled { // require would take longer than all the rest
+			t.Fatal(len(a.looks))
 		}
 	}
-	clear(s.meetings)
-	for i := range 10 * shardMeetings { // all within the floor
-		s.look(fmt.Sprint(i), look{key: "k", at: at, status: minutes.StatusCreated})
-		if len(s.meetings) > shardMeetings { // require would take longer than all the rest
-			t.Fatal(len(s.meetings))
-		}
-	}
-	_, again := s.look(fmt.Sprint(10*shardMeetings-1), look{key: "k", at: at, status: minutes.StatusCreated})
-	assert.True(t, again)
+	assert.True(t, poll(a, 2*maxPolled, later))
 }
 
 // A long body is told from others by all of it.

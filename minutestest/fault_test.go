@@ -484,6 +484,8 @@ func TestFaultJSON(t *testing.T) {
 		`{"kind":"reset","bytes":1}`:                      "reset takes no bytes",
 		`{"kind":"delay","delay":"2"}`:                    "delay: \"2\" is no duration",
 		`{"kind":"delay","delay":"-2s"}`:                  "negative",
+		`{"kind":"truncate","bytes":-1}`:                  "bytes: -1 is negative",
+		`{"kind":"reset_upload","bytes":-1}`:              "bytes: -1 is negative",
 		`{"kind":"refuse","code":"NOPE"}`:                 `no code "NOPE"`,
 		`{"kind":"reply","status":99}`:                    "status 99",
 		`{"kind":"refuse_upload","status":503}`:           "without a code",
