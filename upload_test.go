@@ -356,11 +356,11 @@ func TestUploadSettledLate(t *testing.T) {
 		"invalid":              refused(minutes.ErrInvalidRequest),
 		"not found":            refused(minutes.ErrNotFound),
 		"out of order":         refused(minutes.ErrInternal),
-		"a conflict":           minutestest.Reply(409, "application/json", `{"error":{"code":"HAS_AUDIO","message":"m","request_id":"r"}}`),
-		"of no form":           minutestest.Reply(418, "text/html", "<p>no"),
+		"a conflict":           minutestest.Respond(409, "application/json", `{"error":{"code":"HAS_AUDIO","message":"m","request_id":"r"}}`),
+		"of no form":           minutestest.Respond(418, "text/html", "<p>no"),
 		"by the edge":          minutestest.RateLimit("3600"),
 		"by nobody":            minutestest.Reset(),
-		"in another form":      minutestest.Reply(200, "application/json", "{}"),
+		"in another form":      minutestest.Respond(200, "application/json", "{}"),
 	} {
 		for lag := range 6 { // looks that do not see it
 			t.Run(fmt.Sprint(name, ", after ", lag), func(t *testing.T) {

@@ -14,16 +14,16 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// PollFloor is the shortest time between two polls of a meeting that the
+// MinPollInterval is the shortest time between two polls of a meeting that the
 // service asks of its clients.
-const PollFloor = 30 * time.Second
+const MinPollInterval = 30 * time.Second
 
 // ViolationKind says what a client must not do.
 type ViolationKind string
 
 const (
 	// ViolationPoll: a GET of a meeting found the unfinished status that the
-	// same key's last GET of it had found less than [PollFloor] before. An upload,
+	// same key's last GET of it had found less than [MinPollInterval] before. An upload,
 	// or a request for an upload URL, in between begins anew, whoever made it and
 	// whatever came of it.
 	//
@@ -189,7 +189,7 @@ func (a *audit) watchPoll(e *entry) {
 	last, again := shard.look(e.MeetingID, now)
 	shard.mu.Unlock()
 
-	if since := now.at.Sub(last.at); again && last.status == now.status && since >= 0 && since < PollFloor && !a.full.Load() {
+	if since := now.at.Sub(last.at); again && last.status == now.status && since >= 0 && since < MinPollInterval && !a.full.Load() {
 		a.add(ViolationPoll, e, fmt.Sprintf("meeting %s was found %s, %v after it was last found so", e.MeetingID, now.status, since))
 	}
 }
@@ -225,7 +225,7 @@ func (s *lookShard) look(meetingID string, now look) (last look, again bool) {
 // that would have to be done again at once.
 func (s *lookShard) sweep(now time.Time) {
 	for id, looks := range s.meetings {
-		if !slices.ContainsFunc(looks, func(l look) bool { return now.Sub(l.at) < PollFloor }) {
+		if !slices.ContainsFunc(looks, func(l look) bool { return now.Sub(l.at) < MinPollInterval }) {
 			delete(s.meetings, id)
 		}
 	}

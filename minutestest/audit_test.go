@@ -124,12 +124,12 @@ func TestWhatIsAPoll(t *testing.T) {
 		"at the floor": {func(t *testing.T, s *Server, c *caller, id string) {
 			for range 5 {
 				c.status(t, id)
-				time.Sleep(PollFloor)
+				time.Sleep(MinPollInterval)
 			}
 		}, 0},
 		"a moment early": {func(t *testing.T, s *Server, c *caller, id string) {
 			c.status(t, id)
-			time.Sleep(PollFloor - 1)
+			time.Sleep(MinPollInterval - 1)
 			c.status(t, id)
 		}, 1},
 		"two keys": {func(t *testing.T, s *Server, c *caller, id string) {

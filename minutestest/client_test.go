@@ -58,7 +58,7 @@ func TestOwnClientIsWellBehaved(t *testing.T) {
 // of the old one's looks, which come first here or long before.
 func TestRestartIsNoViolation(t *testing.T) {
 	t.Parallel()
-	for name, pause := range map[string]time.Duration{"before the first look": -1, "a floor after the last": minutestest.PollFloor} {
+	for name, pause := range map[string]time.Duration{"before the first look": -1, "a floor after the last": minutestest.MinPollInterval} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

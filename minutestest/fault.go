@@ -83,7 +83,7 @@ func RateLimit(retryAfter string) Fault {
 }
 
 // Refuse answers with the envelope of a code of the interface and its status.
-// Details that the service gives with some codes are left out; Reply answers with
+// Details that the service gives with some codes are left out; Respond answers with
 // any.
 func Refuse(code minutes.Code) Fault {
 	return Fault{faultForm{Kind: kindRefuse, Code: string(code)}}
@@ -94,14 +94,14 @@ func RefuseUpload(status int, code string) Fault {
 	return Fault{faultForm{Kind: kindRefuseUpload, Status: status, Code: code}}
 }
 
-// Reply answers with just this. An empty content type is left out.
-func Reply(status int, contentType, body string) Fault {
+// Respond answers with just this. An empty content type is left out.
+func Respond(status int, contentType, body string) Fault {
 	return Fault{faultForm{Kind: kindReply, Status: status, ContentType: contentType, Body: body}}
 }
 
 // BadGateway answers 502 with the HTML page of a proxy.
 func BadGateway() Fault {
-	return Reply(http.StatusBadGateway, "text/html; charset=utf-8", "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n")
+	return Respond(http.StatusBadGateway, "text/html; charset=utf-8", "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n")
 }
 
 // Truncate handles the request and ends the connection after n bytes of the

@@ -72,7 +72,7 @@ func TestFaultsOfTheService(t *testing.T) {
 			assert.Contains(t, a.header.Get("Content-Type"), "text/html")
 			assert.Contains(t, a.text, "<h1>")
 		}},
-		"reply": {Reply(200, "", "null"), func(t *testing.T, a answer) {
+		"reply": {Respond(200, "", "null"), func(t *testing.T, a answer) {
 			assert.Equal(t, 200, a.status)
 			assert.NotContains(t, a.header, "Content-Type")
 			assert.Equal(t, "null", a.text)
@@ -366,7 +366,7 @@ func TestInjectMatches(t *testing.T) {
 			s := NewServer(t, WithoutAudit())
 			caller := callerOf(s)
 			first, second := caller.create(t, "One"), caller.create(t, "Two")
-			s.Inject(c.match(first), Reply(418, "", ""))
+			s.Inject(c.match(first), Respond(418, "", ""))
 			struck := ""
 			for _, call := range []struct{ n, key, path string }{
 				{"1", "key_ci", "/v1/meetings"},
@@ -390,8 +390,8 @@ func TestInjectionsInOrder(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
-	a := s.Inject(Match{Operation: "usage.get"}, Reply(501, "", ""), Reply(502, "", ""))
-	b := s.Inject(Match{Operation: "usage.get", Times: 3}, Reply(503, "", ""), Reply(504, "", ""))
+	a := s.Inject(Match{Operation: "usage.get"}, Respond(501, "", ""), Respond(502, "", ""))
+	b := s.Inject(Match{Operation: "usage.get", Times: 3}, Respond(503, "", ""), Respond(504, "", ""))
 	var got []int
 	for range 6 {
 		got = append(got, c.call("GET", "/v1/usage", "").status)
@@ -401,8 +401,8 @@ func TestInjectionsInOrder(t *testing.T) {
 	assert.Equal(t, 3, b.Struck())
 
 	// Each counts what the others strike.
-	s.Inject(Match{}, Reply(501, "", ""))
-	s.Inject(Match{Nth: 2}, Reply(502, "", ""))
+	s.Inject(Match{}, Respond(501, "", ""))
+	s.Inject(Match{Nth: 2}, Respond(502, "", ""))
 	assert.Equal(t, 501, c.call("GET", "/v1/usage", "").status)
 	assert.Equal(t, 502, c.call("GET", "/v1/usage", "").status)
 

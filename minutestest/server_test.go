@@ -198,7 +198,7 @@ func aWholeJob(t *testing.T, s *Server) {
 		if status.Final() {
 			break
 		}
-		time.Sleep(PollFloor)
+		time.Sleep(MinPollInterval)
 	}
 	assert.Equal(t, []minutes.Status{"audio_uploaded", "transcribing", "generating_minutes", "minutes_ready"}, seen)
 	assert.Equal(t, 16*time.Minute, time.Since(start))

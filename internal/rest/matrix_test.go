@@ -54,7 +54,7 @@ type failure struct {
 func failures() []failure {
 	fixed := func(f minutestest.Fault) func() minutestest.Fault { return func() minutestest.Fault { return f } }
 	reply := func(status int) func() minutestest.Fault {
-		return fixed(minutestest.Reply(status, "text/html", "<html><body>"+http.StatusText(status)+"</body></html>"))
+		return fixed(minutestest.Respond(status, "text/html", "<html><body>"+http.StatusText(status)+"</body></html>"))
 	}
 	const gone = "https://elsewhere.example/v1/employees"
 	return []failure{

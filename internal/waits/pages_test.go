@@ -178,8 +178,8 @@ func TestWithoutLists(t *testing.T) {
 		"refused":         minutestest.Refuse(minutes.ErrInsufficientScope),
 		"broken":          minutestest.Refuse(minutes.ErrInternal),
 		"lost":            minutestest.Reset(),
-		"no such route":   minutestest.Reply(404, "text/html", "<h1>Not found</h1>"),
-		"not what it was": minutestest.Reply(200, "text/html", "<h1>Welcome</h1>"),
+		"no such route":   minutestest.Respond(404, "text/html", "<h1>Not found</h1>"),
+		"not what it was": minutestest.Respond(200, "text/html", "<h1>Welcome</h1>"),
 		"too many":        minutestest.RateLimit(""),
 		"far too many":    minutestest.RateLimit("300"),
 		"cut":             minutestest.Truncate(20),
@@ -495,8 +495,8 @@ func TestCrowdLookedAtByAnother(t *testing.T) {
 		began := time.Now()
 		testkit.Follow(ctx, t, c, ids, &minutes.WaitOptions{LookedAt: began})
 		require.NotEmpty(t, l.At())
-		assert.GreaterOrEqual(t, l.At()[0].Sub(began), minutestest.PollFloor)
-		assert.LessOrEqual(t, l.At()[0].Sub(began), minutestest.PollFloor+time.Second)
+		assert.GreaterOrEqual(t, l.At()[0].Sub(began), minutestest.MinPollInterval)
+		assert.LessOrEqual(t, l.At()[0].Sub(began), minutestest.MinPollInterval+time.Second)
 		assert.LessOrEqual(t, l.Len()-l.Pages(), 10, "looks at single meetings")
 	})
 }
