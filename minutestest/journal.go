@@ -83,6 +83,7 @@ func (s *Server) Requests(of ...minutes.Operation) []Request {
 type entry struct {
 	engine.Exchange
 	seq    uint64
+	client uint64 // of the in-memory network that sent it; 0: another
 	at     time.Time
 	took   time.Duration
 	method string

@@ -26,7 +26,7 @@ type body struct {
 	// a mutex waits for time to pass.
 	turn  chan struct{}
 	chunk int       // how much the next Read gives at most
-	last  time.Time // when the last Read was
+	last  time.Time // when the last Read ended
 	err   error     // the recording's
 }
 
@@ -52,8 +52,8 @@ func (b *body) Read(p []byte) (int, error) {
 	if time.Since(b.last) > time.Second {
 		b.chunk = 1 << 10
 	}
-	b.last = time.Now()
 	n, err := b.readAt(p[:min(int64(len(p)), int64(b.chunk), b.Size-at)], at)
+	b.last = time.Now() // a slow disk is not a slow network
 	at += int64(n)
 	b.sent.Store(at)
 	b.err = err
