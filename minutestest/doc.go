@@ -66,7 +66,7 @@
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Nth: 2}, minutestest.LoseReply())
 //
-// A fault that has not struck by the end of the test fails the test.
+// A fault that was never applied fails the test.
 //
 // # What is watched
 //

@@ -181,7 +181,7 @@ type faultNews struct {
 	Match  Match   `json:"match,omitzero"`
 	Faults []Fault `json:"faults"`
 	Seen   int     `json:"seen"`
-	Struck int     `json:"struck"`
+	Struck int     `json:"struck"`           // times it was applied
 	Unused string  `json:"unused,omitempty"` // why it fails a test that ends now
 }
 
@@ -297,7 +297,7 @@ func (f *faults) news() []faultNews {
 	defer f.mu.Unlock()
 	var list []faultNews
 	for _, i := range f.list[max(0, len(f.list)-maxParts):] {
-		n := faultNews{Match: i.match, Faults: i.what, Seen: i.seen, Struck: i.struck, Unused: i.unused()}
+		n := faultNews{Match: i.match, Faults: i.what, Seen: i.seen, Struck: i.applied, Unused: i.unused()}
 		if n.Match.Key != "" {
 			n.Match.Key = masked
 		}

@@ -50,7 +50,7 @@ type Request struct {
 	Status    int    `json:"status,omitempty"`     // of the reply; 0: none was sent
 	Code      string `json:"code,omitempty"`       // of a refusal, by the service or by storage
 	RequestID string `json:"request_id,omitempty"` // as in Error.RequestID of the client
-	Fault     string `json:"fault,omitempty"`      // the injected fault that struck it
+	Fault     string `json:"fault,omitempty"`      // the injected fault that was applied
 }
 
 // Requests returns the requests answered so far, in the order in which they

@@ -72,9 +72,13 @@ func WithoutAudit(kinds ...ViolationKind) Option {
 	return func(s *Server) { s.audit.ignore(kinds) }
 }
 
-// WithLog tells log of each request when it has been answered, in the
-// goroutine that serves it, before the reply is complete. Requests that are
-// served at once are told of at once.
+// WithLog calls log with each request when it has been answered, in the
+// goroutine that serves it, before the response is complete. Requests that are
+// served at once are logged at once.
+//
+// The Server holds no lock meanwhile: log may call each of its methods but
+// Close, and may use a client of it if that does not log without end. The
+// request is in [Server.Requests] by then. The response waits until log returns.
 func WithLog(log func(Request)) Option { return func(s *Server) { s.log = log } }
 
 // afterwards is how much of a bubble's time passes when its test has ended. Time
@@ -84,7 +88,7 @@ const afterwards = time.Hour
 
 // NewServer returns a Server for one test. When the test ends the Server is
 // closed, and every violation (see [Server.Violations]) and every fault that
-// was injected but has not struck fails the test. Where it failed, for whatever
+// was injected but never applied fails the test. Where it failed, for whatever
 // reason, and go test is given -artifacts, [Server.Report] goes to the test's
 // ArtifactDir, and the test's log says where.
 //
@@ -143,6 +147,7 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 	}
 	s.audit.describe = s.describe
 	s.network = newNetwork(s.Handler())
+	s.network.fails = s.dialFault
 	s.http = s.network.client()
 	return s, nil
 }
@@ -331,8 +336,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	e := entry{seq: s.journal.next(), client: clientOf(r), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, uri: r.RequestURI, header: r.Header}
 	held, cut := hold(w), false
-	if fault, ok := s.faults.take(r); ok {
-		cut = s.strike(held, r, &e, fault)
+	if fault, ok := s.take(r, false); ok {
+		cut = s.apply(held, r, &e, fault)
 	} else {
 		s.handle(held, r, &e)
 	}

@@ -30,7 +30,8 @@ var errClosed = errors.New("the Server is closed")
 // its bubble from ending.
 type network struct {
 	handler http.Handler
-	bubble  bool // the Server was made in a bubble
+	fails   func(*http.Request) error // before r is sent
+	bubble  bool                      // the Server was made in a bubble
 
 	mu      sync.Mutex
 	clients uint64 // made so far
@@ -40,7 +41,7 @@ type network struct {
 }
 
 func newNetwork(h http.Handler) *network {
-	return &network{handler: h, bubble: inBubble(), live: make(map[*serverEnd]struct{}), replies: make(map[*openReply]struct{})}
+	return &network{handler: h, fails: func(*http.Request) error { return nil }, bubble: inBubble(), live: make(map[*serverEnd]struct{}), replies: make(map[*openReply]struct{})}
 }
 
 // inBubble reports whether the caller runs in a testing/synctest bubble, by
@@ -168,6 +169,12 @@ type roundTripper struct {
 }
 
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := t.network.fails(req); err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(req.Context())
 	resp, err := t.transport.RoundTrip(req.WithContext(ctx))
 	if err != nil {

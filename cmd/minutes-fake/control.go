@@ -66,7 +66,7 @@ func (c *control) endpoints() []endpoint {
 
 		{"POST", "/faults", "have requests go wrong", c.addFault},
 		{"GET", "/faults", "the faults that were added", c.listFaults},
-		{"GET", "/faults/{id}", "one of them, and how often it has struck", c.getFault},
+		{"GET", "/faults/{id}", "one of them, and how often it was applied", c.getFault},
 		{"DELETE", "/faults/{id}", "end it", c.deleteFault},
 		{"PUT", "/page-size", "make pages of meetings short or empty", c.setPageSize},
 		{"GET", "/page-size", "how long they are", c.getPageSize},

@@ -117,7 +117,7 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /faults", `{"match":{"nth":-1},"faults":[{"kind":"reset"}]}`, 400, "match.nth"},
 		{"POST /faults", `{"match":{"times":-2},"faults":[{"kind":"reset"}]}`, 400, "match.times"},
 		{"POST /faults", `{"faults":[{"kind":"refuse","code":"NO_SUCH"}]}`, 400, "faults[0].code"},
-		{"POST /faults", `{"faults":[{"kind":"reply","status":99}]}`, 400, "faults[0].status"},
+		{"POST /faults", `{"faults":[{"kind":"respond","status":99}]}`, 400, "faults[0].status"},
 		{"POST /faults", `{"faults":[{"kind":"drip","over":"-1s"}]}`, 400, "faults[0].over"},
 		{"POST /faults", `{"faults":[{"kind":"delay","delay":"soon"}]}`, 400, "faults[0].delay"},
 		{"POST /faults", `{"faults":["reset"]}`, 400, "faults[0]"},
@@ -129,6 +129,11 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /faults", `{"faults":[{"kind":"reset","status":500}]}`, 400, "faults[0].status"},
 		{"POST /faults", `{"faults":[{"kind":"reset","when":"now"}]}`, 400, "faults[0].when"},
 		{"POST /faults", `{"faults":[{"kind":"refuse_upload","status":503,"code":"SlowDown"}]}`, 400, "faults[0].kind"},
+		{"POST /faults", `{"faults":[{"kind":"bad_certificate"}]}`, 400, "faults[0].kind"},
+		{"POST /faults", `{"faults":[{"kind":"call"}]}`, 400, "faults[0].kind"},
+		{"POST /faults", `{"faults":[{"kind":"reset"}],"from":"soon","to":"5m"}`, 400, "from"},
+		{"POST /faults", `{"faults":[{"kind":"reset"}],"to":"-5m"}`, 400, "to"},
+		{"POST /faults", `{"faults":[{"kind":"reset"}],"from":"5m","to":"1m"}`, 400, "to"},
 		{"GET /faults/flt_9", "", 404, ""},
 		{"DELETE /faults/flt_9", "", 404, ""},
 		{"PUT /page-size", `{"sizes":[]}`, 400, "sizes"},
@@ -392,7 +397,7 @@ func TestControlOrganisation(t *testing.T) {
 func TestControlFaults(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
-	status, fault := p.ask(t, "POST /faults", `{"match":{"operation":"usage.get","nth":2,"times":3},"faults":[{"kind":"rate_limit"},{"kind":"reply","status":502,"content_type":"text/html","body":"<h1>no</h1>"}]}`)
+	status, fault := p.ask(t, "POST /faults", `{"match":{"operation":"usage.get","nth":2,"times":3},"faults":[{"kind":"rate_limit"},{"kind":"respond","status":502,"content_type":"text/html","body":"<h1>no</h1>"}]}`)
 	require.Equal(t, 201, status)
 	id := fault["id"].(string)
 	var got []int
@@ -403,7 +408,7 @@ func TestControlFaults(t *testing.T) {
 	assert.Equal(t, []int{200, 429, 502}, got)
 	_, fault = p.ask(t, "GET /faults/"+id, "")
 	assert.EqualValues(t, 3, fault["seen"])
-	assert.EqualValues(t, 2, fault["struck"])
+	assert.EqualValues(t, 2, fault["applied"])
 	_, list := p.ask(t, "GET /faults", "")
 	assert.Equal(t, []any{fault}, list["faults"])
 	status, _ = p.ask(t, "DELETE /faults/"+id, "")

@@ -103,7 +103,7 @@ func failures() []failure {
 // retryAfter is an answer of a gateway with the header.
 func retryAfter(status int, value string) minutestest.Fault {
 	var f minutestest.Fault
-	form := fmt.Sprintf(`{"kind":"reply","status":%d,"body":"try later","retry_after":%q}`, status, value)
+	form := fmt.Sprintf(`{"kind":"respond","status":%d,"body":"try later","retry_after":%q}`, status, value)
 	if err := f.UnmarshalJSON([]byte(form)); err != nil {
 		panic(err)
 	}

@@ -312,7 +312,7 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 	inject := w.srv.Inject(match, what.fault).Optional()
 	resp, err := w.next.RoundTrip(req)
 	inject.Stop()
-	if inject.Struck() > 0 {
+	if inject.Applied() > 0 {
 		w.faults.Add(1)
 	}
 	return w.result(t, s, id, resp, err)
