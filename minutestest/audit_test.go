@@ -125,23 +125,25 @@ func TestAudit_BlamesTheSecondUploadURL(t *testing.T) {
 	for _, state := range []minutes.Status{minutes.StatusTranscribing, minutes.StatusMinutesReady, minutes.StatusMinutesFailed} {
 		t.Run(string(state), func(t *testing.T) {
 			t.Parallel()
-			s := NewServer(t)
-			c := callerOf(s)
-			if state.Failed() {
-				require.NoError(t, s.Script(Script{Outcome: state}))
-			}
-			id := c.upload(t, "Ready", "audio")
-			_, err := s.Advance(id, state)
-			require.NoError(t, err)
-			other := &caller{s.NewHTTPClient(), c.base, c.key}
-			for _, asked := range []struct {
-				by   *caller
-				want int
-			}{{c, 0}, {other, 0}, {&caller{c.client, c.base, "key_ada"}, 0}, {c, 1}, {other, 2}} {
-				asked.by.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
-				assert.Len(t, s.Violations(), asked.want)
-			}
-			s.audit.reset()
+			synctest.Test(t, func(t *testing.T) {
+				s := NewServer(t)
+				c := callerOf(s)
+				if state.Failed() {
+					require.NoError(t, s.Script(Script{Outcome: state}))
+				}
+				id := c.upload(t, "Ready", "audio")
+				_, err := s.Advance(id, state)
+				require.NoError(t, err)
+				other := &caller{s.NewHTTPClient(), c.base, c.key}
+				for _, asked := range []struct {
+					by   *caller
+					want int
+				}{{c, 0}, {other, 0}, {&caller{c.client, c.base, "key_ada"}, 0}, {c, 1}, {other, 2}} {
+					asked.by.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
+					assert.Len(t, s.Violations(), asked.want)
+				}
+				s.audit.reset()
+			})
 		})
 	}
 }

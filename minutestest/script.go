@@ -112,6 +112,10 @@ func (s *Server) Update(organisation string, change func(*Organisation)) error {
 	err := s.engine.Update(organisation, func(e *engine.Organisation) {
 		o := fromEngine(*e)
 		change(&o)
+		if len(o.Meetings) > 0 {
+			fault = errors.New("meetings: only a World begins with them; create others through the API")
+			return
+		}
 		if fault = (World{Organisations: []Organisation{o}}).check(); fault != nil {
 			return
 		}

@@ -34,6 +34,7 @@ type TB interface {
 type Server struct {
 	world     World
 	keepAudio int64 // bytes at most
+	seed      uint64
 	audit     *audit
 	engine    *engine.Service
 	faults    faults
@@ -57,6 +58,11 @@ type Option func(*Server)
 
 // WithWorld begins with w in place of [DefaultWorld].
 func WithWorld(w World) Option { return func(s *Server) { s.world = w } }
+
+// WithSeed makes ids, cursors and upload URLs repeat exactly: the same requests
+// at the same times, one after the other, get the same responses on every run. A
+// seed of 0 is none. It has no influence on the jitter of Clients.
+func WithSeed(seed uint64) Option { return func(s *Server) { s.seed = seed } }
 
 // maxKeptAudio is how much memory recordings may take.
 const maxKeptAudio = 256 << 20
@@ -145,6 +151,9 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 	if s.engine, err = engine.New(s.config()); err != nil {
 		return nil, err
 	}
+	if err := populate(s.engine, s.world); err != nil {
+		return nil, fmt.Errorf("world: %w", err)
+	}
 	s.audit.describe = s.describe
 	s.network = newNetwork(s.Handler())
 	s.network.fails = s.dialFault
@@ -155,6 +164,7 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 func (s *Server) config() engine.Config {
 	cfg := s.world.config()
 	cfg.KeepAudio = s.keepAudio
+	cfg.Seed = s.seed
 	cfg.StorageBase = storageBase
 	return cfg
 }
@@ -321,6 +331,9 @@ func (s *Server) Close() error {
 func (s *Server) Reset() error {
 	if err := s.engine.Reset(s.config()); err != nil {
 		return fmt.Errorf("minutestest: %w", err)
+	}
+	if err := populate(s.engine, s.world); err != nil {
+		return fmt.Errorf("minutestest: Reset: %w", err)
 	}
 	s.faults.reset()
 	s.journal.reset()

@@ -278,3 +278,86 @@ func TestRefuse_IsNeverStoragesAnswer(t *testing.T) {
 	assert.Zero(t, i.Seen())
 	assert.Equal(t, 500, c.call("GET", "/v1/usage", "").status)
 }
+
+// A World may begin with meetings: 500 finished ones need no loop.
+func TestWorld_HoldsMeetings(t *testing.T) {
+	t.Parallel()
+	w := DefaultWorld()
+	o := &w.Organisations[0]
+	o.Credits, o.TranscribeSeconds, o.Suspended = new(3), new(30), true
+	o.Meetings = []WorldMeeting{
+		{Title: "Archive", ExternalID: "arc", Count: 500},
+		{Title: "Private", CreatorID: "emp_ben", Visibility: minutes.VisibilityPrivate, Status: minutes.StatusCreated},
+		{Title: "By Eve", CreatorID: "emp_eve", ExternalID: "eve", Date: "2025-12-24", ParticipantIDs: []string{"emp_ada"}, Status: minutes.StatusTranscribing},
+	}
+	for status := range map[minutes.Status]bool{"audio_rejected": true, "transcribe_blocked": true, "transcription_failed": true, "minutes_failed": true, "audio_uploaded": true, "generating_minutes": true} {
+		o.Meetings = append(o.Meetings, WorldMeeting{Title: string(status), Status: status})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t, WithWorld(w))
+		for range 2 {
+			all := s.Meetings()
+			require.Len(t, all, 508)
+			assert.Equal(t, []string{"arc-1", "arc-500", "", "eve"}, []string{all[0].ExternalID, all[499].ExternalID, all[500].ExternalID, all[501].ExternalID})
+			assert.Equal(t, minutes.StatusMinutesReady, all[0].Status)
+			assert.NotEmpty(t, all[0].Markdown)
+			assert.Equal(t, "emp_ben", all[500].Creator)
+			assert.Nil(t, all[500].Audio)
+			assert.Equal(t, minutes.StatusTranscribing, all[501].Status)
+			for _, m := range all[502:] {
+				assert.Equal(t, m.Title, string(m.Status))
+			}
+			now, _ := s.Organisation("org_acme")
+			assert.Equal(t, []int{3, 30}, []int{*now.Credits, *now.TranscribeSeconds})
+			assert.Equal(t, o.Keys, now.Keys)
+			assert.Equal(t, o.Members, now.Members)
+			assert.True(t, now.Suspended)
+			require.NoError(t, s.Reset())
+		}
+		time.Sleep(time.Minute)
+		assert.Equal(t, minutes.StatusMinutesReady, s.Meetings()[501].Status, "it goes on")
+		assert.Empty(t, s.Requests())
+		require.ErrorContains(t, s.Update("org_acme", func(o *Organisation) { o.Meetings = []WorldMeeting{{Title: "x"}} }), "minutestest: Update: meetings: only a World")
+	})
+	for place, m := range map[string]WorldMeeting{
+		"organisations[0].meetings[0].title: missing":             {},
+		`organisations[0].meetings[0].status: "x" is none of`:     {Title: "x", Status: "x"},
+		`organisations[0].meetings[0].creator_id: no member or`:   {Title: "x", CreatorID: "emp_x"},
+		"organisations[0].meetings[0].count: -1 is not from 0 to": {Title: "x", Count: -1},
+		"organisations[0].meetings[0]: NOT_FOUND":                 {Title: "x", ParticipantIDs: []string{"emp_x"}},
+		"organisations[0].meetings[0]: INVALID_DATE":              {Title: "x", Date: "yesterday", Count: 9},
+	} {
+		w := DefaultWorld()
+		w.Organisations[0].Meetings = []WorldMeeting{m}
+		require.ErrorContains(t, w.check(), place)
+	}
+}
+
+// With a seed, the same requests get the same responses, to the byte.
+func TestWithSeed_RepeatsExactly(t *testing.T) {
+	t.Parallel()
+	run := func(opts ...Option) (text string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := NewServer(t, opts...)
+			c := callerOf(s)
+			for _, title := range []string{"One", "Two", "Three"} {
+				c.upload(t, title, "audio")
+				time.Sleep(time.Second)
+			}
+			c.call("POST", "/v1/employees", `{"name":"Fay"}`)
+			c.call("POST", "/v1/projects", `{"name":"Vostok"}`)
+			for _, r := range []answer{
+				c.call("GET", "/v1/meetings?limit=2", ""), c.call("GET", "/v1/employees", ""), c.call("GET", "/v1/projects", ""),
+				c.call("GET", "/v1/nowhere", ""), c.call("POST", "/v1/meetings/"+s.Meetings()[0].ID+"/upload-url", `{"content_type":"audio/ogg"}`),
+				{text: c.uploadURL(t, c.create(t, "Four"))},
+			} {
+				text += r.text + "\n"
+			}
+		})
+		return text
+	}
+	first := run(WithSeed(7))
+	assert.Equal(t, first, run(WithSeed(7)))
+	assert.NotEqual(t, first, run(WithSeed(8)))
+	assert.NotEqual(t, run(), run())
+}

@@ -34,7 +34,11 @@ func (w World) check() error {
 	if c.faults == nil {
 		// The engine has its own idea of an address, among others, and the last
 		// word: what passes here can be served.
-		if _, err := engine.New(w.config()); err != nil {
+		service, err := engine.New(w.config())
+		if err == nil {
+			err = populate(service, w.sampled())
+		}
+		if err != nil {
 			c.faults = append(c.faults, errors.New(strings.TrimPrefix(err.Error(), "engine: ")))
 		}
 	}
@@ -119,6 +123,7 @@ func (c *checker) organisation(at string, o *Organisation) {
 		c.id(fmt.Sprintf("%s.templates[%d].id", at, i), "template of "+o.ID+": ", "tpl_", t.ID)
 	}
 	c.vocabulary(at+".vocabulary", o)
+	c.meetings(at+".meetings", o)
 	for i := range o.Keys {
 		c.key(fmt.Sprintf("%s.keys[%d]", at, i), o, &o.Keys[i])
 	}

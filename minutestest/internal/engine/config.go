@@ -23,6 +23,9 @@ type Config struct {
 	// hashed and counted only.
 	KeepAudio int64
 
+	// Seed makes ids, cursors and upload URLs the same on each run; 0 does not.
+	Seed uint64
+
 	// PageSize is the size of list pages on demand; see [Service.SetPageSize].
 	PageSize PageSize
 }

@@ -242,7 +242,7 @@ func (c *call) answer() *refusal {
 // refuse makes no the reply.
 func (c *call) refuse(no *refusal) {
 	c.pollable = false
-	c.x.Code, c.x.RequestID = no.code, newID(requestPrefix)
+	c.x.Code, c.x.RequestID = no.code, c.world.ids.next(requestPrefix)
 	c.status, c.out = no.status, no.append(c.out[:0], c.x.RequestID)
 	h := c.w.Header()
 	if no.allow != "" {

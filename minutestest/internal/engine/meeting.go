@@ -77,7 +77,7 @@ func (o *organisation) insert(m *meeting) {
 	o.lastSeq++
 	m.seq = o.lastSeq
 	for m.id == "" || o.meetings[m.id] != nil {
-		m.id = newID(meetingPrefix)
+		m.id = o.world.ids.next(meetingPrefix)
 	}
 	o.meetings[m.id] = m
 	if m.externalID != "" {

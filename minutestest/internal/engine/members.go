@@ -45,7 +45,7 @@ func (c *call) createMember() *refusal {
 		return errMemberLimit
 	}
 	for m.ID == "" || o.members[m.ID] != nil || o.integrations[m.ID] != nil {
-		m.ID = newID(memberPrefix)
+		m.ID = c.world.ids.next(memberPrefix)
 	}
 	o.members[m.ID] = m
 	o.memberOrder = append(o.memberOrder, m)

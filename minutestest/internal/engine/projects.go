@@ -35,7 +35,7 @@ func (c *call) createProject() *refusal {
 	o.lock(c.now)
 	defer o.mu.Unlock()
 	for p.ID == "" || o.projects[p.ID] != nil {
-		p.ID = newID(projectPrefix)
+		p.ID = c.world.ids.next(projectPrefix)
 	}
 	o.projects[p.ID] = p
 	o.projectOrder = append(o.projectOrder, p)

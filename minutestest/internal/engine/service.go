@@ -13,6 +13,7 @@ package engine
 import (
 	"cmp"
 	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"net"
@@ -33,6 +34,7 @@ type Service struct {
 
 // world is all a Service knows: a Reset puts another in its place.
 type world struct {
+	ids         *ids
 	secret      [32]byte // under which cursors and upload URLs are signed
 	stages      Stages
 	storageBase func(*http.Request) string
@@ -84,6 +86,11 @@ func newWorld(cfg Config) (*world, error) {
 		return nil, err
 	}
 	rand.Read(w.secret[:])
+	if w.ids = newIDs(cfg.Seed); cfg.Seed != 0 {
+		for i := range len(w.secret) / 8 {
+			binary.LittleEndian.PutUint64(w.secret[8*i:], w.ids.uint64())
+		}
+	}
 	w.setPageSize(cfg.PageSize)
 	now, keys := instantOf(time.Now()), map[string]*key{}
 	for i := range cfg.Organisations {

@@ -53,7 +53,7 @@ func (w *world) storage(rw http.ResponseWriter, r *http.Request) Exchange {
 		return no
 	}()
 	h := rw.Header()
-	x.RequestID = newID(requestPrefix)
+	x.RequestID = w.ids.next(requestPrefix)
 	h["X-Amz-Request-Id"] = []string{x.RequestID}
 	if no == nil {
 		x.Status = http.StatusOK
