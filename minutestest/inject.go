@@ -177,6 +177,10 @@ func (f *faults) reset() {
 	f.count()
 }
 
+// UnusedFaults describes each injection that fails the test of [NewServer] if
+// the test ends now, because it was not applied as often as it says.
+func (s *Server) UnusedFaults() []string { return s.faults.unused() }
+
 // unused lists the injections that are still to be applied.
 func (f *faults) unused() []string {
 	f.mu.Lock()

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
@@ -195,12 +197,47 @@ func (e *entry) beginnings(fields map[string][]string) map[string][]string {
 	return kept
 }
 
-// hide masks the key of the request where it stands in the wrong place.
+// A key shorter than minSecret is no secret. One shorter than longSecret is
+// masked only where it is a word of its own: it may be a part of an id or a title.
+const (
+	minSecret  = 6
+	longSecret = 16
+)
+
+// hide masks the key of the request if it was sent in the wrong place.
 func (e *entry) hide(text string) string {
-	if e.KeySecret == "" {
+	key := e.KeySecret
+	if len(key) < minSecret || !strings.Contains(text, key) {
 		return text
 	}
-	return strings.ReplaceAll(text, e.KeySecret, masked)
+	if len(key) >= longSecret {
+		return strings.ReplaceAll(text, key, masked)
+	}
+	var b strings.Builder
+	rest := text
+	for {
+		before, after, found := strings.Cut(rest, key)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		at := len(text) - len(after) - len(key)
+		if isWord(text[:at], true) || isWord(after, false) {
+			b.WriteString(key)
+		} else {
+			b.WriteString(masked)
+		}
+		rest = after
+	}
+}
+
+// isWord reports whether text ends, or begins, with a character of a word.
+func isWord(text string, ends bool) bool {
+	r, _ := utf8.DecodeRuneInString(text)
+	if ends {
+		r, _ = utf8.DecodeLastRuneInString(text)
+	}
+	return text != "" && (r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
 // maskedCredential keeps the scheme of an Authorization header.

@@ -53,40 +53,6 @@ type Server struct {
 	listening []*http.Server
 }
 
-// Option changes a setting of a [Server] that is being made.
-type Option func(*Server)
-
-// WithWorld begins with w in place of [DefaultWorld].
-func WithWorld(w World) Option { return func(s *Server) { s.world = w } }
-
-// WithSeed makes ids, cursors and upload URLs repeat exactly: the same requests
-// at the same times, one after the other, get the same responses on every run. A
-// seed of 0 is none. It has no influence on the jitter of Clients.
-func WithSeed(seed uint64) Option { return func(s *Server) { s.seed = seed } }
-
-// maxKeptAudio is how much memory recordings may take.
-const maxKeptAudio = 256 << 20
-
-// WithAudio keeps the bytes of recordings for [Server.Meeting], 256 MiB of them
-// together: one that would be too much is not kept. Otherwise recordings are
-// hashed and counted only, and cost no memory.
-func WithAudio() Option { return func(s *Server) { s.keepAudio = maxKeptAudio } }
-
-// WithoutAudit leaves violations of these kinds unwatched; without kinds, all
-// of them.
-func WithoutAudit(kinds ...ViolationKind) Option {
-	return func(s *Server) { s.audit.ignore(kinds) }
-}
-
-// WithLog calls log with each request when it has been answered, in the
-// goroutine that serves it, before the response is complete. Requests that are
-// served at once are logged at once.
-//
-// The Server holds no lock meanwhile: log may call each of its methods but
-// Close, and may use a client of it if that does not log without end. The
-// request is in [Server.Requests] by then. The response waits until log returns.
-func WithLog(log func(Request)) Option { return func(s *Server) { s.log = log } }
-
 // afterwards is how much of a bubble's time passes when its test has ended. Time
 // stops with the test's function, and a goroutine that still sleeps then, as in
 // the ReadAt of a slow recording, is a deadlock to package synctest.
@@ -142,7 +108,7 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 		opt(s)
 	}
 	if err := s.audit.check(); err != nil {
-		return nil, fmt.Errorf("WithoutAudit: %w", err)
+		return nil, err
 	}
 	if err := s.world.check(); err != nil {
 		return nil, fmt.Errorf("world: %w", err)
@@ -164,7 +130,7 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 func (s *Server) config() engine.Config {
 	cfg := s.world.config()
 	cfg.KeepAudio = s.keepAudio
-	cfg.Seed = s.seed
+	cfg.Seed, cfg.MinPollInterval = s.seed, s.audit.interval
 	cfg.StorageBase = storageBase
 	return cfg
 }
@@ -392,7 +358,7 @@ func (s *Server) fails(tb TB) {
 		}
 		tb.Errorf("minutestest: %s", line)
 	}
-	for _, text := range s.faults.unused() {
+	for _, text := range s.UnusedFaults() {
 		tb.Errorf("minutestest: %s", text)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 // With several meetings at once, a Match names one of them, whatever the order
@@ -360,4 +361,55 @@ func TestWithSeed_RepeatsExactly(t *testing.T) {
 	assert.Equal(t, first, run(WithSeed(7)))
 	assert.NotEqual(t, first, run(WithSeed(8)))
 	assert.NotEqual(t, run(), run())
+}
+
+func TestWithMinPollInterval(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t, WithMinPollInterval(1500*time.Millisecond))
+		c := callerOf(s)
+		id := c.create(t, "Polled")
+		assert.Equal(t, "private, max-age=2", c.call("GET", "/v1/meetings/"+id, "").header.Get("Cache-Control"))
+		time.Sleep(1500 * time.Millisecond)
+		c.status(t, id)
+		assert.Empty(t, s.Violations())
+		time.Sleep(time.Second)
+		c.status(t, id)
+		assert.Len(t, s.Violations(), 1)
+		s.audit.reset()
+	})
+	assert.PanicsWithValue(t, "minutestest: New: WithMinPollInterval: -1s is not positive", func() { New(WithMinPollInterval(-time.Second)) })
+}
+
+// A key is masked wherever it was sent. A short one leaves the parts of ids and
+// titles alone that happen to look like it.
+func TestRequests_MaskWholeKeysOnly(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("secret", 4)
+	for key, texts := range map[string]map[string]string{
+		"a":      {"a plan": "a plan", "mtg_a": "mtg_a"},
+		"weekly": {"weekly": masked, "weekly weekly": masked + " " + masked, "biweekly_x weekly.": "biweekly_x " + masked + ".", "weekly-2": "weekly-2", "éweekly": "éweekly"},
+		long:     {"x" + long + "x": "x" + masked + "x"},
+		"":       {"x": "x"},
+	} {
+		e := entry{Exchange: engine.Exchange{KeySecret: key}}
+		for text, want := range texts {
+			assert.Equal(t, want, e.hide(text))
+		}
+	}
+}
+
+func TestWorld_RefusesAnExpiryThatNoClockReaches(t *testing.T) {
+	t.Parallel()
+	for at, good := range map[minutes.UnixTime]bool{4102444800: true, 9223372036: true, 9223372037: false, 1798761600000: false} {
+		w := DefaultWorld()
+		w.Organisations[0].Keys[0].ExpiresAt = at
+		if err := w.check(); good {
+			require.NoError(t, err)
+			s := NewServer(t, WithWorld(w))
+			assert.Equal(t, 200, (&caller{s.HTTPClient(), BaseURL, "key_ci"}).call("GET", "/v1/usage", "").status)
+		} else {
+			require.ErrorContains(t, err, "organisations[0].keys[0].expires_at: ")
+		}
+	}
 }

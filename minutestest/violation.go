@@ -163,12 +163,15 @@ func grouped(violations []Violation) []string {
 	return lines
 }
 
-// check returns an error for a kind to ignore that does not exist.
+// check returns an error for options that cannot be.
 func (a *audit) check() error {
 	for _, kind := range a.ignored {
 		if !slices.Contains(violationKinds, kind) {
-			return fmt.Errorf("%q is not one of %s", kind, violationKinds)
+			return fmt.Errorf("WithoutAudit: %q is not one of %s", kind, violationKinds)
 		}
+	}
+	if a.interval <= 0 {
+		return fmt.Errorf("WithMinPollInterval: %s is not positive", a.interval)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package minutestest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -155,6 +156,9 @@ func (c *checker) vocabulary(at string, o *Organisation) {
 	}
 }
 
+// maxExpiresAt is the last second that nanoseconds since 1970 can count to.
+const maxExpiresAt = math.MaxInt64 / 1_000_000_000
+
 func (c *checker) key(at string, o *Organisation, k *Key) {
 	switch {
 	case k.Secret == "":
@@ -175,6 +179,9 @@ func (c *checker) key(at string, o *Organisation, k *Key) {
 		c.fault(at+".member_id", "no member %q", k.MemberID)
 	case k.IntegrationID != "" && o.Integration(k.IntegrationID) == nil:
 		c.fault(at+".integration_id", "no integration %q", k.IntegrationID)
+	}
+	if k.ExpiresAt > maxExpiresAt {
+		c.fault(at+".expires_at", "%d is after the year 2262; give seconds since 1970, not milliseconds, or leave it out", k.ExpiresAt)
 	}
 	for i, scope := range k.Scopes {
 		if !slices.Contains(route.Scopes, scope) {

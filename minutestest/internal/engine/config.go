@@ -23,6 +23,9 @@ type Config struct {
 	// hashed and counted only.
 	KeepAudio int64
 
+	// MinPollInterval is what Cache-Control asks of clients that poll; 0: 30 s.
+	MinPollInterval time.Duration
+
 	// Seed makes ids, cursors and upload URLs the same on each run; 0 does not.
 	Seed uint64
 

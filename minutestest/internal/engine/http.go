@@ -270,7 +270,7 @@ func (c *call) reply() {
 	h["Content-Type"] = jsonType
 	h["Content-Length"] = []string{strconv.Itoa(len(c.out))}
 	if c.pollable {
-		h["Cache-Control"] = pollingPace
+		h["Cache-Control"] = c.world.pace
 	}
 	c.w.WriteHeader(c.status)
 	if c.r.Method != http.MethodHead {

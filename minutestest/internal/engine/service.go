@@ -16,6 +16,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -35,6 +36,7 @@ type Service struct {
 // world is all a Service knows: a Reset puts another in its place.
 type world struct {
 	ids         *ids
+	pace        []string // Cache-Control of a meeting
 	secret      [32]byte // under which cursors and upload URLs are signed
 	stages      Stages
 	storageBase func(*http.Request) string
@@ -84,6 +86,10 @@ func newWorld(cfg Config) (*world, error) {
 	}
 	if err := cfg.Stages.check("stages"); err != nil {
 		return nil, err
+	}
+	w.pace = pollingPace
+	if d := cfg.MinPollInterval; d > 0 {
+		w.pace = []string{fmt.Sprintf("private, max-age=%.0f", math.Ceil(d.Seconds()))}
 	}
 	rand.Read(w.secret[:])
 	if w.ids = newIDs(cfg.Seed); cfg.Seed != 0 {
