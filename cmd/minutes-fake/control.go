@@ -2,11 +2,15 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -28,6 +32,7 @@ type control struct {
 	settings  settings
 	baseURL   string
 	since     time.Time
+	dropped   func() int64 // log lines
 	mux       *http.ServeMux
 
 	mu     sync.Mutex
@@ -76,15 +81,20 @@ func (c *control) endpoints() []endpoint {
 		{"GET", "/requests/counts", "how many there were, of each operation with each status (0: no reply)", c.countRequests},
 		{"GET", "/requests/{seq}", "one of them", c.getRequest},
 		{"GET", "/violations", "what clients did that the service asks them not to do", c.violations},
+		{"GET", "/report", "the page that shows what happened, as one HTML file", c.report},
 		{"GET", "/events", "what happens, as it happens, for the page (server-sent events)", c.events},
 	}
 }
 
 func newControl(fake *minutestest.Server, world minutestest.World, edge *edge, counts *counts, s settings, baseURL string) *control {
-	c := &control{fake: fake, world: world, edge: edge, counts: counts, settings: s, baseURL: baseURL, since: time.Now(), mux: http.NewServeMux(), inspector: fake.Inspector()}
+	c := &control{fake: fake, world: world, edge: edge, counts: counts, settings: s, baseURL: baseURL, since: time.Now(), dropped: func() int64 { return 0 }, mux: http.NewServeMux(), inspector: fake.Inspector()}
 	for _, e := range c.endpoints() {
 		c.mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Vary", "Accept")
+			if err := e.checkQuery(r); err != nil {
+				reply(w, nil, err)
+				return
+			}
 			answer, err := e.handle(r)
 			if page, ok := answer.(http.Handler); ok {
 				page.ServeHTTP(w, r)
@@ -96,13 +106,35 @@ func newControl(fake *minutestest.Server, world minutestest.World, edge *edge, c
 	return c
 }
 
+// checkQuery refuses the parameters of a query that an endpoint does not have.
+func (e endpoint) checkQuery(r *http.Request) error {
+	if e.path == "/{$}" {
+		return nil // a browser may add what it likes
+	}
+	var known []string
+	if e.path == "/requests" {
+		known = []string{"operation", "after"}
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return bad("", "the query is malformed: %v", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if !slices.Contains(known, name) {
+			return bad(name, "no such parameter; %s takes %s", r.URL.Path, cmp.Or(strings.Join(known, " and "), "none"))
+		}
+	}
+	return nil
+}
+
 func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Minutes-Fake", "control")
 	if p := c.guard(r); p != nil {
 		reply(w, nil, p)
 		return
 	}
-	if _, pattern := c.mux.Handler(r); pattern != "" {
+	// The mux would redirect a path such as //world.
+	if _, pattern := c.mux.Handler(r); pattern != "" && path.Clean(r.URL.Path) == r.URL.Path {
 		c.mux.ServeHTTP(w, r)
 		return
 	}
@@ -120,6 +152,8 @@ func (c *control) unknown(w http.ResponseWriter, r *http.Request) *problem {
 		}
 	}
 	switch {
+	case path.Clean(r.URL.Path) != r.URL.Path:
+		return notFound("there is nothing at this path; write it as %s", path.Clean(r.URL.Path))
 	case allow != nil:
 		w.Header().Set("Allow", strings.Join(allow, ", "))
 		return &problem{Status: http.StatusMethodNotAllowed, Message: "this path answers " + strings.Join(allow, ", ")}
@@ -296,7 +330,8 @@ func (c *control) health(*http.Request) (any, error) {
 		Version       string    `json:"version"`
 		Since         time.Time `json:"since"`
 		RefusedAtEdge int       `json:"refused_at_edge"`
-	}{"ok", c.baseURL, version(), c.since, c.edge.refusals()}, nil
+		LogDropped    int64     `json:"log_lines_dropped"` // because nobody read them in time
+	}{"ok", c.baseURL, version(), c.since, c.edge.refusals(), c.dropped()}, nil
 }
 
 func (c *control) reset(*http.Request) (any, error) {
@@ -338,6 +373,14 @@ func (c *control) getRequest(r *http.Request) (any, error) {
 		return nil, notFound("request %d is not kept", seq)
 	}
 	return list[i], nil
+}
+
+func (c *control) report(*http.Request) (any, error) {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		_ = c.fake.Report(w)
+	}), nil
 }
 
 func (c *control) events(*http.Request) (any, error) { return c.inspector, nil }
