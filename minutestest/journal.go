@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"iter"
 	"maps"
 	"net/http"
 	"net/url"
@@ -78,6 +79,21 @@ func (s *Server) Requests(of ...minutes.Operation) []Request {
 		}
 	}
 	return list
+}
+
+// RequestsAfter returns the requests of [Server.Requests] whose Seq is greater
+// than seq, one at a time: they are not all in memory at once. Requests that are
+// forgotten meanwhile are left out.
+func (s *Server) RequestsAfter(seq int, of ...minutes.Operation) iter.Seq[Request] {
+	return func(yield func(Request) bool) {
+		from, to := s.journal.span()
+		for n := max(from, uint64(max(seq, 0))+1); n <= to; n++ {
+			e, ok := s.journal.find(n)
+			if ok && (len(of) == 0 || slices.Contains(of, minutes.Operation(e.Operation))) && !yield(e.request()) {
+				return
+			}
+		}
+	}
 }
 
 // entry is a request in the journal. What it shares with the request, it only
@@ -325,6 +341,14 @@ func (j *journal) answered(n uint64) ([]entry, uint64) {
 	}
 	slices.SortFunc(list, bySeq)
 	return list, j.puts
+}
+
+// span returns the numbers of the first and the last entry that may be kept.
+func (j *journal) span() (from, to uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	to = j.seq.Load()
+	return max(j.after, to-min(to, journalSize)) + 1, to
 }
 
 // find returns the entry with this number, if it is kept.

@@ -38,6 +38,7 @@ type Server struct {
 	audit     *audit
 	engine    *engine.Service
 	faults    faults
+	bodies    bodySlots
 	journal   journal
 	network   *network
 	http      *http.Client
@@ -315,10 +316,15 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	e := entry{seq: s.journal.next(), client: clientOf(r), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, uri: r.RequestURI, header: r.Header}
 	held, cut := hold(w), false
-	if fault, ok := s.take(r, false); ok {
-		cut = s.apply(held, r, &e, fault)
+	if release := s.bodies.acquire(r); release == nil {
+		busy(held, r, &e)
 	} else {
-		s.handle(held, r, &e)
+		defer release()
+		if fault, ok := s.take(r, false); ok {
+			cut = s.apply(held, r, &e, fault)
+		} else {
+			s.handle(held, r, &e)
+		}
 	}
 	s.note(r, &e)
 	held.release()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"net/http"
 	"net/url"
@@ -15,7 +16,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -34,6 +34,8 @@ type control struct {
 	since     time.Time
 	dropped   func() int64 // log lines
 	mux       *http.ServeMux
+
+	long sync.Mutex // held while a long body is in memory
 
 	mu     sync.Mutex
 	faults []*injected
@@ -132,6 +134,14 @@ func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p := c.guard(r); p != nil {
 		reply(w, nil, p)
 		return
+	}
+	if r.ContentLength > longBody || r.ContentLength < 0 {
+		if !c.long.TryLock() {
+			w.Header().Set("Retry-After", "1")
+			reply(w, nil, &problem{Status: http.StatusServiceUnavailable, Message: "another long body is being read; send this one again"})
+			return
+		}
+		defer c.long.Unlock()
 	}
 	// The mux would redirect a path such as //world.
 	if _, pattern := c.mux.Handler(r); pattern != "" && path.Clean(r.URL.Path) == r.URL.Path {
@@ -244,67 +254,6 @@ func reply(w http.ResponseWriter, answer any, err error) {
 	_, _ = w.Write(body.Bytes())
 }
 
-const maxBody = 16 << 20
-
-// body reads a request's body as one JSON value, without unknown fields.
-func body(r *http.Request, into any) error {
-	data, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-	switch {
-	case err != nil:
-		return bad("", "the body could not be read: %v", err)
-	case len(data) > maxBody:
-		return &problem{Status: http.StatusRequestEntityTooLarge, Message: "the body is too long"}
-	case len(bytes.TrimSpace(data)) == 0:
-		return bad("", "a JSON body expected")
-	case !utf8.Valid(data):
-		return bad("", "the body is not UTF-8")
-	case string(bytes.TrimSpace(data)) == "null":
-		return bad("", "a JSON object expected")
-	}
-	return decode("", data, into)
-}
-
-// decode reads data, which stands in the field given, into a value.
-func decode(field string, data []byte, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(into)
-	if err == nil {
-		if _, end := dec.Token(); end != io.EOF {
-			return bad(field, "more than one JSON value, or something that is none")
-		}
-		return nil
-	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return bad(join(field, wrong.Field), "a %s does not fit here", wrong.Value)
-	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return bad(join(field, strings.Trim(name, `"`)), "no such field")
-	}
-	return badIn(field, err)
-}
-
-// badIn is what an error says that begins with a place in the field, or does
-// not.
-func badIn(field string, err error) *problem {
-	place, text, _ := placed(withoutOrigin(err))
-	return bad(join(field, place), "%s", text)
-}
-
-func join(field, inner string) string { return strings.Trim(field+"."+inner, ".") }
-
-// placed takes an error's text apart that begins with the place it is about,
-// as in "members[1].status: …".
-func placed(text string) (place, rest string, ok bool) {
-	place, rest, ok = strings.Cut(text, ": ")
-	if !ok || place == "" || strings.ContainsFunc(place, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("_.[]", r)
-	}) {
-		return "", text, false
-	}
-	return place, rest, true
-}
-
 func (c *control) index(r *http.Request) (any, error) {
 	if isBrowser(r) {
 		return c.inspector, nil
@@ -353,9 +302,37 @@ func (c *control) requests(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := c.fake.Requests(operations...)
-	list = slices.DeleteFunc(list, func(r minutestest.Request) bool { return r.Seq <= after })
-	return map[string]any{"requests": some(list)}, nil
+	return requestList{c.fake.RequestsAfter(after, operations...)}, nil
+}
+
+// requestList answers requests one at a time: all of them take much memory, and
+// a client may read slowly.
+type requestList struct{ of iter.Seq[minutestest.Request] }
+
+func (l requestList) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	conn := http.NewResponseController(w)
+	before := "{\n  \"requests\": ["
+	for r := range l.of {
+		var text bytes.Buffer
+		text.WriteString(before + "\n    ")
+		enc := json.NewEncoder(&text)
+		enc.SetIndent("    ", "  ")
+		enc.SetEscapeHTML(false)
+		if enc.Encode(r) != nil {
+			return
+		}
+		_ = conn.SetWriteDeadline(time.Now().Add(time.Minute)) // for a client that reads nothing
+		if _, err := w.Write(bytes.TrimRight(text.Bytes(), "\n")); err != nil {
+			return
+		}
+		before = ","
+	}
+	if before == "," {
+		_, _ = io.WriteString(w, "\n  ]\n}\n")
+	} else {
+		_, _ = io.WriteString(w, before+"]\n}\n")
+	}
 }
 
 func (c *control) countRequests(*http.Request) (any, error) {
@@ -367,12 +344,13 @@ func (c *control) getRequest(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := c.fake.Requests()
-	i, ok := slices.BinarySearchFunc(list, seq, func(r minutestest.Request, seq int) int { return r.Seq - seq })
-	if !ok {
-		return nil, notFound("request %d is not kept", seq)
+	for found := range c.fake.RequestsAfter(seq - 1) {
+		if found.Seq == seq {
+			return found, nil
+		}
+		break
 	}
-	return list[i], nil
+	return nil, notFound("request %d is not kept", seq)
 }
 
 func (c *control) report(*http.Request) (any, error) {
