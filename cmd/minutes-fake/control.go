@@ -136,12 +136,9 @@ func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.ContentLength > longBody || r.ContentLength < 0 {
-		if !c.long.TryLock() {
-			w.Header().Set("Retry-After", "1")
-			reply(w, nil, &problem{Status: http.StatusServiceUnavailable, Message: "another long body is being read; send this one again"})
-			return
-		}
+		c.long.Lock() // its client waits meanwhile
 		defer c.long.Unlock()
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Minute))
 	}
 	// The mux would redirect a path such as //world.
 	if _, pattern := c.mux.Handler(r); pattern != "" && path.Clean(r.URL.Path) == r.URL.Path {

@@ -12,9 +12,20 @@ import (
 
 // Of bodies longer than longBody, one at a time is in memory.
 const (
-	maxBody  = 16 << 20
-	longBody = 256 << 10
+	maxBody   = 16 << 20
+	longBody  = 256 << 10
+	maxValues = 1 << 20 // each takes much more memory than its text
 )
+
+// values is how many JSON values data has, or a little more.
+func values(data []byte) (n int) {
+	for _, c := range data {
+		if c == ',' || c == '[' || c == '{' {
+			n++
+		}
+	}
+	return n
+}
 
 // body reads a request's body as one JSON value, without unknown fields.
 func body(r *http.Request, into any) error {
@@ -27,6 +38,8 @@ func body(r *http.Request, into any) error {
 		return bad("", "the body could not be read: %v", err)
 	case len(data) > maxBody:
 		return &problem{Status: http.StatusRequestEntityTooLarge, Message: "the body is too long"}
+	case values(data) > maxValues:
+		return &problem{Status: http.StatusRequestEntityTooLarge, Message: "the body has too many elements"}
 	case len(bytes.TrimSpace(data)) == 0:
 		return bad("", "a JSON body expected")
 	case !utf8.Valid(data):
