@@ -54,6 +54,7 @@ func (c *control) endpoints() []endpoint {
 	return []endpoint{
 		{"GET", "/{$}", "this list; for a browser, a page that shows what happens", c.index},
 		{"GET", "/health", "what runs, and since when", c.health},
+		{"GET", "/openapi.json", "this API as an OpenAPI document; the service has its own at the same path", c.openapi},
 		{"POST", "/reset", "begin anew with the world as it was: no meetings, scripts, faults or requests", c.reset},
 
 		{"GET", "/world", "all organisations as they are now", c.getWorld},

@@ -119,9 +119,9 @@ func (p *process) listen(ctx context.Context) error {
 		return err
 	}
 	edge := &edge{limit: p.settings.edgeLimit, next: p.fake.Handler(), refused: p.requests.refused, now: time.Now}
-	var front http.Handler = edge
+	front := withDocument(edge)
 	if p.settings.trustForwarded {
-		front = forwarded(edge)
+		front = forwarded(front)
 	}
 	p.servers = append(p.servers, start(listener, newServer(front)))
 	p.baseURL = urlOf(listener)
