@@ -196,6 +196,7 @@ func TestControlRefusesWebPages(t *testing.T) {
 		"rebound":               {"GET", "/world", "evil.example:" + port, nil, 403},
 		"rebound, no port":      {"GET", "/world", "evil.example", nil, 403},
 		"what -control says":    {"GET", "/world", "next:" + port, nil, 403},
+		"ends in localhost":     {"GET", "/world", "evillocalhost:" + port, nil, 403},
 		"like localhost":        {"GET", "/world", "localhost.evil.example:" + port, nil, 403},
 		"like an address":       {"GET", "/world", "127.0.0.1.evil.example:" + port, nil, 403},
 		"own page":              {"POST", "/faults", "", map[string]string{"Content-Type": json, "Origin": p.control(), "Sec-Fetch-Site": "same-origin"}, 400},

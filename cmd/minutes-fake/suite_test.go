@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -193,4 +195,73 @@ func TestForwarded_GivesTheClientsAddress(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 		assert.Equal(t, tc.want, resp.StatusCode, "%q", tc.from)
 	}
+}
+
+// A body without a length is a body: it needs its type.
+func TestControl_RefusesChunkedBodiesWithoutAType(t *testing.T) {
+	t.Parallel()
+	p := launch(t)
+	body := io.MultiReader(strings.NewReader(`{"sizes":[1]}`))
+	req, err := http.NewRequestWithContext(t.Context(), "PUT", p.control()+"/page-size", body)
+	require.NoError(t, err)
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	assert.Zero(t, req.ContentLength, "unknown: it is sent in chunks")
+	assert.Equal(t, http.StatusUnsupportedMediaType, resp.StatusCode)
+}
+
+// If the port after the service's is taken, the control API takes another one.
+func TestControl_NextIsAnotherPortIfItIsTaken(t *testing.T) {
+	t.Parallel()
+	service, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer service.Close()
+	next := service.Addr().(*net.TCPAddr).Port + 1
+	if taken, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(next))); err == nil {
+		defer taken.Close()
+	} // or somebody else has it
+	control, err := listenControl(controlNext, service)
+	require.NoError(t, err)
+	defer control.Close()
+	assert.NotEqual(t, next, control.Addr().(*net.TCPAddr).Port)
+}
+
+// A request that is being served when the program is told to stop has its
+// response.
+func TestSignals_RequestsUnderWayFinish(t *testing.T) {
+	t.Parallel()
+	p, cmd := asProgram(t, "-log", "none")
+	p.ask(t, "POST /faults", `{"faults":[{"kind":"delay","delay":"1s"}]}`)
+	status := make(chan int, 1)
+	go func() {
+		resp, err := http.Get(p.baseURL() + "/v1/usage")
+		if err != nil {
+			status <- 0
+			return
+		}
+		_ = resp.Body.Close()
+		status <- resp.StatusCode
+	}()
+	require.Eventually(t, func() bool {
+		_, fault := p.ask(t, "GET /faults/flt_1", "")
+		return fault["applied"] == 1.0
+	}, time.Minute, time.Millisecond)
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	assert.Equal(t, http.StatusUnauthorized, <-status)
+	require.NoError(t, cmd.Wait())
+}
+
+// A reset makes pages full again.
+func TestReset_MakesPagesFull(t *testing.T) {
+	t.Parallel()
+	p := launch(t)
+	p.ask(t, "PUT /page-size", `{"sizes":[1]}`)
+	p.ask(t, "POST /reset", "")
+	p.meeting(t, "One", "")
+	p.meeting(t, "Two", "")
+	_, page := p.call(t, "GET /v1/meetings", "")
+	assert.Len(t, page["meetings"], 2)
+	_, sizes := p.ask(t, "GET /page-size", "")
+	assert.Empty(t, sizes["sizes"])
 }
