@@ -91,13 +91,13 @@ func TestRestartIsNoViolation(t *testing.T) {
 // the documentation of Process allows. Each has a Client of its own, on one key.
 func TestAudit_AllowsTwoWorkers(t *testing.T) {
 	t.Parallel()
-	for lag := range time.Duration(12) {
+	for lag := range 12 {
 		synctest.Test(t, func(t *testing.T) {
 			srv := newSlow(t)
 			var workers sync.WaitGroup
 			for worker := range 2 {
 				workers.Go(func() {
-					time.Sleep(time.Duration(worker) * lag * 2900 * time.Millisecond)
+					time.Sleep(time.Duration(worker*lag*2900) * time.Millisecond)
 					_, err := srv.Client().Meetings.Process(t.Context(), weekly(), minutestest.SlowRecording(100_000, 10_000), nil)
 					assert.NoError(t, err)
 				})

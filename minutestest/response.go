@@ -69,7 +69,7 @@ func (r *heldResponse) whole(w http.ResponseWriter, f Fault) {
 		r.Header().Set(name, value)
 	}
 	r.begin(w)
-	_, _ = w.Write(r.body.Bytes())
+	_, _ = r.body.WriteTo(w)
 }
 
 // truncated sends n bytes of the body at most, and never all of them, and

@@ -360,7 +360,8 @@ func TestWithSeed_RepeatsExactly(t *testing.T) {
 	first := run(WithSeed(7))
 	assert.Equal(t, first, run(WithSeed(7)))
 	assert.NotEqual(t, first, run(WithSeed(8)))
-	assert.NotEqual(t, run(), run())
+	another := run()
+	assert.NotEqual(t, another, run())
 }
 
 func TestWithMinPollInterval(t *testing.T) {

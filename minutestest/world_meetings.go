@@ -3,6 +3,7 @@ package minutestest
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -158,7 +159,7 @@ func createOne(service *engine.Service, key, externalID string, m *WorldMeeting)
 	if err := askEngine(service, key, "/v1/meetings/"+meeting.ID+"/upload-url", map[string]string{"content_type": "audio/mpeg"}, &target); err != nil {
 		return err
 	}
-	put, err := http.NewRequest(http.MethodPut, target.UploadURL, bytes.NewReader(make([]byte, 16_000)))
+	put, err := http.NewRequestWithContext(context.Background(), http.MethodPut, target.UploadURL, bytes.NewReader(make([]byte, 16_000)))
 	if err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func askEngine(service *engine.Service, key, path string, body, into any) error 
 	if err != nil {
 		return err
 	}
-	r, err := http.NewRequest(http.MethodPost, BaseURL+path, bytes.NewReader(text))
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, BaseURL+path, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}

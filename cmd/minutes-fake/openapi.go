@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	_ "embed"
 	"net/http"
 )
@@ -32,7 +33,7 @@ type document []byte
 
 func (d document) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	_, _ = w.Write(d)
+	_, _ = bytes.NewReader(d).WriteTo(w)
 }
 
 func (c *control) openapi(*http.Request) (any, error) { return document(controlDocument), nil }
