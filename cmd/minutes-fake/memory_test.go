@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
 // maxResident is how much memory the program may take under hostile clients, in
@@ -39,7 +41,7 @@ func resident(t *testing.T, pid int) (peak int) {
 func TestMemory_StalledBodies(t *testing.T) {
 	t.Parallel()
 	p, cmd := asProgram(t, "-log", "none")
-	for range 1000 {
+	for range testbase.Many(1000, 100) {
 		stall(t, p.baseURL(), "POST /v1/projects", 1<<20)
 	}
 	status, _ := p.call(t, "POST /v1/projects", `{"name":"Vostok"}`)
@@ -67,7 +69,7 @@ func TestMemory_SlowReaders(t *testing.T) {
 	t.Parallel()
 	p, cmd := asProgram(t, "-log", "none")
 	long := `{"name":"` + strings.Repeat("x", 60<<10) + `"}`
-	for range 600 { // more than the journal holds
+	for range testbase.Many(600, 60) { // many are more than the journal holds
 		p.call(t, "POST /v1/projects", long)
 	}
 	for _, path := range []string{"/requests", "/report"} {
@@ -98,7 +100,7 @@ func TestMemory_LongControlBodies(t *testing.T) {
 	var senders sync.WaitGroup
 	var mu sync.Mutex
 	got := map[int]int{}
-	const all = 20
+	all := testbase.Many(60, 4)
 	for range all {
 		senders.Go(func() {
 			resp, err := http.Post(p.control()+"/scripts", "application/json", bytes.NewReader(body))
