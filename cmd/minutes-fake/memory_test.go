@@ -25,6 +25,9 @@ const maxResident = 256
 // resident is the most memory that a process has taken, in MiB.
 func resident(t *testing.T, pid int) (peak int) {
 	t.Helper()
+	if testbase.UnderRace {
+		t.Skip("the race detector takes several times the memory")
+	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		t.Skip("this system does not say how much memory a process takes")
