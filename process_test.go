@@ -226,8 +226,7 @@ func TestProcess_TwoWorkersMakeOneMeeting(t *testing.T) {
 	for seed := range testbase.Many(200, 12) {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
-			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()),
-				minutestest.WithoutAudit(minutestest.ViolationUploadURL, minutestest.ViolationPoll)) // two Clients know nothing of each other
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 			faults := []minutestest.Fault{
 				minutestest.RateLimit(""), minutestest.Reset(), minutestest.LoseReply(),
 				minutestest.Refuse(minutes.ErrInternal), minutestest.BadGateway(), minutestest.Refuse(minutes.ErrInternal).AfterEffect(),

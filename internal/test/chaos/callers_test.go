@@ -399,7 +399,7 @@ func (c *chaos) process(who string, rnd *rand.Rand) {
 					continue
 				}
 				// A process that begins anew knows nothing of the last one's looks.
-				time.Sleep(minutestest.PollFloor + testkit.UpTo(own, 5*time.Minute))
+				time.Sleep(minutestest.MinPollInterval + testkit.UpTo(own, 5*time.Minute))
 			}
 			c.deviation("Process %s: no way through", who)
 		})

@@ -35,8 +35,8 @@ func faulty(f minutestest.Fault) trouble { return trouble{fault: f} }
 // upset draws one of the troubles that any request to the API can meet.
 func upset(rnd *rand.Rand) trouble {
 	seconds := time.Duration(1+rnd.IntN(20)) * time.Second
-	unavailable := minutestest.Reply(http.StatusServiceUnavailable, "text/plain", "busy")
-	slow := minutestest.Reply(http.StatusGatewayTimeout, "text/html", "<h1>504</h1>")
+	unavailable := minutestest.Respond(http.StatusServiceUnavailable, "text/plain", "busy")
+	slow := minutestest.Respond(http.StatusGatewayTimeout, "text/html", "<h1>504</h1>")
 	switch rnd.IntN(18) {
 	case 0, 1:
 		return faulty(minutestest.RateLimit(""))
@@ -114,7 +114,7 @@ type outage struct {
 }
 
 func drawOutage(rnd *rand.Rand, from time.Time) outage {
-	refusal := minutestest.Reply(503, "text/html", "<h1>503</h1>")
+	refusal := minutestest.Respond(503, "text/html", "<h1>503</h1>")
 	kinds := []outage{
 		{what: minutestest.RateLimit(""), upload: minutestest.RateLimit("")},
 		{what: minutestest.Refuse(minutes.ErrInternal), upload: minutestest.RefuseUpload(500, "InternalError")},
@@ -312,7 +312,7 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 	inject := w.srv.Inject(match, what.fault).Optional()
 	resp, err := w.next.RoundTrip(req)
 	inject.Stop()
-	if inject.Struck() > 0 {
+	if inject.Applied() > 0 {
 		w.faults.Add(1)
 	}
 	return w.result(t, s, id, resp, err)
@@ -494,7 +494,7 @@ func (w *witness) show(t *try, body []byte, waitedFor map[string]bool) {
 		}
 		last, again := w.seen[m.ID]
 		since := t.begun.Sub(last.at)
-		early := again && !last.final && since < minutestest.PollFloor
+		early := again && !last.final && since < minutestest.MinPollInterval
 		if last.by == "meetings.list" && since <= 0 {
 			early = false // a page showed it while the look was under way
 		}

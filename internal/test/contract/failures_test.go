@@ -54,7 +54,7 @@ type failure struct {
 func failures() []failure {
 	fixed := func(f minutestest.Fault) func() minutestest.Fault { return func() minutestest.Fault { return f } }
 	reply := func(status int) func() minutestest.Fault {
-		return fixed(minutestest.Reply(status, "text/html", "<html><body>"+http.StatusText(status)+"</body></html>"))
+		return fixed(minutestest.Respond(status, "text/html", "<html><body>"+http.StatusText(status)+"</body></html>"))
 	}
 	const gone = "https://elsewhere.example/v1/employees"
 	return []failure{
@@ -103,7 +103,7 @@ func failures() []failure {
 // retryAfter is an answer of a gateway with the header.
 func retryAfter(status int, value string) minutestest.Fault {
 	var f minutestest.Fault
-	form := fmt.Sprintf(`{"kind":"reply","status":%d,"body":"try later","retry_after":%q}`, status, value)
+	form := fmt.Sprintf(`{"kind":"respond","status":%d,"body":"try later","retry_after":%q}`, status, value)
 	if err := f.UnmarshalJSON([]byte(form)); err != nil {
 		panic(err)
 	}

@@ -120,5 +120,5 @@ func (l *Line) On(srv *minutestest.Server, opts ...minutes.Option) *minutes.Clie
 
 // Expired is what a store says of a URL past its time.
 func Expired() minutestest.Fault {
-	return minutestest.Reply(403, "application/xml", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message><RequestId>r</RequestId></Error>")
+	return minutestest.Respond(403, "application/xml", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message><RequestId>r</RequestId></Error>")
 }

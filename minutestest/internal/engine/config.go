@@ -22,6 +22,9 @@ type Config struct {
 	// MeetingState.Audio. A recording beyond that is hashed and counted only.
 	KeepAudio int64
 
+	// MinPollInterval is what Cache-Control asks of clients that poll; 0: 30 s.
+	MinPollInterval time.Duration
+
 	// Seed makes ids, cursors and upload URLs the same on each run; 0 does not.
 	Seed uint64
 

@@ -64,7 +64,7 @@ func (c *call) changing(read func(*form)) (*meeting, *apiError) {
 }
 
 func (c *call) getMeeting(m *meeting) (any, *apiError) {
-	c.w.Header().Set("Cache-Control", meetingCacheControl)
+	c.w.Header().Set("Cache-Control", c.world.pace)
 	return m.json(), nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -30,6 +31,7 @@ type Service struct {
 // world is everything that a Service knows.
 type world struct {
 	ids         *ids
+	pace        string   // Cache-Control of a meeting
 	secret      [32]byte // signs cursors and upload URLs
 	stages      Stages
 	storageBase func(*http.Request) string
@@ -79,6 +81,10 @@ func newWorld(cfg Config) (*world, error) {
 	}
 	if w.storageBase == nil {
 		w.storageBase = OwnBase
+	}
+	w.pace = meetingCacheControl
+	if d := cfg.MinPollInterval; d > 0 {
+		w.pace = fmt.Sprintf("private, max-age=%.0f", math.Ceil(d.Seconds()))
 	}
 	w.ids.read(w.secret[:])
 	for i := range cfg.Organisations {
