@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"html"
-	"html/template"
 	"log/slog"
 	"net/url"
 	"reflect"
@@ -40,7 +39,7 @@ func Spelled(key string) []string {
 		key, strconv.Quote(key), url.QueryEscape(key), url.PathEscape(key), url.QueryEscape(url.QueryEscape(key)),
 		strings.NewReplacer("/", "%2f", "+", "%2b", "=", "%3d").Replace(key),
 		inJSON, strings.ReplaceAll(inJSON, `\`, `\\`),
-		html.EscapeString(key), template.HTMLEscaper(key), strings.NewReplacer("/", "&#47;", "+", "&#x2B;", "=", "&equals;").Replace(key),
+		html.EscapeString(key), strings.ReplaceAll(html.EscapeString(key), "+", "&#43;"), strings.NewReplacer("/", "&#47;", "+", "&#x2B;", "=", "&equals;").Replace(key),
 	}
 }
 
