@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -31,15 +32,18 @@ func TestEveryOperationHasItsMethod(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(module, "*.go"))
 	require.NoError(t, err)
-	var source strings.Builder
+	var methods []string
+	declared := regexp.MustCompile(`(?m)^func \(\w+ \*(\w+)Service\) (\w+)\(`)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		source.Write(text)
+		for _, m := range declared.FindAllStringSubmatch(string(text), -1) {
+			methods = append(methods, m[1]+"."+m[2])
+		}
 	}
 	for _, row := range route.Table {
 		service, name := method(row.Operation)
-		assert.True(t, strings.Contains(source.String(), "\nfunc (s *"+service+"Service) "+name+"("), "%s.%s", service, name)
+		assert.Contains(t, methods, service+"."+name)
 	}
 }
 

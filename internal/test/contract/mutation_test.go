@@ -28,10 +28,10 @@ const mutationSeed = 20260309
 
 // mutations returns how many mutated responses each operation gets.
 func mutations() int {
-	if !testbase.Long() || testbase.UnderRace {
-		return 1_000
+	if testbase.UnderRace {
+		return 300
 	}
-	return 20_000
+	return testbase.Many(20_000, 300)
 }
 
 // For every response, a call returns either a value or an *Error with the response's
