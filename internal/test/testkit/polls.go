@@ -23,8 +23,8 @@ import (
 // Ages is longer than any test.
 const Ages = 100_000 * time.Hour
 
-// Looks records the polls of a Client, as seen on the wire.
-type Looks struct {
+// Polls records the polls of a Client, as seen on the wire.
+type Polls struct {
 	Next http.RoundTripper
 
 	mu     sync.Mutex
@@ -42,14 +42,14 @@ func Follow(ctx context.Context, t testing.TB, c *minutes.Client, ids []string, 
 	}
 }
 
-// WatchLooks returns a Client of srv and its polls. They use connections in a long run
+// WatchPolls returns a Client of srv and its polls. They use connections in a long run
 // and under the race detector.
-func WatchLooks(srv *minutestest.Server, opts ...minutes.Option) (*minutes.Client, *Looks) {
+func WatchPolls(srv *minutestest.Server, opts ...minutes.Option) (*minutes.Client, *Polls) {
 	next := Direct(srv).Transport
 	if testbase.Long() || testbase.UnderRace {
 		next = srv.HTTPClient().Transport
 	}
-	l := &Looks{Next: next, single: map[string][]time.Time{}, paged: map[string]time.Time{}}
+	l := &Polls{Next: next, single: map[string][]time.Time{}, paged: map[string]time.Time{}}
 	return WatchedBy(srv, l, opts...), l
 }
 
@@ -58,7 +58,7 @@ func WatchedBy(srv *minutestest.Server, network http.RoundTripper, opts ...minut
 	return Client(srv, append([]minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithRateLimit(0, 0)}, opts...)...)
 }
 
-func (l *Looks) RoundTrip(r *http.Request) (*http.Response, error) {
+func (l *Polls) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := l.Next.RoundTrip(r)
 	if err != nil || r.Method != http.MethodGet || strings.HasSuffix(r.URL.Path, "/minutes") || strings.HasSuffix(r.URL.Path, "/transcript") {
 		return resp, err
@@ -90,31 +90,31 @@ func (l *Looks) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // At returns when each request was answered.
-func (l *Looks) At() []time.Time {
+func (l *Polls) At() []time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.at
 }
 
 // Len returns the number of requests so far.
-func (l *Looks) Len() int { return len(l.At()) }
+func (l *Polls) Len() int { return len(l.At()) }
 
 // Pages returns the number of pages so far.
-func (l *Looks) Pages() int {
+func (l *Polls) Pages() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pages
 }
 
 // Of returns when a meeting was polled alone.
-func (l *Looks) Of(id string) []time.Time {
+func (l *Polls) Of(id string) []time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.single[id]
 }
 
 // Last returns when a meeting was last seen, alone or on a page.
-func (l *Looks) Last(id string) time.Time {
+func (l *Polls) Last(id string) time.Time {
 	last := time.Time{}
 	if at := l.Of(id); len(at) > 0 {
 		last = at[len(at)-1]
@@ -128,7 +128,7 @@ func (l *Looks) Last(id string) time.Time {
 }
 
 // TooSoon counts the polls of ids within thirty seconds of the previous poll.
-func (l *Looks) TooSoon(ids []string) int {
+func (l *Polls) TooSoon(ids []string) int {
 	n := 0
 	for _, id := range ids {
 		at := l.Of(id)
@@ -142,7 +142,7 @@ func (l *Looks) TooSoon(ids []string) int {
 }
 
 // Most returns the largest number of requests within d.
-func (l *Looks) Most(d time.Duration) int {
+func (l *Polls) Most(d time.Duration) int {
 	at, most := l.At(), 0
 	for i, j := 0, 0; j < len(at); j++ {
 		for at[j].Sub(at[i]) >= d {
@@ -162,9 +162,9 @@ type Slow struct {
 	Until     time.Time // delays end then, if not zero
 }
 
-// WatchLateLooks is WatchLooks with delayed responses.
-func WatchLateLooks(srv *minutestest.Server, back time.Duration) (*minutes.Client, *Looks) {
-	_, l := WatchLooks(srv)
+// WatchLatePolls is WatchPolls with delayed responses.
+func WatchLatePolls(srv *minutestest.Server, back time.Duration) (*minutes.Client, *Polls) {
+	_, l := WatchPolls(srv)
 	return WatchedBy(srv, &Slow{Next: l, Back: back}), l
 }
 
@@ -212,7 +212,7 @@ func WaitFor(t testing.TB, c *minutes.Client, id string, d time.Duration, o *min
 }
 
 // RequireQuiet requires that a Client without waits sends no requests for an hour.
-func RequireQuiet(t testing.TB, l *Looks) {
+func RequireQuiet(t testing.TB, l *Polls) {
 	t.Helper()
 	n := l.Len()
 	time.Sleep(time.Hour)
