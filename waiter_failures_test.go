@@ -44,7 +44,7 @@ func TestWaitAll_SurvivesOutage(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 				ids := testkit.Crowd(t, srv, waits, 1, 20*time.Minute)
 				began, back := time.Now(), time.Duration(test.back)*time.Minute
-				c, l := testkit.WatchLooks(srv)
+				c, l := testkit.WatchPolls(srv)
 				network := l.Next
 				l.Next = testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
 					since := time.Since(began)
@@ -88,7 +88,7 @@ func TestWaitAll_EndsAfterALongOutage(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 				ids := testkit.Crowd(t, srv, 130, 1, 1000*time.Hour)
-				c, l := testkit.WatchLooks(srv)
+				c, l := testkit.WatchPolls(srv)
 				time.AfterFunc(sick, func() {
 					srv.Inject(minutestest.Match{Times: minutestest.Always}, minutestest.BadGateway())
 				})
@@ -118,7 +118,7 @@ func TestWait_FailedPollDoesNotRefreshTheSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		c, l := testkit.WatchLooks(srv)
+		c, l := testkit.WatchPolls(srv)
 		m := testkit.Uploaded(t, c, "Old title")
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2}, minutestest.BadGateway())
 		var wg sync.WaitGroup
