@@ -1,5 +1,5 @@
 // Package bench holds benchmarks of the whole module. They compare it with the same
-// work written by hand with net/http and encoding/json. Tests do not build them:
+// work written by hand with net/http and encoding/json:
 //
-//	go test -tags bench -run '^$' -bench . ./internal/test/bench
+//	go test -run '^$' -bench . ./internal/test/bench
 package bench
