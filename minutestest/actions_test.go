@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -157,16 +158,18 @@ func TestNews_SayWhyMeetingFailed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := New()
-			tc.prepare(t, s)
-			id := callerOf(s).upload(t, "Weekly", tc.audio)
-			_, err := s.Advance(id, minutes.StatusMinutesReady)
-			require.NoError(t, err)
-			var reader newsreader
-			all, _ := reader.read(s)
-			require.Len(t, all.Meetings, 1)
-			assert.Equal(t, tc.status, all.Meetings[0].Status)
-			assert.Equal(t, tc.reason, all.Meetings[0].Reason)
+			synctest.Test(t, func(t *testing.T) {
+				s := NewServer(t)
+				tc.prepare(t, s)
+				id := callerOf(s).upload(t, "Weekly", tc.audio)
+				_, err := s.Advance(id, minutes.StatusMinutesReady)
+				require.NoError(t, err)
+				var reader newsreader
+				all, _ := reader.read(s)
+				require.Len(t, all.Meetings, 1)
+				assert.Equal(t, tc.status, all.Meetings[0].Status)
+				assert.Equal(t, tc.reason, all.Meetings[0].Reason)
+			})
 		})
 	}
 }
