@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Shopify/toxiproxy/v2/toxics"
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -69,6 +70,7 @@ func run(m *testing.M) int {
 			panic(err)
 		}
 	}
+	toxics.Register("drop", new(dropToxic))
 	return m.Run()
 }
 

@@ -85,5 +85,3 @@ func (d *dropToxic) Pipe(stub *toxics.ToxicStub) {
 		}
 	}
 }
-
-func init() { toxics.Register("drop", new(dropToxic)) }
