@@ -40,7 +40,7 @@ func TestProcess_FinishesBatchesThroughRateLimit(t *testing.T) {
 			for i, err := range failed {
 				if err == nil {
 					finished++
-				} else {
+				} else if i-finished < 3 { // the others fail alike
 					t.Logf("job %d: %v", i, err)
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,10 +48,21 @@ func requirePermanent(t *testing.T, err error, attempts *atomic.Int32, words ...
 func TestClient_ReportsProxyRefusal(t *testing.T) { // not parallel: HTTPS_PROXY has one address
 	filter := filepath.Join(t.TempDir(), "filter")
 	require.NoError(t, os.WriteFile(filter, []byte("example\n"), 0o600))
-	for _, test := range []struct{ name, status, config string }{
-		{"wrong password", "407", "BasicAuth " + proxyUser + " another\n"},
-		{"filter", "403", "Filter \"" + filter + "\"\n"},
-		{"filter after password", "403", "BasicAuth " + proxyUser + " " + proxyPassword + "\nFilter \"" + filter + "\"\n"},
+	withoutPassword := http.DefaultTransport.(*http.Transport).Clone()
+	withoutPassword.Proxy = func(req *http.Request) (*url.URL, error) {
+		if req.URL.Scheme == "http" { // the service on this machine
+			return nil, nil
+		}
+		return &url.URL{Scheme: "http", Host: proxyAddr}, nil
+	}
+	for _, test := range []struct {
+		name, status, config string
+		opts                 []minutes.Option
+	}{
+		{"no password", "407", "BasicAuth " + proxyUser + " another\n", []minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: withoutPassword})}},
+		{"wrong password", "401", "BasicAuth " + proxyUser + " another\n", nil}, // not 407: tinyproxy is like that
+		{"filter", "403", "Filter \"" + filter + "\"\n", nil},
+		{"filter after password", "403", "BasicAuth " + proxyUser + " " + proxyPassword + "\nFilter \"" + filter + "\"\n", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			o := newOrigin(t)
@@ -75,13 +87,13 @@ func TestClient_ReportsProxyRefusal(t *testing.T) { // not parallel: HTTPS_PROXY
 					},
 				} {
 					count, attempts := counted(op)
-					check(t, call(o.client(t, "https://minutes.example", count)), attempts)
+					check(t, call(o.client(t, "https://minutes.example", append(test.opts, count)...)), attempts)
 				}
 			})
 			t.Run("uploads", func(t *testing.T) {
 				o.storage.Store("storage.example")
 				count, attempts := counted(minutes.OpUpload)
-				c := o.client(t, "http://"+o.addr, count) // the proxy is not for loopback
+				c := o.client(t, "http://"+o.addr, append(test.opts, count)...) // the proxy is not for loopback
 				check(t, c.Meetings.Upload(t.Context(), create(t, c, "Weekly"), testkit.Audio(1000), nil), attempts)
 			})
 		})
