@@ -115,6 +115,9 @@ func TestClient_DoesNotRetryProtocolMismatch(t *testing.T) {
 		"plain HTTP to HTTPS": {"http", `listen ADDR ssl;`, nil},
 	} {
 		for _, what := range []minutes.Operation{minutes.OpUsageGet, minutes.OpUpload} {
+			if test.scheme == "http" && what == minutes.OpUpload {
+				continue // upload URLs are https
+			}
 			t.Run(fmt.Sprint(name, ", ", what), func(t *testing.T) {
 				t.Parallel()
 				o := newOrigin(t)
@@ -125,9 +128,6 @@ func TestClient_DoesNotRetryProtocolMismatch(t *testing.T) {
 					_, err := o.client(t, base, append(test.opts, count)...).Usage.Get(t.Context())
 					requirePermanent(t, err, attempts)
 					return
-				}
-				if test.scheme == "http" {
-					t.Skip("the service gives out https URLs")
 				}
 				o.storage.Store(addr)
 				c := o.client(t, "http://"+o.addr, append(test.opts, count)...)
