@@ -61,13 +61,10 @@ func (w *watch) fresh(now time.Duration) bool {
 	return w.last.State != "" && !w.stale && now-w.seen < minPollInterval
 }
 
-// interval returns the shortest Interval of the waiters, or 0 if there are none.
+// interval returns the shortest Interval of the waiters.
 func (w *watch) interval() time.Duration {
-	if !w.waited() {
-		return 0
-	}
-	shortest := w.waiters[0].Interval()
-	for _, waiter := range w.waiters[1:] {
+	shortest := never
+	for _, waiter := range w.waiters {
 		shortest = min(shortest, waiter.Interval())
 	}
 	return shortest
