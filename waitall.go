@@ -41,8 +41,9 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 // other meetings, and stops.
 func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
-		opts := opts.untilReady()
-		a, err := s.newWaitAll(ctx, ids, opts)
+		o := *cmp.Or(opts, new(WaitOptions))
+		o.Until = StatusMinutesReady
+		a, err := s.newWaitAll(ctx, ids, &o)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -52,7 +53,7 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 			for ; len(ready) > 0 && a.running < maxFetches; ready = ready[1:] {
 				result := &Result{Meeting: ready[0]}
 				a.start(result, func() (err error) {
-					result.Minutes, err = s.fetchMinutes(a.ctx, result.Meeting, opts.Format)
+					result.Minutes, err = s.fetchMinutes(a.ctx, result.Meeting, o.Format)
 					return err
 				})
 			}

@@ -66,13 +66,13 @@ type Poller struct {
 	service  Service
 	Observer Observer // may be set before the first wait
 
-	mu         sync.Mutex
-	began      time.Time
-	latest     time.Duration // what now returned last
-	plan       plan
-	trouble    error         // why the last failed poll failed
-	troubled   time.Duration // when it failed
-	forgotten  time.Duration // when forget last ran
+	mu        sync.Mutex
+	began     time.Time
+	latest    time.Duration // what now returned last
+	plan      plan
+	trouble   error         // why the last failed poll failed
+	troubled  time.Duration // when it failed
+	forgotten time.Duration // when forget last ran
 
 	ctx    context.Context // of the requests under way; ends when nobody waits
 	cancel context.CancelFunc
