@@ -26,7 +26,7 @@ type WaitOptions struct {
 	// meeting: the first poll waits for the rest of the thirty seconds. If you do not know
 	// it, use the start of this process. A time in the future or longer ago has no effect.
 	LookedAt time.Time
-	// NoAudio ends the wait with ErrNoAudio, in a *WaitError, at the first poll that
+	// NoAudio ends the wait with ErrNoAudio, in a *WaitError, at the first GET that
 	// finds the meeting without audio this long after its creation (Meeting.CreatedAt,
 	// compared with this machine's clock). 0 means no limit.
 	NoAudio time.Duration
@@ -155,13 +155,18 @@ func newWaiter(o *WaitOptions) (*waiter, error) {
 func (w *waiter) Interval() time.Duration { return w.WaitOptions.Interval }
 
 // Notify implements poll.Waiter.
-func (w *waiter) Notify(s poll.Snapshot, changed bool, sentAt time.Duration) (over bool) {
+func (w *waiter) Notify(s poll.Snapshot, changed bool, sentAt time.Duration) (over, confirm bool) {
 	m := s.Value.(*Meeting)
-	arrived := m.Status.rank() >= w.Until.rank() || w.after != 0 && sentAt >= w.after
+	checked := w.after != 0 && sentAt >= w.after
 	noAudio := w.NoAudio > 0 && m.Status == StatusCreated && time.Since(m.CreatedAt.Time()) >= w.NoAudio
+	if s.Page { // which may be too old to prove that there is no audio
+		confirm = checked || noAudio
+		checked, noAudio = false, false
+	}
+	arrived := m.Status.rank() >= w.Until.rank() || checked
 	over = arrived || noAudio || m.Status.Failed()
 	if !over && (!changed || w.OnStatus == nil) {
-		return false
+		return false, confirm
 	}
 	e := event{meeting: m.clone(), over: over}
 	switch {
@@ -171,7 +176,7 @@ func (w *waiter) Notify(s poll.Snapshot, changed bool, sentAt time.Duration) (ov
 		e.err = &WaitError{MeetingID: m.ID, Meeting: e.meeting, Err: ErrNoAudio}
 	}
 	w.enqueue(e)
-	return over
+	return over, confirm
 }
 
 // Fail implements poll.Waiter.

@@ -1,15 +1,13 @@
 package minutes_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -441,22 +439,6 @@ func TestWaitForMinutes_KeepsTheLastError(t *testing.T) {
 	})
 }
 
-// A certificate that is not the service's does not become so by waiting.
-func TestWait_StopsAtABadCertificate(t *testing.T) {
-	t.Parallel()
-	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
-	srv.StartTLS()
-	defer srv.Close()
-	c, err := minutes.New(srv.URL, "key_ci")
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of waiting, where it goes on
-	defer cancel()
-	_, err = c.Meetings.Wait(ctx, "mtg_x", nil)
-	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
-	require.True(t, ok, "%v", err)
-}
-
 // A meeting without audio ends the wait where that is asked for.
 func TestWait_NoAudio(t *testing.T) {
 	t.Parallel()
@@ -494,6 +476,103 @@ func TestWait_NoAudio(t *testing.T) {
 				assert.ErrorIs(t, err, minutes.ErrNoAudio)
 				assert.Equal(t, minutes.StatusCreated, wait.Meeting.Status)
 				assert.InDelta(t, test.ends, time.Since(began), float64(32*time.Second))
+			})
+		})
+	}
+}
+
+// Pages of the listing that lag behind the service do not end a wait with ErrNoAudio.
+func TestWait_NoAudioDoesNotTrustAPage(t *testing.T) {
+	t.Parallel()
+	for name, upload := range map[string]bool{"with audio": true, "without audio": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+				var lag lateListing
+				c := testkit.WatchedBy(srv, &lag)
+				lag.next = srv.HTTPClient().Transport
+				other := testkit.Client(srv)
+				var ids []string
+				for i := range 60 {
+					m, _, err := other.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: fmt.Sprint(i), Date: "2026-11-20"})
+					require.NoError(t, err)
+					ids = append(ids, m.ID)
+				}
+				began := time.Now()
+				const limit = 10 * time.Minute
+				if upload {
+					go func() {
+						time.Sleep(limit - 20*time.Second)
+						for _, id := range ids {
+							assert.NoError(t, other.Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
+						}
+					}()
+				}
+				for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), &minutes.WaitOptions{NoAudio: limit, Until: minutes.StatusAudioUploaded}) {
+					if upload {
+						assert.NoError(t, err)
+					} else {
+						assert.ErrorIs(t, err, minutes.ErrNoAudio)
+						assert.Less(t, time.Since(began), limit+3*time.Minute)
+					}
+				}
+			})
+		})
+	}
+}
+
+// lateListing answers each request for a page with the response of a minute before.
+type lateListing struct {
+	next http.RoundTripper
+	mu   sync.Mutex
+	kept []keptPage
+}
+
+type keptPage struct {
+	at   time.Time
+	url  string
+	body []byte
+}
+
+func (l *lateListing) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := l.next.RoundTrip(r)
+	if err != nil || !strings.HasSuffix(r.URL.Path, "/meetings") || r.Method != http.MethodGet {
+		return resp, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kept = append(l.kept, keptPage{time.Now(), r.URL.String(), body})
+	for _, page := range l.kept {
+		if page.url == r.URL.String() && time.Since(page.at) <= time.Minute {
+			body = page.body
+			break
+		}
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, err
+}
+
+// A wait that follows the same Client's Delete does not return what the Client saw before.
+func TestWait_FailsAfterDelete(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]minutestest.Fault{
+		"deleted": minutestest.Delay(0), "response lost": minutestest.LoseReply(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				c := testkit.Client(srv, minutes.WithRetries(0, 0, 0))
+				m := testkit.Uploaded(t, c, "Weekly")
+				_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+				require.NoError(t, err)
+				time.Sleep(10 * time.Second)
+				srv.Inject(minutestest.Match{Operation: "meetings.delete"}, fault)
+				_ = c.Meetings.Delete(t.Context(), m.ID)
+				_, err = c.Meetings.Wait(t.Context(), m.ID, nil)
+				require.ErrorIs(t, err, minutes.ErrNotFound)
 			})
 		})
 	}

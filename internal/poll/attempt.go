@@ -95,6 +95,7 @@ func (p *Poller) notifyPage(page []Snapshot, sentAt time.Duration) []*watch {
 			continue
 		}
 		waited := w.waited()
+		s.Page = true
 		if !w.old(s, sentAt) {
 			waited = p.notify(w, s, sentAt)
 		}

@@ -116,9 +116,11 @@ func (p *Poller) Join(waiter Waiter, id string, polledAt time.Time) {
 	now := p.now()
 	w := p.watch(id)
 	fresh := w.fresh(now)
-	if fresh && waiter.Notify(w.last, true, 0) {
-		p.releaseIfIdle(w)
-		return
+	if fresh {
+		if over, _ := waiter.Notify(w.last, true, 0); over {
+			p.releaseIfIdle(w)
+			return
+		}
 	}
 	if ago := time.Since(polledAt); 0 <= ago && ago < minPollInterval {
 		w.free = max(w.free, now-ago+minPollInterval)
@@ -189,6 +191,15 @@ func (p *Poller) Invalidate(id string, since time.Duration) {
 	w.stale, w.seen = true, now
 	p.plan.pollNow(w, now)
 	p.reschedule(now)
+}
+
+// Forget makes the last snapshot of a meeting count as old, so that the next wait polls.
+func (p *Poller) Forget(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.plan.watches[id]; w != nil {
+		w.stale, w.seen = true, p.now()
+	}
 }
 
 // notify records a snapshot and notifies the waiters. It reports whether somebody still waits.

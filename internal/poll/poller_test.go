@@ -191,11 +191,11 @@ type guest struct {
 
 func (g *guest) Interval() time.Duration           { return g.interval }
 func (g *guest) Fail(string, poll.Snapshot, error) { close(g.over) }
-func (g *guest) Notify(snapshot poll.Snapshot, _ bool, _ time.Duration) bool {
+func (g *guest) Notify(snapshot poll.Snapshot, _ bool, _ time.Duration) (over, confirm bool) {
 	if snapshot.Final {
 		close(g.over)
 	}
-	return snapshot.Final
+	return snapshot.Final, false
 }
 
 // wait makes the visits to a meeting.
