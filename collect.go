@@ -66,17 +66,24 @@ func (c *collector[In]) run(inputs iter.Seq[In]) {
 	}
 }
 
-var errEndedGoroutine = errors.New("minutes: a callback or the transport ended its goroutine (runtime.Goexit)")
-
 // start does work on another goroutine, which ends after the loop has received the result.
-// If a callback ends that goroutine, as a test's FailNow does, work ends with an error.
 func (c *collector[In]) start(result *Result, work func() error) {
 	c.running++
+	go func() { c.ended <- ended{result, contained(work)} }()
+}
+
+var errEndedGoroutine = errors.New("minutes: a callback or the transport ended its goroutine (runtime.Goexit)")
+
+// contained does work on another goroutine and waits for it. If the transport or a callback
+// ends that goroutine, as a test's FailNow does, it returns errEndedGoroutine.
+func contained(work func() error) error {
+	done := make(chan error)
 	go func() {
 		err := errEndedGoroutine
-		defer func() { c.ended <- ended{result, err} }()
+		defer func() { done <- err }()
 		err = work()
 	}()
+	return <-done
 }
 
 // stop cancels what is still running and waits for its end.

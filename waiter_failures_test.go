@@ -3,10 +3,14 @@ package minutes_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,8 +149,9 @@ func TestWait_RetriesOnlyTransientFailures(t *testing.T) {
 		passes bool
 	}{
 		"400 of something in front": {html(400), true},
-		"401 of something in front": {html(401), false},
-		"403 of something in front": {html(403), false},
+		"401 of something in front": {html(401), true},
+		"403 of something in front": {html(403), true},
+		"a rejected key":            {minutestest.Refuse(minutes.ErrUnauthenticated), false},
 		"404 of something in front": {html(404), true},
 		"408 with a code":           {minutestest.Reply(408, "application/json", `{"error":{"code":"SLOW","message":"x"}}`), true},
 		"410 with a code":           {minutestest.Reply(410, "application/json", `{"error":{"code":"GONE","message":"x"}}`), false},
@@ -298,6 +303,82 @@ func TestWait_OmitsAFailureBeforeTheLastPage(t *testing.T) {
 		wg.Wait()
 		synctest.Wait()
 	})
+}
+
+// A certificate that expired, or an edge that rejects requests, does not end a wait while it
+// is fixed within nine minutes. After twenty failed polls it does.
+func TestWait_SurvivesAnEdgeThatRejects(t *testing.T) {
+	t.Parallel()
+	forbidden := func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 403, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("<h1>Forbidden</h1>")), Request: r}, nil
+	}
+	untrusted := func(*http.Request) (*http.Response, error) { return nil, testbase.ErrUntrusted }
+	for name, edge := range map[string]testbase.RoundTripper{"bare 403": forbidden, "certificate": untrusted} {
+		for _, bad := range []time.Duration{time.Minute, 9 * time.Minute, time.Hour} {
+			for _, waits := range []int{1, 60} {
+				t.Run(fmt.Sprint(name, " ", bad, " ", waits), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+						within := 20 * time.Minute
+						if bad == time.Hour {
+							within = 1000 * time.Hour
+						}
+						ids := testkit.Crowd(t, srv, waits, 1, within)
+						began := time.Now()
+						c := testkit.WatchedBy(srv, testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
+							if since := time.Since(began); since >= time.Minute && since < time.Minute+bad {
+								return edge(r)
+							}
+							return srv.HTTPClient().Transport.RoundTrip(r)
+						}))
+						for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+							if bad < time.Hour {
+								require.NoError(t, err)
+								continue
+							}
+							require.ErrorContains(t, err, "consecutive status checks failed")
+							require.GreaterOrEqual(t, time.Since(began), 10*time.Minute)
+							require.Less(t, time.Since(began), 15*time.Minute)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// A poll whose transport ends its goroutine counts as failed.
+func TestWait_SurvivesATransportThatEndsItsGoroutine(t *testing.T) {
+	t.Parallel()
+	for _, waits := range []int{1, 60} {
+		for name, ends := range map[string]int{"once": 1, "always": 1 << 30} {
+			t.Run(fmt.Sprint(name, " ", waits), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+					ids := testkit.Crowd(t, srv, waits, 1, 5*time.Minute)
+					var polls atomic.Int64
+					c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
+						if polls.Add(1) <= int64(ends) {
+							runtime.Goexit() // as t.Fatal does
+						}
+						return srv.HTTPClient().Transport.RoundTrip(r)
+					})}))
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					defer cancel()
+					for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+						if ends == 1 {
+							require.NoError(t, err)
+							continue
+						}
+						require.ErrorContains(t, err, "consecutive status checks failed")
+						require.ErrorContains(t, err, "the transport ended its goroutine")
+					}
+				})
+			})
+		}
+	}
 }
 
 // A look that was refused was a look, too.
