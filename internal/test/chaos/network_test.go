@@ -28,6 +28,7 @@ type trouble struct {
 	fault minutestest.Fault
 	dial  bool          // in place of the fault: no connection is made
 	late  time.Duration // in place of the fault: the client sees a reset, the request takes effect so much later
+	cert  bool          // in place of the fault: the certificate is not trusted
 }
 
 func faulty(f minutestest.Fault) trouble { return trouble{fault: f} }
@@ -106,11 +107,21 @@ func upsetUpload(rnd *rand.Rand) trouble {
 	return trouble{late: seconds / 8}
 }
 
-// outage is a time in which every request meets the same trouble.
+// atEdge draws a trouble of polls that no retry of a call waits out: something in front of
+// the service rejects them.
+func atEdge(rnd *rand.Rand) trouble {
+	if rnd.IntN(2) == 0 {
+		return trouble{cert: true}
+	}
+	return faulty(minutestest.Reply([]int{401, 403, 404, 407}[rnd.IntN(4)], "text/html", "<h1>Forbidden</h1>"))
+}
+
+// outage is a time in which every request meets the same trouble, or every poll.
 type outage struct {
 	from, to time.Time
 	what     minutestest.Fault
 	upload   minutestest.Fault
+	polls    *trouble // of polls and their pages; other requests meet none
 }
 
 func drawOutage(rnd *rand.Rand, from time.Time) outage {
@@ -123,6 +134,8 @@ func drawOutage(rnd *rand.Rand, from time.Time) outage {
 		{what: minutestest.LoseReply(), upload: minutestest.LoseReply()},
 		{what: minutestest.Delay(time.Hour), upload: minutestest.Delay(time.Hour)},
 	}
+	edge := atEdge(rnd)
+	kinds = append(kinds, outage{polls: &edge})
 	o := kinds[rnd.IntN(len(kinds))]
 	o.from = from.Add(testkit.UpTo(rnd, 10*time.Minute))
 	o.to = o.from.Add(testkit.UpTo(rnd, 3*time.Minute))
@@ -303,6 +316,10 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 			_ = req.Body.Close()
 		}
 		return nil, testbase.ErrRefused
+	case what.cert:
+		w.faults.Add(1)
+		w.ended(t, nil)
+		return nil, testbase.ErrUntrusted
 	case what.late > 0:
 		w.faults.Add(1)
 		s.note(func() { t.lost, t.late = true, true })
@@ -333,7 +350,12 @@ func (c *chaos) draw(rnd *rand.Rand, op minutes.Operation, polled bool) (trouble
 		if now.Before(o.from) || now.After(o.to) {
 			continue
 		}
-		if upload {
+		switch {
+		case o.polls != nil && !polled:
+			continue
+		case o.polls != nil:
+			return *o.polls, true
+		case upload:
 			return faulty(o.upload), true
 		}
 		return faulty(o.what), true
@@ -347,6 +369,8 @@ func (c *chaos) draw(rnd *rand.Rand, op minutes.Operation, polled bool) (trouble
 		what = upsetUpload(rnd)
 	case op == "meetings.list" && polled && rnd.IntN(8) == 0:
 		what = faulty(minutestest.Refuse(minutes.ErrInsufficientScope))
+	case polled && rnd.IntN(8) == 0:
+		what = atEdge(rnd)
 	}
 	if what.late > 0 && (!c.lateness || op == "meetings.get" || op == "meetings.list") {
 		what = faulty(minutestest.LoseReply())
