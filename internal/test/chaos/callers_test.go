@@ -211,7 +211,7 @@ func (c *chaos) delete(client *minutes.Client, id string, known *told, rnd *rand
 				c.deviation("%s: nil, and the meeting is there", s.name)
 			}
 			s = c.step(context.Background(), "Wait for the deleted "+id, rnd)
-			if m, err := client.Meetings.Wait(s.ctx, id, nil); !errors.Is(err, minutes.ErrNotFound) {
+			if m, err := client.Meetings.Wait(s.ctx, id, &minutes.WaitOptions{Until: minutes.StatusCreated}); !errors.Is(err, minutes.ErrNotFound) {
 				c.deviation("%s: %v, %v", s.name, m, err)
 			}
 			return
