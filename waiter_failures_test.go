@@ -24,8 +24,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// A service that is out is asked once in a while, not for each meeting by itself;
-// one whose listing alone is out, is. There are pages again when it is back.
+// During an outage the Client sends few requests, however many waits there are. If only the
+// listing is out, it polls each meeting. It reads pages again after the outage.
 func TestWaitAll_SurvivesOutage(t *testing.T) {
 	t.Parallel()
 	const out = 2 * time.Minute
@@ -67,7 +67,7 @@ func TestWaitAll_SurvivesOutage(t *testing.T) {
 					}
 					assert.LessOrEqual(t, time.Since(end), test.late)
 				}
-				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
+				assert.Zero(t, l.TooSoon(ids), "polls within the minimum interval")
 				var perMinute []int
 				for _, at := range l.At() {
 					minute := int(at.Sub(began) / time.Minute)
@@ -77,13 +77,13 @@ func TestWaitAll_SurvivesOutage(t *testing.T) {
 					perMinute[minute]++
 				}
 				assert.LessOrEqual(t, slices.Max(perMinute[2:test.back]), test.most)
-				assert.LessOrEqual(t, slices.Max(perMinute[test.back+test.pages:]), 3*waits/50, "pages again, and a full sweep now and then")
+				assert.LessOrEqual(t, slices.Max(perMinute[test.back+test.pages:]), 3*waits/50, "pages again, and a full scan now and then")
 			})
 		})
 	}
 }
 
-// A service that stays out ends all waits, after many turns and few requests.
+// An outage that lasts ends all waits, after many cycles and few requests.
 func TestWaitAll_EndsAfterALongOutage(t *testing.T) {
 	t.Parallel()
 	for name, sick := range map[string]time.Duration{"from the start": 0, "later": 5 * time.Minute} {
@@ -116,8 +116,7 @@ func TestWaitAll_EndsAfterALongOutage(t *testing.T) {
 	}
 }
 
-// What was seen before a look that showed nothing is as old as it was: it is not
-// served for the floor after that look.
+// A failed poll does not make an older snapshot fresh.
 func TestWait_FailedPollDoesNotRefreshTheSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,11 +135,11 @@ func TestWait_FailedPollDoesNotRefreshTheSnapshot(t *testing.T) {
 		assert.Equal(t, "New title", got.Title)
 		wg.Wait()
 		synctest.Wait()
-		assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
+		assert.Zero(t, l.TooSoon([]string{m.ID}), "polls within the minimum interval")
 	})
 }
 
-// What may pass is waited out, a turn for each; what will not ends the wait.
+// Transient failures cost a cycle each. A rejection in the service's envelope ends the wait.
 func TestWait_RetriesOnlyTransientFailures(t *testing.T) {
 	t.Parallel()
 	html := func(status int) minutestest.Fault { return minutestest.Reply(status, "text/html", "<h1>Sorry</h1>") }
@@ -157,8 +156,8 @@ func TestWait_RetriesOnlyTransientFailures(t *testing.T) {
 		"410 with a code":           {minutestest.Reply(410, "application/json", `{"error":{"code":"GONE","message":"x"}}`), false},
 		"502 of something in front": {html(502), true},
 		"welcome":                   {html(200), true},
-		"a refusal":                 {minutestest.Refuse(minutes.ErrBadRequest), false},
-		"a refused scope":           {minutestest.Refuse(minutes.ErrInsufficientScope), false},
+		"a rejection":               {minutestest.Refuse(minutes.ErrBadRequest), false},
+		"a rejected scope":          {minutestest.Refuse(minutes.ErrInsufficientScope), false},
 		"an unknown meeting":        {minutestest.Refuse(minutes.ErrNotFound), false},
 		"a lost reply":              {minutestest.LoseReply(), true},
 		"a cut reply":               {minutestest.Truncate(20), true},
@@ -186,8 +185,7 @@ func TestWait_RetriesOnlyTransientFailures(t *testing.T) {
 	}
 }
 
-// Twenty failed looks in a row end a wait; as many with one between them that
-// succeeds do not.
+// Failed polls count only in a row.
 func TestWait_SurvivesFailuresThatAreNotInARow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -202,8 +200,7 @@ func TestWait_SurvivesFailuresThatAreNotInARow(t *testing.T) {
 	})
 }
 
-// Each wait has twenty failed looks of its own, also where it goes on within the
-// floor where another left.
+// A wait does not inherit the failed polls of an earlier wait for the same meeting.
 func TestWait_CountsOnlyItsOwnFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -218,7 +215,7 @@ func TestWait_CountsOnlyItsOwnFailures(t *testing.T) {
 	})
 }
 
-// Too many failures in a row say how many, over what time.
+// The error after too many failures in a row says how many there were.
 func TestWait_ReportsTooManyFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -240,7 +237,7 @@ func TestWait_ReportsTooManyFailures(t *testing.T) {
 	})
 }
 
-// Neither 429 nor "not ready" on what a job has come to ends it.
+// A 429 or "not ready" for the minutes or the transcript does not end a job.
 func TestProcess_RetriesWhatIsNotReadyYet(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -275,8 +272,7 @@ func TestProcess_RetriesWhatIsNotReadyYet(t *testing.T) {
 	}
 }
 
-// A wait whose meeting a page has shown since does not tell of a look that failed
-// before.
+// The error of a wait does not contain a failed poll if a page has shown the meeting since.
 func TestWait_OmitsAFailureBeforeTheLastPage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -381,7 +377,7 @@ func TestWait_SurvivesATransportThatEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// A look that was refused was a look, too.
+// After a rejected poll, the next one keeps the minimum poll interval.
 func TestWait_RejectedPollCountsAsPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

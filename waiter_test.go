@@ -44,7 +44,7 @@ func TestWaitForMinutes(t *testing.T) {
 		assert.Less(t, time.Since(start), 16*time.Minute)
 		looks := srv.Requests("meetings.get")
 		require.NotEmpty(t, looks)
-		assert.Equal(t, start, looks[0].At, "the first look is at once")
+		assert.Equal(t, start, looks[0].At, "the first poll is at once")
 		for i := 1; i < len(looks); i++ {
 			assert.GreaterOrEqual(t, looks[i].At.Sub(looks[i-1].At), 30*time.Second)
 		}
@@ -143,7 +143,7 @@ func TestWait_Ends(t *testing.T) {
 		asWaitError(t, err, m.ID)
 		assert.ErrorIs(t, err, minutes.ErrUnauthenticated)
 	})
-	inBubble("twenty failed looks in a row", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble("twenty failed polls in a row", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 3, Times: 20}, minutestest.Refuse(minutes.ErrInternal))
 		start := time.Now()
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
@@ -153,7 +153,7 @@ func TestWait_Ends(t *testing.T) {
 		assert.GreaterOrEqual(t, time.Since(start), 10*time.Minute)
 		assert.Len(t, srv.Requests("meetings.get"), 22)
 	})
-	inBubble("nineteen failed looks are waited out", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble("nineteen failed polls are waited out", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2, Times: 19}, minutestest.LoseReply())
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 		assert.NoError(t, err)
@@ -189,17 +189,17 @@ func TestWait_Ends(t *testing.T) {
 		_, err = c.Meetings.Transcript(t.Context(), m.ID)
 		assert.NoError(t, err)
 	})
-	inBubble("a caller's interval is a floor too", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble("a longer interval", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		_, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Interval: 4 * time.Minute})
 		require.NoError(t, err)
 		assert.Len(t, srv.Requests("meetings.get"), 5)
 	})
-	inBubble("a shorter interval does not lower the floor", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble("a shorter interval than thirty seconds", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		_, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Interval: time.Second})
 		require.NoError(t, err)
 		assert.LessOrEqual(t, len(srv.Requests("meetings.get")), 31)
 	})
-	inBubble("a second wait is served from the first one's look", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble("a second wait uses the poll of the first", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 		require.NoError(t, err)
 		n := len(srv.Requests("meetings.get"))
@@ -213,7 +213,7 @@ func TestWait_Ends(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, srv.Requests("meetings.get"), n+1)
 	})
-	inBubble("a wait that follows a cancelled one keeps the floor", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble("a wait after a canceled one keeps the minimum poll interval", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		for range 50 {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			_, err := c.Meetings.Wait(ctx, m.ID, nil)
@@ -222,7 +222,7 @@ func TestWait_Ends(t *testing.T) {
 		}
 		assert.LessOrEqual(t, len(srv.Requests("meetings.get")), 6)
 	})
-	inBubble("two waits on one meeting share the looks", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble("two waits for one meeting share polls", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		done := make(chan *minutes.Meeting, 2)
 		for range 2 {
 			go func() {
@@ -238,13 +238,12 @@ func TestWait_Ends(t *testing.T) {
 	})
 }
 
-// A wait ends at the state it is for, or past it. A state that nobody knows yet is
-// neither that nor an end.
+// A wait ends at the state in Until, or at a later one. An unknown state does not end it.
 func TestWait_Until(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		until    minutes.Status
-		statuses []minutes.Status // one a look
+		statuses []minutes.Status // one for each poll
 		end      minutes.Status
 	}{
 		"created":          {minutes.StatusCreated, []minutes.Status{"created"}, "created"},
@@ -274,7 +273,7 @@ func TestWait_Until(t *testing.T) {
 	}
 }
 
-// Being held back is no failure, however often in a row.
+// A 429 does not count as a failed poll.
 func TestWait_CtxEndsDuringALongPause(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -287,7 +286,7 @@ func TestWait_CtxEndsDuringALongPause(t *testing.T) {
 	})
 }
 
-// An OnStatus that takes its time holds up no other wait.
+// A slow OnStatus does not delay other waits.
 func TestWait_OnStatusMayBlock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -340,11 +339,10 @@ func TestWait_RejectsInvalidParams(t *testing.T) {
 	t.Cleanup(func() { assert.Empty(t, srv.Requests()) })
 }
 
-// An OnStatus that ends its goroutine, as a test's FailNow does, leaves nobody
-// waiting.
+// If OnStatus ends its goroutine, as a test's FailNow does, the wait ends.
 func TestWait_EndsIfOnStatusDoesNotReturn(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // which fails where the poller goes on
+	synctest.Test(t, func(t *testing.T) { // which fails if the poller goes on
 		srv := minutestest.NewServer(t)
 		c, l := testkit.WatchLooks(srv)
 		m := testkit.Uploaded(t, c, "meeting")
@@ -358,8 +356,8 @@ func TestWait_EndsIfOnStatusDoesNotReturn(t *testing.T) {
 	})
 }
 
-// A wait whose context ends while looks fail, or are held back, tells how they
-// failed; one that had been going well does not tell of what is over.
+// If ctx ends while polls fail or are held back, the error contains the last failure.
+// Otherwise it does not.
 func TestWait_ReportsWhyPollsFailed(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -421,7 +419,7 @@ func TestWait_ReportsWhyPollsFailed(t *testing.T) {
 	}
 }
 
-// A wait that ends between a refusal and the next try tells of both.
+// If ctx ends before a retry of the minutes, the error contains the last failure, too.
 func TestWaitForMinutes_KeepsTheLastError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -439,7 +437,7 @@ func TestWaitForMinutes_KeepsTheLastError(t *testing.T) {
 	})
 }
 
-// A meeting without audio ends the wait where that is asked for.
+// NoAudio ends the wait for a meeting without audio.
 func TestWait_NoAudio(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -448,7 +446,7 @@ func TestWait_NoAudio(t *testing.T) {
 		ends    time.Duration
 	}{
 		"in two hours":  {2 * time.Hour, false, 2 * time.Hour},
-		"in no time":    {1, false, 30 * time.Second}, // at the second look: the creation was seen at its very second
+		"in no time":    {1, false, 30 * time.Second}, // at the second poll: the first is in the second of the creation
 		"not asked for": {0, false, 0},
 		"it has audio":  {time.Hour, true, 0},
 	} {
@@ -578,7 +576,7 @@ func TestWait_FailsAfterDelete(t *testing.T) {
 	}
 }
 
-// The meeting of an error stays as it was seen, whatever the Client sees later.
+// A later snapshot does not change the meeting of an error.
 func TestWait_ReturnsACopyInItsError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -596,7 +594,7 @@ func TestWait_ReturnsACopyInItsError(t *testing.T) {
 	})
 }
 
-// A latecomer is told of the next look, whoever else comes after it.
+// A wait that begins later gets the next snapshot, whichever waits begin after it.
 func TestWait_OnStatusOfTwoLatecomers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -622,8 +620,7 @@ func TestWait_OnStatusOfTwoLatecomers(t *testing.T) {
 	})
 }
 
-// A Client that moves to a clock that is behind, as between bubbles, looks there
-// at once, by itself or in a page, and is not served what it saw by the other.
+// In another bubble a Client polls at once, and does not use the snapshots of the first.
 func TestWait_InTwoBubbles(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 50} {
