@@ -18,11 +18,10 @@ type polled struct{ core *core }
 
 // Poll makes one GET of a meeting.
 func (p polled) Poll(ctx context.Context, id string, wanted func() bool) (poll.Snapshot, time.Duration, *poll.Failure) {
-	var m *Meeting
 	var resp *rest.Response
-	err := contained(func() (err error) {
+	m, err := contained(func() (m *Meeting, err error) {
 		m, resp, err = doResponse[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true, Wanted: wanted})
-		return err
+		return m, err
 	})
 	if err != nil {
 		return poll.Snapshot{}, 0, failureOf(err)
@@ -39,10 +38,8 @@ var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
 // Page makes one GET of a page of the listing.
 func (p polled) Page(ctx context.Context, cursor string) ([]poll.Snapshot, string, *poll.Failure) {
 	params := &MeetingListParams{Limit: maxLimit, Cursor: cursor}
-	var page *MeetingPage
-	err := contained(func() (err error) {
-		page, err = do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Once: true})
-		return err
+	page, err := contained(func() (*MeetingPage, error) {
+		return do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Once: true})
 	})
 	if err != nil {
 		return nil, "", failureOf(err)

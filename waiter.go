@@ -57,9 +57,10 @@ func (o *WaitOptions) fill() error {
 
 // Wait waits until the minutes of a meeting are ready, or until WaitOptions.Until. It
 // polls at once, and then at least thirty seconds after this Client last saw the single
-// meeting, as the service asks (section 6). Twenty failed polls in a row, over nine minutes
-// or more, end the wait; during an outage one failed poll counts for every wait. A 429
-// slows all waits down and ends none. The only time limits are ctx and WaitOptions.NoAudio.
+// meeting, as the service asks (section 6). Of failures, only a code of the service ends
+// the wait, or twenty failed polls in a row, over nine minutes or more; during an outage
+// one failed poll counts for every wait. A 429 slows all waits down and ends none. The
+// only time limits are ctx and WaitOptions.NoAudio.
 //
 // Every response about a single meeting counts as a poll: to a wait's GET, to Get, Create,
 // Update and FindByExternalID, and to the check after an upload whose response was lost. A
@@ -68,9 +69,9 @@ func (o *WaitOptions) fill() error {
 //
 // All waits of a Client share one poller. It reads pages of the listing if they show many
 // awaited meetings, and polls single meetings otherwise: thousands of waits cost few
-// requests. A page may show a meeting soon after its GET. Both need the scope
-// meetings:read. If very many waits begin at once, the Client spreads their first polls,
-// over thirty seconds for about three hundred requests.
+// requests. A page may show a meeting soon after its GET, or the reverse. Both need the
+// scope meetings:read. If very many waits begin at once, the Client spreads their first
+// polls, over thirty seconds for about three hundred requests.
 //
 // Errors: *MeetingFailedError, with the meeting, if it ended in a failure state;
 // *WaitError, with the meeting as last seen, for every other end: ctx, ErrNotFound (the
