@@ -2,6 +2,7 @@ package minutes_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -334,6 +335,8 @@ func TestWait_SurvivesAnEdgeThatRejects(t *testing.T) {
 								continue
 							}
 							require.ErrorContains(t, err, "consecutive status checks failed")
+							_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+							require.Equal(t, name == "certificate", untrusted, "%v", err)
 							require.GreaterOrEqual(t, time.Since(began), 10*time.Minute)
 							require.Less(t, time.Since(began), 15*time.Minute)
 						}

@@ -60,6 +60,27 @@ func TestWaitForMinutes(t *testing.T) {
 	})
 }
 
+// inBubble runs a test of an uploaded meeting, whose stages take long.
+func inBubble(t *testing.T, name string, test func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+			c := testkit.Client(srv)
+			test(t, srv, c, testkit.Uploaded(t, c, "Weekly"))
+		})
+	})
+}
+
+func asWaitError(t *testing.T, err error, id string) *minutes.WaitError {
+	t.Helper()
+	wait, ok := errors.AsType[*minutes.WaitError](err)
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, id, wait.MeetingID)
+	return wait
+}
+
 func TestWait_Ends(t *testing.T) {
 	t.Parallel()
 	for _, status := range []minutes.Status{
@@ -82,23 +103,7 @@ func TestWait_Ends(t *testing.T) {
 			})
 		})
 	}
-	inBubble := func(name string, test func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				c := testkit.Client(srv)
-				test(t, srv, c, testkit.Uploaded(t, c, "Weekly"))
-			})
-		})
-	}
-	asWaitError := func(t *testing.T, err error, id string) *minutes.WaitError {
-		wait, ok := errors.AsType[*minutes.WaitError](err)
-		require.True(t, ok, "%v", err)
-		assert.Equal(t, id, wait.MeetingID)
-		return wait
-	}
-	inBubble("deadline", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "ctx deadline", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		start := time.Now()
@@ -109,7 +114,7 @@ func TestWait_Ends(t *testing.T) {
 		require.NotNil(t, wait.Meeting)
 		assert.Equal(t, minutes.StatusTranscribing, wait.Meeting.Status)
 	})
-	inBubble("cancelled with a cause", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "ctx canceled with a cause", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cause := errors.New("shutting down")
 		time.AfterFunc(time.Minute, func() { cancel(cause) })
@@ -118,7 +123,7 @@ func TestWait_Ends(t *testing.T) {
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.ErrorIs(t, err, cause)
 	})
-	inBubble("done before it began", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "ctx done before", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := c.Meetings.Wait(ctx, m.ID, nil)
@@ -126,7 +131,7 @@ func TestWait_Ends(t *testing.T) {
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.Empty(t, srv.Requests("meetings.get"))
 	})
-	inBubble("vanished", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "meeting deleted", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		time.AfterFunc(time.Minute, func() { assert.NoError(t, c.Meetings.Delete(context.Background(), m.ID)) })
 		start := time.Now()
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
@@ -135,7 +140,7 @@ func TestWait_Ends(t *testing.T) {
 		require.NotNil(t, wait.Meeting, "as last seen")
 		assert.Less(t, time.Since(start), 2*time.Minute)
 	})
-	inBubble("key revoked", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "key revoked", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		time.AfterFunc(time.Minute, func() {
 			assert.NoError(t, srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(srv.Key()).Revoked = true }))
 		})
@@ -143,7 +148,7 @@ func TestWait_Ends(t *testing.T) {
 		asWaitError(t, err, m.ID)
 		assert.ErrorIs(t, err, minutes.ErrUnauthenticated)
 	})
-	inBubble("twenty failed polls in a row", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "twenty failed polls in a row", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 3, Times: 20}, minutestest.Refuse(minutes.ErrInternal))
 		start := time.Now()
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
@@ -153,12 +158,16 @@ func TestWait_Ends(t *testing.T) {
 		assert.GreaterOrEqual(t, time.Since(start), 10*time.Minute)
 		assert.Len(t, srv.Requests("meetings.get"), 22)
 	})
-	inBubble("nineteen failed polls are waited out", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+}
+
+func TestWait_GoesOn(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "after nineteen failed polls", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2, Times: 19}, minutestest.LoseReply())
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 		assert.NoError(t, err)
 	})
-	inBubble("429s stretch the pause and are recovered from", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "after five 429s, with longer pauses", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2, Times: 5}, minutestest.RateLimit(""))
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 		require.NoError(t, err)
@@ -171,7 +180,7 @@ func TestWait_Ends(t *testing.T) {
 			time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second,
 		}, pauses)
 	})
-	inBubble("minutes not ready although the status says so", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "if minutes are not ready although the status says so", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		inj := srv.Inject(minutestest.Match{Operation: "meetings.minutes", Times: 3}, minutestest.Refuse(minutes.ErrMinutesNotReady))
 		_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
 		assert.NoError(t, err)
@@ -180,7 +189,7 @@ func TestWait_Ends(t *testing.T) {
 		require.Len(t, reads, 4)
 		assert.Equal(t, 30*time.Second, reads[1].At.Sub(reads[0].At))
 	})
-	inBubble("until transcribed", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "until a state after Until", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		start := time.Now()
 		got, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Until: minutes.StatusTranscribed})
 		require.NoError(t, err)
@@ -189,17 +198,21 @@ func TestWait_Ends(t *testing.T) {
 		_, err = c.Meetings.Transcript(t.Context(), m.ID)
 		assert.NoError(t, err)
 	})
-	inBubble("a longer interval", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+}
+
+func TestWait_KeepsTheMinimumPollInterval(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a longer interval", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		_, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Interval: 4 * time.Minute})
 		require.NoError(t, err)
 		assert.Len(t, srv.Requests("meetings.get"), 5)
 	})
-	inBubble("a shorter interval than thirty seconds", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "a shorter interval than thirty seconds", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		_, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Interval: time.Second})
 		require.NoError(t, err)
 		assert.LessOrEqual(t, len(srv.Requests("meetings.get")), 31)
 	})
-	inBubble("a second wait uses the poll of the first", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "a second wait uses the poll of the first", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 		require.NoError(t, err)
 		n := len(srv.Requests("meetings.get"))
@@ -213,7 +226,7 @@ func TestWait_Ends(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, srv.Requests("meetings.get"), n+1)
 	})
-	inBubble("a wait after a canceled one keeps the minimum poll interval", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "a wait after a canceled one keeps the minimum poll interval", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		for range 50 {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			_, err := c.Meetings.Wait(ctx, m.ID, nil)
@@ -222,7 +235,7 @@ func TestWait_Ends(t *testing.T) {
 		}
 		assert.LessOrEqual(t, len(srv.Requests("meetings.get")), 6)
 	})
-	inBubble("two waits for one meeting share polls", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "two waits for one meeting share polls", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		done := make(chan *minutes.Meeting, 2)
 		for range 2 {
 			go func() {
@@ -274,7 +287,7 @@ func TestWait_Until(t *testing.T) {
 }
 
 // A 429 does not count as a failed poll.
-func TestWait_CtxEndsDuringALongPause(t *testing.T) {
+func TestWait_DoesNotCount429AsFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
