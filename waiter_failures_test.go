@@ -186,36 +186,6 @@ func TestWait_RetriesOnlyTransientFailures(t *testing.T) {
 	}
 }
 
-// Failed polls count only in a row.
-func TestWait_SurvivesFailuresThatAreNotInARow(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		c := testkit.Client(srv)
-		m := testkit.Uploaded(t, c, "Weekly")
-		for _, nth := range []int{1, 13} {
-			srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: nth, Times: 11}, minutestest.BadGateway())
-		}
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		require.NoError(t, err)
-	})
-}
-
-// A wait does not inherit the failed polls of an earlier wait for the same meeting.
-func TestWait_CountsOnlyItsOwnFailures(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		c := testkit.Client(srv)
-		m := testkit.Uploaded(t, c, "Weekly")
-		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 25}, minutestest.BadGateway())
-		testkit.WaitFor(t, c, m.ID, 9*time.Minute+35*time.Second, nil)
-		require.GreaterOrEqual(t, len(srv.Requests("meetings.get")), 19)
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		require.NoError(t, err)
-	})
-}
-
 // The error after too many failures in a row says how many there were.
 func TestWait_ReportsTooManyFailures(t *testing.T) {
 	t.Parallel()

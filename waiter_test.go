@@ -167,6 +167,25 @@ func TestWait_GoesOn(t *testing.T) {
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 		assert.NoError(t, err)
 	})
+	inBubble(t, "after failed polls that are not in a row", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		for _, nth := range []int{1, 13} {
+			srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: nth, Times: 11}, minutestest.BadGateway())
+		}
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+	})
+	inBubble(t, "after failed polls of an earlier wait", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 25}, minutestest.BadGateway())
+		testkit.WaitFor(t, c, m.ID, 9*time.Minute+35*time.Second, nil)
+		require.GreaterOrEqual(t, len(srv.Requests("meetings.get")), 19)
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+	})
+	inBubble(t, "after sixty 429s", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 60}, minutestest.RateLimit(""))
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+	})
 	inBubble(t, "after five 429s, with longer pauses", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2, Times: 5}, minutestest.RateLimit(""))
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
@@ -284,19 +303,6 @@ func TestWait_Until(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A 429 does not count as a failed poll.
-func TestWait_DoesNotCount429AsFailure(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
-		c := testkit.Client(srv)
-		m := testkit.Uploaded(t, c, "Weekly")
-		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 60}, minutestest.RateLimit(""))
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		require.NoError(t, err)
-	})
 }
 
 // A slow OnStatus does not delay other waits.
