@@ -80,15 +80,19 @@ var errEndedGoroutine = errors.New("minutes: a callback or the transport ended i
 
 // contained does work on another goroutine and waits for it. If the transport or a callback
 // ends that goroutine, as a test's FailNow does, it returns errEndedGoroutine.
-func contained[T any](work func() (T, error)) (out T, err error) {
-	done := make(chan struct{})
-	err = errEndedGoroutine
+func contained[T any](work func() (T, error)) (T, error) {
+	type result struct {
+		out T
+		err error
+	}
+	done := make(chan result)
 	go func() {
-		defer close(done)
-		out, err = work()
+		r := result{err: errEndedGoroutine}
+		defer func() { done <- r }()
+		r.out, r.err = work()
 	}()
-	<-done
-	return out, err
+	r := <-done
+	return r.out, r.err
 }
 
 // background reads seq on another goroutine, since seq may block. It closes the channel
