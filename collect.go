@@ -12,10 +12,9 @@ import (
 // begin, dispatch, canceled and yield run on the loop's goroutine. Each returns false
 // if the loop was left.
 type collector[In any] struct {
-	ctx    context.Context // done when the loop ends, at the latest
-	cancel context.CancelFunc
-	begin  func(In) bool
-	yield  func(*Result, error) bool // yields what start's work returned
+	ctx   context.Context // of run; done when the loop ends, at the latest
+	begin func(In) bool
+	yield func(*Result, error) bool // yields what start's work returned
 
 	running int // started and not yet received from ended
 	ended   chan ended
@@ -32,15 +31,16 @@ type ended struct {
 	err    error
 }
 
-func newCollector[In any](ctx context.Context) *collector[In] {
-	c := &collector[In]{ended: make(chan ended)}
-	c.ctx, c.cancel = context.WithCancel(ctx)
-	return c
-}
-
 // run returns when all work has ended, or was canceled since the loop was left.
-func (c *collector[In]) run(inputs iter.Seq[In]) {
-	defer c.stop()
+func (c *collector[In]) run(ctx context.Context, inputs iter.Seq[In]) {
+	ctx, cancel := context.WithCancel(ctx)
+	c.ctx, c.ended = ctx, make(chan ended)
+	defer func() {
+		cancel()
+		for ; c.running > 0; c.running-- {
+			<-c.ended
+		}
+	}()
 	next, done := background(c.ctx, inputs), c.ctx.Done()
 	for next != nil || c.waiting > 0 || c.running > 0 {
 		goOn := true
@@ -67,25 +67,32 @@ func (c *collector[In]) run(inputs iter.Seq[In]) {
 	}
 }
 
-var errEndedGoroutine = errors.New("minutes: a callback or the transport ended its goroutine (runtime.Goexit)")
-
 // start does work on another goroutine, which ends after the loop has received the result.
-// If a callback ends that goroutine, as a test's FailNow does, work ends with an error.
 func (c *collector[In]) start(result *Result, work func() error) {
 	c.running++
 	go func() {
-		err := errEndedGoroutine
-		defer func() { c.ended <- ended{result, err} }()
-		err = work()
+		_, err := contained(func() (any, error) { return nil, work() })
+		c.ended <- ended{result, err}
 	}()
 }
 
-// stop cancels what is still running and waits for its end.
-func (c *collector[In]) stop() {
-	c.cancel()
-	for ; c.running > 0; c.running-- {
-		<-c.ended
+var errEndedGoroutine = errors.New("minutes: a callback or the transport ended its goroutine (runtime.Goexit)")
+
+// contained does work on another goroutine and waits for it. If the transport or a callback
+// ends that goroutine, as a test's FailNow does, it returns errEndedGoroutine.
+func contained[T any](work func() (T, error)) (T, error) {
+	type result struct {
+		out T
+		err error
 	}
+	done := make(chan result)
+	go func() {
+		r := result{err: errEndedGoroutine}
+		defer func() { done <- r }()
+		r.out, r.err = work()
+	}()
+	r := <-done
+	return r.out, r.err
 }
 
 // background reads seq on another goroutine, since seq may block. It closes the channel

@@ -250,6 +250,7 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 //
 // Errors: ErrForbidden, ErrNotFound.
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
+	defer s.core().poller.Forget(id) // also if the response was lost
 	resp, err := s.core().send(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id})
 	if err == nil {
 		resp.Release()

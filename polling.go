@@ -3,12 +3,10 @@ package minutes
 import (
 	"context"
 	"errors"
-	"net/http"
 	"regexp"
 	"strconv"
 	"time"
 
-	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
@@ -20,7 +18,11 @@ type polled struct{ core *core }
 
 // Poll makes one GET of a meeting.
 func (p polled) Poll(ctx context.Context, id string, wanted func() bool) (poll.Snapshot, time.Duration, *poll.Failure) {
-	m, resp, err := doResponse[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true, Wanted: wanted})
+	var resp *rest.Response
+	m, err := contained(func() (m *Meeting, err error) {
+		m, resp, err = doResponse[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true, Wanted: wanted})
+		return m, err
+	})
 	if err != nil {
 		return poll.Snapshot{}, 0, failureOf(err)
 	}
@@ -36,7 +38,9 @@ var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
 // Page makes one GET of a page of the listing.
 func (p polled) Page(ctx context.Context, cursor string) ([]poll.Snapshot, string, *poll.Failure) {
 	params := &MeetingListParams{Limit: maxLimit, Cursor: cursor}
-	page, err := do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Once: true})
+	page, err := contained(func() (*MeetingPage, error) {
+		return do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Once: true})
+	})
 	if err != nil {
 		return nil, "", failureOf(err)
 	}
@@ -60,15 +64,14 @@ func meetingOf(s poll.Snapshot) *Meeting {
 	return nil
 }
 
-// failureOf says what a failed request means to a wait. It is transient if there was no
-// response, the response makes no sense, or the service or something in front of it has a
-// fault. A failure that is neither Transient nor RateLimited ends the wait.
+// failureOf returns what a failed request means to a wait. Only the service itself can end the
+// wait, with a code in its envelope. Without a code there was no response, or it came from
+// something in front of the service, or it makes no sense: that may pass.
 func failureOf(err error) *poll.Failure {
-	f := &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited)}
+	f := &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited), Transient: errors.Is(err, errEndedGoroutine)}
 	if e, ok := errors.AsType[*Error](err); ok {
 		f.RetryAfter = min(e.RetryAfter, 5*time.Minute)
-		permanent := KeyRefused(err) || backoff.Untrusted(err)
-		f.Transient = !permanent && (e.Code == "" && e.StatusCode != http.StatusForbidden || Retryable(err))
+		f.Transient = e.Code == "" || Retryable(err)
 	}
 	return f
 }

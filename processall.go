@@ -39,7 +39,7 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 			yield(nil, err)
 			return
 		}
-		c := newCollector[Job](ctx)
+		c := &collector[Job]{yield: yield, canceled: func(bool) bool { return true }}
 		room := make(chan struct{}, s.core().slots.limit) // a token for each job until its upload is over
 		c.begin = func(job Job) bool {
 			if c.ctx.Err() != nil {
@@ -52,9 +52,19 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 			})
 			return true
 		}
-		c.yield = yield
-		c.canceled = func(bool) bool { return true }
-		c.run(withRoom(c.ctx, jobs, room))
+		c.run(ctx, func(yield func(Job) bool) {
+			room <- struct{}{}
+			for job := range jobs {
+				if !yield(job) {
+					return
+				}
+				select {
+				case room <- struct{}{}: // only then ask for the next job
+				case <-c.ctx.Done():
+					return
+				}
+			}
+		})
 	}
 }
 
@@ -64,22 +74,4 @@ func (s *MeetingsService) newProcess(job Job, o ProcessOptions, uploadOver func(
 		o.Progress = job.Progress
 	}
 	return &process{meetings: s, options: &o, result: &Result{Params: job.Params}, open: job.Open, uploadOver: uploadOver}
-}
-
-// withRoom yields the jobs. It asks for each only when there is room for it, and puts the
-// job's token into room.
-func withRoom(ctx context.Context, jobs iter.Seq[Job], room chan<- struct{}) iter.Seq[Job] {
-	return func(yield func(Job) bool) {
-		room <- struct{}{}
-		for job := range jobs {
-			if !yield(job) {
-				return
-			}
-			select {
-			case room <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
 }

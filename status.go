@@ -27,23 +27,20 @@ const (
 
 // Failed reports whether s is one of the four failure states. They are final
 // from wherever they come.
-func (s Status) Failed() bool { return slices.Contains(statuses[happy:], s) }
+func (s Status) Failed() bool { return slices.Contains(failureStates, s) }
 
 // Final reports whether the meeting's status will not change any more:
 // minutes_ready or one of the failure states.
 func (s Status) Final() bool { return s == StatusMinutesReady || s.Failed() }
 
-// statuses are the known ones, the happy path first.
-var statuses = [...]Status{
-	StatusCreated, StatusAudioUploaded, StatusTranscribing, StatusTranscribed, StatusGeneratingMinutes, StatusMinutesReady,
-	StatusTranscriptionFailed, StatusMinutesFailed, StatusTranscribeBlocked, StatusAudioRejected,
-}
-
-// happy is how many of them are the happy path.
-const happy = 6
+var (
+	happyPath = []Status{StatusCreated, StatusAudioUploaded, StatusTranscribing, StatusTranscribed,
+		StatusGeneratingMinutes, StatusMinutesReady}
+	failureStates = []Status{StatusTranscriptionFailed, StatusMinutesFailed, StatusTranscribeBlocked, StatusAudioRejected}
+)
 
 // rank returns the position of s on the happy path, from 1, or 0 if s is not on it.
-func (s Status) rank() int { return slices.Index(statuses[:happy], s) + 1 }
+func (s Status) rank() int { return slices.Index(happyPath, s) + 1 }
 
 // Visibility says who inside the organisation can see a meeting (section 2.1).
 type Visibility string

@@ -26,7 +26,7 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 		}
 		a.over = yield
 		defer func() { _ = a.leave() }()
-		a.run(ids)
+		a.run(ctx, ids)
 	}
 }
 
@@ -41,8 +41,9 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 // other meetings, and stops.
 func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
-		opts := opts.untilReady()
-		a, err := s.newWaitAll(ctx, ids, opts)
+		o := *cmp.Or(opts, new(WaitOptions))
+		o.Until = StatusMinutesReady
+		a, err := s.newWaitAll(ctx, ids, &o)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -52,7 +53,7 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 			for ; len(ready) > 0 && a.running < maxFetches; ready = ready[1:] {
 				result := &Result{Meeting: ready[0]}
 				a.start(result, func() (err error) {
-					result.Minutes, err = s.fetchMinutes(a.ctx, result.Meeting, opts.Format)
+					result.Minutes, err = s.fetchMinutes(a.ctx, result.Meeting, o.Format)
 					return err
 				})
 			}
@@ -67,7 +68,7 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 		}
 		a.yield = func(r *Result, err error) bool { return yield(r, err) && fetch() }
 		defer func() { _ = a.leave() }()
-		a.run(ids)
+		a.run(ctx, ids)
 	}
 }
 
@@ -85,9 +86,9 @@ func meetingIn(err error) *Meeting {
 	return nil
 }
 
-// waitAll is one WaitAll, or one WaitAllForMinutes, under way.
+// waitAll is one WaitAll or WaitAllForMinutes.
 type waitAll struct {
-	*collector[string]
+	collector[string]
 	core   *core
 	waiter *waiter
 	joined map[string]struct{}        // every id that was read
@@ -100,7 +101,7 @@ func (s *MeetingsService) newWaitAll(ctx context.Context, ids iter.Seq[string], 
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("ids", ids != nil)); err != nil {
 		return nil, err
 	}
-	a := &waitAll{collector: newCollector[string](ctx), core: s.core(), waiter: w, joined: make(map[string]struct{})}
+	a := &waitAll{core: s.core(), waiter: w, joined: make(map[string]struct{})}
 	a.begin, a.events, a.dispatch, a.canceled = a.join, w.ready, a.dispatchEvents, a.cutShort
 	return a, nil
 }

@@ -88,8 +88,8 @@ func TestWaitAll(t *testing.T) {
 	})
 }
 
-// What ends a wait ends it beside many others, too, which are looked at in pages:
-// a meeting that has vanished its own, a key that was refused all of them.
+// A wait among many that pages serve ends as a single one does:
+// a deleted meeting ends its own, a rejected key ends all.
 func TestWaitAll_EndsBesideManyOthers(t *testing.T) {
 	t.Parallel()
 	const after = 5 * time.Minute
@@ -250,8 +250,8 @@ func TestWaitAll_YieldsARepeatedIDOnceAfterItsEnd(t *testing.T) {
 	}
 }
 
-// A loop that takes its time misses nothing: what ended meanwhile is yielded, and
-// where that was all, a context that ended meanwhile, too, is not told of.
+// A slow loop gets every wait that ended meanwhile. If these were all, it gets no error of a
+// context that ended meanwhile, too.
 func TestWaitAll_SlowLoopMissesNothing(t *testing.T) {
 	t.Parallel()
 	for range 20 { // whether the end or the events are seen first is chance
@@ -273,7 +273,7 @@ func TestWaitAll_SlowLoopMissesNothing(t *testing.T) {
 	}
 }
 
-// OnStatus of a WaitAll is told of the first look and of each change.
+// WaitAll calls OnStatus after the first poll and for each change.
 func TestWaitAll_OnStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -290,8 +290,7 @@ func TestWaitAll_OnStatus(t *testing.T) {
 	})
 }
 
-// OnStatus of a WaitAll hears of each change once, also where a wait comes that
-// has heard of nothing yet.
+// WaitAll calls OnStatus once for each change, even if another wait begins meanwhile.
 func TestWaitAll_OnStatusOncePerChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -333,7 +332,7 @@ func results(c *minutes.Client, ctx context.Context, ids iter.Seq[string], o *mi
 	}
 }
 
-// What cannot be used is refused before any request.
+// WaitAll rejects invalid parameters before any request.
 func TestWaitAll_RejectsInvalidParams(t *testing.T) {
 	t.Parallel()
 	ids := slices.Values([]string{"mtg_1"})
@@ -432,8 +431,8 @@ func TestWaitAllForMinutes(t *testing.T) {
 	})
 }
 
-// OnStatus runs on the goroutine of the loop, so that it needs no lock, and so does
-// the loop's end while something is to be told.
+// OnStatus runs on the goroutine of the loop, so that it needs no lock. The loop can be left
+// while events are pending.
 func TestWaitAllForMinutes_OnStatusRunsOnTheLoop(t *testing.T) {
 	t.Parallel()
 	for _, leave := range []bool{false, true} {
@@ -546,11 +545,11 @@ func TestWaitAllForMinutes_TransportEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// A key that may not list, or a service that refuses to, is followed by GETs.
+// If the listing does not work, the Client polls each meeting.
 func TestWaitAll_WithoutListing(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]minutestest.Fault{
-		"refused":         minutestest.Refuse(minutes.ErrInsufficientScope),
+		"rejected":        minutestest.Refuse(minutes.ErrInsufficientScope),
 		"broken":          minutestest.Refuse(minutes.ErrInternal),
 		"lost":            minutestest.Reset(),
 		"no such route":   minutestest.Respond(404, "text/html", "<h1>Not found</h1>"),
@@ -572,14 +571,14 @@ func TestWaitAll_WithoutListing(t *testing.T) {
 					assert.Equal(t, minutes.StatusMinutesReady, m.Status)
 					assert.LessOrEqual(t, time.Since(m.UpdatedAt.Time()), 64*time.Second)
 				}
-				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
+				assert.Zero(t, l.TooSoon(ids), "polls within the minimum interval")
 			})
 		})
 	}
 }
 
-// Who comes while a page is under way does not keep others from the news in it;
-// the newcomer is not told what the page may have shown before.
+// A page notifies older waits even if others join while it is read. The others do not get a
+// snapshot that is older than their wait.
 func TestWaitAll_PageNotifiesWhileOthersJoin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

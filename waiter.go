@@ -15,19 +15,18 @@ import (
 
 // WaitOptions tune a wait; the zero value, or nil, is fine.
 type WaitOptions struct {
-	// Until is the state to wait for, in the normal order: at it or at a later one the
-	// wait ends. Empty means StatusMinutesReady. WaitForMinutes and WaitAllForMinutes
-	// ignore it.
+	// Until is the state to wait for. A later one in the normal order ends the wait, too.
+	// Empty means StatusMinutesReady. WaitForMinutes and WaitAllForMinutes ignore it.
 	Until Status
-	// Interval is the shortest time between two polls of the meeting. Polls are at least
-	// thirty seconds apart in any case, or longer if the service's Cache-Control says so.
-	// A page of the listing may show a change earlier.
+	// Interval is the shortest time between two polls of the meeting. It cannot be shorter
+	// than thirty seconds, or than the service's Cache-Control says. A page of the listing
+	// may show a change earlier.
 	Interval time.Duration
-	// LookedAt is when another process last polled the meeting, or this one before a
-	// restart: the first poll waits for the rest of the thirty seconds. If you do not know
+	// LookedAt is when another process, or this one before a restart, last polled the
+	// meeting: the first poll waits for the rest of the thirty seconds. If you do not know
 	// it, use the start of this process. A time in the future or longer ago has no effect.
 	LookedAt time.Time
-	// NoAudio ends the wait with ErrNoAudio, in a *WaitError, at the first poll that
+	// NoAudio ends the wait with ErrNoAudio, in a *WaitError, at the first GET that
 	// finds the meeting without audio this long after its creation (Meeting.CreatedAt,
 	// compared with this machine's clock). 0 means no limit.
 	NoAudio time.Duration
@@ -56,19 +55,12 @@ func (o *WaitOptions) fill() error {
 	)
 }
 
-// untilReady returns a copy of the options with Until set to StatusMinutesReady.
-func (o *WaitOptions) untilReady() *WaitOptions {
-	opts := *cmp.Or(o, new(WaitOptions))
-	opts.Until = StatusMinutesReady
-	return &opts
-}
-
 // Wait waits until the minutes of a meeting are ready, or until WaitOptions.Until. It
 // polls at once, and then at least thirty seconds after this Client last saw the single
-// meeting, as the service asks (section 6). Lost connections and faults of the service end
-// the wait only after twenty failed polls in a row, over nine minutes or more; during an
-// outage one failed poll counts for every wait. A 429 slows all waits down and ends none.
-// The only time limits are ctx and WaitOptions.NoAudio.
+// meeting, as the service asks (section 6). Of failures, only a code of the service ends
+// the wait, or twenty failed polls in a row, over nine minutes or more; during an outage
+// one failed poll counts for every wait. A 429 slows all waits down and ends none. The
+// only time limits are ctx and WaitOptions.NoAudio.
 //
 // Every response about a single meeting counts as a poll: to a wait's GET, to Get, Create,
 // Update and FindByExternalID, and to the check after an upload whose response was lost. A
@@ -77,9 +69,9 @@ func (o *WaitOptions) untilReady() *WaitOptions {
 //
 // All waits of a Client share one poller. It reads pages of the listing if they show many
 // awaited meetings, and polls single meetings otherwise: thousands of waits cost few
-// requests. A page may show a meeting soon after its GET; the thirty seconds are between
-// GETs. Both need the scope meetings:read. If very many waits begin at once, the Client
-// spreads their first polls, over thirty seconds for about three hundred requests.
+// requests. A page may show a meeting soon after its GET, or the reverse. Both need the
+// scope meetings:read. If very many waits begin at once, the Client spreads their first
+// polls, over thirty seconds for about three hundred requests.
 //
 // Errors: *MeetingFailedError, with the meeting, if it ended in a failure state;
 // *WaitError, with the meeting as last seen, for every other end: ctx, ErrNotFound (the
@@ -101,12 +93,13 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 //
 // Errors: those of Wait; those of [MeetingsService.Minutes], in a *WaitError.
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Minutes, error) {
-	opts = opts.untilReady()
-	m, err := s.Wait(ctx, id, opts)
+	o := *cmp.Or(opts, new(WaitOptions))
+	o.Until = StatusMinutesReady
+	m, err := s.Wait(ctx, id, &o)
 	if err != nil {
 		return nil, err
 	}
-	return s.fetchMinutes(ctx, m, opts.Format)
+	return s.fetchMinutes(ctx, m, o.Format)
 }
 
 // fetchMinutes fetches minutes that are ready by the meeting's status.
@@ -117,27 +110,23 @@ func (s *MeetingsService) fetchMinutes(ctx context.Context, m *Meeting, format F
 // fetchReady fetches what should be ready by the meeting's status, and retries if it is not.
 func fetchReady[T any](ctx context.Context, m *Meeting, fetch func(ctx context.Context, id string) (T, error)) (T, error) {
 	const maxFailed = 20
-	failed, since := 0, time.Now()
-	for {
+	for failed := 1; ; failed++ {
 		out, err := fetch(ctx, m.ID)
 		if err == nil {
 			return out, nil
 		}
 		failure := failureOf(err)
-		failed++
-		notYet := failure.RateLimited || errors.Is(err, ErrMinutesNotReady) || errors.Is(err, ErrTranscriptNotReady)
-		if notYet {
-			failed, since = 0, time.Now()
-		}
-		if notYet || failure.Transient && failed < maxFailed {
-			if backoff.Sleep(ctx, max(30*time.Second, failure.RetryAfter)) == nil {
-				continue
+		if failure.RateLimited || errors.Is(err, ErrMinutesNotReady) || errors.Is(err, ErrTranscriptNotReady) {
+			failed = 0
+		} else if failed == maxFailed || !failure.Transient {
+			if failure.Transient {
+				err = fmt.Errorf("%d requests in a row failed: %w", failed, err)
 			}
-			err = endOf(ctx, err)
-		} else if failure.Transient {
-			err = fmt.Errorf("%d requests in a row failed, over %v: %w", failed, time.Since(since).Round(time.Second), err)
+			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
 		}
-		return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
+		if backoff.Sleep(ctx, max(30*time.Second, failure.RetryAfter)) != nil {
+			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: endOf(ctx, err)}
+		}
 	}
 }
 
@@ -167,13 +156,18 @@ func newWaiter(o *WaitOptions) (*waiter, error) {
 func (w *waiter) Interval() time.Duration { return w.WaitOptions.Interval }
 
 // Notify implements poll.Waiter.
-func (w *waiter) Notify(s poll.Snapshot, changed bool, sentAt time.Duration) (over bool) {
+func (w *waiter) Notify(s poll.Snapshot, changed bool, sentAt time.Duration) (over, confirm bool) {
 	m := s.Value.(*Meeting)
-	arrived := m.Status.rank() >= w.Until.rank() || w.after != 0 && sentAt >= w.after
+	checked := w.after != 0 && sentAt >= w.after
 	noAudio := w.NoAudio > 0 && m.Status == StatusCreated && time.Since(m.CreatedAt.Time()) >= w.NoAudio
+	if s.Page { // which may be too old to prove that there is no audio
+		confirm = checked || noAudio
+		checked, noAudio = false, false
+	}
+	arrived := m.Status.rank() >= w.Until.rank() || checked
 	over = arrived || noAudio || m.Status.Failed()
 	if !over && (!changed || w.OnStatus == nil) {
-		return false
+		return false, confirm
 	}
 	e := event{meeting: m.clone(), over: over}
 	switch {
@@ -183,7 +177,7 @@ func (w *waiter) Notify(s poll.Snapshot, changed bool, sentAt time.Duration) (ov
 		e.err = &WaitError{MeetingID: m.ID, Meeting: e.meeting, Err: ErrNoAudio}
 	}
 	w.enqueue(e)
-	return over
+	return over, confirm
 }
 
 // Fail implements poll.Waiter.
@@ -230,18 +224,14 @@ func (c *core) wait(ctx context.Context, id string, w *waiter) (*Meeting, error)
 	c.poller.Join(w, id, w.LookedAt)
 	defer c.poller.Leave(w, id) // even if OnStatus panics or ends its goroutine
 	for {
-		var cut error
 		select {
 		case <-w.ready:
-		case <-ctx.Done():
+		case <-ctx.Done(): // if the wait is over already, the first event says so
 			last, trouble := c.poller.Leave(w, id)
-			cut = &WaitError{MeetingID: id, Meeting: meetingOf(last), Err: endOf(ctx, trouble)}
+			w.Fail(id, last, endOf(ctx, trouble))
 		}
 		if over := w.dispatch(); over != nil {
 			return over[0].meeting, over[0].err
-		}
-		if cut != nil {
-			return nil, cut
 		}
 	}
 }

@@ -2,11 +2,16 @@ package minutes_test
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,8 +25,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// A service that is out is asked once in a while, not for each meeting by itself;
-// one whose listing alone is out, is. There are pages again when it is back.
+// During an outage the Client sends few requests, however many waits there are. If only the
+// listing is out, it polls each meeting. It reads pages again after the outage.
 func TestWaitAll_SurvivesOutage(t *testing.T) {
 	t.Parallel()
 	const out = 2 * time.Minute
@@ -63,7 +68,7 @@ func TestWaitAll_SurvivesOutage(t *testing.T) {
 					}
 					assert.LessOrEqual(t, time.Since(end), test.late)
 				}
-				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
+				assert.Zero(t, l.TooSoon(ids), "polls within the minimum interval")
 				var perMinute []int
 				for _, at := range l.At() {
 					minute := int(at.Sub(began) / time.Minute)
@@ -73,13 +78,13 @@ func TestWaitAll_SurvivesOutage(t *testing.T) {
 					perMinute[minute]++
 				}
 				assert.LessOrEqual(t, slices.Max(perMinute[2:test.back]), test.most)
-				assert.LessOrEqual(t, slices.Max(perMinute[test.back+test.pages:]), 3*waits/50, "pages again, and a full sweep now and then")
+				assert.LessOrEqual(t, slices.Max(perMinute[test.back+test.pages:]), 3*waits/50, "pages again, and a full scan now and then")
 			})
 		})
 	}
 }
 
-// A service that stays out ends all waits, after many turns and few requests.
+// An outage that lasts ends all waits, after many cycles and few requests.
 func TestWaitAll_EndsAfterALongOutage(t *testing.T) {
 	t.Parallel()
 	for name, sick := range map[string]time.Duration{"from the start": 0, "later": 5 * time.Minute} {
@@ -112,8 +117,7 @@ func TestWaitAll_EndsAfterALongOutage(t *testing.T) {
 	}
 }
 
-// What was seen before a look that showed nothing is as old as it was: it is not
-// served for the floor after that look.
+// A failed poll does not make an older snapshot fresh.
 func TestWait_FailedPollDoesNotRefreshTheSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -132,11 +136,11 @@ func TestWait_FailedPollDoesNotRefreshTheSnapshot(t *testing.T) {
 		assert.Equal(t, "New title", got.Title)
 		wg.Wait()
 		synctest.Wait()
-		assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
+		assert.Zero(t, l.TooSoon([]string{m.ID}), "polls within the minimum interval")
 	})
 }
 
-// What may pass is waited out, a turn for each; what will not ends the wait.
+// Transient failures cost a cycle each. A rejection in the service's envelope ends the wait.
 func TestWait_RetriesOnlyTransientFailures(t *testing.T) {
 	t.Parallel()
 	html := func(status int) minutestest.Fault { return minutestest.Respond(status, "text/html", "<h1>Sorry</h1>") }
@@ -145,15 +149,16 @@ func TestWait_RetriesOnlyTransientFailures(t *testing.T) {
 		passes bool
 	}{
 		"400 of something in front": {html(400), true},
-		"401 of something in front": {html(401), false},
-		"403 of something in front": {html(403), false},
+		"401 of something in front": {html(401), true},
+		"403 of something in front": {html(403), true},
+		"a rejected key":            {minutestest.Refuse(minutes.ErrUnauthenticated), false},
 		"404 of something in front": {html(404), true},
 		"408 with a code":           {minutestest.Respond(408, "application/json", `{"error":{"code":"SLOW","message":"x"}}`), true},
 		"410 with a code":           {minutestest.Respond(410, "application/json", `{"error":{"code":"GONE","message":"x"}}`), false},
 		"502 of something in front": {html(502), true},
 		"welcome":                   {html(200), true},
-		"a refusal":                 {minutestest.Refuse(minutes.ErrBadRequest), false},
-		"a refused scope":           {minutestest.Refuse(minutes.ErrInsufficientScope), false},
+		"a rejection":               {minutestest.Refuse(minutes.ErrBadRequest), false},
+		"a rejected scope":          {minutestest.Refuse(minutes.ErrInsufficientScope), false},
 		"an unknown meeting":        {minutestest.Refuse(minutes.ErrNotFound), false},
 		"a lost reply":              {minutestest.LoseReply(), true},
 		"a cut reply":               {minutestest.Truncate(20), true},
@@ -181,39 +186,7 @@ func TestWait_RetriesOnlyTransientFailures(t *testing.T) {
 	}
 }
 
-// Twenty failed looks in a row end a wait; as many with one between them that
-// succeeds do not.
-func TestWait_SurvivesFailuresThatAreNotInARow(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		c := testkit.Client(srv)
-		m := testkit.Uploaded(t, c, "Weekly")
-		for _, nth := range []int{1, 13} {
-			srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: nth, Times: 11}, minutestest.BadGateway())
-		}
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		require.NoError(t, err)
-	})
-}
-
-// Each wait has twenty failed looks of its own, also where it goes on within the
-// floor where another left.
-func TestWait_CountsOnlyItsOwnFailures(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		c := testkit.Client(srv)
-		m := testkit.Uploaded(t, c, "Weekly")
-		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 25}, minutestest.BadGateway())
-		testkit.WaitFor(t, c, m.ID, 9*time.Minute+35*time.Second, nil)
-		require.GreaterOrEqual(t, len(srv.Requests("meetings.get")), 19)
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		require.NoError(t, err)
-	})
-}
-
-// Too many failures in a row say how many, over what time.
+// The error after too many failures in a row says how many there were.
 func TestWait_ReportsTooManyFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -222,7 +195,7 @@ func TestWait_ReportsTooManyFailures(t *testing.T) {
 		m := testkit.Uploaded(t, c, "Weekly")
 		for op, text := range map[minutes.Operation]string{
 			"meetings.get":     `waiting for meeting mtg_\w+.*: 20 consecutive status checks failed over (9m3\d|9m4\d)s \(for this or other meetings\): .*502`,
-			"meetings.minutes": `waiting for meeting mtg_\w+.*: 20 requests in a row failed, over 9m30s: .*502`,
+			"meetings.minutes": `waiting for meeting mtg_\w+.*: 20 requests in a row failed: .*502`,
 		} {
 			inj := srv.Inject(minutestest.Match{Operation: op, Times: minutestest.Always}, minutestest.BadGateway())
 			_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
@@ -235,7 +208,7 @@ func TestWait_ReportsTooManyFailures(t *testing.T) {
 	})
 }
 
-// Neither 429 nor "not ready" on what a job has come to ends it.
+// A 429 or "not ready" for the minutes or the transcript does not end a job.
 func TestProcess_RetriesWhatIsNotReadyYet(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -270,8 +243,7 @@ func TestProcess_RetriesWhatIsNotReadyYet(t *testing.T) {
 	}
 }
 
-// A wait whose meeting a page has shown since does not tell of a look that failed
-// before.
+// The error of a wait does not contain a failed poll if a page has shown the meeting since.
 func TestWait_OmitsAFailureBeforeTheLastPage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -300,7 +272,85 @@ func TestWait_OmitsAFailureBeforeTheLastPage(t *testing.T) {
 	})
 }
 
-// A look that was refused was a look, too.
+// A certificate that expired, or an edge that rejects requests, does not end a wait while it
+// is fixed within nine minutes. After twenty failed polls it does.
+func TestWait_SurvivesAnEdgeThatRejects(t *testing.T) {
+	t.Parallel()
+	forbidden := func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 403, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("<h1>Forbidden</h1>")), Request: r}, nil
+	}
+	untrusted := func(*http.Request) (*http.Response, error) { return nil, testbase.ErrUntrusted }
+	for name, edge := range map[string]testbase.RoundTripper{"bare 403": forbidden, "certificate": untrusted} {
+		for _, bad := range []time.Duration{time.Minute, 9 * time.Minute, time.Hour} {
+			for _, waits := range []int{1, 60} {
+				t.Run(fmt.Sprint(name, " ", bad, " ", waits), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+						within := 20 * time.Minute
+						if bad == time.Hour {
+							within = 1000 * time.Hour
+						}
+						ids := testkit.Crowd(t, srv, waits, 1, within)
+						began := time.Now()
+						c := testkit.WatchedBy(srv, testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
+							if since := time.Since(began); since >= time.Minute && since < time.Minute+bad {
+								return edge(r)
+							}
+							return srv.HTTPClient().Transport.RoundTrip(r)
+						}))
+						for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+							if bad < time.Hour {
+								require.NoError(t, err)
+								continue
+							}
+							require.ErrorContains(t, err, "consecutive status checks failed")
+							_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+							require.Equal(t, name == "certificate", untrusted, "%v", err)
+							require.GreaterOrEqual(t, time.Since(began), 10*time.Minute)
+							require.Less(t, time.Since(began), 15*time.Minute)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+// A poll whose transport ends its goroutine counts as failed.
+func TestWait_SurvivesATransportThatEndsItsGoroutine(t *testing.T) {
+	t.Parallel()
+	for _, waits := range []int{1, 60} {
+		for name, ends := range map[string]int{"once": 1, "always": 1 << 30} {
+			t.Run(fmt.Sprint(name, " ", waits), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+					ids := testkit.Crowd(t, srv, waits, 1, 5*time.Minute)
+					var polls atomic.Int64
+					c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
+						if polls.Add(1) <= int64(ends) {
+							runtime.Goexit() // as t.Fatal does
+						}
+						return srv.HTTPClient().Transport.RoundTrip(r)
+					})}))
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					defer cancel()
+					for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+						if ends == 1 {
+							require.NoError(t, err)
+							continue
+						}
+						require.ErrorContains(t, err, "consecutive status checks failed")
+						require.ErrorContains(t, err, "the transport ended its goroutine")
+					}
+				})
+			})
+		}
+	}
+}
+
+// After a rejected poll, the next one keeps the minimum poll interval.
 func TestWait_RejectedPollCountsAsPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,9 +19,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// The busiest minute, a full sweep that is tried in it included, where all
-// meetings end within some minutes: stretches of pages thin out all the time.
-// TestWorlds has the averages.
+// The busiest minute has few requests, with a full scan, while all meetings end within some
+// minutes. TestWorlds in internal/poll checks the averages.
 func TestWait_RequestsOfManyWaits(t *testing.T) {
 	t.Parallel()
 	const turn = 30 * time.Second
@@ -32,7 +31,7 @@ func TestWait_RequestsOfManyWaits(t *testing.T) {
 	}{
 		"dense: pages":                         {meetings: 10_000, stride: 1, perMinute: 500, perSecond: 15},
 		"every third: pages":                   {meetings: 3_000, stride: 3, perMinute: 150, perSecond: 10},
-		"sparse: single looks":                 {meetings: 4_000, stride: 400, perMinute: 24, perSecond: 10},
+		"sparse: single polls":                 {meetings: 4_000, stride: 400, perMinute: 24, perSecond: 10},
 		"further apart than a page: no page":   {meetings: 4_000, stride: 80, perMinute: 140, perSecond: 10},
 		"every thirtieth: pages far apart":     {meetings: 9_000, stride: 30, perMinute: 600, perSecond: 20},
 		"a handful":                            {meetings: 19, stride: 1, perMinute: 38, perSecond: 10},
@@ -62,18 +61,18 @@ func TestWait_RequestsOfManyWaits(t *testing.T) {
 				}
 				wg.Wait()
 				latest := slices.Max(late)
-				t.Logf("%d waits: %d requests, %d of them pages, in %s; at most %d a minute and %d a second; told at most %s late",
+				t.Logf("%d waits: %d requests, %d of them pages, in %s; at most %d a minute and %d a second; notified at most %s late",
 					len(ids), l.Len(), l.Pages(), time.Since(start).Round(time.Second), l.Most(time.Minute), l.Most(time.Second), latest.Round(time.Second))
 				assert.LessOrEqual(t, l.Most(time.Minute), test.perMinute)
 				assert.LessOrEqual(t, l.Most(time.Second), test.perSecond)
 				assert.LessOrEqual(t, latest, 3*turn)
-				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
+				assert.Zero(t, l.TooSoon(ids), "polls within the minimum interval")
 			})
 		})
 	}
 }
 
-// Meetings that come one after the other, as an integration makes them.
+// Waits that begin one after the other cost few requests, too.
 func TestWait_RequestsOfSteadyArrivals(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -96,16 +95,15 @@ func TestWait_RequestsOfSteadyArrivals(t *testing.T) {
 		}
 		wg.Wait()
 		t.Logf("%d requests, %d of them pages; at most %d a minute", l.Len(), l.Pages(), l.Most(time.Minute))
-		assert.Less(t, l.Len(), n*3, "ten looks each, one by one, would be ten thousand")
-		assert.Zero(t, l.TooSoon(ids), "looks within the floor")
+		assert.Less(t, l.Len(), n*3, "ten polls each would be ten thousand")
+		assert.Zero(t, l.TooSoon(ids), "polls within the minimum interval")
 	})
 }
 
-// A wait is told in its own time, whatever interval another wait for the same
-// meeting has.
+// A wait is notified in time, whatever interval another wait for the same meeting has.
 func TestWait_IgnoresTheIntervalsOfOthers(t *testing.T) {
 	t.Parallel()
-	for name, crowded := range map[string]int{"single looks": 0, "pages": 49} {
+	for name, crowded := range map[string]int{"single polls": 0, "pages": 49} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -124,14 +122,13 @@ func TestWait_IgnoresTheIntervalsOfOthers(t *testing.T) {
 				require.NoError(t, err)
 				assert.LessOrEqual(t, time.Since(m.UpdatedAt.Time()), 62*time.Second)
 				wg.Wait()
-				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
+				assert.Zero(t, l.TooSoon(ids), "polls within the minimum interval")
 			})
 		})
 	}
 }
 
-// Where meetings are looked at in pages, a long interval saves pages, too, and
-// one that is no multiple of the floor is kept to.
+// A long interval also saves pages. It need not be a multiple of thirty seconds.
 func TestWaitAll_LongIntervalSavesPages(t *testing.T) {
 	t.Parallel()
 	for interval, most := range map[time.Duration]int{
@@ -157,8 +154,8 @@ func TestWaitAll_LongIntervalSavesPages(t *testing.T) {
 	}
 }
 
-// The long interval of those who are looked at in pages is not a newcomer's; and
-// what a page shows sooner than an interval is told sooner.
+// A newcomer does not wait for the long interval of the others. A page that shows a change
+// notifies a wait before its own interval.
 func TestWait_PageMayShowAChangeBeforeTheInterval(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -167,10 +164,10 @@ func TestWait_PageMayShowAChangeBeforeTheInterval(t *testing.T) {
 		most        time.Duration
 		pages       int // in an hour
 	}{
-		"in a hurry among the patient": {4 * time.Hour, 0, 0, 31 * time.Second, 10},
-		"patient among the hurried":    {0, 10 * time.Minute, 0, 31 * time.Second, 121},
-		"both patient":                 {10 * time.Minute, 10 * time.Minute, 7 * time.Minute, 11 * time.Minute, 9},
-		"both hurried":                 {0, 0, 0, 31 * time.Second, 121},
+		"short interval among long": {4 * time.Hour, 0, 0, 31 * time.Second, 10},
+		"long interval among short": {0, 10 * time.Minute, 0, 31 * time.Second, 121},
+		"both long":                 {10 * time.Minute, 10 * time.Minute, 7 * time.Minute, 11 * time.Minute, 9},
+		"both short":                {0, 0, 0, 31 * time.Second, 121},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -205,14 +202,13 @@ func TestWait_PageMayShowAChangeBeforeTheInterval(t *testing.T) {
 				assert.LessOrEqual(t, told[0].Sub(came), 31*time.Second)
 				assert.GreaterOrEqual(t, told[1].Sub(changed), test.told)
 				assert.LessOrEqual(t, told[1].Sub(changed), test.most)
-				assert.Zero(t, l.TooSoon(append(ids, own)), "looks within the floor")
+				assert.Zero(t, l.TooSoon(append(ids, own)), "polls within the minimum interval")
 			})
 		})
 	}
 }
 
-// A meeting far down the listing that is looked at once in hours does not hold
-// the pages up.
+// A meeting far down the listing, with a long interval, does not delay pages.
 func TestWait_LongIntervalDoesNotDelayPages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -234,29 +230,28 @@ func TestWait_LongIntervalDoesNotDelayPages(t *testing.T) {
 		cancel()
 		wg.Wait()
 		synctest.Wait()
-		assert.Zero(t, l.TooSoon(append(ids, old...)), "looks within the floor")
+		assert.Zero(t, l.TooSoon(append(ids, old...)), "polls within the minimum interval")
 	})
 }
 
-// A 429 pauses for as long as the service asks, five minutes at most, or for a
-// second, which doubles with each in a row; a look that succeeds in between makes
-// an end of that.
+// A 429 pauses polls for as long as the service asks, at most five minutes. Without a
+// Retry-After the pause is a second, doubled for each 429 in a row.
 func TestWait_PausesAfter429(t *testing.T) {
 	t.Parallel()
 	limit, ok := minutestest.RateLimit, minutestest.Delay(0)
 	const s = time.Second
 	for name, test := range map[string]struct {
-		maxAge string // of the looks
+		maxAge string // of the polls
 		faults []minutestest.Fault
 		pauses []time.Duration // to the next request
 	}{
-		"once":                {"", []minutestest.Fault{limit("")}, []time.Duration{s}},
-		"again":               {"", []minutestest.Fault{limit(""), limit(""), limit(""), limit("")}, []time.Duration{s, 2 * s, 4 * s, 8 * s}},
-		"as asked":            {"", []minutestest.Fault{limit("200")}, []time.Duration{200 * s}},
-		"asked for little":    {"", []minutestest.Fault{limit("2"), limit("2")}, []time.Duration{2 * s, 2 * s}},
-		"asked for too much":  {"", []minutestest.Fault{limit("100000")}, []time.Duration{300 * s}},
-		"recovered":           {"", []minutestest.Fault{limit(""), limit(""), ok, limit("")}, []time.Duration{s, 2 * s, 30 * s, s}},
-		"from a raised floor": {"max-age=120", []minutestest.Fault{ok, limit(""), limit("")}, []time.Duration{120 * s, s, 2 * s}},
+		"once":               {"", []minutestest.Fault{limit("")}, []time.Duration{s}},
+		"again":              {"", []minutestest.Fault{limit(""), limit(""), limit(""), limit("")}, []time.Duration{s, 2 * s, 4 * s, 8 * s}},
+		"as asked":           {"", []minutestest.Fault{limit("200")}, []time.Duration{200 * s}},
+		"asked for little":   {"", []minutestest.Fault{limit("2"), limit("2")}, []time.Duration{2 * s, 2 * s}},
+		"asked for too much": {"", []minutestest.Fault{limit("100000")}, []time.Duration{300 * s}},
+		"recovered":          {"", []minutestest.Fault{limit(""), limit(""), ok, limit("")}, []time.Duration{s, 2 * s, 30 * s, s}},
+		"after max-age":      {"max-age=120", []minutestest.Fault{ok, limit(""), limit("")}, []time.Duration{120 * s, s, 2 * s}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -283,7 +278,7 @@ func TestWait_PausesAfter429(t *testing.T) {
 	}
 }
 
-// A pause halves the pace, which comes back while all goes well.
+// A 429 halves the pace, which recovers after good responses.
 func TestWaitAll_SlowsDownAfter429(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -311,11 +306,11 @@ func TestWaitAll_SlowsDownAfter429(t *testing.T) {
 		assert.LessOrEqual(t, within(0, 10*time.Second), 3, "the pause; a page among them")
 		assert.InDelta(t, 13, within(10*time.Second, 15*time.Second), 4, "half of five a second")
 		assert.InDelta(t, 20*8, within(60*time.Second, 300*time.Second), 25)
-		assert.Zero(t, l.TooSoon(ids), "looks within the floor")
+		assert.Zero(t, l.TooSoon(ids), "polls within the minimum interval")
 	})
 }
 
-// An interval longer than time goes on is one look, and no look too soon.
+// With the longest possible interval, the Client polls once.
 func TestWait_EndlessInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -328,12 +323,12 @@ func TestWait_EndlessInterval(t *testing.T) {
 		}
 		testkit.WaitFor(t, c, m.ID, 10*time.Minute, &minutes.WaitOptions{Interval: math.MaxInt64})
 		assert.Len(t, l.Of(m.ID), 1)
-		assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
+		assert.Zero(t, l.TooSoon([]string{m.ID}), "polls within the minimum interval")
 	})
 }
 
-// However many wait for one meeting, at once or one after the other, each costs
-// the same. These would take many minutes if it grew with the square.
+// The cost of a wait does not grow with the number of waits for the same meeting. This test
+// would take many minutes if it did.
 func TestWait_ManyWaitsForOneMeeting(t *testing.T) {
 	t.Parallel()
 	n := testbase.Many(40_000, 1000)

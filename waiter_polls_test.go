@@ -19,8 +19,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// A look that takes longer than the floor is the look of whoever comes
-// meanwhile.
+// A wait that begins during a slow poll of its meeting uses that poll.
 func TestWait_SharesAPollThatTakesLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -46,8 +45,8 @@ func TestWait_SharesAPollThatTakesLong(t *testing.T) {
 	})
 }
 
-// An upload that asks for the audio has its answer from a look that begins
-// afterwards, a single one or a page, and as soon as the floor allows.
+// The check after a lost upload uses a poll that was sent afterwards, as soon as the minimum
+// poll interval allows.
 func TestUpload_ChecksWithAPollSentAfterwards(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -56,10 +55,10 @@ func TestUpload_ChecksWithAPollSentAfterwards(t *testing.T) {
 		lost     bool          // the reply, not the audio
 		takes    time.Duration // to learn so
 	}{
-		"a look, and the audio did not arrive":      {0, 0, false, 0},
-		"a look, and the audio arrived":             {0, 0, true, 0},
-		"long after a look, no audio":               {0, 4 * time.Hour, false, 0},
-		"long after a look, and the audio arrived":  {0, 4 * time.Hour, true, 0},
+		"a poll, and the audio did not arrive":      {0, 0, false, 0},
+		"a poll, and the audio arrived":             {0, 0, true, 0},
+		"long after a poll, no audio":               {0, 4 * time.Hour, false, 0},
+		"long after a poll, and the audio arrived":  {0, 4 * time.Hour, true, 0},
 		"a page, and the audio did not arrive":      {49, 0, false, 0},
 		"a page, and the audio arrived":             {49, 0, true, 0},
 		"long after a page, no audio":               {49, 4 * time.Hour, false, 0},
@@ -85,12 +84,12 @@ func TestUpload_ChecksWithAPollSentAfterwards(t *testing.T) {
 				defer cancel()
 				var wg sync.WaitGroup
 				wg.Go(func() { testkit.Follow(ctx, t, c, ids, &minutes.WaitOptions{Interval: test.interval}) })
-				lost := time.Now().Add(45 * time.Second) // during the second look, if there is one
+				lost := time.Now().Add(45 * time.Second) // during the second poll, if there is one
 				time.Sleep(45*time.Second - test.takes)
 				rec, sum := testkit.Noise(200_000)
 				require.NoError(t, c.Meetings.Upload(t.Context(), id, rec, nil))
 				testkit.RequireArrived(t, srv, id, sum)
-				assert.LessOrEqual(t, time.Since(lost), 51*time.Second) // jitter adds a second at most
+				assert.LessOrEqual(t, time.Since(lost), 62*time.Second) // a page and the poll that confirms it, ten seconds each; jitter
 				assert.Len(t, srv.Requests("meetings.upload_url")[test.others:], 1, "the same URL serves again")
 				wg.Wait()
 				synctest.Wait()
@@ -125,8 +124,8 @@ func TestUpload_ChecksWithTheNextPollIfOneFails(t *testing.T) {
 	}
 }
 
-// The answer's Cache-Control raises the floor, for looks and for what a second
-// wait is served, up to five minutes, and as long as the service says so.
+// Cache-Control raises the minimum poll interval, up to five minutes, until a response no
+// longer says so.
 func TestWait_ObeysCacheControl(t *testing.T) {
 	t.Parallel()
 	for header, floor := range map[string]time.Duration{
@@ -178,8 +177,7 @@ func TestWait_ObeysCacheControl(t *testing.T) {
 	}
 }
 
-// What a wait with a long interval has seen is served to others while it is
-// fresh, and no longer.
+// A wait does not use the old snapshot of another wait with a long interval.
 func TestWait_IgnoresAnOldSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -201,8 +199,8 @@ func TestWait_IgnoresAnOldSnapshot(t *testing.T) {
 	})
 }
 
-// Whatever the Client sees of a single meeting is a look: a wait that begins
-// within the floor is served from it, and looks when the floor is over.
+// Every response about a single meeting counts as a poll: a wait that begins within thirty
+// seconds uses it, and polls afterwards.
 func TestWait_UsesWhatTheClientSaw(t *testing.T) {
 	t.Parallel()
 	params := func() *minutes.MeetingCreateParams {
@@ -242,12 +240,12 @@ func TestWait_UsesWhatTheClientSaw(t *testing.T) {
 				testkit.WaitFor(t, c, m.ID, 19*time.Second, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) {
 					told, at = append(told, m), append(at, time.Now())
 				}})
-				assert.Len(t, srv.Requests("meetings.get"), n, "the floor")
+				assert.Len(t, srv.Requests("meetings.get"), n, "minimum poll interval")
 				require.Equal(t, []*minutes.Meeting{seen}, told)
 				assert.Equal(t, 10*time.Second, at[0].Sub(began))
 				testkit.WaitFor(t, c, m.ID, 3*time.Second, nil)
 				assert.Len(t, srv.Requests("meetings.get"), n+1)
-				if name != "SetParticipants" { // which is refused by then
+				if name != "SetParticipants" { // which the service rejects by then
 					require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
 					_, err = srv.Advance(m.ID, minutes.StatusMinutesReady)
 					require.NoError(t, err)
@@ -268,8 +266,7 @@ func TestWait_UsesWhatTheClientSaw(t *testing.T) {
 	}
 }
 
-// What the Client sees while a wait is under way is told to it, and puts its
-// next look off.
+// Another call's response ends a wait, or delays its next poll.
 func TestWait_EndsWhenAnotherCallSeesTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -287,7 +284,7 @@ func TestWait_EndsWhenAnotherCallSeesTheEnd(t *testing.T) {
 			_, err := c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Time: new("10:00")})
 			require.NoError(t, err)
 		}
-		assert.Len(t, l.Of(m.ID), 1, "the first look, and then the replies of Update")
+		assert.Len(t, l.Of(m.ID), 1, "the first poll, and then the responses of Update")
 		_, err := srv.Advance(m.ID, minutes.StatusMinutesReady)
 		require.NoError(t, err)
 		begun := time.Now()
@@ -300,8 +297,7 @@ func TestWait_EndsWhenAnotherCallSeesTheEnd(t *testing.T) {
 	})
 }
 
-// An upload, or a request for an upload URL, begins anew: the look after it is
-// made at once.
+// After an upload, or a request for an upload URL, the next poll is immediate.
 func TestWait_PollsAtOnceAfterAnUpload(t *testing.T) {
 	t.Parallel()
 	for name, act := range map[string]func(*minutes.Client, context.Context, string) error{
@@ -349,11 +345,10 @@ func TestWait_PollsAtOnceAfterAnUpload(t *testing.T) {
 	}
 }
 
-// What was asked for before a meeting was last seen may be older: a wait does not
-// hear that a meeting went back.
+// A wait ignores the response to a request that was sent before the last snapshot arrived.
 func TestWait_IgnoresAResponseOlderThanTheSnapshot(t *testing.T) {
 	t.Parallel()
-	for name, meetings := range map[string]int{"a look": 1, "a page": 50} {
+	for name, meetings := range map[string]int{"a poll": 1, "a page": 50} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -387,8 +382,8 @@ func TestWait_IgnoresAResponseOlderThanTheSnapshot(t *testing.T) {
 	}
 }
 
-// A look that waits for the Client's limiter is not made where the meeting is
-// seen otherwise meanwhile: the next one is a floor away from that.
+// A poll that waits for the rate limit is dropped if another request shows the meeting. The
+// next poll keeps the minimum poll interval.
 func TestWait_DropsAPollThatIsNoLongerNeeded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -416,8 +411,7 @@ func TestWait_DropsAPollThatIsNoLongerNeeded(t *testing.T) {
 	})
 }
 
-// The first look waits for what is left of the floor since another process
-// looked.
+// The first poll waits for the rest of the minimum poll interval after LookedAt.
 func TestWait_LookedAtDelaysTheFirstPoll(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -1,15 +1,13 @@
 package minutes_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
 	"runtime"
 	"slices"
 	"strings"
@@ -46,7 +44,7 @@ func TestWaitForMinutes(t *testing.T) {
 		assert.Less(t, time.Since(start), 16*time.Minute)
 		looks := srv.Requests("meetings.get")
 		require.NotEmpty(t, looks)
-		assert.Equal(t, start, looks[0].At, "the first look is at once")
+		assert.Equal(t, start, looks[0].At, "the first poll is at once")
 		for i := 1; i < len(looks); i++ {
 			assert.GreaterOrEqual(t, looks[i].At.Sub(looks[i-1].At), 30*time.Second)
 		}
@@ -60,6 +58,27 @@ func TestWaitForMinutes(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		synctest.Test(t, func(t *testing.T) { job(t, srv) })
 	})
+}
+
+// inBubble runs a test of an uploaded meeting, whose stages take long.
+func inBubble(t *testing.T, name string, test func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+			c := testkit.Client(srv)
+			test(t, srv, c, testkit.Uploaded(t, c, "Weekly"))
+		})
+	})
+}
+
+func asWaitError(t *testing.T, err error, id string) *minutes.WaitError {
+	t.Helper()
+	wait, ok := errors.AsType[*minutes.WaitError](err)
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, id, wait.MeetingID)
+	return wait
 }
 
 func TestWait_Ends(t *testing.T) {
@@ -84,23 +103,7 @@ func TestWait_Ends(t *testing.T) {
 			})
 		})
 	}
-	inBubble := func(name string, test func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting)) {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				c := testkit.Client(srv)
-				test(t, srv, c, testkit.Uploaded(t, c, "Weekly"))
-			})
-		})
-	}
-	asWaitError := func(t *testing.T, err error, id string) *minutes.WaitError {
-		wait, ok := errors.AsType[*minutes.WaitError](err)
-		require.True(t, ok, "%v", err)
-		assert.Equal(t, id, wait.MeetingID)
-		return wait
-	}
-	inBubble("deadline", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "ctx deadline", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		start := time.Now()
@@ -111,7 +114,7 @@ func TestWait_Ends(t *testing.T) {
 		require.NotNil(t, wait.Meeting)
 		assert.Equal(t, minutes.StatusTranscribing, wait.Meeting.Status)
 	})
-	inBubble("cancelled with a cause", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "ctx canceled with a cause", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cause := errors.New("shutting down")
 		time.AfterFunc(time.Minute, func() { cancel(cause) })
@@ -120,7 +123,7 @@ func TestWait_Ends(t *testing.T) {
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.ErrorIs(t, err, cause)
 	})
-	inBubble("done before it began", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "ctx done before", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		_, err := c.Meetings.Wait(ctx, m.ID, nil)
@@ -128,7 +131,7 @@ func TestWait_Ends(t *testing.T) {
 		assert.ErrorIs(t, err, context.Canceled)
 		assert.Empty(t, srv.Requests("meetings.get"))
 	})
-	inBubble("vanished", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "meeting deleted", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		time.AfterFunc(time.Minute, func() { assert.NoError(t, c.Meetings.Delete(context.Background(), m.ID)) })
 		start := time.Now()
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
@@ -137,7 +140,7 @@ func TestWait_Ends(t *testing.T) {
 		require.NotNil(t, wait.Meeting, "as last seen")
 		assert.Less(t, time.Since(start), 2*time.Minute)
 	})
-	inBubble("key revoked", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "key revoked", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		time.AfterFunc(time.Minute, func() {
 			assert.NoError(t, srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(srv.Key()).Revoked = true }))
 		})
@@ -145,7 +148,7 @@ func TestWait_Ends(t *testing.T) {
 		asWaitError(t, err, m.ID)
 		assert.ErrorIs(t, err, minutes.ErrUnauthenticated)
 	})
-	inBubble("twenty failed looks in a row", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "twenty failed polls in a row", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 3, Times: 20}, minutestest.Refuse(minutes.ErrInternal))
 		start := time.Now()
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
@@ -155,12 +158,35 @@ func TestWait_Ends(t *testing.T) {
 		assert.GreaterOrEqual(t, time.Since(start), 10*time.Minute)
 		assert.Len(t, srv.Requests("meetings.get"), 22)
 	})
-	inBubble("nineteen failed looks are waited out", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+}
+
+func TestWait_GoesOn(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "after nineteen failed polls", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2, Times: 19}, minutestest.LoseReply())
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 		assert.NoError(t, err)
 	})
-	inBubble("429s stretch the pause and are recovered from", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "after failed polls that are not in a row", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		for _, nth := range []int{1, 13} {
+			srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: nth, Times: 11}, minutestest.BadGateway())
+		}
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+	})
+	inBubble(t, "after failed polls of an earlier wait", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 25}, minutestest.BadGateway())
+		testkit.WaitFor(t, c, m.ID, 9*time.Minute+35*time.Second, nil)
+		require.GreaterOrEqual(t, len(srv.Requests("meetings.get")), 19)
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+	})
+	inBubble(t, "after sixty 429s", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 60}, minutestest.RateLimit(""))
+		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+	})
+	inBubble(t, "after five 429s, with longer pauses", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2, Times: 5}, minutestest.RateLimit(""))
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 		require.NoError(t, err)
@@ -173,7 +199,7 @@ func TestWait_Ends(t *testing.T) {
 			time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second,
 		}, pauses)
 	})
-	inBubble("minutes not ready although the status says so", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "if minutes are not ready although the status says so", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		inj := srv.Inject(minutestest.Match{Operation: "meetings.minutes", Times: 3}, minutestest.Refuse(minutes.ErrMinutesNotReady))
 		_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
 		assert.NoError(t, err)
@@ -182,7 +208,7 @@ func TestWait_Ends(t *testing.T) {
 		require.Len(t, reads, 4)
 		assert.Equal(t, 30*time.Second, reads[1].At.Sub(reads[0].At))
 	})
-	inBubble("until transcribed", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "until a state after Until", func(t *testing.T, _ *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		start := time.Now()
 		got, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Until: minutes.StatusTranscribed})
 		require.NoError(t, err)
@@ -191,17 +217,21 @@ func TestWait_Ends(t *testing.T) {
 		_, err = c.Meetings.Transcript(t.Context(), m.ID)
 		assert.NoError(t, err)
 	})
-	inBubble("a caller's interval is a floor too", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+}
+
+func TestWait_KeepsTheMinimumPollInterval(t *testing.T) {
+	t.Parallel()
+	inBubble(t, "a longer interval", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		_, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Interval: 4 * time.Minute})
 		require.NoError(t, err)
 		assert.Len(t, srv.Requests("meetings.get"), 5)
 	})
-	inBubble("a shorter interval does not lower the floor", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "a shorter interval than thirty seconds", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		_, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Interval: time.Second})
 		require.NoError(t, err)
 		assert.LessOrEqual(t, len(srv.Requests("meetings.get")), 31)
 	})
-	inBubble("a second wait is served from the first one's look", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "a second wait uses the poll of the first", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 		require.NoError(t, err)
 		n := len(srv.Requests("meetings.get"))
@@ -215,7 +245,7 @@ func TestWait_Ends(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, srv.Requests("meetings.get"), n+1)
 	})
-	inBubble("a wait that follows a cancelled one keeps the floor", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "a wait after a canceled one keeps the minimum poll interval", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		for range 50 {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			_, err := c.Meetings.Wait(ctx, m.ID, nil)
@@ -224,7 +254,7 @@ func TestWait_Ends(t *testing.T) {
 		}
 		assert.LessOrEqual(t, len(srv.Requests("meetings.get")), 6)
 	})
-	inBubble("two waits on one meeting share the looks", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
+	inBubble(t, "two waits for one meeting share polls", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		done := make(chan *minutes.Meeting, 2)
 		for range 2 {
 			go func() {
@@ -240,13 +270,12 @@ func TestWait_Ends(t *testing.T) {
 	})
 }
 
-// A wait ends at the state it is for, or past it. A state that nobody knows yet is
-// neither that nor an end.
+// A wait ends at the state in Until, or at a later one. An unknown state does not end it.
 func TestWait_Until(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		until    minutes.Status
-		statuses []minutes.Status // one a look
+		statuses []minutes.Status // one for each poll
 		end      minutes.Status
 	}{
 		"created":          {minutes.StatusCreated, []minutes.Status{"created"}, "created"},
@@ -276,20 +305,7 @@ func TestWait_Until(t *testing.T) {
 	}
 }
 
-// Being held back is no failure, however often in a row.
-func TestWait_CtxEndsDuringALongPause(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
-		c := testkit.Client(srv)
-		m := testkit.Uploaded(t, c, "Weekly")
-		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: 60}, minutestest.RateLimit(""))
-		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
-		require.NoError(t, err)
-	})
-}
-
-// An OnStatus that takes its time holds up no other wait.
+// A slow OnStatus does not delay other waits.
 func TestWait_OnStatusMayBlock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -342,11 +358,10 @@ func TestWait_RejectsInvalidParams(t *testing.T) {
 	t.Cleanup(func() { assert.Empty(t, srv.Requests()) })
 }
 
-// An OnStatus that ends its goroutine, as a test's FailNow does, leaves nobody
-// waiting.
+// If OnStatus ends its goroutine, as a test's FailNow does, the wait ends.
 func TestWait_EndsIfOnStatusDoesNotReturn(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // which fails where the poller goes on
+	synctest.Test(t, func(t *testing.T) { // which fails if the poller goes on
 		srv := minutestest.NewServer(t)
 		c, l := testkit.WatchPolls(srv)
 		m := testkit.Uploaded(t, c, "meeting")
@@ -360,8 +375,8 @@ func TestWait_EndsIfOnStatusDoesNotReturn(t *testing.T) {
 	})
 }
 
-// A wait whose context ends while looks fail, or are held back, tells how they
-// failed; one that had been going well does not tell of what is over.
+// If ctx ends while polls fail or are held back, the error contains the last failure.
+// Otherwise it does not.
 func TestWait_ReportsWhyPollsFailed(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -423,7 +438,7 @@ func TestWait_ReportsWhyPollsFailed(t *testing.T) {
 	}
 }
 
-// A wait that ends between a refusal and the next try tells of both.
+// If ctx ends before a retry of the minutes, the error contains the last failure, too.
 func TestWaitForMinutes_KeepsTheLastError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -441,23 +456,7 @@ func TestWaitForMinutes_KeepsTheLastError(t *testing.T) {
 	})
 }
 
-// A certificate that is not the service's does not become so by waiting.
-func TestWait_StopsAtABadCertificate(t *testing.T) {
-	t.Parallel()
-	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
-	srv.StartTLS()
-	defer srv.Close()
-	c, err := minutes.New(srv.URL, "key_ci")
-	require.NoError(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // of waiting, where it goes on
-	defer cancel()
-	_, err = c.Meetings.Wait(ctx, "mtg_x", nil)
-	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
-	require.True(t, ok, "%v", err)
-}
-
-// A meeting without audio ends the wait where that is asked for.
+// NoAudio ends the wait for a meeting without audio.
 func TestWait_NoAudio(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -466,7 +465,7 @@ func TestWait_NoAudio(t *testing.T) {
 		ends    time.Duration
 	}{
 		"in two hours":  {2 * time.Hour, false, 2 * time.Hour},
-		"in no time":    {1, false, 30 * time.Second}, // at the second look: the creation was seen at its very second
+		"in no time":    {1, false, 30 * time.Second}, // at the second poll: the first is in the second of the creation
 		"not asked for": {0, false, 0},
 		"it has audio":  {time.Hour, true, 0},
 	} {
@@ -499,7 +498,104 @@ func TestWait_NoAudio(t *testing.T) {
 	}
 }
 
-// The meeting of an error stays as it was seen, whatever the Client sees later.
+// Pages of the listing that lag behind the service do not end a wait with ErrNoAudio.
+func TestWait_NoAudioDoesNotTrustAPage(t *testing.T) {
+	t.Parallel()
+	for name, upload := range map[string]bool{"with audio": true, "without audio": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+				var lag lateListing
+				c := testkit.WatchedBy(srv, &lag)
+				lag.next = srv.HTTPClient().Transport
+				other := testkit.Client(srv)
+				var ids []string
+				for i := range 60 {
+					m, _, err := other.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: fmt.Sprint(i), Date: "2026-11-20"})
+					require.NoError(t, err)
+					ids = append(ids, m.ID)
+				}
+				began := time.Now()
+				const limit = 10 * time.Minute
+				if upload {
+					go func() {
+						time.Sleep(limit - 20*time.Second)
+						for _, id := range ids {
+							assert.NoError(t, other.Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
+						}
+					}()
+				}
+				for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), &minutes.WaitOptions{NoAudio: limit, Until: minutes.StatusAudioUploaded}) {
+					if upload {
+						assert.NoError(t, err)
+					} else {
+						assert.ErrorIs(t, err, minutes.ErrNoAudio)
+						assert.Less(t, time.Since(began), limit+3*time.Minute)
+					}
+				}
+			})
+		})
+	}
+}
+
+// lateListing answers each request for a page with the response of a minute before.
+type lateListing struct {
+	next http.RoundTripper
+	mu   sync.Mutex
+	kept []keptPage
+}
+
+type keptPage struct {
+	at   time.Time
+	url  string
+	body []byte
+}
+
+func (l *lateListing) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := l.next.RoundTrip(r)
+	if err != nil || !strings.HasSuffix(r.URL.Path, "/meetings") || r.Method != http.MethodGet {
+		return resp, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.kept = append(l.kept, keptPage{time.Now(), r.URL.String(), body})
+	for _, page := range l.kept {
+		if page.url == r.URL.String() && time.Since(page.at) <= time.Minute {
+			body = page.body
+			break
+		}
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, err
+}
+
+// A wait that follows the same Client's Delete does not return what the Client saw before.
+func TestWait_FailsAfterDelete(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]minutestest.Fault{
+		"deleted": minutestest.Delay(0), "response lost": minutestest.LoseReply(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				c := testkit.Client(srv, minutes.WithRetries(0, 0, 0))
+				m := testkit.Uploaded(t, c, "Weekly")
+				_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
+				require.NoError(t, err)
+				time.Sleep(10 * time.Second)
+				srv.Inject(minutestest.Match{Operation: "meetings.delete"}, fault)
+				_ = c.Meetings.Delete(t.Context(), m.ID)
+				_, err = c.Meetings.Wait(t.Context(), m.ID, nil)
+				require.ErrorIs(t, err, minutes.ErrNotFound)
+			})
+		})
+	}
+}
+
+// A later snapshot does not change the meeting of an error.
 func TestWait_ReturnsACopyInItsError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -517,7 +613,7 @@ func TestWait_ReturnsACopyInItsError(t *testing.T) {
 	})
 }
 
-// A latecomer is told of the next look, whoever else comes after it.
+// A wait that begins later gets the next snapshot, whichever waits begin after it.
 func TestWait_OnStatusOfTwoLatecomers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -543,8 +639,7 @@ func TestWait_OnStatusOfTwoLatecomers(t *testing.T) {
 	})
 }
 
-// A Client that moves to a clock that is behind, as between bubbles, looks there
-// at once, by itself or in a page, and is not served what it saw by the other.
+// In another bubble a Client polls at once, and does not use the snapshots of the first.
 func TestWait_InTwoBubbles(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 50} {

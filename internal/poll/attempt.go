@@ -95,6 +95,7 @@ func (p *Poller) notifyPage(page []Snapshot, sentAt time.Duration) []*watch {
 			continue
 		}
 		waited := w.waited()
+		s.Page = true
 		if !w.old(s, sentAt) {
 			waited = p.notify(w, s, sentAt)
 		}
@@ -107,8 +108,8 @@ func (p *Poller) notifyPage(page []Snapshot, sentAt time.Duration) []*watch {
 
 // observeFailure reports a failed poll to the observer, the nth in a row.
 func (p *Poller) observeFailure(w *watch, n int, err error) {
-	f, known := p.plan.failures[w]
-	warn := known && n >= several && !f.reported
+	f := p.plan.failures[w]
+	warn := n >= several && !f.reported
 	if warn {
 		f.reported = true
 		p.plan.failures[w] = f

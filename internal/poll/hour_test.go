@@ -120,13 +120,13 @@ type waiter struct {
 
 func (w waiter) Interval() time.Duration { return 0 }
 
-func (w waiter) Notify(seen poll.Snapshot, _ bool, _ time.Duration) bool {
+func (w waiter) Notify(seen poll.Snapshot, _ bool, _ time.Duration) (over, confirm bool) {
 	if seen.Final {
 		w.s.mu.Lock()
 		defer w.s.mu.Unlock()
 		w.s.counts.over(w.s.now(), w.m)
 	}
-	return seen.Final
+	return seen.Final, false
 }
 
 func (w waiter) Fail(string, poll.Snapshot, error) {
@@ -180,9 +180,9 @@ type glance struct {
 	waiter
 }
 
-func (g glance) Notify(poll.Snapshot, bool, time.Duration) bool {
+func (g glance) Notify(poll.Snapshot, bool, time.Duration) (over, confirm bool) {
 	go g.p.Join(g.waiter, g.m.id, time.Time{})
-	return true
+	return true, false
 }
 
 // fill creates what is there at the beginning.

@@ -70,9 +70,9 @@ type thing struct {
 	since time.Duration // it has been unseen since
 }
 
-func (x *thing) Notify(Snapshot, bool, time.Duration) bool { return false }
-func (x *thing) Fail(string, Snapshot, error)              {}
-func (x *thing) Interval() time.Duration                   { return x.model.interval }
+func (x *thing) Notify(Snapshot, bool, time.Duration) (over, confirm bool) { return false, false }
+func (x *thing) Fail(string, Snapshot, error)                              {}
+func (x *thing) Interval() time.Duration                                   { return x.model.interval }
 
 // read is when a sweep read a page.
 type read struct {

@@ -140,6 +140,9 @@ func (p *plan) reset() {
 
 // setRole gives a watch its role. It adjusts sought, since the sweep seeks by role.
 func (p *plan) setRole(w *watch, r role) {
+	if w.confirm && r == paged {
+		r = single
+	}
 	if p.seeks(w) {
 		p.sweep.sought--
 	}
@@ -213,7 +216,7 @@ func (p *plan) decide(now time.Duration) decision {
 	}
 	p.polls.use(now, p.pace(p.singlePolls()))
 	p.polling++
-	w.polling = true
+	w.polling, w.confirm = true, false
 	w.free = now + minPollInterval // also if its reply never arrives
 	return decision{poll: w}
 }
@@ -259,6 +262,10 @@ func (p *plan) recorded(w *watch, now time.Duration) {
 		p.setRole(w, single)
 	}
 	p.setDue(w, max(w.free, now+p.jittered(max(p.cycle(), w.interval()))))
+	if w.confirm && w.role != idle {
+		p.setRole(w, single)
+		p.setDue(w, max(w.free, now))
+	}
 }
 
 // pollNow makes a watch due now, even within its floor.

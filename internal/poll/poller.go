@@ -9,6 +9,7 @@ package poll
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -65,13 +66,13 @@ type Poller struct {
 	service  Service
 	Observer Observer // may be set before the first wait
 
-	mu         sync.Mutex
-	began      time.Time
-	latest     time.Duration // what now returned last
-	plan       plan
-	trouble    error         // why the last failed poll failed
-	troubled   time.Duration // when it failed
-	forgetting bool          // a forget timer is running
+	mu        sync.Mutex
+	began     time.Time
+	latest    time.Duration // what now returned last
+	plan      plan
+	trouble   error         // why the last failed poll failed
+	troubled  time.Duration // when it failed
+	forgotten time.Duration // when forget last ran
 
 	ctx    context.Context // of the requests under way; ends when nobody waits
 	cancel context.CancelFunc
@@ -86,22 +87,21 @@ func New(s Service) *Poller {
 	return &Poller{service: s, began: time.Now(), plan: newPlan(random)}
 }
 
-// Now returns the time of the Poller's clock, which dates snapshots. It is independent
-// of the wall clock. Each call returns a later time, even on a coarse clock.
+// Now returns the time of the Poller's clock, which dates snapshots. Each call returns a
+// later time, even if the system's clock is coarse.
 func (p *Poller) Now() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.now()
 }
 
-// now is Now with the lock held. In another synctest bubble the system's clock is a
-// different one. Then the Poller's clock skips enough for every older snapshot to expire.
+// now is Now with the lock held. The system's clock jumps if the caller is in another
+// synctest bubble. Then the Poller's clock skips enough for every snapshot to expire.
 func (p *Poller) now() time.Duration {
 	now := time.Since(p.began)
 	if jump := now - p.latest; jump < -time.Second || jump > 365*24*time.Hour {
 		p.began = p.began.Add(jump - maxMaxAge)
 		now = p.latest + maxMaxAge
-		p.forgetting = false // its timer may have ended with its bubble
 	}
 	p.latest = max(now, p.latest+1)
 	return p.latest
@@ -116,9 +116,11 @@ func (p *Poller) Join(waiter Waiter, id string, polledAt time.Time) {
 	now := p.now()
 	w := p.watch(id)
 	fresh := w.fresh(now)
-	if fresh && waiter.Notify(w.last, true, 0) {
-		p.releaseIfIdle(w)
-		return
+	if fresh {
+		if over, _ := waiter.Notify(w.last, true, 0); over {
+			p.releaseIfIdle(w)
+			return
+		}
 	}
 	if ago := time.Since(polledAt); 0 <= ago && ago < minPollInterval {
 		w.free = max(w.free, now-ago+minPollInterval)
@@ -191,6 +193,15 @@ func (p *Poller) Invalidate(id string, since time.Duration) {
 	p.reschedule(now)
 }
 
+// Forget makes the last snapshot of a meeting count as old, so that the next wait polls.
+func (p *Poller) Forget(id string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.plan.watches[id]; w != nil {
+		w.stale, w.seen = true, p.now()
+	}
+}
+
 // notify records a snapshot and notifies the waiters. It reports whether somebody still waits.
 func (p *Poller) notify(w *watch, s Snapshot, sentAt time.Duration) bool {
 	p.observeRecovery(w)
@@ -208,66 +219,49 @@ func (p *Poller) releaseIfIdle(w *watch) bool {
 	if w.role != idle {
 		p.plan.leave(w)
 	}
-	if !p.forgetting {
-		p.forgetting = true
-		time.AfterFunc(minPollInterval+gather, p.forget)
-	}
-	if p.plan.waiting == 0 {
+	if p.plan.waiting == 0 && p.timer != nil {
 		p.stop()
 	}
+	p.forget()
 	return false
 }
 
-// forget deletes the watches that nobody waits for and whose snapshot has expired. A
-// timer calls it.
+// forget deletes the watches that nobody waits for and whose snapshot has expired. It visits
+// all, so it runs at most once in a minimum poll interval.
 func (p *Poller) forget() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now, next := p.now(), never
-	for id, w := range p.plan.watches {
-		switch until := max(w.free, w.seen+minPollInterval); {
-		case w.waited():
-		case w.polling:
-			next = min(next, now+minPollInterval)
-		case until > now:
-			next = min(next, until)
-		default:
-			delete(p.plan.watches, id)
-		}
+	now := p.now()
+	if now < p.forgotten+minPollInterval {
+		return
 	}
-	if p.forgetting = next < never; p.forgetting { // at most once a second, since this visits every watch
-		time.AfterFunc(max(next-now+gather, time.Second), p.forget)
-	}
-	if len(p.plan.watches) == 0 {
-		p.plan.watches = make(map[string]*watch) // deleting does not shrink a map
-	}
+	p.forgotten = now
+	maps.DeleteFunc(p.plan.watches, func(_ string, w *watch) bool {
+		return !w.waited() && !w.polling && max(w.free, w.seen+minPollInterval) <= now
+	})
 }
 
 // stop cancels the requests under way and the timer. Nobody waits any more.
 func (p *Poller) stop() {
-	if p.cancel != nil {
-		p.cancel()
-		p.cancel = nil
-		for _, w := range p.plan.watches {
-			if w.polling { // the service may have answered the poll
-				w.free = p.now() + minPollInterval
-			}
-			w.polling = false
-		}
-	}
-	if p.timer != nil {
-		p.timer.Stop()
-		p.timer = nil
-	}
+	p.cancel()
+	p.timer.Stop()
+	p.timer = nil
 	p.endCycle(p.now())
+	for _, w := range p.plan.watches {
+		if w.polling { // the service may have answered the poll
+			w.free = p.now() + minPollInterval
+		}
+		w.polling = false
+	}
+	time.AfterFunc(2*minPollInterval, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.forget()
+	})
 }
 
 // run starts the requests that the plan decides to make now. Then it sets the timer for the next.
 func (p *Poller) run(now time.Duration) {
+	p.endCycle(now)
 	for p.plan.waiting > 0 {
-		if p.cancel == nil {
-			p.ctx, p.cancel = context.WithCancel(context.Background())
-		}
 		do := p.plan.decide(now)
 		switch {
 		case do.page:
@@ -285,7 +279,9 @@ func (p *Poller) run(now time.Duration) {
 
 // wakeAt sets the timer.
 func (p *Poller) wakeAt(now, wake time.Duration) {
-	if p.timer != nil {
+	if p.timer == nil {
+		p.ctx, p.cancel = context.WithCancel(context.Background())
+	} else {
 		p.timer.Stop()
 	}
 	p.wake, p.timer = wake, time.AfterFunc(wake-now, p.tick)
@@ -302,10 +298,7 @@ func (p *Poller) reschedule(now time.Duration) {
 func (p *Poller) tick() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := p.now()
-	p.wake = never
-	p.endCycle(now)
-	p.run(now)
+	p.run(p.now())
 }
 
 // endCycle ends the cycle if it is over, reports it to the observer and begins the next.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -191,11 +192,11 @@ type guest struct {
 
 func (g *guest) Interval() time.Duration           { return g.interval }
 func (g *guest) Fail(string, poll.Snapshot, error) { close(g.over) }
-func (g *guest) Notify(snapshot poll.Snapshot, _ bool, _ time.Duration) bool {
+func (g *guest) Notify(snapshot poll.Snapshot, _ bool, _ time.Duration) (over, confirm bool) {
 	if snapshot.Final {
 		close(g.over)
 	}
-	return snapshot.Final
+	return snapshot.Final, false
 }
 
 // wait makes the visits to a meeting.
@@ -354,4 +355,143 @@ func TestPoller_Scenarios(t *testing.T) {
 			synctest.Test(t, sc.run)
 		})
 	}
+}
+
+// calls is a Service made of functions.
+type calls struct {
+	poll func(ctx context.Context, id string) (poll.Snapshot, *poll.Failure)
+	page func(ctx context.Context, cursor string) ([]poll.Snapshot, string, *poll.Failure)
+}
+
+func (c calls) Poll(ctx context.Context, id string, wanted func() bool) (poll.Snapshot, time.Duration, *poll.Failure) {
+	if !wanted() {
+		return poll.Snapshot{}, 0, &poll.Failure{Err: errCanceled, Transient: true}
+	}
+	shown, failure := c.poll(ctx, id)
+	return shown, 0, failure
+}
+
+func (c calls) Page(ctx context.Context, cursor string) ([]poll.Snapshot, string, *poll.Failure) {
+	return c.page(ctx, cursor)
+}
+
+func busy(_ context.Context, id string) (poll.Snapshot, *poll.Failure) {
+	return poll.Snapshot{ID: id, State: "busy"}, nil
+}
+
+func newGuest() *guest { return &guest{over: make(chan struct{})} }
+
+// When the last wait ends, the requests under way end, too.
+func TestPoller_CancelsRequestsWhenNobodyWaits(t *testing.T) {
+	t.Parallel()
+	for name, waits := range map[string]int{"poll": 1, "page": 60} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var running sync.WaitGroup
+				block := func(ctx context.Context) *poll.Failure {
+					running.Add(1)
+					defer running.Done()
+					<-ctx.Done()
+					return &poll.Failure{Err: ctx.Err(), Transient: true}
+				}
+				p := poll.New(calls{
+					func(ctx context.Context, _ string) (poll.Snapshot, *poll.Failure) { return poll.Snapshot{}, block(ctx) },
+					func(ctx context.Context, _ string) ([]poll.Snapshot, string, *poll.Failure) {
+						return nil, "", block(ctx)
+					},
+				})
+				g := newGuest()
+				for i := range waits {
+					p.Join(g, strconv.Itoa(i), time.Time{})
+				}
+				time.Sleep(s)
+				left := time.Now()
+				for i := range waits {
+					p.Leave(g, strconv.Itoa(i))
+				}
+				running.Wait() // the bubble deadlocks if a poll is not canceled
+				assert.Zero(t, time.Since(left))
+			})
+		})
+	}
+}
+
+// After a page was lost, the Poller asks for the same page again.
+func TestPoller_RetriesALostPage(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(context.Context) *poll.Failure{
+		"transient": func(context.Context) *poll.Failure { return &poll.Failure{Err: errLost, Transient: true} },
+		"timeout": func(ctx context.Context) *poll.Failure {
+			<-ctx.Done()
+			return &poll.Failure{Err: ctx.Err()}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var mu sync.Mutex
+				var cursors []string
+				p := poll.New(calls{busy, func(ctx context.Context, cursor string) ([]poll.Snapshot, string, *poll.Failure) {
+					mu.Lock()
+					cursors = append(cursors, cursor)
+					n := len(cursors)
+					mu.Unlock()
+					if n == 2 {
+						return nil, "", lose(ctx)
+					}
+					from, _ := strconv.Atoi(cursor)
+					var page []poll.Snapshot
+					for i := from; i < from+50; i++ {
+						page = append(page, poll.Snapshot{ID: strconv.Itoa(i), State: "busy"})
+					}
+					return page, strconv.Itoa(from + 50), nil
+				}})
+				g := newGuest()
+				for i := range 150 {
+					p.Join(g, strconv.Itoa(i), time.Time{})
+				}
+				time.Sleep(28 * s)
+				for i := range 150 {
+					p.Leave(g, strconv.Itoa(i))
+				}
+				assert.Equal(t, []string{"", "50", "50", "100"}, cursors)
+			})
+		})
+	}
+}
+
+// A wait that returns while a poll of its meeting is still under way does not start a second
+// one, however long the poll takes and whatever the Poller forgets meanwhile.
+func TestPoller_NeverPollsAMeetingTwiceAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var under, most atomic.Int64
+		p := poll.New(calls{
+			poll: func(_ context.Context, id string) (poll.Snapshot, *poll.Failure) {
+				if id == "slow" {
+					most.Store(max(most.Load(), under.Add(1)))
+					time.Sleep(100 * s)
+					under.Add(-1)
+				}
+				return poll.Snapshot{ID: id, State: "busy"}, nil
+			},
+			page: func(context.Context, string) ([]poll.Snapshot, string, *poll.Failure) { return nil, "", nil },
+		})
+		stays, leaves := newGuest(), newGuest()
+		p.Join(stays, "other", time.Time{})
+		p.Join(leaves, "slow", time.Time{})
+		time.Sleep(15 * s)
+		p.Leave(leaves, "slow")
+		time.Sleep(25 * s)
+		p.Record(poll.Snapshot{ID: "third", State: "busy"}, p.Now())
+		time.Sleep(10 * s)
+		p.Join(leaves, "slow", time.Time{})
+		time.Sleep(5 * m)
+		p.Leave(leaves, "slow")
+		p.Leave(stays, "other")
+		time.Sleep(5 * m)
+		assert.EqualValues(t, 1, most.Load(), "polls of one meeting at once")
+		assert.Zero(t, p.Kept(), "meetings that nobody waits for")
+	})
 }

@@ -11,6 +11,7 @@ type Snapshot struct {
 	State string // a meeting has changed if its State has
 	Final bool   // the meeting will not change any more
 	Value any    // the caller's own form of the meeting
+	Page  bool   // a page showed it, which may be older than its request
 }
 
 // Waiter waits for one meeting or for many. The Poller calls its methods with the
@@ -18,8 +19,9 @@ type Snapshot struct {
 type Waiter interface {
 	// Notify notifies the waiter of a snapshot, whose request was sent at sentAt or
 	// later. changed means that this state is new to the waiter. Notify reports
-	// whether the wait for this meeting is over.
-	Notify(s Snapshot, changed bool, sentAt time.Duration) (over bool)
+	// whether the wait for this meeting is over, and whether a poll must confirm
+	// what a page showed.
+	Notify(s Snapshot, changed bool, sentAt time.Duration) (over, confirm bool)
 	// Fail ends the wait for the meeting with this id.
 	Fail(id string, last Snapshot, err error)
 	// Interval returns the shortest time between two polls that the waiter wants.
@@ -44,6 +46,7 @@ type watch struct {
 
 	role     role
 	polling  bool // a poll is under way
+	confirm  bool // a poll must confirm what a page showed
 	unproven bool // the next full sweep should look for it
 }
 
@@ -61,13 +64,10 @@ func (w *watch) fresh(now time.Duration) bool {
 	return w.last.State != "" && !w.stale && now-w.seen < minPollInterval
 }
 
-// interval returns the shortest Interval of the waiters, or 0 if there are none.
+// interval returns the shortest Interval of the waiters.
 func (w *watch) interval() time.Duration {
-	if !w.waited() {
-		return 0
-	}
-	shortest := w.waiters[0].Interval()
-	for _, waiter := range w.waiters[1:] {
+	shortest := never
+	for _, waiter := range w.waiters {
 		shortest = min(shortest, waiter.Interval())
 	}
 	return shortest
@@ -86,7 +86,11 @@ func (w *watch) drop(waiter Waiter) bool {
 func (w *watch) notify(s Snapshot, sentAt time.Duration) {
 	changed := s.State != w.last.State
 	w.last, w.stale = s, false
-	w.waiters = slices.DeleteFunc(w.waiters, func(x waiting) bool { return x.Notify(s, changed || !x.notified, sentAt) })
+	w.waiters = slices.DeleteFunc(w.waiters, func(x waiting) bool {
+		over, confirm := x.Notify(s, changed || !x.notified, sentAt)
+		w.confirm = w.confirm || confirm
+		return over
+	})
 	for i := range w.waiters {
 		w.waiters[i].notified = true
 	}

@@ -204,6 +204,10 @@ func (c *chaos) delete(client *minutes.Client, id string, known *knowledge, rnd 
 			if there {
 				c.deviation("%s: returned nil, but the meeting exists", s.name)
 			}
+			s = c.step(context.Background(), "Wait for the deleted "+id, rnd)
+			if m, err := client.Meetings.Wait(s.ctx, id, &minutes.WaitOptions{Until: minutes.StatusCreated}); !errors.Is(err, minutes.ErrNotFound) {
+				c.deviation("%s: %v, %v", s.name, m, err)
+			}
 			return
 		}
 		if errors.Is(err, minutes.ErrNotFound) {

@@ -88,6 +88,10 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 			_ = req.Body.Close()
 		}
 		return nil, testbase.ErrRefused
+	case what.cert:
+		w.faults.Add(1)
+		w.ended(t, nil)
+		return nil, testbase.ErrUntrusted
 	case what.late > 0:
 		w.faults.Add(1)
 		s.note(func() { t.lost, t.late = true, true })

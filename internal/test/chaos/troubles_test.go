@@ -17,6 +17,7 @@ type trouble struct {
 	fault minutestest.Fault
 	dial  bool          // instead of the fault: the connection is refused
 	late  time.Duration // instead of the fault: the client gets a reset, and the request takes effect this much later
+	cert  bool          // instead of the fault: the certificate is not trusted
 }
 
 func faulty(f minutestest.Fault) trouble { return trouble{fault: f} }
@@ -95,11 +96,21 @@ func drawUploadTrouble(rnd *rand.Rand) trouble {
 	return trouble{late: seconds / 8}
 }
 
-// outage is a time in which every request gets the same fault.
+// drawEdgeTrouble draws a rejection of polls by something in front of the service, which
+// no retry of a call waits out.
+func drawEdgeTrouble(rnd *rand.Rand) trouble {
+	if rnd.IntN(2) == 0 {
+		return trouble{cert: true}
+	}
+	return faulty(minutestest.Respond([]int{401, 403, 404, 407}[rnd.IntN(4)], "text/html", "<h1>Forbidden</h1>"))
+}
+
+// outage is a time in which every request gets the same fault, or every poll the same trouble.
 type outage struct {
 	from, to time.Time
 	what     minutestest.Fault
 	upload   minutestest.Fault
+	polls    *trouble // of polls and their pages; other requests get none
 }
 
 func drawOutage(rnd *rand.Rand, from time.Time) outage {
@@ -112,6 +123,8 @@ func drawOutage(rnd *rand.Rand, from time.Time) outage {
 		{what: minutestest.LoseReply(), upload: minutestest.LoseReply()},
 		{what: minutestest.Delay(time.Hour), upload: minutestest.Delay(time.Hour)},
 	}
+	edge := drawEdgeTrouble(rnd)
+	kinds = append(kinds, outage{polls: &edge})
 	o := kinds[rnd.IntN(len(kinds))]
 	o.from = from.Add(testkit.UpTo(rnd, 10*time.Minute))
 	o.to = o.from.Add(testkit.UpTo(rnd, 3*time.Minute))
@@ -126,7 +139,12 @@ func (c *chaos) draw(rnd *rand.Rand, op minutes.Operation, polled bool) (trouble
 		if now.Before(o.from) || now.After(o.to) {
 			continue
 		}
-		if upload {
+		switch {
+		case o.polls != nil && !polled:
+			continue
+		case o.polls != nil:
+			return *o.polls, true
+		case upload:
 			return faulty(o.upload), true
 		}
 		return faulty(o.what), true
@@ -140,6 +158,8 @@ func (c *chaos) draw(rnd *rand.Rand, op minutes.Operation, polled bool) (trouble
 		what = drawUploadTrouble(rnd)
 	case op == "meetings.list" && polled && rnd.IntN(8) == 0:
 		what = faulty(minutestest.Refuse(minutes.ErrInsufficientScope))
+	case polled && rnd.IntN(8) == 0:
+		what = drawEdgeTrouble(rnd)
 	}
 	if what.late > 0 && (!c.lateEffects || op == "meetings.get" || op == "meetings.list") {
 		what = faulty(minutestest.LoseReply())
