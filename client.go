@@ -123,17 +123,12 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 		}
 		request.Body = json.RawMessage(body)
 	}
-	shared := cmp.Or(c.Meetings, new(MeetingsService)).core()
-	resp, err := shared.send(ctx, request)
-	if err != nil {
-		return err
-	}
-	defer resp.Release()
-	if out == nil {
-		return nil
-	}
-	return shared.unmarshal(request, resp, out)
+	_, err := c.core().send(ctx, request, out)
+	return err
 }
+
+// core returns what the services share, also of a Client that New did not make.
+func (c *Client) core() *core { return cmp.Or(c.Meetings, new(MeetingsService)).core() }
 
 // Format prints the Client without its API key, for every verb.
 func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask()) }
@@ -142,7 +137,7 @@ func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask())
 func (c Client) LogValue() slog.Value { return slog.StringValue(c.mask()) }
 
 func (c Client) mask() string {
-	return "minutes.Client(" + cmp.Or(cmp.Or(c.Meetings, new(MeetingsService)).core().Base, "made without New") + ", key masked)"
+	return "minutes.Client(" + cmp.Or(c.core().Base, "made without New") + ", key masked)"
 }
 
 // parseBaseURL never quotes its input: if the arguments are swapped, it is the key.
@@ -258,14 +253,9 @@ func pick[T, F any](ctx context.Context, c *core, in rest.Request, field func(*T
 
 // doResponse is do, and returns also the status and the header of the response.
 func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Response, error) {
-	asked := c.poller.Now()
-	resp, err := c.send(ctx, in)
+	asked, out := c.poller.Now(), new(T)
+	resp, err := c.send(ctx, in, out)
 	if err != nil {
-		return nil, nil, err
-	}
-	defer resp.Release()
-	out := new(T)
-	if err := c.decode(in, resp, out); err != nil {
 		return nil, nil, err
 	}
 	if m, ok := any(out).(*Meeting); ok && !in.Once { // the poller records its own polls
@@ -274,17 +264,18 @@ func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest
 	return out, resp, nil
 }
 
-// send makes one request. The caller decodes the response and releases it.
-func (c *core) send(ctx context.Context, in rest.Request) (*rest.Response, error) {
+// send makes one request and decodes the response into out, unless that is nil. The
+// response that it returns has no body any more.
+func (c *core) send(ctx context.Context, in rest.Request, out any) (*rest.Response, error) {
 	if err := c.check(ctx, in); err != nil {
 		return nil, err
 	}
-	resp, failure := c.api.Do(ctx, in)
-	if failure != nil {
-		defer failure.Release()
-		return nil, c.newError(failure)
+	resp := c.api.Do(ctx, in)
+	defer resp.Release()
+	if !resp.OK() {
+		return nil, c.newError(resp)
 	}
-	return resp, nil
+	return resp, c.decode(in, resp, out)
 }
 
 // check returns a *ParamError if a request cannot be sent as it is.

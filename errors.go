@@ -14,7 +14,6 @@ import (
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
@@ -285,23 +284,23 @@ func KeyRefused(err error) bool {
 
 // newError returns the error of a failed request. Only here does a failure become one of
 // the codes of section 7.
-func (c *core) newError(f *rest.Failure) *Error {
-	e := c.errorOf(f.Route, f.Path, &f.Response)
-	e.RetryAfter, e.causes, e.mayHaveTakenEffect = f.RetryAfter, f.Causes, f.MayHaveTakenEffect
-	if f.Received() && f.Status/100 != 2 { // a success that broke off has no envelope
-		c.readEnvelope(e, &f.Response)
+func (c *core) newError(r *rest.Response) *Error {
+	e := c.badResponseError(r, "")
+	e.RetryAfter, e.causes, e.mayHaveTakenEffect = r.RetryAfter, r.Causes, r.MayHaveTakenEffect
+	if r.Header != nil && r.Status/100 != 2 { // a success that broke off has no envelope
+		c.readEnvelope(e, r)
 	}
 	if e.Code == ErrInsufficientScope {
-		e.Scope = f.Route.Scope
+		e.Scope = r.Route.Scope
 	}
-	if f.Paused && e.Code == "" {
+	if r.Paused && e.Code == "" {
 		e.Code = ErrRateLimited
 	}
 	return e
 }
 
 // readEnvelope sets the fields of an error from a response that is not 2xx.
-func (c *core) readEnvelope(e *Error, resp *rest.Response) {
+func (c *core) readEnvelope(e *Error, r *rest.Response) {
 	var env struct { // the body of every error response (section 7)
 		Error struct {
 			Code      Code           `json:"code"`
@@ -310,41 +309,32 @@ func (c *core) readEnvelope(e *Error, resp *rest.Response) {
 			Details   map[string]any `json:"details"`
 		} `json:"error"`
 	}
-	err := json.Unmarshal(resp.Body(), &env)
+	err := json.Unmarshal(r.Body(), &env)
 	switch {
 	case env.Error.Code != "": // even if other fields have a wrong type, and are empty
 		e.Code = Code(c.Mask.Text(string(env.Error.Code)))
 		e.Message = c.Mask.Text(env.Error.Message)
 		e.Details = env.Error.Details
 		c.Mask.Tree(e.Details)
-	case resp.Status/100 == 3:
+	case r.Status/100 == 3:
 		e.Message = "redirects are refused"
-	case resp.Status == http.StatusTooManyRequests:
+	case r.Status == http.StatusTooManyRequests:
 		e.Code, e.Message = ErrRateLimited, "too many requests"
-	case len(resp.Body()) == 0:
-		e.Message = cmp.Or(http.StatusText(resp.Status), "the response is empty")
+	case len(r.Body()) == 0:
+		e.Message = cmp.Or(http.StatusText(r.Status), "the response is empty")
 	case err != nil:
-		e.Message = "the response is not the service's error envelope: " + c.Mask.Text(describeBody(resp, err))
+		e.Message = "the response is not the service's error envelope: " + c.Mask.Text(describeBody(r, err))
 	default:
 		e.Message = "the response is not the service's error envelope"
 	}
 	e.RequestID = cmp.Or(c.Mask.Text(env.Error.RequestID), e.RequestID)
 }
 
-// badResponseError returns the error for a response that is not an error response, but
-// cannot be used.
-func (c *core) badResponseError(in rest.Request, resp *rest.Response, problem string) *Error {
-	row, address := c.api.Locate(in)
-	e := c.errorOf(row, address[len(c.Base):], resp)
-	e.Message = c.Mask.Text(problem)
-	return e
-}
-
-// errorOf returns an error about a request and its response. Its request id is a
-// gateway's; the service's is in the envelope.
-func (c *core) errorOf(row *route.Route, path string, resp *rest.Response) *Error {
+// badResponseError returns the error for a response that cannot be used. Its request id
+// is a gateway's; the service's is in the envelope.
+func (c *core) badResponseError(r *rest.Response, problem string) *Error {
 	return &Error{
-		StatusCode: resp.Status, RequestID: c.Mask.Text(resp.Header.Get("X-Request-Id")),
-		Operation: Operation(row.Operation), Method: row.Method, Path: c.Mask.Text(path),
+		StatusCode: r.Status, Message: c.Mask.Text(problem), RequestID: c.Mask.Text(r.Header.Get("X-Request-Id")),
+		Operation: Operation(r.Route.Operation), Method: r.Route.Method, Path: c.Mask.Text(r.Path),
 	}
 }

@@ -1,29 +1,35 @@
 package rest
 
 import (
+	"sync"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 )
 
-// pause holds back every request of the Client for d, at most a minute: a 429 says that
-// all of them together are too many. It returns d, or 0 if a longer pause is running.
-func (c *Client) pause(d time.Duration) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	d = min(d, backoff.Longest)
-	if until := time.Now().Add(d); until.After(c.pausedUntil) {
-		c.pausedUntil = until
+// pause is the rate-limit pause of a Client: a 429 says that all requests together are
+// too many.
+type pause struct {
+	mu    sync.Mutex
+	until time.Time
+}
+
+// begin holds back every request for d. It returns d, or 0 if a longer pause is running.
+func (p *pause) begin(d time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if until := time.Now().Add(d); until.After(p.until) {
+		p.until = until
 		return d
 	}
 	return 0
 }
 
-// pauseLeft returns how much is left of the rate-limit pause. It is over at 0 or less.
-func (c *Client) pauseLeft() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if d := time.Until(c.pausedUntil); d <= backoff.Longest {
+// left returns how much is left of the pause. It is over at 0 or less.
+func (p *pause) left() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if d := time.Until(p.until); d <= backoff.Longest {
 		return d
 	}
 	return 0 // the pause began by the clock of another synctest bubble
