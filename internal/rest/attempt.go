@@ -33,7 +33,7 @@ func (o Outcome) mayHaveTakenEffect() bool { return !o.neverSent && o.Status/100
 // time limit. A response that breaks off counts as a lost connection.
 func (k *call) attempt(req *http.Request) (resp *http.Response, o Outcome) {
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(WithAttempt(k.ctx, k.info()), k.client.Timeout)
+	ctx, cancel := context.WithTimeout(WithAttempt(k.Context, k.info()), k.client.Timeout)
 	defer cancel()
 	// Trace the connection if the request must not be retried after the service may have
 	// read it. Also for DELETE: a retry that gets a 404 succeeds if the first attempt may
@@ -54,9 +54,9 @@ func (k *call) attempt(req *http.Request) (resp *http.Response, o Outcome) {
 		o.Err = k.read(resp, cmp.Or(k.in.MaxResponse, 4<<20))
 	}
 	switch {
-	case o.Err == nil, k.ctx.Err() == nil && (o.Status == http.StatusTooManyRequests || o.Status >= 500):
+	case o.Err == nil, k.Err() == nil && (o.Status == http.StatusTooManyRequests || o.Status >= 500):
 		o.Err, o.retryAfter = nil, k.RetryAfter // the status is enough, even if the body broke off
-	case ctx.Err() != nil && k.ctx.Err() == nil: // not DeadlineExceeded, which is the caller's context
+	case ctx.Err() != nil && k.Err() == nil: // not DeadlineExceeded, which is the caller's context
 		o.Err = fmt.Errorf("no response within %v: %w", k.client.Timeout, os.ErrDeadlineExceeded)
 	}
 	o.Took = time.Since(began)

@@ -38,10 +38,10 @@ func (k *call) circumstances() circumstances {
 	if !k.in.Once {
 		now.retriesLeft = k.client.Retries.Max + 1 - k.number
 	}
-	if deadline, ok := k.ctx.Deadline(); ok {
+	if deadline, ok := k.Deadline(); ok {
 		now.timeLeft = time.Until(deadline)
 	}
-	if k.ctx.Err() != nil {
+	if k.Err() != nil {
 		now.timeLeft = 0
 	}
 	return now

@@ -89,22 +89,30 @@ type Request struct {
 // call is one request on its way through the layers.
 type call struct {
 	Response
-	in       Request
-	client   *Client
-	ctx      context.Context // the caller's
-	req      retryablehttp.Request
-	number   int      // of the current attempt, from 1
-	outcome  Outcome  // of the current attempt
-	decision decision // after the current attempt
+	context.Context // the caller's
+	in              Request
+	client          *Client
+	req             retryablehttp.Request
+	number          int      // of the current attempt, from 1
+	outcome         Outcome  // of the current attempt
+	decision        decision // after the current attempt
 }
 
 type callKey struct{}
+
+// Value makes the call itself the context of its request, for callOf.
+func (k *call) Value(key any) any {
+	if key == (callKey{}) {
+		return k
+	}
+	return k.Context.Value(key)
+}
 
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
 // Do makes one request. The caller must release the response.
 func (c *Client) Do(ctx context.Context, in Request) *Response {
-	k := &call{in: in, client: c, ctx: ctx}
+	k := &call{in: in, client: c, Context: ctx}
 	err := k.build()
 	if err == nil {
 		err = k.wait()
@@ -126,8 +134,10 @@ func (k *call) build() error {
 	if k.Route == nil {
 		k.Route = &k.client.Routes[slices.IndexFunc(k.client.Routes, func(r route.Route) bool { return r.Operation == k.in.Operation })]
 	}
-	k.Path = strings.Replace(k.Route.Path, route.Param, url.PathEscape(k.in.ID), 1)
-	target, err := url.Parse(k.client.Base + k.Path)
+	before, after, _ := strings.Cut(k.Route.Path, route.Param)
+	address := k.client.Base + before + url.PathEscape(k.in.ID) + after
+	k.Path = address[len(k.client.Base):]
+	target, err := url.Parse(address)
 	if err != nil {
 		return err
 	}
@@ -139,7 +149,7 @@ func (k *call) build() error {
 	}
 	target.RawQuery = values.Encode()
 	req := &http.Request{Method: k.Route.Method, URL: target, Header: noHeader, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
-	k.req.Request = req.WithContext(context.WithValue(k.ctx, callKey{}, k))
+	k.req.Request = req.WithContext(k)
 	if k.in.Body == nil {
 		return nil
 	}
@@ -158,21 +168,21 @@ var noHeader = make(http.Header)
 // returns DeadlineExceeded at once. This wait does not count against an attempt's time
 // limit.
 func (k *call) wait() error {
-	if err := backoff.Sleep(k.ctx, k.decision.wait); err != nil {
+	if err := backoff.Sleep(k.Context, k.decision.wait); err != nil {
 		return err
 	}
 	for {
 		for left := k.client.pause.left(); left > 0; left = k.client.pause.left() {
-			if k.ctx.Err() == nil && !backoff.Outlives(k.ctx, left) {
+			if k.Err() == nil && !backoff.Outlives(k.Context, left) {
 				k.RetryAfter, k.Paused = left, true
 				return fmt.Errorf("the rate-limit pause after a 429 outlasts the context's deadline: %w", context.DeadlineExceeded)
 			}
-			if err := backoff.Sleep(k.ctx, left); err != nil {
+			if err := backoff.Sleep(k.Context, left); err != nil {
 				return err
 			}
 		}
-		err := k.client.Rate.Wait(k.ctx)
-		if err != nil && k.ctx.Err() == nil { // the limiter's error is only a text (golang/go#54541)
+		err := k.client.Rate.Wait(k.Context)
+		if err != nil && k.Err() == nil { // the limiter's error is only a text (golang/go#54541)
 			err = fmt.Errorf("the rate limit outlasts the context's deadline: %w", context.DeadlineExceeded)
 		}
 		if err != nil || k.client.pause.left() <= 0 { // a 429 may have arrived meanwhile
@@ -205,7 +215,7 @@ func checkRetry(ctx context.Context, _ *http.Response, err error) (bool, error) 
 		d.pause = k.client.pause.begin(d.pause)
 	}
 	if observe := k.client.Observe; observe != nil {
-		observe(WithAttempt(k.ctx, k.info()), Attempt{k.outcome, d.retry, d.wait, d.pause, &k.Response})
+		observe(WithAttempt(k.Context, k.info()), Attempt{k.outcome, d.retry, d.wait, d.pause, &k.Response})
 	}
 	return d.retry, nil
 }
@@ -221,6 +231,6 @@ func (k *call) end(err error) {
 		causes = append(causes, k.client.Mask.Err(err))
 	}
 	if err != nil || k.outcome.worthRetrying(k.repeatable()) { // perhaps only the context prevented a retry
-		k.Causes = backoff.Causes(k.ctx, causes...)
+		k.Causes = backoff.Causes(k.Context, causes...)
 	}
 }
