@@ -31,6 +31,9 @@ const notUTF8 = "is not valid UTF-8"
 // struct's type has no name, its fields are parameters of a method, and the error begins
 // their names with a small letter.
 func checkTexts(params any) error {
+	if params == nil { // before v, which costs an allocation
+		return nil
+	}
 	v := reflect.Indirect(reflect.ValueOf(params))
 	if v.Kind() != reflect.Struct {
 		return nil

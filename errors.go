@@ -309,13 +309,16 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 			Details   map[string]any `json:"details"`
 		} `json:"error"`
 	}
-	err := json.Unmarshal(r.Body(), &env)
+	body, text := r.Body(), string(r.Body())
+	if masked := c.Mask.Text(text); masked != text { // of the Details; an escaped letter hides from it
+		body = []byte(masked)
+	}
+	err := json.Unmarshal(body, &env)
 	switch {
 	case env.Error.Code != "": // even if other fields have a wrong type, and are empty
 		e.Code = Code(c.Mask.Text(string(env.Error.Code)))
 		e.Message = c.Mask.Text(env.Error.Message)
 		e.Details = env.Error.Details
-		c.Mask.Tree(e.Details)
 	case r.Status/100 == 3:
 		e.Message = "redirects are refused"
 	case r.Status == http.StatusTooManyRequests:
