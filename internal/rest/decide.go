@@ -51,7 +51,7 @@ func (k *call) circumstances() circumstances {
 // deadline, or Retry-After is over a minute, the caller gets the response at once.
 func decide(o Outcome, now circumstances) (d decision) {
 	if o.rateLimited() && !now.polledPage { // the poller slows its pages down itself
-		d.pause = min(now.wait, backoff.Longest)
+		d.pause = min(max(now.wait, 1), backoff.Longest) // 0 would be none
 	}
 	if o.worthRetrying(now.repeatable) && now.retriesLeft > 0 &&
 		o.retryAfter <= backoff.Longest && max(now.wait, now.pauseLeft) < now.timeLeft {

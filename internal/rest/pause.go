@@ -8,20 +8,50 @@ import (
 )
 
 // pause is the rate-limit pause of a Client: a 429 says that all requests together are
-// too many.
+// too many. After a pause, requests are sent one at a time. The gap between two of them
+// doubles if there are still 429s, and shrinks with every other attempt.
 type pause struct {
-	mu    sync.Mutex
-	until time.Time
+	mu      sync.Mutex
+	until   time.Time
+	gap     time.Duration // 0 if requests are not paced
+	grownAt time.Time
+	lastAt  time.Time // when the last paced request was sent
 }
 
-// begin holds back every request for d. It returns d, or 0 if a longer pause is running.
-func (p *pause) begin(d time.Duration) time.Duration {
+const minGap, maxGap = 250 * time.Millisecond, 4 * time.Second
+
+// ended takes note of an attempt that has ended. If d is not 0, every request is held back
+// for d. It returns d, or 0 if a longer pause is running.
+func (p *pause) ended(o Outcome, d time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if until := time.Now().Add(d); until.After(p.until) {
+	now := time.Now()
+	if d == 0 {
+		if p.gap -= p.gap / 10; p.gap < minGap/50 {
+			p.gap = 0
+		}
+		return 0
+	}
+	if now.Add(-o.Took).After(p.grownAt) { // a crowd that was sent at once grows the gap once
+		p.gap, p.grownAt = min(max(2*p.gap, minGap), maxGap), now
+	}
+	if until := now.Add(d); until.After(p.until) {
 		p.until = until
 		return d
 	}
+	return 0
+}
+
+// turn returns 0 if a request may be sent now, which is then the last one sent. Otherwise
+// it returns after how long to try again.
+func (p *pause) turn() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := max(time.Until(p.until), time.Until(p.lastAt.Add(p.gap)))
+	if left > 0 && left <= backoff.Longest { // a longer one began by the clock of another synctest bubble
+		return left
+	}
+	p.lastAt = time.Now()
 	return 0
 }
 
@@ -32,5 +62,5 @@ func (p *pause) left() time.Duration {
 	if d := time.Until(p.until); d <= backoff.Longest {
 		return d
 	}
-	return 0 // the pause began by the clock of another synctest bubble
+	return 0
 }

@@ -172,7 +172,7 @@ func (k *call) wait() error {
 		return err
 	}
 	for {
-		for left := k.client.pause.left(); left > 0; left = k.client.pause.left() {
+		for left := k.client.pause.turn(); left > 0; left = k.client.pause.turn() {
 			if k.Err() == nil && !backoff.Outlives(k.Context, left) {
 				k.RetryAfter, k.Paused = left, true
 				return fmt.Errorf("the rate-limit pause after a 429 outlasts the context's deadline: %w", context.DeadlineExceeded)
@@ -211,9 +211,7 @@ func checkRetry(ctx context.Context, _ *http.Response, err error) (bool, error) 
 	k.MayHaveTakenEffect = k.MayHaveTakenEffect || k.outcome.mayHaveTakenEffect()
 	d := decide(k.outcome, k.circumstances())
 	k.decision = d
-	if d.pause > 0 {
-		d.pause = k.client.pause.begin(d.pause)
-	}
+	d.pause = k.client.pause.ended(k.outcome, d.pause)
 	if observe := k.client.Observe; observe != nil {
 		observe(WithAttempt(k.Context, k.info()), Attempt{k.outcome, d.retry, d.wait, d.pause, &k.Response})
 	}
