@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,7 +113,8 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	}
 	problem := pathProblem(path)
 	if err := cmp.Or(checkThat("method", slices.Contains(methods, method), methodReason),
-		checkThat("path", problem == "", problem)); err != nil {
+		checkThat("path", problem == "", problem),
+		checkThat("out", out == nil || reflect.ValueOf(out).Kind() == reflect.Pointer && !reflect.ValueOf(out).IsNil(), "must be a pointer or nil")); err != nil {
 		return err
 	}
 	request := rest.Request{Operation: row.Operation, Route: &row, Query: query}
@@ -199,6 +201,7 @@ type core struct {
 	observer    func(context.Context, Event)
 	uploads     upload.Timeouts
 	slots       uploadSlots
+	host        string
 	local       bool // the service is on this machine, and so may its storage be
 
 	api    *rest.Client
@@ -208,7 +211,7 @@ type core struct {
 // ready prepares a core for requests, after the options have set it. It never changes
 // afterwards. base is empty if New did not make the Client.
 func (c *core) ready(base url.URL, apiKey string) *core {
-	c.Base, c.local = base.String(), isLoopback(base.Hostname())
+	c.Base, c.host, c.local = base.String(), base.Host, isLoopback(base.Hostname())
 	c.Authorization, c.Mask = []string{"Bearer " + apiKey}, secret.Mask{apiKey}
 	c.storage = cmp.Or(c.storage, c.Transport)
 	c.poller = poll.New(polled{c})
@@ -232,6 +235,8 @@ var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 		TLSHandshakeTimeout:    10 * time.Second,
 		ExpectContinueTimeout:  2 * time.Second, // how long an upload waits for permission to send the body
 		OnProxyConnectResponse: backoff.CheckProxy,
+		// Otherwise a connection that is lost without a sign is used until the kernel gives up.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 	}
 })
 

@@ -83,7 +83,7 @@ func (c *core) decode(in rest.Request, resp *rest.Response, out any) error {
 		problem = "the response has over " + strconv.Itoa(maxValues) + " values"
 	default:
 		if err := json.Unmarshal(resp.Body(), out); err != nil {
-			problem = "the response does not match the interface: " + describeBody(resp, err)
+			problem = "the response does not match the interface: " + c.describeBody(resp, err)
 		} else if ours {
 			problem = missingField(reflect.ValueOf(out).Elem(), resp.Body())
 		}
@@ -154,8 +154,9 @@ func (c *core) maskMeetings(meetings ...*Meeting) {
 	}
 }
 
-// describeBody says what is wrong with a body without quoting it.
-func describeBody(resp *rest.Response, err error) string {
+// describeBody says what is wrong with a body. It quotes only what looks like a page of
+// someone else: half a response of the service may name people.
+func (c *core) describeBody(resp *rest.Response, err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		found, _, _ := strings.Cut(wrong.Value, " ") // after "number" come its digits
 		if wrong.Field == "" {
@@ -164,5 +165,8 @@ func describeBody(resp *rest.Response, err error) string {
 		return "a JSON " + found + " that does not fit the field " + strconv.Quote(wrong.Field)
 	}
 	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if start := bytes.TrimSpace(resp.Body()); len(start) > 0 && !bytes.ContainsAny(start[:1], `{["`) && mediaType != "application/json" {
+		return c.Mask.Page(c.host, resp.Header, start)
+	}
 	return "no valid JSON (" + cmp.Or(mediaType, "no content type") + ", " + strconv.Itoa(len(resp.Body())) + " bytes)"
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -321,12 +322,15 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 		e.Details = env.Error.Details
 	case r.Status/100 == 3:
 		e.Message = "redirects are refused"
+		if to, err := url.Parse(r.Header.Get("Location")); err == nil && *to != (url.URL{}) {
+			e.Message += ", here one to " + c.Mask.Text(cmp.Or(to.Host, c.host))
+		}
 	case r.Status == http.StatusTooManyRequests:
 		e.Code, e.Message = ErrRateLimited, "too many requests"
 	case len(r.Body()) == 0:
 		e.Message = cmp.Or(http.StatusText(r.Status), "the response is empty")
 	case err != nil:
-		e.Message = "the response is not the service's error envelope: " + c.Mask.Text(describeBody(r, err))
+		e.Message = "the response is not the service's error envelope: " + c.Mask.Text(c.describeBody(r, err))
 	default:
 		e.Message = "the response is not the service's error envelope"
 	}
