@@ -525,7 +525,7 @@ func TestDo(t *testing.T) {
 		for reply, want := range map[string]string{
 			"":                               "the response is empty",
 			"[]":                             "a JSON array where an object should be",
-			"<h1>":                           "no valid JSON",
+			"<h1>":                           "minutes.example sent",
 			strings.Repeat(" ", 4<<20) + " ": "longer than 4194304 bytes",
 		} {
 			client, _ := testkit.Answering(t, testkit.Canned(200, reply))

@@ -165,8 +165,9 @@ func (c *core) describeBody(resp *rest.Response, err error) string {
 		return "a JSON " + found + " that does not fit the field " + strconv.Quote(wrong.Field)
 	}
 	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if start := bytes.TrimSpace(resp.Body()); len(start) > 0 && !bytes.ContainsAny(start[:1], `{["`) && mediaType != "application/json" {
-		return c.Mask.Page(c.host, resp.Header, start)
+	body := bytes.TrimLeft(resp.Body(), " \t\r\n\ufeff")
+	if len(body) > 0 && !strings.Contains(`{["`, string(body[:1])) && mediaType != "application/json" {
+		return c.Mask.Page(c.host, resp.Header, body)
 	}
 	return "no valid JSON (" + cmp.Or(mediaType, "no content type") + ", " + strconv.Itoa(len(resp.Body())) + " bytes)"
 }

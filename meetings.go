@@ -164,6 +164,9 @@ type MeetingListParams struct {
 // one unchanged. It needs the scope meetings:write. Documented; assumed: a caller
 // who may not see the existing meeting gets ErrExternalIDTaken instead of 200.
 //
+// The service may store the ExternalID in another form (trimmed, in Unicode NFC), so
+// Meeting.ExternalID may differ from the one in params.
+//
 // With an ExternalID the Client retries a Create whose response was lost. If the
 // first attempt took effect, the second finds its meeting: created is then false
 // although this call created the meeting.
@@ -179,9 +182,6 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 	m, resp, err := doResponse[Meeting](ctx, s.core(), in)
 	if err != nil {
 		return nil, false, err
-	}
-	if in.HasExternalID && m.ExternalID != "" && !strings.EqualFold(strings.TrimSpace(m.ExternalID), strings.TrimSpace(params.ExternalID)) {
-		return nil, false, s.core().badResponseError(resp, "the response is about another meeting")
 	}
 	return m, resp.Status == http.StatusCreated, nil
 }
@@ -206,7 +206,8 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 
 // FindByExternalID returns the meeting with the caller's reference. It needs the
 // scope meetings:read. The listing it uses is documented; assumed: without such a
-// meeting the page is empty.
+// meeting the page is empty, and the service may trim the reference, change its case or
+// store it in another Unicode form.
 //
 // Errors: ErrNotFound if no meeting that the caller may see has it,
 // ErrInvalidExternalID.
@@ -223,7 +224,10 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 		return nil, err
 	}
 	for _, m := range page.Meetings {
-		if m.ExternalID == externalID { // a service that does not know the filter lists others
+		// A service that does not know the filter lists others, but only another Unicode form
+		// of the same text can make the single meeting look like one.
+		otherForm := len(page.Meetings) == 1 && strings.ContainsFunc(externalID, func(r rune) bool { return r >= utf8.RuneSelf })
+		if otherForm || strings.EqualFold(m.ExternalID, strings.TrimSpace(externalID)) {
 			c.poller.Record(snapshotOf(m.clone()), asked)
 			return m, nil
 		}
