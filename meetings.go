@@ -206,7 +206,7 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 
 // FindByExternalID returns the meeting with the caller's reference. It needs the
 // scope meetings:read. The listing it uses is documented; assumed: without such a
-// meeting the page is empty, and the service may trim the reference, change its case or
+// meeting the page is empty, and the service may trim the reference or
 // store it in another Unicode form.
 //
 // Errors: ErrNotFound if no meeting that the caller may see has it,
@@ -227,7 +227,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 		// A service that does not know the filter lists others, but only another Unicode form
 		// of the same text can make the single meeting look like one.
 		otherForm := len(page.Meetings) == 1 && strings.ContainsFunc(externalID, func(r rune) bool { return r >= utf8.RuneSelf })
-		if otherForm || strings.EqualFold(m.ExternalID, strings.TrimSpace(externalID)) {
+		if otherForm || m.ExternalID == externalID || m.ExternalID == strings.TrimSpace(externalID) {
 			c.poller.Record(snapshotOf(m.clone()), asked)
 			return m, nil
 		}
