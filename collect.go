@@ -33,8 +33,9 @@ type ended struct {
 }
 
 func newCollector[In any](ctx context.Context) *collector[In] {
-	ctx, cancel := context.WithCancel(ctx)
-	return &collector[In]{ctx: ctx, cancel: cancel, ended: make(chan ended)}
+	c := &collector[In]{ended: make(chan ended)}
+	c.ctx, c.cancel = context.WithCancel(ctx)
+	return c
 }
 
 // run returns when all work has ended, or was canceled since the loop was left.

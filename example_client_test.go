@@ -43,7 +43,7 @@ func ExampleClient_Do() {
 	srv := minutestest.New()
 	defer srv.Close()
 	srv.Inject(minutestest.Match{Path: "/v1/meetings/mtg_1"},
-		minutestest.Reply(200, "application/json", `{"id":"mtg_1","title":"Weekly","language":"en"}`))
+		minutestest.Respond(200, "application/json", `{"id":"mtg_1","title":"Weekly","language":"en"}`))
 	client := srv.Client()
 	ctx, id := context.Background(), "mtg_1"
 

@@ -347,8 +347,8 @@ func TestDelete_SucceedsIfEarlierAttemptDidIt(t *testing.T) {
 		{"response lost", []minutestest.Fault{minutestest.LoseReply()}, nil, true},
 		{"502 after the effect", []minutestest.Fault{minutestest.BadGateway().AfterEffect()}, nil, true},
 		{"500 after the effect", []minutestest.Fault{minutestest.Refuse(minutes.ErrInternal).AfterEffect()}, nil, true},
-		{"503 after the effect", []minutestest.Fault{minutestest.Reply(503, "text/html", "<p>later").AfterEffect()}, nil, true},
-		{"504 after the effect", []minutestest.Fault{minutestest.Reply(504, "text/html", "<p>later").AfterEffect()}, nil, true},
+		{"503 after the effect", []minutestest.Fault{minutestest.Respond(503, "text/html", "<p>later").AfterEffect()}, nil, true},
+		{"504 after the effect", []minutestest.Fault{minutestest.Respond(504, "text/html", "<p>later").AfterEffect()}, nil, true},
 		{"time-out after the effect", []minutestest.Fault{minutestest.Delay(time.Hour).AfterEffect()}, nil, true},
 		{"response lost, then 429", []minutestest.Fault{minutestest.LoseReply(), minutestest.RateLimit("1")}, nil, true},
 		{"response lost, then half a NOT_FOUND", []minutestest.Fault{minutestest.LoseReply(), minutestest.Truncate(9)}, nil, true},
@@ -356,7 +356,7 @@ func TestDelete_SucceedsIfEarlierAttemptDidIt(t *testing.T) {
 		{"never connected", nil, testbase.ErrRefused, false},
 		{"half a NOT_FOUND", []minutestest.Fault{minutestest.Truncate(9)}, nil, false},
 		{"nothing", nil, nil, false},
-		{"page of a gateway", []minutestest.Fault{minutestest.LoseReply(), minutestest.Reply(404, "text/html", "<h1>no</h1>")}, nil, false},
+		{"page of a gateway", []minutestest.Fault{minutestest.LoseReply(), minutestest.Respond(404, "text/html", "<h1>no</h1>")}, nil, false},
 		{"forbidden", []minutestest.Fault{minutestest.LoseReply(), minutestest.Refuse(minutes.ErrForbidden)}, nil, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -226,8 +226,7 @@ func TestProcess_TwoWorkersMakeOneMeeting(t *testing.T) {
 	for seed := range testbase.Many(200, 12) {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
-			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()),
-				minutestest.WithoutAudit(minutestest.ViolationUploadURL, minutestest.ViolationPoll)) // two Clients know nothing of each other
+			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 			faults := []minutestest.Fault{
 				minutestest.RateLimit(""), minutestest.Reset(), minutestest.LoseReply(),
 				minutestest.Refuse(minutes.ErrInternal), minutestest.BadGateway(), minutestest.Refuse(minutes.ErrInternal).AfterEffect(),
@@ -642,7 +641,7 @@ func TestProcess_LeavesAnotherWaitAlone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
-				c, l := testkit.WatchLooks(srv)
+				c, l := testkit.WatchPolls(srv)
 				p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
 				m, _, err := c.Meetings.Create(t.Context(), p)
 				require.NoError(t, err)
@@ -831,7 +830,7 @@ func TestFinish_KeepsThePollInterval(t *testing.T) {
 					w.Stages.Transcribe = time.Hour
 					srv := minutestest.NewServer(t, minutestest.WithWorld(w))
 					ids := testkit.Crowd(t, srv, others, 1, 10*time.Hour)
-					c, looks := testkit.WatchLooks(srv)
+					c, looks := testkit.WatchPolls(srv)
 					var wg sync.WaitGroup
 					defer wg.Wait()
 					ctx, cancel := context.WithCancel(t.Context())
@@ -976,7 +975,7 @@ func TestProcess_ResumedJobsDoNotDelayOthers(t *testing.T) {
 				w.Stages.Prepare = 10 * time.Minute
 				srv := minutestest.NewServer(t, minutestest.WithWorld(w))
 				crashed := testkit.Client(srv, minutes.WithRateLimit(0, 0)) // the worker that made them
-				c, l := testkit.WatchLooks(srv)
+				c, l := testkit.WatchPolls(srv)
 				var ids []string
 				var wg sync.WaitGroup
 				for i := range testbase.Many(100, 25) {
@@ -1016,7 +1015,7 @@ func TestProcess_FinishedJobsDoNotStopPages(t *testing.T) {
 			job(testkit.Client(srv), i)
 		}
 		ids := testkit.Crowd(t, srv, 50, 1, testkit.Ages)
-		c, l := testkit.WatchLooks(srv)
+		c, l := testkit.WatchPolls(srv)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		var wg sync.WaitGroup

@@ -115,7 +115,7 @@ func TestWaitAll_EndsBesideManyOthers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 				ids := testkit.Crowd(t, srv, 50, 1, testkit.Ages)
-				c, l := testkit.WatchLooks(srv)
+				c, l := testkit.WatchPolls(srv)
 				began := time.Now()
 				time.AfterFunc(after, func() { test.strike(t, srv, ids) })
 				ctx, cancel := context.WithTimeout(t.Context(), 2*after)
@@ -553,8 +553,8 @@ func TestWaitAll_WithoutListing(t *testing.T) {
 		"refused":         minutestest.Refuse(minutes.ErrInsufficientScope),
 		"broken":          minutestest.Refuse(minutes.ErrInternal),
 		"lost":            minutestest.Reset(),
-		"no such route":   minutestest.Reply(404, "text/html", "<h1>Not found</h1>"),
-		"not what it was": minutestest.Reply(200, "text/html", "<h1>Welcome</h1>"),
+		"no such route":   minutestest.Respond(404, "text/html", "<h1>Not found</h1>"),
+		"not what it was": minutestest.Respond(200, "text/html", "<h1>Welcome</h1>"),
 		"too many":        minutestest.RateLimit(""),
 		"far too many":    minutestest.RateLimit("300"),
 		"cut":             minutestest.Truncate(20),
@@ -566,7 +566,7 @@ func TestWaitAll_WithoutListing(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 				ids := testkit.Crowd(t, srv, testbase.Many(100, 25), 1, 10*time.Minute)
 				srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, fault)
-				c, l := testkit.WatchLooks(srv)
+				c, l := testkit.WatchPolls(srv)
 				for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
 					require.NoError(t, err)
 					assert.Equal(t, minutes.StatusMinutesReady, m.Status)
@@ -585,7 +585,7 @@ func TestWaitAll_PageNotifiesWhileOthersJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 		ids := testkit.Crowd(t, srv, 60, 1, testkit.Ages)
-		c, l := testkit.WatchLateLooks(srv, 5*time.Second)
+		c, l := testkit.WatchLatePolls(srv, 5*time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 		defer cancel()
 		listed, fresh := ids[:50], ids[50:]

@@ -44,7 +44,7 @@ func TestWaitAll_SurvivesOutage(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 				ids := testkit.Crowd(t, srv, waits, 1, 20*time.Minute)
 				began, back := time.Now(), time.Duration(test.back)*time.Minute
-				c, l := testkit.WatchLooks(srv)
+				c, l := testkit.WatchPolls(srv)
 				network := l.Next
 				l.Next = testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
 					since := time.Since(began)
@@ -88,7 +88,7 @@ func TestWaitAll_EndsAfterALongOutage(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 				ids := testkit.Crowd(t, srv, 130, 1, 1000*time.Hour)
-				c, l := testkit.WatchLooks(srv)
+				c, l := testkit.WatchPolls(srv)
 				time.AfterFunc(sick, func() {
 					srv.Inject(minutestest.Match{Times: minutestest.Always}, minutestest.BadGateway())
 				})
@@ -118,7 +118,7 @@ func TestWait_FailedPollDoesNotRefreshTheSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		c, l := testkit.WatchLooks(srv)
+		c, l := testkit.WatchPolls(srv)
 		m := testkit.Uploaded(t, c, "Old title")
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2}, minutestest.BadGateway())
 		var wg sync.WaitGroup
@@ -139,7 +139,7 @@ func TestWait_FailedPollDoesNotRefreshTheSnapshot(t *testing.T) {
 // What may pass is waited out, a turn for each; what will not ends the wait.
 func TestWait_RetriesOnlyTransientFailures(t *testing.T) {
 	t.Parallel()
-	html := func(status int) minutestest.Fault { return minutestest.Reply(status, "text/html", "<h1>Sorry</h1>") }
+	html := func(status int) minutestest.Fault { return minutestest.Respond(status, "text/html", "<h1>Sorry</h1>") }
 	for name, test := range map[string]struct {
 		fault  minutestest.Fault
 		passes bool
@@ -148,8 +148,8 @@ func TestWait_RetriesOnlyTransientFailures(t *testing.T) {
 		"401 of something in front": {html(401), false},
 		"403 of something in front": {html(403), false},
 		"404 of something in front": {html(404), true},
-		"408 with a code":           {minutestest.Reply(408, "application/json", `{"error":{"code":"SLOW","message":"x"}}`), true},
-		"410 with a code":           {minutestest.Reply(410, "application/json", `{"error":{"code":"GONE","message":"x"}}`), false},
+		"408 with a code":           {minutestest.Respond(408, "application/json", `{"error":{"code":"SLOW","message":"x"}}`), true},
+		"410 with a code":           {minutestest.Respond(410, "application/json", `{"error":{"code":"GONE","message":"x"}}`), false},
 		"502 of something in front": {html(502), true},
 		"welcome":                   {html(200), true},
 		"a refusal":                 {minutestest.Refuse(minutes.ErrBadRequest), false},
@@ -312,6 +312,6 @@ func TestWait_RejectedPollCountsAsPoll(t *testing.T) {
 		}
 		looks := srv.Requests("meetings.get")
 		require.Len(t, looks, 2)
-		assert.GreaterOrEqual(t, looks[1].At.Sub(looks[0].At), minutestest.PollFloor)
+		assert.GreaterOrEqual(t, looks[1].At.Sub(looks[0].At), minutestest.MinPollInterval)
 	})
 }

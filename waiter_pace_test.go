@@ -48,7 +48,7 @@ func TestWait_RequestsOfManyWaits(t *testing.T) {
 				n = testbase.Many(n, min(n, max(300, 30*test.stride), 900))
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 				ids := testkit.Crowd(t, srv, n, test.stride, within)
-				c, l := testkit.WatchLooks(srv)
+				c, l := testkit.WatchPolls(srv)
 				start := time.Now()
 				var wg sync.WaitGroup
 				late := make([]time.Duration, len(ids))
@@ -80,7 +80,7 @@ func TestWait_RequestsOfSteadyArrivals(t *testing.T) {
 		w := testkit.Generous()
 		w.Stages.Prepare = 5 * time.Minute
 		srv := minutestest.NewServer(t, minutestest.WithWorld(w))
-		c, l := testkit.WatchLooks(srv)
+		c, l := testkit.WatchPolls(srv)
 		n := testbase.Many(1000, 300) // one a second, so about 300 wait at a time
 		ids := make([]string, n)
 		var wg sync.WaitGroup
@@ -111,7 +111,7 @@ func TestWait_IgnoresTheIntervalsOfOthers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 				ids := testkit.Crowd(t, srv, crowded+1, 1, 10*time.Minute)
-				c, l := testkit.WatchLooks(srv)
+				c, l := testkit.WatchPolls(srv)
 				var wg sync.WaitGroup
 				for _, id := range ids {
 					wg.Go(func() {
@@ -144,7 +144,7 @@ func TestWaitAll_LongIntervalSavesPages(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 				ids := testkit.Crowd(t, srv, 50, 1, 1000*time.Hour)
-				c, l := testkit.WatchLooks(srv)
+				c, l := testkit.WatchPolls(srv)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
 				for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), &minutes.WaitOptions{Interval: interval}) {
@@ -177,7 +177,7 @@ func TestWait_PageMayShowAChangeBeforeTheInterval(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 				ids := testkit.Crowd(t, srv, 50, 1, testkit.Ages)
-				c, l := testkit.WatchLooks(srv)
+				c, l := testkit.WatchPolls(srv)
 				own := ids[30]
 				ids = slices.Delete(ids, 30, 31)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -220,7 +220,7 @@ func TestWait_LongIntervalDoesNotDelayPages(t *testing.T) {
 		old := testkit.Crowd(t, srv, 1, 1, testkit.Ages)
 		testkit.Crowd(t, srv, 700, 700, time.Hour)
 		ids := testkit.Crowd(t, srv, 50, 1, 20*time.Minute)
-		c, l := testkit.WatchLooks(srv)
+		c, l := testkit.WatchPolls(srv)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -263,7 +263,7 @@ func TestWait_PausesAfter429(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 				id := testkit.Crowd(t, srv, 1, 1, testkit.Ages)[0]
-				_, l := testkit.WatchLooks(srv)
+				_, l := testkit.WatchPolls(srv)
 				c := testkit.WatchedBy(srv, testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
 					resp, err := l.RoundTrip(r)
 					if err == nil && test.maxAge != "" {
@@ -291,7 +291,7 @@ func TestWaitAll_SlowsDownAfter429(t *testing.T) {
 		stride := testbase.Many(100, 60) // no pages
 		ids := testkit.Crowd(t, srv, 20*stride, stride, testkit.Ages)
 		require.Len(t, ids, 20)
-		c, l := testkit.WatchLooks(srv)
+		c, l := testkit.WatchPolls(srv)
 		srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.RateLimit("10"))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
@@ -320,7 +320,7 @@ func TestWait_EndlessInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		c, l := testkit.WatchLooks(srv)
+		c, l := testkit.WatchPolls(srv)
 		m := testkit.Uploaded(t, c, "Long")
 		time.Sleep(time.Second)
 		for range 3 {
@@ -387,7 +387,7 @@ func TestWait_ManyWaitsForOneMeeting(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				m := testkit.Uploaded(t, testkit.Client(srv), "Weekly")
-				c, l := testkit.WatchLooks(srv)
+				c, l := testkit.WatchPolls(srv)
 				test(t, c, m.ID)
 				synctest.Wait()
 				assert.LessOrEqual(t, l.Len(), 40)

@@ -75,7 +75,7 @@ func TestUpload_ChecksWithAPollSentAfterwards(t *testing.T) {
 				id := testkit.Waiting(t, srv)
 				require.NoError(t, srv.Script(minutestest.Script{MeetingID: id, Hold: minutes.StatusAudioUploaded}))
 				ids = append(ids, id)
-				c, _ := testkit.WatchLateLooks(srv, 10*time.Second)
+				c, _ := testkit.WatchLatePolls(srv, 10*time.Second)
 				fault := minutestest.ResetUpload(0)
 				if test.lost {
 					fault = minutestest.LoseReply()
@@ -147,7 +147,7 @@ func TestWait_ObeysCacheControl(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
-				_, l := testkit.WatchLooks(srv)
+				_, l := testkit.WatchPolls(srv)
 				says := header
 				c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
 					resp, err := l.RoundTrip(r)
@@ -232,7 +232,7 @@ func TestWait_UsesWhatTheClientSaw(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				m, _, err := testkit.Client(srv).Meetings.Create(t.Context(), params())
 				require.NoError(t, err)
-				c, l := testkit.WatchLooks(srv)
+				c, l := testkit.WatchPolls(srv)
 				seen, err := see(c, t.Context(), m.ID)
 				require.NoError(t, err)
 				began, n := time.Now(), len(srv.Requests("meetings.get"))
@@ -275,7 +275,7 @@ func TestWait_EndsWhenAnotherCallSeesTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
-		c, l := testkit.WatchLooks(srv)
+		c, l := testkit.WatchPolls(srv)
 		m := testkit.Uploaded(t, c, "Weekly")
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -321,7 +321,7 @@ func TestWait_PollsAtOnceAfterAnUpload(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 				id := testkit.Waiting(t, srv)
-				c, l := testkit.WatchLooks(srv)
+				c, l := testkit.WatchPolls(srv)
 				if strings.Contains(name, "Cache-Control") {
 					network := l.Next
 					l.Next = testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
@@ -360,7 +360,7 @@ func TestWait_IgnoresAResponseOlderThanTheSnapshot(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
 				ids := testkit.Crowd(t, srv, meetings, 1, testkit.Ages)
 				require.NoError(t, srv.Script(minutestest.Script{MeetingID: ids[0], Hold: minutes.StatusTranscribing}))
-				c, l := testkit.WatchLateLooks(srv, 10*time.Second)
+				c, l := testkit.WatchLatePolls(srv, 10*time.Second)
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 				defer cancel()
 				told := map[string][]minutes.Status{}
@@ -445,7 +445,7 @@ func TestWait_LookedAtDelaysTheFirstPoll(t *testing.T) {
 						}
 					},
 				} {
-					c, l := testkit.WatchLooks(srv)
+					c, l := testkit.WatchPolls(srv)
 					began := time.Now()
 					ctx, cancel := context.WithTimeout(t.Context(), time.Minute-time.Second)
 					wait(c, ctx, &minutes.WaitOptions{LookedAt: test.at(began), Interval: time.Hour})

@@ -348,7 +348,7 @@ func TestWait_EndsIfOnStatusDoesNotReturn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // which fails where the poller goes on
 		srv := minutestest.NewServer(t)
-		c, l := testkit.WatchLooks(srv)
+		c, l := testkit.WatchPolls(srv)
 		m := testkit.Uploaded(t, c, "meeting")
 		var wg sync.WaitGroup
 		wg.Go(func() {

@@ -3,8 +3,10 @@ package minutestest
 import (
 	"fmt"
 	"hash/maphash"
+	"mime"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,73 +15,6 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
-
-// PollFloor is the shortest time between two polls of a meeting that the
-// service asks of its clients.
-const PollFloor = 30 * time.Second
-
-// ViolationKind says what a client must not do.
-type ViolationKind string
-
-const (
-	// ViolationPoll: a GET of a meeting found the unfinished status that the
-	// same key's last GET of it had found less than [PollFloor] before. An upload,
-	// or a request for an upload URL, in between begins anew, whoever made it and
-	// whatever came of it.
-	//
-	// That is all: listings are judged by nobody and excuse nobody, and what a
-	// create or an update shows is no GET. A program that finds its meeting again
-	// after a restart, with FindByExternalID, and waits for it is judged by its
-	// GETs alone. A caller's own Get just before a wait, or beside one, is a GET,
-	// too: WaitOptions.OnStatus shows the same. A Client keeps the floor by what it
-	// remembers; a new one is told of the old one's last look by
-	// WaitOptions.LookedAt.
-	ViolationPoll ViolationKind = "poll"
-	// ViolationCredential: an Authorization header was sent to storage.
-	ViolationCredential ViolationKind = "credential"
-	// ViolationRepeat: a request was sent again that may have taken effect the
-	// first time (5xx, a lost connection, a reply that was not waited for),
-	// although doing it twice is not doing it once: a POST or PATCH with the
-	// same key and body, other than one for an upload URL and a create with an
-	// external_id.
-	ViolationRepeat ViolationKind = "repeat"
-	// ViolationUploadURL: an upload URL was asked for a meeting that has its
-	// audio. Of two workers on one meeting, one may do so: a test of that
-	// switches this off.
-	ViolationUploadURL ViolationKind = "upload_url"
-	// ViolationOpenBody: when the Server was closed, a reply was neither read
-	// to its end nor closed, nor was it within a tenth of a second. Seen on
-	// connections of [Server.HTTPClient] only.
-	ViolationOpenBody ViolationKind = "open_body"
-)
-
-var violationKinds = []ViolationKind{ViolationPoll, ViolationCredential, ViolationRepeat, ViolationUploadURL, ViolationOpenBody}
-
-// Violation is something a client did that the service asks it not to do.
-// Nothing in it is secret.
-type Violation struct {
-	Kind      ViolationKind     `json:"kind"`
-	At        time.Time         `json:"at"`            // of the request
-	Seq       int               `json:"seq,omitempty"` // of the [Request]
-	Operation minutes.Operation `json:"operation,omitempty"`
-	MeetingID string            `json:"meeting_id,omitempty"`
-	Caller    string            `json:"caller,omitempty"` // id of the member or integration behind the key
-	Text      string            `json:"text"`             // what was wrong, for people
-}
-
-// String describes the violation in one line.
-func (v Violation) String() string {
-	if v.Seq == 0 {
-		return fmt.Sprintf("violation (%s): %s", v.Kind, v.Text)
-	}
-	return fmt.Sprintf("violation (%s): %s (request %d)", v.Kind, v.Text, v.Seq)
-}
-
-// Violations returns what clients have done wrong so far, in the order in
-// which it was seen, the first thousand.
-func (s *Server) Violations() []Violation {
-	return s.audit.after(0)
-}
 
 // after returns the violations after the first n.
 func (a *audit) after(n int) []Violation {
@@ -90,39 +25,43 @@ func (a *audit) after(n int) []Violation {
 
 // What the audit remembers has bounds, so that a Server may run for weeks.
 const (
-	auditShards   = 64
-	shardMeetings = 4096 // swept when there are more
+	maxPolled     = 1 << 16 // swept when there are more
 	maxRepeats    = 4096
 	maxViolations = 1000
 )
 
-// audit watches what clients do. Looks at meetings are kept apart by meeting,
-// in shards, since they are what a busy service has most of.
+// audit watches what clients do.
 type audit struct {
-	off     bool // all of it
-	ignored []ViolationKind
-	seed    maphash.Seed
-	shards  [auditShards]lookShard
+	off      bool // all of it
+	ignored  []ViolationKind
+	interval time.Duration // between two polls of a meeting
+	describe func(*Violation)
+	seed     maphash.Seed
 
 	full       atomic.Bool // of violations
 	mu         sync.Mutex
+	looks      map[string][]look // by meeting
 	violations []Violation
 	repeats    map[uint64]struct{} // writes that may have taken effect
+	refusals   map[uint64]struct{} // programs that know that a meeting has its audio
 }
 
-type lookShard struct {
-	mu       sync.Mutex
-	meetings map[string][]look
-}
-
-// look is the last time a key was shown a meeting.
+// look is the last time a program was shown a meeting.
 type look struct {
-	key    string
-	at     time.Time
-	status minutes.Status
+	program program
+	at      time.Time
+	status  minutes.Status
 }
 
-func newAudit() *audit { return &audit{seed: maphash.MakeSeed()} }
+// program is what the audit judges: what comes through one client with one key.
+type program struct {
+	client uint64 // of the in-memory network; 0 is that of all others
+	key    string
+}
+
+func newAudit() *audit {
+	return &audit{seed: maphash.MakeSeed(), interval: MinPollInterval, describe: func(*Violation) {}}
+}
 
 func (a *audit) ignore(kinds []ViolationKind) {
 	if len(kinds) == 0 {
@@ -132,25 +71,9 @@ func (a *audit) ignore(kinds []ViolationKind) {
 	a.off = !slices.ContainsFunc(violationKinds, func(k ViolationKind) bool { return !slices.Contains(a.ignored, k) })
 }
 
-// check returns what has been asked to be ignored and does not exist.
-func (a *audit) check() error {
-	for _, kind := range a.ignored {
-		if !slices.Contains(violationKinds, kind) {
-			return fmt.Errorf("%q is not one of %s", kind, violationKinds)
-		}
-	}
-	return nil
-}
-
 func (a *audit) reset() {
-	for i := range a.shards {
-		shard := &a.shards[i]
-		shard.mu.Lock()
-		shard.meetings = nil
-		shard.mu.Unlock()
-	}
 	a.mu.Lock()
-	a.violations, a.repeats = nil, nil
+	a.looks, a.violations, a.repeats, a.refusals = nil, nil, nil, nil
 	a.full.Store(false)
 	a.mu.Unlock()
 }
@@ -168,36 +91,65 @@ func (a *audit) watch(e *entry) {
 		}
 		a.anew(e.MeetingID)
 	case route.MeetingsUploadURL:
-		if e.Code == minutes.ErrBadRequest && e.MeetingStatus != "" && e.MeetingStatus != minutes.StatusCreated {
-			a.add(ViolationUploadURL, e, fmt.Sprintf("an upload URL was asked for meeting %s, which is %s and so has its audio", e.MeetingID, e.MeetingStatus))
-		}
+		a.watchUploadURL(e)
 		a.anew(e.MeetingID)
+	}
+	if e.Operation != engine.StoragePut {
+		a.watchContentType(e)
 	}
 	if e.method == http.MethodPost || e.method == http.MethodPatch {
 		a.watchRepeat(e)
 	}
 }
 
-// watchPoll compares a GET with the same key's last one.
+// watchUploadURL looks for a program that asks for an upload URL again after
+// the service has said that the meeting has its audio.
+func (a *audit) watchUploadURL(e *entry) {
+	if e.Code != minutes.ErrBadRequest || e.MeetingStatus == "" || e.MeetingStatus == minutes.StatusCreated {
+		return
+	}
+	id := a.identity(e, nil)
+	a.mu.Lock()
+	_, again := a.refusals[id]
+	a.refusals = remember(a.refusals, id)
+	a.mu.Unlock()
+	if again {
+		a.add(ViolationUploadURL, e, "asked for an upload URL again for {meeting}, which is "+string(e.MeetingStatus)+" and so has its audio")
+	}
+}
+
+// watchContentType looks at how a JSON body was sent.
+func (a *audit) watchContentType(e *entry) {
+	if len(e.Body) == 0 {
+		return
+	}
+	contentType, encoding := e.header.Get("Content-Type"), e.header.Get("Content-Encoding")
+	if media, _, err := mime.ParseMediaType(contentType); err != nil || media != "application/json" {
+		a.add(ViolationContentType, e, fmt.Sprintf("the body of %s %s was sent with Content-Type %q", e.method, e.url.Path, contentType))
+	} else if encoding != "" && encoding != "identity" {
+		a.add(ViolationContentType, e, fmt.Sprintf("the body of %s %s was sent with Content-Encoding %q", e.method, e.url.Path, encoding))
+	}
+}
+
+// watchPoll compares a GET with the same program's last one.
 func (a *audit) watchPoll(e *entry) {
 	if e.Status != http.StatusOK || e.lost || e.method != http.MethodGet {
 		return // the client was shown nothing
 	}
-	now := look{e.KeySecret, e.at, e.MeetingStatus}
-	shard := a.shard(e.MeetingID)
-	shard.mu.Lock()
-	last, again := shard.look(e.MeetingID, now)
-	shard.mu.Unlock()
+	now := look{e.program(), e.at, e.MeetingStatus}
+	a.mu.Lock()
+	last, again := a.look(e.MeetingID, now)
+	a.mu.Unlock()
 
-	if since := now.at.Sub(last.at); again && last.status == now.status && since >= 0 && since < PollFloor && !a.full.Load() {
-		a.add(ViolationPoll, e, fmt.Sprintf("meeting %s was found %s, %v after it was last found so", e.MeetingID, now.status, since))
+	if since := now.at.Sub(last.at); again && last.status == now.status && since >= 0 && since < a.interval && !a.full.Load() {
+		a.add(ViolationPoll, e, fmt.Sprintf("{meeting} was polled %v after the last poll, and was %s both times", since, now.status))
 	}
 }
 
-// look puts now in the place of the same key's last look, and returns that.
-func (s *lookShard) look(meetingID string, now look) (last look, again bool) {
-	looks := s.meetings[meetingID]
-	i := slices.IndexFunc(looks, func(l look) bool { return l.key == now.key })
+// look replaces the same program's last look by now, and returns that.
+func (a *audit) look(meetingID string, now look) (last look, again bool) {
+	looks := a.looks[meetingID]
+	i := slices.IndexFunc(looks, func(l look) bool { return l.program == now.program })
 	if i >= 0 {
 		last, again = looks[i], true
 	}
@@ -205,45 +157,40 @@ func (s *lookShard) look(meetingID string, now look) (last look, again bool) {
 	case now.status.Final():
 		// It will not change, and may be looked at as often as one likes.
 		if len(looks) > 0 {
-			delete(s.meetings, meetingID)
+			delete(a.looks, meetingID)
 		}
 	case i >= 0:
 		looks[i] = now
 	default:
-		if s.meetings == nil {
-			s.meetings = make(map[string][]look)
+		if a.looks == nil {
+			a.looks = make(map[string][]look)
 		}
-		if len(s.meetings) >= shardMeetings {
-			s.sweep(now.at)
+		if len(a.looks) >= maxPolled {
+			a.sweep(now.at)
 		}
-		s.meetings[meetingID] = append(looks, now)
+		a.looks[meetingID] = append(looks, now)
 	}
 	return last, again
 }
 
 // sweep forgets the looks that are too old to matter, and all of them where
 // that would have to be done again at once.
-func (s *lookShard) sweep(now time.Time) {
-	for id, looks := range s.meetings {
-		if !slices.ContainsFunc(looks, func(l look) bool { return now.Sub(l.at) < PollFloor }) {
-			delete(s.meetings, id)
+func (a *audit) sweep(now time.Time) {
+	for id, looks := range a.looks {
+		if !slices.ContainsFunc(looks, func(l look) bool { return now.Sub(l.at) < a.interval }) {
+			delete(a.looks, id)
 		}
 	}
-	if len(s.meetings) > shardMeetings/2 {
-		clear(s.meetings)
+	if len(a.looks) > maxPolled/2 {
+		clear(a.looks)
 	}
-}
-
-func (a *audit) shard(meetingID string) *lookShard {
-	return &a.shards[maphash.String(a.seed, meetingID)%auditShards]
 }
 
 // anew forgets the looks at a meeting.
 func (a *audit) anew(meetingID string) {
-	shard := a.shard(meetingID)
-	shard.mu.Lock()
-	defer shard.mu.Unlock()
-	delete(shard.meetings, meetingID)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.looks, meetingID)
 }
 
 // watchRepeat compares a write with those that may have taken effect before.
@@ -254,20 +201,13 @@ func (a *audit) watchRepeat(e *entry) {
 	}
 	// Body and external id of a refused one may not even have been read.
 	mayHaveTakenEffect := !e.refused && (e.lost || e.Status == 0 || e.Status >= 500)
-	id := a.identity(e)
+	id := a.identity(e, e.Body)
 	a.mu.Lock()
 	_, again := a.repeats[id]
-	switch {
-	case !mayHaveTakenEffect:
+	if mayHaveTakenEffect {
+		a.repeats = remember(a.repeats, id)
+	} else {
 		delete(a.repeats, id)
-	case len(a.repeats) >= maxRepeats:
-		clear(a.repeats)
-		fallthrough
-	default:
-		if a.repeats == nil {
-			a.repeats = make(map[uint64]struct{})
-		}
-		a.repeats[id] = struct{}{}
 	}
 	a.mu.Unlock()
 	if again {
@@ -275,40 +215,56 @@ func (a *audit) watchRepeat(e *entry) {
 	}
 }
 
-// identity is the same for requests that are repeats of each other.
-func (a *audit) identity(e *entry) uint64 {
+// remember adds id to a set of bounded size.
+func remember(set map[uint64]struct{}, id uint64) map[uint64]struct{} {
+	if set == nil || len(set) >= maxRepeats {
+		set = make(map[uint64]struct{})
+	}
+	set[id] = struct{}{}
+	return set
+}
+
+// identity is the same for requests of one program that are repeats of each other.
+func (a *audit) identity(e *entry, body []byte) uint64 {
 	var h maphash.Hash
 	h.SetSeed(a.seed)
 	for _, s := range []string{e.method, e.url.Path, e.KeySecret} {
 		_, _ = h.WriteString(s)
 		_ = h.WriteByte(0)
 	}
-	_, _ = h.Write(e.Body)
+	maphash.WriteComparable(&h, e.client)
+	_, _ = h.Write(body)
 	return h.Sum64()
 }
+
+func (e *entry) program() program { return program{e.client, e.KeySecret} }
 
 func (a *audit) openBody(at time.Time, req *http.Request) {
 	op, meetingID := engine.Identify(req)
 	a.record(Violation{
 		Kind: ViolationOpenBody, At: at, Operation: minutes.Operation(op), MeetingID: meetingID,
-		Text: fmt.Sprintf("the reply to %s %s was neither read to its end nor closed", req.Method, req.URL.Path),
+		Text: fmt.Sprintf("the response to %s %s was neither read to its end nor closed", req.Method, req.URL.Path),
 	})
 }
 
+// add records a violation. In text, {meeting} stands for the meeting.
 func (a *audit) add(kind ViolationKind, e *entry, text string) {
-	if e.Caller != "" {
-		text += ", by " + e.Caller
-	}
-	a.record(Violation{
+	v := Violation{
 		Kind: kind, At: e.at, Seq: int(e.seq), Operation: minutes.Operation(e.Operation),
 		MeetingID: e.MeetingID, Caller: e.Caller, Text: text,
-	})
+	}
+	if e.Caller != "" {
+		v.Text += ", by " + e.Caller
+	}
+	a.record(v)
 }
 
 func (a *audit) record(v Violation) {
-	if slices.Contains(a.ignored, v.Kind) {
+	if slices.Contains(a.ignored, v.Kind) || a.full.Load() {
 		return
 	}
+	a.describe(&v)
+	v.Text, v.Remedy = strings.ReplaceAll(v.Text, "{meeting}", v.meeting()), remedies[v.Kind]
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.violations) < maxViolations {

@@ -47,7 +47,11 @@ func TestBadClientFailsItsTest(t *testing.T) {
 			}
 			// It uploads without looking.
 			require.NoError(t, s.Script(Script{Hold: minutes.StatusTranscribing}))
-			c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
+			for range 2 {
+				c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
+			}
+			// It sends a form.
+			c.call("POST", "/v1/projects", "name=Form", withHeader("Content-Type", "application/x-www-form-urlencoded"))
 			// It polls every second.
 			time.Sleep(time.Minute)
 			for range 3 {
@@ -64,10 +68,10 @@ func TestBadClientFailsItsTest(t *testing.T) {
 		for i, want := range []string{
 			"violation (credential): an Authorization header was sent to storage",
 			"violation (repeat): POST /v1/projects was sent again with the same body, though the first may have taken effect, by int_ci (request 5)",
-			"violation (upload_url): an upload URL was asked for meeting mtg_",
-			"violation (poll): meeting mtg_",
-			"violation (poll): meeting mtg_",
-			"violation (open_body): the reply to GET /v1/usage was neither read to its end nor closed",
+			"violation (upload_url): asked for an upload URL again for meeting mtg_",
+			`violation (content_type): the body of POST /v1/projects was sent with Content-Type "application/x-www-form-urlencoded", by int_ci (request 8): send JSON`,
+			`("Badly treated") was polled 1s after the last poll, and was transcribing both times, by int_ci (2 times, in requests 10 to 11): poll with Wait`,
+			"violation (open_body): the response to GET /v1/usage was neither read to its end nor closed",
 		} {
 			if assert.Greater(t, len(failures), i) {
 				assert.Contains(t, failures[i], want)
@@ -114,6 +118,65 @@ func TestUploadURLThatIsRefused(t *testing.T) {
 	assert.Empty(t, s.Violations())
 }
 
+// Of two workers on a meeting, one may ask for an upload URL that it no longer
+// needs. A program that does not believe the service asks again.
+func TestAudit_BlamesTheSecondUploadURL(t *testing.T) {
+	t.Parallel()
+	for _, state := range []minutes.Status{minutes.StatusTranscribing, minutes.StatusMinutesReady, minutes.StatusMinutesFailed} {
+		t.Run(string(state), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := NewServer(t)
+				c := callerOf(s)
+				if state.Failed() {
+					require.NoError(t, s.Script(Script{Outcome: state}))
+				}
+				id := c.upload(t, "Ready", "audio")
+				_, err := s.Advance(id, state)
+				require.NoError(t, err)
+				other := &caller{s.NewHTTPClient(), c.base, c.key}
+				for _, asked := range []struct {
+					by   *caller
+					want int
+				}{{c, 0}, {other, 0}, {&caller{c.client, c.base, "key_ada"}, 0}, {c, 1}, {other, 2}} {
+					asked.by.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
+					assert.Len(t, s.Violations(), asked.want)
+				}
+				s.audit.reset()
+			})
+		})
+	}
+}
+
+func TestAudit_BlamesBodiesThatAreNotSentAsJSON(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		contentType, encoding string
+		want                  int
+	}{
+		"JSON":       {"application/json", "", 0},
+		"charset":    {"application/json; charset=utf-8", "", 0},
+		"identity":   {"application/json", "identity", 0},
+		"form":       {"application/x-www-form-urlencoded", "", 1},
+		"text":       {"text/plain", "", 1},
+		"no type":    {"", "", 1},
+		"no sense":   {"json;", "", 1},
+		"compressed": {"application/json", "gzip", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := NewServer(t)
+			callerOf(s).call("POST", "/v1/projects", `{"name":"x"}`, withHeader("Content-Type", c.contentType), withHeader("Content-Encoding", c.encoding))
+			callerOf(s).call("GET", "/v1/projects", "", withHeader("Content-Type", "text/plain"))
+			require.Len(t, s.Violations(), c.want)
+			for _, v := range s.Violations() {
+				assert.Equal(t, ViolationContentType, v.Kind)
+			}
+			s.audit.reset()
+		})
+	}
+}
+
 func TestWhatIsAPoll(t *testing.T) {
 	t.Parallel()
 	hold := Script{Hold: minutes.StatusTranscribing}
@@ -124,18 +187,22 @@ func TestWhatIsAPoll(t *testing.T) {
 		"at the floor": {func(t *testing.T, s *Server, c *caller, id string) {
 			for range 5 {
 				c.status(t, id)
-				time.Sleep(PollFloor)
+				time.Sleep(MinPollInterval)
 			}
 		}, 0},
 		"a moment early": {func(t *testing.T, s *Server, c *caller, id string) {
 			c.status(t, id)
-			time.Sleep(PollFloor - 1)
+			time.Sleep(MinPollInterval - 1)
 			c.status(t, id)
 		}, 1},
 		"two keys": {func(t *testing.T, s *Server, c *caller, id string) {
 			c.status(t, id)
 			c.key = "key_ada"
 			c.status(t, id)
+		}, 0},
+		"two programs": {func(t *testing.T, s *Server, c *caller, id string) {
+			c.status(t, id)
+			(&caller{s.NewHTTPClient(), c.base, c.key}).status(t, id)
 		}, 0},
 		"two meetings": {func(t *testing.T, s *Server, c *caller, id string) {
 			c.status(t, id)
@@ -392,6 +459,7 @@ func TestRepeatAfterGoing(t *testing.T) {
 	cancel()
 	for _, ctx := range []context.Context{gone, t.Context()} {
 		r := httptest.NewRequestWithContext(ctx, "POST", "/v1/projects", strings.NewReader(`{"name":"Twice"}`))
+		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Authorization", "Bearer "+s.Key())
 		s.Handler().ServeHTTP(httptest.NewRecorder(), r)
 	}
@@ -426,6 +494,7 @@ func TestRepeatOfWhatWasCutShort(t *testing.T) {
 	for range 4 {
 		cut := io.MultiReader(strings.NewReader(`{"title":"Tw`), iotest.ErrReader(io.ErrUnexpectedEOF))
 		r := httptest.NewRequestWithContext(t.Context(), "POST", "/v1/meetings", cut)
+		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Authorization", "Bearer "+s.Key())
 		serveOrCut(s, r)
 	}
@@ -484,6 +553,7 @@ func TestWithoutAudit(t *testing.T) {
 		"all watched":  {nil, []ViolationKind{ViolationPoll, ViolationCredential}},
 		"none watched": {[]Option{WithoutAudit()}, nil},
 		"not polls":    {[]Option{WithoutAudit(ViolationPoll)}, []ViolationKind{ViolationCredential}},
+		"all but one":  {[]Option{WithoutAudit(ViolationPoll, ViolationRepeat, ViolationUploadURL, ViolationContentType, ViolationOpenBody)}, []ViolationKind{ViolationCredential}},
 		"one by one":   {[]Option{WithoutAudit(ViolationPoll), WithoutAudit(ViolationCredential)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -504,12 +574,15 @@ func TestReportIsShort(t *testing.T) {
 	failures := nested(func(tb *fakeTB) {
 		s := NewServer(tb)
 		c := callerOf(s)
-		id := c.create(t, "Polled")
-		for range 31 {
-			c.status(t, id)
+		for range 30 {
+			id := c.create(t, "Polled")
+			for range 16 {
+				c.status(t, id)
+			}
 		}
 	})
-	assert.Len(t, failures, 21)
+	require.Len(t, failures, 21)
+	assert.Contains(t, failures[0], "(15 times, in requests 3 to 17)")
 	assert.Equal(t, "minutestest: and 10 violations more", failures[20])
 }
 
@@ -531,25 +604,40 @@ func TestAuditForgets(t *testing.T) {
 			t.Fatal(len(a.repeats))
 		}
 	}
+}
 
-	var s lookShard
-	at := time.Unix(0, 0)
-	for i := range 10 * shardMeetings {
-		s.look(fmt.Sprint(i), look{key: "k", at: at, status: minutes.StatusCreated})
-		at = at.Add(time.Duration(i%2) * time.Second) // some within the floor, most past it
-		if len(s.meetings) > shardMeetings {          // require would take longer than all the rest
-			t.Fatal(len(s.meetings))
+// A full memory of polls forgets the old ones and keeps those that matter.
+func TestAudit_KeepsFreshPolls(t *testing.T) {
+	t.Parallel()
+	start := time.Unix(0, 0)
+	poll := func(a *audit, id int, at time.Time) bool {
+		_, again := a.look(fmt.Sprint(id), look{program: program{key: "k"}, at: at, status: minutes.StatusCreated})
+		return again
+	}
+	a := newAudit()
+	const fresh = 10
+	later := start.Add(MinPollInterval)
+	for id := range maxPolled - fresh {
+		poll(a, id, start)
+	}
+	for id := range fresh {
+		poll(a, -1-id, later)
+	}
+	require.Len(t, a.looks, maxPolled)
+	require.False(t, poll(a, maxPolled, later), "one too many")
+	require.Len(t, a.looks, fresh+1)
+	for id := range fresh {
+		assert.True(t, poll(a, -1-id, later))
+	}
+
+	a = newAudit()
+	for id := range 2*maxPolled + 1 { // all fresh
+		poll(a, id, later)
+		if len(a.looks) > maxPolled { // require would take longer than all the rest
+			t.Fatal(len(a.looks))
 		}
 	}
-	clear(s.meetings)
-	for i := range 10 * shardMeetings { // all within the floor
-		s.look(fmt.Sprint(i), look{key: "k", at: at, status: minutes.StatusCreated})
-		if len(s.meetings) > shardMeetings { // require would take longer than all the rest
-			t.Fatal(len(s.meetings))
-		}
-	}
-	_, again := s.look(fmt.Sprint(10*shardMeetings-1), look{key: "k", at: at, status: minutes.StatusCreated})
-	assert.True(t, again)
+	assert.True(t, poll(a, 2*maxPolled, later))
 }
 
 // A long body is told from others by all of it.

@@ -1,7 +1,11 @@
 package minutestest_test
 
 import (
+	"context"
+	"io"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,7 +62,7 @@ func TestOwnClientIsWellBehaved(t *testing.T) {
 // of the old one's looks, which come first here or long before.
 func TestRestartIsNoViolation(t *testing.T) {
 	t.Parallel()
-	for name, pause := range map[string]time.Duration{"before the first look": -1, "a floor after the last": minutestest.PollFloor} {
+	for name, pause := range map[string]time.Duration{"before the first look": -1, "a floor after the last": minutestest.MinPollInterval} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -81,6 +85,96 @@ func TestRestartIsNoViolation(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Two workers on one meeting, or a killed process and the one after it, do what
+// the documentation of Process allows. Each has a Client of its own, on one key.
+func TestAudit_AllowsTwoWorkers(t *testing.T) {
+	t.Parallel()
+	for lag := range 12 {
+		synctest.Test(t, func(t *testing.T) {
+			srv := newSlow(t)
+			var workers sync.WaitGroup
+			for worker := range 2 {
+				workers.Go(func() {
+					time.Sleep(time.Duration(worker*lag*2900) * time.Millisecond)
+					_, err := srv.Client().Meetings.Process(t.Context(), weekly(), minutestest.SlowRecording(100_000, 10_000), nil)
+					assert.NoError(t, err)
+				})
+			}
+			workers.Wait()
+		})
+	}
+}
+
+func TestAudit_AllowsTheProcessAfterACrash(t *testing.T) {
+	t.Parallel()
+	for lived := range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			srv := newSlow(t)
+			ctx, kill := context.WithTimeout(t.Context(), time.Duration(lived)*3*time.Second)
+			defer kill()
+			_, err := srv.Client().Meetings.Process(ctx, weekly(), minutestest.SlowRecording(100_000, 10_000), nil)
+			require.Error(t, err)
+			_, err = srv.Client().Meetings.Process(t.Context(), weekly(), minutestest.SlowRecording(100_000, 10_000), nil)
+			require.NoError(t, err)
+		})
+	}
+}
+
+// A crash in the middle of a slow upload leaves a goroutine that sleeps in
+// ReadAt. It must not fail the test.
+func TestNewServer_LetsSleepersEnd(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			srv := newSlow(t)
+			ctx, kill := context.WithCancel(t.Context())
+			defer kill()
+			go func() {
+				_, err := srv.Client().Meetings.Process(ctx, weekly(), minutestest.SlowRecording(1_000_000, 10_000), nil)
+				assert.ErrorIs(t, err, context.Canceled)
+			}()
+			time.Sleep(10 * time.Second)
+			kill()
+			synctest.Wait()
+		})
+	}
+}
+
+// The time that a slow disk takes is not the network's: the client goes on
+// reading in large pieces.
+func TestSlowRecording_IsReadInLargePieces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := newSlow(t)
+		client := srv.Client()
+		m, _, err := client.Meetings.Create(t.Context(), weekly())
+		require.NoError(t, err)
+		recording := minutestest.SlowRecording(1_000_000, 2_000)
+		reads := &countingReader{ReaderAt: recording.Audio}
+		recording.Audio = reads
+		began := time.Now()
+		require.NoError(t, client.Meetings.Upload(t.Context(), m.ID, recording, nil))
+		assert.InDelta(t, 500, time.Since(began).Seconds(), 10)
+		assert.Less(t, reads.n.Load(), int64(60))
+		state, _ := srv.Meeting(m.ID)
+		assert.EqualValues(t, 1_000_000, state.Audio.Size)
+	})
+}
+
+type countingReader struct {
+	io.ReaderAt
+	n atomic.Int64
+}
+
+func (c *countingReader) ReadAt(p []byte, at int64) (int, error) {
+	c.n.Add(1)
+	return c.ReaderAt.ReadAt(p, at)
+}
+
+func weekly() *minutes.MeetingCreateParams {
+	return &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ExternalID: "weekly"}
 }
 
 func newSlow(t *testing.T) *minutestest.Server {

@@ -66,7 +66,7 @@
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Nth: 2}, minutestest.LoseReply())
 //
-// A fault that has not struck by the end of the test fails the test.
+// A fault that was never applied fails the test.
 //
 // # What is watched
 //
@@ -78,14 +78,15 @@
 // may be done only once. With [NewServer] a violation fails the test;
 // [WithoutAudit] turns that off.
 //
-// The audit judges what the interface document says, and no more. Of waiting it
-// says that a meeting is not to be polled more often than every thirty seconds.
-// So a GET is a violation where the same key's last GET of the meeting was less
-// than thirty seconds before, found the same unfinished status, and neither an
-// upload nor a request for an upload URL came in between. Listings are judged by
-// nobody and excuse nobody, and what a create or an update shows is no GET. A
-// program that was restarted, finds its meeting with FindByExternalID and waits
-// for it, is judged by the same rule, and by no other.
+// The audit checks only what the interface document requires. [ViolationKind]
+// lists the violations, what counts as one program, and when each can be
+// innocent.
+//
+// # Situations
+//
+// The cookbook has a line of code for each of some fifty situations, from a key
+// that is revoked midway to an outage of five minutes:
+// https://github.com/meeting-minutes/minutes-go/blob/main/docs/testing.md
 //
 // # To see it
 //

@@ -59,7 +59,7 @@ func ExampleServer_Inject() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println(m.Title, lost.Struck(), len(srv.Requests(minutes.OpMeetingsCreate)), len(srv.Violations()))
+	fmt.Println(m.Title, lost.Applied(), len(srv.Requests(minutes.OpMeetingsCreate)), len(srv.Violations()))
 	// Output: Weekly 1 2 0
 }
 

@@ -1,11 +1,12 @@
 package minutestest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,34 +14,46 @@ import (
 )
 
 // Fault is something that goes wrong with a request; see [Server.Inject]. The
-// functions that return one make it, and [Fault.Delayed] and
-// [Fault.AfterEffect] refine it. As JSON it is an object:
+// functions that return one make it, and [Fault.Delayed], [Fault.AfterEffect]
+// and [Fault.WithHeader] refine it. As JSON it is an object:
 //
 //	{"kind":"delay","delay":"2s"}
 //	{"kind":"reset"}
 //	{"kind":"reset","after_effect":true}
 //	{"kind":"reset_upload","bytes":65536}
+//	{"kind":"slow_upload","bytes_per_second":10000}
 //	{"kind":"rate_limit","retry_after":"30"}
 //	{"kind":"refuse","code":"INTERNAL_ERROR"}
-//	{"kind":"refuse_upload","status":503,"code":"SlowDown"}
-//	{"kind":"reply","status":502,"content_type":"text/html","body":"<h1>Bad Gateway</h1>"}
+//	{"kind":"refuse_upload","status":503,"code":"SlowDown","message":"Please reduce your request rate."}
+//	{"kind":"respond","status":502,"content_type":"text/html","body":"<h1>Bad Gateway</h1>","header":{"Retry-After":"5"}}
+//	{"kind":"show_status","meeting_status":"archiving"}
 //	{"kind":"truncate","bytes":10}
 //	{"kind":"drip","over":"5s"}
+//	{"kind":"bad_certificate"}
 //
-// Each kind takes "delay", and each kind but reset_upload "after_effect".
-type Fault struct{ form faultForm }
+// Each kind takes "delay", and each kind but reset_upload, slow_upload and
+// bad_certificate takes "after_effect". The kinds that answer by themselves take
+// "header", and "retry_after" for short.
+type Fault struct {
+	form faultForm
+	call func(Request) // of kindCall
+}
 
 type faultForm struct {
-	Kind        faultKind `json:"kind"`
-	Status      int       `json:"status,omitempty"`
-	Code        string    `json:"code,omitempty"`
-	RetryAfter  string    `json:"retry_after,omitempty"`
-	ContentType string    `json:"content_type,omitempty"`
-	Body        string    `json:"body,omitempty"`
-	Bytes       int64     `json:"bytes,omitempty"`
-	Over        duration  `json:"over,omitempty"`
-	Delay       duration  `json:"delay,omitempty"`
-	AfterEffect bool      `json:"after_effect,omitempty"`
+	Kind           faultKind         `json:"kind"`
+	Status         int               `json:"status,omitempty"`
+	Code           string            `json:"code,omitempty"`
+	Message        string            `json:"message,omitempty"`
+	RetryAfter     string            `json:"retry_after,omitempty"`
+	Header         map[string]string `json:"header,omitempty"`
+	ContentType    string            `json:"content_type,omitempty"`
+	Body           string            `json:"body,omitempty"`
+	MeetingStatus  minutes.Status    `json:"meeting_status,omitempty"`
+	Bytes          int64             `json:"bytes,omitempty"`
+	BytesPerSecond int64             `json:"bytes_per_second,omitempty"`
+	Over           duration          `json:"over,omitempty"`
+	Delay          duration          `json:"delay,omitempty"`
+	AfterEffect    bool              `json:"after_effect,omitempty"`
 }
 
 type faultKind string
@@ -52,20 +65,25 @@ const (
 	kindRateLimit    faultKind = "rate_limit"
 	kindRefuse       faultKind = "refuse"
 	kindRefuseUpload faultKind = "refuse_upload"
-	kindReply        faultKind = "reply"
+	kindRespond      faultKind = "respond"
 	kindTruncate     faultKind = "truncate"
 	kindDrip         faultKind = "drip"
+
+	kindSlowUpload     faultKind = "slow_upload"
+	kindShowStatus     faultKind = "show_status"
+	kindBadCertificate faultKind = "bad_certificate"
+	kindCall           faultKind = "call" // not in JSON
 )
 
 // Delay keeps the request waiting for d before it is handled, and then handles
 // it as ever. In a synctest bubble d is time of the bubble.
-func Delay(d time.Duration) Fault { return Fault{faultForm{Kind: kindDelay, Delay: duration(d)}} }
+func Delay(d time.Duration) Fault { return Fault{form: faultForm{Kind: kindDelay, Delay: duration(d)}} }
 
 // Reset resets the connection when the request's header has arrived: it is not
 // handled, and there is no reply. On a connection that has served before,
 // which those of [Server.HTTPClient] never have, net/http itself sends a GET
 // again at once.
-func Reset() Fault { return Fault{faultForm{Kind: kindReset}} }
+func Reset() Fault { return Fault{form: faultForm{Kind: kindReset}} }
 
 // LoseReply handles the request and resets the connection in place of the
 // reply.
@@ -73,57 +91,105 @@ func LoseReply() Fault { return Reset().AfterEffect() }
 
 // ResetUpload resets the connection once n bytes of the request's body have
 // arrived, or all of it where it is shorter. It is not handled.
-func ResetUpload(n int64) Fault { return Fault{faultForm{Kind: kindResetUpload, Bytes: n}} }
+func ResetUpload(n int64) Fault { return Fault{form: faultForm{Kind: kindResetUpload, Bytes: n}} }
 
 // RateLimit answers 429 as the service's edge does: a line of plain text and
 // no envelope. retryAfter is the value of Retry-After, in seconds or as a
 // date; "" leaves it out.
 func RateLimit(retryAfter string) Fault {
-	return Fault{faultForm{Kind: kindRateLimit, RetryAfter: retryAfter}}
+	return Fault{form: faultForm{Kind: kindRateLimit, RetryAfter: retryAfter}}
 }
 
 // Refuse answers with the envelope of a code of the interface and its status.
-// Details that the service gives with some codes are left out; Reply answers with
-// any.
+// It leaves out the details that the service gives with some codes; [Respond]
+// answers with any. Requests to storage are never refused by it: they neither
+// match nor count.
 func Refuse(code minutes.Code) Fault {
-	return Fault{faultForm{Kind: kindRefuse, Code: string(code)}}
+	return Fault{form: faultForm{Kind: kindRefuse, Code: string(code)}}
 }
 
-// RefuseUpload answers in the XML of storage, without taking the body.
+// RefuseUpload answers in the XML of storage, without reading the body.
 func RefuseUpload(status int, code string) Fault {
-	return Fault{faultForm{Kind: kindRefuseUpload, Status: status, Code: code}}
+	return Fault{form: faultForm{Kind: kindRefuseUpload, Status: status, Code: code}}
 }
 
-// Reply answers with just this. An empty content type is left out.
-func Reply(status int, contentType, body string) Fault {
-	return Fault{faultForm{Kind: kindReply, Status: status, ContentType: contentType, Body: body}}
+// ExpireURL answers an upload as storage does if its URL has expired.
+func ExpireURL() Fault {
+	f := RefuseUpload(http.StatusForbidden, "AccessDenied")
+	f.form.Message = "Request has expired"
+	return f
 }
+
+// SlowUpload handles the request, but reads its body at this rate.
+func SlowUpload(bytesPerSecond int64) Fault {
+	return Fault{form: faultForm{Kind: kindSlowUpload, BytesPerSecond: bytesPerSecond}}
+}
+
+// Respond answers with exactly this, and the headers of [Fault.WithHeader]. An
+// empty content type is left out.
+func Respond(status int, contentType, body string) Fault {
+	return Fault{form: faultForm{Kind: kindRespond, Status: status, ContentType: contentType, Body: body}}
+}
+
+// ShowStatus handles the request and shows another status for each meeting in
+// the response: one that the interface does not have, or one that the meeting
+// has left behind, as if the service noticed a change late.
+func ShowStatus(status minutes.Status) Fault {
+	return Fault{form: faultForm{Kind: kindShowStatus, MeetingStatus: status, AfterEffect: true}}
+}
+
+// BadCertificate ends the connection before the request is sent, because its
+// certificate is not trusted. Only clients of the Server in memory see it, and
+// the Server never sees their request. All faults of an injection are of this
+// kind, or none.
+func BadCertificate() Fault { return Fault{form: faultForm{Kind: kindBadCertificate}} }
+
+// Call calls f when the request arrives, and then handles the request. After
+// effect, it calls f before the response is sent. f may do what the function
+// given to [WithLog] may do: revoke the key, inject another fault, cancel a
+// context. Of the Request, f sees what is known by then; the body is not read.
+//
+//	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Call(func(minutestest.Request) {
+//		_ = srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true })
+//	}))
+func Call(f func(Request)) Fault { return Fault{form: faultForm{Kind: kindCall}, call: f} }
 
 // BadGateway answers 502 with the HTML page of a proxy.
 func BadGateway() Fault {
-	return Reply(http.StatusBadGateway, "text/html; charset=utf-8", "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n")
+	return Respond(http.StatusBadGateway, "text/html; charset=utf-8", "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n")
 }
 
 // Truncate handles the request and ends the connection after n bytes of the
 // reply's body, or one byte before its end where that comes first. The reply's
 // Content-Length is that of the whole body.
 func Truncate(n int64) Fault {
-	return Fault{faultForm{Kind: kindTruncate, Bytes: n, AfterEffect: true}}
+	return Fault{form: faultForm{Kind: kindTruncate, Bytes: n, AfterEffect: true}}
 }
 
 // Drip handles the request and sends the reply's header at once, but its body
 // in ten pieces spread over d.
 func Drip(d time.Duration) Fault {
-	return Fault{faultForm{Kind: kindDrip, Over: duration(d), AfterEffect: true}}
+	return Fault{form: faultForm{Kind: kindDrip, Over: duration(d), AfterEffect: true}}
 }
 
-// Delayed returns f with a wait of d before it: after the request has been handled,
-// where it strikes then.
+// Delayed returns f with a wait of d before it. If f is applied after the
+// request has been handled, the wait is after that too.
 func (f Fault) Delayed(d time.Duration) Fault { f.form.Delay = duration(d); return f }
 
-// AfterEffect returns f striking after the request has been handled: what it
-// asked for is done, but its reply is f's. A Delay holds the reply back.
+// AfterEffect returns f as applied after the request has been handled: what it
+// asks for is done, but its response is f's. A Delay holds the response back.
 func (f Fault) AfterEffect() Fault { f.form.AfterEffect = true; return f }
+
+// WithHeader returns f with a header in its response, such as Retry-After. It
+// is for [RateLimit], [Refuse], [RefuseUpload] and [Respond].
+func (f Fault) WithHeader(name, value string) Fault {
+	f.form.Header = maps.Clone(f.form.Header)
+	if f.form.Header == nil {
+		f.form.Header = map[string]string{}
+	}
+	f.form.Header[name] = value
+	return f
+}
 
 // String describes f in a few words.
 func (f Fault) String() string {
@@ -131,8 +197,8 @@ func (f Fault) String() string {
 	if f.form.Status != 0 {
 		words = append(words, fmt.Sprint(f.form.Status))
 	}
-	if f.form.Code != "" {
-		words = append(words, f.form.Code)
+	if text := cmp.Or(f.form.Code, string(f.form.MeetingStatus)); text != "" {
+		words = append(words, text)
 	}
 	if f.form.AfterEffect {
 		words = append(words, "after effect")
@@ -150,82 +216,12 @@ func (f *Fault) UnmarshalJSON(data []byte) error {
 	if err := strictUnmarshal(data, &form); err != nil {
 		return fmt.Errorf("fault: %w", err)
 	}
-	if form.Kind == kindTruncate || form.Kind == kindDrip {
+	switch form.Kind {
+	case kindTruncate, kindDrip, kindShowStatus:
 		form.AfterEffect = true
+	case kindCall:
+		return errors.New("fault: kind: call is for Go only")
 	}
 	f.form = form
 	return f.check()
-}
-
-// fields of each kind, beside kind, delay and after_effect.
-var faultFields = map[faultKind][]string{
-	kindDelay:        {},
-	kindReset:        {},
-	kindResetUpload:  {"bytes"},
-	kindRateLimit:    {"retry_after"},
-	kindRefuse:       {"code", "retry_after"},
-	kindRefuseUpload: {"status", "code", "retry_after"},
-	kindReply:        {"status", "content_type", "body", "retry_after"},
-	kindTruncate:     {"bytes"},
-	kindDrip:         {"over"},
-}
-
-func (f Fault) check() error {
-	form := f.form
-	fields, known := faultFields[form.Kind]
-	if !known {
-		return fmt.Errorf("fault: kind: there is no kind %q", form.Kind)
-	}
-	for _, set := range []struct {
-		name string
-		is   bool
-	}{
-		{"status", form.Status != 0}, {"code", form.Code != ""}, {"retry_after", form.RetryAfter != ""},
-		{"content_type", form.ContentType != ""}, {"body", form.Body != ""}, {"bytes", form.Bytes != 0}, {"over", form.Over != 0},
-	} {
-		if set.is && !slices.Contains(fields, set.name) {
-			return fmt.Errorf("fault: %s: %s takes no %[1]s", set.name, form.Kind)
-		}
-	}
-	switch {
-	case form.Delay < 0:
-		return fmt.Errorf("fault: delay: %s is negative", time.Duration(form.Delay))
-	case form.Over < 0:
-		return fmt.Errorf("fault: over: %s is negative", time.Duration(form.Over))
-	case form.Bytes < 0:
-		return fmt.Errorf("fault: bytes: %d is negative", form.Bytes)
-	case slices.Contains(fields, "status") && (form.Status < 200 || form.Status > 599):
-		return fmt.Errorf("fault: status: %s with status %d, which is not from 200 to 599", form.Kind, form.Status)
-	case form.Kind == kindRefuse && statusOf(minutes.Code(form.Code)) == 0:
-		return fmt.Errorf("fault: code: the interface has no code %q; reply answers anything", form.Code)
-	case form.Kind == kindRefuseUpload && form.Code == "":
-		return errors.New("fault: code: refuse_upload without a code")
-	case form.Kind == kindResetUpload && form.AfterEffect:
-		return errors.New("fault: after_effect: reset_upload never takes effect")
-	}
-	return nil
-}
-
-// statusOf is the status of a refusal with this code, 0 for an unknown one
-// (section 7 of the interface).
-func statusOf(code minutes.Code) int {
-	switch code {
-	case minutes.ErrInvalidRequest, minutes.ErrBadRequest, minutes.ErrInvalidEmail, minutes.ErrInvalidLimit,
-		minutes.ErrInvalidCursor, minutes.ErrInvalidDate, minutes.ErrInvalidDateRange, minutes.ErrInvalidTime,
-		minutes.ErrInvalidExternalID, minutes.ErrInvalidSharedWith:
-		return http.StatusBadRequest
-	case minutes.ErrUnauthenticated:
-		return http.StatusUnauthorized
-	case minutes.ErrIPNotAllowed, minutes.ErrAPIAccessDisabled, minutes.ErrPersonalAPIKeysDisabled,
-		minutes.ErrInsufficientScope, minutes.ErrOrganisationSuspended, minutes.ErrOrganisationExpired, minutes.ErrForbidden:
-		return http.StatusForbidden
-	case minutes.ErrNotFound:
-		return http.StatusNotFound
-	case minutes.ErrEmailTaken, minutes.ErrMemberLimitExceeded, minutes.ErrExternalIDTaken,
-		minutes.ErrMinutesNotReady, minutes.ErrTranscriptNotReady, minutes.ErrParticipantsLocked:
-		return http.StatusConflict
-	case minutes.ErrInternal:
-		return http.StatusInternalServerError
-	}
-	return 0
 }

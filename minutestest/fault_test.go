@@ -39,7 +39,7 @@ func onBothWires(t *testing.T, test func(t *testing.T, s *Server, c *caller)) {
 	})
 }
 
-// What a client sees of each fault that strikes a GET, and that it strikes
+// What a client sees of each fault that hits a GET, and that it hits
 // the second of three, once.
 func TestFaultsOfTheService(t *testing.T) {
 	t.Parallel()
@@ -72,7 +72,7 @@ func TestFaultsOfTheService(t *testing.T) {
 			assert.Contains(t, a.header.Get("Content-Type"), "text/html")
 			assert.Contains(t, a.text, "<h1>")
 		}},
-		"reply": {Reply(200, "", "null"), func(t *testing.T, a answer) {
+		"reply": {Respond(200, "", "null"), func(t *testing.T, a answer) {
 			assert.Equal(t, 200, a.status)
 			assert.NotContains(t, a.header, "Content-Type")
 			assert.Equal(t, "null", a.text)
@@ -105,11 +105,11 @@ func TestFaultsOfTheService(t *testing.T) {
 			t.Parallel()
 			onBothWires(t, func(t *testing.T, s *Server, caller *caller) {
 				i := s.Inject(Match{Operation: "meetings.list", Nth: 2}, c.fault)
-				var struck answer
+				var hit answer
 				for n := range 3 {
 					a := caller.call("GET", "/v1/meetings", "")
 					if n == 1 {
-						struck = a
+						hit = a
 						c.see(t, a)
 						continue
 					}
@@ -117,17 +117,17 @@ func TestFaultsOfTheService(t *testing.T) {
 					assert.Equal(t, http.StatusOK, a.status)
 					assert.Contains(t, a.text, `"meetings"`)
 				}
-				assert.Equal(t, 1, i.Struck())
+				assert.Equal(t, 1, i.Applied())
 				assert.Equal(t, 2, i.Seen())
 				requests := s.Requests()
 				require.Len(t, requests, 3)
 				assert.Equal(t, c.fault.String(), requests[1].Fault)
-				if a := struck; a.err == nil || a.status != 0 {
+				if a := hit; a.err == nil || a.status != 0 {
 					assert.Equal(t, a.status, requests[1].Status)
 				} else {
 					assert.Zero(t, requests[1].Status, "no reply was sent")
 				}
-				assert.Equal(t, struck.code(), requests[1].Code)
+				assert.Equal(t, hit.code(), requests[1].Code)
 			})
 		})
 	}
@@ -250,7 +250,7 @@ func TestFaultsOfStorage(t *testing.T) {
 					if !c.arrives {
 						assert.Equal(t, http.StatusOK, put().status, "the URL still serves")
 					}
-					assert.Equal(t, 1, i.Struck())
+					assert.Equal(t, 1, i.Applied())
 				})
 			})
 		}
@@ -290,16 +290,16 @@ func TestFaultsOnVirtualTime(t *testing.T) {
 			synctest.Wait()
 			assert.Equal(t, time.Minute, time.Since(start))
 		}
-		struck := s.Requests("projects.create")
-		require.Len(t, struck, 2, "both ended with their client")
-		assert.Equal(t, time.Minute, struck[0].Took)
+		hit := s.Requests("projects.create")
+		require.Len(t, hit, 2, "both ended with their client")
+		assert.Equal(t, time.Minute, hit[0].Took)
 		assert.Equal(t, 1, strings.Count(c.call("GET", "/v1/projects", "").text, `"x"`), "only the second took effect")
 		assert.Len(t, s.Violations(), 1, "and was a repeat")
 		s.audit.reset()
 	})
 }
 
-// What strikes after the effect waits after it, too: the client may leave before
+// What hits after the effect waits after it, too: the client may leave before
 // the reply, and yet the request was handled.
 func TestDelayAfterEffect(t *testing.T) {
 	t.Parallel()
@@ -317,9 +317,9 @@ func TestDelayAfterEffect(t *testing.T) {
 				require.Error(t, c.call("POST", "/v1/projects", `{"name":"x"}`).err)
 				synctest.Wait()
 				assert.Contains(t, c.call("GET", "/v1/projects", "").text, `"x"`)
-				struck := s.Requests("projects.create")
-				require.Len(t, struck, 1)
-				assert.Zero(t, struck[0].Status, "nobody was answered")
+				hit := s.Requests("projects.create")
+				require.Len(t, hit, 1)
+				assert.Zero(t, hit[0].Status, "nobody was answered")
 			})
 		})
 	}
@@ -345,7 +345,7 @@ func TestInjectMatches(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		match func(id string) Match
-		want  string // which of the calls below are struck
+		want  string // which of the calls below are hit
 	}{
 		"everything":   {func(string) Match { return Match{Times: Always} }, "12345"},
 		"one":          {func(string) Match { return Match{} }, "1"},
@@ -366,8 +366,8 @@ func TestInjectMatches(t *testing.T) {
 			s := NewServer(t, WithoutAudit())
 			caller := callerOf(s)
 			first, second := caller.create(t, "One"), caller.create(t, "Two")
-			s.Inject(c.match(first), Reply(418, "", ""))
-			struck := ""
+			s.Inject(c.match(first), Respond(418, "", ""))
+			hit := ""
 			for _, call := range []struct{ n, key, path string }{
 				{"1", "key_ci", "/v1/meetings"},
 				{"2", "key_ci", "/v1/meetings/" + first},
@@ -377,32 +377,32 @@ func TestInjectMatches(t *testing.T) {
 			} {
 				caller.key = call.key
 				if caller.call("GET", call.path, "").status == 418 {
-					struck += call.n
+					hit += call.n
 				}
 			}
-			assert.Equal(t, c.want, struck)
+			assert.Equal(t, c.want, hit)
 		})
 	}
 }
 
-// A request is struck once; injections take their turns in order.
+// A request is hit once; injections take their turns in order.
 func TestInjectionsInOrder(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
-	a := s.Inject(Match{Operation: "usage.get"}, Reply(501, "", ""), Reply(502, "", ""))
-	b := s.Inject(Match{Operation: "usage.get", Times: 3}, Reply(503, "", ""), Reply(504, "", ""))
+	a := s.Inject(Match{Operation: "usage.get"}, Respond(501, "", ""), Respond(502, "", ""))
+	b := s.Inject(Match{Operation: "usage.get", Times: 3}, Respond(503, "", ""), Respond(504, "", ""))
 	var got []int
 	for range 6 {
 		got = append(got, c.call("GET", "/v1/usage", "").status)
 	}
 	assert.Equal(t, []int{501, 502, 503, 504, 503, 200}, got)
-	assert.Equal(t, 2, a.Struck())
-	assert.Equal(t, 3, b.Struck())
+	assert.Equal(t, 2, a.Applied())
+	assert.Equal(t, 3, b.Applied())
 
 	// Each counts what the others strike.
-	s.Inject(Match{}, Reply(501, "", ""))
-	s.Inject(Match{Nth: 2}, Reply(502, "", ""))
+	s.Inject(Match{}, Respond(501, "", ""))
+	s.Inject(Match{Nth: 2}, Respond(502, "", ""))
 	assert.Equal(t, 501, c.call("GET", "/v1/usage", "").status)
 	assert.Equal(t, 502, c.call("GET", "/v1/usage", "").status)
 
@@ -433,7 +433,7 @@ func TestInjectCountsExactly(t *testing.T) {
 	}
 	wg.Wait()
 	assert.Equal(t, map[int]int{200: 150, 429: 50}, counts)
-	assert.Equal(t, 50, i.Struck())
+	assert.Equal(t, 50, i.Applied())
 }
 
 func TestUnusedInjectionFailsTheTest(t *testing.T) {
@@ -442,10 +442,10 @@ func TestUnusedInjectionFailsTheTest(t *testing.T) {
 		test func(s *Server)
 		want string
 	}{
-		"never matched":  {func(s *Server) { s.Inject(Match{Operation: "usage.get"}, Reset()) }, `the fault "reset", injected into usage.get, struck 0 times, and 0 requests matched`},
-		"too late":       {func(s *Server) { s.Inject(Match{Nth: 2}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests from number 2 on, struck 0 times, and 1 requests matched`},
-		"half":           {func(s *Server) { s.Inject(Match{}, BadGateway(), Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests, struck 1 times`},
-		"always, never":  {func(s *Server) { s.Inject(Match{Times: Always}, Reset()) }, "struck 0 times"},
+		"never matched":  {func(s *Server) { s.Inject(Match{Operation: "usage.get"}, Reset()) }, `the fault "reset", injected into usage.get, was applied 0 times, and 0 requests matched`},
+		"too late":       {func(s *Server) { s.Inject(Match{Nth: 2}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests from number 2 on, was applied 0 times, and 1 requests matched`},
+		"half":           {func(s *Server) { s.Inject(Match{}, BadGateway(), Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests, was applied 1 times`},
+		"always, never":  {func(s *Server) { s.Inject(Match{Times: Always}, Reset()) }, "was applied 0 times"},
 		"always, once":   {func(s *Server) { s.Inject(Match{Times: Always}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, ""},
 		"optional":       {func(s *Server) { s.Inject(Match{}, Reset()).Optional() }, ""},
 		"stopped":        {func(s *Server) { s.Inject(Match{}, Reset()).Stop() }, ""},
@@ -470,6 +470,7 @@ func TestFaultJSON(t *testing.T) {
 		Delay(2 * time.Second), Reset(), LoseReply(), ResetUpload(65536), RateLimit("30"), Refuse(minutes.ErrInternal),
 		RefuseUpload(503, "SlowDown"), BadGateway(), Truncate(10), Drip(5 * time.Second), Truncate(0),
 		Refuse(minutes.ErrNotFound).AfterEffect().Delayed(time.Minute),
+		ExpireURL(), SlowUpload(1000), ShowStatus("archiving"), BadCertificate(), RateLimit("").WithHeader("Retry-After", "5"),
 	} {
 		text, err := json.Marshal(f)
 		require.NoError(t, err)
@@ -478,19 +479,28 @@ func TestFaultJSON(t *testing.T) {
 		assert.Equal(t, f, again, string(text))
 	}
 	for text, want := range map[string]string{
-		`{"kind":"explode"}`:                              `"explode"`,
-		`{}`:                                              `kind ""`,
-		`{"kind":"reset","byte":1}`:                       "byte: no such field",
-		`{"kind":"reset","bytes":1}`:                      "reset takes no bytes",
-		`{"kind":"delay","delay":"2"}`:                    "delay: \"2\" is no duration",
-		`{"kind":"delay","delay":"-2s"}`:                  "negative",
-		`{"kind":"refuse","code":"NOPE"}`:                 `no code "NOPE"`,
-		`{"kind":"reply","status":99}`:                    "status 99",
-		`{"kind":"refuse_upload","status":503}`:           "without a code",
-		`{"kind":"reset_upload","after_effect":true}`:     "never takes effect",
-		`{"kind":"rate_limit","status":400}`:              "rate_limit takes no status",
-		`{"kind":"reply","status":"502"}`:                 "status: a whole number expected",
-		`{"kind":"reply","status":502,"content_type":[]}`: "content_type: a text expected",
+		`{"kind":"explode"}`:                                `"explode"`,
+		`{}`:                                                `kind ""`,
+		`{"kind":"reset","byte":1}`:                         "byte: no such field",
+		`{"kind":"reset","bytes":1}`:                        "reset takes no bytes",
+		`{"kind":"delay","delay":"2"}`:                      "delay: \"2\" is no duration",
+		`{"kind":"delay","delay":"-2s"}`:                    "negative",
+		`{"kind":"truncate","bytes":-1}`:                    "bytes: -1 is negative",
+		`{"kind":"reset_upload","bytes":-1}`:                "bytes: -1 is negative",
+		`{"kind":"refuse","code":"NOPE"}`:                   `no code "NOPE"`,
+		`{"kind":"respond","status":99}`:                    "status 99",
+		`{"kind":"refuse_upload","status":503}`:             "without a code",
+		`{"kind":"reset_upload","after_effect":true}`:       "never comes after the effect",
+		`{"kind":"rate_limit","status":400}`:                "rate_limit takes no status",
+		`{"kind":"slow_upload"}`:                            "not at least 1",
+		`{"kind":"show_status"}`:                            "without a status",
+		`{"kind":"call"}`:                                   "for Go only",
+		`{"kind":"reset","header":{"A":"b"}}`:               "reset takes no header",
+		`{"kind":"rate_limit","header":{"A":1}}`:            "header.A: a text expected",
+		`{"kind":"rate_limit","header":"A"}`:                "header: an object expected",
+		`{"kind":"bad_certificate","after_effect":true}`:    "never comes after the effect",
+		`{"kind":"respond","status":"502"}`:                 "status: a whole number expected",
+		`{"kind":"respond","status":502,"content_type":[]}`: "content_type: a text expected",
 	} {
 		var f Fault
 		require.ErrorContains(t, json.Unmarshal([]byte(text), &f), want)

@@ -1,120 +1,20 @@
 package minutestest
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
-
-// OpUpload is the operation of a PUT of audio to storage. It is
-// [minutes.OpUpload]; the operations of the service itself are the constants
-// beside that, such as [minutes.OpMeetingsCreate].
-const OpUpload = minutes.OpUpload
-
-// Always, as [Match.Times], strikes every request from the nth on.
-const Always = -1
-
-// Match says which requests a fault strikes. Operations are those of package minutes,
-// such as minutes.OpMeetingsCreate and minutes.OpUpload. An empty field matches every request; of the requests that match, the nth is the
-// first to be struck.
-type Match struct {
-	Operation minutes.Operation `json:"operation,omitempty"`
-	Key       string            `json:"key,omitempty"`        // the secret of the API key sent; uploads carry none
-	MeetingID string            `json:"meeting_id,omitempty"` // in the path, uploads included
-	Path      string            `json:"path,omitempty"`       // a pattern of path.Match: "/v1/meetings/*"
-
-	Nth   int `json:"nth,omitempty"`   // the first that is struck, from 1; 0 is as 1
-	Times int `json:"times,omitempty"` // how many are; 0: one for each fault; Always: all that follow
-}
-
-// Validate returns what keeps [Server.Inject] from taking m and these faults:
-// an operation that is none of the interface's, above all. The error names the
-// field at fault: "match: operation: …", "fault: code: …".
-func (m Match) Validate(what ...Fault) error {
-	if err := checkOperation(m.Operation); err != nil {
-		return fmt.Errorf("match: %w", err)
-	}
-	if _, err := path.Match(m.Path, ""); err != nil {
-		return fmt.Errorf("match: path: %q is no pattern", m.Path)
-	}
-	if m.Nth < 0 {
-		return fmt.Errorf("match: nth: %d is negative; all that follow are struck with times, not nth, of %d", m.Nth, Always)
-	}
-	if m.Times < Always {
-		return fmt.Errorf("match: times: %d is neither a number of times nor %d, for good", m.Times, Always)
-	}
-	for _, fault := range what {
-		if err := fault.check(); err != nil {
-			return err
-		}
-		switch kind := fault.form.Kind; {
-		case kind == kindRefuseUpload && m.Operation != OpUpload:
-			return fmt.Errorf("fault: kind: %s is storage's answer; match %s", kind, OpUpload)
-		case kind == kindRefuse && m.Operation == OpUpload:
-			return fmt.Errorf("fault: kind: %s is not storage's answer; use %s", kind, kindRefuseUpload)
-		}
-	}
-	return nil
-}
-
-// checkOperation refuses an operation that there is not. Like all that keeps a
-// Match or a Fault from being taken, it begins with the field at fault.
-func checkOperation(op minutes.Operation) error {
-	if _, ok := route.Of(route.Operation(op)); ok || op == "" || op == OpUpload {
-		return nil
-	}
-	return fmt.Errorf("operation: %q is not one of %s", op, operations())
-}
-
-// operations lists what [Match.Operation] can be.
-func operations() string {
-	var list []string
-	for _, row := range route.Table {
-		list = append(list, string(row.Operation))
-	}
-	return strings.Join(append(list, string(OpUpload)), ", ")
-}
-
-func (m Match) matches(op minutes.Operation, key, meetingID, urlPath string) bool {
-	if m.Operation != "" && m.Operation != op || m.Key != "" && m.Key != key || m.MeetingID != "" && m.MeetingID != meetingID {
-		return false
-	}
-	if m.Path == "" {
-		return true
-	}
-	ok, _ := path.Match(m.Path, urlPath)
-	return ok
-}
-
-// String describes m in a few words.
-func (m Match) String() string {
-	words := []string{"requests"}
-	if m.Operation != "" {
-		words[0] = string(m.Operation)
-	}
-	if m.Key != "" {
-		words = append(words, "of one key")
-	}
-	if m.MeetingID != "" {
-		words = append(words, "for "+m.MeetingID)
-	}
-	if m.Path != "" {
-		words = append(words, "at "+m.Path)
-	}
-	if m.Nth > 1 {
-		words = append(words, fmt.Sprintf("from number %d on", m.Nth))
-	}
-	return strings.Join(words, " ")
-}
 
 // Injection is a fault that waits for its requests, or has met them.
 type Injection struct {
@@ -124,21 +24,21 @@ type Injection struct {
 	times  int // Always or more than 0
 
 	// Guarded by faults.mu.
-	optional     bool
-	stopped      bool
-	seen, struck int
+	optional      bool
+	stopped       bool
+	from, to      time.Time // zero: no window
+	seen, applied int
 }
 
-// Inject has requests go wrong. The first request that m strikes gets the
-// first fault, the next one the second and so on, from the beginning again
-// where m.Times says more than there are faults. A request is struck once:
-// where several injections want it, the earliest gets it, and the others the
-// next that matches.
+// Inject has requests go wrong. The first request that m selects gets the first
+// fault, the next one the second and so on, from the beginning again if m.Times
+// is more than there are faults. A request gets one fault: if several injections
+// match, the earliest is applied, and the others wait for the next request.
 //
-// Requests are counted from now on, by each injection for itself. An injection
-// that has strikes left when a test ends fails a [NewServer]'s test, unless it
-// is [Injection.Optional] or strikes for good and has struck. A Match or a
-// Fault that cannot be fails at once.
+// Each injection counts requests for itself, from now on. An injection that was
+// not applied as often as it says fails the test of [NewServer], unless it is
+// [Injection.Optional]; one without an end must have been applied once. A Match
+// or a Fault that cannot be fails the test at once.
 func (s *Server) Inject(m Match, what ...Fault) *Injection {
 	s.helper()
 	i, err := newInjection(&s.faults, m, what)
@@ -164,7 +64,7 @@ func newInjection(f *faults, m Match, what []Fault) (*Injection, error) {
 	return i, nil
 }
 
-// Optional lets i end without having struck, and returns it.
+// Optional lets the test end before i was applied, and returns i.
 func (i *Injection) Optional() *Injection {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()
@@ -172,7 +72,24 @@ func (i *Injection) Optional() *Injection {
 	return i
 }
 
-// Stop ends i: it strikes no more, and may have strikes left.
+// During limits i to a window of time, and returns i: from and to are counted
+// from now. Unless its Match says how many, i is applied to all requests in the
+// window.
+//
+//	srv.Inject(minutestest.Match{}, minutestest.Reset()).During(time.Minute, 6*time.Minute) // an outage
+func (i *Injection) During(from, to time.Duration) *Injection {
+	now := time.Now()
+	i.faults.mu.Lock()
+	defer i.faults.mu.Unlock()
+	i.from, i.to = now.Add(from), now.Add(to)
+	if i.match.Times == 0 {
+		i.times = Always
+	}
+	i.faults.count()
+	return i
+}
+
+// Stop ends i: it is not applied any more, however often it was.
 func (i *Injection) Stop() {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()
@@ -180,37 +97,53 @@ func (i *Injection) Stop() {
 	i.faults.count()
 }
 
-// Seen says how many requests have matched, those before the nth included.
-// It is counted until i has no strikes left.
+// Seen returns how many requests have matched, including those before the nth.
+// It counts until i is used up.
 func (i *Injection) Seen() int {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()
 	return i.seen
 }
 
-// Struck says how many requests i has struck.
-func (i *Injection) Struck() int {
+// Applied returns how many requests i was applied to.
+func (i *Injection) Applied() int {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()
-	return i.struck
+	return i.applied
 }
 
-// left reports whether i has strikes left. The caller holds faults.mu.
+// left reports whether i is still to be applied. The caller holds faults.mu.
 func (i *Injection) left() bool {
-	return !i.stopped && (i.times == Always || i.struck < i.times)
+	return !i.stopped && (i.times == Always || i.applied < i.times)
+}
+
+// open reports whether now is in the window of i.
+func (i *Injection) open(now time.Time) bool {
+	return i.to.IsZero() || !now.Before(i.from) && now.Before(i.to)
+}
+
+// clientSide reports whether i is applied before a request is sent.
+func (i *Injection) clientSide() bool { return i.what[0].clientSide() }
+
+func (f Fault) clientSide() bool { return f.form.Kind == kindBadCertificate }
+
+// refuses reports whether a fault of i is an answer of the API, which storage
+// never gives.
+func (i *Injection) refuses() bool {
+	return slices.ContainsFunc(i.what, func(f Fault) bool { return f.form.Kind == kindRefuse })
 }
 
 // unused says what i has still to do, or "".
 func (i *Injection) unused() string {
-	if i.optional || !i.left() || i.times == Always && i.struck > 0 {
+	if i.optional || !i.left() || i.times == Always && i.applied > 0 {
 		return ""
 	}
-	return fmt.Sprintf("the fault %q, injected into %s, struck %d times, and %d requests matched", i.what[i.struck%len(i.what)], i.match, i.struck, i.seen)
+	return fmt.Sprintf("the fault %q, injected into %s, was applied %d times, and %d requests matched: correct its Match, or call Optional", i.what[i.applied%len(i.what)], i.match, i.applied, i.seen)
 }
 
 // faults are the injections of a Server, in order.
 type faults struct {
-	armed atomic.Int32 // injections with strikes left
+	armed atomic.Int32 // injections that are not used up
 
 	mu   sync.Mutex
 	list []*Injection
@@ -244,7 +177,11 @@ func (f *faults) reset() {
 	f.count()
 }
 
-// unused lists the injections that have yet to strike.
+// UnusedFaults describes each injection that fails the test of [NewServer] if
+// the test ends now, because it was not applied as often as it says.
+func (s *Server) UnusedFaults() []string { return s.faults.unused() }
+
+// unused lists the injections that are still to be applied.
 func (f *faults) unused() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -257,31 +194,48 @@ func (f *faults) unused() []string {
 	return list
 }
 
-// take returns the fault that strikes r, if any.
-func (f *faults) take(r *http.Request) (Fault, bool) {
-	if f.armed.Load() == 0 {
+// take returns the fault for r, if there is one. The client asks before it
+// sends r, the Server when r has arrived.
+func (s *Server) take(r *http.Request, clientSide bool) (Fault, bool) {
+	if s.faults.armed.Load() == 0 {
 		return Fault{}, false
 	}
 	op, meetingID := engine.Identify(r)
-	key := bearer(r)
+	t := target{operation: minutes.Operation(op), key: bearer(r), meetingID: meetingID, path: r.URL.Path}
+	if s.faults.byName(clientSide) {
+		s.name(r, &t)
+	}
+	return s.faults.take(t, clientSide)
+}
 
+// byName reports whether an injection asks for the names of meetings.
+func (f *faults) byName(clientSide bool) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var strikes *Injection
+	return slices.ContainsFunc(f.list, func(i *Injection) bool {
+		return i.left() && i.match.byName() && i.clientSide() == clientSide
+	})
+}
+
+func (f *faults) take(t target, clientSide bool) (Fault, bool) {
+	now := time.Now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var first *Injection
 	for _, i := range f.list {
-		if !i.left() || !i.match.matches(minutes.Operation(op), key, meetingID, r.URL.Path) {
+		if !i.left() || i.clientSide() != clientSide || !i.open(now) || !i.match.matches(t) || t.operation == OpUpload && i.refuses() {
 			continue
 		}
 		i.seen++
-		if strikes == nil && i.seen >= i.match.Nth {
-			strikes = i
+		if first == nil && i.seen >= i.match.Nth {
+			first = i
 		}
 	}
-	if strikes == nil {
+	if first == nil {
 		return Fault{}, false
 	}
-	fault := strikes.what[strikes.struck%len(strikes.what)]
-	strikes.struck++
+	fault := first.what[first.applied%len(first.what)]
+	first.applied++
 	f.count()
 	return fault, true
 }
@@ -293,4 +247,20 @@ func bearer(r *http.Request) string {
 		return ""
 	}
 	return strings.TrimSpace(key)
+}
+
+// dialFault returns what keeps the connection for r from being made, or nil.
+func (s *Server) dialFault(r *http.Request) error {
+	unsent := r.Clone(r.Context())
+	if r.GetBody == nil {
+		unsent.Body = nil // it can be read once only
+	}
+	fault, ok := s.take(unsent, true)
+	if !ok {
+		return nil
+	}
+	if fault.form.Delay > 0 && !pause(r.Context(), time.Duration(fault.form.Delay)) {
+		return r.Context().Err()
+	}
+	return &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"iter"
 	"maps"
 	"net/http"
 	"net/url"
@@ -12,6 +13,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
@@ -50,7 +53,7 @@ type Request struct {
 	Status    int    `json:"status,omitempty"`     // of the reply; 0: none was sent
 	Code      string `json:"code,omitempty"`       // of a refusal, by the service or by storage
 	RequestID string `json:"request_id,omitempty"` // as in Error.RequestID of the client
-	Fault     string `json:"fault,omitempty"`      // the injected fault that struck it
+	Fault     string `json:"fault,omitempty"`      // the injected fault that was applied
 }
 
 // Requests returns the requests answered so far, in the order in which they
@@ -78,11 +81,27 @@ func (s *Server) Requests(of ...minutes.Operation) []Request {
 	return list
 }
 
+// RequestsAfter returns the requests of [Server.Requests] whose Seq is greater
+// than seq, one at a time: they are not all in memory at once. Requests that are
+// forgotten meanwhile are left out.
+func (s *Server) RequestsAfter(seq int, of ...minutes.Operation) iter.Seq[Request] {
+	return func(yield func(Request) bool) {
+		from, to := s.journal.span()
+		for n := max(from, uint64(max(seq, 0))+1); n <= to; n++ {
+			e, ok := s.journal.find(n)
+			if ok && (len(of) == 0 || slices.Contains(of, minutes.Operation(e.Operation))) && !yield(e.request()) {
+				return
+			}
+		}
+	}
+}
+
 // entry is a request in the journal. What it shares with the request, it only
 // reads.
 type entry struct {
 	engine.Exchange
 	seq    uint64
+	client uint64 // of the in-memory network that sent it; 0: another
 	at     time.Time
 	took   time.Duration
 	method string
@@ -194,12 +213,47 @@ func (e *entry) beginnings(fields map[string][]string) map[string][]string {
 	return kept
 }
 
-// hide masks the key of the request where it stands in the wrong place.
+// A key shorter than minSecret is no secret. One shorter than longSecret is
+// masked only where it is a word of its own: it may be a part of an id or a title.
+const (
+	minSecret  = 6
+	longSecret = 16
+)
+
+// hide masks the key of the request if it was sent in the wrong place.
 func (e *entry) hide(text string) string {
-	if e.KeySecret == "" {
+	key := e.KeySecret
+	if len(key) < minSecret || !strings.Contains(text, key) {
 		return text
 	}
-	return strings.ReplaceAll(text, e.KeySecret, masked)
+	if len(key) >= longSecret {
+		return strings.ReplaceAll(text, key, masked)
+	}
+	var b strings.Builder
+	rest := text
+	for {
+		before, after, found := strings.Cut(rest, key)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		at := len(text) - len(after) - len(key)
+		if isWord(text[:at], true) || isWord(after, false) {
+			b.WriteString(key)
+		} else {
+			b.WriteString(masked)
+		}
+		rest = after
+	}
+}
+
+// isWord reports whether text ends, or begins, with a character of a word.
+func isWord(text string, ends bool) bool {
+	r, _ := utf8.DecodeRuneInString(text)
+	if ends {
+		r, _ = utf8.DecodeLastRuneInString(text)
+	}
+	return text != "" && (r == '_' || r == '-' || unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
 // maskedCredential keeps the scheme of an Authorization header.
@@ -287,6 +341,14 @@ func (j *journal) answered(n uint64) ([]entry, uint64) {
 	}
 	slices.SortFunc(list, bySeq)
 	return list, j.puts
+}
+
+// span returns the numbers of the first and the last entry that may be kept.
+func (j *journal) span() (from, to uint64) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	to = j.seq.Load()
+	return max(j.after, to-min(to, journalSize)) + 1, to
 }
 
 // find returns the entry with this number, if it is kept.

@@ -177,6 +177,16 @@ func misfit(place string, value any, t reflect.Type) error {
 			return wrong("an object")
 		}
 		return misfits(place, object, t)
+	case reflect.Map:
+		object, ok := value.(map[string]any)
+		if !ok {
+			return wrong("an object")
+		}
+		for _, name := range slices.Sorted(maps.Keys(object)) {
+			if err := misfit(place+"."+name, object[name], t.Elem()); err != nil {
+				return err
+			}
+		}
 	case reflect.Slice:
 		list, ok := value.([]any)
 		if !ok {

@@ -1,6 +1,8 @@
 package minutestest
 
 import (
+	"math"
+	"slices"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -47,6 +49,19 @@ type Audio struct {
 	SHA256      string    `json:"sha256"` // in lower-case hexadecimal
 	ReceivedAt  time.Time `json:"received_at"`
 	Bytes       []byte    `json:"-"` // kept by [WithAudio] alone; not to be changed
+}
+
+// Meetings returns the meetings of all organisations as they are now, the
+// oldest first.
+func (s *Server) Meetings() []Meeting {
+	lines, _, _ := s.engine.Changes(0, math.MaxInt)
+	list := make([]Meeting, 0, len(lines))
+	for _, line := range slices.Backward(lines) {
+		if m, ok := s.Meeting(line.ID); ok {
+			list = append(list, m)
+		}
+	}
+	return list
 }
 
 // Meeting returns a meeting of any organisation as it is now.

@@ -101,6 +101,7 @@ func TestClippedEntriesAreMasked(t *testing.T) {
 	for pad := 0; pad < 120; pad += 7 {
 		r := huge(s, "/v1/usage?q="+strings.Repeat("x", pad)+strings.Repeat(s.Key(), 50))
 		r.Header.Set("X-Key", strings.Repeat("x", pad)+strings.Repeat(s.Key(), 50))
+		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("A-Key", s.Key()) // short enough to be kept as it is
 		r.Host = strings.Repeat("x", pad) + strings.Repeat(s.Key(), 50)
 		r.Method, r.Body = "POST", io.NopCloser(strings.NewReader(strings.Repeat(" ", maxBody-pad)+strings.Repeat(s.Key(), 2)))
@@ -124,6 +125,7 @@ func TestCutBodyKeepsNothing(t *testing.T) {
 		}
 		r := httptest.NewRequest("POST", "/v1/projects", strings.NewReader(`{"name":`))
 		r.ContentLength = 1 << 20
+		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Authorization", "Bearer "+s.Key())
 		s.Handler().ServeHTTP(httptest.NewRecorder(), r)
 	}

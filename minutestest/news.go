@@ -208,7 +208,7 @@ func (f *faults) news() []faultNews {
 	defer f.mu.Unlock()
 	var list []faultNews
 	for _, i := range f.list[max(0, len(f.list)-maxParts):] {
-		n := faultNews{Match: i.match, Faults: i.what, Seen: i.seen, Struck: i.struck, Unused: i.unused()}
+		n := faultNews{Match: i.match, Faults: i.what, Seen: i.seen, Struck: i.applied, Unused: i.unused()}
 		if n.Match.Key != "" {
 			n.Match.Key = masked
 		}

@@ -125,6 +125,10 @@ func (s *Server) Update(organisation string, change func(*Organisation)) error {
 		o := fromEngine(*e)
 		before := decoded(o)
 		change(&o)
+		if len(o.Meetings) > 0 {
+			fault = errors.New("meetings: only a World begins with them; create others through the API")
+			return
+		}
 		if fault = (World{Organisations: []Organisation{o}}).check(); fault != nil {
 			return
 		}

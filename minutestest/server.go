@@ -34,9 +34,11 @@ type TB interface {
 type Server struct {
 	world     World
 	keepAudio int64 // bytes at most
+	seed      uint64
 	audit     *audit
 	engine    *engine.Service
 	faults    faults
+	bodies    bodySlots
 	journal   journal
 	actions   actions
 	network   *network
@@ -53,38 +55,20 @@ type Server struct {
 	listening []*http.Server
 }
 
-// Option changes a setting of a [Server] that is being made.
-type Option func(*Server)
-
-// WithWorld begins with w in place of [DefaultWorld].
-func WithWorld(w World) Option { return func(s *Server) { s.world = w } }
-
-// maxKeptAudio is how much memory recordings may take.
-const maxKeptAudio = 256 << 20
-
-// WithAudio keeps the bytes of recordings for [Server.Meeting], 256 MiB of them
-// together: one that would be too much is not kept. Otherwise recordings are
-// hashed and counted only, and cost no memory.
-func WithAudio() Option { return func(s *Server) { s.keepAudio = maxKeptAudio } }
-
-// WithoutAudit leaves violations of these kinds unwatched; without kinds, all
-// of them.
-func WithoutAudit(kinds ...ViolationKind) Option {
-	return func(s *Server) { s.audit.ignore(kinds) }
-}
-
-// WithLog tells log of each request when it has been answered, in the
-// goroutine that serves it, before the reply is complete. Requests that are
-// served at once are told of at once.
-func WithLog(log func(Request)) Option { return func(s *Server) { s.log = log } }
+// afterwards is how much of a bubble's time passes when its test has ended. Time
+// stops with the test's function, and a goroutine that still sleeps then, as in
+// the ReadAt of a slow recording, is a deadlock to package synctest.
+const afterwards = time.Hour
 
 // NewServer returns a Server for one test. When the test ends the Server is
 // closed, and every violation (see [Server.Violations]) and every fault that
-// was injected but has not struck fails the test. Where it failed, for whatever
+// was injected but never applied fails the test. Where it failed, for whatever
 // reason, and go test is given -artifacts, [Server.Report] goes to the test's
 // ArtifactDir, and the test's log says where.
 //
-// A Server made in a synctest bubble is for that bubble alone. One made
+// A Server made in a synctest bubble is for that bubble alone. When the test
+// ends, it lets an hour of the bubble's time pass, so that goroutines that were
+// canceled in the middle of a sleep can end. One made
 // outside serves any number of bubbles, each on its own time. One made with a
 // *testing.F serves all the inputs of its fuzz target; within that, a mistake
 // such as a Match that cannot be panics.
@@ -99,6 +83,9 @@ func NewServer(tb TB, opts ...Option) *Server {
 		_ = s.Close()
 		s.fails(tb)
 		s.keepReport(tb)
+		if inBubble() {
+			time.Sleep(afterwards)
+		}
 	})
 	return s
 }
@@ -123,7 +110,7 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 		opt(s)
 	}
 	if err := s.audit.check(); err != nil {
-		return nil, fmt.Errorf("WithoutAudit: %w", err)
+		return nil, err
 	}
 	if err := s.world.check(); err != nil {
 		return nil, fmt.Errorf("world: %w", err)
@@ -132,7 +119,12 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 	if s.engine, err = engine.New(s.config()); err != nil {
 		return nil, err
 	}
+	if err := populate(s.engine, s.world); err != nil {
+		return nil, fmt.Errorf("world: %w", err)
+	}
+	s.audit.describe = s.describe
 	s.network = newNetwork(s.Handler())
+	s.network.fails = s.dialFault
 	s.http = s.network.client()
 	return s, nil
 }
@@ -140,6 +132,7 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 func (s *Server) config() engine.Config {
 	cfg := s.world.config()
 	cfg.KeepAudio = s.keepAudio
+	cfg.Seed, cfg.MinPollInterval = s.seed, s.audit.interval
 	cfg.StorageBase = storageBase
 	return cfg
 }
@@ -170,7 +163,8 @@ func (s *Server) fail(format string, args ...any) {
 }
 
 // Client returns a client of the Server on [Server.Key], without a rate limit
-// unless opts set one.
+// unless opts set one. For the audit, each Client is a program of its own: the
+// Client of a second worker, or of a process after a crash.
 func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 	s.helper()
 	secret := s.Key()
@@ -185,7 +179,7 @@ func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 // not.
 func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.Client {
 	s.helper()
-	defaults := []minutes.Option{minutes.WithHTTPClient(s.http), minutes.WithRateLimit(0, 0)}
+	defaults := []minutes.Option{minutes.WithHTTPClient(s.NewHTTPClient()), minutes.WithRateLimit(0, 0)}
 	client, err := minutes.New(BaseURL, secret, append(defaults, opts...)...)
 	if err != nil {
 		s.fail("Client: %v", err)
@@ -213,8 +207,14 @@ func (s *Server) Key() string {
 // goroutine that needs them, carry real HTTP/1.1, and serve one request each.
 // Other hosts do not exist. Callers come from 127.0.0.1.
 //
-// It is the same client each time; change a copy.
+// It is the same client each time; change a copy. The audit takes all that comes
+// through it with one key for one program; see [ViolationKind].
 func (s *Server) HTTPClient() *http.Client { return s.http }
+
+// NewHTTPClient returns a client as [Server.HTTPClient] does, for another
+// program: a second worker that makes its own [minutes.Client], or the process
+// after a crash.
+func (s *Server) NewHTTPClient() *http.Client { return s.network.client() }
 
 // Handler returns the service and its storage as a handler, for servers of
 // one's own. Upload URLs lead back to the scheme and host a request came to.
@@ -300,6 +300,9 @@ func (s *Server) Reset() error {
 	if err := s.engine.Reset(s.config()); err != nil {
 		return fmt.Errorf("minutestest: %w", err)
 	}
+	if err := populate(s.engine, s.world); err != nil {
+		return fmt.Errorf("minutestest: Reset: %w", err)
+	}
 	s.faults.reset()
 	s.journal.reset()
 	s.actions.reset()
@@ -313,12 +316,17 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = newPatientBody(w, r.Body)
 	}
-	e := entry{seq: s.journal.next(), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, uri: r.RequestURI, header: r.Header}
+	e := entry{seq: s.journal.next(), client: clientOf(r), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, uri: r.RequestURI, header: r.Header}
 	held, cut := hold(w), false
-	if fault, ok := s.faults.take(r); ok {
-		cut = s.strike(held, r, &e, fault)
+	if release := s.bodies.acquire(r); release == nil {
+		busy(held, r, &e)
 	} else {
-		s.handle(held, r, &e)
+		defer release()
+		if fault, ok := s.take(r, false); ok {
+			cut = s.apply(held, r, &e, fault)
+		} else {
+			s.handle(held, r, &e)
+		}
 	}
 	s.note(r, &e)
 	held.release()
@@ -350,15 +358,15 @@ func (s *Server) note(r *http.Request, e *entry) {
 func (s *Server) fails(tb TB) {
 	s.helper()
 	const most = 20
-	violations := s.Violations()
-	for i, v := range violations {
+	lines := grouped(s.Violations())
+	for i, line := range lines {
 		if i == most {
-			tb.Errorf("minutestest: and %d violations more", len(violations)-most)
+			tb.Errorf("minutestest: and %d violations more", len(lines)-most)
 			break
 		}
-		tb.Errorf("minutestest: %v", v)
+		tb.Errorf("minutestest: %s", line)
 	}
-	for _, text := range s.faults.unused() {
+	for _, text := range s.UnusedFaults() {
 		tb.Errorf("minutestest: %s", text)
 	}
 }

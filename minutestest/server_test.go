@@ -198,7 +198,7 @@ func aWholeJob(t *testing.T, s *Server) {
 		if status.Final() {
 			break
 		}
-		time.Sleep(PollFloor)
+		time.Sleep(MinPollInterval)
 	}
 	assert.Equal(t, []minutes.Status{"audio_uploaded", "transcribing", "generating_minutes", "minutes_ready"}, seen)
 	assert.Equal(t, 16*time.Minute, time.Since(start))
@@ -326,10 +326,10 @@ func TestUploadURLWithoutAHost(t *testing.T) {
 	base, err := s.Listen("")
 	require.NoError(t, err)
 	body := `{"content_type":"audio/ogg"}`
-	request := fmt.Sprintf("POST /v1/meetings/%s/upload-url HTTP/1.0\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", id, s.Key(), len(body), body)
+	request := fmt.Sprintf("POST /v1/meetings/%s/upload-url HTTP/1.0\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", id, s.Key(), len(body), body)
 	for name, dial := range map[string]func() (net.Conn, error){
 		"socket": func() (net.Conn, error) { return net.Dial("tcp", strings.TrimPrefix(base, "http://")) },
-		"memory": func() (net.Conn, error) { return s.network.dial(t.Context(), "tcp", apiHost+":443") },
+		"memory": func() (net.Conn, error) { return s.network.dial(1, apiHost+":443") },
 	} {
 		conn, err := dial()
 		require.NoError(t, err)
@@ -347,6 +347,7 @@ func TestUploadURLWithoutAHost(t *testing.T) {
 	// Not even a connection.
 	r := httptest.NewRequest("POST", "/v1/meetings/"+id+"/upload-url", strings.NewReader(body))
 	r.Host = ""
+	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+s.Key())
 	w := httptest.NewRecorder()
 	s.Handler().ServeHTTP(w, r)

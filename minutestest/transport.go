@@ -30,16 +30,18 @@ var errClosed = errors.New("the Server is closed")
 // its bubble from ending.
 type network struct {
 	handler http.Handler
-	bubble  bool // the Server was made in a bubble
+	fails   func(*http.Request) error // before r is sent
+	bubble  bool                      // the Server was made in a bubble
 
 	mu      sync.Mutex
+	clients uint64 // made so far
 	closed  bool
 	live    map[*serverEnd]struct{} // until their client closes
 	replies map[*openReply]struct{} // neither read to the end nor closed
 }
 
 func newNetwork(h http.Handler) *network {
-	return &network{handler: h, bubble: inBubble(), live: make(map[*serverEnd]struct{}), replies: make(map[*openReply]struct{})}
+	return &network{handler: h, fails: func(*http.Request) error { return nil }, bubble: inBubble(), live: make(map[*serverEnd]struct{}), replies: make(map[*openReply]struct{})}
 }
 
 // inBubble reports whether the caller runs in a testing/synctest bubble, by
@@ -50,17 +52,23 @@ func inBubble() bool {
 	return now == now.Round(0)
 }
 
-// client returns a client whose every connection leads here.
+// client returns a client whose every connection leads here, and is known by
+// the client's number.
 func (n *network) client() *http.Client {
+	n.mu.Lock()
+	n.clients++
+	number := n.clients
+	n.mu.Unlock()
+	dial := func(_ context.Context, _, addr string) (net.Conn, error) { return n.dial(number, addr) }
 	return &http.Client{Transport: &roundTripper{n, &http.Transport{
-		DialContext:           n.dial,
-		DialTLSContext:        n.dial, // https without the cryptography
+		DialContext:           dial,
+		DialTLSContext:        dial, // https without the cryptography
 		DisableKeepAlives:     true,
 		ExpectContinueTimeout: 2 * time.Second,
 	}}}
 }
 
-func (n *network) dial(_ context.Context, _, addr string) (net.Conn, error) {
+func (n *network) dial(number uint64, addr string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
@@ -84,13 +92,22 @@ func (n *network) dial(_ context.Context, _, addr string) (net.Conn, error) {
 	n.mu.Unlock()
 
 	srv := newHTTPServer(n.handler)
-	srv.BaseContext = func(net.Listener) context.Context { return server.ctx }
+	srv.BaseContext = func(net.Listener) context.Context { return context.WithValue(server.ctx, clientNumber{}, number) }
 	// Not nil, so that no time goes into setting up HTTP/2.
 	srv.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
 	// Serve starts the connection's goroutine and returns at the second
 	// Accept; the connection lives on.
 	_ = srv.Serve(&oneListener{conn: server})
 	return client, nil
+}
+
+// clientNumber is the key of a context's value that says which client sent a request.
+type clientNumber struct{}
+
+// clientOf returns the number of the in-memory client that sent r, or 0.
+func clientOf(r *http.Request) uint64 {
+	number, _ := r.Context().Value(clientNumber{}).(uint64)
+	return number
 }
 
 // close ends the network: dials fail from now on and connections are cut. One
@@ -152,6 +169,12 @@ type roundTripper struct {
 }
 
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := t.network.fails(req); err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close()
+		}
+		return nil, err
+	}
 	ctx, cancel := context.WithCancel(req.Context())
 	resp, err := t.transport.RoundTrip(req.WithContext(ctx))
 	if err != nil {

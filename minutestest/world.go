@@ -52,6 +52,10 @@ type Organisation struct {
 	Templates    []Template                `json:"templates,omitempty"` // none: tpl_standard
 	Vocabulary   []minutes.VocabularyEntry `json:"vocabulary,omitempty"`
 	Keys         []Key                     `json:"keys,omitempty"` // of members and integrations
+
+	// Meetings are those that the World begins with, the oldest first. Update
+	// takes none: create others through the API.
+	Meetings []WorldMeeting `json:"meetings,omitempty"`
 }
 
 // Member is a person of an organisation.

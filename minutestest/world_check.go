@@ -3,6 +3,7 @@ package minutestest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"slices"
 	"strings"
@@ -34,7 +35,11 @@ func (w World) check() error {
 	if c.faults == nil {
 		// The engine has its own idea of an address, among others, and the last
 		// word: what passes here can be served.
-		if _, err := engine.New(w.config()); err != nil {
+		service, err := engine.New(w.config())
+		if err == nil {
+			err = populate(service, w.sampled())
+		}
+		if err != nil {
 			c.faults = append(c.faults, errors.New(strings.TrimPrefix(err.Error(), "engine: ")))
 		}
 	}
@@ -119,6 +124,7 @@ func (c *checker) organisation(at string, o *Organisation) {
 		c.id(fmt.Sprintf("%s.templates[%d].id", at, i), "template of "+o.ID+": ", "tpl_", t.ID)
 	}
 	c.vocabulary(at+".vocabulary", o)
+	c.meetings(at+".meetings", o)
 	for i := range o.Keys {
 		c.key(fmt.Sprintf("%s.keys[%d]", at, i), o, &o.Keys[i])
 	}
@@ -150,6 +156,9 @@ func (c *checker) vocabulary(at string, o *Organisation) {
 	}
 }
 
+// maxExpiresAt is the last second that nanoseconds since 1970 can count to.
+const maxExpiresAt = math.MaxInt64 / 1_000_000_000
+
 func (c *checker) key(at string, o *Organisation, k *Key) {
 	switch {
 	case k.Secret == "":
@@ -170,6 +179,9 @@ func (c *checker) key(at string, o *Organisation, k *Key) {
 		c.fault(at+".member_id", "no member %q", k.MemberID)
 	case k.IntegrationID != "" && o.Integration(k.IntegrationID) == nil:
 		c.fault(at+".integration_id", "no integration %q", k.IntegrationID)
+	}
+	if k.ExpiresAt > maxExpiresAt {
+		c.fault(at+".expires_at", "%d is after the year 2262; give seconds since 1970, not milliseconds, or leave it out", k.ExpiresAt)
 	}
 	for i, scope := range k.Scopes {
 		if !slices.Contains(route.Scopes, scope) {

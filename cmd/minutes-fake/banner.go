@@ -41,9 +41,9 @@ func environment(world minutestest.World, key, baseURL, controlURL string) []str
 			}
 		}
 	}
-	env := []string{"MINUTES_BASE_URL=" + baseURL, "MINUTES_API_KEY=" + quote(key)}
+	env := []string{"MINUTES_BASE_URL=" + quote(baseURL), "MINUTES_API_KEY=" + quote(key)}
 	if controlURL != "" {
-		env = append(env, "MINUTES_CONTROL_URL="+controlURL)
+		env = append(env, "MINUTES_CONTROL_URL="+quote(controlURL))
 	}
 	return env
 }
@@ -73,7 +73,7 @@ func rights(k minutestest.Key) string {
 
 // quote makes s one word for a shell.
 func quote(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:/", r)
 	}) {
 		return s

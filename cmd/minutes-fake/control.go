@@ -2,16 +2,20 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
+	"maps"
 	"net/http"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -28,7 +32,10 @@ type control struct {
 	settings  settings
 	baseURL   string
 	since     time.Time
+	dropped   func() int64 // log lines
 	mux       *http.ServeMux
+
+	long sync.Mutex // held while a long body is in memory
 
 	mu     sync.Mutex
 	faults []*injected
@@ -47,6 +54,7 @@ func (c *control) endpoints() []endpoint {
 	return []endpoint{
 		{"GET", "/{$}", "this list; for a browser, a page that shows what happens", c.index},
 		{"GET", "/health", "what runs, and since when", c.health},
+		{"GET", "/openapi.json", "this API as an OpenAPI document; the service has its own at the same path", c.openapi},
 		{"POST", "/reset", "begin anew with the world as it was: no meetings, scripts, faults or requests", c.reset},
 
 		{"GET", "/world", "all organisations as they are now", c.getWorld},
@@ -66,7 +74,7 @@ func (c *control) endpoints() []endpoint {
 
 		{"POST", "/faults", "have requests go wrong", c.addFault},
 		{"GET", "/faults", "the faults that were added", c.listFaults},
-		{"GET", "/faults/{id}", "one of them, and how often it has struck", c.getFault},
+		{"GET", "/faults/{id}", "one of them, and how often it was applied", c.getFault},
 		{"DELETE", "/faults/{id}", "end it", c.deleteFault},
 		{"PUT", "/page-size", "make pages of meetings short or empty", c.setPageSize},
 		{"GET", "/page-size", "how long they are", c.getPageSize},
@@ -76,15 +84,20 @@ func (c *control) endpoints() []endpoint {
 		{"GET", "/requests/counts", "how many there were, of each operation with each status (0: no reply)", c.countRequests},
 		{"GET", "/requests/{seq}", "one of them", c.getRequest},
 		{"GET", "/violations", "what clients did that the service asks them not to do", c.violations},
+		{"GET", "/report", "the page that shows what happened, as one HTML file", c.report},
 		{"GET", "/events", "what happens, as it happens, for the page (server-sent events)", c.events},
 	}
 }
 
 func newControl(fake *minutestest.Server, world minutestest.World, edge *edge, counts *counts, s settings, baseURL string) *control {
-	c := &control{fake: fake, world: world, edge: edge, counts: counts, settings: s, baseURL: baseURL, since: time.Now(), mux: http.NewServeMux(), inspector: fake.Inspector()}
+	c := &control{fake: fake, world: world, edge: edge, counts: counts, settings: s, baseURL: baseURL, since: time.Now(), dropped: func() int64 { return 0 }, mux: http.NewServeMux(), inspector: fake.Inspector()}
 	for _, e := range c.endpoints() {
 		c.mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Vary", "Accept")
+			if err := e.checkQuery(r); err != nil {
+				reply(w, nil, err)
+				return
+			}
 			answer, err := e.handle(r)
 			if page, ok := answer.(http.Handler); ok {
 				page.ServeHTTP(w, r)
@@ -96,13 +109,40 @@ func newControl(fake *minutestest.Server, world minutestest.World, edge *edge, c
 	return c
 }
 
+// checkQuery refuses the parameters of a query that an endpoint does not have.
+func (e endpoint) checkQuery(r *http.Request) error {
+	if e.path == "/{$}" {
+		return nil // a browser may add what it likes
+	}
+	var known []string
+	if e.path == "/requests" {
+		known = []string{"operation", "after"}
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return bad("", "the query is malformed: %v", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if !slices.Contains(known, name) {
+			return bad(name, "no such parameter; %s takes %s", r.URL.Path, cmp.Or(strings.Join(known, " and "), "none"))
+		}
+	}
+	return nil
+}
+
 func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Minutes-Fake", "control")
 	if p := c.guard(r); p != nil {
 		reply(w, nil, p)
 		return
 	}
-	if _, pattern := c.mux.Handler(r); pattern != "" {
+	if r.ContentLength > longBody || r.ContentLength < 0 {
+		c.long.Lock() // its client waits meanwhile
+		defer c.long.Unlock()
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Minute))
+	}
+	// The mux would redirect a path such as //world.
+	if _, pattern := c.mux.Handler(r); pattern != "" && path.Clean(r.URL.Path) == r.URL.Path {
 		c.mux.ServeHTTP(w, r)
 		return
 	}
@@ -120,6 +160,8 @@ func (c *control) unknown(w http.ResponseWriter, r *http.Request) *problem {
 		}
 	}
 	switch {
+	case path.Clean(r.URL.Path) != r.URL.Path:
+		return notFound("there is nothing at this path; write it as %s", path.Clean(r.URL.Path))
 	case allow != nil:
 		w.Header().Set("Allow", strings.Join(allow, ", "))
 		return &problem{Status: http.StatusMethodNotAllowed, Message: "this path answers " + strings.Join(allow, ", ")}
@@ -210,67 +252,6 @@ func reply(w http.ResponseWriter, answer any, err error) {
 	_, _ = w.Write(body.Bytes())
 }
 
-const maxBody = 16 << 20
-
-// body reads a request's body as one JSON value, without unknown fields.
-func body(r *http.Request, into any) error {
-	data, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-	switch {
-	case err != nil:
-		return bad("", "the body could not be read: %v", err)
-	case len(data) > maxBody:
-		return &problem{Status: http.StatusRequestEntityTooLarge, Message: "the body is too long"}
-	case len(bytes.TrimSpace(data)) == 0:
-		return bad("", "a JSON body expected")
-	case !utf8.Valid(data):
-		return bad("", "the body is not UTF-8")
-	case string(bytes.TrimSpace(data)) == "null":
-		return bad("", "a JSON object expected")
-	}
-	return decode("", data, into)
-}
-
-// decode reads data, which stands in the field given, into a value.
-func decode(field string, data []byte, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(into)
-	if err == nil {
-		if _, end := dec.Token(); end != io.EOF {
-			return bad(field, "more than one JSON value, or something that is none")
-		}
-		return nil
-	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return bad(join(field, wrong.Field), "a %s does not fit here", wrong.Value)
-	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return bad(join(field, strings.Trim(name, `"`)), "no such field")
-	}
-	return badIn(field, err)
-}
-
-// badIn is what an error says that begins with a place in the field, or does
-// not.
-func badIn(field string, err error) *problem {
-	place, text, _ := placed(withoutOrigin(err))
-	return bad(join(field, place), "%s", text)
-}
-
-func join(field, inner string) string { return strings.Trim(field+"."+inner, ".") }
-
-// placed takes an error's text apart that begins with the place it is about,
-// as in "members[1].status: …".
-func placed(text string) (place, rest string, ok bool) {
-	place, rest, ok = strings.Cut(text, ": ")
-	if !ok || place == "" || strings.ContainsFunc(place, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune("_.[]", r)
-	}) {
-		return "", text, false
-	}
-	return place, rest, true
-}
-
 func (c *control) index(r *http.Request) (any, error) {
 	if isBrowser(r) {
 		return c.inspector, nil
@@ -296,7 +277,8 @@ func (c *control) health(*http.Request) (any, error) {
 		Version       string    `json:"version"`
 		Since         time.Time `json:"since"`
 		RefusedAtEdge int       `json:"refused_at_edge"`
-	}{"ok", c.baseURL, version(), c.since, c.edge.refusals()}, nil
+		LogDropped    int64     `json:"log_lines_dropped"` // because nobody read them in time
+	}{"ok", c.baseURL, version(), c.since, c.edge.refusals(), c.dropped()}, nil
 }
 
 func (c *control) reset(*http.Request) (any, error) {
@@ -318,9 +300,37 @@ func (c *control) requests(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := c.fake.Requests(operations...)
-	list = slices.DeleteFunc(list, func(r minutestest.Request) bool { return r.Seq <= after })
-	return map[string]any{"requests": some(list)}, nil
+	return requestList{c.fake.RequestsAfter(after, operations...)}, nil
+}
+
+// requestList answers requests one at a time: all of them take much memory, and
+// a client may read slowly.
+type requestList struct{ of iter.Seq[minutestest.Request] }
+
+func (l requestList) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	conn := http.NewResponseController(w)
+	before := "{\n  \"requests\": ["
+	for r := range l.of {
+		var text bytes.Buffer
+		text.WriteString(before + "\n    ")
+		enc := json.NewEncoder(&text)
+		enc.SetIndent("    ", "  ")
+		enc.SetEscapeHTML(false)
+		if enc.Encode(r) != nil {
+			return
+		}
+		_ = conn.SetWriteDeadline(time.Now().Add(time.Minute)) // for a client that reads nothing
+		if _, err := w.Write(bytes.TrimRight(text.Bytes(), "\n")); err != nil {
+			return
+		}
+		before = ","
+	}
+	if before == "," {
+		_, _ = io.WriteString(w, "\n  ]\n}\n")
+	} else {
+		_, _ = io.WriteString(w, before+"]\n}\n")
+	}
 }
 
 func (c *control) countRequests(*http.Request) (any, error) {
@@ -332,12 +342,21 @@ func (c *control) getRequest(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := c.fake.Requests()
-	i, ok := slices.BinarySearchFunc(list, seq, func(r minutestest.Request, seq int) int { return r.Seq - seq })
-	if !ok {
-		return nil, notFound("request %d is not kept", seq)
+	for found := range c.fake.RequestsAfter(seq - 1) {
+		if found.Seq == seq {
+			return found, nil
+		}
+		break
 	}
-	return list[i], nil
+	return nil, notFound("request %d is not kept", seq)
+}
+
+func (c *control) report(*http.Request) (any, error) {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		_ = c.fake.Report(w)
+	}), nil
 }
 
 func (c *control) events(*http.Request) (any, error) { return c.inspector, nil }

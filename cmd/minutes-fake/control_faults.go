@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
+	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
@@ -16,7 +18,30 @@ type injected struct {
 	id        string
 	match     minutestest.Match
 	faults    []minutestest.Fault
+	window    window
 	injection *minutestest.Injection
+}
+
+// window is when a fault is applied, counted from the moment it was added.
+type window struct {
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"` // "": no window
+}
+
+// read returns the two ends.
+func (w window) read() (from, to time.Duration, err error) {
+	for _, end := range []struct {
+		field, text string
+		into        *time.Duration
+	}{{"from", w.From, &from}, {"to", w.To, &to}} {
+		if *end.into, err = time.ParseDuration(cmp.Or(end.text, "0s")); err != nil || *end.into < 0 {
+			return 0, 0, bad(end.field, "%q is no duration such as 20s or 5m", end.text)
+		}
+	}
+	if w != (window{}) && to <= from {
+		return 0, 0, bad("to", "the window ends before it begins; set to to a later time than from")
+	}
+	return from, to, nil
 }
 
 // MarshalJSON shows it with its counts as of now.
@@ -25,15 +50,17 @@ func (i *injected) MarshalJSON() ([]byte, error) {
 		ID     string              `json:"id"`
 		Match  minutestest.Match   `json:"match,omitzero"`
 		Faults []minutestest.Fault `json:"faults"`
-		Seen   int                 `json:"seen"`   // requests that matched, until none was left to strike
-		Struck int                 `json:"struck"` // requests that went wrong
-	}{i.id, i.match, i.faults, i.injection.Seen(), i.injection.Struck()})
+		window
+		Seen    int `json:"seen"`    // requests that matched, until it was used up
+		Applied int `json:"applied"` // requests that went wrong
+	}{i.id, i.match, i.faults, i.window, i.injection.Seen(), i.injection.Applied()})
 }
 
 func (c *control) addFault(r *http.Request) (any, error) {
 	var sent struct {
 		Match  json.RawMessage   `json:"match"`
 		Faults []json.RawMessage `json:"faults"`
+		window
 	}
 	if err := body(r, &sent); err != nil {
 		return nil, err
@@ -47,11 +74,32 @@ func (c *control) addFault(r *http.Request) (any, error) {
 	if err := match.Validate(); err != nil {
 		return nil, badIn("match", err)
 	}
-	if len(sent.Faults) == 0 {
+	faults, err := readFaults(match, sent.Faults)
+	if err != nil {
+		return nil, err
+	}
+	from, to, err := sent.read()
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nextID++
+	injection := c.fake.Inject(match, faults...)
+	if to > 0 {
+		injection.During(from, to)
+	}
+	added := &injected{fmt.Sprintf("flt_%d", c.nextID), match, faults, sent.window, injection}
+	c.faults = append(c.faults, added)
+	return created{"/faults/" + added.id, added}, nil
+}
+
+func readFaults(match minutestest.Match, sent []json.RawMessage) ([]minutestest.Fault, error) {
+	if len(sent) == 0 {
 		return nil, bad("faults", "at least one expected")
 	}
-	faults := make([]minutestest.Fault, len(sent.Faults))
-	for i, text := range sent.Faults {
+	faults := make([]minutestest.Fault, len(sent))
+	for i, text := range sent {
 		place := fmt.Sprintf("faults[%d]", i)
 		if err := decode(place, text, &faults[i]); err != nil {
 			return nil, err
@@ -59,13 +107,11 @@ func (c *control) addFault(r *http.Request) (any, error) {
 		if err := match.Validate(faults[i]); err != nil {
 			return nil, badIn(place, err)
 		}
+		if faults[i].String() == "bad_certificate" {
+			return nil, bad(place+".kind", "only clients in the same process can see it; point the client at another port with https")
+		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.nextID++
-	added := &injected{fmt.Sprintf("flt_%d", c.nextID), match, faults, c.fake.Inject(match, faults...)}
-	c.faults = append(c.faults, added)
-	return created{"/faults/" + added.id, added}, nil
+	return faults, nil
 }
 
 func (c *control) listFaults(*http.Request) (any, error) {

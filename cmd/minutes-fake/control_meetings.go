@@ -28,8 +28,12 @@ func scriptField(s minutestest.Script) string {
 		return "" // not one, but two together
 	case s.Outcome != "" && !s.Outcome.Final():
 		return "outcome"
-	case s.Stages.Prepare < 0 || s.Stages.Transcribe < 0 || s.Stages.Write < 0:
-		return "stages"
+	case s.Stages.Prepare < 0:
+		return "stages.prepare"
+	case s.Stages.Transcribe < 0:
+		return "stages.transcribe"
+	case s.Stages.Write < 0:
+		return "stages.write"
 	}
 	return "hold"
 }

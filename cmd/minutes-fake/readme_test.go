@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -162,7 +163,7 @@ func TestReadmeEndpoints(t *testing.T) {
 		rows++
 	}
 	assert.Len(t, regexp.MustCompile("(?m)^\\| `(GET|PUT|POST|PATCH|DELETE) ").FindAllString(string(text), -1), rows, "and no other")
-	for _, name := range []string{"addr", "world", "speed", "edge-limit", "log", "control", "keep-audio", "print-env"} {
+	for _, name := range []string{"addr", "world", "speed", "edge-limit", "log", "control", "keep-audio", "print-env", "env-file", "min-poll-interval", "strict", "trust-forwarded"} {
 		assert.Contains(t, string(text), "| `-"+name)
 	}
 }
@@ -176,13 +177,18 @@ func TestReadmeScript(t *testing.T) {
 	}
 	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	script := regexp.MustCompile("(?s)```sh\n(minutes-fake .*?)```").FindSubmatch(text)
+	script := regexp.MustCompile("(?s)```sh\n(rm -f fake.env\n.*?)```").FindSubmatch(text)
 	require.NotNil(t, script)
 	program := strings.Replace(string(script[1]), "minutes-fake ", `"$PROGRAM" `, 1)
-	cmd := exec.CommandContext(t.Context(), shell, "-euc", program+`printf '%s %s %s' "$MINUTES_BASE_URL" "$MINUTES_API_KEY" "$MINUTES_CONTROL_URL"`)
-	cmd.Dir = t.TempDir()
-	cmd.Env = append(os.Environ(), "PROGRAM="+os.Args[0], asTheProgram+"=1")
-	out, err := cmd.CombinedOutput() // once all that has it open has ended
-	require.NoError(t, err, string(out))
-	assert.Regexp(t, `^http://127\.0\.0\.1:\d+ key_ci http://127\.0\.0\.1:\d+$`, string(out))
+	dir := t.TempDir()
+	for range 3 { // it works again, and with what a killed program has left
+		cmd := exec.CommandContext(t.Context(), shell, "-euc", program+`printf '%s %s %s' "$MINUTES_BASE_URL" "$MINUTES_API_KEY" "$MINUTES_CONTROL_URL"`)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "PROGRAM="+os.Args[0], asTheProgram+"=1")
+		out, err := cmd.CombinedOutput() // once all that has it open has ended
+		require.NoError(t, err, string(out))
+		assert.Regexp(t, `^http://127\.0\.0\.1:\d+ key_ci http://127\.0\.0\.1:\d+$`, string(out))
+		assert.NoFileExists(t, filepath.Join(dir, "fake.env"))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "fake.env"), []byte("MINUTES_BASE_URL=http://127.0.0.1:1\n"), 0o600))
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +22,7 @@ const (
 	exitDone   = 0
 	exitFailed = 1 // a bad world, an address in use
 	exitUsage  = 2 // bad flags
+	exitStrict = 3 // -strict, and a client did what it must not do
 )
 
 // run is the program: it serves until ctx ends.
@@ -37,9 +39,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stdout, "minutes-fake %s\n", version())
 		return exitDone
 	}
-	if err := serve(ctx, s, stdout, stderr); err != nil {
+	found, err := serve(ctx, s, stdout, stderr)
+	switch {
+	case err != nil:
 		fmt.Fprintf(stderr, "minutes-fake: %v\n", err)
 		return exitFailed
+	case s.strict && found > 0:
+		return exitStrict
 	}
 	return exitDone
 }
@@ -47,63 +53,133 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // grace is how long requests under way have when the program is told to stop.
 const grace = 2 * time.Second
 
-func serve(ctx context.Context, s settings, stdout, stderr io.Writer) error {
+// serve runs the service until ctx ends. It returns how many violations and
+// unused faults there were.
+func serve(ctx context.Context, s settings, stdout, stderr io.Writer) (found int, err error) {
 	world, err := loadWorld(s.world)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	world.Stages = faster(world.Stages, s.speed)
-	requests, counts := newRequestLog(s.log, stderr), new(counts)
-	options := []minutestest.Option{minutestest.WithWorld(world), minutestest.WithLog(func(r minutestest.Request) {
-		counts.add(r)
-		requests.served(r)
-	})}
-	if s.keepAudio {
+	if s.envFile != "" {
+		if err := removeEnvFile(s.envFile); err != nil {
+			return 0, err
+		}
+		defer func() { _ = os.Remove(s.envFile) }()
+	}
+	lines := newLossyWriter(stderr)
+	defer lines.finish()
+	p := &process{settings: s, world: world, lines: lines, requests: newRequestLog(s.log, lines), counts: new(counts)}
+	p.fake = minutestest.New(p.options()...)
+	defer func() { _ = p.fake.Close() }()
+	defer p.end()
+	if err := p.listen(ctx); err != nil {
+		return 0, err
+	}
+	if err := p.announce(stdout); err != nil {
+		return 0, err
+	}
+	<-ctx.Done()
+	p.end()
+	return p.judge(), nil
+}
+
+// process is the program while it serves.
+type process struct {
+	settings settings
+	world    minutestest.World
+	lines    *lossyWriter
+	requests requestLog
+	counts   *counts
+	fake     *minutestest.Server
+
+	servers             []*http.Server
+	baseURL, controlURL string
+}
+
+func (p *process) options() []minutestest.Option {
+	options := []minutestest.Option{
+		minutestest.WithWorld(p.world),
+		minutestest.WithMinPollInterval(p.settings.minPollInterval),
+		minutestest.WithLog(func(r minutestest.Request) {
+			p.counts.add(r)
+			p.requests.served(r)
+		}),
+	}
+	if p.settings.keepAudio {
 		options = append(options, minutestest.WithAudio())
 	}
-	fake := minutestest.New(options...)
-	defer func() { _ = fake.Close() }()
+	return options
+}
 
-	listener, err := listen("-addr", s.addr)
+// listen starts the service, and the control API unless that is off.
+func (p *process) listen(ctx context.Context) error {
+	listener, err := listen("-addr", p.settings.addr)
 	if err != nil {
 		return err
 	}
-	edge := &edge{limit: s.edgeLimit, next: fake.Handler(), refused: requests.refused, now: time.Now}
-	if s.trustForwarded {
-		edge.next = forwarded(edge.next)
+	edge := &edge{limit: p.settings.edgeLimit, next: p.fake.Handler(), refused: p.requests.refused, now: time.Now}
+	front := withDocument(edge)
+	if p.settings.trustForwarded {
+		front = forwarded(front)
 	}
-	servers := []*http.Server{start(listener, newServer(edge))}
-	baseURL := urlOf(listener)
+	p.servers = append(p.servers, start(listener, newServer(front)))
+	p.baseURL = urlOf(listener)
+	if p.settings.control == controlOff {
+		return nil
+	}
+	if listener, err = listenControl(p.settings.control, listener); err != nil {
+		return err
+	}
+	control := newControl(p.fake, p.world, edge, p.counts, p.settings, p.baseURL)
+	control.dropped = p.lines.dropped.Load
+	server := newControlServer(control)
+	server.BaseContext = func(net.Listener) context.Context { return ctx } // who watches, watches no longer
+	p.servers = append(p.servers, start(listener, server))
+	p.controlURL = urlOf(listener)
+	return nil
+}
 
-	var controlURL string
-	if s.control != controlOff {
-		listener, err := listenControl(s.control, listener)
-		if err != nil {
-			_ = servers[0].Close()
+// announce says that the program is ready, and where.
+func (p *process) announce(stdout io.Writer) error {
+	env := environment(p.world, p.fake.Key(), p.baseURL, p.controlURL)
+	if p.settings.envFile != "" {
+		if err := writeEnvFile(p.settings.envFile, env); err != nil {
 			return err
 		}
-		control := newControl(fake, world, edge, counts, s, baseURL)
-		server := newControlServer(control)
-		server.BaseContext = func(net.Listener) context.Context { return ctx } // who watches, watches no longer
-		servers = append(servers, start(listener, server))
-		controlURL = urlOf(listener)
 	}
-	env := environment(world, fake.Key(), baseURL, controlURL)
-	if s.printEnv {
+	if p.settings.printEnv {
 		_, _ = io.WriteString(stdout, strings.Join(env, "\n")+"\n") // at once, for who waits for it
 	} else {
-		banner(stdout, world, env, baseURL, controlURL)
+		banner(stdout, p.world, env, p.baseURL, p.controlURL)
 	}
+	return nil
+}
 
-	<-ctx.Done()
+// end lets requests under way finish, but not for long.
+func (p *process) end() {
 	ending, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	for _, server := range servers {
+	for _, server := range p.servers {
 		if server.Shutdown(ending) != nil {
 			_ = server.Close()
 		}
 	}
-	return nil
+}
+
+// judge counts, and with -strict prints, what would fail a test in Go.
+func (p *process) judge() int {
+	var found []string
+	for _, v := range p.fake.Violations() {
+		found = append(found, v.String())
+	}
+	found = append(found, p.fake.UnusedFaults()...)
+	if p.settings.strict {
+		for _, text := range found {
+			fmt.Fprintf(p.lines, "minutes-fake: %s\n", text)
+		}
+	}
+	return len(found)
 }
 
 func start(l net.Listener, server *http.Server) *http.Server {

@@ -173,6 +173,8 @@ func TestForwarded(t *testing.T) {
 		"host alone":      {true, "", "minutes.example", "http://minutes.example/storage/"},
 		"no such scheme":  {true, "gopher", "minutes.example", "http://minutes.example/storage/"},
 		"no host":         {true, "https", "minutes.example/path", "https://127.0.0.1:"},
+		"markup":          {true, "https", "<script>alert(1)</script>", "https://127.0.0.1:"},
+		"a quote":         {true, "https", `a"b`, "https://127.0.0.1:"},
 		"somebody's host": {true, "https", "user@minutes.example", "https://127.0.0.1:"},
 	} {
 		t.Run(name, func(t *testing.T) {

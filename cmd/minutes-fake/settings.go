@@ -9,6 +9,9 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // settings are the program's flags.
@@ -21,7 +24,11 @@ type settings struct {
 	log       string
 	keepAudio bool
 	printEnv  bool
+	envFile   string
+	strict    bool
 	version   bool
+
+	minPollInterval time.Duration
 
 	trustForwarded bool // the headers of a proxy in front
 }
@@ -47,7 +54,10 @@ func (s *settings) flags() *flag.FlagSet {
 	set.StringVar(&s.log, "log", "text", "tell of each request on stderr, in this `form`: text, json or none")
 	set.BoolVar(&s.keepAudio, "keep-audio", false, "keep the bytes of recordings for the control API")
 	set.BoolVar(&s.printEnv, "print-env", false, "print the variables to set, a line each, and nothing else")
-	set.BoolVar(&s.trustForwarded, "trust-forwarded", false, "make upload URLs as X-Forwarded-Proto and X-Forwarded-Host say, which a proxy in front must set")
+	set.StringVar(&s.envFile, "env-file", "", "write the variables to this `file` when ready, and remove it at the end")
+	set.DurationVar(&s.minPollInterval, "min-poll-interval", minutestest.MinPollInterval, "let clients poll a meeting every `duration`")
+	set.BoolVar(&s.strict, "strict", false, "at the end, print violations and unused faults, and exit with 3 if there are any")
+	set.BoolVar(&s.trustForwarded, "trust-forwarded", false, "take scheme, host and address of a client from X-Forwarded-Proto, -Host and -For, which a proxy in front must set")
 	set.BoolVar(&s.version, "version", false, "print the version and exit")
 	return set
 }
@@ -63,6 +73,8 @@ func parse(args []string) (settings, error) {
 		return s, fmt.Errorf("unexpected argument %q", set.Arg(0))
 	case !(s.speed > 0 && s.speed <= 1e9):
 		return s, fmt.Errorf("-speed %v: a number over 0 expected", s.speed)
+	case s.minPollInterval <= 0:
+		return s, fmt.Errorf("-min-poll-interval %s: a duration over 0 expected", s.minPollInterval)
 	case s.edgeLimit < 0:
 		return s, fmt.Errorf("-edge-limit %d: no negative number expected", s.edgeLimit)
 	case !slices.Contains(logForms, s.log):

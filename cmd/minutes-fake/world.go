@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,9 +32,10 @@ func loadWorld(path string) (minutestest.World, error) {
 	if err != nil {
 		return world, fmt.Errorf("-world %s%s", path, fault(file, err))
 	}
-	if world.Stages == (minutestest.Stages{}) {
-		world.Stages = minutestest.DefaultWorld().Stages
-	}
+	usual := minutestest.DefaultWorld().Stages
+	world.Stages.Prepare = cmp.Or(world.Stages.Prepare, usual.Prepare)
+	world.Stages.Transcribe = cmp.Or(world.Stages.Transcribe, usual.Transcribe)
+	world.Stages.Write = cmp.Or(world.Stages.Write, usual.Write)
 	return world, nil
 }
 

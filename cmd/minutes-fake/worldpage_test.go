@@ -103,6 +103,10 @@ var worldSections = map[string]worldSection{
 	"VocabularyVariant": {reflect.TypeFor[minutes.VocabularyVariant](), func(e tree) tree {
 		return inList("vocabulary", tree{"term": "Go"})(tree{"variants": []tree{with(tree{"text": "goo"}, e)}})
 	}},
+	"WorldMeeting": {reflect.TypeFor[minutestest.WorldMeeting](), func(e tree) tree {
+		o := with(inOrganisation(nil)["organisations"].([]tree)[0], tree{"meetings": []tree{with(tree{"title": "Old"}, e)}, "projects": []tree{{"id": "prj_apollo"}}})
+		return tree{"organisations": []tree{o}}
+	}},
 	"Key": {reflect.TypeFor[minutestest.Key](), func(e tree) tree {
 		key := tree{"secret": "key_new"}
 		if e["member_id"] == nil {

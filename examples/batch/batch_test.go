@@ -113,7 +113,7 @@ func TestInterruptedTwice(t *testing.T) {
 				assert.Contains(t, summary, "Run it again to go on")
 				assert.NotContains(t, summary, "failed")
 				cancel()
-				time.Sleep(minutestest.PollFloor) // a new process knows nothing of the looks of the last
+				time.Sleep(minutestest.MinPollInterval) // a new process knows nothing of the looks of the last
 			}
 			interrupt.Store(nil)
 			summary, err := start(t.Context(), srv, s)
@@ -179,7 +179,7 @@ func TestFailures(t *testing.T) {
 
 		// The next run tells of them again, and -restart tries them once more.
 		require.NoError(t, srv.Script(minutestest.Script{Title: "recording 01"}, minutestest.Script{Title: "recording 02"}))
-		time.Sleep(minutestest.PollFloor)
+		time.Sleep(minutestest.MinPollInterval)
 		summary, err = start(t.Context(), srv, s)
 		require.ErrorIs(t, err, errFailures)
 		assert.Contains(t, summary, "4 there already")

@@ -9,7 +9,7 @@ import (
 )
 
 // BenchmarkWorlds tells what an hour in each of the worlds costs. The program in
-// docs/plot makes the table of docs/waiting.md of it.
+// go run ./docs waiting makes the table in docs/waiting.md from it.
 func BenchmarkWorlds(b *testing.B) {
 	for _, w := range worlds {
 		b.Run(w.name, func(b *testing.B) {

@@ -63,10 +63,10 @@ func (b *body) Read(p []byte) (int, error) {
 	if time.Since(b.last) > time.Second {
 		b.chunk = 1 << 10
 	}
-	b.last = time.Now()
 	p = p[:min(int64(len(p)), int64(b.chunk), b.Size-at)]
 	b.err = errGoexit // unless Audio and moved return
 	n, err := b.Audio.ReadAt(p, at)
+	b.last = time.Now() // a slow disk is not a slow network
 	at += int64(n)
 	switch {
 	case n == len(p):

@@ -1,4 +1,4 @@
-// Package chaos holds no code but tests of the whole: callers of all kinds work
-// on many meetings while requests meet every trouble there is and processes
-// die, and what the callers were told is compared with what the service knows.
+// Package chaos tests the whole module: callers of all kinds work on many meetings
+// while faults hit their requests and processes die. Each test compares the results
+// that callers got with the service's state.
 package chaos

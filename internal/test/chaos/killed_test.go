@@ -14,18 +14,17 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// A job whose process dies at any point of it, again and again, with one worker
-// or two, while requests meet trouble, comes to one meeting with one audio and
-// one set of minutes.
+// A job whose process dies again and again, at any point, with one or two workers and
+// with faults, results in one meeting with one recording and one set of minutes.
 func TestProcessKilled(t *testing.T) {
 	t.Parallel()
 	var total tally
-	var died [2][len(deaths)]atomic.Int64 // alone, and beside another worker
+	var died [2][len(deaths)]atomic.Int64 // with one worker, and with two
 	seeds(t, 300, func(t *testing.T, seed uint64) {
 		c := newChaos(t, seed, &total)
 		c.live = func(worker, workers int, rnd *rand.Rand) life {
 			at := rnd.IntN(len(deaths))
-			return c.doomed(worker, deaths[at], rnd, func() { died[workers-1][at].Add(1) })
+			return c.dyingLife(worker, deaths[at], rnd, func() { died[workers-1][at].Add(1) })
 		}
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		c.callers.Go(func() { c.process("m0", rnd) })
@@ -34,12 +33,12 @@ func TestProcessKilled(t *testing.T) {
 	t.Cleanup(func() {
 		t.Log(total.String())
 		for at, d := range deaths {
-			t.Logf("%d died %s %s, and %d of two workers", died[0][at].Load(), d.when, d.op, died[1][at].Load())
+			t.Logf("%d died %s %s, and %d with two workers", died[0][at].Load(), d.when, d.op, died[1][at].Load())
 		}
 	})
 }
 
-// A death is where in its job a process dies.
+// A death is the point of its job at which a process dies.
 type death struct {
 	op   minutes.Operation // at a request of this kind
 	when string
@@ -49,7 +48,7 @@ type death struct {
 const (
 	beforeIt = "before" // the request is not sent
 	midway   = "midway" // half of its body is
-	afterIt  = "after"  // it takes effect, its reply is not read
+	afterIt  = "after"  // it takes effect, but its response is not read
 )
 
 var deaths = [...]death{
@@ -60,11 +59,11 @@ var deaths = [...]death{
 	{"meetings.minutes", beforeIt}, {"meetings.minutes", afterIt},
 }
 
-// doomed is the life of a process that dies at some point of its job, if it
-// comes to that. Each has a Client of its own, and each worker its key.
-func (c *chaos) doomed(worker int, at death, rnd *rand.Rand, died func()) life {
+// dyingLife returns a life that ends if its job reaches the point. Each life has its
+// own Client, and each worker its key.
+func (c *chaos) dyingLife(worker int, at death, rnd *rand.Rand, died func()) life {
 	ctx, cancel := context.WithCancel(context.Background())
-	c.networks[worker].manners.forget()
+	c.networks[worker].rules.forget()
 	d := &dying{death: at, left: int64(1 + rnd.IntN(3)*rnd.IntN(2)), next: c.networks[worker], die: func() {
 		c.crashes.Add(1)
 		died()
@@ -73,11 +72,11 @@ func (c *chaos) doomed(worker int, at death, rnd *rand.Rand, died func()) life {
 	return life{ctx, cancel, c.srv.ClientWithKey(chaosKeys[worker], minutes.WithHTTPClient(&http.Client{Transport: d}))}
 }
 
-// dying is the network of a process that dies. After that nothing gets through.
+// dying is the network of a process that dies. After the death, no request passes.
 type dying struct {
 	death
 	next http.RoundTripper
-	left int64 // at which request of its kind
+	left int64 // which request of its kind is the last
 	n    atomic.Int64
 	dead atomic.Bool
 	die  func()
@@ -102,7 +101,7 @@ func (d *dying) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, errDead
 }
 
-// last is the request at which the process dies.
+// last sends the request at which the process dies, or a part of it.
 func (d *dying) last(req *http.Request) {
 	if d.when == beforeIt {
 		return

@@ -5,12 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -22,270 +20,57 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// A trouble is one thing that goes wrong with a request: a fault of the
-// service, or one of the network between.
-type trouble struct {
-	fault minutestest.Fault
-	dial  bool          // in place of the fault: no connection is made
-	late  time.Duration // in place of the fault: the client sees a reset, the request takes effect so much later
-}
-
-func faulty(f minutestest.Fault) trouble { return trouble{fault: f} }
-
-// upset draws one of the troubles that any request to the API can meet.
-func upset(rnd *rand.Rand) trouble {
-	seconds := time.Duration(1+rnd.IntN(20)) * time.Second
-	unavailable := minutestest.Reply(http.StatusServiceUnavailable, "text/plain", "busy")
-	slow := minutestest.Reply(http.StatusGatewayTimeout, "text/html", "<h1>504</h1>")
-	switch rnd.IntN(18) {
-	case 0, 1:
-		return faulty(minutestest.RateLimit(""))
-	case 2:
-		return faulty(minutestest.RateLimit(fmt.Sprint(int(seconds.Seconds()))))
-	case 3:
-		return faulty(minutestest.RateLimit(time.Now().Add(seconds).UTC().Format(http.TimeFormat)))
-	case 4:
-		return faulty(minutestest.RateLimit("90")) // more than a client is to wait for
-	case 5:
-		return faulty(minutestest.Refuse(minutes.ErrInternal))
-	case 6:
-		return faulty(minutestest.Refuse(minutes.ErrInternal).AfterEffect())
-	case 7:
-		return faulty(minutestest.BadGateway())
-	case 8:
-		return faulty(unavailable.AfterEffect())
-	case 9:
-		return faulty(slow.Delayed(seconds).AfterEffect())
-	case 10:
-		return faulty(minutestest.Reset())
-	case 11:
-		return faulty(minutestest.LoseReply())
-	case 12:
-		return faulty(minutestest.LoseReply().Delayed(seconds))
-	case 13:
-		return faulty(minutestest.Truncate(rnd.Int64N(200)))
-	case 14:
-		return faulty(minutestest.Drip(seconds * 4)) // beyond a try's time at times
-	case 15:
-		return faulty(minutestest.Delay(seconds * 4))
-	case 16:
-		return trouble{dial: true}
-	}
-	return trouble{late: seconds / 8}
-}
-
-// upsetUpload draws one of the troubles of a PUT to storage.
-func upsetUpload(rnd *rand.Rand) trouble {
-	seconds := time.Duration(1+rnd.IntN(20)) * time.Second
-	switch rnd.IntN(14) {
-	case 0:
-		return faulty(minutestest.RateLimit(""))
-	case 1:
-		return faulty(minutestest.RateLimit("7"))
-	case 2:
-		return faulty(minutestest.RefuseUpload(503, "SlowDown"))
-	case 3:
-		return faulty(minutestest.RefuseUpload(500, "InternalError").AfterEffect())
-	case 4:
-		return faulty(minutestest.RefuseUpload(408, "RequestTimeout"))
-	case 5:
-		return faulty(minutestest.Reset())
-	case 6:
-		return faulty(minutestest.LoseReply())
-	case 7:
-		return faulty(minutestest.LoseReply().Delayed(seconds))
-	case 8, 9:
-		return faulty(minutestest.ResetUpload(rnd.Int64N(40_000)))
-	case 10:
-		return faulty(minutestest.Delay(seconds * 5)) // beyond the stall's time at times
-	case 11:
-		return faulty(testkit.Expired())
-	case 12:
-		return trouble{dial: true}
-	}
-	return trouble{late: seconds / 8}
-}
-
-// outage is a time in which every request meets the same trouble.
-type outage struct {
-	from, to time.Time
-	what     minutestest.Fault
-	upload   minutestest.Fault
-}
-
-func drawOutage(rnd *rand.Rand, from time.Time) outage {
-	refusal := minutestest.Reply(503, "text/html", "<h1>503</h1>")
-	kinds := []outage{
-		{what: minutestest.RateLimit(""), upload: minutestest.RateLimit("")},
-		{what: minutestest.Refuse(minutes.ErrInternal), upload: minutestest.RefuseUpload(500, "InternalError")},
-		{what: refusal, upload: minutestest.RefuseUpload(503, "SlowDown")},
-		{what: minutestest.Reset(), upload: minutestest.Reset()},
-		{what: minutestest.LoseReply(), upload: minutestest.LoseReply()},
-		{what: minutestest.Delay(time.Hour), upload: minutestest.Delay(time.Hour)},
-	}
-	o := kinds[rnd.IntN(len(kinds))]
-	o.from = from.Add(testkit.UpTo(rnd, 10*time.Minute))
-	o.to = o.from.Add(testkit.UpTo(rnd, 3*time.Minute))
-	return o
-}
-
-// A step is one call of a caller, and what became of its requests. Its troubles
-// come from a generator of its own, so that they do not depend on what else
-// runs.
-type step struct {
-	name   string
-	single bool // one call of one operation after the other
-	ctx    context.Context
-	rnd    *rand.Rand
-	mu     sync.Mutex
-	over   time.Time // when ctx was
-	tries  []*try
-}
-
-type try struct {
-	op     minutes.Operation
-	begun  time.Time
-	status int
-	lost   bool // no reply, or not all of it
-	dial   bool // and no connection
-	late   bool // it will take effect yet
-	enough bool // the client is told not to try again
-	page   bool // read for waits, which have a pace of their own for pages
-}
-
-// ambiguous: it may have taken effect, though its caller was not told.
-func (t *try) ambiguous() bool { return t.lost && !t.dial || t.status >= 500 }
-
-// passing: another try may fare better.
-func (t *try) passing() bool {
-	return t.lost || t.status >= 499 || t.status == 429 || t.status == 408 || t.status == 403 && t.op == minutestest.OpUpload
-}
-
-type stepKey struct{}
-
-// note changes what is known of a try; looks are of no step, and of no interest.
-func (s *step) note(change func()) {
-	if s != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		change()
-	}
-}
-
-func (s *step) any(is func(*try) bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.ContainsFunc(s.tries, is)
-}
-
-// last is the last try of all, or nil.
-func (s *step) last() *try {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.tries) == 0 {
-		return nil
-	}
-	return s.tries[len(s.tries)-1]
-}
-
-const triesOfACall = 5
-
-// puts is how often the recording was sent. The caller holds mu.
-func (s *step) puts() int {
-	n := 0
-	for _, t := range s.tries {
-		if t.op == minutestest.OpUpload {
-			n++
-		}
-	}
-	return n
-}
-
-// spent reports that the client has tried as often as it may, or that a reply
-// told it not to.
-func (s *step) spent() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	row := 0
-	for i, t := range s.tries {
-		if i > 0 && s.tries[i-1].op == t.op {
-			row++
-		} else {
-			row = 1
-		}
-		switch {
-		case t.enough, !t.passing() && t.status >= 400:
-			return true
-		case t.op == minutestest.OpUpload:
-		case row >= triesOfACall && t.passing():
-			return true
-		}
-	}
-	return s.puts() >= triesOfACall || len(s.tries) > 1 && s.refusedTwice()
-}
-
-// refusedTwice: a URL that has expired is replaced only once.
-func (s *step) refusedTwice() bool {
-	n := 0
-	for _, t := range s.tries {
-		if t.status == http.StatusForbidden {
-			n++
-		}
-	}
-	return n > 1
-}
-
-// sighting is when a wait was shown a meeting, by a look or a page.
-type sighting struct {
+// snapshot is when the Client last got a meeting, by a poll or a page.
+type snapshot struct {
 	at    time.Time
 	final bool
 	by    minutes.Operation
 }
 
-// A witness is the network of one Client. It has requests meet their troubles
-// and notes what the Client gets to see.
+// A witness is the network of one Client. It applies troubles to requests and records
+// what the Client gets to see.
 type witness struct {
 	*chaos
-	next    http.RoundTripper
-	manners manners
+	next  http.RoundTripper
+	rules rules
 
 	mu      sync.Mutex
-	seen    map[string]sighting
+	seen    map[string]snapshot
 	waiting map[string]int       // waits for a meeting
 	since   map[string]time.Time // the first of these began
-	polls   *rand.Rand           // draws the troubles of looks, which are no caller's
+	polls   *rand.Rand           // draws the troubles of polls, which belong to no caller
 }
 
 func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 	op, id := testkit.Identify(req)
-	t := &try{op: op, begun: time.Now()}
+	t := &attempt{op: op, begun: time.Now()}
 	s, _ := req.Context().Value(stepKey{}).(*step)
 	t.page = s == nil && t.op == "meetings.list"
-	if wrong := w.manners.begins(t.op, req); wrong != "" {
+	if wrong := w.rules.checkStart(t.op, req); wrong != "" {
 		w.deviation("%s", wrong)
 	}
 	var what trouble
-	var strikes bool
+	var applies bool
 	if s != nil {
 		s.mu.Lock()
-		// What a wait was for is asked for again, turn by turn.
-		if n := len(s.tries); n > 0 && s.single && t.op != "meetings.minutes" && t.op != "meetings.transcript" && s.tries[n-1].op == t.op && s.tries[n-1].enough {
-			w.deviation("%s: %s again, though it was to wait for long", s.name, t.op)
+		// The minutes after a wait are requested again in each cycle.
+		if n := len(s.attempts); n > 0 && s.single && t.op != "meetings.minutes" && t.op != "meetings.transcript" && s.attempts[n-1].op == t.op && s.attempts[n-1].noRetry {
+			w.deviation("%s: retried %s despite a long Retry-After", s.name, t.op)
 		}
-		s.tries = append(s.tries, t)
-		if puts := s.puts(); puts > triesOfACall && strings.HasPrefix(s.name, "Upload ") {
-			w.deviation("%s: %d tries", s.name, puts)
+		s.attempts = append(s.attempts, t)
+		if puts := s.puts(); puts > attemptsPerCall && strings.HasPrefix(s.name, "Upload ") {
+			w.deviation("%s: %d attempts", s.name, puts)
 		}
-		what, strikes = w.draw(s.rnd, t.op, false)
+		what, applies = w.draw(s.rnd, t.op, false)
 		s.mu.Unlock()
 	} else {
 		w.mu.Lock()
-		what, strikes = w.draw(w.polls, t.op, true)
+		what, applies = w.draw(w.polls, t.op, true)
 		w.mu.Unlock()
 	}
 	if t.op == "meetings.upload_url" || t.op == minutestest.OpUpload {
-		w.anew(id)
-		defer w.anew(id) // a page may have shown it meanwhile
+		w.forget(id)
+		defer w.forget(id) // a page may have shown it meanwhile
 	}
 	if t.op == minutestest.OpUpload {
 		w.isSecret(req.URL.RawQuery)
@@ -293,7 +78,7 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	w.sent.Add(1)
 	switch {
-	case !strikes:
+	case !applies:
 		resp, err := w.next.RoundTrip(req)
 		return w.result(t, s, id, resp, err)
 	case what.dial:
@@ -312,49 +97,20 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 	inject := w.srv.Inject(match, what.fault).Optional()
 	resp, err := w.next.RoundTrip(req)
 	inject.Stop()
-	if inject.Struck() > 0 {
+	if inject.Applied() > 0 {
 		w.faults.Add(1)
 	}
 	return w.result(t, s, id, resp, err)
 }
 
-// anew forgets when a meeting was seen: an upload begins the thirty seconds anew.
-func (w *witness) anew(id string) {
+// forget drops the snapshot of a meeting: an upload restarts the minimum poll interval.
+func (w *witness) forget(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.seen, id)
 }
 
-// draw decides whether a request meets trouble, and which.
-func (c *chaos) draw(rnd *rand.Rand, op minutes.Operation, polled bool) (trouble, bool) {
-	upload := op == minutestest.OpUpload
-	now := time.Now()
-	for _, o := range c.outages {
-		if now.Before(o.from) || now.After(o.to) {
-			continue
-		}
-		if upload {
-			return faulty(o.upload), true
-		}
-		return faulty(o.what), true
-	}
-	if c.calm.Load() || rnd.Float64() >= c.rate {
-		return trouble{}, false
-	}
-	what := upset(rnd)
-	switch {
-	case upload:
-		what = upsetUpload(rnd)
-	case op == "meetings.list" && polled && rnd.IntN(8) == 0:
-		what = faulty(minutestest.Refuse(minutes.ErrInsufficientScope))
-	}
-	if what.late > 0 && (!c.lateness || op == "meetings.get" || op == "meetings.list") {
-		what = faulty(minutestest.LoseReply())
-	}
-	return what, true
-}
-
-// deliverLate has a request arrive when its sender has given it up.
+// deliverLate delivers a request after its sender gave up.
 func (w *witness) deliverLate(req *http.Request, after time.Duration) error {
 	var body []byte
 	if req.Body != nil {
@@ -367,7 +123,7 @@ func (w *witness) deliverLate(req *http.Request, after time.Duration) error {
 	}
 	again := req.Clone(context.WithoutCancel(req.Context()))
 	again.Body = io.NopCloser(bytes.NewReader(body))
-	w.under.Go(func() {
+	w.lateRequests.Go(func() {
 		time.Sleep(after)
 		if resp, err := w.next.RoundTrip(again); err == nil {
 			_, _ = io.Copy(io.Discard, resp.Body)
@@ -377,26 +133,26 @@ func (w *witness) deliverLate(req *http.Request, after time.Duration) error {
 	return &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 }
 
-// result notes a reply.
-func (w *witness) result(t *try, s *step, id string, resp *http.Response, err error) (*http.Response, error) {
+// result records a response.
+func (w *witness) result(t *attempt, s *step, id string, resp *http.Response, err error) (*http.Response, error) {
 	if err != nil {
 		s.note(func() { t.lost = true })
 		w.ended(t, nil)
 		return nil, err
 	}
 	enough := retryAfterOf(resp, time.Now()) > time.Minute
-	s.note(func() { t.status, t.enough = resp.StatusCode, enough })
+	s.note(func() { t.status, t.noRetry = resp.StatusCode, enough })
 	if t.op == minutestest.OpUpload {
-		w.ended(t, nil) // a success is not read to its end
+		w.ended(t, nil) // the Client does not read a success to its end
 	}
-	look := s == nil && resp.StatusCode == http.StatusOK
+	poll := s == nil && resp.StatusCode == http.StatusOK
 	var waitedFor map[string]bool
-	if look {
+	if poll {
 		waitedFor = w.waitedFor(id, t.begun)
 	}
-	resp.Body = &noted{ReadCloser: resp.Body, ended: func(body []byte, err error) {
+	resp.Body = &recordedBody{ReadCloser: resp.Body, ended: func(body []byte, err error) {
 		if t.op == "meetings.upload_url" {
-			w.anew(id)
+			w.forget(id)
 		}
 		if !errors.Is(err, io.EOF) {
 			s.note(func() { t.lost = true })
@@ -404,31 +160,31 @@ func (w *witness) result(t *try, s *step, id string, resp *http.Response, err er
 			return
 		}
 		w.ended(t, resp)
-		if look {
+		if poll {
 			w.show(t, body, waitedFor)
 		}
 	}}
 	return resp, nil
 }
 
-// ended is told of the end of a try, with its reply if there was one.
-func (w *witness) ended(t *try, resp *http.Response) {
+// ended checks an attempt that ended, with its response or nil.
+func (w *witness) ended(t *attempt, resp *http.Response) {
 	if t.page {
 		resp = nil
 	}
-	if wrong := w.manners.ended(t.op, t.begun, resp); wrong != "" {
+	if wrong := w.rules.checkEnd(t.op, t.begun, resp); wrong != "" {
 		w.deviation("%s", wrong)
 	}
 }
 
-// noted is the body of a reply, whose end is told of.
-type noted struct {
+// recordedBody is a response body that reports its end.
+type recordedBody struct {
 	io.ReadCloser
 	buf   bytes.Buffer
 	ended func([]byte, error)
 }
 
-func (n *noted) Read(p []byte) (int, error) {
+func (n *recordedBody) Read(p []byte) (int, error) {
 	k, err := n.ReadCloser.Read(p)
 	n.buf.Write(p[:k])
 	if err != nil && n.ended != nil {
@@ -438,7 +194,7 @@ func (n *noted) Read(p []byte) (int, error) {
 	return k, err
 }
 
-// wait takes note of a wait until the function it returns is called.
+// wait registers a wait until done is called.
 func (w *witness) wait(ids ...string) (done func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -456,8 +212,8 @@ func (w *witness) wait(ids ...string) (done func()) {
 	}
 }
 
-// waitedFor is what somebody waited for before a request began: a look is at one of these. A page
-// that shows others is no look at them.
+// waitedFor returns the meetings that had a wait before a request began. Only these
+// count as polled by it; a page may show others too.
 func (w *witness) waitedFor(id string, begun time.Time) map[string]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -473,10 +229,10 @@ func (w *witness) waitedFor(id string, begun time.Time) map[string]bool {
 	return ids
 }
 
-// show checks the floor: a meeting is not asked for by itself sooner than that
-// after it was seen, be it by itself or on a page. A page may show it at any
-// time: the interface asks the thirty seconds of the single meeting.
-func (w *witness) show(t *try, body []byte, waitedFor map[string]bool) {
+// show checks the minimum poll interval: the Client requests a single meeting only
+// that long after it got it alone or on a page. A page may show it at any time,
+// because the interface asks for the thirty seconds only for single meetings.
+func (w *witness) show(t *attempt, body []byte, waitedFor map[string]bool) {
 	var page minutes.MeetingPage
 	if t.op == "meetings.list" {
 		_ = json.Unmarshal(body, &page)
@@ -494,13 +250,13 @@ func (w *witness) show(t *try, body []byte, waitedFor map[string]bool) {
 		}
 		last, again := w.seen[m.ID]
 		since := t.begun.Sub(last.at)
-		early := again && !last.final && since < minutestest.PollFloor
+		early := again && !last.final && since < minutestest.MinPollInterval
 		if last.by == "meetings.list" && since <= 0 {
-			early = false // a page showed it while the look was under way
+			early = false // a page showed it while the poll was in flight
 		}
 		if early && t.op != "meetings.list" {
-			w.deviation("meeting %s was asked for by %s %v after %s showed it", m.ID, t.op, since, last.by)
+			w.deviation("meeting %s was polled by %s %v after %s showed it", m.ID, t.op, since, last.by)
 		}
-		w.seen[m.ID] = sighting{now, m.Status.Final(), t.op}
+		w.seen[m.ID] = snapshot{now, m.Status.Final(), t.op}
 	}
 }

@@ -21,22 +21,22 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// repeat says which requests are retried after a failure.
-type repeat int
+// retry says which requests the Client retries after a failure.
+type retry int
 
 const (
-	never  repeat = iota // none: the failure is final
-	always               // all: the service did nothing
-	safely               // those that may be made twice: the failed one may have taken effect
+	never  retry = iota // none: the failure is final
+	always              // all: the request had no effect
+	safely              // those that may run twice: the request may have taken effect
 )
 
-// failure is one column of the matrix.
+// failure is one column of the table of jobs and failures.
 type failure struct {
 	name   string
 	fault  func() minutestest.Fault // of the server
-	dial   error                    // or of the way to it
-	repeat repeat
-	stored repeat // the same for the PUT to storage
+	dial   error                    // or of the connection
+	retry  retry
+	stored retry // the same for the PUT to storage
 
 	// The caller's error if the failure persists.
 	status     int // 0: no response
@@ -54,23 +54,23 @@ type failure struct {
 func failures() []failure {
 	fixed := func(f minutestest.Fault) func() minutestest.Fault { return func() minutestest.Fault { return f } }
 	reply := func(status int) func() minutestest.Fault {
-		return fixed(minutestest.Reply(status, "text/html", "<html><body>"+http.StatusText(status)+"</body></html>"))
+		return fixed(minutestest.Respond(status, "text/html", "<html><body>"+http.StatusText(status)+"</body></html>"))
 	}
 	const gone = "https://elsewhere.example/v1/employees"
 	return []failure{
-		{name: "429", fault: fixed(minutestest.RateLimit("")), repeat: always, stored: always, status: 429, code: minutes.ErrRateLimited},
-		{name: "429 for seconds", fault: fixed(minutestest.RateLimit("7")), repeat: always, stored: always, status: 429, code: minutes.ErrRateLimited, retryAfter: 7 * time.Second},
+		{name: "429", fault: fixed(minutestest.RateLimit("")), retry: always, stored: always, status: 429, code: minutes.ErrRateLimited},
+		{name: "429 for seconds", fault: fixed(minutestest.RateLimit("7")), retry: always, stored: always, status: 429, code: minutes.ErrRateLimited, retryAfter: 7 * time.Second},
 		{name: "429 until a date", fault: func() minutestest.Fault {
 			return minutestest.RateLimit(time.Now().Add(9 * time.Second).UTC().Format(http.TimeFormat))
-		}, repeat: always, stored: always, status: 429, code: minutes.ErrRateLimited}, // which has passed by the last try
+		}, retry: always, stored: always, status: 429, code: minutes.ErrRateLimited}, // in the past at the last attempt
 		{name: "429 for an hour", fault: fixed(minutestest.RateLimit("3600")), status: 429, code: minutes.ErrRateLimited, retryAfter: time.Hour},
-		{name: "500", fault: fixed(minutestest.Refuse(minutes.ErrInternal)), repeat: safely, stored: safely, status: 500, code: minutes.ErrInternal, storedCode: "InternalError", envelope: true},
-		{name: "502 with a page", fault: fixed(minutestest.BadGateway()), repeat: safely, stored: safely, status: 502},
-		{name: "502 after the effect", fault: fixed(minutestest.BadGateway().AfterEffect()), repeat: safely, stored: safely, status: 502, effect: true},
-		{name: "503", fault: reply(503), repeat: safely, stored: safely, status: 503},
-		{name: "503 for seconds", fault: func() minutestest.Fault { return retryAfter(503, "11") }, repeat: safely, stored: safely, status: 503, retryAfter: 11 * time.Second},
+		{name: "500", fault: fixed(minutestest.Refuse(minutes.ErrInternal)), retry: safely, stored: safely, status: 500, code: minutes.ErrInternal, storedCode: "InternalError", envelope: true},
+		{name: "502 with a page", fault: fixed(minutestest.BadGateway()), retry: safely, stored: safely, status: 502},
+		{name: "502 after the effect", fault: fixed(minutestest.BadGateway().AfterEffect()), retry: safely, stored: safely, status: 502, effect: true},
+		{name: "503", fault: reply(503), retry: safely, stored: safely, status: 503},
+		{name: "503 for seconds", fault: func() minutestest.Fault { return retryAfter(503, "11") }, retry: safely, stored: safely, status: 503, retryAfter: 11 * time.Second},
 		{name: "503 for an hour", fault: func() minutestest.Fault { return retryAfter(503, "3600") }, status: 503, retryAfter: time.Hour},
-		{name: "504", fault: reply(504), repeat: safely, stored: safely, status: 504},
+		{name: "504", fault: reply(504), retry: safely, stored: safely, status: 504},
 		{name: "501", fault: reply(501), status: 501},
 		{name: "499", fault: reply(499), stored: safely, status: 499},
 		{name: "408", fault: reply(408), stored: always, status: 408},
@@ -79,8 +79,8 @@ func failures() []failure {
 		{name: "401", fault: fixed(minutestest.Refuse(minutes.ErrUnauthenticated)), status: 401, code: minutes.ErrUnauthenticated, storedCode: "InvalidToken", envelope: true},
 		{name: "403", fault: fixed(minutestest.Refuse(minutes.ErrInsufficientScope)), status: 403, code: minutes.ErrInsufficientScope, storedCode: "SignatureDoesNotMatch", envelope: true},
 		{name: "404 of a gateway", fault: reply(404), status: 404},
-		{name: "connection refused", dial: testbase.ErrRefused, repeat: always, stored: always, is: syscall.ECONNREFUSED},
-		{name: "no such host", dial: testbase.ErrNoHost, repeat: always, stored: always},
+		{name: "connection refused", dial: testbase.ErrRefused, retry: always, stored: always, is: syscall.ECONNREFUSED},
+		{name: "no such host", dial: testbase.ErrNoHost, retry: always, stored: always},
 		{name: "TLS: no certificate to trust", dial: testbase.ErrUntrusted, as: func(err error) bool {
 			_, ok := errors.AsType[*tls.CertificateVerificationError](err)
 			return ok
@@ -89,21 +89,21 @@ func failures() []failure {
 			_, ok := errors.AsType[tls.RecordHeaderError](err)
 			return ok
 		}},
-		{name: "reset before the effect", fault: fixed(minutestest.Reset()), repeat: safely, stored: safely, is: syscall.ECONNRESET},
-		{name: "reset after the effect", fault: fixed(minutestest.LoseReply()), repeat: safely, stored: safely, is: syscall.ECONNRESET, effect: true},
-		{name: "truncated", fault: fixed(minutestest.Truncate(5)), repeat: safely, stored: safely, status: 2, is: io.ErrUnexpectedEOF, effect: true},
-		{name: "no reply", fault: fixed(minutestest.Delay(3 * time.Minute)), repeat: safely, stored: safely, as: timedOut},
-		{name: "slow reply", fault: fixed(minutestest.Drip(time.Hour)), repeat: safely, status: 2, as: timedOut, effect: true},
+		{name: "reset before the effect", fault: fixed(minutestest.Reset()), retry: safely, stored: safely, is: syscall.ECONNRESET},
+		{name: "reset after the effect", fault: fixed(minutestest.LoseReply()), retry: safely, stored: safely, is: syscall.ECONNRESET, effect: true},
+		{name: "truncated", fault: fixed(minutestest.Truncate(5)), retry: safely, stored: safely, status: 2, is: io.ErrUnexpectedEOF, effect: true},
+		{name: "no reply", fault: fixed(minutestest.Delay(3 * time.Minute)), retry: safely, stored: safely, as: timedOut},
+		{name: "slow reply", fault: fixed(minutestest.Drip(time.Hour)), retry: safely, status: 2, as: timedOut, effect: true},
 		{name: "redirect", fault: reply(302), status: 302, location: gone},
 		{name: "redirect with body", fault: reply(307), status: 307, location: gone},
 		{name: "redirect nowhere", fault: reply(301), status: 301, location: "http://%zz?X=" + testkit.Key},
 	}
 }
 
-// retryAfter is an answer of a gateway with the header.
+// retryAfter returns a gateway's response with Retry-After.
 func retryAfter(status int, value string) minutestest.Fault {
 	var f minutestest.Fault
-	form := fmt.Sprintf(`{"kind":"reply","status":%d,"body":"try later","retry_after":%q}`, status, value)
+	form := fmt.Sprintf(`{"kind":"respond","status":%d,"body":"try later","retry_after":%q}`, status, value)
 	if err := f.UnmarshalJSON([]byte(form)); err != nil {
 		panic(err)
 	}
@@ -118,7 +118,7 @@ func timedOut(err error) bool {
 	return ok && t.Timeout()
 }
 
-// apply lets the job meet the failure, once or for good.
+// apply makes the job fail this often; minutestest.Always for every attempt.
 func (f failure) apply(srv *minutestest.Server, l *testkit.Line, op minutes.Operation, times int) *minutestest.Injection {
 	l.Location = f.location
 	if f.dial != nil {
@@ -132,8 +132,8 @@ func (f failure) apply(srv *minutestest.Server, l *testkit.Line, op minutes.Oper
 	return srv.Inject(minutestest.Match{Operation: op, Times: times}, fault).Optional()
 }
 
-// Each operation meets each failure, once and for good: how many requests it makes, and
-// what the caller gets.
+// Each operation gets each failure, once and always. The test checks the number of
+// requests and the caller's error.
 func TestFailures_AreRetriedOnlyIfSafe(t *testing.T) {
 	t.Parallel()
 	for _, j := range testkit.Jobs() {
@@ -162,18 +162,18 @@ func testFailure(t *testing.T, j testkit.Job, f failure, times int) {
 
 	err := j.Call(t.Context(), c, id)
 
-	wantTries, fails := 1, true
+	wantAttempts, fails := 1, true
 	switch {
 	case j.Upload() && f.effect, j.Op == "meetings.delete" && f.name == "slow reply":
-		fails = false // the meeting tells that the testkit.Audio is there; 204 has no body to be slow
-	case !f.mayBeRepeated(j):
+		fails = false // the meeting has its audio; a 204 has no body that could be slow
+	case !f.retried(j):
 	case times == 1:
-		wantTries, fails = 2, false
+		wantAttempts, fails = 2, false
 	default:
-		wantTries = 5
+		wantAttempts = 5
 	}
-	assert.Equal(t, wantTries, l.Count(), "tries")
-	reached := wantTries
+	assert.Equal(t, wantAttempts, l.Count(), "attempts")
+	reached := wantAttempts
 	switch {
 	case f.dial != nil && times == 1:
 		reached--
@@ -198,9 +198,9 @@ func testFailure(t *testing.T, j testkit.Job, f failure, times int) {
 	requireAPIError(t, j, f, err)
 }
 
-// mayBeRepeated reports whether the job may be repeated after the failure.
-func (f failure) mayBeRepeated(j testkit.Job) bool {
-	allowed := f.repeat
+// retried reports whether the Client retries the job after the failure.
+func (f failure) retried(j testkit.Job) bool {
+	allowed := f.retry
 	if j.Upload() {
 		allowed = f.stored
 	}
@@ -215,12 +215,12 @@ func requireAPIError(t *testing.T, j testkit.Job, f failure, err error) {
 	case f.status != 2:
 		require.Equal(t, f.status, e.StatusCode)
 	case j.Op == "meetings.delete":
-		// 204 has no body to break off, so the first reply is lost as a whole;
-		// the others are half a NOT_FOUND.
+		// A 204 has no body to truncate, so the first response is lost as a whole.
+		// The others are truncated NOT_FOUND errors.
 		require.Contains(t, []int{0, http.StatusNotFound}, e.StatusCode)
 		return
 	default:
-		require.Equal(t, 2, e.StatusCode/100, "the reply broke off, but its status had come")
+		require.Equal(t, 2, e.StatusCode/100, "the status arrived before the response broke off")
 	}
 	require.Equal(t, f.code, e.Code)
 	if f.code != "" {
@@ -251,81 +251,78 @@ func requireCause(t *testing.T, f failure, err error) {
 	if f.as != nil {
 		require.True(t, f.as(err), "%v", err)
 	}
-	require.NotErrorIs(t, err, context.Canceled, "nobody has cancelled anything")
-	require.NotErrorIs(t, err, context.DeadlineExceeded, "the caller has set no deadline")
+	require.NotErrorIs(t, err, context.Canceled, "no caller canceled the context")
+	require.NotErrorIs(t, err, context.DeadlineExceeded, "no caller set a deadline")
 }
 
-// A context that ends ends each operation at once, wherever it waits.
+// ending is how a context ends while a job waits.
+type ending struct {
+	fault minutestest.Fault
+	end   func(context.Context) (context.Context, context.CancelFunc)
+
+	after  time.Duration // when the call returns
+	is     []error       // what its error matches
+	status int           // of the last response
+}
+
+var errShutdown = errors.New("shutting down")
+
+var endings = map[string]ending{
+	"canceled": {
+		fault: minutestest.RateLimit("20"), end: cancelAfter(5*time.Second, nil),
+		after: 5 * time.Second, is: []error{context.Canceled}, status: 429,
+	},
+	"canceled with a cause": {
+		fault: minutestest.RateLimit("20"), end: cancelAfter(5*time.Second, errShutdown),
+		after: 5 * time.Second, is: []error{context.Canceled, errShutdown}, status: 429,
+	},
+	"deadline before the retry": { // the response is worth more than the wait
+		fault: minutestest.RateLimit("20"), end: deadlineAfter(19 * time.Second),
+		status: 429,
+	},
+	"deadline within an attempt": {
+		fault: minutestest.Delay(time.Hour), end: deadlineAfter(4 * time.Second),
+		after: 4 * time.Second, is: []error{context.DeadlineExceeded},
+	},
+}
+
+func cancelAfter(d time.Duration, cause error) func(context.Context) (context.Context, context.CancelFunc) {
+	return func(ctx context.Context) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		time.AfterFunc(d, func() { cancel(cause) })
+		return ctx, func() { cancel(nil) }
+	}
+}
+
+func deadlineAfter(d time.Duration) func(context.Context) (context.Context, context.CancelFunc) {
+	return func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
+}
+
+// A context that ends stops each operation at once, wherever it waits.
 func TestContext_EndsBackOff(t *testing.T) {
 	t.Parallel()
-	shutdown := errors.New("shutting down")
 	for _, j := range testkit.Jobs() {
-		for name, end := range map[string]func(context.Context) (context.Context, func()){
-			"cancelled": func(ctx context.Context) (context.Context, func()) {
-				ctx, cancel := context.WithCancel(ctx)
-				return ctx, cancel
-			},
-			"cancelled for a cause": func(ctx context.Context) (context.Context, func()) {
-				ctx, cancel := context.WithCancelCause(ctx)
-				return ctx, func() { cancel(shutdown) }
-			},
-		} {
+		for name, e := range endings {
 			t.Run(j.Name+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					srv := minutestest.NewServer(t)
 					id := j.MeetingFor(t, srv)
-					srv.Inject(minutestest.Match{Operation: j.Op}, minutestest.RateLimit("20"))
+					srv.Inject(minutestest.Match{Operation: j.Op}, e.fault)
 					l := &testkit.Line{Op: j.Op}
 					c := l.On(srv)
-					ctx, cancel := end(t.Context())
+					ctx, cancel := e.end(t.Context())
+					defer cancel()
 					start := time.Now()
-					time.AfterFunc(5*time.Second, cancel)
 					err := j.Call(ctx, c, id)
-					require.Equal(t, 5*time.Second, time.Since(start), "at once")
-					require.ErrorIs(t, err, context.Canceled)
-					if name == "cancelled for a cause" {
-						require.ErrorIs(t, err, shutdown)
+					require.Equal(t, e.after, time.Since(start))
+					for _, is := range e.is {
+						require.ErrorIs(t, err, is)
 					}
 					require.Equal(t, 1, l.Count())
-					testkit.RequireStatus(t, err, 429)
+					testkit.RequireStatus(t, err, e.status)
 				})
 			})
 		}
-		t.Run(j.Name+"/deadline before the retry", func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t)
-				id := j.MeetingFor(t, srv)
-				srv.Inject(minutestest.Match{Operation: j.Op}, minutestest.RateLimit("20"))
-				l := &testkit.Line{Op: j.Op}
-				c := l.On(srv)
-				ctx, cancel := context.WithTimeout(t.Context(), 19*time.Second)
-				defer cancel()
-				start := time.Now()
-				err := j.Call(ctx, c, id)
-				require.Zero(t, time.Since(start), "the response is worth more than the wait")
-				require.Equal(t, 1, l.Count())
-				testkit.RequireStatus(t, err, 429)
-			})
-		})
-		t.Run(j.Name+"/deadline within an attempt", func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t)
-				id := j.MeetingFor(t, srv)
-				srv.Inject(minutestest.Match{Operation: j.Op}, minutestest.Delay(time.Hour))
-				l := &testkit.Line{Op: j.Op}
-				c := l.On(srv)
-				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
-				defer cancel()
-				start := time.Now()
-				err := j.Call(ctx, c, id)
-				require.Equal(t, 4*time.Second, time.Since(start))
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.Equal(t, 1, l.Count())
-				testkit.RequireStatus(t, err, 0)
-			})
-		})
 	}
 }

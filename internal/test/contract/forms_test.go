@@ -10,9 +10,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// The replies that tests use keep to the interface: each has the fields of its form,
-// and together they show each field present, null and absent wherever it may be.
-func TestRepliesKeepToTheInterface(t *testing.T) {
+// The responses that tests use match the interface: each has the fields of its form, and
+// together they have each field present, null and absent if the interface allows it.
+func TestResponses_MatchTheInterface(t *testing.T) {
 	t.Parallel()
 	shown := map[string]bool{}
 	for kind, object := range testkit.Objects {
@@ -29,14 +29,14 @@ func TestRepliesKeepToTheInterface(t *testing.T) {
 		}
 		for name, of := range object.Form {
 			at := kind + "." + name
-			require.True(t, shown[at+" present"], "%s is in no reply", at)
-			require.True(t, !strings.HasSuffix(of, "?") || shown[at+" absent"], "%s is absent in no reply", at)
-			require.True(t, !strings.Contains(of, "|null") || shown[at+" null"], "%s is null in no reply", at)
+			require.True(t, shown[at+" present"], "%s is in no response", at)
+			require.True(t, !strings.HasSuffix(of, "?") || shown[at+" absent"], "%s is absent in no response", at)
+			require.True(t, !strings.Contains(of, "|null") || shown[at+" null"], "%s is null in no response", at)
 		}
 	}
 }
 
-// note records which fields of the forms v shows.
+// note records which fields of the forms are present, null or absent in v.
 func note(shown map[string]bool, kind string, v any) {
 	if kind, ok := strings.CutPrefix(kind, "[]"); ok {
 		for _, e := range v.([]any) {
@@ -68,7 +68,7 @@ func TestDeviations_FindsEachKind(t *testing.T) {
 		`{"projects":[null]}`:               "ProjectList.projects[0] is <nil>, not an object",
 		`{"projects":[{"id":"a"}]}`:         "ProjectList.projects[0].name is missing",
 		`{"projects":[{"id":1,"name":""}]}`: "ProjectList.projects[0].id is 1 (float64), not a string",
-		`{"projects":[],"Projects":[]}`:     "ProjectList.Projects is none of the interface's",
+		`{"projects":[],"Projects":[]}`:     "ProjectList.Projects is not in the interface",
 	} {
 		var v any
 		require.NoError(t, json.Unmarshal([]byte(body), &v))

@@ -28,7 +28,7 @@ func FuzzErrorEnvelope(f *testing.F) {
 		got, err := op.Call(t.Context(), client)
 		reply := &mutant{status: status, header: http.Header{"Content-Type": {contentType}}, body: []byte(body)}
 		require.Error(t, err)
-		require.Empty(t, wrongWith(op, reply, got, err))
+		require.Empty(t, problemOf(op, reply, got, err))
 	})
 }
 
@@ -41,7 +41,7 @@ func FuzzMeetingPage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string) {
 		client, _ := testkit.Answering(t, testkit.Canned(200, body))
 		got, err := op.Call(t.Context(), client)
-		require.Empty(t, wrongWith(op, &mutant{status: 200, body: []byte(body)}, got, err))
+		require.Empty(t, problemOf(op, &mutant{status: 200, body: []byte(body)}, got, err))
 		if page, ok := got.(*minutes.MeetingPage); ok && err == nil {
 			for _, m := range page.Meetings {
 				require.NotEmpty(t, m.ID)
@@ -51,7 +51,7 @@ func FuzzMeetingPage(f *testing.F) {
 	})
 }
 
-// seed adds the replies of one kind.
+// seed adds the responses of one kind.
 func seed(f *testing.F, kind string, add func(body string)) {
 	all := testkit.Objects[kind].Replies
 	require.NotEmpty(f, all)

@@ -17,7 +17,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// An exchange is a request and its reply as they crossed a transport.
+// An exchange is a request and its response as a transport saw them.
 type exchange struct {
 	method, path  string
 	body          string
@@ -27,7 +27,7 @@ type exchange struct {
 	storageUpload bool
 }
 
-// A tap keeps what crosses the transport behind it.
+// A tap is a transport that records its exchanges.
 type tap struct {
 	next http.RoundTripper
 	mu   sync.Mutex
@@ -62,7 +62,7 @@ func (p *tap) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// tapped returns a client of the service whose traffic the tap keeps.
+// tapped returns a Client of the service and a tap that records its exchanges.
 func tapped(t testing.TB, srv *minutestest.Server) (*minutes.Client, *tap) {
 	t.Helper()
 	p := &tap{next: srv.HTTPClient().Transport}
@@ -71,7 +71,7 @@ func tapped(t testing.TB, srv *minutestest.Server) (*minutes.Client, *tap) {
 
 // A meeting's life, from the projects and terms before it to its deletion. All bodies
 // have exactly the fields of the interface, in both directions.
-func TestLifeOfAMeetingInMemory(t *testing.T) {
+func TestLifeOfAMeeting_MatchesTheInterface(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -117,7 +117,7 @@ func TestLifeOfAMeetingInMemory(t *testing.T) {
 		require.NoError(t, err)
 		require.Positive(t, before.CreditsRemaining)
 
-		// One meeting with everything, and one with nothing but what it must have.
+		// One meeting with all fields, and one with the required fields only.
 		params := &minutes.MeetingCreateParams{
 			Title: "Budget", Date: "2026-03-09", Time: "14:30", ExternalID: "crm/4711", ParticipantIDs: []string{"emp_ada", dana.ID},
 			ProjectID: voyager.ID, SharedWith: []string{"emp_chloe"}, TemplateID: "tpl_decisions", Visibility: minutes.VisibilityShared,
@@ -182,7 +182,7 @@ func TestLifeOfAMeetingInMemory(t *testing.T) {
 		require.Equal(t, "Budget 2027", changed.Title)
 		require.Empty(t, changed.Time)
 		require.Empty(t, changed.ProjectID)
-		require.Equal(t, m.Date, changed.Date, "what is nil is left alone")
+		require.Equal(t, m.Date, changed.Date, "a nil field does not change")
 		after, err := client.Usage.Get(ctx)
 		require.NoError(t, err)
 		require.Equal(t, before.CreditsRemaining-2, after.CreditsRemaining, "the minutes and the change")
@@ -207,7 +207,7 @@ func requireInterface(t *testing.T, seen []exchange) {
 			continue
 		}
 		op, ok := operationOf(e)
-		require.True(t, ok, "%s %s is none of the interface's", e.method, e.path)
+		require.True(t, ok, "%s %s is not in the interface", e.method, e.path)
 		if op.Form == "" {
 			require.Empty(t, e.body, op.Name)
 		} else {
@@ -230,7 +230,7 @@ func requireInterface(t *testing.T, seen []exchange) {
 	}
 }
 
-// operationOf finds an exchange's operation from the table of the tests alone.
+// operationOf returns an exchange's operation, from the table of the tests only.
 func operationOf(e exchange) (testkit.Operation, bool) {
 	for _, op := range testkit.Operations() {
 		before, after, _ := strings.Cut(op.Path, testkit.MeetingID)

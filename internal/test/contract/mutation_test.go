@@ -23,20 +23,20 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// mutationSeed makes the runs of TestMutatedResponsesGiveAValueOrAnError the same each time.
+// mutationSeed makes the runs of TestMutatedResponses_GiveAValueOrAnError the same each time.
 const mutationSeed = 20260309
 
-// mutations is how many mutated replies each operation gets.
+// mutations returns how many mutated responses each operation gets.
 func mutations() int {
-	if !testbase.Long() || testbase.UnderRace {
-		return 1_000
+	if testbase.UnderRace {
+		return 300
 	}
-	return 20_000
+	return testbase.Many(20_000, 300)
 }
 
-// Whatever the service responds, a call returns either a value or an *Error with its
+// For every response, a call returns either a value or an *Error with the response's
 // status, never both and never neither.
-func TestMutatedResponsesGiveAValueOrAnError(t *testing.T) {
+func TestMutatedResponses_GiveAValueOrAnError(t *testing.T) {
 	t.Parallel()
 	for _, op := range testkit.Operations() {
 		t.Run(string(op.Name), func(t *testing.T) {
@@ -51,26 +51,26 @@ func TestMutatedResponsesGiveAValueOrAnError(t *testing.T) {
 				for n := range mutations() {
 					reply = m.next()
 					got, err := op.Call(t.Context(), client)
-					if why := wrongWith(op, reply, got, err); why != "" {
+					if why := problemOf(op, reply, got, err); why != "" {
 						t.Fatalf("seed %d, reply %d, %s: %s\n%#v\n%v", mutationSeed, n, reply, why, got, err)
 					}
 					if err == nil {
 						values++
 					}
 				}
-				require.Greater(t, values, mutations()/50, "too few replies were any good")
-				require.Less(t, values, mutations()*9/10, "too few replies were bad")
+				require.Greater(t, values, mutations()/50, "too few responses were valid")
+				require.Less(t, values, mutations()*9/10, "too few responses were invalid")
 			})
 		})
 	}
 }
 
-// wrongWith says in what a call has gone wrong, "" where in nothing.
-func wrongWith(op testkit.Operation, reply *mutant, got any, err error) string {
+// problemOf returns what is wrong with the result of a call, or "".
+func problemOf(op testkit.Operation, reply *mutant, got any, err error) string {
 	zero := got == nil || reflect.ValueOf(got).IsZero()
 	if err == nil {
 		if reply.status/100 != 2 {
-			return "a success out of a refusal"
+			return "a success from an error response"
 		}
 		if zero && op.Reply != "" && op.Name != "meetings.transcript" {
 			return "neither value nor error"
@@ -93,14 +93,14 @@ func wrongWith(op testkit.Operation, reply *mutant, got any, err error) string {
 	case strings.ContainsAny(text, "\n\r\x00\x1b"):
 		return "a text of more than one line"
 	case strings.Contains(text, "invalid character"), strings.Contains(text, "unexpected end"):
-		return "the decoder's own words"
+		return "a message of the decoder"
 	case len(text) > 5000:
 		return "a text too long"
 	}
 	return ""
 }
 
-// A mutant is a reply that has been tampered with.
+// A mutant is a mutated response.
 type mutant struct {
 	status int
 	header http.Header
@@ -126,12 +126,12 @@ func (m *mutant) String() string {
 	return fmt.Sprintf("%d %v %q (form %d)", m.status, m.header, m.body, m.form)
 }
 
-// A mutator makes mutants out of the replies written by hand.
+// A mutator makes mutants from the handwritten responses.
 type mutator struct {
 	rand    *rand.Rand
 	op      testkit.Operation
-	own     [][]byte // what the operation may answer
-	foreign [][]byte // what it may not
+	own     [][]byte // the operation's responses
+	foreign [][]byte // responses of other operations
 }
 
 func newMutator(t *testing.T, op testkit.Operation) *mutator {
@@ -156,7 +156,7 @@ func newMutator(t *testing.T, op testkit.Operation) *mutator {
 
 func pick[T any](m *mutator, from []T) T { return from[m.rand.IntN(len(from))] }
 
-// one reports true once in n times.
+// one returns true once in n times.
 func (m *mutator) one(n int) bool { return m.rand.IntN(n) == 0 }
 
 func (m *mutator) next() *mutant {
@@ -186,7 +186,7 @@ func (m *mutator) next() *mutant {
 	return r
 }
 
-// values are what a field may hold that expects something else.
+// values replace the value of a field.
 var values = []any{
 	nil, true, false, "", "x", "\x00\n\u202e", 0, -1, 1.5, json.Number("1e400"), json.Number("-9223372036854775809"), json.Number("123456789012345678901234567890"),
 	[]any{}, []any{nil}, []any{""}, []any{map[string]any{}}, map[string]any{}, map[string]any{"id": nil}, json.RawMessage(`{"id":1,"id":"mtg_2","ID":[]}`),
@@ -201,20 +201,20 @@ func (m *mutator) mutate(old []byte) []byte {
 		if at < len(body) {
 			body[at] ^= 1 << m.rand.IntN(8)
 		}
-	case 1: // bytes come in
+	case 1: // bytes are inserted
 		return slices.Insert(body, at, []byte(pick(m, []string{"\x00", "\xff", `"`, `\`, `\ud800`, "{", "}", "[", "]", ",", ":", "null", "-", "1e999", strings.Repeat("[", 10001), "<html>", "\ufeff", "0", `"id":null,`, `"error":{"code":"NOT_FOUND"},`}))...)
-	case 2: // bytes go
+	case 2: // bytes are deleted
 		return slices.Delete(body, at, end)
 	case 3: // the end is missing
 		return body[:at]
-	case 4: // a part is there twice
+	case 4: // a part is repeated
 		return slices.Insert(body, at, body[at:end]...)
-	case 5: // two replies in one
+	case 5: // two responses in one
 		return append(body[:at], pick(m, m.foreign)...)
-	case 6: // something around it
+	case 6: // something surrounds it
 		around := pick(m, []string{"[%s]", `{"data":%s}`, `{"error":%s}`, "%s%[1]s", "\n%s", ")]}'\n%s", `"%s"`, `{"error":{"code":"INTERNAL_ERROR","details":%s}}`})
 		return fmt.Appendf(nil, around, body)
-	case 7, 8: // a field holds something else, or is gone
+	case 7, 8: // a field has another value, or none
 		var v any
 		if json.Unmarshal(body, &v) == nil {
 			v = m.swap(v)
@@ -222,7 +222,7 @@ func (m *mutator) mutate(old []byte) []byte {
 				return changed
 			}
 		}
-	case 9: // all of it is something else
+	case 9: // the whole body is something else
 		if m.one(10) {
 			other, err := json.Marshal(pick(m, values))
 			if err == nil {

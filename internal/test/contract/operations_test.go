@@ -14,8 +14,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// Tests of all operations take them from testkit, so none may be missing there.
-func TestEveryOperationIsInTheTestKit(t *testing.T) {
+// Tests of all operations take them from testkit, which must have all of them.
+func TestEveryOperation_IsInTheTestKit(t *testing.T) {
 	t.Parallel()
 	var ours, theirs []minutes.Operation
 	for _, row := range route.Table {
@@ -27,9 +27,9 @@ func TestEveryOperationIsInTheTestKit(t *testing.T) {
 	assert.ElementsMatch(t, theirs, ours, "internal/test/testkit/operations.go")
 }
 
-// Every operation works against the service in memory, and its bodies have exactly
-// the fields of the interface, in both directions.
-func TestEveryOperationKeepsToTheInterfaceInMemory(t *testing.T) {
+// Every operation works against the in-memory service, and its bodies have exactly the
+// fields of the interface, in both directions.
+func TestEveryOperation_MatchesTheInterface(t *testing.T) {
 	t.Parallel()
 	for _, job := range testkit.Jobs() {
 		t.Run(job.Name, func(t *testing.T) {
@@ -46,9 +46,9 @@ func TestEveryOperationKeepsToTheInterfaceInMemory(t *testing.T) {
 	}
 }
 
-// A key without an operation's scope is rejected, and one with that scope only is
-// not. The error names the scope.
-func TestEveryOperationNeedsItsScope(t *testing.T) {
+// The service rejects a key without the operation's scope and accepts a key with that
+// scope only. The error names the scope.
+func TestEveryOperation_NeedsItsScope(t *testing.T) {
 	t.Parallel()
 	world := minutestest.DefaultWorld()
 	acme := &world.Organisations[0]

@@ -14,9 +14,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// All that the tests of the Client print at debug level, results and names
-// aside, holds no key and no signature.
-func TestOutputHoldsNoSecret(t *testing.T) {
+// The output of the Client's tests at debug level contains no key and no signature,
+// apart from results and test names.
+func TestOutput_HasNoSecret(t *testing.T) {
 	t.Parallel()
 	if !testbase.Long() || testbase.UnderRace {
 		t.Skip("runs most tests once more")
@@ -37,5 +37,5 @@ func TestOutputHoldsNoSecret(t *testing.T) {
 			lines++
 		}
 	}
-	assert.Greater(t, lines, 10_000, "logged tries")
+	assert.Greater(t, lines, 10_000, "logged attempts")
 }

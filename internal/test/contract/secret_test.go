@@ -27,7 +27,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// An echo is an error that shows what it was made with, some way or other.
+// An echo is an error that contains a URL and may show it.
 type echo struct {
 	URL     string
 	visible bool
@@ -40,7 +40,9 @@ func (e echo) Error() string {
 	return "cannot reach it"
 }
 
-func TestNothingSecretIsTold(t *testing.T) {
+// No error, log record or event contains the key or the signature, whatever the service,
+// the store or the transport echoes.
+func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 	t.Parallel()
 	const target = "https://storage.example/b/k?" + testkit.PresignedQuery
 	reply := func(status int, header http.Header, body string) testbase.RoundTripper {
@@ -150,7 +152,7 @@ func TestNothingSecretIsTold(t *testing.T) {
 					errs = append(errs, err)
 					_, _, err = c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "x"})
 					errs = append(errs, err)
-					if strings.HasPrefix(name, "401") { // which ends a wait at once
+					if strings.HasPrefix(name, "401") { // it ends a wait at once
 						_, err = c.Meetings.Wait(t.Context(), "mtg_2", nil)
 						errs = append(errs, err)
 					}
@@ -173,12 +175,12 @@ func jsonString(s string) string {
 	return strings.NewReplacer("\x7f", `\u007f`).Replace(`"` + s + `"`)
 }
 
-// A server whose certificate nobody vouches for, and one that speaks no TLS at
-// all, are told without a word too many.
-func TestNothingSecretIsToldOfTLS(t *testing.T) {
+// The errors for a server with an untrusted certificate and for a server without TLS
+// contain no secret, and the Client sends neither of them the key.
+func TestTLSErrors_HaveNoSecret(t *testing.T) {
 	t.Parallel()
-	var heard sync.Map
-	listen := func(w http.ResponseWriter, r *http.Request) { heard.Store(r.Header.Get("Authorization"), true) }
+	var sent sync.Map
+	listen := func(w http.ResponseWriter, r *http.Request) { sent.Store(r.Header.Get("Authorization"), true) }
 	secure := httptest.NewUnstartedServer(http.HandlerFunc(listen))
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
 	secure.StartTLS()
@@ -204,18 +206,18 @@ func TestNothingSecretIsToldOfTLS(t *testing.T) {
 		require.Error(t, err)
 		testkit.RequireCleanError(t, err)
 	}
-	heard.Range(func(k, _ any) bool { assert.Fail(t, "the key was sent", k); return true })
+	sent.Range(func(k, _ any) bool { assert.Fail(t, "the key was sent", k); return true })
 }
 
-// Values that hold a secret do not show it.
-func TestSecretsPrintMasked(t *testing.T) {
+// Values that contain a secret do not print it.
+func TestSecrets_PrintMasked(t *testing.T) {
 	t.Parallel()
 	c, err := minutes.New("https://minutes.example", testkit.SecretKey)
 	require.NoError(t, err)
 	target := &minutes.UploadTarget{UploadURL: testkit.Presigned("https://storage.example/b/k?" + testkit.PresignedQuery), ExpiresIn: 900, Method: "PUT"}
 	broken := &minutes.UploadTarget{UploadURL: testkit.Presigned("://%zz?" + testkit.PresignedQuery)}
-	// fmt asks no unexported field how it wants to be printed. The key is safe
-	// even there; an upload URL, whose field is a string, is not.
+	// fmt calls no methods of unexported fields. The key is safe even there; an upload
+	// URL is not, because its field is a string.
 	type exported struct {
 		Client  *minutes.Client
 		Target  *minutes.UploadTarget
@@ -249,7 +251,7 @@ func TestSecretsPrintMasked(t *testing.T) {
 }
 
 // The key goes where the base URL says, and to no other host, port or scheme.
-func TestTheKeyStaysWithItsHost(t *testing.T) {
+func TestKey_StaysWithItsHost(t *testing.T) {
 	t.Parallel()
 	heard := make(chan string, 100)
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { heard <- r.Header.Get("Authorization") }))
@@ -274,26 +276,26 @@ func TestTheKeyStaysWithItsHost(t *testing.T) {
 	require.Empty(t, heard)
 }
 
-// What reflection reads holds no secret either: it goes through unexported fields,
-// and asks no Format or LogValue.
-func TestSecretsAndReflection(t *testing.T) {
+// Reflection, which reads unexported fields and calls neither Format nor LogValue, finds
+// no secret either.
+func TestReflection_FindsNoSecret(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"credits_remaining":1,"transcribe_seconds_remaining":1}`)
 	}))
 	defer srv.Close()
-	tr := testbase.OwnTransport(t) // whose idle connection remembers the request
+	tr := testbase.OwnTransport(t) // its idle connection keeps the request
 	used, err := minutes.New(srv.URL, testkit.SecretKey, minutes.WithHTTPClient(&http.Client{Transport: tr}))
 	require.NoError(t, err)
 	_, err = used.Usage.Get(t.Context())
 	require.NoError(t, err)
-	if !testbase.UnderRace { // the transport is at work
+	if !testbase.UnderRace { // the transport is in use
 		var transport strings.Builder
 		testkit.Dump(&transport, reflect.ValueOf(tr), make(map[uintptr]bool))
-		require.Contains(t, transport.String(), testkit.SecretKey, "the test finds what is there to be found")
+		require.Contains(t, transport.String(), testkit.SecretKey, "the test finds a key that is there")
 	}
 
-	// Errors whose causes hold the request, and with it the key or the signature.
+	// Errors whose causes hold the request, and so the key or the signature.
 	held := func(req *http.Request) error {
 		return fmt.Errorf("lost: %w", &holding{req, req.Header.Get("Authorization"), req.URL.String()})
 	}
@@ -340,7 +342,7 @@ func TestSecretsAndReflection(t *testing.T) {
 	}
 }
 
-// holding is an error that shows nothing, and leads to everything.
+// holding is an error that shows nothing but holds everything.
 type holding struct {
 	req  *http.Request
 	auth string
@@ -350,8 +352,8 @@ type holding struct {
 func (*holding) Error() string    { return "the line is dead" }
 func (*holding) GoString() string { return "holding" }
 
-// A presigned URL is whole where it is asked for, and nowhere else.
-func TestPresignedURL(t *testing.T) {
+// Only Reveal returns a presigned URL with its query.
+func TestPresignedURL_RevealedOnRequestOnly(t *testing.T) {
 	t.Parallel()
 	const whole = "https://user:pass@storage.example/a%2Fb/k?" + testkit.PresignedQuery
 	u := testkit.Presigned(whole)
@@ -367,7 +369,7 @@ func TestPresignedURL(t *testing.T) {
 	require.NoError(t, err)
 	require.JSONEq(t, `{"upload_url":"https://storage.example/a%2Fb/k?***","expires_in":900,"method":"PUT"}`, string(text))
 	var again minutes.UploadTarget
-	require.ErrorContains(t, json.Unmarshal(text, &again), "PresignedURL.Reveal", "a masked URL is not taken for a whole one")
+	require.ErrorContains(t, json.Unmarshal(text, &again), "PresignedURL.Reveal", "a masked URL is not accepted as a whole one")
 	deliberate, err := json.Marshal(map[string]string{"upload_url": target.UploadURL.Reveal()})
 	require.NoError(t, err)
 	require.NoError(t, json.Unmarshal(deliberate, &again))

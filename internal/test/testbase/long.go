@@ -7,13 +7,12 @@ import (
 	"testing"
 )
 
-// Long reports whether tests are to be thorough, whatever it takes: it is set
-// by MINUTES_LONG=1 in the environment, as .ci/run does in a step of its own.
-// Without it they check the same with less: fewer seeds, smaller crowds.
+// Long reports whether tests should be thorough. MINUTES_LONG=1 in the environment
+// requests it; .ci/run has a step for it. A quick run checks the same with fewer
+// seeds and smaller crowds.
 func Long() bool { return os.Getenv("MINUTES_LONG") != "" }
 
-// Many is how many of something a test takes: all of them where it is to be
-// thorough, else a few.
+// Many returns all in a long run, and few otherwise.
 func Many(all, few int) int {
 	if Long() {
 		return all
@@ -21,8 +20,8 @@ func Many(all, few int) int {
 	return few
 }
 
-// Main runs tests that make much and keep little: that is collected a quarter as
-// often. Benchmarks run as programs do.
+// Main runs tests that allocate much and keep little, with a quarter of the usual
+// garbage collections. Benchmarks run with the usual settings.
 func Main(m *testing.M) {
 	flag.Parse()
 	if os.Getenv("GOGC") == "" && flag.Lookup("test.bench").Value.String() == "" {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Peak is the most memory this process has had so far, in KiB.
+// Peak returns the peak memory of this process so far, in KiB.
 func Peak(t testing.TB) int {
 	status, err := os.ReadFile("/proc/self/status")
 	require.NoError(t, err)

@@ -2,5 +2,5 @@
 
 package testbase
 
-// UnderRace tells tests that take much work to take less.
+// UnderRace reports whether the race detector runs, which slows tests down.
 const UnderRace = true

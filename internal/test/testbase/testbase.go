@@ -1,5 +1,4 @@
-// Package testbase is what tests of any package share, those included that
-// package testkit stands on: transports and readers made of functions, errors of
-// connections, and how thorough tests are to be. It imports nothing of this
-// module, so that a package's own tests build little more than the package.
+// Package testbase holds what tests of any package share: transports and readers made
+// from functions, connection errors, and how thorough tests are. It imports nothing
+// of this module, so a package's own tests build little more than the package.
 package testbase

@@ -14,34 +14,34 @@ import (
 	"testing"
 )
 
-// A RoundTripper is a transport made of a function.
+// A RoundTripper is a transport made from a function.
 type RoundTripper func(*http.Request) (*http.Response, error)
 
 func (f RoundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// Failing is a body that fails.
+// Failing returns a body that fails.
 func Failing(err error) io.Reader {
 	return ReaderFunc(func([]byte) (int, error) { return 0, err })
 }
 
-// A ReaderFunc is an io.Reader made of a function.
+// A ReaderFunc is an io.Reader made from a function.
 type ReaderFunc func([]byte) (int, error)
 
 func (f ReaderFunc) Read(p []byte) (int, error) { return f(p) }
 
-// A ReaderAtFunc is an io.ReaderAt made of a function.
+// A ReaderAtFunc is an io.ReaderAt made from a function.
 type ReaderAtFunc func([]byte, int64) (int, error)
 
 func (f ReaderAtFunc) ReadAt(p []byte, at int64) (int, error) { return f(p, at) }
 
-// OwnTransport is a transport that no other test shares.
+// OwnTransport returns a transport that no other test shares.
 func OwnTransport(t testing.TB) *http.Transport {
 	tr := http.DefaultTransport.(*http.Transport).Clone()
 	t.Cleanup(tr.CloseIdleConnections)
 	return tr
 }
 
-// The reasons for which a connection is not made.
+// The reasons why a connection fails.
 var (
 	ErrRefused   error = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	ErrNoHost    error = &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "api.minutes.test", IsNotFound: true}}
@@ -49,7 +49,7 @@ var (
 	ErrHandshake error = tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}
 )
 
-// Buffer is a buffer that several goroutines may write to, a debug log for one.
+// Buffer is a buffer that several goroutines may write to, for example a debug log.
 type Buffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -67,9 +67,9 @@ func (b *Buffer) String() string {
 	return b.buf.String()
 }
 
-// PipeTo dials a server of its own for each connection, behind a pipe. The
-// context of its requests ends when the client closes its end, whether or not
-// the handler has read the body.
+// PipeTo returns a dialer that starts a server behind a pipe for each connection. The
+// context of its requests ends when the client closes its end, even if the handler
+// has not read the body.
 func PipeTo(h http.Handler) func(context.Context, string, string) (net.Conn, error) {
 	return func(context.Context, string, string) (net.Conn, error) {
 		near, far := net.Pipe()
@@ -80,7 +80,7 @@ func PipeTo(h http.Handler) func(context.Context, string, string) (net.Conn, err
 	}
 }
 
-// closer tells that it was closed.
+// closer calls closed when it is closed.
 type closer struct {
 	net.Conn
 	closed func()

@@ -12,13 +12,13 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-// RequireNothing checks that no value is returned beside an error: not a pointer, not a list, not created.
+// RequireNothing requires the zero value, as every call returns it with an error.
 func RequireNothing(t testing.TB, got any) {
 	t.Helper()
-	require.True(t, got == nil || reflect.ValueOf(got).IsZero(), "a value beside an error: %#v", got)
+	require.True(t, got == nil || reflect.ValueOf(got).IsZero(), "a value and an error: %#v", got)
 }
 
-// RequireError wants an *Error that names its request.
+// RequireError requires an *Error that names its request.
 func RequireError(t testing.TB, err error, op Operation) *minutes.Error {
 	t.Helper()
 	failed, ok := err.(*minutes.Error)
@@ -29,8 +29,8 @@ func RequireError(t testing.TB, err error, op Operation) *minutes.Error {
 	return failed
 }
 
-// RequirePlain wants one line of moderate length without a trace of the
-// decoder's own words.
+// RequirePlain requires one line of moderate length, without messages of the JSON
+// decoder.
 func RequirePlain(t testing.TB, err error) {
 	t.Helper()
 	text := err.Error()
@@ -44,7 +44,7 @@ func RequirePlain(t testing.TB, err error) {
 	}
 }
 
-// RequireStatus wants an *Error or a *StorageError of that status.
+// RequireStatus requires an *Error or a *StorageError of that status.
 func RequireStatus(t testing.TB, err error, status int) {
 	t.Helper()
 	if e, ok := errors.AsType[*minutes.StorageError](err); ok {
@@ -56,7 +56,7 @@ func RequireStatus(t testing.TB, err error, status int) {
 	require.Equal(t, status, e.StatusCode, "%v", err)
 }
 
-// RequireParamError wants a *ParamError that names the parameter in one short
+// RequireParamError requires a *ParamError that names the parameter in one short
 // line and does not repeat the value.
 func RequireParamError(t testing.TB, err error, param, value string) {
 	t.Helper()

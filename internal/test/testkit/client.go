@@ -34,8 +34,8 @@ type Sent struct {
 	Encoding                []string
 }
 
-// OneReply serves the same reply to every request, below a path prefix, and
-// keeps what arrives.
+// OneReply returns a Client of a server that gives every request the same response,
+// below a path prefix. The function returns the requests that arrived.
 func OneReply(t testing.TB, status int, body string) (*minutes.Client, func() []Sent) {
 	t.Helper()
 	arrived := make(chan Sent, 100)
@@ -60,7 +60,7 @@ func OneReply(t testing.TB, status int, body string) (*minutes.Client, func() []
 	}
 }
 
-// EnvDebug names the variable that has the Clients of all tests log to stderr at debug level.
+// EnvDebug names the variable that makes the Clients of all tests log to stderr at debug level.
 const EnvDebug = "MINUTES_TEST_DEBUG"
 
 var debugOptions = func() []minutes.Option {
@@ -70,8 +70,7 @@ var debugOptions = func() []minutes.Option {
 	return []minutes.Option{minutes.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))}
 }()
 
-// debugShow has every printer show what programs may hold a Client in, where the
-// Clients log.
+// debugShow prints a Client, and what may contain one, in every way if Clients log.
 func debugShow(c *minutes.Client) {
 	if c != nil && len(debugOptions) > 0 {
 		fmt.Fprintln(os.Stderr, Shown(struct {
@@ -82,7 +81,7 @@ func debugShow(c *minutes.Client) {
 	}
 }
 
-// Client is srv.Client for tests: with [EnvDebug] set, it logs, and is shown by every printer.
+// Client is srv.Client for tests: with [EnvDebug] set, it logs and is printed in every way.
 func Client(srv *minutestest.Server, opts ...minutes.Option) *minutes.Client {
 	c := srv.Client(append(slices.Clip(debugOptions), opts...)...)
 	debugShow(c)
@@ -96,8 +95,8 @@ func New(baseURL, key string, opts ...minutes.Option) (*minutes.Client, error) {
 	return c, err
 }
 
-// Answering returns a client that gets this reply to everything, without
-// retries, and a count of its requests.
+// Answering returns a Client without retries that gets this response to every request,
+// and its transport, which counts the requests.
 func Answering(t testing.TB, reply func(*http.Request) (*http.Response, error)) (*minutes.Client, *httpmock.MockTransport) {
 	t.Helper()
 	mock := httpmock.NewMockTransport()
@@ -108,7 +107,7 @@ func Answering(t testing.TB, reply func(*http.Request) (*http.Response, error)) 
 	return c, mock
 }
 
-// Canned is a reply with a header given as pairs.
+// Canned returns a responder for [Answering]. The header is given as pairs.
 func Canned(status int, body string, header ...string) func(*http.Request) (*http.Response, error) {
 	return func(req *http.Request) (*http.Response, error) {
 		resp := httpmock.NewStringResponse(status, body)
@@ -120,7 +119,7 @@ func Canned(status int, body string, header ...string) func(*http.Request) (*htt
 	}
 }
 
-// Silent is a Client whose every request fails the test.
+// Silent returns a Client that fails the test if it sends a request.
 func Silent(t *testing.T) *minutes.Client {
 	t.Helper()
 	mock := httpmock.NewMockTransport()
@@ -133,8 +132,8 @@ func Silent(t *testing.T) *minutes.Client {
 	return c
 }
 
-// Directed returns a Client whose service says that recordings go to target,
-// and that the meeting has the given status. Storage is reached through next.
+// Directed returns a Client whose service directs recordings to target and reports the
+// given status. Requests to storage go through next.
 func Directed(t testing.TB, target string, status minutes.Status, next http.RoundTripper, opts ...minutes.Option) *minutes.Client {
 	t.Helper()
 	hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
@@ -160,15 +159,14 @@ func Directed(t testing.TB, target string, status minutes.Status, next http.Roun
 	return c
 }
 
-// Revealed is an upload target that shows its URL, as the service sends it and as a
-// test compares it.
+// Revealed is an upload target with its URL in clear text, as the service sends it.
 type Revealed struct {
 	UploadURL string `json:"upload_url"`
 	ExpiresIn int    `json:"expires_in"`
 	Method    string `json:"method"`
 }
 
-// Presigned is a URL as a client decodes it.
+// Presigned returns a URL as a Client decodes it.
 func Presigned(url string) (u minutes.PresignedURL) {
 	if err := u.UnmarshalText([]byte(url)); err != nil {
 		panic(err)
@@ -176,7 +174,7 @@ func Presigned(url string) (u minutes.PresignedURL) {
 	return u
 }
 
-// Quoted writes a JSON string, invalid bytes as they are.
+// Quoted returns a JSON string and keeps invalid bytes.
 func Quoted(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

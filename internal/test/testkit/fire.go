@@ -55,8 +55,7 @@ func Jobs() []Job {
 	})
 }
 
-// MeetingFor makes the meeting that the job is about, over a Client that meets
-// no faults.
+// MeetingFor creates the meeting that the job needs, with a Client without faults.
 func (j Job) MeetingFor(t testing.TB, srv *minutestest.Server) string {
 	t.Helper()
 	c := Client(srv)
@@ -76,7 +75,7 @@ type Line struct {
 	Next http.RoundTripper
 	Op   minutes.Operation
 
-	Dial     error // a connection is not made, for this reason,
+	Dial     error // connections fail with this error,
 	Dials    int   // this often; -1 for always
 	Location string
 
@@ -105,7 +104,7 @@ func (l *Line) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Count is the number of requests so far.
+// Count returns the number of requests so far.
 func (l *Line) Count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,7 +117,7 @@ func (l *Line) On(srv *minutestest.Server, opts ...minutes.Option) *minutes.Clie
 	return Client(srv, append([]minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: l})}, opts...)...)
 }
 
-// Expired is what a store says of a URL past its time.
+// Expired is a store's response to an expired URL.
 func Expired() minutestest.Fault {
-	return minutestest.Reply(403, "application/xml", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message><RequestId>r</RequestId></Error>")
+	return minutestest.Respond(403, "application/xml", "<Error><Code>AccessDenied</Code><Message>Request has expired</Message><RequestId>r</RequestId></Error>")
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A Form is what the interface says of one JSON object: the kind of each
-// field, written by hand from its tables and from nothing else, so that a
-// wrong name shared by client and service is caught. "?" after a kind means
-// that the field may be absent, "|null" that it may be null, and "[]" before
-// one that it is an array; a name in capitals is another form.
+// A Form describes one JSON object of the interface: the kind of each field. It is
+// written by hand from the tables of the interface only, so it catches a wrong name
+// that client and service share. "?" after a kind means that the field may be absent,
+// "|null" that it may be null. "[]" before a kind means an array. A capitalized name is
+// another form.
 type Form map[string]string
 
 var (
@@ -97,7 +97,7 @@ func objectDeviations(at string, f Form, v any) []string {
 	}
 	for name := range object {
 		if _, known := f[name]; !known {
-			all = append(all, at+"."+name+" is none of the interface's")
+			all = append(all, at+"."+name+" is not in the interface")
 		}
 	}
 	return all

@@ -20,19 +20,19 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// LongStages are stages of a real service's length.
+// LongStages returns a world whose stages take as long as a real service's.
 func LongStages() minutestest.World {
 	w := minutestest.DefaultWorld()
 	w.Stages = minutestest.Stages{Prepare: 2 * time.Minute, Transcribe: 10 * time.Minute, Write: 3 * time.Minute}
 	return w
 }
 
-// Audio is a recording of n bytes of no format in particular.
+// Audio returns a recording of n bytes in no particular format.
 func Audio(n int) minutes.Recording {
 	return minutes.Recording{Audio: strings.NewReader(strings.Repeat("a", n)), Size: int64(n), ContentType: "audio/mpeg"}
 }
 
-// Uploaded creates a meeting and gives it its audio.
+// Uploaded creates a meeting and uploads its audio.
 func Uploaded(t testing.TB, c *minutes.Client, title string) *minutes.Meeting {
 	t.Helper()
 	m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
@@ -41,12 +41,12 @@ func Uploaded(t testing.TB, c *minutes.Client, title string) *minutes.Meeting {
 	return m
 }
 
-// UpTo draws a duration above 0, of d at most.
+// UpTo draws a duration above 0 and up to d.
 func UpTo(rnd *rand.Rand, d time.Duration) time.Duration {
 	return time.Duration(rnd.Int64N(int64(d))) + 1
 }
 
-// Generous has quota for any crowd.
+// Generous returns a world with quota for any crowd.
 func Generous() minutestest.World {
 	w := minutestest.DefaultWorld()
 	w.Stages = minutestest.Stages{Prepare: time.Minute, Transcribe: time.Second, Write: time.Second}
@@ -55,7 +55,7 @@ func Generous() minutestest.World {
 	return w
 }
 
-// Noise is a recording in which no two places look alike.
+// Noise returns a recording without repetition, and its SHA-256.
 func Noise(n int) (minutes.Recording, string) {
 	data := make([]byte, n)
 	src := rand.NewChaCha8([32]byte{1, 2, 3})
@@ -64,7 +64,7 @@ func Noise(n int) (minutes.Recording, string) {
 	return minutes.Recording{Audio: bytes.NewReader(data), Size: int64(n), ContentType: "audio/mpeg"}, hex.EncodeToString(sum[:])
 }
 
-// Waiting makes a meeting that waits for its audio.
+// Waiting creates a meeting that waits for its audio.
 func Waiting(t testing.TB, srv *minutestest.Server) string {
 	t.Helper()
 	m, _, err := Client(srv).Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "To be heard", Date: "2026-11-20"})
@@ -72,7 +72,7 @@ func Waiting(t testing.TB, srv *minutestest.Server) string {
 	return m.ID
 }
 
-// RequireArrived compares the audio that a meeting has with what was sent.
+// RequireArrived requires that a meeting has the audio with this SHA-256.
 func RequireArrived(t testing.TB, srv *minutestest.Server, id, sum string) {
 	t.Helper()
 	m, ok := srv.Meeting(id)
@@ -81,7 +81,7 @@ func RequireArrived(t testing.TB, srv *minutestest.Server, id, sum string) {
 	require.Equal(t, sum, m.Audio.SHA256)
 }
 
-// WAV is a recording that any reader of containers takes for one.
+// WAV returns a valid WAV recording.
 func WAV(seconds int) minutes.Recording {
 	const rate = 8000
 	data := make([]byte, 44+seconds*rate)
@@ -93,8 +93,8 @@ func WAV(seconds int) minutes.Recording {
 	return minutes.Recording{Audio: bytes.NewReader(data), Size: int64(len(data)), ContentType: "audio/wav"}
 }
 
-// Crowd makes n meetings of which each stride-th is waited for and ends at some
-// time within an hour, in the order of creation.
+// Crowd creates n meetings. It returns every stride-th id, in the order of creation:
+// these meetings have audio and end at a random time.
 func Crowd(t testing.TB, srv *minutestest.Server, n, stride int, within time.Duration) []string {
 	t.Helper()
 	c := srv.Client(minutes.WithHTTPClient(Direct(srv)), minutes.WithRateLimit(0, 0))
@@ -116,9 +116,9 @@ func Crowd(t testing.TB, srv *minutestest.Server, n, stride int, within time.Dur
 	return ids
 }
 
-// Direct reaches a Server without a connection, for what only prepares a test, or
-// does not ask how requests travel: it takes a tenth of the time. A reply that
-// breaks off is one that does not come.
+// Direct returns an HTTP client that calls a Server without a connection, in a tenth of
+// the time. Use it to prepare a test, or if the network does not matter. A truncated
+// response becomes an error.
 func Direct(srv *minutestest.Server) *http.Client {
 	return &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (resp *http.Response, err error) {
 		if req.Context().Err() != nil {
@@ -139,7 +139,7 @@ func Direct(srv *minutestest.Server) *http.Client {
 		}()
 		rec := httptest.NewRecorder()
 		srv.Handler().ServeHTTP(rec, r)
-		if req.Context().Err() != nil { // nobody reads it any more
+		if req.Context().Err() != nil { // the caller is gone
 			return nil, req.Context().Err()
 		}
 		return rec.Result(), nil

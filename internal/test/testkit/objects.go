@@ -6,15 +6,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An Object is one JSON object of the interface: its fields, and replies that show
-// it. Together the replies show each field present, null and absent wherever the
+// An Object is one JSON object of the interface: its fields, and responses that contain
+// it. Together the responses have each field present, null and absent, if the
 // interface allows that.
 type Object struct {
 	Form    Form
 	Replies map[string]string // by name, for [Fixture]
 }
 
-// Objects are all of them, by name, written by hand from the interface.
+// Objects holds all of them by name, written by hand from the interface.
 var Objects = map[string]Object{
 	// Section 2.
 	"Meeting": {
@@ -238,7 +238,7 @@ var Objects = map[string]Object{
 	"VocabularyAdd":     {Form: Form{"term": "string"}},
 }
 
-// Fixture returns a reply of [Objects].
+// Fixture returns a response of [Objects].
 func Fixture(t testing.TB, name string) string {
 	t.Helper()
 	for _, object := range Objects {

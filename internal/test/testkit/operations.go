@@ -9,9 +9,9 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-// An Operation is one of the interface: how a program calls it, how it looks on the
-// wire, and how tests call it against the service in memory. [Operations] is written
-// by hand from the interface, not from the route table.
+// An Operation is an operation of the interface: how a program calls it, its wire form,
+// and how tests call it against the in-memory service. [Operations] is written by hand
+// from the interface, not from the route table.
 type Operation struct {
 	Name         minutes.Operation
 	Method, Path string // below the base URL, about MeetingID
@@ -27,13 +27,13 @@ type Operation struct {
 	Want         any
 
 	NeedsMinutes bool                                                                 // in memory: of the meeting
-	InMemory     func(ctx context.Context, c *minutes.Client, meetingID string) error // if the service in memory does not know what Do sends
+	InMemory     func(ctx context.Context, c *minutes.Client, meetingID string) error // if the in-memory service does not know what Do sends
 }
 
-// MeetingID is the meeting that operations are about.
+// MeetingID is the id in the wire form of operations.
 const MeetingID = "mtg_7Kd02"
 
-// Call does the operation as the wire form shows it.
+// Call runs the operation with [MeetingID].
 func (op Operation) Call(ctx context.Context, c *minutes.Client) (any, error) {
 	return op.Do(ctx, c, MeetingID)
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"html"
-	"html/template"
 	"log/slog"
 	"net/url"
 	"reflect"
@@ -16,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Secrets that must never show, and a query that holds them.
+// Secrets that must never show, and a query that contains them.
 const (
 	SecretKey = "key_Sw0rd/f1sh+Sw0rdf1sh=="
 	SecretSig = "feedfacecafebeef0123456789abcdef"
@@ -25,7 +24,7 @@ const (
 	PresignedQuery = "X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=" + SecretID + "%2F20261120%2Flocal%2Fs3%2Faws4_request&X-Amz-Expires=900&X-Amz-Signature=" + SecretSig
 )
 
-// RequireClean wants a text without the secrets above.
+// RequireClean requires a text without the secrets above.
 func RequireClean(t testing.TB, what, text string) {
 	t.Helper()
 	for _, secret := range append(Spelled(SecretKey), SecretSig, SecretID) {
@@ -33,18 +32,18 @@ func RequireClean(t testing.TB, what, text string) {
 	}
 }
 
-// Spelled is a key as it is, and as what passes it on may write it.
+// Spelled returns a key, plain and in the encodings in which others may repeat it.
 func Spelled(key string) []string {
 	inJSON := strings.NewReplacer("/", `\/`, "+", `\u002b`, "=", `\u003D`).Replace(key)
 	return []string{
 		key, strconv.Quote(key), url.QueryEscape(key), url.PathEscape(key), url.QueryEscape(url.QueryEscape(key)),
 		strings.NewReplacer("/", "%2f", "+", "%2b", "=", "%3d").Replace(key),
 		inJSON, strings.ReplaceAll(inJSON, `\`, `\\`),
-		html.EscapeString(key), template.HTMLEscaper(key), strings.NewReplacer("/", "&#47;", "+", "&#x2B;", "=", "&equals;").Replace(key),
+		html.EscapeString(key), strings.ReplaceAll(html.EscapeString(key), "+", "&#43;"), strings.NewReplacer("/", "&#47;", "+", "&#x2B;", "=", "&equals;").Replace(key),
 	}
 }
 
-// RequireCleanError looks at an error, and at each it wraps, in every way.
+// RequireCleanError requires that an error, and each error that it wraps, is clean in every format.
 func RequireCleanError(t testing.TB, err error) {
 	t.Helper()
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {
@@ -69,7 +68,7 @@ func RequireCleanError(t testing.TB, err error) {
 	}
 }
 
-// Logged is what slog makes of a value, in both its forms.
+// Logged returns how slog writes a value as text and as JSON.
 func Logged(v any) string {
 	var b bytes.Buffer
 	opts := &slog.HandlerOptions{Level: slog.LevelDebug}
@@ -79,9 +78,9 @@ func Logged(v any) string {
 	return b.String()
 }
 
-// Shown is what printers make of a value that a test holds or a program logs: the
-// diff of a failed assertion, which reads unexported fields and asks no method how
-// to print them, all that reflection can reach, fmt's verbs, and slog.
+// Shown returns a value as every printer shows it: the diff of a failed assertion
+// (which reads unexported fields and calls no methods), all that reflection reaches,
+// fmt's verbs, and slog.
 func Shown(v any) string {
 	var b strings.Builder
 	assert.Equal(recorder{&b}, []any{v, 1}, []any{v, 2})
@@ -93,13 +92,13 @@ func Shown(v any) string {
 	return b.String() + Logged(v)
 }
 
-// recorder takes down what an assertion says.
+// recorder records the message of an assertion.
 type recorder struct{ *strings.Builder }
 
 func (r recorder) Errorf(format string, args ...any) { fmt.Fprintf(r, format, args...) }
 
-// Dump writes every string and every slice of bytes that reflection can reach, and
-// calls nothing.
+// Dump writes every string and every byte slice that reflection can reach. It calls no
+// methods.
 func Dump(b *strings.Builder, v reflect.Value, seen map[uintptr]bool) {
 	switch v.Kind() {
 	case reflect.String:

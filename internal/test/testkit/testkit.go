@@ -1,4 +1,4 @@
-// Package testkit is what tests of several packages share: Clients on services
-// that behave as scripted, the operations of the interface as they look on the
-// wire, recordings, faults, and checks. No user's binary holds it.
+// Package testkit holds what tests of several packages share: Clients of scripted
+// services, the operations of the interface in their wire form, recordings, faults,
+// and checks. No user's binary contains it.
 package testkit

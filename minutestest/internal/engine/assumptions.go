@@ -6,9 +6,9 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// This file holds every value the interface leaves open and the service had
-// to choose, with the number of the decision. The real service may differ in
-// each; the rest of the engine takes them from here.
+// This file holds every value that the interface leaves open and this service
+// had to choose, with the number of the decision. The real service may differ
+// in each.
 const (
 	// D2: who sees a meeting created without a visibility.
 	defaultIntegrationVisibility = minutes.VisibilityOrganisation
@@ -17,7 +17,7 @@ const (
 	// D8: GET of one meeting.
 	meetingCacheControl = "private, max-age=30"
 
-	// D9, D12: what things cost.
+	// D9, D12: prices.
 	reindexCredits = 1
 	minutesCredits = 1
 
@@ -27,10 +27,10 @@ const (
 	// D11: the longest recording that is processed.
 	maxAudioBytes = 1_000_000_000
 
-	// D13: the size of a second of a recording whose container does not tell.
+	// D13: the size of a second of a recording, if its container has no duration.
 	bytesPerSecond = 16_000
 
-	// D15: what ids begin with.
+	// D15: prefixes of ids.
 	memberPrefix  = "emp_"
 	meetingPrefix = "mtg_"
 	projectPrefix = "prj_"
@@ -67,15 +67,14 @@ const (
 	defaultLimit   = 25
 )
 
-// Assumption is one decision that the interface leaves open and this service
-// has settled.
+// Assumption is one decision that the interface leaves open.
 type Assumption struct {
-	Number int    // of the decision: 2 stands for D2
-	Title  string // what it is about
+	Number int    // of the decision: 2 for D2
+	Title  string // its subject
 }
 
-// Assumptions lists the decisions this service keeps to. Where the interface
-// itself speaks, it has none.
+// Assumptions lists the decisions of this service. It has none for the points
+// that the interface settles.
 var Assumptions = []Assumption{
 	{1, "paths and scopes the interface does not show: transcript, projects, templates, usage, vocabulary; scopes of participants and upload-url"},
 	{2, "visibility of a meeting created without one: the integration's default, organisation unless set; private with a personal key"},

@@ -3,6 +3,7 @@ package engine
 import (
 	"net/http"
 	"net/netip"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,6 +133,10 @@ func TestScopes(t *testing.T) {
 		}
 	}))
 	for what, scope := range routes {
+		if path, ok := strings.CutPrefix(what, "GET "); ok {
+			require.Equal(t, 403, s.do("but-"+scope, "HEAD "+path, "").Code, "HEAD %s", path)
+			require.NotEqual(t, 403, s.do("only-"+scope, "HEAD "+path, "").Code, "HEAD %s", path)
+		}
 		s.do("but-"+scope, what, "").is(403, "INSUFFICIENT_SCOPE")
 		require.NotEqual(t, 403, s.do("only-"+scope, what, "").Code, what)
 	}

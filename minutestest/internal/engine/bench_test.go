@@ -34,11 +34,11 @@ func request(key, target string) *http.Request {
 // every third is private, every third shared with Bob.
 func fill(s *rig, n int) *organisation {
 	o := s.world.Load().orgs["org_acme"]
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	o.lock(wallClock())
+	defer o.unlock()
 	for i := range n {
 		m := &meeting{title: fmt.Sprintf("Weekly meeting %d", i), externalID: fmt.Sprintf("crm-%08d", i), creator: "emp_ada", template: "tpl_brief",
-			status: minutes.StatusCreated, date: dateOf(2026, 1+i*7%12, 1+i*11%28), time: noTime, created: 1, updated: 1, visibility: minutes.VisibilityOrganisation}
+			status: minutes.StatusCreated, date: fmt.Sprintf("2026-%02d-%02d", 1+i*7%12, 1+i*11%28), created: wallClock(), updated: wallClock(), visibility: minutes.VisibilityOrganisation}
 		switch i % 3 {
 		case 1:
 			m.visibility = minutes.VisibilityPrivate
@@ -67,13 +67,13 @@ func BenchmarkPage(b *testing.B) {
 		b.Run(fmt.Sprintf("%d/ada/day", n), func(b *testing.B) {
 			pages(b, s, "ada", "/v1/meetings?limit=50&date_from=2026-08-12&date_to=2026-08-12")
 		})
-		o.mu.Lock()
+		o.lock(wallClock())
 		for i := n / 10; i < n; i++ { // nine in ten are gone, the newest among them
 			if m := o.externals[fmt.Sprintf("crm-%08d", i)]; m != nil {
 				o.remove(m)
 			}
 		}
-		o.mu.Unlock()
+		o.unlock()
 		b.Run(fmt.Sprintf("%d/ada/deleted", n), func(b *testing.B) { pages(b, s, "ada", "/v1/meetings?limit=50") })
 	}
 }

@@ -2,14 +2,13 @@ package engine
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// MeetingLine is what a line can show of a meeting.
+// MeetingLine is a meeting as one line shows it.
 type MeetingLine struct {
 	ID           string
 	Organisation string
@@ -23,85 +22,70 @@ type MeetingLine struct {
 	History      []Transition // created first
 }
 
-// Changes returns the meetings of all organisations that have changed after
-// since, the newest first, so many at most, as of now. All have changed after
-// 0. Total is how many meetings there are; next is what to give as since the
-// next time, as long as there is no Reset.
-func (s *Service) Changes(since uint64, most int) (list []MeetingLine, total int, next uint64) {
-	w, now := s.world.Load(), instantOf(time.Now())
-	// What changes from here on may be told of now and once more next time.
-	next = w.changes.Load()
+// Changes returns the meetings of all organisations that changed after since,
+// newest first, at most limit. All have changed after 0. total is the number
+// of all meetings; next is the since of the next call, until a Reset.
+func (s *Service) Changes(since uint64, limit int) (list []MeetingLine, total int, next uint64) {
+	w, now := s.world.Load(), wallClock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, o := range w.orgOrder {
-		o.rlock(now)
+		o.settle(now)
 		total += len(o.meetings)
+		if w.changes <= since {
+			continue
+		}
 		var changed []*meeting
-		if w.changes.Load() > since {
-			for _, m := range o.meetings {
-				if m.changed > since {
-					changed = append(changed, m)
-				}
+		for _, m := range o.meetings {
+			if m.changed > since {
+				changed = append(changed, m)
 			}
 		}
 		slices.SortFunc(changed, func(a, b *meeting) int { return cmp.Compare(b.seq, a.seq) })
-		for _, m := range changed[:min(len(changed), most)] {
+		for _, m := range changed[:min(len(changed), limit)] {
 			l := m.line(o.id)
 			l.Reason = o.reason(m)
 			list = append(list, l)
 		}
-		o.mu.RUnlock()
 	}
 	slices.SortStableFunc(list, func(a, b MeetingLine) int { return b.CreatedAt.Compare(a.CreatedAt) })
-	return list[:min(len(list), most)], total, next
+	return list[:min(len(list), limit)], total, w.changes
 }
 
 func (m *meeting) line(organisation string) MeetingLine {
-	l := MeetingLine{
+	return MeetingLine{
 		ID: m.id, Organisation: organisation, Creator: m.creator, Title: m.title, ExternalID: m.externalID,
-		Status: m.status, CreatedAt: m.created.time(), History: m.history(),
+		Status: m.status, Held: m.job != nil && m.job.held, CreatedAt: m.created, History: m.history(),
 	}
-	l.Held = m.job != nil && m.job.held
-	return l
 }
 
-// history is the states m has been in, created first.
+// history returns the states that m has been in, created first.
 func (m *meeting) history() []Transition {
-	if m.job == nil {
-		return []Transition{{minutes.StatusCreated, m.created.time()}}
-	}
-	list := make([]Transition, len(m.job.history))
-	for i, c := range m.job.history {
-		list[i] = Transition{c.status, c.at.time()}
+	list := []Transition{{minutes.StatusCreated, m.created}}
+	if m.job != nil {
+		list = append(list, m.job.history...)
 	}
 	return list
 }
 
-// Scripted is a script with what it is for.
+// Scripted is a script with its selector.
 type Scripted struct {
 	Selector
 	Script
 }
 
-// Scripts returns the scripts in force: that for all meetings, those for
-// titles, for external ids and for ids, each in order, so many at most.
-func (s *Service) Scripts(most int) []Scripted {
-	sc := &s.world.Load().scripts
-	sc.mu.RLock()
-	defer sc.mu.RUnlock()
+// Scripts returns the scripts in force, at most limit: the one for all
+// meetings, then those for titles, for external ids and for ids, each sorted.
+func (s *Service) Scripts(limit int) []Scripted {
+	w := s.world.Load()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	var list []Scripted
-	if sc.all != (Script{}) {
-		list = append(list, Scripted{Script: sc.all})
+	for sel, sc := range w.scripts {
+		list = append(list, Scripted{sel, sc})
 	}
-	for _, of := range []struct {
-		scripts map[string]Script
-		sel     func(string) Selector
-	}{
-		{sc.byTitle, func(s string) Selector { return Selector{Title: s} }},
-		{sc.byExternal, func(s string) Selector { return Selector{ExternalID: s} }},
-		{sc.byID, func(s string) Selector { return Selector{MeetingID: s} }},
-	} {
-		for _, name := range slices.Sorted(maps.Keys(of.scripts)) {
-			list = append(list, Scripted{of.sel(name), of.scripts[name]})
-		}
-	}
-	return list[:min(len(list), most)]
+	slices.SortFunc(list, func(a, b Scripted) int {
+		return cmp.Or(cmp.Compare(a.MeetingID, b.MeetingID), cmp.Compare(a.ExternalID, b.ExternalID), cmp.Compare(a.Title, b.Title))
+	})
+	return list[:min(len(list), limit)]
 }

@@ -8,27 +8,32 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// Config is everything a Service begins with. The zero value is a service
-// without organisations: every call is UNAUTHENTICATED.
+// Config is the initial state of a Service. The zero value has no
+// organisations: every call is UNAUTHENTICATED.
 type Config struct {
 	Organisations []Organisation
 	Stages        Stages
 
-	// StorageBase answers scheme://host of the upload URLs handed out to r.
-	// Nil: the scheme and host r itself came to.
+	// StorageBase returns scheme://host of the upload URLs for the caller of r.
+	// Nil: the scheme and host that r itself came to.
 	StorageBase func(r *http.Request) string
 
-	// KeepAudio keeps the bytes of recordings for MeetingState.Audio, so many
-	// at most of all of them together. Beyond that, and where it is 0, they are
-	// hashed and counted only.
+	// KeepAudio is the most bytes of all recordings together to keep for
+	// MeetingState.Audio. A recording beyond that is hashed and counted only.
 	KeepAudio int64
+
+	// MinPollInterval is what Cache-Control asks of clients that poll; 0: 30 s.
+	MinPollInterval time.Duration
+
+	// Seed makes ids, cursors and upload URLs the same on each run; 0 does not.
+	Seed uint64
 
 	// PageSize is the size of list pages on demand; see [Service.SetPageSize].
 	PageSize PageSize
 }
 
-// Stages says how long a meeting stays in each of the states on the way to
-// minutes. Zero stages pass at once.
+// Stages holds the time that a meeting spends in each state on the way to
+// minutes. A zero stage passes at once.
 type Stages struct {
 	Prepare    time.Duration // in audio_uploaded
 	Transcribe time.Duration // in transcribing
@@ -36,9 +41,9 @@ type Stages struct {
 	Write      time.Duration // in generating_minutes
 }
 
-// PageSize says how many meetings page number page (from 0) of a listing may
-// hold, where limit is what the caller asked for. Answers outside 0..limit are
-// brought into it. It is called under no lock and by many at once.
+// PageSize returns how many meetings a page of a listing may hold: page number
+// page, from 0, if the caller asks for limit. Results are clamped to 0..limit.
+// Many goroutines call it at once, without a lock.
 type PageSize func(limit, page int) int
 
 // Organisation is one customer of the service: its settings, people and keys.
@@ -51,7 +56,7 @@ type Organisation struct {
 	TranscribeSeconds *int   // left this period
 	NextResetAt       string // YYYY-MM-DD of the next top-up, at 00:00 UTC; "": none
 
-	// What a top-up brings back. Nil: what Credits and TranscribeSeconds were
+	// The quota after a top-up. Nil: Credits and TranscribeSeconds as they were
 	// when the organisation was first configured.
 	PeriodCredits           *int
 	PeriodTranscribeSeconds *int
@@ -83,8 +88,8 @@ type Member struct {
 	Admin       bool
 }
 
-// Integration is a program an administrator has let in. It is no member, and
-// no list shows it.
+// Integration is a program that an administrator has admitted. It is not a
+// member, and no list shows it.
 type Integration struct {
 	ID                string
 	Name              string
@@ -118,8 +123,8 @@ type Term struct {
 
 // Variant is a known wrong spelling of a term.
 type Variant struct {
-	Text   string
-	Source string // auto or manual; "": manual
+	Text   string `json:"text"`
+	Source string `json:"source"` // auto or manual; "": manual
 }
 
 // Key is an API key: a member's own, or an integration's.

@@ -5,20 +5,21 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 )
 
-// position is where a listing goes on: with the meetings older than number
-// before. Meetings made or deleted meanwhile change nothing about it.
+// position is where a listing continues: with the meetings older than number
+// before. Meetings created or deleted meanwhile do not change it.
 type position struct {
 	before uint64
-	page   uint64 // counts the pages of the listing, so that no two cursors of it are the same
+	page   uint64 // counts the pages of the listing, so that each has its own cursor
 }
 
 const macSize = 16
 
 // cursor writes a position as an opaque string, bound to the organisation and
-// the filters, but neither to the limit nor to the key (D24).
-func (w *world) cursor(org string, from, to date, p position) string {
+// the filters, but not to the limit or the key (D24).
+func (w *world) cursor(org string, from, to string, p position) string {
 	b := make([]byte, 0, 2*binary.MaxVarintLen64+macSize)
 	b = binary.AppendUvarint(b, p.before)
 	b = binary.AppendUvarint(b, p.page)
@@ -26,8 +27,8 @@ func (w *world) cursor(org string, from, to date, p position) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// position reads what cursor wrote, and nothing else.
-func (w *world) position(org string, from, to date, cursor string) (p position, ok bool) {
+// position reads a string made by cursor, and no other.
+func (w *world) position(org string, from, to string, cursor string) (p position, ok bool) {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || len(b) < macSize || base64.RawURLEncoding.EncodedLen(len(b)) != len(cursor) { // the decoder skips line breaks
 		return p, false
@@ -42,15 +43,9 @@ func (w *world) position(org string, from, to date, cursor string) (p position, 
 	return p, true
 }
 
-func (w *world) cursorMAC(org string, from, to date, payload []byte) []byte {
+func (w *world) cursorMAC(org string, from, to string, payload []byte) []byte {
 	mac := hmac.New(sha256.New, w.secret[:])
-	head := make([]byte, 0, 64)
-	head = append(head, "cursor\x00"...)
-	head = binary.AppendUvarint(head, uint64(len(org)))
-	head = append(head, org...)
-	head = binary.AppendUvarint(head, uint64(from))
-	head = binary.AppendUvarint(head, uint64(to))
-	mac.Write(head)
+	fmt.Fprintf(mac, "cursor %q %q %q ", org, from, to)
 	mac.Write(payload)
 	return mac.Sum(nil)[:macSize]
 }

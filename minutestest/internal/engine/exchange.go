@@ -5,18 +5,17 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// StoragePut is the operation of a PUT to storage, which is no operation of
-// the API and so stands in no route table. Every request below /storage/ has
-// it, whatever its method.
+// StoragePut is the operation of a PUT to storage, which is not in the route
+// table of the API. Every request below /storage/ has it, whatever its method.
 const StoragePut = route.Upload
 
-// Exchange says what one request was and what became of it. Fields that do
-// not apply are zero.
+// Exchange describes one request and its response. Fields that do not apply
+// are zero.
 type Exchange struct {
 	Operation route.Operation // "" for a path or a method the interface does not have
-	Status    int             // of the reply
-	Code      minutes.Code    // of a refusal by the API
-	RequestID string          // of a refusal, by the API or by storage
+	Status    int             // of the response
+	Code      minutes.Code    // of an error response of the API
+	RequestID string          // of an error response of the API, or of any of storage
 
 	KeySecret    string // the key as sent, known or not
 	Organisation string // the organisation's id, once the key is known
@@ -26,15 +25,15 @@ type Exchange struct {
 	MeetingID  string // the meeting in the path, or the one created or returned by a create
 	ExternalID string // the external id in the body of a create or the query of a list
 
-	// MeetingStatus is the meeting's status as this request found it: what a
-	// GET showed, or the state before an upload URL was asked for. It is set
-	// wherever the caller was allowed to see the meeting.
+	// MeetingStatus is the meeting's status as this request found it: the one
+	// that a GET showed, or the one before an upload URL was requested. It is set
+	// if the caller was allowed to see the meeting.
 	MeetingStatus minutes.Status
 
 	Body []byte // the JSON body of the request, as far as it was read
 
 	// Of the requests to storage.
-	StorageCode          string // the <Code> of a refusal
+	StorageCode          string // the <Code> of an error response
 	StorageAuthorization bool   // an Authorization header was sent to storage
 	StorageBytes         int64  // bytes of the recording that arrived
 }

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -38,7 +39,7 @@ func FuzzForm(f *testing.F) {
 		form.trimmed("date", 3, true)
 		list, there := form.list("participant_ids")
 		require.True(t, there || list == nil)
-		form.refusal()
+		form.err()
 	})
 }
 
@@ -47,12 +48,12 @@ func FuzzCursor(f *testing.F) {
 	s, err := New(Config{})
 	require.NoError(f, err)
 	w := s.world.Load()
-	f.Add(w.cursor("o", 0, 0, position{7, 1}))
+	f.Add(w.cursor("o", "", "", position{7, 1}))
 	f.Add("")
 	f.Add("AA==\n")
 	f.Fuzz(func(t *testing.T, cursor string) {
-		if p, ok := w.position("o", 0, 0, cursor); ok {
-			require.Equal(t, cursor, w.cursor("o", 0, 0, p))
+		if p, ok := w.position("o", "", "", cursor); ok {
+			require.Equal(t, cursor, w.cursor("o", "", "", p))
 			require.Equal(t, position{7, 1}, p)
 		}
 	})
@@ -62,7 +63,7 @@ func FuzzCursor(f *testing.F) {
 func FuzzUploadURL(f *testing.F) {
 	s, err := New(Config{Organisations: []Organisation{acme()}})
 	require.NoError(f, err)
-	own := s.world.Load().presign("org_acme", "mtg_x", "audio/wav", 0)
+	own := s.world.Load().presign("org_acme", "mtg_x", "audio/wav", time.Unix(0, 0).UTC())
 	f.Add(own, "audio/wav")
 	f.Add("/storage/", "")
 	f.Add("/storage/%zz/x?X-Amz-Signature=", "x")
@@ -101,7 +102,7 @@ func FuzzString(f *testing.F) {
 	f.Add("plain \" \\ \x00\x1f\u2028é😀\xff")
 	f.Fuzz(func(t *testing.T, s string) {
 		var back string
-		require.NoError(t, json.Unmarshal(appendString(nil, s), &back))
+		require.NoError(t, json.Unmarshal(encode(s), &back))
 		require.Equal(t, string([]rune(s)), back)
 	})
 }
@@ -111,9 +112,9 @@ func FuzzText(f *testing.F) {
 	f.Add("spk_0: I will. We decided? 1. x", "emp_ada & <b>", "x")
 	f.Add("spk_99999: \x00", "", "\xff")
 	f.Fuzz(func(t *testing.T, script, title, variant string) {
-		sp := &spoken{title: title, speakers: 1, scripted: script, terms: []Term{{"T", []Variant{{variant, "auto"}}}}, people: map[string]string{"emp_ada": "a colleague"}}
+		sp := &spoken{title: title, speakers: 1, scripted: script, terms: []Term{{"T", []Variant{{variant, "auto"}}}}, people: map[string]bool{"emp_ada": true}}
 		sp.transcript()
-		w := &written{spoken: sp, title: title, participants: []string{title}, template: &standardTemplate, date: 20260101, time: noTime}
+		w := &written{spoken: sp, title: title, participants: []string{title}, template: &standardTemplate, date: "2026-01-01"}
 		w.minutes()
 	})
 }

@@ -1,267 +1,141 @@
 package engine
 
 import (
+	"cmp"
 	"slices"
-	"sort"
 )
 
-// chunkSize bounds what one insertion or deletion in an index moves.
-const chunkSize = 256
-
-// index holds meetings in the order of their creation. It is a list of short
-// sorted lists, so that adding, deleting and seeking cost next to nothing at
-// any length, and nothing is left behind by what was deleted.
-type index struct {
-	chunks [][]*meeting // none is empty
+// list holds meetings in the order of their creation. A removed meeting leaves
+// a gap, so that removing one costs little at any length.
+type list struct {
+	entries []entry // by seq
+	gaps    int
 }
 
-// add appends m, which is newer than all before it.
-func (x *index) add(m *meeting) {
-	last := len(x.chunks) - 1
-	if last < 0 || len(x.chunks[last]) >= chunkSize {
-		x.chunks = append(x.chunks, nil)
-		last++
+type entry struct {
+	seq     uint64
+	meeting *meeting // nil for a gap
+}
+
+// maxGaps bounds the gaps that a search for the next meeting passes.
+const maxGaps = 4096
+
+// seek returns the place of number seq, and whether it is in the list.
+func (l *list) seek(seq uint64) (int, bool) {
+	return slices.BinarySearchFunc(l.entries, seq, func(e entry, seq uint64) int { return cmp.Compare(e.seq, seq) })
+}
+
+// add inserts m: at the end if it is new, anywhere if its date was changed.
+func (l *list) add(m *meeting) {
+	i, gap := l.seek(m.seq)
+	if gap {
+		l.entries[i].meeting = m
+		l.gaps--
+		return
 	}
-	x.chunks[last] = append(x.chunks[last], m)
+	l.entries = slices.Insert(l.entries, i, entry{m.seq, m})
 }
 
-// seek returns the place of the first meeting whose number is at least seq.
-func (x *index) seek(seq uint64) (chunk, at int) {
-	chunk = sort.Search(len(x.chunks), func(i int) bool {
-		c := x.chunks[i]
-		return c[len(c)-1].seq >= seq
-	})
-	if chunk == len(x.chunks) {
-		return chunk, 0
-	}
-	c := x.chunks[chunk]
-	return chunk, sort.Search(len(c), func(i int) bool { return c[i].seq >= seq })
-}
-
-// remove takes m out, which must be there.
-func (x *index) remove(m *meeting) {
-	i, at := x.seek(m.seq)
-	c := slices.Delete(x.chunks[i], at, at+1)
-	x.chunks[i] = c
-	// Chunks that have shrunk are joined with a neighbour, so that an index is
-	// never much longer than what it holds.
-	switch {
-	case len(c) == 0:
-		x.chunks = slices.Delete(x.chunks, i, i+1)
-	case i > 0 && len(x.chunks[i-1])+len(c) <= chunkSize/2:
-		x.chunks[i-1] = append(x.chunks[i-1], c...)
-		x.chunks = slices.Delete(x.chunks, i, i+1)
-	case i+1 < len(x.chunks) && len(c)+len(x.chunks[i+1]) <= chunkSize/2:
-		x.chunks[i] = append(c, x.chunks[i+1]...)
-		x.chunks = slices.Delete(x.chunks, i+1, i+2)
+// remove removes m, which must be in the list.
+func (l *list) remove(m *meeting) {
+	i, _ := l.seek(m.seq)
+	l.entries[i].meeting = nil
+	l.gaps++
+	if l.gaps > maxGaps || 2*l.gaps > len(l.entries) {
+		l.entries = slices.Clone(slices.DeleteFunc(l.entries, func(e entry) bool { return e.meeting == nil }))
+		l.gaps = 0
 	}
 }
 
-func (x *index) empty() bool { return len(x.chunks) == 0 }
-
-// walk goes through an index from newer to older.
-type walk struct {
-	index     *index
-	chunk, at int // of head
-	head      *meeting
-}
-
-// before returns a walk from the newest meeting of x older than number seq.
-func (x *index) before(seq uint64) walk {
-	c := walk{index: x}
-	c.chunk, c.at = x.seek(seq)
-	c.next()
-	return c
-}
-
-// next moves on to the next older meeting; at the end head is nil.
-func (c *walk) next() {
-	c.at--
-	if c.at < 0 {
-		c.chunk--
-		if c.chunk < 0 {
-			c.head = nil
-			return
-		}
-		c.at = len(c.index.chunks[c.chunk]) - 1
+// last returns the place of the last meeting before place i, or -1.
+func (l *list) last(i int) int {
+	for i--; i >= 0 && l.entries[i].meeting == nil; i-- {
 	}
-	c.head = c.index.chunks[c.chunk][c.at]
+	return i
 }
 
-// calendar holds the meetings one kind of viewer sees: all of them, and again
-// by year, month and day of their date. A range of dates is then a handful of
-// years, months and days, each in order already, whatever lies in between.
+// calendar holds meetings in the order of their creation: all of them, and
+// again those of each year, of each month of a year and of each day of a
+// month. Every range of dates is a few of these lists.
 type calendar struct {
-	index
-	years map[int]*year
+	list
+	name  string               // the beginning of the dates in it: "", "2026", "2026-03" or "2026-03-02"
+	parts map[string]*calendar // by name
 }
 
-type year struct {
-	index
-	months [12]*month
+// path returns c and its parts for m's year, month and day.
+func (c *calendar) path(m *meeting) []*calendar {
+	path := []*calendar{c}
+	for _, length := range []int{len("2026"), len("2026-03"), len("2026-03-02")} {
+		name := m.date[:length]
+		if c.parts == nil {
+			c.parts = map[string]*calendar{}
+		}
+		if c.parts[name] == nil {
+			c.parts[name] = &calendar{name: name}
+		}
+		c = c.parts[name]
+		path = append(path, c)
+	}
+	return path
 }
 
-type month struct {
-	index
-	days [31]*index
-}
-
-// add takes in m, which is newer than all before it. A change of the date
-// goes through insert.
 func (c *calendar) add(m *meeting) {
-	c.index.add(m)
-	c.insert(m)
+	for _, part := range c.path(m) {
+		part.list.add(m)
+	}
 }
 
 func (c *calendar) remove(m *meeting) {
-	c.index.remove(m)
-	c.extract(m)
-}
-
-// insert puts m where its date belongs.
-func (c *calendar) insert(m *meeting) {
-	if c.years == nil {
-		c.years = map[int]*year{}
-	}
-	y := c.years[m.date.year()]
-	if y == nil {
-		y = &year{}
-		c.years[m.date.year()] = y
-	}
-	mon := y.months[m.date.month()-1]
-	if mon == nil {
-		mon = &month{}
-		y.months[m.date.month()-1] = mon
-	}
-	day := mon.days[m.date.day()-1]
-	if day == nil {
-		day = &index{}
-		mon.days[m.date.day()-1] = day
-	}
-	y.put(m)
-	mon.put(m)
-	day.put(m)
-}
-
-// extract takes m from where its date put it.
-func (c *calendar) extract(m *meeting) {
-	y := c.years[m.date.year()]
-	mon := y.months[m.date.month()-1]
-	day := mon.days[m.date.day()-1]
-	y.remove(m)
-	mon.remove(m)
-	day.remove(m)
-	if day.empty() {
-		mon.days[m.date.day()-1] = nil
-	}
-	if mon.empty() {
-		y.months[m.date.month()-1] = nil
-	}
-	if y.empty() {
-		delete(c.years, m.date.year())
-	}
-}
-
-// put inserts m where its number belongs: at the end for a new meeting,
-// anywhere for one whose date was changed.
-func (x *index) put(m *meeting) {
-	i, at := x.seek(m.seq)
-	if i == len(x.chunks) {
-		x.add(m)
-		return
-	}
-	c := slices.Insert(x.chunks[i], at, m)
-	if len(c) <= chunkSize {
-		x.chunks[i] = c
-		return
-	}
-	half := len(c) / 2
-	x.chunks[i] = slices.Clone(c[:half])
-	x.chunks = slices.Insert(x.chunks, i+1, slices.Clone(c[half:]))
-}
-
-// within appends to list a walk for each piece of the range from..to (0:
-// open) that holds meetings older than number seq.
-func (c *calendar) within(list []walk, from, to date, seq uint64) []walk {
-	take := func(x *index) {
-		if cur := x.before(seq); cur.head != nil {
-			list = append(list, cur)
+	path := c.path(m)
+	for i, part := range path {
+		part.list.remove(m)
+		if i > 0 && len(part.entries) == 0 {
+			delete(path[i-1].parts, part.name)
 		}
 	}
-	if from == 0 && to == 0 {
-		take(&c.index)
-		return list
-	}
-	if to == 0 {
-		to = dateOf(9999, 12, 31)
-	}
-	for n, y := range c.years {
-		switch {
-		case dateOf(n, 12, 31) < from || to < dateOf(n, 1, 1):
-			continue
-		case from <= dateOf(n, 1, 1) && dateOf(n, 12, 31) <= to:
-			take(&y.index)
-			continue
-		}
-		for i, mon := range y.months {
-			first, last := dateOf(n, i+1, 1), dateOf(n, i+1, 31)
-			switch {
-			case mon == nil || last < from || to < first:
-				continue
-			case from <= first && last <= to:
-				take(&mon.index)
-				continue
-			}
-			for j, day := range mon.days {
-				if d := dateOf(n, i+1, j+1); day != nil && from <= d && d <= to {
-					take(day)
-				}
-			}
-		}
-	}
-	return list
 }
 
-// merged makes one of several walks, from newer to older.
-type merged struct{ heap []walk } // the newest head first
-
-func merge(walks []walk) *merged {
-	m := &merged{walks}
-	for i := len(walks)/2 - 1; i >= 0; i-- {
-		m.down(i)
-	}
-	return m
-}
-
-// next returns the next older meeting, or nil at the end.
-func (m *merged) next() *meeting {
-	if len(m.heap) == 0 {
+// within returns the lists that hold the meetings from one date to another.
+func (c *calendar) within(from, to string) (lists []*list) {
+	first, last := c.name+"0001-01-01"[len(c.name):], c.name+"9999-12-31"[len(c.name):]
+	switch {
+	case last < from || to < first:
 		return nil
+	case from <= first && last <= to:
+		return []*list{&c.list}
 	}
-	found := m.heap[0].head
-	m.heap[0].next()
-	if m.heap[0].head == nil {
-		last := len(m.heap) - 1
-		m.heap[0] = m.heap[last]
-		m.heap = m.heap[:last]
+	for _, part := range c.parts {
+		lists = append(lists, part.within(from, to)...)
 	}
-	m.down(0)
-	return found
+	return lists
 }
 
-func (m *merged) down(i int) {
-	for {
-		child := 2*i + 1
-		if child >= len(m.heap) {
-			return
-		}
-		if right := child + 1; right < len(m.heap) && m.heap[right].head.seq > m.heap[child].head.seq {
-			child = right
-		}
-		if m.heap[i].head.seq >= m.heap[child].head.seq {
-			return
-		}
-		m.heap[i], m.heap[child] = m.heap[child], m.heap[i]
-		i = child
+// newest returns the newest n meetings of all lists with numbers below seq,
+// the newest first.
+func newest(lists []*list, seq uint64, n int) []*meeting {
+	next := make([]int, len(lists)) // of each list, the place of its newest meeting not yet taken, or -1
+	for i, l := range lists {
+		at, _ := l.seek(seq)
+		next[i] = l.last(at)
 	}
+	found := make([]*meeting, 0, n)
+	for len(found) < n {
+		var newest *meeting
+		from := 0
+		for i, l := range lists {
+			if next[i] < 0 {
+				continue
+			}
+			if m := l.entries[next[i]].meeting; newest == nil || m.seq > newest.seq {
+				newest, from = m, i
+			}
+		}
+		if newest == nil {
+			break
+		}
+		found = append(found, newest)
+		next[from] = lists[from].last(next[from])
+	}
+	return found
 }

@@ -8,7 +8,7 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// MeetingState is all there is to know about one meeting.
+// MeetingState is everything about one meeting.
 type MeetingState struct {
 	ID              string
 	Organisation    string
@@ -23,7 +23,7 @@ type MeetingState struct {
 	ParticipantIDs  []string
 	SharedWith      []string
 	Status          minutes.Status
-	Held            bool // a script holds it in Status
+	Held            bool // by a script, in Status
 	DurationSeconds *int // as the API shows it
 	CreatedAt       time.Time
 	UpdatedAt       time.Time
@@ -49,29 +49,26 @@ type Audio struct {
 	Bytes       []byte // only with Config.KeepAudio; not to be changed
 }
 
-// Meeting tells everything about a meeting, as of now.
+// Meeting returns the state of a meeting, as of now.
 func (s *Service) Meeting(id string) (MeetingState, bool) {
 	o, m := s.find(id)
 	if o == nil {
 		return MeetingState{}, false
 	}
-	defer o.mu.Unlock()
+	defer o.unlock()
 	state := MeetingState{
-		ID: m.id, Organisation: o.id, Creator: m.creator, Title: m.title, Date: m.date.String(), Time: m.time.String(),
+		ID: m.id, Organisation: o.id, Creator: m.creator, Title: m.title, Date: m.date, Time: m.time,
 		ExternalID: m.externalID, ProjectID: m.project, TemplateID: m.template, Visibility: m.visibility,
 		ParticipantIDs: slices.Clone(m.participants), SharedWith: slices.Clone(m.sharedWith),
-		Status: m.status, CreatedAt: m.created.time(), UpdatedAt: m.updated.time(),
+		Status: m.status, DurationSeconds: m.durationSeconds(), CreatedAt: m.created, UpdatedAt: m.updated,
 		History: m.history(),
-	}
-	if seconds, ok := m.durationSeconds(); ok {
-		state.DurationSeconds = &seconds
 	}
 	j := m.job
 	if j == nil {
 		return state, true
 	}
 	state.Held = j.held
-	state.Audio = &Audio{ContentType: j.contentType, Size: j.size, SHA256: hex.EncodeToString(j.sha256[:]), ReceivedAt: j.received.time(), Bytes: j.bytes}
+	state.Audio = &Audio{ContentType: j.contentType, Size: j.size, SHA256: hex.EncodeToString(j.sha256[:]), ReceivedAt: j.received, Bytes: j.bytes}
 	if j.spoken != nil {
 		state.Transcript = j.spoken.transcript()
 	}

@@ -1,104 +1,103 @@
 package engine
 
-// listMeetings answers one page, newest first. It costs the same however many
-// meetings there are: see index and calendar.
-func (c *call) listMeetings() *refusal {
-	values, ok := parameters(c.r.URL.RawQuery, "limit", "cursor", "external_id", "date_from", "date_to")
-	if !ok {
-		return errQuery
+// listing says which meetings a list request asks for.
+type listing struct {
+	limit      int
+	from, to   string // dates, or ""
+	externalID *string
+	position   position
+}
+
+func (c *call) listMeetings() (any, *apiError) {
+	l, err := c.listing()
+	if err != nil {
+		return nil, err
 	}
-	limit, cursor, externalID, dateFrom, dateTo := values[0], values[1], values[2], values[3], values[4]
+	if l.externalID != nil {
+		return c.findMeeting(*l.externalID)
+	}
+	return c.page(l, c.world.pageSizeOf(l.limit, int(l.position.page))), nil
+}
+
+// listing reads the query.
+func (c *call) listing() (l listing, err *apiError) {
+	q, ok := parameters(c.r.URL.RawQuery, "limit", "cursor", "external_id", "date_from", "date_to")
+	if !ok {
+		return l, errQuery
+	}
+	cursor, limit := q["cursor"], q["limit"]
 	if cursor != nil && *cursor == "" { // D19
 		cursor = nil
 	}
-	if externalID != nil && (cursor != nil || dateFrom != nil || dateTo != nil) {
-		return errCombination
+	l.externalID = q["external_id"]
+	if l.externalID != nil && (cursor != nil || q["date_from"] != nil || q["date_to"] != nil) {
+		return l, errCombination
 	}
-	size := defaultLimit
+	l.limit = defaultLimit
 	if limit != nil {
-		if size, ok = parseLimit(*limit); !ok {
-			return errLimit
+		if l.limit, ok = parseLimit(*limit); !ok {
+			return l, errLimit
 		}
 	}
-	if externalID != nil {
-		return c.findMeeting(*externalID)
-	}
-	var from, to date
-	if dateFrom != nil {
-		if from, ok = parseDate(*dateFrom); !ok {
-			return errQueryDate
+	for name, date := range map[string]*string{"date_from": &l.from, "date_to": &l.to} {
+		if q[name] == nil {
+			continue
+		}
+		if *date = *q[name]; !validDate(*date) {
+			return l, errQueryDate
 		}
 	}
-	if dateTo != nil {
-		if to, ok = parseDate(*dateTo); !ok {
-			return errQueryDate
-		}
+	if l.to != "" && l.from > l.to {
+		return l, errDateRange
 	}
-	if from != 0 && to != 0 && from > to {
-		return errDateRange
-	}
-	var at position
 	if cursor != nil {
-		if at, ok = c.world.position(c.org.id, from, to, *cursor); !ok {
-			return errCursor
+		if l.position, ok = c.world.position(c.org.id, l.from, l.to, *cursor); !ok {
+			return l, errCursor
 		}
 	}
-	if f := c.world.pageSize.Load(); f != nil {
-		size = min(max((*f)(size, int(at.page)), 0), size)
-	}
-	at, more := c.page(at, size, from, to)
-	if more {
-		at.page++
-		c.out = append(c.out, `,"next_cursor":"`...)
-		c.out = append(c.out, c.world.cursor(c.org.id, from, to, at)...)
-		c.out = append(c.out, '"')
-	}
-	c.out = append(c.out, '}')
-	return nil
+	return l, nil
 }
 
-// page appends up to size meetings from position at on, and returns where the
-// next page begins, if there is anything to be on it.
-func (c *call) page(at position, size int, from, to date) (next position, more bool) {
-	o := c.org
-	o.rlock(c.now)
-	defer o.mu.RUnlock()
-	if at.before == 0 { // a listing begins: it shows what exists now
+// page returns one page of size meetings, newest first.
+func (c *call) page(l listing, size int) pageJSON {
+	o, at := c.org, l.position
+	o.lock(c.now)
+	defer o.unlock()
+	if at.before == 0 { // a listing begins: it shows the meetings that exist now
 		at.before = o.lastSeq + 1
 	}
-	walks := o.everyone.within(make([]walk, 0, 8), from, to, at.before)
-	if mine := o.personal[c.key.caller]; mine != nil {
-		walks = mine.within(walks, from, to, at.before)
+	to := l.to
+	if to == "" {
+		to = "9999-12-31"
 	}
-	rest := merge(walks)
-	c.out = append(c.out, `{"meetings":[`...)
-	for n := range size {
-		m := rest.next()
-		if m == nil {
-			break
-		}
-		if n > 0 {
-			c.out = append(c.out, ',')
-		}
-		c.out = appendMeeting(c.out, m)
+	lists := o.everyone.within(l.from, to)
+	if own := o.personal[c.key.caller]; own != nil {
+		lists = append(lists, own.within(l.from, to)...)
+	}
+	found := newest(lists, at.before, size+1) // one more shows whether there is another page
+	page := pageJSON{Meetings: make([]meetingJSON, 0, size)}
+	for _, m := range found[:min(size, len(found))] {
+		page.Meetings = append(page.Meetings, m.json())
 		at.before = m.seq
 	}
-	c.out = append(c.out, ']')
-	return at, rest.next() != nil
+	if len(found) > size {
+		at.page++
+		page.NextCursor = c.world.cursor(o.id, l.from, l.to, at)
+	}
+	return page
 }
 
-// findMeeting answers the one meeting with an external id, or none.
-func (c *call) findMeeting(externalID string) *refusal {
+// findMeeting returns the one meeting with an external id, or none.
+func (c *call) findMeeting(externalID string) (any, *apiError) {
 	if externalID == "" || longer(externalID, maxExternalID) {
-		return errQueryExtID
+		return nil, errQueryExtID
 	}
 	c.x.ExternalID = externalID
-	c.org.rlock(c.now)
-	defer c.org.mu.RUnlock()
-	c.out = append(c.out, `{"meetings":[`...)
+	c.org.lock(c.now)
+	defer c.org.unlock()
+	page := pageJSON{Meetings: []meetingJSON{}}
 	if m := c.org.externals[externalID]; m != nil && m.visibleTo(c.key.caller) {
-		c.out = appendMeeting(c.out, m)
+		page.Meetings = append(page.Meetings, m.json())
 	}
-	c.out = append(c.out, "]}"...)
-	return nil
+	return page, nil
 }

@@ -94,13 +94,13 @@ func TestCursor(t *testing.T) {
 		for _, c := range []byte{'A', 'B', cursor[i] ^ 1, '\n', '='} {
 			if forged := []byte(cursor); c != cursor[i] {
 				forged[i] = c
-				_, ok := s.world.Load().position("org_acme", 0, 0, string(forged))
+				_, ok := s.world.Load().position("org_acme", "", "", string(forged))
 				require.False(t, ok, "byte %d", i)
 			}
 		}
 	}
 	for _, forged := range []string{cursor + "A", cursor + "\n", cursor[:len(cursor)-1], cursor + "=="} {
-		_, ok := s.world.Load().position("org_acme", 0, 0, forged)
+		_, ok := s.world.Load().position("org_acme", "", "", forged)
 		require.False(t, ok)
 	}
 	_, filtered := s.list("ci", "limit=5&date_from=2026-03-02")
@@ -131,6 +131,21 @@ func TestShortPages(t *testing.T) {
 	s.SetPageSize(nil)
 	all, _ := s.list("ci", "limit=50")
 	require.Equal(t, all, ids)
+}
+
+// TestShortPages_StayWithinTheLimit, whatever the hook returns.
+func TestShortPages_StayWithinTheLimit(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	for range 20 {
+		s.create("ci", "")
+	}
+	for size, want := range map[int]int{-1: 0, 0: 0, 3: 3, 4: 4, 5: 4, 1000: 4} {
+		s.SetPageSize(func(int, int) int { return size })
+		ids, next := s.list("ci", "limit=4")
+		assert.Len(t, ids, want, size)
+		assert.NotEmpty(t, next, size)
+	}
 }
 
 // TestWalkAmidChange walks 130 meetings in pages of 7 while others create and
@@ -188,38 +203,36 @@ func TestWalkAmidChange(t *testing.T) {
 	}
 }
 
-// TestCalendarAgainstScan compares the indexes with the plainest listing there
-// is, through thousands of random changes.
+// TestCalendarAgainstScan compares the calendar with a scan of all
+// meetings, through thousands of random changes.
 func TestCalendarAgainstScan(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	var c calendar
 	var all []*meeting
-	day := func() date { return dateOf(2020+rng.IntN(4), 1+rng.IntN(12), 1+rng.IntN(28)) }
+	day := func() string { return fmt.Sprintf("%d-%02d-%02d", 2020+rng.IntN(4), 1+rng.IntN(12), 1+rng.IntN(31)) }
 	seq := uint64(0)
 	check := func() {
-		from, to, before := date(0), date(0), uint64(rng.IntN(int(seq)+2))
+		from, to, before, n := "", "9999-12-31", uint64(rng.IntN(int(seq)+2)), rng.IntN(len(all)+2)
 		if rng.IntN(2) == 0 {
 			from = day()
 		}
 		if rng.IntN(2) == 0 {
 			to = day()
 		}
-		var want, got []uint64
+		want := []*meeting{}
 		for _, m := range all {
-			if m.seq < before && (from == 0 || m.date >= from) && (to == 0 || m.date <= to) {
-				want = append(want, m.seq)
+			if m.seq < before && from <= m.date && m.date <= to {
+				want = append(want, m)
 			}
 		}
-		slices.SortFunc(want, func(a, b uint64) int { return cmp.Compare(b, a) })
-		for rest := merge(c.within(nil, from, to, before)); ; {
-			m := rest.next()
-			if m == nil {
-				break
-			}
-			got = append(got, m.seq)
+		slices.SortFunc(want, func(a, b *meeting) int { return cmp.Compare(b.seq, a.seq) })
+		lists := c.within(from, to)
+		for _, l := range lists {
+			require.Equal(t, l.gaps, len(l.entries)-len(slices.DeleteFunc(slices.Clone(l.entries), func(e entry) bool { return e.meeting == nil })))
 		}
-		require.Equal(t, want, got, "%v..%v before %d", from, to, before)
+		require.LessOrEqual(t, len(lists), 4+2*11+2*31)
+		require.Equal(t, want[:min(n, len(want))], newest(lists, before, n), "%v..%v before %d", from, to, before)
 	}
 	for round := range 6_000 {
 		switch n := rng.IntN(10); {
@@ -234,9 +247,14 @@ func TestCalendarAgainstScan(t *testing.T) {
 			all = slices.Delete(all, i, i+1)
 		default:
 			m := all[rng.IntN(len(all))]
-			c.extract(m)
-			m.date = day()
-			c.insert(m)
+			date := m.date
+			c.remove(m)
+			if m.date = day(); rng.IntN(2) == 0 { // and back again
+				c.add(m)
+				c.remove(m)
+				m.date = date
+			}
+			c.add(m)
 		}
 		if round%50 == 0 {
 			check()
@@ -245,64 +263,29 @@ func TestCalendarAgainstScan(t *testing.T) {
 	for _, m := range all {
 		c.remove(m)
 	}
-	require.True(t, c.empty())
-	require.Empty(t, c.years)
-
-	var x index
-	for i := range 10_000 {
-		x.add(&meeting{seq: uint64(i + 1)})
-	}
-	for i := range 9_990 { // an index is never much longer than what it holds
-		chunk, at := x.seek(uint64(i + 1))
-		x.remove(x.chunks[chunk][at])
-	}
-	require.LessOrEqual(t, len(x.chunks), 2)
+	require.Empty(t, c.entries)
+	require.Empty(t, c.parts)
 }
 
-// TestIndexAgainstSlice: an index through thousands of random changes, among
-// them such that split a chunk or join one with either neighbour.
-func TestIndexAgainstSlice(t *testing.T) {
+// TestList_BoundsGaps: removed meetings leave few gaps, whichever they are.
+func TestList_BoundsGaps(t *testing.T) {
 	t.Parallel()
-	rng := rand.New(rand.NewPCG(3, 4))
-	var x index
-	var all []*meeting // as x should be
-	var out []*meeting
-	for i := range 2_000 {
-		m := &meeting{seq: uint64(i + 1)}
-		x.add(m)
-		all = append(all, m)
-	}
-	check := func() {
-		t.Helper()
-		require.Equal(t, all, slices.Concat(x.chunks...))
-		for _, c := range x.chunks {
-			require.NotEmpty(t, c)
-			require.LessOrEqual(t, len(c), chunkSize)
+	for _, backwards := range []bool{false, true} {
+		var l list
+		var all []*meeting
+		for i := range 10 * maxGaps {
+			m := &meeting{seq: uint64(i + 1)}
+			l.add(m)
+			all = append(all, m)
 		}
-		require.LessOrEqual(t, len(x.chunks), 1+2*(1+2*len(all)/chunkSize))
-	}
-	for round := range 12_000 {
-		i := rng.IntN(len(all) + 1)
-		switch grow := round / 3_000 % 2; {
-		case i < len(all) && rng.IntN(10) > 7*grow:
-			out = append(out, all[i])
-			x.remove(all[i])
-			all = slices.Delete(all, i, i+1)
-		case len(out) > 0:
-			j := rng.IntN(len(out))
-			m := out[j]
-			out = slices.Delete(out, j, j+1)
-			x.put(m)
-			at, _ := slices.BinarySearchFunc(all, m.seq, func(m *meeting, seq uint64) int { return cmp.Compare(m.seq, seq) })
-			all = slices.Insert(all, at, m)
+		if backwards {
+			slices.Reverse(all)
 		}
-		if round%50 == 0 {
-			check()
+		for i, m := range all {
+			l.remove(m)
+			left := len(all) - i - 1
+			require.LessOrEqual(t, l.gaps, min(maxGaps, left))
+			require.Len(t, l.entries, left+l.gaps)
 		}
 	}
-	for len(all) > 0 { // from the end on
-		x.remove(all[len(all)-1])
-		all = all[:len(all)-1]
-	}
-	require.True(t, x.empty())
 }

@@ -213,6 +213,45 @@ func TestReindex(t *testing.T) {
 	}
 }
 
+// TestReindex_OnlyWithMinutes: before the minutes, and if there are none, a
+// change is free (D9).
+func TestReindex_OnlyWithMinutes(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	for _, outcome := range []minutes.Status{minutes.StatusAudioRejected, minutes.StatusTranscribeBlocked, minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed} {
+		require.NoError(t, s.Script(Selector{}, Script{Outcome: outcome}))
+		id := s.create("ci", "")
+		s.upload("ci", id, 1)
+		require.Equal(t, string(outcome), s.status("ci", id))
+		s.do("ci", "PATCH /v1/meetings/"+id, `{"title":"x","date":"2026-07-07","project_id":"prj_apollo"}`).is(200, "")
+		require.Equal(t, "1000", s.do("ci", "GET /v1/usage", "").field("credits_remaining"), outcome)
+	}
+}
+
+// TestRelease_LetsTheRestOfTheStagePass: a hold neither shortens a stage nor
+// makes it longer than the hold itself.
+func TestRelease_LetsTheRestOfTheStagePass(t *testing.T) {
+	t.Parallel()
+	for held, history := range map[time.Duration]string{ // in transcribing, which takes 20 seconds
+		5 * time.Second:  "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_ready@65 ",
+		20 * time.Second: "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_ready@65 ",
+		27 * time.Second: "created@0 audio_uploaded@0 transcribing@10 transcribed@37 generating_minutes@42 minutes_ready@72 ",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newRig(t, staged)
+			require.NoError(t, s.Script(Selector{}, Script{Hold: minutes.StatusTranscribing}))
+			start := time.Now()
+			id := s.create("ci", "")
+			s.upload("ci", id, 1)
+			time.Sleep(stages.Prepare + held)
+			require.Equal(t, "transcribing", s.status("ci", id))
+			require.True(t, s.Release(id))
+			time.Sleep(time.Hour)
+			require.Equal(t, history, s.history(id, start))
+		})
+	}
+}
+
 // TestScript is what scripts, holds, release and advance do.
 func TestScript(t *testing.T) {
 	t.Parallel()
@@ -298,7 +337,7 @@ func TestSchedule(t *testing.T) {
 	var all []*meeting
 	for round := range 3_000 {
 		if len(all) == 0 || rng.IntN(5) < 3 && round < 2_000 {
-			m := &meeting{seq: uint64(round), job: &job{due: instant(rng.IntN(100))}}
+			m := &meeting{seq: uint64(round), job: &job{due: time.Unix(int64(rng.IntN(100)), 0)}}
 			s.add(m)
 			all = append(all, m)
 		} else {
@@ -307,10 +346,10 @@ func TestSchedule(t *testing.T) {
 			s.remove(all[i]) // which is not there any more
 			all = slices.Delete(all, i, i+1)
 		}
-		require.Len(t, s.heap, len(all))
+		require.Len(t, s, len(all))
 		if len(all) > 0 {
 			require.Same(t, slices.MinFunc(all, func(a, b *meeting) int {
-				return cmp.Or(cmp.Compare(a.job.due, b.job.due), cmp.Compare(a.seq, b.seq))
+				return cmp.Or(a.job.due.Compare(b.job.due), cmp.Compare(a.seq, b.seq))
 			}), s.first())
 		}
 	}

@@ -2,14 +2,15 @@ package engine
 
 import (
 	"slices"
+	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// meeting is one meeting. It is guarded by its organisation's lock.
+// meeting is one meeting.
 type meeting struct {
-	seq          uint64 // by which all lists are ordered: clocks may disagree, numbers do not
-	changed      uint64 // when it last did, in changes of the world
+	seq          uint64 // the order of all lists: clocks may disagree, numbers do not
+	changed      uint64 // its last change, in changes of the world
 	id           string
 	title        string
 	externalID   string
@@ -20,93 +21,105 @@ type meeting struct {
 	sharedWith   []string
 	status       minutes.Status
 	visibility   minutes.Visibility
-	date         date
-	time         clock
-	created      instant
-	updated      instant
+	date         string
+	time         string // "": none
+	created      time.Time
+	updated      time.Time
 	job          *job // nil until the audio arrives
 }
 
-// visibleTo is the one rule of who sees what (D17).
+// visibleTo is the one rule of who sees a meeting (D17).
 func (m *meeting) visibleTo(caller string) bool {
 	return m.creator == caller ||
 		m.visibility == minutes.VisibilityOrganisation ||
 		m.visibility == minutes.VisibilityShared && slices.Contains(m.sharedWith, caller)
 }
 
-// changeableBy says who of those that see m may change or delete it (D17).
+// changeableBy reports which of those who see m may change or delete it (D17).
 func (m *meeting) changeableBy(k *key) bool {
 	return !k.personal || k.admin || m.creator == k.caller
 }
 
-// durationSeconds is the length of the recording, once the service lets it be
-// known (D13, D25).
-func (m *meeting) durationSeconds() (seconds int, ok bool) {
+// durationSeconds returns the length of the recording, or nil while the
+// service does not show it (D13, D25).
+func (m *meeting) durationSeconds() *int {
 	switch m.status {
 	case minutes.StatusCreated, minutes.StatusAudioUploaded, minutes.StatusAudioRejected, minutes.StatusTranscribeBlocked:
-		return 0, false
+		return nil
 	}
-	return m.job.seconds, true
+	return new(m.job.seconds)
 }
 
-// viewers calls f with the calendar of each kind of viewer m belongs to.
-func (o *organisation) viewers(m *meeting, f func(*calendar)) {
+// calendars returns the calendars that list m: the one for all callers, or
+// those of its creator and of each member it is shared with.
+func (o *organisation) calendars(m *meeting) []*calendar {
 	if m.visibility == minutes.VisibilityOrganisation {
-		f(&o.everyone)
-		return
+		return []*calendar{&o.everyone}
 	}
-	f(o.personalCalendar(m.creator))
+	list := []*calendar{o.calendarOf(m.creator)}
 	for _, id := range m.sharedWith {
 		if id != m.creator {
-			f(o.personalCalendar(id))
+			list = append(list, o.calendarOf(id))
 		}
 	}
+	return list
 }
 
-func (o *organisation) personalCalendar(viewer string) *calendar {
-	c := o.personal[viewer]
+func (o *organisation) calendarOf(caller string) *calendar {
+	c := o.personal[caller]
 	if c == nil {
 		c = &calendar{}
-		o.personal[viewer] = c
+		o.personal[caller] = c
 	}
 	return c
 }
 
-// insert adds m, giving it its number and its id.
+// insert adds m and gives it its number and its id.
 func (o *organisation) insert(m *meeting) {
 	o.lastSeq++
 	m.seq = o.lastSeq
 	for m.id == "" || o.meetings[m.id] != nil {
-		m.id = newID(meetingPrefix)
+		m.id = o.world.ids.next(meetingPrefix)
 	}
 	o.meetings[m.id] = m
 	if m.externalID != "" {
 		o.externals[m.externalID] = m
 	}
-	o.viewers(m, func(c *calendar) { c.add(m) })
+	for _, c := range o.calendars(m) {
+		c.add(m)
+	}
 	o.touch(m)
 }
 
-// touch takes note that m has changed in what [Service.Changes] tells.
-func (o *organisation) touch(m *meeting) { m.changed = o.world.changes.Add(1) }
+// touch records a change that [Service.Changes] reports.
+func (o *organisation) touch(m *meeting) {
+	o.world.changes++
+	m.changed = o.world.changes
+}
 
-// remove deletes m and everything belonging to it.
+// remove deletes m and everything that belongs to it.
 func (o *organisation) remove(m *meeting) {
-	o.viewers(m, func(c *calendar) { c.remove(m) })
+	for _, c := range o.calendars(m) {
+		c.remove(m)
+	}
 	delete(o.meetings, m.id)
 	if m.externalID != "" {
 		delete(o.externals, m.externalID)
 	}
 	if m.job != nil {
-		o.unplan(m)
+		o.schedule.remove(m)
 		o.release(m.job) // D25: deleted before transcription completed
 		o.world.forget(m.job)
 	}
 }
 
-// redate moves m to another date.
-func (o *organisation) redate(m *meeting, d date) {
-	o.viewers(m, func(c *calendar) { c.extract(m) })
-	m.date = d
-	o.viewers(m, func(c *calendar) { c.insert(m) })
+// move gives m another date.
+func (o *organisation) move(m *meeting, date string) {
+	for _, c := range o.calendars(m) {
+		c.remove(m)
+	}
+	m.date = date
+	for _, c := range o.calendars(m) {
+		c.add(m)
+	}
 }

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -114,6 +116,12 @@ func TestExternalID(t *testing.T) {
 	require.Equal(t, id, again.field("id"))
 	require.Equal(t, "Weekly", again.field("title"))
 	s.do("ada", "POST /v1/meetings", `{"title":"Other","date":"2026-01-01","external_id":"crm-1"}`).is(409, "EXTERNAL_ID_TAKEN")
+	shared := s.create("bob", `"external_id":"crm-2","visibility":"shared","shared_with":["emp_cy"]`)
+	for key, want := range map[string]int{"bob": 200, "cy": 200, "ada": 409, "ci": 409, "two": 409} {
+		again := s.do(key, "POST /v1/meetings", `{"title":"Other","date":"2026-01-01","external_id":"crm-2","visibility":"shared","shared_with":["emp_ada"]}`)
+		require.Equal(t, want, again.Code, key)
+		require.Equal(t, want == 200, strings.Contains(again.Body.String(), shared), "%s is shown %s", key, again.Body)
+	}
 	s.do("bob", "POST /v1/meetings", `{"title":"","date":"2026-01-01","external_id":"crm-1"}`).is(400, "INVALID_REQUEST")
 	s.do("bob", "POST /v1/meetings", `{"title":"x","date":"2026-01-01","external_id":"crm-1","project_id":"prj_none"}`).is(404, "NOT_FOUND")
 	s.do("globex", "POST /v1/meetings", `{"title":"x","date":"2026-01-01","external_id":"crm-1"}`).is(201, "")
@@ -211,12 +219,16 @@ func TestPatch(t *testing.T) {
 			s.do("ci", at, body).is(400, want)
 		}
 		s.do("ci", at, `{"project_id":"prj_none"}`).is(404, "NOT_FOUND")
+		s.do("ci", at, `{"project_id":"prj_old"}`).is(404, "NOT_FOUND") // archived
 		same := s.do("ci", at, `{"title":null,"date":null,"time":null,"project_id":null,"other":1}`).is(200, "")
 		require.Equal(t, "946684800", same.field("updated_at"), "nothing changed")
 		require.Equal(t, "09:00", same.field("time"))
 		require.Equal(t, "prj_apollo", same.field("project_id"))
 		r := s.do("ci", at, `{"title":" New ","date":"2026-04-01","time":"","project_id":""}`).is(200, "")
 		require.Equal(t, []string{"New", "2026-04-01", "null", "null", "946684801"}, []string{r.field("title"), r.field("date"), r.field("time"), r.field("project_id"), r.field("updated_at")})
+		time.Sleep(time.Second)
+		r = s.do("ci", at, `{"time":"10:30"}`).is(200, "")
+		require.Equal(t, []string{"10:30", "946684802"}, []string{r.field("time"), r.field("updated_at")}, "the time alone is a change")
 		require.Contains(t, s.do("ci", "GET /v1/meetings?date_from=2026-04-01", "").Body.String(), id)
 		require.NotContains(t, s.do("ci", "GET /v1/meetings?date_to=2026-03-31", "").Body.String(), id)
 	})
@@ -239,4 +251,24 @@ func TestParticipants(t *testing.T) {
 	s.do("ci", at, `{"participant_ids":[]}`).is(409, "PARTICIPANTS_LOCKED")
 	s.do("ci", "POST /v1/meetings/"+id+"/upload-url", `{"content_type":"audio/wav"}`).is(400, "BAD_REQUEST")
 	s.do("ci", "POST /v1/meetings/"+id+"/upload-url", `{}`).is(400, "INVALID_REQUEST")
+}
+
+// TestChanges_OfAMeetingDeletedMeanwhile: a meeting that is deleted while the
+// body of a change arrives is gone, whatever is in the body.
+func TestChanges_OfAMeetingDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	for what, body := range map[string]string{
+		"PATCH /v1/meetings/%s": `{"title":"New"}`, "PUT /v1/meetings/%s/participants": `{"participant_ids":[]}`, "POST /v1/meetings/%s/upload-url": `{"content_type":"audio/wav"}`,
+	} {
+		for _, body := range []string{body, "nonsense"} {
+			s := newRig(t)
+			id := s.create("ci", "")
+			r := s.do("ci", fmt.Sprintf(what, id), "", func(r *http.Request) {
+				deletion := &during{do: func() { s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "") }, text: body}
+				r.Body, r.ContentLength = io.NopCloser(deletion), int64(len(body))
+			}).is(404, "NOT_FOUND")
+			assert.Equal(t, body, string(r.x.Body))
+			assert.Equal(t, `{"meetings":[]}`, s.do("ci", "GET /v1/meetings", "").Body.String())
+		}
+	}
 }

@@ -2,43 +2,36 @@ package engine
 
 import (
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 )
 
-// parameters finds the query parameters an operation knows. Others are
-// ignored; one that is there twice, or cannot be decoded, makes ok false.
-// There is nil where a parameter is absent.
-func parameters(rawQuery string, names ...string) (values []*string, ok bool) {
-	values = make([]*string, len(names))
-	for pair := range strings.SplitSeq(rawQuery, "&") {
-		if pair == "" {
-			continue
-		}
+// parameters returns the query parameters with these names, and ignores
+// others. ok is false if one is there twice or cannot be decoded. An absent
+// one is nil.
+func parameters(rawQuery string, names ...string) (values map[string]*string, ok bool) {
+	values = map[string]*string{}
+	for pair := range strings.SplitSeq(rawQuery, "&") { // url.ParseQuery would refuse others' faults and semicolons
 		name, value, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(name)
 		if err != nil {
 			return nil, false
 		}
-		for i := range names {
-			if names[i] != name {
-				continue
-			}
-			decoded, err := url.QueryUnescape(value)
-			if err != nil || values[i] != nil {
-				return nil, false
-			}
-			values[i] = &decoded
+		if !slices.Contains(names, name) {
+			continue
 		}
+		value, err = url.QueryUnescape(value)
+		if err != nil || values[name] != nil {
+			return nil, false
+		}
+		values[name] = &value
 	}
 	return values, true
 }
 
 // parseLimit takes a whole number from 1 to 50 in decimal digits.
 func parseLimit(s string) (int, bool) {
-	s = strings.TrimLeft(s, "0")
-	if len(s) > 2 {
-		return 0, false
-	}
-	n, ok := digits(s)
-	return n, ok && n <= maxLimit
+	n, err := strconv.ParseUint(s, 10, 32) // no sign, and no underscore
+	return int(n), err == nil && 1 <= n && n <= maxLimit
 }

@@ -1,8 +1,11 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
-// quota is what an organisation has left, and when it is topped up.
+// quota is the allowance that an organisation has left, and its next top-up.
 type quota struct {
 	credits  int
 	seconds  int // as Usage shows them
@@ -11,16 +14,16 @@ type quota struct {
 	periodCredits int
 	periodSeconds int
 
-	resetDate date // 0: never
-	resetDay  int  // of the month, kept through shorter months
-	resetAt   instant
-	// armed says that resetAt is known to lie ahead. A date that had passed
+	resetDate string // "": never
+	resetDay  int    // of the month, kept through shorter months
+	resetAt   time.Time
+	// armed: resetAt was still to come at some request. A date that had passed
 	// before the organisation was first used is shown and never comes.
 	armed bool
 }
 
-// newQuota makes the quota o asks for. now is when the organisation begins.
-func newQuota(place string, o *Organisation, now instant) (quota, error) {
+// newQuota returns the quota that o sets. now is when the organisation begins.
+func newQuota(place string, o *Organisation, now time.Time) (quota, error) {
 	q := quota{
 		credits: value(o.Credits, defaultCredits),
 		seconds: value(o.TranscribeSeconds, defaultTranscribeSeconds),
@@ -30,53 +33,42 @@ func newQuota(place string, o *Organisation, now instant) (quota, error) {
 	if q.credits < 0 || q.seconds < 0 || q.periodCredits < 0 || q.periodSeconds < 0 {
 		return q, &configError{place, "quota cannot be negative"}
 	}
-	if o.NextResetAt != "" {
-		if err := q.resetOn(o.NextResetAt, now); err != nil {
-			return q, &configError{place + ".next_reset_at", err.Error()}
-		}
+	if err := q.resetOn(o.NextResetAt, now); err != nil {
+		return q, &configError{place + ".next_reset_at", err.Error()}
 	}
 	return q, nil
 }
 
 // resetOn sets the date of the next top-up.
-func (q *quota) resetOn(s string, now instant) error {
-	q.resetDate, q.armed = 0, false
-	if s == "" {
+func (q *quota) resetOn(date string, now time.Time) error {
+	q.resetDate, q.armed = date, false
+	if date == "" {
 		return nil
 	}
-	d, ok := parseDate(s)
-	if !ok {
-		return fmt.Errorf("%q is not a date as YYYY-MM-DD", s)
+	at, err := time.Parse(time.DateOnly, date)
+	if err != nil || !validDate(date) {
+		return fmt.Errorf("%q is not a date as YYYY-MM-DD", date)
 	}
-	q.resetDate, q.resetDay = d, d.day()
-	if at, ok := d.midnight(); ok {
-		q.resetAt, q.armed = at, now < at
-	}
+	q.resetAt, q.resetDay = at, at.Day()
+	q.arm(now)
 	return nil
 }
 
-// free is what a recording that arrives now can have.
-func (q *quota) free() int { return q.seconds - q.reserved }
-
-// waiting reports whether a request at now has to do with the top-up: it is
-// due, or now lies before a date that was taken for gone (a synctest bubble
-// begins in the year 2000).
-func (q *quota) waiting(now instant) bool {
-	if q.resetDate == 0 {
-		return false
-	}
-	if q.armed {
-		return q.resetAt <= now
-	}
-	return now < q.resetAt
+// arm sets armed if a request is from before the top-up, which may have been
+// taken for gone: a synctest bubble begins in the year 2000.
+func (q *quota) arm(now time.Time) {
+	q.armed = q.armed || q.resetDate != "" && now.Before(q.resetAt)
 }
 
-// topUp brings back the period's quota, and sets the date of the next top-up
-// a month on.
+// free returns the seconds that a recording that arrives now can have.
+func (q *quota) free() int { return q.seconds - q.reserved }
+
+// topUp restores the period's quota, and sets the date of the next top-up a
+// month later.
 func (q *quota) topUp() {
 	q.credits, q.seconds = q.periodCredits, q.periodSeconds
-	q.resetDate = q.resetDate.nextMonth(q.resetDay)
-	q.resetAt, q.armed = q.resetDate.midnight()
+	q.resetDate = nextMonth(q.resetDate, q.resetDay)
+	q.resetAt, _ = time.Parse(time.DateOnly, q.resetDate)
 }
 
 // release gives back the seconds set aside for j.
@@ -85,13 +77,13 @@ func (q *quota) release(j *job) {
 	j.reserved = 0
 }
 
-// take lets j have the seconds set aside for it.
+// take uses up the seconds set aside for j.
 func (q *quota) take(j *job) {
 	q.seconds = max(0, q.seconds-j.reserved)
 	q.release(j)
 }
 
-// spend takes credits, if there are that many.
+// spend takes credits, and reports whether there were enough.
 func (q *quota) spend(credits int) bool {
 	if q.credits < credits {
 		return false

@@ -14,9 +14,9 @@ func (o *organisation) reason(m *meeting) string {
 	}
 	j := m.job
 	switch scripted := o.world.scripts.of(m).Outcome == m.status; {
-	case j.refused && !processedSize(j.size):
+	case j.unreadable && !processedSize(j.size):
 		return fmt.Sprintf("The recording has %d bytes. It must have between 1 and %d.", j.size, maxAudioBytes)
-	case j.refused:
+	case j.unreadable:
 		return fmt.Sprintf("The content type %q is neither audio nor video.", j.contentType)
 	case j.blocked:
 		return fmt.Sprintf("Transcription takes %d s of quota. The organisation had less left when the audio arrived.", j.seconds)

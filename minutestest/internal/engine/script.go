@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
-	"time"
 	"unicode/utf8"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -22,20 +19,20 @@ type Selector struct {
 	Title      string
 }
 
-// Script says what becomes of a meeting. Its zero fields leave the matter to
-// a script with a wider selector, and in the end to the natural course.
+// Script sets the course of a meeting. A zero field leaves the matter to a
+// script with a wider selector, and in the end to the natural course.
 type Script struct {
 	// Outcome is the state the meeting ends in: one of the four failure states,
 	// or minutes_ready for the natural course (which quota and the recording
 	// itself may still turn into a failure).
 	Outcome minutes.Status
 
-	// Transcript is what is said, one "spk_0: words" a line. Lines without a
-	// label go on with the turn before.
+	// Transcript is the speech, one "spk_0: words" a line. A line without a
+	// label continues the turn before it.
 	Transcript string
 
-	// Minutes are the minutes as they come out. A format left "" is written
-	// from the transcript.
+	// Minutes are the finished minutes. A format that is "" is written from the
+	// transcript.
 	Minutes Minutes
 
 	// Stages replaces the durations of all stages.
@@ -52,29 +49,17 @@ type Minutes struct {
 	HTML     string
 }
 
-// scripts holds what was scripted, by what it was scripted for.
-type scripts struct {
-	mu         sync.RWMutex
-	all        Script
-	byTitle    map[string]Script
-	byExternal map[string]Script
-	byID       map[string]Script
-	any        atomic.Bool // nothing scripted, which is the rule, costs no lock
-}
+// scripts holds the scripts by their selectors.
+type scripts map[Selector]Script
 
-// of returns what counts for m: the fields of the narrowest script that sets
-// them.
-func (s *scripts) of(m *meeting) Script {
-	if !s.any.Load() {
-		return Script{}
-	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	sc := s.byID[m.id]
+// of returns the script for m: each field from the narrowest script that sets
+// it.
+func (s scripts) of(m *meeting) Script {
+	sc := s[Selector{MeetingID: m.id}]
 	if m.externalID != "" {
-		sc = sc.or(s.byExternal[m.externalID])
+		sc = sc.or(s[Selector{ExternalID: m.externalID}])
 	}
-	return sc.or(s.byTitle[m.title]).or(s.all)
+	return sc.or(s[Selector{Title: m.title}]).or(s[Selector{}])
 }
 
 func (sc Script) or(wider Script) Script {
@@ -105,52 +90,21 @@ func (sc Script) check() error {
 	return nil
 }
 
-// set keeps a script in place of an earlier one of the same selector.
-func (s *scripts) set(sel Selector, sc Script) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.any.Store(true)
-	put := func(table *map[string]Script, name string) {
-		if *table == nil {
-			*table = map[string]Script{}
-		}
-		if sc == (Script{}) {
-			delete(*table, name)
-		} else {
-			(*table)[name] = sc
-		}
-	}
-	switch {
-	case sel.MeetingID != "":
-		put(&s.byID, sel.MeetingID)
-	case sel.ExternalID != "":
-		put(&s.byExternal, sel.ExternalID)
-	case sel.Title != "":
-		put(&s.byTitle, sel.Title)
-	default:
-		s.all = sc
-	}
-}
-
 func (sel Selector) matches(m *meeting) bool {
 	return (sel.MeetingID == "" || sel.MeetingID == m.id) &&
 		(sel.ExternalID == "" || sel.ExternalID == m.externalID) &&
 		(sel.Title == "" || sel.Title == m.title)
 }
 
-// Script sets what becomes of the meetings sel names, from now on: those yet
-// to come, and what still lies ahead of those under way. It replaces an
-// earlier script of the same selector; the zero Script takes it away. Of
-// several scripts for a meeting, each field comes from the narrowest that
-// sets it: by id, by external id, by title, for all.
+// Script sets the course of the meetings that sel names, from now on: of later
+// meetings, and the rest of those under way. It replaces an earlier script of
+// the same selector; the zero Script removes it. If several scripts match a
+// meeting, each field comes from the narrowest that sets it: by id, by external
+// id, by title, for all.
 func (s *Service) Script(sel Selector, sc Script) error {
-	set := 0
-	for _, name := range []string{sel.MeetingID, sel.ExternalID, sel.Title} {
-		if name != "" {
-			set++
-		}
-	}
-	if set > 1 {
+	switch sel {
+	case Selector{MeetingID: sel.MeetingID}, Selector{ExternalID: sel.ExternalID}, Selector{Title: sel.Title}:
+	default:
 		return errors.New("engine: a selector names a meeting id, an external id or a title, not several")
 	}
 	if err := sc.check(); err != nil {
@@ -159,52 +113,52 @@ func (s *Service) Script(sel Selector, sc Script) error {
 	if sc.Stages != nil {
 		sc.Stages = new(*sc.Stages)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w, now := s.world.Load(), instantOf(time.Now())
-	for _, o := range w.orgOrder { // what is past keeps the script it had
-		o.lock(now)
-		o.mu.Unlock()
+	w := s.world.Load()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := wallClock()
+	for _, o := range w.orgOrder { // the past keeps the script it had
+		o.settle(now)
 	}
-	w.scripts.set(sel, sc)
+	w.scripts[sel] = sc
+	if sc == (Script{}) {
+		delete(w.scripts, sel)
+	}
 	for _, o := range w.orgOrder {
-		o.mu.Lock()
-		for _, m := range o.underWay() {
-			if sel.matches(m) {
+		for _, m := range o.meetings {
+			if m.job != nil && !m.status.Final() && sel.matches(m) {
 				o.plan(m, now)
 			}
 		}
-		o.mu.Unlock()
 	}
 	return nil
 }
 
-// find returns a meeting by its id, with its organisation settled and locked.
+// find returns a meeting by its id, with its organisation locked, or nil.
 func (s *Service) find(id string) (*organisation, *meeting) {
-	now := instantOf(time.Now())
 	for _, o := range s.world.Load().orgOrder {
-		o.lock(now)
+		o.lock(wallClock())
 		if m := o.meetings[id]; m != nil {
 			return o, m
 		}
-		o.mu.Unlock()
+		o.unlock()
 	}
 	return nil, nil
 }
 
-// Release lets a held meeting go on, and reports whether it was held. The
+// Release lets a held meeting continue, and reports whether it was held. The
 // rest of its stage, if any, still has to pass.
 func (s *Service) Release(id string) bool {
 	o, m := s.find(id)
 	if o == nil {
 		return false
 	}
-	defer o.mu.Unlock()
+	defer o.unlock()
 	if m.job == nil || !m.job.held {
 		return false
 	}
 	m.job.released = true
-	o.plan(m, instantOf(time.Now()))
+	o.plan(m, wallClock())
 	return true
 }
 
@@ -220,7 +174,7 @@ func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, erro
 	if o == nil {
 		return "", fmt.Errorf("engine: there is no meeting %q", id)
 	}
-	defer o.mu.Unlock()
+	defer o.unlock()
 	switch {
 	case m.job == nil:
 		return m.status, fmt.Errorf("engine: meeting %s has no audio", id)
@@ -230,16 +184,16 @@ func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, erro
 		return m.status, fmt.Errorf("engine: meeting %s is %s already", id, m.status)
 	}
 	for {
-		o.unplan(m)
-		o.step(m, instantOf(time.Now()))
+		o.schedule.remove(m)
+		o.step(m, wallClock())
 		if until == "" || m.status == until || m.status.Final() {
 			return m.status, nil
 		}
 	}
 }
 
-// place is where a state after the arrival of the audio stands on the happy
-// path, from 1, or 0 off it.
+// place returns the position of a state after the arrival of the audio on the
+// way to minutes_ready, from 1, or 0 if it is not on it.
 func place(s minutes.Status) int {
 	return 1 + slices.Index([]minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribing, minutes.StatusTranscribed, minutes.StatusGeneratingMinutes, minutes.StatusMinutesReady}, s)
 }

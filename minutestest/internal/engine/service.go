@@ -2,52 +2,55 @@
 // interface and the storage behind its upload URLs, without a goroutine, a
 // timer or a channel.
 //
-// A meeting's state is a function of when its audio arrived, of its script
-// and of now. Every request first settles what has fallen due in its
-// organisation, in the order of the instants at which it fell due, so quotas,
-// transitions and history are the same whether somebody looked or not. Now is
-// time.Now in the goroutine of the request; inside a testing/synctest bubble
-// that is the bubble's time.
+// A meeting's state is a function of the time its audio arrived, its script
+// and the current time. Every request first brings its organisation up to now:
+// everything that has fallen due happens, in the order in which it fell due.
+// So quotas, transitions and history are the same whether anyone polled or not.
+// Now is time.Now in the goroutine of the request; inside a testing/synctest
+// bubble that is the bubble's time.
 package engine
 
 import (
 	"cmp"
-	"crypto/rand"
 	"fmt"
 	"maps"
+	"math"
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
-// Service is the service in memory. It is safe for use by many at once, from
+// Service is the service in memory. Many goroutines may use it at once, from
 // inside and outside synctest bubbles.
 type Service struct {
-	mu    sync.Mutex // held while a world or what it is made of is exchanged
-	world atomic.Pointer[world]
+	world atomic.Pointer[world] // replaced by Reset
 }
 
-// world is all a Service knows: a Reset puts another in its place.
+// world is everything that a Service knows.
 type world struct {
-	secret      [32]byte // under which cursors and upload URLs are signed
+	ids         *ids
+	pace        string   // Cache-Control of a meeting
+	secret      [32]byte // signs cursors and upload URLs
 	stages      Stages
 	storageBase func(*http.Request) string
-	keepAudio   int64        // bytes of recordings at most
-	kept        atomic.Int64 // of them
-	changes     atomic.Uint64
-	pageSize    atomic.Pointer[PageSize]
-	scripts     scripts
+	keepAudio   int64        // the most bytes of recordings to keep
+	kept        atomic.Int64 // bytes kept
 	orgs        map[string]*organisation
 	orgOrder    []*organisation
-	keys        atomic.Pointer[map[string]*key] // by secret; exchanged as a whole
+
+	// mu guards everything below, and the organisations. Bodies are read and
+	// responses written without it.
+	mu       sync.Mutex
+	changes  uint64
+	pageSize PageSize
+	scripts  scripts
+	keys     map[string]*key // by secret
 }
 
-// New returns a service that holds what cfg says, or an error that names the
-// place in cfg that cannot be.
+// New returns a service that holds cfg, or an error that names the place of a
+// fault in cfg.
 func New(cfg Config) (*Service, error) {
 	s := &Service{}
 	if err := s.Reset(cfg); err != nil {
@@ -56,71 +59,79 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Reset begins anew with cfg, as New does: meetings, scripts, cursors and
-// upload URLs of before are gone. On error nothing changes. A request under
-// way ends in the world it began in.
+// Reset begins again with cfg, as New does: earlier meetings, scripts, cursors
+// and upload URLs are gone. On error nothing changes. A request under way ends
+// in the world it began in.
 func (s *Service) Reset(cfg Config) error {
 	w, err := newWorld(cfg)
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.world.Store(w)
 	return nil
 }
 
 func newWorld(cfg Config) (*world, error) {
+	if err := cfg.Stages.check("stages"); err != nil {
+		return nil, err
+	}
 	w := &world{
-		stages:      cfg.Stages,
-		storageBase: cfg.StorageBase,
-		keepAudio:   cfg.KeepAudio,
-		orgs:        make(map[string]*organisation, len(cfg.Organisations)),
+		ids: newIDs(cfg.Seed), stages: cfg.Stages, storageBase: cfg.StorageBase, keepAudio: cfg.KeepAudio, pageSize: cfg.PageSize,
+		orgs: make(map[string]*organisation, len(cfg.Organisations)), keys: map[string]*key{}, scripts: scripts{},
 	}
 	if w.storageBase == nil {
 		w.storageBase = OwnBase
 	}
-	if err := cfg.Stages.check("stages"); err != nil {
-		return nil, err
+	w.pace = meetingCacheControl
+	if d := cfg.MinPollInterval; d > 0 {
+		w.pace = fmt.Sprintf("private, max-age=%.0f", math.Ceil(d.Seconds()))
 	}
-	rand.Read(w.secret[:])
-	w.setPageSize(cfg.PageSize)
-	now, keys := instantOf(time.Now()), map[string]*key{}
+	w.ids.read(w.secret[:])
 	for i := range cfg.Organisations {
-		place, settings := fmt.Sprintf("organisations[%d]", i), &cfg.Organisations[i]
-		d, err := compile(place, settings)
-		if err != nil {
+		if err := w.add(fmt.Sprintf("organisations[%d]", i), &cfg.Organisations[i]); err != nil {
 			return nil, err
 		}
-		if w.orgs[settings.ID] != nil {
-			return nil, &configError{place + ".id", fmt.Sprintf("%q is there already", settings.ID)}
-		}
-		q, err := newQuota(place, settings, now)
-		if err != nil {
-			return nil, err
-		}
-		o := &organisation{
-			world: w, id: settings.ID, directory: d, quota: q,
-			meetings: map[string]*meeting{}, externals: map[string]*meeting{}, personal: map[string]*calendar{}, held: map[*meeting]struct{}{},
-		}
-		if err := addKeys(keys, place, o); err != nil {
-			return nil, err
-		}
-		w.orgs[o.id] = o
-		w.orgOrder = append(w.orgOrder, o)
 	}
-	w.keys.Store(&keys)
 	return w, nil
 }
 
-func addKeys(keys map[string]*key, place string, o *organisation) error {
-	for i, k := range o.keys() {
+// add adds an organisation. place is its place in the Config.
+func (w *world) add(place string, settings *Organisation) error {
+	d, err := compile(place, settings)
+	if err != nil {
+		return err
+	}
+	if w.orgs[settings.ID] != nil {
+		return &configError{place + ".id", fmt.Sprintf("%q is there already", settings.ID)}
+	}
+	q, err := newQuota(place, settings, wallClock())
+	if err != nil {
+		return err
+	}
+	o := &organisation{
+		world: w, id: settings.ID, directory: d, quota: q,
+		meetings: map[string]*meeting{}, externals: map[string]*meeting{}, personal: map[string]*calendar{},
+	}
+	w.orgs[o.id] = o
+	w.orgOrder = append(w.orgOrder, o)
+	return addKeys(w.keys, place, d.makeKeys(o))
+}
+
+func addKeys(keys map[string]*key, place string, added []*key) error {
+	for i, k := range added {
 		if keys[k.Secret] != nil {
 			return &configError{fmt.Sprintf("%s.keys[%d].secret", place, i), "is another key's already"}
 		}
 		keys[k.Secret] = k
 	}
 	return nil
+}
+
+// key returns the key with a secret, or nil.
+func (w *world) key(secret string) *key {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.keys[secret]
 }
 
 func (s Stages) check(place string) error {
@@ -130,20 +141,28 @@ func (s Stages) check(place string) error {
 	return nil
 }
 
-func (w *world) setPageSize(f PageSize) {
-	if f == nil {
-		w.pageSize.Store(nil)
-		return
-	}
-	w.pageSize.Store(&f)
+// SetPageSize makes list pages short, or empty, on demand: the interface lets
+// a page hold fewer items than its limit. Nil ends that.
+func (s *Service) SetPageSize(f PageSize) {
+	w := s.world.Load()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pageSize = f
 }
 
-// SetPageSize makes list pages short, or empty, on demand: the interface lets
-// a page hold fewer items than its limit. Nil takes it back.
-func (s *Service) SetPageSize(f PageSize) { s.world.Load().setPageSize(f) }
+// pageSizeOf returns the size of a page of a listing, from 0 to limit.
+func (w *world) pageSizeOf(limit, page int) int {
+	w.mu.Lock()
+	f := w.pageSize
+	w.mu.Unlock()
+	if f == nil {
+		return limit
+	}
+	return min(max(f(limit, page), 0), limit)
+}
 
-// OwnBase is the scheme and host a request came to. One of HTTP/1.0 may name no
-// host: then it is the address it came to.
+// OwnBase returns the scheme and host that a request came to, or its address if
+// it names no host, as HTTP/1.0 allows.
 func OwnBase(r *http.Request) string {
 	scheme, host := "http://", r.Host
 	if r.TLS != nil {
@@ -155,15 +174,15 @@ func OwnBase(r *http.Request) string {
 	return scheme + cmp.Or(host, "localhost")
 }
 
-// Organisation returns the settings of an organisation as they are now,
-// members, projects and terms added through the API included.
+// Organisation returns the present settings of an organisation, with the
+// members, projects and terms added through the API.
 func (s *Service) Organisation(id string) (Organisation, bool) {
 	o := s.world.Load().orgs[id]
 	if o == nil {
 		return Organisation{}, false
 	}
-	o.lock(instantOf(time.Now()))
-	defer o.mu.Unlock()
+	o.lock(wallClock())
+	defer o.unlock()
 	return o.snapshot(), true
 }
 
@@ -173,10 +192,7 @@ func (o *organisation) snapshot() Organisation {
 	all.Keys = slices.Clone(all.Keys)
 	all.Credits, all.TranscribeSeconds = new(o.credits), new(o.seconds)
 	all.PeriodCredits, all.PeriodTranscribeSeconds = new(o.periodCredits), new(o.periodSeconds)
-	all.MaxMembers, all.MaxTerms = new(o.maxMembers), new(o.maxTerms)
-	if o.resetDate != 0 {
-		all.NextResetAt = o.resetDate.String()
-	}
+	all.MaxMembers, all.MaxTerms, all.NextResetAt = new(o.maxMembers), new(o.maxTerms), o.resetDate
 	for _, m := range o.memberOrder {
 		all.Members = append(all.Members, *m)
 	}
@@ -196,26 +212,20 @@ func (o *organisation) snapshot() Organisation {
 	return all
 }
 
-// Update changes an organisation while it is in use: change edits what
-// [Service.Organisation] returns, which is then checked as New does and taken
-// as a whole. Credits and TranscribeSeconds set what is left now. Meetings
-// stay, and so does the id. change runs under a lock and must not call the
-// Service.
+// Update changes an organisation while it is in use: change edits the result
+// of [Service.Organisation], which is then checked as in New and applied as a
+// whole. Credits and TranscribeSeconds set the quota left now. Meetings and
+// the id stay. change runs under a lock and must not call the Service.
 func (s *Service) Update(id string, change func(*Organisation)) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	w := s.world.Load()
 	o := w.orgs[id]
 	if o == nil {
 		return fmt.Errorf("engine: there is no organisation %q", id)
 	}
-	now := instantOf(time.Now())
+	now := wallClock()
 	o.lock(now)
-	defer o.mu.Unlock()
-	settings, before := o.snapshot(), o.resetDate.String()
-	if o.resetDate == 0 {
-		before = ""
-	}
+	defer o.unlock()
+	settings := o.snapshot()
 	change(&settings)
 	settings.ID = id
 	d, err := compile("organisation", &settings)
@@ -227,23 +237,14 @@ func (s *Service) Update(id string, change func(*Organisation)) error {
 		return err
 	}
 	q.reserved = o.reserved
-	if settings.NextResetAt == before {
+	if settings.NextResetAt == o.resetDate {
 		q.resetDay, q.resetAt, q.armed = o.resetDay, o.resetAt, o.armed
 	}
-	keys := maps.Clone(*w.keys.Load())
+	keys := maps.Clone(w.keys)
 	maps.DeleteFunc(keys, func(_ string, k *key) bool { return k.org == o })
-	made := &organisation{directory: d}
-	for i, k := range made.keys() {
-		if keys[k.Secret] != nil {
-			return &configError{fmt.Sprintf("organisation.keys[%d].secret", i), "is another key's already"}
-		}
-		k.org = o
-		keys[k.Secret] = k
+	if err := addKeys(keys, "organisation", d.makeKeys(o)); err != nil {
+		return err
 	}
-	o.directory, o.quota = d, q
-	w.keys.Store(&keys)
+	o.directory, o.quota, w.keys = d, q, keys
 	return nil
 }
-
-// trim is what "trimmed" means throughout: Unicode white space.
-func trim(s string) string { return strings.TrimSpace(s) }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"mime"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,15 +19,14 @@ const (
 	storageTime    = "20060102T150405Z"
 )
 
-// presign returns path and query of an upload URL, in the style of S3: signed
-// over the method, every byte of path and query, and the content type. Who
-// has it may upload, once.
-func (w *world) presign(org, meeting, contentType string, now instant) string {
-	issued := now.time()
+// presign returns path and query of an upload URL, in the style of S3. The
+// signature covers the method, every byte of path and query, and the content
+// type.
+func (w *world) presign(org, meeting, contentType string, now time.Time) string {
 	path := storagePath + url.PathEscape(org) + "/" + url.PathEscape(meeting)
 	query := "X-Amz-Algorithm=AWS4-HMAC-SHA256" +
-		"&X-Amz-Credential=minutes%2F" + issued.Format("20060102") + "%2Flocal%2Fs3%2Faws4_request" +
-		"&X-Amz-Date=" + issued.Format(storageTime) +
+		"&X-Amz-Credential=minutes%2F" + now.Format("20060102") + "%2Flocal%2Fs3%2Faws4_request" +
+		"&X-Amz-Date=" + now.Format(storageTime) +
 		"&X-Amz-Expires=" + strconv.Itoa(int(uploadURLValidity.Seconds())) +
 		"&X-Amz-SignedHeaders=content-type"
 	return path + "?" + query + signatureParam + w.sign(path, query, contentType)
@@ -38,20 +38,20 @@ func (w *world) sign(path, query, contentType string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// signed reports whether u is, byte for byte, a URL of presign's for this
-// content type, and when it expires.
-func (w *world) signed(u *url.URL, contentType string) (expires instant, ok bool) {
+// signed reports whether presign made u, byte for byte, for this content type,
+// and when it expires.
+func (w *world) signed(u *url.URL, contentType string) (expires time.Time, ok bool) {
 	query, signature, found := strings.Cut(u.RawQuery, signatureParam)
 	if !found || !hmac.Equal([]byte(signature), []byte(w.sign(u.EscapedPath(), query, contentType))) {
-		return 0, false
+		return time.Time{}, false
 	}
 	_, rest, _ := strings.Cut(query, "&X-Amz-Date=")
 	issued, _, _ := strings.Cut(rest, "&")
 	at, err := time.Parse(storageTime, issued)
-	return instantOf(at).add(uploadURLValidity), err == nil
+	return at.Add(uploadURLValidity), err == nil
 }
 
-// storedIn returns the organisation and the meeting a storage URL is for.
+// storedIn returns the organisation and the meeting that a storage URL names.
 func storedIn(u *url.URL) (org, meeting string) {
 	rest, _ := strings.CutPrefix(u.EscapedPath(), storagePath)
 	before, after, _ := strings.Cut(rest, "/")
@@ -62,40 +62,29 @@ func storedIn(u *url.URL) (org, meeting string) {
 
 func isStorage(u *url.URL) bool { return strings.HasPrefix(u.Path, storagePath) }
 
+// restrictedName matches the name of a type or subtype (RFC 6838), in lower
+// case. Unlike a token, it cannot be "*".
+var restrictedName = regexp.MustCompile(`^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$`)
+
 // mediaType returns the bare type of a content type, in lower case. ok is
-// false where s is none, or could not be repeated in a header byte for byte.
+// false if s is none, or if a header cannot repeat it byte for byte.
 func mediaType(s string) (bare string, ok bool) {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] > '~' {
-			return "", false
-		}
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) || s != strings.TrimSpace(s) {
+		return "", false
 	}
 	bare, _, err := mime.ParseMediaType(s)
 	kind, subtype, found := strings.Cut(bare, "/")
-	if err != nil || !found || !restrictedName(kind) || !restrictedName(subtype) || s != strings.TrimSpace(s) {
+	if err != nil || !found || !restrictedName.MatchString(kind) || !restrictedName.MatchString(subtype) {
 		return "", false
 	}
 	return bare, true
 }
 
-// restrictedName is what RFC 6838 lets a type or subtype be called. Unlike a
-// token it cannot be "*".
-func restrictedName(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		letter := 'a' <= c && c <= 'z' || '0' <= c && c <= '9'
-		if !letter && (i == 0 || !strings.ContainsRune("!#$&-^_.+", rune(c))) {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 127
-}
-
-// processed says which content types transcription takes (D11).
+// processed reports whether transcription accepts a content type (D11).
 func processed(contentType string) bool {
 	bare, ok := mediaType(contentType)
 	return ok && (strings.HasPrefix(bare, "audio/") || strings.HasPrefix(bare, "video/") || slices.Contains(otherAudioTypes, bare))
 }
 
-// processedSize says which sizes it takes (D11).
+// processedSize reports whether it accepts a size (D11).
 func processedSize(size int64) bool { return 0 < size && size <= maxAudioBytes }

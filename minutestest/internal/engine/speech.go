@@ -2,35 +2,34 @@ package engine
 
 import (
 	"hash/fnv"
-	"iter"
 	"strconv"
 	"strings"
 )
 
-// spoken is what a transcript is made from. It is taken when transcription
-// completes; the text is made from it when somebody asks.
+// spoken is the source of a transcript, as it was when transcription completed.
+// The text is made from it on request.
 type spoken struct {
 	title    string
 	speakers int
 	scripted string
-	terms    []Term            // as they were then
-	people   map[string]string // ids that may not be in a transcript, to what is said instead
+	terms    []Term          // as they were then
+	people   map[string]bool // ids that may not be in a transcript
 }
 
-// turn is what one speaker says in one go.
+// turn is one speaker's uninterrupted speech.
 type turn struct {
 	speaker int
 	text    string
 }
 
-// transcribe notes what m's transcript is made from.
+// transcribe returns the source of m's transcript.
 func (o *organisation) transcribe(m *meeting) *spoken {
-	s := &spoken{title: m.title, speakers: len(m.participants), scripted: o.world.scripts.of(m).Transcript, terms: o.vocabulary}
-	s.people = o.idsIn(s.people, s.scripted)
-	s.people = o.idsIn(s.people, m.title)
+	s := &spoken{title: m.title, speakers: len(m.participants), scripted: o.world.scripts.of(m).Transcript, terms: o.vocabulary, people: map[string]bool{}}
+	o.idsIn(s.scripted, s.people)
+	o.idsIn(m.title, s.people)
 	for _, t := range s.terms {
 		if len(t.Variants) > 0 { // it may come to be said
-			s.people = o.idsIn(s.people, t.Term)
+			o.idsIn(t.Term, s.people)
 		}
 	}
 	return s
@@ -38,38 +37,35 @@ func (o *organisation) transcribe(m *meeting) *spoken {
 
 // idsIn adds the ids of members in a text to found, for a transcript never
 // holds one (D14).
-func (o *organisation) idsIn(found map[string]string, text string) map[string]string {
+func (o *organisation) idsIn(text string, found map[string]bool) {
 	known := func(id string) bool { return o.members[id] != nil }
-	for piece, isID := range pieces(text, known) {
-		if isID {
-			if found == nil {
-				found = map[string]string{}
-			}
-			found[piece] = "a colleague"
-		}
-	}
-	return found
+	replaceIDs(text, known, func(id string) string {
+		found[id] = true
+		return ""
+	})
 }
 
-// pieces cuts a text into the ids in it and what lies between them. An id in
-// the service's own form is found anywhere, another where it is a word.
-func pieces(text string, known func(id string) bool) iter.Seq2[string, bool] {
-	return func(yield func(string, bool) bool) {
-		for len(text) > 0 {
-			n, isID := piece(text, known)
-			if !yield(text[:n], isID) {
-				return
-			}
-			text = text[n:]
+// replaceIDs replaces the ids in a text. One in the service's own form is
+// found anywhere, another if it is a word.
+func replaceIDs(text string, known func(id string) bool, replace func(id string) string) string {
+	var b strings.Builder
+	for len(text) > 0 {
+		n, isID := piece(text, known)
+		if isID {
+			b.WriteString(replace(text[:n]))
+		} else {
+			b.WriteString(text[:n])
 		}
+		text = text[n:]
 	}
+	return b.String()
 }
 
 // longestID bounds the search for an id that begins a longer word.
 const longestID = 128
 
-// piece returns the length of the first of the pieces, and whether it is an
-// id.
+// piece returns the length of the id that text begins with, or of the text
+// before the next place where an id can begin.
 func piece(text string, known func(id string) bool) (n int, isID bool) {
 	between := func(r rune) bool { return !wordRune(r) && r != '-' }
 	end := strings.IndexFunc(text, between)
@@ -100,8 +96,8 @@ func piece(text string, known func(id string) bool) (n int, isID bool) {
 	return end, false
 }
 
-// transcript is the plain text: a line for each turn, with a label that only
-// says that speakers differ.
+// transcript returns the plain text: a line for each turn, with a label that
+// only distinguishes the speakers.
 func (s *spoken) transcript() string {
 	var b strings.Builder
 	for i, t := range s.turns() {
@@ -116,7 +112,7 @@ func (s *spoken) transcript() string {
 	return b.String()
 }
 
-// turns is what was said, the words of the vocabulary spelled as intended.
+// turns returns the turns, with the terms of the vocabulary corrected.
 func (s *spoken) turns() []turn {
 	var turns []turn
 	if s.scripted != "" {
@@ -131,49 +127,38 @@ func (s *spoken) turns() []turn {
 }
 
 func (s *spoken) anonymous(text string) string {
-	if s.people == nil {
-		return text
-	}
-	var b strings.Builder
-	known := func(id string) bool { return s.people[id] != "" }
-	for piece, isID := range pieces(text, known) {
-		if isID {
-			piece = s.people[piece]
-		}
-		b.WriteString(piece)
-	}
-	return b.String()
+	known := func(id string) bool { return s.people[id] }
+	return replaceIDs(text, known, func(string) string { return "a colleague" })
 }
 
-// parseTurns reads lines of "spk_0: words". A line without a label goes on
-// with the turn before, or begins the first speaker's.
+// parseTurns reads lines of "spk_0: words". A line without a label continues
+// the turn before it, or begins the first speaker's.
 func parseTurns(script string) []turn {
 	var turns []turn
 	for line := range strings.Lines(script) {
-		line = trim(line)
+		line = strings.TrimSpace(line)
 		if line == "" {
 			continue
 		}
 		label, words, found := strings.Cut(line, ":")
 		number, isLabel := strings.CutPrefix(label, "spk_")
-		if n, ok := digits(number); found && isLabel && ok && len(number) < 5 {
-			turns = append(turns, turn{n, trim(words)})
+		if n, err := strconv.ParseUint(number, 10, 64); found && isLabel && err == nil && len(number) < 5 {
+			turns = append(turns, turn{int(n), strings.TrimSpace(words)})
 			continue
 		}
 		if len(turns) == 0 {
 			turns = append(turns, turn{})
 		}
 		last := &turns[len(turns)-1]
-		last.text = trim(last.text + " " + line)
+		last.text = strings.TrimSpace(last.text + " " + line)
 	}
 	return turns
 }
 
 const maxSpeakers = 8
 
-// speech is a short meeting about a title, the same every time. Nobody is
-// called by name: names appear in the minutes only (section 1 of the
-// interface).
+// speech returns a short meeting about a title, the same every time. Nobody is
+// called by name: only minutes hold names (section 1 of the interface).
 func speech(title string, speakers int) []turn {
 	if speakers == 0 {
 		speakers = 2

@@ -8,31 +8,28 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/audio"
 )
 
-// denial is a refusal of storage, which answers XML in the form of S3.
-type denial struct {
+// storageError is an error response of storage: XML in the form of S3.
+type storageError struct {
 	status  int
 	code    string
 	message string
 }
 
 var (
-	denySignature  = &denial{http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check the URL and the Content-Type."}
-	denyExpired    = &denial{http.StatusForbidden, "AccessDenied", "Request has expired"}
-	denyUsed       = &denial{http.StatusForbidden, "AccessDenied", "The upload URL has been used already"}
-	denyMethod     = &denial{http.StatusMethodNotAllowed, "MethodNotAllowed", "The specified method is not allowed against this resource."}
-	denyGone       = &denial{http.StatusNotFound, "NoSuchKey", "The specified key does not exist."}
-	denyLength     = &denial{http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header."}
-	denyIncomplete = &denial{http.StatusBadRequest, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header."}
-	denyTimeout    = &denial{http.StatusBadRequest, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period."}
-	denyInternal   = &denial{http.StatusInternalServerError, "InternalError", "We encountered an internal error. Please try again."}
+	errSignature       = &storageError{http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check the URL and the Content-Type."}
+	errURLExpired      = &storageError{http.StatusForbidden, "AccessDenied", "Request has expired"}
+	errURLUsed         = &storageError{http.StatusForbidden, "AccessDenied", "The upload URL has been used already"}
+	errStorageMethod   = &storageError{http.StatusMethodNotAllowed, "MethodNotAllowed", "The specified method is not allowed against this resource."}
+	errNoKey           = &storageError{http.StatusNotFound, "NoSuchKey", "The specified key does not exist."}
+	errNoLength        = &storageError{http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header."}
+	errIncomplete      = &storageError{http.StatusBadRequest, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header."}
+	errBodyTimeout     = &storageError{http.StatusBadRequest, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period."}
+	errStorageInternal = &storageError{http.StatusInternalServerError, "InternalError", "We encountered an internal error. Please try again."}
 )
 
 // storage answers a request to storage.
@@ -40,59 +37,36 @@ func (w *world) storage(rw http.ResponseWriter, r *http.Request) Exchange {
 	x := Exchange{Operation: StoragePut, StorageAuthorization: len(r.Header["Authorization"]) > 0}
 	x.Organisation, x.MeetingID = storedIn(r.URL)
 	var etag string
-	no := func() (no *denial) {
-		defer func() {
-			if fault := recover(); fault != nil {
-				if fault == http.ErrAbortHandler {
-					panic(fault)
-				}
-				no = denyInternal
-			}
-		}()
-		etag, no = w.put(r, &x)
-		return no
-	}()
+	var err *storageError
+	guard(func() { etag, err = w.put(r, &x) }, func() { err = errStorageInternal })
 	h := rw.Header()
-	x.RequestID = newID(requestPrefix)
-	h["X-Amz-Request-Id"] = []string{x.RequestID}
-	if no == nil {
+	x.RequestID = w.ids.next(requestPrefix)
+	h.Set("X-Amz-Request-Id", x.RequestID)
+	if err == nil {
 		x.Status = http.StatusOK
-		h["Etag"] = []string{etag}
-		h["Content-Length"] = []string{"0"}
+		h.Set("ETag", etag)
+		h.Set("Content-Length", "0")
 		rw.WriteHeader(x.Status)
 		return x
 	}
-	x.Status, x.StorageCode = no.status, no.code
-	if no == denyMethod {
-		h["Allow"] = []string{http.MethodPut}
+	x.Status, x.StorageCode = err.status, err.code
+	if err == errStorageMethod {
+		h.Set("Allow", http.MethodPut)
 	}
-	body := no.xml(x.RequestID)
-	h["Content-Type"] = []string{"application/xml"}
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	rw.WriteHeader(no.status)
-	if r.Method != http.MethodHead {
-		io.WriteString(rw, body)
-	}
+	send(rw, r, err.status, "application/xml", []byte(err.xml(x.RequestID)))
 	return x
 }
 
-func (d *denial) xml(requestID string) string {
-	var b strings.Builder
-	b.WriteString(xml.Header)
-	for _, s := range []string{"<Error><Code>", d.code, "</Code><Message>", d.message, "</Message><RequestId>", requestID, "</RequestId><HostId>", storageHost, "</HostId></Error>"} {
-		b.WriteString(s)
-	}
-	return b.String()
+func (e *storageError) xml(requestID string) string {
+	return xml.Header + "<Error><Code>" + e.code + "</Code><Message>" + e.message + "</Message>" +
+		"<RequestId>" + requestID + "</RequestId><HostId>minutes-storage</HostId></Error>"
 }
 
-const storageHost = "minutes-storage"
-
-// put takes a recording. All that can be refused ahead is refused before the
-// first byte is asked for, so that a client that expects 100-continue sends
-// none in vain.
-func (w *world) put(r *http.Request, x *Exchange) (etag string, no *denial) {
+// put takes a recording. It checks everything that it can before it reads the
+// first byte, so that a client that expects 100-continue sends none in vain.
+func (w *world) put(r *http.Request, x *Exchange) (etag string, err *storageError) {
 	if r.Method != http.MethodPut {
-		return "", denyMethod
+		return "", errStorageMethod
 	}
 	var contentType string
 	if types := r.Header["Content-Type"]; len(types) == 1 {
@@ -100,49 +74,54 @@ func (w *world) put(r *http.Request, x *Exchange) (etag string, no *denial) {
 	}
 	expires, ok := w.signed(r.URL, contentType)
 	if !ok {
-		return "", denySignature
+		return "", errSignature
 	}
-	now := instantOf(time.Now())
-	if now >= expires {
-		return "", denyExpired
+	now := wallClock()
+	if !now.Before(expires) {
+		return "", errURLExpired
 	}
 	o := w.orgs[x.Organisation]
-	if no := o.awaits(x, now, nil); no != nil {
-		return "", no
+	if err := o.awaits(x, now, nil); err != nil {
+		return "", err
 	}
 	if r.ContentLength < 0 || r.ContentLength == 0 && r.Header["Content-Length"] == nil {
-		return "", denyLength
+		return "", errNoLength
 	}
-	j, err := w.receive(r, contentType)
+	j := &job{contentType: contentType}
+	defer func() {
+		if etag == "" { // the upload failed
+			w.forget(j)
+		}
+	}()
+	cut := w.receive(r, j)
 	x.StorageBytes = j.size
 	switch { // D22: the meeting is left without audio
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		no = denyTimeout
-	case err != nil || j.size != r.ContentLength:
-		no = denyIncomplete
+	case errors.Is(cut, os.ErrDeadlineExceeded):
+		err = errBodyTimeout
+	case cut != nil || j.size != r.ContentLength:
+		err = errIncomplete
 	default:
-		j.received = instantOf(time.Now())
-		no = o.awaits(x, j.received, j) // another upload may have been first
+		j.received = wallClock()
+		err = o.awaits(x, j.received, j) // another upload may have been first
 	}
-	if no != nil {
-		w.forget(j)
-		return "", no
+	if err != nil {
+		return "", err
 	}
 	return `"` + hex.EncodeToString(j.sha256[:16]) + `"`, nil
 }
 
-// awaits refuses an upload to a meeting that is gone or has audio. Where j is
-// given and nothing is refused, j is the meeting's audio from then on.
-func (o *organisation) awaits(x *Exchange, now instant, j *job) *denial {
+// awaits returns an error if the meeting is gone or has audio. Without one, j
+// becomes the meeting's audio, unless it is nil.
+func (o *organisation) awaits(x *Exchange, now time.Time, j *job) *storageError {
 	o.lock(now)
-	defer o.mu.Unlock()
+	defer o.unlock()
 	m := o.meetings[x.MeetingID]
 	switch {
 	case m == nil:
-		return denyGone
+		return errNoKey
 	case m.job != nil:
 		x.MeetingStatus = m.status
-		return denyUsed
+		return errURLUsed
 	}
 	x.MeetingID, x.MeetingStatus, x.ExternalID = m.id, m.status, m.externalID
 	if j != nil {
@@ -151,17 +130,23 @@ func (o *organisation) awaits(x *Exchange, now instant, j *job) *denial {
 	return nil
 }
 
-var copyBuffers = sync.Pool{New: func() any { return new([64 << 10]byte) }}
+// keeper keeps the bytes of a recording, if the service was asked to. If those
+// of all recordings are too many, it forgets this one's.
+type keeper struct {
+	world *world
+	job   *job
+	full  bool
+}
 
-// keep adds to the bytes kept of a recording. Where those of all recordings
-// together are too many, it forgets this one's and reports false.
-func (w *world) keep(j *job, p []byte) bool {
-	j.bytes = append(j.bytes, p...)
-	if w.kept.Add(int64(len(p))) <= w.keepAudio {
-		return true
+func (k *keeper) Write(p []byte) (int, error) {
+	if !k.full {
+		k.job.bytes = append(k.job.bytes, p...)
+		k.full = k.world.kept.Add(int64(len(p))) > k.world.keepAudio
 	}
-	w.forget(j)
-	return false
+	if k.full {
+		k.world.forget(k.job)
+	}
+	return len(p), nil
 }
 
 // forget gives up the bytes kept of a recording.
@@ -170,37 +155,23 @@ func (w *world) forget(j *job) {
 	j.bytes = nil
 }
 
-// receive reads a recording in constant memory: hashed, measured, counted,
-// and kept only if the service was asked to.
-func (w *world) receive(r *http.Request, contentType string) (*job, error) {
-	j, keep := &job{contentType: contentType}, w.keepAudio > 0
+// receive reads a recording in constant memory: it is hashed, measured and
+// counted, and kept only if the service was asked to.
+func (w *world) receive(r *http.Request, j *job) (err error) {
 	hash, meter := sha256.New(), new(audio.Meter)
-	buf := copyBuffers.Get().(*[64 << 10]byte)
-	defer copyBuffers.Put(buf)
-	for {
-		n, err := r.Body.Read(buf[:])
-		if n > 0 {
-			j.size += int64(n)
-			hash.Write(buf[:n])
-			_, _ = meter.Write(buf[:n])
-			keep = keep && w.keep(j, buf[:n])
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return j, err
-		}
+	j.size, err = io.Copy(io.MultiWriter(hash, meter, &keeper{world: w, job: j, full: w.keepAudio <= 0}), r.Body)
+	if err != nil {
+		return err
 	}
 	hash.Sum(j.sha256[:0])
-	j.refused = !processed(contentType) || !processedSize(j.size)
-	if j.refused {
-		return j, nil
+	j.unreadable = !processed(j.contentType) || !processedSize(j.size)
+	if j.unreadable {
+		return nil
 	}
 	if d, ok := meter.Duration(); ok {
 		j.seconds = int((d + time.Second - 1) / time.Second)
 	} else {
 		j.seconds = int((j.size + bytesPerSecond - 1) / bytesPerSecond)
 	}
-	return j, nil
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -117,7 +118,7 @@ func TestOvertakenPut(t *testing.T) {
 	id := s.create("ci", "")
 	first, second := s.presigned("ci", id, "audio/a"), s.presigned("ci", id, "audio/b")
 	meanwhile := func(f func()) func(*http.Request) {
-		return func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(&during{do: f}), 3 }
+		return func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(&during{f, "abc"}), 3 }
 	}
 	s.put(first, "audio/a", "", meanwhile(func() { s.put(second, "audio/b", "bb").storage(200, "") })).storage(403, "AccessDenied")
 	state, _ := s.Meeting(id)
@@ -127,8 +128,11 @@ func TestOvertakenPut(t *testing.T) {
 	s.put(s.presigned("ci", id, "audio/a"), "audio/a", "", meanwhile(func() { s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "") })).storage(404, "NoSuchKey")
 }
 
-// during does something before its three bytes arrive.
-type during struct{ do func() }
+// during does something before its text arrives.
+type during struct {
+	do   func()
+	text string
+}
 
 func (d *during) Read(p []byte) (int, error) {
 	if d.do == nil {
@@ -136,7 +140,7 @@ func (d *during) Read(p []byte) (int, error) {
 	}
 	d.do()
 	d.do = nil
-	return copy(p, "abc"), nil
+	return copy(p, d.text), nil
 }
 
 type untouched struct{ t *testing.T }
@@ -206,6 +210,56 @@ func TestKeptAudio(t *testing.T) {
 		state, _ := s.Meeting(id)
 		require.Len(t, state.Audio.Bytes, want, i)
 		require.EqualValues(t, []int{150_000, 300_000, 50_000, 1}[i], state.Audio.Size)
+	}
+}
+
+// TestKeptAudio_OfAFailedUploadIsReleased: the bytes of an upload that fails
+// leave room for those of the next one.
+func TestKeptAudio_OfAFailedUploadIsReleased(t *testing.T) {
+	t.Parallel()
+	const size = 200_000
+	whole := strings.Repeat("x", size)
+	for name, fail := range map[string]func(s *rig, id string){
+		"cut short": func(s *rig, id string) {
+			s.put(s.presigned("ci", id, "audio/a"), "audio/a", whole, func(r *http.Request) { r.ContentLength = size + 1 }).storage(400, "IncompleteBody")
+		},
+		"connection lost": func(s *rig, id string) {
+			s.put(s.presigned("ci", id, "audio/a"), "audio/a", "", func(r *http.Request) {
+				r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(whole), broken{})), size+1
+			}).storage(400, "IncompleteBody")
+		},
+		"too slow": func(s *rig, id string) {
+			s.put(s.presigned("ci", id, "audio/a"), "audio/a", "", func(r *http.Request) {
+				r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(whole), iotest.ErrReader(os.ErrDeadlineExceeded))), size+1
+			}).storage(400, "RequestTimeout")
+		},
+		"panic": func(s *rig, id string) {
+			s.put(s.presigned("ci", id, "audio/a"), "audio/a", "", func(r *http.Request) {
+				r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(whole), breaks{"broken"})), size+1
+			}).storage(500, "InternalError")
+		},
+		"deleted meanwhile": func(s *rig, _ string) {
+			id := s.create("ci", "")
+			s.put(s.presigned("ci", id, "audio/a"), "audio/a", "", func(r *http.Request) {
+				deletion := &during{func() { s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "") }, "abc"}
+				r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(whole), deletion)), size+3
+			}).storage(404, "NoSuchKey")
+		},
+		"deleted later": func(s *rig, _ string) {
+			id := s.create("ci", "")
+			s.upload("ci", id, size)
+			s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newRig(t, func(cfg *Config) { cfg.KeepAudio = size + 3 })
+			id := s.create("ci", "")
+			fail(s, id)
+			s.put(s.presigned("ci", id, "audio/b"), "audio/b", whole).storage(200, "")
+			state, _ := s.Meeting(id)
+			require.Len(t, state.Audio.Bytes, size)
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,10 +89,21 @@ func TestMinutes(t *testing.T) {
 	for _, format := range []string{"html", "markdown"} {
 		require.Contains(t, s.do("ci", at+"?format="+format, "").field("content"), "Actions first, then decisions.", "what the template is for")
 	}
+	// What a title or a name holds is no markup, and a participant who is gone has no name.
+	r := s.do("ci", "POST /v1/meetings", `{"title":"R&D <b>\"1\"</b>","date":"2026-03-02","participant_ids":["emp_bob","emp_cy"]}`).is(201, "")
+	require.NoError(t, s.Update("org_acme", func(o *Organisation) {
+		o.Members = slices.DeleteFunc(o.Members, func(m Member) bool { return m.ID == "emp_cy" })
+		o.Keys = slices.DeleteFunc(o.Keys, func(k Key) bool { return k.MemberID == "emp_cy" })
+	}))
+	s.upload("ci", r.field("id"), 1)
+	html := s.do("ci", "GET /v1/meetings/"+r.field("id")+"/minutes", "").field("content")
+	require.Contains(t, html, "<h1>R&amp;D &lt;b&gt;&#34;1&#34;&lt;/b&gt;</h1>")
+	require.Contains(t, html, "<li><strong>Participants:</strong> Bob &lt;Builder&gt; &amp; Sons, A former member</li>")
+	require.Contains(t, s.do("ci", "GET /v1/meetings/"+r.field("id")+"/minutes?format=markdown", "").field("content"), "# R&D \\<b>\"1\"\\</b>\n")
 	// Who attends is named, said or not.
 	require.NoError(t, s.Script(Selector{}, Script{Transcript: "spk_7: I will wait."}))
-	id = s.done("ci", `"participant_ids":["emp_cy"]`)
-	require.Contains(t, s.do("ci", "GET /v1/meetings/"+id+"/minutes?format=markdown", "").field("content"), "- **Participants:** Cy\n")
+	id = s.done("ci", `"participant_ids":["emp_ada"]`)
+	require.Contains(t, s.do("ci", "GET /v1/meetings/"+id+"/minutes?format=markdown", "").field("content"), "- **Participants:** Ada Lovelace\n")
 	// A template that is gone by then gives way to the default one.
 	id = s.create("ci", `"template_id":"tpl_standard"`)
 	require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Templates = o.Templates[1:] }))

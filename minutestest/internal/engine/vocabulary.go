@@ -8,88 +8,84 @@ import (
 	"unicode/utf8"
 )
 
-func (c *call) getVocabulary() *refusal {
-	c.org.rlock(c.now)
-	defer c.org.mu.RUnlock()
-	c.out = appendVocabulary(c.out, c.org.vocabulary, c.org.maxTerms)
-	return nil
+// getVocabulary returns the vocabulary, with [] for a list of nothing.
+func (o *organisation) getVocabulary() any {
+	v := vocabularyJSON{Terms: []string{}, Entries: []entryJSON{}, MaxTerms: o.maxTerms}
+	for _, t := range o.vocabulary {
+		v.Terms = append(v.Terms, t.Term)
+		v.Entries = append(v.Entries, entryJSON{t.Term, append([]Variant{}, t.Variants...)})
+	}
+	return v
 }
 
 // replaceVocabulary keeps the variants of terms that stay (D20).
-func (c *call) replaceVocabulary() *refusal {
-	f, no := c.body()
-	if no != nil {
-		return no
+func (c *call) replaceVocabulary() (any, *apiError) {
+	f, err := c.body()
+	if err != nil {
+		return nil, err
 	}
-	given, there := f.list("terms")
-	if !there {
+	given, found := f.list("terms")
+	if !found {
 		f.fault("terms", nil)
-	}
-	terms := make([]Term, 0, len(given))
-	at := map[string]bool{}
-	for _, t := range given {
-		t = trim(t)
-		if t == "" {
-			f.fault("terms", nil)
-		}
-		if !at[t] {
-			at[t] = true
-			terms = append(terms, Term{Term: t})
-		}
 	}
 	o := c.org
 	o.lock(c.now)
-	defer o.mu.Unlock()
-	if len(terms) > o.maxTerms {
-		f.fault("terms", nil)
-	}
-	if no := f.refusal(); no != nil {
-		return no
-	}
-	variants := make(map[string][]Variant, len(o.vocabulary))
+	defer o.unlock()
+	variants := map[string][]Variant{}
 	for _, t := range o.vocabulary {
 		variants[t.Term] = t.Variants
 	}
-	for i := range terms {
-		terms[i].Variants = variants[terms[i].Term]
+	terms, seen := []Term{}, map[string]bool{}
+	for _, t := range given {
+		t = strings.TrimSpace(t)
+		if t == "" {
+			f.fault("terms", nil)
+		}
+		if !seen[t] {
+			seen[t] = true
+			terms = append(terms, Term{t, variants[t]})
+		}
+	}
+	if len(terms) > o.maxTerms {
+		f.fault("terms", nil)
+	}
+	if err := f.err(); err != nil {
+		return nil, err
 	}
 	o.vocabulary = terms
-	c.out = appendVocabulary(c.out, o.vocabulary, o.maxTerms)
-	return nil
+	return o.getVocabulary(), nil
 }
 
-func (c *call) addTerm() *refusal {
-	f, no := c.body()
-	if no != nil {
-		return no
+func (c *call) addTerm() (any, *apiError) {
+	f, err := c.body()
+	if err != nil {
+		return nil, err
 	}
 	term, _ := f.text("term")
-	if term = trim(term); term == "" {
+	if term = strings.TrimSpace(term); term == "" {
 		f.fault("term", nil)
 	}
 	o := c.org
 	o.lock(c.now)
-	defer o.mu.Unlock()
-	there := slices.ContainsFunc(o.vocabulary, func(t Term) bool { return t.Term == term })
-	if !there && len(o.vocabulary) >= o.maxTerms {
+	defer o.unlock()
+	known := slices.ContainsFunc(o.vocabulary, func(t Term) bool { return t.Term == term })
+	if !known && len(o.vocabulary) >= o.maxTerms {
 		f.fault("term", nil)
 	}
-	if no := f.refusal(); no != nil {
-		return no
+	if err := f.err(); err != nil {
+		return nil, err
 	}
-	if there { // D15
+	if known { // D15
 		c.status = http.StatusOK
 	} else {
-		// Transcripts hold on to the list as it was: append to a copy.
+		// Transcripts keep the list as it was: append to a copy.
 		o.vocabulary = append(slices.Clip(o.vocabulary), Term{Term: term})
 	}
-	c.out = appendVocabulary(c.out, o.vocabulary, o.maxTerms)
-	return nil
+	return o.getVocabulary(), nil
 }
 
-// correct writes the term wherever text holds one of its variants as whole
-// words, without regard to case (D14). Where variants overlap, the longest
-// counts.
+// correct replaces the variants in text by their terms, as whole words and in
+// any case (D14). If variants overlap, the longest counts.
 func correct(text string, terms []Term) string {
 	type spelling struct{ variant, term string }
 	byFirst := map[rune][]spelling{}
@@ -132,8 +128,8 @@ func correct(text string, terms []Term) string {
 	return b.String()
 }
 
-// prefixFold returns how many bytes of text the variant covers where it
-// begins there and ends with a word, or 0.
+// prefixFold returns the number of bytes of text that the variant covers, or 0
+// if text does not begin with it or continues its last word.
 func prefixFold(text, variant string) int {
 	i := 0
 	var last rune

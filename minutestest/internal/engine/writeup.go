@@ -7,24 +7,24 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/template"
 	"unicode"
 )
 
-// written is what the minutes are made from. It is taken when they are
-// finished and does not change any more (D25); the text is made from it when
-// somebody asks.
+// written is the source of minutes, as it was when they were finished (D25).
+// The text is made from it on request.
 type written struct {
 	spoken       *spoken
 	title        string
-	date         date
-	time         clock
+	date         string
+	time         string
 	seconds      int      // of the recording
 	participants []string // names, in the order of the meeting's participant ids
 	template     *Template
 	scripted     Minutes
 }
 
-// write notes what m's minutes are made from.
+// write returns the source of m's minutes.
 func (o *organisation) write(m *meeting) *written {
 	w := &written{spoken: m.job.spoken, title: m.title, date: m.date, time: m.time, seconds: m.job.seconds, template: o.templates[m.template], scripted: o.world.scripts.of(m).Minutes}
 	for _, id := range m.participants {
@@ -47,49 +47,49 @@ func (w *written) minutes() Minutes {
 		return out
 	}
 	d := w.document()
-	out.Markdown = cmp.Or(out.Markdown, d.markdown())
-	out.HTML = cmp.Or(out.HTML, d.html())
+	out.Markdown = cmp.Or(out.Markdown, d.render(markdownTemplate))
+	out.HTML = cmp.Or(out.HTML, d.render(htmlTemplate))
 	return out
 }
 
 // document is the structure of minutes, whatever the format.
 type document struct {
-	title    string
-	subtitle string // the template's name
-	purpose  string // the template's description
-	facts    []fact
-	sections []section
+	Title    string
+	Subtitle string // the template's name
+	Purpose  string // the template's description
+	Facts    []fact
+	Sections []section
 }
 
-type fact struct{ name, value string }
+type fact struct{ Name, Value string }
 
 type section struct {
-	title string
-	items []item
-	none  string // what stands there without items
+	Title string
+	Items []item
+	None  string // instead of items
 }
 
-// item is a sentence and who said it; who may be "".
-type item struct{ who, text string }
+// item is a sentence and its speaker.
+type item struct{ Who, Text string }
 
-// document makes the minutes: who attended, what was said, decided and
-// promised, in the words of the transcript, each with the name of its
-// speaker. The template gives the minutes their subtitle and purpose, and its
-// description the order of the sections.
+// document returns the minutes: the participants, a summary, the decisions and
+// the actions, in the words of the transcript, each with the name of its
+// speaker. The template sets their subtitle and purpose, and its description
+// the order of the sections.
 func (w *written) document() document {
-	d := document{title: w.title, subtitle: w.template.Name, purpose: w.template.Description}
-	when := w.date.String()
-	if w.time != noTime {
-		when += ", " + w.time.String()
+	d := document{Title: w.title, Subtitle: w.template.Name, Purpose: w.template.Description}
+	when := w.date
+	if w.time != "" {
+		when += ", " + w.time
 	}
-	d.facts = append(d.facts, fact{"Date", when}, fact{"Duration", clockTime(w.seconds)})
+	d.Facts = append(d.Facts, fact{"Date", when}, fact{"Duration", clockTime(w.seconds)})
 	if len(w.participants) > 0 {
-		d.facts = append(d.facts, fact{"Participants", strings.Join(w.participants, ", ")})
+		d.Facts = append(d.Facts, fact{"Participants", strings.Join(w.participants, ", ")})
 	}
 
-	summary := section{title: "Summary", none: "Nothing was said."}
-	decided := section{title: "Decisions", none: "No decisions were recorded."}
-	promised := section{title: "Actions", none: "No actions were recorded."}
+	summary := section{Title: "Summary", None: "Nothing was said."}
+	decided := section{Title: "Decisions", None: "No decisions were recorded."}
+	promised := section{Title: "Actions", None: "No actions were recorded."}
 	for _, t := range w.spoken.turns() {
 		who := "Speaker " + strconv.Itoa(t.speaker+1)
 		if t.speaker < len(w.participants) { // the labels count speakers in the order in which they appear
@@ -98,18 +98,18 @@ func (w *written) document() document {
 		for _, s := range sentences(t.text) {
 			switch {
 			case strings.HasSuffix(s, "?"):
-			case says(s, decisionPhrases):
-				decided.items = append(decided.items, item{who, s})
-			case says(s, actionPhrases):
-				promised.items = append(promised.items, item{who, s})
-			case len(summary.items) < maxSummary:
-				summary.items = append(summary.items, item{who, s})
+			case contains(s, decisionPhrases):
+				decided.Items = append(decided.Items, item{who, s})
+			case contains(s, actionPhrases):
+				promised.Items = append(promised.Items, item{who, s})
+			case len(summary.Items) < maxSummary:
+				summary.Items = append(summary.Items, item{who, s})
 			}
 		}
 	}
-	d.sections = []section{summary, decided, promised}
+	d.Sections = []section{summary, decided, promised}
 	wish := strings.ToLower(w.template.Description)
-	slices.SortStableFunc(d.sections, func(a, b section) int { return cmp.Compare(a.rank(wish), b.rank(wish)) })
+	slices.SortStableFunc(d.Sections, func(a, b section) int { return cmp.Compare(a.rank(wish), b.rank(wish)) })
 	return d
 }
 
@@ -124,10 +124,10 @@ func clockTime(seconds int) string {
 // maxSummary keeps the summary of a long meeting short.
 const maxSummary = 6
 
-// rank is where a template's description first speaks of a section; those it
-// does not speak of come last, in their usual order.
+// rank returns the position at which a template's description first names the
+// section. Sections that it does not name come last, in their usual order.
 func (s section) rank(wish string) int {
-	stem := strings.ToLower(strings.TrimSuffix(s.title, "s"))
+	stem := strings.ToLower(strings.TrimSuffix(s.Title, "s"))
 	if i := strings.Index(wish, stem); i >= 0 {
 		return i
 	}
@@ -139,8 +139,8 @@ var (
 	actionPhrases   = []string{"i will", "i'll", "we will", "we'll", "i am going to", "i'm going to", "action:", "to do:"}
 )
 
-// says reports whether a sentence holds one of the phrases as whole words.
-func says(sentence string, phrases []string) bool {
+// contains reports whether a sentence has one of the phrases as whole words.
+func contains(sentence string, phrases []string) bool {
 	s := " " + strings.ReplaceAll(strings.ToLower(sentence), "’", "'") + " "
 	for _, p := range phrases {
 		for i := 0; ; {
@@ -159,72 +159,64 @@ func says(sentence string, phrases []string) bool {
 	return false
 }
 
-// sentences cuts a text behind ".", "!" and "?" where white space follows.
+// sentences splits a text after ".", "!" and "?" before white space.
 func sentences(text string) []string {
 	var list []string
 	start := 0
 	for i := range len(text) {
 		if strings.IndexByte(".!?", text[i]) >= 0 && (i+1 == len(text) || text[i+1] == ' ') {
-			list = append(list, trim(text[start:i+1]))
+			list = append(list, strings.TrimSpace(text[start:i+1]))
 			start = i + 1
 		}
 	}
-	if rest := trim(text[start:]); rest != "" {
+	if rest := strings.TrimSpace(text[start:]); rest != "" {
 		list = append(list, rest)
 	}
 	return list
 }
 
-func (d document) markdown() string {
+var markdownTemplate = template.Must(template.New("").Funcs(template.FuncMap{"text": escapeMarkdown}).Parse(
+	`# {{text .Title}}
+
+*{{text .Subtitle}}*
+
+{{with .Purpose}}> {{text .}}
+
+{{end}}{{range .Facts}}- **{{.Name}}:** {{text .Value}}
+{{end}}{{range .Sections}}
+## {{.Title}}
+
+{{range .Items}}- **{{text .Who}}:** {{text .Text}}
+{{else}}{{.None}}
+{{end}}{{end}}`))
+
+var htmlTemplate = template.Must(template.New("").Funcs(template.FuncMap{"text": escapeHTML}).Parse(
+	`<article>
+<h1>{{text .Title}}</h1>
+<p><em>{{text .Subtitle}}</em></p>
+{{with .Purpose}}<blockquote><p>{{text .}}</p></blockquote>
+{{end}}<ul>
+{{range .Facts}}<li><strong>{{.Name}}:</strong> {{text .Value}}</li>
+{{end}}</ul>
+{{range .Sections}}<h2>{{.Title}}</h2>
+{{if .Items}}<ul>
+{{range .Items}}<li><strong>{{text .Who}}:</strong> {{text .Text}}</li>
+{{end}}</ul>
+{{else}}<p>{{.None}}</p>
+{{end}}{{end}}</article>
+`))
+
+// render fills a template, whose faults a test finds.
+func (d document) render(t *template.Template) string {
 	var b strings.Builder
-	b.WriteString("# " + escapeMarkdown(d.title) + "\n\n*" + escapeMarkdown(d.subtitle) + "*\n\n")
-	if d.purpose != "" {
-		b.WriteString("> " + escapeMarkdown(d.purpose) + "\n\n")
-	}
-	for _, f := range d.facts {
-		b.WriteString("- **" + f.name + ":** " + escapeMarkdown(f.value) + "\n")
-	}
-	for _, s := range d.sections {
-		b.WriteString("\n## " + s.title + "\n\n")
-		if len(s.items) == 0 {
-			b.WriteString(s.none + "\n")
-		}
-		for _, i := range s.items {
-			b.WriteString("- **" + escapeMarkdown(i.who) + ":** " + escapeMarkdown(i.text) + "\n")
-		}
+	if err := t.Execute(&b, d); err != nil {
+		panic(err)
 	}
 	return b.String()
 }
 
-func (d document) html() string {
-	var b strings.Builder
-	b.WriteString("<article>\n<h1>" + escapeHTML(d.title) + "</h1>\n<p><em>" + escapeHTML(d.subtitle) + "</em></p>\n")
-	if d.purpose != "" {
-		b.WriteString("<blockquote><p>" + escapeHTML(d.purpose) + "</p></blockquote>\n")
-	}
-	b.WriteString("<ul>\n")
-	for _, f := range d.facts {
-		b.WriteString("<li><strong>" + f.name + ":</strong> " + escapeHTML(f.value) + "</li>\n")
-	}
-	b.WriteString("</ul>\n")
-	for _, s := range d.sections {
-		b.WriteString("<h2>" + s.title + "</h2>\n")
-		if len(s.items) == 0 {
-			b.WriteString("<p>" + s.none + "</p>\n")
-			continue
-		}
-		b.WriteString("<ul>\n")
-		for _, i := range s.items {
-			b.WriteString("<li><strong>" + escapeHTML(i.who) + ":</strong> " + escapeHTML(i.text) + "</li>\n")
-		}
-		b.WriteString("</ul>\n")
-	}
-	b.WriteString("</article>\n")
-	return b.String()
-}
-
-// oneLine makes a text safe to stand within a line: white space is single,
-// control characters and what no XML can hold are gone.
+// oneLine returns a text that fits in a line: with single spaces, and without
+// control characters or others that XML cannot hold.
 func oneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -238,7 +230,7 @@ func oneLine(s string) string {
 
 func escapeHTML(s string) string { return html.EscapeString(oneLine(s)) }
 
-// escapeMarkdown escapes what CommonMark would take for markup, and no more,
+// escapeMarkdown escapes only characters that CommonMark would take for markup,
 // so that plain text stays readable.
 func escapeMarkdown(s string) string {
 	s = oneLine(s)
@@ -261,7 +253,7 @@ func escapeMarkdown(s string) string {
 				b.WriteByte('\\')
 			}
 		case '.', ')': // "1." begins a list
-			if _, number := digits(s[:i]); number {
+			if i > 0 && strings.Trim(s[:i], "0123456789") == "" {
 				b.WriteByte('\\')
 			}
 		}

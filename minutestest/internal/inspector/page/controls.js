@@ -63,7 +63,7 @@ const SAMPLES = {
     list: {
       "too many requests (429)": { match: { operation: "meetings.get", nth: 1 }, faults: [{ kind: "rate_limit", retry_after: "2" }] },
       "a service error (500)": { match: { operation: "meetings.create" }, faults: [{ kind: "refuse", code: "INTERNAL_ERROR" }] },
-      "a proxy’s page (502)": { match: { operation: "meetings.list" }, faults: [{ kind: "reply", status: 502, content_type: "text/html", body: "<h1>Bad Gateway</h1>" }] },
+      "a proxy’s page (502)": { match: { operation: "meetings.list" }, faults: [{ kind: "respond", status: 502, content_type: "text/html", body: "<h1>Bad Gateway</h1>" }] },
       "a reset connection": { match: { operation: "meetings.get" }, faults: [{ kind: "reset" }] },
       "a lost response": { match: { operation: "meetings.create" }, faults: [{ kind: "reset", after_effect: true }] },
       "an upload that breaks off": { match: { operation: "storage.put" }, faults: [{ kind: "reset_upload", bytes: 65536 }] },

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// replace puts a table where the old one of that name is.
+// replace replaces the table of that name in text.
 func replace(text, name, table string) (string, error) {
 	begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->"
 	before, rest, found := strings.Cut(text, begin)
@@ -23,7 +23,7 @@ type column struct {
 	digits              int // after the point
 }
 
-// columns are the tables', each with the unit of its figures.
+// columns lists the columns of the tables, each with the unit of its figures.
 var columns = []column{
 	{"requests a minute", "requests/min", "", 0},
 	{"most in a second", "most/s", "", 0},
@@ -35,7 +35,7 @@ var columns = []column{
 	{"turns to come back", "turns-to-come-back", "", 0},
 }
 
-// table writes results down, with the columns that they have.
+// table returns a table of the results, with the columns that have values.
 func table(what string, results []result) string {
 	shown := slices.DeleteFunc(slices.Clone(columns), func(c column) bool {
 		return !slices.ContainsFunc(results, func(r result) bool { _, ok := r.values[c.unit]; return ok })
@@ -59,7 +59,7 @@ func table(what string, results []result) string {
 	return b.String()
 }
 
-// title is a result's name for people: "1,000, dense" for "1000/dense".
+// title returns a result's name for people: "1,000, dense" for "1000/dense".
 func title(name string) string {
 	n, way, _ := strings.Cut(name, "/")
 	if f, err := strconv.ParseFloat(n, 64); err == nil {
@@ -68,7 +68,7 @@ func title(name string) string {
 	return name
 }
 
-// number writes a number with commas.
+// number formats a number with commas.
 func number(f float64, digits int) string {
 	s := strconv.FormatFloat(f, 'f', digits, 64)
 	whole, _, _ := strings.Cut(s, ".")

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const output = `goos: linux
+const benchmarks = `goos: linux
 BenchmarkWorlds/dense_1,000-8         	       1	         8.000 most/s	        39.40 requests/min	        30.79 s-told
 BenchmarkWorlds/dense_60        	       1	         2.000 most/s	         3.150 requests/min	        86.00 %-of-edge
 BenchmarkWaits/100/dense-8      	       1	         4.000 requests/min
@@ -20,14 +20,14 @@ BenchmarkWaits/10/one_by_one-8      	       1	         20.0 requests/min
 PASS
 `
 
-func TestRun(t *testing.T) {
+func TestWriteWaiting_UpdatesPageAndPicture(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	page := filepath.Join(dir, "waiting.md")
-	require.Error(t, run(strings.NewReader(output), dir), "there is no page")
+	require.Error(t, writeWaiting(strings.NewReader(benchmarks), dir), "there is no page")
 	require.NoError(t, os.WriteFile(page, []byte("before\n<!-- worlds -->\nold\n<!-- end of worlds -->\n<!-- waits -->\n<!-- end of waits -->\nafter\n"), 0o600))
-	require.Error(t, run(strings.NewReader("PASS\n"), dir), "there are no figures")
-	require.NoError(t, run(strings.NewReader(output), dir))
+	require.Error(t, writeWaiting(strings.NewReader("PASS\n"), dir), "there are no figures")
+	require.NoError(t, writeWaiting(strings.NewReader(benchmarks), dir))
 
 	text, err := os.ReadFile(page)
 	require.NoError(t, err)

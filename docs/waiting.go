@@ -1,7 +1,3 @@
-// Plot makes the figures of docs/waiting.md from what the benchmarks print, which
-// it reads from its standard input:
-//
-//	go test -run '^$' -bench 'Worlds|Waits' -benchtime 1x ./internal/poll | go run ./docs/plot
 package main
 
 import (
@@ -16,21 +12,15 @@ import (
 	"strings"
 )
 
-// result is what a benchmark has measured, by unit.
+// result holds what one benchmark measured, by unit.
 type result struct {
 	name   string
 	values map[string]float64
 }
 
-func main() {
-	if err := run(os.Stdin, "docs"); err != nil {
-		fmt.Fprintln(os.Stderr, "plot:", err)
-		os.Exit(1)
-	}
-}
-
-func run(in io.Reader, dir string) error {
-	results, err := read(in)
+// writeWaiting updates waiting.md and waiting.svg in dir.
+func writeWaiting(in io.Reader, dir string) error {
+	results, err := readBenchmarks(in)
 	if err != nil {
 		return err
 	}
@@ -56,14 +46,14 @@ func run(in io.Reader, dir string) error {
 	return os.WriteFile(filepath.Join(dir, "waiting.svg"), []byte(picture(waits)), 0o666)
 }
 
-var line = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.*)$`)
+var benchmarkLine = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.*)$`)
 
-// read takes the results from a benchmark's output.
-func read(in io.Reader) ([]result, error) {
+// readBenchmarks parses the output of go test -bench.
+func readBenchmarks(in io.Reader) ([]result, error) {
 	var results []result
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
-		m := line.FindStringSubmatch(lines.Text())
+		m := benchmarkLine.FindStringSubmatch(lines.Text())
 		if m == nil {
 			continue
 		}

@@ -17,15 +17,15 @@ const (
 )
 
 // lines are drawn in this order, each with its label at its end. Their colours
-// are told apart, and seen, on light and on dark, and by the colour-blind; the
-// shapes of their points differ, too.
+// differ on light and dark backgrounds and for colour-blind readers. The shapes of
+// their points differ too.
 var lines = []struct{ way, label, hint, colour, point string }{
 	{"one by one", "one by one", "a GET each, every 30 s", "#d2691e", `<path d="M%[1]v %[2]v m-4.5 3.6h9l-4.5 -8z"/>`},
 	{"spread", "spread", "1 in 60 of the listing", "#8a63d2", `<path d="M%[1]v %[2]v m-4 -4h8v8h-8z"/>`},
 	{"dense", "dense", "side by side in it", "#2f81f7", `<circle cx="%v" cy="%v" r="4.2"/>`},
 }
 
-const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-labelledby="title" font-family="system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif" font-size="13">
+const waitingHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" role="img" aria-labelledby="title" font-family="system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif" font-size="13">
 <title id="title">Requests a minute against meetings waited for: one by one, spread in the listing, and dense</title>
 <style>
 text { fill: #24292f } .quiet { fill: #59636e } .grid { stroke: #d5dbe1 } .axis { stroke: #818b98 }
@@ -50,7 +50,7 @@ func round(f float64) float64 { return math.Round(f*10) / 10 }
 // picture draws the benchmark Waits, whose results are named "1000/dense".
 func picture(waits []result) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, head, width, height)
+	fmt.Fprintf(&b, waitingHead, width, height)
 	axes(&b)
 	points := make(map[string][]point)
 	for _, r := range waits {
@@ -80,7 +80,7 @@ func picture(waits []result) string {
 	return b.String()
 }
 
-// axes draws the grid, its numbers, and what they are.
+// axes draws the grid, its numbers and its title.
 func axes(b *strings.Builder) {
 	for n := 1.0; n <= mostRequests; n *= 10 {
 		y := point{1, n}.y()

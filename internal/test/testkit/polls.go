@@ -23,15 +23,15 @@ import (
 // Ages is longer than any test.
 const Ages = 100_000 * time.Hour
 
-// Looks are what a Client asked for to follow meetings, as the wire shows it.
-type Looks struct {
+// Polls records the polls of a Client, as seen on the wire.
+type Polls struct {
 	Next http.RoundTripper
 
-	mu    sync.Mutex
-	at    []time.Time
-	pages int
-	shown map[string][]time.Time // each meeting, by itself
-	paged map[string]time.Time   // each meeting, by the latest page
+	mu     sync.Mutex
+	at     []time.Time
+	pages  int
+	single map[string][]time.Time // the polls of each meeting
+	paged  map[string]time.Time   // the latest page with each meeting
 }
 
 // Follow waits for meetings none of which ends before ctx.
@@ -42,24 +42,23 @@ func Follow(ctx context.Context, t testing.TB, c *minutes.Client, ids []string, 
 	}
 }
 
-// WatchLooks returns a Client of srv and its looks, which go over connections
-// where tests are to be thorough.
-func WatchLooks(srv *minutestest.Server, opts ...minutes.Option) (*minutes.Client, *Looks) {
+// WatchPolls returns a Client of srv and its polls. They use connections in a long run
+// and under the race detector.
+func WatchPolls(srv *minutestest.Server, opts ...minutes.Option) (*minutes.Client, *Polls) {
 	next := Direct(srv).Transport
 	if testbase.Long() || testbase.UnderRace {
 		next = srv.HTTPClient().Transport
 	}
-	l := &Looks{Next: next, shown: map[string][]time.Time{}, paged: map[string]time.Time{}}
+	l := &Polls{Next: next, single: map[string][]time.Time{}, paged: map[string]time.Time{}}
 	return WatchedBy(srv, l, opts...), l
 }
 
-// WatchedBy returns a Client of srv that has no limit of its own and a network
-// of its own.
+// WatchedBy returns a Client of srv without a rate limit, on its own network.
 func WatchedBy(srv *minutestest.Server, network http.RoundTripper, opts ...minutes.Option) *minutes.Client {
 	return Client(srv, append([]minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithRateLimit(0, 0)}, opts...)...)
 }
 
-func (l *Looks) RoundTrip(r *http.Request) (*http.Response, error) {
+func (l *Polls) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := l.Next.RoundTrip(r)
 	if err != nil || r.Method != http.MethodGet || strings.HasSuffix(r.URL.Path, "/minutes") || strings.HasSuffix(r.URL.Path, "/transcript") {
 		return resp, err
@@ -84,38 +83,38 @@ func (l *Looks) RoundTrip(r *http.Request) (*http.Response, error) {
 		if id := "mtg_" + string(end); page {
 			l.paged[id] = now
 		} else {
-			l.shown[id] = append(l.shown[id], now)
+			l.single[id] = append(l.single[id], now)
 		}
 	}
 	return resp, nil
 }
 
-// At is when each request was answered, so far.
-func (l *Looks) At() []time.Time {
+// At returns when each request was answered.
+func (l *Polls) At() []time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.at
 }
 
-// Len is how many requests there were so far.
-func (l *Looks) Len() int { return len(l.At()) }
+// Len returns the number of requests so far.
+func (l *Polls) Len() int { return len(l.At()) }
 
-// Pages is how many pages there were so far.
-func (l *Looks) Pages() int {
+// Pages returns the number of pages so far.
+func (l *Polls) Pages() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pages
 }
 
-// Of is when a meeting was shown by itself.
-func (l *Looks) Of(id string) []time.Time {
+// Of returns when a meeting was polled alone.
+func (l *Polls) Of(id string) []time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.shown[id]
+	return l.single[id]
 }
 
-// Last is when a meeting was last shown, by itself or by a page.
-func (l *Looks) Last(id string) time.Time {
+// Last returns when a meeting was last seen, alone or on a page.
+func (l *Polls) Last(id string) time.Time {
 	last := time.Time{}
 	if at := l.Of(id); len(at) > 0 {
 		last = at[len(at)-1]
@@ -128,9 +127,8 @@ func (l *Looks) Last(id string) time.Time {
 	return last
 }
 
-// TooSoon counts the times that one of ids was shown by itself within thirty
-// seconds of the time before.
-func (l *Looks) TooSoon(ids []string) int {
+// TooSoon counts the polls of ids within thirty seconds of the previous poll.
+func (l *Polls) TooSoon(ids []string) int {
 	n := 0
 	for _, id := range ids {
 		at := l.Of(id)
@@ -143,8 +141,8 @@ func (l *Looks) TooSoon(ids []string) int {
 	return n
 }
 
-// Most is the largest number of requests within d.
-func (l *Looks) Most(d time.Duration) int {
+// Most returns the largest number of requests within d.
+func (l *Polls) Most(d time.Duration) int {
 	at, most := l.At(), 0
 	for i, j := 0, 0; j < len(at); j++ {
 		for at[j].Sub(at[i]) >= d {
@@ -155,19 +153,18 @@ func (l *Looks) Most(d time.Duration) int {
 	return most
 }
 
-// Slow is a network on which the service sees a GET, and what it shows then
-// arrives, some time later.
+// Slow is a network that delays each GET and its response.
 type Slow struct {
 	Next      http.RoundTripper
 	Out, Back time.Duration
-	Loses     error     // the reply
-	Careless  bool      // of the request's context
-	Until     time.Time // where it is not zero
+	Loses     error     // replaces the response
+	Careless  bool      // ignores the request's context
+	Until     time.Time // delays end then, if not zero
 }
 
-// WatchLateLooks is WatchLooks where replies take their time.
-func WatchLateLooks(srv *minutestest.Server, back time.Duration) (*minutes.Client, *Looks) {
-	_, l := WatchLooks(srv)
+// WatchLatePolls is WatchPolls with delayed responses.
+func WatchLatePolls(srv *minutestest.Server, back time.Duration) (*minutes.Client, *Polls) {
+	_, l := WatchPolls(srv)
 	return WatchedBy(srv, &Slow{Next: l, Back: back}), l
 }
 
@@ -199,8 +196,8 @@ func (d *Slow) pass(r *http.Request, t time.Duration) (left bool) {
 	}
 }
 
-// WaitFor is a wait for a while that a meeting does not end in, and how it saw
-// the meeting last.
+// WaitFor waits d for a meeting that does not end in that time. It returns the meeting
+// as last seen.
 func WaitFor(t testing.TB, c *minutes.Client, id string, d time.Duration, o *minutes.WaitOptions) *minutes.Meeting {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -214,11 +211,10 @@ func WaitFor(t testing.TB, c *minutes.Client, id string, d time.Duration, o *min
 	return wait.Meeting
 }
 
-// RequireQuiet checks that a Client with no waits makes no requests. It takes an
-// hour.
-func RequireQuiet(t testing.TB, l *Looks) {
+// RequireQuiet requires that a Client without waits sends no requests for an hour.
+func RequireQuiet(t testing.TB, l *Polls) {
 	t.Helper()
 	n := l.Len()
 	time.Sleep(time.Hour)
-	require.Equal(t, n, l.Len(), "requests when nobody waits")
+	require.Equal(t, n, l.Len(), "requests without waits")
 }

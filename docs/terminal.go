@@ -1,8 +1,3 @@
-// Record makes an SVG that moves of what a program has shown on a terminal. It
-// reads what script(1) of util-linux has written, the output and its timing;
-// record.sh runs all of it and makes docs/batch.svg:
-//
-//	docs/record/record.sh
 package main
 
 import (
@@ -18,18 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-func main() {
-	if len(os.Args) != 4 {
-		fmt.Fprintln(os.Stderr, "usage: record COMMAND TYPESCRIPT TIMING > SVG")
-		os.Exit(2)
-	}
-	if err := run(os.Args[1], os.Args[2], os.Args[3], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "record:", err)
-		os.Exit(1)
-	}
-}
-
-func run(command, typescript, timing string, out io.Writer) error {
+// writeTerminal writes the SVG of one recording: its output and its timing.
+func writeTerminal(command, typescript, timing string, out io.Writer) error {
 	shown, err := os.ReadFile(typescript)
 	if err != nil {
 		return err
@@ -46,7 +31,7 @@ func run(command, typescript, timing string, out io.Writer) error {
 	return err
 }
 
-// frame is what the terminal shows from a time on.
+// frame is the terminal's content from a point in time.
 type frame struct {
 	at   time.Duration
 	rows []string
@@ -57,8 +42,8 @@ const (
 	tick  = 80 * time.Millisecond  // between frames
 )
 
-// play shows the output as it came. Each line of times has the seconds before
-// some bytes, and their number.
+// play returns the frames of the output. Each line of times has a delay in seconds
+// and the number of bytes that follow it.
 func play(prompt string, shown []byte, times string) ([]frame, error) {
 	s := &screen{}
 	if err := s.write(prompt); err != nil {
@@ -86,11 +71,11 @@ func play(prompt string, shown []byte, times string) ([]frame, error) {
 	return frames, nil
 }
 
-// screen is as much of a terminal as a progress bar needs.
+// screen is a terminal with the few features that a progress bar needs.
 type screen struct {
 	lines    [][]rune
 	row, col int
-	begun    string // a character or a sequence that has not ended
+	begun    string // an incomplete character or escape sequence
 }
 
 func (s *screen) write(text string) error {
@@ -110,7 +95,7 @@ func (s *screen) write(text string) error {
 				s.line(0)
 				s.lines[s.row] = nil
 			default:
-				return fmt.Errorf("ESC [ %s is not known here", rest[:end+1])
+				return fmt.Errorf("ESC [ %s is not supported", rest[:end+1])
 			}
 			text = rest[end+1:]
 			continue
@@ -136,7 +121,7 @@ func (s *screen) write(text string) error {
 	return nil
 }
 
-// line makes the current one at least so long.
+// line makes the current line at least this long.
 func (s *screen) line(length int) {
 	for len(s.lines) <= s.row {
 		s.lines = append(s.lines, nil)
@@ -156,11 +141,11 @@ func (s *screen) rows() []string {
 
 const (
 	fontSize, charWidth, rowHeight = 13, 7.83, 18
-	margin, bar                    = 16, 34 // bar: that of the window
-	rest                           = 5 * time.Second
+	margin, bar                    = 16, 34          // bar: that of the window
+	pause                          = 5 * time.Second // after the last frame
 )
 
-const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" role="img" aria-labelledby="title" font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="%[3]d">
+const terminalHead = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" role="img" aria-labelledby="title" font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="%[3]d">
 <title id="title">%[4]s</title>
 <style>
 .window { fill: #f6f8fa; stroke: #d1d9e0 } text { fill: #24292f; white-space: pre } .dot { fill: #d1d9e0 }
@@ -171,11 +156,11 @@ const head = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %[1]d %[2]d" 
 <rect class="window" x="0.5" y="0.5" width="%[7]d" height="%[8]d" rx="8"/><g class="dot"><circle cx="20" cy="18" r="5.5"/><circle cx="38" cy="18" r="5.5"/><circle cx="56" cy="18" r="5.5"/></g>
 `
 
-// draw shows each row of the frames for as long as it is there. Where nothing
-// moves, it is the last frame.
+// draw animates the rows of the frames: each is visible while the terminal showed
+// it. Without animation, the picture shows the last frame.
 func draw(frames []frame) string {
 	last := frames[len(frames)-1]
-	total := last.at + rest
+	total := last.at + pause
 	longest, most := 0, 0
 	for _, f := range frames {
 		most = max(most, len(f.rows))
@@ -221,7 +206,7 @@ func draw(frames []frame) string {
 	width := 2*margin + int(float64(longest)*charWidth+1)
 	height := bar + margin + most*rowHeight
 	seconds := strconv.FormatFloat(total.Seconds(), 'f', 2, 64) + "s"
-	return fmt.Sprintf(head, width, height, fontSize, html.EscapeString(strings.TrimPrefix(last.row(0), "$ ")+", on a terminal"), seconds, styles.String(), width-1, height-1) +
+	return fmt.Sprintf(terminalHead, width, height, fontSize, html.EscapeString(strings.TrimPrefix(last.row(0), "$ ")+", on a terminal"), seconds, styles.String(), width-1, height-1) +
 		texts.String() + "</svg>\n"
 }
 
@@ -234,7 +219,7 @@ func (f frame) row(n int) string {
 
 func percent(at, total time.Duration) float64 { return 100 * float64(at) / float64(total) }
 
-// keyframes shows something from one part of the time to another.
+// keyframes returns the CSS that shows an element between two times, in percent.
 func keyframes(from, until float64) string {
 	var b strings.Builder
 	b.WriteString("{ ")

@@ -1,0 +1,255 @@
+package chaos_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// process runs a whole job with one or two workers. Each crashes at random times and
+// starts again.
+func (c *chaos) process(who string, rnd *rand.Rand) {
+	known := c.name(who, rnd)
+	restart := c.script(rnd, minutestest.Script{ExternalID: who}) && rnd.IntN(2) == 0
+	workers := 1
+	if c.rivals {
+		workers += rnd.IntN(2)
+	}
+	vanishes := restart && workers > 1 // a rival may delete a meeting that failed
+	var wg sync.WaitGroup
+	for worker := range workers {
+		own := rand.New(rand.NewPCG(rnd.Uint64(), 3))
+		wg.Go(func() {
+			restart, id := restart, ""
+			for range maxCalls {
+				life := c.live(worker, workers, own)
+				job := c.wholeJob(life, who, known)
+				if id != "" {
+					job = c.restOfJob(life, id, known)
+				}
+				r, done := c.processOnce(life, who, job, known, own, restart, vanishes)
+				if done {
+					return
+				}
+				restart = restart && own.IntN(4) > 0
+				id = ""
+				if _, there := c.srv.Meeting(meetingID(r)); there && !restart && own.IntN(2) == 0 {
+					id = meetingID(r) // the next process knows the id and starts soon
+					time.Sleep(testkit.UpTo(own, time.Minute))
+					continue
+				}
+				// A new process does not know the last one's polls.
+				time.Sleep(minutestest.MinPollInterval + testkit.UpTo(own, 5*time.Minute))
+			}
+			c.deviation("Process %s: all calls failed", who)
+		})
+	}
+	wg.Wait()
+	// A last call, without faults, must find the meeting that the others created.
+	s := c.step(context.Background(), "last Process "+who, rnd)
+	r, err := c.plain.Meetings.Process(s.ctx, c.params(who), known.audio, nil)
+	c.checkProcess(s, r, err, known, false)
+	if r == nil || r.Created {
+		c.deviation("%s: found no meeting", s.name)
+		return
+	}
+	c.mu.Lock()
+	known.alive = map[string]bool{r.Meeting.ID: true}
+	c.mu.Unlock()
+}
+
+func (c *chaos) params(who string) *minutes.MeetingCreateParams {
+	return &minutes.MeetingCreateParams{Title: who + ".0", Date: "2026-11-20", ExternalID: who}
+}
+
+// crashing returns a context that may end at any time, mostly early.
+func (c *chaos) crashing(rnd *rand.Rand) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	if rnd.IntN(2) == 0 {
+		within := []time.Duration{time.Second, 10 * time.Second, 2 * time.Minute, 20 * time.Minute}
+		time.AfterFunc(testkit.UpTo(rnd, within[rnd.IntN(len(within))]), func() {
+			if ctx.Err() == nil {
+				c.crashes.Add(1)
+				cancel()
+			}
+		})
+	}
+	return ctx, cancel
+}
+
+// life is one process of a worker, until it crashes or is done.
+type life struct {
+	ctx    context.Context
+	end    context.CancelFunc
+	client *minutes.Client
+}
+
+// anyLife returns a life that may end at any time, on either Client.
+func (c *chaos) anyLife(_, _ int, rnd *rand.Rand) life {
+	ctx, cancel := c.crashing(rnd)
+	return life{ctx, cancel, c.clients[rnd.IntN(2)]}
+}
+
+func meetingID(r *minutes.Result) string {
+	if r == nil || r.Meeting == nil {
+		return ""
+	}
+	return r.Meeting.ID
+}
+
+// job is a Process or a Finish.
+type job func(context.Context, *minutes.ProcessOptions) (*minutes.Result, error)
+
+func (c *chaos) wholeJob(l life, who string, known *knowledge) job {
+	return func(ctx context.Context, opts *minutes.ProcessOptions) (*minutes.Result, error) {
+		return l.client.Meetings.Process(ctx, c.params(who), known.audio, opts)
+	}
+}
+
+func (c *chaos) restOfJob(l life, id string, known *knowledge) job {
+	return func(ctx context.Context, opts *minutes.ProcessOptions) (*minutes.Result, error) {
+		opts.LookedAt = time.Now() // or earlier
+		return l.client.Meetings.Finish(ctx, id, func() (minutes.Recording, error) { return known.audio, nil }, opts)
+	}
+}
+
+// processOnce runs a job once. It reports whether the job is done or failed for good.
+func (c *chaos) processOnce(l life, who string, job job, known *knowledge, rnd *rand.Rand, restart, vanishes bool) (*minutes.Result, bool) {
+	defer l.end()
+	opts := &minutes.ProcessOptions{Restart: restart, Transcript: rnd.IntN(4) == 0}
+	if rnd.IntN(2) == 0 {
+		opts.Format = minutes.FormatMarkdown
+	}
+	s := c.step(l.ctx, "Process "+who, rnd)
+	c.waits.Add(1)
+	r, err := job(s.ctx, opts)
+	if r == nil {
+		c.deviation("%s: no result: %v", s.name, err)
+		return nil, true
+	}
+	if r.Created {
+		c.made(r.Meeting.ID)
+	}
+	c.checkProcess(s, r, err, known, vanishes)
+	if _, failed := errors.AsType[*minutes.MeetingFailedError](err); failed && restart {
+		if err := c.srv.Script(minutestest.Script{ExternalID: who, Outcome: minutes.StatusMinutesReady}); err != nil {
+			c.deviation("%v", err)
+		}
+		return r, false
+	} else {
+		return r, err == nil || failed
+	}
+}
+
+// checkProcess checks the result of a job. If another worker may start over, the
+// meeting may vanish.
+func (c *chaos) checkProcess(s *step, r *minutes.Result, err error, known *knowledge, vanishes bool) {
+	if err == nil {
+		c.checkMinutes(s, r.Meeting.ID, r.Minutes)
+		if state, there := c.srv.Meeting(r.Meeting.ID); there && r.Transcript != "" && r.Transcript != state.Transcript {
+			c.deviation("%s: the transcript differs", s.name)
+		} else if there && state.Status != minutes.StatusMinutesReady {
+			c.deviation("%s: returned nil, but the service's status is %s", s.name, state.Status)
+		}
+		c.checkAudio(r.Meeting.ID, known)
+		return
+	}
+	c.checkError(s, err)
+	if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); ok {
+		if state, there := c.srv.Meeting(failed.Meeting.ID); there && state.Status != failed.Status || r.Meeting == nil {
+			c.deviation("%s: %v, but the service's status is %s", s.name, err, state.Status)
+		}
+		return
+	}
+	if vanishes && errors.Is(err, minutes.ErrNotFound) {
+		return
+	}
+	if _, waited := errors.AsType[*minutes.WaitError](err); waited && (s.ctx.Err() == nil || !errors.Is(err, s.ctx.Err())) {
+		c.deviation("%s: %v", s.name, err)
+		return
+	}
+	c.checkGaveUp(s, err)
+}
+
+// batch runs many jobs in one ProcessAll loop. It breaks or cancels the loop at random
+// times and starts again until all jobs are done.
+func (c *chaos) batch(who string, rnd *rand.Rand) {
+	known := map[string]*knowledge{}
+	left := map[string]bool{}
+	for i := range 2 + rnd.IntN(8) {
+		name := fmt.Sprint(who, "-", i)
+		known[name], left[name] = c.name(name, rnd), true
+		c.script(rnd, minutestest.Script{ExternalID: name})
+	}
+	names := slices.Sorted(func(yield func(string) bool) {
+		for name := range left {
+			if !yield(name) {
+				return
+			}
+		}
+	})
+	for range maxCalls {
+		c.batchOnce(names, known, left, rnd)
+		if len(left) == 0 {
+			return
+		}
+		names = slices.DeleteFunc(names, func(name string) bool { return !left[name] })
+		time.Sleep(testkit.UpTo(rnd, 5*time.Minute))
+	}
+	c.deviation("ProcessAll: all calls failed for %v", left)
+}
+
+func (c *chaos) batchOnce(names []string, known map[string]*knowledge, left map[string]bool, rnd *rand.Rand) {
+	ctx, cancel := c.crashing(rnd)
+	defer cancel()
+	s := c.step(ctx, "ProcessAll", rnd)
+	s.single = false
+	leaves := len(names) + 1
+	if rnd.IntN(4) == 0 {
+		leaves = rnd.IntN(len(names) + 1)
+	}
+	jobs := func(yield func(minutes.Job) bool) {
+		for _, name := range names {
+			open := func() (minutes.Recording, error) { return known[name].audio, nil }
+			if !yield(minutes.Job{Params: c.params(name), Open: open}) {
+				return
+			}
+		}
+	}
+	yielded := map[string]bool{}
+	for r, err := range c.clients[rnd.IntN(2)].Meetings.ProcessAll(s.ctx, jobs, nil) {
+		name := r.Params.ExternalID
+		if yielded[name] {
+			c.deviation("ProcessAll yielded %s twice", name)
+		}
+		yielded[name] = true
+		if r.Meeting != nil {
+			c.knows(known[name], r.Meeting.ID, true)
+		}
+		if r.Created {
+			c.made(r.Meeting.ID)
+		}
+		// The jobs share a step, so only their results are checked, not whose
+		// attempts were used up.
+		if _, failed := errors.AsType[*minutes.MeetingFailedError](err); err == nil || failed {
+			c.checkProcess(s, r, err, known[name], false)
+			delete(left, name)
+		} else {
+			c.checkError(s, err)
+		}
+		if leaves--; leaves == 0 {
+			return
+		}
+	}
+	if ctx.Err() == nil && len(yielded) != len(names) {
+		c.deviation("ProcessAll yielded %d of %d jobs", len(yielded), len(names))
+	}
+}

@@ -1,0 +1,380 @@
+package minutestest_test
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// kitchen is what the lines of the cookbook work with.
+type kitchen struct {
+	t    *testing.T
+	ctx  context.Context
+	kill context.CancelFunc
+	srv  *minutestest.Server
+}
+
+// process does a whole job: the meeting "Weekly" with the external id "weekly".
+func (k kitchen) process() error {
+	_, err := k.srv.Client().Meetings.Process(k.ctx, weekly(), minutestest.SlowRecording(100_000, 50_000), nil)
+	return err
+}
+
+// processed fails the test unless the job succeeds.
+func (k kitchen) processed() {
+	k.t.Helper()
+	require.NoError(k.t, k.process())
+	m := k.srv.Meetings()
+	require.Len(k.t, m, 1)
+	assert.EqualValues(k.t, 100_000, m[0].Audio.Size)
+}
+
+// refused fails the test unless the job ends with this code.
+func (k kitchen) refused(want error) {
+	k.t.Helper()
+	require.ErrorIs(k.t, k.process(), want)
+}
+
+// ended fails the test unless the meeting ends so.
+func (k kitchen) ended(status minutes.Status) {
+	k.t.Helper()
+	failed, ok := errors.AsType[*minutes.MeetingFailedError](k.process())
+	require.True(k.t, ok)
+	assert.Equal(k.t, status, failed.Status)
+}
+
+// ok is for lines that return an error.
+func (k kitchen) ok(err error) {
+	k.t.Helper()
+	require.NoError(k.t, err)
+}
+
+// cook runs each recipe on a Server of its own, in a bubble.
+func cook(t *testing.T, recipes map[string]func(k kitchen)) {
+	t.Helper()
+	for situation, recipe := range recipes {
+		t.Run(situation, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, kill := context.WithCancel(t.Context())
+				defer kill()
+				recipe(kitchen{t, ctx, kill, minutestest.NewServer(t)})
+				kill()
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+func TestCookbook_Outcomes(t *testing.T) {
+	t.Parallel()
+	cook(t, map[string]func(k kitchen){
+		"the recording is refused": func(k kitchen) {
+			k.ok(k.srv.Script(minutestest.Script{Title: "Weekly", Outcome: minutes.StatusAudioRejected}))
+			k.ended(minutes.StatusAudioRejected)
+		},
+		"no quota for the transcription": func(k kitchen) {
+			k.ok(k.srv.Script(minutestest.Script{Title: "Weekly", Outcome: minutes.StatusTranscribeBlocked}))
+			k.ended(minutes.StatusTranscribeBlocked)
+		},
+		"the transcription fails": func(k kitchen) {
+			k.ok(k.srv.Script(minutestest.Script{Title: "Weekly", Outcome: minutes.StatusTranscriptionFailed}))
+			k.ended(minutes.StatusTranscriptionFailed)
+		},
+		"the minutes fail": func(k kitchen) {
+			k.ok(k.srv.Script(minutestest.Script{ExternalID: "weekly", Outcome: minutes.StatusMinutesFailed}))
+			k.ended(minutes.StatusMinutesFailed)
+		},
+		"seconds run out midway": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Call(func(minutestest.Request) {
+				k.ok(k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.TranscribeSeconds = new(0) }))
+			}))
+			k.ended(minutes.StatusTranscribeBlocked)
+		},
+		"credits run out midway": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Call(func(minutestest.Request) {
+				k.ok(k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Credits = new(0) }))
+			}))
+			k.ended(minutes.StatusMinutesFailed)
+		},
+		"a status that nobody knows": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.ShowStatus("archiving"))
+			k.processed()
+		},
+		"the audio shows up late": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{}, minutestest.ShowStatus(minutes.StatusCreated)).During(0, 90*time.Second)
+			k.processed()
+		},
+		"a long transcription": func(k kitchen) {
+			k.ok(k.srv.Script(minutestest.Script{Title: "Weekly", Stages: minutestest.Stages{Transcribe: time.Hour}}))
+			began := time.Now()
+			k.processed()
+			assert.Greater(k.t, time.Since(began), time.Hour)
+		},
+	})
+}
+
+func TestCookbook_Refusals(t *testing.T) {
+	t.Parallel()
+	cook(t, map[string]func(k kitchen){
+		"`IP_NOT_ALLOWED`": func(k kitchen) {
+			k.ok(k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").IPAllowlist = []string{"10.0.0.0/8"} }))
+			k.refused(minutes.ErrIPNotAllowed)
+		},
+		"`API_ACCESS_DISABLED`": func(k kitchen) {
+			k.ok(k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.APIDisabled = true }))
+			k.refused(minutes.ErrAPIAccessDisabled)
+		},
+		"`PERSONAL_API_KEYS_DISABLED`": func(k kitchen) {
+			k.ok(k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.PersonalKeysDisabled = true }))
+			_, err := k.srv.ClientWithKey("key_ben").Usage.Get(k.ctx)
+			require.ErrorIs(k.t, err, minutes.ErrPersonalAPIKeysDisabled)
+		},
+		"`INSUFFICIENT_SCOPE`": func(k kitchen) {
+			k.ok(k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Scopes = []string{"meetings:read"} }))
+			k.refused(minutes.ErrInsufficientScope)
+		},
+		"`ORGANISATION_SUSPENDED`": func(k kitchen) {
+			k.ok(k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Suspended = true }))
+			k.refused(minutes.ErrOrganisationSuspended)
+		},
+		"`ORGANISATION_EXPIRED`": func(k kitchen) {
+			k.ok(k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Expired = true }))
+			k.refused(minutes.ErrOrganisationExpired)
+		},
+		"`FORBIDDEN`": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Refuse(minutes.ErrForbidden))
+			k.refused(minutes.ErrForbidden)
+		},
+		"the key is revoked midway": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.Call(func(minutestest.Request) {
+				k.ok(k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true }))
+			}))
+			k.refused(minutes.ErrUnauthenticated)
+		},
+		"participants are locked": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsSetParticipants}, minutestest.Refuse(minutes.ErrParticipantsLocked))
+			_, err := k.srv.Client().Meetings.SetParticipants(k.ctx, "mtg_x", nil)
+			require.ErrorIs(k.t, err, minutes.ErrParticipantsLocked)
+		},
+		"any other code": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Title: "Weekly"}, minutestest.Refuse(minutes.ErrInvalidDate))
+			k.refused(minutes.ErrInvalidDate)
+		},
+		"429, bare": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.RateLimit("2"))
+			k.processed()
+		},
+		"429 with an envelope": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{}, minutestest.Respond(429, "application/json", `{"error":{"code":"SLOW_DOWN","message":"m","request_id":"r"}}`).WithHeader("Retry-After", "2"))
+			k.processed()
+		},
+		"429 with a date": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{}, minutestest.RateLimit(time.Now().Add(20*time.Second).UTC().Format(http.TimeFormat)))
+			k.processed()
+		},
+		"429 for an hour": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.RateLimit("")).During(0, time.Hour)
+			began := time.Now()
+			k.processed()
+			assert.Greater(k.t, time.Since(began), time.Hour)
+		},
+	})
+}
+
+func TestCookbook_Network(t *testing.T) {
+	t.Parallel()
+	cook(t, map[string]func(k kitchen){
+		"the response to a create is lost": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.LoseReply())
+			k.processed()
+		},
+		"the response with the upload URL is lost": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.LoseReply())
+			k.processed()
+		},
+		"the response to an upload is lost": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.LoseReply())
+			k.processed()
+		},
+		"the response to any other write is lost": func(k kitchen) {
+			for _, op := range []minutes.Operation{minutes.OpMeetingsUpdate, minutes.OpMeetingsSetParticipants, minutes.OpMeetingsDelete} {
+				k.srv.Inject(minutestest.Match{Operation: op}, minutestest.LoseReply())
+			}
+			client := k.srv.Client()
+			m, _, err := client.Meetings.Create(k.ctx, weekly())
+			k.ok(err)
+			_, err = client.Meetings.Update(k.ctx, m.ID, &minutes.MeetingUpdateParams{Title: new("New")})
+			require.Error(k.t, err)
+			_, err = client.Meetings.SetParticipants(k.ctx, m.ID, []string{"emp_ada"})
+			k.ok(err)
+			k.ok(client.Meetings.Delete(k.ctx, m.ID))
+		},
+		"an upload breaks off": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.ResetUpload(10_000))
+			k.processed()
+		},
+		"a proxy's page": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.BadGateway())
+			k.processed()
+		},
+		"a certificate that nobody trusts": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{}, minutestest.BadCertificate())
+			_, ok := errors.AsType[x509.UnknownAuthorityError](k.process())
+			assert.True(k.t, ok)
+		},
+		"an outage of five minutes": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.Reset()).During(0, 5*time.Minute)
+			k.processed()
+		},
+		"storage refuses the upload": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(403, "SignatureDoesNotMatch"))
+			_, ok := errors.AsType[*minutes.StorageError](k.process())
+			assert.True(k.t, ok)
+		},
+		"storage is busy": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"))
+			k.processed()
+		},
+		"the upload URL has expired": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.ExpireURL())
+			k.processed()
+		},
+		"storage is slow": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.SlowUpload(10_000))
+			k.processed()
+		},
+		"storage stalls": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Delay(10*time.Minute))
+			k.processed()
+		},
+		"a slow disk": func(k kitchen) {
+			recording := minutestest.SlowRecording(1_000_000, 10_000)
+			_, err := k.srv.Client().Meetings.Process(k.ctx, weekly(), recording, nil)
+			k.ok(err)
+		},
+	})
+}
+
+func TestCookbook_OthersAndCrashes(t *testing.T) {
+	t.Parallel()
+	cook(t, map[string]func(k kitchen){
+		"a crash before a request": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.Call(func(minutestest.Request) { k.kill() }))
+			require.ErrorIs(k.t, k.process(), context.Canceled)
+		},
+		"a crash after a request": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Call(func(minutestest.Request) { k.kill() }).AfterEffect())
+			require.ErrorIs(k.t, k.process(), context.Canceled)
+			synctest.Wait()
+			k.ctx = k.t.Context()
+			k.processed()
+		},
+		"somebody else deletes the meeting": func(k kitchen) {
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.Call(func(r minutestest.Request) {
+				k.ok(k.srv.ClientWithKey("key_ada").Meetings.Delete(k.ctx, r.MeetingID))
+			}))
+			k.refused(minutes.ErrNotFound)
+		},
+	})
+}
+
+// These begin with a World: world := minutestest.DefaultWorld() and
+// minutestest.NewServer(t, minutestest.WithWorld(world)).
+func TestCookbook_Worlds(t *testing.T) {
+	t.Parallel()
+	for situation, c := range map[string]struct {
+		make func(world *minutestest.World)
+		use  func(t *testing.T, srv *minutestest.Server)
+	}{
+		"500 finished meetings": {
+			func(world *minutestest.World) {
+				world.Organisations[0].Meetings = []minutestest.WorldMeeting{{Title: "Old", Count: 500}}
+			},
+			func(t *testing.T, srv *minutestest.Server) { assert.Equal(t, 500, listed(t, srv)) },
+		},
+		"short and empty pages": {
+			func(world *minutestest.World) {
+				world.Organisations[0].Meetings = []minutestest.WorldMeeting{{Title: "Old", Count: 20}}
+			},
+			func(t *testing.T, srv *minutestest.Server) {
+				srv.SetPageSize(func(limit, page int) int { return page % 3 })
+				assert.Equal(t, 20, listed(t, srv))
+			},
+		},
+		"somebody's private meeting": {
+			func(world *minutestest.World) {
+				world.Organisations[0].Meetings = []minutestest.WorldMeeting{{Title: "Secret", CreatorID: "emp_ada", Visibility: minutes.VisibilityPrivate}}
+			},
+			func(t *testing.T, srv *minutestest.Server) { assert.Zero(t, listed(t, srv)) },
+		},
+		"a shared meeting": {
+			func(world *minutestest.World) {
+				world.Organisations[0].Meetings = []minutestest.WorldMeeting{{Title: "Ours", CreatorID: "emp_ada", Visibility: minutes.VisibilityShared, SharedWith: []string{"emp_ben"}}}
+			},
+			func(t *testing.T, srv *minutestest.Server) {
+				_, err := srv.ClientWithKey("key_ben").Meetings.Get(t.Context(), srv.Meetings()[0].ID)
+				require.NoError(t, err)
+			},
+		},
+		"an external id that is taken": {
+			func(world *minutestest.World) {
+				world.Organisations[0].Meetings = []minutestest.WorldMeeting{{Title: "Theirs", ExternalID: "weekly", CreatorID: "emp_ada", Visibility: minutes.VisibilityPrivate}}
+			},
+			func(t *testing.T, srv *minutestest.Server) {
+				_, _, err := srv.Client().Meetings.Create(t.Context(), weekly())
+				require.ErrorIs(t, err, minutes.ErrExternalIDTaken)
+			},
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			t.Parallel()
+			world := minutestest.DefaultWorld()
+			c.make(&world)
+			c.use(t, minutestest.NewServer(t, minutestest.WithWorld(world)))
+		})
+	}
+}
+
+func listed(t *testing.T, srv *minutestest.Server) (n int) {
+	for _, err := range srv.Client().Meetings.All(t.Context(), nil) {
+		require.NoError(t, err)
+		n++
+	}
+	return n
+}
+
+// The documentation's cookbook has each of these situations, with a line that
+// stands in this file.
+func TestCookbook_IsTheDocumentation(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/testing.md")
+	require.NoError(t, err)
+	source, err := os.ReadFile("cookbook_test.go")
+	require.NoError(t, err)
+	code := regexp.MustCompile(`\s+`).ReplaceAllString(strings.ReplaceAll(string(source), "k.", ""), "")
+	rows := regexp.MustCompile("(?m)^\\| (.*?) \\| `+ ?(.*?) ?`+ \\|$").FindAllStringSubmatch(string(page), -1)
+	documented := map[string]bool{}
+	for _, row := range rows {
+		documented[row[1]] = true
+		line := strings.NewReplacer("k.", "", " ", "", "…", "").Replace(row[2])
+		assert.Contains(t, code, line, row[1])
+	}
+	for _, m := range regexp.MustCompile(`(?m)^\t\t"(.*)": (?:func\(k kitchen\)|\{$)`).FindAllStringSubmatch(string(source), -1) {
+		assert.True(t, documented[m[1]], "%s is not in docs/testing.md", m[1])
+	}
+	assert.Greater(t, len(documented), 40)
+}

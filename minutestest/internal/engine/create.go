@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"net/http"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+)
+
+func (c *call) createMeeting() (any, *apiError) {
+	f, err := c.body()
+	if err != nil {
+		return nil, err
+	}
+	m, shared := c.newMeeting(f)
+	o := c.org
+	o.lock(c.now)
+	defer o.unlock()
+	if err := o.checkShared(f, shared); err != nil {
+		return nil, err
+	}
+	if err := o.known(m.participants, m.project); err != nil {
+		return nil, err
+	}
+	if m.template == "" {
+		m.template = o.defaultTemplate.ID
+	} else if o.templates[m.template] == nil {
+		return nil, errNoTemplate
+	}
+	if existing := o.externals[m.externalID]; existing != nil { // D3
+		if !existing.visibleTo(c.key.caller) {
+			return nil, errExternalIDTaken
+		}
+		m, c.status = existing, http.StatusOK
+	} else {
+		o.insert(m)
+	}
+	c.x.MeetingID, c.x.MeetingStatus = m.id, m.status
+	return m.json(), nil
+}
+
+// newMeeting returns the meeting that a body describes, and the members that
+// it is to be shared with, whatever its visibility.
+func (c *call) newMeeting(f *form) (m *meeting, shared []string) {
+	m = &meeting{status: minutes.StatusCreated, creator: c.key.caller, visibility: c.key.visibility, created: c.now, updated: c.now}
+	m.title, _ = f.trimmed("title", maxTitle, true)
+	var found bool
+	if m.date, found = f.date("date"); !found {
+		f.fault("date", nil)
+	}
+	m.time, _ = f.timeOfDay("time")
+	if m.externalID, found = f.text("external_id"); found {
+		if m.externalID == "" || longer(m.externalID, maxExternalID) {
+			f.fault("external_id", errExtID)
+		}
+		c.x.ExternalID = m.externalID
+	}
+	m.participants, _ = f.list("participant_ids")
+	m.project, _ = f.text("project_id")
+	shared, _ = f.list("shared_with")
+	m.template, _ = f.text("template_id")
+	if s, _ := f.text("visibility"); s != "" {
+		m.visibility = minutes.Visibility(s)
+		if !validVisibility(m.visibility) {
+			f.fault("visibility", nil)
+		}
+	}
+	if m.visibility == minutes.VisibilityShared { // kept only then (D20)
+		m.sharedWith = shared
+	}
+	return m, shared
+}
+
+// checkShared returns the error for all faults of a create's body, those of
+// the ids it shares with included.
+func (o *organisation) checkShared(f *form, shared []string) *apiError {
+	var invalid []string
+	for _, id := range shared {
+		if !o.shareable(id) && len(invalid) < defaultMaxMembers {
+			invalid = append(invalid, shortened(id, maxFaultName))
+		}
+	}
+	if invalid != nil {
+		f.fault("shared_with", errSharedWith)
+	}
+	err := f.err()
+	if err != nil && err.code == minutes.ErrInvalidSharedWith {
+		err.details = fieldDetails{f.bad, invalid}
+	}
+	return err
+}
+
+// shareable reports whether a meeting can be shared with this member: not with
+// one who cannot sign in, nor with an integration (section 2.3, D4).
+func (o *organisation) shareable(id string) bool {
+	m := o.members[id]
+	return m != nil && (m.Status == minutes.MemberActive || m.Status == minutes.MemberInvited)
+}
+
+// known returns an error for unknown ids: of participants, and of a project,
+// which must not be archived (D4, D20).
+func (o *organisation) known(participants []string, project string) *apiError {
+	for _, id := range participants {
+		if o.members[id] == nil {
+			return errNoMember
+		}
+	}
+	if p := o.projects[project]; project != "" && (p == nil || p.Archived) {
+		return errNoProject
+	}
+	return nil
+}

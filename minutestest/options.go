@@ -1,0 +1,42 @@
+package minutestest
+
+import "time"
+
+// Option changes a setting of a [Server] that is being made.
+type Option func(*Server)
+
+// WithWorld begins with w in place of [DefaultWorld].
+func WithWorld(w World) Option { return func(s *Server) { s.world = w } }
+
+// WithMinPollInterval replaces [MinPollInterval] for the audit and in the
+// Cache-Control of meetings, so that a suite without virtual time need not wait
+// half a minute. A [minutes.Client] never polls more often than that anyway.
+func WithMinPollInterval(d time.Duration) Option { return func(s *Server) { s.audit.interval = d } }
+
+// WithSeed makes ids, cursors and upload URLs repeat exactly: the same requests
+// at the same times, one after the other, get the same responses on every run. A
+// seed of 0 is none. It has no influence on the jitter of Clients.
+func WithSeed(seed uint64) Option { return func(s *Server) { s.seed = seed } }
+
+// maxKeptAudio is how much memory recordings may take.
+const maxKeptAudio = 256 << 20
+
+// WithAudio keeps the bytes of recordings for [Server.Meeting], 256 MiB of them
+// together: one that would be too much is not kept. Otherwise recordings are
+// hashed and counted only, and cost no memory.
+func WithAudio() Option { return func(s *Server) { s.keepAudio = maxKeptAudio } }
+
+// WithoutAudit leaves violations of these kinds unwatched; without kinds, all
+// of them.
+func WithoutAudit(kinds ...ViolationKind) Option {
+	return func(s *Server) { s.audit.ignore(kinds) }
+}
+
+// WithLog calls log with each request when it has been answered, in the
+// goroutine that serves it, before the response is complete. Requests that are
+// served at once are logged at once.
+//
+// The Server holds no lock meanwhile: log may call each of its methods but
+// Close, and may use a client of it if that does not log without end. The
+// request is in [Server.Requests] by then. The response waits until log returns.
+func WithLog(log func(Request)) Option { return func(s *Server) { s.log = log } }

@@ -1,0 +1,38 @@
+package minutestest
+
+import (
+	"io"
+	"time"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+)
+
+// SlowRecording returns a recording of size bytes that can be read at
+// bytesPerSecond, as from a slow disk: its ReadAt sleeps. In a synctest bubble
+// that costs nothing. Its upload takes as long. Below a few hundred bytes per
+// second a single read takes more than a minute, and the upload counts as
+// stalled.
+func SlowRecording(size, bytesPerSecond int64) minutes.Recording {
+	return minutes.Recording{Audio: slowAudio{size, max(bytesPerSecond, 1)}, Size: size, ContentType: "audio/mpeg"}
+}
+
+// slowAudio is silence that takes its time.
+type slowAudio struct{ size, bytesPerSecond int64 }
+
+func (a slowAudio) ReadAt(p []byte, at int64) (n int, err error) {
+	if at >= a.size {
+		return 0, io.EOF
+	}
+	n = int(min(int64(len(p)), a.size-at))
+	if n < len(p) {
+		err = io.EOF
+	}
+	clear(p[:n])
+	time.Sleep(timeFor(int64(n), a.bytesPerSecond))
+	return n, err
+}
+
+// timeFor returns how long n bytes take.
+func timeFor(n, bytesPerSecond int64) time.Duration {
+	return time.Duration(float64(n) / float64(bytesPerSecond) * float64(time.Second))
+}

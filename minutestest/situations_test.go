@@ -1,0 +1,416 @@
+package minutestest
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
+)
+
+// With several meetings at once, a Match names one of them, whatever the order
+// in which their requests arrive.
+func TestMatch_NamesAMeeting(t *testing.T) {
+	t.Parallel()
+	for name, m := range map[string]Match{
+		"title":       {Title: "Third", Times: Always},
+		"external id": {ExternalID: "ext-Third", Times: Always},
+		"both":        {ExternalID: "ext-Third", Title: "Third", Times: Always},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onBothWires(t, func(t *testing.T, s *Server, c *caller) {
+				s.Inject(m, Call(func(Request) {}))
+				var all sync.WaitGroup
+				for _, title := range []string{"First", "Second", "Third", "Fourth"} {
+					all.Go(func() {
+						id := c.call("POST", "/v1/meetings", `{"title":"`+title+`","date":"2026-11-21","external_id":"ext-`+title+`"}`).field("id")
+						c.call("PUT", c.uploadURL(t, id), "audio", withHeader("Content-Type", audioType))
+						c.status(t, id)
+						if m.Title == "" {
+							c.call("GET", "/v1/meetings?external_id=ext-"+title, "")
+						}
+					})
+				}
+				all.Wait()
+				var got []string
+				for _, r := range s.Requests() {
+					if r.Fault == "" {
+						continue
+					}
+					if r.MeetingID != "" {
+						meeting, _ := s.Meeting(r.MeetingID)
+						assert.Equal(t, "Third", meeting.Title)
+					}
+					got = append(got, string(r.Operation))
+				}
+				want := []string{"meetings.create", "meetings.upload_url", "storage.put", "meetings.get"}
+				if m.Title == "" {
+					want = append(want, "meetings.list")
+				}
+				assert.Equal(t, want, got)
+			})
+		})
+	}
+}
+
+// A Match that names a meeting reads the body of a create, and leaves it to the
+// service.
+func TestMatch_LeavesTheBody(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	s.Inject(Match{Title: "Another"}, Reset()).Optional()
+	c := callerOf(s)
+	long := strings.Repeat("x", 2<<20)
+	assert.Equal(t, "Weekly", c.call("POST", "/v1/meetings", `{"title":"Weekly","date":"2026-11-21"}`).field("title"))
+	assert.Equal(t, http.StatusRequestEntityTooLarge, c.call("POST", "/v1/meetings", `{"title":"`+long+`","date":"2026-11-21"}`).status)
+	assert.Equal(t, http.StatusRequestEntityTooLarge, c.call("POST", "/v1/meetings", `{"title":"`+long+`","date":"2026-11-21"}`, func(r *http.Request) {
+		r.ContentLength = -1
+	}).status)
+}
+
+// A Call does what a test wants done at the moment of a request.
+func TestCall_RevokesAKeyMidway(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault  func(f Fault) Fault
+		status int
+	}{
+		"before":       {func(f Fault) Fault { return f }, http.StatusUnauthorized},
+		"after effect": {Fault.AfterEffect, http.StatusOK},
+		"delayed":      {func(f Fault) Fault { return f.Delayed(time.Second) }, http.StatusUnauthorized},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onBothWires(t, func(t *testing.T, s *Server, caller *caller) {
+				id := caller.create(t, "Weekly")
+				var seen []Request
+				s.Inject(Match{Operation: minutes.OpMeetingsUploadURL}, c.fault(Call(func(r Request) {
+					seen = append(seen, r)
+					assert.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Key("key_ci").Revoked = true }))
+				})))
+				assert.Equal(t, c.status, caller.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`).status)
+				assert.Equal(t, http.StatusUnauthorized, caller.call("GET", "/v1/usage", "").status)
+				require.Len(t, seen, 1)
+				assert.Equal(t, minutes.OpMeetingsUploadURL, seen[0].Operation)
+				assert.Equal(t, id, seen[0].MeetingID)
+				assert.Equal(t, []string{"Bearer (masked)"}, seen[0].Header["Authorization"])
+				if c.status == http.StatusOK {
+					assert.Equal(t, http.StatusOK, seen[0].Status)
+				}
+			})
+		})
+	}
+}
+
+// WithLog and Call may call whatever the Server has.
+func TestCallbacks_MayCallTheServer(t *testing.T) {
+	t.Parallel()
+	inAndOut(t, func(t *testing.T) {
+		var s *Server
+		called := 0
+		everything := func(r Request) {
+			called++
+			_, _ = s.Requests(), s.Violations()
+			_, _ = s.Meeting(r.MeetingID)
+			_, _ = s.Organisation("org_acme")
+			assert.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Name = "Acme again" }))
+			assert.NoError(t, s.Script(Script{Title: "Other"}))
+			s.Inject(Match{Title: "Other"}, Reset()).Optional()
+			s.SetPageSize(nil)
+			s.Release(r.MeetingID)
+			_, _ = s.Advance(r.MeetingID, "")
+			assert.NoError(t, s.Report(io.Discard))
+			assert.NoError(t, s.Reset())
+		}
+		s = NewServer(t, WithLog(everything))
+		s.Inject(Match{}, Call(everything))
+		callerOf(s).call("GET", "/v1/usage", "")
+		assert.Equal(t, 2, called)
+	})
+}
+
+func TestFault_WithHeader(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	date := time.Now().Add(time.Minute).UTC().Format(http.TimeFormat)
+	s.Inject(Match{},
+		Respond(429, "application/json", `{"error":{"code":"SLOW_DOWN"}}`).WithHeader("Retry-After", "7").WithHeader("X-Edge", "yes"),
+		RateLimit(date),
+		Refuse(minutes.ErrInternal).WithHeader("Retry-After", "9"))
+	c := callerOf(s)
+	a := c.call("GET", "/v1/usage", "")
+	assert.Equal(t, []string{"7", "yes", "SLOW_DOWN"}, []string{a.header.Get("Retry-After"), a.header.Get("X-Edge"), a.code()})
+	assert.Equal(t, date, c.call("GET", "/v1/usage", "").header.Get("Retry-After"))
+	assert.Equal(t, "9", c.call("GET", "/v1/usage", "").header.Get("Retry-After"))
+	plain := RateLimit("")
+	_ = plain.WithHeader("A", "b")
+	assert.Nil(t, plain.form.Header, "it returns another Fault")
+}
+
+func TestExpireURL(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	c := callerOf(s)
+	s.Inject(Match{Operation: OpUpload}, ExpireURL())
+	url := c.uploadURL(t, c.create(t, "Weekly"))
+	a := c.call("PUT", url, "audio", withHeader("Content-Type", audioType))
+	assert.Equal(t, 403, a.status)
+	assert.Contains(t, a.text, "<Code>AccessDenied</Code><Message>Request has expired</Message>")
+}
+
+func TestSlowUpload_TakesItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t)
+		c := callerOf(s)
+		s.Inject(Match{Operation: OpUpload}, SlowUpload(1000))
+		url, began := c.uploadURL(t, c.create(t, "Weekly")), time.Now()
+		a := c.call("PUT", url, strings.Repeat("a", 60_000), withHeader("Content-Type", audioType))
+		assert.Equal(t, 200, a.status)
+		assert.Equal(t, time.Minute, time.Since(began).Round(time.Second))
+	})
+}
+
+// A client that gives up is not read to the end.
+func TestSlowUpload_EndsWithItsClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t)
+		c := callerOf(s)
+		s.Inject(Match{Operation: OpUpload}, SlowUpload(1))
+		id := c.create(t, "Weekly")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		a := c.call("PUT", c.uploadURL(t, id), strings.Repeat("a", 60_000), withHeader("Content-Type", audioType), func(r *http.Request) { *r = *r.WithContext(ctx) })
+		require.ErrorIs(t, a.err, context.DeadlineExceeded)
+		synctest.Wait()
+		assert.Len(t, s.Requests(OpUpload), 1)
+		m, _ := s.Meeting(id)
+		assert.Nil(t, m.Audio)
+	})
+}
+
+func TestBadCertificate(t *testing.T) {
+	t.Parallel()
+	inAndOut(t, func(t *testing.T) {
+		s := NewServer(t)
+		c := callerOf(s)
+		i := s.Inject(Match{Title: "Weekly", Nth: 2}, BadCertificate())
+		create := func() answer { return c.call("POST", "/v1/meetings", `{"title":"Weekly","date":"2026-11-21"}`) }
+		require.NoError(t, create().err)
+		_, ok := errors.AsType[x509.UnknownAuthorityError](create().err)
+		assert.True(t, ok)
+		require.NoError(t, create().err)
+		assert.Equal(t, 1, i.Applied())
+		assert.Len(t, s.Requests(), 2, "it was not sent")
+	})
+	s := New()
+	defer s.Close()
+	assert.PanicsWithValue(t, "minutestest: Inject: fault: kind: bad_certificate does not go together with other kinds; inject it by itself", func() {
+		s.Inject(Match{}, Reset(), BadCertificate())
+	})
+}
+
+func TestShowStatus(t *testing.T) {
+	t.Parallel()
+	onBothWires(t, func(t *testing.T, s *Server, c *caller) {
+		id := c.upload(t, `"status":"x"`, "audio")
+		_, err := s.Advance(id, minutes.StatusMinutesReady)
+		require.NoError(t, err)
+		s.Inject(Match{Times: 3}, ShowStatus("archiving"))
+		a := c.call("GET", "/v1/meetings/"+id, "")
+		assert.Equal(t, "archiving", a.field("status"))
+		assert.Equal(t, `"status":"x"`, a.field("title"))
+		assert.Contains(t, c.call("GET", "/v1/meetings", "").text, `"status":"archiving"`)
+		assert.Equal(t, http.StatusNotFound, c.call("GET", "/v1/meetings/mtg_x", "").status)
+		assert.Equal(t, "minutes_ready", c.call("GET", "/v1/meetings/"+id, "").field("status"))
+	})
+}
+
+// An outage begins and ends at its times, and takes all requests in between.
+func TestInjection_During(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t)
+		c := callerOf(s)
+		outage := s.Inject(Match{}, BadGateway()).During(time.Minute, 6*time.Minute)
+		var got []int
+		for range 8 {
+			got = append(got, c.call("GET", "/v1/usage", "").status)
+			time.Sleep(time.Minute)
+		}
+		assert.Equal(t, []int{200, 502, 502, 502, 502, 502, 200, 200}, got)
+		assert.Equal(t, 5, outage.Applied())
+		assert.Equal(t, 5, outage.Seen())
+	})
+	for name, use := range map[string]func(i *Injection){"unused": func(*Injection) {}, "optional": func(i *Injection) { i.Optional() }} {
+		synctest.Test(t, func(t *testing.T) {
+			failures := nested(func(tb *fakeTB) {
+				s := NewServer(tb)
+				use(s.Inject(Match{}, Reset()).During(0, time.Minute))
+				time.Sleep(time.Minute)
+				callerOf(s).call("GET", "/v1/usage", "")
+			})
+			assert.Len(t, failures, map[string]int{"unused": 1, "optional": 0}[name])
+		})
+	}
+}
+
+// Storage answers in XML, whatever a Match of everything injects.
+func TestRefuse_IsNeverStoragesAnswer(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	c := callerOf(s)
+	url := c.uploadURL(t, c.create(t, "Weekly"))
+	i := s.Inject(Match{}, Refuse(minutes.ErrInternal))
+	assert.Equal(t, 200, c.call("PUT", url, "audio", withHeader("Content-Type", audioType)).status)
+	assert.Zero(t, i.Seen())
+	assert.Equal(t, 500, c.call("GET", "/v1/usage", "").status)
+}
+
+// A World may begin with meetings: 500 finished ones need no loop.
+func TestWorld_HoldsMeetings(t *testing.T) {
+	t.Parallel()
+	w := DefaultWorld()
+	o := &w.Organisations[0]
+	o.Credits, o.TranscribeSeconds, o.Suspended = new(3), new(30), true
+	o.Meetings = []WorldMeeting{
+		{Title: "Archive", ExternalID: "arc", Count: 500},
+		{Title: "Private", CreatorID: "emp_ben", Visibility: minutes.VisibilityPrivate, Status: minutes.StatusCreated},
+		{Title: "By Eve", CreatorID: "emp_eve", ExternalID: "eve", Date: "2025-12-24", ParticipantIDs: []string{"emp_ada"}, Status: minutes.StatusTranscribing},
+	}
+	for status := range map[minutes.Status]bool{"audio_rejected": true, "transcribe_blocked": true, "transcription_failed": true, "minutes_failed": true, "audio_uploaded": true, "generating_minutes": true} {
+		o.Meetings = append(o.Meetings, WorldMeeting{Title: string(status), Status: status})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t, WithWorld(w))
+		for range 2 {
+			all := s.Meetings()
+			require.Len(t, all, 508)
+			assert.Equal(t, []string{"arc-1", "arc-500", "", "eve"}, []string{all[0].ExternalID, all[499].ExternalID, all[500].ExternalID, all[501].ExternalID})
+			assert.Equal(t, minutes.StatusMinutesReady, all[0].Status)
+			assert.NotEmpty(t, all[0].Markdown)
+			assert.Equal(t, "emp_ben", all[500].Creator)
+			assert.Nil(t, all[500].Audio)
+			assert.Equal(t, minutes.StatusTranscribing, all[501].Status)
+			for _, m := range all[502:] {
+				assert.Equal(t, m.Title, string(m.Status))
+			}
+			now, _ := s.Organisation("org_acme")
+			assert.Equal(t, []int{3, 30}, []int{*now.Credits, *now.TranscribeSeconds})
+			assert.Equal(t, o.Keys, now.Keys)
+			assert.Equal(t, o.Members, now.Members)
+			assert.True(t, now.Suspended)
+			require.NoError(t, s.Reset())
+		}
+		time.Sleep(time.Minute)
+		assert.Equal(t, minutes.StatusMinutesReady, s.Meetings()[501].Status, "it goes on")
+		assert.Empty(t, s.Requests())
+		require.ErrorContains(t, s.Update("org_acme", func(o *Organisation) { o.Meetings = []WorldMeeting{{Title: "x"}} }), "minutestest: Update: meetings: only a World")
+	})
+	for place, m := range map[string]WorldMeeting{
+		"organisations[0].meetings[0].title: missing":             {},
+		`organisations[0].meetings[0].status: "x" is none of`:     {Title: "x", Status: "x"},
+		`organisations[0].meetings[0].creator_id: no member or`:   {Title: "x", CreatorID: "emp_x"},
+		"organisations[0].meetings[0].count: -1 is not from 0 to": {Title: "x", Count: -1},
+		"organisations[0].meetings[0]: NOT_FOUND":                 {Title: "x", ParticipantIDs: []string{"emp_x"}},
+		"organisations[0].meetings[0]: INVALID_DATE":              {Title: "x", Date: "yesterday", Count: 9},
+	} {
+		w := DefaultWorld()
+		w.Organisations[0].Meetings = []WorldMeeting{m}
+		require.ErrorContains(t, w.check(), place)
+	}
+}
+
+// With a seed, the same requests get the same responses, to the byte.
+func TestWithSeed_RepeatsExactly(t *testing.T) {
+	t.Parallel()
+	run := func(opts ...Option) (text string) {
+		synctest.Test(t, func(t *testing.T) {
+			s := NewServer(t, opts...)
+			c := callerOf(s)
+			for _, title := range []string{"One", "Two", "Three"} {
+				c.upload(t, title, "audio")
+				time.Sleep(time.Second)
+			}
+			c.call("POST", "/v1/employees", `{"name":"Fay"}`)
+			c.call("POST", "/v1/projects", `{"name":"Vostok"}`)
+			for _, r := range []answer{
+				c.call("GET", "/v1/meetings?limit=2", ""), c.call("GET", "/v1/employees", ""), c.call("GET", "/v1/projects", ""),
+				c.call("GET", "/v1/nowhere", ""), c.call("POST", "/v1/meetings/"+s.Meetings()[0].ID+"/upload-url", `{"content_type":"audio/ogg"}`),
+				{text: c.uploadURL(t, c.create(t, "Four"))},
+			} {
+				text += r.text + "\n"
+			}
+		})
+		return text
+	}
+	first := run(WithSeed(7))
+	assert.Equal(t, first, run(WithSeed(7)))
+	assert.NotEqual(t, first, run(WithSeed(8)))
+	another := run()
+	assert.NotEqual(t, another, run())
+}
+
+func TestWithMinPollInterval(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t, WithMinPollInterval(1500*time.Millisecond))
+		c := callerOf(s)
+		id := c.create(t, "Polled")
+		assert.Equal(t, "private, max-age=2", c.call("GET", "/v1/meetings/"+id, "").header.Get("Cache-Control"))
+		time.Sleep(1500 * time.Millisecond)
+		c.status(t, id)
+		assert.Empty(t, s.Violations())
+		time.Sleep(time.Second)
+		c.status(t, id)
+		assert.Len(t, s.Violations(), 1)
+		s.audit.reset()
+	})
+	assert.PanicsWithValue(t, "minutestest: New: WithMinPollInterval: -1s is not positive", func() { New(WithMinPollInterval(-time.Second)) })
+}
+
+// A key is masked wherever it was sent. A short one leaves the parts of ids and
+// titles alone that happen to look like it.
+func TestRequests_MaskWholeKeysOnly(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("secret", 4)
+	for key, texts := range map[string]map[string]string{
+		"a":      {"a plan": "a plan", "mtg_a": "mtg_a"},
+		"weekly": {"weekly": masked, "weekly weekly": masked + " " + masked, "biweekly_x weekly.": "biweekly_x " + masked + ".", "weekly-2": "weekly-2", "éweekly": "éweekly"},
+		long:     {"x" + long + "x": "x" + masked + "x"},
+		"":       {"x": "x"},
+	} {
+		e := entry{Exchange: engine.Exchange{KeySecret: key}}
+		for text, want := range texts {
+			assert.Equal(t, want, e.hide(text))
+		}
+	}
+}
+
+func TestWorld_RefusesAnExpiryThatNoClockReaches(t *testing.T) {
+	t.Parallel()
+	for at, good := range map[minutes.UnixTime]bool{4102444800: true, 9223372036: true, 9223372037: false, 1798761600000: false} {
+		w := DefaultWorld()
+		w.Organisations[0].Keys[0].ExpiresAt = at
+		if err := w.check(); good {
+			require.NoError(t, err)
+			s := NewServer(t, WithWorld(w))
+			assert.Equal(t, 200, (&caller{s.HTTPClient(), BaseURL, "key_ci"}).call("GET", "/v1/usage", "").status)
+		} else {
+			require.ErrorContains(t, err, "organisations[0].keys[0].expires_at: ")
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package minutestest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+)
+
+// MinPollInterval is the shortest time between two polls of a meeting that the
+// service asks of its clients, unless [WithMinPollInterval] sets another.
+const MinPollInterval = 30 * time.Second
+
+// ViolationKind names something that a client must not do. The constants are
+// all there is.
+//
+// The audit judges programs. Each Client of [Server.Client] and each client of
+// [Server.NewHTTPClient] is one program. Everything that comes through
+// [Server.HTTPClient], [Server.Listen] or [Server.Handler] with the same key is
+// one program too: a connection does not show which process made it. So two
+// workers, or a killed process and the one after it, are judged apart if each
+// has a Client of its own. Over a socket, give each worker a key of its own; a
+// violation between two processes with one key may be innocent there.
+type ViolationKind string
+
+const (
+	// ViolationPoll: a program sent two GETs of a meeting within
+	// [MinPollInterval], and both found the same unfinished status. An upload, or
+	// a request for an upload URL, in between excuses the second GET, whoever sent
+	// it and whether it succeeded or not. Listings, and what a create or an update
+	// returns, are no polls: they neither cause nor excuse a violation.
+	//
+	// The program's own Get just before a Wait counts: use WaitOptions.OnStatus.
+	// It may be innocent only between two processes that share a key over a socket.
+	ViolationPoll ViolationKind = "poll"
+	// ViolationCredential: an Authorization header was sent to storage. It is
+	// never innocent.
+	ViolationCredential ViolationKind = "credential"
+	// ViolationRepeat: a program sent a POST or PATCH again, with the same body,
+	// although the first may have taken effect: it got a 5xx, lost its connection,
+	// or nobody waited for the response. Creates with an external_id and requests
+	// for upload URLs may be repeated.
+	//
+	// It may be innocent if two of the same are wanted, as two members of one
+	// name, or between two processes that share a key over a socket.
+	ViolationRepeat ViolationKind = "repeat"
+	// ViolationUploadURL: a program asked for an upload URL for a meeting that
+	// has its audio, and the service had already refused it one for that reason.
+	// The first time is no violation: of two workers on one meeting, one comes too
+	// late. It may be innocent for three or more workers that share a Client, or a
+	// key over a socket.
+	ViolationUploadURL ViolationKind = "upload_url"
+	// ViolationContentType: a request to the API had a body that was not sent as
+	// application/json, or that claimed a Content-Encoding. The service in memory
+	// reads it as JSON anyway. It is never innocent.
+	ViolationContentType ViolationKind = "content_type"
+	// ViolationOpenBody: when the Server was closed, a program had neither read a
+	// response to its end nor closed it, and did not within a tenth of a second.
+	// Only the clients of the Server in memory are watched for it. It may be
+	// innocent if the program is still at work when its test ends.
+	ViolationOpenBody ViolationKind = "open_body"
+)
+
+var violationKinds = []ViolationKind{ViolationPoll, ViolationCredential, ViolationRepeat, ViolationUploadURL, ViolationContentType, ViolationOpenBody}
+
+// remedies say what to do about each kind.
+var remedies = map[ViolationKind]string{
+	ViolationPoll:        "poll with Wait, which keeps the interval; after a restart, set LookedAt",
+	ViolationCredential:  "send the PUT to the upload URL without an Authorization header",
+	ViolationRepeat:      "create with an external_id, or check whether the first took effect",
+	ViolationUploadURL:   "read the meeting's status first; it has its audio if it is not created",
+	ViolationContentType: "send JSON with Content-Type: application/json and without Content-Encoding",
+	ViolationOpenBody:    "read each response to its end, or close its Body",
+}
+
+// Violation is something a client did that the service asks it not to do.
+// It holds no secrets.
+type Violation struct {
+	Kind       ViolationKind     `json:"kind"`
+	At         time.Time         `json:"at"`            // of the request
+	Seq        int               `json:"seq,omitempty"` // of the [Request]
+	Operation  minutes.Operation `json:"operation,omitempty"`
+	MeetingID  string            `json:"meeting_id,omitempty"`
+	Title      string            `json:"title,omitempty"`       // of the meeting
+	ExternalID string            `json:"external_id,omitempty"` // of the meeting
+	Caller     string            `json:"caller,omitempty"`      // id of the member or integration behind the key
+	Text       string            `json:"text"`                  // what was wrong, for people
+	Remedy     string            `json:"remedy"`                // what to do about it, for people
+}
+
+// String describes the violation in one line.
+func (v Violation) String() string { return v.line(fmt.Sprintf("request %d", v.Seq)) }
+
+// line is the violation with the requests it was found in.
+func (v Violation) line(requests string) string {
+	text := fmt.Sprintf("violation (%s): %s", v.Kind, v.Text)
+	if v.Seq != 0 {
+		text += " (" + requests + ")"
+	}
+	if v.Remedy != "" {
+		text += ": " + v.Remedy
+	}
+	return text
+}
+
+// Violations returns what clients have done wrong so far, in the order in
+// which the audit noticed it: the first thousand.
+func (s *Server) Violations() []Violation { return s.audit.after(0) }
+
+// describe fills in what the Server knows about the meeting of a violation.
+func (s *Server) describe(v *Violation) {
+	if m, ok := s.Meeting(v.MeetingID); ok {
+		v.Title, v.ExternalID = m.Title, m.ExternalID
+	}
+}
+
+// meeting names the meeting of a violation as people know it.
+func (v *Violation) meeting() string {
+	name := "meeting " + v.MeetingID
+	var known []string
+	if v.Title != "" {
+		known = append(known, fmt.Sprintf("%q", v.Title))
+	}
+	if v.ExternalID != "" {
+		known = append(known, fmt.Sprintf("external id %q", v.ExternalID))
+	}
+	if known == nil {
+		return name
+	}
+	return name + " (" + strings.Join(known, ", ") + ")"
+}
+
+// alike is what violations that a test reports as one have in common.
+type alike struct {
+	kind      ViolationKind
+	operation minutes.Operation
+	meetingID string
+	caller    string
+}
+
+// grouped returns one line for each group of violations that are alike.
+func grouped(violations []Violation) []string {
+	var order []alike
+	groups := map[alike][]Violation{}
+	for _, v := range violations {
+		group := alike{v.Kind, v.Operation, v.MeetingID, v.Caller}
+		if groups[group] == nil {
+			order = append(order, group)
+		}
+		groups[group] = append(groups[group], v)
+	}
+	lines := make([]string, 0, len(order))
+	for _, group := range order {
+		first, n := groups[group][0], len(groups[group])
+		if n == 1 {
+			lines = append(lines, first.String())
+			continue
+		}
+		lines = append(lines, first.line(fmt.Sprintf("%d times, in requests %d to %d", n, first.Seq, groups[group][n-1].Seq)))
+	}
+	return lines
+}
+
+// check returns an error for options that cannot be.
+func (a *audit) check() error {
+	for _, kind := range a.ignored {
+		if !slices.Contains(violationKinds, kind) {
+			return fmt.Errorf("WithoutAudit: %q is not one of %s", kind, violationKinds)
+		}
+	}
+	if a.interval <= 0 {
+		return fmt.Errorf("WithMinPollInterval: %s is not positive", a.interval)
+	}
+	return nil
+}
