@@ -166,7 +166,7 @@ func (c *core) describeBody(resp *rest.Response, err error) string {
 	}
 	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	body := bytes.TrimLeft(resp.Body(), " \t\r\n\ufeff")
-	if len(body) > 0 && !strings.Contains(`{["`, string(body[:1])) && mediaType != "application/json" {
+	if len(body) > 0 && !bytes.ContainsAny(body[:1], `{["`) && mediaType != "application/json" {
 		return c.Mask.Page(c.host, resp.Header, body)
 	}
 	return "no valid JSON (" + cmp.Or(mediaType, "no content type") + ", " + strconv.Itoa(len(resp.Body())) + " bytes)"

@@ -18,9 +18,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
-// Error is the error of every failed API call; find it with [errors.As]. The service
-// rejected the request, the response did not match the interface, or there was no
-// response. An Error has the last response that any attempt of the call received.
+// Error is the error of every failed API call; find it with [errors.As]. It has the last
+// response that any attempt of the call received.
 //
 // Compare the code with [errors.Is], as in errors.Is(err, minutes.ErrNotFound). The text
 // has method, path, status, code, message and request id, and the scope that a key lacks.
@@ -199,10 +198,8 @@ func (e *WaitError) Error() string {
 // Unwrap returns the cause.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// StorageError reports that the upload of a recording to storage failed (section 4.2).
-// The store rejected the PUT, or did not respond. Its errors are XML, not the service's
-// envelope. A StorageError has the last response that any attempt received, and the
-// reason why the last attempt failed.
+// StorageError reports that the upload of a recording to storage failed (section 4.2). It
+// has the last response that any attempt received, and why the last attempt failed.
 type StorageError struct {
 	// StatusCode is the HTTP status of the store's response, 0 if there was none.
 	StatusCode int
@@ -231,8 +228,7 @@ func (e *StorageError) Error() string {
 	return describe("upload to storage", e.StatusCode, e.Code, e.Message, e.causes, "storage request id", e.RequestID)
 }
 
-// Unwrap returns what ended the upload besides a response: the error of the network, the
-// recording or the context.
+// Unwrap returns what ended the upload besides a response.
 func (e *StorageError) Unwrap() []error { return e.causes }
 
 // Retryable reports whether err is temporary: the same call may succeed later without
@@ -246,8 +242,8 @@ func (e *StorageError) Unwrap() []error { return e.causes }
 //   - a WaitError, or the error of a Result, that wraps one of these.
 //
 // It returns false if the caller canceled the context, for every other rejection, for a
-// meeting that failed or has no audio, for an unusable parameter or recording, and for a
-// certificate that is not the service's. It does not say whether a write without a
+// meeting that failed or has no audio, for an unusable parameter or recording, and if a
+// proxy rejects the connection or the server's TLS is not accepted. It does not say whether a write without a
 // response took effect. Calls that only read, Create with an ExternalID, Process with
 // one, and Finish are always safe to repeat.
 //
