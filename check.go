@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/url"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -32,31 +31,29 @@ const notUTF8 = "is not valid UTF-8"
 // struct's type has no name, its fields are parameters of a method, and the error begins
 // their names with a small letter.
 func checkTexts(params any) error {
-	at, found := findInvalidUTF8(reflect.ValueOf(params))
-	return checkThat(at, !found, notUTF8)
+	if v := reflect.Indirect(reflect.ValueOf(params)); v.Kind() == reflect.Struct {
+		return checkFields(v)
+	}
+	return nil
 }
 
-// findInvalidUTF8 finds the first text that is not valid UTF-8 in a struct or a list.
-func findInvalidUTF8(v reflect.Value) (at string, found bool) {
-	switch v = reflect.Indirect(v); v.Kind() {
-	case reflect.String:
-		return "", !utf8.ValidString(v.String())
-	case reflect.Slice:
-		texts, _ := reflect.TypeAssert[[]string](v)
-		i := slices.IndexFunc(texts, func(s string) bool { return !utf8.ValidString(s) })
-		return "[" + strconv.Itoa(i) + "]", i >= 0
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if at, found := findInvalidUTF8(v.Field(i)); found {
-				name := v.Type().Field(i).Name
-				if v.Type().Name() == "" {
-					name = strings.ToLower(name[:1]) + name[1:]
-				}
-				return name + at, true
+func checkFields(v reflect.Value) error {
+	for field, value := range v.Fields() {
+		name := field.Name
+		if v.Type().Name() == "" {
+			name = strings.ToLower(name[:1]) + name[1:]
+		}
+		texts, isList := reflect.TypeAssert[[]string](value)
+		for i, text := range texts {
+			if !utf8.ValidString(text) {
+				return &ParamError{name + "[" + strconv.Itoa(i) + "]", notUTF8}
 			}
 		}
+		if !isList && !utf8.ValidString(reflect.Indirect(value).String()) { // valid for all other types
+			return &ParamError{name, notUTF8}
+		}
 	}
-	return "", false
+	return nil
 }
 
 // checkID rejects an id that would make the path another one.

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
@@ -111,7 +113,8 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 	}
 	problem := pathProblem(path)
 	if err := cmp.Or(checkThat("method", slices.Contains(methods, method), methodReason),
-		checkThat("path", problem == "", problem)); err != nil {
+		checkThat("path", problem == "", problem),
+		checkThat("out", out == nil || reflect.ValueOf(out).Kind() == reflect.Pointer && !reflect.ValueOf(out).IsNil(), "must be a pointer or nil")); err != nil {
 		return err
 	}
 	request := rest.Request{Operation: row.Operation, Route: &row, Query: query}
@@ -122,17 +125,12 @@ func (c *Client) Do(ctx context.Context, method, path string, query url.Values, 
 		}
 		request.Body = json.RawMessage(body)
 	}
-	shared := cmp.Or(c.Meetings, new(MeetingsService)).core()
-	resp, err := shared.send(ctx, request)
-	if err != nil {
-		return err
-	}
-	defer resp.Release()
-	if out == nil {
-		return nil
-	}
-	return shared.unmarshal(request, resp, out)
+	_, err := c.core().send(ctx, request, out)
+	return err
 }
+
+// core returns what the services share, also of a Client that New did not make.
+func (c *Client) core() *core { return cmp.Or(c.Meetings, new(MeetingsService)).core() }
 
 // Format prints the Client without its API key, for every verb.
 func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask()) }
@@ -141,7 +139,7 @@ func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask())
 func (c Client) LogValue() slog.Value { return slog.StringValue(c.mask()) }
 
 func (c Client) mask() string {
-	return "minutes.Client(" + cmp.Or(cmp.Or(c.Meetings, new(MeetingsService)).core().Base, "made without New") + ", key masked)"
+	return "minutes.Client(" + cmp.Or(c.core().Base, "made without New") + ", key masked)"
 }
 
 // parseBaseURL never quotes its input: if the arguments are swapped, it is the key.
@@ -203,6 +201,7 @@ type core struct {
 	observer    func(context.Context, Event)
 	uploads     upload.Timeouts
 	slots       uploadSlots
+	host        string
 	local       bool // the service is on this machine, and so may its storage be
 
 	api    *rest.Client
@@ -212,7 +211,7 @@ type core struct {
 // ready prepares a core for requests, after the options have set it. It never changes
 // afterwards. base is empty if New did not make the Client.
 func (c *core) ready(base url.URL, apiKey string) *core {
-	c.Base, c.local = base.String(), isLoopback(base.Hostname())
+	c.Base, c.host, c.local = base.String(), base.Host, isLoopback(base.Hostname())
 	c.Authorization, c.Mask = []string{"Bearer " + apiKey}, secret.Mask{apiKey}
 	c.storage = cmp.Or(c.storage, c.Transport)
 	c.poller = poll.New(polled{c})
@@ -227,14 +226,17 @@ func (c *core) ready(base url.URL, apiKey string) *core {
 // Client that comes and goes would leave a pool of connections behind.
 var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		ForceAttemptHTTP2:     true,
-		MaxIdleConns:          100,
-		MaxIdleConnsPerHost:   16,
-		IdleConnTimeout:       90 * time.Second,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ExpectContinueTimeout: 2 * time.Second, // how long an upload waits for permission to send the body
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+		ForceAttemptHTTP2:      true,
+		MaxIdleConns:           100,
+		MaxIdleConnsPerHost:    16,
+		IdleConnTimeout:        90 * time.Second,
+		TLSHandshakeTimeout:    10 * time.Second,
+		ExpectContinueTimeout:  2 * time.Second, // how long an upload waits for permission to send the body
+		OnProxyConnectResponse: backoff.CheckProxy,
+		// Otherwise a connection that is lost without a sign is used until the kernel gives up.
+		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 	}
 })
 
@@ -256,14 +258,9 @@ func pick[T, F any](ctx context.Context, c *core, in rest.Request, field func(*T
 
 // doResponse is do, and returns also the status and the header of the response.
 func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Response, error) {
-	asked := c.poller.Now()
-	resp, err := c.send(ctx, in)
+	asked, out := c.poller.Now(), new(T)
+	resp, err := c.send(ctx, in, out)
 	if err != nil {
-		return nil, nil, err
-	}
-	defer resp.Release()
-	out := new(T)
-	if err := c.decode(in, resp, out); err != nil {
 		return nil, nil, err
 	}
 	if m, ok := any(out).(*Meeting); ok && !in.Once { // the poller records its own polls
@@ -272,17 +269,18 @@ func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest
 	return out, resp, nil
 }
 
-// send makes one request. The caller decodes the response and releases it.
-func (c *core) send(ctx context.Context, in rest.Request) (*rest.Response, error) {
+// send makes one request and decodes the response into out, unless that is nil. The
+// response that it returns has no body any more.
+func (c *core) send(ctx context.Context, in rest.Request, out any) (*rest.Response, error) {
 	if err := c.check(ctx, in); err != nil {
 		return nil, err
 	}
-	resp, failure := c.api.Do(ctx, in)
-	if failure != nil {
-		defer failure.Release()
-		return nil, c.newError(failure)
+	resp := c.api.Do(ctx, in)
+	defer resp.Release()
+	if !resp.OK() {
+		return nil, c.newError(resp)
 	}
-	return resp, nil
+	return resp, c.decode(in, resp, out)
 }
 
 // check returns a *ParamError if a request cannot be sent as it is.

@@ -3,17 +3,25 @@ package minutes_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/jarcoal/httpmock"
 	"github.com/stretchr/testify/assert"
@@ -22,6 +30,7 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 func TestMain(m *testing.M) { testbase.Main(m) }
@@ -516,7 +525,7 @@ func TestDo(t *testing.T) {
 		for reply, want := range map[string]string{
 			"":                               "the response is empty",
 			"[]":                             "a JSON array where an object should be",
-			"<h1>":                           "no valid JSON",
+			"<h1>":                           "minutes.example sent",
 			strings.Repeat(" ", 4<<20) + " ": "longer than 4194304 bytes",
 		} {
 			client, _ := testkit.Answering(t, testkit.Canned(200, reply))
@@ -569,4 +578,159 @@ func TestDo(t *testing.T) {
 			require.Equal(t, minutes.OpDo, tries[0].Operation)
 		}
 	})
+}
+
+// dropped is a connection that loses all bytes without a sign, once lose is true.
+type dropped struct {
+	net.Conn
+	lose   *atomic.Bool
+	closed chan struct{}
+}
+
+func (d *dropped) Write(p []byte) (int, error) {
+	if d.lose.Load() {
+		return len(p), nil
+	}
+	return d.Conn.Write(p)
+}
+
+func (d *dropped) Read(p []byte) (int, error) {
+	n, err := d.Conn.Read(p)
+	if d.lose.Load() {
+		<-d.closed
+		return 0, net.ErrClosed
+	}
+	return n, err
+}
+
+func (d *dropped) Close() error {
+	close(d.closed)
+	return d.Conn.Close()
+}
+
+// After a connection over HTTP/2 was dropped without a sign, a call needs no longer than
+// the pings that find out.
+func TestClient_RecoversFromDroppedHTTP2Connection(t *testing.T) {
+	t.Parallel()
+	certified := httptest.NewTLSServer(nil)
+	certified.Close()
+	synctest.Test(t, func(t *testing.T) {
+		conns := make(chan net.Conn, 10)
+		srv := &http.Server{
+			TLSConfig: &tls.Config{Certificates: certified.TLS.Certificates, NextProtos: []string{"h2"}},
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				assert.Equal(t, 2, r.ProtoMajor)
+				_, _ = io.WriteString(w, `{"credits_remaining":1,"transcribe_seconds_remaining":1}`)
+			}),
+			ErrorLog: log.New(io.Discard, "", 0),
+		}
+		served := make(chan error)
+		go func() { served <- srv.ServeTLS(pipes(conns), "", "") }()
+		var dials atomic.Int32
+		lose := new(atomic.Bool) // of the first connection
+		tr := minutes.SharedTransport().(*http.Transport).Clone()
+		tr.TLSClientConfig = &tls.Config{RootCAs: certified.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
+		tr.DialContext = func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			conns <- far
+			if dials.Add(1) > 1 {
+				return near, nil
+			}
+			return &dropped{near, lose, make(chan struct{})}, nil
+		}
+		c, err := testkit.New("https://example.com", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}))
+		require.NoError(t, err)
+		_, err = c.Usage.Get(t.Context())
+		require.NoError(t, err)
+		lose.Store(true)
+		start := time.Now()
+		_, err = c.Usage.Get(t.Context())
+		require.NoError(t, err)
+		require.Less(t, time.Since(start), time.Minute)
+		require.EqualValues(t, 2, dials.Load())
+		tr.CloseIdleConnections()
+		require.NoError(t, srv.Close())
+		require.ErrorIs(t, <-served, http.ErrServerClosed)
+	})
+}
+
+// pipes is a listener for the ends of pipes.
+type pipes chan net.Conn
+
+func (p pipes) Accept() (net.Conn, error) {
+	if conn, ok := <-p; ok {
+		return conn, nil
+	}
+	return nil, net.ErrClosed
+}
+
+func (p pipes) Close() error { close(p); return nil }
+
+func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// A proxy that rejects the Client is named, without its password, and is no refused key.
+func TestClient_NamesRejectingProxy(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{401, 403, 407, 503} {
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		defer proxy.Close()
+		host := proxy.Listener.Addr().String()
+		for _, tr := range []*http.Transport{{}, minutes.SharedTransport().(*http.Transport).Clone()} {
+			tr.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: host, User: url.UserPassword("user", "pass-word")})
+			c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(1, 0, 0))
+			require.NoError(t, err)
+			_, err = c.Projects.Create(t.Context(), "x")
+			require.EqualError(t, err, fmt.Sprintf("minutes: POST /v1/projects: the proxy %s rejected the connection: %d %s", host, status, http.StatusText(status)))
+			require.Equal(t, status == 503, minutes.Retryable(err))
+			require.False(t, minutes.KeyRefused(err))
+		}
+	}
+}
+
+// Jobs that are rejected together by an edge without a burst all finish, with the default
+// options.
+func TestClient_FinishesJobsBehindStrictEdge(t *testing.T) {
+	t.Parallel()
+	for perSecond, jobs := range map[int]int{1: 6, 2: 20, 5: 40} {
+		t.Run(fmt.Sprint(perSecond), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				var mu sync.Mutex
+				var last time.Time
+				edge := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+					mu.Lock()
+					now := time.Now()
+					reject := req.URL.Host == "api.minutes.test" && now.Sub(last) < time.Second/time.Duration(perSecond)
+					if !reject {
+						last = now
+					}
+					mu.Unlock()
+					if reject {
+						return testkit.Canned(429, "slow down")(req)
+					}
+					return srv.HTTPClient().Transport.RoundTrip(req)
+				})
+				c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: edge}))
+				var work sync.WaitGroup
+				for i := range jobs {
+					work.Go(func() {
+						params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: fmt.Sprint("job-", i)}
+						_, err := c.Meetings.Process(t.Context(), params, testkit.Audio(1000), nil)
+						assert.NoError(t, err)
+					})
+				}
+				work.Wait()
+			})
+		})
+	}
+}
+
+// Do finds out before the request that it cannot decode the response.
+func TestClient_DoNeedsPointer(t *testing.T) {
+	t.Parallel()
+	for _, out := range []any{struct{}{}, map[string]any{}, (*struct{})(nil), 7} {
+		err := testkit.Silent(t).Do(t.Context(), http.MethodPost, "/v1/x", nil, nil, out)
+		testkit.RequireParamError(t, err, "out", "")
+	}
 }

@@ -63,50 +63,47 @@ const maxValues = 100_000
 // text, commas do not count.
 const maxText = 8 << 20
 
-// decode reads a 2xx response into out, a pointer to a type of this package, and checks it.
+// decode reads a 2xx response into out, unless that is nil. If out is of a type of this
+// package and not the caller's, it also checks what the interface promises.
 func (c *core) decode(in rest.Request, resp *rest.Response, out any) error {
-	if in.MaxResponse != maxText && resp.Limit == 0 && bytes.Count(resp.Body(), []byte(",")) >= maxValues {
-		return c.badResponseError(in, resp, "the response has over "+strconv.Itoa(maxValues)+" values")
-	}
-	if page, ok := out.(*MeetingPage); ok {
+	ours := in.Route == nil
+	page, isPage := out.(*MeetingPage)
+	if isPage && ours {
 		page.Meetings = make([]*Meeting, 0, maxLimit) // so that it need not grow
 	}
-	if err := c.unmarshal(in, resp, out); err != nil {
-		return err
-	}
-	if field := missingField(reflect.ValueOf(out).Elem(), resp.Body()); field != "" {
-		return c.badResponseError(in, resp, "the response lacks "+field)
-	}
-	switch out := out.(type) {
-	case *Meeting:
-		if in.ID != "" && out.ID != in.ID {
-			return c.badResponseError(in, resp, anotherMeeting)
-		}
-		c.maskMeetings(out)
-	case *MeetingPage:
-		c.maskMeetings(out.Meetings...)
-	}
-	return nil
-}
-
-const anotherMeeting = "the response is about another meeting"
-
-// unmarshal reads the body of a 2xx response into out.
-func (c *core) unmarshal(in rest.Request, resp *rest.Response, out any) error {
+	problem := ""
 	switch {
+	case out == nil:
+		return nil
 	case resp.Limit > 0:
-		return c.badResponseError(in, resp, "the response is longer than "+strconv.FormatInt(resp.Limit, 10)+" bytes")
+		problem = "the response is longer than " + strconv.FormatInt(resp.Limit, 10) + " bytes"
 	case len(resp.Body()) == 0:
-		return c.badResponseError(in, resp, "the response is empty")
+		problem = "the response is empty"
+	case ours && in.MaxResponse != maxText && bytes.Count(resp.Body(), []byte(",")) >= maxValues:
+		problem = "the response has over " + strconv.Itoa(maxValues) + " values"
+	default:
+		if err := json.Unmarshal(resp.Body(), out); err != nil {
+			problem = "the response does not match the interface: " + c.describeBody(resp, err)
+		} else if ours {
+			problem = missingField(reflect.ValueOf(out).Elem(), resp.Body())
+		}
 	}
-	if err := json.Unmarshal(resp.Body(), out); err != nil {
-		return c.badResponseError(in, resp, "the response does not match the interface: "+describeBody(resp, err))
+	if m, ok := out.(*Meeting); ok && problem == "" && in.ID != "" && m.ID != in.ID {
+		problem = "the response is about another meeting"
+	}
+	if problem != "" {
+		return c.badResponseError(resp, problem)
+	}
+	if m, ok := out.(*Meeting); ok {
+		c.maskMeetings(m)
+	} else if isPage {
+		c.maskMeetings(page.Meetings...)
 	}
 	return nil
 }
 
-// missingField returns the first required field that a response lacks, such as
-// "meetings[0].id", or "". For an element of a list, body is nil.
+// missingField returns the error text for the first required field that a response lacks,
+// such as "meetings[0].id", or "". For an element of a list, body is nil.
 func missingField(v reflect.Value, body []byte) string {
 	for _, f := range required[v.Type()] {
 		field := v.Field(f.index)
@@ -114,7 +111,7 @@ func missingField(v reflect.Value, body []byte) string {
 			if f.mayBeEmpty && fillEmpty(field, f.name, body) {
 				continue
 			}
-			return f.name
+			return "the response lacks " + f.name
 		}
 		if field.Kind() != reflect.Slice {
 			continue
@@ -125,7 +122,7 @@ func missingField(v reflect.Value, body []byte) string {
 				element = reflect.New(element.Type().Elem())
 			}
 			if at := missingField(reflect.Indirect(element), nil); at != "" {
-				return f.name + "[" + strconv.Itoa(i) + "]." + at
+				return strings.Replace(at, "lacks ", "lacks "+f.name+"["+strconv.Itoa(i)+"].", 1)
 			}
 		}
 	}
@@ -157,8 +154,9 @@ func (c *core) maskMeetings(meetings ...*Meeting) {
 	}
 }
 
-// describeBody says what is wrong with a body without quoting it.
-func describeBody(resp *rest.Response, err error) string {
+// describeBody says what is wrong with a body. It quotes only what looks like a page of
+// someone else: half a response of the service may name people.
+func (c *core) describeBody(resp *rest.Response, err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		found, _, _ := strings.Cut(wrong.Value, " ") // after "number" come its digits
 		if wrong.Field == "" {
@@ -167,5 +165,9 @@ func describeBody(resp *rest.Response, err error) string {
 		return "a JSON " + found + " that does not fit the field " + strconv.Quote(wrong.Field)
 	}
 	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	body := bytes.TrimLeft(resp.Body(), " \t\r\n\ufeff")
+	if len(body) > 0 && !bytes.ContainsAny(body[:1], `{["`) && mediaType != "application/json" {
+		return c.Mask.Page(c.host, resp.Header, body)
+	}
 	return "no valid JSON (" + cmp.Or(mediaType, "no content type") + ", " + strconv.Itoa(len(resp.Body())) + " bytes)"
 }

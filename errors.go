@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,13 +15,11 @@ import (
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
-	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
-// Error is the error of every failed API call; find it with [errors.As]. The service
-// rejected the request, the response did not match the interface, or there was no
-// response. An Error has the last response that any attempt of the call received.
+// Error is the error of every failed API call; find it with [errors.As]. It has the last
+// response that any attempt of the call received.
 //
 // Compare the code with [errors.Is], as in errors.Is(err, minutes.ErrNotFound). The text
 // has method, path, status, code, message and request id, and the scope that a key lacks.
@@ -199,10 +198,8 @@ func (e *WaitError) Error() string {
 // Unwrap returns the cause.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// StorageError reports that the upload of a recording to storage failed (section 4.2).
-// The store rejected the PUT, or did not respond. Its errors are XML, not the service's
-// envelope. A StorageError has the last response that any attempt received, and the
-// reason why the last attempt failed.
+// StorageError reports that the upload of a recording to storage failed (section 4.2). It
+// has the last response that any attempt received, and why the last attempt failed.
 type StorageError struct {
 	// StatusCode is the HTTP status of the store's response, 0 if there was none.
 	StatusCode int
@@ -231,8 +228,7 @@ func (e *StorageError) Error() string {
 	return describe("upload to storage", e.StatusCode, e.Code, e.Message, e.causes, "storage request id", e.RequestID)
 }
 
-// Unwrap returns what ended the upload besides a response: the error of the network, the
-// recording or the context.
+// Unwrap returns what ended the upload besides a response.
 func (e *StorageError) Unwrap() []error { return e.causes }
 
 // Retryable reports whether err is temporary: the same call may succeed later without
@@ -246,8 +242,8 @@ func (e *StorageError) Unwrap() []error { return e.causes }
 //   - a WaitError, or the error of a Result, that wraps one of these.
 //
 // It returns false if the caller canceled the context, for every other rejection, for a
-// meeting that failed or has no audio, for an unusable parameter or recording, and for a
-// certificate that is not the service's. It does not say whether a write without a
+// meeting that failed or has no audio, for an unusable parameter or recording, and if a
+// proxy rejects the connection or the server's TLS is not accepted. It does not say whether a write without a
 // response took effect. Calls that only read, Create with an ExternalID, Process with
 // one, and Finish are always safe to repeat.
 //
@@ -255,7 +251,7 @@ func (e *StorageError) Unwrap() []error { return e.causes }
 // assumed.
 func Retryable(err error) bool {
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, ErrPartialAudio), backoff.Untrusted(err), KeyRefused(err):
+	case errors.Is(err, context.Canceled), errors.Is(err, ErrPartialAudio), backoff.Permanent(err), KeyRefused(err):
 		return false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrRateLimited),
 		errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady):
@@ -285,23 +281,23 @@ func KeyRefused(err error) bool {
 
 // newError returns the error of a failed request. Only here does a failure become one of
 // the codes of section 7.
-func (c *core) newError(f *rest.Failure) *Error {
-	e := c.errorOf(f.Route, f.Path, &f.Response)
-	e.RetryAfter, e.causes, e.mayHaveTakenEffect = f.RetryAfter, f.Causes, f.MayHaveTakenEffect
-	if f.Received() && f.Status/100 != 2 { // a success that broke off has no envelope
-		c.readEnvelope(e, &f.Response)
+func (c *core) newError(r *rest.Response) *Error {
+	e := c.badResponseError(r, "")
+	e.RetryAfter, e.causes, e.mayHaveTakenEffect = r.RetryAfter, r.Causes, r.MayHaveTakenEffect
+	if r.Header != nil && r.Status/100 != 2 { // a success that broke off has no envelope
+		c.readEnvelope(e, r)
 	}
 	if e.Code == ErrInsufficientScope {
-		e.Scope = f.Route.Scope
+		e.Scope = r.Route.Scope
 	}
-	if f.Paused && e.Code == "" {
+	if r.Paused && e.Code == "" {
 		e.Code = ErrRateLimited
 	}
 	return e
 }
 
 // readEnvelope sets the fields of an error from a response that is not 2xx.
-func (c *core) readEnvelope(e *Error, resp *rest.Response) {
+func (c *core) readEnvelope(e *Error, r *rest.Response) {
 	var env struct { // the body of every error response (section 7)
 		Error struct {
 			Code      Code           `json:"code"`
@@ -310,41 +306,38 @@ func (c *core) readEnvelope(e *Error, resp *rest.Response) {
 			Details   map[string]any `json:"details"`
 		} `json:"error"`
 	}
-	err := json.Unmarshal(resp.Body(), &env)
+	body, text := r.Body(), string(r.Body())
+	if masked := c.Mask.Text(text); masked != text { // of the Details; an escaped letter hides from it
+		body = []byte(masked)
+	}
+	err := json.Unmarshal(body, &env)
 	switch {
 	case env.Error.Code != "": // even if other fields have a wrong type, and are empty
 		e.Code = Code(c.Mask.Text(string(env.Error.Code)))
 		e.Message = c.Mask.Text(env.Error.Message)
 		e.Details = env.Error.Details
-		c.Mask.Tree(e.Details)
-	case resp.Status/100 == 3:
+	case r.Status/100 == 3:
 		e.Message = "redirects are refused"
-	case resp.Status == http.StatusTooManyRequests:
+		if to, err := url.Parse(r.Header.Get("Location")); err == nil && *to != (url.URL{}) {
+			e.Message += ", here one to " + c.Mask.Text(cmp.Or(to.Host, c.host))
+		}
+	case r.Status == http.StatusTooManyRequests:
 		e.Code, e.Message = ErrRateLimited, "too many requests"
-	case len(resp.Body()) == 0:
-		e.Message = cmp.Or(http.StatusText(resp.Status), "the response is empty")
+	case len(r.Body()) == 0:
+		e.Message = cmp.Or(http.StatusText(r.Status), "the response is empty")
 	case err != nil:
-		e.Message = "the response is not the service's error envelope: " + c.Mask.Text(describeBody(resp, err))
+		e.Message = "the response is not the service's error envelope: " + c.Mask.Text(c.describeBody(r, err))
 	default:
 		e.Message = "the response is not the service's error envelope"
 	}
 	e.RequestID = cmp.Or(c.Mask.Text(env.Error.RequestID), e.RequestID)
 }
 
-// badResponseError returns the error for a response that is not an error response, but
-// cannot be used.
-func (c *core) badResponseError(in rest.Request, resp *rest.Response, problem string) *Error {
-	row, address := c.api.Locate(in)
-	e := c.errorOf(row, address[len(c.Base):], resp)
-	e.Message = c.Mask.Text(problem)
-	return e
-}
-
-// errorOf returns an error about a request and its response. Its request id is a
-// gateway's; the service's is in the envelope.
-func (c *core) errorOf(row *route.Route, path string, resp *rest.Response) *Error {
+// badResponseError returns the error for a response that cannot be used. Its request id
+// is a gateway's; the service's is in the envelope.
+func (c *core) badResponseError(r *rest.Response, problem string) *Error {
 	return &Error{
-		StatusCode: resp.Status, RequestID: c.Mask.Text(resp.Header.Get("X-Request-Id")),
-		Operation: Operation(row.Operation), Method: row.Method, Path: c.Mask.Text(path),
+		StatusCode: r.Status, Message: c.Mask.Text(problem), RequestID: c.Mask.Text(r.Header.Get("X-Request-Id")),
+		Operation: Operation(r.Route.Operation), Method: r.Route.Method, Path: c.Mask.Text(r.Path),
 	}
 }

@@ -164,6 +164,9 @@ type MeetingListParams struct {
 // one unchanged. It needs the scope meetings:write. Documented; assumed: a caller
 // who may not see the existing meeting gets ErrExternalIDTaken instead of 200.
 //
+// The service may store the ExternalID in another form (trimmed, in Unicode NFC), so
+// Meeting.ExternalID may differ from the one in params.
+//
 // With an ExternalID the Client retries a Create whose response was lost. If the
 // first attempt took effect, the second finds its meeting: created is then false
 // although this call created the meeting.
@@ -179,9 +182,6 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 	m, resp, err := doResponse[Meeting](ctx, s.core(), in)
 	if err != nil {
 		return nil, false, err
-	}
-	if in.HasExternalID && m.ExternalID != "" && !strings.EqualFold(strings.TrimSpace(m.ExternalID), strings.TrimSpace(params.ExternalID)) {
-		return nil, false, s.core().badResponseError(in, resp, anotherMeeting)
 	}
 	return m, resp.Status == http.StatusCreated, nil
 }
@@ -206,7 +206,8 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 
 // FindByExternalID returns the meeting with the caller's reference. It needs the
 // scope meetings:read. The listing it uses is documented; assumed: without such a
-// meeting the page is empty.
+// meeting the page is empty, and the service may trim the reference or
+// store it in another Unicode form.
 //
 // Errors: ErrNotFound if no meeting that the caller may see has it,
 // ErrInvalidExternalID.
@@ -215,20 +216,24 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	if err := cmp.Or(given, checkThat("externalID", utf8.ValidString(externalID), notUTF8)); err != nil {
 		return nil, err
 	}
-	asked := s.core().poller.Now()
-	page, err := s.List(ctx, &MeetingListParams{ExternalID: externalID})
+	c := s.core()
+	asked := c.poller.Now()
+	in := rest.Request{Operation: route.MeetingsList, Query: &MeetingListParams{ExternalID: externalID}}
+	page, resp, err := doResponse[MeetingPage](ctx, c, in)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range page.Meetings {
-		if m.ExternalID == externalID { // a service that does not know the filter lists others
-			s.core().poller.Record(snapshotOf(m.clone()), asked)
+		// A service that does not know the filter lists others, but only another Unicode form
+		// of the same text can make the single meeting look like one.
+		otherForm := len(page.Meetings) == 1 && strings.ContainsFunc(externalID, func(r rune) bool { return r >= utf8.RuneSelf })
+		if otherForm || m.ExternalID == externalID || m.ExternalID == strings.TrimSpace(externalID) {
+			c.poller.Record(snapshotOf(m.clone()), asked)
 			return m, nil
 		}
 	}
-	in := rest.Request{Operation: route.MeetingsList}
-	miss := s.core().badResponseError(in, new(rest.Response), "no visible meeting has this external id")
-	miss.Code = ErrNotFound
+	miss := c.badResponseError(resp, "no visible meeting has this external id")
+	miss.StatusCode, miss.Code = 0, ErrNotFound
 	return nil, miss
 }
 
@@ -251,11 +256,7 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 // Errors: ErrForbidden, ErrNotFound.
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 	defer s.core().poller.Forget(id) // also if the response was lost
-	resp, err := s.core().send(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id})
-	if err == nil {
-		resp.Release()
-		return nil
-	}
+	_, err := s.core().send(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id}, nil)
 	if e, ok := err.(*Error); ok && e.mayHaveTakenEffect && e.StatusCode == http.StatusNotFound && e.Code == ErrNotFound {
 		return nil // an earlier attempt deleted it, and its response was lost
 	}
@@ -281,20 +282,25 @@ func (s *MeetingsService) SetParticipants(ctx context.Context, id string, member
 // Errors: ErrInvalidRequest (not a MIME type), ErrBadRequest (the meeting has
 // audio already), ErrForbidden, ErrNotFound.
 func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string) (*UploadTarget, error) {
+	target, _, err := s.uploadURL(ctx, id, contentType)
+	return target, err
+}
+
+func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string) (*UploadTarget, *rest.Response, error) {
 	if contentType == "" {
-		return nil, &ParamError{"contentType", "must not be empty"}
+		return nil, nil, &ParamError{"contentType", "must not be empty"}
 	}
 	c := s.core()
 	asked := c.poller.Now()
-	target, err := do[UploadTarget](ctx, c, rest.Request{Operation: route.MeetingsUploadURL, ID: id, Body: &struct {
+	target, resp, err := doResponse[UploadTarget](ctx, c, rest.Request{Operation: route.MeetingsUploadURL, ID: id, Body: &struct {
 		ContentType string `json:"content_type"`
 	}{contentType}})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	c.poller.Invalidate(id, asked)
 	target.Method = cmp.Or(target.Method, http.MethodPut) // the interface's default
-	return target, nil
+	return target, resp, nil
 }
 
 // Minutes returns the written minutes; an empty format is the service's

@@ -398,3 +398,39 @@ func TestCreate_FindsItsOwnMeetingAfterLostResponse(t *testing.T) {
 		require.Equal(t, m.ID, page.Meetings[0].ID)
 	})
 }
+
+// A service may store a reference in another form. That locks no meeting out, and finds no
+// other one.
+func TestFindByExternalID_AcceptsOtherFormsOfTheReference(t *testing.T) {
+	t.Parallel()
+	const composed, decomposed = "caf\u00e9.m4a", "cafe\u0301.m4a" // in Unicode NFC, and as a Mac names files
+	for _, test := range []struct {
+		asked, stored string
+		others        int // on the same page
+		found         bool
+	}{
+		{decomposed, composed, 0, true}, {composed, decomposed, 0, true}, {"\u212a7", "K7", 0, true}, {" crm/1 ", "crm/1", 0, true},
+		{"crm/1", "crm/1", 3, true}, {composed, composed, 3, true},
+		{"crm/1", "crm/2", 0, false}, {"CRM/1", "crm/1", 0, false}, {"cafe.m4a", composed, 0, false}, {decomposed, composed, 3, false},
+	} {
+		stored, err := json.Marshal(test.stored)
+		require.NoError(t, err)
+		meeting := `{"id":"mtg_1","status":"created","external_id":` + string(stored) + `}`
+		page := `{"meetings":[` + strings.Repeat(`{"id":"mtg_x","status":"created","external_id":"x"},`, test.others) + meeting + `]}`
+		c, _ := testkit.Answering(t, testkit.Canned(200, page))
+		m, err := c.Meetings.FindByExternalID(t.Context(), test.asked)
+		if test.found {
+			require.NoError(t, err, test)
+			require.Equal(t, "mtg_1", m.ID)
+		} else {
+			require.ErrorIs(t, err, minutes.ErrNotFound, test)
+		}
+		for _, status := range []int{200, 201} {
+			c, _ := testkit.Answering(t, testkit.Canned(status, meeting))
+			m, created, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "T", ExternalID: test.asked})
+			require.NoError(t, err)
+			require.Equal(t, "mtg_1", m.ID)
+			require.Equal(t, status == 201, created)
+		}
+	}
+}

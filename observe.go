@@ -81,18 +81,16 @@ func FromContext(ctx context.Context) (a Attempt, ok bool) {
 func (c *core) observeAttempt(ctx context.Context, a rest.Attempt) {
 	e, _ := FromContext(ctx)
 	e.MeetingID = c.Mask.Text(e.MeetingID)
-	e.Duration, e.Again = a.Took, a.Retry
-	if a.Retry {
-		e.Wait = a.Wait
-	}
+	e.Duration, e.Again, e.Wait = a.Took, a.Retry, a.Wait
 	requestID := ""
 	if a.Err != nil {
 		e.Err = c.Mask.Err(a.Err)
 	} else if e.StatusCode = a.Status; a.Status/100 != 2 {
-		failure := c.newError(a.Failure)
+		failure := c.newError(a.Response)
 		e.Code, requestID = failure.Code, failure.RequestID
 	}
-	c.reportAttempt(ctx, e, requestID, slog.String("method", a.Route.Method), slog.String("path", singleLine(c.Mask.Text(a.Path))))
+	r := a.Response
+	c.reportAttempt(ctx, e, requestID, slog.String("method", r.Route.Method), slog.String("path", singleLine(c.Mask.Text(r.Path))))
 	if a.Pause > 0 {
 		c.log.LogAttrs(ctx, slog.LevelInfo, "minutes: requests are held back after a 429",
 			slog.String("operation", string(e.Operation)), slog.Duration("for", a.Pause))

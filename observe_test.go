@@ -461,3 +461,24 @@ func TestWithLogger_LogsEachAttempt(t *testing.T) {
 		require.NotContains(t, out.String(), srv.Key())
 	})
 }
+
+// Whoever prints the context that an observer or a transport gets sees no header, body
+// or key.
+func TestFromContext_PrintsNoHeaders(t *testing.T) {
+	t.Parallel()
+	var printed strings.Builder
+	show := func(ctx context.Context) { fmt.Fprintf(&printed, "%v %+v %#v %s\n", ctx, ctx, ctx, ctx) }
+	network := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		show(req.Context())
+		return testkit.Canned(503, "echo-of-"+testkit.Key, "Set-Cookie", "session=secret-cookie", "X-Echo", testkit.Key)(req)
+	})
+	c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithRetries(1, 0, 0),
+		minutes.WithObserver(func(ctx context.Context, _ minutes.Event) { show(ctx) }))
+	require.NoError(t, err)
+	_, err = c.Usage.Get(t.Context())
+	require.Error(t, err)
+	require.Contains(t, printed.String(), "rest.AttemptInfo")
+	for _, secret := range []string{testkit.Key, "secret-cookie", "echo-of"} {
+		require.NotContains(t, printed.String(), secret)
+	}
+}

@@ -64,14 +64,14 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 // should have an ExpectContinueTimeout, as http.DefaultTransport has. Otherwise an upload
 // that storage rejects may only show as a broken connection.
 //
-// A transport that traces or logs sees each upload's presigned URL. Its query is a
-// credential: whoever has it can upload. If your transport records whole URLs, as most
-// tracing transports do, give uploads another one with WithStorageHTTPClient.
+// A transport that records whole URLs, as most tracing transports do, sees the presigned
+// URL of each upload, which is a credential. Give uploads another one with
+// WithStorageHTTPClient.
 //
 // Without this option a Client uses the proxies of the environment (HTTPS_PROXY,
 // NO_PROXY; see [http.ProxyFromEnvironment]) and trusts the certificates of the system.
 // For your own proxy or certificate authority, clone http.DefaultTransport and set them;
-// see the example. If a proxy blocks an upload, the error names the proxy, without its
+// see the example. If a proxy rejects a connection, the error names it, without its
 // password.
 func WithHTTPClient(hc *http.Client) Option {
 	ok := hc != nil && hc.Timeout >= 0
@@ -82,8 +82,7 @@ func WithHTTPClient(hc *http.Client) Option {
 
 // WithStorageHTTPClient uses hc's transport only for uploads. API calls keep that of
 // [WithHTTPClient]. The Client never changes hc, and ignores its Timeout, Jar and
-// CheckRedirect. Do not use a transport that records whole URLs: the query of a presigned
-// URL is a credential. The events of [WithObserver] and [FromContext] have no part of it.
+// CheckRedirect.
 func WithStorageHTTPClient(hc *http.Client) Option {
 	return option("WithStorageHTTPClient", hc != nil, "must not be nil",
 		func(c *core) { c.storage = cmp.Or(hc.Transport, sharedTransport()) })

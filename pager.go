@@ -28,7 +28,7 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 		next := first // a sequence may be ranged over again
 		seen := map[string]bool{next.Cursor: true}
 		for {
-			page, err := s.List(ctx, &next)
+			page, resp, err := doResponse[MeetingPage](ctx, s.core(), rest.Request{Operation: route.MeetingsList, Query: &next})
 			if err != nil {
 				yield(nil, err)
 				return
@@ -43,7 +43,7 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 				return
 			}
 			if seen[page.NextCursor] {
-				yield(nil, s.core().badResponseError(rest.Request{Operation: route.MeetingsList}, new(rest.Response), "the service repeated a cursor"))
+				yield(nil, s.core().badResponseError(resp, "the service repeated a cursor"))
 				return
 			}
 			seen[page.NextCursor] = true

@@ -107,7 +107,7 @@ type uploadAPI struct {
 
 // UploadURL implements upload.API. Its errors never quote the URL.
 func (a uploadAPI) UploadURL(ctx context.Context) (*url.URL, time.Duration, error) {
-	t, err := a.meetings.UploadURL(ctx, a.id, a.contentType)
+	t, resp, err := a.meetings.uploadURL(ctx, a.id, a.contentType)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -124,8 +124,7 @@ func (a uploadAPI) UploadURL(ctx context.Context) (*url.URL, time.Duration, erro
 		problem = "method is not PUT"
 	}
 	if problem != "" {
-		in := rest.Request{Operation: route.MeetingsUploadURL, ID: a.id}
-		return nil, 0, c.badResponseError(in, &rest.Response{Status: http.StatusOK}, "the response's "+problem)
+		return nil, 0, c.badResponseError(resp, "the response's "+problem)
 	}
 	return target, time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second, nil // min prevents an overflow
 }

@@ -58,9 +58,11 @@ func RetryAfter(status int, header http.Header) time.Duration {
 
 // Sleep waits for d, or until ctx is done.
 func Sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+	if d > 0 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(d):
+		}
 	}
 	return ctx.Err()
 }

@@ -12,29 +12,28 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// outcome is what happened in one attempt.
-type outcome struct {
-	err        error         // nil if there is a whole response; may show a secret
-	status     int           // of the response, even if its body broke off; 0 if there was none
+// Outcome is what happened in one attempt.
+type Outcome struct {
+	Status     int           // of the response, even if its body broke off; 0 if there was none
+	Err        error         // nil if there is a whole response; may show a secret
+	Took       time.Duration // from the beginning to the end
 	retryAfter time.Duration // which a whole response asks for
 	neverSent  bool          // it certainly had no connection
-	took       time.Duration
 }
 
 // rateLimited reports a 429. The service's edge rejected the request before the service
 // did anything.
-func (o outcome) rateLimited() bool { return o.err == nil && o.status == http.StatusTooManyRequests }
+func (o Outcome) rateLimited() bool { return o.Err == nil && o.Status == http.StatusTooManyRequests }
 
 // mayHaveTakenEffect reports whether the service may have done what was asked. A 4xx
 // took no effect, even if its body broke off.
-func (o outcome) mayHaveTakenEffect() bool { return !o.neverSent && o.status/100 != 4 }
+func (o Outcome) mayHaveTakenEffect() bool { return !o.neverSent && o.Status/100 != 4 }
 
 // attempt sends the request once and reads the whole response, within the attempt's
-// time limit. A response that breaks off counts as a lost connection. No body is left
-// open.
-func (k *call) attempt(req *http.Request) (*http.Response, outcome) {
+// time limit. A response that breaks off counts as a lost connection.
+func (k *call) attempt(req *http.Request) (resp *http.Response, o Outcome) {
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(WithAttempt(req.Context(), k.info()), k.client.Timeout)
+	ctx, cancel := context.WithTimeout(WithAttempt(k.ctx, k.info()), k.client.Timeout)
 	defer cancel()
 	// Trace the connection if the request must not be retried after the service may have
 	// read it. Also for DELETE: a retry that gets a 404 succeeds if the first attempt may
@@ -46,28 +45,34 @@ func (k *call) attempt(req *http.Request) (*http.Response, outcome) {
 	}
 	attempt := req.WithContext(ctx)
 	attempt.Header = k.header()
-	resp, err := backoff.RoundTrip(k.client.Transport, attempt)
-	o := outcome{neverSent: err != nil && conn != nil && conn.NeverMade(err)}
-	if err == nil {
-		o.status = resp.StatusCode
-		k.failure.RetryAfter = backoff.RetryAfter(resp.StatusCode, resp.Header)
-		err = k.failure.read(resp, cmp.Or(k.MaxResponse, 4<<20))
-		// The status of a 429 or 5xx is enough, even if the body broke off.
-		if req.Context().Err() == nil && (o.status == http.StatusTooManyRequests || o.status >= 500) {
-			err = nil
-		}
+	resp, o.Err = backoff.RoundTrip(k.client.Transport, attempt)
+	if o.Err != nil {
+		o.neverSent = conn != nil && conn.NeverMade(o.Err)
+	} else {
+		o.Status = resp.StatusCode
+		k.RetryAfter = backoff.RetryAfter(resp.StatusCode, resp.Header)
+		o.Err = k.read(resp, cmp.Or(k.in.MaxResponse, 4<<20))
 	}
 	switch {
-	case err == nil:
-		o.retryAfter = k.failure.RetryAfter
-	case ctx.Err() != nil && req.Context().Err() == nil: // not DeadlineExceeded, which is the caller's context
-		err = fmt.Errorf("no response within %v: %w", k.client.Timeout, os.ErrDeadlineExceeded)
+	case o.Err == nil, k.ctx.Err() == nil && (o.Status == http.StatusTooManyRequests || o.Status >= 500):
+		o.Err, o.retryAfter = nil, k.RetryAfter // the status is enough, even if the body broke off
+	case ctx.Err() != nil && k.ctx.Err() == nil: // not DeadlineExceeded, which is the caller's context
+		o.Err = fmt.Errorf("no response within %v: %w", k.client.Timeout, os.ErrDeadlineExceeded)
 	}
-	if o.err = err; err != nil {
-		resp = nil
-	}
-	o.took = time.Since(began)
+	o.Took = time.Since(began)
 	return resp, o
+}
+
+var jsonType = []string{"application/json"}
+
+// header returns the header of an attempt. Each attempt has its own, because a transport
+// may still read it after the attempt has ended.
+func (k *call) header() http.Header {
+	h := http.Header{"Authorization": k.client.Authorization, "User-Agent": k.client.UserAgent, "Accept": jsonType}
+	if k.in.Body != nil {
+		h["Content-Type"] = jsonType
+	}
+	return h
 }
 
 // AttemptInfo identifies an attempt.
@@ -78,16 +83,17 @@ type AttemptInfo struct {
 	Poll      bool   // made by the poller, which never retries
 }
 
-func (k *call) info() AttemptInfo { return AttemptInfo{k.Route.Operation, k.ID, k.number, k.Once} }
+func (k *call) info() AttemptInfo {
+	return AttemptInfo{k.Route.Operation, k.in.ID, k.number, k.in.Once}
+}
 
-// attemptContext is the context of an attempt. It carries an AttemptInfo, as
-// context.WithValue would.
+type attemptKey struct{}
+
+// attemptContext is the context of an attempt. context.WithValue would cost an allocation more.
 type attemptContext struct {
 	context.Context
 	info AttemptInfo
 }
-
-type attemptKey struct{}
 
 func (c *attemptContext) Value(key any) any {
 	if key == (attemptKey{}) {
@@ -105,14 +111,4 @@ func WithAttempt(ctx context.Context, info AttemptInfo) context.Context {
 func AttemptOf(ctx context.Context) (info AttemptInfo, ok bool) {
 	info, ok = ctx.Value(attemptKey{}).(AttemptInfo)
 	return info, ok
-}
-
-// Attempt describes an attempt that has ended.
-type Attempt struct {
-	Took     time.Duration
-	Err      error         // nil if there was a response; may show a secret
-	Retry    bool          // another attempt follows
-	Wait     time.Duration // before another attempt; set even if Retry is false
-	Pause    time.Duration // of all requests, begun by this attempt; 0 if none, or if a longer one was running
-	*Failure               // of all attempts so far; must not be changed
 }

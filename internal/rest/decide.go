@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"context"
 	"math"
 	"net/http"
 	"time"
@@ -10,72 +9,70 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// facts is everything that a decision depends on.
-type facts struct {
-	outcome
-	number, maxRetries int // the attempt's number, from 1
-	repeatable         bool
-	once               bool
-	polledPage         bool          // the poller asked for a page of the listing
-	wait               time.Duration // drawn for the next attempt
-	pauseLeft          time.Duration // of the rate-limit pause
-	timeLeft           time.Duration // until the context's deadline
-	ctxDone            bool
+// circumstances is everything that a decision depends on besides the outcome.
+type circumstances struct {
+	retriesLeft int
+	repeatable  bool
+	polledPage  bool          // the poller asked for a page of the listing
+	wait        time.Duration // drawn for the next attempt
+	pauseLeft   time.Duration // of the rate-limit pause
+	timeLeft    time.Duration // until the context is done
 }
 
 // decision is what follows an attempt.
 type decision struct {
-	retry   bool
-	wait    time.Duration // before the retry
-	pause   bool          // begin a rate-limit pause of wait
-	stopped bool          // the context is done, which alone prevents a retry of this response
+	retry bool
+	wait  time.Duration // before the retry
+	pause time.Duration // of all requests; 0: none
 }
 
-// facts gathers what decide needs to know.
-func (k *call) facts(ctx context.Context) facts {
-	f := facts{
-		outcome:    k.outcome,
-		number:     k.number,
-		maxRetries: k.client.Retries.Max,
+// circumstances gathers what decide needs to know.
+func (k *call) circumstances() circumstances {
+	now := circumstances{
 		repeatable: k.repeatable(),
-		once:       k.Once,
-		polledPage: k.Once && k.Route.Operation == route.MeetingsList,
+		polledPage: k.in.Once && k.Route.Operation == route.MeetingsList,
 		wait:       k.client.Retries.Wait(k.number, k.outcome.retryAfter),
-		pauseLeft:  k.client.pauseLeft(),
+		pauseLeft:  k.client.pause.left(),
 		timeLeft:   math.MaxInt64,
-		ctxDone:    ctx.Err() != nil,
 	}
-	if deadline, ok := ctx.Deadline(); ok {
-		f.timeLeft = time.Until(deadline)
+	if !k.in.Once {
+		now.retriesLeft = k.client.Retries.Max + 1 - k.number
 	}
-	return f
+	if deadline, ok := k.ctx.Deadline(); ok {
+		now.timeLeft = time.Until(deadline)
+	}
+	if k.ctx.Err() != nil {
+		now.timeLeft = 0
+	}
+	return now
 }
 
 // decide decides what follows an attempt. If a retry would come too late for the
 // deadline, or Retry-After is over a minute, the caller gets the response at once.
-func decide(f facts) decision {
-	allowed := f.retryAllowed()
-	return decision{
-		retry:   allowed && !f.ctxDone && f.retryAfter <= backoff.Longest && max(f.wait, f.pauseLeft) < f.timeLeft,
-		wait:    f.wait,
-		pause:   f.rateLimited() && !f.polledPage, // the poller slows its pages down itself
-		stopped: allowed && f.ctxDone && f.err == nil,
+func decide(o Outcome, now circumstances) (d decision) {
+	if o.rateLimited() && !now.polledPage { // the poller slows its pages down itself
+		d.pause = min(max(now.wait, 1), backoff.Longest) // 0 would be none
 	}
+	if o.worthRetrying(now.repeatable) && now.retriesLeft > 0 &&
+		o.retryAfter <= backoff.Longest && max(now.wait, now.pauseLeft) < now.timeLeft {
+		d.retry, d.wait = true, now.wait
+	}
+	return d
 }
 
-// retryAllowed reports whether another attempt does no harm.
-func (f facts) retryAllowed() bool {
+// worthRetrying reports whether another attempt may succeed and does no harm.
+func (o Outcome) worthRetrying(repeatable bool) bool {
 	switch {
-	case f.once || f.number > f.maxRetries || backoff.Untrusted(f.err):
+	case backoff.Permanent(o.Err):
 		return false
-	case f.neverSent || f.rateLimited(): // the service did nothing
+	case o.neverSent || o.rateLimited(): // the service did nothing
 		return true
-	case f.err != nil:
-		return f.repeatable
+	case o.Err != nil:
+		return repeatable
 	}
-	switch f.status {
+	switch o.Status {
 	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return f.repeatable
+		return repeatable
 	}
 	return false
 }
@@ -83,5 +80,5 @@ func (f facts) retryAllowed() bool {
 // repeatable reports whether the request may be sent again although an earlier attempt
 // may have taken effect.
 func (k *call) repeatable() bool {
-	return k.Route.Repeat == route.Always || k.Route.Repeat == route.WithExternalID && k.HasExternalID
+	return k.Route.Repeat == route.Always || k.Route.Repeat == route.WithExternalID && k.in.HasExternalID
 }

@@ -1,30 +1,66 @@
 package rest
 
 import (
+	"sync"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 )
 
-// pause holds back every request of the Client for d, at most a minute: a 429 says that
-// all of them together are too many. It returns d, or 0 if a longer pause is running.
-func (c *Client) pause(d time.Duration) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	d = min(d, backoff.Longest)
-	if until := time.Now().Add(d); until.After(c.pausedUntil) {
-		c.pausedUntil = until
+// pause is the rate-limit pause of a Client: a 429 says that all requests together are
+// too many. After a pause, requests are sent one at a time. The gap between two of them
+// doubles if there are still 429s, and shrinks with every other attempt.
+type pause struct {
+	mu      sync.Mutex
+	until   time.Time
+	gap     time.Duration // 0 if requests are not paced
+	grownAt time.Time
+	lastAt  time.Time // when the last paced request was sent
+}
+
+const minGap, maxGap = 250 * time.Millisecond, 4 * time.Second
+
+// ended takes note of an attempt that has ended. If d is not 0, every request is held back
+// for d. It returns d, or 0 if a longer pause is running.
+func (p *pause) ended(o Outcome, d time.Duration) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if d == 0 {
+		if p.gap -= p.gap / 10; p.gap < minGap/50 {
+			p.gap = 0
+		}
+		return 0
+	}
+	if now.Add(-o.Took).After(p.grownAt) { // a crowd that was sent at once grows the gap once
+		p.gap, p.grownAt = min(max(2*p.gap, minGap), maxGap), now
+	}
+	if until := now.Add(d); until.After(p.until) {
+		p.until = until
 		return d
 	}
 	return 0
 }
 
-// pauseLeft returns how much is left of the rate-limit pause. It is over at 0 or less.
-func (c *Client) pauseLeft() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if d := time.Until(c.pausedUntil); d <= backoff.Longest {
+// turn returns 0 if a request may be sent now, which is then the last one sent. Otherwise
+// it returns after how long to try again.
+func (p *pause) turn() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := max(time.Until(p.until), time.Until(p.lastAt.Add(p.gap)))
+	if left > 0 && left <= backoff.Longest { // a longer one began by the clock of another synctest bubble
+		return left
+	}
+	p.lastAt = time.Now()
+	return 0
+}
+
+// left returns how much is left of the pause. It is over at 0 or less.
+func (p *pause) left() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if d := time.Until(p.until); d <= backoff.Longest {
 		return d
 	}
-	return 0 // the pause began by the clock of another synctest bubble
+	return 0
 }

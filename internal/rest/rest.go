@@ -12,7 +12,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/google/go-querystring/query"
@@ -38,18 +37,25 @@ type Config struct {
 	Observe       func(context.Context, Attempt) // called after each attempt; may be nil
 }
 
+// Attempt is an attempt that has ended, as an observer sees it.
+type Attempt struct {
+	Outcome
+	Retry    bool          // another attempt follows
+	Wait     time.Duration // before that attempt
+	Pause    time.Duration // of all requests, begun by this attempt; 0 if none, or if a longer one was running
+	Response *Response     // of all attempts so far; must not be changed or kept
+}
+
 // Client makes requests to one service. Each passes through these layers, in the order
 // of this file:
 //
 //	Do         builds the request
 //	wait       waits for the end of a rate-limit pause, then for the rate limit
-//	checkRetry decides whether go-retryablehttp makes another attempt (decide.go)
 //	RoundTrip  makes one attempt (attempt.go) over the caller's transport
+//	checkRetry decides whether another attempt follows, and backoff how long to wait (decide.go)
 type Client struct {
 	Config
-
-	mu          sync.Mutex
-	pausedUntil time.Time
+	pause pause
 }
 
 // New returns a Client. It does no I/O.
@@ -70,130 +76,127 @@ type Request struct {
 
 // call is one request on its way through the layers.
 type call struct {
-	Request
+	Response
+	in        Request
 	client    *Client
-	retryLoop retryablehttp.Client
-	http      http.Client
+	ctx       context.Context // the caller's
 	req       retryablehttp.Request
-
-	number   int      // of the current attempt, from 1
-	outcome  outcome  // of the current attempt
-	decision decision // after the current attempt
-	failure  Failure  // of all attempts so far; if the last succeeds, Do returns its Response
+	retryLoop retryablehttp.Client
+	http      http.Client // of retryLoop
+	number    int         // of the current attempt, from 1
+	outcome   Outcome     // of the current attempt
+	decision  decision    // after the current attempt
 }
 
-// Do makes one request. It returns a 2xx response, or a failure. The caller must
-// release it after reading it.
-func (c *Client) Do(ctx context.Context, in Request) (*Response, *Failure) {
-	call, err := c.newCall(ctx, in)
+// Do makes one request. The caller must release the response.
+func (c *Client) Do(ctx context.Context, in Request) *Response {
+	k := &call{in: in, client: c, ctx: ctx}
+	err := k.build()
 	if err == nil {
-		err = call.wait(call.req.Request)
+		err = k.wait(k.req.Request)
 	}
 	if err == nil && in.Wanted != nil && !in.Wanted() {
 		err = errors.New("canceled before it was sent")
 	}
 	if err == nil {
-		_, err = call.retryLoop.Do(&call.req) // call.failure keeps the response
+		_, err = k.retryLoop.Do(&k.req) // k has the response
 	}
-	if err == nil && call.failure.Status/100 == 2 {
-		return &call.failure.Response, nil
-	}
-	return nil, call.fail(ctx, err)
+	k.end(err)
+	return &k.Response
 }
 
-// newCall builds the request except for its header, which each attempt sets.
-func (c *Client) newCall(ctx context.Context, in Request) (*call, error) {
-	row, address := c.Locate(in)
-	in.Route = row
-	k := &call{Request: in, client: c, failure: Failure{Route: row, Path: address[len(c.Base):]}}
+// build builds the request except for its header, which each attempt sets. The id is
+// escaped, so that it is one segment of the path.
+func (k *call) build() error {
+	k.Route = k.in.Route
+	if k.Route == nil {
+		k.Route = &k.client.Routes[slices.IndexFunc(k.client.Routes, func(r route.Route) bool { return r.Operation == k.in.Operation })]
+	}
+	before, after, _ := strings.Cut(k.Route.Path, route.Param)
+	address := k.client.Base + before + url.PathEscape(k.in.ID) + after
+	k.Path = address[len(k.client.Base):]
+	target, err := url.Parse(address)
+	if err != nil {
+		return err
+	}
+	values, ok := k.in.Query.(url.Values)
+	if !ok && k.in.Query != nil {
+		if values, err = query.Values(k.in.Query); err != nil {
+			return err
+		}
+	}
+	target.RawQuery = values.Encode()
+	req := &http.Request{Method: k.Route.Method, URL: target, Header: noHeader, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	k.req.Request = req.WithContext(k.ctx)
 	k.http.Transport = k
 	k.retryLoop = retryablehttp.Client{
 		HTTPClient:   &k.http,
-		RetryMax:     c.Retries.Max,
+		RetryMax:     k.client.Retries.Max,
 		CheckRetry:   k.checkRetry,
 		Backoff:      k.backoff,
 		PrepareRetry: k.wait,
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
-	target, err := url.Parse(address)
+	if k.in.Body == nil {
+		return nil
+	}
+	body, err := json.Marshal(k.in.Body)
 	if err != nil {
-		return k, err
+		return err
 	}
-	values, ok := in.Query.(url.Values)
-	if !ok && in.Query != nil {
-		if values, err = query.Values(in.Query); err != nil {
-			return k, err
-		}
-	}
-	target.RawQuery = values.Encode()
-	req := &http.Request{Method: row.Method, URL: target, Header: noHeader, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
-	k.req.Request = req.WithContext(ctx)
-	if in.Body == nil {
-		return k, nil
-	}
-	body, err := json.Marshal(in.Body)
-	if err != nil {
-		return k, err
-	}
-	return k, k.req.SetBody(body)
+	return k.req.SetBody(body)
 }
 
 // noHeader is never written to. net/http would copy a request whose Header is nil.
 var noHeader = make(http.Header)
 
-// Locate returns the route of a request and its URL without the query. The id is
-// escaped, so that it is one segment of the path.
-func (c *Client) Locate(in Request) (row *route.Route, address string) {
-	row = in.Route
-	if row == nil {
-		row = &c.Routes[slices.IndexFunc(c.Routes, func(r route.Route) bool { return r.Operation == in.Operation })]
-	}
-	before, after, _ := strings.Cut(row.Path, route.Param)
-	return row, c.Base + before + url.PathEscape(in.ID) + after
-}
-
-// wait waits until the request may be sent: for the end of a rate-limit pause, then
-// for the rate limit. If the context's deadline is earlier, it returns
-// DeadlineExceeded at once. This wait does not count against an attempt's time limit.
-func (k *call) wait(req *http.Request) error {
-	ctx := req.Context()
+// wait waits until the request may be sent: for the end of a rate-limit pause, then for
+// the rate limit. If the context's deadline is earlier, it returns DeadlineExceeded at
+// once. This wait does not count against an attempt's time limit.
+func (k *call) wait(*http.Request) error {
 	for {
-		for left := k.client.pauseLeft(); left > 0; left = k.client.pauseLeft() {
-			if ctx.Err() == nil && !backoff.Outlives(ctx, left) {
-				k.failure.RetryAfter, k.failure.Paused = left, true
+		for left := k.client.pause.turn(); left > 0; left = k.client.pause.turn() {
+			if k.ctx.Err() == nil && !backoff.Outlives(k.ctx, left) {
+				k.RetryAfter, k.Paused = left, true
 				return fmt.Errorf("the rate-limit pause after a 429 outlasts the context's deadline: %w", context.DeadlineExceeded)
 			}
-			if err := backoff.Sleep(ctx, left); err != nil {
+			if err := backoff.Sleep(k.ctx, left); err != nil {
 				return err
 			}
 		}
-		err := k.client.Rate.Wait(ctx)
-		if err != nil && ctx.Err() == nil { // the limiter's error is only a text (golang/go#54541)
+		err := k.client.Rate.Wait(k.ctx)
+		if err != nil && k.ctx.Err() == nil { // the limiter's error is only a text (golang/go#54541)
 			err = fmt.Errorf("the rate limit outlasts the context's deadline: %w", context.DeadlineExceeded)
 		}
-		if err != nil || k.client.pauseLeft() <= 0 { // a 429 may have arrived meanwhile
+		if err != nil || k.client.pause.left() <= 0 { // a 429 may have arrived meanwhile
 			return err
 		}
 	}
 }
 
-// checkRetry decides whether to retry, after each attempt. It reports the attempt to
-// the observer and begins the rate-limit pause.
-func (k *call) checkRetry(ctx context.Context, _ *http.Response, err error) (retry bool, _ error) {
-	k.outcome.err = err
-	k.failure.MayHaveTakenEffect = k.failure.MayHaveTakenEffect || k.outcome.mayHaveTakenEffect()
-	k.decision = decide(k.facts(ctx))
-	paused := time.Duration(0)
-	if k.decision.pause {
-		paused = k.client.pause(k.decision.wait)
+// RoundTrip makes one attempt. The call is the transport of go-retryablehttp. It has no
+// CloseIdleConnections: go-retryablehttp calls that after a failed request, and would
+// close the connections of all requests.
+func (k *call) RoundTrip(req *http.Request) (resp *http.Response, _ error) {
+	k.number++
+	if resp, k.outcome = k.attempt(req); k.outcome.Err != nil {
+		return nil, k.outcome.Err
 	}
+	return resp, nil
+}
+
+// checkRetry decides whether to retry, after each attempt. It begins the rate-limit pause
+// and reports the attempt to the observer.
+func (k *call) checkRetry(_ context.Context, _ *http.Response, err error) (bool, error) {
+	k.outcome.Err = err
+	k.MayHaveTakenEffect = k.MayHaveTakenEffect || k.outcome.mayHaveTakenEffect()
+	d := decide(k.outcome, k.circumstances())
+	k.decision = d
+	d.pause = k.client.pause.ended(k.outcome, d.pause)
 	if observe := k.client.Observe; observe != nil {
-		observe(WithAttempt(ctx, k.info()), Attempt{k.outcome.took, err, k.decision.retry, k.decision.wait, paused, &k.failure})
+		observe(WithAttempt(k.ctx, k.info()), Attempt{k.outcome, d.retry, d.wait, d.pause, &k.Response})
 	}
-	if k.decision.stopped {
-		return false, ctx.Err()
-	}
-	return k.decision.retry, nil
+	return d.retry, nil
 }
 
 // backoff returns how long go-retryablehttp waits before the next attempt.
@@ -201,25 +204,17 @@ func (k *call) backoff(time.Duration, time.Duration, int, *http.Response) time.D
 	return k.decision.wait
 }
 
-// RoundTrip makes one attempt. The call is the transport of its own http.Client. It has
-// no CloseIdleConnections: go-retryablehttp calls that after a failed request, and would
-// close the connections of all requests.
-func (k *call) RoundTrip(req *http.Request) (resp *http.Response, _ error) {
-	k.number++
-	resp, k.outcome = k.attempt(req)
-	return resp, k.outcome.err
-}
-
-// fail returns the failure of a request that ended with err, or with a response that is
-// not 2xx. If err prevented a retry, the error of the last attempt is a cause, too.
-func (k *call) fail(ctx context.Context, err error) *Failure {
-	if err == nil {
-		return &k.failure
+// end sets the Causes of a request that did not succeed. If err prevented a retry, the
+// error of the last attempt is a cause, too.
+func (k *call) end(err error) {
+	var causes []error
+	if last := k.outcome.Err; last != nil && !errors.Is(err, last) {
+		causes = append(causes, k.client.Mask.Err(last))
 	}
-	causes := []error{k.client.Mask.Err(err)}
-	if last := k.outcome.err; last != nil && !errors.Is(err, last) {
-		causes = []error{k.client.Mask.Err(last), causes[0]}
+	if err != nil {
+		causes = append(causes, k.client.Mask.Err(err))
 	}
-	k.failure.Causes = backoff.Causes(ctx, causes...)
-	return &k.failure
+	if err != nil || k.outcome.worthRetrying(k.repeatable()) { // perhaps only the context prevented a retry
+		k.Causes = backoff.Causes(k.ctx, causes...)
+	}
 }

@@ -93,23 +93,22 @@ func newClient(transport http.RoundTripper, change ...func(*Config)) *Client {
 	return New(cfg)
 }
 
-// do makes a request, releases its response, and returns its failure.
-func do(ctx context.Context, c *Client, in Request) *Failure {
-	resp, failure := c.Do(ctx, in)
-	if failure != nil {
-		failure.Release()
-		return failure
-	}
+// do makes a request, releases its response, and returns it if it is a failure.
+func do(ctx context.Context, c *Client, in Request) *Response {
+	resp := c.Do(ctx, in)
 	resp.Release()
-	return nil
+	if resp.OK() {
+		return nil
+	}
+	return resp
 }
 
 // err returns the causes of a failure, joined.
-func (f *Failure) err() error {
-	if f == nil {
+func (r *Response) err() error {
+	if r == nil {
 		return nil
 	}
-	return errors.Join(f.Causes...)
+	return errors.Join(r.Causes...)
 }
 
 var usage = Request{Operation: route.UsageGet}
@@ -226,8 +225,8 @@ func TestDo_KeepsLastResponse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{answers: []answer{{status: 503, retryAfter: "7", body: strings.NewReader("first")}, {err: io.EOF}}}
-		_, failure := newClient(s).Do(t.Context(), usage)
-		require.NotNil(t, failure)
+		failure := newClient(s).Do(t.Context(), usage)
+		require.False(t, failure.OK())
 		require.Equal(t, 503, failure.Status)
 		require.Equal(t, "first", string(failure.Body()))
 		require.Equal(t, 7*time.Second, failure.RetryAfter)
@@ -536,14 +535,11 @@ func TestDo_ReadsResponseUpToLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			endless := testbase.ReaderFunc(func(p []byte) (int, error) { return len(p), nil })
-			resp, failure := newClient(&service{answers: []answer{{status: test.status, body: endless}}}).Do(t.Context(), Request{Operation: route.UsageGet, MaxResponse: test.max})
-			if failure != nil {
-				resp = &failure.Response
-			}
+			resp := newClient(&service{answers: []answer{{status: test.status, body: endless}}}).Do(t.Context(), Request{Operation: route.UsageGet, MaxResponse: test.max})
 			require.Equal(t, test.want, resp.Limit)
 			require.Len(t, resp.Body(), int(test.want)+1)
 			resp.Release()
-			require.False(t, resp.Received())
+			require.Empty(t, resp.Body())
 		})
 	}
 }
@@ -561,16 +557,17 @@ func TestDo_ReportsEachAttempt(t *testing.T) {
 				info, ok := AttemptOf(ctx)
 				assert.True(t, ok)
 				assert.Equal(t, 7, ctx.Value(key{}))
-				a.Failure = nil
+				a.Response = nil
 				got, infos = append(got, a), append(infos, info)
 			}
 		})
 		require.Nil(t, do(context.WithValue(t.Context(), key{}, 7), c, Request{Operation: route.MeetingsGet, ID: "mtg_1"}))
 		require.Len(t, got, 3)
-		require.Equal(t, Attempt{Took: 2 * time.Second, Retry: true, Wait: 3 * time.Second, Pause: 3 * time.Second}, got[0])
+		want := Outcome{Status: 429, Took: 2 * time.Second, retryAfter: 3 * time.Second}
+		require.Equal(t, Attempt{Outcome: want, Retry: true, Wait: 3 * time.Second, Pause: 3 * time.Second}, got[0])
 		require.ErrorIs(t, got[1].Err, io.EOF)
 		require.True(t, got[1].Retry)
-		require.Zero(t, got[2])
+		require.Equal(t, Attempt{Outcome: Outcome{Status: 200}}, got[2])
 		for i, info := range infos {
 			require.Equal(t, AttemptInfo{Operation: route.MeetingsGet, ID: "mtg_1", Number: i + 1}, info)
 			sent, ok := AttemptOf(s.reqs[i].Context())

@@ -74,29 +74,6 @@ func (m Mask) WithQuery(u *url.URL) Mask {
 	return m
 }
 
-// Tree masks the strings of a decoded JSON value in place.
-func (m Mask) Tree(v any) any {
-	switch v := v.(type) {
-	case string:
-		if clean := m.Text(v); clean != v {
-			return clean
-		}
-	case []any:
-		for i := range v {
-			v[i] = m.Tree(v[i])
-		}
-	case map[string]any:
-		for k, e := range v {
-			clean := m.Text(k)
-			if clean != k {
-				delete(v, k)
-			}
-			v[clean] = m.Tree(e)
-		}
-	}
-	return v
-}
-
 // Err returns err with a masked text, without the URL that net/http puts around it.
 // errors.Is and errors.As look inside; errors.As only if nothing inside shows a secret.
 func (m Mask) Err(err error) error {
@@ -112,10 +89,8 @@ func (m Mask) Err(err error) error {
 
 // shows reports whether err, or an error it wraps, shows a secret under a verb of fmt.
 func (m Mask) shows(err error) bool {
-	for _, verb := range []string{"%v", "%+v", "%#v"} {
-		if text := fmt.Sprintf(verb, err); m.Text(text) != text {
-			return true
-		}
+	if text := fmt.Sprintf("%v %+v %#v", err, err, err); m.Text(text) != text {
+		return true
 	}
 	switch err := err.(type) {
 	case interface{ Unwrap() error }:

@@ -88,7 +88,7 @@ func (u *Upload) put(caller context.Context, sent *atomic.Int64) (o Outcome) {
 	case readErr != nil:
 		return Outcome{Err: u.unreadable(readErr), aborted: true}
 	case err != nil:
-		o.Err, o.untrusted = u.mask.Err(err), backoff.Untrusted(err)
+		o.Err, o.untrusted = u.mask.Err(err), backoff.Permanent(err)
 		// A proxy's errors seldom name it.
 		if hop := conn.Hop(); sent.Load() == 0 && conn.NeverMade(err) && !strings.Contains(o.Err.Error(), hop) {
 			o.Err = fmt.Errorf("no connection to %s: %w", hop, o.Err)

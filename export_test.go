@@ -1,0 +1,4 @@
+package minutes
+
+// SharedTransport is the transport of Clients without one of their own.
+var SharedTransport = sharedTransport
