@@ -41,7 +41,7 @@ func requireProgress(t testing.TB, reports []report, size int64) {
 		require.Positive(t, r.sent)
 		require.LessOrEqual(t, r.sent, size)
 		if i > 0 && r.sent <= reports[i-1].sent {
-			require.LessOrEqual(t, r.sent, int64(1024), "only a new attempt begins again")
+			require.LessOrEqual(t, r.sent, int64(32<<10), "only a new attempt begins again")
 		}
 	}
 	require.Equal(t, size, reports[len(reports)-1].sent)

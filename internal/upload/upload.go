@@ -13,7 +13,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
@@ -79,10 +78,7 @@ func (u *Upload) Do(ctx context.Context) *Failure {
 		}
 		u.header.Set("Content-Md5", sum)
 	}
-	d, f := decision{retry: true, steps: []step{newURL}}, &Failure{Unstarted: true}
-	if u.Shared {
-		d.checks = 1 // there may be no URL because the meeting has audio
-	}
+	d, f := decision{retry: true, newURL: true}, &Failure{Unstarted: true}
 	for {
 		if retry, failure := u.wait(ctx, d, f); !retry {
 			return failure
@@ -96,6 +92,7 @@ func (u *Upload) Do(ctx context.Context) *Failure {
 		if d.stored {
 			return nil
 		}
+		u.header.Del(o.without)
 		f = &Failure{Response: f.Response, Retryable: d.retryable}
 		if o.StatusCode != 0 {
 			f.Response = o.Response
@@ -114,34 +111,39 @@ func (u *Upload) wait(ctx context.Context, d decision, f *Failure) (retry bool, 
 		f.Causes = backoff.Causes(ctx, f.Causes...)
 		return false, f
 	}
-	u.header.Del(d.without)
-	for len(d.steps) > 0 {
-		next := d.steps[0]
-		d.steps = d.steps[1:]
-		if next == newURL {
-			if err := u.renew(ctx); err != nil {
-				f.Causes = append(f.Causes, err)
-				d.retry, d.steps = false, slices.Repeat([]step{check}, d.checks)
-			}
-			continue
-		}
+	over, failure := u.check(ctx, d.checks, f)
+	if over || !d.newURL {
+		return !over && d.retry, failure
+	}
+	if err := u.renew(ctx); err != nil { // perhaps because the meeting has audio
+		f.Causes = append(f.Causes, err)
+		_, failure = u.check(ctx, u.past.checks(), f)
+		return false, failure
+	}
+	return true, nil
+}
+
+// check checks up to n times whether the audio arrived. If it did, or if a check fails, the
+// upload is over.
+func (u *Upload) check(ctx context.Context, n int, f *Failure) (over bool, failure *Failure) {
+	for range n {
 		if !backoff.Outlives(ctx, time.Until(u.nextCheck)) {
-			continue // ctx would end before the check
+			break // ctx would end before the check
 		}
 		found, err := u.API.HasAudio(ctx)
 		u.nextCheck = time.Now().Add(pollInterval)
 		switch {
-		case found && !d.partial:
-			return false, nil
+		case found && (u.past.sentAll || u.Shared):
+			return true, nil
 		case found:
 			err = ErrPartialAudio
 		}
 		if err != nil {
 			f.Causes = append(f.Causes, err)
-			return false, f
+			return true, f
 		}
 	}
-	return d.retry, f
+	return false, f
 }
 
 // renew gets a new URL.
