@@ -54,14 +54,9 @@ type Result struct {
 // one may request an upload URL that it does not need, which the audit of package
 // minutestest reports.)
 //
-// If the meeting exists already, the reply to the create counts as the first poll. If the
-// first poll finds the meeting unfinished, the job takes at least half a minute outside a
-// testing/synctest bubble, however fast the service is.
-//
-// It costs one request each to create the meeting, to get the upload URL, to upload and to
-// fetch the minutes (and the transcript), besides the polls of [MeetingsService.Wait]. It
-// needs the scopes meetings:write, meetings:read and minutes:read, and with Restart
-// meetings:delete.
+// If the first poll finds the meeting unfinished, the job takes at least half a minute
+// outside a testing/synctest bubble. It needs the scopes meetings:write, meetings:read and
+// minutes:read, and with Restart meetings:delete.
 //
 // The Result is nil only if the parameters are invalid. Errors: those of Create, Upload,
 // WaitForMinutes and Transcript. If an earlier run left the meeting in a failure state, a
@@ -86,12 +81,9 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 // after a crash.
 //
 // Finish calls open only if an upload is needed, once an upload slot is free (see
-// [WithUploads]), and closes the recording afterwards. If open is nil, a meeting without
-// audio is an error.
-//
-// If this Client has seen the meeting within the last thirty seconds, for example by Create,
-// Finish polls it only after these. After a crash, set ProcessOptions.LookedAt to the time
-// of the other process's last poll.
+// [WithUploads]), and closes the recording afterwards. Open may be nil; then a meeting
+// without audio is an error. Finish polls first, as [MeetingsService.Wait] does. After a
+// crash, set ProcessOptions.LookedAt to the time of the other process's last poll.
 //
 // You can run it again at any time, and in two workers at once, as Process: if an upload
 // failed and the meeting has audio, Finish takes that for another worker's. So neither
@@ -184,8 +176,8 @@ func (p *process) withCloseError(err error) error {
 	return errors.Join(err, p.closeErr)
 }
 
-// ensureUploaded uploads the recording if the meeting has no audio. The recording is open only while the
-// job has an upload slot. If it cannot be closed, the job goes on.
+// ensureUploaded uploads the recording if the meeting has no audio. The recording is open
+// only while the job has an upload slot. If it cannot be closed, the job continues.
 func (p *process) ensureUploaded(ctx context.Context) error {
 	m, params := p.result.Meeting, p.result.Params
 	switch {

@@ -43,9 +43,8 @@ type UploadOptions struct {
 // late. The upload and the XML of storage errors are documented, the error codes are
 // assumed.
 //
-// A Client runs four uploads at a time, or as many as [WithUploads] says; the others
-// wait for an upload slot. An upload needs the scope meetings:write (assumed), and
-// meetings:read to check whether the audio arrived.
+// An upload may wait for an upload slot ([WithUploads]). It needs the scope
+// meetings:write (assumed), and meetings:read to check whether the audio arrived.
 //
 // Upload returns soon after ctx has ended, even if rec.Audio or Progress blocks. That
 // one call may then continue; no other begins. After any other end, nothing reads the

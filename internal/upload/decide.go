@@ -94,8 +94,7 @@ func judge(o Outcome) verdict {
 		return permanent
 	case code/100 == 2:
 		return stored
-	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests,
-		code == http.StatusExpectationFailed,                        // the next attempt is without Expect
+	case o.without != "", code == http.StatusRequestTimeout, code == http.StatusTooManyRequests,
 		code == http.StatusBadRequest && o.Code == "RequestTimeout", // S3's 408
 		code == http.StatusConflict && o.Code == "OperationAborted":
 		return notStored
