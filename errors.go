@@ -255,7 +255,7 @@ func (e *StorageError) Unwrap() []error { return e.causes }
 // assumed.
 func Retryable(err error) bool {
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, ErrPartialAudio), backoff.Untrusted(err), KeyRefused(err):
+	case errors.Is(err, context.Canceled), errors.Is(err, ErrPartialAudio), backoff.Permanent(err), KeyRefused(err):
 		return false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrRateLimited),
 		errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady):

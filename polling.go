@@ -67,7 +67,7 @@ func failureOf(err error) *poll.Failure {
 	f := &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited)}
 	if e, ok := errors.AsType[*Error](err); ok {
 		f.RetryAfter = min(e.RetryAfter, 5*time.Minute)
-		permanent := KeyRefused(err) || backoff.Untrusted(err)
+		permanent := KeyRefused(err) || backoff.Permanent(err)
 		f.Transient = !permanent && (e.Code == "" && e.StatusCode != http.StatusForbidden || Retryable(err))
 	}
 	return f

@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
+	"regexp"
 	"sync/atomic"
 )
 
@@ -14,15 +17,9 @@ import (
 // http.RoundTripper: either an error, or a response with a body.
 func RoundTrip(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 	resp, err := next.RoundTrip(req)
-	if t, ok := next.(*http.Transport); ok && err != nil && t.Proxy != nil {
-		if _, proxyErr := t.Proxy(req); proxyErr != nil {
-			// The text of proxyErr may show the proxy's password.
-			err = &net.OpError{Op: "proxyconnect", Err: errors.New("the proxy's address cannot be used")}
-		}
-	}
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, explainProxy(next, req, err)
 	case resp == nil:
 		return nil, errors.New("the transport returned neither a response nor an error")
 	case resp.Body == nil:
@@ -33,6 +30,45 @@ func RoundTrip(next http.RoundTripper, req *http.Request) (*http.Response, error
 		resp.Body = http.NoBody
 	}
 	return resp, nil
+}
+
+// ProxyError reports that a proxy rejected the CONNECT request, so that there was no
+// connection to the server.
+type ProxyError struct {
+	Host   string // of the proxy
+	Status int
+}
+
+func (e *ProxyError) Error() string {
+	return fmt.Sprintf("the proxy %s rejected the connection: %d %s", e.Host, e.Status, http.StatusText(e.Status))
+}
+
+// CheckProxy returns a ProxyError unless the proxy accepted the CONNECT request. It is
+// for http.Transport's OnProxyConnectResponse.
+func CheckProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.Response) error {
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	return &ProxyError{proxy.Host, resp.StatusCode}
+}
+
+// explainProxy returns the error of a proxy's rejection if err is one. A transport
+// without CheckProxy returns only the text of the status, such as "Forbidden".
+func explainProxy(next http.RoundTripper, req *http.Request, err error) error {
+	t, ok := next.(*http.Transport)
+	if !ok || t.Proxy == nil {
+		return err
+	}
+	proxy, proxyErr := t.Proxy(req)
+	if proxyErr != nil { // its text may show the proxy's password
+		return &net.OpError{Op: "proxyconnect", Err: errors.New("the proxy's address cannot be used")}
+	}
+	for status := 400; proxy != nil && status < 600; status++ {
+		if err.Error() == http.StatusText(status) {
+			return &ProxyError{proxy.Host, status}
+		}
+	}
+	return err
 }
 
 // Conn records what net/http reports about the connection of one round trip. Its
@@ -63,12 +99,20 @@ func (c *Conn) Hop() string {
 func (c *Conn) NeverMade(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	notDialed := ok && (op.Op == "dial" || op.Op == "proxyconnect")
-	return !c.got.Load() && (c.Hop() != "" || notDialed || Untrusted(err))
+	_, proxy := errors.AsType[*ProxyError](err)
+	return !c.got.Load() && (c.Hop() != "" || notDialed || proxy || Permanent(err))
 }
 
-// Untrusted reports whether err is a certificate that cannot be verified. A retry does
-// not help.
-func Untrusted(err error) bool {
-	_, ok := errors.AsType[*tls.CertificateVerificationError](err)
-	return ok
+// Permanent reports whether a retry would certainly end with the same err, because there
+// is no connection that both sides accept: the server's certificate cannot be verified, it
+// speaks another version of TLS or none, or a proxy rejected the client.
+func Permanent(err error) bool {
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
+	proxy, rejected := errors.AsType[*ProxyError](err)
+	return untrusted || noTLS || errors.Is(err, http.ErrSchemeMismatch) || rejected && proxy.Status < 500 ||
+		err != nil && tlsVersion.MatchString(err.Error())
 }
+
+// tlsVersion matches errors of crypto/tls that have no type of their own.
+var tlsVersion = regexp.MustCompile("tls: .*protocol version")

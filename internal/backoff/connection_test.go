@@ -90,19 +90,73 @@ func TestConn_NeverMade(t *testing.T) {
 	}
 }
 
-func TestUntrusted_OnlyForCertificates(t *testing.T) {
+// No retry makes both sides accept a connection.
+func TestPermanent_ForTLSAndProxies(t *testing.T) {
 	t.Parallel()
-	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
-	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
-	srv.StartTLS()
-	defer srv.Close()
-	conn := new(backoff.Conn)
-	req, err := http.NewRequestWithContext(conn.Trace(t.Context()), http.MethodGet, srv.URL, nil)
-	require.NoError(t, err)
-	_, err = backoff.RoundTrip(&http.Transport{}, req)
-	require.True(t, backoff.Untrusted(err), "%v", err)
-	require.True(t, conn.NeverMade(err))
-	require.False(t, backoff.Untrusted(io.EOF))
+	answer := func(status int) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+	}
+	serve := func(start func(*httptest.Server), version uint16, h http.Handler) *url.URL {
+		srv := httptest.NewUnstartedServer(h)
+		srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+		srv.TLS = &tls.Config{MaxVersion: version}
+		start(srv)
+		t.Cleanup(srv.Close)
+		u, err := url.Parse(srv.URL)
+		require.NoError(t, err)
+		return &url.URL{Scheme: "https", Host: u.Host}
+	}
+	plain, secure := (*httptest.Server).Start, (*httptest.Server).StartTLS
+	proxied := func(status int, hook bool) *http.Transport {
+		proxy := serve(plain, 0, answer(status))
+		tr := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: proxy.Host, User: url.UserPassword("user", "pass-word")})}
+		if hook {
+			tr.OnProxyConnectResponse = backoff.CheckProxy
+		}
+		return tr
+	}
+	newer := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13}}
+	for name, test := range map[string]struct {
+		server *url.URL
+		next   *http.Transport
+		text   string
+		want   bool
+	}{
+		"unknown certificate":        {serve(secure, 0, answer(200)), &http.Transport{}, "certificate", true},
+		"older TLS":                  {serve(secure, tls.VersionTLS12, answer(200)), newer, "protocol version", true},
+		"no TLS":                     {serve(plain, 0, answer(200)), &http.Transport{}, "TLS handshake", true},
+		"proxy, 407":                 {nil, proxied(407, false), "rejected the connection: 407 Proxy Authentication Required", true},
+		"proxy, 401":                 {nil, proxied(401, false), "rejected the connection: 401 Unauthorized", true},
+		"proxy, 403":                 {nil, proxied(403, true), "rejected the connection: 403 Forbidden", true},
+		"proxy, 407, with the hook":  {nil, proxied(407, true), "rejected the connection: 407 Proxy Authentication Required", true},
+		"proxy, 503":                 {nil, proxied(503, false), "rejected the connection: 503 Service Unavailable", false},
+		"proxy, 502, with the hook":  {nil, proxied(502, true), "rejected the connection: 502 Bad Gateway", false},
+		"connection lost by a proxy": {nil, &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: "127.0.0.1:1"})}, "proxyconnect", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			target := "https://minutes.example"
+			if test.server != nil {
+				target = test.server.String()
+			}
+			conn := new(backoff.Conn)
+			req, err := http.NewRequestWithContext(conn.Trace(t.Context()), http.MethodGet, target, nil)
+			require.NoError(t, err)
+			_, err = backoff.RoundTrip(test.next, req)
+			require.ErrorContains(t, err, test.text)
+			require.Equal(t, test.want, backoff.Permanent(err), "%v", err)
+			require.True(t, conn.NeverMade(err))
+			require.True(t, new(backoff.Conn).NeverMade(err), "without a trace")
+			require.NotContains(t, err.Error(), "pass-word")
+			if proxy, ok := errors.AsType[*backoff.ProxyError](err); ok {
+				require.Contains(t, err.Error(), "the proxy 127.0.0.1:")
+				require.Equal(t, test.want, proxy.Status < 500)
+			}
+		})
+	}
+	require.False(t, backoff.Permanent(io.EOF))
+	require.False(t, backoff.Permanent(nil))
+	require.False(t, backoff.Permanent(errors.New("unsupported protocol version")))
 }
 
 // A transport that finds no address for its proxy sends nothing. Its error may hold the

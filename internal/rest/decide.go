@@ -66,7 +66,7 @@ func decide(f facts) decision {
 // retryAllowed reports whether another attempt does no harm.
 func (f facts) retryAllowed() bool {
 	switch {
-	case f.once || f.number > f.maxRetries || backoff.Untrusted(f.err):
+	case f.once || f.number > f.maxRetries || backoff.Permanent(f.err):
 		return false
 	case f.neverSent || f.rateLimited(): // the service did nothing
 		return true

@@ -87,7 +87,7 @@ func (u *Upload) put(caller context.Context, b *body) (o Outcome) {
 	case readErr != nil:
 		return Outcome{Err: u.unreadable(readErr), permanent: true}
 	case err != nil:
-		o.Err, o.permanent = u.mask.Err(err), backoff.Untrusted(err) && b.sent.Load() == 0
+		o.Err, o.permanent = u.mask.Err(err), backoff.Permanent(err) && b.sent.Load() == 0
 		// A proxy's errors seldom name it.
 		if hop := conn.Hop(); b.sent.Load() == 0 && conn.NeverMade(err) && !strings.Contains(o.Err.Error(), hop) {
 			o.Err = fmt.Errorf("no connection to %s: %w", hop, o.Err)

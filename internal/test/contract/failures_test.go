@@ -85,7 +85,7 @@ func failures() []failure {
 			_, ok := errors.AsType[*tls.CertificateVerificationError](err)
 			return ok
 		}},
-		{name: "TLS: no handshake", dial: testbase.ErrHandshake, repeat: always, stored: safely, as: func(err error) bool {
+		{name: "TLS: no handshake", dial: testbase.ErrHandshake, as: func(err error) bool {
 			_, ok := errors.AsType[tls.RecordHeaderError](err)
 			return ok
 		}},
