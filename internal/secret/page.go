@@ -1,0 +1,44 @@
+package secret
+
+import (
+	"html"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// unseen matches what a browser does not show, and title what it shows first.
+var (
+	unseen = regexp.MustCompile(`(?is)<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>`)
+	title  = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
+)
+
+// Page describes a response that someone on the way sent, such as a proxy: the host, the
+// Server header, and the page's title or its first line of text, without secrets.
+func (m Mask) Page(host string, header http.Header, body []byte) string {
+	text := string(body)
+	if found := title.FindStringSubmatch(text); found != nil {
+		text = strings.Join(strings.Fields(found[1]), " ")
+	}
+	text = m.Text(html.UnescapeString(unseen.ReplaceAllLiteralString(text, "\n")))
+	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	page := host
+	if server := header.Get("Server"); server != "" {
+		page += " (" + short(m.Text(server)) + ")"
+	}
+	return page + " sent " + strconv.Quote(short(text))
+}
+
+// short returns the first 80 printable characters.
+func short(s string) string {
+	const most = 80
+	runes := []rune(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s))
+	return strings.TrimSpace(string(runes[:min(len(runes), most)]))
+}
