@@ -215,7 +215,9 @@ type core struct {
 func (c *core) ready(base url.URL, apiKey string) *core {
 	c.Base, c.local = base.String(), isLoopback(base.Hostname())
 	c.Authorization, c.Mask = []string{"Bearer " + apiKey}, secret.Mask{apiKey}
-	c.storage = cmp.Or(c.storage, c.Transport)
+	if c.storage = cmp.Or(c.storage, c.Transport); c.storage == sharedTransport() {
+		c.storage = storageTransport()
+	}
 	c.poller = poll.New(polled{c})
 	if c.Observe != nil {
 		c.poller.Observer = polled{c}
@@ -238,6 +240,16 @@ var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 		ExpectContinueTimeout:  2 * time.Second, // how long an upload waits for permission to send the body
 		OnProxyConnectResponse: backoff.CheckProxy,
 	}
+})
+
+// storageTransport serves the uploads of every Client without a transport of its own. It
+// speaks HTTP/1.1, as S3 does: HTTP/2 uploads wait for the server's window, often 64 KiB for
+// each round trip.
+var storageTransport = sync.OnceValue(func() http.RoundTripper {
+	t := sharedTransport().(*http.Transport).Clone()
+	t.ForceAttemptHTTP2, t.Protocols = false, new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	return t
 })
 
 // do runs one operation: internal/rest makes the request, errors.go turns a failure into

@@ -223,7 +223,7 @@ type StorageError struct {
 // meeting has audio, but no attempt sent the whole recording. Either the store keeps the
 // received part of a broken upload, or another worker uploaded audio. Delete such a
 // meeting and create it again, unless other workers upload to it.
-// [UploadOptions.ContentMD5] keeps stores from accepting a part.
+// See [UploadOptions.WithoutContentMD5] for what keeps stores from accepting a part.
 var ErrPartialAudio = upload.ErrPartialAudio
 
 // Error returns one line that never holds the presigned URL's query.

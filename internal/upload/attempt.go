@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"strings"
@@ -46,9 +47,7 @@ func (u *Upload) attempt(ctx context.Context) Outcome {
 	}
 	o.Target, o.Sent, o.Size = u.target, b.sent.Load(), u.Recording.Size
 	o.Took, o.urlLeft = time.Since(began), time.Until(u.expires)
-	if o.StatusCode == http.StatusExpectationFailed && u.header.Get("Expect") != "" {
-		o.without = "Expect" // RFC 9110, section 10.1.1
-	}
+	o.without = rejected(o.Response, u.header)
 	return o
 }
 
@@ -72,12 +71,21 @@ func (u *Upload) put(caller context.Context, b *body) (o Outcome) {
 		}
 	}
 	conn := new(backoff.Conn)
+	ctx := httptrace.WithClientTrace(conn.Trace(b.ctx), &httptrace.ClientTrace{
+		GetConn:      func(string) { timer.Stop() }, // to wait for a free connection is no stall
+		ConnectStart: func(string, string) { timer.Reset(u.Timeouts.Stall) },
+		GotConn:      func(httptrace.GotConnInfo) { timer.Reset(u.Timeouts.Stall) },
+	})
 	resp, err := backoff.RoundTrip(u.Transport, (&http.Request{
 		Method: http.MethodPut, URL: u.target, Host: u.target.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: u.header.Clone(), Body: io.NopCloser(b), ContentLength: b.Size,
-	}).WithContext(conn.Trace(b.ctx)))
+	}).WithContext(ctx))
 	if err == nil {
-		o.Response = readResponse(resp, u.mask)
+		early := b.sent.Load() < b.Size
+		o.Response = readResponse(resp, u.target.Host, u.mask)
+		if early && o.StatusCode/100 == 2 && o.Message == "" {
+			o.Message = u.target.Host + " did not wait for the whole recording"
+		}
 	} else if o.Stalled = b.ctx.Err() != nil && caller.Err() == nil; o.Stalled {
 		err = context.Cause(b.ctx)
 	}

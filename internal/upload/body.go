@@ -86,6 +86,20 @@ func (b *body) end() error {
 	return b.err
 }
 
+// addMD5 adds the header Content-MD5, unless the URL's signature may not allow a header that
+// it does not cover. Then a store never keeps a part of the recording for all of it.
+func (u *Upload) addMD5(ctx context.Context) error {
+	covers := u.target.Query().Get("X-Amz-Algorithm") != "AWS4-HMAC-SHA256"
+	if u.WithoutMD5 || covers || u.header.Get("Content-Md5") != "" {
+		return nil
+	}
+	sum, err := u.digest(ctx)
+	if err == nil {
+		u.header.Set("Content-Md5", sum)
+	}
+	return err
+}
+
 // digest returns the MD5 of the recording as the header Content-MD5 has it.
 func (u *Upload) digest(ctx context.Context) (string, error) {
 	b, cancel := newBody(ctx, u.Recording)

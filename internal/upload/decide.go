@@ -3,6 +3,7 @@ package upload
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
@@ -15,6 +16,7 @@ type history struct {
 	shared      bool // other workers may upload to the meeting
 	sentAll     bool // an attempt handed over the whole recording
 	maybeStored bool // an attempt may have stored audio
+	refused     bool // a 5xx says that nothing was stored, but a gateway may not know
 	urlUsed     bool // an attempt may have used up the current URL
 	renewed     bool // an expired URL was replaced
 }
@@ -24,7 +26,7 @@ func (h history) checks() int {
 	switch {
 	case h.maybeStored && h.sentAll:
 		return 2 // the service may take seconds to notice the audio
-	case h.maybeStored || h.shared:
+	case h.maybeStored || h.refused || h.shared:
 		return 1
 	}
 	return 0
@@ -48,6 +50,7 @@ func decide(h history, o Outcome, wait time.Duration) (decision, history) {
 	h.attempts++
 	h.sentAll = h.sentAll || o.Sent == o.Size
 	h.maybeStored, h.urlUsed = h.maybeStored || v == maybeStored, used || v == maybeStored
+	h.refused = h.refused || o.StatusCode >= 499 && o.Sent > 0
 	switch v {
 	case stored:
 		return d, h
@@ -56,7 +59,7 @@ func decide(h history, o Outcome, wait time.Duration) (decision, history) {
 	case expired:
 		d.retry, h.renewed = !h.renewed, true
 	default:
-		d.retry = true
+		d.retry = o.StatusCode/100 != 2 // who takes a URL without its recording would do so again
 	}
 	if o.noTime || o.RetryAfter > backoff.Longest {
 		d.retry, wait = false, 0
@@ -92,21 +95,34 @@ func judge(o Outcome) verdict {
 	switch code := o.StatusCode; {
 	case o.permanent:
 		return permanent
-	case code/100 == 2:
+	case code/100 == 2 && o.Message == "":
 		return stored
-	case o.without != "", code == http.StatusRequestTimeout, code == http.StatusTooManyRequests,
-		code == http.StatusBadRequest && o.Code == "RequestTimeout", // S3's 408
-		code == http.StatusConflict && o.Code == "OperationAborted":
+	case code/100 == 2, code == 0 && o.Sent > 0:
+		return maybeStored
+	case code == 0, o.without != "", slices.Contains(passing, o.Code),
+		code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code == 499,
+		code == http.StatusInternalServerError, code == http.StatusBadGateway,
+		code == http.StatusServiceUnavailable, code == http.StatusGatewayTimeout,
+		code >= 520 && code <= 527: // of an edge
 		return notStored
 	case code == http.StatusForbidden && (says || o.urlLeft <= 0), code == http.StatusBadRequest && says:
 		return expired
-	case code == 0, code == 499, code == http.StatusInternalServerError, code == http.StatusBadGateway,
-		code == http.StatusServiceUnavailable, code == http.StatusGatewayTimeout,
-		code >= 520 && code <= 527: // of an edge
-		if o.Sent == 0 { // not a byte of the recording was handed over
-			return notStored
-		}
-		return maybeStored
 	}
 	return permanent
+}
+
+// passing lists S3's codes of 400 and 409 after which another attempt may succeed.
+var passing = []string{"RequestTimeout", "IncompleteBody", "BadDigest", "OperationAborted", "ConditionalRequestConflict"}
+
+var aboutDigest = regexp.MustCompile("(?i)digest|md5|signature|not signed|notimplemented")
+
+// rejected returns the header that the store rejected, if the next attempts can leave it out.
+func rejected(r Response, sent http.Header) string {
+	switch {
+	case r.StatusCode == http.StatusExpectationFailed && sent.Get("Expect") != "": // RFC 9110, section 10.1.1
+		return "Expect"
+	case sent.Get("Content-Md5") != "" && r.Code != "BadDigest" && r.StatusCode/100 > 3 && aboutDigest.MatchString(r.Code+r.Message):
+		return "Content-Md5"
+	}
+	return ""
 }

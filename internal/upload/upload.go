@@ -35,7 +35,7 @@ const pollInterval = 30 * time.Second
 type Upload struct {
 	API        API
 	Recording  Recording
-	ContentMD5 bool                    // send the header Content-MD5
+	WithoutMD5 bool                    // never send the header Content-MD5
 	Shared     bool                    // other workers may upload to the meeting: their audio is as good
 	Progress   func(sent, total int64) // called after each part that was handed over; may be nil
 
@@ -71,17 +71,13 @@ var ErrPartialAudio = errors.New("the meeting has audio, but no attempt handed o
 func (u *Upload) Do(ctx context.Context) *Failure {
 	u.past, u.mask = history{retries: u.Retries.Max, shared: u.Shared}, u.Mask
 	u.header = http.Header{"Content-Type": {u.Recording.ContentType}, "User-Agent": u.UserAgent, "Expect": {"100-continue"}}
-	if u.ContentMD5 {
-		sum, err := u.digest(ctx)
-		if err != nil {
-			return &Failure{Causes: backoff.Causes(ctx, err)}
-		}
-		u.header.Set("Content-Md5", sum)
-	}
 	d, f := decision{retry: true, newURL: true}, &Failure{Unstarted: true}
 	for {
 		if retry, failure := u.wait(ctx, d, f); !retry {
 			return failure
+		}
+		if err := u.addMD5(ctx); err != nil {
+			return &Failure{Causes: backoff.Causes(ctx, err)}
 		}
 		attemptCtx := u.Begin(ctx, u.past.attempts+1)
 		o := u.attempt(attemptCtx)
@@ -93,6 +89,7 @@ func (u *Upload) Do(ctx context.Context) *Failure {
 			return nil
 		}
 		u.header.Del(o.without)
+		u.WithoutMD5 = u.WithoutMD5 || o.without == "Content-Md5"
 		f = &Failure{Response: f.Response, Retryable: d.retryable}
 		if o.StatusCode != 0 {
 			f.Response = o.Response

@@ -51,7 +51,7 @@ func (s *service) UploadURL(ctx context.Context) (*url.URL, time.Duration, error
 	if s.valid == 0 {
 		s.valid = time.Hour
 	}
-	target, err := url.Parse(fmt.Sprint("https://storage.example/k?s=", len(s.log)))
+	target, err := url.Parse(fmt.Sprint("https://storage.example/k?X-Amz-Algorithm=AWS4-HMAC-SHA256&s=", len(s.log)))
 	return target, s.valid, errors.Join(err, ctx.Err())
 }
 
@@ -153,12 +153,23 @@ func TestUpload(t *testing.T) {
 			name: "response of the last attempt lost", s: service{puts: []roundTripper{noDial, noDial, noDial, noDial, lose(10)}, lag: 1}, lands: 5,
 			log: "url put put put put put check check", took: 35 * time.Second,
 		},
-		{name: "503 after it arrived", s: service{puts: []roundTripper{answer(10, 503, "SlowDown")}}, lands: 1, log: "url put check", took: time.Second},
+		{name: "503, although it arrived", s: service{puts: []roundTripper{answer(10, 503, "SlowDown"), answer(0, 403, "AccessDenied")}}, lands: 1, log: "url put put check", took: 2 * time.Second},
+		{name: "503 after half of it", s: service{puts: []roundTripper{answer(5, 503, "SlowDown")}}, log: "url put put", took: time.Second},
+		{
+			name: "503 for good", s: service{puts: []roundTripper{answer(5, 503, ""), answer(5, 503, ""), answer(5, 503, ""), answer(5, 503, ""), answer(10, 503, "SlowDown")}},
+			log: "url put put put put put check", want: "503 SlowDown", took: 5 * time.Second,
+		},
 		{name: "503 before a byte was sent", s: service{puts: []roundTripper{answer(0, 503, "SlowDown")}}, log: "url put put", took: time.Second},
-		{name: "499", s: service{puts: []roundTripper{answer(1, 499, "")}}, log: "url put check put", took: time.Second},
+		{name: "499", s: service{puts: []roundTripper{answer(1, 499, "")}}, log: "url put put", took: time.Second},
 		{name: "429 keeps the URL", s: service{puts: []roundTripper{answer(0, 429, ""), answer(0, 429, "")}}, log: "url put put put", took: 2 * time.Second},
 		{name: "429 until the URL expires", s: service{puts: []roundTripper{answer(0, 429, "")}, valid: time.Second}, log: "url put url put", took: time.Second},
 		{name: "S3's 408", s: service{puts: []roundTripper{answer(5, 400, "RequestTimeout")}}, log: "url put put", took: time.Second},
+		{name: "400 IncompleteBody", s: service{puts: []roundTripper{answer(5, 400, "IncompleteBody")}}, log: "url put put", took: time.Second},
+		{name: "400 BadDigest", s: service{puts: []roundTripper{answer(10, 400, "BadDigest")}}, log: "url put put", took: time.Second},
+		{name: "409 ConditionalRequestConflict", s: service{puts: []roundTripper{answer(10, 409, "ConditionalRequestConflict")}}, log: "url put put", took: time.Second},
+		{name: "200 before the recording, and no audio", s: service{puts: []roundTripper{answer(0, 200, "")}}, log: "url put check", want: "200 ", took: time.Second},
+		{name: "200 with a page, and no audio", s: service{puts: []roundTripper{answer(10, 200, "", "Content-Type", "text/html")}}, log: "url put check check", want: "200 ", took: 31 * time.Second},
+		{name: "200 with a page, but the audio is there", s: service{puts: []roundTripper{answer(10, 200, "", "Content-Type", "text/html")}, lag: 1}, lands: 1, log: "url put check check", took: 31 * time.Second},
 		{name: "409 OperationAborted", s: service{puts: []roundTripper{answer(5, 409, "OperationAborted")}}, log: "url put put", took: time.Second},
 		{name: "404", s: service{puts: []roundTripper{answer(0, 404, "NoSuchKey")}}, log: "url put", want: "404 NoSuchKey"},
 		{name: "an expired URL", s: service{puts: []roundTripper{answer(0, 400, "ExpiredToken")}}, log: "url put url put", took: time.Second},
@@ -167,7 +178,7 @@ func TestUpload(t *testing.T) {
 		{name: "403 after the audio arrived", s: service{puts: []roundTripper{lose(10), answer(0, 403, "AccessDenied")}, lag: 3}, lands: 1, log: "url put check check put check check", took: 91 * time.Second},
 		{
 			name: "the last response is kept", s: service{puts: []roundTripper{answer(5, 503, "SlowDown"), noDial, noDial, noDial, noDial}},
-			log: "url put check put put put put check", want: "503 SlowDown", took: 31 * time.Second,
+			log: "url put put put put put check", want: "503 SlowDown", took: 5 * time.Second,
 		},
 		{name: "asked to wait", s: service{puts: []roundTripper{answer(0, 503, "", "Retry-After", "50")}}, log: "url put put", took: 50 * time.Second},
 		{name: "asked to wait for a minute", s: service{puts: []roundTripper{answer(0, 429, "", "Retry-After", "60")}}, log: "url put put", took: 60 * time.Second},
@@ -471,7 +482,7 @@ func TestUpload_UnreadableRecording(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := new(service)
 					u := s.upload(4)
-					u.Recording.Audio, u.ContentMD5 = test.audio, md5
+					u.Recording.Audio, u.WithoutMD5 = test.audio, !md5
 					f := u.Do(t.Context())
 					if test.is == nil {
 						require.Nil(t, f)
@@ -484,7 +495,7 @@ func TestUpload_UnreadableRecording(t *testing.T) {
 					if !errors.Is(test.is, errGoexit) {
 						require.ErrorContains(t, f.Causes[0], "the recording could not be read")
 					}
-					require.Equal(t, map[bool]string{false: "url put", true: ""}[md5], strings.Join(s.log, " "))
+					require.Equal(t, map[bool]string{false: "url put", true: "url"}[md5], strings.Join(s.log, " "))
 				})
 			})
 		}
