@@ -77,7 +77,11 @@ func upset(rnd *rand.Rand) trouble {
 // upsetUpload draws one of the troubles of a PUT to storage.
 func upsetUpload(rnd *rand.Rand) trouble {
 	seconds := time.Duration(1+rnd.IntN(20)) * time.Second
-	switch rnd.IntN(14) {
+	switch rnd.IntN(16) {
+	case 14: // someone on the way answers before the recording is sent
+		return faulty(minutestest.Reply(http.StatusOK, "", ""))
+	case 15:
+		return faulty(minutestest.Reply(http.StatusOK, "text/html", "<title>Log in</title>"))
 	case 0:
 		return faulty(minutestest.RateLimit(""))
 	case 1:
@@ -214,7 +218,7 @@ func (s *step) spent() bool {
 			row = 1
 		}
 		switch {
-		case t.enough, !t.passing() && t.status >= 400:
+		case t.enough, !t.passing() && t.status >= 400, t.op == minutestest.OpUpload && t.status == http.StatusOK: // an early answer
 			return true
 		case t.op == minutestest.OpUpload:
 		case row >= triesOfACall && t.passing():
