@@ -213,7 +213,9 @@ type core struct {
 func (c *core) ready(base url.URL, apiKey string) *core {
 	c.Base, c.host, c.local = base.String(), base.Host, isLoopback(base.Hostname())
 	c.Authorization, c.Mask = []string{"Bearer " + apiKey}, secret.Mask{apiKey}
-	c.storage = cmp.Or(c.storage, c.Transport)
+	if c.storage = cmp.Or(c.storage, c.Transport); c.storage == sharedTransport() {
+		c.storage = storageTransport()
+	}
 	c.poller = poll.New(polled{c})
 	if c.Observe != nil {
 		c.poller.Observer = polled{c}
@@ -238,6 +240,19 @@ var sharedTransport = sync.OnceValue(func() http.RoundTripper {
 		// Otherwise a connection that is lost without a sign is used until the kernel gives up.
 		HTTP2: &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 15 * time.Second},
 	}
+})
+
+// storageTransport serves the uploads of every Client without a transport of its own. It
+// speaks HTTP/1.1, as S3 does: HTTP/2 uploads wait for the server's window, often 64 KiB for
+// each round trip. Each upload has its own connection: if an idle one was lost without a
+// sign, the upload would only notice after its time limits.
+var storageTransport = sync.OnceValue(func() http.RoundTripper {
+	t := sharedTransport().(*http.Transport).Clone()
+	t.ForceAttemptHTTP2, t.Protocols = false, new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	t.TLSClientConfig = nil // Clone sets its NextProtos to h2
+	t.DisableKeepAlives = true
+	return t
 })
 
 // do runs one operation: internal/rest makes the request, errors.go turns a failure into

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -220,7 +219,7 @@ type StorageError struct {
 // meeting has audio, but no attempt sent the whole recording. Either the store keeps the
 // received part of a broken upload, or another worker uploaded audio. Delete such a
 // meeting and create it again, unless other workers upload to it.
-// [UploadOptions.ContentMD5] keeps stores from accepting a part.
+// See [UploadOptions.WithoutContentMD5] for what keeps stores from accepting a part.
 var ErrPartialAudio = upload.ErrPartialAudio
 
 // Error returns one line that never holds the presigned URL's query.
@@ -317,10 +316,7 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 		e.Message = c.Mask.Text(env.Error.Message)
 		e.Details = env.Error.Details
 	case r.Status/100 == 3:
-		e.Message = "redirects are refused"
-		if to, err := url.Parse(r.Header.Get("Location")); err == nil && *to != (url.URL{}) {
-			e.Message += ", here one to " + c.Mask.Text(cmp.Or(to.Host, c.host))
-		}
+		e.Message = c.Mask.Redirect(c.host, r.Header)
 	case r.Status == http.StatusTooManyRequests:
 		e.Code, e.Message = ErrRateLimited, "too many requests"
 	case len(r.Body()) == 0:

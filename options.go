@@ -68,7 +68,8 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 // URL of each upload, which is a credential. Give uploads another one with
 // WithStorageHTTPClient.
 //
-// Without this option a Client uses the proxies of the environment (HTTPS_PROXY,
+// Without this option uploads use HTTP/1.1: HTTP/2 is many times slower over distance. With
+// it, they use what your transport speaks. Without it a Client uses the proxies of the environment (HTTPS_PROXY,
 // NO_PROXY; see [http.ProxyFromEnvironment]) and trusts the certificates of the system.
 // For your own proxy or certificate authority, clone http.DefaultTransport and set them;
 // see the example. If a proxy rejects a connection, the error names it, without its
@@ -85,7 +86,7 @@ func WithHTTPClient(hc *http.Client) Option {
 // CheckRedirect.
 func WithStorageHTTPClient(hc *http.Client) Option {
 	return option("WithStorageHTTPClient", hc != nil, "must not be nil",
-		func(c *core) { c.storage = cmp.Or(hc.Transport, sharedTransport()) })
+		func(c *core) { c.storage = cmp.Or(hc.Transport, storageTransport()) })
 }
 
 // WithObserver calls observe for each [Event], with the context of the call that caused
@@ -122,7 +123,7 @@ func WithUserAgent(product string) Option {
 // 0.5 s). It is never shorter than the service's Retry-After. If that is over a minute,
 // the call returns at once, with Error.RetryAfter.
 //
-// It applies to uploads too. If the audio may have arrived, the Client polls the meeting
+// It applies to uploads too. If there was no response, and the audio may have arrived, the Client polls the meeting
 // before the retry, and again if it had sent the whole recording. Two polls on one upload
 // URL are thirty seconds apart, so such a retry takes longer.
 //
@@ -135,8 +136,9 @@ func WithUserAgent(product string) Option {
 //     that have the same effect if they are made twice (GET, PUT, DELETE, the request for
 //     an upload URL, and Create with an ExternalID);
 //   - after any other error response, only uploads: after 408, 429, 499, 520 to 527, and
-//     S3's RequestTimeout and OperationAborted; once, with a new URL, if the URL had
-//     expired; and after a 417, without the header Expect.
+//     S3's RequestTimeout, IncompleteBody, BadDigest, OperationAborted and
+//     ConditionalRequestConflict; once, with a new URL, if the URL had expired; after a 417,
+//     without the header Expect; once without Content-MD5 if the store rejects that.
 //
 // See [Client.Do] for its own rules.
 func WithRetries(max int, waitMin, waitMax time.Duration) Option {

@@ -19,11 +19,12 @@ type ProcessOptions struct {
 	// Restart deletes a meeting with this ExternalID that an earlier run left in a failure
 	// state, and starts over. The deletion cannot be undone. It needs the scope
 	// meetings:delete. Finish, which could not create another, ignores it.
-	Restart    bool
-	LookedAt   time.Time               // as in WaitOptions; only for Finish, since a create shows the meeting
-	OnStatus   func(*Meeting)          // as in WaitOptions
-	Progress   func(sent, total int64) // as in UploadOptions
-	ContentMD5 bool                    // as in UploadOptions
+	Restart  bool
+	LookedAt time.Time               // as in WaitOptions; only for Finish, since a create shows the meeting
+	OnStatus func(*Meeting)          // as in WaitOptions
+	Progress func(sent, total int64) // as in UploadOptions
+	// WithoutContentMD5 is as in UploadOptions.
+	WithoutContentMD5 bool
 }
 
 // checked checks the options and returns a copy with defaults.
@@ -54,17 +55,12 @@ type Result struct {
 // one may request an upload URL that it does not need, which the audit of package
 // minutestest reports.)
 //
-// If the meeting exists already, the reply to the create counts as the first poll. If the
-// first poll finds the meeting unfinished, the job takes at least half a minute outside a
-// testing/synctest bubble, however fast the service is.
-//
-// It costs one request each to create the meeting, to get the upload URL, to upload and to
-// fetch the minutes (and the transcript), besides the polls of [MeetingsService.Wait]. It
-// needs the scopes meetings:write, meetings:read and minutes:read, and with Restart
-// meetings:delete.
+// If the first poll finds the meeting unfinished, the job takes at least half a minute
+// outside a testing/synctest bubble. It needs the scopes meetings:write, meetings:read and
+// minutes:read, and with Restart meetings:delete.
 //
 // The Result is nil only if the parameters are invalid. Errors: those of Create, Upload,
-// WaitForMinutes and Transcript. If an earlier run left the meeting in a failure state, a
+// WaitForMinutes and Transcript; ErrNoAudio as for Finish. If an earlier run left the meeting in a failure state, a
 // *MeetingFailedError at once: the interface allows no other meeting with its ExternalID
 // until it is deleted, as ProcessOptions.Restart does.
 func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreateParams, rec Recording, opts *ProcessOptions) (*Result, error) {
@@ -86,22 +82,20 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 // after a crash.
 //
 // Finish calls open only if an upload is needed, once an upload slot is free (see
-// [WithUploads]), and closes the recording afterwards. If open is nil, a meeting without
-// audio is an error.
-//
-// If this Client has seen the meeting within the last thirty seconds, for example by Create,
-// Finish polls it only after these. After a crash, set ProcessOptions.LookedAt to the time
-// of the other process's last poll.
+// [WithUploads]), and closes the recording afterwards. Open may be nil; then a meeting
+// without audio is an error. Finish polls first, as [MeetingsService.Wait] does. After a
+// crash, set ProcessOptions.LookedAt to the time of the other process's last poll.
 //
 // You can run it again at any time, and in two workers at once, as Process: if an upload
 // failed and the meeting has audio, Finish takes that for another worker's. So neither
 // Finish nor a Process with an ExternalID reports ErrPartialAudio;
-// ProcessOptions.ContentMD5 keeps storage from accepting a part of the recording. It needs
+// the header Content-MD5 keeps storage from accepting a part of the recording. It needs
 // the scopes meetings:read and minutes:read, and meetings:write (assumed) for an upload.
 //
 // The Result is nil only if the parameters are invalid. Errors: those of open, Upload,
 // WaitForMinutes and Transcript; ErrNoAudio, in a *WaitError, for a meeting without audio if
-// open is nil; that of closing the recording, joined with any other.
+// open is nil, or if the service shows no audio within five minutes (ten polls) of an upload
+// that storage accepted; that of closing the recording, joined with any other.
 func (s *MeetingsService) Finish(ctx context.Context, id string, open func() (Recording, error), opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
 	if err = cmp.Or(err, checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
@@ -184,8 +178,8 @@ func (p *process) withCloseError(err error) error {
 	return errors.Join(err, p.closeErr)
 }
 
-// ensureUploaded uploads the recording if the meeting has no audio. The recording is open only while the
-// job has an upload slot. If it cannot be closed, the job goes on.
+// ensureUploaded uploads the recording if the meeting has no audio. The recording is open
+// only while the job has an upload slot. If it cannot be closed, the job continues.
 func (p *process) ensureUploaded(ctx context.Context) error {
 	m, params := p.result.Meeting, p.result.Params
 	switch {
@@ -210,15 +204,21 @@ func (p *process) ensureUploaded(ctx context.Context) error {
 		return err
 	}
 	onlyWorker := params != nil && params.ExternalID == "" // that knows the meeting
-	opts := &UploadOptions{Progress: p.options.Progress, ContentMD5: p.options.ContentMD5}
+	opts := &UploadOptions{Progress: p.options.Progress, WithoutContentMD5: p.options.WithoutContentMD5}
 	return p.meetings.upload(ctx, m.ID, rec, opts, !onlyWorker)
 }
+
+// audioDeadline is how long after an upload a job waits for the service to notice the audio.
+// That takes seconds; five minutes are ten polls.
+const audioDeadline = 5 * time.Minute
 
 // waitAndFetch waits, once the audio is there, and fetches the minutes and the transcript.
 func (p *process) waitAndFetch(ctx context.Context) (err error) {
 	r, o := p.result, p.options
 	if r.Meeting.Status.rank() < o.Until.rank() {
-		m, err := p.meetings.Wait(ctx, r.Meeting.ID, &WaitOptions{Until: o.Until, OnStatus: o.OnStatus})
+		// The wait ends audioDeadline from now, whatever the difference between the clocks.
+		noAudio := max(1, time.Since(r.Meeting.CreatedAt.Time())+audioDeadline)
+		m, err := p.meetings.Wait(ctx, r.Meeting.ID, &WaitOptions{Until: o.Until, OnStatus: o.OnStatus, NoAudio: noAudio})
 		if err != nil {
 			r.Meeting = cmp.Or(meetingIn(err), r.Meeting)
 			return err

@@ -1034,3 +1034,28 @@ func TestProcess_FinishedJobsDoNotStopPages(t *testing.T) {
 		assert.LessOrEqual(t, l.Len()-l.Pages(), 2, "hardly a single look")
 	})
 }
+
+// A store that accepts the recording of a meeting that never shows audio: the job ends five
+// minutes after the upload, however the clocks of the service and this machine differ.
+func TestProcess_EndsIfNoAudioShows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			body, status := `{"id":"mtg_1","status":"created","created_at":946684000}`, 200
+			switch {
+			case req.Method == http.MethodPut:
+				_, _ = io.Copy(io.Discard, req.Body)
+			case strings.HasSuffix(req.URL.Path, "/upload-url"):
+				body = `{"upload_url":"https://storage.example/k?s=1","expires_in":900,"method":"PUT"}`
+			case req.Method == http.MethodPost:
+				status = 201
+			}
+			return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: req}, nil
+		})}))
+		require.NoError(t, err)
+		began := time.Now()
+		_, err = c.Meetings.Process(t.Context(), &minutes.MeetingCreateParams{Title: "x", Date: "2026-11-20"}, testkit.Audio(10), nil)
+		require.ErrorIs(t, err, minutes.ErrNoAudio)
+		require.InDelta(t, 5*time.Minute, time.Since(began), float64(time.Minute))
+	})
+}

@@ -5,27 +5,26 @@ import (
 	"errors"
 	"io"
 	"mime"
-	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode"
 )
 
-// MaxRecordingSize is the size in bytes beyond which this package does not even
-// try an upload (1 GiB). The service refuses files of over one gigabyte
-// in most cases (section 8).
+// MaxRecordingSize is the size in bytes of the largest recording that this package uploads
+// (1 GiB). The service rejects most files of over one gigabyte (section 8).
 const MaxRecordingSize = 1 << 30
 
-// Recording is an audio file to upload. Fill it from whatever can be read at
-// any offset, or use [OpenRecording] or [RecordingFromReader].
+// Recording is an audio file to upload. Fill it in yourself, or use [OpenRecording] or
+// [RecordingFromReader].
 type Recording struct {
-	Audio       io.ReaderAt // read from offset 0, again for each try
+	Audio       io.ReaderAt // read from offset 0, again for each attempt
 	Size        int64       // in bytes, from 1 to MaxRecordingSize
 	ContentType string      // MIME type, such as "audio/mpeg"
 }
 
-// Close closes Audio where it can be closed.
+// Close closes Audio if that is an io.Closer.
 func (r Recording) Close() error {
 	if c, ok := r.Audio.(io.Closer); ok {
 		return c.Close()
@@ -33,7 +32,7 @@ func (r Recording) Close() error {
 	return nil
 }
 
-// check refuses, before any request, what cannot become minutes.
+// check rejects, before any request, what cannot become minutes.
 func (r Recording) check() error {
 	return cmp.Or(checkGiven("recording.Audio", r.Audio != nil),
 		checkSize("recording.Size", r.Size), checkContentType("recording.ContentType", r.ContentType))
@@ -56,16 +55,14 @@ func checkContentType(param, contentType string) error {
 	)
 }
 
-// OpenRecording opens an audio or video file for upload and finds its content
-// type from content and name. Close the Recording after use.
+// OpenRecording opens an audio or video file for upload and finds its content type from
+// its content and name. Close the Recording after use.
 //
-// Errors: that of opening the file (compare with [io/fs.ErrNotExist]), or a
-// *ParamError, which does not repeat the path, for what is no regular file, or is
-// ErrRecordingEmpty, ErrRecordingTooLarge (over 1 GiB) or ErrRecordingFormat, whose
-// content type does not show; fill a Recording by hand then.
+// Errors: that of opening the file (compare with [io/fs.ErrNotExist]), or a *ParamError,
+// which does not show the path: ErrRecordingEmpty, ErrRecordingTooLarge, ErrRecordingFormat,
+// or for a file that is not regular.
 func OpenRecording(path string) (Recording, error) {
-	// Looked at before it is opened: opening a named pipe would block.
-	info, err := os.Stat(path)
+	info, err := os.Stat(path) // first, since opening a named pipe would block
 	if err != nil {
 		return Recording{}, err
 	}
@@ -85,13 +82,12 @@ func OpenRecording(path string) (Recording, error) {
 	return Recording{f, info.Size(), contentType}, nil
 }
 
-// RecordingFromReader copies r to a temporary file, since an upload needs its
-// length beforehand and may have to begin again. Close the Recording to delete
-// the file. An empty contentType is found from the content where it shows.
+// RecordingFromReader copies r to a temporary file, since an upload needs the length
+// beforehand and may be retried. Close the Recording to delete the file. If contentType is
+// empty, it is found from the content.
 //
-// Errors: that of reading r or writing the file, or a *ParamError where r is nil,
-// or contentType no MIME type, or for ErrRecordingEmpty, ErrRecordingTooLarge (over
-// 1 GiB) and ErrRecordingFormat.
+// Errors: that of reading r or writing the file, or a *ParamError: ErrRecordingEmpty,
+// ErrRecordingTooLarge, ErrRecordingFormat, or for a parameter that cannot be used.
 func RecordingFromReader(r io.Reader, contentType string) (Recording, error) {
 	if r == nil {
 		return Recording{}, &ParamError{"r", "must not be nil"}
@@ -115,64 +111,60 @@ func RecordingFromReader(r io.Reader, contentType string) (Recording, error) {
 	return rec, nil
 }
 
-// spool is a temporary file that goes away when it is closed.
+// spool is a temporary file that Close deletes.
 type spool struct{ *os.File }
 
 func (s *spool) Close() error {
 	return errors.Join(s.File.Close(), os.Remove(s.Name()))
 }
 
-// findContentType finds the MIME type of the recording that param names.
+// findContentType finds the MIME type of the recording that param names: from its first
+// bytes, and from its name if these leave it open.
 func findContentType(param string, audio io.ReaderAt, ext string) (string, error) {
-	head := make([]byte, 512) // as much as is looked at
+	head := make([]byte, 16)
 	n, err := audio.ReadAt(head, 0)
 	if err != nil && err != io.EOF {
 		return "", err
 	}
-	contentType := contentTypeOf(string(head[:n]), ext)
-	return contentType, checkThat(param, contentType != "", ErrRecordingFormat.Reason)
+	found, ext := sniff(string(head[:n])), strings.ToLower(ext)
+	if found == "" || slices.Contains(sameContainer[found], ext) {
+		found = typesByExtension[ext]
+	}
+	return found, checkThat(param, found != "", ErrRecordingFormat.Reason)
 }
 
-// contentTypeOf finds the MIME type of a recording from its first bytes, and
-// from its name where these leave it open; "" where neither tells.
-func contentTypeOf(head, ext string) string {
-	ext = strings.ToLower(ext)
-	named := typesByExtension[ext]
-	switch {
-	case strings.HasPrefix(head, "fLaC"):
-		return "audio/flac"
-	case strings.HasPrefix(head, "OggS"):
-		return "audio/ogg"
-	case len(head) >= 12 && head[4:8] == "ftyp":
-		// One container for sound, films and Apple's own; the brand or the name
-		// tells which.
-		switch {
-		case named == "audio/mp4" || head[8:11] == "M4A":
-			return "audio/mp4"
-		case head[8:10] == "qt":
-			return "video/quicktime"
-		case strings.HasPrefix(named, "video/"):
-			return named
+// sniff returns the MIME type that the first bytes show, or "".
+func sniff(head string) string {
+	for _, m := range magic {
+		if len(head) >= m.at && strings.HasPrefix(head[m.at:], m.bytes) {
+			return m.contentType
 		}
-		return "video/mp4"
-	case strings.HasPrefix(head, "#!AMR"):
-		return "audio/amr"
-	case len(head) >= 2 && head[0] == 0xff && head[1]&0xf6 == 0xf0: // an ADTS frame
+	}
+	switch {
+	case len(head) < 2 || head[0] != 0xff:
+		return ""
+	case head[1]&0xf6 == 0xf0: // an ADTS frame
 		return "audio/aac"
-	case len(head) >= 2 && head[0] == 0xff && head[1]&0xe6 == 0xe2: // an MPEG layer III frame
+	case head[1]&0xe6 == 0xe2: // an MPEG layer III frame
 		return "audio/mpeg"
 	}
-	switch sniffed := http.DetectContentType([]byte(head)); sniffed {
-	case "audio/wave":
-		return "audio/wav"
-	case "audio/mpeg", "audio/aiff", "video/avi":
-		return sniffed
-	case "video/webm": // which is how Matroska begins, too
-		if !strings.HasPrefix(named, "audio/") && ext != ".mkv" {
-			return sniffed
-		}
-	}
-	return named
+	return ""
+}
+
+var magic = []struct {
+	at                 int
+	bytes, contentType string
+}{
+	{0, "fLaC", "audio/flac"}, {0, "OggS", "audio/ogg"}, {0, "ID3", "audio/mpeg"}, {0, "#!AMR", "audio/amr"},
+	{8, "WAVE", "audio/wav"}, {8, "AIFF", "audio/aiff"}, {8, "AVI ", "video/avi"},
+	{4, "ftypM4A", "audio/mp4"}, {4, "ftypqt", "video/quicktime"}, {4, "ftyp", "video/mp4"},
+	{0, "\x1a\x45\xdf\xa3", "video/webm"}, // Matroska begins like that, too
+}
+
+// sameContainer lists the names of recordings that begin like one of the type.
+var sameContainer = map[string][]string{
+	"video/mp4":  {".m4a", ".m4b", ".m4v", ".mov", ".3gp"},
+	"video/webm": {".mka", ".mkv", ".weba"},
 }
 
 var typesByExtension = map[string]string{

@@ -22,10 +22,11 @@ type UploadOptions struct {
 	// waits for it. No call begins after Upload has returned. A panic in it crashes
 	// the program; if it ends its goroutine (a test's FailNow), the upload fails.
 	Progress func(sent, total int64)
-	// ContentMD5 reads the recording once more, before anything is sent, and sends
-	// its MD5 in the header Content-MD5. Then an S3-like store never mistakes a part
-	// of the recording for all of it (assumed).
-	ContentMD5 bool
+	// WithoutContentMD5 leaves out the header Content-MD5. With the header, a store
+	// rejects a part of the recording (assumed). Upload sends it if the upload URL has a
+	// signature of AWS version 4, which allows it, and retries without it if the store
+	// rejects it. It costs another read of the recording before anything is sent.
+	WithoutContentMD5 bool
 }
 
 // Upload uploads the meeting's recording: it requests an upload URL and PUTs the
@@ -43,9 +44,8 @@ type UploadOptions struct {
 // late. The upload and the XML of storage errors are documented, the error codes are
 // assumed.
 //
-// A Client runs four uploads at a time, or as many as [WithUploads] says; the others
-// wait for an upload slot. An upload needs the scope meetings:write (assumed), and
-// meetings:read to check whether the audio arrived.
+// An upload may wait for an upload slot ([WithUploads]). It needs the scope
+// meetings:write (assumed), and meetings:read to check whether the audio arrived.
 //
 // Upload returns soon after ctx has ended, even if rec.Audio or Progress blocks. That
 // one call may then continue; no other begins. After any other end, nothing reads the
@@ -75,7 +75,7 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 	var sentAt time.Duration // of the last attempt
 	u := &upload.Upload{
 		API: uploadAPI{s, id, rec.ContentType}, Recording: upload.Recording(rec),
-		Shared: shared, Progress: opts.Progress, ContentMD5: opts.ContentMD5,
+		Shared: shared, Progress: opts.Progress, WithoutMD5: opts.WithoutContentMD5,
 		Transport: c.storage, UserAgent: c.UserAgent, Mask: c.Mask, Timeouts: c.uploads, Retries: c.Retries,
 		Begin: func(ctx context.Context, number int) context.Context {
 			sentAt = c.poller.Now()

@@ -142,8 +142,8 @@ func TestNewServer_LetsSleepersEnd(t *testing.T) {
 	}
 }
 
-// The time that a slow disk takes is not the network's: the client goes on
-// reading in large pieces.
+// The client reads a slow recording in large pieces: once for Content-MD5, and once to
+// send it.
 func TestSlowRecording_IsReadInLargePieces(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,8 +156,8 @@ func TestSlowRecording_IsReadInLargePieces(t *testing.T) {
 		recording.Audio = reads
 		began := time.Now()
 		require.NoError(t, client.Meetings.Upload(t.Context(), m.ID, recording, nil))
-		assert.InDelta(t, 500, time.Since(began).Seconds(), 10)
-		assert.Less(t, reads.n.Load(), int64(60))
+		assert.InDelta(t, 1000, time.Since(began).Seconds(), 10)
+		assert.Less(t, reads.n.Load(), int64(70))
 		state, _ := srv.Meeting(m.ID)
 		assert.EqualValues(t, 1_000_000, state.Audio.Size)
 	})

@@ -241,7 +241,7 @@ func TestCookbook_Network(t *testing.T) {
 			k.processed()
 		},
 		"storage refuses the upload": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(403, "SignatureDoesNotMatch"))
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(403, "AccessDenied"))
 			_, ok := errors.AsType[*minutes.StorageError](k.process())
 			assert.True(k.t, ok)
 		},

@@ -9,9 +9,8 @@ import (
 
 // SlowRecording returns a recording of size bytes that can be read at
 // bytesPerSecond, as from a slow disk: its ReadAt sleeps. In a synctest bubble
-// that costs nothing. Its upload takes as long. Below a few hundred bytes per
-// second a single read takes more than a minute, and the upload counts as
-// stalled.
+// that costs nothing. An upload reads it twice, first for Content-MD5. Below 600 bytes
+// per second a single read takes more than a minute, and the upload counts as stalled.
 func SlowRecording(size, bytesPerSecond int64) minutes.Recording {
 	return minutes.Recording{Audio: slowAudio{size, max(bytesPerSecond, 1)}, Size: size, ContentType: "audio/mpeg"}
 }

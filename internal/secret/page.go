@@ -1,8 +1,10 @@
 package secret
 
 import (
+	"cmp"
 	"html"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
@@ -29,6 +31,15 @@ func (m Mask) Page(host string, header http.Header, body []byte) string {
 		page += " (" + short(m.Text(server)) + ")"
 	}
 	return page + " sent " + strconv.Quote(short(text))
+}
+
+// Redirect describes a redirect, which the Client never follows: it names the target's host.
+func (m Mask) Redirect(host string, header http.Header) string {
+	to, err := url.Parse(header.Get("Location"))
+	if err != nil || *to == (url.URL{}) {
+		return "redirects are refused"
+	}
+	return "redirects are refused, here one to " + m.Text(cmp.Or(to.Host, host))
 }
 
 // short returns the first 80 printable characters.

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
@@ -26,71 +26,78 @@ type Outcome struct {
 	Response                // StatusCode is 0 if there was none
 	Target    *url.URL      // a secret
 	Err       error         // why there was no response
-	aborted   bool          // by the recording or a callback, not by the network
-	untrusted bool          // the store's certificate is not valid
 	Stalled   bool          // one of the Timeouts was over
-	expect    bool          // the request had the header Expect
 	Sent      int64         // bytes of the recording that were handed over to the transport
 	Size      int64         // of the recording
 	Took      time.Duration // from the beginning to the end
+	without   string        // the header that the store rejected; the next attempts leave it out
+	permanent bool          // because of the recording, a callback or the store's certificate
 	urlLeft   time.Duration // until the URL expires
 	noTime    bool          // ctx has ended, or will before the next attempt
 }
 
 // attempt makes one PUT.
 func (u *Upload) attempt(ctx context.Context) Outcome {
-	began, sent := time.Now(), new(atomic.Int64)
-	o, err := run(ctx, func() Outcome { return u.put(ctx, sent) })
+	began := time.Now()
+	b, cancel := newBody(ctx, u.Recording)
+	defer cancel(nil)
+	o, err := run(ctx, func() Outcome { return u.put(ctx, b) })
 	if err != nil {
-		o = Outcome{Err: u.mask.Err(err), aborted: true}
+		o = Outcome{Err: u.mask.Err(err), permanent: true}
 	}
-	o.Target, o.expect = u.target, u.header.Get("Expect") != ""
-	o.Sent, o.Size = sent.Load(), u.Recording.Size
+	o.Target, o.Sent, o.Size = u.target, b.sent.Load(), u.Recording.Size
 	o.Took, o.urlLeft = time.Since(began), time.Until(u.expires)
+	o.without = rejected(o.Response, u.header)
 	return o
 }
 
 // put makes the request, and returns once nothing of it is under way any more.
-func (u *Upload) put(caller context.Context, sent *atomic.Int64) (o Outcome) {
-	ctx, cancel := context.WithCancelCause(caller)
-	defer cancel(nil)
-	b := newBody(ctx, cancel, u.Recording, sent)
+func (u *Upload) put(caller context.Context, b *body) (o Outcome) {
 	timer := time.AfterFunc(u.Timeouts.Stall, func() {
 		why := fmt.Sprintf("no byte of the upload moved for %v", u.Timeouts.Stall)
-		if sent.Load() >= u.Recording.Size {
+		if b.sent.Load() >= b.Size {
 			why = fmt.Sprintf("no response for %v after the whole recording was handed over", u.Timeouts.Response)
 		}
-		cancel(fmt.Errorf("%s: %w", why, os.ErrDeadlineExceeded)) // a net.Error; the caller's context has not expired
+		b.abort(fmt.Errorf("%s: %w", why, os.ErrDeadlineExceeded)) // a net.Error; the caller's context has not expired
 	})
 	defer timer.Stop()
-	b.moved = func(sent, total int64) {
+	b.moved = func(sent int64) {
 		timer.Reset(u.Timeouts.Stall)
-		if sent == total {
+		if sent == b.Size {
 			timer.Reset(u.Timeouts.Response)
 		}
 		if u.Progress != nil {
-			u.Progress(sent, total)
+			u.Progress(sent, b.Size)
 		}
 	}
 	conn := new(backoff.Conn)
+	ctx := httptrace.WithClientTrace(conn.Trace(b.ctx), &httptrace.ClientTrace{
+		GetConn:      func(string) { timer.Stop() }, // to wait for a free connection is no stall
+		ConnectStart: func(string, string) { timer.Reset(u.Timeouts.Stall) },
+		GotConn:      func(httptrace.GotConnInfo) { timer.Reset(u.Timeouts.Stall) },
+	})
 	resp, err := backoff.RoundTrip(u.Transport, (&http.Request{
 		Method: http.MethodPut, URL: u.target, Host: u.target.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: u.header.Clone(), Body: io.NopCloser(b), ContentLength: u.Recording.Size,
-	}).WithContext(conn.Trace(ctx)))
+		Header: u.header.Clone(), Body: io.NopCloser(b), ContentLength: b.Size,
+	}).WithContext(ctx))
 	if err == nil {
-		o.Response = readResponse(resp, u.mask)
-	} else if o.Stalled = ctx.Err() != nil && caller.Err() == nil; o.Stalled {
-		err = context.Cause(ctx)
+		early := b.sent.Load() < b.Size
+		o.Response = readResponse(resp, u.target.Host, u.mask)
+		if early && o.StatusCode/100 == 2 && o.Message == "" {
+			o.Message = u.target.Host + " did not wait for the whole recording"
+		}
+	} else if o.Stalled = b.ctx.Err() != nil && caller.Err() == nil; o.Stalled {
+		err = context.Cause(b.ctx)
 	}
-	cancel(nil)
+	b.abort(nil)
 	switch readErr := b.end(); {
 	case o.StatusCode/100 == 2:
 	case readErr != nil:
-		return Outcome{Err: u.unreadable(readErr), aborted: true}
+		return Outcome{Err: u.unreadable(readErr), permanent: true}
 	case err != nil:
-		o.Err, o.untrusted = u.mask.Err(err), backoff.Permanent(err)
+		o.Err, o.permanent = u.mask.Err(err), backoff.Permanent(err) && b.sent.Load() == 0
 		// A proxy's errors seldom name it.
-		if hop := conn.Hop(); sent.Load() == 0 && conn.NeverMade(err) && !strings.Contains(o.Err.Error(), hop) {
+		if hop := conn.Hop(); b.sent.Load() == 0 && conn.NeverMade(err) && !strings.Contains(o.Err.Error(), hop) {
 			o.Err = fmt.Errorf("no connection to %s: %w", hop, o.Err)
 		}
 	}

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
-	"time"
 )
 
 // Recording is what is uploaded.
@@ -25,19 +24,18 @@ type body struct {
 	Recording
 	ctx   context.Context         // of the attempt; nothing is read after its end
 	abort context.CancelCauseFunc // ends ctx
-	sent  *atomic.Int64           // how far it has read
-	moved func(sent, total int64) // called after each part; may be nil
+	moved func(sent int64)        // called after each part; may be nil
+	sent  atomic.Int64            // how far it has read
 
 	// lock is held during a Read. It is no mutex: Audio and moved may sleep, and time in a
 	// synctest bubble stops while a goroutine waits for a mutex.
-	lock  chan struct{}
-	chunk int       // the most that the next Read returns
-	last  time.Time // of the last Read
-	err   error     // the recording's, or errGoexit
+	lock chan struct{}
+	err  error // the recording's, or errGoexit
 }
 
-func newBody(ctx context.Context, abort context.CancelCauseFunc, rec Recording, sent *atomic.Int64) *body {
-	return &body{Recording: rec, ctx: ctx, abort: abort, sent: sent, lock: make(chan struct{}, 1)}
+func newBody(ctx context.Context, rec Recording) (*body, context.CancelCauseFunc) {
+	ctx, abort := context.WithCancelCause(ctx)
+	return &body{Recording: rec, ctx: ctx, abort: abort, lock: make(chan struct{}, 1)}, abort
 }
 
 func (b *body) Read(p []byte) (int, error) {
@@ -54,19 +52,15 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, context.Cause(b.ctx)
 	case at >= b.Size:
 		return 0, io.EOF
-	case len(p) == 0: // must not change chunk
-		return 0, nil
 	}
-	// Reads begin small, and become small again if the network is slow: only the next Read
-	// shows that something moves.
-	b.chunk = min(2*b.chunk, len(p))
-	if time.Since(b.last) > time.Second {
-		b.chunk = 1 << 10
-	}
-	p = p[:min(int64(len(p)), int64(b.chunk), b.Size-at)]
+	// Only the next Read shows that something moves, so none takes much.
+	const most = 32 << 10
+	p = p[:min(int64(len(p)), most, b.Size-at)]
 	b.err = errGoexit // unless Audio and moved return
 	n, err := b.Audio.ReadAt(p, at)
-	b.last = time.Now() // a slow disk is not a slow network
+	if n < 0 || n > len(p) {
+		n, err = 0, fmt.Errorf("ReadAt returned %d for %d bytes", n, len(p))
+	}
 	at += int64(n)
 	switch {
 	case n == len(p):
@@ -78,7 +72,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	b.sent.Store(at)
 	if n > 0 && b.moved != nil && b.ctx.Err() == nil {
-		b.moved(at, b.Size)
+		b.moved(at)
 	}
 	b.err = err
 	return n, err
@@ -92,13 +86,27 @@ func (b *body) end() error {
 	return b.err
 }
 
+// addMD5 adds the header Content-MD5, unless the URL's signature may not allow a header that
+// it does not cover. Then a store never keeps a part of the recording for all of it.
+func (u *Upload) addMD5(ctx context.Context) error {
+	covers := u.target.Query().Get("X-Amz-Algorithm") != "AWS4-HMAC-SHA256"
+	if u.WithoutMD5 || covers || u.header.Get("Content-Md5") != "" {
+		return nil
+	}
+	sum, err := u.digest(ctx)
+	if err == nil {
+		u.header.Set("Content-Md5", sum)
+	}
+	return err
+}
+
 // digest returns the MD5 of the recording as the header Content-MD5 has it.
 func (u *Upload) digest(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+	b, cancel := newBody(ctx, u.Recording)
 	defer cancel(nil)
 	hash := md5.New()
 	readErr, err := run(ctx, func() error {
-		_, err := io.Copy(hash, newBody(ctx, cancel, u.Recording, new(atomic.Int64)))
+		_, err := io.Copy(hash, b)
 		return err
 	})
 	if err = cmp.Or(err, readErr); err != nil {

@@ -36,6 +36,8 @@ func TestInvalidReaderAt(t *testing.T) {
 	}{
 		"nothing":            {func([]byte, int64) (int, error) { return 0, nil }, io.ErrNoProgress.Error()},
 		"a little at a time": {func(p []byte, _ int64) (int, error) { return min(len(p), 3), nil }, ""},
+		"less than nothing":  {func([]byte, int64) (int, error) { return -1, nil }, "ReadAt returned -1"},
+		"more than fits":     {func(p []byte, _ int64) (int, error) { return len(p) + 1, nil }, "ReadAt returned"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -58,7 +60,7 @@ func TestReadGivesPortions(t *testing.T) {
 	r := put(t, "https://storage.example/k?s=1", roundTripper(func(req *http.Request) (*http.Response, error) {
 		n, err := req.Body.Read(make([]byte, 1<<20))
 		assert.NoError(t, err)
-		assert.Equal(t, 1<<10, n)
+		assert.Equal(t, 32<<10, n)
 		return swallow(req)
 	}), audio(100_000)).attempt(t.Context())
 	requireStored(t, 100_000, r)

@@ -16,73 +16,61 @@ type history struct {
 	shared      bool // other workers may upload to the meeting
 	sentAll     bool // an attempt handed over the whole recording
 	maybeStored bool // an attempt may have stored audio
+	refused     bool // a 5xx says that nothing was stored, but a gateway may not know
 	urlUsed     bool // an attempt may have used up the current URL
 	renewed     bool // an expired URL was replaced
 }
 
-// step is something to do between two attempts.
-type step int
-
-const (
-	check  step = iota // check whether the audio arrived
-	newURL             // get a new upload URL
-)
+// checks returns how often to check whether the audio arrived, before giving up.
+func (h history) checks() int {
+	switch {
+	case h.maybeStored && h.sentAll:
+		return 2 // the service may take seconds to notice the audio
+	case h.maybeStored || h.refused || h.shared:
+		return 1
+	}
+	return 0
+}
 
 // decision is what follows an attempt.
 type decision struct {
 	stored    bool          // the audio is there: the upload is over
-	retry     bool          // make another attempt, after the wait and the steps
-	without   string        // the header that the next attempts leave out
-	wait      time.Duration // then the steps begin
-	steps     []step        // to do until a check finds audio or a step fails
-	checks    int           // how often to check if there is no new URL, and so no retry
-	partial   bool          // audio that a check finds is only a part of the recording
+	wait      time.Duration // then the checks begin
+	checks    int           // how often to check whether the audio arrived
+	retry     bool          // make another attempt if no check finds it
+	newURL    bool          // with a new upload URL
 	retryable bool          // if the upload fails now, another one may succeed later
 }
 
 // decide holds every rule for what follows an attempt. wait is the random wait before a
 // retry. The history that it returns includes the attempt.
 func decide(h history, o Outcome, wait time.Duration) (decision, history) {
-	v, before := judge(o), h
+	v, used := judge(o), h.urlUsed
+	d := decision{stored: v == stored, retryable: v != permanent}
 	h.attempts++
 	h.sentAll = h.sentAll || o.Sent == o.Size
-	h.maybeStored, h.urlUsed = h.maybeStored || v == maybeStored, h.urlUsed || v == maybeStored
-	h.renewed = h.renewed || v == expired
-	d := decision{retry: true, retryable: v != permanent, partial: !h.sentAll && !h.shared}
-	// The same URL writes the same object, so a lost attempt uses it once more.
-	renew := o.urlLeft <= wait || v != notStored && before.urlUsed
-	switch {
-	case v == stored:
-		return decision{stored: true}, h
-	case o.StatusCode == http.StatusExpectationFailed && o.expect: // RFC 9110, section 10.1.1
-		h.retries++ // this retry is free
-		return decision{retry: true, without: "Expect"}, h
-	case v == permanent: // perhaps only because an earlier attempt used up the URL
-		d.retry = before.urlUsed && o.StatusCode != 0
-	case v == expired:
-		d.retry, renew = !before.renewed, true
+	h.maybeStored, h.urlUsed = h.maybeStored || v == maybeStored, used || v == maybeStored
+	h.refused = h.refused || o.StatusCode >= 499 && o.Sent > 0
+	switch v {
+	case stored:
+		return d, h
+	case permanent: // perhaps only because an earlier attempt used up the URL
+		d.retry = used && o.StatusCode != 0
+	case expired:
+		d.retry, h.renewed = !h.renewed, true
+	default:
+		d.retry = o.StatusCode/100 != 2 // who takes a URL without its recording would do so again
 	}
 	if o.noTime || o.RetryAfter > backoff.Longest {
-		h.retries, wait = 0, 0
+		d.retry, wait = false, 0
 	}
 	d.retry = d.retry && h.attempts <= h.retries
-	switch {
-	case h.maybeStored && h.sentAll && h.retries > 0:
-		d.checks = 2 // the service may take seconds to notice the audio
-	case h.maybeStored || h.shared:
-		d.checks = 1
-	}
 	if !d.retry || v == maybeStored || v == permanent {
-		d.steps = slices.Repeat([]step{check}, d.checks)
+		d.checks = h.checks()
 	}
-	switch {
-	case !d.retry || !renew:
-	case h.sentAll: // if the meeting has audio, it gets no new URL
-		d.steps = append(d.steps, newURL)
-	default: // right after newURL, a check need not wait
-		d.steps = append([]step{newURL}, d.steps...)
-	}
-	if d.retry || len(d.steps) > 0 {
+	// The same URL writes the same object, so a lost attempt uses it once more.
+	d.newURL = d.retry && (v == expired || o.urlLeft <= wait || used && v != notStored)
+	if d.retry || d.checks > 0 {
 		d.wait = wait
 	}
 	return d, h
@@ -105,23 +93,36 @@ var saysExpired = regexp.MustCompile("(?i)expired")
 func judge(o Outcome) verdict {
 	says := saysExpired.MatchString(o.Code) || saysExpired.MatchString(o.Message)
 	switch code := o.StatusCode; {
-	case o.aborted, o.untrusted && o.Sent == 0:
+	case o.permanent:
 		return permanent
-	case code/100 == 2:
+	case code/100 == 2 && o.Message == "":
 		return stored
-	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests,
-		code == http.StatusBadRequest && o.Code == "RequestTimeout", // S3's 408
-		code == http.StatusConflict && o.Code == "OperationAborted":
+	case code/100 == 2, code == 0 && o.Sent > 0:
+		return maybeStored
+	case code == 0, o.without != "", slices.Contains(passing, o.Code),
+		code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code == 499,
+		code == http.StatusInternalServerError, code == http.StatusBadGateway,
+		code == http.StatusServiceUnavailable, code == http.StatusGatewayTimeout,
+		code >= 520 && code <= 527: // of an edge
 		return notStored
 	case code == http.StatusForbidden && (says || o.urlLeft <= 0), code == http.StatusBadRequest && says:
 		return expired
-	case code == 0, code == 499, code == http.StatusInternalServerError, code == http.StatusBadGateway,
-		code == http.StatusServiceUnavailable, code == http.StatusGatewayTimeout,
-		code >= 520 && code <= 527: // of an edge
-		if o.Sent == 0 { // not a byte of the recording was handed over
-			return notStored
-		}
-		return maybeStored
 	}
 	return permanent
+}
+
+// passing lists S3's codes of 400 and 409 after which another attempt may succeed.
+var passing = []string{"RequestTimeout", "IncompleteBody", "BadDigest", "OperationAborted", "ConditionalRequestConflict"}
+
+var aboutDigest = regexp.MustCompile("(?i)digest|md5|signature|not signed|notimplemented")
+
+// rejected returns the header that the store rejected, if the next attempts can leave it out.
+func rejected(r Response, sent http.Header) string {
+	switch {
+	case r.StatusCode == http.StatusExpectationFailed && sent.Get("Expect") != "": // RFC 9110, section 10.1.1
+		return "Expect"
+	case sent.Get("Content-Md5") != "" && r.Code != "BadDigest" && r.StatusCode/100 > 3 && aboutDigest.MatchString(r.Code+r.Message):
+		return "Content-Md5"
+	}
+	return ""
 }

@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/xml"
 	"io"
@@ -12,7 +13,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
-// Response is storage's response. All fields but StatusCode are empty for a 2xx.
+// Response is storage's response. A 2xx has no Message, unless it does not prove that the
+// recording was stored.
 type Response struct {
 	StatusCode               int
 	Code, Message, RequestID string
@@ -20,9 +22,10 @@ type Response struct {
 }
 
 // readResponse reads and closes the store's response.
-func readResponse(resp *http.Response, mask secret.Mask) Response {
+func readResponse(resp *http.Response, host string, mask secret.Mask) Response {
 	defer resp.Body.Close()
-	if resp.StatusCode/100 == 2 {
+	success := resp.StatusCode/100 == 2
+	if success && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") {
 		return Response{StatusCode: resp.StatusCode}
 	}
 	var e struct { // other elements of the XML echo the key id and the signature
@@ -31,11 +34,10 @@ func readResponse(resp *http.Response, mask secret.Mask) Response {
 		Message   string
 		RequestID string `xml:"RequestId"`
 	}
-	body := io.LimitReader(resp.Body, 64<<10)
-	d := xml.NewDecoder(body)
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // to the end, so that the connection can be reused
+	d := xml.NewDecoder(bytes.NewReader(body))
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // codes are ASCII
 	_ = d.Decode(&e)                                                                     // if the XML breaks off, the elements before are kept
-	_, _ = io.Copy(io.Discard, body)                                                     // so that the connection can be reused
 	text := func(s string) string { return mask.Text(strings.TrimSpace(s)) }
 	r := Response{
 		StatusCode: resp.StatusCode, RetryAfter: backoff.RetryAfter(resp.StatusCode, resp.Header),
@@ -45,9 +47,11 @@ func readResponse(resp *http.Response, mask secret.Mask) Response {
 	switch {
 	case r.Code != "" || r.Message != "":
 	case resp.StatusCode/100 == 3:
-		r.Message = "redirects are refused"
+		r.Message = mask.Redirect(host, resp.Header)
+	case success:
+		r.Message = "the response is not the store's: " + mask.Page(host, resp.Header, body)
 	default:
-		r.Message = "the response is not the store's XML"
+		r.Message = "the response is not the store's XML: " + mask.Page(host, resp.Header, body)
 	}
 	return r
 }

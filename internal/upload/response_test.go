@@ -14,7 +14,7 @@ import (
 func TestReadResponse(t *testing.T) {
 	t.Parallel()
 	const good = "<Error><Code>SlowDown</Code><Message>Please wait</Message><RequestId>r1</RequestId></Error>"
-	notXML := Response{Message: "the response is not the store's XML"}
+	notXML := Response{Message: "the response is not the store's XML: storage.example"}
 	for name, test := range map[string]struct {
 		body string
 		want Response
@@ -47,16 +47,26 @@ func TestReadResponse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			body := strings.NewReader(test.body)
-			got := readResponse(&http.Response{StatusCode: 503, Header: http.Header{}, Body: io.NopCloser(body)}, secret.Mask{})
+			got := readResponse(&http.Response{StatusCode: 503, Header: http.Header{}, Body: io.NopCloser(body)}, "storage.example", secret.Mask{})
 			test.want.StatusCode = 503
+			got.Message, _, _ = strings.Cut(got.Message, " sent ")
 			require.Equal(t, test.want, got)
 			read := body.Size() - int64(body.Len())
 			require.LessOrEqual(t, read, int64(64<<10))
 			require.Equal(t, min(body.Size(), 64<<10), read, "read to the end, so that the connection serves again")
 		})
 	}
-	require.Equal(t, Response{StatusCode: 204}, readResponse(&http.Response{StatusCode: 204, Body: http.NoBody}, secret.Mask{}))
-	require.Equal(t, 500, readResponse(&http.Response{StatusCode: 500, Body: http.NoBody}, secret.Mask{}).StatusCode)
+	const page = "<html><head><title>Log in to feedfacecafebeef</title>"
+	for status, want := range map[int]string{
+		200: `the response is not the store's: storage.example (nginx) sent "Log in to ***"`,
+		502: `the response is not the store's XML: storage.example (nginx) sent "Log in to ***"`,
+		307: "redirects are refused",
+	} {
+		resp := &http.Response{StatusCode: status, Header: http.Header{"Server": {"nginx"}, "Content-Type": {"text/html; charset=utf-8"}}, Body: io.NopCloser(strings.NewReader(page))}
+		require.Equal(t, want, readResponse(resp, "storage.example", secret.Mask{"feedfacecafebeef"}).Message)
+	}
+	require.Equal(t, Response{StatusCode: 204}, readResponse(&http.Response{StatusCode: 204, Body: http.NoBody}, "storage.example", secret.Mask{}))
+	require.Equal(t, 500, readResponse(&http.Response{StatusCode: 500, Body: http.NoBody}, "storage.example", secret.Mask{}).StatusCode)
 }
 
 func FuzzReadResponse(f *testing.F) {
@@ -68,7 +78,7 @@ func FuzzReadResponse(f *testing.F) {
 		const signature = "feedfacecafebeef"
 		mask := secret.Mask{signature}
 		resp := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body + signature))}
-		e := readResponse(resp, mask)
+		e := readResponse(resp, "storage.example", mask)
 		if e.StatusCode != status {
 			t.Fatalf("status %d: %v", status, e)
 		}

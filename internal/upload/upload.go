@@ -13,7 +13,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
@@ -36,7 +35,7 @@ const pollInterval = 30 * time.Second
 type Upload struct {
 	API        API
 	Recording  Recording
-	ContentMD5 bool                    // send the header Content-MD5
+	WithoutMD5 bool                    // never send the header Content-MD5
 	Shared     bool                    // other workers may upload to the meeting: their audio is as good
 	Progress   func(sent, total int64) // called after each part that was handed over; may be nil
 
@@ -72,20 +71,13 @@ var ErrPartialAudio = errors.New("the meeting has audio, but no attempt handed o
 func (u *Upload) Do(ctx context.Context) *Failure {
 	u.past, u.mask = history{retries: u.Retries.Max, shared: u.Shared}, u.Mask
 	u.header = http.Header{"Content-Type": {u.Recording.ContentType}, "User-Agent": u.UserAgent, "Expect": {"100-continue"}}
-	if u.ContentMD5 {
-		sum, err := u.digest(ctx)
-		if err != nil {
-			return &Failure{Causes: backoff.Causes(ctx, err)}
-		}
-		u.header.Set("Content-Md5", sum)
-	}
-	d, f := decision{retry: true, steps: []step{newURL}}, &Failure{Unstarted: true}
-	if u.Shared {
-		d.checks = 1 // there may be no URL because the meeting has audio
-	}
+	d, f := decision{retry: true, newURL: true}, &Failure{Unstarted: true}
 	for {
 		if retry, failure := u.wait(ctx, d, f); !retry {
 			return failure
+		}
+		if err := u.addMD5(ctx); err != nil {
+			return &Failure{Causes: backoff.Causes(ctx, err)}
 		}
 		attemptCtx := u.Begin(ctx, u.past.attempts+1)
 		o := u.attempt(attemptCtx)
@@ -96,6 +88,8 @@ func (u *Upload) Do(ctx context.Context) *Failure {
 		if d.stored {
 			return nil
 		}
+		u.header.Del(o.without)
+		u.WithoutMD5 = u.WithoutMD5 || o.without == "Content-Md5"
 		f = &Failure{Response: f.Response, Retryable: d.retryable}
 		if o.StatusCode != 0 {
 			f.Response = o.Response
@@ -114,34 +108,39 @@ func (u *Upload) wait(ctx context.Context, d decision, f *Failure) (retry bool, 
 		f.Causes = backoff.Causes(ctx, f.Causes...)
 		return false, f
 	}
-	u.header.Del(d.without)
-	for len(d.steps) > 0 {
-		next := d.steps[0]
-		d.steps = d.steps[1:]
-		if next == newURL {
-			if err := u.renew(ctx); err != nil {
-				f.Causes = append(f.Causes, err)
-				d.retry, d.steps = false, slices.Repeat([]step{check}, d.checks)
-			}
-			continue
-		}
+	over, failure := u.check(ctx, d.checks, f)
+	if over || !d.newURL {
+		return !over && d.retry, failure
+	}
+	if err := u.renew(ctx); err != nil { // perhaps because the meeting has audio
+		f.Causes = append(f.Causes, err)
+		_, failure = u.check(ctx, u.past.checks(), f)
+		return false, failure
+	}
+	return true, nil
+}
+
+// check checks up to n times whether the audio arrived. If it did, or if a check fails, the
+// upload is over.
+func (u *Upload) check(ctx context.Context, n int, f *Failure) (over bool, failure *Failure) {
+	for range n {
 		if !backoff.Outlives(ctx, time.Until(u.nextCheck)) {
-			continue // ctx would end before the check
+			break // ctx would end before the check
 		}
 		found, err := u.API.HasAudio(ctx)
 		u.nextCheck = time.Now().Add(pollInterval)
 		switch {
-		case found && !d.partial:
-			return false, nil
+		case found && (u.past.sentAll || u.Shared):
+			return true, nil
 		case found:
 			err = ErrPartialAudio
 		}
 		if err != nil {
 			f.Causes = append(f.Causes, err)
-			return false, f
+			return true, f
 		}
 	}
-	return d.retry, f
+	return false, f
 }
 
 // renew gets a new URL.

@@ -133,7 +133,7 @@ func (c *chaos) upload(client *minutes.Client, id string, known *knowledge, rnd 
 		if rnd.IntN(2) == 0 {
 			var last int64
 			opts.Progress = func(sent, total int64) {
-				if sent > total || sent < last && sent > 1024 {
+				if sent > total || sent < last && sent > 32<<10 {
 					c.deviation("%s: progress went from %d to %d of %d", s.name, last, sent, total)
 				}
 				last = sent

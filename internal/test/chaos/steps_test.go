@@ -96,7 +96,7 @@ func (s *step) exhausted() bool {
 			row = 1
 		}
 		switch {
-		case t.noRetry, !t.retryable() && t.status >= 400:
+		case t.noRetry, !t.retryable() && t.status >= 400, t.op == minutestest.OpUpload && t.status == http.StatusOK: // an early response
 			return true
 		case t.op == minutestest.OpUpload:
 		case row >= attemptsPerCall && t.retryable():

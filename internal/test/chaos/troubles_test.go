@@ -67,7 +67,11 @@ func drawTrouble(rnd *rand.Rand) trouble {
 // drawUploadTrouble draws what goes wrong with a PUT to storage.
 func drawUploadTrouble(rnd *rand.Rand) trouble {
 	seconds := time.Duration(1+rnd.IntN(20)) * time.Second
-	switch rnd.IntN(14) {
+	switch rnd.IntN(16) {
+	case 14: // someone on the way answers before the recording is sent
+		return faulty(minutestest.Respond(http.StatusOK, "", ""))
+	case 15:
+		return faulty(minutestest.Respond(http.StatusOK, "text/html", "<title>Log in</title>"))
 	case 0:
 		return faulty(minutestest.RateLimit(""))
 	case 1:

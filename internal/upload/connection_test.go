@@ -1,0 +1,111 @@
+package upload
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// respondAfter returns a handler that reads n bytes of the recording, responds, and keeps the
+// connection until the client closes it or has sent everything.
+func respondAfter(n int64, status int) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		out := http.NewResponseController(w)
+		_ = out.EnableFullDuplex()
+		_, _ = io.CopyN(io.Discard, r.Body, n)
+		w.Header().Set("Content-Length", "0")
+		w.WriteHeader(status)
+		_ = out.Flush()
+		for range 100 { // it takes its time: a client that goes on sending is seen to
+			if _, err := io.CopyN(io.Discard, r.Body, 1000); err != nil {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+}
+
+// A proxy, a captive portal or a wrong host that accepts everything has not stored anything.
+func TestUpload_EarlySuccessStoresNothing(t *testing.T) {
+	t.Parallel()
+	for name, handle := range map[string]http.HandlerFunc{
+		"at once":         func(http.ResponseWriter, *http.Request) {},
+		"after a part":    respondAfter(1000, http.StatusOK),
+		"page of a login": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html><title>Log in</title>") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv := httptest.NewServer(handle)
+			defer srv.Close()
+			rec, _ := noise(8 << 20)
+			o := put(t, srv.URL+"/k?s=1", ownTransport(t), rec).attempt(t.Context())
+			require.Equal(t, 200, o.StatusCode)
+			require.Equal(t, maybeStored, judge(o))
+			require.Contains(t, o.Message, srv.Listener.Addr().String())
+			require.NotContains(t, o.Message, "s=1")
+		})
+	}
+}
+
+// A connection on which a rejected upload broke off is not used again; one whose upload was
+// read is.
+func TestUpload_ConnectionAfterRejection(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		read int64
+		want int // connections for two attempts
+	}{"broke off": {1000, 2}, "read": {8 << 20, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			connections := map[string]bool{}
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				connections[r.RemoteAddr] = true
+				respondAfter(test.read, http.StatusServiceUnavailable)(w, r)
+			}))
+			defer srv.Close()
+			rec, _ := noise(8 << 20)
+			u := put(t, srv.URL+"/k?s=1", ownTransport(t), rec)
+			for range 2 {
+				require.Equal(t, notStored, judge(u.attempt(t.Context())))
+			}
+			srv.Close()
+			require.Len(t, connections, test.want)
+		})
+	}
+}
+
+// An upload that waits for another's connection does not stall.
+func TestUpload_WaitsForConnection(t *testing.T) {
+	t.Parallel()
+	const stall = 50 * time.Millisecond
+	free := make(chan struct{})
+	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-free
+	}))
+	defer srv.Close()
+	tr := &http.Transport{MaxConnsPerHost: 1}
+	defer tr.CloseIdleConnections()
+	first := put(t, srv.URL+"/k?s=1", tr, audio(10))
+	done := make(chan Outcome)
+	sent := make(chan struct{})
+	first.Progress = func(int64, int64) { close(sent) }
+	go func() { done <- first.attempt(t.Context()) }()
+	<-sent
+	second := put(t, srv.URL+"/k?s=1", tr, audio(10))
+	second.Timeouts.Stall = stall
+	go func() { done <- second.attempt(t.Context()) }()
+	select {
+	case o := <-done:
+		require.Fail(t, "over before its connection was free", "%v", o.Err)
+	case <-time.After(4 * stall):
+	}
+	close(free)
+	for range 2 {
+		require.Equal(t, stored, judge(<-done))
+	}
+}
