@@ -1,7 +1,7 @@
 // Plot makes the figures of docs/waiting.md from what the benchmarks print, which
 // it reads from its standard input:
 //
-//	go test -run '^$' -bench 'Worlds|Waits' -benchtime 1x ./internal/poll | go run ./docs/plot
+//	go test -run '^$' -bench 'Worlds|Fleets|Waits' -benchtime 1x ./internal/poll | go run ./docs/plot
 package main
 
 import (
@@ -34,16 +34,19 @@ func run(in io.Reader, dir string) error {
 	if err != nil {
 		return err
 	}
-	worlds, waits := under(results, "Worlds/"), under(results, "Waits/")
-	if len(worlds) == 0 || len(waits) == 0 {
-		return errors.New("the benchmarks Worlds and Waits are needed")
+	worlds, fleets, waits := under(results, "Worlds/"), under(results, "Fleets/"), under(results, "Waits/")
+	if len(worlds) == 0 || len(fleets) == 0 || len(waits) == 0 {
+		return errors.New("the benchmarks Worlds, Fleets and Waits are needed")
 	}
 	page := filepath.Join(dir, "waiting.md")
 	old, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
-	text, err := replace(string(old), "worlds", table("world", worlds))
+	text, err := replace(string(old), "worlds", table("scenario", worlds))
+	if err == nil {
+		text, err = replace(text, "fleets", table("scenario", fleets))
+	}
 	if err == nil {
 		text, err = replace(text, "waits", table("meetings waited for", waits))
 	}
