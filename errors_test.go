@@ -505,6 +505,9 @@ func TestEndlessBody(t *testing.T) {
 // The worst response takes less than 64 MiB to read and decode. (Not parallel: it counts
 // what is allocated.)
 func TestResponses_DecodeUnder64MiB(t *testing.T) {
+	if testbase.UnderRace {
+		t.Skip("the race detector allocates, too")
+	}
 	const values = 100_000 // the most that a response may have
 	list := func(before, element, after string, n int) string {
 		return before + strings.Repeat(element+",", n-1) + element + after

@@ -36,10 +36,10 @@ func (p polled) Poll(ctx context.Context, id string, wanted func() bool) (poll.S
 var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
 
 // Page makes one GET of a page of the listing.
-func (p polled) Page(ctx context.Context, cursor string) ([]poll.Snapshot, string, *poll.Failure) {
+func (p polled) Page(ctx context.Context, cursor string, wanted func() bool) ([]poll.Snapshot, string, *poll.Failure) {
 	params := &MeetingListParams{Limit: maxLimit, Cursor: cursor}
 	page, err := contained(func() (*MeetingPage, error) {
-		return do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Once: true})
+		return do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Once: true, Wanted: wanted})
 	})
 	if err != nil {
 		return nil, "", failureOf(err)
@@ -70,7 +70,7 @@ func meetingOf(s poll.Snapshot) *Meeting {
 func failureOf(err error) *poll.Failure {
 	f := &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited), Transient: errors.Is(err, errEndedGoroutine)}
 	if e, ok := errors.AsType[*Error](err); ok {
-		f.RetryAfter = min(e.RetryAfter, 5*time.Minute)
+		f.RetryAfter, f.KeyRejected = e.RetryAfter, e.Code != "" && KeyRefused(err)
 		f.Transient = e.Code == "" || Retryable(err)
 	}
 	return f

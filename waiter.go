@@ -160,7 +160,7 @@ func (w *waiter) Notify(s poll.Snapshot, changed bool, sentAt time.Duration) (ov
 	m := s.Value.(*Meeting)
 	checked := w.after != 0 && sentAt >= w.after
 	noAudio := w.NoAudio > 0 && m.Status == StatusCreated && time.Since(m.CreatedAt.Time()) >= w.NoAudio
-	if s.Page { // which may be too old to prove that there is no audio
+	if s.Page && m.Status == StatusCreated { // which may be too old to prove that there is no audio
 		confirm = checked || noAudio
 		checked, noAudio = false, false
 	}

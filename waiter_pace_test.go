@@ -391,3 +391,31 @@ func TestWait_ManyWaitsForOneMeeting(t *testing.T) {
 		})
 	}
 }
+
+// At most two polls wait in the rate limiter, so the caller's own requests come soon.
+func TestWaitAll_CallsOfTheUserComeFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
+		ids := testkit.Crowd(t, srv, 6000, 60, 1000*time.Hour)
+		c := testkit.Client(srv, minutes.WithRateLimit(2, 2))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+			}
+		})
+		other, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Other", Date: "2026-11-20"})
+		require.NoError(t, err)
+		for range 15 {
+			time.Sleep(37 * time.Second)
+			began := time.Now()
+			_, err := c.Meetings.Get(t.Context(), other.ID)
+			require.NoError(t, err)
+			assert.LessOrEqual(t, time.Since(began), 1500*time.Millisecond)
+		}
+		cancel()
+		wg.Wait()
+	})
+}

@@ -24,16 +24,19 @@ func writeWaiting(in io.Reader, dir string) error {
 	if err != nil {
 		return err
 	}
-	worlds, waits := under(results, "Worlds/"), under(results, "Waits/")
-	if len(worlds) == 0 || len(waits) == 0 {
-		return errors.New("the benchmarks Worlds and Waits are needed")
+	worlds, fleets, waits := under(results, "Worlds/"), under(results, "Fleets/"), under(results, "Waits/")
+	if len(worlds) == 0 || len(fleets) == 0 || len(waits) == 0 {
+		return errors.New("the benchmarks Worlds, Fleets and Waits are needed")
 	}
 	page := filepath.Join(dir, "waiting.md")
 	old, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
-	text, err := replace(string(old), "worlds", table("world", worlds))
+	text, err := replace(string(old), "worlds", table("scenario", worlds))
+	if err == nil {
+		text, err = replace(text, "fleets", table("scenario", fleets))
+	}
 	if err == nil {
 		text, err = replace(text, "waits", table("meetings waited for", waits))
 	}

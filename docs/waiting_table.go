@@ -27,12 +27,16 @@ type column struct {
 var columns = []column{
 	{"requests a minute", "requests/min", "", 0},
 	{"most in a second", "most/s", "", 0},
-	{"told at the latest after", "s-told", " s", 0},
-	{"unseen at the longest", "s-unseen", " s", 0},
-	{"looks within the floor", "within-floor", "", 0},
-	{"first look (p95)", "s-first-p95", " s", 1},
-	{"of what the edge lets through", "%-of-edge", " %", 0},
-	{"turns to come back", "turns-to-come-back", "", 0},
+	{"polls among them", "%-polls", " %", 0},
+	{"429s", "429s", "", 0},
+	{"99 of 100 notified within", "s-notified-p99", " s", 0},
+	{"notified at the latest after", "s-told", " s", 0},
+	{"longest time unseen", "s-unseen", " s", 0},
+	{"polls within 30 s", "within-floor", "", 0},
+	{"first poll (p95)", "s-first-p95", " s", 1},
+	{"of the limit used", "%-of-edge", " %", 0},
+	{"cycles to recover", "turns-to-come-back", "", 0},
+	{"failed waits", "failed", "", 0},
 }
 
 // table returns a table of the results, with the columns that have values.

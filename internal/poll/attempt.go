@@ -8,13 +8,16 @@ import (
 
 // poll makes one poll and reports its outcome to the plan and to the waiters.
 func (p *Poller) poll(ctx context.Context, w *watch, sentAt time.Duration) {
+	sent := false
 	s, maxAge, failure := p.service.Poll(ctx, w.id, func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		p.dequeue(ctx, &sent)
 		return w.seen <= sentAt
 	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.dequeue(ctx, &sent)
 	if ctx.Err() != nil {
 		return // nobody waits any more
 	}
@@ -32,6 +35,15 @@ func (p *Poller) poll(ctx context.Context, w *watch, sentAt time.Duration) {
 	p.run(now)
 }
 
+// dequeue records, once, that a request does not wait to be sent any more. The next may wait.
+func (p *Poller) dequeue(ctx context.Context, sent *bool) {
+	if !*sent && ctx.Err() == nil {
+		*sent = true
+		p.queued--
+		p.reschedule(p.now())
+	}
+}
+
 // pollFailed reports the outcome of a failed poll. Some failures end waits.
 func (p *Poller) pollFailed(w *watch, now, sentAt time.Duration, failure *Failure) {
 	switch {
@@ -42,31 +54,66 @@ func (p *Poller) pollFailed(w *watch, now, sentAt time.Duration, failure *Failur
 		p.plan.pollEnded(w)
 	case !failure.Transient:
 		p.plan.pollEnded(w)
+		all := failure.KeyRejected && p.plan.keyRejected(true)
+		if !failure.KeyRejected {
+			p.plan.works(now)
+		}
 		p.observeFailure(w, p.plan.failures[w].polls+1, failure.Err)
-		w.fail(failure.Err)
-		p.releaseIfIdle(w)
+		p.fail(w, failure.Err)
+		if all {
+			p.failAll(failure.Err)
+		}
 	default:
 		p.trouble, p.troubled = failure.Err, now
-		tooMany := p.plan.pollFailed(w, now, sentAt)
+		ended := p.plan.pollFailed(w, now, sentAt, failure.RetryAfter)
 		if w.waited() {
 			p.observeFailure(w, p.plan.failures[w].polls, failure.Err)
 		}
-		for _, other := range tooMany {
-			f := p.plan.failures[other]
-			other.fail(fmt.Errorf("%d consecutive status checks failed over %v (for this or other meetings): %w",
-				f.polls, (now - f.since).Round(time.Second), failure.Err))
-			p.releaseIfIdle(other)
+		p.failTooMany(ended, now, failure.Err)
+	}
+}
+
+// fail ends every wait for a meeting.
+func (p *Poller) fail(w *watch, err error) {
+	w.fail(err)
+	p.releaseIfIdle(w)
+}
+
+// failTooMany ends the waits for meetings with too many failures in a row.
+func (p *Poller) failTooMany(ended []*watch, now time.Duration, err error) {
+	for _, w := range ended {
+		f := p.plan.failures[w]
+		p.fail(w, fmt.Errorf("%d consecutive status checks failed over %v (for this or other meetings): %w",
+			f.polls, (now-f.since).Round(time.Second), err))
+	}
+}
+
+// failAll ends all waits.
+func (p *Poller) failAll(err error) {
+	for _, w := range p.plan.watches {
+		if w.waited() {
+			p.fail(w, err)
 		}
 	}
 }
 
 // page reads one page and reports its outcome to the plan and to the waiters.
 func (p *Poller) page(ctx context.Context, cursor string, sentAt time.Duration) {
-	limited, cancel := context.WithTimeout(ctx, stuck)
+	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
-	page, next, failure := p.service.Page(limited, cursor)
+	timeout := time.AfterFunc(never, cancel)
+	defer timeout.Stop()
+	sent := false
+	page, next, failure := p.service.Page(limited, cursor, func() bool {
+		timeout.Reset(stuck)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.dequeue(ctx, &sent)
+		return true
+	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.dequeue(ctx, &sent)
 	now := p.now()
 	shown := p.notifyPage(page, sentAt)
 	if ctx.Err() != nil {
@@ -77,10 +124,15 @@ func (p *Poller) page(ctx context.Context, cursor string, sentAt time.Duration) 
 		p.plan.pageRead(now, sentAt, shown, next)
 	case failure.RateLimited:
 		p.plan.pageRateLimited(now, sentAt, failure.RetryAfter)
+	case failure.KeyRejected:
+		p.plan.pageRejected(now, true)
+		if p.plan.keyRejected(false) {
+			p.failAll(failure.Err)
+		}
 	case failure.Transient || limited.Err() != nil:
-		p.plan.pageLost(now)
+		p.failTooMany(p.plan.pageFailed(now, sentAt, failure.RetryAfter, limited.Err() != nil), now, failure.Err)
 	default:
-		p.plan.pageRejected(now)
+		p.plan.pageRejected(now, false)
 	}
 	p.run(now)
 }

@@ -14,14 +14,14 @@ import (
 // counts are the figures of an hour.
 type counts struct {
 	looks, pages int
-	within       int // looks at a meeting within the floor
+	within       int // polls of a meeting within the minimum poll interval
 	most         int // requests in a second
 	told, unseen time.Duration
 	firsts       []time.Duration // from the beginning of a wait to its first look, of those that began later than the others
 	failed       int             // waits that were given up
 
 	recent  []time.Duration // requests of the last second
-	through int             // requests that the edge let through
+	through int             // requests that passed the edge
 	after   []int           // the same, a turn each, once the edge has let go
 }
 
@@ -80,7 +80,7 @@ func (c *counts) show(now time.Duration, m *meeting) {
 	}
 }
 
-// over counts how long after its end a waiter was told.
+// over counts how long after its end a waiter was notified.
 func (c *counts) over(now time.Duration, m *meeting) {
 	m.over = true
 	if now < time.Hour {
@@ -174,7 +174,7 @@ func (s *service) follow(p *poll.Poller, m *meeting) {
 	}
 }
 
-// glance waits for the first look at a meeting, and then as a waiter does.
+// glance waits for the first poll of a meeting, and then as a waiter does.
 type glance struct {
 	p *poll.Poller
 	waiter
@@ -185,7 +185,7 @@ func (g glance) Notify(poll.Snapshot, bool, time.Duration) (over, confirm bool) 
 	return true, false
 }
 
-// fill creates what is there at the beginning.
+// fill creates the first meetings.
 func (s *service) fill() {
 	for i := range s.sparse * s.sparseIn {
 		if i%s.sparseIn == 0 {
@@ -276,7 +276,7 @@ func (s *service) toSome(do func(*meeting)) {
 	}
 }
 
-// finish counts what is unseen at the end of the hour, and ends everything.
+// finish counts the unseen meetings at the end of the hour, and ends everything.
 func (s *service) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

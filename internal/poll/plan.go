@@ -2,103 +2,68 @@ package poll
 
 import (
 	"container/heap"
-	"maps"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"time"
 )
 
-// floor is the least time between two looks at a meeting. The interface asks for 30
-// seconds; the rest makes up for inexact clocks.
+// minPollInterval is the shortest time between two polls of a meeting. The interface
+// asks for 30 seconds; the rest makes up for inexact clocks.
 const (
 	minPollInterval = 30*time.Second + time.Millisecond/2
-	maxMaxAge       = 5 * time.Minute // the most that Cache-Control can raise the floor to
+	maxMaxAge       = 5 * time.Minute // the longest that Cache-Control can make it
 
-	leastPace = 4    // requests a second: no lane is slower, unless it was refused
-	steady    = 330  // up to this many requests fit into one floor
-	headroom  = 1.03 // go 3 % faster than needed
+	leastPace = 4   // requests a second: the pacer is no slower, except after a 429
+	steady    = 330 // up to this many requests fit into one minimum poll interval
 
-	maxPolls  = 64 // looks under way at a time
-	maxFailed = 20 // failed looks in a row that end the waits for a meeting
+	maxPolls = 64               // polls under way at a time
+	crowd    = 32               // newcomers that wait for a search
+	few      = 5                // waits that are worth a search of their own; newcomers polled at once
+	gather   = time.Second / 50 // time for a crowd to assemble
 
 	never time.Duration = math.MaxInt64 / 2
 )
 
-// plan decides what to ask the service next. It is pure: it has no clock, lock, goroutine or
+// plan decides which request to make next. It is pure: it has no clock, lock, goroutine or
 // network. The Poller calls decide before each request and reports each outcome.
 //
-// Every meeting waited for is seen by a page of the listing or by a look, its own GET.
-// Looks and pages have a lane each, at the pace that a turn needs, so that neither
-// waits for the other.
+// Every awaited meeting is shown by a page of the listing, if the plan knows a stretch of
+// pages that pays off (stretch.go), or else by its own poll. Both share one pacer.
 type plan struct {
-	watches map[string]*watch // meetings waited for, or seen within the floor
+	watches map[string]*watch // meetings with waiters or a fresh snapshot
 	random  *rand.Rand
+	pacer   pacer
 
-	failures map[*watch]failures // failed looks in a row, of the watches that have some
+	waiting  int                 // watches with waiters
+	due      [4]dueHeap          // by role; idle's stays empty
+	polling  int                 // polls under way
+	pollLast bool                // the last request was a poll
+	failures map[*watch]failures // failed polls in a row
+	rejected rejections
 
-	waiting  int // watches that somebody waits for
-	paged    int // watches whose role is paged
-	unproven int // watches that the next full sweep should look for
-
-	due     [3]dueHeap // indexed by role; idle's stays empty
-	polling int        // looks under way
-
-	polls   lane
-	listing lane
-	sweep   sweep
+	listing
 }
 
-// role says how a watch is seen: by a page, or by a look of its own. The end of each
-// sweep chooses the role (see choose). Before that, a watch becomes paged if a page
-// shows many meetings, or if it belongs to a crowd that waits for the sweep (pages.go).
+// role says how a watch is polled.
 type role uint8
 
 const (
 	idle     role = iota // nobody waits
-	newcomer             // not seen since it joined: looked at when due, but a crowd of newcomers waits for a sweep
-	single               // looked at when due
-	paged                // seen by the pages of a sweep
+	newcomer             // not shown since it joined, or lost: polled when due, but a crowd waits for a search
+	single               // polled when due
+	member               // shown by the pages of a stretch; polled only if these fail
 )
-
-// choose gives a watch its role at the end of a sweep: paged if the best stretch of
-// pages showed it and that saved looks (counted in pages.go), otherwise single.
-func (p *plan) choose(w *watch) {
-	s := &p.sweep
-	shown := w.sweep == s.number
-	switch {
-	case w.role == idle:
-	case shown && s.best.gain > 0 && s.best.from <= w.page && w.page <= s.best.to:
-		p.setRole(w, paged)
-		s.due = min(s.due, w.due)
-	case w.role == paged:
-		p.setRole(w, single)
-		if !shown && !s.broken {
-			p.doubt(w)
-		}
-	}
-}
-
-// failures are failed looks in a row.
-type failures struct {
-	polls    int           // how many
-	since    time.Duration // time of the first
-	reported bool          // the observer has been warned of them
-}
 
 func newPlan(random *rand.Rand) plan {
 	return plan{watches: make(map[string]*watch), random: random, failures: make(map[*watch]failures),
-		polls: lane{share: 1}, listing: lane{share: 1}, sweep: sweep{patience: leastPatience, due: never, began: -maxMaxAge}}
+		pacer: pacer{share: 1}, listing: newListing()}
 }
 
-// join adds a watch that somebody begins to wait for. It is due now, or at the end of
-// the floor if it was looked at within the floor. fresh means that the waiter knows
-// the last sighting, so the next look is not urgent.
+// join adds a watch that got its first waiter. It is due now, or at the end of its minimum
+// poll interval. fresh means that the waiter knows the last snapshot.
 func (p *plan) join(w *watch, now time.Duration, fresh bool) {
-	if p.waiting++; p.waiting == 1 {
-		p.sweep.retry = now + minPollInterval // by then it is known what the first waiters want
-	}
-	p.doubt(w)
+	p.waiting++
+	p.unsearched[w] = true
 	w.due = max(w.free, now)
 	if fresh {
 		w.due = max(w.free, w.seen+max(minPollInterval, w.interval()))
@@ -106,155 +71,158 @@ func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 	p.setRole(w, newcomer)
 }
 
-// doubt makes the next full sweep find out whether pages show a watch.
-func (p *plan) doubt(w *watch) {
-	if !w.unproven {
-		w.unproven = true
-		p.unproven++
-	}
-}
-
-// leave removes a watch that nobody waits for any more.
+// leave removes a watch that has lost its last waiter.
 func (p *plan) leave(w *watch) {
-	if w.unproven {
-		w.unproven = false
-		p.unproven--
-	}
 	delete(p.failures, w)
+	p.found(w)
+	w.stretch = nil
 	p.setRole(w, idle)
-	if p.waiting--; p.waiting == 0 {
-		p.reset()
+	if p.waiting--; p.waiting == 0 { // the Poller drops the requests under way
+		p.listing, p.polling, p.rejected = newListing(), 0, rejections{}
 	}
 }
 
-// reset is called when nobody waits any more. It keeps only what stops the next
-// waits from asking too often. The Poller drops the replies of requests under way.
-func (p *plan) reset() {
-	s := &p.sweep
-	if s.on {
-		s.last = s.times
-	}
-	p.sweep = sweep{patience: leastPatience, due: never, number: s.number, began: s.began, last: s.last}
-	p.polling = 0
-}
-
-// setRole gives a watch its role. It adjusts sought, since the sweep seeks by role.
+// setRole gives a watch its role, and so its heap.
 func (p *plan) setRole(w *watch, r role) {
-	if w.confirm && r == paged {
-		r = single
-	}
-	if p.seeks(w) {
-		p.sweep.sought--
-	}
 	if w.place > 0 {
 		heap.Remove(&p.due[w.role], int(w.place-1))
 	}
-	if w.role == paged {
-		p.paged--
-	}
-	if w.role = r; r == paged {
-		p.paged++
-	}
-	if p.seeks(w) {
-		p.sweep.sought++
-	}
-	if (r == newcomer || r == single) && !w.polling { // a look under way: pollEnded will push it
+	if w.role = r; r != idle && !w.polling { // a poll under way: pollEnded will push it
 		heap.Push(&p.due[r], w)
 	}
 }
 
-// singlePolls returns how many looks a turn probably needs. A crowd of newcomers
-// counts as pages, which probably show it.
-func (p *plan) singlePolls() int {
-	newcomers := len(p.due[newcomer])
-	if newcomers >= crowd && !p.sweep.broken {
-		newcomers /= pageSize
+// setDue sets when a watch is due.
+func (p *plan) setDue(w *watch, due time.Duration) {
+	if w.due = due; w.place > 0 {
+		heap.Fix(&p.due[w.role], int(w.place-1))
 	}
-	return len(p.due[single]) + p.polling + newcomers
 }
 
-// turn returns the length of a turn: the time in which every meeting is seen once.
-func (p *plan) cycle() time.Duration { return cycleOf(p.singlePolls() + p.pages()) }
+// requests returns how many requests a cycle takes.
+func (p *plan) requests() int {
+	newcomers := len(p.due[newcomer])
+	if newcomers >= crowd && p.searching() {
+		newcomers /= pageSize // pages probably show them
+	}
+	singles := len(p.due[single]) + p.polling
+	return singles + singles/searchShare + newcomers + p.pages()
+}
 
-// cycleOf returns the length of a turn of so many requests. Beyond steady, twice the
-// requests make the turn √2 longer and the pace √2 higher.
+// cycle returns the time in which every meeting is shown once. Beyond steady, twice the
+// requests make it √2 longer and the pace √2 higher.
+func (p *plan) cycle() time.Duration { return cycleOf(p.requests()) }
+
 func cycleOf(requests int) time.Duration {
 	return time.Duration(float64(minPollInterval) * math.Sqrt(max(1, float64(requests)/steady)))
 }
 
-// jittered adds up to a 32nd of the floor at random. It never subtracts.
+// jittered adds up to a 32nd of the minimum poll interval at random. It never subtracts.
 func (p *plan) jittered(d time.Duration) time.Duration {
 	return d + time.Duration(p.random.Int64N(int64(minPollInterval/32)))
 }
 
-// pace returns how many requests a second are needed for so many in a turn.
-func (p *plan) pace(requests int) float64 {
-	return max(leastPace, headroom*float64(requests)/p.cycle().Seconds())
-}
-
 // decision is the request to make now: a poll, a page, or neither.
 type decision struct {
-	poll *watch
-	page bool
-	wake time.Duration // if neither, when to decide again
+	poll   *watch
+	page   bool
+	cursor string        // of the page
+	wake   time.Duration // if neither, when to decide again
 }
 
-// decide returns the request to make now.
+// decide returns the request to make now. If both kinds are due, they alternate.
 func (p *plan) decide(now time.Duration) decision {
 	if p.waiting == 0 {
 		return decision{wake: never}
 	}
-	wake := p.nextPage(now)
-	if wake <= now {
-		p.sweep.reading = true
-		p.listing.use(now, p.pace(p.pages()))
-		return decision{page: true}
+	if p.pacer.until > now {
+		return decision{wake: p.pacer.until}
 	}
-	w, at := p.nextPoll(now)
-	if w == nil {
-		return decision{wake: min(wake, at)}
+	if p.pacer.out() && (p.polling > 0 || p.reading) { // one request at a time finds out whether it is over
+		return decision{wake: never}
 	}
-	p.polls.use(now, p.pace(p.singlePolls()))
-	p.polling++
-	w.polling, w.confirm = true, false
-	w.free = now + minPollInterval // also if its reply never arrives
-	return decision{poll: w}
+	if p.pacer.slot > now {
+		if few := p.fewAt(); few > now {
+			return decision{wake: min(p.pacer.slot, few)}
+		}
+		return decision{poll: p.takePoll(newcomer, now)}
+	}
+	pageAt := p.nextPage(now)
+	r, pollAt := p.nextPoll(now)
+	if pageAt > now && pollAt > now {
+		return decision{wake: min(pageAt, pollAt)}
+	}
+	p.pacer.use(now, max(leastPace, float64(p.requests())/p.cycle().Seconds()))
+	if p.pollLast = !p.pollLast; pageAt <= now && (pollAt > now || !p.pollLast) {
+		p.reading, p.pollLast = true, false
+		return decision{page: true, cursor: p.scan.cursor}
+	}
+	return decision{poll: p.takePoll(r, now)}
 }
 
-// nextPoll removes the watch to look at now from its heap, or returns when to call
-// again. Newcomers that are due go first. A crowd of them waits for a sweep, at most a
-// floor. If the last sweep broke off, it does not wait: no crowd starts a sweep then.
-func (p *plan) nextPoll(now time.Duration) (*watch, time.Duration) {
-	if p.polling >= maxPolls {
-		return nil, never
+// fewAt returns when to poll a newcomer ahead of the pacer: soon, if there are only a few.
+func (p *plan) fewAt() time.Duration {
+	newcomers := p.due[newcomer]
+	if n := len(newcomers); n == 0 || n+p.polling > few || newcomers[0].seen > 0 || p.pacer.share < 1 || p.rejected.requests > 0 {
+		return never
 	}
-	next, at := single, p.due[single].firstDue()
+	return newcomers[0].due + gather
+}
+
+// crowded reports whether a crowd of newcomers is due.
+func (p *plan) crowded(now time.Duration) bool {
+	return p.due[newcomer].countDue(now, 0, crowd) >= crowd
+}
+
+// nextPoll returns the role whose first watch to poll next, and when. A crowd of newcomers
+// waits for the search. Members are polled only if the listing fails.
+func (p *plan) nextPoll(now time.Duration) (role, time.Duration) {
+	if p.polling >= maxPolls || p.rejected.requests > 0 && p.polling > 0 {
+		return idle, never
+	}
+	r, at := single, p.due[single].firstDue()
+	membersAt := p.due[member].firstDue()
+	if p.probes == 0 && !p.down() {
+		membersAt += 2 * p.patience(p.waiting)
+	}
+	if membersAt < at {
+		r, at = member, membersAt
+	}
 	newcomers := p.due[newcomer]
 	newcomersAt := newcomers.firstDue()
-	if newcomers.countDue(now, 0, crowd) >= crowd && !p.sweep.broken {
-		newcomersAt += minPollInterval
+	if p.searching() && p.probes == 0 && p.crowded(now) {
+		newcomersAt += p.patience(len(newcomers))
 	}
 	if newcomersAt <= max(at, now) {
-		next, at = newcomer, newcomersAt
+		r, at = newcomer, newcomersAt
 	}
-	if at = max(at, p.polls.free()); at > now {
-		return nil, at
-	}
-	return heap.Pop(&p.due[next]).(*watch), now
+	return r, at
 }
 
-// setDue sets when a watch is due.
-func (p *plan) setDue(w *watch, due time.Duration) {
-	w.due = due
-	switch {
-	case w.place > 0:
-		heap.Fix(&p.due[w.role], int(w.place-1))
-	case w.role == paged:
-		p.sweep.due = min(p.sweep.due, due)
+// patience returns how long so many overdue watches wait for pages that may show them: as long as
+// their polls would take. While 429s slow pages and polls down, they wait on.
+func (p *plan) patience(watches int) time.Duration {
+	if p.pacer.share < 1 {
+		return never / 4
 	}
+	return cycleOf(watches)
 }
 
-// recorded records that a watch was seen, by any request.
+// takePoll returns the first watch with this role, and expects its poll. Polls earn credit for the search.
+func (p *plan) takePoll(r role, now time.Duration) *watch {
+	w := heap.Pop(&p.due[r]).(*watch)
+	if r == single {
+		p.credit += 1.0 / searchShare
+	} else {
+		p.probes = max(0, p.probes-1)
+	}
+	p.polling++
+	w.polling, w.confirm = true, false
+	w.free = now + minPollInterval // also if its response never arrives
+	return w
+}
+
+// recorded records that a request showed a watch.
 func (p *plan) recorded(w *watch, now time.Duration) {
 	w.seen = now
 	delete(p.failures, w)
@@ -268,10 +236,10 @@ func (p *plan) recorded(w *watch, now time.Duration) {
 	}
 }
 
-// pollNow makes a watch due now, even within its floor.
+// pollNow makes a watch due now, even within its minimum poll interval.
 func (p *plan) pollNow(w *watch, now time.Duration) {
 	w.free = now
-	if w.role == paged {
+	if w.role == member {
 		p.setRole(w, single)
 	}
 	p.setDue(w, now)
@@ -280,59 +248,44 @@ func (p *plan) pollNow(w *watch, now time.Duration) {
 // hurry makes a watch due earlier if a new waiter, with this interval, wants that.
 func (p *plan) hurry(w *watch, interval time.Duration) {
 	p.setDue(w, min(w.due, max(w.free, w.seen+max(minPollInterval, interval))))
-}
-
-// pollEnded records the end of a look.
-func (p *plan) pollEnded(w *watch) {
-	p.polling--
-	w.polling = false
-	if w.role == newcomer || w.role == single {
+	if w.role == member && w.due < w.stretch.due-p.cycle()/2 {
 		p.setRole(w, single)
 	}
 }
 
-// looked records a good reply to a look; maxAge is from its Cache-Control. If the
-// service was out, it works again: forget the failures, except those already
-// reported, which need a recovery message.
+// pollEnded records the end of a poll.
+func (p *plan) pollEnded(w *watch) {
+	p.polling--
+	w.polling = false
+	p.setRole(w, w.role)
+}
+
+// polled records a good response to a poll; maxAge is from its Cache-Control.
 func (p *plan) polled(w *watch, now, maxAge time.Duration) {
 	p.pollEnded(w)
-	if p.polls.isOut(p.cycle()) {
-		maps.DeleteFunc(p.failures, func(_ *watch, f failures) bool { return !f.reported })
-	}
-	p.polls.good(now)
+	p.goodPolls++
+	p.works(now)
 	w.free = now + min(max(minPollInterval, maxAge), maxMaxAge)
 	p.recorded(w, now)
 }
 
-// pollRateLimited records a 429 to a look. The look does not count: the watch stays due.
+// pollRateLimited records a 429 to a poll. The poll does not count: the watch stays due.
 func (p *plan) pollRateLimited(w *watch, now, sentAt, retryAfter time.Duration) {
 	p.pollEnded(w)
-	p.polls.refused(now, sentAt, retryAfter)
+	p.pacer.rateLimited(now, sentAt, retryAfter)
 	w.free = now
 }
 
-// pollFailed records a look that failed. The next one is a turn later. During an outage the failure
-// counts for every watch. It returns the watches with maxFailed failures in a row.
-func (p *plan) pollFailed(w *watch, now, sentAt time.Duration) (tooMany []*watch) {
+// pollFailed records a poll that failed. It returns the watches whose waits end by that.
+func (p *plan) pollFailed(w *watch, now, sentAt, retryAfter time.Duration) (ended []*watch) {
 	p.pollEnded(w)
-	w.free = now + minPollInterval
-	p.setDue(w, now+p.jittered(max(p.cycle(), w.interval())))
-	failing := []*watch{w}
-	if p.polls.failed(now, sentAt, p.cycle()) {
-		failing = slices.Collect(maps.Values(p.watches))
+	w.free = now + max(minPollInterval, min(retryAfter, maxOutage))
+	p.setDue(w, max(w.free, now+p.jittered(max(p.cycle(), w.interval()))))
+	if w.role == newcomer {
+		p.setRole(w, single)
 	}
-	for _, other := range failing {
-		if other.role == idle {
-			continue
-		}
-		f, before := p.failures[other]
-		if !before {
-			f.since = now
-		}
-		if f.polls++; f.polls >= maxFailed {
-			tooMany = append(tooMany, other)
-		}
-		p.failures[other] = f
+	if p.pacer.fail(w, now, sentAt, retryAfter) {
+		return p.countFailures(now)
 	}
-	return tooMany
+	return p.countFailures(now, w)
 }

@@ -9,38 +9,44 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Those who wait on with what was just seen are no crowd that holds a newcomer
-// back; those who come with it are.
-func TestNewcomerInACrowd(t *testing.T) {
+// planFor returns a plan with so many watches that are due.
+func planFor(watches int) (*plan, []*watch) {
+	p := newPlan(rand.New(rand.NewPCG(1, 1)))
+	ws := make([]*watch, watches)
+	for i := range ws {
+		ws[i] = joined(&p, fmt.Sprint(i), 0)
+	}
+	return &p, ws
+}
+
+func joined(p *plan, id string, seen time.Duration) *watch {
+	x := &thing{watch: watch{id: id, seen: seen}, planner: &planner{model: new(model)}}
+	x.waiters = append(x.waiters, waiting{Waiter: x})
+	p.watches[id] = &x.watch
+	p.join(&x.watch, time.Hour, seen > 0 && time.Hour-seen < minPollInterval)
+	return &x.watch
+}
+
+func TestPlan_PollsNewcomerAtOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		seen time.Duration // of the others
+		seen time.Duration // the others
 		page bool          // comes first
 	}{
-		"beside comebacks": {seen: time.Second},
-		"in a crowd":       {seen: minPollInterval, page: true},
+		"beside waits with a fresh snapshot": {seen: time.Hour - time.Second},
+		"except in a crowd":                  {page: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p, now := newPlan(rand.New(rand.NewPCG(1, 1))), time.Hour
-			join := func(id string, seen time.Duration) *watch {
-				x := &thing{watch: watch{id: id, seen: seen}, model: new(model)}
-				x.waiters = append(x.waiters, waiting{x, false})
-				p.watches[id] = &x.watch
-				p.join(&x.watch, now, now-seen < minPollInterval)
-				return &x.watch
-			}
+			p, _ := planFor(0)
 			for i := range crowd {
-				if i == crowd-1 {
-					join("due later", now-time.Second) // which changes nothing
-				}
-				join(fmt.Sprint(i), now-test.seen)
+				joined(p, fmt.Sprint(i), test.seen)
 			}
-			w := join("newcomer", 0)
-			do := p.decide(now)
+			w := joined(p, "newcomer", 0)
+			do := p.decide(time.Hour)
 			if test.page {
 				require.Nil(t, do.poll)
-				require.Equal(t, now+gather, do.wake)
+				require.Equal(t, time.Hour+gather, do.wake)
 				require.True(t, p.decide(do.wake).page)
 				return
 			}
@@ -49,49 +55,112 @@ func TestNewcomerInACrowd(t *testing.T) {
 	}
 }
 
-// A service that fails is left alone for longer each time, for a turn at the
-// longest. It is out then, until a reply comes.
-func TestOutageOfALane(t *testing.T) {
+func TestPacer_PausesLongerInOutage(t *testing.T) {
 	t.Parallel()
-	const turn = 40 * time.Second
-	l, now := lane{share: 1}, time.Hour
-	for n, seconds := range []int{0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 40, 40} {
-		pause := time.Duration(seconds) * time.Second
-		require.Equal(t, pause == turn, l.failed(now, now, turn), "failure %d", n+1)
-		require.Equal(t, pause, max(0, l.until-now), "failure %d", n+1)
-		if pause > 0 {
-			require.False(t, l.failed(now+1, now, turn), "one that went out before the pause says nothing new")
-			require.Equal(t, now+pause, l.until)
+	c, now, other := pacer{share: 1}, time.Hour, new(watch)
+	for n, seconds := range []int{0, 0, 0, 0, 1, 2, 4, 8, 16, 30, 30} {
+		var w *watch
+		if n%2 == 1 {
+			w = other
 		}
-		now = max(now, l.until)
+		pause := time.Duration(seconds) * time.Second
+		require.Equal(t, pause > 0, c.fail(w, now, now, 0), "failure %d", n+1)
+		require.Equal(t, pause, max(0, c.until-now), "failure %d", n+1)
+		if pause > 0 {
+			require.False(t, c.fail(w, now+1, now, 0), "a request sent before the pause says nothing new")
+			require.Equal(t, now+pause, c.until)
+		}
+		now = max(now, c.until)
 	}
-	l.good(now)
-	require.False(t, l.isOut(turn))
-	require.False(t, l.failed(now, now, turn))
-	require.LessOrEqual(t, l.until, now, "one failure is no outage")
+	c.fail(nil, now, now, time.Hour)
+	require.Equal(t, now+maxOutage, c.until, "Retry-After")
+	require.True(t, c.good(now))
+	require.False(t, c.out())
+	require.False(t, c.fail(nil, now, now, 0), "one failure is no outage")
 }
 
-// An outage counts as failed looks of everybody, until the first reply. Whom the
-// observer was told of it hears of again, when that is seen.
-func TestOutageIsOver(t *testing.T) {
+func TestPacer_OneMeetingIsNoOutage(t *testing.T) {
 	t.Parallel()
-	p, now := newPlan(rand.New(rand.NewPCG(1, 1))), time.Hour
-	var both [2]*watch
-	for i := range both {
-		x := &thing{watch: watch{id: fmt.Sprint(i)}, model: new(model)}
-		x.waiters = append(x.waiters, waiting{x, false})
-		p.watches[x.id], both[i] = &x.watch, &x.watch
-		p.join(&x.watch, now, false)
+	c, w := pacer{share: 1}, new(watch)
+	for range 100 {
+		require.False(t, c.fail(w, time.Hour, time.Hour, 0))
 	}
-	for range outage + 8 {
+	require.Zero(t, c.until)
+}
+
+func TestPacer_SlowsDownAfter429(t *testing.T) {
+	t.Parallel()
+	c, now := pacer{share: 1}, time.Hour
+	for n, seconds := range []int{1, 2, 4, 8, 16, 30, 30} {
+		c.rateLimited(now, now, 0)
+		require.Equal(t, now+time.Duration(seconds)*time.Second, c.until)
+		require.InDelta(t, max(minShare, 1/float64(int(2)<<n)), c.share, 1e-9)
+		c.rateLimited(now+1, now, 0)
+		require.Equal(t, now+time.Duration(seconds)*time.Second, c.until, "a request sent before the pause says nothing new")
+		now = c.until
+	}
+	c.rateLimited(now, now, time.Hour)
+	require.Equal(t, now+maxRetryAfter, c.until, "Retry-After")
+	now = c.until
+	for range 4 * 30 {
+		now += time.Second
+		c.good(now)
+	}
+	require.InDelta(t, 1, c.share, 1e-9)
+}
+
+func TestPlan_OutageCountsForAll(t *testing.T) {
+	t.Parallel()
+	p, both := planFor(2)
+	now := time.Hour
+	for n := range outageAfter + 8 {
 		p.polling++
-		require.Empty(t, p.pollFailed(both[0], now, now))
-		now = max(now, p.polls.until)
+		require.Empty(t, p.pollFailed(both[n%2], now, now, 0))
+		now = max(now, p.pacer.until)
 	}
-	require.Positive(t, p.failures[both[1]].polls, "nobody has looked at it")
-	told := new(watch)
-	p.failures[told] = failures{polls: several, reported: true}
+	require.GreaterOrEqual(t, p.failures[both[0]].polls, 9)
+	require.GreaterOrEqual(t, p.failures[both[1]].polls, 9)
+	warned := new(watch)
+	p.failures[warned] = failures{polls: several, reported: true}
 	p.polling++
 	p.polled(both[0], now, 0)
-	require.Equal(t, map[*watch]failures{told: {polls: several, reported: true}}, p.failures, "the observer is to hear of it")
+	require.Equal(t, map[*watch]failures{warned: {polls: several, reported: true}}, p.failures, "the observer expects the recovery")
+}
+
+func TestPlan_EndsWaitsAfterManyFailures(t *testing.T) {
+	t.Parallel()
+	p, ws := planFor(1)
+	for n := range maxFailed - 1 {
+		require.Empty(t, p.countFailures(time.Hour+time.Duration(n)*time.Second, ws...))
+	}
+	require.Empty(t, p.countFailures(time.Hour+minFailing-1, ws...), "too soon")
+	require.Equal(t, ws, p.countFailures(time.Hour+minFailing, ws...))
+}
+
+func TestPlan_RejectedKeyEndsAll(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		polls []bool
+		works int // a response comes before this rejection
+		all   bool
+	}{
+		"a poll and a page": {polls: []bool{true, false}, works: -1, all: true},
+		"a page and a poll": {polls: []bool{false, true}, works: -1, all: true},
+		"one poll":          {polls: []bool{true}, works: -1},
+		"pages":             {polls: []bool{false, false, false}, works: -1},
+		"not in a row":      {polls: []bool{true, true}, works: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, _ := planFor(2)
+			all := false
+			for i, poll := range test.polls {
+				if i == test.works {
+					p.works(time.Hour)
+				}
+				all = p.keyRejected(poll)
+			}
+			require.Equal(t, test.all, all)
+		})
+	}
 }

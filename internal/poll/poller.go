@@ -1,10 +1,10 @@
 // Package poll decides when to poll which meeting, for any number of waits at once.
 //
 // A page of the listing shows many meetings; a poll is a GET of one. The plan is pure: it decides
-// which request comes next (plan.go), reads pages in scans (pages.go) and paces the requests,
-// slower after a 429 (lane.go). The Poller owns the lock and the timer: it asks the plan, makes
-// each attempt, reports the outcome (attempt.go), and waits. A watch is a meeting and its
-// waiters (watch.go).
+// which request comes next (plan.go), which pages to read (stretch.go), how fast (pacer.go) and
+// which failures end waits (failures.go). The Poller owns the lock and the timer: it asks the
+// plan, makes each attempt, reports the outcome (attempt.go), and waits. A watch is a meeting and
+// its waiters (watch.go).
 package poll
 
 import (
@@ -23,8 +23,8 @@ type Service interface {
 	// a request. maxAge is from the response's Cache-Control.
 	Poll(ctx context.Context, id string, wanted func() bool) (s Snapshot, maxAge time.Duration, f *Failure)
 	// Page reads the page of the listing at cursor, the first page if cursor is
-	// empty. next is empty at the end of the listing.
-	Page(ctx context.Context, cursor string) (page []Snapshot, next string, f *Failure)
+	// empty. It calls wanted as Poll does. next is empty at the end of the listing.
+	Page(ctx context.Context, cursor string, wanted func() bool) (page []Snapshot, next string, f *Failure)
 }
 
 // Failure is the outcome of a request that failed. If it is neither RateLimited nor
@@ -34,6 +34,7 @@ type Failure struct {
 	RateLimited bool          // 429
 	RetryAfter  time.Duration // how long the service asks to wait; 0 if it does not say
 	Transient   bool          // no response, or a fault that may pass
+	KeyRejected bool          // the service rejected the key
 }
 
 // Observer receives events for logs and metrics. The Poller calls its methods on
@@ -47,6 +48,10 @@ type Observer interface {
 	// CycleEnded reports a cycle that has ended.
 	CycleEnded(Cycle)
 }
+
+// maxQueued is the number of requests that may wait in the Client's rate limiter. The user's
+// calls never wait behind more.
+const maxQueued = 2
 
 // several is the number of failed polls in a row that are worth a warning.
 const several = 3
@@ -74,6 +79,7 @@ type Poller struct {
 	troubled  time.Duration // when it failed
 	forgotten time.Duration // when forget last ran
 
+	queued int             // requests that wait to be sent
 	ctx    context.Context // of the requests under way; ends when nobody waits
 	cancel context.CancelFunc
 	timer  *time.Timer   // calls tick; nil if nobody waits
@@ -145,7 +151,7 @@ func (p *Poller) Leave(waiter Waiter, id string) (last Snapshot, trouble error) 
 		return Snapshot{}, nil
 	}
 	_, failing := p.plan.failures[w]
-	heldBack := p.plan.polls.until > p.now() || p.plan.polls.bad > 0
+	heldBack := p.plan.pacer.until > p.now() || p.plan.pacer.limited+p.plan.pacer.failed > 0
 	if failing || heldBack && p.troubled > w.seen {
 		trouble = p.trouble
 	}
@@ -262,13 +268,19 @@ func (p *Poller) stop() {
 func (p *Poller) run(now time.Duration) {
 	p.endCycle(now)
 	for p.plan.waiting > 0 {
+		if p.queued >= maxQueued {
+			p.wakeAt(now, never)
+			return
+		}
 		do := p.plan.decide(now)
 		switch {
 		case do.page:
 			p.cycle.Pages++
-			go p.page(p.ctx, p.plan.sweep.cursor, now)
+			p.queued++
+			go p.page(p.ctx, do.cursor, now)
 		case do.poll != nil:
 			p.cycle.Polls++
+			p.queued++
 			go p.poll(p.ctx, do.poll, now)
 		default:
 			p.wakeAt(now, do.wake)
@@ -281,6 +293,7 @@ func (p *Poller) run(now time.Duration) {
 func (p *Poller) wakeAt(now, wake time.Duration) {
 	if p.timer == nil {
 		p.ctx, p.cancel = context.WithCancel(context.Background())
+		p.queued = 0
 	} else {
 		p.timer.Stop()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -130,7 +131,7 @@ func (f *scripted) count(n *int, now time.Duration) {
 	*n++
 }
 
-func (f *scripted) Page(ctx context.Context, cursor string) ([]poll.Snapshot, string, *poll.Failure) {
+func (f *scripted) Page(ctx context.Context, cursor string, _ func() bool) ([]poll.Snapshot, string, *poll.Failure) {
 	canceled := &poll.Failure{Err: errCanceled, Transient: true}
 	if !f.pass(ctx, f.page, f.page.out) {
 		return nil, "", canceled
@@ -371,7 +372,8 @@ func (c calls) Poll(ctx context.Context, id string, wanted func() bool) (poll.Sn
 	return shown, 0, failure
 }
 
-func (c calls) Page(ctx context.Context, cursor string) ([]poll.Snapshot, string, *poll.Failure) {
+func (c calls) Page(ctx context.Context, cursor string, wanted func() bool) ([]poll.Snapshot, string, *poll.Failure) {
+	wanted()
 	return c.page(ctx, cursor)
 }
 
@@ -494,4 +496,39 @@ func TestPoller_NeverPollsAMeetingTwiceAtOnce(t *testing.T) {
 		assert.EqualValues(t, 1, most.Load(), "polls of one meeting at once")
 		assert.Zero(t, p.Kept(), "meetings that nobody waits for")
 	})
+}
+
+// Waits one after the other, each for a meeting that is ready, take hardly longer than their polls.
+func TestPoller_PollsFewNewcomersAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, others := range map[string]int{"alone": 0, "beside 1,000": 1000} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				final := func(_ context.Context, id string) (poll.Snapshot, *poll.Failure) {
+					time.Sleep(20 * time.Millisecond)
+					return poll.Snapshot{ID: id, State: "ready", Final: strings.HasPrefix(id, "mine")}, nil
+				}
+				p := poll.New(calls{final, func(context.Context, string) ([]poll.Snapshot, string, *poll.Failure) {
+					return nil, "", nil
+				}})
+				g := newGuest()
+				for i := range others {
+					p.Join(g, strconv.Itoa(i), time.Time{})
+				}
+				time.Sleep(m)
+				began := time.Now()
+				for i := range 100 {
+					mine := newGuest()
+					p.Join(mine, fmt.Sprint("mine", i), time.Time{})
+					<-mine.over
+				}
+				assert.Less(t, time.Since(began), 100*50*time.Millisecond)
+				for i := range others {
+					p.Leave(g, strconv.Itoa(i))
+				}
+				time.Sleep(m) // the last poll ends
+			})
+		})
+	}
 }

@@ -40,14 +40,12 @@ type watch struct {
 	free time.Duration // no poll before this time
 	due  time.Duration // time of the next poll, unless a page shows the meeting before
 
-	place int32  // index in its heap plus 1; 0 if in no heap
-	page  int32  // index of the page that last showed it, within that sweep
-	sweep uint32 // number of the last sweep that showed it
+	place   int32    // index in its heap plus 1; 0 if in no heap
+	stretch *stretch // whose pages showed it last; nil if none
 
-	role     role
-	polling  bool // a poll is under way
-	confirm  bool // a poll must confirm what a page showed
-	unproven bool // the next full sweep should look for it
+	role    role
+	polling bool // a poll is under way
+	confirm bool // a poll must confirm what a page showed
 }
 
 // waiting is a waiter of a watch.

@@ -52,9 +52,9 @@ type world struct {
 	short    bool          // pages hold anything from nothing to all
 	deadly   bool          // cursors live for ten minutes
 	edge     float64       // requests a second that get through; 0: all
-	quota    int           // requests that get through in each minute, counted anew when it begins; 0: all
+	quota    int           // requests that get through in each calendar minute; 0: all
 
-	needs int // requests in a turn that look at every meeting; 0: so few that a turn is the floor
+	needs int // requests in a cycle that show every meeting; 0: few enough for the shortest cycle
 }
 
 type order int
@@ -146,7 +146,7 @@ func (s *service) Poll(_ context.Context, id string, _ func() bool) (poll.Snapsh
 	return s.show(row{m.key, m}), 0, nil
 }
 
-func (s *service) Page(ctx context.Context, cursor string) ([]poll.Snapshot, string, *poll.Failure) {
+func (s *service) Page(ctx context.Context, cursor string, _ func() bool) ([]poll.Snapshot, string, *poll.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counts.page(s.now())

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// BenchmarkWorlds tells what an hour in each of the worlds costs. The program in
-// go run ./docs waiting makes the table in docs/waiting.md from it.
+// BenchmarkWorlds measures an hour in each of the worlds. `go run ./docs waiting`
+// makes the table in docs/waiting.md from it.
 func BenchmarkWorlds(b *testing.B) {
 	for _, w := range worlds {
 		b.Run(w.name, func(b *testing.B) {
@@ -41,7 +41,32 @@ func report(b *testing.B, w world, c *counts) {
 	}
 }
 
-// BenchmarkWaits tells how the cost grows with the number of waits, of which one
+// BenchmarkFleets measures each of the fleets. The same program makes a table of it.
+func BenchmarkFleets(b *testing.B) {
+	for _, f := range fleets {
+		b.Run(f.name, func(b *testing.B) {
+			if testing.Short() && !f.quick {
+				b.Skip("takes a while")
+			}
+			for range b.N {
+				inBubble(b, func(t *testing.T) { reportFleet(b, f.run()) })
+			}
+		})
+	}
+}
+
+func reportFleet(b *testing.B, s *fleetService) {
+	b.ReportMetric(0, "ns/op")
+	last := s.log[len(s.log)-1].now
+	b.ReportMetric(float64(len(s.log))/last.Minutes(), "requests/min")
+	b.ReportMetric(100*float64(s.count(0, day, isPoll))/float64(len(s.log)), "%-polls")
+	b.ReportMetric(float64(s.count(0, day, isLimited)), "429s")
+	b.ReportMetric(s.late(0, last, 0.99).Seconds(), "s-notified-p99")
+	b.ReportMetric(s.late(0, last, 1).Seconds(), "s-told")
+	b.ReportMetric(float64(s.failures()), "failed")
+}
+
+// BenchmarkWaits measures how the cost grows with the number of waits, of which one
 // in 24 ends within the hour. The same program draws it.
 func BenchmarkWaits(b *testing.B) {
 	for _, n := range []int{1, 3, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000} {
@@ -65,7 +90,7 @@ func BenchmarkWaits(b *testing.B) {
 	}
 }
 
-// oneByOne looks at every meeting each thirty seconds, until it ends, as a loop
+// oneByOne polls every meeting each thirty seconds, until it ends, as a loop
 // around Get would.
 func oneByOne(n int) *counts {
 	s := newService(world{waits: n, endless: true})

@@ -1,0 +1,381 @@
+package poll
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+const (
+	pageSize    = 50
+	stuck       = minPollInterval / 2 // a page that takes longer is lost
+	searchShare = 16                  // polls of single meetings that pay for one page of a search
+	downAfter   = 4                   // pages in a row that fail, while polls succeed, if the listing is down
+)
+
+// listing is what the plan knows of the listing. It knows stretches of pages that pay off, and
+// reads each again once a cycle. Searches look for more: the fresh search at the top, where
+// newcomers nearly always are, and the deep search below. No order of the listing is assumed:
+// what no page shows gets a poll.
+type listing struct {
+	stretches []*stretch
+	scan      scan
+	reading   bool // a page is under way
+
+	unsearched map[*watch]bool // what the next fresh search looks for
+	sought     map[*watch]bool // what this fresh search looks for
+	freshBegan time.Duration   // begin of the last fresh search
+	blank      int             // pages of the fresh search that paid nothing
+	deep       string          // cursor where the deep search goes on
+	credit     float64         // pages that the deep search may read without success
+
+	fails     int           // pages in a row that failed
+	retryAt   time.Duration // no page before this time
+	goodPolls int           // since a page failed or succeeded
+	probes    int           // polls, instead of pages, that find out whether the listing alone fails
+}
+
+// stretch is a number of pages in a row that show more awaited meetings than they are.
+type stretch struct {
+	cursor  string // of the first page
+	pages   int
+	members []*watch      // those that point back, and some that have left
+	began   time.Duration // when the first page was requested
+	due     time.Duration
+}
+
+// scan reads pages one after the other.
+type scan struct {
+	kind   scanKind
+	cursor string   // of the next page
+	old    *stretch // that is read again; nil in a search
+	left   int      // members of old that no page has shown yet
+	excess int      // pages read in excess of meetings found, lately; never below 0
+	run    *stretch // the stretch that ends at the page read last; nil if that page pays nothing
+	fails  int      // failures of the next page
+}
+
+type scanKind uint8
+
+const (
+	noScan scanKind = iota
+	rereadScan
+	freshScan
+	deepScan
+)
+
+func newListing() listing {
+	return listing{unsearched: make(map[*watch]bool), freshBegan: -maxMaxAge}
+}
+
+// down reports whether the listing fails although polls succeed. Then members are polled.
+func (l *listing) down() bool { return l.fails >= downAfter && l.goodPolls >= downAfter-1 }
+
+// searching reports whether a fresh search looks for a crowd of newcomers and pays off, or is due.
+func (l *listing) searching() bool {
+	pays := len(l.sought) > 0 && l.scan.run != nil || len(l.sought) > searchShare*l.blank
+	return !l.down() && (pays || len(l.unsearched) >= crowd)
+}
+
+// pages returns how many pages a cycle takes.
+func (l *listing) pages() int {
+	n := 0
+	for _, s := range l.stretches {
+		n += s.pages
+	}
+	switch s := &l.scan; {
+	case s.old != nil:
+		n += s.old.pages
+	case s.run != nil:
+		n += s.run.pages
+	}
+	return n
+}
+
+// live drops the members that have left and returns how many there are.
+func (s *stretch) live() int {
+	s.members = slices.DeleteFunc(s.members, func(w *watch) bool { return w.stretch != s })
+	return len(s.members)
+}
+
+// nextPage returns when the next page may be requested. It begins scans.
+func (p *plan) nextPage(now time.Duration) time.Duration {
+	switch {
+	case p.reading:
+		return never
+	case p.retryAt > now:
+		return p.retryAt
+	case p.scan.kind == noScan:
+		return p.begin(now)
+	}
+	return now
+}
+
+// nextStretch returns the stretch that is due first.
+func (p *plan) nextStretch() (next *stretch) {
+	for _, s := range p.stretches {
+		if next == nil || s.due < next.due {
+			next = s
+		}
+	}
+	return next
+}
+
+// freshAt returns when the fresh search should begin, or never.
+func (p *plan) freshAt() time.Duration {
+	at := never
+	if len(p.unsearched) >= few {
+		at = max(p.due[single].firstDue(), p.freshBegan+minPollInterval)
+	}
+	if min(len(p.unsearched), len(p.due[newcomer])) >= crowd {
+		at = min(at, p.due[newcomer].firstDue()+gather)
+	}
+	return at
+}
+
+// begin begins the next scan: a fresh search, a reread of a stretch, or else a deep search. It
+// returns when, if none is due now.
+func (p *plan) begin(now time.Duration) time.Duration {
+	fresh, next := p.freshAt(), p.nextStretch()
+	switch {
+	case fresh <= now:
+		p.scan = scan{kind: freshScan}
+		p.freshBegan, p.blank = now, 0
+		p.sought, p.unsearched = p.unsearched, make(map[*watch]bool)
+	case next != nil && next.due <= now:
+		p.stretches = slices.DeleteFunc(p.stretches, func(s *stretch) bool { return s == next })
+		p.scan = scan{kind: rereadScan, cursor: next.cursor, old: next, left: next.live()}
+		if 2*p.scan.left <= next.pages { // most have ended, or belong to other stretches
+			p.endScan()
+			return p.begin(now)
+		}
+	case p.credit >= 1 && len(p.due[single]) >= 2:
+		p.scan = scan{kind: deepScan, cursor: p.deep}
+	case next != nil:
+		return min(fresh, next.due)
+	default:
+		return fresh
+	}
+	return now
+}
+
+// counts reports whether a page saves a poll of w: its stretch is being read or due, or it has none.
+func (p *plan) counts(w *watch, now time.Duration) bool {
+	s := w.stretch
+	return s == nil || s == p.scan.old || s != p.scan.run && s.due < now+p.cycle()/8
+}
+
+// pageRead records a page, whose request was sent at sentAt, with the awaited meetings it shows.
+func (p *plan) pageRead(now, sentAt time.Duration, shown []*watch, next string) {
+	s := &p.scan
+	p.reading, p.fails, p.goodPolls, p.probes, s.fails = false, 0, 0, 0, 0
+	p.works(now)
+	saved := make([]*watch, 0, len(shown))
+	for _, w := range shown {
+		if p.counts(w, now) {
+			saved = append(saved, w)
+		}
+		p.found(w)
+	}
+	p.extend(saved, sentAt)
+	for _, w := range shown {
+		p.recorded(w, now)
+	}
+	s.excess = max(0, s.excess+1-len(saved))
+	if s.cursor = next; p.enough() {
+		p.endScan()
+	}
+}
+
+// extend adds a page to the run, with the watches of which it saved a poll. Two begin a run, and
+// one extends it.
+func (p *plan) extend(saved []*watch, sentAt time.Duration) {
+	s := &p.scan
+	if s.run == nil && len(saved) >= 2 {
+		s.run = &stretch{cursor: s.cursor, began: sentAt}
+	} else if len(saved) == 0 {
+		p.closeRun()
+	}
+	if s.run == nil {
+		p.pay(1)
+	} else {
+		s.run.pages++
+		s.run.members = append(s.run.members, saved...)
+	}
+	for _, w := range saved {
+		if s.old != nil && w.stretch == s.old {
+			s.left--
+		}
+		if w.stretch = s.run; s.run != nil {
+			p.setRole(w, member)
+		} else if w.role == member {
+			p.setRole(w, single)
+		}
+	}
+}
+
+// found records that a search need not look for w any more.
+func (p *plan) found(w *watch) {
+	delete(p.unsearched, w)
+	delete(p.sought, w)
+}
+
+// pay takes the price of pages that paid nothing from the search that read them.
+func (p *plan) pay(pages int) {
+	switch p.scan.kind {
+	case freshScan:
+		p.blank += pages
+	case deepScan:
+		p.credit -= float64(pages)
+	default:
+	}
+}
+
+// enough reports whether another page is not worth reading. A reread stops after pages that
+// show nothing, up to a quarter of the polls that they may save. A search stops without credit.
+func (p *plan) enough() bool {
+	s := &p.scan
+	if s.cursor == "" {
+		return true
+	}
+	switch s.kind {
+	case rereadScan:
+		return 4*s.excess >= s.left-1
+	case freshScan:
+		return len(p.sought) == 0 || s.run == nil && p.blank >= len(p.sought)
+	default:
+		return s.run == nil && p.credit < 1
+	}
+}
+
+// endScan ends a scan. Members that a reread has not found count as new.
+func (p *plan) endScan() {
+	s := p.scan
+	p.closeRun()
+	p.scan = scan{}
+	switch s.kind {
+	case rereadScan:
+		p.lose(s.old)
+	case freshScan:
+		p.sought = nil
+		if p.deep == "" {
+			p.deep = s.cursor
+		}
+	case deepScan:
+		p.deep = s.cursor
+	}
+}
+
+// lose makes the remaining members of a stretch newcomers.
+func (p *plan) lose(s *stretch) {
+	s.live()
+	for _, w := range s.members {
+		w.stretch = nil
+		p.unsearched[w] = true
+		if w.role == member {
+			p.setRole(w, newcomer)
+		}
+	}
+}
+
+// closeRun keeps the stretch that ends before a cursor, if it shows more meetings than it has pages.
+func (p *plan) closeRun() {
+	s := p.scan.run
+	p.scan.run = nil
+	if s == nil {
+		return
+	}
+	if s.live() <= s.pages {
+		p.pay(s.pages)
+		for _, w := range s.members {
+			w.stretch = nil
+			p.setRole(w, single)
+		}
+		return
+	}
+	intervals := make([]time.Duration, len(s.members))
+	for i, w := range s.members {
+		intervals[i] = w.interval()
+	}
+	slices.Sort(intervals)
+	every := max(p.cycle(), intervals[s.pages-1]) // when as many members are due as it has pages
+	s.due = s.began + p.jittered(every)
+	p.stretches = append(p.stretches, s)
+	for _, w := range s.members {
+		if max(w.interval(), p.cycle()) < every/2 { // due much earlier
+			p.setRole(w, single)
+		}
+	}
+}
+
+// pageFailed records a page that was lost. It is requested again. If the service is out, that
+// counts as a failure of every wait, unless the page was only slow. pageFailed returns the watches
+// whose waits end by that.
+func (p *plan) pageFailed(now, sentAt, retryAfter time.Duration, slow bool) (ended []*watch) {
+	p.pageDelayed(now, retryAfter)
+	if p.scan.fails >= downAfter {
+		p.giveUp(now)
+	}
+	if p.pacer.fail(nil, now, sentAt, retryAfter) && !slow {
+		return p.countFailures(now)
+	}
+	return nil
+}
+
+// giveUp ends a scan whose next page cannot be read. Polls show what it has not read; a stretch is
+// tried again.
+func (p *plan) giveUp(now time.Duration) {
+	s, rest := p.scan, p.scan.old
+	if s.kind != rereadScan {
+		maps.Copy(p.unsearched, p.sought)
+		p.endScan()
+		p.deep = ""
+		return
+	}
+	p.closeRun()
+	p.scan = scan{}
+	if rest.live() == 0 {
+		return
+	}
+	rest.cursor, rest.due, rest.pages = s.cursor, now+minPollInterval, min(rest.pages, len(rest.members))
+	p.stretches = append(p.stretches, rest)
+	for _, w := range rest.members {
+		p.setRole(w, single)
+	}
+}
+
+// pageDelayed delays the next page, longer after each failure in a row. Meanwhile polls find out
+// whether the listing alone fails.
+func (p *plan) pageDelayed(now, retryAfter time.Duration) {
+	p.reading = false
+	if p.fails == 0 {
+		p.goodPolls = 0
+	}
+	p.fails++
+	p.scan.fails++
+	p.probes++
+	p.retryAt = now + max(min(firstPause<<min(p.fails-1, 10), minPollInterval), min(retryAfter, maxOutage))
+}
+
+// pageRateLimited records a 429 to a page. It delays polls, too, unless the listing alone is limited.
+// What the page's Retry-After means to polls, they find out themselves.
+func (p *plan) pageRateLimited(now, sentAt, retryAfter time.Duration) {
+	p.pageDelayed(now, min(retryAfter, maxRetryAfter))
+	if !p.down() {
+		p.pacer.rateLimited(now, sentAt, 0)
+		p.retryAt = now + min(retryAfter, maxRetryAfter)
+	}
+}
+
+// pageRejected records that the service rejects a page. If the cursor may have expired, the scan
+// ends. Otherwise the listing fails, and probably goes on to.
+func (p *plan) pageRejected(now time.Duration, key bool) {
+	if p.scan.cursor == "" || key {
+		p.pageDelayed(now, minPollInterval<<min(p.fails, 5))
+		return
+	}
+	p.reading = false
+	p.works(now)
+	p.scan.cursor = ""
+	p.endScan()
+}
