@@ -51,8 +51,8 @@ func (u *Upload) attempt(ctx context.Context) Outcome {
 	return o
 }
 
-// put makes the request, and returns once nothing of it is under way any more.
-func (u *Upload) put(caller context.Context, b *body) (o Outcome) {
+// stallTimer ends b's request if it no longer moves. It starts again with each part of b.
+func (u *Upload) stallTimer(b *body) *time.Timer {
 	timer := time.AfterFunc(u.Timeouts.Stall, func() {
 		why := fmt.Sprintf("no byte of the upload moved for %v", u.Timeouts.Stall)
 		if b.sent.Load() >= b.Size {
@@ -60,7 +60,6 @@ func (u *Upload) put(caller context.Context, b *body) (o Outcome) {
 		}
 		b.abort(fmt.Errorf("%s: %w", why, os.ErrDeadlineExceeded)) // a net.Error; the caller's context has not expired
 	})
-	defer timer.Stop()
 	b.moved = func(sent int64) {
 		timer.Reset(u.Timeouts.Stall)
 		if sent == b.Size {
@@ -70,6 +69,13 @@ func (u *Upload) put(caller context.Context, b *body) (o Outcome) {
 			u.Progress(sent, b.Size)
 		}
 	}
+	return timer
+}
+
+// put makes the request, and returns once nothing of it is under way any more.
+func (u *Upload) put(caller context.Context, b *body) (o Outcome) {
+	timer := u.stallTimer(b)
+	defer timer.Stop()
 	conn := new(backoff.Conn)
 	ctx := httptrace.WithClientTrace(conn.Trace(b.ctx), &httptrace.ClientTrace{
 		GetConn:      func(string) { timer.Stop() }, // to wait for a free connection is no stall
