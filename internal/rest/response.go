@@ -26,7 +26,8 @@ type Response struct {
 	MayHaveTakenEffect bool    // in one of the attempts
 	Causes             []error // what ended the request besides the response, without secrets
 
-	body *bytes.Buffer // nil if there is none
+	body    *bytes.Buffer    // nil if there is none
+	limited io.LimitedReader // reads it
 }
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
@@ -65,10 +66,12 @@ func (r *Response) read(resp *http.Response, limit int64) error {
 	if r.Header == nil {
 		r.Header = http.Header{}
 	}
-	n, err := r.body.ReadFrom(io.LimitReader(resp.Body, limit+1))
-	if n > limit {
+	r.limited = io.LimitedReader{R: resp.Body, N: limit + 1}
+	_, err := r.body.ReadFrom(&r.limited)
+	if r.limited.N <= 0 {
 		r.Limit = limit
 	}
+	r.limited.R = nil // an observer may keep the Response
 	_ = resp.Body.Close() // all of it has been read, or nothing more is wanted
 	resp.Header, resp.Body = nil, http.NoBody
 	if err != nil {
