@@ -30,10 +30,11 @@ func (s *uploadSlots) acquire(ctx context.Context) error {
 	})
 	defer stop()
 	for s.used >= s.limit {
+		s.released.Wait()
 		if ctx.Err() != nil {
+			s.released.Signal() // a slot may have been meant for this upload
 			return &StorageError{causes: []error{fmt.Errorf("waiting for an upload slot: %w", backoff.ContextError(ctx))}}
 		}
-		s.released.Wait()
 	}
 	s.used++
 	return nil

@@ -31,7 +31,7 @@ func TestWait_RequestsOfManyWaits(t *testing.T) {
 	}{
 		"dense: pages":                         {meetings: 10_000, stride: 1, perMinute: 500, perSecond: 15},
 		"every third: pages":                   {meetings: 3_000, stride: 3, perMinute: 150, perSecond: 10},
-		"sparse: single polls":                 {meetings: 4_000, stride: 400, perMinute: 24, perSecond: 10},
+		"sparse: single polls":                 {meetings: 4_000, stride: 400, perMinute: 32, perSecond: 10},
 		"further apart than a page: no page":   {meetings: 4_000, stride: 80, perMinute: 140, perSecond: 10},
 		"every thirtieth: pages far apart":     {meetings: 9_000, stride: 30, perMinute: 600, perSecond: 20},
 		"a handful":                            {meetings: 19, stride: 1, perMinute: 38, perSecond: 10},
