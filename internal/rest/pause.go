@@ -27,7 +27,7 @@ func (p *pause) ended(o Outcome, d time.Duration) time.Duration {
 	defer p.mu.Unlock()
 	now := time.Now()
 	if d == 0 {
-		if p.gap -= p.gap / 10; p.gap < minGap/50 {
+		if p.gap -= p.gap / 20; p.gap < minGap/50 {
 			p.gap = 0
 		}
 		return 0

@@ -255,7 +255,7 @@ func TestPause_IsFollowedByAGradualStart(t *testing.T) {
 	for _, test := range []struct{ perSecond, callers, each int }{{1, 6, 5}, {2, 20, 5}, {5, 40, 5}, {20, 300, 2}} {
 		t.Run(fmt.Sprint(test), func(t *testing.T) {
 			t.Parallel()
-			for range testbase.Many(20, 5) {
+			for range 5 {
 				synctest.Test(t, func(t *testing.T) {
 					s := &strict{interval: time.Second / time.Duration(test.perSecond)}
 					c := newClient(s, func(cfg *Config) {
@@ -288,7 +288,7 @@ func TestPause_GapCloses(t *testing.T) {
 		for range 100 {
 			require.Nil(t, do(t.Context(), c, usage))
 		}
-		require.Less(t, time.Since(start), 5*time.Second)
+		require.Less(t, time.Since(start), 6*time.Second)
 		start = time.Now()
 		require.Nil(t, do(t.Context(), c, usage))
 		require.Zero(t, time.Since(start))
