@@ -151,27 +151,32 @@ func start(ctx context.Context, out, status io.Writer, c client.Client, address 
 	watching.Go(func() { reportOutages(ctx, status, c, address) })
 	defer watching.Wait()
 	defer cancel()
-	runs := make([]client.WorkflowRun, len(recordings))
-	for i, path := range recordings {
-		path, err := filepath.Abs(path)
+	type started struct {
+		recording string
+		client.WorkflowRun
+	}
+	var runs []started
+	for _, recording := range recordings {
+		path, err := filepath.Abs(recording)
 		if err != nil {
 			return err
 		}
-		runs[i], err = c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: idOf(path), TaskQueue: waitQueue},
+		run, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: idOf(path), TaskQueue: waitQueue},
 			ingest, job{Path: path, Title: filepath.Base(path), Date: minutes.DateOf(time.Now())})
 		if err != nil {
 			return err
 		}
+		runs = append(runs, started{recording, run})
 	}
 	fmt.Fprintf(status, "Started or found %s. Waiting for the minutes.\n", count(len(runs), "workflow"))
 	var failed error
-	for i, run := range runs {
+	for _, run := range runs {
 		var path string
 		if err := run.Get(ctx, &path); err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
-		fmt.Fprintf(out, "%s: %s\n", recordings[i], path)
+		fmt.Fprintf(out, "%s: %s\n", run.recording, path)
 	}
 	return failed
 }

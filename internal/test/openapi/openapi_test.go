@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -117,9 +118,7 @@ func proxy(t *testing.T, base string, c *checker) string {
 		if !strings.HasPrefix(r.URL.Path, "/storage/") && r.Method != http.MethodHead {
 			c.check(r, resp.StatusCode, resp.Header, body)
 		}
-		for name, values := range resp.Header {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), resp.Header)
 		w.WriteHeader(resp.StatusCode)
 		_, _ = w.Write(body)
 	}))
