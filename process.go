@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 )
@@ -199,7 +200,11 @@ func (p *process) ensureUploaded(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { p.closeErr = errors.Join(p.closeErr, rec.Close()) }()
+	defer func() {
+		if err := rec.Close(); err != nil {
+			p.closeErr = errors.Join(p.closeErr, fmt.Errorf("minutes: closing the recording of meeting %s: %w", singleLine(p.result.Meeting.ID), err))
+		}
+	}()
 	if err := rec.check(); err != nil {
 		return err
 	}

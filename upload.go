@@ -89,7 +89,7 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 		c.poller.Invalidate(id, sentAt)
 		return nil
 	case f.Unstarted && len(f.Causes) > 1: // the status check failed, too: its error says what to do
-		return fmt.Errorf("%w; it was to check whether the meeting has audio, after %w", f.Causes[1], f.Causes[0])
+		return fmt.Errorf("minutes: upload to meeting %s: checking whether it has audio: %w; before that: %w", singleLine(c.Mask.Text(id)), f.Causes[1], f.Causes[0])
 	case f.Unstarted:
 		return f.Causes[0]
 	}
