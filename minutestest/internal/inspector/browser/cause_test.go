@@ -37,9 +37,9 @@ func reportOf(t *testing.T, do func(*testing.T, *minutestest.Server)) *bytes.Buf
 func TestReport_OpensOnCause(t *testing.T) {
 	t.Parallel()
 	chromium(t)
-	poll := func(t *testing.T, srv *minutestest.Server, id string) {
+	poll := func(t *testing.T, client *minutes.Client, id string) {
 		t.Helper()
-		_, err := srv.Client().Meetings.Get(t.Context(), id)
+		_, err := client.Meetings.Get(t.Context(), id)
 		require.NoError(t, err)
 	}
 	for name, tc := range map[string]struct {
@@ -49,9 +49,10 @@ func TestReport_OpensOnCause(t *testing.T) {
 	}{
 		"violation before unused fault": {func(t *testing.T, srv *minutestest.Server) {
 			srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.Reset())
-			id := meeting(t, srv.Client(), "Weekly")
-			poll(t, srv, id)
-			poll(t, srv, id)
+			client := srv.Client()
+			id := meeting(t, client, "Weekly")
+			poll(t, client, id)
+			poll(t, client, id)
 		}, "#violations", []string{"The client polled a meeting again", "Weekly"}},
 		"unused fault before last requests": {func(t *testing.T, srv *minutestest.Server) {
 			srv.Inject(minutestest.Match{Operation: minutes.OpTemplatesList}, minutestest.Reset())
@@ -69,7 +70,7 @@ func TestReport_OpensOnCause(t *testing.T) {
 			time.Sleep(time.Minute)
 			id := meeting(t, srv.Client(), "Weekly")
 			time.Sleep(5 * time.Second)
-			poll(t, srv, id)
+			poll(t, srv.Client(), id)
 			time.Sleep(20 * time.Second)
 		}, "#requests", []string{
 			"The test's last request was meetings.get of “Weekly”: 200, 20.0 s before the end.",

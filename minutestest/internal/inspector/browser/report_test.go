@@ -148,9 +148,10 @@ import (
 func TestWeekly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		m, _, _ := srv.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21"})
+		client := srv.Client()
+		m, _, _ := client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21"})
 		for range 2 {
-			srv.Client().Meetings.Get(t.Context(), m.ID)
+			client.Meetings.Get(t.Context(), m.ID)
 			time.Sleep(29 * time.Second)
 		}
 	})
