@@ -71,7 +71,7 @@ func (r *Response) read(resp *http.Response, limit int64) error {
 	if r.limited.N <= 0 {
 		r.Limit = limit
 	}
-	r.limited.R = nil // an observer may keep the Response
+	r.limited.R = nil     // an observer may keep the Response
 	_ = resp.Body.Close() // all of it has been read, or nothing more is wanted
 	resp.Header, resp.Body = nil, http.NoBody
 	if err != nil {
