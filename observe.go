@@ -48,13 +48,13 @@ type CoolDown struct {
 	For       time.Duration // from now on; a minute at most
 }
 
-// FailedLook reports that a poll of a wait failed: by an error response, which ends the
-// wait, or by a temporary failure. A 429 does not count, and neither does a page that
-// fails.
+// FailedLook reports that a poll of a wait failed. An error in the service's envelope ends
+// the wait; every other failure may pass. A 429 does not count, and neither does a page
+// that fails.
 type FailedLook struct {
 	MeetingID string // of the poll
 	// InARow counts the failed polls since the meeting was last seen. In an outage, a poll
-	// that fails for one meeting counts for all. At twenty the wait ends.
+	// that fails for one meeting counts for all. Twenty over at least nine minutes end the wait.
 	InARow int
 	Err    error // why; an *Error if the service or the network was at fault
 }

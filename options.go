@@ -123,14 +123,15 @@ func WithUserAgent(product string) Option {
 // 0.5 s). It is never shorter than the service's Retry-After. If that is over a minute,
 // the call returns at once, with Error.RetryAfter.
 //
-// It applies to uploads too. If there was no response, and the audio may have arrived, the Client polls the meeting
-// before the retry, and again if it had sent the whole recording. Two polls on one upload
-// URL are thirty seconds apart, so such a retry takes longer.
+// It applies to uploads too. If there was no response, and the audio may have arrived, the
+// Client polls the meeting before the retry, and again if it had sent the whole recording.
+// Two polls on one upload URL are thirty seconds apart, so such a retry takes longer.
 //
 // The Client retries only what is provably safe:
 //
 //   - after a 429, every request: the service's edge rejected it, and nothing was done.
-//     The whole Client pauses for the Retry-After, up to a minute;
+//     The whole Client pauses for the Retry-After, up to a minute, and then sends requests
+//     one at a time until there are no more 429s;
 //   - if there was no connection, every request;
 //   - after a lost connection, a timeout or a 500, 502, 503 or 504: uploads, and requests
 //     that have the same effect if they are made twice (GET, PUT, DELETE, the request for
