@@ -682,7 +682,7 @@ func TestClient_NamesRejectingProxy(t *testing.T) {
 			_, err = c.Projects.Create(t.Context(), "x")
 			require.EqualError(t, err, fmt.Sprintf("minutes: POST /v1/projects: the proxy %s rejected the connection: %d %s", host, status, http.StatusText(status)))
 			require.Equal(t, status == 503, minutes.Retryable(err))
-			require.False(t, minutes.KeyRefused(err))
+			require.False(t, minutes.KeyRejected(err))
 		}
 	}
 }

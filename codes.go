@@ -1,49 +1,49 @@
 package minutes
 
-// Code is a machine-readable error code of the service (section 7 of the interface). It
+// ErrorCode is a machine-readable error code of the service (section 7 of the interface). It
 // is an error, so that it can be the target of [errors.Is]. The type is open: a code that
 // this package does not know is passed on unchanged.
-type Code string
+type ErrorCode string
 
 // Error returns the code as the service spells it.
-func (c Code) Error() string { return string(c) }
+func (c ErrorCode) Error() string { return string(c) }
 
 // The codes of section 7 of the interface with their HTTP status. The service documents
 // all of them.
 const (
-	ErrInvalidRequest    Code = "INVALID_REQUEST"     // 400: body, or combination of query parameters; Details["fields"] names fields
-	ErrBadRequest        Code = "BAD_REQUEST"         // 400: no more specific code applies
-	ErrInvalidEmail      Code = "INVALID_EMAIL"       // 400: not a valid address
-	ErrInvalidLimit      Code = "INVALID_LIMIT"       // 400: not a whole number from 1 to 50
-	ErrInvalidCursor     Code = "INVALID_CURSOR"      // 400: not from an earlier page of the same list
-	ErrInvalidDate       Code = "INVALID_DATE"        // 400: not a calendar date as YYYY-MM-DD
-	ErrInvalidDateRange  Code = "INVALID_DATE_RANGE"  // 400: DateFrom is after DateTo
-	ErrInvalidTime       Code = "INVALID_TIME"        // 400: a time of day that is not HH:MM
-	ErrInvalidExternalID Code = "INVALID_EXTERNAL_ID" // 400: empty or too long
-	ErrInvalidSharedWith Code = "INVALID_SHARED_WITH" // 400: members without an account, or integrations; Details["invalid"] lists them
+	ErrInvalidRequest    ErrorCode = "INVALID_REQUEST"     // 400: body, or combination of query parameters; Details["fields"] names fields
+	ErrBadRequest        ErrorCode = "BAD_REQUEST"         // 400: no more specific code applies
+	ErrInvalidEmail      ErrorCode = "INVALID_EMAIL"       // 400: not a valid address
+	ErrInvalidLimit      ErrorCode = "INVALID_LIMIT"       // 400: not a whole number from 1 to 50
+	ErrInvalidCursor     ErrorCode = "INVALID_CURSOR"      // 400: not from an earlier page of the same list
+	ErrInvalidDate       ErrorCode = "INVALID_DATE"        // 400: not a calendar date as YYYY-MM-DD
+	ErrInvalidDateRange  ErrorCode = "INVALID_DATE_RANGE"  // 400: DateFrom is after DateTo
+	ErrInvalidTime       ErrorCode = "INVALID_TIME"        // 400: a time of day that is not HH:MM
+	ErrInvalidExternalID ErrorCode = "INVALID_EXTERNAL_ID" // 400: empty or too long
+	ErrInvalidSharedWith ErrorCode = "INVALID_SHARED_WITH" // 400: members without an account, or integrations; Details["invalid"] lists them
 
-	ErrUnauthenticated Code = "UNAUTHENTICATED" // 401: the key is missing, malformed, unknown, expired or revoked
+	ErrUnauthenticated ErrorCode = "UNAUTHENTICATED" // 401: the key is missing, malformed, unknown, expired or revoked
 
-	ErrIPNotAllowed            Code = "IP_NOT_ALLOWED"             // 403: the key has an allowlist and the caller's address is not on it
-	ErrAPIAccessDisabled       Code = "API_ACCESS_DISABLED"        // 403: the organisation has no API access, or the integration is no longer active
-	ErrPersonalAPIKeysDisabled Code = "PERSONAL_API_KEYS_DISABLED" // 403: the organisation disabled personal keys
-	ErrInsufficientScope       Code = "INSUFFICIENT_SCOPE"         // 403: the key lacks the scope of the operation
-	ErrOrganisationSuspended   Code = "ORGANISATION_SUSPENDED"     // 403: the organisation is blocked
-	ErrOrganisationExpired     Code = "ORGANISATION_EXPIRED"       // 403: the organisation's access has expired
-	ErrForbidden               Code = "FORBIDDEN"                  // 403: this caller may not change or delete the meeting
+	ErrIPNotAllowed            ErrorCode = "IP_NOT_ALLOWED"             // 403: the key has an allowlist and the caller's address is not on it
+	ErrAPIAccessDisabled       ErrorCode = "API_ACCESS_DISABLED"        // 403: the organisation has no API access, or the integration is no longer active
+	ErrPersonalAPIKeysDisabled ErrorCode = "PERSONAL_API_KEYS_DISABLED" // 403: the organisation disabled personal keys
+	ErrInsufficientScope       ErrorCode = "INSUFFICIENT_SCOPE"         // 403: the key lacks the scope of the operation
+	ErrOrganisationSuspended   ErrorCode = "ORGANISATION_SUSPENDED"     // 403: the organisation is blocked
+	ErrOrganisationExpired     ErrorCode = "ORGANISATION_EXPIRED"       // 403: the organisation's access has expired
+	ErrForbidden               ErrorCode = "FORBIDDEN"                  // 403: this caller may not change or delete the meeting
 
-	ErrNotFound Code = "NOT_FOUND" // 404: does not exist, or the caller may not see it, such as another member's private meeting
+	ErrNotFound ErrorCode = "NOT_FOUND" // 404: does not exist, or the caller may not see it, such as another member's private meeting
 
-	ErrEmailTaken          Code = "EMAIL_TAKEN"           // 409: another member has the address; Details name the member
-	ErrMemberLimitExceeded Code = "MEMBER_LIMIT_EXCEEDED" // 409: the organisation can hold no more members
-	ErrExternalIDTaken     Code = "EXTERNAL_ID_TAKEN"     // 409: another meeting has this external id
-	ErrMinutesNotReady     Code = "MINUTES_NOT_READY"     // 409: the minutes do not exist yet
-	ErrTranscriptNotReady  Code = "TRANSCRIPT_NOT_READY"  // 409: the transcript does not exist yet
-	ErrParticipantsLocked  Code = "PARTICIPANTS_LOCKED"   // 409: the meeting has audio, so its participants can no longer change
+	ErrEmailTaken          ErrorCode = "EMAIL_TAKEN"           // 409: another member has the address; Details name the member
+	ErrMemberLimitExceeded ErrorCode = "MEMBER_LIMIT_EXCEEDED" // 409: the organisation can hold no more members
+	ErrExternalIDTaken     ErrorCode = "EXTERNAL_ID_TAKEN"     // 409: another meeting has this external id
+	ErrMinutesNotReady     ErrorCode = "MINUTES_NOT_READY"     // 409: the minutes do not exist yet
+	ErrTranscriptNotReady  ErrorCode = "TRANSCRIPT_NOT_READY"  // 409: the transcript does not exist yet
+	ErrParticipantsLocked  ErrorCode = "PARTICIPANTS_LOCKED"   // 409: the meeting has audio, so its participants can no longer change
 
-	ErrInternal Code = "INTERNAL_ERROR" // 500: a fault on the service's side
+	ErrInternal ErrorCode = "INTERNAL_ERROR" // 500: a fault on the service's side
 )
 
 // ErrRateLimited is the code of a 429, which the service's edge sends without a code. The
 // name is this package's own, not the service's.
-const ErrRateLimited Code = "RATE_LIMITED"
+const ErrRateLimited ErrorCode = "RATE_LIMITED"

@@ -35,7 +35,7 @@ func eachCollected(t *testing.T, test func(t *testing.T, srv *minutestest.Server
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()), minutestest.WithoutAudit(minutestest.ViolationUploadURL))
-				c := testkit.Client(srv, minutes.WithUploads(2))
+				c := testkit.Client(srv, minutes.WithUploadConcurrency(2))
 				all := collected{
 					input: func(n int) string {
 						if name == "ProcessAll" {

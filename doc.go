@@ -14,7 +14,7 @@
 //	}, recording, &minutes.ProcessOptions{Format: minutes.FormatMarkdown})
 //
 // A program that must respond at once calls [MeetingsService.Create] to get the id, and
-// then [MeetingsService.Finish] for the rest. Finish continues from any state of the
+// then [MeetingsService.Resume] for the rest. Resume continues from any state of the
 // meeting, also after a restart. [MeetingsService.ProcessAll] and
 // [MeetingsService.WaitAll] handle many meetings. Package minutestest has the whole
 // service in memory, for tests in which an hour's wait takes milliseconds.
@@ -25,11 +25,11 @@
 // asks for at least thirty seconds between two polls of a meeting. A Client keeps this
 // minimum poll interval for every meeting, however many waits there are, and polls many
 // meetings with few requests; see [MeetingsService.Wait]. A wait has no time limit
-// except its context, and NoAudio for a meeting that nobody uploads to.
+// except its context, and AudioTimeout for a meeting that nobody uploads to.
 //
 // # Errors
 //
-//   - [*Error]: an API call failed. Compare its [Code] with errors.Is, as in
+//   - [*Error]: an API call failed. Compare its [ErrorCode] with errors.Is, as in
 //     errors.Is(err, minutes.ErrNotFound); it has the request id to quote.
 //   - [*StorageError]: storage did not accept the recording.
 //   - [*MeetingFailedError]: the meeting ended in one of its four failure states.
@@ -37,7 +37,7 @@
 //   - [*ParamError]: a parameter cannot be used; the Client made no request. For a
 //     recording, compare with [ErrRecordingEmpty] and the errors beside it.
 //
-// [Retryable] reports whether it is worth trying again later, and [KeyRefused] whether
+// [Retryable] reports whether it is worth trying again later, and [KeyRejected] whether
 // the service rejected the key, so that similar calls will fail too. A Client retries
 // only what is provably safe; [WithRetries] has the rules. No error, event, log or
 // printed value holds the API key or the query of a presigned URL, which is a

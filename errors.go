@@ -28,7 +28,7 @@ type Error struct {
 	StatusCode int
 	// Code is the service's code (section 7). It is empty if the response was not the
 	// service's error envelope, and ErrRateLimited after a 429 without a code.
-	Code Code
+	Code ErrorCode
 	// Message is for people and may change. If the response did not match the interface,
 	// it says how.
 	Message string
@@ -102,7 +102,7 @@ func singleLine(s string) string {
 
 // Is reports whether target is the Code; ErrRateLimited matches every 429.
 func (e *Error) Is(target error) bool {
-	code, ok := target.(Code)
+	code, ok := target.(ErrorCode)
 	return ok && code != "" && (code == e.Code || code == ErrRateLimited && e.StatusCode == 429)
 }
 
@@ -244,13 +244,13 @@ func (e *StorageError) Unwrap() []error { return e.causes }
 // meeting that failed or has no audio, for an unusable parameter or recording, and if a
 // proxy rejects the connection or the server's TLS is not accepted. It does not say whether a write without a
 // response took effect. Calls that only read, Create with an ExternalID, Process with
-// one, and Finish are always safe to repeat.
+// one, and Resume are always safe to repeat.
 //
 // The interface documents 429, 500 and the minutes that are not ready. The rest is
 // assumed.
 func Retryable(err error) bool {
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, ErrPartialAudio), backoff.Permanent(err), KeyRefused(err):
+	case errors.Is(err, context.Canceled), errors.Is(err, ErrPartialAudio), backoff.Permanent(err), KeyRejected(err):
 		return false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrRateLimited),
 		errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady):
@@ -265,17 +265,17 @@ func Retryable(err error) bool {
 	return ok && e.retryable
 }
 
-// KeyRefused reports whether the service rejected the API key or its organisation.
+// KeyRejected reports whether the service rejected the API key or its organisation.
 // Similar calls will fail until someone fixes that. This is so for a 401 and for the codes
 // of 403, except ErrForbidden, which is about one meeting. After ErrInsufficientScope,
 // operations with other scopes may still work. The service documents all of these
 // (section 7).
-func KeyRefused(err error) bool {
+func KeyRejected(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && e.StatusCode == http.StatusUnauthorized || slices.ContainsFunc([]Code{
+	return ok && e.StatusCode == http.StatusUnauthorized || slices.ContainsFunc([]ErrorCode{
 		ErrUnauthenticated, ErrIPNotAllowed, ErrAPIAccessDisabled, ErrPersonalAPIKeysDisabled,
 		ErrInsufficientScope, ErrOrganisationSuspended, ErrOrganisationExpired,
-	}, func(code Code) bool { return errors.Is(err, code) })
+	}, func(code ErrorCode) bool { return errors.Is(err, code) })
 }
 
 // newError returns the error of a failed request. Only here does a failure become one of
@@ -299,7 +299,7 @@ func (c *core) newError(r *rest.Response) *Error {
 func (c *core) readEnvelope(e *Error, r *rest.Response) {
 	var env struct { // the body of every error response (section 7)
 		Error struct {
-			Code      Code           `json:"code"`
+			Code      ErrorCode      `json:"code"`
 			Message   string         `json:"message"`
 			RequestID string         `json:"request_id"`
 			Details   map[string]any `json:"details"`
@@ -312,7 +312,7 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 	err := json.Unmarshal(body, &env)
 	switch {
 	case env.Error.Code != "": // even if other fields have a wrong type, and are empty
-		e.Code = Code(c.Mask.Text(string(env.Error.Code)))
+		e.Code = ErrorCode(c.Mask.Text(string(env.Error.Code)))
 		e.Message = c.Mask.Text(env.Error.Message)
 		e.Details = env.Error.Details
 	case r.Status/100 == 3:

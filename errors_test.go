@@ -32,7 +32,7 @@ import (
 var refusals = []struct {
 	status int
 	code   string
-	is     minutes.Code
+	is     minutes.ErrorCode
 }{
 	{400, "INVALID_REQUEST", minutes.ErrInvalidRequest},
 	{400, "BAD_REQUEST", minutes.ErrBadRequest},
@@ -60,7 +60,7 @@ var refusals = []struct {
 	{409, "TRANSCRIPT_NOT_READY", minutes.ErrTranscriptNotReady},
 	{409, "PARTICIPANTS_LOCKED", minutes.ErrParticipantsLocked},
 	{500, "INTERNAL_ERROR", minutes.ErrInternal},
-	{418, "A_CODE_TO_COME", minutes.Code("A_CODE_TO_COME")},
+	{418, "A_CODE_TO_COME", minutes.ErrorCode("A_CODE_TO_COME")},
 }
 
 // Every refusal, to every operation.
@@ -77,7 +77,7 @@ func TestRefusals(t *testing.T) {
 				testkit.RequireNothing(t, got)
 				failed := testkit.RequireError(t, err, op)
 				require.Equal(t, row.status, failed.StatusCode)
-				require.Equal(t, minutes.Code(row.code), failed.Code)
+				require.Equal(t, minutes.ErrorCode(row.code), failed.Code)
 				require.Equal(t, "Plain words.", failed.Message)
 				require.Equal(t, "req_93af", failed.RequestID)
 				require.Equal(t, map[string]any{"fields": []any{"title"}, "holder": map[string]any{"name": "Ada"}}, failed.Details)
@@ -95,7 +95,7 @@ func TestRefusals(t *testing.T) {
 					require.Equal(t, other.code == row.code, errors.Is(err, other.is), other.code)
 				}
 				require.NotErrorIs(t, err, minutes.ErrRateLimited)
-				require.NotErrorIs(t, err, minutes.Code(""))
+				require.NotErrorIs(t, err, minutes.ErrorCode(""))
 			}
 		})
 	}
@@ -118,7 +118,7 @@ func TestRefusalsWithoutEnvelope(t *testing.T) {
 		status int
 		body   string
 		header []string
-		code   minutes.Code
+		code   minutes.ErrorCode
 		text   string // after method and path
 	}{
 		"bare 429":                      {429, "slow down", []string{"Content-Type", "text/plain"}, minutes.ErrRateLimited, "429 RATE_LIMITED: too many requests"},
@@ -176,7 +176,7 @@ func TestRefusalsWithoutEnvelope(t *testing.T) {
 				require.Equal(t, test.code, failed.Code)
 				require.Equal(t, test.code == "NOT_FOUND", errors.Is(err, minutes.ErrNotFound))
 				require.Equal(t, test.code == minutes.ErrRateLimited, errors.Is(err, minutes.ErrRateLimited))
-				require.NotErrorIs(t, err, minutes.Code(""), "no code is no code to compare with")
+				require.NotErrorIs(t, err, minutes.ErrorCode(""), "no code is no code to compare with")
 				require.Equal(t, "minutes: "+op.Method+" "+op.Path+": "+test.text, err.Error())
 				require.NotContains(t, fmt.Sprintf("%+v %#v", failed, failed), testkit.Key)
 				require.Equal(t, i+1, mock.GetTotalCallCount(), "one request each")
@@ -196,7 +196,7 @@ func TestRateLimitWithEnvelope(t *testing.T) {
 	_, err := client.Usage.Get(t.Context())
 	failed := testkit.RequireError(t, err, testkit.OperationNamed(t, "usage.get"))
 	require.ErrorIs(t, err, minutes.ErrRateLimited)
-	require.ErrorIs(t, err, minutes.Code("TOO_MANY"))
+	require.ErrorIs(t, err, minutes.ErrorCode("TOO_MANY"))
 	require.Equal(t, 7*time.Second, failed.RetryAfter)
 }
 
@@ -754,7 +754,7 @@ func TestErrorsOfOthers(t *testing.T) {
 // of section 7, replies of others, and what no reply came to.
 func TestRetryableAndKeyRefused(t *testing.T) {
 	t.Parallel()
-	again := map[minutes.Code]bool{minutes.ErrMinutesNotReady: true, minutes.ErrTranscriptNotReady: true, minutes.ErrInternal: true}
+	again := map[minutes.ErrorCode]bool{minutes.ErrMinutesNotReady: true, minutes.ErrTranscriptNotReady: true, minutes.ErrInternal: true}
 	type verdicts struct{ retryable, key bool }
 	check := func(t *testing.T, err error, want verdicts) {
 		t.Helper()
@@ -762,7 +762,7 @@ func TestRetryableAndKeyRefused(t *testing.T) {
 			err, fmt.Errorf("job 7: %w", err), errors.Join(err, io.ErrClosedPipe),
 			&minutes.WaitError{MeetingID: "mtg_1", Err: fmt.Errorf("20 looks in a row failed: %w", err)},
 		} {
-			assert.Equal(t, want, verdicts{minutes.Retryable(err), minutes.KeyRefused(err)}, "%v", err)
+			assert.Equal(t, want, verdicts{minutes.Retryable(err), minutes.KeyRejected(err)}, "%v", err)
 		}
 	}
 	for _, row := range refusals {
@@ -798,7 +798,7 @@ func TestRetryableAndKeyRefused(t *testing.T) {
 		})
 	}
 	assert.False(t, minutes.Retryable(nil))
-	assert.False(t, minutes.KeyRefused(nil))
+	assert.False(t, minutes.KeyRejected(nil))
 }
 
 // The same of errors as calls return them.
@@ -842,7 +842,7 @@ func TestRetryableOfCalls(t *testing.T) {
 				err := c.Meetings.Upload(t.Context(), "mtg_1", rec, nil)
 				require.Error(t, err)
 				assert.Equal(t, test.want, minutes.Retryable(err), "%v", err)
-				assert.False(t, minutes.KeyRefused(err))
+				assert.False(t, minutes.KeyRejected(err))
 			})
 		})
 	}

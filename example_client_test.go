@@ -63,7 +63,7 @@ func ExampleClient_Do() {
 // elsewhere needs one option.
 func ExampleWithRoute() {
 	_, err := minutes.New("https://minutes.example.com", "key_example",
-		minutes.WithRoute(minutes.OpTranscript, "GET", "/v1/transcripts/{meeting_id}"))
+		minutes.WithRoute(minutes.OpMeetingsTranscript, "GET", "/v1/transcripts/{meeting_id}"))
 	fmt.Println(err)
 	// Output: <nil>
 }
@@ -131,12 +131,12 @@ func ExampleWithObserver() {
 		switch e := event.(type) {
 		case minutes.Attempt:
 			fmt.Println(e.Operation, "attempt", e.Number, "answered", e.StatusCode) // and more
-		case minutes.CoolDown:
+		case minutes.RateLimited:
 			fmt.Println("all requests are held back") // for e.For
 		case minutes.FailedLook:
 			fmt.Println("a wait cannot look at its meeting:", e.InARow, "times in a row")
-		case minutes.PollTurn:
-			fmt.Println("the poller made", e.Pages+e.Looks, "requests for", e.Waits, "waits")
+		case minutes.PollCycle:
+			fmt.Println("the poller made", e.Pages+e.Gets, "requests for", e.Waits, "waits")
 		}
 	})
 	client := srv.Client(observe, minutes.WithRetries(1, time.Millisecond, time.Millisecond)) // or minutes.New(baseURL, key, observe)
@@ -150,7 +150,7 @@ func ExampleWithObserver() {
 }
 
 // A transport of one's own knows which operation a request belongs to.
-func ExampleFromContext() {
+func ExampleAttemptFromContext() {
 	srv := minutestest.New()
 	defer srv.Close()
 	client := srv.Client(minutes.WithHTTPClient(&http.Client{Transport: named{srv.HTTPClient().Transport}}))

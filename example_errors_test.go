@@ -132,7 +132,7 @@ func ExampleRetryable() {
 	advice := func(err error) string {
 		failed, ended := errors.AsType[*minutes.MeetingFailedError](err)
 		switch {
-		case minutes.KeyRefused(err):
+		case minutes.KeyRejected(err):
 			return "stop everything: the key is refused"
 		case minutes.Retryable(err):
 			return "run it again later, as it is"

@@ -100,7 +100,7 @@ func ExampleMeetingsService_ProcessAll() {
 
 // A service answers with the id of a meeting, and does the rest in the background.
 // Where it dies meanwhile, the same call goes on.
-func ExampleMeetingsService_Finish() {
+func ExampleMeetingsService_Resume() {
 	srv := quick()
 	defer srv.Close()
 	client := srv.Client()
@@ -116,7 +116,7 @@ func ExampleMeetingsService_Finish() {
 	var lookedAt time.Time
 	for range 2 { // the second time after a crash
 		open := func() (minutes.Recording, error) { return minutes.OpenRecording(path) }
-		result, err := client.Meetings.Finish(ctx, id, open, &minutes.ProcessOptions{
+		result, err := client.Meetings.Resume(ctx, id, open, &minutes.ProcessOptions{
 			Format:   minutes.FormatMarkdown,
 			LookedAt: lookedAt, // by the process that died; when this one began, if that is not known
 		})

@@ -25,9 +25,9 @@ func ExampleMeetingsService_Wait() {
 	id := created(client, "Weekly")
 
 	_, err := client.Meetings.Wait(ctx, id, &minutes.WaitOptions{
-		Until:    minutes.StatusTranscribed,
-		NoAudio:  time.Hour, // somebody else uploads; not for ever
-		OnStatus: func(m *minutes.Meeting) { fmt.Println(m.Title, "is", m.Status) },
+		Until:        minutes.StatusTranscribed,
+		AudioTimeout: time.Hour, // somebody else uploads; not for ever
+		OnStatus:     func(m *minutes.Meeting) { fmt.Println(m.Title, "is", m.Status) },
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -97,7 +97,7 @@ func ExampleMeetingsService_WaitAllForMinutes() {
 
 	var failed []error
 	for result, err := range client.Meetings.WaitAllForMinutes(ctx, slices.Values(ids), nil) {
-		if minutes.KeyRefused(err) {
+		if minutes.KeyRejected(err) {
 			break // and so for all of them
 		}
 		if err != nil {

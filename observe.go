@@ -10,14 +10,14 @@ import (
 )
 
 // Event reports what happens inside a Client, for [WithObserver]: an [Attempt], a
-// [CoolDown], a [FailedLook] or a [PollTurn]. Later versions may have more. No event holds
+// [RateLimited], a [FailedLook] or a [PollCycle]. Later versions may have more. No event holds
 // a secret.
 type Event interface{ event() }
 
-func (Attempt) event()    {}
-func (CoolDown) event()   {}
-func (FailedLook) event() {}
-func (PollTurn) event()   {}
+func (Attempt) event()     {}
+func (RateLimited) event() {}
+func (FailedLook) event()  {}
+func (PollCycle) event()   {}
 
 // Attempt reports one attempt of a request that has ended: of an API call, of a poll, of a
 // page for the poller, or of the upload of a recording.
@@ -27,25 +27,25 @@ type Attempt struct {
 	Number    int       // counts the attempts of a call from 1, those of an upload over all its URLs
 	Poll      bool      // made by the poller, whose context is no caller's
 
-	StatusCode int   // of the response, 0 if there was none
-	Code       Code  // of an error response of the service or the store
-	Err        error // why there was no response; nil if there was one
+	StatusCode int       // of the response, 0 if there was none
+	Code       ErrorCode // of an error response of the service or the store
+	Err        error     // why there was no response; nil if there was one
 	// Stalled reports that the Client gave up an upload, see [WithUploadTimeouts].
 	Stalled  bool
 	Sent     int64         // bytes of the recording that were sent; 0 for API calls
 	Duration time.Duration // of this attempt, with reading its response
 
-	// Again reports that another attempt follows, after Wait. After an upload the Client
+	// WillRetry reports that another attempt follows, after Wait. After an upload the Client
 	// may poll the meeting first, and then need no retry.
-	Again bool
-	Wait  time.Duration // before the next attempt; 0 if none follows
+	WillRetry bool
+	RetryIn   time.Duration // before the next attempt; 0 if none follows
 }
 
-// CoolDown reports that a 429 paused all of the Client's requests. Observers receive it
+// RateLimited reports that a 429 paused all of the Client's requests. Observers receive it
 // when a pause begins or is extended. Uploads go on.
-type CoolDown struct {
+type RateLimited struct {
 	Operation Operation     // that got the 429
-	For       time.Duration // from now on; a minute at most
+	Pause     time.Duration // from now on; a minute at most
 }
 
 // FailedLook reports that a poll of a wait failed. An error in the service's envelope ends
@@ -59,29 +59,29 @@ type FailedLook struct {
 	Err    error // why; an *Error if the service or the network was at fault
 }
 
-// PollTurn reports the poller's requests in one cycle of thirty seconds or longer. Its
+// PollCycle reports the poller's requests in one cycle of thirty seconds or longer. Its
 // context is no caller's.
-type PollTurn struct {
+type PollCycle struct {
 	Duration time.Duration // shorter than a cycle if no wait is left
 	Waits    int           // meetings that are awaited at its end
 	Pages    int           // requests for pages of the listing
-	Looks    int           // GETs of single meetings
+	Gets     int           // GETs of single meetings
 }
 
-// FromContext returns the attempt that a request's context belongs to: its Operation,
+// AttemptFromContext returns the attempt that a request's context belongs to: its Operation,
 // MeetingID, Number and Poll. Use it in your own transport (see [WithHTTPClient]) to name
 // spans and metrics without ids. It works in an observer, too. ok is false for any other
 // context.
-func FromContext(ctx context.Context) (a Attempt, ok bool) {
+func AttemptFromContext(ctx context.Context) (a Attempt, ok bool) {
 	info, ok := rest.AttemptOf(ctx)
 	return Attempt{Operation: Operation(info.Operation), MeetingID: info.ID, Number: info.Number, Poll: info.Poll}, ok
 }
 
 // observeAttempt reports an attempt of an API call.
 func (c *core) observeAttempt(ctx context.Context, a rest.Attempt) {
-	e, _ := FromContext(ctx)
+	e, _ := AttemptFromContext(ctx)
 	e.MeetingID = c.Mask.Text(e.MeetingID)
-	e.Duration, e.Again, e.Wait = a.Took, a.Retry, a.Wait
+	e.Duration, e.WillRetry, e.RetryIn = a.Took, a.Retry, a.Wait
 	requestID := ""
 	if a.Err != nil {
 		e.Err = c.Mask.Err(a.Err)
@@ -94,7 +94,7 @@ func (c *core) observeAttempt(ctx context.Context, a rest.Attempt) {
 	if a.Pause > 0 {
 		c.log.LogAttrs(ctx, slog.LevelInfo, "minutes: requests are held back after a 429",
 			slog.String("operation", string(e.Operation)), slog.Duration("for", a.Pause))
-		c.observer(ctx, CoolDown{e.Operation, a.Pause})
+		c.observer(ctx, RateLimited{e.Operation, a.Pause})
 	}
 }
 
@@ -110,8 +110,8 @@ func (c *core) reportAttempt(ctx context.Context, e Attempt, requestID string, r
 		case e.StatusCode/100 != 2:
 			attrs = append(attrs, slog.String("code", singleLine(string(e.Code))), slog.String("request_id", singleLine(requestID)))
 		}
-		if e.Again {
-			attrs = append(attrs, slog.Duration("wait", e.Wait))
+		if e.WillRetry {
+			attrs = append(attrs, slog.Duration("wait", e.RetryIn))
 		}
 		c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of a request", attrs...)
 	}
@@ -136,5 +136,5 @@ func (p polled) PollsRecovered(id string, failed int) {
 
 // CycleEnded implements poll.Observer.
 func (p polled) CycleEnded(c poll.Cycle) {
-	p.core.observer(context.Background(), PollTurn{c.Took, c.Waits, c.Pages, c.Polls})
+	p.core.observer(context.Background(), PollCycle{c.Took, c.Waits, c.Pages, c.Polls})
 }

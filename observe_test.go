@@ -88,11 +88,11 @@ func TestEventsTellAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		for op, faults := range map[minutes.Operation][]minutestest.Fault{
-			minutes.OpMeetingsCreate:    {minutestest.RateLimit("3"), minutestest.LoseReply()},
-			minutes.OpMeetingsUploadURL: {minutestest.BadGateway()},
-			minutes.OpUpload:            {minutestest.RefuseUpload(503, "SlowDown"), minutestest.ResetUpload(100)},
-			minutes.OpMeetingsMinutes:   {minutestest.Refuse(minutes.ErrInternal), minutestest.RateLimit("")},
-			minutes.OpTranscript:        {minutestest.Refuse(minutes.ErrTranscriptNotReady)},
+			minutes.OpMeetingsCreate:     {minutestest.RateLimit("3"), minutestest.LoseReply()},
+			minutes.OpMeetingsUploadURL:  {minutestest.BadGateway()},
+			minutes.OpUpload:             {minutestest.RefuseUpload(503, "SlowDown"), minutestest.ResetUpload(100)},
+			minutes.OpMeetingsMinutes:    {minutestest.Refuse(minutes.ErrInternal), minutestest.RateLimit("")},
+			minutes.OpMeetingsTranscript: {minutestest.Refuse(minutes.ErrTranscriptNotReady)},
 		} {
 			srv.Inject(minutestest.Match{Operation: op}, faults...)
 		}
@@ -129,10 +129,10 @@ func TestEventsTellAll(t *testing.T) {
 			if a.Number > 1 {
 				repeats++
 			}
-			if a.Again {
+			if a.WillRetry {
 				announced++
 			} else {
-				assert.Zero(t, a.Wait, "%+v", a)
+				assert.Zero(t, a.RetryIn, "%+v", a)
 			}
 			if a.Poll {
 				polled[a.Operation]++
@@ -148,12 +148,12 @@ func TestEventsTellAll(t *testing.T) {
 		assert.Equal(t, served, seen)
 		assert.Equal(t, 7, repeats, "of what the faults struck, but for the looks and a transcript that is not ready")
 		assert.Equal(t, repeats, announced)
-		assert.Len(t, told[minutes.CoolDown](heard), limited)
+		assert.Len(t, told[minutes.RateLimited](heard), limited)
 
-		asked, turns := map[minutes.Operation]int{}, told[minutes.PollTurn](heard)
+		asked, turns := map[minutes.Operation]int{}, told[minutes.PollCycle](heard)
 		require.Greater(t, len(turns), 20)
 		for _, turn := range turns {
-			asked[minutes.OpMeetingsGet] += turn.Looks
+			asked[minutes.OpMeetingsGet] += turn.Gets
 			asked[minutes.OpMeetingsList] += turn.Pages
 		}
 		assert.Equal(t, polled, asked)
@@ -176,12 +176,12 @@ func TestAttemptTimes(t *testing.T) {
 		require.Error(t, err)
 		tries := told[minutes.Attempt](heard)
 		require.Len(t, tries, 4)
-		require.Equal(t, minutes.Attempt{Operation: minutes.OpUsageGet, Number: 1, StatusCode: 429, Code: minutes.ErrRateLimited, Duration: 2 * time.Second, Again: true, Wait: 3 * time.Second}, tries[0])
-		require.Equal(t, []minutes.CoolDown{{Operation: minutes.OpUsageGet, For: 3 * time.Second}}, told[minutes.CoolDown](heard))
+		require.Equal(t, minutes.Attempt{Operation: minutes.OpUsageGet, Number: 1, StatusCode: 429, Code: minutes.ErrRateLimited, Duration: 2 * time.Second, WillRetry: true, RetryIn: 3 * time.Second}, tries[0])
+		require.Equal(t, []minutes.RateLimited{{Operation: minutes.OpUsageGet, Pause: 3 * time.Second}}, told[minutes.RateLimited](heard))
 		require.ErrorContains(t, tries[1].Err, "reset")
 		require.Equal(t, 30*time.Second, tries[3].Duration)
 		require.Equal(t, 4, tries[3].Number)
-		require.False(t, tries[3].Again)
+		require.False(t, tries[3].WillRetry)
 	})
 }
 
@@ -204,12 +204,12 @@ func TestUploadAttempts(t *testing.T) {
 		}
 		require.Len(t, tries, 2)
 		require.True(t, tries[0].Stalled)
-		require.True(t, tries[0].Again)
+		require.True(t, tries[0].WillRetry)
 		require.Error(t, tries[0].Err)
 		require.GreaterOrEqual(t, tries[0].Duration, time.Minute)
 		require.False(t, tries[1].Stalled)
-		require.False(t, tries[1].Again)
-		require.Equal(t, minutes.Code("AccessDenied"), tries[1].Code)
+		require.False(t, tries[1].WillRetry)
+		require.Equal(t, minutes.ErrorCode("AccessDenied"), tries[1].Code)
 		require.Equal(t, 403, tries[1].StatusCode)
 		require.Equal(t, 2, tries[1].Number)
 	})
@@ -305,7 +305,7 @@ func TestObserverMayUseTheClient(t *testing.T) {
 		_, err := c.Meetings.Wait(t.Context(), testkit.Uploaded(t, c, "Weekly").ID, nil)
 		require.NoError(t, err)
 		synctest.Wait()
-		for _, e := range []minutes.Event{minutes.Attempt{}, minutes.CoolDown{}, minutes.FailedLook{}, minutes.PollTurn{}} {
+		for _, e := range []minutes.Event{minutes.Attempt{}, minutes.RateLimited{}, minutes.FailedLook{}, minutes.PollCycle{}} {
 			err, ok := within.Load(fmt.Sprintf("%T", e))
 			require.True(t, ok, "%T", e)
 			require.NoError(t, asError(err), "%T", e)
@@ -327,14 +327,14 @@ func TestFromContext(t *testing.T) {
 		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.ResetUpload(1))
 		var sent, heard []minutes.Attempt
 		transport := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-			a, ok := minutes.FromContext(req.Context())
+			a, ok := minutes.AttemptFromContext(req.Context())
 			assert.True(t, ok)
 			assert.Equal(t, a.Operation == minutes.OpMeetingsGet, req.Context().Value(testKey{}) == nil, "the poller has no caller's context")
 			sent = append(sent, a)
 			return srv.HTTPClient().Transport.RoundTrip(req)
 		})
 		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithObserver(func(ctx context.Context, e minutes.Event) {
-			a, ok := minutes.FromContext(ctx)
+			a, ok := minutes.AttemptFromContext(ctx)
 			if e, is := e.(minutes.Attempt); is {
 				assert.True(t, ok)
 				assert.Equal(t, minutes.Attempt{Operation: e.Operation, MeetingID: e.MeetingID, Number: e.Number, Poll: e.Poll}, a)
@@ -360,7 +360,7 @@ func TestFromContext(t *testing.T) {
 		require.Equal(t, want, sent)
 		require.Equal(t, want, heard)
 	})
-	a, ok := minutes.FromContext(context.Background())
+	a, ok := minutes.AttemptFromContext(context.Background())
 	require.False(t, ok)
 	require.Zero(t, a)
 }
@@ -396,7 +396,7 @@ func TestFromContextLate(t *testing.T) {
 			Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 				go func() {
 					for range 100 {
-						minutes.FromContext(req.Context())
+						minutes.AttemptFromContext(req.Context())
 					}
 				}()
 				return &http.Response{StatusCode: 500, Body: io.NopCloser(new(bytes.Reader)), Header: http.Header{}}, nil
@@ -411,7 +411,7 @@ func TestFromContextLate(t *testing.T) {
 type named struct{ http.RoundTripper }
 
 func (n named) RoundTrip(req *http.Request) (*http.Response, error) {
-	if attempt, ok := minutes.FromContext(req.Context()); ok {
+	if attempt, ok := minutes.AttemptFromContext(req.Context()); ok {
 		fmt.Println(attempt.Operation, attempt.Number)
 	}
 	return n.RoundTripper.RoundTrip(req)

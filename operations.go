@@ -20,7 +20,7 @@ const (
 	OpMeetingsSetParticipants = Operation(route.MeetingsSetParticipants)
 	OpMeetingsUploadURL       = Operation(route.MeetingsUploadURL)
 	OpMeetingsMinutes         = Operation(route.MeetingsMinutes)
-	OpTranscript              = Operation(route.MeetingsTranscript) // assumed: GET /v1/meetings/{meeting_id}/transcript
+	OpMeetingsTranscript      = Operation(route.MeetingsTranscript) // assumed: GET /v1/meetings/{meeting_id}/transcript
 	OpProjectsList            = Operation(route.ProjectsList)       // assumed: GET /v1/projects
 	OpProjectsCreate          = Operation(route.ProjectsCreate)     // assumed: POST /v1/projects
 	OpTemplatesList           = Operation(route.TemplatesList)      // assumed: GET /v1/templates

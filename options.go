@@ -148,12 +148,12 @@ func WithRetries(max int, waitMin, waitMax time.Duration) Option {
 		func(c *core) { c.Retries = backoff.Policy{Max: max, WaitMin: waitMin, WaitMax: waitMax} })
 }
 
-// WithUploads limits the number of concurrent uploads per Client (default 4), by Upload,
-// Process, Finish and ProcessAll together. Further uploads wait for a slot until their
+// WithUploadConcurrency limits the number of concurrent uploads per Client (default 4), by Upload,
+// Process, Resume and ProcessAll together. Further uploads wait for a slot until their
 // context is done; this is not a stall. A recording that the Client opens itself is opened
 // only once its upload has a slot.
-func WithUploads(n int) Option {
-	return option("WithUploads", n >= 1, "must be at least 1", func(c *core) { c.slots.limit = n })
+func WithUploadConcurrency(n int) Option {
+	return option("WithUploadConcurrency", n >= 1, "must be at least 1", func(c *core) { c.slots.limit = n })
 }
 
 // WithUploadTimeouts sets when the Client gives up an attempt of an upload, and retries it
@@ -183,7 +183,7 @@ var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.Met
 const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 
 // WithRoute overrides an assumed route. path follows the base URL, begins with a slash
-// and, for OpTranscript, holds {meeting_id} once. Whether a request may be retried depends
+// and, for OpMeetingsTranscript, holds {meeting_id} once. Whether a request may be retried depends
 // on its operation, not on the method.
 func WithRoute(op Operation, method, path string) Option {
 	return func(c *core) error {

@@ -120,14 +120,14 @@ func TestUserAgent(t *testing.T) {
 func TestWithRoute(t *testing.T) {
 	t.Parallel()
 	for op, path := range map[minutes.Operation]string{
-		minutes.OpTranscript:        "/v2/transcripts/{meeting_id}/text",
-		minutes.OpProjectsList:      "/v2/p",
-		minutes.OpProjectsCreate:    "/v2/p/new",
-		minutes.OpTemplatesList:     "/",
-		minutes.OpUsageGet:          "/v2/usage/",
-		minutes.OpVocabularyGet:     "/v2/words:all",
-		minutes.OpVocabularyReplace: "/v2/words-1_2~3",
-		minutes.OpVocabularyAdd:     "/v2/words@one",
+		minutes.OpMeetingsTranscript: "/v2/transcripts/{meeting_id}/text",
+		minutes.OpProjectsList:       "/v2/p",
+		minutes.OpProjectsCreate:     "/v2/p/new",
+		minutes.OpTemplatesList:      "/",
+		minutes.OpUsageGet:           "/v2/usage/",
+		minutes.OpVocabularyGet:      "/v2/words:all",
+		minutes.OpVocabularyReplace:  "/v2/words-1_2~3",
+		minutes.OpVocabularyAdd:      "/v2/words@one",
 	} {
 		t.Run(string(op), func(t *testing.T) {
 			t.Parallel()
@@ -183,9 +183,9 @@ func TestWithRouteRefuses(t *testing.T) {
 		"beyond ASCII":               {minutes.OpUsageGet, "GET", "/v1/usagé", "path"},
 		"parameter too many":         {minutes.OpUsageGet, "GET", "/v1/{meeting_id}/usage", "path"},
 		"unknown parameter":          {minutes.OpUsageGet, "GET", "/v1/{org}/usage", "path"},
-		"parameter missing":          {minutes.OpTranscript, "GET", "/v1/transcript", "path"},
-		"parameter twice":            {minutes.OpTranscript, "GET", "/v1/{meeting_id}/{meeting_id}", "path"},
-		"parameter misspelt":         {minutes.OpTranscript, "GET", "/v1/{id}", "path"},
+		"parameter missing":          {minutes.OpMeetingsTranscript, "GET", "/v1/transcript", "path"},
+		"parameter twice":            {minutes.OpMeetingsTranscript, "GET", "/v1/{meeting_id}/{meeting_id}", "path"},
+		"parameter misspelt":         {minutes.OpMeetingsTranscript, "GET", "/v1/{id}", "path"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

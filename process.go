@@ -13,15 +13,15 @@ import (
 type ProcessOptions struct {
 	// Until is the state at which the job ends, as in WaitOptions. Empty means
 	// StatusMinutesReady. The minutes are fetched only then. With StatusAudioUploaded
-	// another worker can do the rest, with Finish.
+	// another worker can do the rest, with Resume.
 	Until      Status
 	Format     Format // of the minutes; empty is the service's default, HTML
 	Transcript bool   // fetch the transcript with the minutes
 	// Restart deletes a meeting with this ExternalID that an earlier run left in a failure
 	// state, and starts over. The deletion cannot be undone. It needs the scope
-	// meetings:delete. Finish, which could not create another, ignores it.
+	// meetings:delete. Resume, which could not create another, ignores it.
 	Restart  bool
-	LookedAt time.Time               // as in WaitOptions; only for Finish, since a create shows the meeting
+	LookedAt time.Time               // as in WaitOptions; only for Resume, since a create shows the meeting
 	OnStatus func(*Meeting)          // as in WaitOptions
 	Progress func(sent, total int64) // as in UploadOptions
 	// WithoutContentMD5 is as in UploadOptions.
@@ -40,14 +40,14 @@ func (o *ProcessOptions) checked() (*ProcessOptions, error) {
 // Result is the result of a job. If the job failed, it holds what there is: the
 // Meeting as soon as that exists.
 type Result struct {
-	Params     *MeetingCreateParams // the job's own; nil after Finish
+	Params     *MeetingCreateParams // the job's own; nil after Resume
 	Meeting    *Meeting             // as last seen
 	Created    bool                 // this run made the meeting; see Create
 	Minutes    *Minutes             // nil if ProcessOptions.Until is another state
 	Transcript string               // only with ProcessOptions.Transcript
 }
 
-// Process does the whole job: it creates the meeting and then, as [MeetingsService.Finish]
+// Process does the whole job: it creates the meeting and then, as [MeetingsService.Resume]
 // does, uploads the recording, waits and fetches the minutes. It does not close rec.
 //
 // With params.ExternalID you can run it again after a crash at any point, or in two workers
@@ -61,7 +61,7 @@ type Result struct {
 // minutes:read, and with Restart meetings:delete.
 //
 // The Result is nil only if the parameters are invalid. Errors: those of Create, Upload,
-// WaitForMinutes and Transcript; ErrNoAudio as for Finish. If an earlier run left the meeting in a failure state, a
+// WaitForMinutes and Transcript; ErrNoAudio as for Resume. If an earlier run left the meeting in a failure state, a
 // *MeetingFailedError at once: the interface allows no other meeting with its ExternalID
 // until it is deleted, as ProcessOptions.Restart does.
 func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreateParams, rec Recording, opts *ProcessOptions) (*Result, error) {
@@ -77,19 +77,19 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 	return p.result, p.run(ctx)
 }
 
-// Finish does the rest of the job for a meeting that exists, from any state: it uploads the
+// Resume does the rest of the job for a meeting that exists, from any state: it uploads the
 // recording if the meeting has no audio, waits and fetches the minutes. It is for a program
 // that has created the meeting and responded with its id, and for a worker that continues
 // after a crash.
 //
-// Finish calls open only if an upload is needed, once an upload slot is free (see
-// [WithUploads]), and closes the recording afterwards. Open may be nil; then a meeting
-// without audio is an error. Finish polls first, as [MeetingsService.Wait] does. After a
+// Resume calls open only if an upload is needed, once an upload slot is free (see
+// [WithUploadConcurrency]), and closes the recording afterwards. Open may be nil; then a meeting
+// without audio is an error. Resume polls first, as [MeetingsService.Wait] does. After a
 // crash, set ProcessOptions.LookedAt to the time of the other process's last poll.
 //
 // You can run it again at any time, and in two workers at once, as Process: if an upload
-// failed and the meeting has audio, Finish takes that for another worker's. So neither
-// Finish nor a Process with an ExternalID reports ErrPartialAudio;
+// failed and the meeting has audio, Resume takes that for another worker's. So neither
+// Resume nor a Process with an ExternalID reports ErrPartialAudio;
 // the header Content-MD5 keeps storage from accepting a part of the recording. It needs
 // the scopes meetings:read and minutes:read, and meetings:write (assumed) for an upload.
 //
@@ -97,7 +97,7 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 // WaitForMinutes and Transcript; ErrNoAudio, in a *WaitError, for a meeting without audio if
 // open is nil, or if the service shows no audio within five minutes (ten polls) of an upload
 // that storage accepted; that of closing the recording, joined with any other.
-func (s *MeetingsService) Finish(ctx context.Context, id string, open func() (Recording, error), opts *ProcessOptions) (*Result, error) {
+func (s *MeetingsService) Resume(ctx context.Context, id string, open func() (Recording, error), opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
 	if err = cmp.Or(err, checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err
@@ -223,7 +223,7 @@ func (p *process) waitAndFetch(ctx context.Context) (err error) {
 	if r.Meeting.Status.rank() < o.Until.rank() {
 		// The wait ends audioDeadline from now, whatever the difference between the clocks.
 		noAudio := max(1, time.Since(r.Meeting.CreatedAt.Time())+audioDeadline)
-		m, err := p.meetings.Wait(ctx, r.Meeting.ID, &WaitOptions{Until: o.Until, OnStatus: o.OnStatus, NoAudio: noAudio})
+		m, err := p.meetings.Wait(ctx, r.Meeting.ID, &WaitOptions{Until: o.Until, OnStatus: o.OnStatus, AudioTimeout: noAudio})
 		if err != nil {
 			r.Meeting = cmp.Or(meetingIn(err), r.Meeting)
 			return err

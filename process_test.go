@@ -318,7 +318,7 @@ func TestProcessAll(t *testing.T) {
 				list = append(list, minutes.Job{Params: weekly(fmt.Sprint("rec-", i)), Open: open})
 			}
 			start := time.Now()
-			for _, err := range testkit.Client(srv, minutes.WithUploads(3)).Meetings.ProcessAll(t.Context(), slices.Values(list), nil) {
+			for _, err := range testkit.Client(srv, minutes.WithUploadConcurrency(3)).Meetings.ProcessAll(t.Context(), slices.Values(list), nil) {
 				require.NoError(t, err)
 			}
 			assert.LessOrEqual(t, most.Load(), int64(3))
@@ -369,7 +369,7 @@ func TestProcess_TranscriptNotFoundDoesNotRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		c := testkit.Client(srv, minutes.WithRoute(minutes.OpTranscript, http.MethodGet, "/v1/elsewhere/{meeting_id}"))
+		c := testkit.Client(srv, minutes.WithRoute(minutes.OpMeetingsTranscript, http.MethodGet, "/v1/elsewhere/{meeting_id}"))
 		r, err := c.Meetings.Process(t.Context(), weekly("x"), testkit.Audio(100), &minutes.ProcessOptions{Restart: true, Transcript: true})
 		require.ErrorIs(t, err, minutes.ErrNotFound)
 		assert.True(t, r.Created)
@@ -461,7 +461,7 @@ func TestProcessAll_KeepsThePollIntervalAfterACrash(t *testing.T) {
 		}
 		for range 4 {
 			ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second)
-			for range testkit.Client(srv, minutes.WithUploads(50)).Meetings.ProcessAll(ctx, jobs, nil) {
+			for range testkit.Client(srv, minutes.WithUploadConcurrency(50)).Meetings.ProcessAll(ctx, jobs, nil) {
 			}
 			cancel()
 		}
@@ -495,7 +495,7 @@ func TestProcessAll_AsksForAJobWhenASlotIsNear(t *testing.T) {
 				}
 			}
 		}
-		for _, err := range testkit.Client(srv, minutes.WithUploads(3)).Meetings.ProcessAll(t.Context(), jobs, nil) {
+		for _, err := range testkit.Client(srv, minutes.WithUploadConcurrency(3)).Meetings.ProcessAll(t.Context(), jobs, nil) {
 			require.NoError(t, err)
 		}
 		assert.Zero(t, uploading.Load())
@@ -518,7 +518,7 @@ func TestProcessAll_RestartsWhileJobsBlock(t *testing.T) {
 		})
 		began := time.Now()
 		var ended []string
-		for r, err := range testkit.Client(srv, minutes.WithUploads(1)).Meetings.ProcessAll(t.Context(), channel(jobs), &minutes.ProcessOptions{Restart: true}) {
+		for r, err := range testkit.Client(srv, minutes.WithUploadConcurrency(1)).Meetings.ProcessAll(t.Context(), channel(jobs), &minutes.ProcessOptions{Restart: true}) {
 			require.NoError(t, err)
 			if ended = append(ended, r.Params.ExternalID); len(ended) == 1 {
 				assert.Less(t, time.Since(began), time.Hour)
@@ -557,7 +557,7 @@ func TestProcessAll_JobEndsIfCallbackEndsItsGoroutine(t *testing.T) {
 				}
 				opts := &minutes.ProcessOptions{OnStatus: func(m *minutes.Meeting) { in("OnStatus", m.ExternalID) }}
 				// With one or two upload slots, one that is not released blocks the last job.
-				client := testkit.Client(srv, minutes.WithUploads(1+len(where)%2))
+				client := testkit.Client(srv, minutes.WithUploadConcurrency(1+len(where)%2))
 				ended := map[string]error{}
 				for r, err := range client.Meetings.ProcessAll(t.Context(), slices.Values(jobs), opts) {
 					ended[r.Params.ExternalID] = err
@@ -698,7 +698,7 @@ func soundless(t *testing.T) func() (minutes.Recording, error) {
 	}
 }
 
-// Finish goes on from whatever state the meeting is in.
+// Resume goes on from whatever state the meeting is in.
 func TestFinish(t *testing.T) {
 	t.Parallel()
 	states := []minutes.Status{
@@ -720,7 +720,7 @@ func TestFinish(t *testing.T) {
 				for _, open := range []func() (minutes.Recording, error){soundless(t), nil} {
 					var states []minutes.Status
 					opts := &minutes.ProcessOptions{Format: minutes.FormatMarkdown, Transcript: true, Restart: true, OnStatus: func(m *minutes.Meeting) { states = append(states, m.Status) }}
-					r, err := testkit.Client(srv).Meetings.Finish(t.Context(), m.ID, open, opts)
+					r, err := testkit.Client(srv).Meetings.Resume(t.Context(), m.ID, open, opts)
 					require.NotNil(t, r)
 					assert.Nil(t, r.Params)
 					assert.False(t, r.Created)
@@ -745,7 +745,7 @@ func TestFinish(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 			id := testkit.Waiting(t, srv)
-			r, err := testkit.Client(srv).Meetings.Finish(t.Context(), id, nil, nil)
+			r, err := testkit.Client(srv).Meetings.Resume(t.Context(), id, nil, nil)
 			require.ErrorIs(t, err, minutes.ErrNoAudio)
 			require.Equal(t, id, r.Meeting.ID)
 			var sent int64
@@ -757,7 +757,7 @@ func TestFinish(t *testing.T) {
 				return rec, nil
 			}
 			opts := &minutes.ProcessOptions{Progress: func(n, _ int64) { sent = n }, LookedAt: time.Now()}
-			r, err = testkit.Client(srv).Meetings.Finish(t.Context(), id, open, opts)
+			r, err = testkit.Client(srv).Meetings.Resume(t.Context(), id, open, opts)
 			require.NoError(t, err)
 			assert.NotEmpty(t, r.Minutes.Content)
 			assert.EqualValues(t, 5000, sent)
@@ -784,28 +784,28 @@ func TestFinish_Errors(t *testing.T) {
 		"end in a failure":   {t.Context(), "mtg_1", &minutes.ProcessOptions{Until: minutes.StatusAudioRejected}, "opts.Until"},
 		"unprintable format": {t.Context(), "mtg_1", &minutes.ProcessOptions{Format: "\xff"}, "opts.Format"},
 	} {
-		r, err := testkit.Silent(t).Meetings.Finish(test.ctx, test.id, open, test.opts)
+		r, err := testkit.Silent(t).Meetings.Resume(test.ctx, test.id, open, test.opts)
 		assert.Nil(t, r, name)
 		testkit.RequireParamError(t, err, test.param, "")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		c := testkit.Client(srv)
-		r, err := c.Meetings.Finish(t.Context(), "mtg_gone", open, nil)
+		r, err := c.Meetings.Resume(t.Context(), "mtg_gone", open, nil)
 		require.ErrorIs(t, err, minutes.ErrNotFound)
 		assert.Nil(t, r.Meeting)
 
 		id := testkit.Waiting(t, srv)
-		r, err = c.Meetings.Finish(t.Context(), id, func() (minutes.Recording, error) { return minutes.OpenRecording("missing") }, nil)
+		r, err = c.Meetings.Resume(t.Context(), id, func() (minutes.Recording, error) { return minutes.OpenRecording("missing") }, nil)
 		require.ErrorIs(t, err, os.ErrNotExist)
 		assert.Equal(t, id, r.Meeting.ID)
 		closed := 0
-		_, err = c.Meetings.Finish(t.Context(), id, func() (minutes.Recording, error) {
+		_, err = c.Meetings.Resume(t.Context(), id, func() (minutes.Recording, error) {
 			return minutes.Recording{Audio: &closing{testkit.Audio(10), func() { closed++ }}, ContentType: "audio/mpeg"}, nil
 		}, nil)
 		require.ErrorIs(t, err, minutes.ErrRecordingEmpty)
 		assert.Equal(t, 1, closed)
-		r, err = c.Meetings.Finish(t.Context(), id, func() (minutes.Recording, error) {
+		r, err = c.Meetings.Resume(t.Context(), id, func() (minutes.Recording, error) {
 			rec := testkit.Audio(10)
 			rec.Audio = unclosable{rec.Audio}
 			return rec, nil
@@ -845,7 +845,7 @@ func TestFinish_KeepsThePollInterval(t *testing.T) {
 						m, _, err := c.Meetings.Create(t.Context(), weekly(""))
 						require.NoError(t, err)
 						began := time.Now()
-						r, err := c.Meetings.Finish(ctx, m.ID, open, &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded})
+						r, err := c.Meetings.Resume(ctx, m.ID, open, &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded})
 						require.NoError(t, err)
 						assert.Equal(t, minutes.StatusAudioUploaded, r.Meeting.Status)
 						assert.Less(t, time.Since(began), 5*time.Second)
@@ -863,7 +863,7 @@ func TestFinish_KeepsThePollInterval(t *testing.T) {
 			for i := range 10 { // processes, each of which dies soon after its first look
 				began := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), 33*time.Second)
-				_, err := testkit.Client(srv).Meetings.Finish(ctx, m.ID, nil, &minutes.ProcessOptions{LookedAt: began})
+				_, err := testkit.Client(srv).Meetings.Resume(ctx, m.ID, nil, &minutes.ProcessOptions{LookedAt: began})
 				cancel()
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.Len(t, srv.Requests("meetings.get"), i+1)
@@ -893,7 +893,7 @@ func TestFinish_ContinuesAfterUntil(t *testing.T) {
 					assert.Empty(t, r.Transcript)
 				}
 				id := srv.Requests("meetings.get")[0].MeetingID
-				r, err := testkit.Client(srv).Meetings.Finish(t.Context(), id, nil, &minutes.ProcessOptions{LookedAt: time.Now()})
+				r, err := testkit.Client(srv).Meetings.Resume(t.Context(), id, nil, &minutes.ProcessOptions{LookedAt: time.Now()})
 				require.NoError(t, err)
 				assert.NotNil(t, r.Minutes)
 				oneMeeting(t, srv, 1)
@@ -909,7 +909,7 @@ func TestFinish_CtxEndsWithoutAnUploadSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Delay(time.Hour))
-		c := testkit.Client(srv, minutes.WithUploads(1))
+		c := testkit.Client(srv, minutes.WithUploadConcurrency(1))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		first := make(chan error, 1)
@@ -925,7 +925,7 @@ func TestFinish_CtxEndsWithoutAnUploadSlot(t *testing.T) {
 			return testkit.Audio(10), nil
 		}
 		began := time.Now()
-		r, err := c.Meetings.Finish(ctx, m.ID, open, nil)
+		r, err := c.Meetings.Resume(ctx, m.ID, open, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorContains(t, err, "waiting for an upload slot")
 		require.Equal(t, minutes.StatusCreated, r.Meeting.Status)
@@ -938,7 +938,7 @@ func TestFinish_CtxEndsWithoutAnUploadSlot(t *testing.T) {
 func TestFinish_ClosesBeforeItReleasesItsSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := testkit.Client(minutestest.NewServer(t), minutes.WithUploads(1))
+		c := testkit.Client(minutestest.NewServer(t), minutes.WithUploadConcurrency(1))
 		var now, most atomic.Int64
 		open := func() (minutes.Recording, error) {
 			most.Store(max(most.Load(), now.Add(1)))
@@ -954,7 +954,7 @@ func TestFinish_ClosesBeforeItReleasesItsSlot(t *testing.T) {
 			m, _, err := c.Meetings.Create(t.Context(), weekly(""))
 			require.NoError(t, err)
 			wg.Go(func() {
-				_, err := c.Meetings.Finish(t.Context(), m.ID, open, &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded})
+				_, err := c.Meetings.Resume(t.Context(), m.ID, open, &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded})
 				assert.NoError(t, err)
 			})
 		}

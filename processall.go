@@ -10,7 +10,7 @@ import (
 // Job is one recording for [MeetingsService.ProcessAll].
 type Job struct {
 	Params *MeetingCreateParams // with an ExternalID, so that the job can be run again
-	// Open opens the recording when Finish would; see OpenRecording. Its meeting exists
+	// Open opens the recording when Resume would; see OpenRecording. Its meeting exists
 	// by then, and stays without audio if Open fails.
 	Open     func() (Recording, error)
 	Progress func(sent, total int64) // in place of ProcessOptions.Progress, unless nil
@@ -19,7 +19,7 @@ type Job struct {
 // ProcessAll does many jobs, each as [MeetingsService.Process] does one, and yields each
 // as it ends: the Result, whose Params are the job's, and the error if the job failed. One
 // job's failure does not stop the others. ProcessAll asks for the next job only when fewer
-// jobs than [WithUploads] says have their upload ahead of them; any number of jobs wait. It
+// jobs than [WithUploadConcurrency] says have their upload ahead of them; any number of jobs wait. It
 // needs the scopes of Process. If jobs or opts are invalid, it yields one *ParamError with
 // a nil Result.
 //

@@ -44,7 +44,7 @@ type UploadOptions struct {
 // late. The upload and the XML of storage errors are documented, the error codes are
 // assumed.
 //
-// An upload may wait for an upload slot ([WithUploads]). It needs the scope
+// An upload may wait for an upload slot ([WithUploadConcurrency]). It needs the scope
 // meetings:write (assumed), and meetings:read to check whether the audio arrived.
 //
 // Upload returns soon after ctx has ended, even if rec.Audio or Progress blocks. That
@@ -139,11 +139,11 @@ func (c *core) uploadAttempted(ctx context.Context, o upload.Outcome, retry bool
 	if c.Observe == nil {
 		return
 	}
-	e, _ := FromContext(ctx)
-	e.StatusCode, e.Code, e.Err, e.Stalled = o.StatusCode, Code(o.Code), o.Err, o.Stalled
-	e.Sent, e.Duration, e.Again = o.Sent, o.Took, retry
+	e, _ := AttemptFromContext(ctx)
+	e.StatusCode, e.Code, e.Err, e.Stalled = o.StatusCode, ErrorCode(o.Code), o.Err, o.Stalled
+	e.Sent, e.Duration, e.WillRetry = o.Sent, o.Took, retry
 	if retry {
-		e.Wait = wait
+		e.RetryIn = wait
 	}
 	c.reportAttempt(ctx, e, o.RequestID, slog.String("meeting", singleLine(e.MeetingID)), slog.String("method", http.MethodPut),
 		slog.String("host", o.Target.Host), slog.String("path", o.Target.EscapedPath()),

@@ -387,8 +387,8 @@ func TestUpload_ReportsPartialAudio(t *testing.T) {
 			_, err := c.Meetings.Process(context.Background(), &minutes.MeetingCreateParams{Title: "x", Date: "2026-11-20"}, rec, nil)
 			return err
 		}, false},
-		{"Finish", func(c *minutes.Client, rec minutes.Recording) error {
-			_, err := c.Meetings.Finish(context.Background(), "mtg_1", func() (minutes.Recording, error) { return rec, nil }, nil)
+		{"Resume", func(c *minutes.Client, rec minutes.Recording) error {
+			_, err := c.Meetings.Resume(context.Background(), "mtg_1", func() (minutes.Recording, error) { return rec, nil }, nil)
 			return err
 		}, true},
 		{"Process beside others", func(c *minutes.Client, rec minutes.Recording) error {

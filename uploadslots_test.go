@@ -44,7 +44,7 @@ func TestUploadSlots_LimitConcurrency(t *testing.T) {
 			}
 			return srv.HTTPClient().Transport.RoundTrip(req)
 		})
-		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithUploads(2), minutes.WithUploadTimeouts(time.Minute, time.Hour))
+		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithUploadConcurrency(2), minutes.WithUploadTimeouts(time.Minute, time.Hour))
 		open := func() (minutes.Recording, error) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -66,7 +66,7 @@ func TestUploadSlots_LimitConcurrency(t *testing.T) {
 		}
 		first, second := testkit.Waiting(t, srv), testkit.Waiting(t, srv)
 		start(func() error { return c.Meetings.Upload(t.Context(), first, testkit.Audio(10), nil) })
-		start(func() error { _, err := c.Meetings.Finish(t.Context(), second, open, opts); return err })
+		start(func() error { _, err := c.Meetings.Resume(t.Context(), second, open, opts); return err })
 		start(func() error {
 			_, err := c.Meetings.Process(t.Context(), weekly("3"), testkit.Audio(10), opts)
 			return err
@@ -102,13 +102,13 @@ func TestUploadSlots_ReleaseAsContextEnds(t *testing.T) {
 	for range 50 { // which of the two is seen first is chance
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t)
-			c := testkit.Client(srv, minutes.WithUploads(1))
+			c := testkit.Client(srv, minutes.WithUploadConcurrency(1))
 			first, second := testkit.Waiting(t, srv), testkit.Waiting(t, srv)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				_, err := c.Meetings.Finish(t.Context(), first, func() (minutes.Recording, error) {
+				_, err := c.Meetings.Resume(t.Context(), first, func() (minutes.Recording, error) {
 					time.Sleep(time.Second)
 					cancel()
 					return minutes.Recording{}, os.ErrNotExist // which releases the slot
@@ -128,7 +128,7 @@ func TestUploadSlots_InAnyBubble(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.New()
 	defer srv.Close()
-	c := testkit.Client(srv, minutes.WithUploads(1))
+	c := testkit.Client(srv, minutes.WithUploadConcurrency(1))
 	for range 2 {
 		synctest.Test(t, func(t *testing.T) {
 			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Times: 3}, minutestest.Delay(time.Minute))

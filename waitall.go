@@ -15,7 +15,7 @@ import (
 //
 // WaitAll reads ids on another goroutine: while ids blocks, it still yields what has ended,
 // and obeys ctx. After the loop is left, the yield of ids returns false. If the service
-// rejects the key, it rejects it for every meeting (see [KeyRefused]): leave the loop. It
+// rejects the key, it rejects it for every meeting (see [KeyRejected]): leave the loop. It
 // needs the scope meetings:read.
 func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Meeting, error] {
 	return func(yield func(*Meeting, error) bool) {

@@ -342,12 +342,12 @@ func TestWaitAll_RejectsInvalidParams(t *testing.T) {
 		opts  *minutes.WaitOptions
 		param string
 	}{
-		"no context":         {nil, ids, nil, "ctx"},
-		"no ids":             {t.Context(), nil, nil, "ids"},
-		"unknown state":      {t.Context(), ids, &minutes.WaitOptions{Until: "done"}, "opts.Until"},
-		"negative interval":  {t.Context(), ids, &minutes.WaitOptions{Interval: -1}, "opts.Interval"},
-		"negative NoAudio":   {t.Context(), ids, &minutes.WaitOptions{NoAudio: -1}, "opts.NoAudio"},
-		"unprintable format": {t.Context(), ids, &minutes.WaitOptions{Format: "\xff"}, "opts.Format"},
+		"no context":            {nil, ids, nil, "ctx"},
+		"no ids":                {t.Context(), nil, nil, "ids"},
+		"unknown state":         {t.Context(), ids, &minutes.WaitOptions{Until: "done"}, "opts.Until"},
+		"negative interval":     {t.Context(), ids, &minutes.WaitOptions{Interval: -1}, "opts.Interval"},
+		"negative AudioTimeout": {t.Context(), ids, &minutes.WaitOptions{AudioTimeout: -1}, "opts.AudioTimeout"},
+		"unprintable format":    {t.Context(), ids, &minutes.WaitOptions{Format: "\xff"}, "opts.Format"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

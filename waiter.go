@@ -26,10 +26,10 @@ type WaitOptions struct {
 	// meeting: the first poll waits for the rest of the thirty seconds. If you do not know
 	// it, use the start of this process. A time in the future or longer ago has no effect.
 	LookedAt time.Time
-	// NoAudio ends the wait with ErrNoAudio, in a *WaitError, at the first GET that
+	// AudioTimeout ends the wait with ErrNoAudio, in a *WaitError, at the first GET that
 	// finds the meeting without audio this long after its creation (Meeting.CreatedAt,
 	// compared with this machine's clock). 0 means no limit.
-	NoAudio time.Duration
+	AudioTimeout time.Duration
 	// OnStatus is called after the first poll and for each change of status that a poll
 	// finds, on the goroutine that waits.
 	OnStatus func(*Meeting)
@@ -38,7 +38,7 @@ type WaitOptions struct {
 	Format Format
 }
 
-// ErrNoAudio ends a wait as [WaitOptions].NoAudio says, and a [MeetingsService.Finish]
+// ErrNoAudio ends a wait as [WaitOptions].AudioTimeout says, and a [MeetingsService.Resume]
 // without a recording for a meeting without audio. This package defines it, not the
 // service.
 var ErrNoAudio = errors.New("minutes: the meeting has no audio")
@@ -50,7 +50,7 @@ func (o *WaitOptions) fill() error {
 	return cmp.Or(
 		checkThat("opts.Until", o.Until.rank() > 0, "is not a state of the happy path"),
 		checkThat("opts.Interval", o.Interval >= 0, "must not be negative"),
-		checkThat("opts.NoAudio", o.NoAudio >= 0, "must not be negative"),
+		checkThat("opts.AudioTimeout", o.AudioTimeout >= 0, "must not be negative"),
 		checkThat("opts.Format", utf8.ValidString(string(o.Format)), notUTF8),
 	)
 }
@@ -60,7 +60,7 @@ func (o *WaitOptions) fill() error {
 // meeting, as the service asks (section 6). Of failures, only a code of the service ends
 // the wait, or twenty failed polls in a row, over nine minutes or more; during an outage
 // one failed poll counts for every wait. A 429 slows all waits down and ends none. The
-// only time limits are ctx and WaitOptions.NoAudio.
+// only time limits are ctx and WaitOptions.AudioTimeout.
 //
 // Every response about a single meeting counts as a poll: to a wait's GET, to Get, Create,
 // Update and FindByExternalID, and to the check after an upload whose response was lost. A
@@ -159,7 +159,7 @@ func (w *waiter) Interval() time.Duration { return w.WaitOptions.Interval }
 func (w *waiter) Notify(s poll.Snapshot, changed bool, sentAt time.Duration) (over, confirm bool) {
 	m := s.Value.(*Meeting)
 	checked := w.after != 0 && sentAt >= w.after
-	noAudio := w.NoAudio > 0 && m.Status == StatusCreated && time.Since(m.CreatedAt.Time()) >= w.NoAudio
+	noAudio := w.AudioTimeout > 0 && m.Status == StatusCreated && time.Since(m.CreatedAt.Time()) >= w.AudioTimeout
 	if s.Page && m.Status == StatusCreated { // which may be too old to prove that there is no audio
 		confirm = checked || noAudio
 		checked, noAudio = false, false

@@ -383,7 +383,7 @@ func TestWait_ReportsWhyPollsFailed(t *testing.T) {
 		waits int
 		match minutestest.Match
 		fault minutestest.Fault
-		code  minutes.Code
+		code  minutes.ErrorCode
 		after time.Duration // the context ends, or five minutes
 	}{
 		"a service that is out":            {1, minutestest.Match{}, minutestest.BadGateway(), "", 0},
@@ -456,8 +456,8 @@ func TestWaitForMinutes_KeepsTheLastError(t *testing.T) {
 	})
 }
 
-// NoAudio ends the wait for a meeting without audio.
-func TestWait_NoAudio(t *testing.T) {
+// AudioTimeout ends the wait for a meeting without audio.
+func TestWait_AudioTimeout(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		noAudio time.Duration
@@ -481,7 +481,7 @@ func TestWait_NoAudio(t *testing.T) {
 				began := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(testbase.Many(10, 3))*time.Hour)
 				defer cancel()
-				_, err := testkit.Client(srv).Meetings.Wait(ctx, id, &minutes.WaitOptions{NoAudio: test.noAudio})
+				_, err := testkit.Client(srv).Meetings.Wait(ctx, id, &minutes.WaitOptions{AudioTimeout: test.noAudio})
 				wait, ok := errors.AsType[*minutes.WaitError](err)
 				require.True(t, ok, "%v", err)
 				require.NotNil(t, wait.Meeting)
@@ -526,7 +526,7 @@ func TestWait_NoAudioDoesNotTrustAPage(t *testing.T) {
 						}
 					}()
 				}
-				for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), &minutes.WaitOptions{NoAudio: limit, Until: minutes.StatusAudioUploaded}) {
+				for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), &minutes.WaitOptions{AudioTimeout: limit, Until: minutes.StatusAudioUploaded}) {
 					if upload {
 						assert.NoError(t, err)
 					} else {
@@ -604,7 +604,7 @@ func TestWait_ReturnsACopyInItsError(t *testing.T) {
 		m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"})
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
-		_, err = c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{NoAudio: time.Second})
+		_, err = c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{AudioTimeout: time.Second})
 		wait, ok := errors.AsType[*minutes.WaitError](err)
 		require.True(t, ok, "%v", err)
 		_, err = c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Title: new("Monthly")})

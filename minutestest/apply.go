@@ -134,7 +134,7 @@ func (f Fault) response(e *entry) *heldResponse {
 	case kindRateLimit:
 		return newResponse(http.StatusTooManyRequests, "text/plain; charset=utf-8", []byte("Too many requests\n"))
 	case kindRefuse:
-		e.Code = minutes.Code(form.Code)
+		e.Code = minutes.ErrorCode(form.Code)
 		e.RequestID = fmt.Sprintf("req_fault%d", e.seq)
 		var envelope struct {
 			Error struct {

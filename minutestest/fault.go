@@ -104,7 +104,7 @@ func RateLimit(retryAfter string) Fault {
 // It leaves out the details that the service gives with some codes; [Respond]
 // answers with any. Requests to storage are never refused by it: they neither
 // match nor count.
-func Refuse(code minutes.Code) Fault {
+func Refuse(code minutes.ErrorCode) Fault {
 	return Fault{form: faultForm{Kind: kindRefuse, Code: string(code)}}
 }
 

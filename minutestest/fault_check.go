@@ -63,7 +63,7 @@ func (f Fault) checkValues(fields []string) error {
 		return fmt.Errorf("fault: bytes_per_second: %d is not at least 1", form.BytesPerSecond)
 	case slices.Contains(fields, "status") && (form.Status < 200 || form.Status > 599):
 		return fmt.Errorf("fault: status: %s with status %d, which is not from 200 to 599", form.Kind, form.Status)
-	case form.Kind == kindRefuse && statusOf(minutes.Code(form.Code)) == 0:
+	case form.Kind == kindRefuse && statusOf(minutes.ErrorCode(form.Code)) == 0:
 		return fmt.Errorf("fault: code: the interface has no code %q; respond answers anything", form.Code)
 	case form.Kind == kindRefuseUpload && form.Code == "":
 		return errors.New("fault: code: refuse_upload without a code")
@@ -79,7 +79,7 @@ func (f Fault) checkValues(fields []string) error {
 
 // statusOf is the status of a refusal with this code, 0 for an unknown one
 // (section 7 of the interface).
-func statusOf(code minutes.Code) int {
+func statusOf(code minutes.ErrorCode) int {
 	switch code {
 	case minutes.ErrInvalidRequest, minutes.ErrBadRequest, minutes.ErrInvalidEmail, minutes.ErrInvalidLimit,
 		minutes.ErrInvalidCursor, minutes.ErrInvalidDate, minutes.ErrInvalidDateRange, minutes.ErrInvalidTime,

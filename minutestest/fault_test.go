@@ -146,7 +146,7 @@ func TestRefuseHasTheCodesStatus(t *testing.T) {
 	} {
 		for code := range strings.FieldsSeq(codes) {
 			s := NewServer(t)
-			s.Inject(Match{}, Refuse(minutes.Code(code)))
+			s.Inject(Match{}, Refuse(minutes.ErrorCode(code)))
 			a := callerOf(s).call("GET", "/v1/usage", "")
 			assert.Equal(t, status, a.status, code)
 			assert.Equal(t, code, a.code())

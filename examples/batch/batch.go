@@ -166,7 +166,7 @@ func (b *batch) finish(ctx context.Context, result *minutes.Result, err error) {
 	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return // not a failure: the next run goes on with it
 	}
-	if minutes.KeyRefused(err) { // every other recording would meet that, too
+	if minutes.KeyRejected(err) { // every other recording would meet that, too
 		b.stop()
 	}
 	if err == nil {

@@ -218,7 +218,7 @@ func TestSameRecordings(t *testing.T) {
 		}
 		duplicate("recording 00.wav", "a.wav")
 		duplicate("recording 02.wav", "z.wav")
-		summary, err := start(t.Context(), srv, s, minutes.WithUploads(1))
+		summary, err := start(t.Context(), srv, s, minutes.WithUploadConcurrency(1))
 		require.NoError(t, err)
 		assert.Contains(t, summary, "3 written")
 		assert.Contains(t, summary, "2 copied")

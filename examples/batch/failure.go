@@ -38,7 +38,7 @@ func advice(err error) string {
 	_, file := errors.AsType[*fs.PathError](err)
 	_, rename := errors.AsType[*os.LinkError](err)
 	switch {
-	case minutes.KeyRefused(err):
+	case minutes.KeyRejected(err):
 		return "look to the API key and its organisation, then " + again
 	case errors.Is(err, minutes.ErrRecordingTooLarge):
 		return "convert the file to audio of less than 1 GiB"

@@ -11,10 +11,10 @@ import (
 // connect goes by the environment: to the real service, or to one in memory.
 func connect(uploads int) (client *minutes.Client, offline bool, err error) {
 	if os.Getenv("MINUTES_BASE_URL") != "" || os.Getenv("MINUTES_API_KEY") != "" {
-		client, err = minutes.NewFromEnv(minutes.WithUserAgent("batch/1.0"), minutes.WithUploads(uploads))
+		client, err = minutes.NewFromEnv(minutes.WithUserAgent("batch/1.0"), minutes.WithUploadConcurrency(uploads))
 		return client, false, err
 	}
-	return impatientServer().Client(minutes.WithUploads(uploads)), true, nil
+	return impatientServer().Client(minutes.WithUploadConcurrency(uploads)), true, nil
 }
 
 // impatientServer spares a newcomer the thirty seconds that a client leaves

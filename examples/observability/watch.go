@@ -26,12 +26,12 @@ func watch(plain http.RoundTripper, spans trace.TracerProvider, registry prometh
 	traced := otelhttp.NewTransport(named{plain},
 		otelhttp.WithTracerProvider(spans),
 		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string {
-			a, _ := minutes.FromContext(r.Context())
+			a, _ := minutes.AttemptFromContext(r.Context())
 			return string(a.Operation) // not the path, which has an id in it
 		}),
 		// What the poller asks belongs to no caller's trace; the metrics count it.
 		otelhttp.WithFilter(func(r *http.Request) bool {
-			a, _ := minutes.FromContext(r.Context())
+			a, _ := minutes.AttemptFromContext(r.Context())
 			return !a.Poll
 		}),
 	)
@@ -46,7 +46,7 @@ func watch(plain http.RoundTripper, spans trace.TracerProvider, registry prometh
 type named struct{ next http.RoundTripper }
 
 func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
-	if a, ok := minutes.FromContext(r.Context()); ok {
+	if a, ok := minutes.AttemptFromContext(r.Context()); ok {
 		trace.SpanFromContext(r.Context()).SetAttributes(attributes(a)...)
 	}
 	return n.next.RoundTrip(r)
@@ -83,17 +83,17 @@ func (w *watcher) observe(ctx context.Context, e minutes.Event) {
 		if e.Operation == minutes.OpUpload {
 			w.uploaded(ctx, e)
 		}
-	case minutes.CoolDown:
+	case minutes.RateLimited:
 		m.coolDowns.Inc()
-		m.coolDownSeconds.Add(e.For.Seconds())
-		trace.SpanFromContext(ctx).AddEvent("cool-down", trace.WithAttributes(attribute.String("for", e.For.String())))
+		m.coolDownSeconds.Add(e.Pause.Seconds())
+		trace.SpanFromContext(ctx).AddEvent("cool-down", trace.WithAttributes(attribute.String("for", e.Pause.String())))
 	case minutes.FailedLook:
 		m.failedLooks.Inc()
-	case minutes.PollTurn:
+	case minutes.PollCycle:
 		m.turns.Inc()
 		m.waits.Set(float64(e.Waits))
 		m.polled.WithLabelValues("page").Add(float64(e.Pages))
-		m.polled.WithLabelValues("look").Add(float64(e.Looks))
+		m.polled.WithLabelValues("look").Add(float64(e.Gets))
 	}
 }
 

@@ -101,7 +101,7 @@ func (a *activities) Upload(ctx context.Context, j job) (up uploaded, err error)
 			return err
 		}
 		open := func() (minutes.Recording, error) { return minutes.OpenRecording(j.Path) }
-		_, err = a.client.Meetings.Finish(ctx, m.ID, open, &minutes.ProcessOptions{
+		_, err = a.client.Meetings.Resume(ctx, m.ID, open, &minutes.ProcessOptions{
 			Until: minutes.StatusAudioUploaded, OnStatus: t.status, Progress: t.progress,
 		})
 		up = uploaded{m.ID, time.Now()}
@@ -116,7 +116,7 @@ func (a *activities) Wait(ctx context.Context, up uploaded) (path string, err er
 	looked := lookedAt(ctx, up)
 	var result *minutes.Result
 	err = telling(ctx, func(ctx context.Context, t *told) error {
-		result, err = a.client.Meetings.Finish(ctx, up.MeetingID, nil, &minutes.ProcessOptions{
+		result, err = a.client.Meetings.Resume(ctx, up.MeetingID, nil, &minutes.ProcessOptions{
 			Format: minutes.FormatMarkdown, LookedAt: looked, OnStatus: t.status,
 		})
 		return err
@@ -220,8 +220,8 @@ func verdict(err error) error {
 	switch {
 	case err == nil, minutes.Retryable(err):
 		return err
-	case minutes.KeyRefused(err): // for all of the workflows, until people have seen to it
-		return temporal.NewApplicationErrorWithOptions(err.Error(), "KeyRefused",
+	case minutes.KeyRejected(err): // for all of the workflows, until people have seen to it
+		return temporal.NewApplicationErrorWithOptions(err.Error(), "KeyRejected",
 			temporal.ApplicationErrorOptions{NextRetryDelay: 10 * time.Minute})
 	case failed != nil:
 		return temporal.NewNonRetryableApplicationError(err.Error(), string(failed.Status), nil)

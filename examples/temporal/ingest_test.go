@@ -347,14 +347,14 @@ func TestThousands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic())
 		var mu sync.Mutex
-		var sum minutes.PollTurn
+		var sum minutes.PollCycle
 		busiest := 0
 		observed := srv.Client(minutes.WithObserver(func(_ context.Context, e minutes.Event) {
-			if turn, ok := e.(minutes.PollTurn); ok {
+			if turn, ok := e.(minutes.PollCycle); ok {
 				mu.Lock()
 				defer mu.Unlock()
-				sum = minutes.PollTurn{Duration: sum.Duration + turn.Duration, Pages: sum.Pages + turn.Pages, Looks: sum.Looks + turn.Looks}
-				busiest = max(busiest, turn.Pages+turn.Looks)
+				sum = minutes.PollCycle{Duration: sum.Duration + turn.Duration, Pages: sum.Pages + turn.Pages, Gets: sum.Gets + turn.Gets}
+				busiest = max(busiest, turn.Pages+turn.Gets)
 			}
 		}))
 		machines := &apart{&activities{srv.Client(), dir}, &activities{observed, dir}}
@@ -366,9 +366,9 @@ func TestThousands(t *testing.T) {
 			})
 		}
 		all.Wait()
-		t.Logf("%d waits: %d pages and %d GETs in %v, at most %d requests in a turn", recordings, sum.Pages, sum.Looks, sum.Duration, busiest)
+		t.Logf("%d waits: %d pages and %d GETs in %v, at most %d requests in a turn", recordings, sum.Pages, sum.Gets, sum.Duration, busiest)
 		turns := int(sum.Duration/(30*time.Second)) + 1
 		assert.Less(t, sum.Pages, turns*(recordings/50+2), "fifty meetings a page")
-		assert.Less(t, sum.Looks, 2*recordings, "first looks; one a turn would be %d", turns*recordings)
+		assert.Less(t, sum.Gets, 2*recordings, "first looks; one a turn would be %d", turns*recordings)
 	})
 }

@@ -117,7 +117,7 @@ func online(ctx context.Context, out, status io.Writer, address string, recordin
 
 // work runs the workers of this process until ctx is done.
 func work(ctx context.Context, out io.Writer, c client.Client) error {
-	m, err := minutes.NewFromEnv(minutes.WithUserAgent("temporal/1.0"), minutes.WithUploads(maxUploads))
+	m, err := minutes.NewFromEnv(minutes.WithUserAgent("temporal/1.0"), minutes.WithUploadConcurrency(maxUploads))
 	if err != nil {
 		return err
 	}

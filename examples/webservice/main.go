@@ -32,7 +32,7 @@ func main() {
 	addr := flag.String("addr", "127.0.0.1:8090", "serve on this address")
 	dir := flag.String("dir", filepath.Join(os.TempDir(), "webservice"), "keep jobs in this directory")
 	flag.Parse()
-	client, err := minutes.NewFromEnv(minutes.WithUserAgent("webservice/1.0"), minutes.WithUploads(4))
+	client, err := minutes.NewFromEnv(minutes.WithUserAgent("webservice/1.0"), minutes.WithUploadConcurrency(4))
 	if os.Getenv("MINUTES_BASE_URL") == "" && os.Getenv("MINUTES_API_KEY") == "" {
 		world := minutestest.DefaultWorld()
 		world.Stages = minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1} // the first look finds the minutes
@@ -115,7 +115,7 @@ func (s *service) put(w http.ResponseWriter, r *http.Request) {
 	switch err := s.accept(r.Context(), name, r.Body); {
 	case err == nil:
 		s.show(w, r, http.StatusAccepted)
-	case minutes.Retryable(err) || minutes.KeyRefused(err):
+	case minutes.Retryable(err) || minutes.KeyRejected(err):
 		log.Print(err)
 		http.Error(w, explain(err), http.StatusServiceUnavailable)
 	default:
@@ -193,7 +193,7 @@ func (s *service) begin(j *job) {
 // finish does what is left of a job.
 func (s *service) finish(j *job) {
 	err := s.try(j)
-	for minutes.Retryable(err) || minutes.KeyRefused(err) { // until that is mended
+	for minutes.Retryable(err) || minutes.KeyRejected(err) { // until that is mended
 		log.Printf("%s: %v", j.Name, err)
 		pause, stop := context.WithTimeout(s.ctx, time.Minute)
 		<-pause.Done()
@@ -220,7 +220,7 @@ func (s *service) try(j *job) error {
 		}
 	}
 	open := func() (minutes.Recording, error) { return minutes.OpenRecording(s.path("recordings", j.Name)) }
-	result, err := s.client.Meetings.Finish(s.ctx, j.Meeting, open, &minutes.ProcessOptions{
+	result, err := s.client.Meetings.Resume(s.ctx, j.Meeting, open, &minutes.ProcessOptions{
 		Format:   minutes.FormatMarkdown,
 		OnStatus: func(m *minutes.Meeting) { s.change(func() { j.Status = m.Status }) },
 	})

@@ -112,9 +112,6 @@ const (
 	for _, r := range route.Table {
 		service, name := method(r.Operation)
 		constant, comment := "Op"+service+name, ""
-		if r.Operation == route.MeetingsTranscript {
-			constant = "OpTranscript"
-		}
 		if r.Basis == route.Assumed {
 			comment = fmt.Sprintf("// assumed: %s %s", r.Method, r.Path)
 		}

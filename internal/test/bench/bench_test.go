@@ -259,7 +259,7 @@ func BenchmarkError(b *testing.B) {
 	for _, refusal := range []struct {
 		name  string
 		reply fixed
-		is    minutes.Code
+		is    minutes.ErrorCode
 	}{
 		{"409 with details", fixed{409, jsonHeader, `{"error":{"code":"MINUTES_NOT_READY","message":"The minutes are not ready yet.",` +
 			`"request_id":"req_0123456789abcdef","details":{"status":"transcribing"}}}`}, minutes.ErrMinutesNotReady},

@@ -180,7 +180,7 @@ func newChaos(t *testing.T, seed uint64, total *tally) *chaos {
 			chaos: c, next: c.srv.HTTPClient().Transport,
 			seen: map[string]snapshot{}, waiting: map[string]int{}, since: map[string]time.Time{}, polls: rand.New(rand.NewPCG(seed, uint64(1000+i))),
 		}
-		opts := []minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: c.networks[i]}), minutes.WithUploads(1 + rnd.IntN(4))}
+		opts := []minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: c.networks[i]}), minutes.WithUploadConcurrency(1 + rnd.IntN(4))}
 		if logged {
 			opts = append(opts, minutes.WithLogger(slog.New(slog.NewTextHandler(&c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		}

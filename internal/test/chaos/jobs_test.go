@@ -105,7 +105,7 @@ func meetingID(r *minutes.Result) string {
 	return r.Meeting.ID
 }
 
-// job is a Process or a Finish.
+// job is a Process or a Resume.
 type job func(context.Context, *minutes.ProcessOptions) (*minutes.Result, error)
 
 func (c *chaos) wholeJob(l life, who string, known *knowledge) job {
@@ -117,7 +117,7 @@ func (c *chaos) wholeJob(l life, who string, known *knowledge) job {
 func (c *chaos) restOfJob(l life, id string, known *knowledge) job {
 	return func(ctx context.Context, opts *minutes.ProcessOptions) (*minutes.Result, error) {
 		opts.LookedAt = time.Now() // or earlier
-		return l.client.Meetings.Finish(ctx, id, func() (minutes.Recording, error) { return known.audio, nil }, opts)
+		return l.client.Meetings.Resume(ctx, id, func() (minutes.Recording, error) { return known.audio, nil }, opts)
 	}
 }
 

@@ -40,7 +40,7 @@ type failure struct {
 
 	// The caller's error if the failure persists.
 	status     int // 0: no response
-	code       minutes.Code
+	code       minutes.ErrorCode
 	storedCode string
 	envelope   bool // with a request id
 	retryAfter time.Duration

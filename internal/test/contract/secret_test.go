@@ -142,7 +142,7 @@ func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 				c, err := minutes.New("https://minutes.example", testkit.SecretKey, minutes.WithHTTPClient(hc), minutes.WithRetries(1, 0, 0),
 					minutes.WithLogger(slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 					minutes.WithObserver(func(ctx context.Context, e minutes.Event) {
-						try, _ := minutes.FromContext(ctx)
+						try, _ := minutes.AttemptFromContext(ctx)
 						_, _ = fmt.Fprintln(out, testkit.Shown(e), testkit.Shown(try))
 					}))
 				require.NoError(t, err)

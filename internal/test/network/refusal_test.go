@@ -41,7 +41,7 @@ func requirePermanent(t *testing.T, err error, attempts *atomic.Int32, words ...
 	}
 	assert.False(t, minutes.Retryable(err), "Retryable")
 	assert.EqualValues(t, 1, attempts.Load(), "attempts")
-	assert.False(t, minutes.KeyRefused(err), "the proxy rejected the request, not the service the key")
+	assert.False(t, minutes.KeyRejected(err), "the proxy rejected the request, not the service the key")
 }
 
 // A proxy's refusal names the proxy and its status, and is final.

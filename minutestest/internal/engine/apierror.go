@@ -10,7 +10,7 @@ import (
 // made once.
 type apiError struct {
 	status  int
-	code    minutes.Code
+	code    minutes.ErrorCode
 	message string
 	details any    // fieldDetails, holderDetails or nil
 	allow   string // of 405
@@ -31,13 +31,13 @@ type holderDetails struct {
 
 // errorJSON is the content of the error envelope (section 7 of the interface).
 type errorJSON struct {
-	Code      minutes.Code `json:"code"`
-	Message   string       `json:"message"`
-	RequestID string       `json:"request_id"`
-	Details   any          `json:"details,omitempty"`
+	Code      minutes.ErrorCode `json:"code"`
+	Message   string            `json:"message"`
+	RequestID string            `json:"request_id"`
+	Details   any               `json:"details,omitempty"`
 }
 
-func newError(status int, code minutes.Code, message string) *apiError {
+func newError(status int, code minutes.ErrorCode, message string) *apiError {
 	return &apiError{status: status, code: code, message: message}
 }
 

@@ -12,10 +12,10 @@ const StoragePut = route.Upload
 // Exchange describes one request and its response. Fields that do not apply
 // are zero.
 type Exchange struct {
-	Operation route.Operation // "" for a path or a method the interface does not have
-	Status    int             // of the response
-	Code      minutes.Code    // of an error response of the API
-	RequestID string          // of an error response of the API, or of any of storage
+	Operation route.Operation   // "" for a path or a method the interface does not have
+	Status    int               // of the response
+	Code      minutes.ErrorCode // of an error response of the API
+	RequestID string            // of an error response of the API, or of any of storage
 
 	KeySecret    string // the key as sent, known or not
 	Organisation string // the organisation's id, once the key is known

@@ -70,7 +70,7 @@ func meetingOf(s poll.Snapshot) *Meeting {
 func failureOf(err error) *poll.Failure {
 	f := &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited), Transient: errors.Is(err, errEndedGoroutine)}
 	if e, ok := errors.AsType[*Error](err); ok {
-		f.RetryAfter, f.KeyRejected = e.RetryAfter, e.Code != "" && KeyRefused(err)
+		f.RetryAfter, f.KeyRejected = e.RetryAfter, e.Code != "" && KeyRejected(err)
 		f.Transient = e.Code == "" || Retryable(err)
 	}
 	return f
