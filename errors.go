@@ -305,28 +305,23 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 			Details   map[string]any `json:"details"`
 		} `json:"error"`
 	}
-	body, text := r.Body(), string(r.Body())
-	if masked := c.Mask.Text(text); masked != text { // of the Details; an escaped letter hides from it
-		body = []byte(masked)
-	}
-	err := json.Unmarshal(body, &env)
+	err := json.Unmarshal([]byte(c.Mask.Text(string(r.Body()))), &env)
 	switch {
 	case env.Error.Code != "": // even if other fields have a wrong type, and are empty
-		e.Code = Code(c.Mask.Text(string(env.Error.Code)))
-		e.Message = c.Mask.Text(env.Error.Message)
-		e.Details = env.Error.Details
+		e.Code, e.Message, e.Details = env.Error.Code, env.Error.Message, env.Error.Details
 	case r.Status/100 == 3:
 		e.Message = c.Mask.Redirect(c.host, r.Header)
 	case r.Status == http.StatusTooManyRequests:
 		e.Code, e.Message = ErrRateLimited, "too many requests"
 	case len(r.Body()) == 0:
 		e.Message = cmp.Or(http.StatusText(r.Status), "the response is empty")
-	case err != nil:
-		e.Message = "the response is not the service's error envelope: " + c.Mask.Text(c.describeBody(r, err))
 	default:
 		e.Message = "the response is not the service's error envelope"
+		if err != nil {
+			e.Message += ": " + c.Mask.Text(c.describeBody(r, err))
+		}
 	}
-	e.RequestID = cmp.Or(c.Mask.Text(env.Error.RequestID), e.RequestID)
+	e.RequestID = cmp.Or(env.Error.RequestID, e.RequestID)
 }
 
 // badResponseError returns the error for a response that cannot be used. Its request id

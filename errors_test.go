@@ -141,10 +141,10 @@ func TestRefusalsWithoutEnvelope(t *testing.T) {
 		"string":                        {404, `"NOT_FOUND"`, nil, "", "404: the response is not the service's error envelope: a JSON string where an object should be"},
 		"other object":                  {404, `{"status":404,"title":"NOT_FOUND"}`, nil, "", "404: the response is not the service's error envelope"},
 		"error null":                    {404, `{"error":null}`, nil, "", "404: the response is not the service's error envelope"},
-		"error string":                  {404, `{"error":"NOT_FOUND"}`, nil, "", `404: the response is not the service's error envelope: a JSON string that does not fit the field "error"`},
+		"error string":                  {404, `{"error":"NOT_FOUND"}`, nil, "", `404: the response is not the service's error envelope: a JSON string where error should be`},
 		"empty code":                    {404, `{"error":{"code":"","message":"m"}}`, nil, "", "404: the response is not the service's error envelope"},
 		"code null":                     {404, `{"error":{"code":null}}`, nil, "", "404: the response is not the service's error envelope"},
-		"code number":                   {404, `{"error":{"code":404123456789}}`, nil, "", `404: the response is not the service's error envelope: a JSON number that does not fit the field "error.code"`},
+		"code number":                   {404, `{"error":{"code":404123456789}}`, nil, "", `404: the response is not the service's error envelope: a JSON number where error.code should be`},
 		"code alone":                    {404, `{"error":{"code":"NOT_FOUND"}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
 		"code and request id in header": {404, `{"error":{"code":"NOT_FOUND"}}`, []string{"X-Request-Id", "gw-7"}, "NOT_FOUND", "404 NOT_FOUND (request id gw-7)"},
 		"wrong types beside the code":   {404, `{"error":{"message":7,"code":"NOT_FOUND","request_id":{},"details":[1]}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
@@ -271,7 +271,7 @@ func TestUnusableSuccesses(t *testing.T) {
 				if test.text != "" {
 					require.Equal(t, text+test.text, err.Error())
 				} else {
-					require.Regexp(t, `: (the response lacks \w+(\[0\])?(\.\w+)?|the response does not match the interface: a JSON \w+ that does not fit the field "[\w.]+")$`, err.Error())
+					require.Regexp(t, `: (the response lacks \w+(\[0\])?(\.\w+)?|the response does not match the interface: a JSON \w+ where [\w.]+ should be)$`, err.Error())
 				}
 				require.Equal(t, 1, mock.GetTotalCallCount())
 			}
@@ -348,7 +348,7 @@ func TestRepliesAboutAnotherMeeting(t *testing.T) {
 // whatever error it comes out, and shows no key.
 func TestTextsOfTheServiceAreClean(t *testing.T) {
 	t.Parallel()
-	const nasty = "x\u001b[2J\r\nlevel=ERROR msg=forged\u202e\u2028 " + testkit.Key + " "
+	const nasty = "x\u001b[2J\r\nlevel=ERROR msg=forged\u202e\u2028 "
 	requireClean := func(t *testing.T, text string) {
 		t.Helper()
 		for _, r := range text {
@@ -359,6 +359,7 @@ func TestTextsOfTheServiceAreClean(t *testing.T) {
 	}
 	quoted, err := json.Marshal(nasty + strings.Repeat("long ", 2000))
 	require.NoError(t, err)
+	echo := `"` + testkit.Key + " " + string(quoted[1:])
 	synctest.Test(t, func(t *testing.T) {
 		out := new(testbase.Buffer)
 		mock := httpmock.NewMockTransport()
@@ -383,10 +384,10 @@ func TestTextsOfTheServiceAreClean(t *testing.T) {
 		requireClean(t, err.Error())
 
 		// A refusal's every field, which a log tells, too.
-		mock.RegisterNoResponder(testkit.Canned(404, `{"error":{"code":`+string(quoted)+`,"message":`+string(quoted)+`,"request_id":`+string(quoted)+`}}`))
+		mock.RegisterNoResponder(testkit.Canned(404, `{"error":{"code":`+echo+`,"message":`+echo+`,"request_id":`+echo+`}}`))
 		_, err = c.Meetings.Get(t.Context(), "mtg_1")
 		requireClean(t, err.Error())
-		mock.RegisterNoResponder(func(*http.Request) (*http.Response, error) { return nil, errors.New(nasty) })
+		mock.RegisterNoResponder(func(*http.Request) (*http.Response, error) { return nil, errors.New(nasty + testkit.Key) })
 		_, err = c.Meetings.Get(t.Context(), "mtg_\u202e"+testkit.Key)
 		requireClean(t, err.Error())
 
