@@ -9,7 +9,6 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
@@ -76,8 +75,7 @@ func (u *Upload) stallTimer(b *body) *time.Timer {
 func (u *Upload) put(caller context.Context, b *body) (o Outcome) {
 	timer := u.stallTimer(b)
 	defer timer.Stop()
-	conn := new(backoff.Conn)
-	ctx := httptrace.WithClientTrace(conn.Trace(b.ctx), &httptrace.ClientTrace{
+	ctx := httptrace.WithClientTrace(b.ctx, &httptrace.ClientTrace{
 		GetConn:      func(string) { timer.Stop() }, // to wait for a free connection is no stall
 		ConnectStart: func(string, string) { timer.Reset(u.Timeouts.Stall) },
 		GotConn:      func(httptrace.GotConnInfo) { timer.Reset(u.Timeouts.Stall) },
@@ -102,10 +100,6 @@ func (u *Upload) put(caller context.Context, b *body) (o Outcome) {
 		return Outcome{Err: u.unreadable(readErr), permanent: true}
 	case err != nil:
 		o.Err, o.permanent = u.mask.Err(err), backoff.Permanent(err) && b.sent.Load() == 0
-		// A proxy's errors seldom name it.
-		if hop := conn.Hop(); b.sent.Load() == 0 && conn.NeverMade(err) && !strings.Contains(o.Err.Error(), hop) {
-			o.Err = fmt.Errorf("no connection to %s: %w", hop, o.Err)
-		}
 	}
 	return o
 }

@@ -82,7 +82,7 @@ func (u *Upload) Do(ctx context.Context) *Failure {
 		attemptCtx := u.Begin(ctx, u.past.attempts+1)
 		o := u.attempt(attemptCtx)
 		wait := u.Retries.Wait(u.past.attempts+1, min(o.RetryAfter, backoff.Longest))
-		o.noTime = ctx.Err() != nil || !backoff.Outlives(ctx, wait)
+		o.noTime = backoff.Left(ctx) <= wait
 		d, u.past = decide(u.past, o, wait)
 		u.Observe(attemptCtx, o, d.retry, d.wait)
 		if d.stored {
@@ -124,7 +124,7 @@ func (u *Upload) wait(ctx context.Context, d decision, f *Failure) (retry bool, 
 // upload is over.
 func (u *Upload) check(ctx context.Context, n int, f *Failure) (over bool, failure *Failure) {
 	for range n {
-		if !backoff.Outlives(ctx, time.Until(u.nextCheck)) {
+		if backoff.Left(ctx) <= time.Until(u.nextCheck) {
 			break // ctx would end before the check
 		}
 		found, err := u.API.HasAudio(ctx)
