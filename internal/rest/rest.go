@@ -56,15 +56,15 @@ type Attempt struct {
 type Client struct {
 	Config
 	base         *url.URL
-	prepareRetry retryablehttp.PrepareRetry // is wait; made once, since it costs an allocation
+	prepareRetry retryablehttp.PrepareRetry // calls wait
 	pause        pause
 }
 
 // New returns a Client. It does no I/O.
 func New(cfg Config) *Client {
 	c := &Client{Config: cfg}
-	c.base, _ = url.Parse(cfg.Base) // the caller has checked it
-	c.prepareRetry = c.wait
+	c.base, _ = url.Parse(cfg.Base)                                                        // the caller has checked it
+	c.prepareRetry = func(req *http.Request) error { return c.wait(req.Context(), false) } // polls are not retried
 	return c
 }
 
@@ -100,7 +100,7 @@ func (c *Client) Do(ctx context.Context, in Request) *Response {
 	k := &call{in: in, client: c, ctx: ctx}
 	err := k.build()
 	if err == nil {
-		err = c.wait(k.req.Request)
+		err = c.wait(ctx, in.Once)
 	}
 	if err == nil && in.Wanted != nil && !in.Wanted() {
 		err = errors.New("canceled before it was sent")
@@ -160,16 +160,10 @@ var noHeader = make(http.Header)
 // wait waits until a request may be sent: for the end of a rate-limit pause, then for
 // the rate limit. If the context's deadline is earlier, it returns DeadlineExceeded at
 // once. This wait does not count against an attempt's time limit.
-func (c *Client) wait(req *http.Request) error {
-	ctx := req.Context()
+func (c *Client) wait(ctx context.Context, poll bool) error {
 	for {
-		for left := c.pause.turn(); left > 0; left = c.pause.turn() {
-			if ctx.Err() == nil && backoff.Left(ctx) <= left {
-				return pausedError(left)
-			}
-			if err := backoff.Sleep(ctx, left); err != nil {
-				return err
-			}
+		if err := c.pause.wait(ctx, poll); err != nil {
+			return err
 		}
 		err := c.Rate.Wait(ctx)
 		if err != nil && ctx.Err() == nil { // the limiter's error is only a text (golang/go#54541)
@@ -180,15 +174,6 @@ func (c *Client) wait(req *http.Request) error {
 		}
 	}
 }
-
-// pausedError is returned if a rate-limit pause of at least this length holds a request back.
-type pausedError time.Duration
-
-func (pausedError) Error() string {
-	return "the rate-limit pause after a 429 outlasts the context's deadline: context deadline exceeded"
-}
-
-func (pausedError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // RoundTrip makes one attempt. The call is the transport of go-retryablehttp. It has no
 // CloseIdleConnections: go-retryablehttp calls that after a failed request, and would
