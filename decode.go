@@ -141,12 +141,12 @@ func fillEmpty(field reflect.Value, name string, body []byte) bool {
 func (c *core) describeBody(resp *rest.Response, err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		found, _, _ := strings.Cut(wrong.Value, " ") // after "number" come its digits
-		return "a JSON " + found + " where " + cmp.Or(wrong.Field, "an object") + " should be"
+		return "a JSON " + found + " does not fit " + cmp.Or(wrong.Field, "the response")
 	}
 	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	body := bytes.TrimLeft(resp.Body(), " \t\r\n\ufeff")
 	if len(body) > 0 && !bytes.ContainsAny(body[:1], `{["`) && mediaType != "application/json" {
 		return c.Mask.Page(c.host, resp.Header, body)
 	}
-	return "no valid JSON (" + cmp.Or(mediaType, "no content type") + ", " + strconv.Itoa(len(resp.Body())) + " bytes)"
+	return "invalid JSON (" + cmp.Or(mediaType, "without content type") + ", " + strconv.Itoa(len(resp.Body())) + " bytes)"
 }

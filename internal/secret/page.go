@@ -36,9 +36,9 @@ func (m Mask) Page(host string, header http.Header, body []byte) string {
 func (m Mask) Redirect(host string, header http.Header) string {
 	to, err := url.Parse(header.Get("Location"))
 	if err != nil || *to == (url.URL{}) {
-		return "redirects are refused"
+		return "the Client does not follow redirects"
 	}
-	return "redirects are refused, here one to " + m.Text(cmp.Or(to.Host, host))
+	return "the Client does not follow redirects, here to " + m.Text(cmp.Or(to.Host, host))
 }
 
 // short returns the first 80 characters.

@@ -16,7 +16,9 @@ import (
 
 // Timeouts end an attempt that no longer moves.
 type Timeouts struct {
-	Stall    time.Duration // no byte of the recording is handed over for so long
+	// Stall: no part of the recording is handed over for so long. Parts have up to 32 KiB,
+	// as the kernel's buffers for a slow connection: 546 bytes a second do for a minute.
+	Stall    time.Duration
 	Response time.Duration // no response for so long after the last byte
 }
 
@@ -53,7 +55,7 @@ func (u *Upload) attempt(ctx context.Context) Outcome {
 // stallTimer ends b's request if it no longer moves. It starts again with each part of b.
 func (u *Upload) stallTimer(b *body) *time.Timer {
 	timer := time.AfterFunc(u.Timeouts.Stall, func() {
-		why := fmt.Sprintf("no byte of the upload moved for %v", u.Timeouts.Stall)
+		why := fmt.Sprintf("no byte moved for %v, after %d of %d", u.Timeouts.Stall, b.sent.Load(), b.Size)
 		if b.sent.Load() >= b.Size {
 			why = fmt.Sprintf("no response for %v after the whole recording was handed over", u.Timeouts.Response)
 		}

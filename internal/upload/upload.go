@@ -58,6 +58,7 @@ type Upload struct {
 // Failure is an upload that failed.
 type Failure struct {
 	Response          // the last that any attempt received; StatusCode is 0 if there was none
+	Host      string  // of the store
 	Unstarted bool    // there was no upload URL: Causes are the API's errors
 	Retryable bool    // another upload may succeed later
 	Causes    []error // why the last attempt got no response; then why a check or the API failed
@@ -77,7 +78,7 @@ func (u *Upload) Do(ctx context.Context) *Failure {
 			return failure
 		}
 		if err := u.addMD5(ctx); err != nil {
-			return &Failure{Causes: backoff.Causes(ctx, err)}
+			return &Failure{Host: u.target.Host, Causes: backoff.Causes(ctx, err)}
 		}
 		attemptCtx := u.Begin(ctx, u.past.attempts+1)
 		o := u.attempt(attemptCtx)
@@ -90,7 +91,7 @@ func (u *Upload) Do(ctx context.Context) *Failure {
 		}
 		u.header.Del(o.without)
 		u.WithoutMD5 = u.WithoutMD5 || o.without == "Content-Md5"
-		f = &Failure{Response: f.Response, Retryable: d.retryable}
+		f = &Failure{Response: f.Response, Host: u.target.Host, Retryable: d.retryable}
 		if o.StatusCode != 0 {
 			f.Response = o.Response
 		}
