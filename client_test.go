@@ -552,6 +552,50 @@ func TestClient_RecoversFromDroppedHTTP2Connection(t *testing.T) {
 	})
 }
 
+// The default transport knows a proxy's status whatever its reason phrase.
+func TestClient_ReportsProxyStatus(t *testing.T) {
+	t.Parallel()
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if assert.NoError(t, err) {
+			_, _ = io.WriteString(conn, "HTTP/1.1 503 Overloaded\r\n\r\n")
+			_ = conn.Close()
+		}
+	}))
+	defer proxy.Close()
+	tr := minutes.SharedTransport().(*http.Transport).Clone()
+	tr.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
+	c, err := testkit.New("https://example.com", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(0, 0, 0))
+	require.NoError(t, err)
+	_, err = c.Usage.Get(t.Context())
+	require.ErrorContains(t, err, "the proxy "+proxy.Listener.Addr().String()+" rejected the connection: 503 Overloaded")
+	require.True(t, minutes.Retryable(err))
+}
+
+// Uploads speak HTTP/1.1 with a server that offers HTTP/2, each on a connection of its own.
+func TestClient_UploadsOverHTTP1(t *testing.T) {
+	t.Parallel()
+	var connections sync.Map
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, 1, r.ProtoMajor)
+		connections.Store(r.RemoteAddr, true)
+		_, _ = io.Copy(io.Discard, r.Body)
+	}))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	defer srv.Close()
+	tr := minutes.StorageTransport().(*http.Transport).Clone()
+	tr.TLSClientConfig = &tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
+	const uploads = 2
+	for range uploads {
+		c := testkit.Directed(t, srv.URL+"/k?s=1", minutes.StatusCreated, tr)
+		require.NoError(t, c.Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil))
+	}
+	seen := 0
+	connections.Range(func(any, any) bool { seen++; return true })
+	require.Equal(t, uploads, seen)
+}
+
 // pipes is a listener for the ends of pipes.
 type pipes chan net.Conn
 

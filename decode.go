@@ -67,8 +67,7 @@ const maxText = 8 << 20
 // package and not the caller's, it also checks what the interface promises.
 func (c *core) decode(in rest.Request, resp *rest.Response, out any) error {
 	ours := in.Route == nil
-	page, isPage := out.(*MeetingPage)
-	if isPage && ours {
+	if page, ok := out.(*MeetingPage); ok && ours {
 		page.Meetings = make([]*Meeting, 0, maxLimit) // so that it need not grow
 	}
 	problem := ""
@@ -93,11 +92,6 @@ func (c *core) decode(in rest.Request, resp *rest.Response, out any) error {
 	}
 	if problem != "" {
 		return c.badResponseError(resp, problem)
-	}
-	if m, ok := out.(*Meeting); ok {
-		c.maskMeetings(m)
-	} else if isPage {
-		c.maskMeetings(page.Meetings...)
 	}
 	return nil
 }
@@ -142,32 +136,17 @@ func fillEmpty(field reflect.Value, name string, body []byte) bool {
 	return value != "" && value != "null"
 }
 
-// maskMeetings masks the API key in the fields of a meeting that errors and logs show.
-// It ignores short keys, since an id may contain one by chance.
-func (c *core) maskMeetings(meetings ...*Meeting) {
-	const shortest = 16
-	if len(c.Mask[0]) < shortest {
-		return
-	}
-	for _, m := range meetings {
-		m.ID, m.Status = c.Mask.Text(m.ID), Status(c.Mask.Text(string(m.Status)))
-	}
-}
-
 // describeBody says what is wrong with a body. It quotes only what looks like a page of
 // someone else: half a response of the service may name people.
 func (c *core) describeBody(resp *rest.Response, err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		found, _, _ := strings.Cut(wrong.Value, " ") // after "number" come its digits
-		if wrong.Field == "" {
-			return "a JSON " + found + " where an object should be"
-		}
-		return "a JSON " + found + " that does not fit the field " + strconv.Quote(wrong.Field)
+		return "a JSON " + found + " does not fit " + cmp.Or(wrong.Field, "the response")
 	}
 	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	body := bytes.TrimLeft(resp.Body(), " \t\r\n\ufeff")
 	if len(body) > 0 && !bytes.ContainsAny(body[:1], `{["`) && mediaType != "application/json" {
 		return c.Mask.Page(c.host, resp.Header, body)
 	}
-	return "no valid JSON (" + cmp.Or(mediaType, "no content type") + ", " + strconv.Itoa(len(resp.Body())) + " bytes)"
+	return "invalid JSON (" + cmp.Or(mediaType, "without content type") + ", " + strconv.Itoa(len(resp.Body())) + " bytes)"
 }

@@ -84,7 +84,7 @@ func TestClient_Do(t *testing.T) {
 		t.Parallel()
 		for body, want := range map[string]string{
 			"":                               "the response is empty",
-			"[]":                             "a JSON array where an object should be",
+			"[]":                             "a JSON array does not fit the response",
 			"<h1>":                           "minutes.example sent",
 			strings.Repeat(" ", 4<<20) + " ": "longer than 4194304 bytes",
 		} {

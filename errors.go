@@ -21,8 +21,8 @@ import (
 // response that any attempt of the call received.
 //
 // Compare the code with [errors.Is], as in errors.Is(err, minutes.ErrNotFound). The text
-// has method, path, status, code, message and request id, and the scope that a key lacks.
-// It omits Details, which may name people, and RetryAfter.
+// has method, path, status, code, message, RetryAfter and request id, and the scope that a key lacks.
+// It omits Details, which may name people.
 type Error struct {
 	// StatusCode is the HTTP status of the last response, 0 if there was none.
 	StatusCode int
@@ -60,15 +60,18 @@ func (e *Error) Error() string {
 	if e.Scope != "" {
 		message = strings.TrimSpace(message + " (needs the scope " + e.Scope + ")")
 	}
-	return describe(e.Method+" "+e.Path, e.StatusCode, string(e.Code), message, e.causes, "request id", e.RequestID)
+	return describe(e.Method+" "+e.Path, e.StatusCode, string(e.Code), message, e.RetryAfter, e.causes, "request id", e.RequestID)
 }
 
 // describe returns the text of a failed request's error.
-func describe(request string, status int, code, message string, causes []error, idName, id string) string {
+func describe(request string, status int, code, message string, after time.Duration, causes []error, idName, id string) string {
 	if status != 0 {
 		code = strings.TrimSpace(strconv.Itoa(status) + " " + code)
 	}
 	parts := []string{code, message}
+	if after > 0 {
+		parts = append(parts, "retry after "+after.Round(time.Second).String())
+	}
 	for _, cause := range causes {
 		parts = append(parts, cause.Error())
 	}
@@ -137,7 +140,7 @@ var (
 	// ErrRecordingEmpty: the recording has no bytes.
 	ErrRecordingEmpty = &ParamError{Reason: "the recording is empty"}
 	// ErrRecordingTooLarge: the recording is larger than MaxRecordingSize.
-	ErrRecordingTooLarge = &ParamError{Reason: "the recording is over 1 GiB, which the service refuses"}
+	ErrRecordingTooLarge = &ParamError{Reason: "the recording is over 1 GiB, which the service rejects"}
 	// ErrRecordingFormat: neither the content nor the name of the recording shows a
 	// content type of audio or video.
 	ErrRecordingFormat = &ParamError{Reason: "is not a known audio format; fill a Recording with its ContentType"}
@@ -165,10 +168,10 @@ type MeetingFailedError struct {
 }
 
 var failureReasons = map[Status]string{
-	StatusTranscribeBlocked:   " (not enough transcription quota; after a top-up, create the meeting again)",
-	StatusAudioRejected:       " (the recording was refused, most often for its size)",
+	StatusTranscribeBlocked:   " (not enough transcription quota; top it up and create the meeting again)",
+	StatusAudioRejected:       " (the service rejected the recording, usually because of its size)",
 	StatusTranscriptionFailed: " (create a new meeting to try again)",
-	StatusMinutesFailed:       " (the transcript exists, the minutes could not be written, for want of credits or otherwise)",
+	StatusMinutesFailed:       " (the transcript exists, but the minutes could not be written; check the credits)",
 }
 
 // Error names the meeting and its state.
@@ -176,7 +179,7 @@ func (e *MeetingFailedError) Error() string {
 	m := cmp.Or(e.Meeting, new(Meeting))
 	text := strings.TrimSpace("minutes: meeting "+singleLine(m.ID)) + " ended as " + singleLine(string(e.Status)) + failureReasons[e.Status]
 	if m.ExternalID != "" {
-		text += "; its external id is free for another try once it is deleted, as Process does with ProcessOptions.Restart"
+		text += "; delete it before you use its external id again, or set ProcessOptions.Restart"
 	}
 	return text
 }
@@ -201,7 +204,7 @@ func (e *WaitError) Error() string {
 		text += " (last seen " + singleLine(string(e.Meeting.Status)) + ")"
 	}
 	if e.Err != nil {
-		text += ": " + singleLine(strings.TrimPrefix(e.Err.Error(), "minutes: "))
+		text += singleLine(strings.ReplaceAll(": "+e.Err.Error(), ": minutes: ", ": "))
 	}
 	return text
 }
@@ -223,8 +226,9 @@ type StorageError struct {
 	// a minute, or longer than the context's deadline, the upload returns at once.
 	RetryAfter time.Duration
 
-	causes    []error
-	retryable bool // another upload may succeed
+	meeting, host string
+	causes        []error
+	retryable     bool // another upload may succeed
 }
 
 // ErrPartialAudio is in the *StorageError of an upload (compare with [errors.Is]) if the
@@ -236,7 +240,11 @@ var ErrPartialAudio = upload.ErrPartialAudio
 
 // Error returns one line that never holds the presigned URL's query.
 func (e *StorageError) Error() string {
-	return describe("upload to storage", e.StatusCode, e.Code, e.Message, e.causes, "storage request id", e.RequestID)
+	upload := "upload to storage"
+	if e.host != "" {
+		upload = "upload for meeting " + singleLine(e.meeting) + " to " + e.host
+	}
+	return describe(upload, e.StatusCode, e.Code, e.Message, e.RetryAfter, e.causes, "storage request id", e.RequestID)
 }
 
 // Unwrap returns what ended the upload besides a response.
@@ -339,11 +347,7 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 			Details   map[string]any `json:"details"`
 		} `json:"error"`
 	}
-	body, text := r.Body(), string(r.Body())
-	if masked := c.Mask.Text(text); masked != text { // of the Details; an escaped letter hides from it
-		body = []byte(masked)
-	}
-	err := json.Unmarshal(body, &env)
+	err := json.Unmarshal([]byte(c.Mask.Text(string(r.Body()))), &env)
 	switch {
 	case env.Error.Code != "": // even if other fields have a wrong type, and are empty
 		e.Code = ErrorCode(c.Mask.Text(string(env.Error.Code)))
@@ -355,12 +359,16 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 		e.Code, e.Message = ErrRateLimited, "too many requests"
 	case len(r.Body()) == 0:
 		e.Message = cmp.Or(http.StatusText(r.Status), "the response is empty")
-	case err != nil:
-		e.Message = "the response is not the service's error envelope: " + c.Mask.Text(c.describeBody(r, err))
 	default:
 		e.Message = "the response is not the service's error envelope"
+		if err != nil {
+			e.Message += ": " + c.Mask.Text(c.describeBody(r, err))
+		}
+		if r.Status == http.StatusNotFound {
+			e.Message += "; check the base URL"
+		}
 	}
-	e.RequestID = cmp.Or(c.Mask.Text(env.Error.RequestID), e.RequestID)
+	e.RequestID = cmp.Or(env.Error.RequestID, e.RequestID)
 }
 
 // badResponseError returns the error for a response that cannot be used. Its request id

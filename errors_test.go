@@ -124,8 +124,8 @@ func TestRefusalsWithoutEnvelope(t *testing.T) {
 		"bare 429":                      {429, "slow down", []string{"Content-Type", "text/plain"}, minutes.ErrRateLimited, "429 RATE_LIMITED: too many requests"},
 		"empty 429":                     {429, "", nil, minutes.ErrRateLimited, "429 RATE_LIMITED: too many requests"},
 		"HTML 429":                      {429, page, []string{"Content-Type", "text/html"}, minutes.ErrRateLimited, "429 RATE_LIMITED: too many requests"},
-		"HTML 404":                      {404, page, []string{"Content-Type", "text/html; charset=utf-8"}, "", "404: the response is not the service's error envelope: minutes.example sent \"Not Found\""},
-		"HTML 404 that says JSON":       {404, page, []string{"Content-Type", "application/json"}, "", "404: the response is not the service's error envelope: no valid JSON (application/json, 49 bytes)"},
+		"HTML 404":                      {404, page, []string{"Content-Type", "text/html; charset=utf-8"}, "", "404: the response is not the service's error envelope: minutes.example sent \"Not Found\"; check the base URL"},
+		"HTML 404 that says JSON":       {404, page, []string{"Content-Type", "application/json"}, "", "404: the response is not the service's error envelope: invalid JSON (application/json, 49 bytes); check the base URL"},
 		"text 502":                      {502, "bad gateway\n", []string{"Content-Type", "text/plain"}, "", "502: the response is not the service's error envelope: minutes.example sent \"bad gateway\""},
 		"no content type":               {503, "oops", nil, "", "503: the response is not the service's error envelope: minutes.example sent \"oops\""},
 		"content type that is none":     {503, "oops", []string{"Content-Type", "///"}, "", "503: the response is not the service's error envelope: minutes.example sent \"oops\""},
@@ -134,35 +134,35 @@ func TestRefusalsWithoutEnvelope(t *testing.T) {
 		"empty, status without a name":  {599, "", nil, "", "599: the response is empty"},
 		"status 0":                      {0, "", nil, "", "the response is empty"},
 		"request id of a gateway":       {502, "", []string{"X-Request-Id", "gw-7"}, "", "502: Bad Gateway (request id gw-7)"},
-		"truncated envelope":            {404, `{"error":{"code":"NOT_FOUND","mess`, []string{"Content-Type", "application/json"}, "", "404: the response is not the service's error envelope: no valid JSON (application/json, 34 bytes)"},
-		"trailing text":                 {404, `{"error":{"code":"NOT_FOUND"}} and more`, nil, "", "404: the response is not the service's error envelope: no valid JSON (no content type, 39 bytes)"},
-		"null":                          {404, `null`, nil, "", "404: the response is not the service's error envelope"},
-		"array":                         {404, `[{"error":{"code":"NOT_FOUND"}}]`, nil, "", "404: the response is not the service's error envelope: a JSON array where an object should be"},
-		"string":                        {404, `"NOT_FOUND"`, nil, "", "404: the response is not the service's error envelope: a JSON string where an object should be"},
-		"other object":                  {404, `{"status":404,"title":"NOT_FOUND"}`, nil, "", "404: the response is not the service's error envelope"},
-		"error null":                    {404, `{"error":null}`, nil, "", "404: the response is not the service's error envelope"},
-		"error string":                  {404, `{"error":"NOT_FOUND"}`, nil, "", `404: the response is not the service's error envelope: a JSON string that does not fit the field "error"`},
-		"empty code":                    {404, `{"error":{"code":"","message":"m"}}`, nil, "", "404: the response is not the service's error envelope"},
-		"code null":                     {404, `{"error":{"code":null}}`, nil, "", "404: the response is not the service's error envelope"},
-		"code number":                   {404, `{"error":{"code":404123456789}}`, nil, "", `404: the response is not the service's error envelope: a JSON number that does not fit the field "error.code"`},
+		"truncated envelope":            {404, `{"error":{"code":"NOT_FOUND","mess`, []string{"Content-Type", "application/json"}, "", "404: the response is not the service's error envelope: invalid JSON (application/json, 34 bytes); check the base URL"},
+		"trailing text":                 {404, `{"error":{"code":"NOT_FOUND"}} and more`, nil, "", "404: the response is not the service's error envelope: invalid JSON (without content type, 39 bytes); check the base URL"},
+		"null":                          {404, `null`, nil, "", "404: the response is not the service's error envelope; check the base URL"},
+		"array":                         {404, `[{"error":{"code":"NOT_FOUND"}}]`, nil, "", "404: the response is not the service's error envelope: a JSON array does not fit the response; check the base URL"},
+		"string":                        {404, `"NOT_FOUND"`, nil, "", "404: the response is not the service's error envelope: a JSON string does not fit the response; check the base URL"},
+		"other object":                  {404, `{"status":404,"title":"NOT_FOUND"}`, nil, "", "404: the response is not the service's error envelope; check the base URL"},
+		"error null":                    {404, `{"error":null}`, nil, "", "404: the response is not the service's error envelope; check the base URL"},
+		"error string":                  {404, `{"error":"NOT_FOUND"}`, nil, "", `404: the response is not the service's error envelope: a JSON string does not fit error; check the base URL`},
+		"empty code":                    {404, `{"error":{"code":"","message":"m"}}`, nil, "", "404: the response is not the service's error envelope; check the base URL"},
+		"code null":                     {404, `{"error":{"code":null}}`, nil, "", "404: the response is not the service's error envelope; check the base URL"},
+		"code number":                   {404, `{"error":{"code":404123456789}}`, nil, "", `404: the response is not the service's error envelope: a JSON number does not fit error.code; check the base URL`},
 		"code alone":                    {404, `{"error":{"code":"NOT_FOUND"}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
 		"code and request id in header": {404, `{"error":{"code":"NOT_FOUND"}}`, []string{"X-Request-Id", "gw-7"}, "NOT_FOUND", "404 NOT_FOUND (request id gw-7)"},
 		"wrong types beside the code":   {404, `{"error":{"message":7,"code":"NOT_FOUND","request_id":{},"details":[1]}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
 		"duplicate keys, last wins":     {404, `{"error":{"code":"FORBIDDEN","code":"NOT_FOUND"}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
-		"deeply nested":                 {404, strings.Repeat(`{"error":`, 20000), nil, "", "404: the response is not the service's error envelope: no valid JSON (no content type, 180000 bytes)"},
-		"deeply nested details":         {404, `{"error":{"code":"NOT_FOUND","details":{"a":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}}}`, nil, "", "404: the response is not the service's error envelope: no valid JSON (no content type, 40047 bytes)"},
-		"oversized":                     {404, `{"error":{"code":"NOT_FOUND","message":"` + strings.Repeat("x", 2<<20) + `"}}`, nil, "", "404: the response is not the service's error envelope: no valid JSON (no content type, 262145 bytes)"},
+		"deeply nested":                 {404, strings.Repeat(`{"error":`, 20000), nil, "", "404: the response is not the service's error envelope: invalid JSON (without content type, 180000 bytes); check the base URL"},
+		"deeply nested details":         {404, `{"error":{"code":"NOT_FOUND","details":{"a":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}}}`, nil, "", "404: the response is not the service's error envelope: invalid JSON (without content type, 40047 bytes); check the base URL"},
+		"oversized":                     {404, `{"error":{"code":"NOT_FOUND","message":"` + strings.Repeat("x", 2<<20) + `"}}`, nil, "", "404: the response is not the service's error envelope: invalid JSON (without content type, 262145 bytes); check the base URL"},
 		"message of several lines":      {404, `{"error":{"code":"NOT_FOUND","message":"a\r\nb\u001b[31mc\u202ed\u0000","request_id":"r\n"}}`, nil, "NOT_FOUND", "404 NOT_FOUND: a  b [31mc d  (request id r )"},
 		"invalid UTF-8":                 {404, "{\"error\":{\"code\":\"NOT_FOUND\",\"message\":\"a\xffb\"}}", nil, "NOT_FOUND", "404 NOT_FOUND: a\ufffdb"},
 		"envelope in another type":      {404, `{"error":{"code":"NOT_FOUND"}}`, []string{"Content-Type", "text/html"}, "NOT_FOUND", "404 NOT_FOUND"},
-		"byte order mark":               {404, "\ufeff" + `{"error":{"code":"NOT_FOUND"}}`, nil, "", "404: the response is not the service's error envelope: no valid JSON (no content type, 33 bytes)"},
-		"redirect":                      {302, page, []string{"Location", "https://evil.example/?q"}, "", "302: redirects are refused, here one to evil.example"},
-		"redirect within the host":      {302, page, []string{"Location", "/login?q"}, "", "302: redirects are refused, here one to minutes.example"},
+		"byte order mark":               {404, "\ufeff" + `{"error":{"code":"NOT_FOUND"}}`, nil, "", "404: the response is not the service's error envelope: invalid JSON (without content type, 33 bytes); check the base URL"},
+		"redirect":                      {302, page, []string{"Location", "https://evil.example/?q"}, "", "302: the Client does not follow redirects, here to evil.example"},
+		"redirect within the host":      {302, page, []string{"Location", "/login?q"}, "", "302: the Client does not follow redirects, here to minutes.example"},
 		"page of an edge":               {400, "<html><head><title>400 No required SSL certificate was sent</title></head><body>" + page, []string{"Content-Type", "text/html", "Server", "nginx"}, "", `400: the response is not the service's error envelope: minutes.example (nginx) sent "400 No required SSL certificate was sent"`},
 		"page that echoes the key":      {502, "<title>no " + testkit.Key + "</title>", []string{"Server", testkit.Key}, "", `502: the response is not the service's error envelope: minutes.example (***) sent "no ***"`},
-		"redirect without location":     {307, "", nil, "", "307: redirects are refused"},
-		"redirect to nowhere":           {308, "", []string{"Location", "http://[::1:%zz\x7f"}, "", "308: redirects are refused"},
-		"not modified":                  {304, "", nil, "", "304: redirects are refused"},
+		"redirect without location":     {307, "", nil, "", "307: the Client does not follow redirects"},
+		"redirect to nowhere":           {308, "", []string{"Location", "http://[::1:%zz\x7f"}, "", "308: the Client does not follow redirects"},
+		"not modified":                  {304, "", nil, "", "304: the Client does not follow redirects"},
 		"echo of the key":               {401, `{"error":{"code":"UNAUTHENTICATED","message":"no key ` + testkit.Key + `","request_id":"` + testkit.Key + `"}}`, nil, "UNAUTHENTICATED", "401 UNAUTHENTICATED: no key *** (request id ***)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,13 +226,13 @@ func TestUnusableSuccesses(t *testing.T) {
 		"HTML":             {"<html>Please sign in</html>", []string{"Content-Type", "text/html"}, notPromised + `minutes.example sent "Please sign in"`},
 		"HTML, with id":    {"<html>", []string{"Content-Type", "text/html", "X-Request-Id", "gw-7"}, notPromised + `minutes.example sent "" (request id gw-7)`},
 		"text":             {"OK", []string{"Content-Type", "text/plain"}, notPromised + `minutes.example sent "OK"`},
-		"white space":      {" \n", nil, notPromised + "no valid JSON (no content type, 2 bytes)"},
-		"truncated":        {`{"id":"mtg_1","meetings":[{"id":"m`, nil, notPromised + "no valid JSON (no content type, 34 bytes)"},
-		"two values":       {`{}{}`, nil, notPromised + "no valid JSON (no content type, 4 bytes)"},
-		"array":            {`[]`, nil, notPromised + "a JSON array where an object should be"},
-		"string":           {`"minutes"`, nil, notPromised + "a JSON string where an object should be"},
-		"number":           {`12345678901234567890`, nil, notPromised + "a JSON number where an object should be"},
-		"boolean":          {`true`, nil, notPromised + "a JSON bool where an object should be"},
+		"white space":      {" \n", nil, notPromised + "invalid JSON (without content type, 2 bytes)"},
+		"truncated":        {`{"id":"mtg_1","meetings":[{"id":"m`, nil, notPromised + "invalid JSON (without content type, 34 bytes)"},
+		"two values":       {`{}{}`, nil, notPromised + "invalid JSON (without content type, 4 bytes)"},
+		"array":            {`[]`, nil, notPromised + "a JSON array does not fit the response"},
+		"string":           {`"minutes"`, nil, notPromised + "a JSON string does not fit the response"},
+		"number":           {`12345678901234567890`, nil, notPromised + "a JSON number does not fit the response"},
+		"boolean":          {`true`, nil, notPromised + "a JSON bool does not fit the response"},
 		"null":             {`null`, nil, ""},
 		"no fields":        {`{}`, nil, ""},
 		"error envelope":   {`{"error":{"code":"NOT_FOUND","message":"m","request_id":"r"}}`, nil, ""},
@@ -240,11 +240,11 @@ func TestUnusableSuccesses(t *testing.T) {
 		"null fields":      {`{"id":null,"members":null,"meetings":null,"projects":null,"templates":null,"format":null,"content":null,"transcript":null,"upload_url":null,"credits_remaining":null,"terms":null,"entries":null}`, nil, ""},
 		"empty fields":     {`{"id":"","status":"","format":"","upload_url":"","members":[{}],"meetings":[{}],"projects":[{}],"templates":[{}],"terms":[],"entries":[{}]}`, nil, ""},
 		"null elements":    {`{"members":[null],"meetings":[null],"projects":[null],"templates":[null],"terms":["a"],"entries":[null]}`, nil, ""},
-		"nested too deep":  {strings.Repeat("[", 20000), nil, notPromised + "no valid JSON (no content type, 20000 bytes)"},
+		"nested too deep":  {strings.Repeat("[", 20000), nil, notPromised + "invalid JSON (without content type, 20000 bytes)"},
 		"wrong types":      {`{"id":7,"members":{},"meetings":{},"projects":{},"templates":{},"format":7,"transcript":7,"upload_url":7,"credits_remaining":"7","terms":{}}`, nil, ""},
 		"huge numbers":     {`{"id":"a","status":"b","created_at":1e400,"members":[{"id":1e400}],"meetings":[{"created_at":1` + strings.Repeat("0", 100_000) + `}],"projects":1e400,"templates":[{"id":"t","version":1e400}],"format":1e400,"transcript":1e400,"upload_url":"u","expires_in":1e400,"credits_remaining":1e400,"terms":[1e400]}`, nil, ""},
 		"not whole":        {`{"id":"a","status":"b","created_at":1.5,"members":[{"id":1.5}],"meetings":[{"id":"a","status":"b","duration_seconds":1.5}],"projects":1.5,"templates":[{"id":"t","version":1.5}],"format":1.5,"transcript":1.5,"upload_url":"u","expires_in":1.5,"credits_remaining":1.5,"terms":[1.5]}`, nil, ""},
-		"content encoding": {"\x1f\x8b\x08nonsense", []string{"Content-Type", "application/json", "Content-Encoding", "gzip"}, notPromised + "no valid JSON (application/json, 11 bytes)"},
+		"content encoding": {"\x1f\x8b\x08nonsense", []string{"Content-Type", "application/json", "Content-Encoding", "gzip"}, notPromised + "invalid JSON (application/json, 11 bytes)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -271,7 +271,7 @@ func TestUnusableSuccesses(t *testing.T) {
 				if test.text != "" {
 					require.Equal(t, text+test.text, err.Error())
 				} else {
-					require.Regexp(t, `: (the response lacks \w+(\[0\])?(\.\w+)?|the response does not match the interface: a JSON \w+ that does not fit the field "[\w.]+")$`, err.Error())
+					require.Regexp(t, `: (the response lacks \w+(\[0\])?(\.\w+)?|the response does not match the interface: a JSON \w+ does not fit [\w.]+)$`, err.Error())
 				}
 				require.Equal(t, 1, mock.GetTotalCallCount())
 			}
@@ -348,7 +348,7 @@ func TestRepliesAboutAnotherMeeting(t *testing.T) {
 // whatever error it comes out, and shows no key.
 func TestTextsOfTheServiceAreClean(t *testing.T) {
 	t.Parallel()
-	const nasty = "x\u001b[2J\r\nlevel=ERROR msg=forged\u202e\u2028 " + testkit.Key + " "
+	const nasty = "x\u001b[2J\r\nlevel=ERROR msg=forged\u202e\u2028 "
 	requireClean := func(t *testing.T, text string) {
 		t.Helper()
 		for _, r := range text {
@@ -359,6 +359,7 @@ func TestTextsOfTheServiceAreClean(t *testing.T) {
 	}
 	quoted, err := json.Marshal(nasty + strings.Repeat("long ", 2000))
 	require.NoError(t, err)
+	echo := `"` + testkit.Key + " " + string(quoted[1:])
 	synctest.Test(t, func(t *testing.T) {
 		out := new(testbase.Buffer)
 		mock := httpmock.NewMockTransport()
@@ -383,10 +384,10 @@ func TestTextsOfTheServiceAreClean(t *testing.T) {
 		requireClean(t, err.Error())
 
 		// A refusal's every field, which a log tells, too.
-		mock.RegisterNoResponder(testkit.Canned(404, `{"error":{"code":`+string(quoted)+`,"message":`+string(quoted)+`,"request_id":`+string(quoted)+`}}`))
+		mock.RegisterNoResponder(testkit.Canned(404, `{"error":{"code":`+echo+`,"message":`+echo+`,"request_id":`+echo+`}}`))
 		_, err = c.Meetings.Get(t.Context(), "mtg_1")
 		requireClean(t, err.Error())
-		mock.RegisterNoResponder(func(*http.Request) (*http.Response, error) { return nil, errors.New(nasty) })
+		mock.RegisterNoResponder(func(*http.Request) (*http.Response, error) { return nil, errors.New(nasty + testkit.Key) })
 		_, err = c.Meetings.Get(t.Context(), "mtg_\u202e"+testkit.Key)
 		requireClean(t, err.Error())
 
@@ -658,7 +659,7 @@ func TestHostileBytes(t *testing.T) {
 		"half a refusal":             {"HTTP/1.1 404 Not Found\r\nContent-Length: 100\r\n\r\n{\"error", false, 404, "not the service's error envelope"},
 		"status of no meaning":       {"HTTP/1.1 000 No\r\nContent-Length: 0\r\n\r\n", false, 0, "the response is empty"},
 		"status beyond all":          {"HTTP/1.1 999 No\r\nContent-Length: 0\r\n\r\n", false, 999, "the response is empty"},
-		"Location that is none":      {"HTTP/1.1 302 Found\r\nLocation: http://[::1:%zz?token=1\r\nContent-Length: 0\r\n\r\n", false, 302, "redirects are refused"},
+		"Location that is none":      {"HTTP/1.1 302 Found\r\nLocation: http://[::1:%zz?token=1\r\nContent-Length: 0\r\n\r\n", false, 302, "the Client does not follow redirects"},
 		"switch of protocols":        {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", true, 101, "Switching Protocols"},
 		"two lengths":                {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}", false, 0, "Content-Length"},
 		"gzip that is none":          {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello", false, 200, "the response broke off"},
@@ -706,7 +707,7 @@ func TestRedirectsAreRefused(t *testing.T) {
 				testkit.RequireNothing(t, got)
 				failed := testkit.RequireError(t, err, op)
 				require.Equal(t, status, failed.StatusCode)
-				require.Regexp(t, `^redirects are refused(, here one to [a-z.0-9:]+)?$`, failed.Message)
+				require.Regexp(t, `^the Client does not follow redirects(, here to [a-z.0-9:]+)?$`, failed.Message)
 				require.Equal(t, before+1, mock.GetTotalCallCount())
 			}
 		}

@@ -95,7 +95,7 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 	}
 	return &StorageError{
 		StatusCode: f.StatusCode, Code: f.Code, Message: f.Message, RequestID: f.RequestID, RetryAfter: f.RetryAfter,
-		causes: f.Causes, retryable: f.Retryable,
+		meeting: c.Mask.Text(id), host: f.Host, causes: f.Causes, retryable: f.Retryable,
 	}
 }
 

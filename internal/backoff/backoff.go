@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -67,10 +68,15 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// Outlives reports whether ctx's deadline is further away than d.
-func Outlives(ctx context.Context, d time.Duration) bool {
-	deadline, ok := ctx.Deadline()
-	return !ok || time.Until(deadline) > d
+// Left returns how much time ctx has left: 0 if it is done.
+func Left(ctx context.Context) time.Duration {
+	if ctx.Err() != nil {
+		return 0
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		return time.Until(deadline)
+	}
+	return math.MaxInt64
 }
 
 // Causes lists errs and, if ctx is done, its error and its cause, each once. After a

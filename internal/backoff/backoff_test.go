@@ -111,7 +111,7 @@ func TestContexts(t *testing.T) {
 		why, first := errors.New("shutting down"), errors.New("lost")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		assert.Equal(t, []error{first}, Causes(ctx, first))
-		assert.True(t, Outlives(ctx, far))
+		assert.Greater(t, Left(ctx), far)
 		start := time.Now()
 		require.NoError(t, Sleep(ctx, time.Hour))
 		assert.Equal(t, time.Hour, time.Since(start))
@@ -125,9 +125,9 @@ func TestContexts(t *testing.T) {
 
 		short, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		assert.True(t, Outlives(short, 59*time.Second))
-		assert.False(t, Outlives(short, time.Minute))
+		assert.Equal(t, time.Minute, Left(short))
 		<-short.Done()
+		assert.Zero(t, Left(short))
 		assert.Equal(t, context.DeadlineExceeded, ContextError(short))
 	})
 }

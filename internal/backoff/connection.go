@@ -1,15 +1,19 @@
 package backoff
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"reflect"
 	"regexp"
+	"strings"
 	"sync/atomic"
 )
 
@@ -22,13 +26,11 @@ func RoundTrip(next http.RoundTripper, req *http.Request) (*http.Response, error
 		return nil, explainProxy(next, req, err)
 	case resp == nil:
 		return nil, errors.New("the transport returned neither a response nor an error")
-	case resp.Body == nil:
-		resp.Body = http.NoBody
-	case resp.StatusCode == http.StatusSwitchingProtocols:
-		// The body is a connection of another protocol. No context ends a read from it.
-		_ = resp.Body.Close()
-		resp.Body = http.NoBody
+	case resp.StatusCode == http.StatusSwitchingProtocols && resp.Body != nil:
+		_ = resp.Body.Close() // a connection of another protocol, where no context ends a read
+		resp.Body = nil
 	}
+	resp.Body = cmp.Or(resp.Body, io.ReadCloser(http.NoBody))
 	return resp, nil
 }
 
@@ -36,11 +38,13 @@ func RoundTrip(next http.RoundTripper, req *http.Request) (*http.Response, error
 // connection to the server.
 type ProxyError struct {
 	Host   string // of the proxy
-	Status int
+	Status int    // 0 if unknown
+	Reason string // the status's text
 }
 
 func (e *ProxyError) Error() string {
-	return fmt.Sprintf("the proxy %s rejected the connection: %d %s", e.Host, e.Status, http.StatusText(e.Status))
+	status := strings.TrimPrefix(fmt.Sprint(e.Status, " "), "0 ")
+	return "the proxy " + e.Host + " rejected the connection: " + status + e.Reason
 }
 
 // CheckProxy returns a ProxyError unless the proxy accepted the CONNECT request. It is
@@ -49,48 +53,47 @@ func CheckProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.R
 	if resp.StatusCode == http.StatusOK {
 		return nil
 	}
-	return &ProxyError{proxy.Host, resp.StatusCode}
+	_, reason, _ := strings.Cut(resp.Status, " ")
+	return &ProxyError{proxy.Host, resp.StatusCode, reason}
 }
 
-// explainProxy returns the error of a proxy's rejection if err is one. A transport
-// without CheckProxy returns only the text of the status, such as "Forbidden".
+// explainProxy names the proxy in err, if there was one. It returns a ProxyError if err is
+// the proxy's rejection: a transport without CheckProxy returns only the status's text,
+// which the proxy may choose, such as "Forbidden". Other errors have a type, a colon or
+// a quotation.
 func explainProxy(next http.RoundTripper, req *http.Request, err error) error {
 	t, ok := next.(*http.Transport)
-	if !ok || t.Proxy == nil {
+	if !ok || t.Proxy == nil || req.Context().Err() != nil {
 		return err
 	}
 	proxy, proxyErr := t.Proxy(req)
 	if proxyErr != nil { // its text may show the proxy's password
 		return &net.OpError{Op: "proxyconnect", Err: errors.New("the proxy's address cannot be used")}
 	}
-	for status := 400; proxy != nil && status < 600; status++ {
-		if err.Error() == http.StatusText(status) {
-			return &ProxyError{proxy.Host, status}
-		}
+	_, known := errors.AsType[*ProxyError](err)
+	if proxy == nil || known {
+		return err
 	}
-	return err
+	text, status := err.Error(), 599
+	if reflect.TypeOf(err) != reflect.TypeOf(io.EOF) || err == io.EOF || err == io.ErrUnexpectedEOF || strings.ContainsAny(text, `:"`) {
+		return fmt.Errorf("through the proxy %s: %w", proxy.Host, err)
+	}
+	for status > 0 && http.StatusText(status) != text {
+		status--
+	}
+	return &ProxyError{proxy.Host, status, text}
 }
 
 // Conn records what net/http reports about the connection of one round trip. Its
 // goroutines may outlive the round trip.
-type Conn struct {
-	hop atomic.Value // the address, a string
-	got atomic.Bool
-}
+type Conn struct{ asked, got atomic.Bool }
 
 // Trace returns the context for the request.
 func (c *Conn) Trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn: func(hop string) { c.hop.Store(hop) },
+		GetConn: func(string) { c.asked.Store(true) },
 		GotConn: func(httptrace.GotConnInfo) { c.got.Store(true) },
 	})
-}
-
-// Hop returns the address of the connection, the server's or a proxy's. It is "" if no
-// connection was requested, or if the transport does not trace its connections.
-func (c *Conn) Hop() string {
-	hop, _ := c.hop.Load().(string)
-	return hop
 }
 
 // NeverMade reports whether the round trip that ended with err certainly got no
@@ -100,7 +103,7 @@ func (c *Conn) NeverMade(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	notDialed := ok && (op.Op == "dial" || op.Op == "proxyconnect")
 	_, proxy := errors.AsType[*ProxyError](err)
-	return !c.got.Load() && (c.Hop() != "" || notDialed || proxy || Permanent(err))
+	return !c.got.Load() && (c.asked.Load() || notDialed || proxy || Permanent(err))
 }
 
 // Permanent reports whether a retry would certainly end with the same err, because there

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"math"
 	"net/http"
 	"time"
 
@@ -24,27 +23,6 @@ type decision struct {
 	retry bool
 	wait  time.Duration // before the retry
 	pause time.Duration // of all requests; 0: none
-}
-
-// circumstances gathers what decide needs to know.
-func (k *call) circumstances() circumstances {
-	now := circumstances{
-		repeatable: k.repeatable(),
-		polledPage: k.in.Once && k.Route.Operation == route.MeetingsList,
-		wait:       k.client.Retries.Wait(k.number, k.outcome.retryAfter),
-		pauseLeft:  k.client.pause.left(),
-		timeLeft:   math.MaxInt64,
-	}
-	if !k.in.Once {
-		now.retriesLeft = k.client.Retries.Max + 1 - k.number
-	}
-	if deadline, ok := k.ctx.Deadline(); ok {
-		now.timeLeft = time.Until(deadline)
-	}
-	if k.ctx.Err() != nil {
-		now.timeLeft = 0
-	}
-	return now
 }
 
 // decide decides what follows an attempt. If a retry would come too late for the

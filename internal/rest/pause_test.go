@@ -150,6 +150,27 @@ func TestPause_NotForPolledPages(t *testing.T) {
 	}
 }
 
+// After a pause, polls are sent when no call of the user waits.
+func TestPause_CallsGoBeforePolls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{answers: []answer{{status: 429, retryAfter: "20"}, {status: 200}}}
+		c := newClient(s, noRetries)
+		require.NotNil(t, do(t.Context(), c, usage))
+		var all sync.WaitGroup
+		for i := range 20 {
+			in := Request{Operation: route.MeetingsGet, ID: "mtg_1", Once: i%2 == 0}
+			all.Go(func() { assert.Nil(t, do(t.Context(), c, in)) })
+		}
+		all.Wait()
+		require.Equal(t, 21, s.count())
+		for i, req := range s.reqs[1:] {
+			info, _ := AttemptOf(req.Context())
+			require.Equal(t, i >= 10, info.Poll, "request %d", i)
+		}
+	})
+}
+
 func TestDo_SendsNothingThatIsNotWanted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -52,14 +52,21 @@ type Attempt struct {
 //	Do         builds the request
 //	wait       waits for the end of a rate-limit pause, then for the rate limit
 //	RoundTrip  makes one attempt (attempt.go) over the caller's transport
-//	checkRetry decides whether another attempt follows, and backoff how long to wait (decide.go)
+//	checkRetry decides whether another attempt follows, and when (decide.go)
 type Client struct {
 	Config
-	pause pause
+	base         *url.URL
+	prepareRetry retryablehttp.PrepareRetry // calls wait
+	pause        pause
 }
 
 // New returns a Client. It does no I/O.
-func New(cfg Config) *Client { return &Client{Config: cfg} }
+func New(cfg Config) *Client {
+	c := &Client{Config: cfg}
+	c.base, _ = url.Parse(cfg.Base)                                                        // the caller has checked it
+	c.prepareRetry = func(req *http.Request) error { return c.wait(req.Context(), false) } // polls are not retried
+	return c
+}
 
 // Request is one request of an operation.
 type Request struct {
@@ -80,12 +87,12 @@ type call struct {
 	in        Request
 	client    *Client
 	ctx       context.Context // the caller's
+	url       url.URL
 	req       retryablehttp.Request
 	retryLoop retryablehttp.Client
 	http      http.Client // of retryLoop
 	number    int         // of the current attempt, from 1
 	outcome   Outcome     // of the current attempt
-	decision  decision    // after the current attempt
 }
 
 // Do makes one request. The caller must release the response.
@@ -93,7 +100,7 @@ func (c *Client) Do(ctx context.Context, in Request) *Response {
 	k := &call{in: in, client: c, ctx: ctx}
 	err := k.build()
 	if err == nil {
-		err = k.wait(k.req.Request)
+		err = c.wait(ctx, in.Once)
 	}
 	if err == nil && in.Wanted != nil && !in.Wanted() {
 		err = errors.New("canceled before it was sent")
@@ -113,9 +120,8 @@ func (k *call) build() error {
 		k.Route = &k.client.Routes[slices.IndexFunc(k.client.Routes, func(r route.Route) bool { return r.Operation == k.in.Operation })]
 	}
 	before, after, _ := strings.Cut(k.Route.Path, route.Param)
-	address := k.client.Base + before + url.PathEscape(k.in.ID) + after
-	k.Path = address[len(k.client.Base):]
-	target, err := url.Parse(address)
+	k.Path = before + url.PathEscape(k.in.ID) + after
+	path, err := url.PathUnescape(k.Path)
 	if err != nil {
 		return err
 	}
@@ -125,16 +131,17 @@ func (k *call) build() error {
 			return err
 		}
 	}
-	target.RawQuery = values.Encode()
-	req := &http.Request{Method: k.Route.Method, URL: target, Header: noHeader, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	base := k.client.base
+	k.url = url.URL{Scheme: base.Scheme, Host: base.Host, Path: base.Path + path, RawPath: base.EscapedPath() + k.Path, RawQuery: values.Encode()}
+	req := &http.Request{Method: k.Route.Method, URL: &k.url, Header: noHeader, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	k.req.Request = req.WithContext(k.ctx)
 	k.http.Transport = k
 	k.retryLoop = retryablehttp.Client{
 		HTTPClient:   &k.http,
 		RetryMax:     k.client.Retries.Max,
 		CheckRetry:   k.checkRetry,
-		Backoff:      k.backoff,
-		PrepareRetry: k.wait,
+		Backoff:      func(wait, _ time.Duration, _ int, _ *http.Response) time.Duration { return wait }, // RetryWaitMin
+		PrepareRetry: k.client.prepareRetry,
 		ErrorHandler: retryablehttp.PassthroughErrorHandler,
 	}
 	if k.in.Body == nil {
@@ -150,25 +157,19 @@ func (k *call) build() error {
 // noHeader is never written to. net/http would copy a request whose Header is nil.
 var noHeader = make(http.Header)
 
-// wait waits until the request may be sent: for the end of a rate-limit pause, then for
+// wait waits until a request may be sent: for the end of a rate-limit pause, then for
 // the rate limit. If the context's deadline is earlier, it returns DeadlineExceeded at
 // once. This wait does not count against an attempt's time limit.
-func (k *call) wait(*http.Request) error {
+func (c *Client) wait(ctx context.Context, poll bool) error {
 	for {
-		for left := k.client.pause.turn(); left > 0; left = k.client.pause.turn() {
-			if k.ctx.Err() == nil && !backoff.Outlives(k.ctx, left) {
-				k.RetryAfter, k.Paused = left, true
-				return fmt.Errorf("the rate-limit pause after a 429 outlasts the context's deadline: %w", context.DeadlineExceeded)
-			}
-			if err := backoff.Sleep(k.ctx, left); err != nil {
-				return err
-			}
+		if err := c.pause.wait(ctx, poll); err != nil {
+			return err
 		}
-		err := k.client.Rate.Wait(k.ctx)
-		if err != nil && k.ctx.Err() == nil { // the limiter's error is only a text (golang/go#54541)
+		err := c.Rate.Wait(ctx)
+		if err != nil && ctx.Err() == nil { // the limiter's error is only a text (golang/go#54541)
 			err = fmt.Errorf("the rate limit outlasts the context's deadline: %w", context.DeadlineExceeded)
 		}
-		if err != nil || k.client.pause.left() <= 0 { // a 429 may have arrived meanwhile
+		if err != nil || c.pause.left() <= 0 { // a 429 may have arrived meanwhile
 			return err
 		}
 	}
@@ -189,25 +190,34 @@ func (k *call) RoundTrip(req *http.Request) (resp *http.Response, _ error) {
 // and reports the attempt to the observer.
 func (k *call) checkRetry(_ context.Context, _ *http.Response, err error) (bool, error) {
 	k.outcome.Err = err
-	k.MayHaveTakenEffect = k.MayHaveTakenEffect || k.outcome.mayHaveTakenEffect()
-	d := decide(k.outcome, k.circumstances())
-	k.decision = d
-	d.pause = k.client.pause.ended(k.outcome, d.pause)
-	if observe := k.client.Observe; observe != nil {
-		observe(WithAttempt(k.ctx, k.info()), Attempt{k.outcome, d.retry, d.wait, d.pause, &k.Response})
+	o, c := k.outcome, k.client
+	k.MayHaveTakenEffect = k.MayHaveTakenEffect || o.mayHaveTakenEffect()
+	now := circumstances{
+		repeatable: k.repeatable(),
+		polledPage: k.in.Once && k.Route.Operation == route.MeetingsList,
+		wait:       c.Retries.Wait(k.number, o.retryAfter),
+		pauseLeft:  c.pause.left(),
+		timeLeft:   backoff.Left(k.ctx),
+	}
+	if !k.in.Once {
+		now.retriesLeft = c.Retries.Max + 1 - k.number
+	}
+	d := decide(o, now)
+	k.retryLoop.RetryWaitMin = d.wait
+	d.pause = c.pause.ended(o, d.pause)
+	if c.Observe != nil {
+		c.Observe(WithAttempt(k.ctx, k.info()), Attempt{o, d.retry, d.wait, d.pause, &k.Response})
 	}
 	return d.retry, nil
-}
-
-// backoff returns how long go-retryablehttp waits before the next attempt.
-func (k *call) backoff(time.Duration, time.Duration, int, *http.Response) time.Duration {
-	return k.decision.wait
 }
 
 // end sets the Causes of a request that did not succeed. If err prevented a retry, the
 // error of the last attempt is a cause, too.
 func (k *call) end(err error) {
 	var causes []error
+	if paused, ok := errors.AsType[pausedError](err); ok {
+		k.RetryAfter, k.Paused = time.Duration(paused), true
+	}
 	if last := k.outcome.Err; last != nil && !errors.Is(err, last) {
 		causes = append(causes, k.client.Mask.Err(last))
 	}

@@ -140,6 +140,8 @@ func TestDo_RetriesOnlyWhatIsSafe(t *testing.T) {
 		"connection refused":    {answer: lost(testbase.ErrRefused), always: true},
 		"no such host":          {answer: lost(testbase.ErrNoHost), always: true},
 		"untrusted certificate": {answer: lost(testbase.ErrUntrusted), never: true},
+		"no TLS":                {answer: lost(testbase.ErrHandshake), never: true},
+		"plain HTTP":            {answer: lost(http.ErrSchemeMismatch), never: true},
 		"500":                   {answer: answer{status: 500}},
 		"502":                   {answer: answer{status: 502}},
 		"503":                   {answer: answer{status: 503}},
@@ -503,7 +505,7 @@ func TestDo_AbandonedAttemptStillWrites(t *testing.T) {
 
 func TestDo_ReusesConnectionsAfterFailures(t *testing.T) {
 	t.Parallel()
-	statuses := []int{200, 500, 503, 429, 404, 409, 302, 401, 502, 200}
+	statuses := []int{200, 500, 503, 404, 409, 302, 401, 502, 200} // after a 429 it would wait
 	var served, opened atomic.Int32
 	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		n := int(served.Add(1)) - 1

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode"
 )
 
 // unseen matches what a browser does not show, and title what it shows first.
@@ -37,19 +36,14 @@ func (m Mask) Page(host string, header http.Header, body []byte) string {
 func (m Mask) Redirect(host string, header http.Header) string {
 	to, err := url.Parse(header.Get("Location"))
 	if err != nil || *to == (url.URL{}) {
-		return "redirects are refused"
+		return "the Client does not follow redirects"
 	}
-	return "redirects are refused, here one to " + m.Text(cmp.Or(to.Host, host))
+	return "the Client does not follow redirects, here to " + m.Text(cmp.Or(to.Host, host))
 }
 
-// short returns the first 80 printable characters.
+// short returns the first 80 characters.
 func short(s string) string {
 	const most = 80
-	runes := []rune(strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, s))
+	runes := []rune(s)
 	return strings.TrimSpace(string(runes[:min(len(runes), most)]))
 }

@@ -21,7 +21,7 @@ func TestMask_DescribesPages(t *testing.T) {
 		"a secret":            {key, "<title>denied: " + key + "</title>", `storage.example (***) sent "denied: ***"`},
 		"a secret at the cut": {"", strings.Repeat("x", 76) + key, `storage.example sent "` + strings.Repeat("x", 76) + `***"`},
 		"long":                {"", strings.Repeat("ü", 100), `storage.example sent "` + strings.Repeat("ü", 80) + `"`},
-		"controls":            {"a\x1b[31mb", "a\x1b[31mb", `storage.example (a [31mb) sent "a [31mb"`},
+		"controls":            {"", "a\x1b[31mb", `storage.example sent "a\x1b[31mb"`},
 		"empty":               {"", "", `storage.example sent ""`},
 	} {
 		t.Run(name, func(t *testing.T) {

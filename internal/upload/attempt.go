@@ -9,7 +9,6 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
@@ -17,7 +16,9 @@ import (
 
 // Timeouts end an attempt that no longer moves.
 type Timeouts struct {
-	Stall    time.Duration // no byte of the recording is handed over for so long
+	// Stall: no part of the recording is handed over for so long. Parts have up to 32 KiB,
+	// as the kernel's buffers for a slow connection: 546 bytes a second do for a minute.
+	Stall    time.Duration
 	Response time.Duration // no response for so long after the last byte
 }
 
@@ -54,7 +55,7 @@ func (u *Upload) attempt(ctx context.Context) Outcome {
 // stallTimer ends b's request if it no longer moves. It starts again with each part of b.
 func (u *Upload) stallTimer(b *body) *time.Timer {
 	timer := time.AfterFunc(u.Timeouts.Stall, func() {
-		why := fmt.Sprintf("no byte of the upload moved for %v", u.Timeouts.Stall)
+		why := fmt.Sprintf("no byte moved for %v, after %d of %d", u.Timeouts.Stall, b.sent.Load(), b.Size)
 		if b.sent.Load() >= b.Size {
 			why = fmt.Sprintf("no response for %v after the whole recording was handed over", u.Timeouts.Response)
 		}
@@ -76,8 +77,7 @@ func (u *Upload) stallTimer(b *body) *time.Timer {
 func (u *Upload) put(caller context.Context, b *body) (o Outcome) {
 	timer := u.stallTimer(b)
 	defer timer.Stop()
-	conn := new(backoff.Conn)
-	ctx := httptrace.WithClientTrace(conn.Trace(b.ctx), &httptrace.ClientTrace{
+	ctx := httptrace.WithClientTrace(b.ctx, &httptrace.ClientTrace{
 		GetConn:      func(string) { timer.Stop() }, // to wait for a free connection is no stall
 		ConnectStart: func(string, string) { timer.Reset(u.Timeouts.Stall) },
 		GotConn:      func(httptrace.GotConnInfo) { timer.Reset(u.Timeouts.Stall) },
@@ -102,10 +102,6 @@ func (u *Upload) put(caller context.Context, b *body) (o Outcome) {
 		return Outcome{Err: u.unreadable(readErr), permanent: true}
 	case err != nil:
 		o.Err, o.permanent = u.mask.Err(err), backoff.Permanent(err) && b.sent.Load() == 0
-		// A proxy's errors seldom name it.
-		if hop := conn.Hop(); b.sent.Load() == 0 && conn.NeverMade(err) && !strings.Contains(o.Err.Error(), hop) {
-			o.Err = fmt.Errorf("no connection to %s: %w", hop, o.Err)
-		}
 	}
 	return o
 }

@@ -1,12 +1,18 @@
 package upload
 
 import (
+	"bufio"
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -81,31 +87,35 @@ func TestUpload_ConnectionAfterRejection(t *testing.T) {
 // An upload that waits for another's connection does not stall.
 func TestUpload_WaitsForConnection(t *testing.T) {
 	t.Parallel()
-	const stall = 50 * time.Millisecond
-	free := make(chan struct{})
-	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		<-free
-	}))
-	defer srv.Close()
-	tr := &http.Transport{MaxConnsPerHost: 1}
-	defer tr.CloseIdleConnections()
-	first := put(t, srv.URL+"/k?s=1", tr, audio(10))
-	done := make(chan Outcome)
-	sent := make(chan struct{})
-	first.Progress = func(int64, int64) { close(sent) }
-	go func() { done <- first.attempt(t.Context()) }()
-	<-sent
-	second := put(t, srv.URL+"/k?s=1", tr, audio(10))
-	second.Timeouts.Stall = stall
-	go func() { done <- second.attempt(t.Context()) }()
-	select {
-	case o := <-done:
-		require.Fail(t, "over before its connection was free", "%v", o.Err)
-	case <-time.After(4 * stall):
-	}
-	close(free)
-	for range 2 {
-		require.Equal(t, stored, judge(<-done))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		const stall = time.Minute
+		store := func(conn net.Conn) {
+			defer conn.Close()
+			in := bufio.NewReader(conn)
+			for {
+				req, err := http.ReadRequest(in)
+				if err != nil {
+					return // closed
+				}
+				_, _ = io.Copy(io.Discard, req.Body)
+				time.Sleep(10 * stall)
+				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+			}
+		}
+		tr := &http.Transport{MaxConnsPerHost: 1, DialContext: func(context.Context, string, string) (net.Conn, error) {
+			near, far := net.Pipe()
+			go store(far)
+			return near, nil
+		}}
+		start := time.Now()
+		var uploads sync.WaitGroup
+		for range 2 {
+			u := put(t, "http://storage.example/k?s=1", tr, audio(10))
+			u.Timeouts = Timeouts{Stall: stall, Response: time.Hour}
+			uploads.Go(func() { assert.Equal(t, stored, judge(u.attempt(t.Context()))) })
+		}
+		uploads.Wait()
+		require.Equal(t, 20*stall, time.Since(start))
+		tr.CloseIdleConnections()
+	})
 }

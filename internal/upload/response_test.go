@@ -60,7 +60,7 @@ func TestReadResponse(t *testing.T) {
 	for status, want := range map[int]string{
 		200: `the response is not the store's: storage.example (nginx) sent "Log in to ***"`,
 		502: `the response is not the store's XML: storage.example (nginx) sent "Log in to ***"`,
-		307: "redirects are refused",
+		307: "the Client does not follow redirects",
 	} {
 		resp := &http.Response{StatusCode: status, Header: http.Header{"Server": {"nginx"}, "Content-Type": {"text/html; charset=utf-8"}}, Body: io.NopCloser(strings.NewReader(page))}
 		require.Equal(t, want, readResponse(resp, "storage.example", secret.Mask{"feedfacecafebeef"}).Message)

@@ -58,6 +58,7 @@ type Upload struct {
 // Failure is an upload that failed.
 type Failure struct {
 	Response          // the last that any attempt received; StatusCode is 0 if there was none
+	Host      string  // of the store
 	Unstarted bool    // there was no upload URL: Causes are the API's errors
 	Retryable bool    // another upload may succeed later
 	Causes    []error // why the last attempt got no response; then why a check or the API failed
@@ -77,12 +78,12 @@ func (u *Upload) Do(ctx context.Context) *Failure {
 			return failure
 		}
 		if err := u.addMD5(ctx); err != nil {
-			return &Failure{Causes: backoff.Causes(ctx, err)}
+			return &Failure{Host: u.target.Host, Causes: backoff.Causes(ctx, err)}
 		}
 		attemptCtx := u.Begin(ctx, u.past.attempts+1)
 		o := u.attempt(attemptCtx)
 		wait := u.Retries.Wait(u.past.attempts+1, min(o.RetryAfter, backoff.Longest))
-		o.noTime = ctx.Err() != nil || !backoff.Outlives(ctx, wait)
+		o.noTime = backoff.Left(ctx) <= wait
 		d, u.past = decide(u.past, o, wait)
 		u.Observe(attemptCtx, o, d.retry, d.wait)
 		if d.stored {
@@ -90,7 +91,7 @@ func (u *Upload) Do(ctx context.Context) *Failure {
 		}
 		u.header.Del(o.without)
 		u.WithoutMD5 = u.WithoutMD5 || o.without == "Content-Md5"
-		f = &Failure{Response: f.Response, Retryable: d.retryable}
+		f = &Failure{Response: f.Response, Host: u.target.Host, Retryable: d.retryable}
 		if o.StatusCode != 0 {
 			f.Response = o.Response
 		}
@@ -124,7 +125,7 @@ func (u *Upload) wait(ctx context.Context, d decision, f *Failure) (retry bool, 
 // upload is over.
 func (u *Upload) check(ctx context.Context, n int, f *Failure) (over bool, failure *Failure) {
 	for range n {
-		if !backoff.Outlives(ctx, time.Until(u.nextCheck)) {
+		if backoff.Left(ctx) <= time.Until(u.nextCheck) {
 			break // ctx would end before the check
 		}
 		found, err := u.API.HasAudio(ctx)
