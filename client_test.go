@@ -565,7 +565,7 @@ func TestClient_ReportsProxyStatus(t *testing.T) {
 	defer proxy.Close()
 	tr := minutes.SharedTransport().(*http.Transport).Clone()
 	tr.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
-	c, err := testkit.New("https://example.com", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(0, 0, 0))
+	c, err := testkit.New("https://example.com", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(minutes.RetryPolicy{}))
 	require.NoError(t, err)
 	_, err = c.Usage.Get(t.Context())
 	require.ErrorContains(t, err, "the proxy "+proxy.Listener.Addr().String()+" rejected the connection: 503 Overloaded")
