@@ -28,7 +28,7 @@ func TestInterfacePageNamesEveryCodeAndStatus(t *testing.T) {
 		kind, row string
 		count     int
 	}{
-		"../codes.go":  {"Code", `(?m)^\| \d{3} \| .%s. \|`, 26},
+		"../codes.go":  {"ErrorCode", `(?m)^\| \d{3} \| .%s. \|`, 26},
 		"../status.go": {"Status", `(?m)^\| .%s. \|`, 10},
 	} {
 		names := constants(t, file, of.kind)
