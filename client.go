@@ -3,7 +3,6 @@ package minutes
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,8 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -65,10 +62,10 @@ func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Clien
 	}
 	shared := defaults()
 	for _, opt := range opts {
-		if opt == nil {
-			return nil, &ParamError{"opts", "must not hold nil"}
+		if opt.apply == nil {
+			return nil, &ParamError{"opts", "must not hold an Option that no With function returned"}
 		}
-		if err := opt(shared); err != nil {
+		if err := opt.apply(shared); err != nil {
 			return nil, err
 		}
 	}
@@ -82,51 +79,6 @@ func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Clien
 		Vocabulary: &VocabularyService{s},
 		Usage:      &UsageService{s},
 	}, nil
-}
-
-// DoOption changes the behavior of [Client.Do].
-type DoOption int
-
-// Idempotent marks a request that has the same effect if it is made twice. The Client
-// retries it like a GET.
-const Idempotent DoOption = 1
-
-// Do makes a request to an endpoint that this package does not cover. It has the same
-// authentication, rate limit, retries and errors as every other call. Observers receive
-// it as OpDo. path follows the base URL, begins with a slash and is escaped (see
-// [url.PathEscape]): "/v1/meetings/mtg_1/notes". Do sends in as JSON and decodes the
-// response into out; either may be nil.
-//
-// The Client retries a GET like its own. It retries other methods only if the request
-// certainly had no effect (a 429, or no connection), or with the option Idempotent. A
-// response over 4 MiB is an error. Waits do not learn from Do: if you poll a meeting
-// with it, keep thirty seconds between two requests yourself.
-//
-// Do also reads fields that a type of this package lacks, into a struct that embeds the
-// type. See the example.
-//
-// Errors: *Error as for every call; *ParamError for values that cannot be sent.
-func (c *Client) Do(ctx context.Context, method, path string, query url.Values, in, out any, opts ...DoOption) error {
-	row := route.Route{Operation: route.Operation(OpDo), Method: method, Path: path}
-	if method == http.MethodGet || slices.Contains(opts, Idempotent) {
-		row.Repeat = route.Always
-	}
-	problem := pathProblem(path)
-	if err := cmp.Or(checkThat("method", slices.Contains(methods, method), methodReason),
-		checkThat("path", problem == "", problem),
-		checkThat("out", out == nil || reflect.ValueOf(out).Kind() == reflect.Pointer && !reflect.ValueOf(out).IsNil(), "must be a pointer or nil")); err != nil {
-		return err
-	}
-	request := rest.Request{Operation: row.Operation, Route: &row, Query: query}
-	if in != nil {
-		body, err := json.Marshal(in)
-		if err != nil {
-			return &ParamError{Param: "in", Reason: "cannot be written as JSON"}
-		}
-		request.Body = json.RawMessage(body)
-	}
-	_, err := c.core().send(ctx, request, out)
-	return err
 }
 
 // core returns what the services share, also of a Client that New did not make.
@@ -287,15 +239,25 @@ func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest
 // send makes one request and decodes the response into out, unless that is nil. The
 // response that it returns has no body any more.
 func (c *core) send(ctx context.Context, in rest.Request, out any) (*rest.Response, error) {
+	resp, err := c.request(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Release()
+	return resp, c.decode(in, resp, out)
+}
+
+// request makes one request. The caller releases the response.
+func (c *core) request(ctx context.Context, in rest.Request) (*rest.Response, error) {
 	if err := c.check(ctx, in); err != nil {
 		return nil, err
 	}
 	resp := c.api.Do(ctx, in)
-	defer resp.Release()
-	if !resp.OK() {
-		return nil, c.newError(resp)
+	if resp.OK() {
+		return resp, nil
 	}
-	return resp, c.decode(in, resp, out)
+	defer resp.Release()
+	return nil, c.newError(resp)
 }
 
 // check returns a *ParamError if a request cannot be sent as it is.

@@ -443,8 +443,12 @@ func TestClientMadeWithoutNew(t *testing.T) {
 		}
 		ctx := t.Context()
 		calls := map[minutes.Operation]func(*minutes.Client) error{
-			"do":      func(c *minutes.Client) error { return c.Do(ctx, "GET", "/v1/usage", nil, nil, nil) },
-			"zero":    func(*minutes.Client) error { return new(minutes.Client).Do(ctx, "GET", "/v1/usage", nil, nil, nil) },
+			"do": func(c *minutes.Client) error {
+				return errorOf(c.Do(ctx, minutes.Request{Method: "GET", Path: "/v1/usage"}, nil))
+			},
+			"zero": func(*minutes.Client) error {
+				return errorOf(new(minutes.Client).Do(ctx, minutes.Request{Method: "GET", Path: "/v1/usage"}, nil))
+			},
 			"upload":  func(c *minutes.Client) error { return c.Meetings.Upload(ctx, "mtg_1", testkit.Audio(1), nil) },
 			"wait":    func(c *minutes.Client) error { _, err := c.Meetings.Wait(ctx, "mtg_1", nil); return err },
 			"minutes": func(c *minutes.Client) error { _, err := c.Meetings.WaitForMinutes(ctx, "mtg_1", nil); return err },
@@ -470,112 +474,6 @@ func TestClientMadeWithoutNew(t *testing.T) {
 			bad, ok := errors.AsType[*minutes.ParamError](call(made))
 			require.True(t, ok, name)
 			require.Equal(t, "minutes: Client: must be made by New", bad.Error(), name)
-		}
-	})
-}
-
-// Do makes any request below the base URL as the package's own are made.
-func TestDo(t *testing.T) {
-	t.Parallel()
-	type note struct {
-		Text string `json:"text"`
-	}
-	t.Run("on the wire", func(t *testing.T) {
-		t.Parallel()
-		client, sent := testkit.OneReply(t, 201, `{"text":"stored"}`)
-		var out note
-		query := url.Values{"dry run": {"a&b"}, "x": {"1", "2"}}
-		require.NoError(t, client.Do(t.Context(), "POST", "/v1/meetings/"+url.PathEscape("mtg/1 ü")+"/notes", query, note{"<new>"}, &out))
-		require.Equal(t, note{"stored"}, out)
-		require.NoError(t, client.Do(t.Context(), "DELETE", "/v2/x:y", nil, nil, nil))
-		got := sent()
-		require.Len(t, got, 2)
-		require.Equal(t, "/gateway/minutes%2Fapi/v1/meetings/mtg%2F1%20%C3%BC/notes?dry+run=a%26b&x=1&x=2", got[0].URI)
-		require.Equal(t, `{"text":"\u003cnew\u003e"}`, got[0].Body)
-		require.Equal(t, "application/json", got[0].Header.Get("Content-Type"))
-		require.Equal(t, "DELETE /gateway/minutes%2Fapi/v2/x:y", got[1].Method+" "+got[1].URI)
-		require.Empty(t, got[1].Body)
-		require.Empty(t, got[1].Header.Get("Content-Type"))
-		for _, r := range got {
-			require.Equal(t, "Bearer "+testkit.Key, r.Header.Get("Authorization"))
-		}
-	})
-	t.Run("fields to come", func(t *testing.T) {
-		t.Parallel()
-		client, _ := testkit.Answering(t, testkit.Canned(200, `{"id":"mtg_1","status":"created","language":"cy"}`))
-		var m struct {
-			minutes.Meeting
-			Language string `json:"language"`
-		}
-		require.NoError(t, client.Do(t.Context(), "GET", "/v1/meetings/mtg_1", nil, nil, &m))
-		require.Equal(t, minutes.StatusCreated, m.Status)
-		require.Equal(t, "cy", m.Language)
-	})
-	t.Run("refused", func(t *testing.T) {
-		t.Parallel()
-		client, _ := testkit.Answering(t, testkit.Canned(404, `{"error":{"code":"NOT_FOUND","message":"No.","request_id":"r"}}`))
-		err := client.Do(t.Context(), "GET", "/v1/x", nil, nil, nil)
-		require.ErrorIs(t, err, minutes.ErrNotFound)
-		require.EqualError(t, err, "minutes: GET /v1/x: 404 NOT_FOUND: No. (request id r)")
-		failed, _ := errors.AsType[*minutes.Error](err)
-		require.Equal(t, minutes.OpDo, failed.Operation)
-	})
-	t.Run("replies of no use", func(t *testing.T) {
-		t.Parallel()
-		for reply, want := range map[string]string{
-			"":                               "the response is empty",
-			"[]":                             "a JSON array where an object should be",
-			"<h1>":                           "minutes.example sent",
-			strings.Repeat(" ", 4<<20) + " ": "longer than 4194304 bytes",
-		} {
-			client, _ := testkit.Answering(t, testkit.Canned(200, reply))
-			err := client.Do(t.Context(), "GET", "/v1/x", nil, nil, new(note))
-			require.ErrorContains(t, err, want)
-			require.ErrorContains(t, err, "GET /v1/x")
-			require.NoError(t, client.Do(t.Context(), "GET", "/v1/x", nil, nil, nil))
-		}
-		client, _ := testkit.Answering(t, testkit.Canned(200, `{"numbers":[`+strings.Repeat("1,", 100_000)+"1]}"))
-		var list struct{ Numbers []int }
-		require.NoError(t, client.Do(t.Context(), "GET", "/v1/x", nil, nil, &list), "a list of anything is the caller's")
-		require.Len(t, list.Numbers, 100_001)
-		var fields struct {
-			minutes.Meeting
-			Numbers []int
-		}
-		require.NoError(t, client.Do(t.Context(), "GET", "/v1/x", nil, nil, &fields), "also beside what the package knows")
-	})
-	t.Run("what cannot be sent", func(t *testing.T) {
-		t.Parallel()
-		client := testkit.Silent(t)
-		for _, method := range []string{"", "get", "HEAD", "CONNECT", "X Y"} {
-			testkit.RequireParamError(t, client.Do(t.Context(), method, "/v1/x", nil, nil, nil), "method", "")
-		}
-		for _, path := range []string{"", "v1/x", "https://elsewhere.example/", "//elsewhere.example", "/v1//x", "/v1/../x", "/v1/%2e%2E/x", "/.", "/",
-			"/v1/x?y=z", "/v1/x#y", "/v1/x?", "/v1/x y", "/v1/ü", "/v1/%zz", "/v1/%0a", "/v1/%ff", "/v1/{id}", "/v1/\\x", "/v1/x\n"} {
-			testkit.RequireParamError(t, client.Do(t.Context(), "GET", path, nil, nil, nil), "path", "")
-		}
-		testkit.RequireParamError(t, client.Do(t.Context(), "POST", "/v1/x", nil, make(chan int), nil), "in", "")
-		testkit.RequireParamError(t, client.Do(nil, "POST", "/v1/x", nil, nil, nil), "ctx", "") //lint:ignore SA1012 on purpose
-	})
-	t.Run("repeats", func(t *testing.T) {
-		t.Parallel()
-		for _, test := range []struct {
-			method   string
-			opts     []minutes.DoOption
-			reply    int
-			attempts int
-		}{
-			{"GET", nil, 503, 3}, {"PUT", nil, 503, 1}, {"POST", nil, 500, 1}, {"DELETE", nil, 502, 1}, {"POST", nil, 429, 3},
-			{"PUT", []minutes.DoOption{minutes.Idempotent}, 503, 3}, {"POST", []minutes.DoOption{minutes.Idempotent}, 500, 3}, {"GET", nil, 404, 1},
-		} {
-			heard := new(events)
-			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithRetries(2, 0, 0), minutes.WithObserver(heard.observe),
-				minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(testkit.Canned(test.reply, ""))}))
-			require.NoError(t, err)
-			testkit.RequireStatus(t, client.Do(t.Context(), test.method, "/v1/x", nil, nil, nil, test.opts...), test.reply)
-			tries := told[minutes.Attempt](heard)
-			require.Len(t, tries, test.attempts, "%+v", test)
-			require.Equal(t, minutes.OpDo, tries[0].Operation)
 		}
 	})
 }
@@ -677,9 +575,9 @@ func TestClient_NamesRejectingProxy(t *testing.T) {
 		host := proxy.Listener.Addr().String()
 		for _, tr := range []*http.Transport{{}, minutes.SharedTransport().(*http.Transport).Clone()} {
 			tr.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: host, User: url.UserPassword("user", "pass-word")})
-			c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(1, 0, 0))
+			c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(minutes.RetryPolicy{Max: 1}))
 			require.NoError(t, err)
-			_, err = c.Projects.Create(t.Context(), "x")
+			_, err = c.Projects.Create(t.Context(), &minutes.ProjectCreateParams{Name: "x"})
 			require.EqualError(t, err, fmt.Sprintf("minutes: POST /v1/projects: the proxy %s rejected the connection: %d %s", host, status, http.StatusText(status)))
 			require.Equal(t, status == 503, minutes.Retryable(err))
 			require.False(t, minutes.KeyRejected(err))
@@ -723,14 +621,5 @@ func TestClient_FinishesJobsBehindStrictEdge(t *testing.T) {
 				work.Wait()
 			})
 		})
-	}
-}
-
-// Do finds out before the request that it cannot decode the response.
-func TestClient_DoNeedsPointer(t *testing.T) {
-	t.Parallel()
-	for _, out := range []any{struct{}{}, map[string]any{}, (*struct{})(nil), 7} {
-		err := testkit.Silent(t).Do(t.Context(), http.MethodPost, "/v1/x", nil, nil, out)
-		testkit.RequireParamError(t, err, "out", "")
 	}
 }

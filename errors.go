@@ -100,8 +100,20 @@ func singleLine(s string) string {
 	}, s)
 }
 
-// Is reports whether target is the Code; ErrRateLimited matches every 429.
+// ErrMeetingGone matches the error of a call that found its meeting gone: a NOT_FOUND
+// from Get, Delete, UploadURL, Minutes or a poll, also inside a *WaitError. A NOT_FOUND from
+// Create, Update or SetParticipants may be about a participant, project or template, and
+// does not match. This package defines it, not the service.
+var ErrMeetingGone = errors.New("minutes: the meeting is gone")
+
+// Is reports whether target is the Code; ErrRateLimited matches every 429, and
+// ErrMeetingGone a NOT_FOUND that can only be about the meeting.
 func (e *Error) Is(target error) bool {
+	if target == ErrMeetingGone {
+		return e.Code == ErrNotFound && slices.Contains([]Operation{
+			OpMeetingsGet, OpMeetingsDelete, OpMeetingsUploadURL, OpMeetingsMinutes,
+		}, e.Operation)
+	}
 	code, ok := target.(ErrorCode)
 	return ok && code != "" && (code == e.Code || code == ErrRateLimited && e.StatusCode == 429)
 }
@@ -263,6 +275,28 @@ func Retryable(err error) bool {
 	}
 	e, ok := errors.AsType[*StorageError](err)
 	return ok && e.retryable
+}
+
+// RetryAfter returns how long the service or the store asked to wait before the call is
+// made again: the RetryAfter of the *Error or *StorageError in err. ok is false if it did
+// not ask. Try again no earlier, if [Retryable] reports true.
+func RetryAfter(err error) (d time.Duration, ok bool) {
+	if e, is := errors.AsType[*Error](err); is {
+		d = e.RetryAfter
+	}
+	if e, is := errors.AsType[*StorageError](err); is {
+		d = max(d, e.RetryAfter)
+	}
+	return d, d > 0
+}
+
+// QuotaExhausted reports whether a meeting ended as transcribe_blocked: the organisation has
+// no transcription time left (section 3). Other recordings will fail likewise until a top-up
+// or Usage.NextResetAt. A meeting that ended as minutes_failed may lack credits, too: then
+// [UsageService.Get] shows none. See the example.
+func QuotaExhausted(err error) bool {
+	e, ok := errors.AsType[*MeetingFailedError](err)
+	return ok && e.Status == StatusTranscribeBlocked
 }
 
 // KeyRejected reports whether the service rejected the API key or its organisation.

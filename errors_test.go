@@ -362,7 +362,7 @@ func TestTextsOfTheServiceAreClean(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := new(testbase.Buffer)
 		mock := httpmock.NewMockTransport()
-		c, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRetries(0, 0, 0),
+		c, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRetries(minutes.RetryPolicy{}),
 			minutes.WithLogger(slog.New(plainHandler{out})))
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -596,7 +596,7 @@ func TestTransportsThatMisbehave(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(reply)}), minutes.WithRetries(0, 0, 0))
+			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(reply)}), minutes.WithRetries(minutes.RetryPolicy{}))
 			require.NoError(t, err)
 			for _, op := range testkit.Operations() {
 				if op.Reply == "" && name == "no header, no body" {
@@ -631,7 +631,7 @@ func wired(t *testing.T, answer func(net.Conn)) (*minutes.Client, func() int) {
 		}()
 		return near, nil
 	}}
-	c, err := testkit.New("http://localhost", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRetries(0, 0, 0))
+	c, err := testkit.New("http://localhost", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRetries(minutes.RetryPolicy{}))
 	require.NoError(t, err)
 	return c, func() int { return dials }
 }
@@ -906,4 +906,46 @@ func TestKindsOfParamError(t *testing.T) {
 		}
 	}
 	assert.Equal(t, "minutes: the recording is empty", minutes.ErrRecordingEmpty.Error())
+}
+
+func TestRetryAfter_ReadsServiceAndStorage(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err  error
+		want time.Duration
+	}{
+		"nil":         {nil, 0},
+		"other":       {io.EOF, 0},
+		"not asked":   {&minutes.Error{StatusCode: 503}, 0},
+		"service":     {fmt.Errorf("x: %w", &minutes.Error{RetryAfter: time.Hour}), time.Hour},
+		"storage":     {&minutes.StorageError{RetryAfter: time.Minute}, time.Minute},
+		"both":        {errors.Join(&minutes.Error{RetryAfter: time.Hour}, &minutes.StorageError{RetryAfter: time.Minute}), time.Hour},
+		"in a wait":   {&minutes.WaitError{Err: &minutes.Error{RetryAfter: time.Hour}}, time.Hour},
+		"other's sum": {errors.Join(&minutes.Error{}, &minutes.StorageError{RetryAfter: time.Minute}), time.Minute},
+	} {
+		d, ok := minutes.RetryAfter(test.err)
+		require.Equal(t, test.want, d, name)
+		require.Equal(t, test.want > 0, ok, name)
+	}
+}
+
+func TestQuotaExhausted_MatchesTranscribeBlocked(t *testing.T) {
+	t.Parallel()
+	for _, status := range []minutes.Status{minutes.StatusTranscribeBlocked, minutes.StatusMinutesFailed, minutes.StatusAudioRejected, minutes.StatusTranscriptionFailed} {
+		err := fmt.Errorf("job: %w", &minutes.MeetingFailedError{Status: status})
+		require.Equal(t, status == minutes.StatusTranscribeBlocked, minutes.QuotaExhausted(err), status)
+	}
+	require.False(t, minutes.QuotaExhausted(minutes.ErrNotFound))
+}
+
+func TestErrMeetingGone_MatchesCallsAboutOneMeeting(t *testing.T) {
+	t.Parallel()
+	for op, gone := range map[minutes.Operation]bool{
+		minutes.OpMeetingsGet: true, minutes.OpMeetingsDelete: true, minutes.OpMeetingsUploadURL: true, minutes.OpMeetingsMinutes: true,
+		minutes.OpMeetingsCreate: false, minutes.OpMeetingsUpdate: false, minutes.OpMeetingsSetParticipants: false, minutes.OpMeetingsTranscript: false, minutes.OpDo: false,
+	} {
+		err := &minutes.WaitError{Err: &minutes.Error{Operation: op, Code: minutes.ErrNotFound}}
+		require.Equal(t, gone, errors.Is(err, minutes.ErrMeetingGone), op)
+		require.NotErrorIs(t, &minutes.Error{Operation: op, StatusCode: 404}, minutes.ErrMeetingGone)
+	}
 }

@@ -21,7 +21,7 @@ import (
 func ExampleNew() {
 	client, err := minutes.New("https://minutes.example.com", "key_example",
 		minutes.WithUserAgent("myapp/1.2"),
-		minutes.WithRetries(6, time.Second, 30*time.Second),
+		minutes.WithRetries(minutes.RetryPolicy{Max: 6, WaitMin: time.Second, WaitMax: 30 * time.Second}),
 	)
 	if err != nil {
 		log.Fatal(err)
@@ -51,7 +51,7 @@ func ExampleClient_Do() {
 		minutes.Meeting
 		Language string `json:"language"`
 	}
-	err := client.Do(ctx, "GET", "/v1/meetings/"+url.PathEscape(id), nil, nil, &m)
+	_, err := client.Do(ctx, minutes.Request{Method: "GET", Path: "/v1/meetings/" + url.PathEscape(id)}, &m)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func ExampleWithHTTPClient() {
 	transport.TLSClientConfig = &tls.Config{RootCAs: authorities}
 	client, err := minutes.New("https://minutes.example.com", "key_example",
 		minutes.WithHTTPClient(&http.Client{Transport: transport}),
-		minutes.WithUploadTimeouts(time.Minute, 15*time.Minute), // this proxy scans recordings
+		minutes.WithUploadTimeouts(minutes.UploadTimeouts{Stall: time.Minute, Response: 15 * time.Minute}), // this proxy scans recordings
 	)
 	if err != nil {
 		log.Fatal(err)
@@ -110,14 +110,14 @@ func ExampleWithLogger() {
 			return a
 		},
 	}))
-	client := srv.Client(minutes.WithLogger(logger), minutes.WithRetries(1, time.Millisecond, time.Millisecond))
+	client := srv.Client(minutes.WithLogger(logger), minutes.WithRetries(minutes.RetryPolicy{Max: 1, WaitMin: time.Millisecond, WaitMax: time.Millisecond}))
 	if _, err := client.Usage.Get(context.Background()); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
-	// level=DEBUG msg="minutes: try of a request" operation=usage.get method=GET path=/v1/usage attempt=1 status=429 code=RATE_LIMITED
-	// level=INFO msg="minutes: requests are held back after a 429" operation=usage.get
-	// level=DEBUG msg="minutes: try of a request" operation=usage.get method=GET path=/v1/usage attempt=2 status=200
+	// level=DEBUG msg="minutes: attempt of a request" operation=usage.get method=GET path=/v1/usage attempt=1 status=429 code=RATE_LIMITED
+	// level=INFO msg="minutes: a 429 pauses all requests" operation=usage.get
+	// level=DEBUG msg="minutes: attempt of a request" operation=usage.get method=GET path=/v1/usage attempt=2 status=200
 }
 
 // Figures of what a Client does: of the first attempt, which is refused, of the
@@ -132,20 +132,18 @@ func ExampleWithObserver() {
 		case minutes.Attempt:
 			fmt.Println(e.Operation, "attempt", e.Number, "answered", e.StatusCode) // and more
 		case minutes.RateLimited:
-			fmt.Println("all requests are held back") // for e.For
-		case minutes.FailedLook:
-			fmt.Println("a wait cannot look at its meeting:", e.InARow, "times in a row")
+			fmt.Println("all requests pause") // for e.Pause
 		case minutes.PollCycle:
 			fmt.Println("the poller made", e.Pages+e.Gets, "requests for", e.Waits, "waits")
 		}
 	})
-	client := srv.Client(observe, minutes.WithRetries(1, time.Millisecond, time.Millisecond)) // or minutes.New(baseURL, key, observe)
+	client := srv.Client(observe, minutes.WithRetries(minutes.RetryPolicy{Max: 1, WaitMin: time.Millisecond, WaitMax: time.Millisecond})) // or minutes.New(baseURL, key, observe)
 	if _, err := client.Usage.Get(context.Background()); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
 	// usage.get attempt 1 answered 429
-	// all requests are held back
+	// all requests pause
 	// usage.get attempt 2 answered 200
 }
 

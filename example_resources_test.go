@@ -51,7 +51,7 @@ func ExampleProjectsService_Create() {
 	client := srv.Client()
 	ctx := context.Background()
 
-	project, err := client.Projects.Create(ctx, "Hermes")
+	project, err := client.Projects.Create(ctx, &minutes.ProjectCreateParams{Name: "Hermes"})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package minutes
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/poll"
@@ -10,13 +11,11 @@ import (
 )
 
 // Event reports what happens inside a Client, for [WithObserver]: an [Attempt], a
-// [RateLimited], a [FailedLook] or a [PollCycle]. Later versions may have more. No event holds
-// a secret.
+// [RateLimited] or a [PollCycle]. Later versions may have more. No event holds a secret.
 type Event interface{ event() }
 
 func (Attempt) event()     {}
 func (RateLimited) event() {}
-func (FailedLook) event()  {}
 func (PollCycle) event()   {}
 
 // Attempt reports one attempt of a request that has ended: of an API call, of a poll, of a
@@ -29,7 +28,11 @@ type Attempt struct {
 
 	StatusCode int       // of the response, 0 if there was none
 	Code       ErrorCode // of an error response of the service or the store
-	Err        error     // why there was no response; nil if there was one
+	RequestID  string    // of an error response, for support requests
+	// Header is that of the response, without cookies, the API key and the query of a
+	// Location. It is nil if there was none, and for uploads.
+	Header http.Header
+	Err    error // why there was no response; nil if there was one
 	// Stalled reports that the Client gave up an upload, see [WithUploadTimeouts].
 	Stalled  bool
 	Sent     int64         // bytes of the recording that were sent; 0 for API calls
@@ -46,17 +49,6 @@ type Attempt struct {
 type RateLimited struct {
 	Operation Operation     // that got the 429
 	Pause     time.Duration // from now on; a minute at most
-}
-
-// FailedLook reports that a poll of a wait failed. An error in the service's envelope ends
-// the wait; every other failure may pass. A 429 does not count, and neither does a page
-// that fails.
-type FailedLook struct {
-	MeetingID string // of the poll
-	// InARow counts the failed polls since the meeting was last seen. In an outage, a poll
-	// that fails for one meeting counts for all. Twenty over at least nine minutes end the wait.
-	InARow int
-	Err    error // why; an *Error if the service or the network was at fault
 }
 
 // PollCycle reports the poller's requests in one cycle of thirty seconds or longer. Its
@@ -82,17 +74,16 @@ func (c *core) observeAttempt(ctx context.Context, a rest.Attempt) {
 	e, _ := AttemptFromContext(ctx)
 	e.MeetingID = c.Mask.Text(e.MeetingID)
 	e.Duration, e.WillRetry, e.RetryIn = a.Took, a.Retry, a.Wait
-	requestID := ""
+	r := a.Response
 	if a.Err != nil {
 		e.Err = c.Mask.Err(a.Err)
-	} else if e.StatusCode = a.Status; a.Status/100 != 2 {
-		failure := c.newError(a.Response)
-		e.Code, requestID = failure.Code, failure.RequestID
+	} else if e.StatusCode, e.Header = a.Status, c.Mask.Header(r.Header); a.Status/100 != 2 {
+		failure := c.newError(r)
+		e.Code, e.RequestID = failure.Code, failure.RequestID
 	}
-	r := a.Response
-	c.reportAttempt(ctx, e, requestID, slog.String("method", r.Route.Method), slog.String("path", singleLine(c.Mask.Text(r.Path))))
+	c.reportAttempt(ctx, e, slog.String("method", r.Route.Method), slog.String("path", singleLine(c.Mask.Text(r.Path))))
 	if a.Pause > 0 {
-		c.log.LogAttrs(ctx, slog.LevelInfo, "minutes: requests are held back after a 429",
+		c.log.LogAttrs(ctx, slog.LevelInfo, "minutes: a 429 pauses all requests",
 			slog.String("operation", string(e.Operation)), slog.Duration("for", a.Pause))
 		c.observer(ctx, RateLimited{e.Operation, a.Pause})
 	}
@@ -100,7 +91,7 @@ func (c *core) observeAttempt(ctx context.Context, a rest.Attempt) {
 
 // reportAttempt reports an attempt that has ended, of an API call or an upload, to the log
 // and the observer. Only the log shows the request.
-func (c *core) reportAttempt(ctx context.Context, e Attempt, requestID string, request ...slog.Attr) {
+func (c *core) reportAttempt(ctx context.Context, e Attempt, request ...slog.Attr) {
 	if c.log.Enabled(ctx, slog.LevelDebug) {
 		attrs := append([]slog.Attr{slog.String("operation", string(e.Operation))}, request...)
 		attrs = append(attrs, slog.Int("attempt", e.Number), slog.Int("status", e.StatusCode))
@@ -108,29 +99,27 @@ func (c *core) reportAttempt(ctx context.Context, e Attempt, requestID string, r
 		case e.Err != nil:
 			attrs = append(attrs, slog.String("error", singleLine(e.Err.Error())))
 		case e.StatusCode/100 != 2:
-			attrs = append(attrs, slog.String("code", singleLine(string(e.Code))), slog.String("request_id", singleLine(requestID)))
+			attrs = append(attrs, slog.String("code", singleLine(string(e.Code))), slog.String("request_id", singleLine(e.RequestID)))
 		}
 		if e.WillRetry {
 			attrs = append(attrs, slog.Duration("wait", e.RetryIn))
 		}
-		c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: try of a request", attrs...)
+		c.log.LogAttrs(ctx, slog.LevelDebug, "minutes: attempt of a request", attrs...)
 	}
 	c.observer(ctx, e)
 }
 
 // PollFailed implements poll.Observer.
 func (p polled) PollFailed(id string, inARow int, several bool, err error) {
-	ctx := context.Background()
 	if several {
-		p.core.log.LogAttrs(ctx, slog.LevelWarn, "minutes: looks at a meeting fail, and its wait goes on",
+		p.core.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: polls of a meeting fail, and its wait goes on",
 			slog.String("meeting", singleLine(id)), slog.Int("in_a_row", inARow), slog.String("error", singleLine(err.Error())))
 	}
-	p.core.observer(ctx, FailedLook{id, inARow, err})
 }
 
 // PollsRecovered implements poll.Observer.
 func (p polled) PollsRecovered(id string, failed int) {
-	p.core.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: looks at a meeting work again",
+	p.core.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: polls of a meeting succeed again",
 		slog.String("meeting", singleLine(id)), slog.Int("failed", failed))
 }
 

@@ -171,11 +171,13 @@ func TestAttemptTimes(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit("3").Delayed(2*time.Second), minutestest.Reset(), minutestest.Delay(time.Hour), minutestest.Delay(time.Hour))
 		heard := new(events)
-		c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithRetries(3, 0, 0))
+		c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithRetries(minutes.RetryPolicy{Max: 3}))
 		_, err := c.Usage.Get(t.Context())
 		require.Error(t, err)
 		tries := told[minutes.Attempt](heard)
 		require.Len(t, tries, 4)
+		require.Equal(t, "3", tries[0].Header.Get("Retry-After"))
+		tries[0].Header = nil
 		require.Equal(t, minutes.Attempt{Operation: minutes.OpUsageGet, Number: 1, StatusCode: 429, Code: minutes.ErrRateLimited, Duration: 2 * time.Second, WillRetry: true, RetryIn: 3 * time.Second}, tries[0])
 		require.Equal(t, []minutes.RateLimited{{Operation: minutes.OpUsageGet, Pause: 3 * time.Second}}, told[minutes.RateLimited](heard))
 		require.ErrorContains(t, tries[1].Err, "reset")
@@ -192,7 +194,7 @@ func TestUploadAttempts(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Delay(time.Hour), minutestest.RefuseUpload(403, "AccessDenied"))
 		heard := new(events)
-		c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithRetries(1, 0, 0))
+		c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithRetries(minutes.RetryPolicy{Max: 1}))
 		id := testkit.Waiting(t, srv)
 		require.Error(t, c.Meetings.Upload(t.Context(), id, testkit.Audio(1000), nil))
 		var tries []minutes.Attempt
@@ -215,9 +217,9 @@ func TestUploadAttempts(t *testing.T) {
 	})
 }
 
-// Looks that fail are told of one by one, and logged once they are three, and once
-// they work again.
-func TestFailedLooks(t *testing.T) {
+// A poll that fails is reported as an Attempt with Poll. The third in a row is logged, and
+// so is the recovery.
+func TestLogger_ReportsFailingPolls(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]int{"twice": 2, "five times": 5} {
 		t.Run(name, func(t *testing.T) {
@@ -231,25 +233,25 @@ func TestFailedLooks(t *testing.T) {
 				_, err := c.Meetings.Wait(t.Context(), id, nil)
 				require.NoError(t, err)
 				synctest.Wait()
-				looks := told[minutes.FailedLook](heard)
-				require.Len(t, looks, fails)
-				for i, look := range looks {
-					require.Equal(t, id, look.MeetingID)
-					require.Equal(t, i+1, look.InARow)
-					require.ErrorContains(t, look.Err, "502")
+				failed := 0
+				for _, a := range told[minutes.Attempt](heard) {
+					if a.Poll && a.MeetingID == id && a.StatusCode == http.StatusBadGateway {
+						failed++
+					}
 				}
+				require.Equal(t, fails, failed)
 				if fails < 3 {
 					require.Empty(t, out.String())
 					return
 				}
 				lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 				require.Len(t, lines, 2)
-				require.Regexp(t, `level=WARN msg="minutes: looks at a meeting fail.* meeting=`+id+` in_a_row=3 error=.*502`, lines[0])
-				require.Regexp(t, `level=WARN msg="minutes: looks at a meeting work again" meeting=`+id+` failed=5`, lines[1])
+				require.Regexp(t, `level=WARN msg="minutes: polls of a meeting fail.* meeting=`+id+` in_a_row=3 error=.*502`, lines[0])
+				require.Regexp(t, `level=WARN msg="minutes: polls of a meeting succeed again" meeting=`+id+` failed=5`, lines[1])
 			})
 		})
 	}
-	t.Run("seen by another call", func(t *testing.T) {
+	t.Run("until another call sees the meeting", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -265,22 +267,7 @@ func TestFailedLooks(t *testing.T) {
 			})
 			_, err := c.Meetings.Wait(ctx, id, nil)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.Equal(t, 1, strings.Count(out.String(), "work again"))
-		})
-	})
-	t.Run("refused", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			srv := minutestest.NewServer(t)
-			heard := new(events)
-			c := testkit.Client(srv, minutes.WithObserver(heard.observe))
-			_, err := c.Meetings.Wait(t.Context(), "mtg_none", nil)
-			require.ErrorIs(t, err, minutes.ErrNotFound)
-			synctest.Wait()
-			looks := told[minutes.FailedLook](heard)
-			require.Len(t, looks, 1)
-			require.ErrorIs(t, looks[0].Err, minutes.ErrNotFound)
-			require.Equal(t, 1, looks[0].InARow)
+			require.Equal(t, 1, strings.Count(out.String(), "succeed again"))
 		})
 	})
 }
@@ -305,7 +292,7 @@ func TestObserverMayUseTheClient(t *testing.T) {
 		_, err := c.Meetings.Wait(t.Context(), testkit.Uploaded(t, c, "Weekly").ID, nil)
 		require.NoError(t, err)
 		synctest.Wait()
-		for _, e := range []minutes.Event{minutes.Attempt{}, minutes.RateLimited{}, minutes.FailedLook{}, minutes.PollCycle{}} {
+		for _, e := range []minutes.Event{minutes.Attempt{}, minutes.RateLimited{}, minutes.PollCycle{}} {
 			err, ok := within.Load(fmt.Sprintf("%T", e))
 			require.True(t, ok, "%T", e)
 			require.NoError(t, asError(err), "%T", e)
@@ -400,7 +387,7 @@ func TestFromContextLate(t *testing.T) {
 					}
 				}()
 				return &http.Response{StatusCode: 500, Body: io.NopCloser(new(bytes.Reader)), Header: http.Header{}}, nil
-			})}), minutes.WithRetries(5, 0, 0))
+			})}), minutes.WithRetries(minutes.RetryPolicy{Max: 5}))
 		require.NoError(t, err)
 		_, err = c.Usage.Get(t.Context())
 		testkit.RequireStatus(t, err, 500)
@@ -429,7 +416,7 @@ func TestWithLogger_LogsEachAttempt(t *testing.T) {
 			}
 			return a
 		}}))
-		c := testkit.Client(srv, minutes.WithLogger(log), minutes.WithRetries(4, time.Second, time.Second))
+		c := testkit.Client(srv, minutes.WithLogger(log), minutes.WithRetries(minutes.RetryPolicy{Max: 4, WaitMin: time.Second, WaitMax: time.Second}))
 		j := testkit.Jobs()[len(testkit.Jobs())-1]
 		id := j.MeetingFor(t, srv)
 		_, err := c.Meetings.Get(t.Context(), id)
@@ -437,7 +424,7 @@ func TestWithLogger_LogsEachAttempt(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		require.Len(t, lines, 5)
 		require.Contains(t, lines[2], "level=INFO")
-		require.Contains(t, lines[2], "held back after a 429")
+		require.Contains(t, lines[2], "a 429 pauses all requests")
 		lines = slices.Delete(lines, 2, 3)
 		for i, want := range [][]string{
 			{"status=500", "code=INTERNAL_ERROR", "request_id=req_", "wait=1s"},
@@ -472,7 +459,7 @@ func TestFromContext_PrintsNoHeaders(t *testing.T) {
 		show(req.Context())
 		return testkit.Canned(503, "echo-of-"+testkit.Key, "Set-Cookie", "session=secret-cookie", "X-Echo", testkit.Key)(req)
 	})
-	c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithRetries(1, 0, 0),
+	c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithRetries(minutes.RetryPolicy{Max: 1}),
 		minutes.WithObserver(func(ctx context.Context, _ minutes.Event) { show(ctx) }))
 	require.NoError(t, err)
 	_, err = c.Usage.Get(t.Context())

@@ -21,9 +21,9 @@ import (
 // version of this package, for the User-Agent header.
 const version = "0.1.0"
 
-// Option changes a setting of a new Client. If it cannot be used, New returns a
-// *ParamError.
-type Option func(*core) error
+// Option changes a setting of a new Client. The With functions return one. If it cannot
+// be used, New returns a *ParamError.
+type Option struct{ apply func(*core) error }
 
 const attemptTimeout = 30 * time.Second // of an API call
 
@@ -48,13 +48,12 @@ func defaults() *core {
 
 // option returns an Option that sets something if ok.
 func option(name string, ok bool, reason string, set func(*core)) Option {
-	return func(c *core) error {
-		if !ok {
-			return &ParamError{name, reason}
+	return Option{func(c *core) error {
+		if ok {
+			set(c)
 		}
-		set(c)
-		return nil
-	}
+		return checkThat(name, ok, reason)
+	}}
 }
 
 // WithHTTPClient uses hc's transport for API calls and, without [WithStorageHTTPClient],
@@ -117,11 +116,19 @@ func WithUserAgent(product string) Option {
 		func(c *core) { c.UserAgent = []string{product + " minutes-go/" + version} })
 }
 
-// WithRetries sets how often the Client retries a request (default 4; 0 disables retries)
-// and the bounds of the wait before retry n. The wait is random between waitMin and the
-// smaller of waitMax and waitMin·2ⁿ (default 0.5 s and 15 s; a waitMin of 0 doubles from
-// 0.5 s). It is never shorter than the service's Retry-After. If that is over a minute,
-// the call returns at once, with Error.RetryAfter.
+// RetryPolicy says how often the Client retries a request and how long it waits. The zero
+// value disables retries.
+type RetryPolicy struct {
+	Max int // retries after the first attempt
+	// WaitMin and WaitMax bound the wait before retry n, which is random between WaitMin
+	// and the smaller of WaitMax and WaitMin·2ⁿ. A WaitMin of 0 doubles from half a second.
+	// The wait is never shorter than the service's Retry-After.
+	WaitMin, WaitMax time.Duration
+}
+
+// WithRetries sets how the Client retries requests. The default is 4 retries, with waits
+// between 0.5 and 15 seconds. If the service's Retry-After is over a minute, the call
+// returns at once, with Error.RetryAfter.
 //
 // It applies to uploads too. If there was no response, and the audio may have arrived, the
 // Client polls the meeting before the retry, and again if it had sent the whole recording.
@@ -142,10 +149,9 @@ func WithUserAgent(product string) Option {
 //     without the header Expect; once without Content-MD5 if the store rejects that.
 //
 // See [Client.Do] for its own rules.
-func WithRetries(max int, waitMin, waitMax time.Duration) Option {
-	ok := max >= 0 && waitMin >= 0 && waitMax >= waitMin
-	return option("WithRetries", ok, "needs max >= 0 and 0 <= waitMin <= waitMax",
-		func(c *core) { c.Retries = backoff.Policy{Max: max, WaitMin: waitMin, WaitMax: waitMax} })
+func WithRetries(p RetryPolicy) Option {
+	ok := p.Max >= 0 && p.WaitMin >= 0 && p.WaitMax >= p.WaitMin
+	return option("WithRetries", ok, "needs Max >= 0 and 0 <= WaitMin <= WaitMax", func(c *core) { c.Retries = backoff.Policy(p) })
 }
 
 // WithUploadConcurrency limits the number of concurrent uploads per Client (default 4), by Upload,
@@ -156,14 +162,18 @@ func WithUploadConcurrency(n int) Option {
 	return option("WithUploadConcurrency", n >= 1, "must be at least 1", func(c *core) { c.slots.limit = n })
 }
 
+// UploadTimeouts are the time limits of one attempt of an upload.
+type UploadTimeouts struct {
+	Stall    time.Duration // without a byte of the recording moving (default a minute)
+	Response time.Duration // from the last byte to the response (default five minutes)
+}
+
 // WithUploadTimeouts sets when the Client gives up an attempt of an upload, and retries it
-// as [WithRetries] says: if no byte of the recording moves for stall (default a minute),
-// or if no response arrives within reply after the last byte (default five minutes). A
-// proxy that scans a whole recording before it forwards it needs a long reply. Uploads
-// have no other limit.
-func WithUploadTimeouts(stall, reply time.Duration) Option {
-	return option("WithUploadTimeouts", stall > 0 && reply > 0, "needs stall > 0 and reply > 0",
-		func(c *core) { c.uploads = upload.Timeouts{Stall: stall, Response: reply} })
+// as [WithRetries] says. A proxy that scans a whole recording before it forwards it needs a
+// long Response. Uploads have no other time limit.
+func WithUploadTimeouts(t UploadTimeouts) Option {
+	return option("WithUploadTimeouts", t.Stall > 0 && t.Response > 0, "needs Stall > 0 and Response > 0",
+		func(c *core) { c.uploads = upload.Timeouts(t) })
 }
 
 // WithRateLimit limits the requests of the Client, including retries, to perSecond with
@@ -186,7 +196,7 @@ const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 // and, for OpMeetingsTranscript, holds {meeting_id} once. Whether a request may be retried depends
 // on its operation, not on the method.
 func WithRoute(op Operation, method, path string) Option {
-	return func(c *core) error {
+	return Option{func(c *core) error {
 		at := slices.IndexFunc(c.Routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })
 		if at < 0 || c.Routes[at].Basis != route.Assumed {
 			return &ParamError{"WithRoute", "op: is not an operation whose route is assumed"}
@@ -201,5 +211,5 @@ func WithRoute(op Operation, method, path string) Option {
 			checkThat("WithRoute", !strings.Contains(path, "%"), "path: must not hold escapes"),
 			checkThat("WithRoute", example == "/" || problem == "", "path: "+problem),
 		)
-	}
+	}}
 }

@@ -25,13 +25,13 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-func TestOptionsRefuse(t *testing.T) {
+func TestNew_RejectsOptions(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		param string
 		opt   minutes.Option
 	}{
-		"nil option":                  {"opts", nil},
+		"zero option":                 {"opts", minutes.Option{}},
 		"nil http client":             {"WithHTTPClient", minutes.WithHTTPClient(nil)},
 		"negative time-out":           {"WithHTTPClient", minutes.WithHTTPClient(&http.Client{Timeout: -1})},
 		"nil logger":                  {"WithLogger", minutes.WithLogger(nil)},
@@ -40,9 +40,9 @@ func TestOptionsRefuse(t *testing.T) {
 		"user agent with header":      {"WithUserAgent", minutes.WithUserAgent("app\r\nX-Evil: 1")},
 		"user agent beyond ASCII":     {"WithUserAgent", minutes.WithUserAgent("café/1")},
 		"user agent with space after": {"WithUserAgent", minutes.WithUserAgent("app ")},
-		"negative retries":            {"WithRetries", minutes.WithRetries(-1, 0, 0)},
-		"negative wait":               {"WithRetries", minutes.WithRetries(1, -1, 0)},
-		"waits the wrong way round":   {"WithRetries", minutes.WithRetries(1, 2, 1)},
+		"negative retries":            {"WithRetries", minutes.WithRetries(minutes.RetryPolicy{Max: -1})},
+		"negative wait":               {"WithRetries", minutes.WithRetries(minutes.RetryPolicy{Max: 1, WaitMin: -1})},
+		"waits the wrong way round":   {"WithRetries", minutes.WithRetries(minutes.RetryPolicy{Max: 1, WaitMin: 2, WaitMax: 1})},
 		"negative rate":               {"WithRateLimit", minutes.WithRateLimit(-1, 1)},
 		"rate without burst":          {"WithRateLimit", minutes.WithRateLimit(1, 0)},
 		"burst without rate":          {"WithRateLimit", minutes.WithRateLimit(0, 1)},
@@ -52,22 +52,22 @@ func TestOptionsRefuse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithRetries(1, 0, 0), test.opt)
+			c, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithRetries(minutes.RetryPolicy{Max: 1}), test.opt)
 			require.Nil(t, c)
 			testkit.RequireParamError(t, err, test.param, "")
 		})
 	}
 }
 
-func TestOptionsTake(t *testing.T) {
+func TestNew_AcceptsOptions(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]minutes.Option{
 		"http client":      minutes.WithHTTPClient(http.DefaultClient),
 		"zero http client": minutes.WithHTTPClient(&http.Client{}),
 		"logger":           minutes.WithLogger(slog.New(slog.DiscardHandler)),
 		"user agent":       minutes.WithUserAgent("app/1.2 (nightly)"),
-		"no retries":       minutes.WithRetries(0, 0, 0),
-		"one wait":         minutes.WithRetries(9, time.Second, time.Second),
+		"no retries":       minutes.WithRetries(minutes.RetryPolicy{}),
+		"one wait":         minutes.WithRetries(minutes.RetryPolicy{Max: 9, WaitMin: time.Second, WaitMax: time.Second}),
 		"slow":             minutes.WithRateLimit(0.001, 1),
 		"no limit":         minutes.WithRateLimit(0, 0),
 	} {
@@ -94,7 +94,7 @@ func TestHTTPClientIsTheCallers(t *testing.T) {
 	})
 	hc := &http.Client{Transport: mock, Jar: jar, Timeout: time.Hour}
 	before := *hc
-	c, err := minutes.New(base.String(), testkit.Key, minutes.WithHTTPClient(hc), minutes.WithRetries(0, 0, 0))
+	c, err := minutes.New(base.String(), testkit.Key, minutes.WithHTTPClient(hc), minutes.WithRetries(minutes.RetryPolicy{}))
 	require.NoError(t, err)
 	_, err = c.Usage.Get(t.Context())
 	require.NoError(t, err)
@@ -206,7 +206,7 @@ func TestWithHTTPClient_SetsTimeLimitOfAttempt(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				srv.Inject(minutestest.Match{Operation: "usage.get", Times: 3}, minutestest.Delay(3*time.Hour))
 				hc := &http.Client{Transport: srv.HTTPClient().Transport, Timeout: limit}
-				c := testkit.Client(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(2, 0, 0))
+				c := testkit.Client(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(minutes.RetryPolicy{Max: 2}))
 				start := time.Now()
 				_, err := c.Usage.Get(t.Context())
 				require.Equal(t, 3*want, time.Since(start))
@@ -227,9 +227,9 @@ func TestWithRoute_KeepsRetryRule(t *testing.T) {
 			attempts++
 			assert.Equal(t, method, req.Method)
 			return nil, io.ErrUnexpectedEOF
-		})}), minutes.WithRetries(4, 0, 0), minutes.WithRoute(minutes.OpProjectsCreate, method, "/p"), minutes.WithRoute(minutes.OpUsageGet, method, "/u"))
+		})}), minutes.WithRetries(minutes.RetryPolicy{Max: 4}), minutes.WithRoute(minutes.OpProjectsCreate, method, "/p"), minutes.WithRoute(minutes.OpUsageGet, method, "/u"))
 		require.NoError(t, err)
-		_, err = c.Projects.Create(t.Context(), "Apollo")
+		_, err = c.Projects.Create(t.Context(), &minutes.ProjectCreateParams{Name: "Apollo"})
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 		require.Equal(t, 1, attempts, method)
 		_, err = c.Usage.Get(t.Context())

@@ -1,6 +1,7 @@
 package minutes
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
@@ -26,13 +27,16 @@ func (s *ProjectsService) List(ctx context.Context) ([]Project, error) {
 	return pick(ctx, s.core(), rest.Request{Operation: route.ProjectsList}, func(l *projectList) []Project { return l.Projects })
 }
 
-// Create adds a project of the given name, 1 to 120 characters. The body is
-// documented; method, path and scope (meetings:write) are assumed; see
-// [WithRoute]. The Client does not retry a Create that may have taken effect.
+// ProjectCreateParams describes a project to add.
+type ProjectCreateParams struct {
+	Name string `json:"name"` // 1 to 120 characters
+}
+
+// Create adds a project. The body is documented; method, path and scope
+// (meetings:write) are assumed; see [WithRoute]. The Client does not retry a Create
+// that may have taken effect.
 //
 // Errors: ErrInvalidRequest.
-func (s *ProjectsService) Create(ctx context.Context, name string) (*Project, error) {
-	return do[Project](ctx, s.core(), rest.Request{Operation: route.ProjectsCreate, Body: &struct {
-		Name string `json:"name"`
-	}{name}})
+func (s *ProjectsService) Create(ctx context.Context, params *ProjectCreateParams) (*Project, error) {
+	return do[Project](ctx, s.core(), rest.Request{Operation: route.ProjectsCreate, Body: cmp.Or(params, new(ProjectCreateParams))})
 }

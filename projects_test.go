@@ -13,8 +13,8 @@ func TestProjects_RejectUnusableParameters(t *testing.T) {
 	t.Parallel()
 	const bad = "text\xff\xfe"
 	refuse(t, map[string]unusable{
-		"project name": {"name", func(ctx context.Context, c *minutes.Client) (any, error) {
-			return testkit.Result(c.Projects.Create(ctx, bad))
+		"project name": {"Name", func(ctx context.Context, c *minutes.Client) (any, error) {
+			return testkit.Result(c.Projects.Create(ctx, &minutes.ProjectCreateParams{Name: bad}))
 		}},
 	})
 }

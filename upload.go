@@ -141,11 +141,11 @@ func (c *core) uploadAttempted(ctx context.Context, o upload.Outcome, retry bool
 	}
 	e, _ := AttemptFromContext(ctx)
 	e.StatusCode, e.Code, e.Err, e.Stalled = o.StatusCode, ErrorCode(o.Code), o.Err, o.Stalled
-	e.Sent, e.Duration, e.WillRetry = o.Sent, o.Took, retry
+	e.RequestID, e.Sent, e.Duration, e.WillRetry = o.RequestID, o.Sent, o.Took, retry
 	if retry {
 		e.RetryIn = wait
 	}
-	c.reportAttempt(ctx, e, o.RequestID, slog.String("meeting", singleLine(e.MeetingID)), slog.String("method", http.MethodPut),
+	c.reportAttempt(ctx, e, slog.String("meeting", singleLine(e.MeetingID)), slog.String("method", http.MethodPut),
 		slog.String("host", o.Target.Host), slog.String("path", o.Target.EscapedPath()),
 		slog.Int64("sent", o.Sent), slog.Int64("size", o.Size))
 }

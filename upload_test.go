@@ -356,7 +356,7 @@ func TestUpload_Options(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Delay(time.Minute))
 		id := testkit.Waiting(t, srv)
-		c := testkit.Client(srv, minutes.WithUploadTimeouts(time.Hour, time.Second), minutes.WithRetries(1, 0, 0))
+		c := testkit.Client(srv, minutes.WithUploadTimeouts(minutes.UploadTimeouts{Stall: time.Hour, Response: time.Second}), minutes.WithRetries(minutes.RetryPolicy{Max: 1}))
 		start := time.Now()
 		require.NoError(t, c.Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
 		require.Less(t, time.Since(start), 40*time.Second, "the first attempt, given up after a second, and two status checks")
@@ -366,7 +366,7 @@ func TestUpload_Options(t *testing.T) {
 		}
 	})
 	for _, bad := range [][2]time.Duration{{0, time.Minute}, {time.Minute, 0}, {-1, 1}, {1, -1}} {
-		_, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithUploadTimeouts(bad[0], bad[1]))
+		_, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithUploadTimeouts(minutes.UploadTimeouts{Stall: bad[0], Response: bad[1]}))
 		testkit.RequireParamError(t, err, "WithUploadTimeouts", "")
 	}
 }

@@ -44,7 +44,7 @@ func TestUploadSlots_LimitConcurrency(t *testing.T) {
 			}
 			return srv.HTTPClient().Transport.RoundTrip(req)
 		})
-		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithUploadConcurrency(2), minutes.WithUploadTimeouts(time.Minute, time.Hour))
+		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithUploadConcurrency(2), minutes.WithUploadTimeouts(minutes.UploadTimeouts{Stall: time.Minute, Response: time.Hour}))
 		open := func() (minutes.Recording, error) {
 			mu.Lock()
 			defer mu.Unlock()

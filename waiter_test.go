@@ -581,7 +581,7 @@ func TestWait_FailsAfterDelete(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				c := testkit.Client(srv, minutes.WithRetries(0, 0, 0))
+				c := testkit.Client(srv, minutes.WithRetries(minutes.RetryPolicy{}))
 				m := testkit.Uploaded(t, c, "Weekly")
 				_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 				require.NoError(t, err)

@@ -54,7 +54,7 @@ func ExampleServer_Inject() {
 	defer srv.Close()
 	lost := srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.LoseReply())
 
-	client := srv.Client(minutes.WithRetries(2, time.Millisecond, time.Millisecond))
+	client := srv.Client(minutes.WithRetries(minutes.RetryPolicy{Max: 2, WaitMin: time.Millisecond, WaitMax: time.Millisecond}))
 	m, _, err := client.Meetings.Create(context.Background(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ExternalID: "weekly-47"})
 	if err != nil {
 		log.Fatal(err)

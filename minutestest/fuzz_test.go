@@ -19,7 +19,7 @@ func FuzzServer(f *testing.F) {
 	f.Add("Weekly")
 	f.Add("\x00")
 	f.Fuzz(func(t *testing.T, title string) {
-		client := srv.Client(minutes.WithRetries(1, time.Nanosecond, time.Nanosecond))
+		client := srv.Client(minutes.WithRetries(minutes.RetryPolicy{Max: 1, WaitMin: time.Nanosecond, WaitMax: time.Nanosecond}))
 		lost := srv.Inject(minutestest.Match{Operation: "meetings.create"}, minutestest.RateLimit("0"))
 		defer lost.Stop() // not every title is sent
 		m, _, err := client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-21"})

@@ -76,10 +76,10 @@ func TestRun(t *testing.T) {
 			`minutes_attempts_total{code="",operation="meetings.create",status="201"} 1`,
 			`minutes_attempts_total{code="SlowDown",operation="storage.put",status="429"} 1`,
 			`minutes_retries_total{operation="meetings.minutes"} 1`,
-			`minutes_cool_downs_total 1`,
+			`minutes_rate_limit_pauses_total 1`,
 			`minutes_upload_stalls_total 0`,
-			`minutes_failed_looks_total 0`,
-			`minutes_polled_total{what="look"} 1`,
+			`minutes_failed_polls_total 0`,
+			`minutes_polled_total{what="get"} 1`,
 			`minutes_waits 0`,
 		} {
 			require.Contains(t, out.String(), line+"\n")

@@ -79,21 +79,22 @@ func (w *watcher) observe(ctx context.Context, e minutes.Event) {
 		if e.Stalled {
 			m.stalls.Inc()
 		}
+		if e.Poll && e.Operation == minutes.OpMeetingsGet && e.StatusCode/100 != 2 && e.StatusCode != http.StatusTooManyRequests {
+			m.failedPolls.Inc()
+		}
 		m.sent.Add(float64(e.Sent))
 		if e.Operation == minutes.OpUpload {
 			w.uploaded(ctx, e)
 		}
 	case minutes.RateLimited:
-		m.coolDowns.Inc()
-		m.coolDownSeconds.Add(e.Pause.Seconds())
-		trace.SpanFromContext(ctx).AddEvent("cool-down", trace.WithAttributes(attribute.String("for", e.Pause.String())))
-	case minutes.FailedLook:
-		m.failedLooks.Inc()
+		m.pauses.Inc()
+		m.pauseSeconds.Add(e.Pause.Seconds())
+		trace.SpanFromContext(ctx).AddEvent("rate-limit pause", trace.WithAttributes(attribute.String("for", e.Pause.String())))
 	case minutes.PollCycle:
-		m.turns.Inc()
+		m.cycles.Inc()
 		m.waits.Set(float64(e.Waits))
 		m.polled.WithLabelValues("page").Add(float64(e.Pages))
-		m.polled.WithLabelValues("look").Add(float64(e.Gets))
+		m.polled.WithLabelValues("get").Add(float64(e.Gets))
 	}
 }
 
@@ -114,11 +115,11 @@ func (w *watcher) uploaded(ctx context.Context, e minutes.Attempt) {
 
 // metrics are what somebody on call asks about. No label is an id.
 type metrics struct {
-	attempts, retries, polled          *prometheus.CounterVec
-	duration                           *prometheus.HistogramVec
-	coolDowns, coolDownSeconds, stalls prometheus.Counter
-	failedLooks, turns, sent           prometheus.Counter
-	waits                              prometheus.Gauge
+	attempts, retries, polled    *prometheus.CounterVec
+	duration                     *prometheus.HistogramVec
+	pauses, pauseSeconds, stalls prometheus.Counter
+	failedPolls, cycles, sent    prometheus.Counter
+	waits                        prometheus.Gauge
 }
 
 func newMetrics(r prometheus.Registerer) metrics {
@@ -135,18 +136,18 @@ func newMetrics(r prometheus.Registerer) metrics {
 	m := metrics{
 		attempts: counters("minutes_attempts_total", "Attempts of requests that ended; status 0: without a reply.", "operation", "status", "code"),
 		retries:  counters("minutes_retries_total", "Attempts after the first one of a request.", "operation"),
-		polled:   counters("minutes_polled_total", "What was asked for those who wait, in turns that ended.", "what"),
+		polled:   counters("minutes_polled_total", "Requests of the poller in cycles that ended: pages and GETs.", "what"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "minutes_attempt_seconds", Help: "How long attempts took.",
 			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 120, 600},
 		}, []string{"operation"}),
-		coolDowns:       counter("minutes_cool_downs_total", "How often a 429 held all requests back."),
-		coolDownSeconds: counter("minutes_cool_down_seconds_total", "For how long."),
-		stalls:          counter("minutes_upload_stalls_total", "Attempts of uploads that were given up, as nothing moved."),
-		failedLooks:     counter("minutes_failed_looks_total", "Looks at meetings that failed."),
-		turns:           counter("minutes_poll_turns_total", "Turns of the poller that ended."),
-		sent:            counter("minutes_upload_bytes_total", "Bytes of recordings handed over, repeats included."),
-		waits:           prometheus.NewGauge(prometheus.GaugeOpts{Name: "minutes_waits", Help: "Meetings waited for when the last turn ended."}),
+		pauses:       counter("minutes_rate_limit_pauses_total", "Pauses of all requests after a 429."),
+		pauseSeconds: counter("minutes_rate_limit_pause_seconds_total", "Total length of these pauses."),
+		stalls:       counter("minutes_upload_stalls_total", "Attempts of uploads that were given up, as nothing moved."),
+		failedPolls:  counter("minutes_failed_polls_total", "Polls of single meetings that failed, except by a 429."),
+		cycles:       counter("minutes_poll_cycles_total", "Cycles of the poller that ended."),
+		sent:         counter("minutes_upload_bytes_total", "Bytes of recordings handed over, repeats included."),
+		waits:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "minutes_waits", Help: "Meetings waited for when the last turn ended."}),
 	}
 	r.MustRegister(m.duration, m.waits)
 	return m

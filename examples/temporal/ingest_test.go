@@ -130,7 +130,7 @@ func TestTrouble(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, realistic())
 				test.prepare(srv, &j)
-				_, err := run(&activities{srv.Client(minutes.WithRetries(0, 0, 0)), dir}, "weekly", j, nil)
+				_, err := run(&activities{srv.Client(minutes.WithRetries(minutes.RetryPolicy{})), dir}, "weekly", j, nil)
 				assert.Len(t, srv.Requests(minutes.OpMeetingsCreate), test.attempts)
 				if test.problem == "" {
 					assert.NoError(t, err)

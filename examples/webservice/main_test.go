@@ -157,7 +157,7 @@ func TestTroubleThatPasses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic())
-		s, err := start(t.Context(), srv.Client(minutes.WithRetries(0, 0, 0)), t.TempDir())
+		s, err := start(t.Context(), srv.Client(minutes.WithRetries(minutes.RetryPolicy{})), t.TempDir())
 		require.NoError(t, err)
 		srv.Inject(minutestest.Match{Operation: "meetings.create"}, minutestest.BadGateway())
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Times: 3}, minutestest.RefuseUpload(503, "SlowDown"))

@@ -3,6 +3,7 @@ package secret
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"regexp"
 	"slices"
@@ -72,6 +73,22 @@ func (m Mask) WithQuery(u *url.URL) Mask {
 		}
 	}
 	return m
+}
+
+// Header returns a copy of h without the secrets, cookies, and the query of a Location,
+// which may be presigned.
+func (m Mask) Header(h http.Header) http.Header {
+	h = h.Clone()
+	h.Del("Set-Cookie")
+	if location, _, cut := strings.Cut(h.Get("Location"), "?"); cut {
+		h.Set("Location", location)
+	}
+	for _, values := range h {
+		for i, value := range values {
+			values[i] = m.Text(value)
+		}
+	}
+	return h
 }
 
 // Err returns err with a masked text, without the URL that net/http puts around it.

@@ -85,7 +85,7 @@ func TestLifeOfAMeeting_MatchesTheInterface(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, &minutes.Member{ID: dana.ID, Name: "Dana Scully", Status: minutes.MemberNoAccount}, dana)
 
-		voyager, err := client.Projects.Create(ctx, "Voyager")
+		voyager, err := client.Projects.Create(ctx, &minutes.ProjectCreateParams{Name: "Voyager"})
 		require.NoError(t, err)
 		projects, err := client.Projects.List(ctx)
 		require.NoError(t, err)

@@ -139,7 +139,7 @@ func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 					}
 					return reply(200, nil, `{"id":"mtg_1","status":"created"}`)(req)
 				})}
-				c, err := minutes.New("https://minutes.example", testkit.SecretKey, minutes.WithHTTPClient(hc), minutes.WithRetries(1, 0, 0),
+				c, err := minutes.New("https://minutes.example", testkit.SecretKey, minutes.WithHTTPClient(hc), minutes.WithRetries(minutes.RetryPolicy{Max: 1}),
 					minutes.WithLogger(slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))),
 					minutes.WithObserver(func(ctx context.Context, e minutes.Event) {
 						try, _ := minutes.AttemptFromContext(ctx)
@@ -190,7 +190,7 @@ func TestTLSErrors_HaveNoSecret(t *testing.T) {
 	for _, base := range []string{secure.URL, strings.Replace(plain.URL, "http:", "https:", 1)} {
 		out := new(testbase.Buffer)
 		tr := testbase.OwnTransport(t)
-		c, err := minutes.New(base, testkit.SecretKey, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(1, 0, 0),
+		c, err := minutes.New(base, testkit.SecretKey, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(minutes.RetryPolicy{Max: 1}),
 			minutes.WithLogger(slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		require.NoError(t, err)
 		_, err = c.Usage.Get(t.Context())
@@ -270,7 +270,7 @@ func TestKey_StaysWithItsHost(t *testing.T) {
 	for _, location = range []string{elsewhere.URL, elsewhere.URL + "/stolen", "/stolen", srv.URL + "/stolen", "//" + strings.TrimPrefix(elsewhere.URL, "http://"), ""} {
 		_, err := c.Usage.Get(t.Context())
 		testkit.RequireStatus(t, err, 307)
-		_, err = c.Projects.Create(t.Context(), "x")
+		_, err = c.Projects.Create(t.Context(), &minutes.ProjectCreateParams{Name: "x"})
 		testkit.RequireStatus(t, err, 307)
 	}
 	require.Empty(t, heard)
@@ -299,14 +299,14 @@ func TestReflection_FindsNoSecret(t *testing.T) {
 	held := func(req *http.Request) error {
 		return fmt.Errorf("lost: %w", &holding{req, req.Header.Get("Authorization"), req.URL.String()})
 	}
-	failing, err := minutes.New("https://minutes.example", testkit.SecretKey, minutes.WithRetries(0, 0, 0), minutes.WithHTTPClient(&http.Client{
+	failing, err := minutes.New("https://minutes.example", testkit.SecretKey, minutes.WithRetries(minutes.RetryPolicy{}), minutes.WithHTTPClient(&http.Client{
 		Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) { return nil, held(req) })}))
 	require.NoError(t, err)
 	_, lost := failing.Usage.Get(t.Context())
 	require.Error(t, lost)
 	stored := testkit.Directed(t, "https://storage.example/k?"+testkit.PresignedQuery, minutes.StatusCreated, testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		return nil, held(req)
-	}), minutes.WithRetries(0, 0, 0)).Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil)
+	}), minutes.WithRetries(minutes.RetryPolicy{})).Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil)
 	require.Error(t, stored)
 
 	target := minutes.UploadTarget{UploadURL: testkit.Presigned("https://storage.example/k?" + testkit.PresignedQuery), ExpiresIn: 900, Method: "PUT"}

@@ -188,7 +188,7 @@ func TestClient_ReportsPagesOfAnEdge(t *testing.T) {
 				addr := nginx(t, o, "", `listen ADDR ssl http2; `+strings.ReplaceAll(test.server, "SILENT", silent))
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				opts := minutes.WithRetries(0, 0, 0)
+				opts := minutes.WithRetries(minutes.RetryPolicy{})
 				var err error
 				if what == minutes.OpUsageGet {
 					_, err = o.client(t, "https://"+addr, opts).Usage.Get(ctx)

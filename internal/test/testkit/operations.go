@@ -200,7 +200,7 @@ func Operations() []Operation {
 		Body: `{"name":"Apollo"}`, Form: "ProjectCreate",
 		Status: 201, Reply: "project", ReplyForm: "Project",
 		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
-			return Result(c.Projects.Create(ctx, "Apollo"))
+			return Result(c.Projects.Create(ctx, &minutes.ProjectCreateParams{Name: "Apollo"}))
 		},
 		Want: &minutes.Project{ID: "prj_apollo", Name: "Apollo"},
 	}, {

@@ -1,0 +1,149 @@
+package minutes_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
+	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
+)
+
+// errorOf drops the response of Client.Do.
+func errorOf(_ *minutes.Response, err error) error { return err }
+
+func TestClient_Do(t *testing.T) {
+	t.Parallel()
+	type note struct {
+		Text string `json:"text"`
+	}
+	t.Run("sends the request as given", func(t *testing.T) {
+		t.Parallel()
+		client, sent := testkit.OneReply(t, 201, `{"text":"stored"}`)
+		var out note
+		query := url.Values{"dry run": {"a&b"}, "x": {"1", "2"}}
+		require.NoError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "POST", Path: "/v1/meetings/" + url.PathEscape("mtg/1 ü") + "/notes", Query: query, Body: note{"<new>"}}, &out)))
+		require.Equal(t, note{"stored"}, out)
+		require.NoError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "DELETE", Path: "/v2/x:y"}, nil)))
+		got := sent()
+		require.Len(t, got, 2)
+		require.Equal(t, "/gateway/minutes%2Fapi/v1/meetings/mtg%2F1%20%C3%BC/notes?dry+run=a%26b&x=1&x=2", got[0].URI)
+		require.Equal(t, `{"text":"\u003cnew\u003e"}`, got[0].Body)
+		require.Equal(t, "application/json", got[0].Header.Get("Content-Type"))
+		require.Equal(t, "DELETE /gateway/minutes%2Fapi/v2/x:y", got[1].Method+" "+got[1].URI)
+		require.Empty(t, got[1].Body)
+		require.Empty(t, got[1].Header.Get("Content-Type"))
+		for _, r := range got {
+			require.Equal(t, "Bearer "+testkit.Key, r.Header.Get("Authorization"))
+		}
+	})
+	t.Run("returns status, header and body", func(t *testing.T) {
+		t.Parallel()
+		client, _ := testkit.Answering(t, func(*http.Request) (*http.Response, error) {
+			header := http.Header{"X-Total": {"7"}, "X-Echo": {"Bearer " + testkit.Key}}
+			return &http.Response{StatusCode: 202, Header: header, Body: io.NopCloser(strings.NewReader("<p>"))}, nil
+		})
+		for _, out := range []any{nil, new(note)} {
+			resp, err := client.Do(t.Context(), minutes.Request{Method: "GET", Path: "/v1/x"}, out)
+			if out != nil {
+				require.Error(t, err)
+				require.Nil(t, resp)
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, &minutes.Response{StatusCode: 202, Header: http.Header{"X-Total": {"7"}, "X-Echo": {"Bearer ***"}}, Body: []byte("<p>")}, resp)
+		}
+	})
+	t.Run("decodes fields of a later interface", func(t *testing.T) {
+		t.Parallel()
+		client, _ := testkit.Answering(t, testkit.Canned(200, `{"id":"mtg_1","status":"created","language":"cy"}`))
+		var m struct {
+			minutes.Meeting
+			Language string `json:"language"`
+		}
+		require.NoError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: "/v1/meetings/mtg_1"}, &m)))
+		require.Equal(t, minutes.StatusCreated, m.Status)
+		require.Equal(t, "cy", m.Language)
+	})
+	t.Run("returns the error of the service", func(t *testing.T) {
+		t.Parallel()
+		client, _ := testkit.Answering(t, testkit.Canned(404, `{"error":{"code":"NOT_FOUND","message":"No.","request_id":"r"}}`))
+		err := errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: "/v1/x"}, nil))
+		require.ErrorIs(t, err, minutes.ErrNotFound)
+		require.EqualError(t, err, "minutes: GET /v1/x: 404 NOT_FOUND: No. (request id r)")
+		failed, _ := errors.AsType[*minutes.Error](err)
+		require.Equal(t, minutes.OpDo, failed.Operation)
+	})
+	t.Run("rejects responses it cannot use", func(t *testing.T) {
+		t.Parallel()
+		for body, want := range map[string]string{
+			"":                               "the response is empty",
+			"[]":                             "a JSON array where an object should be",
+			"<h1>":                           "minutes.example sent",
+			strings.Repeat(" ", 4<<20) + " ": "longer than 4194304 bytes",
+		} {
+			client, _ := testkit.Answering(t, testkit.Canned(200, body))
+			err := errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: "/v1/x"}, new(note)))
+			require.ErrorContains(t, err, want)
+			require.ErrorContains(t, err, "GET /v1/x")
+			require.NoError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: "/v1/x"}, nil)))
+		}
+		client, _ := testkit.Answering(t, testkit.Canned(200, `{"numbers":[`+strings.Repeat("1,", 100_000)+"1]}"))
+		var list struct{ Numbers []int }
+		require.NoError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: "/v1/x"}, &list)), "a list of anything is the caller's")
+		require.Len(t, list.Numbers, 100_001)
+		var fields struct {
+			minutes.Meeting
+			Numbers []int
+		}
+		require.NoError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: "/v1/x"}, &fields)), "also beside what the package knows")
+	})
+	t.Run("rejects requests that cannot be sent", func(t *testing.T) {
+		t.Parallel()
+		client := testkit.Silent(t)
+		for _, method := range []string{"", "get", "HEAD", "CONNECT", "X Y"} {
+			testkit.RequireParamError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: method, Path: "/v1/x"}, nil)), "Method", "")
+		}
+		for _, path := range []string{"", "v1/x", "https://elsewhere.example/", "//elsewhere.example", "/v1//x", "/v1/../x", "/v1/%2e%2E/x", "/.", "/",
+			"/v1/x?y=z", "/v1/x#y", "/v1/x?", "/v1/x y", "/v1/ü", "/v1/%zz", "/v1/%0a", "/v1/%ff", "/v1/{id}", "/v1/\\x", "/v1/x\n"} {
+			testkit.RequireParamError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: path}, nil)), "Path", "")
+		}
+		testkit.RequireParamError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "POST", Path: "/v1/x", Body: make(chan int)}, nil)), "Body", "")
+		testkit.RequireParamError(t, errorOf(client.Do(nil, minutes.Request{Method: "POST", Path: "/v1/x"}, nil)), "ctx", "") //lint:ignore SA1012 on purpose
+	})
+	t.Run("reattempts idempotent requests", func(t *testing.T) {
+		t.Parallel()
+		for _, test := range []struct {
+			method     string
+			idempotent bool
+			status     int
+			attempts   int
+		}{
+			{"GET", false, 503, 3}, {"PUT", false, 503, 1}, {"POST", false, 500, 1}, {"DELETE", false, 502, 1}, {"POST", false, 429, 3},
+			{"PUT", true, 503, 3}, {"POST", true, 500, 3}, {"GET", false, 404, 1},
+		} {
+			heard := new(events)
+			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithRetries(minutes.RetryPolicy{Max: 2}), minutes.WithObserver(heard.observe),
+				minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(testkit.Canned(test.status, ""))}))
+			require.NoError(t, err)
+			testkit.RequireStatus(t, errorOf(client.Do(t.Context(), minutes.Request{Method: test.method, Path: "/v1/x", Idempotent: test.idempotent}, nil)), test.status)
+			attempts := told[minutes.Attempt](heard)
+			require.Len(t, attempts, test.attempts, "%+v", test)
+			require.Equal(t, minutes.OpDo, attempts[0].Operation)
+		}
+	})
+}
+
+func TestClient_DoRequiresPointer(t *testing.T) {
+	t.Parallel()
+	for _, out := range []any{struct{}{}, map[string]any{}, (*struct{})(nil), 7} {
+		err := errorOf(testkit.Silent(t).Do(t.Context(), minutes.Request{Method: http.MethodPost, Path: "/v1/x"}, out))
+		testkit.RequireParamError(t, err, "out", "")
+	}
+}
