@@ -142,7 +142,7 @@ func TestContributingNamesEveryFolderWithGo(t *testing.T) {
 // Links in the texts lead to a file or a folder, and to a heading in it.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
-	code := regexp.MustCompile("(?s)```.*?```")
+	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
 	for _, pattern := range []string{"../*.md", "../llms.txt", "*.md", "../cmd/*/*.md", "../examples/*/*.md", "../.github/*.md"} {
 		files, err := filepath.Glob(pattern)
