@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -61,4 +62,16 @@ func ExampleRetryable_loop() {
 	// 1 pause all jobs: minutes: meeting ended as transcribe_blocked (not enough transcription quota; after a top-up, create the meeting again)
 	// 1 <nil>
 	// 1 minutes: the recording is empty
+}
+
+// With a Store, the Client keeps the thirty seconds between two polls of a meeting across
+// restarts.
+func ExampleNew_store() {
+	baseURL, apiKey := "https://minutes.example.com", "key_example"
+	client, err := minutes.New(baseURL, apiKey, minutes.WithStore(minutes.DirStore("/var/lib/myapp/minutes")))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(client)
+	// Output: minutes.Client(https://minutes.example.com, key masked)
 }
