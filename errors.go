@@ -168,7 +168,7 @@ var failureReasons = map[Status]string{
 	StatusTranscribeBlocked:   " (not enough transcription quota; after a top-up, create the meeting again)",
 	StatusAudioRejected:       " (the recording was refused, most often for its size)",
 	StatusTranscriptionFailed: " (create a new meeting to try again)",
-	StatusMinutesFailed:       " (the transcript exists, the minutes could not be written, for want of credits or otherwise)",
+	StatusMinutesFailed:       " (the transcript exists, but the minutes could not be written, perhaps because of a lack of credits)",
 }
 
 // Error names the meeting and its state.
