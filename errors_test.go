@@ -860,7 +860,7 @@ func TestRetryableOfCalls(t *testing.T) {
 		_, err := c.Usage.Get(ctx)
 		assert.False(t, minutes.Retryable(err), "%v", err)
 	})
-	t.Run("a cool-down that outlasts the deadline", func(t *testing.T) {
+	t.Run("a rate-limit pause that outlasts the deadline", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			c, _ := testkit.Answering(t, testkit.Canned(429, "", "Retry-After", "50"))

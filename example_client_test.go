@@ -68,8 +68,7 @@ func ExampleWithRoute() {
 	// Output: <nil>
 }
 
-// A proxy and a certificate authority of one's own, for API calls and uploads
-// alike.
+// API calls and uploads use your own proxy and certificate authority.
 func ExampleWithHTTPClient() {
 	authorities, err := x509.SystemCertPool()
 	if err != nil {
@@ -147,7 +146,7 @@ func ExampleWithObserver() {
 	// usage.get attempt 2 answered 200
 }
 
-// A transport of one's own knows which operation a request belongs to.
+// Your own transport can ask which operation a request belongs to.
 func ExampleAttemptFromContext() {
 	srv := minutestest.New()
 	defer srv.Close()

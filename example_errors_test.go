@@ -134,7 +134,7 @@ func ExampleRetryable() {
 		failed, ended := errors.AsType[*minutes.MeetingFailedError](err)
 		switch {
 		case minutes.KeyRejected(err):
-			return "stop everything: the key is refused"
+			return "stop everything: the key was rejected"
 		case minutes.Retryable(err):
 			return "run it again later, as it is"
 		case ended: // ProcessOptions.Restart does that
@@ -144,7 +144,7 @@ func ExampleRetryable() {
 		case errors.Is(err, minutes.ErrNotFound):
 			return "the meeting was deleted"
 		default:
-			return "mend the call: " + err.Error()
+			return "fix the call: " + err.Error()
 		}
 	}
 	fmt.Println(advice(&minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated}))
@@ -154,10 +154,10 @@ func ExampleRetryable() {
 	fmt.Println(advice(&minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound}))
 	fmt.Println(advice(minutes.ErrRecordingEmpty))
 	// Output:
-	// stop everything: the key is refused
+	// stop everything: the key was rejected
 	// run it again later, as it is
 	// it ended in transcription_failed: delete the meeting, create it again
 	// this program stops: run it again when it is back
 	// the meeting was deleted
-	// mend the call: the recording is empty
+	// fix the call: the recording is empty
 }

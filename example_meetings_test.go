@@ -62,7 +62,7 @@ func ExampleMeetingsService_Update() {
 	}
 	m, err = client.Meetings.Update(ctx, m.ID, &minutes.MeetingUpdateParams{
 		Title: new("Budget, second round"),
-		Time:  new(""), // clears it; what is nil stays
+		Time:  new(""), // clears it; nil fields stay
 	})
 	if err != nil {
 		log.Fatal(err)

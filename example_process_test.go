@@ -52,7 +52,7 @@ func ExampleMeetingsService_Process_progress() {
 	recording := minutes.FromReaderAt(sound, sound.Size(), "audio/mpeg")
 	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"}
 
-	var percent atomic.Int64 // for a progress bar; Progress runs beside the upload
+	var percent atomic.Int64 // for a progress bar; Progress runs on another goroutine
 	result, err := client.Meetings.Process(ctx, params, recording, &minutes.ProcessOptions{
 		Progress: func(sent, total int64) { percent.Store(100 * sent / total) },
 		OnStatus: func(m *minutes.Meeting) { fmt.Println("now", m.Status) },

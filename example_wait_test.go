@@ -13,7 +13,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// A transcript is there before the minutes are.
+// The transcript exists before the minutes do.
 func ExampleMeetingsService_Wait() {
 	srv := quick()
 	defer srv.Close()
@@ -26,7 +26,7 @@ func ExampleMeetingsService_Wait() {
 
 	_, err := client.Meetings.Wait(ctx, id, &minutes.WaitOptions{
 		Until:        minutes.StatusTranscribed,
-		AudioTimeout: time.Hour, // somebody else uploads; not for ever
+		AudioTimeout: time.Hour, // fail if nobody has uploaded by then
 		OnStatus:     func(m *minutes.Meeting) { fmt.Println(m.Title, "is", m.Status) },
 	})
 	if err != nil {
@@ -64,7 +64,7 @@ func ExampleMeetingsService_WaitForMinutes() {
 	// Output: true
 }
 
-// Meetings that somebody else has created, as they end.
+// Wait for meetings that someone else created.
 func ExampleMeetingsService_WaitAll() {
 	srv := quick()
 	defer srv.Close()
@@ -74,7 +74,7 @@ func ExampleMeetingsService_WaitAll() {
 	for meeting, err := range client.Meetings.WaitAll(context.Background(), slices.Values(ids), nil) {
 		switch {
 		case errors.Is(err, minutes.ErrUnauthenticated):
-			return // it will not do better with the others
+			return // the other waits would fail, too
 		case err != nil:
 			wait, _ := errors.AsType[*minutes.WaitError](err)
 			fmt.Println(wait.MeetingID, errors.Is(err, minutes.ErrNotFound))
@@ -87,7 +87,7 @@ func ExampleMeetingsService_WaitAll() {
 	// mtg_unknown true
 }
 
-// The minutes of many meetings, as they are ready.
+// Fetch the minutes of many meetings when they are ready.
 func ExampleMeetingsService_WaitAllForMinutes() {
 	srv := quick()
 	defer srv.Close()
@@ -98,10 +98,10 @@ func ExampleMeetingsService_WaitAllForMinutes() {
 	var failed []error
 	for result, err := range client.Meetings.WaitAllForMinutes(ctx, slices.Values(ids), nil) {
 		if minutes.KeyRejected(err) {
-			break // and so for all of them
+			break // the other waits would fail, too
 		}
 		if err != nil {
-			failed = append(failed, err) // *MeetingFailedError or *WaitError; the others go on
+			failed = append(failed, err) // *MeetingFailedError or *WaitError; the others continue
 			continue
 		}
 		fmt.Println(result.Meeting.Title, result.Minutes.Format)

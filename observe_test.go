@@ -82,7 +82,7 @@ func (a answers) count(op minutes.Operation, status int) {
 }
 
 // From the events alone, what a service has seen can be put together again:
-// requests by operation and status, repeats, cool-downs and the poller's turns.
+// requests by operation and status, repeats, rate-limit pauses and the poller's cycles.
 func TestEventsTellAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestEventsTellAll(t *testing.T) {
 			assert.Equal(t, a.StatusCode/100 > 2, a.Code != "" || a.StatusCode == 502, "%+v", a)
 		}
 		assert.Equal(t, served, seen)
-		assert.Equal(t, 7, repeats, "of what the faults struck, but for the looks and a transcript that is not ready")
+		assert.Equal(t, 7, repeats, "one for each fault, except for polls and a transcript that is not ready")
 		assert.Equal(t, repeats, announced)
 		assert.Len(t, told[minutes.RateLimited](heard), limited)
 

@@ -99,8 +99,8 @@ func TestMissingScopeSkipsChecksAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// On an empty account all is checked that may be, but for the minutes of a
-// recording that nobody gave.
+// On an empty account, the checks skip only the minutes of a recording, if there is no
+// recording.
 func TestEmptyAccountSkipsOnlyMinutes(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, nil)

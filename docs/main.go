@@ -1,4 +1,4 @@
-// Docs makes the tables and pictures of this folder that are measured or recorded.
+// Docs writes the measured tables and the recorded pictures of this folder.
 // Waiting reads what the benchmarks print and writes waiting.md and waiting.svg:
 //
 //	go test -run '^$' -bench 'Worlds|Fleets|Waits' -benchtime 1x -timeout 30m ./internal/poll | go run ./docs waiting

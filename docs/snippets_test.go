@@ -33,7 +33,7 @@ func TestProgramsInTextsCompile(t *testing.T) {
 	if !testbase.Long() {
 		t.Skip("builds programs")
 	}
-	for _, text := range []string{"../README.md", "../llms.txt"} {
+	for text, want := range map[string]int{"../README.md": 2, "../llms.txt": 2, "testing.md": 1} {
 		programs := 0
 		for _, code := range blocks(t, text, "go") {
 			name, command := "main.go", "vet"
@@ -49,12 +49,12 @@ func TestProgramsInTextsCompile(t *testing.T) {
 			out, err := exec.CommandContext(t.Context(), "go", command, path).CombinedOutput() // as part of this module
 			assert.NoError(t, err, "%s: %s", text, out)
 		}
-		assert.Equal(t, 2, programs, text)
+		assert.Equal(t, want, programs, text)
 	}
 }
 
-// All other Go in README.md is part of an example that runs and compares its output.
-// Indentation does not count.
+// All other Go in README.md and docs is part of an example that runs and compares its
+// output. Indentation does not count.
 func TestSnippetsArePartOfExamples(t *testing.T) {
 	t.Parallel()
 	indent := regexp.MustCompile(`(?m)^\t+`)
@@ -71,17 +71,29 @@ func TestSnippetsArePartOfExamples(t *testing.T) {
 			}
 		}
 	}
+	texts, err := filepath.Glob("*.md")
+	require.NoError(t, err)
 	snippets := 0
-	for _, code := range blocks(t, "../README.md", "go") {
-		if strings.HasPrefix(code, "package ") {
-			continue
-		}
-		snippets++
-		if !strings.Contains(examples.String(), strings.TrimSpace(indent.ReplaceAllString(code, ""))) { // without the examples, which would be a long message
-			t.Errorf("in no example:\n%s", code)
+	for _, text := range append(texts, "../README.md") {
+		for _, code := range blocks(t, text, "go") {
+			if strings.HasPrefix(code, "package ") || strings.Contains(code, "(t)") { // a program, or part of a test
+				continue
+			}
+			snippets++
+			if !strings.Contains(examples.String(), strings.TrimSpace(indent.ReplaceAllString(code, ""))) { // without the examples, which would be a long message
+				t.Errorf("%s: in no example:\n%s", text, code)
+			}
 		}
 	}
 	assert.Greater(t, snippets, 8)
+}
+
+// README.md is read in ten minutes. Details belong into docs.
+func TestReadmeIsShort(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../README.md")
+	require.NoError(t, err)
+	assert.LessOrEqual(t, strings.Count(string(text), "\n"), 250)
 }
 
 // The quickstart prints what README.md shows, line by line. An ellipsis stands for
@@ -130,7 +142,7 @@ func TestContributingNamesEveryFolderWithGo(t *testing.T) {
 // Links in the texts lead to a file or a folder, and to a heading in it.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
-	code := regexp.MustCompile("(?s)```.*?```")
+	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
 	for _, pattern := range []string{"../*.md", "../llms.txt", "*.md", "../cmd/*/*.md", "../examples/*/*.md", "../.github/*.md"} {
 		files, err := filepath.Glob(pattern)

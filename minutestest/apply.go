@@ -73,7 +73,7 @@ func (s *Server) applyAround(w http.ResponseWriter, r *http.Request, e *entry, f
 	s.handle(w, r, e)
 }
 
-// applyInstead answers in the place of the service.
+// applyInstead responds instead of the service.
 func (f Fault) applyInstead(w http.ResponseWriter, r *http.Request, e *entry, handled *heldResponse) (cut bool) {
 	switch f.form.Kind {
 	case kindReset:

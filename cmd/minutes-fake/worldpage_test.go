@@ -69,8 +69,8 @@ func TestWorldPageExamples(t *testing.T) {
 	}
 }
 
-// worldSection is a part of WORLD.md: a type, and how to put an object of it into a
-// world that is whole but for that.
+// worldSection is a part of WORLD.md: a type, and how to put an object of it into an
+// otherwise complete world.
 type worldSection struct {
 	of    reflect.Type
 	world func(example tree) tree

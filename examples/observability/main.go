@@ -6,7 +6,7 @@
 //
 //	cd examples/observability && go run .
 //
-// What a program of one's own takes from here is watch.go.
+// For your own program, copy watch.go.
 package main
 
 import (

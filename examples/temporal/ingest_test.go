@@ -99,7 +99,7 @@ func TestProgress(t *testing.T) {
 	})
 }
 
-// What a later time mends is tried again; all else ends the workflow, and says why.
+// Temporary failures are retried. Every other failure ends the workflow, and says why.
 func TestTrouble(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

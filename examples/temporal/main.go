@@ -9,7 +9,7 @@
 // With TEMPORAL_ADDRESS, a worker needs MINUTES_BASE_URL and MINUTES_API_KEY.
 // TEMPORAL_NAMESPACE is "default" unless set, MINUTES_DIR is where the minutes go.
 //
-// What a program of one's own takes from here is ingest.go.
+// For your own program, copy ingest.go.
 package main
 
 import (

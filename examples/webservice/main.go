@@ -193,7 +193,7 @@ func (s *service) begin(j *job) {
 // finish does what is left of a job.
 func (s *service) finish(j *job) {
 	err := s.try(j)
-	for minutes.Retryable(err) || minutes.KeyRejected(err) { // until that is mended
+	for minutes.Retryable(err) || minutes.KeyRejected(err) { // until someone fixes that
 		log.Printf("%s: %v", j.Name, err)
 		pause, stop := context.WithTimeout(s.ctx, time.Minute)
 		<-pause.Done()

@@ -1,6 +1,6 @@
 // Command gen writes every table of the operations from the route table: the
-// constants in operations.go, and the tables in doc.go, README.md and
-// docs/interface.md. Run it with go generate ./internal/route.
+// constants in operations.go, and the tables in doc.go and docs/interface.md. Run it
+// with go generate ./internal/route.
 package main
 
 import (
@@ -45,7 +45,6 @@ func tables(root string) (map[string]string, error) {
 		table string
 	}{
 		{"doc.go", regexp.MustCompile(`()(?:\n//\t[^\n]*)+(\npackage minutes)`), docTable()},
-		{"README.md", marked, readmeTable()},
 		{"docs/interface.md", marked, interfaceTable()},
 	} {
 		path := filepath.Join(root, in.file)
@@ -134,21 +133,13 @@ func docTable() string {
 	return b.String()
 }
 
-func readmeTable() string {
+func interfaceTable() string {
 	const docs = "https://pkg.go.dev/github.com/meeting-minutes/minutes-go"
 	var b strings.Builder
-	b.WriteString("| method | request | scope | the interface |\n|---|---|---|---|\n")
+	b.WriteString("| method | operation | request | scope | success | route |\n|---|---|---|---|---|---|\n")
 	for _, r := range route.Table {
 		service, name := method(r.Operation)
-		fmt.Fprintf(&b, "| [`%s.%s`](%s#%[1]sService.%[2]s) | %[4]s %s | `%s`%s | %s |\n", service, name, docs, r.Method, r.Path, r.Scope, star(r), basis(r))
-	}
-	return b.String()
-}
-
-func interfaceTable() string {
-	var b strings.Builder
-	b.WriteString("| operation | request | scope | success | route |\n|---|---|---|---|---|\n")
-	for _, r := range route.Table {
+		fmt.Fprintf(&b, "| [`%s.%s`](%s#%[1]sService.%[2]s) ", service, name, docs)
 		fmt.Fprintf(&b, "| `%s` | %s %s | `%s`%s | %d | %s |\n", r.Operation, r.Method, r.Path, r.Scope, star(r), r.Success, basis(r))
 	}
 	return b.String()

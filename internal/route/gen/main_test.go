@@ -19,7 +19,7 @@ func TestTablesAreUpToDate(t *testing.T) {
 	t.Parallel()
 	files, err := tables(module)
 	require.NoError(t, err)
-	require.Len(t, files, 4)
+	require.Len(t, files, 3)
 	for path, want := range files {
 		got, err := os.ReadFile(path)
 		require.NoError(t, err)
@@ -51,7 +51,7 @@ func TestTablesNeedTheirPlace(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(root, "docs"), 0o700))
-	for _, file := range []string{"doc.go", "README.md", "docs/interface.md"} {
+	for _, file := range []string{"doc.go", "docs/interface.md"} {
 		_, err := tables(root)
 		require.ErrorIs(t, err, os.ErrNotExist)
 		text, err := os.ReadFile(filepath.Join(module, file))

@@ -137,7 +137,7 @@ func TestClient_DoesNotRetryProtocolMismatch(t *testing.T) {
 	}
 }
 
-// The error shows who answered in the place of the service, and with which page.
+// The error shows which host responded instead of the service, and with which page.
 func TestClient_ReportsPagesOfAnEdge(t *testing.T) {
 	t.Parallel()
 	const host = "ADDR" // stands for nginx's address
