@@ -138,7 +138,7 @@ func (b bounds) check(t *testing.T, w world, c *counts) {
 		turns = 3
 	}
 	assert.LessOrEqual(t, c.told, or(b.told, turns*w.turn()), "told at the latest")
-	assert.LessOrEqual(t, c.unseen, or(b.unseen, 3*w.turn()), "unseen at the longest")
+	assert.LessOrEqual(t, c.unseen, or(b.unseen, (turns+1)*w.turn()), "unseen at the longest")
 	if w.edge > 0 {
 		assert.GreaterOrEqual(t, c.share(min(w.edge, float64(w.needs)/w.turn().Seconds())), 0.6, "of what the edge lets through")
 		assert.LessOrEqual(t, c.back(w.needs), 10, "turns until the pace is back")
