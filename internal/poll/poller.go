@@ -184,14 +184,16 @@ func (p *Poller) watch(id string) *watch {
 }
 
 // Invalidate makes the last snapshot of a meeting count as old, so that the next poll is
-// immediate. It does nothing if a poll has ended after since or is under way.
+// immediate. It does nothing if a poll is under way, or if a poll or a new state has
+// arrived after since.
 func (p *Poller) Invalidate(id string, since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
 	w := p.plan.watches[id]
-	// A page moves only seen, and a long max-age moves only free; a poll moves both.
-	if w == nil || w.polling || w.seen >= since && w.free-minPollInterval >= since {
+	// A page moves only seen, and a long max-age moves only free; a poll moves both. A page
+	// may be older than its request, unless it shows a new state.
+	if w == nil || w.polling || w.changed >= since || w.seen >= since && w.free-minPollInterval >= since {
 		return
 	}
 	w.stale, w.seen = true, now
@@ -211,8 +213,11 @@ func (p *Poller) Forget(id string) {
 // notify records a snapshot and notifies the waiters. It reports whether somebody still waits.
 func (p *Poller) notify(w *watch, s Snapshot, sentAt time.Duration) bool {
 	p.observeRecovery(w)
+	before := w.last.State
 	w.notify(s, sentAt)
-	w.seen = p.now()
+	if w.seen = p.now(); before != "" && before != s.State {
+		w.changed = w.seen
+	}
 	return p.releaseIfIdle(w)
 }
 

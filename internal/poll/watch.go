@@ -36,7 +36,8 @@ type watch struct {
 	stale   bool     // Invalidate was called after last
 	waiters []waiting
 
-	seen time.Duration // time of the last snapshot, by any request
+	seen    time.Duration // time of the last snapshot, by any request
+	changed time.Duration // time of the last snapshot with another state than the one before
 	free time.Duration // no poll before this time
 	due  time.Duration // time of the next poll, unless a page shows the meeting before
 

@@ -26,7 +26,8 @@ type snapshot struct {
 	final bool
 	by    minutes.Operation
 
-	polled time.Time // its last GET
+	created bool
+	polled  time.Time // its last GET
 }
 
 // A witness is the network of one Client. It applies troubles to requests and records
@@ -256,7 +257,7 @@ func (w *witness) show(t *attempt, body []byte, waitedFor map[string]bool) {
 		}
 		last, again := w.seen[m.ID]
 		since := t.begun.Sub(last.at)
-		if last.by == "meetings.list" { // the interface counts polls of the meeting only
+		if last.by == "meetings.list" && last.created { // does not prove that there is no audio: a poll may confirm it
 			since = t.begun.Sub(last.polled)
 		}
 		early := again && !last.final && since < minutestest.MinPollInterval
@@ -270,6 +271,6 @@ func (w *witness) show(t *attempt, body []byte, waitedFor map[string]bool) {
 		if t.op != "meetings.list" {
 			polled = now
 		}
-		w.seen[m.ID] = snapshot{now, m.Status.Final(), t.op, polled}
+		w.seen[m.ID] = snapshot{now, m.Status.Final(), t.op, m.Status == minutes.StatusCreated, polled}
 	}
 }
