@@ -80,7 +80,7 @@ var worlds = []struct {
 
 	// The listing is of little use, or of none.
 	{"1,000, short pages", world{waits: 1000, short: true}, bounds{perMinute: 100, most: 10}, true},
-	{"10,000, short pages", world{waits: 10_000, short: true, needs: 400}, bounds{perMinute: 840, most: 24, told: 75 * time.Second}, false},
+	{"10,000, short pages", world{waits: 10_000, short: true, needs: 400}, bounds{perMinute: 840, most: 24, told: 100 * time.Second}, false},
 	{"10,000 under 5,000, dying cursors", world{waits: 10_000, newer: 5000, deadly: true}, bounds{perMinute: 460, most: 24, told: 90 * time.Second}, false},
 	{"1,000, one page in ten lost", world{waits: 1000, lose: 0.1}, bounds{perMinute: 60, most: 20}, true},
 	{"10,000, one page in twenty lost", world{waits: 10_000, lose: 0.05}, bounds{perMinute: 460, most: 20}, false},
