@@ -18,7 +18,7 @@ const (
 
 	maxPolls = 64               // polls under way at a time
 	crowd    = 32               // newcomers that wait for a search
-	few      = 5                // waits that are worth a search of their own; newcomers polled at once
+	few      = 5                // newcomers polled at once; more are worth a search
 	gather   = time.Second / 50 // time for a crowd to assemble
 
 	never time.Duration = math.MaxInt64 / 2
@@ -74,7 +74,10 @@ func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 // leave removes a watch that has lost its last waiter.
 func (p *plan) leave(w *watch) {
 	delete(p.failures, w)
-	p.found(w)
+	delete(p.unsearched, w)
+	if w.role == newcomer && p.scan.kind == freshScan {
+		p.scan.left--
+	}
 	w.stretch = nil
 	p.setRole(w, idle)
 	if p.waiting--; p.waiting == 0 { // the Poller drops the requests under way
@@ -141,11 +144,10 @@ func (p *plan) decide(now time.Duration) decision {
 	if p.pacer.out() && (p.polling > 0 || p.reading) { // one request at a time finds out whether it is over
 		return decision{wake: never}
 	}
-	if p.pacer.slot > now {
-		if few := p.fewAt(); few > now {
-			return decision{wake: min(p.pacer.slot, few)}
-		}
+	if few := p.fewAt(); few <= now {
 		return decision{poll: p.takePoll(newcomer, now)}
+	} else if p.pacer.slot > now {
+		return decision{wake: min(p.pacer.slot, few)}
 	}
 	pageAt := p.nextPage(now)
 	r, pollAt := p.nextPoll(now)
@@ -169,11 +171,6 @@ func (p *plan) fewAt() time.Duration {
 	return newcomers[0].due + gather
 }
 
-// crowded reports whether a crowd of newcomers is due.
-func (p *plan) crowded(now time.Duration) bool {
-	return p.due[newcomer].countDue(now, 0, crowd) >= crowd
-}
-
 // nextPoll returns the role whose first watch to poll next, and when. A crowd of newcomers
 // waits for the search. Members are polled only if the listing fails.
 func (p *plan) nextPoll(now time.Duration) (role, time.Duration) {
@@ -182,7 +179,7 @@ func (p *plan) nextPoll(now time.Duration) (role, time.Duration) {
 	}
 	r, at := single, p.due[single].firstDue()
 	membersAt := p.due[member].firstDue()
-	if p.probes == 0 && !p.down() {
+	if !p.listingFails() {
 		membersAt += 2 * p.patience(p.waiting)
 	}
 	if membersAt < at {
@@ -190,7 +187,7 @@ func (p *plan) nextPoll(now time.Duration) (role, time.Duration) {
 	}
 	newcomers := p.due[newcomer]
 	newcomersAt := newcomers.firstDue()
-	if p.searching() && p.probes == 0 && p.crowded(now) {
+	if len(newcomers) >= crowd && p.searching() && !p.listingFails() {
 		newcomersAt += p.patience(len(newcomers))
 	}
 	if newcomersAt <= max(at, now) {
@@ -213,8 +210,6 @@ func (p *plan) takePoll(r role, now time.Duration) *watch {
 	w := heap.Pop(&p.due[r]).(*watch)
 	if r == single {
 		p.credit += 1.0 / searchShare
-	} else {
-		p.probes = max(0, p.probes-1)
 	}
 	p.polling++
 	w.polling, w.confirm = true, false
