@@ -42,6 +42,10 @@ type witness struct {
 	waiting map[string]int       // waits for a meeting
 	since   map[string]time.Time // the first of these began
 	polls   *rand.Rand           // draws the troubles of polls, which belong to no caller
+
+	revokedAt time.Time           // the service rejects the key from then on; zero: it never does
+	rejected  []minutes.Operation // polls and pages that it rejected for that
+	lockedOut time.Time           // by then the Client must know
 }
 
 func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -70,6 +74,15 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.mu.Lock()
 		what, applies = w.draw(w.polls, t.op, true)
 		w.mu.Unlock()
+		if id != "" && id == w.bad {
+			what, applies = faulty(minutestest.Refuse(minutes.ErrInternal)), true
+		}
+	}
+	if !w.revokedAt.IsZero() && !t.begun.Before(w.revokedAt) {
+		what, applies = faulty(minutestest.Refuse(minutes.ErrUnauthenticated)), true
+		if s == nil {
+			defer w.reject(t.op)
+		}
 	}
 	if t.op == "meetings.upload_url" || t.op == minutestest.OpUpload {
 		w.forget(id)
