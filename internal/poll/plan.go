@@ -108,8 +108,7 @@ func (p *plan) requests() int {
 	if newcomers >= crowd && p.searching() {
 		newcomers /= pageSize // pages probably show them
 	}
-	singles := len(p.due[single]) + p.polling
-	return singles + singles/searchShare + newcomers + p.pages()
+	return len(p.due[single]) + p.polling + newcomers + p.pages()
 }
 
 // cycle returns the time in which every meeting is shown once. Beyond steady, twice the

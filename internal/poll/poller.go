@@ -3,7 +3,7 @@
 // A page of the listing shows many meetings; a poll is a GET of one. The plan is pure: it decides
 // which request comes next (plan.go), which pages to read (stretch.go), how fast (pacer.go) and
 // which failures end waits (failures.go). The Poller owns the lock and the timer: it asks the
-// plan, makes each attempt, reports the outcome (attempt.go), and waits. A watch is a meeting and
+// plan, makes each attempt, reports the outcome (requests.go), and waits. A watch is a meeting and
 // its waiters (watch.go).
 package poll
 

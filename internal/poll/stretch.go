@@ -1,6 +1,7 @@
 package poll
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -47,7 +48,6 @@ type scan struct {
 	left   int      // a reread: members of old that no page has shown yet; a search: what it may still cost
 	excess int      // pages read in excess of meetings found, lately; never below 0
 	run    *stretch // the stretch that ends at the page read last; nil if that page pays nothing
-	fails  int      // failures of the next page
 }
 
 type scanKind uint8
@@ -167,7 +167,7 @@ func (p *plan) counts(w *watch, now time.Duration) bool {
 // pageRead records a page, whose request was sent at sentAt, with the awaited meetings it shows.
 func (p *plan) pageRead(now, sentAt time.Duration, shown []*watch, next string) {
 	s := &p.scan
-	p.reading, p.fails, s.fails = false, 0, 0
+	p.reading, p.fails = false, 0
 	p.works(now)
 	saved := make([]*watch, 0, len(shown))
 	for _, w := range shown {
@@ -250,26 +250,16 @@ func (p *plan) lose(s *stretch) {
 	}
 }
 
-// closeRun keeps the stretch that ends before a cursor, if it shows more meetings than it has pages.
+// closeRun keeps the stretch that ends before a cursor.
 func (p *plan) closeRun() {
 	s := p.scan.run
 	p.scan.run = nil
-	if s == nil {
+	if s == nil || s.live() == 0 {
 		return
 	}
-	if s.live() <= s.pages {
-		for _, w := range s.members {
-			w.stretch = nil
-			p.setRole(w, single)
-		}
-		return
-	}
-	intervals := make([]time.Duration, len(s.members))
-	for i, w := range s.members {
-		intervals[i] = w.interval()
-	}
-	slices.Sort(intervals)
-	every := max(p.cycle(), intervals[s.pages-1]) // when as many members are due as it has pages
+	slices.SortFunc(s.members, func(a, b *watch) int { return cmp.Compare(a.interval(), b.interval()) })
+	last := s.members[min(s.pages, len(s.members))-1] // when it is due, as many are due as it has pages
+	every := max(p.cycle(), last.interval())
 	s.due = s.began + p.jittered(every)
 	p.stretches = append(p.stretches, s)
 	for _, w := range s.members {
@@ -284,7 +274,7 @@ func (p *plan) closeRun() {
 // whose waits end by that.
 func (p *plan) pageFailed(now, sentAt, retryAfter time.Duration, slow bool) (ended []*watch) {
 	p.pageDelayed(now, retryAfter)
-	if p.scan.fails >= downAfter {
+	if p.fails >= downAfter {
 		p.giveUp(now)
 	}
 	if p.pacer.fail(nil, now, sentAt, retryAfter) && !slow {
@@ -322,7 +312,6 @@ func (p *plan) pageDelayed(now, retryAfter time.Duration) {
 		p.goodPolls = 0
 	}
 	p.fails++
-	p.scan.fails++
 	p.retryAt = now + max(min(firstPause<<min(p.fails-1, 10), minPollInterval), min(retryAfter, maxOutage))
 }
 
