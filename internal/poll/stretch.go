@@ -287,17 +287,14 @@ func (p *plan) pageFailed(now, sentAt, retryAfter time.Duration, slow bool) (end
 // tried again.
 func (p *plan) giveUp(now time.Duration) {
 	s, rest := p.scan, p.scan.old
-	if s.kind != rereadScan {
+	if rest == nil {
 		p.endScan()
 		p.deep = ""
 		return
 	}
 	p.closeRun()
 	p.scan = scan{}
-	if rest.live() == 0 {
-		return
-	}
-	rest.cursor, rest.due, rest.pages = s.cursor, now+minPollInterval, min(rest.pages, len(rest.members))
+	rest.cursor, rest.due, rest.pages = s.cursor, now+minPollInterval, min(rest.pages, rest.live())
 	p.stretches = append(p.stretches, rest)
 	for _, w := range rest.members {
 		p.setRole(w, single)
