@@ -179,7 +179,7 @@ func (p *plan) nextPoll(now time.Duration) (role, time.Duration) {
 	r, at := single, p.due[single].firstDue()
 	membersAt := p.due[member].firstDue()
 	if !p.listingFails() {
-		membersAt += 2 * p.patience(p.waiting)
+		membersAt += p.patience(p.waiting)
 	}
 	if membersAt < at {
 		r, at = member, membersAt
