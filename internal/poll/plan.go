@@ -39,7 +39,9 @@ type plan struct {
 	polling  int                 // polls under way
 	pollLast bool                // the last request was a poll
 	failures map[*watch]failures // failed polls in a row
-	rejected rejections
+
+	rejected     int  // requests in a row whose key the service rejected
+	pollRejected bool // a poll is among them
 
 	listing
 }
@@ -81,7 +83,7 @@ func (p *plan) leave(w *watch) {
 	w.stretch = nil
 	p.setRole(w, idle)
 	if p.waiting--; p.waiting == 0 { // the Poller drops the requests under way
-		p.listing, p.polling, p.rejected = newListing(), 0, rejections{}
+		p.listing, p.polling, p.rejected, p.pollRejected = newListing(), 0, 0, false
 	}
 }
 
@@ -164,7 +166,7 @@ func (p *plan) decide(now time.Duration) decision {
 // fewAt returns when to poll a newcomer ahead of the pacer: soon, if there are only a few.
 func (p *plan) fewAt() time.Duration {
 	newcomers := p.due[newcomer]
-	if n := len(newcomers); n == 0 || n+p.polling > few || newcomers[0].seen > 0 || p.pacer.share < 1 || p.rejected.requests > 0 {
+	if n := len(newcomers); n == 0 || n+p.polling > few || newcomers[0].seen > 0 || p.pacer.share < 1 || p.rejected > 0 {
 		return never
 	}
 	return newcomers[0].due + gather
@@ -173,7 +175,7 @@ func (p *plan) fewAt() time.Duration {
 // nextPoll returns the role whose first watch to poll next, and when. A crowd of newcomers
 // waits for the search. Members are polled only if the listing fails.
 func (p *plan) nextPoll(now time.Duration) (role, time.Duration) {
-	if p.polling >= maxPolls || p.rejected.requests > 0 && p.polling > 0 {
+	if p.polling >= maxPolls || p.rejected > 0 && p.polling > 0 {
 		return idle, never
 	}
 	r, at := single, p.due[single].firstDue()

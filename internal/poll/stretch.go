@@ -31,7 +31,7 @@ type listing struct {
 	goodPolls int           // since the first of these
 }
 
-// stretch is a number of pages in a row that show more awaited meetings than they are.
+// stretch is a number of pages in a row that show awaited meetings, the first at least two.
 type stretch struct {
 	cursor  string // of the first page
 	pages   int
@@ -45,7 +45,7 @@ type scan struct {
 	kind   scanKind
 	cursor string   // of the next page
 	old    *stretch // that is read again; nil in a search
-	left   int      // a reread: members of old that no page has shown yet; a search: what it may still cost
+	left   int      // a reread: members of old still to find; a search: pages that it may read in excess
 	excess int      // pages read in excess of meetings found, lately; never below 0
 	run    *stretch // the stretch that ends at the page read last; nil if that page pays nothing
 }

@@ -93,7 +93,7 @@ var worlds = []struct {
 	{"20, hanging listing", world{waits: 20, hanging: true}, bounds{perMinute: 44, most: 10, unseen: 62 * time.Second}, true},
 	{"1,000, hanging listing", world{waits: 1000, hanging: true, needs: 1000}, bounds{perMinute: 1200, most: 25, unseen: 160 * time.Second}, false},
 
-	// An edge lets through less than is needed, for forty minutes: 33 a second for
+	// An edge lets fewer requests through than the waits need, for forty minutes: 33 a second for
 	// single looks in turns of a floor, 19 in longer ones; 6.7 for pages.
 	{"1,000 single, edge of 30 a second", world{waits: 1000, oneIn: 1000, edge: 30, needs: 1000, endless: true}, bounds{told: throttled, unseen: throttled}, false},
 	{"1,000 single, edge of 17 a second (90 %)", world{waits: 1000, oneIn: 1000, edge: 17, needs: 1000, endless: true}, bounds{told: throttled, unseen: throttled}, false},
