@@ -13,15 +13,6 @@ func (h dueHeap) Swap(i, j int) {
 	h[i].place, h[j].place = int32(i+1), int32(j+1)
 }
 
-// countDue counts the watches due in the subtree at i, up to limit.
-func (h dueHeap) countDue(now time.Duration, i, limit int) int {
-	if limit <= 0 || i >= len(h) || h[i].due > now {
-		return 0
-	}
-	n := 1 + h.countDue(now, 2*i+1, limit-1)
-	return n + h.countDue(now, 2*i+2, limit-n)
-}
-
 // firstDue returns the earliest due time, or never if the heap is empty.
 func (h dueHeap) firstDue() time.Duration {
 	if len(h) == 0 {

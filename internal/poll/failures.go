@@ -18,16 +18,10 @@ type failures struct {
 	reported bool          // the observer has received a warning
 }
 
-// rejections are requests in a row whose key the service rejected.
-type rejections struct {
-	requests int
-	poll     bool // a poll is among them
-}
-
 // works records that the service works. At the end of an outage it forgets the failures,
 // except those already reported, which need a recovery message.
 func (p *plan) works(now time.Duration) {
-	p.rejected = rejections{}
+	p.rejected, p.pollRejected = 0, false
 	if p.pacer.good(now) {
 		maps.DeleteFunc(p.failures, func(_ *watch, f failures) bool { return !f.reported })
 	}
@@ -58,8 +52,7 @@ func (p *plan) countFailures(now time.Duration, failing ...*watch) (ended []*wat
 // keyRejected records that the service rejected the key of a request. It reports whether that
 // ends all waits: after two in a row, at least one of them a poll.
 func (p *plan) keyRejected(poll bool) (all bool) {
-	r := &p.rejected
-	r.requests++
-	r.poll = r.poll || poll
-	return r.requests >= 2 && r.poll
+	p.rejected++
+	p.pollRejected = p.pollRejected || poll
+	return p.rejected >= 2 && p.pollRejected
 }

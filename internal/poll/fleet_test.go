@@ -317,7 +317,7 @@ var fleets = []struct {
 	// Several processes on one rate limit, their meetings side by side: 6.7 requests a second each.
 	{"ten processes, 125 %", fleet{world: world{waits: 10_000, edge: 83.3}, processes: 10, mixed: true, lasts: 40 * minute}, sharing(time.Minute), false},
 	{"ten processes, 50 %", fleet{world: world{waits: 10_000, edge: 33.3}, processes: 10, mixed: true, lasts: 40 * minute}, sharing(3 * time.Minute), false},
-	{"ten processes apart, 125 %", fleet{world: world{waits: 10_000, edge: 8.33}, processes: 10, lasts: 40 * minute}, sharing(3 * time.Minute), false},
+	{"ten processes apart, 125 %", fleet{world: world{waits: 10_000, edge: 8.33}, processes: 10, lasts: 40 * minute}, sharing(5 * time.Minute), false},
 	{"three processes, a minute of 429s", fleet{world: world{waits: 3000}, processes: 3, fault: between(10*minute, 11*minute, limitedFor)}, recovered(13 * minute), true},
 	{"three processes, 429s for the first minute", fleet{world: world{waits: 3000}, processes: 3, fault: between(0, minute, limitedFor)}, recovered(3 * minute), true},
 

@@ -3,6 +3,7 @@ package poll
 import (
 	"container/heap"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -44,7 +45,9 @@ type manners struct {
 	short    float64 // pages that are not full
 	churn    float64 // things that happen between two steps
 	interval time.Duration
-	bad      bool // the polls of one meeting always fail
+	bad      bool          // the polls of one meeting always fail
+	dies     time.Duration // no page succeeds from then on
+	limits   bool          // they get 429s then
 }
 
 // planner is one plan and what it awaits.
@@ -57,6 +60,7 @@ type planner struct {
 	longest time.Duration
 	held    time.Duration // by 429s
 	until   time.Duration
+	failing map[*watch]bool // whose polls have failed since a request succeeded; nil: a page
 
 	paid      int           // requests
 	sudden    int           // polls that somebody asked for: first ones, and those after an upload
@@ -109,11 +113,15 @@ func newModel(t testing.TB, random *rand.Rand) *model {
 	if random.IntN(8) == 0 {
 		m.lose = 1
 	}
+	m.dies = never
+	if random.IntN(3) == 0 {
+		m.dies, m.limits = m.now+time.Duration(random.Int64N(int64(time.Minute))), random.IntN(3) > 0
+	}
 	if random.IntN(8) == 0 {
 		m.interval = time.Duration(random.Int64N(int64(5 * time.Minute)))
 	}
 	for range 1 + max(0, random.IntN(6)-3) {
-		p := &planner{model: m, plan: newPlan(random), estimated: m.now}
+		p := &planner{model: m, plan: newPlan(random), estimated: m.now, failing: make(map[*watch]bool)}
 		m.plans = append(m.plans, p)
 	}
 	for range 1 + random.IntN(6) { // clusters
@@ -313,16 +321,34 @@ func (p *planner) poll(w *watch) {
 			p.plan.pollEnded(w)
 		case failed && !x.gone:
 			x.polled = p.now
-			p.end(p.plan.pollFailed(w, p.now, sent, 0))
+			p.pollFailed(w, sent)
 		case x.gone:
+			clear(p.failing)
 			p.plan.pollEnded(w)
 			p.plan.works(p.now)
 			p.leave(x)
 		default:
+			clear(p.failing)
 			p.plan.polled(w, p.now, 0)
 			x.polled, x.since = p.now, p.now
 		}
 	})
+}
+
+// pollFailed reports a failed poll. It concerns no other meeting, unless several requests have
+// failed since the last one that succeeded.
+func (p *planner) pollFailed(w *watch, sent time.Duration) {
+	p.failing[w] = true
+	others, until := maps.Clone(p.plan.failures), p.plan.pacer.until
+	ended := p.plan.pollFailed(w, p.now, sent, 0)
+	if len(p.failing) == 1 {
+		after := maps.Clone(p.plan.failures)
+		delete(others, w)
+		delete(after, w)
+		p.holds(maps.Equal(others, after), "%s fails, and that counts for others", w.id)
+		p.holds(until == p.plan.pacer.until, "%s fails, and the pacer pauses", w.id)
+	}
+	p.end(ended)
 }
 
 // end ends the waits for watches with too many failures.
@@ -338,15 +364,18 @@ func (p *planner) page(cursor string, sent time.Duration) {
 	p.paid++
 	limited := !p.admit()
 	p.after(func() {
-		switch r := p.random.Float64(); {
-		case limited:
+		switch r, dead := p.random.Float64(), sent >= p.dies; {
+		case limited || dead && p.limits:
 			p.paid--
 			p.plan.pageRateLimited(p.now, sent, p.asks)
-		case r < p.lose:
+		case r < p.lose || dead:
+			p.failing[nil] = true
 			p.end(p.plan.pageFailed(p.now, sent, 0, false))
 		case cursor != "" && r < p.lose+p.reject:
+			clear(p.failing)
 			p.plan.pageRejected(p.now, false)
 		default:
+			clear(p.failing)
 			p.show(cursor, sent)
 		}
 	})
@@ -393,7 +422,9 @@ func (p *planner) show(cursor string, sent time.Duration) {
 			next = fmt.Sprint(p.list[to].key)
 		}
 	}
+	old := p.plan.scan.old
 	p.plan.pageRead(p.now, sent, shown, next)
+	p.holds(old == nil || !slices.Contains(p.plan.stretches, old), "a stretch is kept as it was, though it was read again")
 }
 
 // estimate adds what the cycles since the last time would have cost, had it been known which is
@@ -403,7 +434,7 @@ func (p *planner) estimate() {
 		paying := make(map[int]int)
 		needed := 0
 		for _, x := range p.things {
-			if x.gone || p.order == 2 || p.short+p.lose+p.reject > 0 {
+			if x.gone || p.order == 2 || p.short+p.lose+p.reject > 0 || p.now >= p.dies {
 				needed++
 				continue
 			}
@@ -439,7 +470,7 @@ func (p *planner) check() {
 		p.holds(w.waited() == (w.role != idle), "%s: an awaited meeting has a role, not %v", w.id, w.role)
 		p.holds((w.place > 0) == (w.role != idle && !w.polling), "%s: place %d", w.id, w.place)
 		p.holds(w.role != member || w.stretch != nil && known[w.stretch], "%s: a member of no stretch", w.id)
-		p.holds(w.role != idle || w.stretch == nil && !p.plan.unsearched[w] && !p.plan.sought[w], "%s: kept by a search", w.id)
+		p.holds(w.role != idle || w.stretch == nil && !p.plan.unsearched[w], "%s: kept by a search", w.id)
 	}
 	require.Equal(p.t, waiting, p.plan.waiting)
 	for w := range p.plan.failures {

@@ -18,7 +18,7 @@ const (
 
 	maxPolls = 64               // polls under way at a time
 	crowd    = 32               // newcomers that wait for a search
-	few      = 5                // waits that are worth a search of their own; newcomers polled at once
+	few      = 5                // newcomers polled at once; more are worth a search
 	gather   = time.Second / 50 // time for a crowd to assemble
 
 	never time.Duration = math.MaxInt64 / 2
@@ -39,7 +39,9 @@ type plan struct {
 	polling  int                 // polls under way
 	pollLast bool                // the last request was a poll
 	failures map[*watch]failures // failed polls in a row
-	rejected rejections
+
+	rejected     int  // requests in a row whose key the service rejected
+	pollRejected bool // a poll is among them
 
 	listing
 }
@@ -74,11 +76,14 @@ func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 // leave removes a watch that has lost its last waiter.
 func (p *plan) leave(w *watch) {
 	delete(p.failures, w)
-	p.found(w)
+	delete(p.unsearched, w)
+	if w.role == newcomer && p.scan.kind == freshScan {
+		p.scan.left--
+	}
 	w.stretch = nil
 	p.setRole(w, idle)
 	if p.waiting--; p.waiting == 0 { // the Poller drops the requests under way
-		p.listing, p.polling, p.rejected = newListing(), 0, rejections{}
+		p.listing, p.polling, p.rejected, p.pollRejected = newListing(), 0, 0, false
 	}
 }
 
@@ -105,8 +110,7 @@ func (p *plan) requests() int {
 	if newcomers >= crowd && p.searching() {
 		newcomers /= pageSize // pages probably show them
 	}
-	singles := len(p.due[single]) + p.polling
-	return singles + singles/searchShare + newcomers + p.pages()
+	return len(p.due[single]) + p.polling + newcomers + p.pages()
 }
 
 // cycle returns the time in which every meeting is shown once. Beyond steady, twice the
@@ -141,11 +145,10 @@ func (p *plan) decide(now time.Duration) decision {
 	if p.pacer.out() && (p.polling > 0 || p.reading) { // one request at a time finds out whether it is over
 		return decision{wake: never}
 	}
-	if p.pacer.slot > now {
-		if few := p.fewAt(); few > now {
-			return decision{wake: min(p.pacer.slot, few)}
-		}
+	if few := p.fewAt(); few <= now {
 		return decision{poll: p.takePoll(newcomer, now)}
+	} else if p.pacer.slot > now {
+		return decision{wake: min(p.pacer.slot, few)}
 	}
 	pageAt := p.nextPage(now)
 	r, pollAt := p.nextPoll(now)
@@ -163,34 +166,29 @@ func (p *plan) decide(now time.Duration) decision {
 // fewAt returns when to poll a newcomer ahead of the pacer: soon, if there are only a few.
 func (p *plan) fewAt() time.Duration {
 	newcomers := p.due[newcomer]
-	if n := len(newcomers); n == 0 || n+p.polling > few || newcomers[0].seen > 0 || p.pacer.share < 1 || p.rejected.requests > 0 {
+	if n := len(newcomers); n == 0 || n+p.polling > few || newcomers[0].seen > 0 || p.pacer.share < 1 || p.rejected > 0 {
 		return never
 	}
 	return newcomers[0].due + gather
 }
 
-// crowded reports whether a crowd of newcomers is due.
-func (p *plan) crowded(now time.Duration) bool {
-	return p.due[newcomer].countDue(now, 0, crowd) >= crowd
-}
-
 // nextPoll returns the role whose first watch to poll next, and when. A crowd of newcomers
 // waits for the search. Members are polled only if the listing fails.
 func (p *plan) nextPoll(now time.Duration) (role, time.Duration) {
-	if p.polling >= maxPolls || p.rejected.requests > 0 && p.polling > 0 {
+	if p.polling >= maxPolls || p.rejected > 0 && p.polling > 0 {
 		return idle, never
 	}
 	r, at := single, p.due[single].firstDue()
 	membersAt := p.due[member].firstDue()
-	if p.probes == 0 && !p.down() {
-		membersAt += 2 * p.patience(p.waiting)
+	if !p.listingFails() {
+		membersAt += p.patience(p.waiting)
 	}
 	if membersAt < at {
 		r, at = member, membersAt
 	}
 	newcomers := p.due[newcomer]
 	newcomersAt := newcomers.firstDue()
-	if p.searching() && p.probes == 0 && p.crowded(now) {
+	if len(newcomers) >= crowd && p.searching() && !p.listingFails() {
 		newcomersAt += p.patience(len(newcomers))
 	}
 	if newcomersAt <= max(at, now) {
@@ -213,8 +211,6 @@ func (p *plan) takePoll(r role, now time.Duration) *watch {
 	w := heap.Pop(&p.due[r]).(*watch)
 	if r == single {
 		p.credit += 1.0 / searchShare
-	} else {
-		p.probes = max(0, p.probes-1)
 	}
 	p.polling++
 	w.polling, w.confirm = true, false

@@ -27,30 +27,21 @@ func joined(p *plan, id string, seen time.Duration) *watch {
 	return &x.watch
 }
 
-func TestPlan_PollsNewcomerAtOnce(t *testing.T) {
+func TestPlan_PollsFewNewcomersAtOnce(t *testing.T) {
 	t.Parallel()
-	for name, test := range map[string]struct {
-		seen time.Duration // the others
-		page bool          // comes first
-	}{
-		"beside waits with a fresh snapshot": {seen: time.Hour - time.Second},
-		"except in a crowd":                  {page: true},
-	} {
-		t.Run(name, func(t *testing.T) {
+	for _, n := range []int{1, few, crowd} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			p, _ := planFor(0)
-			for i := range crowd {
-				joined(p, fmt.Sprint(i), test.seen)
-			}
-			w := joined(p, "newcomer", 0)
+			p, ws := planFor(n)
+			p.pacer.slot = time.Hour + time.Second
 			do := p.decide(time.Hour)
-			if test.page {
-				require.Nil(t, do.poll)
-				require.Equal(t, time.Hour+gather, do.wake)
+			if n == crowd { // waits for a search
+				require.Equal(t, p.pacer.slot, do.wake)
 				require.True(t, p.decide(do.wake).page)
 				return
 			}
-			require.Equal(t, w, do.poll)
+			require.Equal(t, time.Hour+gather, do.wake)
+			require.Contains(t, ws, p.decide(do.wake).poll)
 		})
 	}
 }

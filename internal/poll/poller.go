@@ -3,7 +3,7 @@
 // A page of the listing shows many meetings; a poll is a GET of one. The plan is pure: it decides
 // which request comes next (plan.go), which pages to read (stretch.go), how fast (pacer.go) and
 // which failures end waits (failures.go). The Poller owns the lock and the timer: it asks the
-// plan, makes each attempt, reports the outcome (attempt.go), and waits. A watch is a meeting and
+// plan, makes each attempt, reports the outcome (requests.go), and waits. A watch is a meeting and
 // its waiters (watch.go).
 package poll
 
@@ -181,14 +181,16 @@ func (p *Poller) watch(id string) *watch {
 }
 
 // Invalidate makes the last snapshot of a meeting count as old, so that the next poll is
-// immediate. It does nothing if a poll has ended after since or is under way.
+// immediate. It does nothing if a poll is under way, or if a poll or a new state has
+// arrived after since.
 func (p *Poller) Invalidate(id string, since time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
 	w := p.plan.watches[id]
-	// A page moves only seen, and a long max-age moves only free; a poll moves both.
-	if w == nil || w.polling || w.seen >= since && w.free-minPollInterval >= since {
+	// A page moves only seen, and a long max-age moves only free; a poll moves both. A page
+	// may be older than its request, unless it shows a new state.
+	if w == nil || w.polling || w.changed >= since || w.seen >= since && w.free-minPollInterval >= since {
 		return
 	}
 	w.stale, w.seen = true, now
@@ -208,8 +210,11 @@ func (p *Poller) Forget(id string) {
 // notify records a snapshot and notifies the waiters. It reports whether somebody still waits.
 func (p *Poller) notify(w *watch, s Snapshot, sentAt time.Duration) bool {
 	p.observeRecovery(w)
+	before := w.last.State
 	w.notify(s, sentAt)
-	w.seen = p.now()
+	if w.seen = p.now(); before != "" && before != s.State {
+		w.changed = w.seen
+	}
 	return p.releaseIfIdle(w)
 }
 

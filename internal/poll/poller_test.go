@@ -525,3 +525,51 @@ func TestPoller_PollsFewNewcomersAtOnce(t *testing.T) {
 		})
 	}
 }
+
+// After an upload, the next poll is immediate, unless a poll or a page has shown since what it did.
+func TestPoller_PollsAtOnceAfterInvalidate(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		state string // that pages show from 25 s on; the upload begins at 25 s and ends at 45 s
+		want  int
+	}{
+		"a page shows the old state": {state: "created", want: 1},
+		"a page shows a new state":   {state: "uploaded", want: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				began, polls := time.Now(), 0
+				p := poll.New(calls{
+					func(_ context.Context, id string) (poll.Snapshot, *poll.Failure) {
+						polls++
+						return poll.Snapshot{ID: id, State: test.state}, nil
+					},
+					func(context.Context, string) (page []poll.Snapshot, next string, f *poll.Failure) {
+						state := "created"
+						if time.Since(began) >= 25*s {
+							state = test.state
+						}
+						for i := range 50 {
+							page = append(page, poll.Snapshot{ID: strconv.Itoa(i), State: state})
+						}
+						return page, "", nil
+					},
+				})
+				g := newGuest()
+				for i := range 50 {
+					p.Join(g, strconv.Itoa(i))
+				}
+				time.Sleep(25 * s) // pages are read at 0 and after 30 s
+				uploading := p.Now()
+				time.Sleep(20 * s)
+				p.Invalidate("7", uploading)
+				time.Sleep(s)
+				assert.Equal(t, test.want, polls)
+				for i := range 50 {
+					p.Leave(g, strconv.Itoa(i))
+				}
+			})
+		})
+	}
+}

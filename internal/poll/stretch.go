@@ -1,7 +1,7 @@
 package poll
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"time"
 )
@@ -23,19 +23,15 @@ type listing struct {
 	reading   bool // a page is under way
 
 	unsearched map[*watch]bool // what the next fresh search looks for
-	sought     map[*watch]bool // what this fresh search looks for
-	freshBegan time.Duration   // begin of the last fresh search
-	blank      int             // pages of the fresh search that paid nothing
 	deep       string          // cursor where the deep search goes on
 	credit     float64         // pages that the deep search may read without success
 
 	fails     int           // pages in a row that failed
 	retryAt   time.Duration // no page before this time
-	goodPolls int           // since a page failed or succeeded
-	probes    int           // polls, instead of pages, that find out whether the listing alone fails
+	goodPolls int           // since the first of these
 }
 
-// stretch is a number of pages in a row that show more awaited meetings than they are.
+// stretch is a number of pages in a row that show awaited meetings, the first at least two.
 type stretch struct {
 	cursor  string // of the first page
 	pages   int
@@ -49,10 +45,9 @@ type scan struct {
 	kind   scanKind
 	cursor string   // of the next page
 	old    *stretch // that is read again; nil in a search
-	left   int      // members of old that no page has shown yet
+	left   int      // a reread: members of old still to find; a search: pages that it may read in excess
 	excess int      // pages read in excess of meetings found, lately; never below 0
 	run    *stretch // the stretch that ends at the page read last; nil if that page pays nothing
-	fails  int      // failures of the next page
 }
 
 type scanKind uint8
@@ -65,15 +60,20 @@ const (
 )
 
 func newListing() listing {
-	return listing{unsearched: make(map[*watch]bool), freshBegan: -maxMaxAge}
+	return listing{unsearched: make(map[*watch]bool)}
 }
 
 // down reports whether the listing fails although polls succeed. Then members are polled.
-func (l *listing) down() bool { return l.fails >= downAfter && l.goodPolls >= downAfter-1 }
+func (l *listing) down() bool { return l.fails >= downAfter && l.goodPolls >= downAfter/2 }
+
+// listingFails reports whether to poll what pages should show: the listing is down, or a good poll
+// would show that it may be.
+func (l *listing) listingFails() bool { return l.fails > l.goodPolls || l.down() }
 
 // searching reports whether a fresh search looks for a crowd of newcomers and pays off, or is due.
 func (l *listing) searching() bool {
-	pays := len(l.sought) > 0 && l.scan.run != nil || len(l.sought) > searchShare*l.blank
+	s := &l.scan
+	pays := s.kind == freshScan && (s.run != nil || s.left > searchShare*s.excess)
 	return !l.down() && (pays || len(l.unsearched) >= crowd)
 }
 
@@ -125,7 +125,7 @@ func (p *plan) nextStretch() (next *stretch) {
 func (p *plan) freshAt() time.Duration {
 	at := never
 	if len(p.unsearched) >= few {
-		at = max(p.due[single].firstDue(), p.freshBegan+minPollInterval)
+		at = p.due[single].firstDue()
 	}
 	if min(len(p.unsearched), len(p.due[newcomer])) >= crowd {
 		at = min(at, p.due[newcomer].firstDue()+gather)
@@ -139,9 +139,8 @@ func (p *plan) begin(now time.Duration) time.Duration {
 	fresh, next := p.freshAt(), p.nextStretch()
 	switch {
 	case fresh <= now:
-		p.scan = scan{kind: freshScan}
-		p.freshBegan, p.blank = now, 0
-		p.sought, p.unsearched = p.unsearched, make(map[*watch]bool)
+		p.scan = scan{kind: freshScan, left: len(p.unsearched)}
+		clear(p.unsearched)
 	case next != nil && next.due <= now:
 		p.stretches = slices.DeleteFunc(p.stretches, func(s *stretch) bool { return s == next })
 		p.scan = scan{kind: rereadScan, cursor: next.cursor, old: next, left: next.live()}
@@ -150,7 +149,7 @@ func (p *plan) begin(now time.Duration) time.Duration {
 			return p.begin(now)
 		}
 	case p.credit >= 1 && len(p.due[single]) >= 2:
-		p.scan = scan{kind: deepScan, cursor: p.deep}
+		p.scan = scan{kind: deepScan, cursor: p.deep, left: int(p.credit)}
 	case next != nil:
 		return min(fresh, next.due)
 	default:
@@ -168,21 +167,20 @@ func (p *plan) counts(w *watch, now time.Duration) bool {
 // pageRead records a page, whose request was sent at sentAt, with the awaited meetings it shows.
 func (p *plan) pageRead(now, sentAt time.Duration, shown []*watch, next string) {
 	s := &p.scan
-	p.reading, p.fails, p.goodPolls, p.probes, s.fails = false, 0, 0, 0, 0
+	p.reading, p.fails = false, 0
 	p.works(now)
 	saved := make([]*watch, 0, len(shown))
 	for _, w := range shown {
 		if p.counts(w, now) {
 			saved = append(saved, w)
 		}
-		p.found(w)
+		delete(p.unsearched, w)
 	}
 	p.extend(saved, sentAt)
 	for _, w := range shown {
 		p.recorded(w, now)
 	}
-	s.excess = max(0, s.excess+1-len(saved))
-	if s.cursor = next; p.enough() {
+	if s.cursor = next; s.enough() {
 		p.endScan()
 	}
 }
@@ -196,14 +194,13 @@ func (p *plan) extend(saved []*watch, sentAt time.Duration) {
 	} else if len(saved) == 0 {
 		p.closeRun()
 	}
-	if s.run == nil {
-		p.pay(1)
-	} else {
+	s.excess = max(0, s.excess+1-len(saved))
+	if s.run != nil {
 		s.run.pages++
 		s.run.members = append(s.run.members, saved...)
 	}
 	for _, w := range saved {
-		if s.old != nil && w.stretch == s.old {
+		if s.kind == freshScan || s.old != nil && w.stretch == s.old {
 			s.left--
 		}
 		if w.stretch = s.run; s.run != nil {
@@ -214,38 +211,13 @@ func (p *plan) extend(saved []*watch, sentAt time.Duration) {
 	}
 }
 
-// found records that a search need not look for w any more.
-func (p *plan) found(w *watch) {
-	delete(p.unsearched, w)
-	delete(p.sought, w)
-}
-
-// pay takes the price of pages that paid nothing from the search that read them.
-func (p *plan) pay(pages int) {
-	switch p.scan.kind {
-	case freshScan:
-		p.blank += pages
-	case deepScan:
-		p.credit -= float64(pages)
-	default:
-	}
-}
-
 // enough reports whether another page is not worth reading. A reread stops after pages that
 // show nothing, up to a quarter of the polls that they may save. A search stops without credit.
-func (p *plan) enough() bool {
-	s := &p.scan
-	if s.cursor == "" {
-		return true
+func (s *scan) enough() bool {
+	if s.kind == rereadScan {
+		return s.cursor == "" || 4*s.excess >= s.left-1
 	}
-	switch s.kind {
-	case rereadScan:
-		return 4*s.excess >= s.left-1
-	case freshScan:
-		return len(p.sought) == 0 || s.run == nil && p.blank >= len(p.sought)
-	default:
-		return s.run == nil && p.credit < 1
-	}
+	return s.cursor == "" || s.left <= 0 || s.run == nil && s.excess >= s.left
 }
 
 // endScan ends a scan. Members that a reread has not found count as new.
@@ -257,12 +229,12 @@ func (p *plan) endScan() {
 	case rereadScan:
 		p.lose(s.old)
 	case freshScan:
-		p.sought = nil
 		if p.deep == "" {
 			p.deep = s.cursor
 		}
 	case deepScan:
 		p.deep = s.cursor
+		p.credit -= float64(s.excess)
 	}
 }
 
@@ -278,27 +250,16 @@ func (p *plan) lose(s *stretch) {
 	}
 }
 
-// closeRun keeps the stretch that ends before a cursor, if it shows more meetings than it has pages.
+// closeRun keeps the stretch that ends before a cursor.
 func (p *plan) closeRun() {
 	s := p.scan.run
 	p.scan.run = nil
-	if s == nil {
+	if s == nil || s.live() == 0 {
 		return
 	}
-	if s.live() <= s.pages {
-		p.pay(s.pages)
-		for _, w := range s.members {
-			w.stretch = nil
-			p.setRole(w, single)
-		}
-		return
-	}
-	intervals := make([]time.Duration, len(s.members))
-	for i, w := range s.members {
-		intervals[i] = w.interval()
-	}
-	slices.Sort(intervals)
-	every := max(p.cycle(), intervals[s.pages-1]) // when as many members are due as it has pages
+	slices.SortFunc(s.members, func(a, b *watch) int { return cmp.Compare(a.interval(), b.interval()) })
+	last := s.members[min(s.pages, len(s.members))-1] // when it is due, as many are due as it has pages
+	every := max(p.cycle(), last.interval())
 	s.due = s.began + p.jittered(every)
 	p.stretches = append(p.stretches, s)
 	for _, w := range s.members {
@@ -313,7 +274,7 @@ func (p *plan) closeRun() {
 // whose waits end by that.
 func (p *plan) pageFailed(now, sentAt, retryAfter time.Duration, slow bool) (ended []*watch) {
 	p.pageDelayed(now, retryAfter)
-	if p.scan.fails >= downAfter {
+	if p.fails >= downAfter {
 		p.giveUp(now)
 	}
 	if p.pacer.fail(nil, now, sentAt, retryAfter) && !slow {
@@ -326,18 +287,14 @@ func (p *plan) pageFailed(now, sentAt, retryAfter time.Duration, slow bool) (end
 // tried again.
 func (p *plan) giveUp(now time.Duration) {
 	s, rest := p.scan, p.scan.old
-	if s.kind != rereadScan {
-		maps.Copy(p.unsearched, p.sought)
+	if rest == nil {
 		p.endScan()
 		p.deep = ""
 		return
 	}
 	p.closeRun()
 	p.scan = scan{}
-	if rest.live() == 0 {
-		return
-	}
-	rest.cursor, rest.due, rest.pages = s.cursor, now+minPollInterval, min(rest.pages, len(rest.members))
+	rest.cursor, rest.due, rest.pages = s.cursor, now+minPollInterval, min(rest.pages, rest.live())
 	p.stretches = append(p.stretches, rest)
 	for _, w := range rest.members {
 		p.setRole(w, single)
@@ -352,8 +309,6 @@ func (p *plan) pageDelayed(now, retryAfter time.Duration) {
 		p.goodPolls = 0
 	}
 	p.fails++
-	p.scan.fails++
-	p.probes++
 	p.retryAt = now + max(min(firstPause<<min(p.fails-1, 10), minPollInterval), min(retryAfter, maxOutage))
 }
 

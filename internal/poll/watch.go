@@ -36,9 +36,10 @@ type watch struct {
 	stale   bool     // Invalidate was called after last
 	waiters []waiting
 
-	seen time.Duration // time of the last snapshot, by any request
-	free time.Duration // no poll before this time
-	due  time.Duration // time of the next poll, unless a page shows the meeting before
+	seen    time.Duration // time of the last snapshot, by any request
+	changed time.Duration // time of the last snapshot with another state than the one before
+	free    time.Duration // no poll before this time
+	due     time.Duration // time of the next poll, unless a page shows the meeting before
 
 	place   int32    // index in its heap plus 1; 0 if in no heap
 	stretch *stretch // whose pages showed it last; nil if none

@@ -106,6 +106,7 @@ type chaos struct {
 	outages     []outage
 	lateEffects bool        // requests may take effect late
 	rivals      bool        // several callers may work on one meeting
+	bad         string      // all polls of this meeting fail
 	noFaults    atomic.Bool // no more faults
 	live        func(worker, workers int, rnd *rand.Rand) life
 

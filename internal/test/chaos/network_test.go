@@ -26,7 +26,8 @@ type snapshot struct {
 	final bool
 	by    minutes.Operation
 
-	polled time.Time // its last GET
+	created bool
+	polled  time.Time // its last GET
 }
 
 // A witness is the network of one Client. It applies troubles to requests and records
@@ -41,6 +42,10 @@ type witness struct {
 	waiting map[string]int       // waits for a meeting
 	since   map[string]time.Time // the first of these began
 	polls   *rand.Rand           // draws the troubles of polls, which belong to no caller
+
+	revokedAt time.Time           // the service rejects the key from then on; zero: it never does
+	rejected  []minutes.Operation // polls and pages that it rejected for that
+	lockedOut time.Time           // by then the Client must know
 }
 
 func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -69,6 +74,15 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.mu.Lock()
 		what, applies = w.draw(w.polls, t.op, true)
 		w.mu.Unlock()
+		if id != "" && id == w.bad {
+			what, applies = faulty(minutestest.Refuse(minutes.ErrInternal)), true
+		}
+	}
+	if !w.revokedAt.IsZero() && !t.begun.Before(w.revokedAt) {
+		what, applies = faulty(minutestest.Refuse(minutes.ErrUnauthenticated)), true
+		if s == nil {
+			defer w.reject(t.op)
+		}
 	}
 	if t.op == "meetings.upload_url" || t.op == minutestest.OpUpload {
 		w.forget(id)
@@ -256,7 +270,7 @@ func (w *witness) show(t *attempt, body []byte, waitedFor map[string]bool) {
 		}
 		last, again := w.seen[m.ID]
 		since := t.begun.Sub(last.at)
-		if last.by == "meetings.list" { // the interface counts polls of the meeting only
+		if last.by == "meetings.list" && last.created { // does not prove that there is no audio: a poll may confirm it
 			since = t.begun.Sub(last.polled)
 		}
 		early := again && !last.final && since < minutestest.MinPollInterval
@@ -270,6 +284,6 @@ func (w *witness) show(t *attempt, body []byte, waitedFor map[string]bool) {
 		if t.op != "meetings.list" {
 			polled = now
 		}
-		w.seen[m.ID] = snapshot{now, m.Status.Final(), t.op, polled}
+		w.seen[m.ID] = snapshot{now, m.Status.Final(), t.op, m.Status == minutes.StatusCreated, polled}
 	}
 }

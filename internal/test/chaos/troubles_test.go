@@ -123,6 +123,7 @@ func drawOutage(rnd *rand.Rand, from time.Time) outage {
 		{what: minutestest.RateLimit(""), upload: minutestest.RateLimit("")},
 		{what: minutestest.Refuse(minutes.ErrInternal), upload: minutestest.RefuseUpload(500, "InternalError")},
 		{what: unavailable, upload: minutestest.RefuseUpload(503, "SlowDown")},
+		{what: unavailable.WithHeader("Retry-After", "900"), upload: minutestest.RefuseUpload(503, "SlowDown")},
 		{what: minutestest.Reset(), upload: minutestest.Reset()},
 		{what: minutestest.LoseReply(), upload: minutestest.LoseReply()},
 		{what: minutestest.Delay(time.Hour), upload: minutestest.Delay(time.Hour)},

@@ -72,12 +72,12 @@ func (c *chaos) waitOnce(ctx context.Context, at int, id string, rnd *rand.Rand)
 		}
 	}
 	done()
-	c.checkWait(s, id, opts.Until, m, err, begun)
+	c.checkWait(s, at, id, opts.Until, m, err, begun)
 	c.checkStatuses(s, id, seen)
 }
 
 // checkWait checks what a wait returned.
-func (c *chaos) checkWait(s *step, id string, until minutes.Status, m *minutes.Meeting, err error, begun time.Time) {
+func (c *chaos) checkWait(s *step, at int, id string, until minutes.Status, m *minutes.Meeting, err error, begun time.Time) {
 	state, there := c.srv.Meeting(id)
 	if there && state.Status.Final() && time.Since(begun) > maxNotifyDelay && time.Since(state.UpdatedAt) > maxNotifyDelay {
 		c.deviation("%s: returned %v after the end", s.name, time.Since(state.UpdatedAt))
@@ -104,6 +104,7 @@ func (c *chaos) checkWait(s *step, id string, until minutes.Status, m *minutes.M
 	switch {
 	case s.ctx.Err() != nil && errors.Is(err, s.ctx.Err()):
 	case errors.Is(err, minutes.ErrNotFound) && !there:
+	case c.excused(at, id, err, begun):
 	default:
 		if _, limited := s.ctx.Deadline(); !limited { // it may be too short for another attempt
 			c.deviation("%s: %v", s.name, err)
@@ -212,7 +213,7 @@ func (c *chaos) waitAll(at int, ids []string, rnd *rand.Rand) {
 			c.deviation("WaitAll yielded %q, twice or without being asked", id)
 		}
 		yielded[id] = true
-		c.checkWait(s, id, minutes.StatusMinutesReady, m, err, begun)
+		c.checkWait(s, at, id, minutes.StatusMinutesReady, m, err, begun)
 	}
 	if !ended && len(yielded) != len(ids) {
 		c.deviation("WaitAll yielded %d of %d", len(yielded), len(ids))
