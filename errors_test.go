@@ -790,6 +790,7 @@ func TestRetryableAndKeyRefused(t *testing.T) {
 		"deadline, with the key refused":        {fmt.Errorf("%w; before that: %w", context.DeadlineExceeded, refused), verdicts{false, true}},
 		"failed meeting":                        {failed, verdicts{}},
 		"no audio":                              {minutes.ErrNoAudio, verdicts{}},
+		"no audio, after the service was away":  {fmt.Errorf("%w; before that: %w", minutes.ErrNoAudio, away), verdicts{}},
 		"empty recording":                       {minutes.ErrRecordingEmpty, verdicts{}},
 		"file":                                  {io.ErrUnexpectedEOF, verdicts{}},
 	} {
