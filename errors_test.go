@@ -528,7 +528,8 @@ func TestResponses_DecodeUnder64MiB(t *testing.T) {
 	for _, field := range []string{"meetings", "members", "projects", "templates", "terms", "entries"} {
 		op := minutes.Operation(map[string]string{"terms": "vocabulary.get", "entries": "vocabulary.get"}[field])
 		op = cmp.Or(op, minutes.Operation(field+".list"))
-		for _, element := range []string{`{}`, `0`, `""`, `null`, `[]`} {
+		elements := []string{`{}`, `0`, `""`, `null`, `[]`}
+		for _, element := range elements[:testbase.Many(len(elements), 1)] { // the first costs most
 			cases[field+" "+element] = worst{op, 200, list(`{"`+field+`":[`, element, `]}`, values)}
 		}
 	}
