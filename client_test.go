@@ -28,6 +28,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
@@ -526,7 +527,7 @@ func TestClient_RecoversFromDroppedHTTP2Connection(t *testing.T) {
 		go func() { served <- srv.ServeTLS(pipes(conns), "", "") }()
 		var dials atomic.Int32
 		lose := new(atomic.Bool) // of the first connection
-		tr := minutes.SharedTransport().(*http.Transport).Clone()
+		tr := backoff.SharedTransport().(*http.Transport).Clone()
 		tr.TLSClientConfig = &tls.Config{RootCAs: certified.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
 		tr.DialContext = func(context.Context, string, string) (net.Conn, error) {
 			near, far := net.Pipe()
@@ -563,7 +564,7 @@ func TestClient_ReportsProxyStatus(t *testing.T) {
 		}
 	}))
 	defer proxy.Close()
-	tr := minutes.SharedTransport().(*http.Transport).Clone()
+	tr := backoff.SharedTransport().(*http.Transport).Clone()
 	tr.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
 	c, err := testkit.New("https://example.com", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(minutes.RetryPolicy{}))
 	require.NoError(t, err)
@@ -584,7 +585,7 @@ func TestClient_UploadsOverHTTP1(t *testing.T) {
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
 	defer srv.Close()
-	tr := minutes.StorageTransport().(*http.Transport).Clone()
+	tr := backoff.StorageTransport().(*http.Transport).Clone()
 	tr.TLSClientConfig = &tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
 	const uploads = 2
 	for range uploads {
@@ -617,7 +618,7 @@ func TestClient_NamesRejectingProxy(t *testing.T) {
 		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 		defer proxy.Close()
 		host := proxy.Listener.Addr().String()
-		for _, tr := range []*http.Transport{{}, minutes.SharedTransport().(*http.Transport).Clone()} {
+		for _, tr := range []*http.Transport{{}, backoff.SharedTransport().(*http.Transport).Clone()} {
 			tr.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: host, User: url.UserPassword("user", "pass-word")})
 			c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(minutes.RetryPolicy{Max: 1}))
 			require.NoError(t, err)

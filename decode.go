@@ -136,8 +136,8 @@ func fillEmpty(field reflect.Value, name string, body []byte) bool {
 	return value != "" && value != "null"
 }
 
-// describeBody says what is wrong with a body. It quotes only what looks like a page of
-// someone else: half a response of the service may name people.
+// describeBody says what is wrong with a body. It quotes pages of others, but
+// not the service: half of its response may name people.
 func (c *core) describeBody(resp *rest.Response, err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		found, _, _ := strings.Cut(wrong.Value, " ") // after "number" come its digits

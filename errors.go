@@ -261,16 +261,19 @@ func (e *StorageError) Unwrap() []error { return e.causes }
 //   - a WaitError, or the error of a Result, that wraps one of these.
 //
 // It returns false if the caller canceled the context, for every other rejection, for a
-// meeting that failed or has no audio, for an unusable parameter or recording, and if a
-// proxy rejects the connection or the server's TLS is not accepted. It does not say whether a write without a
-// response took effect. Calls that only read, Create with an ExternalID, Process with
-// one, and Resume are always safe to repeat.
+// meeting that failed, and for an unusable parameter or recording. It also returns false if
+// a proxy rejects the connection or TLS fails. ErrNoAudio is not temporary: somebody has to
+// upload, or to find out why the service does not see what storage accepted.
+//
+// It does not say whether a write without a response took effect. Calls that only read,
+// Create with an ExternalID, Process with one, and Resume are always safe to repeat.
 //
 // The interface documents 429, 500 and the minutes that are not ready. The rest is
 // assumed.
 func Retryable(err error) bool {
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, ErrPartialAudio), backoff.Permanent(err), KeyRejected(err):
+	case errors.Is(err, context.Canceled), errors.Is(err, ErrNoAudio), errors.Is(err, ErrPartialAudio),
+		backoff.Permanent(err), KeyRejected(err):
 		return false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrRateLimited),
 		errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady):

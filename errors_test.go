@@ -64,7 +64,7 @@ var refusals = []struct {
 }
 
 // Every refusal, to every operation.
-func TestRefusals(t *testing.T) {
+func TestError_OfEachCode(t *testing.T) {
 	t.Parallel()
 	for _, row := range refusals {
 		t.Run(row.code, func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestSentinelsSpellTheCodes(t *testing.T) {
 	}
 }
 
-// Replies that are no envelope: what is known is told, and nothing else.
-func TestRefusalsWithoutEnvelope(t *testing.T) {
+// If an error response has no envelope, the error says what is known of it.
+func TestError_WithoutEnvelope(t *testing.T) {
 	t.Parallel()
 	const page = "<!DOCTYPE html><h1>Not Found</h1><p>NOT_FOUND</p>"
 	for name, test := range map[string]struct {
@@ -214,13 +214,13 @@ func TestLongMessage(t *testing.T) {
 
 // Successes that are not what the interface says, for every operation that
 // has a body to read.
-func TestUnusableSuccesses(t *testing.T) {
+func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 	t.Parallel()
 	const notPromised = "the response does not match the interface: "
 	for name, test := range map[string]struct {
 		body   string
 		header []string
-		text   string // "" where it differs by operation
+		text   string // "" if it differs by operation
 	}{
 		"empty":            {"", nil, "the response is empty"},
 		"HTML":             {"<html>Please sign in</html>", []string{"Content-Type", "text/html"}, notPromised + `minutes.example sent "Please sign in"`},
@@ -259,7 +259,7 @@ func TestUnusableSuccesses(t *testing.T) {
 					continue // these have no number in them
 				}
 				if name == "null fields" && (strings.HasSuffix(op.Reply, "_list") || op.Reply == "meeting_page" || op.Reply == "vocabulary") {
-					require.NoError(t, err) // which TestListsThatAreNull looks at
+					require.NoError(t, err) // which TestDecode_TakesNullLists looks at
 					continue
 				}
 				testkit.RequireNothing(t, got)
@@ -280,7 +280,7 @@ func TestUnusableSuccesses(t *testing.T) {
 }
 
 // A list that is null is an empty one, as many servers write it.
-func TestListsThatAreNull(t *testing.T) {
+func TestDecode_TakesNullLists(t *testing.T) {
 	t.Parallel()
 	for op, test := range map[minutes.Operation]struct {
 		body string
@@ -302,7 +302,7 @@ func TestListsThatAreNull(t *testing.T) {
 }
 
 // A reply about another meeting than the one asked for is not taken.
-func TestRepliesAboutAnotherMeeting(t *testing.T) {
+func TestDecode_RejectsOtherMeetings(t *testing.T) {
 	t.Parallel()
 	const other = `{"id":"mtg_other","status":"minutes_ready","title":"T","external_id":"crm/4712"}`
 	for op, text := range map[minutes.Operation]string{
@@ -320,7 +320,7 @@ func TestRepliesAboutAnotherMeeting(t *testing.T) {
 			require.Equal(t, "gw-7", failed.RequestID)
 		})
 	}
-	// The looks of a wait and of an upload are Gets; a wait gives them time.
+	// A wait polls with Gets.
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := testkit.Answering(t, testkit.Canned(200, other))
 		_, err := client.Meetings.Wait(t.Context(), "mtg_1", nil)
@@ -346,7 +346,7 @@ func TestRepliesAboutAnotherMeeting(t *testing.T) {
 
 // What the service writes forges no line of a log and steers no terminal, in
 // whatever error it comes out, and shows no key.
-func TestTextsOfTheServiceAreClean(t *testing.T) {
+func TestErrors_AreSafeForLogs(t *testing.T) {
 	t.Parallel()
 	const nasty = "x\u001b[2J\r\nlevel=ERROR msg=forged\u202e\u2028 "
 	requireClean := func(t *testing.T, text string) {
@@ -383,7 +383,7 @@ func TestTextsOfTheServiceAreClean(t *testing.T) {
 		require.True(t, failed, "%v", err)
 		requireClean(t, err.Error())
 
-		// A refusal's every field, which a log tells, too.
+		// Every field of a rejection, which the log shows, too.
 		mock.RegisterNoResponder(testkit.Canned(404, `{"error":{"code":`+echo+`,"message":`+echo+`,"request_id":`+echo+`}}`))
 		_, err = c.Meetings.Get(t.Context(), "mtg_1")
 		requireClean(t, err.Error())
@@ -405,7 +405,7 @@ func TestTextsOfTheServiceAreClean(t *testing.T) {
 	}
 }
 
-// plainHandler writes what it is given as it is, without any quotes.
+// plainHandler writes each record without quotes.
 type plainHandler struct{ io.Writer }
 
 func (plainHandler) Enabled(context.Context, slog.Level) bool { return true }
@@ -419,7 +419,7 @@ func (h plainHandler) Handle(_ context.Context, r slog.Record) error {
 }
 
 // Which field a reply cannot do without.
-func TestMissingFields(t *testing.T) {
+func TestDecode_RejectsMissingFields(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		op            minutes.Operation
@@ -528,7 +528,8 @@ func TestResponses_DecodeUnder64MiB(t *testing.T) {
 	for _, field := range []string{"meetings", "members", "projects", "templates", "terms", "entries"} {
 		op := minutes.Operation(map[string]string{"terms": "vocabulary.get", "entries": "vocabulary.get"}[field])
 		op = cmp.Or(op, minutes.Operation(field+".list"))
-		for _, element := range []string{`{}`, `0`, `""`, `null`, `[]`} {
+		elements := []string{`{}`, `0`, `""`, `null`, `[]`}
+		for _, element := range elements[:testbase.Many(len(elements), 1)] { // the first costs most
 			cases[field+" "+element] = worst{op, 200, list(`{"`+field+`":[`, element, `]}`, values)}
 		}
 	}
@@ -584,7 +585,7 @@ func TestResponses_OfRealSizesAreTaken(t *testing.T) {
 }
 
 // A transport that breaks the rules of net/http is survived.
-func TestTransportsThatMisbehave(t *testing.T) {
+func TestClient_SurvivesMisbehavingTransports(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the line is dead")
 	for name, reply := range map[string]func(*http.Request) (*http.Response, error){
@@ -715,7 +716,7 @@ func TestRedirectsAreRefused(t *testing.T) {
 }
 
 // The texts of the errors that no reply makes.
-func TestErrorTexts(t *testing.T) {
+func TestErrors_Texts(t *testing.T) {
 	t.Parallel()
 	m := &minutes.Meeting{ID: "mtg_1", Status: minutes.StatusTranscribing}
 	gone := &minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound, Method: "GET", Path: "/v1/meetings/mtg_1", RequestID: "req_1"}
@@ -741,7 +742,7 @@ func TestErrorTexts(t *testing.T) {
 
 // Errors that somebody makes for a test of their own have a text, whatever they
 // leave out.
-func TestErrorsOfOthers(t *testing.T) {
+func TestErrors_MadeByOthers(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{
 		&minutes.Error{}, &minutes.ParamError{}, &minutes.StorageError{}, &minutes.WaitError{},
@@ -753,7 +754,7 @@ func TestErrorsOfOthers(t *testing.T) {
 
 // What is worth another try later, and what the key is refused for: every refusal
 // of section 7, replies of others, and what no reply came to.
-func TestRetryableAndKeyRefused(t *testing.T) {
+func TestRetryable_AndKeyRefused(t *testing.T) {
 	t.Parallel()
 	again := map[minutes.ErrorCode]bool{minutes.ErrMinutesNotReady: true, minutes.ErrTranscriptNotReady: true, minutes.ErrInternal: true}
 	type verdicts struct{ retryable, key bool }
@@ -761,7 +762,7 @@ func TestRetryableAndKeyRefused(t *testing.T) {
 		t.Helper()
 		for _, err := range []error{
 			err, fmt.Errorf("job 7: %w", err), errors.Join(err, io.ErrClosedPipe),
-			&minutes.WaitError{MeetingID: "mtg_1", Err: fmt.Errorf("20 looks in a row failed: %w", err)},
+			&minutes.WaitError{MeetingID: "mtg_1", Err: fmt.Errorf("20 consecutive status checks failed: %w", err)},
 		} {
 			assert.Equal(t, want, verdicts{minutes.Retryable(err), minutes.KeyRejected(err)}, "%v", err)
 		}
@@ -790,6 +791,7 @@ func TestRetryableAndKeyRefused(t *testing.T) {
 		"deadline, with the key refused":        {fmt.Errorf("%w; before that: %w", context.DeadlineExceeded, refused), verdicts{false, true}},
 		"failed meeting":                        {failed, verdicts{}},
 		"no audio":                              {minutes.ErrNoAudio, verdicts{}},
+		"no audio, after the service was away":  {fmt.Errorf("%w; before that: %w", minutes.ErrNoAudio, away), verdicts{}},
 		"empty recording":                       {minutes.ErrRecordingEmpty, verdicts{}},
 		"file":                                  {io.ErrUnexpectedEOF, verdicts{}},
 	} {
@@ -803,7 +805,7 @@ func TestRetryableAndKeyRefused(t *testing.T) {
 }
 
 // The same of errors as calls return them.
-func TestRetryableOfCalls(t *testing.T) {
+func TestRetryable_OfCalls(t *testing.T) {
 	t.Parallel()
 	store := func(status int, code string) testbase.RoundTripper {
 		return testkit.Canned(status, "<Error><Code>"+code+"</Code></Error>")
@@ -874,7 +876,7 @@ func TestRetryableOfCalls(t *testing.T) {
 	})
 	t.Run("a job that another worker may have done", func(t *testing.T) {
 		t.Parallel()
-		synctest.Test(t, func(t *testing.T) { // refused, since there is audio; whether there is cannot be told
+		synctest.Test(t, func(t *testing.T) { // rejected, since there may be audio; the status check fails
 			c, _ := testkit.Answering(t, func(req *http.Request) (*http.Response, error) {
 				switch {
 				case strings.HasSuffix(req.URL.Path, "/upload-url"):
@@ -892,8 +894,8 @@ func TestRetryableOfCalls(t *testing.T) {
 	})
 }
 
-// Each kind of ParamError is told from the others and from anything else.
-func TestKindsOfParamError(t *testing.T) {
+// Each kind of ParamError differs from the others and from anything else.
+func TestParamError_Kinds(t *testing.T) {
 	t.Parallel()
 	kinds := []error{minutes.ErrRecordingEmpty, minutes.ErrRecordingTooLarge, minutes.ErrRecordingFormat}
 	audio := strings.NewReader("sound")

@@ -75,7 +75,7 @@ func explainProxy(next http.RoundTripper, req *http.Request, err error) error {
 		return err
 	}
 	text, status := err.Error(), 599
-	if reflect.TypeOf(err) != reflect.TypeOf(io.EOF) || err == io.EOF || err == io.ErrUnexpectedEOF || strings.ContainsAny(text, `:"`) {
+	if reflect.TypeOf(err) != reflect.TypeOf(io.EOF) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || strings.ContainsAny(text, `:"`) {
 		return fmt.Errorf("through the proxy %s: %w", proxy.Host, err)
 	}
 	for status > 0 && http.StatusText(status) != text {

@@ -1,4 +1,4 @@
-package backoff_test
+package backoff
 
 import (
 	"crypto/tls"
@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
@@ -48,7 +47,7 @@ func TestRoundTrip_ReturnsErrorOrReadableResponse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			body.times = 0
-			resp, err := backoff.RoundTrip(testbase.RoundTripper(func(*http.Request) (*http.Response, error) { return test.resp, test.err }), &http.Request{})
+			resp, err := RoundTrip(testbase.RoundTripper(func(*http.Request) (*http.Response, error) { return test.resp, test.err }), &http.Request{})
 			require.Equal(t, test.shut, body.times)
 			if test.want != "" {
 				require.ErrorContains(t, err, test.want)
@@ -65,7 +64,7 @@ func TestRoundTrip_ReturnsErrorOrReadableResponse(t *testing.T) {
 // A connection that was never made is not a connection that was lost.
 func TestConn_NeverMade(t *testing.T) {
 	t.Parallel()
-	untraced := new(backoff.Conn)
+	untraced := new(Conn)
 	require.False(t, untraced.NeverMade(io.EOF))
 	require.True(t, untraced.NeverMade(&net.OpError{Op: "dial", Err: io.EOF}))
 	require.True(t, untraced.NeverMade(&net.OpError{Op: "proxyconnect", Err: io.EOF}))
@@ -79,10 +78,10 @@ func TestConn_NeverMade(t *testing.T) {
 		if !alive {
 			srv.Close()
 		}
-		conn := new(backoff.Conn)
+		conn := new(Conn)
 		req, err := http.NewRequestWithContext(conn.Trace(t.Context()), http.MethodGet, srv.URL, nil)
 		require.NoError(t, err)
-		_, err = backoff.RoundTrip(tr, req)
+		_, err = RoundTrip(tr, req)
 		require.Error(t, err)
 		require.Equal(t, !alive, conn.NeverMade(err))
 		require.Equal(t, !alive, conn.NeverMade(io.EOF), "whatever the error says")
@@ -120,7 +119,7 @@ func TestPermanent_ForTLSAndProxies(t *testing.T) {
 		proxy := serve(plain, 0, h)
 		tr := &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: proxy.Host, User: url.UserPassword("user", "pass-word")})}
 		if hook {
-			tr.OnProxyConnectResponse = backoff.CheckProxy
+			tr.OnProxyConnectResponse = CheckProxy
 		}
 		return tr
 	}
@@ -153,26 +152,26 @@ func TestPermanent_ForTLSAndProxies(t *testing.T) {
 			if test.server != nil {
 				target = test.server.String()
 			}
-			conn := new(backoff.Conn)
+			conn := new(Conn)
 			req, err := http.NewRequestWithContext(conn.Trace(t.Context()), http.MethodGet, target, nil)
 			require.NoError(t, err)
-			_, err = backoff.RoundTrip(test.next, req)
+			_, err = RoundTrip(test.next, req)
 			require.ErrorContains(t, err, test.text)
-			require.Equal(t, test.want, backoff.Permanent(err), "%v", err)
+			require.Equal(t, test.want, Permanent(err), "%v", err)
 			require.True(t, conn.NeverMade(err))
 			if !strings.HasPrefix(name, "proxy that") { // which may have answered the request
-				require.True(t, new(backoff.Conn).NeverMade(err), "without a trace")
+				require.True(t, new(Conn).NeverMade(err), "without a trace")
 			}
 			require.NotContains(t, err.Error(), "pass-word")
 			require.Equal(t, test.next.Proxy != nil, strings.Contains(err.Error(), "the proxy 127.0.0.1:"), "%v", err)
-			if proxy, ok := errors.AsType[*backoff.ProxyError](err); ok {
+			if proxy, ok := errors.AsType[*ProxyError](err); ok {
 				require.Equal(t, test.want, proxy.Status < 500)
 			}
 		})
 	}
-	require.False(t, backoff.Permanent(io.EOF))
-	require.False(t, backoff.Permanent(nil))
-	require.False(t, backoff.Permanent(errors.New("unsupported protocol version")))
+	require.False(t, Permanent(io.EOF))
+	require.False(t, Permanent(nil))
+	require.False(t, Permanent(errors.New("unsupported protocol version")))
 }
 
 // A transport that finds no address for its proxy sends nothing. Its error may hold the
@@ -180,10 +179,10 @@ func TestPermanent_ForTLSAndProxies(t *testing.T) {
 func TestRoundTrip_HidesPasswordOfInvalidProxy(t *testing.T) {
 	t.Parallel()
 	next := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return nil, errors.New(`bad "http://user:pass-word@proxy"`) }}
-	conn := new(backoff.Conn)
+	conn := new(Conn)
 	req, err := http.NewRequestWithContext(conn.Trace(t.Context()), http.MethodGet, "https://minutes.example", http.NoBody)
 	require.NoError(t, err)
-	_, err = backoff.RoundTrip(next, req)
+	_, err = RoundTrip(next, req)
 	require.ErrorContains(t, err, "proxy")
 	require.NotContains(t, err.Error(), "pass-word")
 	require.True(t, conn.NeverMade(err))

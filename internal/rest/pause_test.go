@@ -276,7 +276,7 @@ func TestPause_IsFollowedByAGradualStart(t *testing.T) {
 	for _, test := range []struct{ perSecond, callers, each int }{{1, 6, 5}, {2, 20, 5}, {5, 40, 5}, {20, 300, 2}} {
 		t.Run(fmt.Sprint(test), func(t *testing.T) {
 			t.Parallel()
-			for range 5 {
+			for range testbase.Many(5, 1) {
 				synctest.Test(t, func(t *testing.T) {
 					s := &strict{interval: time.Second / time.Duration(test.perSecond)}
 					c := newClient(s, func(cfg *Config) {

@@ -1,4 +1,4 @@
-package secret_test
+package secret
 
 import (
 	"net/http"
@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
 func TestMask_DescribesPages(t *testing.T) {
@@ -30,7 +28,7 @@ func TestMask_DescribesPages(t *testing.T) {
 			if test.server != "" {
 				header.Set("Server", test.server)
 			}
-			require.Equal(t, test.want, secret.Mask{key}.Page("storage.example", header, []byte(test.body)))
+			require.Equal(t, test.want, Mask{key}.Page("storage.example", header, []byte(test.body)))
 		})
 	}
 }

@@ -105,7 +105,7 @@ func (u *Upload) Do(ctx context.Context) *Failure {
 }
 
 // wait does what d says before the next attempt. If retry is false the upload is over, and
-// failure is nil if a check found the audio. f is the failure as far as it is known.
+// failure is nil if a check found the audio. f is the failure so far.
 func (u *Upload) wait(ctx context.Context, d decision, f *Failure) (retry bool, failure *Failure) {
 	_ = backoff.Sleep(ctx, d.wait) // ctx is checked next
 	if ctx.Err() != nil && u.past.attempts > 0 {

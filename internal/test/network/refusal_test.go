@@ -62,6 +62,7 @@ func TestClient_ReportsProxyRefusal(t *testing.T) { // not parallel: HTTPS_PROXY
 		{"no password", "407", "BasicAuth " + proxyUser + " another\n", []minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: withoutPassword})}},
 		{"wrong password", "401", "BasicAuth " + proxyUser + " another\n", nil}, // not 407: tinyproxy is like that
 		{"filter", "403", "Filter \"" + filter + "\"\n", nil},
+		{"filter, own transport", "Filtered", "Filter \"" + filter + "\"\n", []minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: withoutPassword})}},
 		{"filter after password", "403", "BasicAuth " + proxyUser + " " + proxyPassword + "\nFilter \"" + filter + "\"\n", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
