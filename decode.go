@@ -136,7 +136,7 @@ func fillEmpty(field reflect.Value, name string, body []byte) bool {
 	return value != "" && value != "null"
 }
 
-// describeBody says what is wrong with a body. It quotes pages of others, but
+// describeBody describes an invalid body. It quotes pages of others, but
 // not the service: half of its response may name people.
 func (c *core) describeBody(resp *rest.Response, err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {

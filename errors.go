@@ -125,7 +125,7 @@ func (e *Error) Is(target error) bool {
 // the context, so that errors.Is(err, context.Canceled) works.
 func (e *Error) Unwrap() []error { return e.causes }
 
-// ParamError reports a parameter that cannot be sent as it is. It is returned before any
+// ParamError reports a parameter that cannot be sent unchanged. It is returned before any
 // request. The service validates every value that can be sent: an overlong title or a
 // nonexistent date results in an *Error with ErrInvalidRequest or ErrInvalidDate.
 type ParamError struct {

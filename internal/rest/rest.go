@@ -42,7 +42,7 @@ type Attempt struct {
 	Outcome
 	Retry    bool          // another attempt follows
 	Wait     time.Duration // before that attempt
-	Pause    time.Duration // of all requests, begun by this attempt; 0 if none, or if a longer one was running
+	Pause    time.Duration // of all requests, begun or extended by this attempt; else 0
 	Response *Response     // of all attempts so far; must not be changed or kept
 }
 

@@ -141,7 +141,7 @@ func TestClient_DoesNotRetryProtocolMismatch(t *testing.T) {
 // The error shows which host responded instead of the service, and with which page.
 func TestClient_ReportsPagesOfAnEdge(t *testing.T) {
 	t.Parallel()
-	const host = "ADDR" // stands for nginx's address
+	const host = "ADDR" // replaced by nginx's address
 	for name, test := range map[string]struct {
 		server string
 		shows  []string
