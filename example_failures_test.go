@@ -61,7 +61,7 @@ func ExampleRetryable_loop() {
 	// 1 stop all jobs and alert someone: minutes: GET /v1/meetings/mtg_1: 401 UNAUTHENTICATED
 	// 1 pause all jobs: minutes: meeting ended as transcribe_blocked (not enough transcription quota; after a top-up, create the meeting again)
 	// 1 <nil>
-	// 1 minutes: the recording is empty
+	// 1 the recording is empty
 }
 
 // With a Store, the Client keeps the thirty seconds between two polls of a meeting across
