@@ -8,10 +8,11 @@
 //	result, err := client.Meetings.Process(ctx, params, minutes.FromFile("weekly.mp3"), nil)
 //
 // With an ExternalID it is safe to run again after a crash. [MeetingsService.Resume] does
-// the same for a meeting whose id you stored. [MeetingsService.Wait] waits for a meeting,
-// [MeetingsService.WaitAll] for many, and [MeetingsService.ProcessAll] processes many
-// recordings. Package minutestest has the whole service in memory, for tests in which an
-// hour's wait takes milliseconds.
+// the same for a meeting whose id you stored; see also [WithStore]. [MeetingsService.Wait]
+// waits for a meeting, [MeetingsService.WaitAll] for many, and [MeetingsService.Follow] for
+// all of the organisation. [MeetingsService.ProcessAll] processes many recordings. Package
+// minutestest has the whole service in memory, for tests in which an hour's wait takes
+// milliseconds.
 //
 // # Waiting
 //
