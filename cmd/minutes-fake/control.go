@@ -139,7 +139,8 @@ func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength > longBody || r.ContentLength < 0 {
 		c.long.Lock() // its client waits meanwhile
 		defer c.long.Unlock()
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Minute))
+		conn, limit := http.NewResponseController(w), time.Now().Add(time.Minute)
+		_, _ = conn.SetReadDeadline(limit), conn.SetWriteDeadline(limit)
 	}
 	// The mux would redirect a path such as //world.
 	if _, pattern := c.mux.Handler(r); pattern != "" && path.Clean(r.URL.Path) == r.URL.Path {

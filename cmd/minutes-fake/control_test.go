@@ -174,6 +174,24 @@ func TestControlRefuses(t *testing.T) {
 	assert.Empty(t, list["faults"], "nothing refused was added")
 }
 
+func TestControl_NamesTheLineAndColumnOfMalformedJSON(t *testing.T) {
+	t.Parallel()
+	p := launch(t)
+	for body, want := range map[string]string{
+		`{"title":`:                        "line 1, column 9: unexpected end of JSON input",
+		"{\n  \"title\": \"x\",\n}":        "line 3, column 1: invalid character '}' looking for beginning of object key string",
+		`{'title': 'x'}`:                   `line 1, column 2: invalid character '\'' looking for beginning of object key string`,
+		`{"title":"é"} {}`:                 "line 1, column 15: invalid character '{' after top-level value",
+		`{"title":"x","stages":{"write":}`: "line 1, column 32: invalid character '}' looking for beginning of value",
+	} {
+		for _, what := range []string{"POST /scripts", "POST /faults", "PATCH /organisations/org_acme", "PUT /page-size"} {
+			status, reply := p.ask(t, what, body)
+			assert.Equal(t, http.StatusBadRequest, status)
+			assert.Equal(t, map[string]any{"status": 400.0, "message": want}, reply["problem"], "%s %s", what, body)
+		}
+	}
+}
+
 // What a web page can have sent, from another site or by a name of its own for
 // this machine, is refused: it could read the keys.
 func TestControlRefusesWebPages(t *testing.T) {
