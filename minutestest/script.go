@@ -126,7 +126,7 @@ func (s *Server) Update(organisation string, change func(*Organisation)) error {
 		before := decoded(o)
 		change(&o)
 		if len(o.Meetings) > 0 {
-			fault = errors.New("meetings: only a World begins with them; create others through the API")
+			fault = errors.New("meetings: only a World begins with them; AddMeetings adds more")
 			return
 		}
 		if fault = (World{Organisations: []Organisation{o}}).check(); fault != nil {

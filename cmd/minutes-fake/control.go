@@ -66,6 +66,8 @@ func (c *control) endpoints() []endpoint {
 		{"PATCH", "/organisations/{organisation}/{list}/{id}", "change the fields sent", c.patchPart},
 		{"DELETE", "/organisations/{organisation}/{list}/{id}", "take it away", c.deletePart},
 
+		{"POST", "/organisations/{organisation}/meetings", "add meetings that somebody else created, in any state; they go on by themselves", c.addMeetings},
+
 		{"POST", "/scripts", "say what becomes of meetings from now on", c.script},
 		{"GET", "/meetings/{id}", "all there is to know about a meeting", c.getMeeting},
 		{"GET", "/meetings/{id}/audio", "its recording, byte for byte (with -keep-audio)", c.getAudio},
@@ -200,7 +202,7 @@ func conflict(err error) *problem {
 // withoutOrigin is an error's text without the packages it has come through.
 func withoutOrigin(err error) string {
 	text := err.Error()
-	for _, origin := range []string{"minutestest: ", "Update: ", "Script: ", "Advance: ", "engine: ", "world: ", "script: ", "match: ", "fault: ", "json: "} {
+	for _, origin := range []string{"minutestest: ", "Update: ", "Script: ", "Advance: ", "AddMeetings: ", "engine: ", "world: ", "script: ", "match: ", "fault: ", "json: "} {
 		text = strings.TrimPrefix(text, origin)
 	}
 	return strings.ReplaceAll(text, "\n", "; ")

@@ -117,6 +117,14 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /scripts", `{"stages":{"write":1}}`, 400, "stages.write"},
 		{"POST /scripts", `{"titel":"x"}`, 400, "titel"},
 		{"POST /scripts", `{"title":"x","external_id":"y"}`, 400, ""},
+		{"POST /organisations/org_none/meetings", `{"title":"x"}`, 404, ""},
+		{"POST " + acme + "/meetings", `{}`, 400, "title"},
+		{"POST " + acme + "/meetings", `{"titel":"x"}`, 400, "titel"},
+		{"POST " + acme + "/meetings", `{"title":"x","status":"done"}`, 400, "status"},
+		{"POST " + acme + "/meetings", `{"title":"x","creator_id":"emp_x"}`, 400, "creator_id"},
+		{"POST " + acme + "/meetings", `{"title":"x","count":-1}`, 400, "count"},
+		{"POST " + acme + "/meetings", `{"title":"x","participant_ids":["emp_x"]}`, 400, ""},
+		{"GET " + acme + "/meetings", "", 405, ""},
 		{"POST /faults", `{}`, 400, "faults"},
 		{"POST /faults", `{"fault":[]}`, 400, "fault"},
 		{"POST /faults", `{"match":{"operation":"meetings.make"},"faults":[{"kind":"reset"}]}`, 400, "match.operation"},
@@ -496,6 +504,21 @@ func TestSpeed(t *testing.T) {
 	id := p.meeting(t, "Weekly", "hello")
 	_, m := p.ask(t, "GET /meetings/"+id, "")
 	assert.Equal(t, "minutes_ready", m["status"])
+}
+
+func TestControl_AddsMeetingsOfOthers(t *testing.T) {
+	t.Parallel()
+	p := launch(t)
+	status, reply := p.ask(t, "POST /organisations/org_acme/meetings", `{"title":"Standup","creator_id":"emp_ada","visibility":"organisation","status":"audio_uploaded","external_id":"s","count":3}`)
+	require.Equal(t, http.StatusOK, status, "%v", reply)
+	ids := reply["ids"].([]any)
+	require.Len(t, ids, 3)
+	_, m := p.ask(t, "POST /meetings/"+ids[2].(string)+"/advance", `{"until":"minutes_ready"}`)
+	assert.Equal(t, "minutes_ready", m["status"])
+	_, m = p.ask(t, "GET /meetings/"+ids[2].(string), "")
+	assert.Equal(t, []any{"emp_ada", "s-3"}, []any{m["creator"], m["external_id"]})
+	_, page := p.call(t, "GET /v1/meetings", "")
+	assert.Len(t, page["meetings"], 3)
 }
 
 func TestControlPageSize(t *testing.T) {
