@@ -9,8 +9,8 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// Add creates the meeting that body, as that of a create, describes, for a member or
-// an integration. Unless status is created, the meeting gets a recording of one
+// Add creates the meeting that body, a JSON object as in a create, describes, for a
+// member or an integration. Unless status is created, the meeting gets a recording of one
 // second and goes on to status at once, without quota and whatever the scripts say.
 // From there it goes on by itself. Add returns the meeting's id.
 func (s *Service) Add(organisation, creator string, body []byte, status minutes.Status) (id string, err error) {
@@ -25,10 +25,7 @@ func (s *Service) Add(organisation, creator string, body []byte, status minutes.
 		c.key.visibility = in.DefaultVisibility
 	}
 	o.unlock()
-	f, ok := parseForm(body)
-	if !ok {
-		return "", errors.New("engine: the meeting is not a JSON object")
-	}
+	f, _ := parseForm(body)
 	if _, refusal := c.create(f); refusal != nil {
 		return "", fmt.Errorf("engine: %s: %s", refusal.code, refusal.message)
 	}

@@ -114,7 +114,8 @@ func TestCursor(t *testing.T) {
 // cursor comes twice.
 func TestShortPages(t *testing.T) {
 	t.Parallel()
-	s := newRig(t, func(cfg *Config) { cfg.PageSize = func(limit, page int) int { return page%3 - 1 + page/3 } })
+	s := newRig(t)
+	s.SetPageSize(func(_, page int) int { return page%3 - 1 + page/3 })
 	for range 20 {
 		s.create("ci", "")
 	}
