@@ -99,7 +99,7 @@ func TestMissingScopeSkipsChecksAndLeavesNothing(t *testing.T) {
 	}
 }
 
-// On an empty account all is checked that may be, but for the minutes of a
+// On an empty account everything is checked except the minutes of a
 // recording that nobody gave.
 func TestEmptyAccountSkipsOnlyMinutes(t *testing.T) {
 	t.Parallel()

@@ -59,7 +59,7 @@ type poll struct {
 	status minutes.Status
 }
 
-// program is what the audit judges: what comes through one client with one key.
+// program is one subject of the audit: everything that comes through one client with one key.
 type program struct {
 	client uint64 // of the in-memory network; 0 is that of all others
 	key    string
@@ -123,9 +123,9 @@ func (a *audit) watchCreate(e *entry) {
 
 // watchUploadURL looks for a program that asks for an upload URL again after the
 // service has said that the meeting has its audio. Each worker but the one that
-// uploads may have to be told.
+// uploads may be refused one.
 func (a *audit) watchUploadURL(e *entry) {
-	if e.Code != minutes.ErrBadRequest || e.MeetingStatus == "" || e.MeetingStatus == minutes.StatusCreated {
+	if e.lost || e.Code != minutes.ErrBadRequest || e.MeetingStatus == "" || e.MeetingStatus == minutes.StatusCreated {
 		return
 	}
 	a.mu.Lock()
@@ -178,7 +178,7 @@ func (a *audit) watchPoll(e *entry) {
 	a.add(ViolationPoll, e, fmt.Sprintf("{meeting} was polled %v %s %s both times", since, how, e.MeetingStatus))
 }
 
-// of returns what is known of the program and the meeting of a request. The caller
+// of returns the polls of a request's program and meeting. The caller
 // holds mu.
 func (a *audit) of(e *entry) *polls {
 	list := a.polls[e.MeetingID]

@@ -478,7 +478,7 @@ func TestRepeatOfARepeat(t *testing.T) {
 	}
 }
 
-// A reply counts as lost where the client has gone by the time it is made.
+// A reply counts as lost if the client has gone by the time it is made.
 func TestRepeatAfterGoing(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
@@ -671,7 +671,7 @@ func TestAudit_KeepsFreshPolls(t *testing.T) {
 	assert.True(t, early(a, 2*maxPolled, later))
 }
 
-// A long body is told from others by all of it.
+// A long body counts as another one if any part differs.
 func TestRepeatOfALongBody(t *testing.T) {
 	t.Parallel()
 	for last, want := range map[string]int{`"external_id":"x"`: 0, `"time":"09:00"`: 2} {

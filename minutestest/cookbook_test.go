@@ -391,8 +391,8 @@ func listed(t *testing.T, srv *minutestest.Server) (n int) {
 	return n
 }
 
-// The documentation's cookbook has each of these situations, with a line that
-// stands in this file.
+// The documentation's cookbook has each of these situations, with a line of
+// this file.
 func TestCookbook_IsTheDocumentation(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/testing.md")

@@ -54,8 +54,9 @@ const (
 	// ViolationUploadURL: a program requested an upload URL for a meeting that has its
 	// audio, and the service had already refused it one for that reason. The first time is
 	// no violation, because another worker may have been faster; with several workers, each
-	// but one may be refused. It may be innocent only for three or more workers that
-	// continue with Resume on one Client, or on one key over a socket.
+	// but one may be refused. It may be innocent for three or more workers that
+	// continue with Resume on one Client, or on one key over a socket; and if a network
+	// that the Server does not know of, as your own RoundTripper, lost the first refusal.
 	ViolationUploadURL ViolationKind = "upload_url"
 	// ViolationContentType: a request to the API had a body that was not sent as
 	// application/json, or that claimed a Content-Encoding. The service in memory

@@ -14,8 +14,8 @@ import (
 
 // WorldMeeting is a meeting that a [Server] begins with, or many of the same kind;
 // [Server.AddMeetings] adds more. A meeting past created has a recording of one
-// second. One that is not at its end goes on from its status by itself. What lies
-// behind its status cost no quota.
+// second. A meeting whose status is not final continues by itself. The steps
+// before its status cost no quota.
 type WorldMeeting struct {
 	Title          string             `json:"title"`
 	Date           string             `json:"date,omitempty"`        // "": 2026-01-01
@@ -78,9 +78,8 @@ func (m *WorldMeeting) creator(o *Organisation) string {
 
 // AddMeetings adds meetings that somebody else created, for tests of a program that
 // follows all meetings of an organisation. Each has its Status at once, whatever the
-// scripts say, and goes on from there by itself, as a meeting that a client created
-// does. With [minutes.StatusCreated] it has no audio yet. Only what lies behind its
-// Status costs no quota. AddMeetings returns the ids, in order.
+// scripts say, and continues from there by itself. With [minutes.StatusCreated] it has
+// no audio yet. The steps before its Status cost no quota. AddMeetings returns the ids, in order.
 //
 //	ids, err := srv.AddMeetings("org_acme", minutestest.WorldMeeting{
 //		Title: "Standup", CreatorID: "emp_ada", Status: minutes.StatusAudioUploaded, Count: 20,

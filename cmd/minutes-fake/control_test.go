@@ -427,7 +427,7 @@ func TestControlOrganisation(t *testing.T) {
 	assert.Equal(t, 200, code("key_ben"), "as it was")
 }
 
-// A fault strikes as often as it says, counts, and ends when it is told to.
+// A fault is applied as often as asked, counts, and ends when it is deleted.
 func TestControlFaults(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
@@ -548,7 +548,7 @@ func TestControlPageSize(t *testing.T) {
 	assert.Empty(t, sizes["sizes"])
 }
 
-// What is told of requests, here and in the log, is all but secrets.
+// Requests, here and in the log, show everything except secrets.
 func TestControlRequestsAndLog(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-log", "json", "-edge-limit", "1000000")

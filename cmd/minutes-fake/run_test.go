@@ -231,7 +231,7 @@ func TestFaster(t *testing.T) {
 	assert.Positive(t, faster(minutestest.Stages{Prepare: 1 << 62}, 0.001).Prepare, "for ever at most")
 }
 
-// The program itself, as one runs it: it ends well when it is told to.
+// The program ends with status 0 on a signal.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {

@@ -12,7 +12,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// loadWorld reads a file, or returns the default world where there is none.
+// loadWorld reads a file, or returns the default world without one.
 // Its errors are one line each and name the place.
 func loadWorld(path string) (minutestest.World, error) {
 	if path == "" {

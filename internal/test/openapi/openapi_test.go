@@ -100,7 +100,7 @@ func (c *checker) report(t *testing.T, least int) {
 	}
 }
 
-// proxy stands before base and has c check what comes back.
+// proxy forwards to base and has c check the responses.
 func proxy(t *testing.T, base string, c *checker) string {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -76,7 +76,7 @@ func TestListQuery(t *testing.T) {
 	require.Equal(t, `{"meetings":[]}`, s.do("globex", "GET /v1/meetings", "").Body.String())
 }
 
-// TestCursor is D7 and D24: what a cursor is bound to, and what it is not.
+// TestCursor checks D7 and D24.
 func TestCursor(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, withAcme(func(o *Organisation) { o.Keys = append(o.Keys, Key{Secret: "ci2", IntegrationID: "int_ci"}) }))
