@@ -58,8 +58,7 @@ type Result struct {
 // With params.ExternalID you can run it again after a crash at any point, or in two workers
 // at once: it continues from the meeting's state, and there will be one meeting, one audio
 // and one set of minutes. Without one, each run creates a meeting. With [WithStore], an
-// upload that another run has begun may end first. (Of two workers at once, one may request
-// an upload URL that it does not need, which the audit of package minutestest reports.)
+// upload that another run has begun may end first.
 //
 // If the first poll finds the meeting unfinished, the job takes at least half a minute
 // outside a testing/synctest bubble. It needs the scopes meetings:write, meetings:read and

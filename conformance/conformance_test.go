@@ -133,7 +133,7 @@ func untilInterrupted(t *testing.T, tg *target) context.Context {
 	return ctx
 }
 
-// leaveNothing deletes what is still there of the run.
+// leaveNothing deletes the rest of the run.
 func (tg *target) leaveNothing(t *testing.T) {
 	if left := tg.sweep(context.WithoutCancel(t.Context())); len(left) > 0 {
 		t.Errorf("meetings that are left, which go test -run Cleanup ./conformance -cleanup deletes:\n%s", strings.Join(left, "\n"))

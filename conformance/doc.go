@@ -26,7 +26,7 @@
 //     deleted;
 //   - a recording needs minutes:read too.
 //
-// # What is left behind
+// # Leftovers
 //
 // Nothing. Each meeting carries an external_id that begins with
 // minutes-go-conformance-, and is deleted at the end, even if the run is

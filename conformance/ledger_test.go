@@ -16,7 +16,7 @@ import (
 // and of none that anybody else does.
 const prefix = "minutes-go-conformance-"
 
-// A ledger keeps what was created and is not deleted yet. It has a reference
+// A ledger lists everything that was created and is not deleted yet. It has a reference
 // before the meeting is requested, so a lost response leaves nothing behind.
 type ledger struct {
 	mu   sync.Mutex
@@ -101,7 +101,7 @@ func (r *run) post(body string) reply {
 	return rep
 }
 
-// remove deletes a meeting. Where the run has been interrupted it is left to
+// remove deletes a meeting. If the run has been interrupted it is left to
 // the sweep.
 func (r *run) remove(id string) {
 	r.is(r.send("DELETE /v1/meetings/"+id, ""), http.StatusNoContent, "")

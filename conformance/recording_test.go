@@ -70,7 +70,7 @@ var recordingChecks = []check{
 // happy is the order of section 3.
 var happy = []string{"created", "audio_uploaded", "transcribing", "transcribed", "generating_minutes", "minutes_ready"}
 
-// await looks at a meeting until it has come to its end: every thirty seconds,
+// await polls a meeting until its status is final: every thirty seconds,
 // or, in memory, as fast as it can be moved there.
 func (r *run) await(id string) reply {
 	seen := 0

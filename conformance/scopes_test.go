@@ -51,7 +51,7 @@ func (tg *target) ask(ctx context.Context) error {
 }
 
 // wants are the scopes without which nothing of a kind is begun. A check that
-// only reads ends where it meets the scope that is not there.
+// only reads ends at the missing scope.
 var wants = map[need][]string{
 	writing:   {"meetings:read", "meetings:write", "meetings:delete"},
 	recording: {"meetings:read", "meetings:write", "meetings:delete", "minutes:read"},

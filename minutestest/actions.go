@@ -170,7 +170,7 @@ func differences(place string, before, after any) []string {
 	return []string{fmt.Sprintf("%s: %s → %s", place, shown(before, after), shown(after, before))}
 }
 
-// shown is a value for people. JSON omits false, so the other value tells whether
+// shown is a value for people. JSON omits false, so the other value decides whether
 // a missing one is false or not set.
 func shown(value, other any) string {
 	if _, isBool := other.(bool); isBool && value == nil {

@@ -111,7 +111,7 @@ func (s *Server) withoutEffect(r *http.Request, e *entry) {
 	if row, ok := route.Of(e.Operation); !ok || row.Method == http.MethodGet {
 		return
 	}
-	// What a client repeats is told by its body. Bodies of the API are so
+	// A repeat is known by its body. Bodies of the API are so
 	// short that a client does not notice when they are taken.
 	var err error
 	e.Body, err = io.ReadAll(io.LimitReader(r.Body, engine.MaxBodyBytes))

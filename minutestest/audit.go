@@ -40,20 +40,26 @@ type audit struct {
 
 	full       atomic.Bool // of violations
 	mu         sync.Mutex
-	looks      map[string][]look // by meeting
+	polls      map[string][]*polls // by meeting
 	violations []Violation
 	repeats    map[uint64]struct{} // writes that may have taken effect
-	refusals   map[uint64]struct{} // programs that know that a meeting has its audio
 }
 
-// look is the last time a program was shown a meeting.
-type look struct {
-	program program
-	at      time.Time
-	status  minutes.Status
+// polls is what the audit knows of a program and a meeting.
+type polls struct {
+	program  program
+	workers  int    // at most; see [ViolationKind]
+	last     []poll // the last polls, as many as there are workers
+	refusals int    // of upload URLs, because the meeting has its audio
 }
 
-// program is what the audit judges: what comes through one client with one key.
+// poll is what a poll found, and when.
+type poll struct {
+	at     time.Time
+	status minutes.Status
+}
+
+// program is one subject of the audit: everything that comes through one client with one key.
 type program struct {
 	client uint64 // of the in-memory network; 0 is that of all others
 	key    string
@@ -73,7 +79,7 @@ func (a *audit) ignore(kinds []ViolationKind) {
 
 func (a *audit) reset() {
 	a.mu.Lock()
-	a.looks, a.violations, a.repeats, a.refusals = nil, nil, nil, nil
+	a.polls, a.violations, a.repeats = nil, nil, nil
 	a.full.Store(false)
 	a.mu.Unlock()
 }
@@ -85,14 +91,16 @@ func (a *audit) watch(e *entry) {
 		return
 	case route.MeetingsGet:
 		a.watchPoll(e)
+	case route.MeetingsCreate:
+		a.watchCreate(e)
 	case engine.StoragePut:
 		if e.StorageAuthorization {
 			a.add(ViolationCredential, e, "an Authorization header was sent to storage")
 		}
-		a.anew(e.MeetingID)
+		a.forgetPolls(e.MeetingID)
 	case route.MeetingsUploadURL:
 		a.watchUploadURL(e)
-		a.anew(e.MeetingID)
+		a.forgetPolls(e.MeetingID)
 	}
 	if e.Operation != engine.StoragePut {
 		a.watchContentType(e)
@@ -102,16 +110,28 @@ func (a *audit) watch(e *entry) {
 	}
 }
 
-// watchUploadURL looks for a program that asks for an upload URL again after
-// the service has said that the meeting has its audio.
-func (a *audit) watchUploadURL(e *entry) {
-	if e.Code != minutes.ErrBadRequest || e.MeetingStatus == "" || e.MeetingStatus == minutes.StatusCreated {
+// watchCreate counts the workers of a program. A create that returns a meeting that
+// exists may be that of another worker, or of the process after a crash.
+func (a *audit) watchCreate(e *entry) {
+	if e.Status != http.StatusOK || e.lost {
 		return
 	}
-	id := a.identity(e, nil)
 	a.mu.Lock()
-	_, again := a.refusals[id]
-	a.refusals = remember(a.refusals, id)
+	defer a.mu.Unlock()
+	a.of(e).workers++
+}
+
+// watchUploadURL looks for a program that asks for an upload URL again after the
+// service has said that the meeting has its audio. Each worker but the one that
+// uploads may be refused one.
+func (a *audit) watchUploadURL(e *entry) {
+	if e.lost || e.Code != minutes.ErrBadRequest || e.MeetingStatus == "" || e.MeetingStatus == minutes.StatusCreated {
+		return
+	}
+	a.mu.Lock()
+	p := a.of(e)
+	p.refusals++
+	again := p.refusals > max(1, p.workers-1)
 	a.mu.Unlock()
 	if again {
 		a.add(ViolationUploadURL, e, "asked for an upload URL again for {meeting}, which is "+string(e.MeetingStatus)+" and so has its audio")
@@ -131,66 +151,72 @@ func (a *audit) watchContentType(e *entry) {
 	}
 }
 
-// watchPoll compares a GET with the same program's last one.
+// watchPoll compares a GET with an earlier one of the same program: with the last one,
+// or with the last but one if there may be two workers, and so on.
 func (a *audit) watchPoll(e *entry) {
 	if e.Status != http.StatusOK || e.lost || e.method != http.MethodGet {
 		return // the client was shown nothing
 	}
-	now := look{e.program(), e.at, e.MeetingStatus}
 	a.mu.Lock()
-	last, again := a.look(e.MeetingID, now)
+	p := a.of(e)
+	var before poll
+	if again := len(p.last) == p.workers; again {
+		before, p.last = p.last[0], p.last[1:]
+	}
+	p.last = append(p.last, poll{e.at, e.MeetingStatus})
+	workers := p.workers
 	a.mu.Unlock()
 
-	if since := now.at.Sub(last.at); again && last.status == now.status && since >= 0 && since < a.interval && !a.full.Load() {
-		a.add(ViolationPoll, e, fmt.Sprintf("{meeting} was polled %v after the last poll, and was %s both times", since, now.status))
+	since := e.at.Sub(before.at)
+	if e.MeetingStatus.Final() || before.status != e.MeetingStatus || since < 0 || since >= a.interval || a.full.Load() {
+		return
 	}
+	how := "after the last poll, and was"
+	if workers > 1 {
+		how = fmt.Sprintf("after the last poll but %d, by %d workers at most, and was", workers-1, workers)
+	}
+	a.add(ViolationPoll, e, fmt.Sprintf("{meeting} was polled %v %s %s both times", since, how, e.MeetingStatus))
 }
 
-// look replaces the same program's last look by now, and returns that.
-func (a *audit) look(meetingID string, now look) (last look, again bool) {
-	looks := a.looks[meetingID]
-	i := slices.IndexFunc(looks, func(l look) bool { return l.program == now.program })
+// of returns the polls of a request's program and meeting. The caller
+// holds mu.
+func (a *audit) of(e *entry) *polls {
+	list := a.polls[e.MeetingID]
+	i := slices.IndexFunc(list, func(p *polls) bool { return p.program == e.program() })
 	if i >= 0 {
-		last, again = looks[i], true
+		return list[i]
 	}
-	switch {
-	case now.status.Final():
-		// It will not change, and may be looked at as often as one likes.
-		if len(looks) > 0 {
-			delete(a.looks, meetingID)
-		}
-	case i >= 0:
-		looks[i] = now
-	default:
-		if a.looks == nil {
-			a.looks = make(map[string][]look)
-		}
-		if len(a.looks) >= maxPolled {
-			a.sweep(now.at)
-		}
-		a.looks[meetingID] = append(looks, now)
+	if a.polls == nil {
+		a.polls = make(map[string][]*polls)
 	}
-	return last, again
+	if len(a.polls) >= maxPolled {
+		a.sweep(e.at)
+	}
+	p := &polls{program: e.program(), workers: 1}
+	a.polls[e.MeetingID] = append(list, p)
+	return p
 }
 
-// sweep forgets the looks that are too old to matter, and all of them where
+// sweep forgets the meetings whose polls are too old to matter, and all meetings if
 // that would have to be done again at once.
 func (a *audit) sweep(now time.Time) {
-	for id, looks := range a.looks {
-		if !slices.ContainsFunc(looks, func(l look) bool { return now.Sub(l.at) < a.interval }) {
-			delete(a.looks, id)
+	for id, list := range a.polls {
+		if !slices.ContainsFunc(list, func(p *polls) bool { return len(p.last) > 0 && now.Sub(p.last[len(p.last)-1].at) < a.interval }) {
+			delete(a.polls, id)
 		}
 	}
-	if len(a.looks) > maxPolled/2 {
-		clear(a.looks)
+	if len(a.polls) > maxPolled/2 {
+		clear(a.polls)
 	}
 }
 
-// anew forgets the looks at a meeting.
-func (a *audit) anew(meetingID string) {
+// forgetPolls excuses the next poll of a meeting.
+func (a *audit) forgetPolls(meetingID string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.looks, meetingID)
+	for _, p := range a.polls[meetingID] {
+		p.last = nil
+	}
 }
 
 // watchRepeat compares a write with those that may have taken effect before.

@@ -315,6 +315,33 @@ func TestWhatIsAPoll(t *testing.T) {
 			c.status(t, id)
 			c.call("HEAD", "/v1/meetings/"+id, "")
 		}, 0},
+		"once for each worker": {func(t *testing.T, s *Server, c *caller, _ string) {
+			const body = `{"title":"Weekly","date":"2026-11-21","external_id":"weekly"}`
+			id := c.call("POST", "/v1/meetings", body).field("id")
+			c.call("POST", "/v1/meetings", body)
+			for range 3 {
+				c.status(t, id)
+				c.status(t, id)
+				time.Sleep(MinPollInterval)
+			}
+		}, 0},
+		"once more than there are workers": {func(t *testing.T, s *Server, c *caller, _ string) {
+			const body = `{"title":"Weekly","date":"2026-11-21","external_id":"weekly"}`
+			id := c.call("POST", "/v1/meetings", body).field("id")
+			c.call("POST", "/v1/meetings", body)
+			for range 3 {
+				c.status(t, id)
+				time.Sleep(time.Second)
+			}
+			assert.Contains(t, s.Violations()[0].Text, "was polled 2s after the last poll but 1, by 2 workers at most, and was created both times")
+		}, 1},
+		"a worker on another key": {func(t *testing.T, s *Server, c *caller, _ string) {
+			const body = `{"title":"Weekly","date":"2026-11-21","external_id":"weekly"}`
+			id := c.call("POST", "/v1/meetings", body).field("id")
+			(&caller{c.client, c.base, "key_ada"}).call("POST", "/v1/meetings", body)
+			c.status(t, id)
+			c.status(t, id)
+		}, 1},
 		"a meeting that is not there": {func(t *testing.T, s *Server, c *caller, id string) {
 			c.call("GET", "/v1/meetings/mtg_x", "")
 			c.call("GET", "/v1/meetings/mtg_x", "")
@@ -451,7 +478,7 @@ func TestRepeatOfARepeat(t *testing.T) {
 	}
 }
 
-// A reply counts as lost where the client has gone by the time it is made.
+// A reply counts as lost if the client has gone by the time it is made.
 func TestRepeatAfterGoing(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
@@ -610,37 +637,41 @@ func TestAuditForgets(t *testing.T) {
 func TestAudit_KeepsFreshPolls(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(0, 0)
-	poll := func(a *audit, id int, at time.Time) bool {
-		_, again := a.look(fmt.Sprint(id), look{program: program{key: "k"}, at: at, status: minutes.StatusCreated})
-		return again
+	early := func(a *audit, id int, at time.Time) bool {
+		before := len(a.violations)
+		a.watchPoll(&entry{
+			Exchange: engine.Exchange{Operation: "meetings.get", Status: http.StatusOK, MeetingID: fmt.Sprint(id), MeetingStatus: minutes.StatusCreated},
+			method:   http.MethodGet, at: at, url: &url.URL{},
+		})
+		return len(a.violations) > before
 	}
 	a := newAudit()
 	const fresh = 10
 	later := start.Add(MinPollInterval)
 	for id := range maxPolled - fresh {
-		poll(a, id, start)
+		early(a, id, start)
 	}
 	for id := range fresh {
-		poll(a, -1-id, later)
+		early(a, -1-id, later)
 	}
-	require.Len(t, a.looks, maxPolled)
-	require.False(t, poll(a, maxPolled, later), "one too many")
-	require.Len(t, a.looks, fresh+1)
+	require.Len(t, a.polls, maxPolled)
+	require.False(t, early(a, maxPolled, later), "one too many")
+	require.Len(t, a.polls, fresh+1)
 	for id := range fresh {
-		assert.True(t, poll(a, -1-id, later))
+		assert.True(t, early(a, -1-id, later))
 	}
 
 	a = newAudit()
 	for id := range 2*maxPolled + 1 { // all fresh
-		poll(a, id, later)
-		if len(a.looks) > maxPolled { // require would take longer than all the rest
-			t.Fatal(len(a.looks))
+		early(a, id, later)
+		if len(a.polls) > maxPolled { // require would take longer than all the rest
+			t.Fatal(len(a.polls))
 		}
 	}
-	assert.True(t, poll(a, 2*maxPolled, later))
+	assert.True(t, early(a, 2*maxPolled, later))
 }
 
-// A long body is told from others by all of it.
+// A long body counts as another one if any part differs.
 func TestRepeatOfALongBody(t *testing.T) {
 	t.Parallel()
 	for last, want := range map[string]int{`"external_id":"x"`: 0, `"time":"09:00"`: 2} {

@@ -10,7 +10,7 @@ import (
 
 // JSON bodies of more than smallBody bytes, or of unknown length, are held in
 // memory until they have arrived, which a client can delay for minutes. So only
-// a few arrive at a time; clients of further ones are told to come again.
+// a few arrive at a time; clients of further ones get a 503.
 const (
 	smallBody     = 16 << 10
 	maxLongBodies = 32

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// bodyTimeout is how long a request's body may stand still. A client that
+// bodyTimeout is how long no byte of a request's body may arrive. A client that
 // gives up sooner sees its own time-out.
 const bodyTimeout = 5 * time.Minute
 
@@ -35,5 +35,5 @@ func (b *patientBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// expectBy sets the time-out of reads, where the connection has one.
+// expectBy sets the time-out of reads, if the connection has one.
 func (b *patientBody) expectBy(t time.Time) { _ = b.conn.SetReadDeadline(t) }

@@ -68,11 +68,11 @@
 //
 // A fault that was never applied fails the test.
 //
-// # What is watched
+// # The audit
 //
-// [Server.Requests] tells what arrived, in order and without secrets, and
+// [Server.Requests] returns what arrived, in order and without secrets, and
 // [Server.Meeting] all there is to know about a meeting, its audio's SHA-256
-// and the instants of its history included. [Server.Violations] tells what the
+// and the instants of its history included. [Server.Violations] returns what the
 // service asks clients not to do and one has done: a GET of a meeting before
 // its thirty seconds are over, a key sent to storage, a request repeated that
 // may be done only once. With [NewServer] a violation fails the test;
@@ -130,7 +130,7 @@
 //     upload-url
 //   - D2: visibility of a meeting created without one: the integration's
 //     default, organisation unless set; private with a personal key
-//   - D3: create with an external_id that exists: 200 where the caller sees
+//   - D3: create with an external_id that exists: 200 if the caller sees
 //     the meeting, else 409 EXTERNAL_ID_TAKEN
 //   - D4: unknown participant, project or template ids: 404; unknown ids in
 //     shared_with: INVALID_SHARED_WITH

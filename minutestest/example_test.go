@@ -157,7 +157,7 @@ func ExampleServer_Requests() {
 	// int_ci 17 d48e8b0a
 }
 
-// A client that looks twice is told so; in a test of NewServer, the test fails.
+// The audit reports a client that polls twice. With NewServer, the test fails.
 func ExampleServer_Violations() {
 	srv := minutestest.New()
 	defer srv.Close()

@@ -90,7 +90,7 @@ func Reset() Fault { return Fault{form: faultForm{Kind: kindReset}} }
 func LoseReply() Fault { return Reset().AfterEffect() }
 
 // ResetUpload resets the connection once n bytes of the request's body have
-// arrived, or all of it where it is shorter. It is not handled.
+// arrived, or all of it if it is shorter. It is not handled.
 func ResetUpload(n int64) Fault { return Fault{form: faultForm{Kind: kindResetUpload, Bytes: n}} }
 
 // RateLimit answers 429 as the service's edge does: a line of plain text and
@@ -160,7 +160,7 @@ func BadGateway() Fault {
 }
 
 // Truncate handles the request and ends the connection after n bytes of the
-// reply's body, or one byte before its end where that comes first. The reply's
+// reply's body, or one byte before its end if that comes first. The reply's
 // Content-Length is that of the whole body.
 func Truncate(n int64) Fault {
 	return Fault{form: faultForm{Kind: kindTruncate, Bytes: n, AfterEffect: true}}

@@ -70,7 +70,7 @@ func (w *watcher) next() (kind string, what news) {
 	return "", news{}
 }
 
-// Whoever watches is told all there is, and then what is new, soon and once.
+// A watcher gets the whole state first, and then each change soon and once.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestEvents(t *testing.T) {
 			}
 		}
 
-		// A request that takes long is told of when it is over, after later ones.
+		// A long request is reported when it is over, after later ones.
 		s.Inject(Match{Operation: "usage.get"}, Delay(10*time.Second))
 		go c.call("GET", "/v1/usage", "")
 		synctest.Wait()

@@ -117,7 +117,7 @@ type entry struct {
 	lost    bool // the client has not seen the whole reply
 }
 
-// masked stands for a secret.
+// masked replaces a secret.
 const masked = "(masked)"
 
 func (e *entry) request() Request {
@@ -284,7 +284,7 @@ type journal struct {
 	seq atomic.Uint64
 
 	mu    sync.Mutex
-	ring  []entry // that with seq n stands at n % journalSize
+	ring  []entry // the one with seq n is at n % journalSize
 	bytes int     // that ring takes
 	puts  uint64
 	after uint64 // what arrived up to here has been forgotten

@@ -71,16 +71,12 @@ func parse(data []byte) (any, error) {
 	if !utf8.Valid(data) {
 		return nil, fmt.Errorf("line %d: not UTF-8", lineOf(data, func(rest []byte) bool { return !utf8.Valid(rest) }))
 	}
+	if wrong, ok := errors.AsType[*json.SyntaxError](json.Unmarshal(data, new(struct{}))); ok {
+		before := data[:max(wrong.Offset-1, 0)]
+		line, start := 1+bytes.Count(before, []byte("\n")), 1+bytes.LastIndexByte(before, '\n')
+		return nil, fmt.Errorf("line %d, column %d: %w", line, 1+utf8.RuneCount(before[start:]), wrong)
+	}
 	dec := json.NewDecoder(bytes.NewReader(data))
-	var whole json.RawMessage
-	if err := dec.Decode(&whole); err != nil {
-		return nil, err
-	}
-	if end := int(dec.InputOffset()); len(bytes.TrimSpace(data[end:])) > 0 {
-		rest := bytes.TrimLeft(data[end:], " \t\r\n")
-		return nil, fmt.Errorf("line %d: more than one JSON value, or something that is none", 1+bytes.Count(data[:len(data)-len(rest)], []byte("\n")))
-	}
-	dec = json.NewDecoder(bytes.NewReader(whole))
 	dec.UseNumber()
 	return parseValue(dec, "")
 }

@@ -8,8 +8,8 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// Meeting is all there is to know about one meeting, what no client is shown
-// included.
+// Meeting is everything about one meeting, including the parts that no client is
+// shown.
 type Meeting struct {
 	ID              string             `json:"id"`
 	Organisation    string             `json:"organisation"` // its id
@@ -64,7 +64,7 @@ func (s *Server) Meetings() []Meeting {
 	return list
 }
 
-// Meeting returns a meeting of any organisation as it is now.
+// Meeting returns the current state of a meeting of any organisation.
 func (s *Server) Meeting(id string) (Meeting, bool) {
 	m, ok := s.engine.Meeting(id)
 	if !ok {

@@ -92,7 +92,7 @@ func TestEntriesAreClipped(t *testing.T) {
 	}
 }
 
-// A secret that stands where an entry is cut does not get out in halves.
+// A secret is masked even if an entry is cut in the middle of it.
 func TestClippedEntriesAreMasked(t *testing.T) {
 	t.Parallel()
 	w := DefaultWorld()
@@ -102,7 +102,7 @@ func TestClippedEntriesAreMasked(t *testing.T) {
 		r := huge(s, "/v1/usage?q="+strings.Repeat("x", pad)+strings.Repeat(s.Key(), 50))
 		r.Header.Set("X-Key", strings.Repeat("x", pad)+strings.Repeat(s.Key(), 50))
 		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("A-Key", s.Key()) // short enough to be kept as it is
+		r.Header.Set("A-Key", s.Key()) // short enough to be kept whole
 		r.Host = strings.Repeat("x", pad) + strings.Repeat(s.Key(), 50)
 		r.Method, r.Body = "POST", io.NopCloser(strings.NewReader(strings.Repeat(" ", maxBody-pad)+strings.Repeat(s.Key(), 2)))
 		r.URL.Path = "/v1/projects"

@@ -12,13 +12,14 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// A cookie is a credential whatever is in it, and a path may hold a key by
+// A cookie is a credential whatever is in it, and a path or a Host may hold a key by
 // mistake.
-func TestRequests_MaskCookiesAndPaths(t *testing.T) {
+func TestRequests_MaskCookiesPathsAndHosts(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
-	callerOf(s).call("GET", "/v1/key_ci/usage", "", withHeader("Cookie", "session=other"))
+	callerOf(s).call("GET", "/v1/key_ci/usage", "", withHeader("Cookie", "session=other"), func(r *http.Request) { r.Host = "key_ci.example" })
 	got := s.Requests()[0]
+	assert.Equal(t, masked+".example", got.Host)
 	assert.Equal(t, "/v1/"+masked+"/usage", got.Path)
 	assert.Equal(t, []string{masked}, got.Header["Cookie"])
 }

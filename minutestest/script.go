@@ -75,7 +75,7 @@ func (s *Server) Script(scripts ...Script) error {
 }
 
 // Release lets a meeting that a script holds go on, and reports whether one
-// held it. What was left of its stage still has to pass.
+// held it. The rest of its stage still has to pass.
 func (s *Server) Release(meetingID string) bool {
 	released := s.engine.Release(meetingID)
 	if released {
@@ -99,7 +99,7 @@ func (s *Server) Advance(meetingID string, until minutes.Status) (minutes.Status
 	return status, nil
 }
 
-// Organisation returns an organisation as it is now: with the quota that is
+// Organisation returns the current state of an organisation: with the quota that is
 // left, and with what was added through the service.
 func (s *Server) Organisation(id string) (Organisation, bool) {
 	o, ok := s.engine.Organisation(id)
@@ -126,7 +126,7 @@ func (s *Server) Update(organisation string, change func(*Organisation)) error {
 		before := decoded(o)
 		change(&o)
 		if len(o.Meetings) > 0 {
-			fault = errors.New("meetings: only a World begins with them; create others through the API")
+			fault = errors.New("meetings: only a World begins with them; AddMeetings adds more")
 			return
 		}
 		if fault = (World{Organisations: []Organisation{o}}).check(); fault != nil {

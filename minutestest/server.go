@@ -91,8 +91,8 @@ func NewServer(tb TB, opts ...Option) *Server {
 }
 
 // New returns a Server that belongs to no test, for TestMain and for programs.
-// Its owner closes it. It panics where the options, which stand in the code,
-// cannot be; a World from elsewhere is checked by [LoadWorld].
+// Its owner closes it. It panics if the options are invalid, which is a
+// mistake in the code; a World from elsewhere is checked by [LoadWorld].
 func New(opts ...Option) *Server {
 	s, err := newServer(nil, opts)
 	if err != nil {
@@ -294,7 +294,7 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
-// Reset begins anew with the World the Server was made with: meetings,
+// Reset restores the World that the Server was made with: meetings,
 // scripts, faults, requests and violations are gone.
 func (s *Server) Reset() error {
 	if err := s.engine.Reset(s.config()); err != nil {

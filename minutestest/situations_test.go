@@ -334,6 +334,112 @@ func TestWorld_HoldsMeetings(t *testing.T) {
 	}
 }
 
+func TestAddMeetings_GoOnByThemselves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t)
+		client := s.Client()
+		require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Credits, o.TranscribeSeconds = new(5), new(100) }))
+		require.NoError(t, s.Script(Script{Outcome: minutes.StatusAudioRejected}, Script{Title: "Failing", Outcome: minutes.StatusMinutesFailed}))
+		ids, err := s.AddMeetings("org_acme",
+			WorldMeeting{Title: "Standup", CreatorID: "emp_ada", Visibility: minutes.VisibilityOrganisation, Status: minutes.StatusTranscribing, Count: 3},
+			WorldMeeting{Title: "Failing", Status: minutes.StatusAudioUploaded},
+			WorldMeeting{Title: "No audio", ExternalID: "x", Count: 2, Status: minutes.StatusCreated},
+			WorldMeeting{Title: "Private", CreatorID: "emp_ben"},
+		)
+		require.NoError(t, err)
+		require.Len(t, ids, 7)
+		usage, err := client.Usage.Get(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []int{5, 100}, []int{usage.CreditsRemaining, usage.TranscribeSecondsRemaining}, "nothing has ended yet")
+
+		time.Sleep(time.Minute)
+		var got []string
+		for _, m := range s.Meetings() {
+			got = append(got, m.Title+" "+m.ExternalID+" "+m.Creator+" "+string(m.Status))
+		}
+		assert.Equal(t, []string{
+			"Standup  emp_ada minutes_ready", "Standup  emp_ada minutes_ready", "Standup  emp_ada minutes_ready", "Failing  int_ci minutes_failed",
+			"No audio x-1 int_ci created", "No audio x-2 int_ci created", "Private  emp_ben minutes_ready",
+		}, got)
+		_, err = client.Meetings.Get(t.Context(), ids[6])
+		require.ErrorIs(t, err, minutes.ErrNotFound, "the default visibility of a member's meeting is private")
+		usage, err = client.Usage.Get(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []int{2, 96}, []int{usage.CreditsRemaining, usage.TranscribeSecondsRemaining}, "three went on from transcribing, one failed in the end")
+		assert.Empty(t, s.Requests(minutes.OpMeetingsCreate, OpUpload))
+	})
+}
+
+func TestAddMeetings_ReachesEachStatusWithoutQuotaOrScripts(t *testing.T) {
+	t.Parallel()
+	for _, status := range []minutes.Status{
+		"created", "audio_uploaded", "transcribing", "transcribed", "generating_minutes", "minutes_ready",
+		"audio_rejected", "transcribe_blocked", "transcription_failed", "minutes_failed",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := NewServer(t)
+			require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Credits, o.TranscribeSeconds = new(0), new(0) }))
+			require.NoError(t, s.Script(Script{Outcome: minutes.StatusTranscriptionFailed, Stages: Stages{Prepare: time.Hour, Transcribe: time.Hour, Write: time.Hour}}))
+			ids, err := s.AddMeetings("org_acme", WorldMeeting{Title: "Weekly", Status: status})
+			require.NoError(t, err)
+			if status == minutes.StatusTranscribed { // which takes no time
+				status = minutes.StatusGeneratingMinutes
+			}
+			m, ok := s.Meeting(ids[0])
+			require.True(t, ok)
+			assert.Equal(t, status, m.Status)
+			time.Sleep(59 * time.Minute)
+			m, _ = s.Meeting(ids[0])
+			assert.Equal(t, status, m.Status, "the script's stages count from here on")
+			now, _ := s.Organisation("org_acme")
+			assert.Equal(t, []int{0, 0}, []int{*now.Credits, *now.TranscribeSeconds})
+		})
+	}
+}
+
+func TestAddMeetings_NamesThePlaceOfAFault(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	_, err := s.AddMeetings("org_acme", WorldMeeting{Title: "Weekly", ExternalID: "weekly"})
+	require.NoError(t, err)
+	for want, m := range map[string]WorldMeeting{
+		"minutestest: AddMeetings: meetings[0].title: missing":                                            {},
+		`minutestest: AddMeetings: meetings[0].creator_id: no member or integration "emp_x"`:              {Title: "x", CreatorID: "emp_x"},
+		"minutestest: AddMeetings: meetings[0]: NOT_FOUND: There is no such member.":                      {Title: "x", ParticipantIDs: []string{"emp_x"}},
+		"minutestest: AddMeetings: meetings[0]: the external id is another meeting's already":             {Title: "x", ExternalID: "weekly"},
+		"minutestest: AddMeetings: meetings[0].count: 1000001 is not from 0 to 1000000":                   {Title: "x", Count: 1_000_001},
+		"minutestest: AddMeetings: meetings[0].count: -1 is not from 0 to 1000000":                        {Title: "x", Count: -1},
+		`minutestest: AddMeetings: meetings[0]: INVALID_DATE: date is not a calendar date as YYYY-MM-DD.`: {Title: "x", Date: "today"},
+	} {
+		ids, err := s.AddMeetings("org_acme", m)
+		require.EqualError(t, err, want)
+		assert.Empty(t, ids)
+	}
+	_, err = s.AddMeetings("org_x", WorldMeeting{Title: "Weekly"})
+	require.EqualError(t, err, `minutestest: AddMeetings: there is no organisation "org_x"`)
+	assert.Len(t, s.Meetings(), 1)
+}
+
+// Clients keep working while meetings are added: their keys and quota are as ever.
+func TestAddMeetings_WhileClientsWork(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	c := callerOf(s)
+	done := make(chan error)
+	go func() {
+		_, err := s.AddMeetings("org_acme", WorldMeeting{Title: "Weekly", Count: 300})
+		done <- err
+	}()
+	for range 100 {
+		reply := c.call("GET", "/v1/usage", "")
+		assert.Equal(t, http.StatusOK, reply.status)
+		assert.JSONEq(t, `{"credits_remaining":1000,"transcribe_seconds_remaining":360000,"next_reset_at":null}`, reply.text)
+	}
+	require.NoError(t, <-done)
+	assert.Len(t, s.Meetings(), 300)
+}
+
 // With a seed, the same requests get the same responses, to the byte.
 func TestWithSeed_RepeatsExactly(t *testing.T) {
 	t.Parallel()

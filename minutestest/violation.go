@@ -13,44 +13,50 @@ import (
 // service asks of its clients, unless [WithMinPollInterval] sets another.
 const MinPollInterval = 30 * time.Second
 
-// ViolationKind names something that a client must not do. The constants are
-// all there is.
+// ViolationKind names something that a client must not do. The constants are all there
+// is, and this is the one place that says when a violation can be innocent.
 //
 // The audit judges programs. Each Client of [Server.Client] and each client of
 // [Server.NewHTTPClient] is one program. Everything that comes through
-// [Server.HTTPClient], [Server.Listen] or [Server.Handler] with the same key is
-// one program too: a connection does not show which process made it. So two
-// workers, or a killed process and the one after it, are judged apart if each
-// has a Client of its own. Over a socket, give each worker a key of its own; a
-// violation between two processes with one key may be innocent there.
+// [Server.HTTPClient], [Server.Listen] or [Server.Handler] with the same key is one
+// program too: a connection does not show which process made it.
+//
+// A program may have several workers. Each create that returns a meeting that exists, as
+// Process sends one with an ExternalID, counts as one more worker on that meeting. So
+// Process is never blamed: not for two workers at once, and not for a process that is
+// killed and the one that continues its work. A program that continues without a create,
+// with Resume or Wait, has no such sign. Use a Store, which keeps the interval, or give
+// the successor its own Client, or its own key over a socket.
 type ViolationKind string
 
 const (
-	// ViolationPoll: a program sent two GETs of a meeting within
-	// [MinPollInterval], and both found the same unfinished status. An upload, or
-	// a request for an upload URL, in between excuses the second GET, whoever sent
-	// it and whether it succeeded or not. Listings, and what a create or an update
-	// returns, are no polls: they neither cause nor excuse a violation.
+	// ViolationPoll: a program polled a meeting again within [MinPollInterval], and both
+	// GETs found the same unfinished status. With several workers, each may poll once in
+	// that time. An upload, or a request for an upload URL, in between excuses the next
+	// GET, whoever sent it and whether it succeeded or not. Listings, and what a create or
+	// an update returns, are no polls: they neither cause nor excuse a violation.
 	//
-	// The program's own Get just before a Wait counts: use WaitOptions.OnStatus.
-	// It may be innocent only between two processes that share a key over a socket.
+	// The program's own Get just before a Wait counts: use WaitOptions.OnStatus. It may be
+	// innocent only if two processes share a key over a socket, or an HTTP client, and one
+	// of them continues with Resume or Wait without a Store.
 	ViolationPoll ViolationKind = "poll"
 	// ViolationCredential: an Authorization header was sent to storage. It is
 	// never innocent.
 	ViolationCredential ViolationKind = "credential"
-	// ViolationRepeat: a program sent a POST or PATCH again, with the same body,
-	// although the first may have taken effect: it got a 5xx, lost its connection,
-	// or nobody waited for the response. Creates with an external_id and requests
-	// for upload URLs may be repeated.
+	// ViolationRepeat: a program sent a POST or PATCH again, with the same body, although
+	// the first may have taken effect: it got a 5xx, lost its connection, or nobody waited
+	// for the response. Creates with an external_id and requests for upload URLs may be
+	// sent again.
 	//
-	// It may be innocent if two of the same are wanted, as two members of one
-	// name, or between two processes that share a key over a socket.
+	// It may be innocent if two of the same are wanted, as two members of one name, or if
+	// two processes that share a key over a socket, or an HTTP client, send the same.
 	ViolationRepeat ViolationKind = "repeat"
-	// ViolationUploadURL: a program asked for an upload URL for a meeting that
-	// has its audio, and the service had already refused it one for that reason.
-	// The first time is no violation: of two workers on one meeting, one comes too
-	// late. It may be innocent for three or more workers that share a Client, or a
-	// key over a socket.
+	// ViolationUploadURL: a program requested an upload URL for a meeting that has its
+	// audio, and the service had already refused it one for that reason. The first time is
+	// no violation, because another worker may have been faster; with several workers, each
+	// but one may be refused. It may be innocent for three or more workers that
+	// continue with Resume on one Client, or on one key over a socket; and if a network
+	// that the Server does not know of, as your own RoundTripper, lost the first refusal.
 	ViolationUploadURL ViolationKind = "upload_url"
 	// ViolationContentType: a request to the API had a body that was not sent as
 	// application/json, or that claimed a Content-Encoding. The service in memory

@@ -54,7 +54,7 @@ type Organisation struct {
 	Keys         []Key                     `json:"keys,omitempty"` // of members and integrations
 
 	// Meetings are those that the World begins with, the oldest first. Update
-	// takes none: create others through the API.
+	// takes none; [Server.AddMeetings] adds more.
 	Meetings []WorldMeeting `json:"meetings,omitempty"`
 }
 

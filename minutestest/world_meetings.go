@@ -1,22 +1,21 @@
 package minutestest
 
 import (
-	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"net/http"
-	"net/url"
 	"slices"
+	"strings"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// WorldMeeting is a meeting that a [Server] begins with, or many of the same
-// kind. A meeting past created has a recording of one second. One that is not at
-// its end goes on from its status. Meetings of the World cost no quota until then.
+// WorldMeeting is a meeting that a [Server] begins with, or many of the same kind;
+// [Server.AddMeetings] adds more. A meeting past created has a recording of one
+// second. A meeting whose status is not final continues by itself. The steps
+// before its status cost no quota.
 type WorldMeeting struct {
 	Title          string             `json:"title"`
 	Date           string             `json:"date,omitempty"`        // "": 2026-01-01
@@ -77,117 +76,67 @@ func (m *WorldMeeting) creator(o *Organisation) string {
 	return ""
 }
 
-// populate creates the meetings of the World as clients would, through the
-// engine alone. While it does, each creator has a key of its own and the
-// organisation has quota without end.
+// AddMeetings adds meetings that somebody else created, for tests of a program that
+// follows all meetings of an organisation. Each has its Status at once, whatever the
+// scripts say, and continues from there by itself. With [minutes.StatusCreated] it has
+// no audio yet. The steps before its Status cost no quota. AddMeetings returns the ids, in order.
+//
+//	ids, err := srv.AddMeetings("org_acme", minutestest.WorldMeeting{
+//		Title: "Standup", CreatorID: "emp_ada", Status: minutes.StatusAudioUploaded, Count: 20,
+//	})
+//
+// An error names the place, as in "meetings[0].title: missing". The meetings before
+// that place have been added.
+func (s *Server) AddMeetings(organisation string, meetings ...WorldMeeting) (ids []string, err error) {
+	o, ok := s.Organisation(organisation)
+	if !ok {
+		return nil, fmt.Errorf("minutestest: AddMeetings: there is no organisation %q", organisation)
+	}
+	o.Meetings = meetings
+	c := &checker{}
+	c.meetings("meetings", &o)
+	if c.faults == nil {
+		ids, err = addMeetings(s.engine, "meetings", &o)
+	}
+	if err = errors.Join(append(c.faults, err)...); err != nil {
+		return ids, methodError("AddMeetings", err)
+	}
+	s.did("AddMeetings "+organisation, "", fmt.Sprintf("%d meetings", len(ids)))
+	return ids, nil
+}
+
+// populate adds the meetings of a World.
 func populate(service *engine.Service, w World) error {
 	for i := range w.Organisations {
-		o := &w.Organisations[i]
-		if len(o.Meetings) == 0 {
-			continue
-		}
-		var before engine.Organisation
-		if err := service.Update(o.ID, func(e *engine.Organisation) { before = *e; open(e, o) }); err != nil {
+		if _, err := addMeetings(service, fmt.Sprintf("organisations[%d].meetings", i), &w.Organisations[i]); err != nil {
 			return err
 		}
-		for j := range o.Meetings {
-			if err := createAll(service, o, &o.Meetings[j]); err != nil {
-				return fmt.Errorf("organisations[%d].meetings[%d]: %w", i, j, err)
+	}
+	return nil
+}
+
+// addMeetings adds the meetings of o, which are at a place.
+func addMeetings(service *engine.Service, place string, o *Organisation) (ids []string, err error) {
+	for i := range o.Meetings {
+		m := &o.Meetings[i]
+		for n := range max(m.Count, 1) {
+			params := minutes.MeetingCreateParams{
+				Title: m.Title, Date: cmp.Or(m.Date, "2026-01-01"), ExternalID: m.ExternalID, Visibility: m.Visibility,
+				ParticipantIDs: m.ParticipantIDs, SharedWith: m.SharedWith, ProjectID: m.ProjectID,
 			}
-		}
-		if err := service.Update(o.ID, func(e *engine.Organisation) { *e = before }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// open lets every creator of o's meetings in.
-func open(e *engine.Organisation, o *Organisation) {
-	e.Suspended, e.Expired, e.APIDisabled, e.PersonalKeysDisabled = false, false, false, false
-	e.Credits, e.TranscribeSeconds = new(1<<40), new(1<<40)
-	e.Keys = nil
-	e.Members, e.Integrations = append([]engine.Member(nil), e.Members...), append([]engine.Integration(nil), e.Integrations...)
-	for i := range e.Members {
-		e.Members[i].Status = minutes.MemberActive
-		e.Keys = append(e.Keys, engine.Key{Secret: populating(o, e.Members[i].ID), MemberID: e.Members[i].ID})
-	}
-	for i := range e.Integrations {
-		e.Integrations[i].Inactive = false
-		e.Keys = append(e.Keys, engine.Key{Secret: populating(o, e.Integrations[i].ID), IntegrationID: e.Integrations[i].ID})
-	}
-}
-
-// populating is the key of a creator while meetings are created.
-func populating(o *Organisation, id string) string {
-	return "populating-" + url.PathEscape(o.ID+"/"+id)
-}
-
-func createAll(service *engine.Service, o *Organisation, m *WorldMeeting) error {
-	for n := range max(m.Count, 1) {
-		externalID := m.ExternalID
-		if externalID != "" && m.Count > 1 {
-			externalID = fmt.Sprintf("%s-%d", externalID, n+1)
-		}
-		if err := createOne(service, populating(o, m.creator(o)), externalID, m); err != nil {
-			return err
+			if m.ExternalID != "" && m.Count > 1 {
+				params.ExternalID = fmt.Sprintf("%s-%d", m.ExternalID, n+1)
+			}
+			body, err := json.Marshal(params)
+			if err != nil {
+				return ids, err
+			}
+			id, err := service.Add(o.ID, m.creator(o), body, cmp.Or(m.Status, minutes.StatusMinutesReady))
+			if err != nil {
+				return ids, fmt.Errorf("%s[%d]: %s", place, i, strings.TrimPrefix(err.Error(), "engine: "))
+			}
+			ids = append(ids, id)
 		}
 	}
-	return nil
-}
-
-func createOne(service *engine.Service, key, externalID string, m *WorldMeeting) error {
-	var meeting struct{ ID string }
-	err := askEngine(service, key, "/v1/meetings", minutes.MeetingCreateParams{
-		Title: m.Title, Date: cmp.Or(m.Date, "2026-01-01"), ExternalID: externalID, Visibility: m.Visibility,
-		ParticipantIDs: m.ParticipantIDs, SharedWith: m.SharedWith, ProjectID: m.ProjectID,
-	}, &meeting)
-	status := cmp.Or(m.Status, minutes.StatusMinutesReady)
-	if err != nil || status == minutes.StatusCreated {
-		return err
-	}
-	if status.Failed() {
-		only := engine.Selector{MeetingID: meeting.ID}
-		if err := service.Script(only, engine.Script{Outcome: status}); err != nil {
-			return err
-		}
-		defer func() { _ = service.Script(only, engine.Script{}) }()
-	}
-	var target struct {
-		UploadURL string `json:"upload_url"`
-	}
-	if err := askEngine(service, key, "/v1/meetings/"+meeting.ID+"/upload-url", map[string]string{"content_type": "audio/mpeg"}, &target); err != nil {
-		return err
-	}
-	put, err := http.NewRequestWithContext(context.Background(), http.MethodPut, target.UploadURL, bytes.NewReader(make([]byte, 16_000)))
-	if err != nil {
-		return err
-	}
-	put.Header.Set("Content-Type", "audio/mpeg")
-	service.Serve(new(heldResponse), put)
-	_, err = service.Advance(meeting.ID, status)
-	return err
-}
-
-// askEngine sends one POST to the engine.
-func askEngine(service *engine.Service, key, path string, body, into any) error {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, BaseURL+path, bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Authorization", "Bearer "+key)
-	var answer heldResponse
-	service.Serve(&answer, r)
-	if answer.statusCode() >= http.StatusBadRequest {
-		var refusal struct {
-			Error struct{ Code, Message string }
-		}
-		_ = json.Unmarshal(answer.body.Bytes(), &refusal)
-		return fmt.Errorf("%s: %s", refusal.Error.Code, refusal.Error.Message)
-	}
-	return json.Unmarshal(answer.body.Bytes(), into)
+	return ids, nil
 }

@@ -74,7 +74,7 @@ func TestLoadWorldTakesAByteOrderMark(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "o", w.Organisations[0].ID)
 	_, err = LoadWorld(strings.NewReader("\ufeff{"))
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	require.EqualError(t, err, "world: line 1, column 4: unexpected end of JSON input")
 }
 
 // What Go's decoder says of itself tells a user nothing.
@@ -103,11 +103,11 @@ func TestLoadWorldSpeaksNoGo(t *testing.T) {
 func TestLoadWorldNamesThePlace(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ world, want string }{
-		"nothing":               {``, `world: EOF`},
-		"not JSON":              {`{"organisations":`, `world: unexpected EOF`},
-		"two values":            {`{} {}`, `more than one JSON value`},
-		"garbage after it":      {small + "\n}", `world: line 2: more than one JSON value, or something that is none`},
-		"a word after it":       {small + " x", `world: line 1: more than one JSON value`},
+		"nothing":               {``, `world: line 1, column 1: unexpected end of JSON input`},
+		"not JSON":              {`{"organisations":`, `world: line 1, column 17: unexpected end of JSON input`},
+		"two values":            {`{} {}`, `world: line 1, column 4: invalid character '{' after top-level value`},
+		"garbage after it":      {small + "\n}", `world: line 2, column 1: invalid character '}' after top-level value`},
+		"a word after it":       {small + " x", `invalid character 'x' after top-level value`},
 		"a list":                {`[]`, `world: an object expected`},
 		"a text":                {`"world"`, `world: an object expected`},
 		"a number":              {`1`, `world: an object expected`},

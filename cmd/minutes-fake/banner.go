@@ -10,7 +10,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// banner tells where the service is, who may come in, and how.
+// banner prints the addresses of the service and the keys that it accepts.
 func banner(w io.Writer, world minutestest.World, env []string, baseURL, controlURL string) {
 	fmt.Fprintf(w, "The Meeting Minutes Service, in memory.\n\n  service  %s\n", baseURL)
 	if controlURL != "" {

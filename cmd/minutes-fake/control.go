@@ -55,24 +55,26 @@ func (c *control) endpoints() []endpoint {
 		{"GET", "/{$}", "this list; for a browser, a page that shows what happens", c.index},
 		{"GET", "/health", "what runs, and since when", c.health},
 		{"GET", "/openapi.json", "this API as an OpenAPI document; the service has its own at the same path", c.openapi},
-		{"POST", "/reset", "begin anew with the world as it was: no meetings, scripts, faults or requests", c.reset},
+		{"POST", "/reset", "restore the initial world, without meetings, scripts, faults and requests of later", c.reset},
 
 		{"GET", "/world", "all organisations as they are now", c.getWorld},
 		{"GET", "/organisations/{organisation}", "one of them", c.getOrganisation},
-		{"PUT", "/organisations/{organisation}", "put another in its place", c.putOrganisation},
-		{"PATCH", "/organisations/{organisation}", "change the fields sent: quota, suspended and so on; null takes one away", c.patchOrganisation},
+		{"PUT", "/organisations/{organisation}", "replace it", c.putOrganisation},
+		{"PATCH", "/organisations/{organisation}", "change the fields sent: quota, suspended and so on; null removes one", c.patchOrganisation},
 		{"GET", "/organisations/{organisation}/{list}/{id}", "one of its members, integrations, projects, templates or keys", c.getPart},
-		{"PUT", "/organisations/{organisation}/{list}/{id}", "add one, or put another in its place", c.putPart},
+		{"PUT", "/organisations/{organisation}/{list}/{id}", "add one, or replace it", c.putPart},
 		{"PATCH", "/organisations/{organisation}/{list}/{id}", "change the fields sent", c.patchPart},
-		{"DELETE", "/organisations/{organisation}/{list}/{id}", "take it away", c.deletePart},
+		{"DELETE", "/organisations/{organisation}/{list}/{id}", "remove it", c.deletePart},
 
-		{"POST", "/scripts", "say what becomes of meetings from now on", c.script},
-		{"GET", "/meetings/{id}", "all there is to know about a meeting", c.getMeeting},
+		{"POST", "/organisations/{organisation}/meetings", "add meetings that somebody else created, in any state; they go on by themselves", c.addMeetings},
+
+		{"POST", "/scripts", "script the course of meetings from now on", c.script},
+		{"GET", "/meetings/{id}", "everything about a meeting", c.getMeeting},
 		{"GET", "/meetings/{id}/audio", "its recording, byte for byte (with -keep-audio)", c.getAudio},
 		{"POST", "/meetings/{id}/advance", "move it on without a clock: one state, or until the one given", c.advance},
-		{"POST", "/meetings/{id}/release", "let it go on from where a script holds it", c.release},
+		{"POST", "/meetings/{id}/release", "let it continue, if a script holds it", c.release},
 
-		{"POST", "/faults", "have requests go wrong", c.addFault},
+		{"POST", "/faults", "make requests fail", c.addFault},
 		{"GET", "/faults", "the faults that were added", c.listFaults},
 		{"GET", "/faults/{id}", "one of them, and how often it was applied", c.getFault},
 		{"DELETE", "/faults/{id}", "end it", c.deleteFault},
@@ -83,7 +85,7 @@ func (c *control) endpoints() []endpoint {
 		{"GET", "/requests", "what arrived, in order (?operation=… of these, ?after=… that seq)", c.requests},
 		{"GET", "/requests/counts", "how many there were, of each operation with each status (0: no reply)", c.countRequests},
 		{"GET", "/requests/{seq}", "one of them", c.getRequest},
-		{"GET", "/violations", "what clients did that the service asks them not to do", c.violations},
+		{"GET", "/violations", "the violations of the service's rules", c.violations},
 		{"GET", "/report", "the page that shows what happened, as one HTML file", c.report},
 		{"GET", "/events", "what happens, as it happens, for the page (server-sent events)", c.events},
 	}
@@ -139,7 +141,8 @@ func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength > longBody || r.ContentLength < 0 {
 		c.long.Lock() // its client waits meanwhile
 		defer c.long.Unlock()
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(time.Minute))
+		conn, limit := http.NewResponseController(w), time.Now().Add(time.Minute)
+		_, _ = conn.SetReadDeadline(limit), conn.SetWriteDeadline(limit)
 	}
 	// The mux would redirect a path such as //world.
 	if _, pattern := c.mux.Handler(r); pattern != "" && path.Clean(r.URL.Path) == r.URL.Path {
@@ -199,7 +202,7 @@ func conflict(err error) *problem {
 // withoutOrigin is an error's text without the packages it has come through.
 func withoutOrigin(err error) string {
 	text := err.Error()
-	for _, origin := range []string{"minutestest: ", "Update: ", "Script: ", "Advance: ", "engine: ", "world: ", "script: ", "match: ", "fault: ", "json: "} {
+	for _, origin := range []string{"minutestest: ", "Update: ", "Script: ", "Advance: ", "AddMeetings: ", "engine: ", "world: ", "script: ", "match: ", "fault: ", "json: "} {
 		text = strings.TrimPrefix(text, origin)
 	}
 	return strings.ReplaceAll(text, "\n", "; ")

@@ -4,17 +4,22 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// Of bodies longer than longBody, one at a time is in memory.
+// Bodies longer than longBody are read one at a time, because decoding takes many
+// times the memory of the text.
 const (
-	maxBody   = 16 << 20
-	longBody  = 256 << 10
-	maxValues = 1 << 20 // each takes much more memory than its text
+	maxBody   = 4 << 20
+	longBody  = 16 << 10
+	maxValues = 1 << 17
 )
 
 // values is how many JSON values data has, or a little more.
@@ -37,9 +42,10 @@ func body(r *http.Request, into any) error {
 	case err != nil:
 		return bad("", "the body could not be read: %v", err)
 	case len(data) > maxBody:
-		return &problem{Status: http.StatusRequestEntityTooLarge, Message: "the body is too long"}
+		_, _ = io.CopyN(io.Discard, r.Body, 16*maxBody) // many clients read nothing before they have sent it all
+		return &problem{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("the body is longer than %d bytes", maxBody)}
 	case values(data) > maxValues:
-		return &problem{Status: http.StatusRequestEntityTooLarge, Message: "the body has too many elements"}
+		return &problem{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("the body has more than %d values", maxValues)}
 	case len(bytes.TrimSpace(data)) == 0:
 		return bad("", "a JSON body expected")
 	case !utf8.Valid(data):
@@ -50,25 +56,53 @@ func body(r *http.Request, into any) error {
 	return decode("", data, into)
 }
 
-// decode reads data, which stands in the field given, into a value.
+// decode reads the JSON of a field into a value, without unknown fields. A Decoder
+// would copy data several times.
 func decode(field string, data []byte, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(into)
-	if err == nil {
-		if _, end := dec.Token(); end != io.EOF {
-			return bad(field, "more than one JSON value, or something that is none")
-		}
-		return nil
+	err := json.Unmarshal(data, into)
+	if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return bad(field, "%s", positioned(data, wrong))
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return bad(join(field, wrong.Field), "a %s does not fit here", wrong.Value)
 	}
-	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return bad(join(field, strings.Trim(name, `"`)), "no such field")
+	if err != nil {
+		return badIn(field, err)
 	}
-	return badIn(field, err)
+	if name := unknownField(data, reflect.TypeOf(into).Elem()); name != "" {
+		return bad(join(field, name), "no such field")
+	}
+	return nil
 }
+
+// positioned names the line and the column where data is not JSON.
+func positioned(data []byte, wrong *json.SyntaxError) string {
+	before := data[:max(wrong.Offset-1, 0)]
+	line, start := 1+bytes.Count(before, []byte("\n")), 1+bytes.LastIndexByte(before, '\n')
+	return fmt.Sprintf("line %d, column %d: %v", line, 1+utf8.RuneCount(before[start:]), wrong)
+}
+
+// unknownField returns a name in the object data that is no field of t. Types that
+// check this in UnmarshalJSON, and maps, have no unknown fields.
+func unknownField(data []byte, t reflect.Type) string {
+	var object map[string]ignored
+	if t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) || json.Unmarshal(data, &object) != nil {
+		return ""
+	}
+	for _, field := range reflect.VisibleFields(t) {
+		tag, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		maps.DeleteFunc(object, func(name string, _ ignored) bool { return strings.EqualFold(name, tag) })
+	}
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		return name
+	}
+	return ""
+}
+
+// ignored is a JSON value that is not kept.
+type ignored struct{}
+
+func (ignored) UnmarshalJSON([]byte) error { return nil }
 
 // badIn is what an error says that begins with a place in the field, or does
 // not.

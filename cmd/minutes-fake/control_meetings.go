@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
@@ -36,6 +37,23 @@ func scriptField(s minutestest.Script) string {
 		return "stages.write"
 	}
 	return "hold"
+}
+
+func (c *control) addMeetings(r *http.Request) (any, error) {
+	var sent minutestest.WorldMeeting
+	if err := body(r, &sent); err != nil {
+		return nil, err
+	}
+	organisation := r.PathValue("organisation")
+	if _, ok := c.fake.Organisation(organisation); !ok {
+		return nil, noOrganisation(r)
+	}
+	ids, err := c.fake.AddMeetings(organisation, sent)
+	if err != nil {
+		place, text, _ := placed(withoutOrigin(err))
+		return nil, bad(join("", strings.TrimPrefix(place, "meetings[0]")), "%s", text)
+	}
+	return map[string]any{"ids": ids}, nil
 }
 
 func (c *control) meeting(r *http.Request) (minutestest.Meeting, error) {

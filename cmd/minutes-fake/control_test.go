@@ -117,6 +117,14 @@ func TestControlRefuses(t *testing.T) {
 		{"POST /scripts", `{"stages":{"write":1}}`, 400, "stages.write"},
 		{"POST /scripts", `{"titel":"x"}`, 400, "titel"},
 		{"POST /scripts", `{"title":"x","external_id":"y"}`, 400, ""},
+		{"POST /organisations/org_none/meetings", `{"title":"x"}`, 404, ""},
+		{"POST " + acme + "/meetings", `{}`, 400, "title"},
+		{"POST " + acme + "/meetings", `{"titel":"x"}`, 400, "titel"},
+		{"POST " + acme + "/meetings", `{"title":"x","status":"done"}`, 400, "status"},
+		{"POST " + acme + "/meetings", `{"title":"x","creator_id":"emp_x"}`, 400, "creator_id"},
+		{"POST " + acme + "/meetings", `{"title":"x","count":-1}`, 400, "count"},
+		{"POST " + acme + "/meetings", `{"title":"x","participant_ids":["emp_x"]}`, 400, ""},
+		{"GET " + acme + "/meetings", "", 405, ""},
 		{"POST /faults", `{}`, 400, "faults"},
 		{"POST /faults", `{"fault":[]}`, 400, "fault"},
 		{"POST /faults", `{"match":{"operation":"meetings.make"},"faults":[{"kind":"reset"}]}`, 400, "match.operation"},
@@ -172,6 +180,24 @@ func TestControlRefuses(t *testing.T) {
 	}
 	_, list := p.ask(t, "GET /faults", "")
 	assert.Empty(t, list["faults"], "nothing refused was added")
+}
+
+func TestControl_NamesTheLineAndColumnOfMalformedJSON(t *testing.T) {
+	t.Parallel()
+	p := launch(t)
+	for body, want := range map[string]string{
+		`{"title":`:                        "line 1, column 9: unexpected end of JSON input",
+		"{\n  \"title\": \"x\",\n}":        "line 3, column 1: invalid character '}' looking for beginning of object key string",
+		`{'title': 'x'}`:                   `line 1, column 2: invalid character '\'' looking for beginning of object key string`,
+		`{"title":"é"} {}`:                 "line 1, column 15: invalid character '{' after top-level value",
+		`{"title":"x","stages":{"write":}`: "line 1, column 32: invalid character '}' looking for beginning of value",
+	} {
+		for _, what := range []string{"POST /scripts", "POST /faults", "PATCH /organisations/org_acme", "PUT /page-size"} {
+			status, reply := p.ask(t, what, body)
+			assert.Equal(t, http.StatusBadRequest, status)
+			assert.Equal(t, map[string]any{"status": 400.0, "message": want}, reply["problem"], "%s %s", what, body)
+		}
+	}
 }
 
 // What a web page can have sent, from another site or by a name of its own for
@@ -401,7 +427,7 @@ func TestControlOrganisation(t *testing.T) {
 	assert.Equal(t, 200, code("key_ben"), "as it was")
 }
 
-// A fault strikes as often as it says, counts, and ends when it is told to.
+// A fault is applied as often as asked, counts, and ends when it is deleted.
 func TestControlFaults(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
@@ -480,6 +506,21 @@ func TestSpeed(t *testing.T) {
 	assert.Equal(t, "minutes_ready", m["status"])
 }
 
+func TestControl_AddsMeetingsOfOthers(t *testing.T) {
+	t.Parallel()
+	p := launch(t)
+	status, reply := p.ask(t, "POST /organisations/org_acme/meetings", `{"title":"Standup","creator_id":"emp_ada","visibility":"organisation","status":"audio_uploaded","external_id":"s","count":3}`)
+	require.Equal(t, http.StatusOK, status, "%v", reply)
+	ids := reply["ids"].([]any)
+	require.Len(t, ids, 3)
+	_, m := p.ask(t, "POST /meetings/"+ids[2].(string)+"/advance", `{"until":"minutes_ready"}`)
+	assert.Equal(t, "minutes_ready", m["status"])
+	_, m = p.ask(t, "GET /meetings/"+ids[2].(string), "")
+	assert.Equal(t, []any{"emp_ada", "s-3"}, []any{m["creator"], m["external_id"]})
+	_, page := p.call(t, "GET /v1/meetings", "")
+	assert.Len(t, page["meetings"], 3)
+}
+
 func TestControlPageSize(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
@@ -507,7 +548,7 @@ func TestControlPageSize(t *testing.T) {
 	assert.Empty(t, sizes["sizes"])
 }
 
-// What is told of requests, here and in the log, is all but secrets.
+// Requests, here and in the log, show everything except secrets.
 func TestControlRequestsAndLog(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-log", "json", "-edge-limit", "1000000")

@@ -111,7 +111,7 @@ func (c *control) deletePart(r *http.Request) (any, error) {
 	return nil, err
 }
 
-// editPart changes a list with what was sent, and answers the element.
+// editPart changes a list with the body, and answers the element.
 func (c *control) editPart(r *http.Request, how func(list []any, i int, sent tree) ([]any, error)) (any, error) {
 	name, id, at := r.PathValue("list"), r.PathValue("id"), -1
 	o, err := c.edit(r, func(o, sent tree) error {
@@ -137,7 +137,7 @@ func (c *control) editPart(r *http.Request, how func(list []any, i int, sent tre
 		return nil
 	})
 	if p, ok := errors.AsType[*problem](err); ok {
-		// What was sent is the element, and so is the field's beginning.
+		// The body is the element, and the field begins with it.
 		p.Field = strings.TrimPrefix(strings.TrimPrefix(p.Field, fmt.Sprintf("%s[%d]", name, at)), ".")
 	}
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// edge stands before the service and refuses what comes too fast, as the edge
+// edge is in front of the service and refuses requests that come too fast, as the edge
 // of the real one does: with a 429 that has no envelope. In each second of the
 // clock, each key has limit requests; those without a key share one allowance.
 // Storage has no edge.

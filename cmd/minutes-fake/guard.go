@@ -44,7 +44,7 @@ func withoutPort(host string) string {
 	return host
 }
 
-// isOwnPage reports whether a browser, where it was one, was sent here by its
+// isOwnPage reports whether a browser, if it was one, was sent here by its
 // user or by a page of the control API itself.
 func isOwnPage(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {

@@ -44,7 +44,7 @@ func session(text string) []step {
 	return steps
 }
 
-// sample is what stands in README.md for what is different each time.
+// sample is the text in README.md for a value that differs each time.
 const (
 	sampleMeeting = "mtg_4k1r7s9x2v0b3n6m8q5t"
 	sampleQuery   = "?X-Amz-Expires=900&X-Amz-Signature=6f1c0b9d"
@@ -113,7 +113,7 @@ func play(t *testing.T, steps []step, curl func(argv []string) string) []string 
 }
 
 // The session of README.md is what happens, and so is that of the whole project's:
-// with curl, and with as much of it as the session needs where there is none.
+// with curl, and with as much of it as the session needs without it.
 func TestReadmeSession(t *testing.T) {
 	t.Parallel()
 	for path, least := range map[string]int{"README.md": 9, "../../README.md": 2} {

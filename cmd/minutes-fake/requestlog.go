@@ -26,7 +26,7 @@ func newRequestLog(form string, w io.Writer) requestLog {
 	return requestLog{slog.New(slog.DiscardHandler)}
 }
 
-// served tells of a request that the service or its storage has answered.
+// served logs a request that the service or its storage has answered.
 func (l requestLog) served(r minutestest.Request) {
 	line := []slog.Attr{slog.String("method", r.Method), slog.String("path", r.Path)}
 	for _, field := range []struct{ name, value string }{
@@ -40,7 +40,7 @@ func (l requestLog) served(r minutestest.Request) {
 	l.write(line)
 }
 
-// refused tells of one that did not get past the edge.
+// refused logs a request that the edge refused.
 func (l requestLog) refused(r *http.Request) {
 	l.write([]slog.Attr{
 		slog.String("method", r.Method), slog.String("path", r.URL.Path),

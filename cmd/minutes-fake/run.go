@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return exitDone
 }
 
-// grace is how long requests under way have when the program is told to stop.
+// grace is how long requests under way have when the program stops.
 const grace = 2 * time.Second
 
 // serve runs the service until ctx ends. It returns how many violations and
@@ -201,7 +201,7 @@ func newServer(h http.Handler) *http.Server {
 	}
 }
 
-// newControlServer is newServer for the control API, where a body has no reason
+// newControlServer is newServer for the control API, whose bodies have no reason
 // to take long. Those of the service have a time-out of its own.
 func newControlServer(c *control) *http.Server {
 	server := newServer(c)
@@ -218,7 +218,7 @@ func listen(name, addr string) (net.Listener, error) {
 }
 
 // listenControl listens on addr. With controlNext that is the port after the
-// service's, of the loopback address, or any other port where that one is
+// service's, of the loopback address, or any other port if that one is
 // taken.
 func listenControl(addr string, service net.Listener) (net.Listener, error) {
 	if addr != controlNext {

@@ -66,9 +66,9 @@ func TestHelpAndVersion(t *testing.T) {
 func TestBadWorlds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ world, want string }{
-		"empty":        {"", ": the file is empty"},
-		"cut short":    {`{"organisations":[`, ": the file ends in the middle"},
-		"no JSON":      {"{\n  \"organisations\": [}", ":2: invalid character '}' looking for beginning of value"},
+		"empty":        {"", ": line 1, column 1: unexpected end of JSON input"},
+		"cut short":    {`{"organisations":[`, ": line 1, column 18: unexpected end of JSON input"},
+		"no JSON":      {"{\n  \"organisations\": [}", ": line 2, column 21: invalid character '}' looking for beginning of value"},
 		"wrong place":  {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_x"}]}]}`, `: organisations[0].keys[0].member_id: no member "emp_x"`},
 		"several":      {`{"organisations":[{"id":"o","credits":-1,"max_members":-2}]}`, ": organisations[0].credits: -1 is negative; organisations[0].max_members: -2 is negative"},
 		"no address":   {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"a"}]}]}`, `: organisations[0].members[0].email: "a" is not an address`},
@@ -77,8 +77,8 @@ func TestBadWorlds(t *testing.T) {
 		"nothing":      {`{}`, ": organisations: at least one expected"},
 		"a list":       {`[]`, ": an object expected"},
 		"an exponent":  {`{"organisations":[{"id":"o","credits":1e3}]}`, ": organisations[0].credits: a whole number expected, not 1e3"},
-		"garbage":      {"{\"organisations\":[{\"id\":\"o\"}]}\n}", ": line 2: more than one JSON value, or something that is none"},
-		"a mark":       {"\ufeff{\n  \"organisations\": [}", ":2: invalid character '}' looking for beginning of value"},
+		"garbage":      {"{\"organisations\":[{\"id\":\"o\"}]}\n}", ": line 2, column 1: invalid character '}' after top-level value"},
+		"a mark":       {"\ufeff{\n  \"organisations\": [}", ": line 2, column 21: invalid character '}' looking for beginning of value"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -231,7 +231,7 @@ func TestFaster(t *testing.T) {
 	assert.Positive(t, faster(minutestest.Stages{Prepare: 1 << 62}, 0.001).Prepare, "for ever at most")
 }
 
-// The program itself, as one runs it: it ends well when it is told to.
+// The program ends with status 0 on a signal.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {

@@ -41,7 +41,7 @@ const (
 
 var logForms = []string{"text", "json", "none"}
 
-// flags binds s to its flags. Defaults and usage stand here alone.
+// flags binds s to its flags. Defaults and usage are only here.
 func (s *settings) flags() *flag.FlagSet {
 	set := flag.NewFlagSet("minutes-fake", flag.ContinueOnError)
 	set.SetOutput(io.Discard)

@@ -227,7 +227,7 @@ func TestControl_NextIsAnotherPortIfItIsTaken(t *testing.T) {
 	assert.NotEqual(t, next, control.Addr().(*net.TCPAddr).Port)
 }
 
-// A request that is being served when the program is told to stop has its
+// A request that is being served when the program stops has its
 // response.
 func TestSignals_RequestsUnderWayFinish(t *testing.T) {
 	t.Parallel()

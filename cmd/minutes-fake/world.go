@@ -2,10 +2,8 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -14,7 +12,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// loadWorld reads a file, or returns the default world where there is none.
+// loadWorld reads a file, or returns the default world without one.
 // Its errors are one line each and name the place.
 func loadWorld(path string) (minutestest.World, error) {
 	if path == "" {
@@ -30,32 +28,14 @@ func loadWorld(path string) (minutestest.World, error) {
 	defer file.Close()
 	world, err := minutestest.LoadWorld(file)
 	if err != nil {
-		return world, fmt.Errorf("-world %s%s", path, fault(file, err))
+		text := strings.TrimPrefix(err.Error(), "world: ")
+		return world, fmt.Errorf("-world %s: %s", path, strings.ReplaceAll(text, "\n", "; "))
 	}
 	usual := minutestest.DefaultWorld().Stages
 	world.Stages.Prepare = cmp.Or(world.Stages.Prepare, usual.Prepare)
 	world.Stages.Transcribe = cmp.Or(world.Stages.Transcribe, usual.Transcribe)
 	world.Stages.Write = cmp.Or(world.Stages.Write, usual.Write)
 	return world, nil
-}
-
-// fault says what is wrong with the world in file, with the line where it is
-// not even JSON.
-func fault(file io.ReadSeeker, err error) string {
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		if _, err := file.Seek(0, io.SeekStart); err == nil {
-			before, _ := io.ReadAll(io.LimitReader(file, syntax.Offset))
-			return fmt.Sprintf(":%d: %v", 1+strings.Count(string(before), "\n"), syntax)
-		}
-	}
-	switch {
-	case errors.Is(err, io.EOF):
-		return ": the file is empty"
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return ": the file ends in the middle"
-	}
-	text := strings.TrimPrefix(err.Error(), "world: ")
-	return ": " + strings.ReplaceAll(text, "\n", "; ")
 }
 
 // faster divides stages by speed. A stage that is left out stays so, and none

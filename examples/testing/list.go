@@ -42,7 +42,7 @@ func reference(title, date string) string {
 	return "todo-" + hex.EncodeToString(sum[:])
 }
 
-// list is what came out of a meeting.
+// list is the outcome of a meeting.
 type list struct {
 	title, date string
 	items       []item

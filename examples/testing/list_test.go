@@ -56,7 +56,7 @@ func TestGolden(t *testing.T) {
 	})
 }
 
-// Each state that a meeting can fail in, and what people are told.
+// Each failure state, with its message for people.
 func TestFailureStates(t *testing.T) {
 	for status, told := range map[minutes.Status]string{
 		minutes.StatusAudioRejected:       "less than a gigabyte",
@@ -123,7 +123,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A program that ends in the middle goes on when it is begun again.
+// A program that ends in the middle continues after a restart.
 func TestRestart(t *testing.T) {
 	serviceTest(t, func(t *testing.T, srv *minutestest.Server) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // in the transcription

@@ -2,7 +2,7 @@
 // list of what is to be done from a meeting's recording. README.md says which
 // test shows what.
 //
-// As it stands it runs offline, with a recording that it makes up and against the
+// It runs offline, with a recording that it makes up and against the
 // in-memory service of package minutestest:
 //
 //	go run ./examples/testing
@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	return err
 }
 
-// connect returns a client of the real service where the environment names one,
+// connect returns a client of the real service if the environment names one,
 // else of one in memory, whose meetings take no time.
 func connect() (*minutes.Client, error) {
 	if os.Getenv("MINUTES_BASE_URL") != "" {

@@ -58,6 +58,7 @@ func TestControl(t *testing.T) {
 		{"DELETE " + acme + "/members/emp_fay", ""}, {"GET " + acme + "/keys/key_ada", ""}, {"GET " + acme + "/templates/tpl_standard", ""},
 		{"GET " + acme + "/projects/prj_apollo", ""}, {"GET " + acme + "/integrations/int_ci", ""}, {"GET " + acme + "/keys/x", ""},
 		{"POST /scripts", `{"hold":"created"}`},
+		{"POST " + acme + "/meetings", `{"title":"Standup","creator_id":"emp_ada","status":"audio_uploaded","count":3}`}, {"POST " + acme + "/meetings", `{}`},
 		{"GET /meetings/" + id, ""}, {"GET /meetings/x", ""}, {"GET /meetings/" + id + "/audio", ""},
 		{"POST /meetings/" + id + "/release", ""}, {"POST /meetings/" + id + "/release", ""},
 		{"POST /meetings/" + id + "/advance", ""}, {"POST /meetings/" + id + "/advance", `{"until":"minutes_ready"}`}, {"GET /meetings/" + id, ""},
@@ -70,5 +71,5 @@ func TestControl(t *testing.T) {
 	} {
 		ask(control, step[0], step[1])
 	}
-	c.report(t, 45)
+	c.report(t, 47)
 }

@@ -6,6 +6,7 @@ package openapi_test
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -99,7 +100,7 @@ func (c *checker) report(t *testing.T, least int) {
 	}
 }
 
-// proxy stands before base and has c check what comes back.
+// proxy forwards to base and has c check the responses.
 func proxy(t *testing.T, base string, c *checker) string {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -176,31 +177,45 @@ func TestService(t *testing.T) {
 	c.report(t, 150)
 }
 
-// The documents that minutes-fake serves are those of docs/, as JSON.
+var write = flag.Bool("write", false, "write the JSON documents that minutes-fake serves")
+
+// minutes-fake serves the documents of docs/ as JSON.
 func TestDocumentsAreServed(t *testing.T) {
 	t.Parallel()
 	env := launch(t)
-	for base, path := range map[string]string{env["MINUTES_BASE_URL"]: "docs/openapi.yaml", env["MINUTES_CONTROL_URL"]: "docs/openapi-control.yaml"} {
-		resp, err := http.Get(base + "/openapi.json")
+	for name, document := range map[string]struct{ base, yaml string }{
+		"service": {env["MINUTES_BASE_URL"], "docs/openapi.yaml"},
+		"control": {env["MINUTES_CONTROL_URL"], "docs/openapi-control.yaml"},
+	} {
+		text, err := os.ReadFile(filepath.Join(root, document.yaml))
 		if err != nil {
 			t.Fatal(err)
 		}
-		var served, written any
-		if err := json.NewDecoder(resp.Body).Decode(&served); err != nil {
-			t.Fatal(err)
-		}
-		_ = resp.Body.Close()
-		text, err := os.ReadFile(filepath.Join(root, path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		var written any
 		if err := yaml.Unmarshal(text, &written); err != nil {
 			t.Fatal(err)
 		}
-		a, _ := json.Marshal(served)
-		b, err := json.Marshal(written)
-		if err != nil || !bytes.Equal(a, b) {
-			t.Errorf("%s and the JSON in cmd/minutes-fake/openapi differ (%v); convert it again", path, err)
+		var want bytes.Buffer
+		enc := json.NewEncoder(&want)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", " ")
+		if err := enc.Encode(written); err != nil {
+			t.Fatal(err)
+		}
+		if *write {
+			if err := os.WriteFile(filepath.Join(root, "cmd/minutes-fake/openapi", name+".json"), want.Bytes(), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		resp, err := http.Get(document.base + "/openapi.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		served, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || !bytes.Equal(served, want.Bytes()) {
+			t.Errorf("%s has changed (%v): run go test -run TestDocumentsAreServed . -write in internal/test/openapi", document.yaml, err)
 		}
 	}
 }

@@ -11,7 +11,7 @@ const flacStreamInfoSize = 34
 type flacStreamInfo struct {
 	maxBlock uint64 // samples in the longest block
 	rate     uint64
-	samples  uint64 // 0 where the encoder did not know
+	samples  uint64 // 0 if the encoder did not know
 }
 
 func parseFLACStreamInfo(b []byte) flacStreamInfo {

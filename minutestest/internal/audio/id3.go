@@ -2,7 +2,7 @@ package audio
 
 const id3v2HeaderSize = 10
 
-// id3v2Size returns the size of the ID3v2 tag at the start of window, header and footer included, or 0 where there is
+// id3v2Size returns the size of the ID3v2 tag at the start of window, header and footer included, or 0 if there is
 // none. The window holds at least the tag's header.
 func id3v2Size(window []byte) uint64 {
 	h := window[:id3v2HeaderSize]

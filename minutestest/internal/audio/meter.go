@@ -1,4 +1,4 @@
-// Package audio tells how long a recording is from a single pass over its bytes.
+// Package audio measures how long a recording is in a single pass over its bytes.
 //
 // A [Meter] is an io.Writer: whoever receives an upload writes it through the Meter as it goes by, and asks for the
 // duration at the end. Nothing is kept, nothing is decoded, and no goroutine runs. Audio data is stepped over, so the
@@ -107,8 +107,8 @@ func (m *Meter) keep(p []byte) {
 	m.rest = append(m.rest, p...)
 }
 
-// Duration returns the duration of what has been written. ok is false where the container is unknown, damaged or does
-// not tell; d is positive where ok is true. More may be written afterwards.
+// Duration returns the duration of what has been written. ok is false if the container is unknown, damaged or does
+// not tell; d is positive if ok is true. More may be written afterwards.
 func (m *Meter) Duration() (d time.Duration, ok bool) {
 	if m.parser == nil {
 		return 0, false
@@ -166,7 +166,7 @@ type unknownParser struct{}
 func (*unknownParser) parse([]byte) (uint64, int)            { return toEnd, 0 }
 func (*unknownParser) duration(uint64, []byte) time.Duration { return 0 }
 
-// durationOf is the time that units take at perSecond of them. It is more than maxDuration where that would overflow,
+// durationOf is the time that units take at perSecond of them. It is more than maxDuration if that would overflow,
 // and 0 where perSecond is 0.
 func durationOf(units, perSecond uint64) time.Duration {
 	if perSecond == 0 {

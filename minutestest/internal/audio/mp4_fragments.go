@@ -12,7 +12,7 @@ const (
 	mp4FixedSize = 24 // as much as the fields of a box ever take before its table
 )
 
-// Flags of tfhd and trun that tell which fields are there.
+// Flags of tfhd and trun for the fields that are there.
 const (
 	tfhdBaseDataOffset   = 0x000001
 	tfhdDescriptionIndex = 0x000002
@@ -28,7 +28,7 @@ const (
 type mp4Track struct {
 	id        uint64
 	timescale uint64
-	sample    uint64 // duration of a sample where its fragment does not tell
+	sample    uint64 // duration of a sample if its fragment has none
 	sound     bool
 	edited    bool   // priming is known
 	priming   uint64 // what the edit list leaves out at the start
@@ -36,7 +36,7 @@ type mp4Track struct {
 	end       uint64 // the latest end of any fragment
 }
 
-// duration is how long the fragments make the track, 0 where it has none. A picture's edit list does not make it
+// duration is how long the fragments make the track, 0 if it has none. A picture's edit list does not make it
 // shorter: what that leaves out is the delay of frames that are shown in another order than they are decoded in.
 func (t *mp4Track) duration() time.Duration {
 	end := t.end
@@ -55,7 +55,7 @@ func (t *mp4Track) advance(units uint64) {
 	t.now = now
 }
 
-// mp4Fragments reads the boxes that tell how long a movie's fragments are: those of a track in moov, and those of a
+// mp4Fragments reads the boxes that show how long a movie's fragments are: those of a track in moov, and those of a
 // fragment, traf, in moof. A fragment is counted once its boxes are read, whether its media data arrives or not.
 //
 // Tables are read row by row, since a table may be of any length.
@@ -63,7 +63,7 @@ type mp4Fragments struct {
 	tracks [mp4MaxTracks]mp4Track
 	n      int
 	track  *mp4Track // the track that boxes are about; nil is one that is not known
-	sample uint64    // in a fragment, the duration of a sample where trun does not tell
+	sample uint64    // in a fragment, the duration of a sample if trun has none
 
 	// The table that is being read.
 	table  mp4Table
@@ -90,7 +90,7 @@ func (f *mp4Fragments) find(id uint64) *mp4Track {
 	return nil
 }
 
-// findOrAdd is find for a box in moov. It returns nil where there are too many tracks.
+// findOrAdd is find for a box in moov. It returns nil if there are too many tracks.
 func (f *mp4Fragments) findOrAdd(id uint64) *mp4Track {
 	if t := f.find(id); t != nil || f.n == len(f.tracks) {
 		return t
@@ -268,7 +268,7 @@ func (f *mp4Fragments) duration() (longest time.Duration) {
 	return longest
 }
 
-// longer returns the longer of two durations, or longest where the other is not to be believed: one damaged box must
+// longer returns the longer of two durations, or longest if the other is not to be believed: one damaged box must
 // not hide what the others tell.
 func longer(longest, d time.Duration) time.Duration {
 	if d > maxDuration {

@@ -32,13 +32,13 @@ var mpegBitRates = [5][14]int{
 
 const mpegHeaderSize = 4
 
-// isMPEGHeader tells whether b begins with the sync word and no forbidden value follows.
+// isMPEGHeader reports whether b begins with the sync word and no forbidden value follows.
 func isMPEGHeader(b []byte) bool {
 	version, layer, bitRate, rate := b[1]>>3&3, b[1]>>1&3, b[2]>>4, b[2]>>2&3
 	return b[0] == 0xFF && b[1] >= 0xE0 && version != 1 && layer != 0 && bitRate != 0 && bitRate != 15 && rate != 3
 }
 
-// parseMPEGHeader reads a frame header. Free format, whose frames do not tell their size, is not supported.
+// parseMPEGHeader reads a frame header. Free format, whose frames do not show their size, is not supported.
 func parseMPEGHeader(b []byte) (h mpegHeader, ok bool) {
 	if !isMPEGHeader(b) {
 		return h, false
@@ -222,13 +222,13 @@ func mpegTagSize(window []byte) (size uint64, need int) {
 	return 0, 0
 }
 
-// mpegInfo is what the Xing or Info header in a stream's first frame adds. Both are 0 where it does not tell.
+// mpegInfo is what the Xing or Info header in a stream's first frame adds. Both are 0 if it does not say.
 type mpegInfo struct {
 	frames uint64
 	trim   uint64 // samples
 }
 
-// parseMPEGInfo tells whether a frame carries a Xing, Info or VBRI header instead of audio.
+// parseMPEGInfo reports whether a frame carries a Xing, Info or VBRI header instead of audio.
 func parseMPEGInfo(h mpegHeader, frame []byte) (info mpegInfo, ok bool) {
 	if h.stream.layer != 1 {
 		return info, false

@@ -18,7 +18,7 @@ const (
 
 // oggStream is the codec of a logical stream, and where it is.
 type oggStream struct {
-	rate    uint64 // granules a second, 0 where it is no audio
+	rate    uint64 // granules a second, 0 if it is no audio
 	preSkip uint64 // granules that a decoder discards at the start
 
 	longest uint64 // granules in the longest packet that can be

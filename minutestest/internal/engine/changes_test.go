@@ -11,7 +11,7 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// What has changed is told once, whatever changed it: a request, the clock, a
+// Each change is reported once, whatever its cause: a request, the clock, a
 // script or a hand.
 func TestChanges(t *testing.T) {
 	t.Parallel()

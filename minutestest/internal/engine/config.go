@@ -27,9 +27,6 @@ type Config struct {
 
 	// Seed makes ids, cursors and upload URLs the same on each run; 0 does not.
 	Seed uint64
-
-	// PageSize is the size of list pages on demand; see [Service.SetPageSize].
-	PageSize PageSize
 }
 
 // Stages holds the time that a meeting spends in each state on the way to

@@ -11,6 +11,11 @@ func (c *call) createMeeting() (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
+	return c.create(f)
+}
+
+// create creates the meeting that a body describes, or finds it by its external id.
+func (c *call) create(f *form) (any, *apiError) {
 	m, shared := c.newMeeting(f)
 	o := c.org
 	o.lock(c.now)

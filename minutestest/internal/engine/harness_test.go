@@ -73,7 +73,7 @@ func withAcme(f func(*Organisation)) func(*Config) {
 	return func(cfg *Config) { f(&cfg.Organisations[0]) }
 }
 
-// reply is what came back, and what the engine says about it.
+// reply is a response, with the exchange that the engine reports.
 type reply struct {
 	t testing.TB
 	*httptest.ResponseRecorder

@@ -76,7 +76,7 @@ func TestListQuery(t *testing.T) {
 	require.Equal(t, `{"meetings":[]}`, s.do("globex", "GET /v1/meetings", "").Body.String())
 }
 
-// TestCursor is D7 and D24: what a cursor is bound to, and what it is not.
+// TestCursor checks D7 and D24.
 func TestCursor(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, withAcme(func(o *Organisation) { o.Keys = append(o.Keys, Key{Secret: "ci2", IntegrationID: "int_ci"}) }))
@@ -114,7 +114,8 @@ func TestCursor(t *testing.T) {
 // cursor comes twice.
 func TestShortPages(t *testing.T) {
 	t.Parallel()
-	s := newRig(t, func(cfg *Config) { cfg.PageSize = func(limit, page int) int { return page%3 - 1 + page/3 } })
+	s := newRig(t)
+	s.SetPageSize(func(_, page int) int { return page%3 - 1 + page/3 })
 	for range 20 {
 		s.create("ci", "")
 	}

@@ -24,15 +24,9 @@ type quota struct {
 
 // newQuota returns the quota that o sets. now is when the organisation begins.
 func newQuota(place string, o *Organisation, now time.Time) (quota, error) {
-	q := quota{
-		credits: value(o.Credits, defaultCredits),
-		seconds: value(o.TranscribeSeconds, defaultTranscribeSeconds),
-	}
+	q := quota{credits: value(o.Credits, defaultCredits), seconds: value(o.TranscribeSeconds, defaultTranscribeSeconds)}
 	q.periodCredits = value(o.PeriodCredits, q.credits)
 	q.periodSeconds = value(o.PeriodTranscribeSeconds, q.seconds)
-	if q.credits < 0 || q.seconds < 0 || q.periodCredits < 0 || q.periodSeconds < 0 {
-		return q, &configError{place, "quota cannot be negative"}
-	}
 	if err := q.resetOn(o.NextResetAt, now); err != nil {
 		return q, &configError{place + ".next_reset_at", err.Error()}
 	}

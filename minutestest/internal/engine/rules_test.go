@@ -31,7 +31,7 @@ func TestReservationOutlivesUpdate(t *testing.T) {
 	})
 }
 
-// TestUsageIsNeverNegative: nor where the quota was cut below what had been set
+// TestUsageIsNeverNegative: nor if the quota was cut below what had been set
 // aside.
 func TestUsageIsNeverNegative(t *testing.T) {
 	t.Parallel()
@@ -74,7 +74,7 @@ func TestDurationComesWithTranscribing(t *testing.T) {
 	assert.Equal(t, "37", s.do("ci", at, "").field("duration_seconds"))
 }
 
-// TestDurationOfContainers is D13 where the recording itself tells it, rounded
+// TestDurationOfContainers is D13 for a recording that shows it, rounded
 // up: not what 16,000 bytes a second would make of it.
 func TestDurationOfContainers(t *testing.T) {
 	t.Parallel()

@@ -76,7 +76,7 @@ func newWorld(cfg Config) (*world, error) {
 		return nil, err
 	}
 	w := &world{
-		ids: newIDs(cfg.Seed), stages: cfg.Stages, storageBase: cfg.StorageBase, keepAudio: cfg.KeepAudio, pageSize: cfg.PageSize,
+		ids: newIDs(cfg.Seed), stages: cfg.Stages, storageBase: cfg.StorageBase, keepAudio: cfg.KeepAudio,
 		orgs: make(map[string]*organisation, len(cfg.Organisations)), keys: map[string]*key{}, scripts: scripts{},
 	}
 	if w.storageBase == nil {

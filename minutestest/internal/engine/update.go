@@ -2,7 +2,7 @@ package engine
 
 import minutes "github.com/meeting-minutes/minutes-go"
 
-// patch is the body of a PATCH. A nil field stays as it is.
+// patch is the body of a PATCH. A nil field is left unchanged.
 type patch struct {
 	title, date, time, project *string
 }

@@ -42,7 +42,7 @@ type meetingJSON struct {
 	UpdatedAt       int64              `json:"updated_at"`
 }
 
-// json returns m as it is now; later changes of m do not show in it.
+// json returns the current state of m; later changes of m do not show in it.
 func (m *meeting) json() meetingJSON {
 	return meetingJSON{
 		ID: m.id, Title: m.title, Date: m.date, Time: optional(m.time), Status: m.status, Visibility: m.visibility,

@@ -101,7 +101,7 @@ func data(out *bufio.Writer, id string, value any) error {
 	return nil
 }
 
-// encode writes JSON without a "<", which could end the element it stands in.
+// encode writes JSON without a "<", which could end the element around it.
 func encode(out *bufio.Writer, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {

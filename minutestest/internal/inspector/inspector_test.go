@@ -43,7 +43,7 @@ func TestScriptsAreStrict(t *testing.T) {
 	assert.NotRegexp(t, ` (on[a-z]+|style|src)=`, file("page.html"))
 }
 
-// Data cannot end the element it stands in.
+// Data cannot end the element around it.
 func TestWriteKeepsDataApart(t *testing.T) {
 	t.Parallel()
 	var page strings.Builder
