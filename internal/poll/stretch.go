@@ -123,14 +123,10 @@ func (p *plan) nextStretch() (next *stretch) {
 
 // freshAt returns when the fresh search should begin, or never.
 func (p *plan) freshAt() time.Duration {
-	at := never
-	if len(p.unsearched) >= few {
-		at = p.due[single].firstDue()
+	if min(len(p.unsearched), len(p.due[newcomer])) < crowd {
+		return never
 	}
-	if min(len(p.unsearched), len(p.due[newcomer])) >= crowd {
-		at = min(at, p.due[newcomer].firstDue()+gather)
-	}
-	return at
+	return p.due[newcomer].firstDue() + gather
 }
 
 // begin begins the next scan: a fresh search, a reread of a stretch, or else a deep search. It
