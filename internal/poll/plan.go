@@ -18,7 +18,7 @@ const (
 
 	maxPolls = 64               // polls under way at a time
 	crowd    = 32               // newcomers that wait for a search
-	few      = 5                // newcomers polled at once
+	few      = 5                // newcomers polled at once; more are worth a search
 	gather   = time.Second / 50 // time for a crowd to assemble
 
 	never time.Duration = math.MaxInt64 / 2

@@ -123,10 +123,14 @@ func (p *plan) nextStretch() (next *stretch) {
 
 // freshAt returns when the fresh search should begin, or never.
 func (p *plan) freshAt() time.Duration {
-	if min(len(p.unsearched), len(p.due[newcomer])) < crowd {
-		return never
+	at := never
+	if len(p.unsearched) >= few {
+		at = p.due[single].firstDue()
 	}
-	return p.due[newcomer].firstDue() + gather
+	if min(len(p.unsearched), len(p.due[newcomer])) >= crowd {
+		at = min(at, p.due[newcomer].firstDue()+gather)
+	}
+	return at
 }
 
 // begin begins the next scan: a fresh search, a reread of a stretch, or else a deep search. It
