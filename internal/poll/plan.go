@@ -166,7 +166,7 @@ func (p *plan) decide(now time.Duration) decision {
 // fewAt returns when to poll a newcomer ahead of the pacer: soon, if there are only a few.
 func (p *plan) fewAt() time.Duration {
 	newcomers := p.due[newcomer]
-	if n := len(newcomers); n == 0 || n+p.polling > few || newcomers[0].seen > 0 || p.pacer.share < 1 || p.rejected > 0 {
+	if n := len(newcomers); n == 0 || n+p.polling > few || newcomers[0].seen > 0 || p.pacer.share < 1 {
 		return never
 	}
 	return newcomers[0].due + gather
@@ -175,7 +175,7 @@ func (p *plan) fewAt() time.Duration {
 // nextPoll returns the role whose first watch to poll next, and when. A crowd of newcomers
 // waits for the search. Members are polled only if the listing fails.
 func (p *plan) nextPoll(now time.Duration) (role, time.Duration) {
-	if p.polling >= maxPolls || p.rejected > 0 && p.polling > 0 {
+	if p.polling >= maxPolls {
 		return idle, never
 	}
 	r, at := single, p.due[single].firstDue()
@@ -287,9 +287,6 @@ func (p *plan) pollFailed(w *watch, now, sentAt, retryAfter time.Duration) (ende
 	p.pollEnded(w)
 	w.free = now + max(minPollInterval, min(retryAfter, maxOutage))
 	p.setDue(w, max(w.free, now+p.jittered(max(p.cycle(), w.interval()))))
-	if w.role == newcomer {
-		p.setRole(w, single)
-	}
 	if p.pacer.fail(w, now, sentAt, retryAfter) {
 		return p.countFailures(now)
 	}

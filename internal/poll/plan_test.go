@@ -46,6 +46,20 @@ func TestPlan_PollsFewNewcomersAtOnce(t *testing.T) {
 	}
 }
 
+// A new waiter with a short interval does not wait for the pages of a stretch that is due much later.
+func TestPlan_PollsMemberThatIsDueEarlier(t *testing.T) {
+	t.Parallel()
+	for later, want := range map[time.Duration]role{time.Second: member, time.Hour: single} {
+		p, ws := planFor(1)
+		ws[0].stretch = &stretch{due: time.Hour + minPollInterval + later}
+		ws[0].seen, ws[0].due = time.Hour, time.Hour+minPollInterval+later
+		p.setRole(ws[0], member)
+		p.hurry(ws[0], 0)
+		require.Equal(t, want, ws[0].role)
+		require.Equal(t, time.Hour+minPollInterval, ws[0].due)
+	}
+}
+
 func TestPacer_PausesLongerInOutage(t *testing.T) {
 	t.Parallel()
 	c, now, other := pacer{share: 1}, time.Hour, new(watch)

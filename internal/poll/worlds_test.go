@@ -133,12 +133,12 @@ func (b bounds) check(t *testing.T, w world, c *counts) {
 	if b.first > 0 {
 		assert.LessOrEqual(t, c.first(), b.first, "to the first look")
 	}
-	turns := time.Duration(2)
+	turns := 2
 	if w.deleted > 0 || w.edited > 0 || w.lose > 0 { // it may take one more to find a meeting again
 		turns = 3
 	}
-	assert.LessOrEqual(t, c.told, or(b.told, turns*w.turn()), "told at the latest")
-	assert.LessOrEqual(t, c.unseen, or(b.unseen, (turns+1)*w.turn()), "unseen at the longest")
+	assert.LessOrEqual(t, c.told, or(b.told, time.Duration(turns)*w.turn()), "told at the latest")
+	assert.LessOrEqual(t, c.unseen, or(b.unseen, time.Duration(turns+1)*w.turn()), "unseen at the longest")
 	if w.edge > 0 {
 		assert.GreaterOrEqual(t, c.share(min(w.edge, float64(w.needs)/w.turn().Seconds())), 0.6, "of what the edge lets through")
 		assert.LessOrEqual(t, c.back(w.needs), 10, "turns until the pace is back")

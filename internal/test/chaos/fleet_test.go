@@ -42,7 +42,7 @@ func TestChaosFleet(t *testing.T) {
 
 // drawLongOutage draws a time in which the service asks everybody to come back later.
 func drawLongOutage(rnd *rand.Rand, from time.Time) outage {
-	later := fmt.Sprint(60 + rnd.IntN(840))
+	later := fmt.Sprint(120 + rnd.IntN(780)) // the twenty failures that end a wait take longer than the outage
 	from = from.Add(testkit.UpTo(rnd, 10*time.Minute))
 	return outage{
 		from: from, to: from.Add(testkit.UpTo(rnd, 20*time.Minute)),
