@@ -67,7 +67,7 @@ func TestDirStore_ComparesAndSaves(t *testing.T) {
 			requireState(id, step.want)
 		}
 	}
-	require.Len(t, filesIn(t, dir), len(ids), "one file for each meeting")
+	require.Len(t, filesIn(t, dir), 2*len(ids), "two files for each meeting")
 	require.NoDirExists(t, filepath.Join(filepath.Dir(dir), "up"))
 	for _, id := range ids {
 		require.NoError(t, store.Delete(ctx, id))
