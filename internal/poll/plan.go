@@ -34,7 +34,7 @@ type plan struct {
 	random  *rand.Rand
 	pacer   pacer
 
-	waiting  int                 // watches with waiters
+	waiting  int                 // watches with waiters, and followers
 	due      [4]dueHeap          // by role; idle's stays empty
 	polling  int                 // polls under way
 	pollLast bool                // the last request was a poll
@@ -77,6 +77,11 @@ func (p *plan) leave(w *watch) {
 	p.found(w)
 	w.stretch = nil
 	p.setRole(w, idle)
+	p.waiterGone()
+}
+
+// waiterGone counts one awaited meeting, or one follower, less.
+func (p *plan) waiterGone() {
 	if p.waiting--; p.waiting == 0 { // the Poller drops the requests under way
 		p.listing, p.polling, p.rejected = newListing(), 0, rejections{}
 	}
