@@ -140,9 +140,7 @@ func (p *Poller) page(ctx context.Context, cursor string, sentAt time.Duration) 
 		p.failTooMany(p.plan.pageFailed(now, sentAt, failure.RetryAfter, limited.Err() != nil), now, failure.Err)
 	default:
 		p.plan.pageRejected(now, false)
-	}
-	if p.plan.scan.kind == noScan && failure != nil {
-		p.pageLost(cursor)
+		p.passLost(cursor)
 	}
 	p.run(now)
 }

@@ -19,7 +19,7 @@ type follower struct {
 	waiter Waiter
 	known  map[string]int64 // when the meetings found were created, unless that is before floor
 	floor  int64            // a meeting created before is not new
-	later  int64            // the next floor: in the pass that set it, a meeting may have moved past the reader
+	later  int64            // the next floor, margin seconds later: a pass may miss a meeting that moves
 	raised int64            // when floor became later
 	depth  int64            // a meeting that has not changed since then ends a pass
 	newest int64            // when the newest meeting was created
@@ -67,8 +67,8 @@ func (p *Poller) showFollowers(page []Snapshot, cursor, next string, sent time.T
 	p.continuePass()
 }
 
-// pageLost ends the passes that continue at a page that cannot be read.
-func (p *Poller) pageLost(cursor string) {
+// passLost ends the passes that continue at a cursor that the service rejects.
+func (p *Poller) passLost(cursor string) {
 	for _, f := range p.followers {
 		if f.next == cursor {
 			f.next = ""
@@ -93,6 +93,9 @@ func (f *follower) page(page []Snapshot, cursor, next string, sent int64) (found
 		unchanged = unchanged || max(s.Created, s.Updated) < f.depth
 		if _, known := f.known[s.ID]; !known && s.Created >= f.floor {
 			f.known[s.ID] = s.Created
+			if s.Created < f.depth { // the listing is late: read all since
+				f.depth = f.floor
+			}
 			found = append(found, s)
 		}
 	}
@@ -118,6 +121,6 @@ func (f *follower) passEnded(now int64) {
 	if now-f.raised < margin {
 		return
 	}
-	f.floor, f.later, f.raised = f.later, max(f.later, min(f.began, f.newest)-margin), now
+	f.floor, f.later, f.raised = f.later, max(f.later, min(f.began, f.newest)), now
 	maps.DeleteFunc(f.known, func(_ string, created int64) bool { return created < f.floor })
 }
