@@ -113,7 +113,10 @@ func (o *office) endAfter(x *talk, d time.Duration) {
 // change moves a meeting to the top if the listing is ordered so.
 func (o *office) change(x *talk) {
 	x.updated = time.Now()
-	if at := slices.Index(o.list, x); o.byChange && at >= 0 {
+	if !o.byChange {
+		return
+	}
+	if at := slices.Index(o.list, x); at >= 0 {
 		o.list = append(slices.Delete(o.list, at, at+1), x)
 		o.changes++
 		x.place = o.changes
