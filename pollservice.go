@@ -70,7 +70,8 @@ func (p polled) Page(ctx context.Context, cursor string, wanted func() bool) ([]
 
 // snapshotOf returns a snapshot for the poller, which keeps m.
 func snapshotOf(m *Meeting) poll.Snapshot {
-	return poll.Snapshot{ID: m.ID, State: string(m.Status), Final: m.Status.Final(), Value: m}
+	return poll.Snapshot{ID: m.ID, State: string(m.Status), Final: m.Status.Final(), Value: m,
+		Created: int64(m.CreatedAt), Updated: int64(m.UpdatedAt)}
 }
 
 // meetingOf returns a copy of the meeting in a snapshot, or nil.

@@ -48,25 +48,10 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 			yield(nil, err)
 			return
 		}
-		var ready []*Meeting // whose minutes are to be fetched
-		fetch := func() bool {
-			for ; len(ready) > 0 && a.running < maxFetches; ready = ready[1:] {
-				result := &Result{Meeting: ready[0]}
-				a.start(result, func() (err error) {
-					result.Minutes, err = s.fetchMinutes(a.ctx, result.Meeting, o.Format)
-					return err
-				})
-			}
-			return true
-		}
-		a.over = func(m *Meeting, err error) bool {
-			if err != nil {
-				return yield(&Result{Meeting: meetingIn(err)}, err)
-			}
-			ready = append(ready, m)
-			return fetch()
-		}
-		a.yield = func(r *Result, err error) bool { return yield(r, err) && fetch() }
+		a.fetch(yield, func(r *Result) (err error) {
+			r.Minutes, err = s.fetchMinutes(a.ctx, r.Meeting, o.Format)
+			return err
+		})
 		defer func() { _ = a.leave() }()
 		a.run(ctx, ids)
 	}
@@ -74,6 +59,27 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 
 // maxFetches is how many minutes are fetched, and not yet yielded, at a time.
 const maxFetches = 8
+
+// fetch makes over fetch what belongs to each meeting whose wait ended without an error, a
+// few at a time, and yield the results.
+func (a *waitAll) fetch(yield func(*Result, error) bool, get func(*Result) error) {
+	var ready []*Meeting // not fetched yet
+	next := func() bool {
+		for ; len(ready) > 0 && a.running < maxFetches; ready = ready[1:] {
+			result := &Result{Meeting: ready[0]}
+			a.start(result, func() error { return get(result) })
+		}
+		return true
+	}
+	a.over = func(m *Meeting, err error) bool {
+		if err != nil {
+			return yield(&Result{Meeting: meetingIn(err)}, err)
+		}
+		ready = append(ready, m)
+		return next()
+	}
+	a.yield = func(r *Result, err error) bool { return yield(r, err) && next() }
+}
 
 // meetingIn returns the meeting as a failed wait saw it last, or nil.
 func meetingIn(err error) *Meeting {

@@ -150,7 +150,7 @@ func newWaiter(o *WaitOptions) (*waiter, error) {
 }
 
 // Interval implements poll.Waiter.
-func (w *waiter) Interval() time.Duration { return w.WaitOptions.Interval }
+func (w *waiter) Interval(poll.Snapshot) time.Duration { return w.WaitOptions.Interval }
 
 // Notify implements poll.Waiter.
 func (w *waiter) Notify(s poll.Snapshot, changed bool, sentAt time.Duration) (over, confirm bool) {

@@ -24,9 +24,9 @@ func writeWaiting(in io.Reader, dir string) error {
 	if err != nil {
 		return err
 	}
-	worlds, fleets, waits := under(results, "Worlds/"), under(results, "Fleets/"), under(results, "Waits/")
-	if len(worlds) == 0 || len(fleets) == 0 || len(waits) == 0 {
-		return errors.New("the benchmarks Worlds, Fleets and Waits are needed")
+	worlds, fleets, waits, follows := under(results, "Worlds/"), under(results, "Fleets/"), under(results, "Waits/"), under(results, "Follows/")
+	if len(worlds) == 0 || len(fleets) == 0 || len(waits) == 0 || len(follows) == 0 {
+		return errors.New("the benchmarks Worlds, Fleets, Waits and Follows are needed")
 	}
 	page := filepath.Join(dir, "waiting.md")
 	old, err := os.ReadFile(page)
@@ -39,6 +39,9 @@ func writeWaiting(in io.Reader, dir string) error {
 	}
 	if err == nil {
 		text, err = replace(text, "waits", table("meetings waited for", waits))
+	}
+	if err == nil {
+		text, err = replace(text, "follows", table("scenario", follows))
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", page, err)

@@ -29,6 +29,7 @@ var columns = []column{
 	{"most in a second", "most/s", "", 0},
 	{"polls among them", "%-polls", " %", 0},
 	{"429s", "429s", "", 0},
+	{"found at the latest after", "s-found", " s", 0},
 	{"99 of 100 notified within", "s-notified-p99", " s", 0},
 	{"notified at the latest after", "s-told", " s", 0},
 	{"longest time unseen", "s-unseen", " s", 0},

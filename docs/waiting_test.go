@@ -18,6 +18,7 @@ BenchmarkFleets/one_503        	       1	         7.000 requests/min	        0 f
 BenchmarkWaits/100/dense-8      	       1	         4.000 requests/min
 BenchmarkWaits/1000/one_by_one-8      	       1	         2000 requests/min
 BenchmarkWaits/10/one_by_one-8      	       1	         20.0 requests/min
+BenchmarkFollows/idle-8      	       1	         2.000 requests/min	        24.20 s-found
 PASS
 `
 
@@ -26,7 +27,7 @@ func TestWriteWaiting_UpdatesPageAndPicture(t *testing.T) {
 	dir := t.TempDir()
 	page := filepath.Join(dir, "waiting.md")
 	require.Error(t, writeWaiting(strings.NewReader(benchmarks), dir), "there is no page")
-	require.NoError(t, os.WriteFile(page, []byte("before\n<!-- worlds -->\nold\n<!-- end of worlds -->\n<!-- fleets -->\n<!-- end of fleets -->\n<!-- waits -->\n<!-- end of waits -->\nafter\n"), 0o600))
+	require.NoError(t, os.WriteFile(page, []byte("before\n<!-- worlds -->\nold\n<!-- end of worlds -->\n<!-- fleets -->\n<!-- end of fleets -->\n<!-- waits -->\n<!-- end of waits -->\n<!-- follows -->\n<!-- end of follows -->\nafter\n"), 0o600))
 	require.Error(t, writeWaiting(strings.NewReader("PASS\n"), dir), "there are no figures")
 	require.NoError(t, writeWaiting(strings.NewReader(benchmarks), dir))
 
@@ -34,7 +35,8 @@ func TestWriteWaiting_UpdatesPageAndPicture(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(text), "| dense 1,000 | 39 | 8 | 31 s | |\n| dense 60 | 3 | 2 | | 86 % |\n<!-- end of worlds -->\n")
 	require.Contains(t, string(text), "| one 503 | 7 | 0 |\n<!-- end of fleets -->\n")
-	require.Contains(t, string(text), "| 1,000, one by one | 2,000 |\n| 10, one by one | 20 |\n<!-- end of waits -->\nafter\n")
+	require.Contains(t, string(text), "| 1,000, one by one | 2,000 |\n| 10, one by one | 20 |\n<!-- end of waits -->\n")
+	require.Contains(t, string(text), "| idle | 2 | 24 s |\n<!-- end of follows -->\nafter\n")
 	require.NotContains(t, string(text), "\nold\n")
 
 	picture, err := os.ReadFile(filepath.Join(dir, "waiting.svg"))

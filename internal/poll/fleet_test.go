@@ -164,7 +164,7 @@ type member struct {
 	interval time.Duration
 }
 
-func (w member) Interval() time.Duration { return w.interval }
+func (w member) Interval(poll.Snapshot) time.Duration { return w.interval }
 
 func (w member) Notify(s poll.Snapshot, _ bool, _ time.Duration) (over, confirm bool) {
 	if s.Final {

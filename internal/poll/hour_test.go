@@ -118,7 +118,7 @@ type waiter struct {
 	m *meeting
 }
 
-func (w waiter) Interval() time.Duration { return 0 }
+func (w waiter) Interval(poll.Snapshot) time.Duration { return 0 }
 
 func (w waiter) Notify(seen poll.Snapshot, _ bool, _ time.Duration) (over, confirm bool) {
 	if seen.Final {

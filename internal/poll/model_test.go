@@ -82,7 +82,7 @@ type thing struct {
 
 func (x *thing) Notify(Snapshot, bool, time.Duration) (over, confirm bool) { return false, false }
 func (x *thing) Fail(string, Snapshot, error)                              {}
-func (x *thing) Interval() time.Duration                                   { return x.planner.interval }
+func (x *thing) Interval(Snapshot) time.Duration                           { return x.planner.interval }
 
 type event struct {
 	at time.Duration

@@ -34,7 +34,7 @@ type plan struct {
 	random  *rand.Rand
 	pacer   pacer
 
-	waiting  int                 // watches with waiters
+	waiting  int                 // watches with waiters, and followers
 	due      [4]dueHeap          // by role; idle's stays empty
 	polling  int                 // polls under way
 	pollLast bool                // the last request was a poll
@@ -82,6 +82,11 @@ func (p *plan) leave(w *watch) {
 	}
 	w.stretch = nil
 	p.setRole(w, idle)
+	p.waiterGone()
+}
+
+// waiterGone counts one awaited meeting, or one follower, less.
+func (p *plan) waiterGone() {
 	if p.waiting--; p.waiting == 0 { // the Poller drops the requests under way
 		p.listing, p.polling, p.rejected, p.pollRejected = newListing(), 0, 0, false
 	}

@@ -73,6 +73,7 @@ type Poller struct {
 	Observer Observer // may be set before the first wait
 
 	mu        sync.Mutex
+	followers []*follower
 	began     time.Time
 	latest    time.Duration // what now returned last
 	plan      plan
@@ -120,6 +121,12 @@ func (p *Poller) Join(waiter Waiter, id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
+	p.join(waiter, id, now)
+	p.reschedule(now)
+}
+
+// join is Join with the lock held.
+func (p *Poller) join(waiter Waiter, id string, now time.Duration) {
 	w := p.watch(id)
 	fresh := w.fresh(now)
 	if fresh {
@@ -131,11 +138,10 @@ func (p *Poller) Join(waiter Waiter, id string) {
 	waited := w.waited()
 	w.waiters = append(w.waiters, waiting{waiter, fresh})
 	if waited {
-		p.plan.hurry(w, waiter.Interval())
+		p.plan.hurry(w, waiter.Interval(w.last))
 	} else {
 		p.plan.join(w, now, fresh)
 	}
-	p.reschedule(now)
 }
 
 // Leave ends a wait and returns the last snapshot. If polls of the meeting fail or are
@@ -227,11 +233,16 @@ func (p *Poller) releaseIfIdle(w *watch) bool {
 	if w.role != idle {
 		p.plan.leave(w)
 	}
+	p.stopIfIdle()
+	return false
+}
+
+// stopIfIdle stops if nobody waits any more.
+func (p *Poller) stopIfIdle() {
 	if p.plan.waiting == 0 && p.timer != nil {
 		p.stop()
 	}
 	p.forget()
-	return false
 }
 
 // forget deletes the watches that nobody waits for and whose snapshot has expired. It visits
@@ -326,7 +337,7 @@ func (p *Poller) endCycle(now time.Duration) {
 		p.cycle.began, p.cycle.ends = now, now+p.plan.cycle()
 	}
 	if p.Observer != nil && c.ends > 0 {
-		c.Took, c.Waits = now-c.began, waits
+		c.Took, c.Waits = now-c.began, waits-p.plan.following
 		go p.Observer.CycleEnded(c)
 	}
 }

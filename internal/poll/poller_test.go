@@ -191,8 +191,8 @@ type guest struct {
 	over     chan struct{}
 }
 
-func (g *guest) Interval() time.Duration           { return g.interval }
-func (g *guest) Fail(string, poll.Snapshot, error) { close(g.over) }
+func (g *guest) Interval(poll.Snapshot) time.Duration { return g.interval }
+func (g *guest) Fail(string, poll.Snapshot, error)    { close(g.over) }
 func (g *guest) Notify(snapshot poll.Snapshot, _ bool, _ time.Duration) (over, confirm bool) {
 	if snapshot.Final {
 		close(g.over)

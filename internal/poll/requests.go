@@ -101,6 +101,7 @@ func (p *Poller) failAll(err error) {
 
 // page reads one page and reports its outcome to the plan and to the waiters.
 func (p *Poller) page(ctx context.Context, cursor string, sentAt time.Duration) {
+	began := time.Now()
 	limited, cancel := context.WithCancel(ctx)
 	defer cancel()
 	timeout := time.AfterFunc(never, cancel)
@@ -117,6 +118,9 @@ func (p *Poller) page(ctx context.Context, cursor string, sentAt time.Duration) 
 	defer p.mu.Unlock()
 	p.dequeue(ctx, &sent)
 	now := p.now()
+	if failure == nil && ctx.Err() == nil {
+		p.showFollowers(page, cursor, next, began)
+	}
 	shown := p.notifyPage(page, sentAt)
 	if ctx.Err() != nil {
 		return // nobody waits any more
@@ -131,10 +135,14 @@ func (p *Poller) page(ctx context.Context, cursor string, sentAt time.Duration) 
 		if p.plan.keyRejected(false) {
 			p.failAll(failure.Err)
 		}
+		for _, f := range p.followers {
+			f.waiter.Fail("", Snapshot{}, failure.Err)
+		}
 	case failure.Transient || limited.Err() != nil:
 		p.failTooMany(p.plan.pageFailed(now, sentAt, failure.RetryAfter, limited.Err() != nil), now, failure.Err)
 	default:
 		p.plan.pageRejected(now, false)
+		p.passLost(cursor)
 	}
 	p.run(now)
 }

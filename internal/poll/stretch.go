@@ -26,6 +26,10 @@ type listing struct {
 	deep       string          // cursor where the deep search goes on
 	credit     float64         // pages that the deep search may read without success
 
+	following int           // followers; they need the first page once a cycle,
+	topBegan  time.Duration // when it was last requested,
+	passAt    string        // and the page at this cursor, unless it is empty
+
 	fails     int           // pages in a row that failed
 	retryAt   time.Duration // no page before this time
 	goodPolls int           // since the first of these
@@ -136,7 +140,16 @@ func (p *plan) freshAt() time.Duration {
 // begin begins the next scan: a fresh search, a reread of a stretch, or else a deep search. It
 // returns when, if none is due now.
 func (p *plan) begin(now time.Duration) time.Duration {
-	fresh, next := p.freshAt(), p.nextStretch()
+	fresh := p.freshAt()
+	if top := p.topBegan + minPollInterval; p.following > 0 && top < fresh {
+		i := slices.IndexFunc(p.stretches, func(s *stretch) bool { return s.cursor == "" && s.due < top+p.cycle()/8 })
+		if i >= 0 {
+			p.stretches[i].due = min(p.stretches[i].due, top)
+		} else {
+			fresh = top
+		}
+	}
+	next := p.nextStretch()
 	switch {
 	case fresh <= now:
 		p.scan = scan{kind: freshScan, left: len(p.unsearched)}
@@ -148,12 +161,17 @@ func (p *plan) begin(now time.Duration) time.Duration {
 			p.endScan()
 			return p.begin(now)
 		}
+	case p.passAt != "":
+		p.scan = scan{kind: freshScan, cursor: p.passAt}
 	case p.credit >= 1 && len(p.due[single]) >= 2:
 		p.scan = scan{kind: deepScan, cursor: p.deep, left: int(p.credit)}
 	case next != nil:
 		return min(fresh, next.due)
 	default:
 		return fresh
+	}
+	if p.scan.cursor == "" {
+		p.topBegan = now
 	}
 	return now
 }
@@ -180,7 +198,7 @@ func (p *plan) pageRead(now, sentAt time.Duration, shown []*watch, next string) 
 	for _, w := range shown {
 		p.recorded(w, now)
 	}
-	if s.cursor = next; s.enough() {
+	if s.cursor = next; s.enough() && !p.continues(now) {
 		p.endScan()
 	}
 }
@@ -218,6 +236,12 @@ func (s *scan) enough() bool {
 		return s.cursor == "" || 4*s.excess >= s.left-1
 	}
 	return s.cursor == "" || s.left <= 0 || s.run == nil && s.excess >= s.left
+}
+
+// continues reports whether a follower wants the next page. A stretch that is due comes first.
+func (p *plan) continues(now time.Duration) bool {
+	next := p.nextStretch()
+	return p.scan.cursor != "" && p.scan.cursor == p.passAt && (next == nil || next.due > now)
 }
 
 // endScan ends a scan. Members that a reread has not found count as new.

@@ -12,6 +12,8 @@ type Snapshot struct {
 	Final bool   // the meeting will not change any more
 	Value any    // the caller's own form of the meeting
 	Page  bool   // a page showed it, which may be older than its request
+
+	Created, Updated int64 // in Unix seconds; only followers need them
 }
 
 // Waiter waits for one meeting or for many. The Poller calls its methods with the
@@ -24,8 +26,9 @@ type Waiter interface {
 	Notify(s Snapshot, changed bool, sentAt time.Duration) (over, confirm bool)
 	// Fail ends the wait for the meeting with this id.
 	Fail(id string, last Snapshot, err error)
-	// Interval returns the shortest time between two polls that the waiter wants.
-	Interval() time.Duration
+	// Interval returns the shortest time between two polls that the waiter wants for a
+	// meeting, which was seen last in this snapshot.
+	Interval(last Snapshot) time.Duration
 }
 
 // watch is one meeting that has waiters or a fresh snapshot. There may be very many.
@@ -67,7 +70,7 @@ func (w *watch) fresh(now time.Duration) bool {
 func (w *watch) interval() time.Duration {
 	shortest := never
 	for _, waiter := range w.waiters {
-		shortest = min(shortest, waiter.Interval())
+		shortest = min(shortest, waiter.Interval(w.last))
 	}
 	return shortest
 }
