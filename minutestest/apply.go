@@ -25,6 +25,9 @@ func (s *Server) apply(w http.ResponseWriter, r *http.Request, e *entry, f Fault
 		s.handle(&handled, r, e)
 	}
 	stayed := f.form.Delay <= 0 || pause(r.Context(), time.Duration(f.form.Delay))
+	if stayed && f.form.Kind == kindCall {
+		stayed = f.callback(r, *e)
+	}
 	if stayed && f.handles() {
 		s.applyAround(w, r, e, f, &handled)
 		return false
@@ -53,13 +56,6 @@ func (f Fault) handles() bool {
 // applyAround has the service answer, with what f does before or after that.
 func (s *Server) applyAround(w http.ResponseWriter, r *http.Request, e *entry, f Fault, handled *heldResponse) {
 	switch f.form.Kind {
-	case kindCall:
-		seen := *e
-		if !f.form.AfterEffect {
-			seen.Operation, seen.MeetingID = engine.Identify(r)
-			seen.KeySecret = bearer(r)
-		}
-		f.call(seen.request())
 	case kindSlowUpload:
 		r.Body = &slowBody{r.Body, r.Context(), f.form.BytesPerSecond}
 	case kindShowStatus:
@@ -71,6 +67,17 @@ func (s *Server) applyAround(w http.ResponseWriter, r *http.Request, e *entry, f
 		return
 	}
 	s.handle(w, r, e)
+}
+
+// callback calls f's function, and reports whether the client is still there. In a
+// bubble, the shortest pause ends only when a client that was canceled has gone.
+func (f Fault) callback(r *http.Request, seen entry) (stayed bool) {
+	if !f.form.AfterEffect {
+		seen.Operation, seen.MeetingID = engine.Identify(r)
+		seen.KeySecret = bearer(r)
+	}
+	f.call(seen.request())
+	return pause(r.Context(), 1)
 }
 
 // applyInstead responds instead of the service.

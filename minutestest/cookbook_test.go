@@ -276,6 +276,8 @@ func TestCookbook_OthersAndCrashes(t *testing.T) {
 		"a crash before a request": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.Call(func(minutestest.Request) { k.kill() }))
 			require.ErrorIs(k.t, k.process(), context.Canceled)
+			synctest.Wait()
+			assert.Empty(k.t, k.srv.Meetings(), "the request was not handled")
 		},
 		"a crash after a request": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Call(func(minutestest.Request) { k.kill() }).AfterEffect())

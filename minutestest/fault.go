@@ -147,7 +147,9 @@ func BadCertificate() Fault { return Fault{form: faultForm{Kind: kindBadCertific
 // Call calls f when the request arrives, and then handles the request. After
 // effect, it calls f before the response is sent. f may do what the function
 // given to [WithLog] may do: revoke the key, inject another fault, cancel a
-// context. Of the Request, f sees what is known by then; the body is not read.
+// context. If f cancels the client's own context, the request is not handled, and after
+// effect its response is lost: the program died there. In the Request are the fields that
+// are known by then; the body is not read.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Call(func(minutestest.Request) {
 //		_ = srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true })

@@ -334,6 +334,33 @@ func TestWorld_HoldsMeetings(t *testing.T) {
 	}
 }
 
+// A program can die at its last request, too: the response never reaches it.
+func TestCall_EndsItsClientAtAnyRequest(t *testing.T) {
+	t.Parallel()
+	for _, effect := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := NewServer(t)
+			for range 20 {
+				ctx, kill := context.WithCancel(t.Context())
+				fault := Call(func(Request) { kill() })
+				if effect {
+					fault = fault.AfterEffect()
+				}
+				s.Inject(Match{Operation: minutes.OpProjectsCreate}, fault)
+				_, err := s.Client().Projects.Create(ctx, "Vostok")
+				require.ErrorIs(t, err, context.Canceled)
+				synctest.Wait()
+			}
+			o, _ := s.Organisation("org_acme")
+			want := len(DefaultWorld().Organisations[0].Projects)
+			if effect {
+				want += 20
+			}
+			assert.Len(t, o.Projects, want)
+		})
+	}
+}
+
 func TestAddMeetings_GoOnByThemselves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
