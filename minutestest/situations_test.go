@@ -347,7 +347,7 @@ func TestCall_EndsItsClientAtAnyRequest(t *testing.T) {
 					fault = fault.AfterEffect()
 				}
 				s.Inject(Match{Operation: minutes.OpProjectsCreate}, fault)
-				_, err := s.Client().Projects.Create(ctx, "Vostok")
+				_, err := s.Client().Projects.Create(ctx, &minutes.ProjectCreateParams{Name: "Vostok"})
 				require.ErrorIs(t, err, context.Canceled)
 				synctest.Wait()
 			}
