@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -153,6 +154,8 @@ type core struct {
 	observer    func(context.Context, Event)
 	uploads     upload.Timeouts
 	slots       uploadSlots
+	store       Store        // nil without WithStore
+	maxAge      atomic.Int64 // the last Cache-Control of a poll, as a time.Duration
 	host        string
 	local       bool // the service is on this machine, and so may its storage be
 

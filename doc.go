@@ -6,12 +6,10 @@
 // [MeetingsService.Process] does the whole job:
 //
 //	client, err := minutes.NewFromEnv() // MINUTES_BASE_URL, MINUTES_API_KEY
-//	recording, err := minutes.OpenRecording("weekly.mp3")
-//	defer recording.Close()
 //	result, err := client.Meetings.Process(ctx, &minutes.MeetingCreateParams{
 //		Title: "Weekly", Date: "2026-11-20",
 //		ExternalID: "weekly-2026-11-20", // safe to run again after a crash
-//	}, recording, &minutes.ProcessOptions{Format: minutes.FormatMarkdown})
+//	}, minutes.FromFile("weekly.mp3"), &minutes.ProcessOptions{Format: minutes.FormatMarkdown})
 //
 // A program that must respond at once calls [MeetingsService.Create] to get the id, and
 // then [MeetingsService.Resume] for the rest. Resume continues from any state of the
@@ -34,8 +32,7 @@
 //   - [*StorageError]: storage did not accept the recording.
 //   - [*MeetingFailedError]: the meeting ended in one of its four failure states.
 //   - [*WaitError]: a wait ended before the meeting did.
-//   - [*ParamError]: a parameter cannot be used; the Client made no request. For a
-//     recording, compare with [ErrRecordingEmpty] and the errors beside it.
+//   - [*ParamError]: a parameter or a recording cannot be used.
 //
 // [Retryable] reports whether it is worth trying again later, and [KeyRejected] whether
 // the service rejected the key, so that similar calls will fail too. A Client retries

@@ -130,31 +130,31 @@ type ParamError struct {
 	Reason string // what is wrong with it; never the value itself
 }
 
-// The kinds of ParamError that the owner of a recording can fix. Compare them with
-// [errors.Is]; each matches any parameter. They are this package's own, not the
-// service's.
+// These errors of a recording are in a *ParamError; compare with [errors.Is]. They are
+// this package's own, not the service's.
 var (
 	// ErrRecordingEmpty: the recording has no bytes.
-	ErrRecordingEmpty = &ParamError{Reason: "the recording is empty"}
+	ErrRecordingEmpty = errors.New("the recording is empty")
 	// ErrRecordingTooLarge: the recording is larger than MaxRecordingSize.
-	ErrRecordingTooLarge = &ParamError{Reason: "the recording is over 1 GiB, which the service refuses"}
+	ErrRecordingTooLarge = errors.New("the recording is over 1 GiB, which the service rejects")
 	// ErrRecordingFormat: neither the content nor the name of the recording shows a
 	// content type of audio or video.
-	ErrRecordingFormat = &ParamError{Reason: "is not a known audio format; fill a Recording with its ContentType"}
+	ErrRecordingFormat = errors.New("is not a known audio format; give its content type, as FromReader does")
 )
 
 // Error returns the parameter and the reason.
 func (e *ParamError) Error() string {
-	if e.Param == "" {
-		return "minutes: " + e.Reason
-	}
 	return "minutes: " + e.Param + ": " + e.Reason
 }
 
-// Is reports whether target is the kind of this error, such as ErrRecordingEmpty.
-func (e *ParamError) Is(target error) bool {
-	kind, ok := target.(*ParamError)
-	return ok && kind.Param == "" && kind.Reason == e.Reason
+// Unwrap returns ErrRecordingEmpty, ErrRecordingTooLarge, ErrRecordingFormat or nil.
+func (e *ParamError) Unwrap() error {
+	for _, kind := range []error{ErrRecordingEmpty, ErrRecordingTooLarge, ErrRecordingFormat} {
+		if e.Reason == kind.Error() {
+			return kind
+		}
+	}
+	return nil
 }
 
 // MeetingFailedError reports that a meeting ended in one of the four failure states

@@ -814,7 +814,7 @@ func TestRetryableOfCalls(t *testing.T) {
 	for name, test := range map[string]struct {
 		store  testbase.RoundTripper
 		status minutes.Status // of the meeting, as the look after the failure finds it
-		rec    minutes.Recording
+		rec    minutes.Source
 		want   bool
 	}{
 		"away":           {store: store(503, "SlowDown"), want: true},
@@ -825,7 +825,7 @@ func TestRetryableOfCalls(t *testing.T) {
 		"signature":      {store: store(403, "SignatureDoesNotMatch")},
 		"no certificate": {store: lost(untrusted)},
 		"part":           {store: lost(io.EOF), status: minutes.StatusTranscribing},
-		"unreadable":     {store: lost(io.EOF), rec: minutes.Recording{Audio: strings.NewReader("short"), Size: 100, ContentType: "audio/mpeg"}},
+		"unreadable":     {store: lost(io.EOF), rec: minutes.FromReaderAt(strings.NewReader("short"), 100, "audio/mpeg")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -835,7 +835,7 @@ func TestRetryableOfCalls(t *testing.T) {
 					return test.store(req)
 				})
 				rec := test.rec
-				if rec.Audio == nil {
+				if rec == nil {
 					rec = testkit.Audio(10_000)
 				}
 				c := testkit.Directed(t, "https://storage.example/k?s=1", cmp.Or(test.status, minutes.StatusCreated), reads)
@@ -896,16 +896,15 @@ func TestKindsOfParamError(t *testing.T) {
 	t.Parallel()
 	kinds := []error{minutes.ErrRecordingEmpty, minutes.ErrRecordingTooLarge, minutes.ErrRecordingFormat}
 	audio := strings.NewReader("sound")
-	_, noFormat := minutes.RecordingFromReader(audio, "")
 	upload := func(size int64, contentType string) error {
-		return testkit.Silent(t).Meetings.Upload(t.Context(), "mtg_1", minutes.Recording{Audio: audio, Size: size, ContentType: contentType}, nil)
+		return testkit.Silent(t).Meetings.Upload(t.Context(), "mtg_1", minutes.FromReaderAt(audio, size, contentType), nil)
 	}
-	for i, err := range []error{upload(0, "audio/mpeg"), upload(1<<40, "audio/mpeg"), noFormat, upload(1, ""), io.EOF} {
+	for i, err := range []error{upload(0, "audio/mpeg"), upload(1<<40, "audio/mpeg"), upload(5, ""), upload(1, "mpeg"), io.EOF} {
 		for j, kind := range kinds {
 			assert.Equal(t, i == j, errors.Is(fmt.Errorf("job 7: %w", err), kind), "%v, %v", err, kind)
 		}
 	}
-	assert.Equal(t, "minutes: the recording is empty", minutes.ErrRecordingEmpty.Error())
+	require.EqualError(t, upload(0, "audio/mpeg"), "minutes: size: the recording is empty")
 }
 
 func TestRetryAfter_ReadsServiceAndStorage(t *testing.T) {

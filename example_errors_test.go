@@ -41,7 +41,7 @@ func ExampleStorageError() {
 		log.Fatal(err)
 	}
 	sound := strings.NewReader(strings.Repeat("sound", 1000))
-	err = client.Meetings.Upload(ctx, m.ID, minutes.Recording{Audio: sound, Size: sound.Size(), ContentType: "audio/mpeg"}, nil)
+	err = client.Meetings.Upload(ctx, m.ID, minutes.FromReaderAt(sound, sound.Size(), "audio/mpeg"), nil)
 	if refused, ok := errors.AsType[*minutes.StorageError](err); ok {
 		fmt.Println(refused.StatusCode, refused.Code, "later again:", minutes.Retryable(err))
 	}
@@ -120,7 +120,8 @@ func ExampleParamError() {
 	if bad, ok := errors.AsType[*minutes.ParamError](err); ok {
 		fmt.Println(bad.Param, bad.Reason)
 	}
-	_, err = minutes.RecordingFromReader(strings.NewReader(""), "audio/mpeg")
+	empty := minutes.FromReader(strings.NewReader(""), "audio/mpeg")
+	err = srv.Client().Meetings.Upload(context.Background(), "mtg_1", empty, nil)
 	fmt.Println(errors.Is(err, minutes.ErrRecordingEmpty))
 	// Output:
 	// id must not be empty
@@ -158,5 +159,5 @@ func ExampleRetryable() {
 	// it ended in transcription_failed: delete the meeting, create it again
 	// this program stops: run it again when it is back
 	// the meeting was deleted
-	// mend the call: minutes: the recording is empty
+	// mend the call: the recording is empty
 }

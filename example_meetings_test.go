@@ -157,29 +157,32 @@ func ExampleMeetingsService_Upload() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	// A file is opened with OpenRecording; this comes from elsewhere.
-	rec, err := minutes.RecordingFromReader(strings.NewReader(strings.Repeat("sound", 1000)), "audio/mpeg")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer rec.Close()
+	// For a file, use FromFile.
+	recording := minutes.FromReader(strings.NewReader(strings.Repeat("sound", 1000)), "audio/mpeg")
 
-	var last int64
-	err = client.Meetings.Upload(ctx, m.ID, rec, &minutes.UploadOptions{
-		Progress: func(sent, total int64) { last = 100 * sent / total },
+	var percent, size int64
+	err = client.Meetings.Upload(ctx, m.ID, recording, &minutes.UploadOptions{
+		Progress: func(sent, total int64) { percent, size = 100*sent/total, total },
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%d %% of %d bytes\n", last, rec.Size)
+	fmt.Printf("%d %% of %d bytes\n", percent, size)
 	// Output: 100 % of 5000 bytes
 }
 
-// A file that is no recording is refused before it is uploaded.
-func ExampleOpenRecording() {
-	_, err := minutes.OpenRecording("go.mod")
+// Process creates no meeting for a file that is not a recording.
+func ExampleFromFile() {
+	srv := minutestest.New()
+	defer srv.Close()
+	params := &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"}
+
+	_, err := srv.Client().Meetings.Process(context.Background(), params, minutes.FromFile("go.mod"), nil)
 	fmt.Println(err)
-	// Output: minutes: path: is not a known audio format; fill a Recording with its ContentType
+	fmt.Println(len(srv.Requests()), "requests")
+	// Output:
+	// minutes: path: is not a known audio format; give its content type, as FromReader does
+	// 0 requests
 }
 
 func ExampleTurns() {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
@@ -21,9 +21,9 @@ func ExampleMeetingsService_Process() {
 	client := srv.Client()
 
 	for range 2 {
-		// A file of a web form needs no copy: a multipart.File is a Recording's Audio.
+		// A file of a web form needs no copy: a multipart.File is an io.ReaderAt.
 		upload := strings.NewReader(strings.Repeat("sound", 1000))
-		recording := minutes.Recording{Audio: upload, Size: upload.Size(), ContentType: "audio/mpeg"}
+		recording := minutes.FromReaderAt(upload, upload.Size(), "audio/mpeg")
 		result, err := client.Meetings.Process(context.Background(), &minutes.MeetingCreateParams{
 			Title:      "Weekly",
 			Date:       "2026-11-20",
@@ -49,7 +49,7 @@ func ExampleMeetingsService_Process_progress() {
 	client := srv.Client()
 	ctx := context.Background()
 	sound := strings.NewReader(strings.Repeat("sound", 1000))
-	recording := minutes.Recording{Audio: sound, Size: sound.Size(), ContentType: "audio/mpeg"}
+	recording := minutes.FromReaderAt(sound, sound.Size(), "audio/mpeg")
 	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"}
 
 	var percent atomic.Int64 // for a progress bar; Progress runs beside the upload
@@ -76,9 +76,7 @@ func ExampleMeetingsService_ProcessAll() {
 		for _, day := range []string{"2026-11-19", "2026-11-20"} {
 			job := minutes.Job{
 				Params: &minutes.MeetingCreateParams{Title: "Stand-up", Date: day, ExternalID: "stand-up-" + day},
-				Open: func() (minutes.Recording, error) { // os.Open, or minutes.OpenRecording
-					return minutes.RecordingFromReader(strings.NewReader("sound of "+day), "audio/mpeg")
-				},
+				Source: minutes.FromReader(strings.NewReader("sound of "+day), "audio/mpeg"),
 			}
 			if !yield(job) {
 				return
@@ -103,9 +101,14 @@ func ExampleMeetingsService_ProcessAll() {
 func ExampleMeetingsService_Resume() {
 	srv := quick()
 	defer srv.Close()
-	client := srv.Client()
+	dir, err := os.MkdirTemp("", "") // a directory that survives a restart
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	client := srv.Client(minutes.WithStore(minutes.DirStore(dir)))
 	ctx := context.Background()
-	path := "examples/quickstart/recording/standup.mp3"
+	recording := minutes.FromFile("examples/quickstart/recording/standup.mp3")
 
 	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"})
 	if err != nil {
@@ -113,13 +116,8 @@ func ExampleMeetingsService_Resume() {
 	}
 	id := m.ID // goes into the answer and into a table of jobs
 
-	var lookedAt time.Time
 	for range 2 { // the second time after a crash
-		open := func() (minutes.Recording, error) { return minutes.OpenRecording(path) }
-		result, err := client.Meetings.Resume(ctx, id, open, &minutes.ProcessOptions{
-			Format:   minutes.FormatMarkdown,
-			LookedAt: lookedAt, // by the process that died; when this one began, if that is not known
-		})
+		result, err := client.Meetings.Resume(ctx, id, recording, &minutes.ProcessOptions{Format: minutes.FormatMarkdown})
 		if err != nil {
 			log.Fatal(err)
 		}

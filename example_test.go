@@ -21,11 +21,7 @@ func Example() {
 	client := srv.Client()
 	ctx := context.Background()
 
-	recording, err := minutes.OpenRecording("examples/quickstart/recording/standup.mp3")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer recording.Close()
+	recording := minutes.FromFile("examples/quickstart/recording/standup.mp3")
 	result, err := client.Meetings.Process(ctx, &minutes.MeetingCreateParams{
 		Title:          "Weekly",
 		Date:           "2026-11-20",

@@ -258,7 +258,10 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 	defer s.core().poller.Forget(id) // also if the response was lost
 	_, err := s.core().send(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id}, nil)
 	if e, ok := err.(*Error); ok && e.mayHaveTakenEffect && e.StatusCode == http.StatusNotFound && e.Code == ErrNotFound {
-		return nil // an earlier attempt deleted it, and its response was lost
+		err = nil // an earlier attempt deleted it, and its response was lost
+	}
+	if err == nil {
+		s.core().deleteState(ctx, id)
 	}
 	return err
 }

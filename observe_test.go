@@ -102,8 +102,8 @@ func TestEventsTellAll(t *testing.T) {
 		jobs := func(yield func(minutes.Job) bool) {
 			for i := range 60 {
 				params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: fmt.Sprint("weekly-", i)}
-				open := func() (minutes.Recording, error) { return testkit.Audio(1000), nil }
-				if !yield(minutes.Job{Params: params, Open: open}) {
+				open := testkit.Audio(1000)
+				if !yield(minutes.Job{Params: params, Source: open}) {
 					return
 				}
 			}

@@ -18,19 +18,36 @@ type polled struct{ core *core }
 
 // Poll makes one GET of a meeting.
 func (p polled) Poll(ctx context.Context, id string, wanted func() bool) (poll.Snapshot, time.Duration, *poll.Failure) {
-	var resp *rest.Response
+	var (
+		resp  *rest.Response
+		claim claim
+	)
 	m, err := contained(func() (m *Meeting, err error) {
-		m, resp, err = doResponse[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true, Wanted: wanted})
+		m, resp, err = doResponse[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true, Wanted: func() bool {
+			if !wanted() {
+				return false
+			}
+			claim = p.core.claimPoll(ctx, id)
+			return claim.err == nil && claim.wait <= 0
+		}})
 		return m, err
 	})
-	if err != nil {
+	switch {
+	case claim.wait > 0:
+		return poll.Snapshot{}, 0, &poll.Failure{Err: err, NotBefore: claim.wait}
+	case claim.err != nil:
+		return poll.Snapshot{}, 0, &poll.Failure{Err: claim.err, Transient: true}
+	case err != nil:
 		return poll.Snapshot{}, 0, failureOf(err)
 	}
+	p.core.audioSeen(ctx, m, claim.before)
 	seconds := uint64(0)
 	if found := maxAge.FindStringSubmatch(resp.Header.Get("Cache-Control")); found != nil {
 		seconds, _ = strconv.ParseUint(found[1], 10, 31) // if it is out of range, the largest number
 	}
-	return snapshotOf(m), time.Duration(seconds) * time.Second, nil
+	interval := time.Duration(seconds) * time.Second
+	p.core.maxAge.Store(int64(min(interval, 5*time.Minute)))
+	return snapshotOf(m), interval, nil
 }
 
 var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)

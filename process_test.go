@@ -40,8 +40,8 @@ func TestProcess(t *testing.T) {
 		c := testkit.Client(srv)
 		var states []minutes.Status
 		var sent int64
-		rec := testkit.Audio(5000)
-		rec.Audio = &closing{rec, func() { t.Error("a recording of the caller's was closed") }}
+		closed := 0
+		rec := closingAudio(5000, func() { closed++ })
 		r, err := c.Meetings.Process(t.Context(), weekly("rec-1"), rec, &minutes.ProcessOptions{
 			Format:     minutes.FormatMarkdown,
 			Transcript: true,
@@ -54,6 +54,7 @@ func TestProcess(t *testing.T) {
 		assert.Contains(t, r.Minutes.Content, "Weekly")
 		assert.Contains(t, r.Transcript, "spk_0")
 		assert.EqualValues(t, 5000, sent)
+		assert.Equal(t, 1, closed)
 		assert.Equal(t, minutes.StatusMinutesReady, states[len(states)-1])
 
 		before := len(srv.Requests())
@@ -269,14 +270,11 @@ func TestProcessAll(t *testing.T) {
 		for i := range n {
 			list = append(list, minutes.Job{
 				Params: weekly(fmt.Sprint("rec-", i)),
-				Open: func() (minutes.Recording, error) {
-					path := filepath.Join(dir, fmt.Sprint("missing-", i, ".mp3"))
-					if i%10 != 3 {
-						return testkit.Audio(100 + i), nil
-					}
-					return minutes.OpenRecording(path)
-				},
+				Source: testkit.Audio(100 + i),
 			})
+			if i%10 == 3 {
+				list[i].Source = minutes.FromFile(filepath.Join(dir, fmt.Sprint("missing-", i, ".mp3")))
+			}
 		}
 		return list
 	}
@@ -309,13 +307,13 @@ func TestProcessAll(t *testing.T) {
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Times: minutestest.Always}, minutestest.Delay(time.Second))
 			var now, most atomic.Int64
-			open := func() (minutes.Recording, error) {
+			open := func(ctx context.Context) (minutes.Recording, error) {
 				most.Store(max(most.Load(), now.Add(1)))
-				return minutes.Recording{Audio: &closing{testkit.Audio(10), func() { now.Add(-1) }}, Size: 10, ContentType: "audio/mpeg"}, nil
+				return closingAudio(10, func() { now.Add(-1) })(ctx)
 			}
 			var list []minutes.Job
 			for i := range 30 {
-				list = append(list, minutes.Job{Params: weekly(fmt.Sprint("rec-", i)), Open: open})
+				list = append(list, minutes.Job{Params: weekly(fmt.Sprint("rec-", i)), Source: open})
 			}
 			start := time.Now()
 			for _, err := range testkit.Client(srv, minutes.WithUploadConcurrency(3)).Meetings.ProcessAll(t.Context(), slices.Values(list), nil) {
@@ -364,6 +362,15 @@ type closing struct {
 func (c *closing) ReadAt(p []byte, off int64) (int, error) { return c.Audio.ReadAt(p, off) }
 func (c *closing) Close() error                            { c.closed(); return nil }
 
+// closingAudio is testkit.Audio that calls closed when it is closed.
+func closingAudio(n int, closed func()) minutes.Source {
+	return func(ctx context.Context) (minutes.Recording, error) {
+		rec, err := testkit.Audio(n)(ctx)
+		rec.Audio = &closing{rec, closed}
+		return rec, err
+	}
+}
+
 // A transcript that is not found is no meeting that is gone.
 func TestProcess_TranscriptNotFoundDoesNotRestart(t *testing.T) {
 	t.Parallel()
@@ -378,6 +385,13 @@ func TestProcess_TranscriptNotFoundDoesNotRestart(t *testing.T) {
 	})
 }
 
+// unclosableAudio returns a recording whose Close fails.
+func unclosableAudio(ctx context.Context) (minutes.Recording, error) {
+	rec, err := testkit.Audio(10)(ctx)
+	rec.Audio = unclosable{rec.Audio}
+	return rec, err
+}
+
 type unclosable struct{ io.ReaderAt }
 
 var errUnclosable = errors.New("cannot be closed")
@@ -388,11 +402,7 @@ func (unclosable) Close() error { return errUnclosable }
 func TestProcessAll_ReportsACloseError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		jobs := slices.Values([]minutes.Job{{Params: weekly("x"), Open: func() (minutes.Recording, error) {
-			rec := testkit.Audio(100)
-			rec.Audio = unclosable{rec.Audio}
-			return rec, nil
-		}}})
+		jobs := slices.Values([]minutes.Job{{Params: weekly("x"), Source: unclosableAudio}})
 		n := 0
 		for r, err := range testkit.Client(minutestest.NewServer(t)).Meetings.ProcessAll(t.Context(), jobs, nil) {
 			n++
@@ -421,25 +431,28 @@ func TestProcessAll_ReportsACloseErrorAfterRestart(t *testing.T) {
 					srv.Inject(minutestest.Match{Operation: "meetings.create", Nth: 2}, minutestest.Refuse(minutes.ErrUnauthenticated))
 				}
 				opened := 0
-				open := func() (minutes.Recording, error) {
-					rec := testkit.Audio(100)
+				open := func(ctx context.Context) (minutes.Recording, error) {
 					if opened++; opened > 1 {
+						rec, _ := testkit.Audio(100)(ctx)
 						return rec, second.open
 					}
-					rec.Audio = unclosable{rec.Audio}
-					return rec, nil
+					return unclosableAudio(ctx)
 				}
 				remove := sync.OnceFunc(func() {
 					assert.NoError(t, testkit.Client(srv).Meetings.Delete(t.Context(), srv.Requests("meetings.create")[0].MeetingID))
 				})
 				opts := &minutes.ProcessOptions{Restart: true, OnStatus: func(*minutes.Meeting) { remove() }}
-				jobs := slices.Values([]minutes.Job{{Params: weekly("x"), Open: open}})
+				jobs := slices.Values([]minutes.Job{{Params: weekly("x"), Source: open}})
 				for _, err := range testkit.Client(srv).Meetings.ProcessAll(t.Context(), jobs, opts) {
 					require.ErrorIs(t, err, errUnclosable)
 					require.Equal(t, second.create, errors.Is(err, minutes.ErrUnauthenticated))
 					require.True(t, second.open == nil || errors.Is(err, second.open))
 				}
-				require.Len(t, srv.Requests("meetings.create"), 2)
+				creates := 2
+				if second.open != nil {
+					creates = 1 // the recording is opened first
+				}
+				require.Len(t, srv.Requests("meetings.create"), creates)
 			})
 		})
 	}
@@ -454,7 +467,7 @@ func TestProcessAll_KeepsThePollIntervalAfterACrash(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(w))
 		jobs := func(yield func(minutes.Job) bool) {
 			for i := range 100 {
-				if !yield(minutes.Job{Params: weekly(fmt.Sprint("job ", i)), Open: func() (minutes.Recording, error) { return testkit.Audio(100), nil }}) {
+				if !yield(minutes.Job{Params: weekly(fmt.Sprint("job ", i)), Source: testkit.Audio(100)}) {
 					return
 				}
 			}
@@ -471,7 +484,7 @@ func TestProcessAll_KeepsThePollIntervalAfterACrash(t *testing.T) {
 
 // opening is a job without anything odd.
 func opening(externalID string) minutes.Job {
-	return minutes.Job{Params: weekly(externalID), Open: func() (minutes.Recording, error) { return testkit.Audio(100), nil }}
+	return minutes.Job{Params: weekly(externalID), Source: testkit.Audio(100)}
 }
 
 // The next job is asked for when there is room for its upload.
@@ -485,11 +498,7 @@ func TestProcessAll_AsksForAJobWhenASlotIsNear(t *testing.T) {
 			for i := range 20 {
 				assert.Less(t, uploading.Load(), int64(3))
 				uploading.Add(1)
-				job := minutes.Job{Params: weekly(fmt.Sprint("rec-", i)), Open: func() (minutes.Recording, error) {
-					rec := testkit.Audio(10)
-					rec.Audio = &closing{rec, func() { uploading.Add(-1) }}
-					return rec, nil
-				}}
+				job := minutes.Job{Params: weekly(fmt.Sprint("rec-", i)), Source: closingAudio(10, func() { uploading.Add(-1) })}
 				if !yield(job) {
 					return
 				}
@@ -534,7 +543,7 @@ func TestProcessAll_RestartsWhileJobsBlock(t *testing.T) {
 // A callback that ends its goroutine, as a test's FailNow does, ends only its own job.
 func TestProcessAll_JobEndsIfCallbackEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
-	for _, where := range []string{"Open", "OnStatus", "Close"} {
+	for _, where := range []string{"Source", "OnStatus", "Close"} {
 		t.Run(where, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -547,12 +556,10 @@ func TestProcessAll_JobEndsIfCallbackEndsItsGoroutine(t *testing.T) {
 				var open atomic.Int64
 				var jobs []minutes.Job
 				for _, id := range []string{"good", "bad", "last"} {
-					jobs = append(jobs, minutes.Job{Params: weekly(id), Open: func() (minutes.Recording, error) {
-						in("Open", id)
+					jobs = append(jobs, minutes.Job{Params: weekly(id), Source: func(ctx context.Context) (minutes.Recording, error) {
+						in("Source", id)
 						open.Add(1)
-						rec := testkit.Audio(10)
-						rec.Audio = &closing{rec, func() { open.Add(-1); in("Close", id) }}
-						return rec, nil
+						return closingAudio(10, func() { open.Add(-1); in("Close", id) })(ctx)
 					}})
 				}
 				opts := &minutes.ProcessOptions{OnStatus: func(m *minutes.Meeting) { in("OnStatus", m.ExternalID) }}
@@ -608,8 +615,8 @@ func TestProcessAll_RejectsInvalidParams(t *testing.T) {
 // over.
 func TestProcessAll_YieldsInvalidJobs(t *testing.T) {
 	t.Parallel()
-	open := func() (minutes.Recording, error) { return testkit.Audio(10), nil }
-	for param, job := range map[string]minutes.Job{"params": {Open: open}, "job.Open": {Params: weekly("rec-0")}} {
+	open := testkit.Audio(10)
+	for param, job := range map[string]minutes.Job{"params": {Source: open}, "source": {Params: weekly("rec-0")}} {
 		for r, err := range testkit.Silent(t).Meetings.ProcessAll(t.Context(), slices.Values([]minutes.Job{job}), &minutes.ProcessOptions{Restart: true}) {
 			assert.Equal(t, job.Params, r.Params)
 			testkit.RequireParamError(t, err, param, "")
@@ -625,7 +632,7 @@ func created(client *minutes.Client, title string) (id string) {
 		log.Fatal(err)
 	}
 	sound := strings.NewReader(strings.Repeat("sound", 1000))
-	if err := client.Meetings.Upload(ctx, m.ID, minutes.Recording{Audio: sound, Size: sound.Size(), ContentType: "audio/mpeg"}, nil); err != nil {
+	if err := client.Meetings.Upload(ctx, m.ID, minutes.FromReaderAt(sound, sound.Size(), "audio/mpeg"), nil); err != nil {
 		log.Fatal(err)
 	}
 	return m.ID
@@ -691,8 +698,8 @@ func TestProcess_ReturnsACopy(t *testing.T) {
 }
 
 // soundless opens a recording that must not be opened.
-func soundless(t *testing.T) func() (minutes.Recording, error) {
-	return func() (minutes.Recording, error) {
+func soundless(t *testing.T) minutes.Source {
+	return func(context.Context) (minutes.Recording, error) {
 		t.Error("the recording was opened")
 		return minutes.Recording{}, errors.New("nothing to open")
 	}
@@ -717,7 +724,7 @@ func TestFinish(t *testing.T) {
 				m := testkit.Uploaded(t, testkit.Client(srv), "Weekly")
 				_, err := srv.Advance(m.ID, state)
 				require.NoError(t, err)
-				for _, open := range []func() (minutes.Recording, error){soundless(t), nil} {
+				for _, open := range []minutes.Source{soundless(t), nil} {
 					var states []minutes.Status
 					opts := &minutes.ProcessOptions{Format: minutes.FormatMarkdown, Transcript: true, Restart: true, OnStatus: func(m *minutes.Meeting) { states = append(states, m.Status) }}
 					r, err := testkit.Client(srv).Meetings.Resume(t.Context(), m.ID, open, opts)
@@ -750,13 +757,12 @@ func TestFinish(t *testing.T) {
 			require.Equal(t, id, r.Meeting.ID)
 			var sent int64
 			opened, closed := 0, 0
-			open := func() (minutes.Recording, error) {
+			open := func(ctx context.Context) (minutes.Recording, error) {
 				opened++
-				rec := testkit.Audio(5000)
-				rec.Audio = &closing{rec, func() { closed++ }}
-				return rec, nil
+				return closingAudio(5000, func() { closed++ })(ctx)
 			}
-			opts := &minutes.ProcessOptions{Progress: func(n, _ int64) { sent = n }, LookedAt: time.Now()}
+			opts := &minutes.ProcessOptions{Progress: func(n, _ int64) { sent = n }}
+			time.Sleep(30 * time.Second) // since the poll of the other process
 			r, err = testkit.Client(srv).Meetings.Resume(t.Context(), id, open, opts)
 			require.NoError(t, err)
 			assert.NotEmpty(t, r.Minutes.Content)
@@ -771,7 +777,7 @@ func TestFinish(t *testing.T) {
 // Result.
 func TestFinish_Errors(t *testing.T) {
 	t.Parallel()
-	open := func() (minutes.Recording, error) { return testkit.Audio(10), nil }
+	open := testkit.Audio(10)
 	for name, test := range map[string]struct {
 		ctx   context.Context
 		id    string
@@ -796,20 +802,16 @@ func TestFinish_Errors(t *testing.T) {
 		assert.Nil(t, r.Meeting)
 
 		id := testkit.Waiting(t, srv)
-		r, err = c.Meetings.Resume(t.Context(), id, func() (minutes.Recording, error) { return minutes.OpenRecording("missing") }, nil)
+		r, err = c.Meetings.Resume(t.Context(), id, minutes.FromFile("missing"), nil)
 		require.ErrorIs(t, err, os.ErrNotExist)
 		assert.Equal(t, id, r.Meeting.ID)
 		closed := 0
-		_, err = c.Meetings.Resume(t.Context(), id, func() (minutes.Recording, error) {
-			return minutes.Recording{Audio: &closing{testkit.Audio(10), func() { closed++ }}, ContentType: "audio/mpeg"}, nil
+		_, err = c.Meetings.Resume(t.Context(), id, func(context.Context) (minutes.Recording, error) {
+			return minutes.Recording{Audio: &closing{closed: func() { closed++ }}, ContentType: "audio/mpeg"}, nil
 		}, nil)
 		require.ErrorIs(t, err, minutes.ErrRecordingEmpty)
 		assert.Equal(t, 1, closed)
-		r, err = c.Meetings.Resume(t.Context(), id, func() (minutes.Recording, error) {
-			rec := testkit.Audio(10)
-			rec.Audio = unclosable{rec.Audio}
-			return rec, nil
-		}, nil)
+		r, err = c.Meetings.Resume(t.Context(), id, unclosableAudio, nil)
 		require.ErrorIs(t, err, errUnclosable)
 		assert.NotNil(t, r.Minutes)
 	})
@@ -819,7 +821,7 @@ func TestFinish_Errors(t *testing.T) {
 // GET comes within thirty seconds, and an upload waits for none.
 func TestFinish_KeepsThePollInterval(t *testing.T) {
 	t.Parallel()
-	open := func() (minutes.Recording, error) { return testkit.Audio(10), nil }
+	open := testkit.Audio(10)
 	t.Run("after a create", func(t *testing.T) {
 		t.Parallel()
 		for name, others := range map[string]int{"alone": 0, "beside very many waits": 1100} {
@@ -859,14 +861,14 @@ func TestFinish_KeepsThePollInterval(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+			store := new(testkit.Store)
 			m := testkit.Uploaded(t, testkit.Client(srv), "Weekly")
-			for i := range 10 { // processes, each of which dies soon after its first look
-				began := time.Now()
+			for i := range 10 { // processes, each of which dies soon after its first poll
 				ctx, cancel := context.WithTimeout(t.Context(), 33*time.Second)
-				_, err := testkit.Client(srv).Meetings.Resume(ctx, m.ID, nil, &minutes.ProcessOptions{LookedAt: began})
+				_, err := testkit.Client(srv, minutes.WithStore(store)).Meetings.Resume(ctx, m.ID, nil, nil)
 				cancel()
 				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.Len(t, srv.Requests("meetings.get"), i+1)
+				require.Len(t, srv.Requests("meetings.get"), i+2)
 			}
 		})
 	})
@@ -893,7 +895,8 @@ func TestFinish_ContinuesAfterUntil(t *testing.T) {
 					assert.Empty(t, r.Transcript)
 				}
 				id := srv.Requests("meetings.get")[0].MeetingID
-				r, err := testkit.Client(srv).Meetings.Resume(t.Context(), id, nil, &minutes.ProcessOptions{LookedAt: time.Now()})
+				time.Sleep(30 * time.Second)
+				r, err := testkit.Client(srv).Meetings.Resume(t.Context(), id, nil, nil)
 				require.NoError(t, err)
 				assert.NotNil(t, r.Minutes)
 				oneMeeting(t, srv, 1)
@@ -920,9 +923,9 @@ func TestFinish_CtxEndsWithoutAnUploadSlot(t *testing.T) {
 		synctest.Wait()
 		m, _, err := c.Meetings.Create(t.Context(), weekly("rec-2"))
 		require.NoError(t, err)
-		open := func() (minutes.Recording, error) {
-			t.Error("opened without a place")
-			return testkit.Audio(10), nil
+		open := func(context.Context) (minutes.Recording, error) {
+			t.Error("opened without a slot")
+			return minutes.Recording{}, nil
 		}
 		began := time.Now()
 		r, err := c.Meetings.Resume(ctx, m.ID, open, nil)
@@ -940,14 +943,12 @@ func TestFinish_ClosesBeforeItReleasesItsSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := testkit.Client(minutestest.NewServer(t), minutes.WithUploadConcurrency(1))
 		var now, most atomic.Int64
-		open := func() (minutes.Recording, error) {
+		open := func(ctx context.Context) (minutes.Recording, error) {
 			most.Store(max(most.Load(), now.Add(1)))
-			rec := testkit.Audio(10)
-			rec.Audio = &closing{rec, func() {
+			return closingAudio(10, func() {
 				time.Sleep(time.Second)
 				now.Add(-1)
-			}}
-			return rec, nil
+			})(ctx)
 		}
 		var wg sync.WaitGroup
 		for range 3 {

@@ -9,10 +9,8 @@ import (
 
 // Job is one recording for [MeetingsService.ProcessAll].
 type Job struct {
-	Params *MeetingCreateParams // with an ExternalID, so that the job can be run again
-	// Open opens the recording when Resume would; see OpenRecording. Its meeting exists
-	// by then, and stays without audio if Open fails.
-	Open     func() (Recording, error)
+	Params   *MeetingCreateParams    // with an ExternalID, so that the job can be run again
+	Source   Source                  // of the recording; as for Process
 	Progress func(sent, total int64) // in place of ProcessOptions.Progress, unless nil
 }
 
@@ -24,8 +22,8 @@ type Job struct {
 // a nil Result.
 //
 // ProcessAll reads jobs on another goroutine, as [MeetingsService.WaitAll] reads ids: data
-// that jobs shares with the loop needs a lock. It calls Open, OnStatus and Progress on many
-// goroutines. If Open or OnStatus ends its goroutine, as [runtime.Goexit] and a test's
+// that jobs shares with the loop needs a lock. It calls Source, OnStatus and Progress on many
+// goroutines. If Source or OnStatus ends its goroutine, as [runtime.Goexit] and a test's
 // FailNow do, the job ends with an error.
 //
 // When ctx ends, ProcessAll begins no other job and yields those under way with their
@@ -73,5 +71,5 @@ func (s *MeetingsService) newProcess(job Job, o ProcessOptions, uploadOver func(
 	if job.Progress != nil {
 		o.Progress = job.Progress
 	}
-	return &process{meetings: s, options: &o, result: &Result{Params: job.Params}, open: job.Open, uploadOver: uploadOver}
+	return &process{meetings: s, options: &o, result: &Result{Params: job.Params}, source: job.Source, uploadOver: uploadOver}
 }

@@ -2,6 +2,7 @@ package minutes
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -9,15 +10,23 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unicode"
+
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 )
 
 // MaxRecordingSize is the size in bytes of the largest recording that this package uploads
 // (1 GiB). The service rejects most files of over one gigabyte (section 8).
 const MaxRecordingSize = 1 << 30
 
-// Recording is an audio file to upload. Fill it in yourself, or use [OpenRecording] or
-// [RecordingFromReader].
+// Source opens a recording for one upload: [FromFile], [FromReader], [FromReaderAt], or your
+// own. The Client calls it once the upload has a slot (see [WithUploadConcurrency]), and
+// closes the Recording when the upload ends. A Source that several uploads use must return a
+// Recording of its own to each. ctx is that of the upload.
+type Source func(ctx context.Context) (Recording, error)
+
+// Recording is an open audio file, as a [Source] returns it.
 type Recording struct {
 	Audio       io.ReaderAt // read from offset 0, again for each attempt
 	Size        int64       // in bytes, from 1 to MaxRecordingSize
@@ -40,8 +49,8 @@ func (r Recording) check() error {
 
 func checkSize(param string, size int64) error {
 	return cmp.Or(
-		checkThat(param, size > 0, ErrRecordingEmpty.Reason),
-		checkThat(param, size <= MaxRecordingSize, ErrRecordingTooLarge.Reason),
+		checkThat(param, size > 0, ErrRecordingEmpty.Error()),
+		checkThat(param, size <= MaxRecordingSize, ErrRecordingTooLarge.Error()),
 	)
 }
 
@@ -55,60 +64,107 @@ func checkContentType(param, contentType string) error {
 	)
 }
 
-// OpenRecording opens an audio or video file for upload and finds its content type from
-// its content and name. Close the Recording after use.
+// FromFile returns a Source for an audio or video file. It finds the content type from the
+// content and the name.
 //
-// Errors: that of opening the file (compare with [io/fs.ErrNotExist]), or a *ParamError,
-// which does not show the path: ErrRecordingEmpty, ErrRecordingTooLarge, ErrRecordingFormat,
-// or for a file that is not regular.
-func OpenRecording(path string) (Recording, error) {
-	info, err := os.Stat(path) // first, since opening a named pipe would block
-	if err != nil {
-		return Recording{}, err
+// Errors when it is opened: that of opening the file (compare with [io/fs.ErrNotExist]), or
+// a *ParamError, which does not show the path: ErrRecordingEmpty, ErrRecordingTooLarge,
+// ErrRecordingFormat, or for a file that is not regular.
+func FromFile(path string) Source {
+	return func(context.Context) (Recording, error) {
+		info, err := os.Stat(path) // first, since opening a named pipe would block
+		if err != nil {
+			return Recording{}, err
+		}
+		regular := checkThat("path", info.Mode().IsRegular(), "is not a regular file")
+		if err := cmp.Or(regular, checkSize("path", info.Size())); err != nil {
+			return Recording{}, err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return Recording{}, err
+		}
+		contentType, err := findContentType("path", f, filepath.Ext(path))
+		if err != nil {
+			_ = f.Close() // it was only read
+			return Recording{}, err
+		}
+		return Recording{f, info.Size(), contentType}, nil
 	}
-	regular := checkThat("path", info.Mode().IsRegular(), "is not a regular file")
-	if err := cmp.Or(regular, checkSize("path", info.Size())); err != nil {
-		return Recording{}, err
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return Recording{}, err
-	}
-	contentType, err := findContentType("path", f, filepath.Ext(path))
-	if err != nil {
-		_ = f.Close() // it was only read
-		return Recording{}, err
-	}
-	return Recording{f, info.Size(), contentType}, nil
 }
 
-// RecordingFromReader copies r to a temporary file, since an upload needs the length
-// beforehand and may be retried. Close the Recording to delete the file. If contentType is
-// empty, it is found from the content.
+// FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. It does
+// not close ra. If contentType is empty, it is found from the content.
 //
-// Errors: that of reading r or writing the file, or a *ParamError: ErrRecordingEmpty,
+// Errors when it is opened: that of reading ra, or a *ParamError: ErrRecordingEmpty,
 // ErrRecordingTooLarge, ErrRecordingFormat, or for a parameter that cannot be used.
-func RecordingFromReader(r io.Reader, contentType string) (Recording, error) {
-	if r == nil {
-		return Recording{}, &ParamError{"r", "must not be nil"}
+func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
+	return func(context.Context) (Recording, error) {
+		if err := cmp.Or(checkGiven("ra", ra != nil), checkSize("size", size)); err != nil {
+			return Recording{}, err
+		}
+		rec := Recording{struct{ io.ReaderAt }{ra}, size, contentType} // which cannot be closed
+		if contentType != "" {
+			return rec, nil
+		}
+		found, err := findContentType("ra", ra, "")
+		if err != nil {
+			return Recording{}, err
+		}
+		rec.ContentType = found
+		return rec, nil
 	}
-	if err := checkContentType("contentType", contentType); contentType != "" && err != nil {
-		return Recording{}, err
+}
+
+// FromReader returns a Source for the bytes of r up to its end. When it is opened, it copies
+// them to a temporary file, since an upload needs the length beforehand and may be retried.
+// The file is deleted when the upload ends. It can be opened once; a job that Restart begins
+// again opens it twice. If contentType is empty, it is found from the content.
+//
+// Errors when it is opened: that of reading r or writing the file; that of the context, between
+// two reads; that it has been opened before; or a *ParamError: ErrRecordingEmpty,
+// ErrRecordingTooLarge, ErrRecordingFormat, or for a parameter that cannot be used.
+func FromReader(r io.Reader, contentType string) Source {
+	var opened atomic.Bool
+	return func(ctx context.Context) (Recording, error) {
+		err := checkGiven("r", r != nil)
+		if contentType != "" {
+			err = cmp.Or(err, checkContentType("contentType", contentType))
+		}
+		if err != nil {
+			return Recording{}, err
+		}
+		if opened.Swap(true) {
+			return Recording{}, errors.New("minutes: a recording from FromReader can be opened only once, and r has been read")
+		}
+		f, err := os.CreateTemp("", "minutes-recording-*")
+		if err != nil {
+			return Recording{}, err
+		}
+		rec := Recording{Audio: &spool{f}, ContentType: contentType}
+		rec.Size, err = io.Copy(f, io.LimitReader(&readerUntil{ctx, r}, MaxRecordingSize+1))
+		err = cmp.Or(err, checkSize("r", rec.Size))
+		if err == nil && contentType == "" {
+			rec.ContentType, err = findContentType("r", f, "")
+		}
+		if err != nil {
+			return Recording{}, errors.Join(err, rec.Close())
+		}
+		return rec, nil
 	}
-	f, err := os.CreateTemp("", "minutes-recording-*")
-	if err != nil {
-		return Recording{}, err
+}
+
+// readerUntil reads until ctx is done.
+type readerUntil struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r *readerUntil) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, backoff.ContextError(r.ctx)
 	}
-	rec := Recording{Audio: &spool{f}, ContentType: contentType}
-	rec.Size, err = io.Copy(f, io.LimitReader(r, MaxRecordingSize+1))
-	err = cmp.Or(err, checkSize("r", rec.Size))
-	if err == nil && contentType == "" {
-		rec.ContentType, err = findContentType("r", f, "")
-	}
-	if err != nil {
-		return Recording{}, errors.Join(err, rec.Close())
-	}
-	return rec, nil
+	return r.Reader.Read(p)
 }
 
 // spool is a temporary file that Close deletes.
@@ -130,7 +186,7 @@ func findContentType(param string, audio io.ReaderAt, ext string) (string, error
 	if found == "" || slices.Contains(sameContainer[found], ext) {
 		found = typesByExtension[ext]
 	}
-	return found, checkThat(param, found != "", ErrRecordingFormat.Reason)
+	return found, checkThat(param, found != "", ErrRecordingFormat.Error())
 }
 
 // sniff returns the MIME type that the first bytes show, or "".

@@ -118,7 +118,7 @@ func TestContentTypeOfRecordings(t *testing.T) {
 			t.Parallel()
 			path := filepath.Join(t.TempDir(), test.name)
 			require.NoError(t, os.WriteFile(path, []byte(test.content), 0o600))
-			rec, err := minutes.OpenRecording(path)
+			rec, err := minutes.FromFile(path)(t.Context())
 			if test.want == "" {
 				require.Zero(t, rec)
 				testkit.RequireParamError(t, err, "path", path)
@@ -136,7 +136,7 @@ func TestContentTypeOfRecordings(t *testing.T) {
 	}
 }
 
-func TestOpenRecordingRefuses(t *testing.T) {
+func TestFromFile_Rejects(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty.wav")
@@ -149,23 +149,23 @@ func TestOpenRecordingRefuses(t *testing.T) {
 	require.NoError(t, os.Truncate(largest, minutes.MaxRecordingSize))
 
 	for name, path := range map[string]string{"empty": empty, "over 1 GiB": big, "directory": dir, "device": os.DevNull} {
-		rec, err := minutes.OpenRecording(path)
+		rec, err := minutes.FromFile(path)(t.Context())
 		require.Zero(t, rec, name)
 		testkit.RequireParamError(t, err, "path", path)
 	}
-	rec, err := minutes.OpenRecording(largest)
+	rec, err := minutes.FromFile(largest)(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, minutes.MaxRecordingSize, rec.Size)
 	require.NoError(t, rec.Close())
 
 	for name, path := range map[string]string{"missing": filepath.Join(dir, "missing.wav"), "no path": "", "below a file": filepath.Join(empty, "x")} {
-		rec, err := minutes.OpenRecording(path)
+		rec, err := minutes.FromFile(path)(t.Context())
 		require.Zero(t, rec, name)
 		require.Error(t, err, name)
 		_, ok := errors.AsType[*fs.PathError](err)
 		require.True(t, ok, "%s: %v", name, err)
 	}
-	_, err = minutes.OpenRecording(filepath.Join(dir, "missing.wav"))
+	_, err = minutes.FromFile(filepath.Join(dir, "missing.wav"))(t.Context())
 	require.ErrorIs(t, err, fs.ErrNotExist)
 
 	t.Run("unreadable", func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestOpenRecordingRefuses(t *testing.T) {
 		}
 		secret := filepath.Join(dir, "secret.wav")
 		require.NoError(t, os.WriteFile(secret, []byte(magicWAV), 0))
-		_, err := minutes.OpenRecording(secret)
+		_, err := minutes.FromFile(secret)(t.Context())
 		require.ErrorIs(t, err, fs.ErrPermission)
 	})
 }
@@ -197,7 +197,7 @@ func spooled(t *testing.T) func() []string {
 	}
 }
 
-func TestRecordingFromReader(t *testing.T) {
+func TestFromReader(t *testing.T) {
 	files := spooled(t)
 	for _, test := range []struct{ name, content, contentType, want string }{
 		{"given", unknown, "audio/x-own; rate=8000", "audio/x-own; rate=8000"},
@@ -208,7 +208,7 @@ func TestRecordingFromReader(t *testing.T) {
 		{"one byte", "x", "audio/wav", "audio/wav"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			rec, err := minutes.RecordingFromReader(strings.NewReader(test.content), test.contentType)
+			rec, err := minutes.FromReader(strings.NewReader(test.content), test.contentType)(t.Context())
 			require.NoError(t, err)
 			require.Len(t, files(), 1)
 			require.Equal(t, test.want, rec.ContentType)
@@ -224,7 +224,7 @@ func TestRecordingFromReader(t *testing.T) {
 	}
 }
 
-func TestRecordingFromReaderRefuses(t *testing.T) {
+func TestFromReader_Rejects(t *testing.T) {
 	files := spooled(t)
 	broken := errors.New("the microphone fell off")
 	for name, test := range map[string]struct {
@@ -244,12 +244,12 @@ func TestRecordingFromReaderRefuses(t *testing.T) {
 		if name == "over 1 GiB" && (!testbase.Long() || testbase.UnderRace) {
 			continue // it writes as much
 		}
-		rec, err := minutes.RecordingFromReader(test.r, test.contentType)
+		rec, err := minutes.FromReader(test.r, test.contentType)(t.Context())
 		require.Zero(t, rec, name)
 		testkit.RequireParamError(t, err, test.param, test.contentType)
 		require.Empty(t, files(), name)
 	}
-	rec, err := minutes.RecordingFromReader(io.MultiReader(strings.NewReader(magicWAV), testbase.Failing(broken)), "audio/wav")
+	rec, err := minutes.FromReader(io.MultiReader(strings.NewReader(magicWAV), testbase.Failing(broken)), "audio/wav")(t.Context())
 	require.Zero(t, rec)
 	require.ErrorIs(t, err, broken)
 	require.Empty(t, files(), "nothing is left of a recording that broke off")
@@ -257,7 +257,7 @@ func TestRecordingFromReaderRefuses(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	t.Setenv("TMPDIR", missing)
 	t.Setenv("TMP", missing)
-	_, err = minutes.RecordingFromReader(strings.NewReader(magicWAV), "")
+	_, err = minutes.FromReader(strings.NewReader(magicWAV), "")(t.Context())
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
@@ -284,19 +284,19 @@ func TestUploadRefusesRecordings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			testkit.RequireParamError(t, testkit.Silent(t).Meetings.Upload(context.Background(), "mtg_1", test.rec, nil), test.param, test.rec.ContentType)
+			testkit.RequireParamError(t, testkit.Silent(t).Meetings.Upload(context.Background(), "mtg_1", testkit.Opened(test.rec), nil), test.param, test.rec.ContentType)
 		})
 	}
 	largest := minutes.Recording{Audio: audio, Size: minutes.MaxRecordingSize, ContentType: "audio/wav"}
 	client, requests := testkit.OneReply(t, 403, "")
-	require.Error(t, client.Meetings.Upload(t.Context(), "mtg_1", largest, nil))
+	require.Error(t, client.Meetings.Upload(t.Context(), "mtg_1", testkit.Opened(largest), nil))
 	require.Len(t, requests(), 1, "1 GiB may be asked for")
 	require.NoError(t, minutes.Recording{}.Close(), "closing what cannot be closed does nothing")
 	require.NoError(t, minutes.Recording{Audio: audio}.Close())
 }
 
 // A named pipe is refused without being opened, which would wait for a writer.
-func TestOpenRecordingRefusesNamedPipe(t *testing.T) {
+func TestFromFile_RejectsNamedPipe(t *testing.T) {
 	t.Parallel()
 	mkfifo, err := exec.LookPath("mkfifo")
 	if err != nil {
@@ -304,7 +304,7 @@ func TestOpenRecordingRefusesNamedPipe(t *testing.T) {
 	}
 	pipe := filepath.Join(t.TempDir(), "pipe.wav")
 	require.NoError(t, exec.Command(mkfifo, pipe).Run())
-	rec, err := minutes.OpenRecording(pipe)
+	rec, err := minutes.FromFile(pipe)(t.Context())
 	require.Zero(t, rec)
 	testkit.RequireParamError(t, err, "path", pipe)
 	require.ErrorContains(t, err, "is not a regular file")

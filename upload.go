@@ -3,6 +3,7 @@ package minutes
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -47,25 +48,67 @@ type UploadOptions struct {
 // An upload may wait for an upload slot ([WithUploadConcurrency]). It needs the scope
 // meetings:write (assumed), and meetings:read to check whether the audio arrived.
 //
-// Upload returns soon after ctx has ended, even if rec.Audio or Progress blocks. That
-// one call may then continue; no other begins. After any other end, nothing reads the
+// Once it has the slot, Upload opens the recording, and closes it at the end. Upload
+// returns soon after ctx has ended, even if Recording.Audio or Progress blocks. That one
+// call may then continue; no other begins. After any other end, nothing reads the
 // recording any more.
 //
-// Errors: *ParamError for a recording that is empty (ErrRecordingEmpty), over 1 GiB
-// (ErrRecordingTooLarge) or without content type, before any request; those of
-// [MeetingsService.UploadURL], where ErrBadRequest means that the meeting has audio
-// already (assumed); *StorageError if the PUT failed, with ErrPartialAudio if the
-// meeting has audio although no attempt handed over the whole recording.
-func (s *MeetingsService) Upload(ctx context.Context, id string, rec Recording, opts *UploadOptions) error {
-	if err := cmp.Or(checkGiven("ctx", ctx != nil), checkID("id", id), rec.check()); err != nil {
+// With [WithStore], the Client saves the time before each PUT. If the store fails, the
+// attempt counts as failed and is retried.
+//
+// Errors: those of source, and *ParamError for a recording that is empty
+// (ErrRecordingEmpty), over 1 GiB (ErrRecordingTooLarge) or without content type, all
+// before any request; those of [MeetingsService.UploadURL], where ErrBadRequest means
+// that the meeting has audio already (assumed); *StorageError if the PUT failed, with
+// ErrPartialAudio if the meeting has audio although no attempt handed over the whole
+// recording; that of closing the recording, joined with any other.
+func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, opts *UploadOptions) (err error) {
+	if err := cmp.Or(checkGiven("ctx", ctx != nil), checkID("id", id)); err != nil {
 		return err
+	}
+	rec, done, err := s.open(ctx, source)
+	if err != nil {
+		return err
+	}
+	defer func() { err = withCloseError(err, id, done()) }()
+	return s.upload(ctx, id, rec, cmp.Or(opts, new(UploadOptions)), false)
+}
+
+// open acquires an upload slot and opens the recording of source. done closes the recording
+// and releases the slot.
+func (s *MeetingsService) open(ctx context.Context, source Source) (rec Recording, done func() error, err error) {
+	if err := checkGiven("source", source != nil); err != nil {
+		return Recording{}, nil, err
 	}
 	slots := &s.core().slots
 	if err := slots.acquire(ctx); err != nil {
+		return Recording{}, nil, err
+	}
+	opened := false
+	defer func() { // also if source ends its goroutine
+		if !opened {
+			slots.release()
+		}
+	}()
+	if rec, err = source(ctx); err != nil {
+		return Recording{}, nil, err
+	}
+	if err := rec.check(); err != nil {
+		return Recording{}, nil, errors.Join(err, rec.Close())
+	}
+	opened = true
+	return rec, func() error {
+		defer slots.release()
+		return rec.Close()
+	}, nil
+}
+
+// withCloseError joins err with why the recording could not be closed, if it could not.
+func withCloseError(err error, id string, closeErr error) error {
+	if closeErr == nil {
 		return err
 	}
-	defer slots.release()
-	return s.upload(ctx, id, rec, cmp.Or(opts, new(UploadOptions)), false)
+	return errors.Join(err, fmt.Errorf("minutes: closing the recording of meeting %s: %w", singleLine(id), closeErr))
 }
 
 // upload does the work of Upload; the caller has an upload slot. shared: other workers may
@@ -77,9 +120,10 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 		API: uploadAPI{s, id, rec.ContentType}, Recording: upload.Recording(rec),
 		Shared: shared, Progress: opts.Progress, WithoutMD5: opts.WithoutContentMD5,
 		Transport: c.storage, UserAgent: c.UserAgent, Mask: c.Mask, Timeouts: c.uploads, Retries: c.Retries,
-		Begin: func(ctx context.Context, number int) context.Context {
+		Begin: func(ctx context.Context, number int) (context.Context, error) {
+			err := c.uploadBegins(ctx, id)
 			sentAt = c.poller.Now()
-			return rest.WithAttempt(ctx, rest.AttemptInfo{Operation: route.Upload, ID: c.Mask.Text(id), Number: number})
+			return rest.WithAttempt(ctx, rest.AttemptInfo{Operation: route.Upload, ID: c.Mask.Text(id), Number: number}), err
 		},
 		Observe: c.uploadAttempted,
 	}
@@ -129,9 +173,20 @@ func (a uploadAPI) UploadURL(ctx context.Context) (*url.URL, time.Duration, erro
 	return target, time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second, nil // min prevents an overflow
 }
 
-// HasAudio implements upload.API.
+// HasAudio implements upload.API. It waits for the poller's next poll, which keeps the poll
+// interval. A meeting has audio in every status except created.
 func (a uploadAPI) HasAudio(ctx context.Context) (bool, error) {
-	return a.meetings.core().hasAudio(ctx, a.id)
+	w, _ := newWaiter(&WaitOptions{Until: StatusAudioUploaded})
+	c := a.meetings.core()
+	w.after = c.poller.Now()
+	m, err := c.wait(ctx, a.id, w)
+	switch err := err.(type) {
+	case *WaitError:
+		return false, err.Err
+	case *MeetingFailedError: // which has audio, too
+		return true, nil
+	}
+	return err == nil && m.Status != StatusCreated, err
 }
 
 // uploadAttempted reports an attempt that has ended, and the wait before a retry.

@@ -56,8 +56,12 @@ func TestUpload_SendsWholeRecording(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					srv := minutestest.NewServer(t)
 					id := testkit.Waiting(t, srv)
-					rec, sum := testkit.Noise(size)
-					rec.ContentType = contentType
+					noise, sum := testkit.Noise(size)
+					rec := func(ctx context.Context) (minutes.Recording, error) {
+						rec, err := noise(ctx)
+						rec.ContentType = contentType
+						return rec, err
+					}
 					var reports []report
 					returned := false
 					require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), id, rec, &minutes.UploadOptions{Progress: func(sent, total int64) {
@@ -137,7 +141,7 @@ func TestUpload_ThroughTrouble(t *testing.T) {
 				if test.err == "" {
 					require.NoError(t, err)
 					testkit.RequireArrived(t, srv, id, sum)
-					requireProgress(t, reports, rec.Size)
+					requireProgress(t, reports, 200_000)
 					return
 				}
 				require.ErrorContains(t, err, test.err)
@@ -277,9 +281,11 @@ func TestUpload_ObeysContext(t *testing.T) {
 func TestUpload_ReadsFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "talk.mp3")
-	rec, sum := testkit.Noise(300_000)
+	noise, sum := testkit.Noise(300_000)
+	rec, err := noise(t.Context())
+	require.NoError(t, err)
 	data := make([]byte, rec.Size)
-	_, err := rec.Audio.ReadAt(data, 0)
+	_, err = rec.Audio.ReadAt(data, 0)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, data, 0o600))
 	f, err := os.Open(path)
@@ -293,7 +299,7 @@ func TestUpload_ReadsFromTheBeginning(t *testing.T) {
 		for range 4 { // at once, from one file
 			id := testkit.Waiting(t, srv)
 			uploads.Go(func() {
-				err := testkit.Client(srv).Meetings.Upload(t.Context(), id, minutes.Recording{Audio: f, Size: rec.Size, ContentType: "audio/mpeg"}, nil)
+				err := testkit.Client(srv).Meetings.Upload(t.Context(), id, minutes.FromReaderAt(f, rec.Size, "audio/mpeg"), nil)
 				assert.NoError(t, err)
 				m, _ := srv.Meeting(id)
 				assert.Equal(t, sum, m.Audio.SHA256)
@@ -377,21 +383,21 @@ func TestUpload_ReportsPartialAudio(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string
-		call func(c *minutes.Client, rec minutes.Recording) error
+		call func(c *minutes.Client, rec minutes.Source) error
 		ok   bool
 	}{
-		{"Upload", func(c *minutes.Client, rec minutes.Recording) error {
+		{"Upload", func(c *minutes.Client, rec minutes.Source) error {
 			return c.Meetings.Upload(context.Background(), "mtg_1", rec, nil)
 		}, false},
-		{"Process", func(c *minutes.Client, rec minutes.Recording) error {
+		{"Process", func(c *minutes.Client, rec minutes.Source) error {
 			_, err := c.Meetings.Process(context.Background(), &minutes.MeetingCreateParams{Title: "x", Date: "2026-11-20"}, rec, nil)
 			return err
 		}, false},
-		{"Resume", func(c *minutes.Client, rec minutes.Recording) error {
-			_, err := c.Meetings.Resume(context.Background(), "mtg_1", func() (minutes.Recording, error) { return rec, nil }, nil)
+		{"Resume", func(c *minutes.Client, rec minutes.Source) error {
+			_, err := c.Meetings.Resume(context.Background(), "mtg_1", rec, nil)
 			return err
 		}, true},
-		{"Process beside others", func(c *minutes.Client, rec minutes.Recording) error {
+		{"Process beside others", func(c *minutes.Client, rec minutes.Source) error {
 			_, err := c.Meetings.Process(context.Background(), &minutes.MeetingCreateParams{Title: "x", Date: "2026-11-20", ExternalID: "e"}, rec, nil)
 			return err
 		}, true},

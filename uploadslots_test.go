@@ -45,11 +45,11 @@ func TestUploadSlots_LimitConcurrency(t *testing.T) {
 			return srv.HTTPClient().Transport.RoundTrip(req)
 		})
 		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithUploadConcurrency(2), minutes.WithUploadTimeouts(minutes.UploadTimeouts{Stall: time.Minute, Response: time.Hour}))
-		open := func() (minutes.Recording, error) {
+		open := func(ctx context.Context) (minutes.Recording, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			assert.Less(t, now, 2, "a recording is opened once there is a slot")
-			return testkit.Audio(10), nil
+			return testkit.Audio(10)(ctx)
 		}
 		opts := &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded}
 		began := time.Now()
@@ -72,7 +72,7 @@ func TestUploadSlots_LimitConcurrency(t *testing.T) {
 			return err
 		})
 		start(func() error {
-			for _, err := range c.Meetings.ProcessAll(t.Context(), slices.Values([]minutes.Job{{Params: weekly("4"), Open: open}}), opts) {
+			for _, err := range c.Meetings.ProcessAll(t.Context(), slices.Values([]minutes.Job{{Params: weekly("4"), Source: open}}), opts) {
 				return err
 			}
 			return nil
@@ -108,7 +108,7 @@ func TestUploadSlots_ReleaseAsContextEnds(t *testing.T) {
 			defer cancel()
 			var wg sync.WaitGroup
 			wg.Go(func() {
-				_, err := c.Meetings.Resume(t.Context(), first, func() (minutes.Recording, error) {
+				_, err := c.Meetings.Resume(t.Context(), first, func(context.Context) (minutes.Recording, error) {
 					time.Sleep(time.Second)
 					cancel()
 					return minutes.Recording{}, os.ErrNotExist // which releases the slot

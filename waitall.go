@@ -116,7 +116,7 @@ func (a *waitAll) join(id string) bool {
 		return a.over(nil, &WaitError{MeetingID: id, Err: err})
 	}
 	a.waiting++
-	a.core.poller.Join(a.waiter, id, a.waiter.LookedAt)
+	a.core.poller.Join(a.waiter, id)
 	return true
 }
 
@@ -124,6 +124,7 @@ func (a *waitAll) join(id string) bool {
 func (a *waitAll) dispatchEvents() bool {
 	for _, e := range a.waiter.dispatch() {
 		a.waiting--
+		a.core.waitOver(a.ctx, e)
 		if !a.over(e.meeting, e.err) {
 			return false
 		}

@@ -22,10 +22,6 @@ type WaitOptions struct {
 	// than thirty seconds, or than the service's Cache-Control says. A page of the listing
 	// may show a change earlier.
 	Interval time.Duration
-	// LookedAt is when another process, or this one before a restart, last polled the
-	// meeting: the first poll waits for the rest of the thirty seconds. If you do not know
-	// it, use the start of this process. A time in the future or longer ago has no effect.
-	LookedAt time.Time
 	// AudioTimeout ends the wait with ErrNoAudio, in a *WaitError, at the first GET that
 	// finds the meeting without audio this long after its creation (Meeting.CreatedAt,
 	// compared with this machine's clock). 0 means no limit.
@@ -133,8 +129,9 @@ func fetchReady[T any](ctx context.Context, m *Meeting, fetch func(ctx context.C
 // waiter is one Wait, or one WaitAll for many meetings; see poll.Waiter.
 type waiter struct {
 	WaitOptions
-	after time.Duration // a poll sent at or after this time ends the wait; 0: not used
-	ready chan struct{} // holds a token when there are events
+	after   time.Duration // a poll sent at or after this time ends the wait; 0: not used
+	audioBy time.Time     // as AudioTimeout, but a time; zero: not used
+	ready   chan struct{} // holds a token when there are events
 
 	mu     sync.Mutex
 	events []event
@@ -159,7 +156,9 @@ func (w *waiter) Interval() time.Duration { return w.WaitOptions.Interval }
 func (w *waiter) Notify(s poll.Snapshot, changed bool, sentAt time.Duration) (over, confirm bool) {
 	m := s.Value.(*Meeting)
 	checked := w.after != 0 && sentAt >= w.after
-	noAudio := w.AudioTimeout > 0 && m.Status == StatusCreated && time.Since(m.CreatedAt.Time()) >= w.AudioTimeout
+	late := w.AudioTimeout > 0 && time.Since(m.CreatedAt.Time()) >= w.AudioTimeout ||
+		!w.audioBy.IsZero() && !time.Now().Before(w.audioBy)
+	noAudio := late && m.Status == StatusCreated
 	if s.Page && m.Status == StatusCreated { // which may be too old to prove that there is no audio
 		confirm = checked || noAudio
 		checked, noAudio = false, false
@@ -221,7 +220,7 @@ func (c *core) wait(ctx context.Context, id string, w *waiter) (*Meeting, error)
 	if ctx.Err() != nil {
 		return nil, &WaitError{MeetingID: id, Err: backoff.ContextError(ctx)}
 	}
-	c.poller.Join(w, id, w.LookedAt)
+	c.poller.Join(w, id)
 	defer c.poller.Leave(w, id) // even if OnStatus panics or ends its goroutine
 	for {
 		select {
@@ -231,6 +230,7 @@ func (c *core) wait(ctx context.Context, id string, w *waiter) (*Meeting, error)
 			w.Fail(id, last, endOf(ctx, trouble))
 		}
 		if over := w.dispatch(); over != nil {
+			c.waitOver(ctx, over[0])
 			return over[0].meeting, over[0].err
 		}
 	}
@@ -243,19 +243,4 @@ func endOf(ctx context.Context, trouble error) error {
 		return end
 	}
 	return fmt.Errorf("%w; before that: %w", end, trouble)
-}
-
-// hasAudio reports whether a meeting has audio: it has in every status except created,
-// in a failure, too. It waits for the poller's next poll, which keeps the poll interval.
-func (c *core) hasAudio(ctx context.Context, id string) (bool, error) {
-	w, _ := newWaiter(&WaitOptions{Until: StatusAudioUploaded})
-	w.after = c.poller.Now()
-	m, err := c.wait(ctx, id, w)
-	switch err := err.(type) {
-	case *WaitError:
-		return false, err.Err
-	case *MeetingFailedError:
-		return true, nil
-	}
-	return err == nil && m.Status != StatusCreated, err
 }

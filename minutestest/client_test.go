@@ -45,7 +45,7 @@ func TestOwnClientIsWellBehaved(t *testing.T) {
 				m, _, err := client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ExternalID: "weekly"})
 				require.NoError(t, err)
 				audio := strings.NewReader(strings.Repeat("audio", 10_000))
-				require.NoError(t, client.Meetings.Upload(t.Context(), m.ID, minutes.Recording{Audio: audio, Size: audio.Size(), ContentType: "audio/ogg"}, nil))
+				require.NoError(t, client.Meetings.Upload(t.Context(), m.ID, minutes.FromReaderAt(audio, audio.Size(), "audio/ogg"), nil))
 				got, err := client.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
 				require.NoError(t, err)
 				assert.NotEmpty(t, got.Content)
@@ -70,7 +70,7 @@ func TestRestartIsNoViolation(t *testing.T) {
 				m, _, err := srv.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ExternalID: "weekly"})
 				require.NoError(t, err)
 				audio := strings.NewReader("audio")
-				require.NoError(t, srv.Client().Meetings.Upload(t.Context(), m.ID, minutes.Recording{Audio: audio, Size: audio.Size(), ContentType: "audio/ogg"}, nil))
+				require.NoError(t, srv.Client().Meetings.Upload(t.Context(), m.ID, minutes.FromReaderAt(audio, audio.Size(), "audio/ogg"), nil))
 				if pause > 0 {
 					_, err = srv.Client().Meetings.Get(t.Context(), m.ID)
 					require.NoError(t, err)
@@ -151,11 +151,11 @@ func TestSlowRecording_IsReadInLargePieces(t *testing.T) {
 		client := srv.Client()
 		m, _, err := client.Meetings.Create(t.Context(), weekly())
 		require.NoError(t, err)
-		recording := minutestest.SlowRecording(1_000_000, 2_000)
+		recording, err := minutestest.SlowRecording(1_000_000, 2_000)(t.Context())
+		require.NoError(t, err)
 		reads := &countingReader{ReaderAt: recording.Audio}
-		recording.Audio = reads
 		began := time.Now()
-		require.NoError(t, client.Meetings.Upload(t.Context(), m.ID, recording, nil))
+		require.NoError(t, client.Meetings.Upload(t.Context(), m.ID, minutes.FromReaderAt(reads, recording.Size, recording.ContentType), nil))
 		assert.InDelta(t, 1000, time.Since(began).Seconds(), 10)
 		assert.Less(t, reads.n.Load(), int64(70))
 		state, _ := srv.Meeting(m.ID)

@@ -29,7 +29,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	recording := strings.NewReader("any bytes will do")
-	err = client.Meetings.Upload(ctx, m.ID, minutes.Recording{Audio: recording, Size: recording.Size(), ContentType: "audio/ogg"}, nil)
+	err = client.Meetings.Upload(ctx, m.ID, minutes.FromReaderAt(recording, recording.Size(), "audio/ogg"), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func ExampleServer_Script() {
 	recording := strings.NewReader("any bytes will do")
 	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21"}
 	result, err := client.Meetings.Process(context.Background(), params,
-		minutes.Recording{Audio: recording, Size: recording.Size(), ContentType: "audio/ogg"}, nil)
+		minutes.FromReaderAt(recording, recording.Size(), "audio/ogg"), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func ExampleServer_Advance() {
 		log.Fatal(err)
 	}
 	recording := strings.NewReader("any bytes will do")
-	err = client.Meetings.Upload(ctx, m.ID, minutes.Recording{Audio: recording, Size: recording.Size(), ContentType: "audio/ogg"}, nil)
+	err = client.Meetings.Upload(ctx, m.ID, minutes.FromReaderAt(recording, recording.Size(), "audio/ogg"), nil)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func ExampleServer_Requests() {
 		log.Fatal(err)
 	}
 	recording := strings.NewReader("any bytes will do")
-	err = client.Meetings.Upload(ctx, m.ID, minutes.Recording{Audio: recording, Size: recording.Size(), ContentType: "audio/ogg"}, nil)
+	err = client.Meetings.Upload(ctx, m.ID, minutes.FromReaderAt(recording, recording.Size(), "audio/ogg"), nil)
 	if err != nil {
 		log.Fatal(err)
 	}

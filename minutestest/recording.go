@@ -11,8 +11,8 @@ import (
 // bytesPerSecond, as from a slow disk: its ReadAt sleeps. In a synctest bubble
 // that costs nothing. An upload reads it twice, first for Content-MD5. Below 600 bytes
 // per second a single read takes more than a minute, and the upload counts as stalled.
-func SlowRecording(size, bytesPerSecond int64) minutes.Recording {
-	return minutes.Recording{Audio: slowAudio{size, max(bytesPerSecond, 1)}, Size: size, ContentType: "audio/mpeg"}
+func SlowRecording(size, bytesPerSecond int64) minutes.Source {
+	return minutes.FromReaderAt(slowAudio{size, max(bytesPerSecond, 1)}, size, "audio/mpeg")
 }
 
 // slowAudio is silence that takes its time.

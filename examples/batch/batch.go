@@ -146,8 +146,8 @@ func (b *batch) job(id string, r recording) minutes.Job {
 			Time:       minutes.TimeOfDay(r.modified),
 			ExternalID: id,
 		},
-		Open: func() (minutes.Recording, error) {
-			rec, err := r.open(b.display.sent, b.display.endUpload)
+		Source: func(ctx context.Context) (minutes.Recording, error) {
+			rec, err := r.open(ctx, b.display.sent, b.display.endUpload)
 			if err == nil {
 				b.display.beginUpload(r)
 			}

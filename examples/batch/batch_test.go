@@ -265,7 +265,7 @@ func TestChangedRecording(t *testing.T) {
 		list, err := recordingsIn(s.in)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path, tone(6, 500), 0o644))
-		_, err = list[0].open(nil, nil)
+		_, err = list[0].open(t.Context(), nil, nil)
 		assert.ErrorIs(t, err, errChanged)
 	})
 }

@@ -53,7 +53,7 @@ func recordingsIn(dir string) ([]recording, error) {
 // the content alone, so the meeting is found again under whatever name. What is
 // no recording shows here, before a meeting is made for it.
 func (r recording) identify(ctx context.Context) (string, error) {
-	rec, err := minutes.OpenRecording(r.path)
+	rec, err := minutes.FromFile(r.path)(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -82,7 +82,7 @@ func (r untilDone) Read(p []byte) (int, error) {
 var errChanged = errors.New("the recording has changed since it was identified")
 
 // open opens the recording for its upload. ended is called when it is closed.
-func (r recording) open(sent func(bytes int64), ended func()) (minutes.Recording, error) {
+func (r recording) open(ctx context.Context, sent func(bytes int64), ended func()) (minutes.Recording, error) {
 	info, err := os.Stat(r.path)
 	if err != nil {
 		return minutes.Recording{}, err
@@ -90,7 +90,7 @@ func (r recording) open(sent func(bytes int64), ended func()) (minutes.Recording
 	if info.Size() != r.size || !info.ModTime().Equal(r.modified) {
 		return minutes.Recording{}, errChanged // its external id is another's
 	}
-	rec, err := minutes.OpenRecording(r.path)
+	rec, err := minutes.FromFile(r.path)(ctx)
 	if err == nil {
 		rec.Audio = &watched{Recording: rec, sent: sent, ended: ended}
 	}

@@ -65,10 +65,10 @@ func run(ctx context.Context, out io.Writer) error {
 func work(ctx context.Context, client *minutes.Client, spans *sdk.TracerProvider) error {
 	ctx, span := spans.Tracer("example").Start(ctx, "weekly")
 	defer span.End()
-	rec := minutes.Recording{Audio: strings.NewReader("Good morning."), Size: 13, ContentType: "audio/mpeg"}
+	source := minutes.FromReader(strings.NewReader("Good morning."), "audio/mpeg")
 	_, err := client.Meetings.Process(ctx, &minutes.MeetingCreateParams{
 		Title: "Weekly", Date: "2026-11-20", ExternalID: "weekly-2026-11-20",
-	}, rec, nil)
+	}, source, nil)
 	return err
 }
 

@@ -49,11 +49,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	recording, err := openRecording(*file)
+	recording := recordingOf(*file)
+	opened, err := recording(ctx) // so that no meeting is created for a file that cannot be read
 	if err != nil {
 		return err
 	}
-	defer recording.Close()
+	_ = opened.Close() // it was only read
 
 	service, err := connect(*file == "", stderr)
 	if err != nil {

@@ -18,9 +18,9 @@ var (
 
 const speakers = "Ada Lovelace,Grace Hopper"
 
-func openRecording(path string) (minutes.Recording, error) {
+func recordingOf(path string) minutes.Source {
 	if path != "" {
-		return minutes.OpenRecording(path)
+		return minutes.FromFile(path)
 	}
-	return minutes.Recording{Audio: bytes.NewReader(standup), Size: int64(len(standup)), ContentType: "audio/mpeg"}, nil
+	return minutes.FromReaderAt(bytes.NewReader(standup), int64(len(standup)), "audio/mpeg")
 }

@@ -41,7 +41,6 @@ type job struct {
 // uploaded is what the one activity leaves to the other.
 type uploaded struct {
 	MeetingID string
-	LookedAt  time.Time // no look at the meeting was later
 }
 
 // ingest is the workflow: a recording becomes a file of minutes, whose path it
@@ -100,11 +99,11 @@ func (a *activities) Upload(ctx context.Context, j job) (up uploaded, err error)
 		if err != nil {
 			return err
 		}
-		open := func() (minutes.Recording, error) { return minutes.OpenRecording(j.Path) }
+		open := minutes.FromFile(j.Path)
 		_, err = a.client.Meetings.Resume(ctx, m.ID, open, &minutes.ProcessOptions{
 			Until: minutes.StatusAudioUploaded, OnStatus: t.status, Progress: t.progress,
 		})
-		up = uploaded{m.ID, time.Now()}
+		up = uploaded{m.ID}
 		return err
 	})
 	return up, err
@@ -113,11 +112,10 @@ func (a *activities) Upload(ctx context.Context, j job) (up uploaded, err error)
 // Wait waits for the minutes and writes them to a file. Their text would fill
 // Temporal's database.
 func (a *activities) Wait(ctx context.Context, up uploaded) (path string, err error) {
-	looked := lookedAt(ctx, up)
 	var result *minutes.Result
 	err = telling(ctx, func(ctx context.Context, t *told) error {
 		result, err = a.client.Meetings.Resume(ctx, up.MeetingID, nil, &minutes.ProcessOptions{
-			Format: minutes.FormatMarkdown, LookedAt: looked, OnStatus: t.status,
+			Format: minutes.FormatMarkdown, OnStatus: t.status,
 		})
 		return err
 	})
@@ -140,16 +138,6 @@ func write(path, text string) error {
 		return err
 	}
 	return os.Rename(f.Name(), path)
-}
-
-// lookedAt returns the latest time at which another worker can have looked at the
-// meeting. Of one that died nobody knows more than that it was before now.
-func lookedAt(ctx context.Context, up uploaded) time.Time {
-	now := time.Now()
-	if activity.GetInfo(ctx).Attempt > 1 || up.LookedAt.After(now) { // its clock is ahead
-		return now
-	}
-	return up.LookedAt
 }
 
 // beat is what a heartbeat tells.

@@ -19,7 +19,7 @@ var errNoCredits = errors.New("no credits are left")
 
 // take does the whole job. It can be called again after any failure: the
 // reference finds the meeting of the earlier call.
-func (d desk) take(ctx context.Context, title, date string, recording minutes.Recording) (list, error) {
+func (d desk) take(ctx context.Context, title, date string, recording minutes.Source) (list, error) {
 	usage, err := d.client.Usage.Get(ctx)
 	if err != nil {
 		return list{}, err

@@ -50,11 +50,8 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	recording := madeUp()
 	if *audio != "" {
-		if recording, err = minutes.OpenRecording(*audio); err != nil {
-			return err
-		}
+		recording = minutes.FromFile(*audio)
 	}
-	defer recording.Close()
 	list, err := desk{client}.take(ctx, *title, *date, recording)
 	if err != nil {
 		return err
@@ -77,7 +74,7 @@ func connect() (*minutes.Client, error) {
 const spoken = "spk_0: We decided to ship on Monday.\nspk_1: I will write the notes.\nspk_0: I will tell support by Friday."
 
 // madeUp is a recording for the service in memory, which does not listen to it.
-func madeUp() minutes.Recording {
+func madeUp() minutes.Source {
 	sound := strings.NewReader(strings.Repeat("hum", 1000))
-	return minutes.Recording{Audio: sound, Size: sound.Size(), ContentType: "audio/mpeg"}
+	return minutes.FromReaderAt(sound, sound.Size(), "audio/mpeg")
 }

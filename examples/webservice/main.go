@@ -147,7 +147,7 @@ func (s *service) accept(ctx context.Context, name string, body io.Reader) error
 	if err := errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	recording, err := minutes.OpenRecording(f.Name()) // refuses what is none
+	recording, err := minutes.FromFile(f.Name())(ctx) // refuses what is none
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (s *service) try(j *job) error {
 			return err
 		}
 	}
-	open := func() (minutes.Recording, error) { return minutes.OpenRecording(s.path("recordings", j.Name)) }
+	open := minutes.FromFile(s.path("recordings", j.Name))
 	result, err := s.client.Meetings.Resume(s.ctx, j.Meeting, open, &minutes.ProcessOptions{
 		Format:   minutes.FormatMarkdown,
 		OnStatus: func(m *minutes.Meeting) { s.change(func() { j.Status = m.Status }) },

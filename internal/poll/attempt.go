@@ -52,6 +52,8 @@ func (p *Poller) pollFailed(w *watch, now, sentAt time.Duration, failure *Failur
 		p.plan.pollRateLimited(w, now, sentAt, failure.RetryAfter)
 	case w.seen > sentAt: // another request has shown the meeting since; the poll may not have been sent
 		p.plan.pollEnded(w)
+	case failure.NotBefore > 0:
+		p.plan.pollPutOff(w, now, failure.NotBefore)
 	case !failure.Transient:
 		p.plan.pollEnded(w)
 		all := failure.KeyRejected && p.plan.keyRejected(true)

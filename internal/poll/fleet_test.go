@@ -227,7 +227,7 @@ func (f fleet) run() *fleetService {
 		if i < len(s.ours)-10 {
 			w.interval = f.long
 		}
-		s.pollers[n].Join(w, m.id, time.Time{})
+		s.pollers[n].Join(w, m.id)
 	}
 	s.happen(s.pollers[0])
 	if s.lasts == 0 {

@@ -168,9 +168,9 @@ func (s *service) follow(p *poll.Poller, m *meeting) {
 	m.joined = s.now()
 	s.mu.Unlock()
 	if s.twice {
-		p.Join(glance{p, waiter{s, m}}, m.id, time.Time{})
+		p.Join(glance{p, waiter{s, m}}, m.id)
 	} else {
-		p.Join(waiter{s, m}, m.id, time.Time{})
+		p.Join(waiter{s, m}, m.id)
 	}
 }
 
@@ -181,7 +181,7 @@ type glance struct {
 }
 
 func (g glance) Notify(poll.Snapshot, bool, time.Duration) (over, confirm bool) {
-	go g.p.Join(g.waiter, g.m.id, time.Time{})
+	go g.p.Join(g.waiter, g.m.id)
 	return true, false
 }
 

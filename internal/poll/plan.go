@@ -276,6 +276,16 @@ func (p *plan) pollRateLimited(w *watch, now, sentAt, retryAfter time.Duration) 
 	w.free = now
 }
 
+// pollPutOff records a poll that was not sent, since another process has just made one.
+func (p *plan) pollPutOff(w *watch, now, wait time.Duration) {
+	p.pollEnded(w)
+	w.free = now + wait
+	p.setDue(w, now+p.jittered(wait))
+	if w.role == newcomer {
+		p.setRole(w, single)
+	}
+}
+
 // pollFailed records a poll that failed. It returns the watches whose waits end by that.
 func (p *plan) pollFailed(w *watch, now, sentAt, retryAfter time.Duration) (ended []*watch) {
 	p.pollEnded(w)

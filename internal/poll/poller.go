@@ -35,6 +35,7 @@ type Failure struct {
 	RetryAfter  time.Duration // how long the service asks to wait; 0 if it does not say
 	Transient   bool          // no response, or a fault that may pass
 	KeyRejected bool          // the service rejected the key
+	NotBefore   time.Duration // if positive, the poll was not sent: another process made one; how long to wait
 }
 
 // Observer receives events for logs and metrics. The Poller calls its methods on
@@ -114,9 +115,8 @@ func (p *Poller) now() time.Duration {
 }
 
 // Join adds a waiter to a meeting. If the meeting has a fresh snapshot, Join notifies
-// the waiter at once, which may end the wait. polledAt is when another process last
-// polled the meeting, or zero.
-func (p *Poller) Join(waiter Waiter, id string, polledAt time.Time) {
+// the waiter at once, which may end the wait.
+func (p *Poller) Join(waiter Waiter, id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.now()
@@ -127,9 +127,6 @@ func (p *Poller) Join(waiter Waiter, id string, polledAt time.Time) {
 			p.releaseIfIdle(w)
 			return
 		}
-	}
-	if ago := time.Since(polledAt); 0 <= ago && ago < minPollInterval {
-		w.free = max(w.free, now-ago+minPollInterval)
 	}
 	waited := w.waited()
 	w.waiters = append(w.waiters, waiting{waiter, fresh})

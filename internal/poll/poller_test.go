@@ -66,7 +66,6 @@ type scripted struct {
 	mu    sync.Mutex
 	polls map[string]time.Duration // when the service saw the last one
 	seen  struct{ polls, pages int }
-	first time.Duration // the first request
 }
 
 var errCanceled = errors.New("canceled")
@@ -109,13 +108,21 @@ func (f *scripted) Poll(ctx context.Context, id string, wanted func() bool) (pol
 	if !wanted() || !f.pass(ctx, f.poll, f.poll.out) {
 		return poll.Snapshot{}, 0, canceled
 	}
+	if left := 30*s - f.now(); f.polled && left > 0 {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		_, again := f.polls[id]
+		assert.False(f.t, again, "meeting %s is polled again before it may", id)
+		f.polls[id] = -h
+		return poll.Snapshot{}, 0, &poll.Failure{Err: errCanceled, NotBefore: left}
+	}
 	f.mu.Lock()
 	now := f.now()
 	if last, again := f.polls[id]; again && now-last < 30*s {
 		f.t.Errorf("%v: meeting %s is polled again after %v", now, id, now-last)
 	}
 	f.polls[id] = now
-	f.count(&f.seen.polls, now)
+	f.seen.polls++
 	shown := f.show(id)
 	f.mu.Unlock()
 	if !f.pass(ctx, f.poll, f.poll.back) {
@@ -124,20 +131,13 @@ func (f *scripted) Poll(ctx context.Context, id string, wanted func() bool) (pol
 	return shown, 0, nil
 }
 
-func (f *scripted) count(n *int, now time.Duration) {
-	if f.seen.polls+f.seen.pages == 0 {
-		f.first = now
-	}
-	*n++
-}
-
 func (f *scripted) Page(ctx context.Context, cursor string, _ func() bool) ([]poll.Snapshot, string, *poll.Failure) {
 	canceled := &poll.Failure{Err: errCanceled, Transient: true}
 	if !f.pass(ctx, f.page, f.page.out) {
 		return nil, "", canceled
 	}
 	f.mu.Lock()
-	f.count(&f.seen.pages, f.now())
+	f.seen.pages++
 	n := f.seen.pages
 	f.mu.Unlock()
 	if f.badPage != nil {
@@ -202,14 +202,10 @@ func (g *guest) Notify(snapshot poll.Snapshot, _ bool, _ time.Duration) (over, c
 
 // wait makes the visits to a meeting.
 func (f *scripted) wait(p *poll.Poller, id string, visits []visit) {
-	polledAt := time.Time{}
-	if f.polled {
-		polledAt = f.began
-	}
 	for _, v := range visits {
 		time.Sleep(v.from - f.now())
 		g := &guest{f.interval, make(chan struct{})}
-		p.Join(g, id, polledAt)
+		p.Join(g, id)
 		select {
 		case <-g.over:
 			assert.LessOrEqual(f.t, f.now()-max(f.end(id), v.from), or(f.late, 92*s), "meeting %s", id)
@@ -245,9 +241,6 @@ func (sc scenario) run(t *testing.T) {
 		if *limit > 0 {
 			assert.LessOrEqual(t, n, *limit, "%+v", seen)
 		}
-	}
-	if sc.polled {
-		assert.InDelta(t, 30*s, f.first, float64(s), "the first request")
 	}
 }
 
@@ -405,7 +398,7 @@ func TestPoller_CancelsRequestsWhenNobodyWaits(t *testing.T) {
 				})
 				g := newGuest()
 				for i := range waits {
-					p.Join(g, strconv.Itoa(i), time.Time{})
+					p.Join(g, strconv.Itoa(i))
 				}
 				time.Sleep(s)
 				left := time.Now()
@@ -451,7 +444,7 @@ func TestPoller_RetriesALostPage(t *testing.T) {
 				}})
 				g := newGuest()
 				for i := range 150 {
-					p.Join(g, strconv.Itoa(i), time.Time{})
+					p.Join(g, strconv.Itoa(i))
 				}
 				time.Sleep(28 * s)
 				for i := range 150 {
@@ -481,14 +474,14 @@ func TestPoller_NeverPollsAMeetingTwiceAtOnce(t *testing.T) {
 			page: func(context.Context, string) ([]poll.Snapshot, string, *poll.Failure) { return nil, "", nil },
 		})
 		stays, leaves := newGuest(), newGuest()
-		p.Join(stays, "other", time.Time{})
-		p.Join(leaves, "slow", time.Time{})
+		p.Join(stays, "other")
+		p.Join(leaves, "slow")
 		time.Sleep(15 * s)
 		p.Leave(leaves, "slow")
 		time.Sleep(25 * s)
 		p.Record(poll.Snapshot{ID: "third", State: "busy"}, p.Now())
 		time.Sleep(10 * s)
-		p.Join(leaves, "slow", time.Time{})
+		p.Join(leaves, "slow")
 		time.Sleep(5 * m)
 		p.Leave(leaves, "slow")
 		p.Leave(stays, "other")
@@ -514,13 +507,13 @@ func TestPoller_PollsFewNewcomersAtOnce(t *testing.T) {
 				}})
 				g := newGuest()
 				for i := range others {
-					p.Join(g, strconv.Itoa(i), time.Time{})
+					p.Join(g, strconv.Itoa(i))
 				}
 				time.Sleep(m)
 				began := time.Now()
 				for i := range 100 {
 					mine := newGuest()
-					p.Join(mine, fmt.Sprint("mine", i), time.Time{})
+					p.Join(mine, fmt.Sprint("mine", i))
 					<-mine.over
 				}
 				assert.Less(t, time.Since(began), 100*50*time.Millisecond)

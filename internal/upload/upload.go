@@ -44,7 +44,7 @@ type Upload struct {
 	Mask      secret.Mask // hides secrets in errors; those of the URL are added
 	Timeouts  Timeouts
 	Retries   backoff.Policy
-	Begin     func(ctx context.Context, number int) context.Context                // returns the context of an attempt
+	Begin     func(ctx context.Context, number int) (context.Context, error)       // returns the context of an attempt; an error fails the attempt
 	Observe   func(ctx context.Context, o Outcome, retry bool, wait time.Duration) // called after each attempt
 
 	target    *url.URL
@@ -79,8 +79,11 @@ func (u *Upload) Do(ctx context.Context) *Failure {
 		if err := u.addMD5(ctx); err != nil {
 			return &Failure{Causes: backoff.Causes(ctx, err)}
 		}
-		attemptCtx := u.Begin(ctx, u.past.attempts+1)
-		o := u.attempt(attemptCtx)
+		attemptCtx, err := u.Begin(ctx, u.past.attempts+1)
+		o := Outcome{Err: err, Target: u.target, Size: u.Recording.Size, urlLeft: time.Until(u.expires)}
+		if err == nil {
+			o = u.attempt(attemptCtx)
+		}
 		wait := u.Retries.Wait(u.past.attempts+1, min(o.RetryAfter, backoff.Longest))
 		o.noTime = ctx.Err() != nil || !backoff.Outlives(ctx, wait)
 		d, u.past = decide(u.past, o, wait)

@@ -84,7 +84,7 @@ func (s *service) upload(retries int) *Upload {
 		API: s, Transport: s, Recording: audio(10), UserAgent: []string{"test/1"},
 		Timeouts: Timeouts{Stall: time.Minute, Response: 5 * time.Minute},
 		Retries:  backoff.Policy{Max: retries, WaitMin: time.Second, WaitMax: time.Second},
-		Begin:    func(ctx context.Context, _ int) context.Context { return ctx },
+		Begin:    func(ctx context.Context, _ int) (context.Context, error) { return ctx, nil },
 		Observe:  func(context.Context, Outcome, bool, time.Duration) {},
 	}
 }
@@ -325,7 +325,10 @@ func TestUpload_WithoutExpect(t *testing.T) {
 				}}}
 				u := s.upload(1)
 				var numbers []int
-				u.Begin = func(ctx context.Context, n int) context.Context { numbers = append(numbers, n); return ctx }
+				u.Begin = func(ctx context.Context, n int) (context.Context, error) {
+					numbers = append(numbers, n)
+					return ctx, nil
+				}
 				observed := 0
 				u.Observe = func(_ context.Context, _ Outcome, retry bool, _ time.Duration) {
 					observed++

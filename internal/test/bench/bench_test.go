@@ -309,9 +309,11 @@ func benchmarkStorageError(b *testing.B) {
 		return fixed{200, jsonHeader, target}.RoundTrip(req)
 	})
 	c, raw := ourClient(b, benchHost, transport), rawClient(benchHost, transport)
-	rec, ctx := testkit.Audio(10), b.Context()
+	source, ctx := testkit.Audio(10), b.Context()
+	rec, err := source(ctx)
+	require.NoError(b, err)
 	beside(b, nil, func() {
-		err := c.Meetings.Upload(ctx, benchID, rec, nil)
+		err := c.Meetings.Upload(ctx, benchID, source, nil)
 		if e, ok := errors.AsType[*minutes.StorageError](err); !ok || e.Code != "SignatureDoesNotMatch" {
 			b.Fatal(err)
 		}

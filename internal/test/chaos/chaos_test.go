@@ -122,7 +122,8 @@ type chaos struct {
 
 // knowledge is what callers know about the meetings of one name.
 type knowledge struct {
-	audio   minutes.Recording
+	audio   minutes.Source
+	size    int64
 	sum     string
 	alive   map[string]bool // ids
 	orphans int             // meetings that may exist
@@ -171,7 +172,8 @@ func newChaos(t *testing.T, seed uint64, total *tally) *chaos {
 			return rand.New(rand.NewPCG(seed, uint64(page))).IntN(limit + 1)
 		})
 	}
-	c.plain = c.srv.ClientWithKey(chaosKeys[2])
+	store := new(testkit.Store)
+	c.plain = c.srv.ClientWithKey(chaosKeys[2], minutes.WithStore(store))
 	c.live = c.anyLife
 	logged := rnd.IntN(8) == 0
 	paced := rnd.IntN(4) == 0
@@ -180,7 +182,7 @@ func newChaos(t *testing.T, seed uint64, total *tally) *chaos {
 			chaos: c, next: c.srv.HTTPClient().Transport,
 			seen: map[string]snapshot{}, waiting: map[string]int{}, since: map[string]time.Time{}, polls: rand.New(rand.NewPCG(seed, uint64(1000+i))),
 		}
-		opts := []minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: c.networks[i]}), minutes.WithUploadConcurrency(1 + rnd.IntN(4))}
+		opts := []minutes.Option{minutes.WithStore(store), minutes.WithHTTPClient(&http.Client{Transport: c.networks[i]}), minutes.WithUploadConcurrency(1 + rnd.IntN(4))}
 		if logged {
 			opts = append(opts, minutes.WithLogger(slog.New(slog.NewTextHandler(&c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		}
@@ -279,7 +281,8 @@ func (c *chaos) name(who string, rnd *rand.Rand) *knowledge {
 	_, _ = rand.NewChaCha8([32]byte{byte(rnd.Int()), byte(rnd.Int())}).Read(data)
 	sum := sha256.Sum256(data)
 	known := &knowledge{
-		audio: minutes.Recording{Audio: bytes.NewReader(data), Size: int64(size), ContentType: "audio/mpeg"},
+		audio: minutes.FromReaderAt(bytes.NewReader(data), int64(size), "audio/mpeg"),
+		size:  int64(size),
 		sum:   hex.EncodeToString(sum[:]),
 		alive: map[string]bool{},
 	}

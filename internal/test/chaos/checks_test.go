@@ -84,7 +84,7 @@ func (c *chaos) checkAudio(id string, known *knowledge) {
 	case m.Audio == nil && n == 0:
 	case m.Audio == nil || n != 1:
 		c.deviation("%s got its audio %d times", id, n)
-	case m.Audio.SHA256 != known.sum || m.Audio.Size != known.audio.Size:
+	case m.Audio.SHA256 != known.sum || m.Audio.Size != known.size:
 		c.deviation("%s has other audio than was sent", id)
 	}
 }

@@ -116,8 +116,7 @@ func (c *chaos) wholeJob(l life, who string, known *knowledge) job {
 
 func (c *chaos) restOfJob(l life, id string, known *knowledge) job {
 	return func(ctx context.Context, opts *minutes.ProcessOptions) (*minutes.Result, error) {
-		opts.LookedAt = time.Now() // or earlier
-		return l.client.Meetings.Resume(ctx, id, func() (minutes.Recording, error) { return known.audio, nil }, opts)
+		return l.client.Meetings.Resume(ctx, id, known.audio, opts)
 	}
 }
 
@@ -218,8 +217,7 @@ func (c *chaos) batchOnce(names []string, known map[string]*knowledge, left map[
 	}
 	jobs := func(yield func(minutes.Job) bool) {
 		for _, name := range names {
-			open := func() (minutes.Recording, error) { return known[name].audio, nil }
-			if !yield(minutes.Job{Params: c.params(name), Open: open}) {
+			if !yield(minutes.Job{Params: c.params(name), Source: known[name].audio}) {
 				return
 			}
 		}

@@ -110,8 +110,10 @@ func TestUpload_AsFastAsHTTP1OverDistance(t *testing.T) {
 }
 
 // plainPut uploads as a program without this package does, on a new connection.
-func plainPut(t *testing.T, client *minutes.Client, id string, rec minutes.Recording) {
+func plainPut(t *testing.T, client *minutes.Client, id string, source minutes.Source) {
 	t.Helper()
+	rec, err := source(t.Context())
+	require.NoError(t, err)
 	target, err := client.Meetings.UploadURL(t.Context(), id, rec.ContentType)
 	require.NoError(t, err)
 	data := make([]byte, rec.Size)

@@ -2,6 +2,7 @@ package testkit
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -28,8 +29,13 @@ func LongStages() minutestest.World {
 }
 
 // Audio returns a recording of n bytes in no particular format.
-func Audio(n int) minutes.Recording {
-	return minutes.Recording{Audio: strings.NewReader(strings.Repeat("a", n)), Size: int64(n), ContentType: "audio/mpeg"}
+func Audio(n int) minutes.Source {
+	return minutes.FromReaderAt(strings.NewReader(strings.Repeat("a", n)), int64(n), "audio/mpeg")
+}
+
+// Opened returns a Source that returns rec.
+func Opened(rec minutes.Recording) minutes.Source {
+	return func(context.Context) (minutes.Recording, error) { return rec, nil }
 }
 
 // Uploaded creates a meeting and uploads its audio.
@@ -56,12 +62,12 @@ func Generous() minutestest.World {
 }
 
 // Noise returns a recording without repetition, and its SHA-256.
-func Noise(n int) (minutes.Recording, string) {
+func Noise(n int) (minutes.Source, string) {
 	data := make([]byte, n)
 	src := rand.NewChaCha8([32]byte{1, 2, 3})
 	_, _ = src.Read(data)
 	sum := sha256.Sum256(data)
-	return minutes.Recording{Audio: bytes.NewReader(data), Size: int64(n), ContentType: "audio/mpeg"}, hex.EncodeToString(sum[:])
+	return minutes.FromReaderAt(bytes.NewReader(data), int64(n), "audio/mpeg"), hex.EncodeToString(sum[:])
 }
 
 // Waiting creates a meeting that waits for its audio.
@@ -82,7 +88,7 @@ func RequireArrived(t testing.TB, srv *minutestest.Server, id, sum string) {
 }
 
 // WAV returns a valid WAV recording.
-func WAV(seconds int) minutes.Recording {
+func WAV(seconds int) minutes.Source {
 	const rate = 8000
 	data := make([]byte, 44+seconds*rate)
 	copy(data, "RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00\x40\x1f\x00\x00\x40\x1f\x00\x00\x01\x00\x08\x00data")
@@ -90,7 +96,7 @@ func WAV(seconds int) minutes.Recording {
 		at := []int{4, 40}[i]
 		data[at], data[at+1], data[at+2], data[at+3] = byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
 	}
-	return minutes.Recording{Audio: bytes.NewReader(data), Size: int64(len(data)), ContentType: "audio/wav"}
+	return minutes.FromReaderAt(bytes.NewReader(data), int64(len(data)), "audio/wav")
 }
 
 // Crowd creates n meetings. It returns every stride-th id, in the order of creation:

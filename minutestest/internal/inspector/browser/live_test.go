@@ -38,7 +38,7 @@ func meeting(t *testing.T, c *minutes.Client, title string) string {
 	m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-21", ParticipantIDs: []string{"emp_ada", "emp_ben"}})
 	require.NoError(t, err)
 	audio := bytes.NewReader(bytes.Repeat([]byte("sound"), 40_000))
-	require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, minutes.Recording{Audio: audio, Size: audio.Size(), ContentType: "audio/mpeg"}, nil))
+	require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, minutes.FromReaderAt(audio, audio.Size(), "audio/mpeg"), nil))
 	return m.ID
 }
 
