@@ -9,10 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -94,14 +91,3 @@ func (s *webservice) hasRecording(name string) bool {
 	return err == nil
 }
 
-func TestSmoke(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
-		s := start(t, srv, t.TempDir())
-		s.put("weekly.mp3")
-		time.Sleep(time.Minute)
-		t.Log(s.job("weekly.mp3"))
-		_ = testutil.ToFloat64(outcomes.WithLabelValues("done"))
-	})
-}

@@ -51,7 +51,7 @@ func (q *queue) run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Second / 4):
+		case <-time.After(time.Second):
 		}
 	}
 }
