@@ -66,7 +66,7 @@ func (d dirStore) Save(_ context.Context, id string, old, next MeetingState) (bo
 		return false, err
 	}
 	_, highest, err := d.latest(dir)
-	_ = os.Remove(name(n))     // if it remains, it does no harm
+	_ = os.Remove(name(n - 1)) // n stays: a directory that changes while it is read may not show n+1
 	return highest == n+1, err // if not, n+1 had been used and removed
 }
 

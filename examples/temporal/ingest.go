@@ -73,6 +73,11 @@ type activities struct {
 	dir    string // where the minutes go
 }
 
+// stateIn lets the workers that share dir keep thirty seconds between two polls of a meeting.
+func stateIn(dir string) minutes.Option {
+	return minutes.WithStore(minutes.DirStore(dir + ".state"))
+}
+
 // workers are those that a process has. One that ends by itself, as where the
 // namespace is gone, says so to ended.
 func workers(c client.Client, a *activities, ended func(error)) []worker.Worker {

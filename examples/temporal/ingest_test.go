@@ -64,7 +64,7 @@ func TestIngest(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic())
 		heard := make(map[minutes.Status]int)
 		for range 2 { // started again, it comes to the same
-			path, err := run(&activities{srv.Client(), dir}, "weekly/1", j, func(b beat) { heard[b.Status]++ })
+			path, err := run(&activities{srv.Client(stateIn(dir)), dir}, "weekly/1", j, func(b beat) { heard[b.Status]++ })
 			require.NoError(t, err)
 			assert.Equal(t, filepath.Join(dir, "weekly%2F1.md"), path)
 			text, err := os.ReadFile(path)
@@ -88,7 +88,7 @@ func TestProgress(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic())
 		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Delay(time.Minute).AfterEffect())
 		var most beat
-		_, err := run(&activities{srv.Client(), dir}, "weekly", j, func(b beat) {
+		_, err := run(&activities{srv.Client(stateIn(dir)), dir}, "weekly", j, func(b beat) {
 			if b.Sent > most.Sent {
 				most = b
 			}
@@ -130,7 +130,7 @@ func TestTrouble(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, realistic())
 				test.prepare(srv, &j)
-				_, err := run(&activities{srv.Client(minutes.WithRetries(minutes.RetryPolicy{})), dir}, "weekly", j, nil)
+				_, err := run(&activities{srv.Client(minutes.WithRetries(minutes.RetryPolicy{}), stateIn(dir)), dir}, "weekly", j, nil)
 				assert.Len(t, srv.Requests(minutes.OpMeetingsCreate), test.attempts)
 				if test.problem == "" {
 					assert.NoError(t, err)
@@ -221,7 +221,7 @@ func TestKilled(t *testing.T) {
 	j, dir := aRecording(t), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic())
-		workers := &fleet{recruit: func() *activities { return &activities{srv.Client(), dir} }}
+		workers := &fleet{recruit: func() *activities { return &activities{srv.Client(stateIn(dir)), dir} }}
 		workers.next(t.Context())
 		var all sync.WaitGroup
 		for i := range recordings {
@@ -285,7 +285,7 @@ func TestLooks(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					srv := minutestest.NewServer(t, realistic())
-					workers := &fleet{recruit: func() *activities { return &activities{srv.Client(), dir} }}
+					workers := &fleet{recruit: func() *activities { return &activities{srv.Client(stateIn(dir)), dir} }}
 					workers.next(t.Context())
 					go func() {
 						time.Sleep(queued)
@@ -309,7 +309,7 @@ func TestStopped(t *testing.T) {
 	j, dir := aRecording(t), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic())
-		a := &activities{srv.Client(), dir}
+		a := &activities{srv.Client(stateIn(dir)), dir}
 		env := quiet().NewTestActivityEnvironment()
 		env.SetTestTimeout(time.Hour)
 		env.RegisterActivity(a)
@@ -349,7 +349,7 @@ func TestThousands(t *testing.T) {
 		var mu sync.Mutex
 		var sum minutes.PollCycle
 		busiest := 0
-		observed := srv.Client(minutes.WithObserver(func(_ context.Context, e minutes.Event) {
+		observed := srv.Client(stateIn(dir), minutes.WithObserver(func(_ context.Context, e minutes.Event) {
 			if turn, ok := e.(minutes.PollCycle); ok {
 				mu.Lock()
 				defer mu.Unlock()
@@ -357,7 +357,7 @@ func TestThousands(t *testing.T) {
 				busiest = max(busiest, turn.Pages+turn.Gets)
 			}
 		}))
-		machines := &apart{&activities{srv.Client(), dir}, &activities{observed, dir}}
+		machines := &apart{&activities{srv.Client(stateIn(dir)), dir}, &activities{observed, dir}}
 		var all sync.WaitGroup
 		for i := range recordings {
 			all.Go(func() {

@@ -117,12 +117,12 @@ func online(ctx context.Context, out, status io.Writer, address string, recordin
 
 // work runs the workers of this process until ctx is done.
 func work(ctx context.Context, out io.Writer, c client.Client) error {
-	m, err := minutes.NewFromEnv(minutes.WithUserAgent("temporal/1.0"), minutes.WithUploadConcurrency(maxUploads))
-	if err != nil {
-		return err
-	}
 	dir, err := filepath.Abs(cmp.Or(os.Getenv("MINUTES_DIR"), "minutes"))
 	if err := errors.Join(err, os.MkdirAll(dir, 0o700)); err != nil {
+		return err
+	}
+	m, err := minutes.NewFromEnv(minutes.WithUserAgent("temporal/1.0"), minutes.WithUploadConcurrency(maxUploads), stateIn(dir))
+	if err != nil {
 		return err
 	}
 	ended := make(chan error, 2)

@@ -302,10 +302,24 @@ func TestStates_CompareAndSwap(t *testing.T) {
 	stored, err := s.Load(ctx, "mtg_1")
 	require.NoError(t, err)
 	assert.Equal(t, second, stored)
-	require.NoError(t, s.Delete(ctx, "mtg_1"))
-	stored, err = s.Load(ctx, "mtg_1")
-	require.NoError(t, err)
-	assert.Equal(t, none, stored)
+}
+
+// The state of a meeting is kept as long as its job, and the next process deletes it then.
+func TestStates_DeletedAfterJob(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv, dir := slow(t), t.TempDir()
+		s := start(t, srv, dir)
+		s.put("weekly.mp3")
+		for _, kept := range []bool{true, false} {
+			time.Sleep(5 * time.Minute)
+			s.stop()
+			s = start(t, srv, dir)
+			state, err := states{s.table}.Load(t.Context(), srv.Meetings()[0].ID)
+			require.NoError(t, err)
+			assert.Equal(t, kept, state != minutes.MeetingState{})
+		}
+	})
 }
 
 func TestMetrics(t *testing.T) {
