@@ -208,7 +208,7 @@ func done(t *testing.T, addr string) (n int) {
 // its minutes, or is still there.
 func checkNothingLost(t *testing.T, dir string, accepted map[int]bool) {
 	t.Helper()
-	table, err := openTable(dir)
+	table, err := openTable(t.Context(), dir)
 	require.NoError(t, err)
 	defer table.db.Close()
 	states := map[string]int{}

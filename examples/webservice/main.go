@@ -30,7 +30,7 @@ func main() {
 // serve works until a signal stops it. The directory has all that the next process needs.
 func serve(addr, dir string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	t, err := openTable(dir)
+	t, err := openTable(ctx, dir)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -25,7 +24,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	slog.SetDefault(slog.New(slog.NewJSONHandler(io.Discard, nil)))
+	slog.SetDefault(slog.New(slog.DiscardHandler))
 	os.Exit(m.Run())
 }
 
@@ -39,7 +38,7 @@ type webservice struct {
 // start starts a webservice with the jobs in dir.
 func start(t *testing.T, srv *minutestest.Server, dir string, opts ...minutes.Option) *webservice {
 	t.Helper()
-	table, err := openTable(dir)
+	table, err := openTable(t.Context(), dir)
 	require.NoError(t, err)
 	client := srv.Client(append(opts, minutes.WithStore(states{table}), minutes.WithObserver(observe))...)
 	s := &webservice{queue: &queue{table: table, client: client}, t: t}

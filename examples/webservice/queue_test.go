@@ -63,7 +63,7 @@ func TestQueue_RemovesRecordingAfterCrash(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv, dir := minutestest.NewServer(t), t.TempDir()
-		table, err := openTable(dir)
+		table, err := openTable(t.Context(), dir)
 		require.NoError(t, err)
 		j := &job{Name: "weekly.mp3", ID: "1", State: "running", Meeting: "mtg_1", Minutes: "# Weekly"}
 		require.NoError(t, os.WriteFile(table.path(j), []byte("sound"), 0o600))
@@ -285,7 +285,7 @@ func TestPut_RejectsWhatIsNoRecording(t *testing.T) {
 
 func TestStates_CompareAndSwap(t *testing.T) {
 	t.Parallel()
-	table, err := openTable(t.TempDir())
+	table, err := openTable(t.Context(), t.TempDir())
 	require.NoError(t, err)
 	defer table.db.Close()
 	s, ctx := states{table}, t.Context()

@@ -39,13 +39,13 @@ type table struct {
 	dir string
 }
 
-func openTable(dir string) (*table, error) {
+func openTable(ctx context.Context, dir string) (*table, error) {
 	dirErr := os.MkdirAll(dir, 0o700)
 	const settings = "_pragma=busy_timeout(20000)&_pragma=locking_mode(EXCLUSIVE)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "jobs.db")+"?"+settings)
 	if err == nil {
 		db.SetMaxOpenConns(1)
-		_, err = db.Exec(schema)
+		_, err = db.ExecContext(ctx, schema)
 	}
 	return &table{db, dir}, errors.Join(dirErr, err)
 }
