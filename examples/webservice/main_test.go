@@ -89,4 +89,3 @@ func (s *webservice) hasRecording(name string) bool {
 	_, err := os.Stat(s.path(&j))
 	return err == nil
 }
-

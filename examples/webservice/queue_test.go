@@ -90,9 +90,13 @@ func TestQueue_KeepsRecordingOfFailedJob(t *testing.T) {
 		mend    func(srv *minutestest.Server) error
 	}{
 		"the meeting failed": {
-			fail:  func(srv *minutestest.Server) error { return srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesFailed}) },
+			fail: func(srv *minutestest.Server) error {
+				return srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesFailed})
+			},
 			state: "failed", problem: "minutes_failed",
-			mend: func(srv *minutestest.Server) error { return srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesReady}) },
+			mend: func(srv *minutestest.Server) error {
+				return srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesReady})
+			},
 		},
 		"nobody has foreseen it": {
 			fail: func(srv *minutestest.Server) error {
