@@ -4,74 +4,112 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
+	"strings"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// A program runs each of its jobs in a loop like this one. The Client has already retried
-// each request, so the loop handles what remains.
-func ExampleRetryable_loop() {
-	stopAll := func(err error) error { return fmt.Errorf("stop all jobs and alert someone: %w", err) }
-	pauseAll := func(err error) error { return fmt.Errorf("pause all jobs: %w", err) }
-	pause := time.Millisecond // a minute in your program
-
-	run := func(ctx context.Context, job func(context.Context) error) error {
-		for {
-			err := job(ctx) // Process or Resume, then store the minutes
-			switch {
-			case err == nil || ctx.Err() != nil:
-				return err // if the program stops, run the job again after its restart
-			case minutes.KeyRejected(err):
-				return stopAll(err) // every job will fail until someone fixes the key
-			case minutes.QuotaExhausted(err):
-				return pauseAll(err) // until the top-up; then run the job with Restart
-			case errors.Is(err, minutes.ErrMeetingGone):
-				return nil // someone deleted the meeting: drop the job
-			case !minutes.Retryable(err):
-				return err // give up: a failed meeting, an unusable recording, …
-			}
-			wait, _ := minutes.RetryAfter(err) // 0 if the service did not ask for a time
-			select {
-			case <-ctx.Done():
-			case <-time.After(max(wait, pause)):
-			}
+// work does one job until it has ended. It returns an error if all other jobs have to stop, too.
+func work(ctx context.Context, client *minutes.Client, job minutes.Job) error {
+	options := new(minutes.ProcessOptions)
+	for {
+		_, err := client.Meetings.Process(ctx, job.Params, job.Source, options)
+		failed, ended := errors.AsType[*minutes.MeetingFailedError](err)
+		noQuota := minutes.QuotaExhausted(err)
+		if ended && failed.Status == minutes.StatusMinutesFailed {
+			usage, err := client.Usage.Get(ctx)
+			noQuota = err == nil && usage.CreditsRemaining == 0
 		}
-	}
-
-	for _, err := range []error{
-		&minutes.Error{StatusCode: 503},
-		&minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated, Method: "GET", Path: "/v1/meetings/mtg_1"},
-		&minutes.MeetingFailedError{Status: minutes.StatusTranscribeBlocked},
-		&minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound, Operation: minutes.OpMeetingsGet},
-		minutes.ErrRecordingEmpty,
-	} {
-		attempts := 0
-		err := run(context.Background(), func(context.Context) error {
-			if attempts++; attempts == 2 {
-				return nil
-			}
+		pause, _ := minutes.RetryAfter(err)
+		switch {
+		case err == nil:
+			return jobEnded("done")
+		case ctx.Err() != nil || minutes.KeyRejected(err): // as every other job
 			return err
-		})
-		fmt.Println(attempts, err)
+		case noQuota: // or until Usage.ResetAt; then delete the meeting and create it again
+			options.Restart, pause = true, time.Hour
+		case minutes.Retryable(err):
+			pause = max(pause, time.Minute)
+		case errors.Is(err, minutes.ErrMeetingGone): // somebody wants no minutes
+			return jobEnded("deleted")
+		default: // *MeetingFailedError, ErrRecordingEmpty …: a person decides
+			return jobEnded("given up")
+		}
+		sleep(ctx, pause)
 	}
-	// Output:
-	// 2 <nil>
-	// 1 stop all jobs and alert someone: minutes: GET /v1/meetings/mtg_1: 401 UNAUTHENTICATED
-	// 1 pause all jobs: minutes: meeting ended as transcribe_blocked (not enough transcription quota; top it up and create the meeting again)
-	// 1 <nil>
-	// 1 the recording is empty
 }
 
-// With a Store, the Client keeps the thirty seconds between two polls of a meeting across
-// restarts.
-func ExampleNew_store() {
-	baseURL, apiKey := "https://minutes.example.com", "key_example"
-	client, err := minutes.New(baseURL, apiKey, minutes.WithStore(minutes.DirStore("/var/lib/myapp/minutes")))
-	if err != nil {
-		log.Fatal(err)
+func jobEnded(outcome string) error {
+	fmt.Println(" ", outcome)
+	return nil
+}
+
+// sleep takes no time here. A program waits for d, or until ctx is done.
+func sleep(ctx context.Context, d time.Duration) {
+	fmt.Println("  again in", d)
+	ctx.Value(meanwhile{}).(func())()
+}
+
+type meanwhile struct{} // what happens during a pause
+
+// What a program does about failures: it retries, pauses, gives up one job, or stops all.
+func Example_handleFailures() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	quota := func(credits, seconds int) {
+		_ = srv.Update("org_acme", func(o *minutestest.Organisation) { o.Credits, o.TranscribeSeconds = &credits, &seconds })
 	}
-	fmt.Println(client)
-	// Output: minutes.Client(https://minutes.example.com, key masked)
+	ctx := context.WithValue(context.Background(), meanwhile{}, func() { quota(100, 3600) })
+
+	for _, situation := range []struct {
+		name  string
+		begin func(about minutestest.Match)
+	}{
+		{"the storage is overloaded", func(about minutestest.Match) {
+			about.Operation = minutes.OpUpload
+			srv.Inject(about, minutestest.RefuseUpload(503, "SlowDown").WithHeader("Retry-After", "90"))
+		}},
+		{"no transcription time is left", func(minutestest.Match) { quota(100, 0) }},
+		{"no credits are left", func(minutestest.Match) { quota(0, 3600) }},
+		{"the audio is rejected", func(about minutestest.Match) {
+			_ = srv.Script(minutestest.Script{Title: about.Title, Outcome: minutes.StatusAudioRejected})
+		}},
+		{"somebody deletes the meeting", func(about minutestest.Match) {
+			about.Operation = minutes.OpMeetingsGet
+			srv.Inject(about, minutestest.Call(func(r minutestest.Request) { _ = client.Meetings.Delete(ctx, r.MeetingID) }))
+		}},
+		{"the key is revoked", func(minutestest.Match) {
+			_ = srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(srv.Key()).Revoked = true })
+		}},
+	} {
+		fmt.Println(situation.name)
+		situation.begin(minutestest.Match{Title: situation.name})
+		err := work(ctx, client, minutes.Job{
+			Params: &minutes.MeetingCreateParams{Title: situation.name, Date: "2026-11-20", ExternalID: situation.name},
+			Source: minutes.FromReaderAt(strings.NewReader("sound"), 5, "audio/mpeg"),
+		})
+		if err != nil {
+			fmt.Println("  stop everything:", minutes.KeyRejected(err))
+			break
+		}
+	}
+	// Output:
+	// the storage is overloaded
+	//   again in 1m30s
+	//   done
+	// no transcription time is left
+	//   again in 1h0m0s
+	//   done
+	// no credits are left
+	//   again in 1h0m0s
+	//   done
+	// the audio is rejected
+	//   given up
+	// somebody deletes the meeting
+	//   deleted
+	// the key is revoked
+	//   stop everything: true
 }
