@@ -403,4 +403,3 @@ func TestFollow_KilledAndRestarted(t *testing.T) {
 		t.Logf("%d of %d meetings were handled twice", twice, meetings)
 	})
 }
-
