@@ -330,9 +330,11 @@ func live(t testing.TB, seed uint64) {
 		reject: draw(0.3), limit: draw(0.2), short: random.IntN(4) == 0,
 	})
 	o.freezes = !o.byChange && random.IntN(3) == 0
+	o.mu.Lock()
 	for range random.IntN(300) {
 		o.create(1)
 	}
+	o.mu.Unlock()
 	time.Sleep(time.Duration(random.Int64N(int64(time.Hour))))
 	since, before := time.Now(), o.created
 	o.start(since)
@@ -367,7 +369,7 @@ func live(t testing.TB, seed uint64) {
 
 func TestFollow_Model(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(testbase.Many(400, 40)) {
+	for seed := range uint64(testbase.Many(400, 25)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { live(t, seed) })
 		})

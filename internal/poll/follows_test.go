@@ -43,20 +43,24 @@ var follows = []struct {
 func followed(t testing.TB, i int) figures {
 	f := follows[i]
 	o := newOffice(t, 1, f.habits)
+	o.mu.Lock()
 	for range f.waits {
 		o.create(1000 * time.Hour)
 	}
 	for range f.old {
 		o.create(1)
 	}
+	o.mu.Unlock()
 	time.Sleep(time.Hour)
 	since := time.Now()
+	o.mu.Lock()
 	for range f.abandoned {
 		o.create(0)
 		for range f.apart - 1 {
 			o.create(1)
 		}
 	}
+	o.mu.Unlock()
 	if f.abandoned > 0 {
 		time.Sleep(24 * time.Hour)
 	}
