@@ -42,10 +42,8 @@ func TestQueue_ContinuesAfterRestart(t *testing.T) {
 		code, jobs := s.call("PUT", "/recordings/weekly.mp3", "other sound")
 		assert.Equal(t, 200, code, "the name is known")
 		require.Len(t, jobs, 1)
-		for j := jobs[0]; j.State != "done"; {
-			kept := s.hasRecording("weekly.mp3")
-			j = s.job("weekly.mp3")
-			assert.True(t, kept || j.Minutes != "")
+		for s.job("weekly.mp3").State != "done" {
+			assert.True(t, s.hasRecording("weekly.mp3"))
 			time.Sleep(20 * time.Second)
 			s.stop()
 			s = start(t, srv, dir) // which must not poll at once
@@ -149,7 +147,7 @@ func TestQueue_KeepsRecordingOfFailedJob(t *testing.T) {
 				assert.False(t, s.hasRecording("weekly.mp3"))
 				code, _ = s.call("POST", "/recordings/weekly.mp3/retry", "")
 				assert.Equal(t, 200, code, "there is nothing to retry")
-				assert.Equal(t, 1, len(srv.Meetings()))
+				assert.Len(t, srv.Meetings(), 1)
 			})
 		})
 	}
@@ -194,7 +192,7 @@ func TestQueue_StopsIfKeyRejected(t *testing.T) {
 		requests := len(srv.Requests())
 		s.put("9.mp3")
 		time.Sleep(24 * time.Hour)
-		assert.Equal(t, requests, len(srv.Requests()), "nothing is sent any more")
+		assert.Len(t, srv.Requests(), requests, "nothing is sent any more")
 		s.stop()
 
 		update(t, srv, func(o *minutestest.Organisation) { o.Key(srv.Key()).Revoked = false })
@@ -205,7 +203,7 @@ func TestQueue_StopsIfKeyRejected(t *testing.T) {
 		for _, j := range jobs {
 			assert.Equal(t, "done", j.State)
 		}
-		assert.Equal(t, 10, len(srv.Meetings()))
+		assert.Len(t, srv.Meetings(), 10)
 	})
 }
 
@@ -237,7 +235,7 @@ func TestQueue_PausesWithoutQuota(t *testing.T) {
 					requests := len(srv.Requests())
 					s.put("20.mp3")
 					time.Sleep(wait - 20*time.Minute)
-					assert.Equal(t, requests, len(srv.Requests()), "the queue is paused")
+					assert.Len(t, srv.Requests(), requests, "the queue is paused")
 					update(t, srv, func(o *minutestest.Organisation) { exhaust(o, 1000) })
 					time.Sleep(30 * time.Minute)
 					_, jobs := s.call("GET", "/recordings/", "")
@@ -245,7 +243,7 @@ func TestQueue_PausesWithoutQuota(t *testing.T) {
 					for _, j := range jobs {
 						assert.Equal(t, "done", j.State, j.Problem)
 					}
-					assert.Equal(t, 21, len(srv.Meetings()), "those that failed are deleted")
+					assert.Len(t, srv.Meetings(), 21, "those that failed are deleted")
 				})
 			})
 		}
