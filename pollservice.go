@@ -40,7 +40,7 @@ func (p polled) Poll(ctx context.Context, id string, wanted func() bool) (poll.S
 	case err != nil:
 		return poll.Snapshot{}, 0, failureOf(err)
 	}
-	p.core.audioSeen(ctx, m, claim.before)
+	p.core.pollEnded(ctx, m, claim.before)
 	seconds := uint64(0)
 	if found := maxAge.FindStringSubmatch(resp.Header.Get("Cache-Control")); found != nil {
 		seconds, _ = strconv.ParseUint(found[1], 10, 31) // if it is out of range, the largest number

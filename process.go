@@ -229,6 +229,9 @@ func (p *process) findAudio(ctx context.Context, shown bool) (needed bool, err e
 		look = c.claimPoll
 	}
 	l := look(ctx, p.id)
+	if shown {
+		c.pollEnded(ctx, p.result.Meeting, l.before)
+	}
 	s := l.before
 	began, seen := l.err != nil || !s.UploadStartedAt.IsZero(), s.PolledAt.After(s.UploadStartedAt)
 	// Every known state is this one or a later one, so the first poll ends the wait.
@@ -240,7 +243,11 @@ func (p *process) findAudio(ctx context.Context, shown bool) (needed bool, err e
 	case began:
 		w.Until, w.after = StatusAudioUploaded, c.poller.Now()
 		if !seen {
-			w.after += sharedInterval
+			wait := 30 * time.Second
+			if l.err == nil {
+				wait += time.Until(s.UploadStartedAt)
+			}
+			w.after += max(0, wait)
 		}
 	}
 	m, err := c.wait(ctx, p.id, w)

@@ -49,8 +49,8 @@ func WithStore(s Store) Option {
 }
 
 // sharedInterval is the shortest time between polls of a meeting by two processes. The GET of
-// the other may have taken longer to arrive.
-const sharedInterval = 30*time.Second + 50*time.Millisecond
+// the other may have taken up to two seconds longer to arrive, since it may need a connection.
+const sharedInterval = 32 * time.Second
 
 // change replaces the state of a meeting by what next returns for it. It returns the state
 // before.
@@ -104,6 +104,9 @@ func (c *core) claimPoll(ctx context.Context, id string) (r claim) {
 	r.before, r.err = c.change(ctx, id, func(s MeetingState, now time.Time) MeetingState {
 		r.wait = s.PolledAt.Add(max(sharedInterval, time.Duration(c.maxAge.Load()))).Sub(now)
 		if r.wait <= 0 {
+			if s == (MeetingState{}) { // nothing is known: an upload may have begun
+				s.UploadStartedAt = now
+			}
 			s.PolledAt = now
 		}
 		return s
@@ -120,12 +123,21 @@ func (c *core) uploadBegins(ctx context.Context, id string) error {
 	return err
 }
 
-// audioSeen records in the store that a meeting has audio, if somebody else uploaded that. If
-// it fails, the next poll tries it again.
-func (c *core) audioSeen(ctx context.Context, m *Meeting, before MeetingState) {
-	if c.store != nil && m.Status != StatusCreated && !m.Status.Final() && before.UploadStartedAt.IsZero() {
-		_ = c.uploadBegins(ctx, m.ID)
+// pollEnded records in the store what a poll has found out: that a meeting about which nothing
+// was known has no audio, or that somebody else has uploaded some.
+func (c *core) pollEnded(ctx context.Context, m *Meeting, before MeetingState) {
+	unknown, noAudio := before == MeetingState{}, m.Status == StatusCreated
+	if c.store == nil || unknown != noAudio || m.Status.Final() || !before.UploadStartedAt.IsZero() {
+		return
 	}
+	_, _ = c.change(ctx, m.ID, func(s MeetingState, now time.Time) MeetingState {
+		if !noAudio {
+			s.UploadStartedAt = now
+		} else if s.UploadStartedAt.Equal(s.PolledAt) { // no upload has begun since
+			s.UploadStartedAt = time.Time{}
+		}
+		return s
+	})
 }
 
 // loadState is claimPoll without the claim.

@@ -218,6 +218,29 @@ func TestWithStore_ProcessesShareThePollInterval(t *testing.T) {
 	})
 }
 
+// A process deletes the state of a meeting that has ended. If it dies before it stores the
+// minutes, and the next one in its first poll, the third must not take the meeting for new.
+func TestResume_RequestsNoUploadURLOnceEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		id := testkit.Uploaded(t, testkit.Client(srv), "Weekly").ID
+		_, err := srv.Advance(id, minutes.StatusMinutesReady)
+		require.NoError(t, err)
+		store := new(testkit.Store)
+		requested := len(srv.Requests(minutes.OpMeetingsUploadURL))
+		ctx, kill := context.WithCancel(t.Context())
+		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.Call(func(minutestest.Request) { kill() }))
+		_, err = testkit.Client(srv, minutes.WithStore(store)).Meetings.Resume(ctx, id, testkit.Audio(10), nil)
+		require.ErrorIs(t, err, context.Canceled)
+		r, err := testkit.Client(srv, minutes.WithStore(store)).Meetings.Resume(t.Context(), id, testkit.Audio(10), nil)
+		require.NoError(t, err)
+		require.NotEmpty(t, r.Minutes.Content)
+		require.Len(t, srv.Requests(minutes.OpMeetingsUploadURL), requested)
+		require.Zero(t, store.Len())
+	})
+}
+
 // What Resume does first depends on what the store says.
 func TestResume_BeginsAsTheStoreSays(t *testing.T) {
 	t.Parallel()
@@ -232,10 +255,11 @@ func TestResume_BeginsAsTheStoreSays(t *testing.T) {
 		"a poll just now, no upload":           {time.Second, 0, url, 0, 0},
 		"a poll long ago, no upload":           {time.Hour, 0, url, 0, 0},
 		"a poll in the future, no upload":      {-time.Hour, 0, url, 0, 0},
-		"an upload just now":                   {0, time.Second, get, 0, 30 * time.Second},
-		"an upload in the future":              {0, -time.Hour, get, 0, 30 * time.Second},
-		"a poll, then an upload":               {10 * time.Second, 5 * time.Second, get, 20 * time.Second, 50 * time.Second},
-		"an upload, then a poll":               {10 * time.Second, 15 * time.Second, get, 20 * time.Second, 20 * time.Second},
+		"an upload just now":                   {0, time.Second, get, 0, 32 * time.Second},
+		"an upload in the future":              {0, -time.Hour, get, 0, 32 * time.Second},
+		"a poll, then an upload":               {10 * time.Second, 5 * time.Second, get, 22 * time.Second, 54 * time.Second},
+		"a poll, then at once an upload":       {10 * time.Second, 10*time.Second - time.Millisecond, get, 22 * time.Second, 22 * time.Second},
+		"an upload, then a poll":               {10 * time.Second, 15 * time.Second, get, 22 * time.Second, 22 * time.Second},
 		"an upload, then a poll, all long ago": {time.Hour, 2 * time.Hour, get, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
