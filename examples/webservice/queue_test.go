@@ -308,17 +308,14 @@ func TestStates_CompareAndSwap(t *testing.T) {
 	assert.Equal(t, second, stored)
 }
 
-// The state of a meeting is kept as long as its job, and the next process deletes it then.
-func TestStates_DeletedAfterJob(t *testing.T) {
+func TestStates_DeletedOnceMeetingEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		srv, dir := slow(t), t.TempDir()
-		s := start(t, srv, dir)
+		srv := slow(t)
+		s := start(t, srv, t.TempDir())
 		s.put("weekly.mp3")
 		for _, kept := range []bool{true, false} {
 			time.Sleep(5 * time.Minute)
-			s.stop()
-			s = start(t, srv, dir)
 			state, err := states{s.table}.Load(t.Context(), srv.Meetings()[0].ID)
 			require.NoError(t, err)
 			assert.Equal(t, kept, state != minutes.MeetingState{})

@@ -18,8 +18,7 @@ CREATE TABLE IF NOT EXISTS jobs (name TEXT PRIMARY KEY, job TEXT NOT NULL, -- as
 	state TEXT AS (job ->> 'state'), due INTEGER AS (job ->> 'due')) STRICT;
 CREATE INDEX IF NOT EXISTS jobs_due ON jobs (state, due);
 CREATE TABLE IF NOT EXISTS states (meeting TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT;
-UPDATE jobs SET job = json_set(job, '$.state', 'queued') WHERE state = 'running'; -- in a process that died
-DELETE FROM states WHERE meeting NOT IN (SELECT job ->> 'meeting' FROM jobs WHERE state = 'queued' AND job ->> 'meeting' <> '');`
+UPDATE jobs SET job = json_set(job, '$.state', 'queued') WHERE state = 'running'; -- in a process that died`
 
 // A job is a recording on its way to minutes. Its file is kept until it is done.
 type job struct {
@@ -89,5 +88,7 @@ func (s states) Save(ctx context.Context, id string, old, next minutes.MeetingSt
 	return changed != nil, err
 }
 
-// Delete does nothing: openTable does it, once the minutes are stored.
-func (s states) Delete(context.Context, string) error { return nil }
+func (s states) Delete(ctx context.Context, id string) error {
+	_, err := s.do(ctx, `DELETE FROM states WHERE meeting = ?`, id)
+	return err
+}
