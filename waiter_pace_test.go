@@ -305,7 +305,7 @@ func TestWaitAll_SlowsDownAfter429(t *testing.T) {
 		}
 		assert.LessOrEqual(t, within(0, 10*time.Second), 3, "the pause; a page among them")
 		assert.InDelta(t, 13, within(10*time.Second, 15*time.Second), 4, "half of five a second")
-		assert.InDelta(t, 20*8, within(60*time.Second, 300*time.Second), 25)
+		assert.InDelta(t, 20*8+20, within(60*time.Second, 300*time.Second), 40, "and the pages of a search")
 		assert.Zero(t, l.TooSoon(ids), "polls within the minimum interval")
 	})
 }
