@@ -19,9 +19,8 @@ type ProcessOptions struct {
 	// state, and starts over. The deletion cannot be undone. It needs the scope
 	// meetings:delete. With Resume, it also needs Params.
 	Restart bool
-	// Params lets Resume create another meeting with Restart; Result.Meeting has its id. If
-	// they have an ExternalID, Resume does so too if the meeting is gone, since another run
-	// may have deleted it to start over. Without Restart, Params have no effect.
+	// Params are those of the meeting that Resume creates with Restart; Result.Meeting has
+	// its id. Without Restart they have no effect.
 	Params   *MeetingCreateParams
 	OnStatus func(*Meeting)          // as in WaitOptions
 	Progress func(sent, total int64) // as in UploadOptions
@@ -94,8 +93,8 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 // the header Content-MD5 keeps storage from accepting a part of the recording. It needs
 // the scopes meetings:read and minutes:read, and meetings:write (assumed) for an upload.
 //
-// Resume creates no meeting, except as ProcessOptions.Params says. If somebody deleted the
-// meeting, it returns ErrNotFound. After a crash, resume with the id that you stored; call
+// Resume never brings back a meeting that somebody deleted: it returns ErrNotFound, also with
+// ProcessOptions.Restart. After a crash, resume with the id that you stored; call
 // Process again only if you stored none.
 //
 // The Result is nil only if the parameters are invalid. Errors: those of source, Upload,
@@ -126,25 +125,16 @@ type process struct {
 	closeErr   error // why recordings could not be closed
 }
 
-// run does the job. It starts again if another worker has deleted the failed meeting meanwhile.
+// run does the job.
 func (p *process) run(ctx context.Context) error {
-	const most = 3
-	for starts := 1; ; starts++ {
-		err := p.ensureUploaded(ctx)
-		if err == nil {
-			if p.uploadOver != nil {
-				p.uploadOver()
-			}
-			err = p.waitAndFetch(ctx)
+	err := p.ensureUploaded(ctx)
+	if err == nil {
+		if p.uploadOver != nil {
+			p.uploadOver()
 		}
-		r, id := p.result, p.id
-		// With minutes, it is the transcript that is not found.
-		gone := errors.Is(err, ErrNotFound) && p.id != "" && r.Minutes == nil
-		if !gone || starts == most || !p.options.Restart || r.Params == nil || r.Params.ExternalID == "" {
-			return withCloseError(err, id, p.closeErr)
-		}
-		p.id = ""
+		err = p.waitAndFetch(ctx)
 	}
+	return withCloseError(err, p.id, p.closeErr)
 }
 
 // ensureUploaded creates the meeting of a Process, and uploads the recording if the meeting
@@ -163,7 +153,7 @@ func (p *process) ensureUploaded(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { p.closeErr = errors.Join(p.closeErr, done()) }()
+	defer func() { p.closeErr = done() }()
 	if p.id == "" {
 		if err := p.create(ctx); err != nil {
 			return err
@@ -180,9 +170,9 @@ func (p *process) ensureUploaded(ctx context.Context) error {
 func (p *process) create(ctx context.Context) error {
 	r := p.result
 	for first := true; ; first = false {
-		if r.Meeting != nil && r.Meeting.Status.Failed() {
+		if r.Meeting != nil {
 			// Another worker may have deleted it first.
-			if err := p.meetings.Delete(ctx, r.Meeting.ID); err != nil && !errors.Is(err, ErrNotFound) {
+			if err := p.meetings.Delete(ctx, r.Meeting.ID); err != nil && !errors.Is(err, ErrMeetingGone) {
 				return err
 			}
 		}
