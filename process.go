@@ -40,7 +40,7 @@ func (o *ProcessOptions) checked() (*ProcessOptions, error) {
 // Result is the result of a job. If the job failed, it holds what there is: the
 // Meeting as soon as that exists.
 type Result struct {
-	Params     *MeetingCreateParams // the job's own; nil after Resume
+	Params     *MeetingCreateParams // the job's own; after Resume, ProcessOptions.Params
 	Meeting    *Meeting             // as last seen
 	Created    bool                 // this run made the meeting; see Create
 	Minutes    *Minutes             // nil if ProcessOptions.Until is another state
@@ -106,10 +106,7 @@ func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, 
 	if err = cmp.Or(err, checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err
 	}
-	p := &process{meetings: s, options: o, source: source, id: id, shared: true, result: new(Result)}
-	if o.Restart {
-		p.result.Params = o.Params
-	}
+	p := &process{meetings: s, options: o, source: source, id: id, shared: true, result: &Result{Params: o.Params}}
 	return p.result, p.run(ctx)
 }
 
@@ -214,18 +211,18 @@ func (p *process) needsAudio(ctx context.Context) (bool, error) {
 // the upload began and another request has shown the meeting.
 func (p *process) findAudio(ctx context.Context, shown bool) (needed bool, err error) {
 	c := p.meetings.core()
-	look := c.loadState
+	stored := c.loadState
 	if shown {
-		look = c.claimPoll
+		stored = c.claimPoll // Create's response counts as a poll
 	}
-	l := look(ctx, p.id)
-	s := l.before
-	began, seen := l.err != nil || !s.UploadStartedAt.IsZero(), s.PolledAt.After(s.UploadStartedAt)
+	r := stored(ctx, p.id)
+	began := r.err != nil || !r.before.UploadStartedAt.IsZero()
+	seen := r.before.PolledAt.After(r.before.UploadStartedAt)
 	// Every known state is this one or a later one, so the first poll ends the wait.
 	w, _ := newWaiter(&WaitOptions{Until: StatusCreated})
 	switch {
 	case p.source == nil:
-	case !began && (shown || seen), began && shown && seen && l.wait <= 0:
+	case !began && (shown || seen):
 		return true, nil
 	case began:
 		w.Until, w.after = StatusAudioUploaded, c.poller.Now()

@@ -123,7 +123,7 @@ func (c *core) uploadBegins(ctx context.Context, id string) error {
 // audioSeen records in the store that a meeting has audio, if somebody else uploaded that. If
 // it fails, the next poll tries it again.
 func (c *core) audioSeen(ctx context.Context, m *Meeting, before MeetingState) {
-	if c.store != nil && m.Status != StatusCreated && !m.Status.Final() && before.UploadStartedAt.IsZero() {
+	if c.store != nil && m.Status != StatusCreated && before.UploadStartedAt.IsZero() {
 		_ = c.uploadBegins(ctx, m.ID)
 	}
 }
