@@ -47,26 +47,28 @@ type Result struct {
 	Transcript string               // only with ProcessOptions.Transcript
 }
 
-// Process does the whole job: it opens the recording, creates the meeting and then, as
-// [MeetingsService.Resume] does, uploads the recording, waits and fetches the minutes.
-//
-// Process opens the recording once an upload slot is free (see [WithUploadConcurrency]), and
-// closes it when the upload is over or turns out to be unnecessary. If it cannot be opened,
-// Process makes no request.
+// Process does the whole job: it creates the meeting and then, as [MeetingsService.Resume]
+// does, uploads the recording, waits and fetches the minutes.
 //
 // With params.ExternalID you can run it again after a crash at any point, or in two workers
 // at once: it continues from the meeting's state, and there will be one meeting, one audio
-// and one set of minutes. Without one, each run creates a meeting. With [WithStore], an
-// upload that another run has begun may end first.
+// and one set of minutes. Without one, each run creates a meeting. With [WithStore], Process
+// lets an upload of another run end first.
+//
+// Process opens the recording first, once an upload slot is free (see
+// [WithUploadConcurrency]), and closes it when the upload is over or turns out to be
+// unnecessary. If the recording cannot be opened, Process makes no request.
 //
 // If the first poll finds the meeting unfinished, the job takes at least half a minute
-// outside a testing/synctest bubble. It needs the scopes meetings:write, meetings:read and
-// minutes:read, and with Restart meetings:delete.
+// outside a testing/synctest bubble.
 //
-// The Result is nil only if the parameters are invalid. Errors: those of source, Create,
-// Upload, WaitForMinutes and Transcript; ErrNoAudio as for Resume. If an earlier run left the
-// meeting in a failure state, a *MeetingFailedError at once: the interface allows no other
-// meeting with its ExternalID until it is deleted, as ProcessOptions.Restart does.
+// It needs the scopes meetings:write, meetings:read and minutes:read, and with Restart
+// meetings:delete.
+//
+// Errors: those of source, Create, Upload, WaitForMinutes and Transcript; ErrNoAudio as for
+// Resume. If an earlier run left the meeting in a failure state, a *MeetingFailedError at
+// once: the interface allows no other meeting with its ExternalID until it is deleted, as
+// ProcessOptions.Restart does. The Result is nil only if the parameters are invalid.
 func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreateParams, source Source, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("params", params != nil), checkGiven("source", source != nil)); err != nil {
@@ -81,26 +83,26 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 // that has created the meeting and responded with its id, and for a worker that continues
 // after a crash.
 //
-// Resume opens the recording only if an upload is needed, as Process does. source may be nil;
-// then a meeting without audio is an error. Resume polls first, as [MeetingsService.Wait]
-// does. With [WithStore] it knows more: if the meeting was polled and no upload has begun,
-// Resume requests the upload URL at once. If an upload has begun, Resume uploads only after a
-// poll thirty seconds later shows no audio.
+//   - Resume never brings back a meeting that somebody deleted: it returns ErrNotFound, also
+//     with ProcessOptions.Restart. After a crash, resume with the id that you stored; call
+//     Process again only if you stored none.
+//   - It opens the recording only if an upload is needed. source may be nil; then a meeting
+//     without audio is an error.
+//   - It polls first, as [MeetingsService.Wait] does. With [WithStore], it requests the upload
+//     URL at once if the meeting was polled and no upload has begun. If an upload has begun,
+//     Resume uploads only after a poll thirty seconds later shows no audio.
+//   - You can run it again at any time, and in two workers at once: if an upload failed and
+//     the meeting has audio, Resume takes that for another worker's. So neither Resume nor a
+//     Process with an ExternalID reports ErrPartialAudio; the header Content-MD5 keeps storage
+//     from accepting a part of the recording.
 //
-// You can run it again at any time, and in two workers at once, as Process: if an upload
-// failed and the meeting has audio, Resume takes that for another worker's. So neither
-// Resume nor a Process with an ExternalID reports ErrPartialAudio;
-// the header Content-MD5 keeps storage from accepting a part of the recording. It needs
-// the scopes meetings:read and minutes:read, and meetings:write (assumed) for an upload.
+// It needs the scopes meetings:read and minutes:read, and meetings:write (assumed) for an
+// upload.
 //
-// Resume never brings back a meeting that somebody deleted: it returns ErrNotFound, also with
-// ProcessOptions.Restart. After a crash, resume with the id that you stored; call
-// Process again only if you stored none.
-//
-// The Result is nil only if the parameters are invalid. Errors: those of source, Upload,
-// WaitForMinutes and Transcript; ErrNoAudio, in a *WaitError, for a meeting without audio if
-// source is nil, or if the service shows no audio within five minutes (ten polls) of an upload
-// that storage accepted; that of closing the recording, joined with any other.
+// Errors: those of source, Upload, WaitForMinutes and Transcript; ErrNoAudio, in a *WaitError,
+// for a meeting without audio if source is nil, or if the service shows no audio within five
+// minutes (ten polls) of an upload that storage accepted; that of closing the recording,
+// joined with any other. The Result is nil only if the parameters are invalid.
 func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
 	if err = cmp.Or(err, checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
