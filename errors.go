@@ -260,16 +260,15 @@ func (e *StorageError) Unwrap() []error { return e.causes }
 //   - the context's deadline, since another context may have a later one;
 //   - a WaitError, or the error of a Result, that wraps one of these.
 //
-// It returns false if the caller canceled the context, for every other rejection, for a
-// meeting that failed, and for an unusable parameter or recording. It also returns false if
-// a proxy rejects the connection or TLS fails. ErrNoAudio is not temporary: somebody has to
-// upload, or to find out why the service does not see what storage accepted.
+// It returns false for everything else, such as a canceled context, a meeting that failed, an
+// unusable parameter or recording, a proxy that rejects the connection, and TLS that fails.
+// ErrNoAudio is not temporary: somebody has to upload, or to find out why the service does not
+// see what storage accepted.
 //
 // It does not say whether a write without a response took effect. Calls that only read,
 // Create with an ExternalID, Process with one, and Resume are always safe to repeat.
 //
-// The interface documents 429, 500 and the minutes that are not ready. The rest is
-// assumed.
+// Documented: 429, 500 and the minutes that are not ready. The rest is assumed.
 func Retryable(err error) bool {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, ErrNoAudio), errors.Is(err, ErrPartialAudio),

@@ -32,30 +32,30 @@ type FollowOptions struct {
 }
 
 // Follow yields each meeting of the organisation that the key can see, whoever created it,
-// as its minutes become ready or it fails. It takes the place of a webhook, which the
-// service does not have. It runs until ctx ends or the loop is left.
+// as its minutes become ready or it fails. It runs until ctx ends or the loop is left. It
+// takes the place of a webhook, which the service does not have.
 //
-// Follow finds meetings in the listing: it reads the first page about every thirty seconds,
-// and further pages if there are many new meetings. The meetings that it finds are waits
-// of the Client's poller, like all others (see [MeetingsService.Wait]). A meeting without
-// audio is polled less often the older it is, after a thirtieth of its age, so that
-// abandoned meetings cost little.
+//   - It finds meetings on the first page of the listing, about every thirty seconds, and on
+//     further pages if there are many new ones. It then waits for them as
+//     [MeetingsService.Wait] does.
+//   - It polls a meeting without audio less often the older it is, after a thirtieth of its
+//     age, so that abandoned meetings cost little. It drops deleted meetings.
+//   - It yields a meeting once, in no particular order. The next run of the program may yield
+//     it again: store the ids of the meetings that you have handled, and let Skip look there.
+//     Follow itself stores nothing.
+//   - While the loop's body runs, Follow fetches at most eight minutes in advance, but goes on
+//     polling.
+//   - A failure of the listing, or of polls, delays meetings but loses none and does not end
+//     Follow. It misses no meeting that appears in the listing up to two minutes late, which
+//     includes the difference between the clocks.
 //
-// It yields a meeting once, in no particular order. If the program stops, it may have to
-// yield it again to the next run: store the ids of the meetings that you have handled, and
-// let Skip look there. Follow itself stores nothing. While the loop's body runs, Follow
-// fetches at most eight minutes in advance, but goes on polling.
-//
-// A failure of the listing, or of polls, delays meetings but loses none and does not end
-// Follow. It misses no meeting that appears in the listing up to two minutes late, which
-// includes the difference between the clocks, and whatever the order of the listing, by
-// creation or by change, newest first (assumed). It drops deleted meetings. It needs the
-// scopes meetings:read and minutes:read.
+// It needs the scopes meetings:read and minutes:read. Assumed: the listing is ordered by
+// creation or by change, newest first.
 //
 // Each Result has Meeting, and Minutes if they are fetched. Errors with a Result concern
 // one meeting: *MeetingFailedError if it failed; *WaitError, with ErrNoAudio after
-// AudioTimeout, or if the service refuses the meeting or its minutes. Errors without a Result end
-// Follow: *ParamError for invalid options; a *WaitError without a MeetingID if the
+// AudioTimeout, or if the service refuses the meeting or its minutes. Errors without a Result
+// end Follow: *ParamError for invalid options; a *WaitError without a MeetingID if the
 // service rejects the key (see [KeyRejected]) or ctx ends.
 func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {

@@ -56,23 +56,21 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 	}}
 }
 
-// WithHTTPClient uses hc's transport for API calls and, without [WithStorageHTTPClient],
-// for uploads. If hc has a Timeout, it limits one attempt of an API call (default 30 s);
-// uploads have no such limit. The Client never changes hc, and ignores its Jar and
-// CheckRedirect: the service uses no cookies, and redirects are refused. Your transport
-// should have an ExpectContinueTimeout, as http.DefaultTransport has. Otherwise an upload
-// that storage rejects may only show as a broken connection.
+// WithHTTPClient uses hc's transport for API calls and, without [WithStorageHTTPClient], for
+// uploads. The Client never changes hc, and ignores its Jar and CheckRedirect.
 //
-// A transport that records whole URLs, as most tracing transports do, sees the presigned
-// URL of each upload, which is a credential. Give uploads another one with
-// WithStorageHTTPClient.
+//   - hc.Timeout limits one attempt of an API call (default 30 s), but no upload.
+//   - Set the transport's ExpectContinueTimeout, as http.DefaultTransport does. Otherwise an
+//     upload that storage rejects may only show as a broken connection.
+//   - A transport that records whole URLs, as most tracing transports do, sees the presigned
+//     URL of each upload, which is a credential. Give uploads another transport.
+//   - For your own proxy or certificate authority, clone http.DefaultTransport and set them;
+//     see the example. If a proxy rejects a connection, the error names it, without its
+//     password.
 //
-// Without this option uploads use HTTP/1.1: HTTP/2 is many times slower over distance. With
-// it, they use what your transport speaks. Without it a Client uses the proxies of the environment (HTTPS_PROXY,
-// NO_PROXY; see [http.ProxyFromEnvironment]) and trusts the certificates of the system.
-// For your own proxy or certificate authority, clone http.DefaultTransport and set them;
-// see the example. If a proxy rejects a connection, the error names it, without its
-// password.
+// Without this option a Client uses the proxies of the environment (see
+// [http.ProxyFromEnvironment]) and the system's certificates. Uploads then use HTTP/1.1:
+// HTTP/2 is many times slower over distance.
 func WithHTTPClient(hc *http.Client) Option {
 	ok := hc != nil && hc.Timeout >= 0
 	return option("WithHTTPClient", ok, "must not be nil, nor its Timeout negative", func(c *core) {
@@ -130,10 +128,6 @@ type RetryPolicy struct {
 // between 0.5 and 15 seconds. If the service's Retry-After is over a minute, the call
 // returns at once, with Error.RetryAfter.
 //
-// It applies to uploads too. If there was no response, and the audio may have arrived, the
-// Client polls the meeting before the retry, and again if it had sent the whole recording.
-// Two polls on one upload URL are thirty seconds apart, so such a retry takes longer.
-//
 // The Client retries only what is provably safe:
 //
 //   - after a 429, every request: the service's edge rejected it, and nothing was done.
@@ -148,7 +142,9 @@ type RetryPolicy struct {
 //     ConditionalRequestConflict; once, with a new URL, if the URL had expired; after a 417,
 //     without the header Expect; once without Content-MD5 if the store rejects that.
 //
-// See [Client.Do] for its own rules.
+// If an upload got no response, and the audio may have arrived, the Client polls the meeting
+// before the retry, and again if it had sent the whole recording. Two polls on one upload URL
+// are thirty seconds apart, so such a retry takes longer. See [Client.Do] for its own rules.
 func WithRetries(p RetryPolicy) Option {
 	ok := p.Max >= 0 && p.WaitMin >= 0 && p.WaitMax >= p.WaitMin
 	return option("WithRetries", ok, "needs Max >= 0 and 0 <= WaitMin <= WaitMax", func(c *core) { c.Retries = backoff.Policy(p) })

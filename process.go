@@ -19,9 +19,8 @@ type ProcessOptions struct {
 	// state, and starts over. The deletion cannot be undone. It needs the scope
 	// meetings:delete. With Resume, it also needs Params.
 	Restart bool
-	// Params lets Resume create another meeting with Restart; Result.Meeting has its id. If
-	// they have an ExternalID, Resume does so too if the meeting is gone, since another run
-	// may have deleted it to start over. Without Restart, Params have no effect.
+	// Params are those of the meeting that Resume creates with Restart; Result.Meeting has
+	// its id. Without Restart they have no effect.
 	Params   *MeetingCreateParams
 	OnStatus func(*Meeting)          // as in WaitOptions
 	Progress func(sent, total int64) // as in UploadOptions
@@ -41,33 +40,35 @@ func (o *ProcessOptions) checked() (*ProcessOptions, error) {
 // Result is the result of a job. If the job failed, it holds what there is: the
 // Meeting as soon as that exists.
 type Result struct {
-	Params     *MeetingCreateParams // the job's own; nil after Resume
+	Params     *MeetingCreateParams // the job's own; after Resume, ProcessOptions.Params
 	Meeting    *Meeting             // as last seen
 	Created    bool                 // this run made the meeting; see Create
 	Minutes    *Minutes             // nil if ProcessOptions.Until is another state
 	Transcript string               // only with ProcessOptions.Transcript
 }
 
-// Process does the whole job: it opens the recording, creates the meeting and then, as
-// [MeetingsService.Resume] does, uploads the recording, waits and fetches the minutes.
-//
-// Process opens the recording once an upload slot is free (see [WithUploadConcurrency]), and
-// closes it when the upload is over or turns out to be unnecessary. If it cannot be opened,
-// Process makes no request.
+// Process does the whole job: it creates the meeting and then, as [MeetingsService.Resume]
+// does, uploads the recording, waits and fetches the minutes.
 //
 // With params.ExternalID you can run it again after a crash at any point, or in two workers
 // at once: it continues from the meeting's state, and there will be one meeting, one audio
-// and one set of minutes. Without one, each run creates a meeting. With [WithStore], an
-// upload that another run has begun may end first.
+// and one set of minutes. Without one, each run creates a meeting. With [WithStore], Process
+// lets an upload of another run end first.
+//
+// Process opens the recording first, once an upload slot is free (see
+// [WithUploadConcurrency]), and closes it when the upload is over or turns out to be
+// unnecessary. If the recording cannot be opened, Process makes no request.
 //
 // If the first poll finds the meeting unfinished, the job takes at least half a minute
-// outside a testing/synctest bubble. It needs the scopes meetings:write, meetings:read and
-// minutes:read, and with Restart meetings:delete.
+// outside a testing/synctest bubble.
 //
-// The Result is nil only if the parameters are invalid. Errors: those of source, Create,
-// Upload, WaitForMinutes and Transcript; ErrNoAudio as for Resume. If an earlier run left the
-// meeting in a failure state, a *MeetingFailedError at once: the interface allows no other
-// meeting with its ExternalID until it is deleted, as ProcessOptions.Restart does.
+// It needs the scopes meetings:write, meetings:read and minutes:read, and with Restart
+// meetings:delete.
+//
+// Errors: those of source, Create, Upload, WaitForMinutes and Transcript; ErrNoAudio as for
+// Resume. If an earlier run left the meeting in a failure state, a *MeetingFailedError at
+// once: the interface allows no other meeting with its ExternalID until it is deleted, as
+// ProcessOptions.Restart does. The Result is nil only if the parameters are invalid.
 func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreateParams, source Source, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("params", params != nil), checkGiven("source", source != nil)); err != nil {
@@ -82,35 +83,32 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 // that has created the meeting and responded with its id, and for a worker that continues
 // after a crash.
 //
-// Resume opens the recording only if an upload is needed, as Process does. source may be nil;
-// then a meeting without audio is an error. Resume polls first, as [MeetingsService.Wait]
-// does. With [WithStore] it knows more: if the meeting was polled and no upload has begun,
-// Resume requests the upload URL at once. If an upload has begun, Resume uploads only after a
-// poll thirty seconds later shows no audio.
+//   - Resume never brings back a meeting that somebody deleted: it returns ErrNotFound, also
+//     with ProcessOptions.Restart. After a crash, resume with the id that you stored; call
+//     Process again only if you stored none.
+//   - It opens the recording only if an upload is needed. source may be nil; then a meeting
+//     without audio is an error.
+//   - It polls first, as [MeetingsService.Wait] does. With [WithStore], it requests the upload
+//     URL at once if the meeting was polled and no upload has begun. If an upload has begun,
+//     Resume uploads only after a poll thirty seconds later shows no audio.
+//   - You can run it again at any time, and in two workers at once: if an upload failed and
+//     the meeting has audio, Resume takes that for another worker's. So neither Resume nor a
+//     Process with an ExternalID reports ErrPartialAudio; the header Content-MD5 keeps storage
+//     from accepting a part of the recording.
 //
-// You can run it again at any time, and in two workers at once, as Process: if an upload
-// failed and the meeting has audio, Resume takes that for another worker's. So neither
-// Resume nor a Process with an ExternalID reports ErrPartialAudio;
-// the header Content-MD5 keeps storage from accepting a part of the recording. It needs
-// the scopes meetings:read and minutes:read, and meetings:write (assumed) for an upload.
+// It needs the scopes meetings:read and minutes:read, and meetings:write (assumed) for an
+// upload.
 //
-// Resume creates no meeting, except as ProcessOptions.Params says. If somebody deleted the
-// meeting, it returns ErrNotFound. After a crash, resume with the id that you stored; call
-// Process again only if you stored none.
-//
-// The Result is nil only if the parameters are invalid. Errors: those of source, Upload,
-// WaitForMinutes and Transcript; ErrNoAudio, in a *WaitError, for a meeting without audio if
-// source is nil, or if the service shows no audio within five minutes (ten polls) of an upload
-// that storage accepted; that of closing the recording, joined with any other.
+// Errors: those of source, Upload, WaitForMinutes and Transcript; ErrNoAudio, in a *WaitError,
+// for a meeting without audio if source is nil, or if the service shows no audio within five
+// minutes (ten polls) of an upload that storage accepted; that of closing the recording,
+// joined with any other. The Result is nil only if the parameters are invalid.
 func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
 	if err = cmp.Or(err, checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err
 	}
-	p := &process{meetings: s, options: o, source: source, id: id, shared: true, result: new(Result)}
-	if o.Restart {
-		p.result.Params = o.Params
-	}
+	p := &process{meetings: s, options: o, source: source, id: id, shared: true, result: &Result{Params: o.Params}}
 	return p.result, p.run(ctx)
 }
 
@@ -126,25 +124,16 @@ type process struct {
 	closeErr   error // why recordings could not be closed
 }
 
-// run does the job. It starts again if another worker has deleted the failed meeting meanwhile.
+// run does the job.
 func (p *process) run(ctx context.Context) error {
-	const most = 3
-	for starts := 1; ; starts++ {
-		err := p.ensureUploaded(ctx)
-		if err == nil {
-			if p.uploadOver != nil {
-				p.uploadOver()
-			}
-			err = p.waitAndFetch(ctx)
+	err := p.ensureUploaded(ctx)
+	if err == nil {
+		if p.uploadOver != nil {
+			p.uploadOver()
 		}
-		r, id := p.result, p.id
-		// With minutes, it is the transcript that is not found.
-		gone := errors.Is(err, ErrNotFound) && p.id != "" && r.Minutes == nil
-		if !gone || starts == most || !p.options.Restart || r.Params == nil || r.Params.ExternalID == "" {
-			return withCloseError(err, id, p.closeErr)
-		}
-		p.id = ""
+		err = p.waitAndFetch(ctx)
 	}
+	return withCloseError(err, p.id, p.closeErr)
 }
 
 // ensureUploaded creates the meeting of a Process, and uploads the recording if the meeting
@@ -163,7 +152,7 @@ func (p *process) ensureUploaded(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { p.closeErr = errors.Join(p.closeErr, done()) }()
+	defer func() { p.closeErr = done() }()
 	if p.id == "" {
 		if err := p.create(ctx); err != nil {
 			return err
@@ -180,9 +169,9 @@ func (p *process) ensureUploaded(ctx context.Context) error {
 func (p *process) create(ctx context.Context) error {
 	r := p.result
 	for first := true; ; first = false {
-		if r.Meeting != nil && r.Meeting.Status.Failed() {
+		if r.Meeting != nil {
 			// Another worker may have deleted it first.
-			if err := p.meetings.Delete(ctx, r.Meeting.ID); err != nil && !errors.Is(err, ErrNotFound) {
+			if err := p.meetings.Delete(ctx, r.Meeting.ID); err != nil && !errors.Is(err, ErrMeetingGone) {
 				return err
 			}
 		}
@@ -220,35 +209,30 @@ func (p *process) needsAudio(ctx context.Context) (bool, error) {
 }
 
 // findAudio reports whether the store says that the meeting needs audio. Otherwise it polls. If
-// an upload has begun, it polls until the meeting has audio, or thirty seconds have passed after
-// the upload began and another request has shown the meeting.
+// an upload has begun, the meeting needs audio if it has none thirty seconds later.
 func (p *process) findAudio(ctx context.Context, shown bool) (needed bool, err error) {
 	c := p.meetings.core()
-	look := c.loadState
+	stored := c.loadState
 	if shown {
-		look = c.claimPoll
+		stored = c.claimPoll // Create's response counts as a poll
 	}
-	l := look(ctx, p.id)
+	r := stored(ctx, p.id)
 	if shown {
-		c.pollEnded(ctx, p.result.Meeting, l.before)
+		c.pollEnded(ctx, p.result.Meeting, r.before)
 	}
-	s := l.before
-	began, seen := l.err != nil || !s.UploadStartedAt.IsZero(), s.PolledAt.After(s.UploadStartedAt)
+	began := r.err != nil || !r.before.UploadStartedAt.IsZero()
+	left := 30 * time.Second // until no audio proves that the upload failed
+	if r.err == nil {
+		left += time.Until(r.before.UploadStartedAt)
+	}
 	// Every known state is this one or a later one, so the first poll ends the wait.
 	w, _ := newWaiter(&WaitOptions{Until: StatusCreated})
 	switch {
 	case p.source == nil:
-	case !began && (shown || seen), began && shown && seen && l.wait <= 0:
+	case !began && (shown || !r.before.PolledAt.IsZero()), shown && left <= 0:
 		return true, nil
 	case began:
-		w.Until, w.after = StatusAudioUploaded, c.poller.Now()
-		if !seen {
-			wait := 30 * time.Second
-			if l.err == nil {
-				wait += time.Until(s.UploadStartedAt)
-			}
-			w.after += max(0, wait)
-		}
+		w.Until, w.after = StatusAudioUploaded, c.poller.Now()+max(0, left)
 	}
 	m, err := c.wait(ctx, p.id, w)
 	if _, failed := err.(*MeetingFailedError); failed {

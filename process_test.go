@@ -120,30 +120,46 @@ func TestProcess_RestartReplacesAFailedMeeting(t *testing.T) {
 	})
 }
 
-// A worker whose failed meeting another one has replaced goes on with the new.
+// A worker whose failed meeting another one deleted first continues with the new one.
 func TestProcess_ContinuesWithAnotherWorkersMeeting(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()), minutestest.WithoutAudit(minutestest.ViolationPoll))
-		require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1", Outcome: minutes.StatusTranscriptionFailed}))
-		failed, _, err := testkit.Client(srv).Meetings.Create(t.Context(), weekly("rec-1"))
-		require.NoError(t, err)
-		require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), failed.ID, testkit.Audio(10), nil))
-		slow := make(chan *minutes.Result)
-		go func() {
-			r, err := testkit.Client(srv).Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), &minutes.ProcessOptions{Restart: true})
-			assert.NoError(t, err)
-			slow <- r
-		}()
-		synctest.Wait()
-		_, err = srv.Advance(failed.ID, minutes.StatusTranscriptionFailed)
-		require.NoError(t, err)
-		require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1"}))
-		quick, err := testkit.Client(srv).Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), &minutes.ProcessOptions{Restart: true})
-		require.NoError(t, err)
-		assert.Equal(t, quick.Meeting.ID, (<-slow).Meeting.ID)
-		oneMeeting(t, srv, 1)
-	})
+	for name, work := range map[string]func(context.Context, *minutes.Client, string, *minutes.ProcessOptions) (*minutes.Result, error){
+		"Process": func(ctx context.Context, c *minutes.Client, _ string, o *minutes.ProcessOptions) (*minutes.Result, error) {
+			return c.Meetings.Process(ctx, weekly("rec-1"), testkit.Audio(10), o)
+		},
+		"Resume": func(ctx context.Context, c *minutes.Client, id string, o *minutes.ProcessOptions) (*minutes.Result, error) {
+			return c.Meetings.Resume(ctx, id, testkit.Audio(10), o)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t)
+				require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1", Outcome: minutes.StatusTranscriptionFailed}))
+				failed, err := testkit.Client(srv).Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), nil)
+				require.Error(t, err)
+				require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1"}))
+				opts := &minutes.ProcessOptions{Restart: true, Params: weekly("rec-1")}
+				var quick *minutes.Result
+				faster := sync.OnceFunc(func() {
+					quick, err = testkit.Client(srv).Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), opts)
+					assert.NoError(t, err)
+				})
+				network := testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
+					if r.Method == http.MethodDelete {
+						faster()
+					}
+					return srv.HTTPClient().Transport.RoundTrip(r)
+				})
+				c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: network}))
+				slow, err := work(t.Context(), c, failed.Meeting.ID, opts)
+				require.NoError(t, err)
+				assert.Equal(t, quick.Meeting.ID, slow.Meeting.ID)
+				assert.False(t, slow.Created)
+				oneMeeting(t, srv, 1)
+			})
+		})
+	}
 }
 
 // crash is a transport whose process dies: from its nth request on nothing gets
@@ -413,49 +429,23 @@ func TestProcessAll_ReportsACloseError(t *testing.T) {
 	})
 }
 
-// Why a recording could not be closed is told at the end, also of a job that starts
-// over meanwhile.
-func TestProcessAll_ReportsACloseErrorAfterRestart(t *testing.T) {
+// A job ends if somebody deletes its meeting, even with Restart. Its error also says why the
+// recording could not be closed.
+func TestProcessAll_EndsIfTheMeetingIsDeleted(t *testing.T) {
 	t.Parallel()
-	for name, second := range map[string]struct {
-		create bool // the second start is refused its meeting,
-		open   error
-	}{
-		"and ends well": {}, "and gets no meeting": {create: true}, "and cannot open it": {open: errors.New("gone")},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				if second.create {
-					srv.Inject(minutestest.Match{Operation: "meetings.create", Nth: 2}, minutestest.Refuse(minutes.ErrUnauthenticated))
-				}
-				opened := 0
-				open := func(ctx context.Context) (minutes.Recording, error) {
-					if opened++; opened > 1 {
-						rec, _ := testkit.Audio(100)(ctx)
-						return rec, second.open
-					}
-					return unclosableAudio(ctx)
-				}
-				remove := sync.OnceFunc(func() {
-					assert.NoError(t, testkit.Client(srv).Meetings.Delete(t.Context(), srv.Requests("meetings.create")[0].MeetingID))
-				})
-				opts := &minutes.ProcessOptions{Restart: true, OnStatus: func(*minutes.Meeting) { remove() }}
-				jobs := slices.Values([]minutes.Job{{Params: weekly("x"), Source: open}})
-				for _, err := range testkit.Client(srv).Meetings.ProcessAll(t.Context(), jobs, opts) {
-					require.ErrorIs(t, err, errUnclosable)
-					require.Equal(t, second.create, errors.Is(err, minutes.ErrUnauthenticated))
-					require.True(t, second.open == nil || errors.Is(err, second.open))
-				}
-				creates := 2
-				if second.open != nil {
-					creates = 1 // the recording is opened first
-				}
-				require.Len(t, srv.Requests("meetings.create"), creates)
-			})
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
+		remove := sync.OnceFunc(func() {
+			assert.NoError(t, testkit.Client(srv).Meetings.Delete(t.Context(), srv.Requests("meetings.create")[0].MeetingID))
 		})
-	}
+		opts := &minutes.ProcessOptions{Restart: true, OnStatus: func(*minutes.Meeting) { remove() }}
+		jobs := slices.Values([]minutes.Job{{Params: weekly("x"), Source: unclosableAudio}})
+		for _, err := range testkit.Client(srv).Meetings.ProcessAll(t.Context(), jobs, opts) {
+			require.ErrorIs(t, err, minutes.ErrMeetingGone)
+			require.ErrorIs(t, err, errUnclosable)
+		}
+		require.Len(t, srv.Requests("meetings.create"), 1)
+	})
 }
 
 // Many jobs that a worker comes back to are not looked at again at once, either.
@@ -508,35 +498,6 @@ func TestProcessAll_AsksForAJobWhenASlotIsNear(t *testing.T) {
 			require.NoError(t, err)
 		}
 		assert.Zero(t, uploading.Load())
-	})
-}
-
-// A job that starts over has room while jobs blocks, and gives it back.
-func TestProcessAll_RestartsWhileJobsBlock(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()), minutestest.WithoutAudit(minutestest.ViolationPoll))
-		jobs := make(chan minutes.Job, 1)
-		jobs <- opening("rec-0")
-		other := testkit.Client(srv)
-		time.AfterFunc(5*time.Minute, func() {
-			m, err := other.Meetings.FindByExternalID(t.Context(), "rec-0")
-			if assert.NoError(t, err) {
-				assert.NoError(t, other.Meetings.Delete(t.Context(), m.ID))
-			}
-		})
-		began := time.Now()
-		var ended []string
-		for r, err := range testkit.Client(srv, minutes.WithUploadConcurrency(1)).Meetings.ProcessAll(t.Context(), channel(jobs), &minutes.ProcessOptions{Restart: true}) {
-			require.NoError(t, err)
-			if ended = append(ended, r.Params.ExternalID); len(ended) == 1 {
-				assert.Less(t, time.Since(began), time.Hour)
-				jobs <- opening("rec-1")
-				close(jobs)
-			}
-		}
-		assert.Equal(t, []string{"rec-0", "rec-1"}, ended)
-		assert.Len(t, srv.Requests("meetings.create"), 3)
 	})
 }
 

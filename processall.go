@@ -43,7 +43,12 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 			if c.ctx.Err() != nil {
 				return true
 			}
-			p := s.newProcess(job, *o, sync.OnceFunc(func() { <-room }))
+			opts := *o
+			if job.Progress != nil {
+				opts.Progress = job.Progress
+			}
+			p := &process{meetings: s, options: &opts, result: &Result{Params: job.Params}, source: job.Source,
+				uploadOver: sync.OnceFunc(func() { <-room })}
 			c.start(p.result, func() error {
 				defer p.uploadOver()
 				return p.run(c.ctx)
@@ -64,12 +69,4 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 			}
 		})
 	}
-}
-
-// newProcess returns a job that is not begun.
-func (s *MeetingsService) newProcess(job Job, o ProcessOptions, uploadOver func()) *process {
-	if job.Progress != nil {
-		o.Progress = job.Progress
-	}
-	return &process{meetings: s, options: &o, result: &Result{Params: job.Params}, source: job.Source, uploadOver: uploadOver}
 }

@@ -32,18 +32,19 @@ type Store interface {
 	Delete(ctx context.Context, id string) error
 }
 
-// WithStore keeps what a restart needs in s. With it,
+// WithStore keeps what a restart needs in s:
 //
-//   - the thirty seconds between two GETs of a meeting by waits hold across restarts, a
-//     kill -9 included, and between processes that share s;
+//   - The thirty seconds between two GETs of a meeting by waits hold across restarts, a
+//     kill -9 included, and between processes that share s.
 //   - [MeetingsService.Resume] and [MeetingsService.Process] know whether another process
-//     has begun an upload, and let it end first.
+//     began an upload, and let it end first.
 //
-// The Client saves before each GET of a wait and before each PUT of a recording, and deletes
-// the state once it sees that the meeting has ended or is gone. Pages of the listing need no
-// save. If s fails, the request is not sent: a GET counts as a failed poll, and a PUT as a
-// failed attempt of the upload. A time in the future counts as now. If nobody waits for the
-// end of a meeting, its state remains in s.
+// The Client saves before each GET of a wait and before each PUT of a recording. Pages of the
+// listing need no save. It deletes the state once it sees that the meeting has ended or is
+// gone; if nobody waits for that, the state remains in s. A time in the future counts as now.
+//
+// If s fails, the Client does not send the request: a GET counts as a failed poll, and a PUT
+// as a failed attempt of the upload.
 func WithStore(s Store) Option {
 	return option("WithStore", s != nil, "must not be nil", func(c *core) { c.store = s })
 }
@@ -127,7 +128,7 @@ func (c *core) uploadBegins(ctx context.Context, id string) error {
 // was known has no audio, or that somebody else has uploaded some.
 func (c *core) pollEnded(ctx context.Context, m *Meeting, before MeetingState) {
 	unknown, noAudio := before == MeetingState{}, m.Status == StatusCreated
-	if c.store == nil || unknown != noAudio || m.Status.Final() || !before.UploadStartedAt.IsZero() {
+	if c.store == nil || unknown != noAudio || !before.UploadStartedAt.IsZero() {
 		return
 	}
 	_, _ = c.change(ctx, m.ID, func(s MeetingState, now time.Time) MeetingState {

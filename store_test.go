@@ -287,6 +287,37 @@ func TestResume_BeginsAsTheStoreSays(t *testing.T) {
 				assert.InDelta(t, test.upload, srv.Requests(url)[0].At.Sub(began), float64(2500*time.Millisecond))
 				assert.Len(t, srv.Requests(minutes.OpUpload), 1)
 				assert.Zero(t, store.Len())
+				assert.Less(t, time.Since(began), 10*time.Minute, "a time in the future delays no poll")
+			})
+		})
+	}
+}
+
+// A wait stores whether it found audio from elsewhere, so that a later Resume uploads only if needed.
+func TestResume_KnowsWhatAWaitFound(t *testing.T) {
+	t.Parallel()
+	for name, hasAudio := range map[string]bool{"audio": true, "no audio": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				srv := minutestest.NewServer(t, minutestest.WithWorld(fourMinutes()))
+				id, store := testkit.Waiting(t, srv), new(testkit.Store)
+				if hasAudio {
+					require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+				defer cancel()
+				_, err := testkit.Client(srv, minutes.WithStore(store)).Meetings.Wait(ctx, id, nil)
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				saves, before := store.Saves(), len(srv.Requests())
+				_, err = testkit.Client(srv, minutes.WithStore(store)).Meetings.Resume(t.Context(), id, testkit.Audio(10), nil)
+				require.NoError(t, err)
+				if hasAudio {
+					assert.Equal(t, 4, saves, "four polls")
+					assert.Len(t, srv.Requests(minutes.OpMeetingsUploadURL), 1, "by the first Client")
+				} else {
+					assert.Equal(t, minutes.OpMeetingsUploadURL, srv.Requests()[before].Operation)
+				}
 			})
 		})
 	}
@@ -503,7 +534,7 @@ func TestResume_RestartsWithParams(t *testing.T) {
 		"failed, both, no external id":    {"", false, minutes.ProcessOptions{Restart: true, Params: weekly("")}, true},
 		"gone, Restart":                   {"rec-1", true, minutes.ProcessOptions{Restart: true}, false},
 		"gone, Params":                    {"rec-1", true, minutes.ProcessOptions{Params: weekly("rec-1")}, false},
-		"gone, both":                      {"rec-1", true, minutes.ProcessOptions{Restart: true, Params: weekly("rec-1")}, true},
+		"gone, both":                      {"rec-1", true, minutes.ProcessOptions{Restart: true, Params: weekly("rec-1")}, false},
 		"gone, both, without external id": {"", true, minutes.ProcessOptions{Restart: true, Params: weekly("")}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -584,7 +615,7 @@ func TestMeetingState_JSON(t *testing.T) {
 		require.Equal(t, want, string(text))
 		var back minutes.MeetingState
 		require.NoError(t, json.Unmarshal(text, &back))
-		require.True(t, state == back, "a state can be compared with ==")
+		require.Equal(t, state, back)
 	}
 }
 

@@ -53,9 +53,6 @@ type UploadOptions struct {
 // call may then continue; no other begins. After any other end, nothing reads the
 // recording any more.
 //
-// With [WithStore], the Client saves the time before each PUT. If the store fails, the
-// attempt counts as failed and is retried.
-//
 // Errors: those of source, and *ParamError for a recording that is empty
 // (ErrRecordingEmpty), over 1 GiB (ErrRecordingTooLarge) or without content type, all
 // before any request; those of [MeetingsService.UploadURL], where ErrBadRequest means

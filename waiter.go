@@ -51,29 +51,30 @@ func (o *WaitOptions) fill() error {
 	)
 }
 
-// Wait waits until the minutes of a meeting are ready, or until WaitOptions.Until. It
-// polls at once, and then at least thirty seconds after this Client last saw the single
-// meeting, as the service asks (section 6). Of failures, only a code of the service ends
-// the wait, or twenty failed polls in a row, over nine minutes or more; during an outage
-// one failed poll counts for every wait. A 429 slows all waits down and ends none. The
-// only time limits are ctx and WaitOptions.AudioTimeout.
+// Wait waits until the minutes of a meeting are ready, or until WaitOptions.Until.
 //
-// Every response about a single meeting counts as a poll: to a wait's GET, to Get, Create,
-// Update and FindByExternalID, and to the check after an upload whose response was lost. A
-// wait that begins within thirty seconds of one uses its result. After an upload, or a
-// request for an upload URL, the next poll is immediate.
+// It polls at once, and then at least thirty seconds after this Client last saw the single
+// meeting, as the service asks (section 6). If very many waits begin at once, the Client
+// spreads their first polls, over thirty seconds for about three hundred requests.
 //
-// All waits of a Client share one poller. It reads pages of the listing if they show many
-// awaited meetings, and polls single meetings otherwise: thousands of waits cost few
-// requests. A page may show a meeting soon after its GET, or the reverse. Both need the
-// scope meetings:read. If very many waits begin at once, the Client spreads their first
-// polls, over thirty seconds for about three hundred requests.
+//   - Every response about a single meeting counts as a poll: to a wait's GET, to Get, Create,
+//     Update and FindByExternalID, and to the check after an upload whose response was lost.
+//     A wait that begins within thirty seconds of one uses its result.
+//   - After an upload, or a request for an upload URL, the next poll is immediate.
+//   - All waits of a Client share one poller. It reads pages of the listing if they show many
+//     awaited meetings: thousands of waits cost few requests. A page may show a meeting soon
+//     after its GET, or the reverse.
+//   - The wait goes on after most failures: see Errors. During an outage one failed poll
+//     counts for every wait. A 429 slows all waits down and ends none.
+//   - The only time limits are ctx and WaitOptions.AudioTimeout.
+//
+// It needs the scope meetings:read.
 //
 // Errors: *MeetingFailedError, with the meeting, if it ended in a failure state;
 // *WaitError, with the meeting as last seen, for every other end: ctx, ErrNotFound (the
 // meeting is gone), a rejected key (ErrUnauthenticated and the codes of 403), ErrNoAudio,
-// or twenty failed polls in a row. If ctx ends while polls fail or are held back, it also
-// contains the last *Error. *ParamError for an invalid id or option.
+// or twenty failed polls in a row, over nine minutes or more. If ctx ends while polls fail or
+// are held back, it also contains the last *Error. *ParamError for an invalid id or option.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
 	w, err := newWaiter(opts)
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkID("id", id)); err != nil {
