@@ -93,8 +93,11 @@ func (f *follower) page(page []Snapshot, cursor, next string, sent int64) (found
 		unchanged = unchanged || max(s.Created, s.Updated) < f.depth
 		if _, known := f.known[s.ID]; !known && s.Created >= f.floor {
 			f.known[s.ID] = s.Created
-			if s.Created < f.depth { // the listing is late: read all since
+			if s.Created < f.depth { // the listing is late: read all since, from the top
 				f.depth = f.floor
+				if f.next != cursor {
+					f.next = ""
+				}
 			}
 			found = append(found, s)
 		}

@@ -132,14 +132,45 @@ func TestPlan_OutageCountsForAll(t *testing.T) {
 	require.Equal(t, map[*watch]failures{warned: {polls: several, reported: true}}, p.failures, "the observer expects the recovery")
 }
 
+// A meeting fails more often than all other requests together while the service is out.
+func TestPlan_BadMeetingEndsNoOtherWait(t *testing.T) {
+	t.Parallel()
+	p, ws := planFor(3)
+	bad, now := ws[0], time.Hour
+	fail := func(w *watch) (ended []*watch) {
+		now = max(now, p.pacer.until)
+		p.polling++
+		return p.pollFailed(w, now, now, time.Minute)
+	}
+	for n := range maxFailed - 1 {
+		for range 3 {
+			require.NotContains(t, fail(bad), ws[1])
+		}
+		require.NotContains(t, fail(ws[1+n%2]), ws[1])
+	}
+	require.Equal(t, maxFailed-1, max(p.failures[ws[1]].polls, p.failures[ws[2]].polls))
+	require.Subset(t, fail(ws[1]), ws[1:2], "its own failures, and those of other good meetings, count")
+}
+
+func TestFollower_ReadsFromTheTopAgainIfTheListingIsLate(t *testing.T) {
+	t.Parallel()
+	f := &follower{known: make(map[string]int64), floor: 0, depth: 5000, next: "older"}
+	late := []Snapshot{{ID: "late", Created: 3000}}
+	require.Len(t, f.page(late, "", "more", 9000), 1)
+	require.Equal(t, "more", f.next, "another scan has read the top: the pass goes on below it")
+	require.Empty(t, f.page([]Snapshot{{ID: "late", Created: 3000}}, "more", "older", 9000))
+	require.Equal(t, "older", f.next, "it does not end at a known meeting")
+	require.Len(t, f.page([]Snapshot{{ID: "later", Created: 2000}}, "older", "", 9000), 1)
+}
+
 func TestPlan_EndsWaitsAfterManyFailures(t *testing.T) {
 	t.Parallel()
 	p, ws := planFor(1)
 	for n := range maxFailed - 1 {
-		require.Empty(t, p.countFailures(time.Hour+time.Duration(n)*time.Second, ws...))
+		require.Empty(t, p.countFailures(ws[0], time.Hour+time.Duration(n)*time.Second, false))
 	}
-	require.Empty(t, p.countFailures(time.Hour+minFailing-1, ws...), "too soon")
-	require.Equal(t, ws, p.countFailures(time.Hour+minFailing, ws...))
+	require.Empty(t, p.countFailures(ws[0], time.Hour+minFailing-1, false), "too soon")
+	require.Equal(t, ws, p.countFailures(ws[0], time.Hour+minFailing, false))
 }
 
 func TestPlan_RejectedKeyEndsAll(t *testing.T) {
