@@ -152,15 +152,20 @@ func TestPlan_BadMeetingEndsNoOtherWait(t *testing.T) {
 	require.Subset(t, fail(ws[1]), ws[1:2], "its own failures, and those of other good meetings, count")
 }
 
-func TestFollower_ReadsFromTheTopAgainIfTheListingIsLate(t *testing.T) {
+// Another meeting is deleted while a pass reads a listing that is late, so that the pass misses one.
+func TestFollower_ReadsAgainIfTheListingIsLate(t *testing.T) {
 	t.Parallel()
-	f := &follower{known: make(map[string]int64), floor: 0, depth: 5000, next: "older"}
-	late := []Snapshot{{ID: "late", Created: 3000}}
-	require.Len(t, f.page(late, "", "more", 9000), 1)
-	require.Equal(t, "more", f.next, "another scan has read the top: the pass goes on below it")
-	require.Empty(t, f.page([]Snapshot{{ID: "late", Created: 3000}}, "more", "older", 9000))
-	require.Equal(t, "older", f.next, "it does not end at a known meeting")
-	require.Len(t, f.page([]Snapshot{{ID: "later", Created: 2000}}, "older", "", 9000), 1)
+	f := &follower{known: make(map[string]int64), depth: 9000 - margin}
+	late, later, old := Snapshot{ID: "late", Created: 3000}, Snapshot{ID: "later", Created: 2000}, Snapshot{ID: "old", Created: -1}
+	require.Equal(t, []Snapshot{late}, f.page([]Snapshot{late}, "", "2", 9000))
+	require.Empty(t, f.page([]Snapshot{old}, "2", "3", 9000))
+	require.Empty(t, f.next, "the pass is over")
+	require.Empty(t, f.page([]Snapshot{late}, "", "2", 9030))
+	require.Equal(t, "2", f.next, "a known meeting does not end the next pass")
+	require.Equal(t, []Snapshot{later}, f.page([]Snapshot{later, old}, "2", "3", 9030))
+	require.Empty(t, f.page([]Snapshot{old}, "3", "4", 9030))
+	require.Empty(t, f.page([]Snapshot{late}, "", "2", 9060))
+	require.Empty(t, f.next, "it ends the pass after that")
 }
 
 func TestPlan_EndsWaitsAfterManyFailures(t *testing.T) {
