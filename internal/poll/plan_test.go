@@ -155,8 +155,8 @@ func TestPlan_BadMeetingEndsNoOtherWait(t *testing.T) {
 // Another meeting is deleted while a pass reads a listing that is late, so that the pass misses one.
 func TestFollower_ReadsAgainIfTheListingIsLate(t *testing.T) {
 	t.Parallel()
-	f := &follower{known: make(map[string]int64), depth: 9000 - margin}
-	late, later, old := Snapshot{ID: "late", Created: 3000}, Snapshot{ID: "later", Created: 2000}, Snapshot{ID: "old", Created: -1}
+	f := &follower{known: make(map[string]int64), floor: 1000, later: 1000, depth: 9000 - margin}
+	late, later, old := Snapshot{ID: "late", Created: 3000}, Snapshot{ID: "later", Created: 2000}, Snapshot{ID: "old", Created: 500}
 	require.Equal(t, []Snapshot{late}, f.page([]Snapshot{late}, "", "2", 9000))
 	require.Empty(t, f.page([]Snapshot{old}, "2", "3", 9000))
 	require.Empty(t, f.next, "the pass is over")
