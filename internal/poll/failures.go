@@ -2,7 +2,6 @@ package poll
 
 import (
 	"maps"
-	"slices"
 	"time"
 )
 
@@ -27,24 +26,22 @@ func (p *plan) works(now time.Duration) {
 	}
 }
 
-// countFailures counts a failure for each of these watches, or for all if none is named. It returns
-// those with too many in a row.
-func (p *plan) countFailures(now time.Duration, failing ...*watch) (ended []*watch) {
-	if len(failing) == 0 {
-		failing = slices.Collect(maps.Values(p.watches))
-	}
-	for _, w := range failing {
-		if w.role == idle {
+// countFailures counts a failure of a poll of w, or of a page if w is nil. In an outage, the failure
+// also counts for all waits that have failed as often as w, so that the failures of one bad meeting
+// hurt no other. countFailures returns the watches with too many failures in a row.
+func (p *plan) countFailures(w *watch, now time.Duration, outage bool) (ended []*watch) {
+	before := p.failures[w].polls
+	for _, x := range p.watches {
+		f := p.failures[x]
+		if x.role == idle || x != w && (!outage || f.polls < before) {
 			continue
 		}
-		f, before := p.failures[w]
-		if !before {
+		if f.polls++; f.polls == 1 {
 			f.since = now
 		}
-		if f.polls++; f.polls >= maxFailed && now-f.since >= minFailing {
-			ended = append(ended, w)
+		if p.failures[x] = f; f.polls >= maxFailed && now-f.since >= minFailing {
+			ended = append(ended, x)
 		}
-		p.failures[w] = f
 	}
 	return ended
 }

@@ -23,6 +23,7 @@ type follower struct {
 	raised int64            // when floor became later
 	depth  int64            // a meeting that has not changed since then ends a pass
 	newest int64            // when the newest meeting was created
+	again  bool             // the next pass reads down to floor, too: this one may miss a meeting
 	began  int64            // when the present pass began
 	next   string           // cursor of its next page; empty: the next pass begins at the top
 }
@@ -34,7 +35,7 @@ func (p *Poller) Follow(waiter Waiter, since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	floor := since.Unix() - margin
-	p.followers = append(p.followers, &follower{waiter: waiter, known: make(map[string]int64), floor: floor, later: floor, depth: floor})
+	p.followers = append(p.followers, &follower{waiter: waiter, known: make(map[string]int64), floor: floor, later: floor, depth: floor, again: true})
 	p.plan.following++
 	p.plan.waiting++
 	p.plan.topBegan = -minPollInterval
@@ -93,8 +94,8 @@ func (f *follower) page(page []Snapshot, cursor, next string, sent int64) (found
 		unchanged = unchanged || max(s.Created, s.Updated) < f.depth
 		if _, known := f.known[s.ID]; !known && s.Created >= f.floor {
 			f.known[s.ID] = s.Created
-			if s.Created < f.depth { // the listing is late: read all since
-				f.depth = f.floor
+			if s.Created < f.depth { // the listing is late
+				f.depth, f.again = f.floor, true
 			}
 			found = append(found, s)
 		}
@@ -117,7 +118,9 @@ func (f *follower) page(page []Snapshot, cursor, next string, sent int64) (found
 // passEnded sets how far the next pass reads, and forgets the meetings that it will not take for
 // new. Meetings prove how late it is at the service, so that an old page does no harm.
 func (f *follower) passEnded(now int64) {
-	f.depth = f.began - margin
+	if f.depth = f.began - margin; f.again {
+		f.depth, f.again = f.floor, false
+	}
 	if now-f.raised < margin {
 		return
 	}

@@ -369,7 +369,7 @@ func live(t testing.TB, seed uint64) {
 
 func TestFollow_Model(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(testbase.Many(400, 25)) {
+	for seed := range uint64(testbase.Many(400, 10)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { live(t, seed) })
 		})

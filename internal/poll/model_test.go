@@ -507,7 +507,7 @@ func (m *model) run(steps int) {
 // TestModel runs many random situations.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	situations, steps := 60, 2000
+	situations, steps := 30, 2000
 	if os.Getenv("MINUTES_LONG") != "" {
 		situations = 500
 	}

@@ -292,8 +292,5 @@ func (p *plan) pollFailed(w *watch, now, sentAt, retryAfter time.Duration) (ende
 	p.pollEnded(w)
 	w.free = now + max(minPollInterval, min(retryAfter, maxOutage))
 	p.setDue(w, max(w.free, now+p.jittered(max(p.cycle(), w.interval()))))
-	if p.pacer.fail(w, now, sentAt, retryAfter) {
-		return p.countFailures(now)
-	}
-	return p.countFailures(now, w)
+	return p.countFailures(w, now, p.pacer.fail(w, now, sentAt, retryAfter))
 }

@@ -132,14 +132,50 @@ func TestPlan_OutageCountsForAll(t *testing.T) {
 	require.Equal(t, map[*watch]failures{warned: {polls: several, reported: true}}, p.failures, "the observer expects the recovery")
 }
 
+// A meeting fails more often than all other requests together while the service is out.
+func TestPlan_BadMeetingEndsNoOtherWait(t *testing.T) {
+	t.Parallel()
+	p, ws := planFor(3)
+	bad, now := ws[0], time.Hour
+	fail := func(w *watch) (ended []*watch) {
+		now = max(now, p.pacer.until)
+		p.polling++
+		return p.pollFailed(w, now, now, time.Minute)
+	}
+	for n := range maxFailed - 1 {
+		for range 3 {
+			require.NotContains(t, fail(bad), ws[1])
+		}
+		require.NotContains(t, fail(ws[1+n%2]), ws[1])
+	}
+	require.Equal(t, maxFailed-1, max(p.failures[ws[1]].polls, p.failures[ws[2]].polls))
+	require.Subset(t, fail(ws[1]), ws[1:2], "its own failures, and those of other good meetings, count")
+}
+
+// Another meeting is deleted while a pass reads a listing that is late, so that the pass misses one.
+func TestFollower_ReadsAgainIfTheListingIsLate(t *testing.T) {
+	t.Parallel()
+	f := &follower{known: make(map[string]int64), floor: 1000, later: 1000, depth: 9000 - margin}
+	late, later, old := Snapshot{ID: "late", Created: 3000}, Snapshot{ID: "later", Created: 2000}, Snapshot{ID: "old", Created: 500}
+	require.Equal(t, []Snapshot{late}, f.page([]Snapshot{late}, "", "2", 9000))
+	require.Empty(t, f.page([]Snapshot{old}, "2", "3", 9000))
+	require.Empty(t, f.next, "the pass is over")
+	require.Empty(t, f.page([]Snapshot{late}, "", "2", 9030))
+	require.Equal(t, "2", f.next, "a known meeting does not end the next pass")
+	require.Equal(t, []Snapshot{later}, f.page([]Snapshot{later, old}, "2", "3", 9030))
+	require.Empty(t, f.page([]Snapshot{old}, "3", "4", 9030))
+	require.Empty(t, f.page([]Snapshot{late}, "", "2", 9060))
+	require.Empty(t, f.next, "it ends the pass after that")
+}
+
 func TestPlan_EndsWaitsAfterManyFailures(t *testing.T) {
 	t.Parallel()
 	p, ws := planFor(1)
 	for n := range maxFailed - 1 {
-		require.Empty(t, p.countFailures(time.Hour+time.Duration(n)*time.Second, ws...))
+		require.Empty(t, p.countFailures(ws[0], time.Hour+time.Duration(n)*time.Second, false))
 	}
-	require.Empty(t, p.countFailures(time.Hour+minFailing-1, ws...), "too soon")
-	require.Equal(t, ws, p.countFailures(time.Hour+minFailing, ws...))
+	require.Empty(t, p.countFailures(ws[0], time.Hour+minFailing-1, false), "too soon")
+	require.Equal(t, ws, p.countFailures(ws[0], time.Hour+minFailing, false))
 }
 
 func TestPlan_RejectedKeyEndsAll(t *testing.T) {

@@ -302,7 +302,7 @@ func (p *plan) pageFailed(now, sentAt, retryAfter time.Duration, slow bool) (end
 		p.giveUp(now)
 	}
 	if p.pacer.fail(nil, now, sentAt, retryAfter) && !slow {
-		return p.countFailures(now)
+		return p.countFailures(nil, now, true)
 	}
 	return nil
 }

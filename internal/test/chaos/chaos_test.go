@@ -101,6 +101,7 @@ type chaos struct {
 	plain    *minutes.Client // gets no faults
 	clients  [2]*minutes.Client
 	networks [2]*witness
+	store    testkit.Store // of all processes
 
 	rate        float64 // of requests that get a fault
 	outages     []outage
@@ -173,8 +174,7 @@ func newChaos(t *testing.T, seed uint64, total *tally) *chaos {
 			return rand.New(rand.NewPCG(seed, uint64(page))).IntN(limit + 1)
 		})
 	}
-	store := new(testkit.Store)
-	c.plain = c.srv.ClientWithKey(chaosKeys[2], minutes.WithStore(store))
+	c.plain = c.srv.ClientWithKey(chaosKeys[2], minutes.WithStore(&c.store))
 	c.live = c.anyLife
 	logged := rnd.IntN(8) == 0
 	paced := rnd.IntN(4) == 0
@@ -183,7 +183,7 @@ func newChaos(t *testing.T, seed uint64, total *tally) *chaos {
 			chaos: c, next: c.srv.HTTPClient().Transport,
 			seen: map[string]snapshot{}, waiting: map[string]int{}, since: map[string]time.Time{}, polls: rand.New(rand.NewPCG(seed, uint64(1000+i))),
 		}
-		opts := []minutes.Option{minutes.WithStore(store), minutes.WithHTTPClient(&http.Client{Transport: c.networks[i]}), minutes.WithUploadConcurrency(1 + rnd.IntN(4))}
+		opts := []minutes.Option{minutes.WithStore(&c.store), minutes.WithHTTPClient(&http.Client{Transport: c.networks[i]}), minutes.WithUploadConcurrency(1 + rnd.IntN(4))}
 		if logged {
 			opts = append(opts, minutes.WithLogger(slog.New(slog.NewTextHandler(&c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		}

@@ -24,8 +24,7 @@ func TestChaosFleet(t *testing.T) {
 		c := newChaos(t, seed, &total)
 		rnd := rand.New(rand.NewPCG(seed, 2))
 		if rnd.IntN(2) == 0 {
-			c.outages = []outage{drawLongOutage(rnd, time.Now())} // several, and many faults between, may end waits
-			c.rate = min(c.rate, 0.1)
+			c.outages = append(c.outages, drawLongOutage(rnd, time.Now()))
 		}
 		if rnd.IntN(2) == 0 {
 			c.networks[rnd.IntN(2)].revokedAt = time.Now().Add(testkit.UpTo(rnd, 20*time.Minute))
