@@ -21,7 +21,8 @@ type ProcessOptions struct {
 	Restart bool
 	// Params lets Resume create another meeting with Restart; Result.Meeting has its id. If
 	// they have an ExternalID, Resume does so too if the meeting is gone, since another run
-	// may have deleted it to start over. Without Restart, Params have no effect.
+	// may have deleted it to start over. So after a crash, set Restart and Params again.
+	// Without Restart, Params have no effect.
 	Params   *MeetingCreateParams
 	OnStatus func(*Meeting)          // as in WaitOptions
 	Progress func(sent, total int64) // as in UploadOptions

@@ -41,9 +41,10 @@ type Store interface {
 //
 // The Client saves before each GET of a wait and before each PUT of a recording, and deletes
 // the state once it sees that the meeting has ended or is gone. Pages of the listing need no
-// save. If s fails, the request is not sent: a GET counts as a failed poll, and a PUT as a
-// failed attempt of the upload. A time in the future counts as now. If nobody waits for the
-// end of a meeting, its state remains in s.
+// save. Each save costs one Load and one Save of s. Without a store, Process and Resume lose
+// nothing after a crash either, but a poll may come too soon. If s fails, the request is not
+// sent: a GET counts as a failed poll, and a PUT as a failed attempt of the upload. A time in
+// the future counts as now. If nobody waits for the end of a meeting, its state remains in s.
 func WithStore(s Store) Option {
 	return option("WithStore", s != nil, "must not be nil", func(c *core) { c.store = s })
 }
