@@ -31,7 +31,7 @@ func ExampleMeetingsService_Follow() {
 			fmt.Println(result.Meeting.Title, len(result.Minutes.Content) > 0)
 		}
 		handled[result.Meeting.ID] = true // after its minutes are stored; or it failed
-		break
+		break                             // only in this example: leave it out
 	}
 	// Output: Weekly true
 }

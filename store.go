@@ -39,12 +39,14 @@ type Store interface {
 //   - [MeetingsService.Resume] and [MeetingsService.Process] know whether another process
 //     began an upload, and let it end first.
 //
-// The Client saves before each GET of a wait and before each PUT of a recording. Pages of the
-// listing need no save. It deletes the state once it sees that the meeting has ended or is
-// gone; if nobody waits for that, the state remains in s. A time in the future counts as now.
+// The Client saves before each GET of a wait and before each PUT of a recording: one Load and
+// one Save. Pages of the listing need no save. It deletes the state once it sees that the
+// meeting has ended or is gone; if nobody waits for that, the state remains in s. A time in
+// the future counts as now.
 //
 // If s fails, the Client does not send the request: a GET counts as a failed poll, and a PUT
-// as a failed attempt of the upload.
+// as a failed attempt of the upload. Without a store, Process and Resume lose nothing after a
+// crash either, but a poll may come too soon.
 func WithStore(s Store) Option {
 	return option("WithStore", s != nil, "must not be nil", func(c *core) { c.store = s })
 }

@@ -83,7 +83,7 @@ func cook(t *testing.T, recipes map[string]func(k kitchen)) {
 func TestCookbook_Outcomes(t *testing.T) {
 	t.Parallel()
 	cook(t, map[string]func(k kitchen){
-		"the recording is refused": func(k kitchen) {
+		"the service rejects the recording": func(k kitchen) {
 			k.ok(k.srv.Script(minutestest.Script{Title: "Weekly", Outcome: minutes.StatusAudioRejected}))
 			k.ended(minutes.StatusAudioRejected)
 		},
@@ -241,7 +241,7 @@ func TestCookbook_Network(t *testing.T) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.Reset()).During(0, 5*time.Minute)
 			k.processed()
 		},
-		"storage refuses the upload": func(k kitchen) {
+		"storage rejects the upload": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(403, "AccessDenied"))
 			_, ok := errors.AsType[*minutes.StorageError](k.process())
 			assert.True(k.t, ok)
@@ -316,7 +316,7 @@ func TestCookbook_MeetingsOfOthers(t *testing.T) {
 			k.ok(err)
 			assert.Equal(k.t, minutes.StatusCreated, m.Status)
 		},
-		"meetings that come up while your program runs": func(k kitchen) {
+		"meetings that are created while your program runs": func(k kitchen) {
 			time.AfterFunc(time.Hour, func() {
 				_, err := k.srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Late", Count: 3})
 				k.ok(err)

@@ -12,17 +12,15 @@
 //		…
 //	}
 //
-// [Server.Client] is a [minutes.Client] that is ready for use. Code that makes
-// a Client of its own is given [BaseURL], [Server.Key] and
-// [Server.HTTPClient]. Nothing leaves the process: each connection is a pipe,
-// with real HTTP/1.1 on it. Code in another process, or another language,
-// is served on a socket by [Server.Listen].
+// [Server.Client] returns a [minutes.Client] that is ready for use. If your code creates
+// its own Client, give it [BaseURL], [Server.Key] and [Server.HTTPClient]. Nothing leaves
+// the process: each connection is a pipe, with real HTTP/1.1 on it. For code in another
+// process, or in another language, [Server.Listen] serves on a socket.
 //
 // # Time
 //
-// A meeting takes its time from audio to minutes, and a client asks for its
-// status every thirty seconds at most. In a testing/synctest bubble both cost
-// nothing:
+// A meeting takes some time from audio to minutes, and a Client polls it at most every
+// thirty seconds. In a testing/synctest bubble the test does not wait for either:
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		srv := minutestest.NewServer(t)
@@ -30,39 +28,36 @@
 //		got, err := srv.Client().Meetings.WaitForMinutes(t.Context(), m.ID, nil) // half a minute later, at once
 //	})
 //
-// A Server that is made in a bubble is that bubble's. One that is made outside
-// serves any number of bubbles, each on its own time.
+// A Server created inside a synctest bubble uses that bubble's clock. A Server created
+// outside can serve several bubbles, each with its own clock.
 //
-// Without a bubble the client's thirty seconds between two looks are real ones.
-// [Server.Advance] saves them where the test takes the steps one by one: a
-// meeting that it moves on between Upload and Wait is ready at the first look.
-// Where one call does all, a [Script] has the meetings take no time worth
-// speaking of:
+// Without a bubble, the thirty seconds between two polls are real. If your test calls
+// Upload and Wait itself, call [Server.Advance] in between: the first poll then finds the
+// meeting ready. If one call does both, as Process does, use a [Script] whose stages take
+// no time:
 //
 //	err := srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}}) // nanoseconds
 //
 // # The world
 //
-// A Server begins with [DefaultWorld]: an organisation, its people and three
-// keys. [WithWorld] begins with another, which [LoadWorld] can read from a
-// file, and [Server.Update] changes it on the way: quota runs out, a key is
-// revoked, a member leaves.
+// A Server begins with [DefaultWorld]: an organisation, its people and three keys.
+// [WithWorld] begins with another World, which [LoadWorld] can read from a file.
+// [Server.Update] changes it during the test: quota runs out, a key is revoked, a member
+// leaves.
 //
-// # What becomes of meetings
+// # How meetings end
 //
-// Any recording becomes minutes of a short conversation, unless a [Script]
-// says otherwise: another outcome, transcript or pace, for all meetings, for
-// those of one title, or for one alone. A script can also hold a meeting in a
-// state until it is released.
+// Any bytes are a recording, and become minutes of a short conversation. A [Script] sets
+// another outcome, transcript or duration, for all meetings, for those with one title, or
+// for one meeting. It can also hold a meeting in a status until you release it.
 //
 //	err := srv.Script(minutestest.Script{Title: "Weekly", Outcome: minutes.StatusMinutesFailed})
 //
 // # What goes wrong
 //
-// [Server.Inject] has requests go wrong as networks, proxies and services have
-// them go wrong: refused at the edge, reset before they were read or after they
-// took effect, answered by a proxy's HTML, cut short, slow. Which requests, and
-// how many, is exact and the same on every run.
+// [Server.Inject] makes requests fail as networks, proxies and services do: rejected at the
+// edge, reset before they were read or after they took effect, answered by a proxy's HTML,
+// cut short, slow. A [Match] selects exactly which requests, and how many, on every run.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Nth: 2}, minutestest.LoseReply())
 //
@@ -70,13 +65,12 @@
 //
 // # The audit
 //
-// [Server.Requests] returns what arrived, in order and without secrets, and
-// [Server.Meeting] all there is to know about a meeting, its audio's SHA-256
-// and the instants of its history included. [Server.Violations] returns what the
-// service asks clients not to do and one has done: a GET of a meeting before
-// its thirty seconds are over, a key sent to storage, a request repeated that
-// may be done only once. With [NewServer] a violation fails the test;
-// [WithoutAudit] turns that off.
+// [Server.Requests] returns the requests that arrived, in order and without secrets.
+// [Server.Meeting] returns everything about a meeting, with the SHA-256 of its audio and the
+// times of its history. [Server.Violations] returns the rules of the service that a client
+// broke: it polled a meeting again within thirty seconds, sent a key to storage, or
+// repeated a request that may be made only once. With [NewServer] a violation fails the
+// test; [WithoutAudit] turns that off.
 //
 // The audit checks only what the interface document requires. [ViolationKind]
 // lists the violations, what counts as one program, and when each can be
@@ -90,40 +84,40 @@
 //
 // # To see it
 //
-// [Server.Report] writes all of that as a page: a line for each meeting, with
-// its states and the requests that looked at it or changed it, one file to open
-// in a browser. It needs no server, loads nothing, and holds no secret. A test
-// that fails leaves one by itself where go test is asked to keep such things:
+// [Server.Report] writes all of that as an HTML file: a line for each meeting, with its
+// states and the requests that read or changed it. The file needs no server, loads
+// nothing, and holds no secret. A failed test writes one by itself if you run go test
+// with -artifacts:
 //
 //	go test -artifacts -outputdir /tmp ./...
 //
-// Its log says where, and a violation that failed the test is what the page
-// opens with. In a synctest bubble the times are the bubble's. [Server.Inspector]
-// is the same page, live, for a program that runs; minutes-fake has it at its
-// control address.
+// The test's log names the file. The page opens at the violation that failed the test. In
+// a synctest bubble the times are the bubble's. [Server.Inspector] is the same page, live,
+// for a running program; minutes-fake serves it at its control address.
 //
-// # What it takes
+// # Limits
 //
-// A Server may run for weeks, and a hostile or broken client does it no harm.
-// Headers end at 64 KiB, JSON bodies at 1 MiB; a body that stands still for five
-// minutes is given up; of the requests the last 4,096 are kept, or as many as
-// 32 MiB hold; recordings are hashed and counted, and kept only by [WithAudio],
-// up to 256 MiB together. A page that watches costs a twentieth of a processor at
-// most, and nothing that stays; sixteen may. A Server that stands behind [Server.Handler] has its
-// limit of headers from the server in front of it.
+// A Server may run for weeks, and survives hostile and broken clients:
+//
+//   - a header may have 64 KiB, unless the Server is used through [Server.Handler], and a
+//     JSON body 1 MiB;
+//   - the Server ends a request if its body does not move for five minutes;
+//   - it keeps the last 4,096 requests, or as many as 32 MiB hold;
+//   - it hashes recordings and counts their bytes, and keeps them only with [WithAudio], up
+//     to 256 MiB in total;
+//   - up to sixteen browsers can watch, each for a twentieth of a processor at most.
 //
 // # Fuzz targets and benchmarks
 //
-// [NewServer] takes a *testing.F and a *testing.B, too. A Server made with a
-// *testing.F serves all the inputs of its fuzz target, and is checked when the
-// fuzz test ends; one made with the target's own *testing.T serves one input. The
-// example of NewServer on fuzzing shows it.
+// [NewServer] takes a *testing.F and a *testing.B, too. A Server created with a *testing.F
+// serves all inputs of its fuzz target, and is checked when the fuzz test ends. A Server
+// created with the target's own *testing.T serves one input. NewServer has an example.
 //
 // # How true it is
 //
-// Everything that the interface document says is here, and checked. Where it
-// is silent, the Server makes up its mind, and the service may differ. A client
-// does well not to depend on these decisions:
+// The Server implements everything in the interface document, and tests check it. If the
+// document does not say what happens, the Server follows one of these decisions. The
+// service may differ, so do not depend on them:
 //
 //   - D1: paths and scopes the interface does not show: transcript,
 //     projects, templates, usage, vocabulary; scopes of participants and

@@ -13,8 +13,8 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// Fault is something that goes wrong with a request; see [Server.Inject]. The
-// functions that return one make it, and [Fault.Delayed], [Fault.AfterEffect]
+// Fault is a failure of a request; see [Server.Inject]. Functions such as [Reset] return
+// one, and [Fault.Delayed], [Fault.AfterEffect]
 // and [Fault.WithHeader] refine it. As JSON it is an object:
 //
 //	{"kind":"delay","delay":"2s"}
@@ -85,8 +85,8 @@ func Delay(d time.Duration) Fault { return Fault{form: faultForm{Kind: kindDelay
 // again at once.
 func Reset() Fault { return Fault{form: faultForm{Kind: kindReset}} }
 
-// LoseReply handles the request and resets the connection in place of the
-// reply.
+// LoseReply handles the request and then resets the connection instead of
+// sending the response.
 func LoseReply() Fault { return Reset().AfterEffect() }
 
 // ResetUpload resets the connection once n bytes of the request's body have
@@ -212,7 +212,7 @@ func (f Fault) String() string {
 func (f Fault) MarshalJSON() ([]byte, error) { return json.Marshal(f.form) }
 
 // UnmarshalJSON reads the form that the type's documentation shows. Unknown
-// fields and faults that cannot be are errors.
+// fields and invalid faults are errors.
 func (f *Fault) UnmarshalJSON(data []byte) error {
 	var form faultForm
 	if err := strictUnmarshal(data, &form); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// Injection is a fault that waits for its requests, or has met them.
+// Injection is a fault that was injected with [Server.Inject].
 type Injection struct {
 	faults *faults
 	match  Match
@@ -30,7 +30,7 @@ type Injection struct {
 	seen, applied int
 }
 
-// Inject has requests go wrong. The first request that m selects gets the first
+// Inject makes requests fail. The first request that m selects gets the first
 // fault, the next one the second and so on, from the beginning again if m.Times
 // is more than there are faults. A request gets one fault: if several injections
 // match, the earliest is applied, and the others wait for the next request.
@@ -38,7 +38,7 @@ type Injection struct {
 // Each injection counts requests for itself, from now on. An injection that was
 // not applied as often as it says fails the test of [NewServer], unless it is
 // [Injection.Optional]; one without an end must have been applied once. A Match
-// or a Fault that cannot be fails the test at once.
+// or a Fault that is invalid fails the test at once.
 func (s *Server) Inject(m Match, what ...Fault) *Injection {
 	s.helper()
 	i, err := newInjection(&s.faults, m, what)
@@ -89,7 +89,7 @@ func (i *Injection) During(from, to time.Duration) *Injection {
 	return i
 }
 
-// Stop ends i: it is not applied any more, however often it was.
+// Stop ends i: the Server applies it to no further request.
 func (i *Injection) Stop() {
 	i.faults.mu.Lock()
 	defer i.faults.mu.Unlock()

@@ -32,7 +32,7 @@ const (
 	maxText      = 256
 )
 
-// Request is one request as the Server has seen it. Nothing in it is secret:
+// Request is one request that the Server has received. It holds no secret:
 // API keys and the signatures of upload URLs are masked.
 type Request struct {
 	Seq       int               `json:"seq"`                 // from 1, in the order of arrival

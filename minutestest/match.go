@@ -39,9 +39,8 @@ type Match struct {
 	Times int `json:"times,omitempty"` // how many get it; 0: one for each fault; Always: all that follow
 }
 
-// Validate returns what keeps [Server.Inject] from taking m and these faults:
-// an operation that is none of the interface's, above all. The error names the
-// field at fault: "match: operation: …", "fault: code: …".
+// Validate returns why [Server.Inject] would reject m or these faults, for example
+// because the interface has no such operation. The error names the invalid field: "match: operation: …", "fault: code: …".
 func (m Match) Validate(what ...Fault) error {
 	if err := checkOperation(m.Operation); err != nil {
 		return fmt.Errorf("match: %w", err)

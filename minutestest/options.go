@@ -2,10 +2,10 @@ package minutestest
 
 import "time"
 
-// Option changes a setting of a [Server] that is being made.
+// Option changes a setting of a new [Server].
 type Option func(*Server)
 
-// WithWorld begins with w in place of [DefaultWorld].
+// WithWorld makes the Server begin with w instead of [DefaultWorld].
 func WithWorld(w World) Option { return func(s *Server) { s.world = w } }
 
 // WithMinPollInterval replaces [MinPollInterval] for the audit and in the
@@ -26,8 +26,8 @@ const maxKeptAudio = 256 << 20
 // hashed and counted only, and cost no memory.
 func WithAudio() Option { return func(s *Server) { s.keepAudio = maxKeptAudio } }
 
-// WithoutAudit leaves violations of these kinds unwatched; without kinds, all
-// of them.
+// WithoutAudit turns the audit off for violations of these kinds; without kinds, for
+// all of them.
 func WithoutAudit(kinds ...ViolationKind) Option {
 	return func(s *Server) { s.audit.ignore(kinds) }
 }

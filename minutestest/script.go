@@ -111,7 +111,7 @@ func (s *Server) Organisation(id string) (Organisation, bool) {
 
 // Update changes an organisation while it is in use: its quota, its keys, its
 // members' states and all else that an Organisation holds. Meetings stay. On
-// error, which names the place of what cannot be, nothing changes. The
+// error, nothing changes, and the error names the invalid field. The
 // function must not call the Server.
 //
 //	err := srv.Update("org_acme", func(o *minutestest.Organisation) {

@@ -16,7 +16,7 @@ import (
 )
 
 // BaseURL is the base URL of every [Server] for those who come through its
-// [Server.HTTPClient]. It leads nowhere on any other way.
+// [Server.HTTPClient]. Other clients cannot reach it.
 const BaseURL = "https://" + apiHost
 
 // TB is the four methods that [NewServer] needs of a test: a *testing.T,
@@ -71,7 +71,7 @@ const afterwards = time.Hour
 // canceled in the middle of a sleep can end. One made
 // outside serves any number of bubbles, each on its own time. One made with a
 // *testing.F serves all the inputs of its fuzz target; within that, a mistake
-// such as a Match that cannot be panics.
+// such as an invalid Match panics.
 func NewServer(tb TB, opts ...Option) *Server {
 	tb.Helper()
 	s, err := newServer(tb, opts)

@@ -111,8 +111,8 @@ func (v Violation) line(requests string) string {
 	return text
 }
 
-// Violations returns what clients have done wrong so far, in the order in
-// which the audit noticed it: the first thousand.
+// Violations returns the violations so far, at most a thousand, in the order in which the
+// audit noticed them.
 func (s *Server) Violations() []Violation { return s.audit.after(0) }
 
 // describe fills in what the Server knows about the meeting of a violation.

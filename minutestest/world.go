@@ -19,7 +19,7 @@ type World struct {
 	Organisations []Organisation `json:"organisations"`
 }
 
-// Stages says how long a meeting stays in the states between its audio and
+// Stages are how long a meeting stays in the states between its audio and
 // its minutes. A stage that is left out, or zero, takes 20, 50 and 50
 // milliseconds in a World and the World's own time in a [Script]. As JSON, the
 // stages are durations such as "20ms" or "1m30s".
