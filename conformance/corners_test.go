@@ -14,7 +14,8 @@ import (
 // Checks that need their own world, or another key, run only against the service in
 // memory.
 
-// corner is a run against a service in memory. What differs fails the test.
+// corner runs checks against an in-memory service. Each difference fails the
+// test.
 func corner(t *testing.T, change func(*minutestest.Organisation), do func(*run)) {
 	t.Helper()
 	world := minutestest.DefaultWorld()
@@ -62,7 +63,7 @@ func TestDefaultsAre1000MembersAnd500Terms(t *testing.T) {
 	})
 }
 
-// D24: a listing is in order of creation, whatever the dates, even with a date filter.
+// D24: a listing is in order of creation for any dates, even with a date filter.
 func TestListingIsInOrderOfCreation(t *testing.T) {
 	t.Parallel()
 	corner(t, nil, func(r *run) {
@@ -108,7 +109,7 @@ func TestFirstTemplateIsTheDefault(t *testing.T) {
 	})
 }
 
-// D10: each upload URL is good on its own, whatever was asked for later.
+// D10: each upload URL stays valid if another one is requested later.
 func TestEveryUploadURLIsValid(t *testing.T) {
 	t.Parallel()
 	for chosen := range 3 {

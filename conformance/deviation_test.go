@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// altered is a service in memory whose replies go through alter, as they are.
+// altered is an in-memory service whose responses pass through alter.
 func altered(alter func(r *http.Request, rec *httptest.ResponseRecorder)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +34,7 @@ func altered(alter func(r *http.Request, rec *httptest.ResponseRecorder)) func(h
 	}
 }
 
-// swap replaces text in the replies to one path.
+// swap replaces text in the responses to one path.
 func swap(path, old, with string) func(*http.Request, *httptest.ResponseRecorder) {
 	return func(r *http.Request, rec *httptest.ResponseRecorder) {
 		if strings.HasPrefix(r.URL.Path, path) {
@@ -94,7 +94,7 @@ func TestDeviationsAreFound(t *testing.T) {
 			i := slices.IndexFunc(checks, func(c check) bool { return c.name == tc.check })
 			require.GreaterOrEqual(t, i, 0)
 			before := inMemory(t, nil)
-			for _, tg := range []*target{tg, before} { // something to look at, whatever is made of it
+			for _, tg := range []*target{tg, before} { // meetings to check
 				tg.perform(t.Context(), &check{name: "furnish", do: func(r *run) {
 					for range 3 {
 						r.send("POST /v1/meetings", `{"title":"x","date":"2026-03-02"}`)

@@ -33,8 +33,8 @@ const accountKey = "key_of_an_account"
 // allScopes are those of section 5.
 var allScopes = []string{"employees:read", "employees:write", "meetings:read", "meetings:write", "meetings:delete", "minutes:read"}
 
-// newAccount opens an account whose key has all scopes but some. A proxy may
-// stand before it.
+// newAccount opens an account whose key has all scopes except without. A proxy
+// may be in front of it.
 func newAccount(t *testing.T, proxy func(http.Handler) http.Handler, without ...string) *account {
 	t.Helper()
 	world := minutestest.DefaultWorld()
@@ -139,8 +139,8 @@ func TestCreatedMeetingsCarryThePrefix(t *testing.T) {
 	assert.Contains(t, string(out), "-cleanup")
 }
 
-// A service that creates what it is to refuse, and then deletes nothing, is not
-// given more to create.
+// If a service creates a meeting that it must reject, and then fails to delete
+// it, the run creates nothing more.
 func TestNothingIsCreatedAfterAFailedDelete(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, func(next http.Handler) http.Handler {
@@ -161,7 +161,7 @@ func TestNothingIsCreatedAfterAFailedDelete(t *testing.T) {
 			_, _ = w.Write(rec.Body.Bytes())
 		})
 	})
-	// Seven are asked for before the bodies that are to be refused.
+	// Seven deletes come before the bodies that the service must reject.
 	a.srv.Inject(minutestest.Match{Operation: "meetings.delete", Nth: 7, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrInternal))
 	out, err := a.command(t).CombinedOutput()
 	require.Error(t, err)
@@ -210,7 +210,7 @@ func TestInterruptedRunDeletesItsMeetings(t *testing.T) {
 					creates++
 					hit := creates == at
 					mu.Unlock()
-					if hit { // it is made, and nobody hears of it
+					if hit { // it is created, and its response is lost
 						next.ServeHTTP(httptest.NewRecorder(), r)
 						once.Do(func() { close(arrived) })
 						<-r.Context().Done()

@@ -248,7 +248,7 @@ func (r *run) someMeeting(status string) map[string]any {
 	return nil
 }
 
-// minutesOf looks at the minutes and the transcript of a finished meeting.
+// minutesOf checks the minutes and the transcript of a finished meeting.
 func (r *run) minutesOf(m map[string]any) {
 	at := "GET /v1/meetings/" + m["id"].(string)
 	for query, format := range map[string]string{"": "html", "?format=html": "html", "?format=markdown": "markdown"} {

@@ -11,7 +11,7 @@ import (
 var recordingChecks = []check{
 	{"from audio to minutes", "3", recording, func(r *run) {
 		before := r.send("GET /v1/usage", "")
-		m, _ := r.create("") // stays to the end, for the checks that look at minutes
+		m, _ := r.create("") // stays to the end, for the checks that read minutes
 		at := "/v1/meetings/" + m.text("id")
 		target := r.send("POST "+at+"/upload-url", `{"content_type":"`+r.contentType+`"}`)
 		if !r.is(target, target.status, "UploadTarget") {

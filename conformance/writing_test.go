@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// fresh is a reference that nobody has used.
+// fresh returns a new reference.
 func fresh() string { return prefix + rand.Text() }
 
 // create makes a meeting that is deleted when done is called. fields are JSON
@@ -22,8 +22,8 @@ func (r *run) create(fields string) (m reply, done func()) {
 	return rep, func() { r.remove(rep.text("id")) }
 }
 
-// noCreate sends a create that is to be refused. If it is not, the meeting is
-// taken away again.
+// noCreate sends a create that the service must reject. If the service accepts
+// it, noCreate deletes the meeting.
 func (r *run) noCreate(body string) reply {
 	rep := r.post(body)
 	if rep.status == 201 {

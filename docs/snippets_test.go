@@ -96,7 +96,7 @@ func TestReadmeIsShort(t *testing.T) {
 	assert.LessOrEqual(t, strings.Count(string(text), "\n"), 250)
 }
 
-// The quickstart prints what README.md shows, line by line. An ellipsis stands for
+// The quickstart prints the lines that README.md shows. An ellipsis means
 // omitted lines.
 func TestQuickstartPrintsWhatReadmeShows(t *testing.T) {
 	t.Parallel()

@@ -20,9 +20,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// control is the API by which a test suite scripts, breaks and inspects the
-// service. It has an address of its own, other paths and another form of
-// error than the service, and says in a header of every reply what it is.
+// control is the API with which a test suite scripts, breaks and inspects the
+// service. It has its own address, paths and form of error. A header of every
+// response names it.
 type control struct {
 	fake      *minutestest.Server
 	world     minutestest.World // as it began
@@ -111,7 +111,7 @@ func newControl(fake *minutestest.Server, world minutestest.World, edge *edge, c
 	return c
 }
 
-// checkQuery refuses the parameters of a query that an endpoint does not have.
+// checkQuery rejects query parameters that an endpoint does not have.
 func (e endpoint) checkQuery(r *http.Request) error {
 	if e.path == "/{$}" {
 		return nil // a browser may add what it likes
@@ -174,7 +174,7 @@ func (c *control) unknown(w http.ResponseWriter, r *http.Request) *problem {
 	return notFound("there is nothing at this path; GET / lists what there is")
 }
 
-// problem is a refusal.
+// problem is an error of the control API.
 type problem struct {
 	Status  int    `json:"status"`
 	Field   string `json:"field,omitempty"` // of the body or the query, that is at fault
@@ -280,7 +280,7 @@ func (c *control) health(*http.Request) (any, error) {
 		Version       string    `json:"version"`
 		Since         time.Time `json:"since"`
 		RefusedAtEdge int       `json:"refused_at_edge"`
-		LogDropped    int64     `json:"log_lines_dropped"` // because nobody read them in time
+		LogDropped    int64     `json:"log_lines_dropped"` // because nothing read them in time
 	}{"ok", c.baseURL, version(), c.since, c.edge.refusals(), c.dropped()}, nil
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // ask sends one request to the control API, as in "GET /health", and returns
-// the status and the reply's object.
+// the status and the object in the response.
 func (p *program) ask(t *testing.T, what, body string) (int, map[string]any) {
 	t.Helper()
 	method, path, _ := strings.Cut(what, " ")
@@ -63,7 +63,7 @@ func (p *program) meeting(t *testing.T, title, audio string) string {
 	return id
 }
 
-// What the control API refuses, and the field it names.
+// The control API rejects bad requests and names the field.
 func TestControlRefuses(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
@@ -200,8 +200,8 @@ func TestControl_NamesTheLineAndColumnOfMalformedJSON(t *testing.T) {
 	}
 }
 
-// What a web page can have sent, from another site or by a name of its own for
-// this machine, is refused: it could read the keys.
+// The control API rejects requests that a web page may have sent, from another
+// site or by a DNS name for this machine: the page could read the keys.
 func TestControlRefusesWebPages(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
@@ -270,7 +270,7 @@ func TestControlRefusesWebPages(t *testing.T) {
 	}
 }
 
-// The name that -control is given is one of its own.
+// The name in -control counts as an own name.
 func TestControlKnowsItsName(t *testing.T) {
 	t.Parallel()
 	c := newControl(nil, minutestest.World{}, &edge{}, new(counts), settings{control: "Fake.internal:8081"}, "")
@@ -283,7 +283,7 @@ func TestControlKnowsItsName(t *testing.T) {
 	}
 }
 
-// A recording is anything that somebody has uploaded, and no page of this site.
+// A recording can contain anything, so it must not be a page of this site.
 func TestRecordingsAreNoPages(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-keep-audio")
@@ -294,8 +294,7 @@ func TestRecordingsAreNoPages(t *testing.T) {
 	assert.Equal(t, "attachment", resp.Header.Get("Content-Disposition"))
 }
 
-// An empty form has a type of its own, and a request without a body need have
-// none.
+// An empty form has a Content-Type, and a request without a body needs none.
 func TestControlRefusesEmptyForms(t *testing.T) {
 	t.Parallel()
 	p := launch(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The edge counts each key's requests of each second, on a clock of its own.
+// The edge counts each key's requests in each second of its clock.
 func TestEdge(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(100, 0)

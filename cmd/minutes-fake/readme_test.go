@@ -142,7 +142,7 @@ func TestReadmeSession(t *testing.T) {
 	}
 }
 
-// rewrite puts answers in place of those of a text.
+// rewrite replaces the answers in a text.
 func rewrite(t *testing.T, path, text string, steps []step, answers []string) {
 	for i, s := range steps {
 		was, is := "$ "+s.command+s.answer, "$ "+s.command+answers[i]

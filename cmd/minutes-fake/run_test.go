@@ -19,8 +19,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// over is a context that has ended: a program that should not have begun to
-// serve does not do so for long.
+// over returns a context that is done. If the program starts to serve although
+// it should not, it stops at once.
 func over(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -158,7 +158,7 @@ func TestPrintEnv(t *testing.T) {
 	}
 }
 
-// Behind a proxy that is trusted, the service is where the proxy says.
+// Behind a trusted proxy, upload URLs lead to the address that the proxy names.
 func TestForwarded(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -254,7 +254,7 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// Whoever watches does not keep the program from ending.
+// An open inspector does not keep the program from ending.
 func TestWatchersDoNotHoldTheEnd(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asProgram starts the program as a process of its own, with stderr going to a
-// pipe that nobody reads.
+// asProgram starts the program as a process, with stderr connected to a pipe
+// without a reader.
 func asProgram(t *testing.T, args ...string) (*program, *exec.Cmd) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"-addr", "127.0.0.1:0"}, args...)...)
@@ -36,8 +36,8 @@ func asProgram(t *testing.T, args ...string) (*program, *exec.Cmd) {
 	return p, cmd
 }
 
-// A suite that does not read the log is served all the same, and the program
-// ends when it is told to.
+// A suite that does not read the log is served, and a signal still ends the
+// program.
 func TestLog_NeverStallsTheClient(t *testing.T) {
 	t.Parallel()
 	p, cmd := asProgram(t, "-log", "json")
@@ -220,7 +220,7 @@ func TestControl_NextIsAnotherPortIfItIsTaken(t *testing.T) {
 	next := service.Addr().(*net.TCPAddr).Port + 1
 	if taken, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(next))); err == nil {
 		defer taken.Close()
-	} // or somebody else has it
+	} // or another program has it
 	control, err := listenControl(controlNext, service)
 	require.NoError(t, err)
 	defer control.Close()

@@ -45,7 +45,7 @@ func recordings(t *testing.T, n int) settings {
 	return settings{in: filepath.Join(dir, "in"), out: filepath.Join(dir, "out"), format: minutes.FormatMarkdown, titles: true}
 }
 
-// start is a run in a process of its own: with a Client of its own.
+// start simulates a process: it runs the program with a new Client.
 func start(ctx context.Context, srv *minutestest.Server, s settings, opts ...minutes.Option) (summary string, err error) {
 	var stdout, stderr strings.Builder
 	err = process(ctx, srv.Client(opts...), s, &stdout, &stderr)
@@ -113,7 +113,7 @@ func TestInterruptedTwice(t *testing.T) {
 				assert.Contains(t, summary, "Run it again to go on")
 				assert.NotContains(t, summary, "failed")
 				cancel()
-				time.Sleep(minutestest.MinPollInterval) // a new process knows nothing of the looks of the last
+				time.Sleep(minutestest.MinPollInterval) // a new process does not know the polls of the last
 			}
 			interrupt.Store(nil)
 			summary, err := start(t.Context(), srv, s)
@@ -177,7 +177,7 @@ func TestFailures(t *testing.T) {
 		assert.Len(t, names(t, s.out), 4)
 		assert.Len(t, meetings(t, srv), 6, "what is no recording has no meeting")
 
-		// The next run tells of them again, and -restart tries them once more.
+		// The next run reports them again, and -restart retries them.
 		require.NoError(t, srv.Script(minutestest.Script{Title: "recording 01"}, minutestest.Script{Title: "recording 02"}))
 		time.Sleep(minutestest.MinPollInterval)
 		summary, err = start(t.Context(), srv, s)
@@ -251,7 +251,7 @@ func TestChangedRecording(t *testing.T) {
 		_, err := start(t.Context(), srv, s)
 		require.NoError(t, err)
 
-		// Newer than its minutes: done anew.
+		// Newer than its minutes: processed again.
 		path := filepath.Join(s.in, "recording 00.wav")
 		require.NoError(t, os.WriteFile(path, tone(5, 500), 0o644))
 		later := time.Now().AddDate(100, 0, 0) // the bubble's clock is behind the files'
@@ -261,7 +261,7 @@ func TestChangedRecording(t *testing.T) {
 		assert.Contains(t, summary, "1 written")
 		assert.Len(t, meetings(t, srv), 2)
 
-		// Between identification and upload: refused.
+		// Changed between identification and upload: rejected.
 		list, err := recordingsIn(s.in)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path, tone(6, 500), 0o644))

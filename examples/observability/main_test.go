@@ -65,7 +65,7 @@ func TestTracedStorageLeaks(t *testing.T) {
 	})
 }
 
-// The program tells what happened, in spans and in metrics.
+// The program reports its work in spans and in metrics.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

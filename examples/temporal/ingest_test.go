@@ -193,8 +193,8 @@ func (f *fleet) Wait(ctx context.Context, up uploaded) (string, error) {
 	return do(ctx, f, func(ctx context.Context, a *activities) (string, error) { return a.Wait(ctx, up) })
 }
 
-// do does an activity with the worker there is. Nobody hears of what it came to
-// where the worker was killed.
+// do runs an activity with the current worker. If the worker was killed, the
+// result is lost.
 func do[T any](ctx context.Context, f *fleet, work func(context.Context, *activities) (T, error)) (T, error) {
 	f.mu.Lock()
 	worker, life := f.live, f.life
@@ -225,7 +225,7 @@ func TestKilled(t *testing.T) {
 		workers.next(t.Context())
 		var all sync.WaitGroup
 		for i := range recordings {
-			// The reply of storage takes a while, so that a kill finds uploads under way.
+			// The response of storage takes a while, so a kill interrupts uploads.
 			srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Nth: i + 1}, minutestest.Delay(rand.N(10*time.Second)).AfterEffect()).Optional()
 			all.Go(func() {
 				time.Sleep(rand.N(5 * time.Minute))
@@ -275,7 +275,7 @@ func (r *relay) Wait(ctx context.Context, up uploaded) (string, error) {
 	return r.fleet.Wait(ctx, up)
 }
 
-// No worker looks too soon after another did, which would be a violation.
+// No worker polls too soon after another one did, which would be a violation.
 func TestLooks(t *testing.T) {
 	t.Parallel()
 	j, dir := aRecording(t), t.TempDir()

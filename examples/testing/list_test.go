@@ -22,9 +22,8 @@ const (
 	day   = "2026-11-20"
 )
 
-// serviceTest runs a test in a bubble, in which waiting takes no time, with a service
-// of its own. When it ends, the service fails the test for what the client did
-// wrong, and for faults that did not strike.
+// serviceTest runs a test in a bubble, in which waiting takes no time, with a new service. When it ends, the service
+// fails the test for the client's mistakes, and for faults that were never applied.
 func serviceTest(t *testing.T, test func(t *testing.T, srv *minutestest.Server)) {
 	t.Helper()
 	t.Parallel()
@@ -37,8 +36,8 @@ func serviceTest(t *testing.T, test func(t *testing.T, srv *minutestest.Server))
 
 var update = flag.Bool("update", false, "write golden files anew")
 
-// Golden minutes: what the service writes from this transcript, and what we make
-// of it.
+// The golden file holds the list that we make of the service's minutes for this
+// transcript.
 func TestGolden(t *testing.T) {
 	serviceTest(t, func(t *testing.T, srv *minutestest.Server) {
 		began := time.Now()
@@ -101,7 +100,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Refusals that people can do something about.
+// Errors that people can do something about have advice.
 func TestRefusals(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*minutestest.Organisation)
@@ -131,7 +130,7 @@ func TestRestart(t *testing.T) {
 		_, err := desk{srv.Client()}.take(ctx, title, day, madeUp())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 
-		time.Sleep(time.Hour) // until somebody begins it again
+		time.Sleep(time.Hour) // until it is restarted
 		got, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
 		require.NoError(t, err)
 		assert.Len(t, got.items, 2)

@@ -252,7 +252,7 @@ func TestQueue_PausesWithoutQuota(t *testing.T) {
 	}
 }
 
-// The pause holds for uploads of jobs that had begun before it.
+// A pause also stops uploads of jobs that started before it.
 func TestQueue_PauseHoldsForUploads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -40,8 +40,8 @@ func (e echo) Error() string {
 	return "cannot reach it"
 }
 
-// No error, log record or event contains the key or the signature, whatever the service,
-// the store or the transport echoes.
+// No error, log record or event contains the key or the signature, even if the service, the store or the transport
+// echoes them.
 func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 	t.Parallel()
 	const target = "https://storage.example/b/k?" + testkit.PresignedQuery
@@ -250,7 +250,7 @@ func TestSecrets_PrintMasked(t *testing.T) {
 	require.Contains(t, fmt.Sprint(target), "storage.example")
 }
 
-// The key goes where the base URL says, and to no other host, port or scheme.
+// The Client sends the key only to the host, port and scheme of the base URL.
 func TestKey_StaysWithItsHost(t *testing.T) {
 	t.Parallel()
 	heard := make(chan string, 100)

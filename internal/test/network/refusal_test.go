@@ -44,7 +44,8 @@ func requirePermanent(t *testing.T, err error, attempts *atomic.Int32, words ...
 	assert.False(t, minutes.KeyRejected(err), "the proxy rejected the request, not the service the key")
 }
 
-// A proxy's refusal names the proxy and its status, and is final.
+// If a proxy rejects a request, the error names the proxy and its status, and
+// is permanent.
 func TestClient_ReportsProxyRefusal(t *testing.T) { // not parallel: HTTPS_PROXY has one address
 	filter := filepath.Join(t.TempDir(), "filter")
 	require.NoError(t, os.WriteFile(filter, []byte("example\n"), 0o600))
@@ -173,7 +174,7 @@ func TestClient_ReportsPagesOfAnEdge(t *testing.T) {
 			`location / { default_type text/html; return 403 "<html><title>` + strings.Repeat("0123456789", 20) + `</title></html>"; }`,
 			[]string{"403", "0123456789012345", "nginx", host}, []string{strings.Repeat("0123456789", 8) + "0"},
 		},
-		"large upload": { // only an upload is refused
+		"large upload": { // only an upload is rejected
 			`location / { ` + strings.ReplaceAll(passOn, "client_max_body_size 0", "client_max_body_size 1k") + ` }`,
 			[]string{"413 Request Entity Too Large", "nginx", host}, nil,
 		},

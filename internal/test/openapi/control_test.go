@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Every endpoint of the control API answers as its document says, refusals
-// included.
+// Every endpoint of the control API responds as its document says, also with
+// errors.
 func TestControl(t *testing.T) {
 	t.Parallel()
 	c := newChecker(t, "docs/openapi-control.yaml")

@@ -1,6 +1,6 @@
-// Package openapi_test checks that the service in memory and the control API of
-// minutes-fake answer as their OpenAPI documents say. It is a module of its own,
-// so that nobody else needs the validator.
+// Package openapi_test checks that the in-memory service and the control API of
+// minutes-fake respond as their OpenAPI documents say. It is a separate module,
+// because only it needs the validator.
 package openapi_test
 
 import (
@@ -57,7 +57,7 @@ func newChecker(t *testing.T, path string) *checker {
 	return &checker{document: v, faults: map[string]bool{}, checked: map[string]int{}}
 }
 
-// check validates one response. Only refusals may come from unknown paths.
+// check validates one response. Unknown paths must respond with an error.
 func (c *checker) check(r *http.Request, status int, header http.Header, body []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
