@@ -40,12 +40,12 @@ func TestBadClientFailsItsTest(t *testing.T) {
 
 			// It sends its key to storage.
 			c.call("PUT", url, "audio", withHeader("Content-Type", audioType), withHeader("Authorization", "Bearer "+c.key))
-			// It repeats a POST whose reply it has lost.
+			// It repeats a POST after a lost response.
 			s.Inject(Match{Operation: "projects.create"}, LoseReply())
 			for range 2 {
 				c.call("POST", "/v1/projects", `{"name":"Twice"}`)
 			}
-			// It uploads without looking.
+			// It uploads without a poll.
 			require.NoError(t, s.Script(Script{Hold: minutes.StatusTranscribing}))
 			for range 2 {
 				c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
@@ -58,7 +58,7 @@ func TestBadClientFailsItsTest(t *testing.T) {
 				c.status(t, id)
 				time.Sleep(time.Second)
 			}
-			// It leaves a reply open.
+			// It leaves a response body open.
 			req, _ := http.NewRequest("GET", BaseURL+"/v1/usage", nil)
 			req.Header.Set("Authorization", "Bearer "+c.key)
 			resp, err := c.client.Do(req)
@@ -82,7 +82,7 @@ func TestBadClientFailsItsTest(t *testing.T) {
 	})
 }
 
-// Who closes a reply a moment after the Server has left none open.
+// A body that is closed a moment after the Server is no violation.
 func TestReplyClosedLate(t *testing.T) {
 	t.Parallel()
 	for after, violations := range map[time.Duration]int{50 * time.Millisecond: 0, time.Second: 1} {
@@ -102,7 +102,8 @@ func TestReplyClosedLate(t *testing.T) {
 	}
 }
 
-// What an upload URL is refused for, other than the audio, is no violation.
+// An upload URL that is rejected for other reasons than the audio is no
+// violation.
 func TestUploadURLThatIsRefused(t *testing.T) {
 	t.Parallel()
 	w := DefaultWorld()
@@ -292,7 +293,7 @@ func TestWhatIsAPoll(t *testing.T) {
 			c.status(t, id)
 		}, 1},
 		"back to a status": {func(t *testing.T, s *Server, c *caller, _ string) {
-			// The last look counts, and it found another status.
+			// The last poll counts, and it found another status.
 			id := c.create(t, "Empty")
 			c.status(t, id)
 			c.call("PUT", c.uploadURL(t, id), "audio", withHeader("Content-Type", audioType))
@@ -444,7 +445,8 @@ func TestRepeatIsOfOneRequest(t *testing.T) {
 	}
 }
 
-// A client that has not waited for the reply does not know of the effect.
+// A client that did not wait for the response does not know whether the request
+// took effect.
 func TestRepeatAfterGivingUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -461,7 +463,8 @@ func TestRepeatAfterGivingUp(t *testing.T) {
 	})
 }
 
-// A create that was refused without being handled is known by its body, too.
+// A create that was rejected without being handled is also identified by its
+// body.
 func TestRepeatOfARepeat(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]int{
@@ -478,7 +481,7 @@ func TestRepeatOfARepeat(t *testing.T) {
 	}
 }
 
-// A reply counts as lost if the client has gone by the time it is made.
+// A response counts as lost if the client disconnects before it is made.
 func TestRepeatAfterGoing(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
@@ -494,8 +497,8 @@ func TestRepeatAfterGoing(t *testing.T) {
 	s.audit.reset()
 }
 
-// What the service refuses has no effect that a repeat could double. Where the
-// key is refused, it has not read the body, so that all of them look alike.
+// A rejected request has no effect that a repeat could double. If the key is
+// rejected, the service does not read the body, so all bodies look the same.
 func TestRepeatOfWhatWasRefused(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
@@ -513,7 +516,7 @@ func TestRepeatOfWhatWasRefused(t *testing.T) {
 	assert.Empty(t, s.Violations())
 }
 
-// A request that was cut short can have had no effect, either.
+// A truncated request can have had no effect either.
 func TestRepeatOfWhatWasCutShort(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)

@@ -43,7 +43,7 @@ func (k kitchen) processed() {
 	assert.EqualValues(k.t, 100_000, m[0].Audio.Size)
 }
 
-// refused fails the test unless the job ends with this code.
+// refused fails the test unless the job ends with this error.
 func (k kitchen) refused(want error) {
 	k.t.Helper()
 	require.ErrorIs(k.t, k.process(), want)
@@ -63,7 +63,7 @@ func (k kitchen) ok(err error) {
 	require.NoError(k.t, err)
 }
 
-// cook runs each recipe on a Server of its own, in a bubble.
+// cook runs each recipe in a bubble with a new Server.
 func cook(t *testing.T, recipes map[string]func(k kitchen)) {
 	t.Helper()
 	for situation, recipe := range recipes {

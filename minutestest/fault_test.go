@@ -133,7 +133,7 @@ func TestFaultsOfTheService(t *testing.T) {
 	}
 }
 
-// Refuse answers with the status that section 7 gives the code.
+// Refuse responds with the status that section 7 gives the code.
 func TestRefuseHasTheCodesStatus(t *testing.T) {
 	t.Parallel()
 	for status, codes := range map[int]string{
@@ -154,7 +154,7 @@ func TestRefuseHasTheCodesStatus(t *testing.T) {
 	}
 }
 
-// A reply without a body that is to be truncated is lost.
+// If a truncated response has no body, it is lost.
 func TestTruncateWithoutABody(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, s *Server, c *caller) {
@@ -299,8 +299,8 @@ func TestFaultsOnVirtualTime(t *testing.T) {
 	})
 }
 
-// What hits after the effect waits after it, too: the client may leave before
-// the reply, and yet the request was handled.
+// A fault after the effect also delays after it: the client may disconnect
+// before the response, although the request was handled.
 func TestDelayAfterEffect(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]Fault{
@@ -400,7 +400,7 @@ func TestInjectionsInOrder(t *testing.T) {
 	assert.Equal(t, 2, a.Applied())
 	assert.Equal(t, 3, b.Applied())
 
-	// Each counts what the others strike.
+	// Each counts the requests that the others apply to.
 	s.Inject(Match{}, Respond(501, "", ""))
 	s.Inject(Match{Nth: 2}, Respond(502, "", ""))
 	assert.Equal(t, 501, c.call("GET", "/v1/usage", "").status)

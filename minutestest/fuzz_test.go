@@ -32,7 +32,7 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// One of its own serves one input, in a bubble as well.
+// A Server of the input's test serves one input, in a bubble as well.
 func FuzzServerOfAnInput(f *testing.F) {
 	f.Add("Weekly")
 	f.Fuzz(func(t *testing.T, title string) {
@@ -47,7 +47,7 @@ func FuzzServerOfAnInput(f *testing.F) {
 	})
 }
 
-// What is wrong in the test itself is said in a fuzz target, too, where a
+// Mistakes in the test itself are also reported in a fuzz target, in which a
 // *testing.F can neither fail nor help.
 func FuzzMistakes(f *testing.F) {
 	srv := minutestest.NewServer(f)

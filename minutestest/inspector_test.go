@@ -25,7 +25,7 @@ type watcher struct {
 	stop context.CancelFunc
 }
 
-// piped is a reply that is read while it is written.
+// piped is a response that is read while it is written.
 type piped struct {
 	http.ResponseWriter
 	to io.Writer
@@ -138,7 +138,7 @@ func slowly() World {
 	return w
 }
 
-// Only so many may watch, and nothing is left of one that has gone.
+// The number of watchers is limited, and a watcher that leaves frees its slot.
 func TestWatchersAreLimited(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

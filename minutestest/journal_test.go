@@ -98,7 +98,7 @@ func TestRequestsAreMasked(t *testing.T) {
 	assert.Contains(t, shown, masked)
 }
 
-// A refusal is told by its code, of the service as of storage.
+// An error is recorded with its code, from the service and from storage.
 func TestRequestCodes(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
@@ -147,13 +147,14 @@ func TestJournalIsBounded(t *testing.T) {
 	assert.Equal(t, 12, list[0].Seq)
 	assert.Equal(t, journalSize+11, list[journalSize-1].Seq)
 
-	// One that took longer than a whole round has lost its place.
+	// A request that took longer than a whole round is no longer in the
+	// journal.
 	s.journal.put(&entry{seq: 3, method: "GET", url: &url.URL{Path: "/"}})
 	assert.Equal(t, list, s.Requests())
 }
 
-// Whoever has a whole reply finds its request in the journal, also where the
-// reply is so long that its last byte leaves before the handler has ended.
+// A client with a whole response finds its request in the journal, even if the
+// response is so long that its last byte leaves before the handler ends.
 func TestRequestsAreThereAtOnce(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, s *Server, c *caller) {

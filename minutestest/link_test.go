@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A server that has answered and closed goes on taking what is being sent, for
-// a while.
+// A server that has responded and closed continues to read the request for a
+// while.
 func TestLinkLingers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

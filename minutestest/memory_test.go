@@ -21,7 +21,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// A header of more than 64 KiB is refused before anybody sees it.
+// A header of more than 64 KiB is rejected before the service reads it.
 func TestHeadersAreLimited(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, s *Server, c *caller) {
@@ -34,14 +34,14 @@ func TestHeadersAreLimited(t *testing.T) {
 	})
 }
 
-// huge is a request as a server with no limit of its own lets it through.
+// huge is a request as a server without a limit passes it on.
 func huge(s *Server, target string) *http.Request {
 	r := httptest.NewRequest("GET", target, nil)
 	r.Header.Set("Authorization", "Bearer "+s.Key())
 	return r
 }
 
-// What the journal keeps of one request is bounded, whatever it consists of.
+// The journal limits the size of one request, for all of its parts.
 func TestEntriesAreClipped(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 200<<10)
@@ -155,8 +155,8 @@ func TestJournalBytesAreBounded(t *testing.T) {
 	assert.Equal(t, last-len(list)+1, list[0].Seq, "without a gap")
 }
 
-// The journal knows what it takes, however often its places were taken anew, and
-// whatever was left out or came late.
+// The journal's count of bytes stays right when entries are replaced, omitted
+// or late.
 func TestJournalCountsItsBytes(t *testing.T) {
 	t.Parallel()
 	var j journal
@@ -188,7 +188,7 @@ func TestJournalCountsItsBytes(t *testing.T) {
 	require.Empty(t, j.entries())
 }
 
-// A client that stops in the middle of a body is told so after a while, and
+// A client that stops in the middle of a body gets an error after a while, and
 // does not hold its connection for ever.
 func TestBodiesThatStopTimeOut(t *testing.T) {
 	t.Parallel()
@@ -261,7 +261,8 @@ func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
 	})
 }
 
-// Where a body is not even read, as with a bad key, it is waited for no longer.
+// If the service does not read a body, as with a bad key, the time-out is the
+// same.
 func TestUnreadBodiesTimeOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -283,7 +284,7 @@ func TestUnreadBodiesTimeOut(t *testing.T) {
 	})
 }
 
-// Connections that nobody uses are closed.
+// Unused connections are closed.
 func TestIdleConnectionsClose(t *testing.T) {
 	t.Parallel()
 	srv := newHTTPServer(nil)
@@ -308,7 +309,7 @@ func TestKeptAudioIsLimited(t *testing.T) {
 	assert.Equal(t, 600, kept(first))
 	assert.Zero(t, kept(c.upload(t, "Over", audio)))
 
-	// One that is cut short gives back what it took, and so does a deletion.
+	// A truncated body gives its memory back, and so does a deletion.
 	id := c.create(t, "Cut")
 	for range 3 {
 		r := httptest.NewRequest("PUT", c.uploadURL(t, id), io.LimitReader(strings.NewReader(audio), 300))

@@ -5,7 +5,7 @@ import "time"
 // Option changes a setting of a [Server] that is being made.
 type Option func(*Server)
 
-// WithWorld begins with w in place of [DefaultWorld].
+// WithWorld starts the Server with w instead of [DefaultWorld].
 func WithWorld(w World) Option { return func(s *Server) { s.world = w } }
 
 // WithMinPollInterval replaces [MinPollInterval] for the audit and in the

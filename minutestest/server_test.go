@@ -72,7 +72,7 @@ type caller struct {
 
 func callerOf(s *Server) *caller { return &caller{s.HTTPClient(), BaseURL, s.Key()} }
 
-// answer is a reply as a caller sees it.
+// answer is a response as a caller sees it.
 type answer struct {
 	status int
 	header http.Header
@@ -554,8 +554,7 @@ func TestUpdate(t *testing.T) {
 	assert.Contains(t, c.call("GET", "/v1/usage", "").text, `"credits_remaining":7`)
 }
 
-// What is left of a quota can be changed without changing what the period
-// gives.
+// The remaining quota can be changed without changing the quota of a period.
 func TestUpdateAndTopUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

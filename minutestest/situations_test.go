@@ -19,8 +19,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// With several meetings at once, a Match names one of them, whatever the order
-// in which their requests arrive.
+// With several meetings at once, a Match names one of them, in any order of
+// requests.
 func TestMatch_NamesAMeeting(t *testing.T) {
 	t.Parallel()
 	for name, m := range map[string]Match{
@@ -114,7 +114,7 @@ func TestCall_RevokesAKeyMidway(t *testing.T) {
 	}
 }
 
-// WithLog and Call may call whatever the Server has.
+// WithLog and Call may call every method of the Server.
 func TestCallbacks_MayCallTheServer(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {
@@ -268,7 +268,7 @@ func TestInjection_During(t *testing.T) {
 	}
 }
 
-// Storage answers in XML, whatever a Match of everything injects.
+// Storage responds in XML, also if a Match of everything injects an error.
 func TestRefuse_IsNeverStoragesAnswer(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
@@ -515,8 +515,8 @@ func TestWithMinPollInterval(t *testing.T) {
 	assert.PanicsWithValue(t, "minutestest: New: WithMinPollInterval: -1s is not positive", func() { New(WithMinPollInterval(-time.Second)) })
 }
 
-// A key is masked wherever it was sent. A short one leaves the parts of ids and
-// titles alone that happen to look like it.
+// A key is masked wherever it was sent. A short key is not masked within ids
+// and titles that happen to contain it.
 func TestRequests_MaskWholeKeysOnly(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("secret", 4)

@@ -72,8 +72,8 @@ func TestWireAnswers(t *testing.T) {
 	})
 }
 
-// A refusal that comes before the body has been sent is read whole, with and
-// without Expect: 100-continue, and costs no time.
+// An error that comes before the body has been sent is read completely, with
+// and without Expect: 100-continue, and costs no time.
 func TestWireEarlyRefusal(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestWireEarlyRefusal(t *testing.T) {
 				assert.Len(t, text, len(refusal))
 			}
 		}
-		if inBubble() { // nobody waited out anything
+		if inBubble() { // no time-out was used up
 			assert.Less(t, time.Since(start), 2*time.Second)
 		}
 	})

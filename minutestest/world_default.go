@@ -10,9 +10,9 @@ import minutes "github.com/meeting-minutes/minutes-go"
 //	key_ben  of Ben Okafor, who is none
 //
 // all with every scope, a member in each status, two projects and an archived
-// one, two templates, a few terms of vocabulary, and a quota of 1,000 credits, one
-// for each set of minutes, and 360,000 seconds. Whoever wants it slightly
-// different changes what it returns; it is a new World each time.
+// one, two templates, a few terms of vocabulary, and a quota of 1,000 credits,
+// one for each set of minutes, and 360,000 seconds. It returns a new World each
+// time, so you can change it.
 func DefaultWorld() World {
 	return World{
 		Stages: defaultStages,

@@ -39,7 +39,7 @@ func TestLoadWorld(t *testing.T) {
 	assert.Equal(t, []string{"meetings:read"}, o.Key("key_ada").Scopes)
 	assert.Nil(t, o.Key("key_ci").Scopes, "absent scopes mean all")
 
-	// The engine is told everything, and tells everything.
+	// The conversion to the engine and back loses nothing.
 	assert.Equal(t, o, fromEngine(o.toEngine()))
 
 	text, err := json.Marshal(w)
@@ -77,7 +77,7 @@ func TestLoadWorldTakesAByteOrderMark(t *testing.T) {
 	require.EqualError(t, err, "world: line 1, column 4: unexpected end of JSON input")
 }
 
-// What Go's decoder says of itself tells a user nothing.
+// Errors of Go's decoder are rewritten for users.
 func TestLoadWorldSpeaksNoGo(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{`1e3`, `-1.5`, `"x"`, `true`, `[]`, `[[]]`, `{}`, `{"a":{}}`, `1e400`} {
@@ -194,7 +194,7 @@ func TestLoadWorldNamesEveryFault(t *testing.T) {
 	require.ErrorContains(t, err, "max_terms: -1 is negative")
 }
 
-// What may be left out is left out, and the Server does not mind.
+// Optional fields may be omitted, and the Server works.
 func TestWorldOfIDsAlone(t *testing.T) {
 	t.Parallel()
 	w, err := LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","members":[{"id":"emp_a"}],"integrations":[{"id":"int_a"}],

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// files are the recordings in testdata. probed is what ffprobe says their duration is, decoded is the length of the
-// sound that ffmpeg makes of them. Where the two differ, why says which one is right, or that neither is.
+// files are the recordings in testdata. probed is the duration from ffprobe, decoded is the length of the sound that
+// ffmpeg makes of them. If the two differ, why says which one is right, or that neither is.
 var files = []struct {
 	name            string
 	want            time.Duration // 0 is unknown

@@ -24,7 +24,7 @@ func with(frame []byte, at int, b ...[]byte) []byte {
 	return f
 }
 
-// id3v2 is a tag of n bytes full of what looks like frames.
+// id3v2 is a tag of n bytes full of data that looks like frames.
 func id3v2(n int, footer bool) []byte {
 	h := []byte{'I', 'D', '3', 4, 0, 0, 0, 0, byte(n >> 7), byte(n & 0x7F)}
 	body := repeat(mp3Frame, n/len(mp3Frame)+1)[:n]

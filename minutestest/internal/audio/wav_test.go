@@ -71,7 +71,7 @@ func wavCases() []testCase {
 	}
 }
 
-// TestWAVHuge has more data than a 32-bit size can tell, from a writer that could not seek.
+// TestWAV_DataOver4GiB has more data than a 32-bit size can express, from a writer that could not seek.
 func TestWAVHuge(t *testing.T) {
 	t.Parallel()
 	var m Meter

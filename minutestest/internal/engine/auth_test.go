@@ -80,8 +80,8 @@ func TestKeys(t *testing.T) {
 				tc.req = func(*http.Request) {}
 			}
 			s.do(tc.key, "GET /v1/meetings", "", tc.req).is(tc.status, tc.code)
-			// An unknown path and an unknown method come after all the key's own
-			// refusals but the scope.
+			// Unknown paths and methods come after all of the key's errors
+			// except the scope.
 			if tc.status != 200 && tc.code != "INSUFFICIENT_SCOPE" {
 				s.do(tc.key, "GET /nowhere", "", tc.req).is(tc.status, tc.code)
 				s.do(tc.key, "DELETE /v1/meetings", "", tc.req).is(tc.status, tc.code)

@@ -38,7 +38,7 @@ func TestLongFault(t *testing.T) {
 	assert.Less(t, r.Body.Len(), 4096)
 }
 
-// TestWrittenPretty: white space in a body means nothing, whatever stands before.
+// White space around the tokens of a body has no meaning.
 func TestWrittenPretty(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -50,8 +50,8 @@ func TestWrittenPretty(t *testing.T) {
 	}
 }
 
-// TestBodiesOfEveryOperation: a body that is none, or too long a one, is refused
-// alike, and does nothing (D5, D21).
+// Every operation rejects a body that is invalid or too long in the same way,
+// and does nothing (D5, D21).
 func TestBodiesOfEveryOperation(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestConfigsThatCannotBe names the place of each.
+// The error names the path of the invalid value.
 func TestConfigsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	bad := "\xff"

@@ -134,7 +134,7 @@ func TestShortPages(t *testing.T) {
 	require.Equal(t, all, ids)
 }
 
-// TestShortPages_StayWithinTheLimit, whatever the hook returns.
+// Pages stay within the limit, for every result of the hook.
 func TestShortPages_StayWithinTheLimit(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)

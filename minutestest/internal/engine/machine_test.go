@@ -39,8 +39,8 @@ func (s *rig) history(id string, start time.Time) string {
 	return out
 }
 
-// TestOutcomes is section 3 with D12, D13, D23 and D25: the way into each end
-// state, what can be fetched there, and what it costs.
+// Section 3 with D12, D13, D23 and D25: the way into each end state, the
+// content that can be fetched there, and the cost.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -104,8 +104,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestCreditsInOrder: credits go to the minutes finished first, whoever
-// looked when.
+// Credits go to the minutes that finish first, in any order of polls.
 func TestCreditsInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -279,7 +278,7 @@ func TestScript(t *testing.T) {
 		require.Equal(t, "created@0 audio_uploaded@0 transcribing@10 transcribed@3600 generating_minutes@3605 minutes_ready@3635 ", s.history(held, start))
 		require.Equal(t, "spk_0: Hi.", s.do("ci", "GET /v1/meetings/"+held+"/transcript", "").field("transcript"))
 
-		// What lies ahead follows a later script; what is past does not.
+		// The future follows a later script; the past does not change.
 		id := s.create("ci", "")
 		start = time.Now()
 		s.upload("ci", id, 1)
@@ -329,7 +328,7 @@ func TestLongStages(t *testing.T) {
 	require.Equal(t, "audio_uploaded", s.status("ci", id))
 }
 
-// TestSchedule: what falls due first comes first, however jobs come and go.
+// The earliest job is due first, in any order of additions and removals.
 func TestSchedule(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(5, 6))

@@ -31,8 +31,7 @@ func TestReservationOutlivesUpdate(t *testing.T) {
 	})
 }
 
-// TestUsageIsNeverNegative: nor if the quota was cut below what had been set
-// aside.
+// Usage is not negative even if the quota is cut below the seconds set aside.
 func TestUsageIsNeverNegative(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -88,8 +87,8 @@ func TestDurationOfContainers(t *testing.T) {
 	}
 }
 
-// TestScriptComesLate: what lies ahead of a meeting under way follows each script
-// that is for it, and none that is not. What a script held goes on without it.
+// The rest of a meeting in progress follows each script for it, and no other
+// script. A meeting that a script held continues without it.
 func TestScriptComesLate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -146,8 +145,8 @@ func TestScriptChangesItsMind(t *testing.T) {
 	}
 }
 
-// TestSecondsGivenBack: once, however a recording comes to nothing (D23, D25), and
-// what is deleted on its way costs nothing any more.
+// Seconds are given back once, however a recording fails (D23, D25), and a
+// meeting deleted in progress costs nothing more.
 func TestSecondsGivenBack(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(s *rig, id string){
@@ -234,8 +233,8 @@ func TestLeapYears(t *testing.T) {
 	}
 }
 
-// TestScriptPrecedence: each field comes from the narrowest script that sets
-// it: by id, by external id, by title, for all, in whatever order they came.
+// Each field comes from the narrowest script that sets it: by id, by external
+// id, by title, for all, in any order of scripts.
 func TestScriptPrecedence(t *testing.T) {
 	t.Parallel()
 	selectors := func(id string) []Selector { // the narrowest first
@@ -312,8 +311,8 @@ func TestDueAtOnce(t *testing.T) {
 	}
 }
 
-// TestBlockedOnArrival: what counts is the quota when the audio arrives. One
-// that comes later does not restart the meeting (section 3).
+// The quota at the arrival of the audio counts. Quota that is added later does
+// not restart the meeting (section 3).
 func TestBlockedOnArrival(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, func(cfg *Config) { cfg.Stages.Prepare = time.Hour }, withAcme(func(o *Organisation) { o.TranscribeSeconds = new(1) }))
@@ -350,8 +349,8 @@ func TestEdgesOfValues(t *testing.T) {
 	assert.Equal(t, `"<\ta\r\n\\\"é"`, string(encode("<\ta\r\n\\\"é")))
 }
 
-// TestHeadersOfRefusals: a refusal has no pace of polling, a refused key a
-// challenge, and every reply its length.
+// An error has no poll interval, a rejected key gets a challenge, and every
+// response has its length.
 func TestHeadersOfRefusals(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)

@@ -34,7 +34,8 @@ func TestPolicy(t *testing.T) {
 	assert.Equal(t, "no-store", w.Header().Get("Cache-Control"))
 }
 
-// What the policy would refuse is not there, nor what makes markup of text.
+// The page contains nothing that the policy rejects, and nothing that turns
+// text into markup.
 func TestScriptsAreStrict(t *testing.T) {
 	t.Parallel()
 	for _, name := range scripts {
