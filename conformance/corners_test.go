@@ -39,7 +39,7 @@ func (r *run) with(key string) *run {
 }
 
 // D15: 1,000 members and 500 terms, unless set.
-func TestDefaultsAre1000MembersAnd500Terms(t *testing.T) {
+func TestDefaults_Are1000MembersAnd500Terms(t *testing.T) {
 	t.Parallel()
 	corner(t, func(o *minutestest.Organisation) {
 		for len(o.Members) < 999 {
@@ -64,7 +64,7 @@ func TestDefaultsAre1000MembersAnd500Terms(t *testing.T) {
 }
 
 // D24: a listing is in order of creation for any dates, even with a date filter.
-func TestListingIsInOrderOfCreation(t *testing.T) {
+func TestListing_IsInOrderOfCreation(t *testing.T) {
 	t.Parallel()
 	corner(t, nil, func(r *run) {
 		var ids []any
@@ -83,7 +83,7 @@ func TestListingIsInOrderOfCreation(t *testing.T) {
 }
 
 // D25: callers who may not change a meeting do not learn that it has audio.
-func TestUploadURLIsForbiddenBeforeItHasAudio(t *testing.T) {
+func TestUploadURL_ForbiddenBeforeHasAudio(t *testing.T) {
 	t.Parallel()
 	corner(t, nil, func(r *run) {
 		m := r.send("POST /v1/meetings", `{"title":"x","date":"2026-03-02"}`)
@@ -96,7 +96,7 @@ func TestUploadURLIsForbiddenBeforeItHasAudio(t *testing.T) {
 }
 
 // D25: of several templates without a default, the first is.
-func TestFirstTemplateIsTheDefault(t *testing.T) {
+func TestTemplates_FirstIsDefault(t *testing.T) {
 	t.Parallel()
 	corner(t, func(o *minutestest.Organisation) {
 		o.Templates = []minutestest.Template{{ID: "tpl_b"}, {ID: "tpl_a"}}
@@ -110,7 +110,7 @@ func TestFirstTemplateIsTheDefault(t *testing.T) {
 }
 
 // D10: each upload URL stays valid if another one is requested later.
-func TestEveryUploadURLIsValid(t *testing.T) {
+func TestUploadURL_StaysValid(t *testing.T) {
 	t.Parallel()
 	for chosen := range 3 {
 		corner(t, nil, func(r *run) {

@@ -45,7 +45,7 @@ func swap(path, old, with string) func(*http.Request, *httptest.ResponseRecorder
 
 // The checks find each deviation, and name the document or the assumption that the
 // service deviates from.
-func TestDeviationsAreFound(t *testing.T) {
+func TestDeviations_AreFound(t *testing.T) {
 	t.Parallel()
 	const documented = 0
 	for name, tc := range map[string]struct {

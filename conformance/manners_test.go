@@ -74,7 +74,7 @@ var skipLine = regexp.MustCompile(`(?m)^\s*--- SKIP: (\S+)`)
 
 // Whichever scope the key lacks, nothing is left behind, nothing that only
 // lacks a scope is called a difference, and the scope is named.
-func TestMissingScopeSkipsChecksAndLeavesNothing(t *testing.T) {
+func TestMissingScope_SkipsChecksAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, lacks := range [][]string{nil, {"employees:read"}, {"employees:write"}, {"meetings:read"}, {"meetings:write"}, {"meetings:delete"}, {"minutes:read"}, {"meetings:read", "meetings:delete"}} {
 		t.Run(strings.Join(lacks, " and "), func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestMissingScopeSkipsChecksAndLeavesNothing(t *testing.T) {
 
 // On an empty account, the checks skip only the minutes of a recording, if there is no
 // recording.
-func TestEmptyAccountSkipsOnlyMinutes(t *testing.T) {
+func TestEmptyAccount_SkipsOnlyMinutes(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, nil)
 	out, err := a.command(t).CombinedOutput()
@@ -119,7 +119,7 @@ func TestEmptyAccountSkipsOnlyMinutes(t *testing.T) {
 }
 
 // Created meetings are distinguishable from the account's own.
-func TestCreatedMeetingsCarryThePrefix(t *testing.T) {
+func TestCreatedMeetings_HaveThePrefix(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, nil)
 	_, _, err := a.srv.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Budget", Date: "2026-03-02", ExternalID: "crm/4711"})
@@ -141,7 +141,7 @@ func TestCreatedMeetingsCarryThePrefix(t *testing.T) {
 
 // If a service creates a meeting that it must reject, and then fails to delete
 // it, the run creates nothing more.
-func TestNothingIsCreatedAfterAFailedDelete(t *testing.T) {
+func TestRun_CreatesNothingAfterFailedDelete(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -176,7 +176,7 @@ func TestNothingIsCreatedAfterAFailedDelete(t *testing.T) {
 }
 
 // -cleanup deletes what earlier runs have left, and nothing else.
-func TestCleanupDeletesWhatIsLeft(t *testing.T) {
+func TestCleanup_DeletesRemainingMeetings(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, nil)
 	a.srv.SetPageSize(func(int, int) int { return 3 })
@@ -197,7 +197,7 @@ func TestCleanupDeletesWhatIsLeft(t *testing.T) {
 }
 
 // A run that is interrupted takes away what it has made.
-func TestInterruptedRunDeletesItsMeetings(t *testing.T) {
+func TestInterruptedRun_DeletesItsMeetings(t *testing.T) {
 	t.Parallel()
 	for _, at := range []int{1, 2, 6} { // creates
 		var once sync.Once
@@ -234,7 +234,7 @@ func TestInterruptedRunDeletesItsMeetings(t *testing.T) {
 
 // With a recording nothing at all is skipped on an empty account, and the
 // finished meeting is deleted too.
-func TestEmptyAccountWithARecordingSkipsNothing(t *testing.T) {
+func TestEmptyAccount_WithRecordingSkipsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // since a real account is looked at every thirty seconds
 		srv := minutestest.NewServer(t, minutestest.WithoutAudit())

@@ -140,7 +140,7 @@ func TestContributingNamesEveryFolderWithGo(t *testing.T) {
 }
 
 // Links in the texts lead to a file or a folder, and to a heading in it.
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinks_HaveTargets(t *testing.T) {
 	t.Parallel()
 	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)

@@ -29,7 +29,7 @@ func kinds(violations []Violation) []ViolationKind {
 }
 
 // A client that does all it must not do fails its test, each fault by name.
-func TestBadClientFailsItsTest(t *testing.T) {
+func TestViolation_FailsTheTest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		failures := nested(func(tb *fakeTB) {
@@ -83,7 +83,7 @@ func TestBadClientFailsItsTest(t *testing.T) {
 }
 
 // A body that is closed a moment after the Server is no violation.
-func TestReplyClosedLate(t *testing.T) {
+func TestOpenBody_MayBeClosedAMomentLate(t *testing.T) {
 	t.Parallel()
 	for after, violations := range map[time.Duration]int{50 * time.Millisecond: 0, time.Second: 1} {
 		t.Run(after.String(), func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestReplyClosedLate(t *testing.T) {
 
 // An upload URL that is rejected for other reasons than the audio is no
 // violation.
-func TestUploadURLThatIsRefused(t *testing.T) {
+func TestAudit_AllowsUploadURLRejectedForOtherReasons(t *testing.T) {
 	t.Parallel()
 	w := DefaultWorld()
 	o := &w.Organisations[0]
@@ -149,7 +149,7 @@ func TestAudit_BlamesTheSecondUploadURL(t *testing.T) {
 	}
 }
 
-func TestAudit_BlamesBodiesThatAreNotSentAsJSON(t *testing.T) {
+func TestAudit_BlamesBodiesNotSentAsJSON(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		contentType, encoding string
@@ -178,7 +178,7 @@ func TestAudit_BlamesBodiesThatAreNotSentAsJSON(t *testing.T) {
 	}
 }
 
-func TestWhatIsAPoll(t *testing.T) {
+func TestAudit_RecognizesPolls(t *testing.T) {
 	t.Parallel()
 	hold := Script{Hold: minutes.StatusTranscribing}
 	for name, c := range map[string]struct {
@@ -374,7 +374,7 @@ func TestWhatIsAPoll(t *testing.T) {
 	}
 }
 
-func TestWhatIsARepeat(t *testing.T) {
+func TestAudit_RecognizesRepeats(t *testing.T) {
 	t.Parallel()
 	const meeting = `{"title":"Twice","date":"2026-11-21"}`
 	for name, c := range map[string]struct {
@@ -422,7 +422,7 @@ func TestWhatIsARepeat(t *testing.T) {
 }
 
 // Nor is the same body elsewhere, or of another caller.
-func TestRepeatIsOfOneRequest(t *testing.T) {
+func TestAudit_CountsARepeatOnce(t *testing.T) {
 	t.Parallel()
 	const named = `{"name":"Twice"}`
 	for name, other := range map[string]func(t *testing.T, c *caller, id string) answer{
@@ -447,7 +447,7 @@ func TestRepeatIsOfOneRequest(t *testing.T) {
 
 // A client that did not wait for the response does not know whether the request
 // took effect.
-func TestRepeatAfterGivingUp(t *testing.T) {
+func TestAudit_BlamesRepeatAfterClientTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(t)
@@ -465,7 +465,7 @@ func TestRepeatAfterGivingUp(t *testing.T) {
 
 // A create that was rejected without being handled is also identified by its
 // body.
-func TestRepeatOfARepeat(t *testing.T) {
+func TestAudit_BlamesRepeatOfARepeat(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]int{
 		`{"title":"Twice","date":"2026-11-21"}`:                   2,
@@ -482,7 +482,7 @@ func TestRepeatOfARepeat(t *testing.T) {
 }
 
 // A response counts as lost if the client disconnects before it is made.
-func TestRepeatAfterGoing(t *testing.T) {
+func TestAudit_BlamesRepeatAfterDisconnect(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	gone, cancel := context.WithCancel(t.Context())
@@ -499,7 +499,7 @@ func TestRepeatAfterGoing(t *testing.T) {
 
 // A rejected request has no effect that a repeat could double. If the key is
 // rejected, the service does not read the body, so all bodies look the same.
-func TestRepeatOfWhatWasRefused(t *testing.T) {
+func TestAudit_AllowsRepeatAfterRejection(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	s.Inject(Match{Operation: "projects.create"}, LoseReply(), LoseReply())
@@ -517,7 +517,7 @@ func TestRepeatOfWhatWasRefused(t *testing.T) {
 }
 
 // A truncated request can have had no effect either.
-func TestRepeatOfWhatWasCutShort(t *testing.T) {
+func TestAudit_AllowsRepeatOfTruncatedRequest(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	s.Inject(Match{}, Reset(), Reset())
@@ -541,7 +541,7 @@ func serveOrCut(s *Server, r *http.Request) {
 	s.Handler().ServeHTTP(httptest.NewRecorder(), r)
 }
 
-func TestOpenBodies(t *testing.T) {
+func TestAudit_BlamesOpenBodies(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		leave func(resp *http.Response)
@@ -567,7 +567,7 @@ func TestOpenBodies(t *testing.T) {
 	}
 }
 
-func TestWithoutAudit(t *testing.T) {
+func TestWithoutAudit_IgnoresViolations(t *testing.T) {
 	t.Parallel()
 	bad := func(s *Server) {
 		c := callerOf(s)
@@ -599,7 +599,7 @@ func TestWithoutAudit(t *testing.T) {
 	}
 }
 
-func TestReportIsShort(t *testing.T) {
+func TestViolations_AreReportedBriefly(t *testing.T) {
 	t.Parallel()
 	failures := nested(func(tb *fakeTB) {
 		s := NewServer(tb)
@@ -617,7 +617,7 @@ func TestReportIsShort(t *testing.T) {
 }
 
 // What the audit remembers stays bounded.
-func TestAuditForgets(t *testing.T) {
+func TestAudit_LimitsItsMemory(t *testing.T) {
 	t.Parallel()
 	a := newAudit()
 	for range 2 * maxViolations {
@@ -675,7 +675,7 @@ func TestAudit_KeepsFreshPolls(t *testing.T) {
 }
 
 // A long body counts as another one if any part differs.
-func TestRepeatOfALongBody(t *testing.T) {
+func TestAudit_BlamesRepeatOfLongBody(t *testing.T) {
 	t.Parallel()
 	for last, want := range map[string]int{`"external_id":"x"`: 0, `"time":"09:00"`: 2} {
 		s := NewServer(t)

@@ -19,7 +19,7 @@ import (
 
 // The module's own client does a whole job, through faults of every kind that
 // it can recover from, without one violation.
-func TestOwnClientIsWellBehaved(t *testing.T) {
+func TestAudit_AllowsTheClient(t *testing.T) {
 	t.Parallel()
 	for name, made := range map[string]func(t *testing.T) *minutestest.Server{
 		"inside":  nil,
@@ -60,7 +60,7 @@ func TestOwnClientIsWellBehaved(t *testing.T) {
 // A program that crashes and restarts finds its meeting in a listing, and
 // continues the wait. The audit allows that if the new Client's first poll is
 // late enough.
-func TestRestartIsNoViolation(t *testing.T) {
+func TestAudit_AllowsRestart(t *testing.T) {
 	t.Parallel()
 	for name, pause := range map[string]time.Duration{"before the first look": -1, "a floor after the last": minutestest.MinPollInterval} {
 		t.Run(name, func(t *testing.T) {

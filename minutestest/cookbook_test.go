@@ -128,7 +128,7 @@ func TestCookbook_Outcomes(t *testing.T) {
 	})
 }
 
-func TestCookbook_Refusals(t *testing.T) {
+func TestCookbook_Rejections(t *testing.T) {
 	t.Parallel()
 	cook(t, map[string]func(k kitchen){
 		"`IP_NOT_ALLOWED`": func(k kitchen) {

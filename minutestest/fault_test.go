@@ -41,7 +41,7 @@ func onBothWires(t *testing.T, test func(t *testing.T, s *Server, c *caller)) {
 
 // What a client sees of each fault that hits a GET, and that it hits
 // the second of three, once.
-func TestFaultsOfTheService(t *testing.T) {
+func TestFaults_OfTheService(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fault Fault
@@ -134,7 +134,7 @@ func TestFaultsOfTheService(t *testing.T) {
 }
 
 // Refuse responds with the status that section 7 gives the code.
-func TestRefuseHasTheCodesStatus(t *testing.T) {
+func TestRefuse_HasTheCodesStatus(t *testing.T) {
 	t.Parallel()
 	for status, codes := range map[int]string{
 		400: "INVALID_REQUEST BAD_REQUEST INVALID_EMAIL INVALID_LIMIT INVALID_CURSOR INVALID_DATE INVALID_DATE_RANGE INVALID_TIME INVALID_EXTERNAL_ID INVALID_SHARED_WITH",
@@ -155,7 +155,7 @@ func TestRefuseHasTheCodesStatus(t *testing.T) {
 }
 
 // If a truncated response has no body, it is lost.
-func TestTruncateWithoutABody(t *testing.T) {
+func TestTruncate_WithoutABody(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, s *Server, c *caller) {
 		id := c.create(t, "Gone")
@@ -169,7 +169,7 @@ func TestTruncateWithoutABody(t *testing.T) {
 }
 
 // Whether a fault lets the request take effect, or keeps it from it.
-func TestFaultsAndEffect(t *testing.T) {
+func TestFaults_BeforeAndAfterEffect(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fault  Fault
@@ -202,7 +202,7 @@ func TestFaultsAndEffect(t *testing.T) {
 
 // Faults of storage, met by an upload that sends its body at once and by one
 // that waits for leave to.
-func TestFaultsOfStorage(t *testing.T) {
+func TestFaults_OfStorage(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
 	for name, c := range map[string]struct {
@@ -257,7 +257,7 @@ func TestFaultsOfStorage(t *testing.T) {
 	}
 }
 
-func TestResetUploadCountsBytes(t *testing.T) {
+func TestResetUpload_CountsBytes(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
@@ -271,7 +271,7 @@ func TestResetUploadCountsBytes(t *testing.T) {
 }
 
 // A wait of hours is the bubble's, and ends with its client.
-func TestFaultsOnVirtualTime(t *testing.T) {
+func TestFaults_UseVirtualTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(t)
@@ -301,7 +301,7 @@ func TestFaultsOnVirtualTime(t *testing.T) {
 
 // A fault after the effect also delays after it: the client may disconnect
 // before the response, although the request was handled.
-func TestDelayAfterEffect(t *testing.T) {
+func TestDelay_AfterEffectHoldsTheResponse(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]Fault{
 		"delay":  Delay(time.Hour).AfterEffect(),
@@ -325,7 +325,7 @@ func TestDelayAfterEffect(t *testing.T) {
 	}
 }
 
-func TestFaultsOnAHandlerAlone(t *testing.T) {
+func TestFaults_WorkOnABareHandler(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t, WithoutAudit())
 	s.Inject(Match{}, Reset(), Truncate(4))
@@ -341,7 +341,7 @@ func TestFaultsOnAHandlerAlone(t *testing.T) {
 	assert.Len(t, s.Requests(), 2)
 }
 
-func TestInjectMatches(t *testing.T) {
+func TestInject_SelectsMatchingRequests(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		match func(id string) Match
@@ -386,7 +386,7 @@ func TestInjectMatches(t *testing.T) {
 }
 
 // A request is hit once; injections take their turns in order.
-func TestInjectionsInOrder(t *testing.T) {
+func TestInject_AppliesEarliestInjectionFirst(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
@@ -413,7 +413,7 @@ func TestInjectionsInOrder(t *testing.T) {
 }
 
 // The count is exact however many call at once.
-func TestInjectCountsExactly(t *testing.T) {
+func TestInject_CountsConcurrentRequestsExactly(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	i := s.Inject(Match{Operation: "usage.get", Nth: 11, Times: 50}, RateLimit(""))
@@ -436,7 +436,7 @@ func TestInjectCountsExactly(t *testing.T) {
 	assert.Equal(t, 50, i.Applied())
 }
 
-func TestUnusedInjectionFailsTheTest(t *testing.T) {
+func TestInject_UnusedFailsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		test func(s *Server)
@@ -464,7 +464,7 @@ func TestUnusedInjectionFailsTheTest(t *testing.T) {
 	}
 }
 
-func TestFaultJSON(t *testing.T) {
+func TestFault_JSONRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, f := range []Fault{
 		Delay(2 * time.Second), Reset(), LoseReply(), ResetUpload(65536), RateLimit("30"), Refuse(minutes.ErrInternal),

@@ -33,7 +33,7 @@ func FuzzServer(f *testing.F) {
 }
 
 // A Server of the input's test serves one input, in a bubble as well.
-func FuzzServerOfAnInput(f *testing.F) {
+func FuzzServer_PerInput(f *testing.F) {
 	f.Add("Weekly")
 	f.Fuzz(func(t *testing.T, title string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -49,7 +49,7 @@ func FuzzServerOfAnInput(f *testing.F) {
 
 // Mistakes in the test itself are also reported in a fuzz target, in which a
 // *testing.F can neither fail nor help.
-func FuzzMistakes(f *testing.F) {
+func FuzzServer_ReportsMistakes(f *testing.F) {
 	srv := minutestest.NewServer(f)
 	f.Add(0)
 	f.Fuzz(func(t *testing.T, _ int) {

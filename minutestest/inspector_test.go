@@ -71,7 +71,7 @@ func (w *watcher) next() (kind string, what news) {
 }
 
 // A watcher gets the whole state first, and then each change soon and once.
-func TestEvents(t *testing.T) {
+func TestEvents_StreamNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := New(WithWorld(slowly()))
@@ -139,7 +139,7 @@ func slowly() World {
 }
 
 // The number of watchers is limited, and a watcher that leaves frees its slot.
-func TestWatchersAreLimited(t *testing.T) {
+func TestInspector_LimitsWatchers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := New()
@@ -169,7 +169,7 @@ func TestWatchersAreLimited(t *testing.T) {
 }
 
 // The page and its details, and no word of a key.
-func TestInspector(t *testing.T) {
+func TestInspector_ServesPage(t *testing.T) {
 	t.Parallel()
 	s := New()
 	c := callerOf(s)

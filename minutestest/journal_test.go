@@ -63,7 +63,7 @@ func TestRequests(t *testing.T) {
 }
 
 // Neither keys nor signatures get out, wherever a client has put them.
-func TestRequestsAreMasked(t *testing.T) {
+func TestRequests_AreMasked(t *testing.T) {
 	t.Parallel()
 	w := DefaultWorld()
 	w.Organisations[0].Keys[0].Secret = "SECRET"
@@ -99,7 +99,7 @@ func TestRequestsAreMasked(t *testing.T) {
 }
 
 // An error is recorded with its code, from the service and from storage.
-func TestRequestCodes(t *testing.T) {
+func TestRequests_HaveCodes(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
@@ -118,7 +118,7 @@ func TestRequestCodes(t *testing.T) {
 	assert.Equal(t, []string{"", "", "SlowDown", "SignatureDoesNotMatch", "NOT_FOUND"}, codes)
 }
 
-func TestRequestJSON(t *testing.T) {
+func TestRequest_JSON(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
@@ -133,7 +133,7 @@ func TestRequestJSON(t *testing.T) {
 	assert.Equal(t, "meetings.create", list[0]["operation"])
 }
 
-func TestJournalIsBounded(t *testing.T) {
+func TestJournal_IsBounded(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
@@ -155,7 +155,7 @@ func TestJournalIsBounded(t *testing.T) {
 
 // A client with a whole response finds its request in the journal, even if the
 // response is so long that its last byte leaves before the handler ends.
-func TestRequestsAreThereAtOnce(t *testing.T) {
+func TestRequests_AreThereWithTheResponse(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, s *Server, c *caller) {
 		for i := range 50 {
@@ -168,7 +168,7 @@ func TestRequestsAreThereAtOnce(t *testing.T) {
 	})
 }
 
-func TestWithLog(t *testing.T) {
+func TestWithLog_LogsEachRequest(t *testing.T) {
 	t.Parallel()
 	var told []Request
 	s := NewServer(t, WithLog(func(r Request) { told = append(told, r) }))

@@ -22,7 +22,7 @@ import (
 )
 
 // A header of more than 64 KiB is rejected before the service reads it.
-func TestHeadersAreLimited(t *testing.T) {
+func TestHeaders_AreLimited(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, s *Server, c *caller) {
 		a := c.call("GET", "/v1/usage", "", withHeader("X-Long", strings.Repeat("x", 900<<10)))
@@ -42,7 +42,7 @@ func huge(s *Server, target string) *http.Request {
 }
 
 // The journal limits the size of one request, for all of its parts.
-func TestEntriesAreClipped(t *testing.T) {
+func TestJournal_ClipsLongEntries(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 200<<10)
 	for name, set := range map[string]func(r *http.Request){
@@ -93,7 +93,7 @@ func TestEntriesAreClipped(t *testing.T) {
 }
 
 // A secret is masked even if an entry is cut in the middle of it.
-func TestClippedEntriesAreMasked(t *testing.T) {
+func TestJournal_MasksClippedEntries(t *testing.T) {
 	t.Parallel()
 	w := DefaultWorld()
 	w.Organisations[0].Keys[0].Secret = strings.Repeat("SECRET", 20)
@@ -116,7 +116,7 @@ func TestClippedEntriesAreMasked(t *testing.T) {
 }
 
 // A body that says it is long, and is not, does not cost what it says.
-func TestCutBodyKeepsNothing(t *testing.T) {
+func TestTruncatedBody_KeepsNoMemory(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	for _, fault := range []bool{false, true} {
@@ -135,7 +135,7 @@ func TestCutBodyKeepsNothing(t *testing.T) {
 }
 
 // The journal as a whole has a bound, too; the oldest requests go first.
-func TestJournalBytesAreBounded(t *testing.T) {
+func TestJournal_BoundsItsBytes(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	for range 2 + journalBytes/maxBody {
@@ -157,7 +157,7 @@ func TestJournalBytesAreBounded(t *testing.T) {
 
 // The journal's count of bytes stays right when entries are replaced, omitted
 // or late.
-func TestJournalCountsItsBytes(t *testing.T) {
+func TestJournal_CountsItsBytes(t *testing.T) {
 	t.Parallel()
 	var j journal
 	check := func() {
@@ -190,7 +190,7 @@ func TestJournalCountsItsBytes(t *testing.T) {
 
 // A client that stops in the middle of a body gets an error after a while, and
 // does not hold its connection for ever.
-func TestBodiesThatStopTimeOut(t *testing.T) {
+func TestBody_TimesOutWhenStalled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(t)
@@ -234,7 +234,7 @@ func TestBodiesThatStopTimeOut(t *testing.T) {
 }
 
 // The time-out of a body ends with the body: a handler may take longer.
-func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
+func TestBody_TimeoutEndsWithTheBody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(t)
@@ -263,7 +263,7 @@ func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
 
 // If the service does not read a body, as with a bad key, the time-out is the
 // same.
-func TestUnreadBodiesTimeOut(t *testing.T) {
+func TestBody_TimesOutUnread(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(t)
@@ -285,7 +285,7 @@ func TestUnreadBodiesTimeOut(t *testing.T) {
 }
 
 // Unused connections are closed.
-func TestIdleConnectionsClose(t *testing.T) {
+func TestConnections_CloseWhenIdle(t *testing.T) {
 	t.Parallel()
 	srv := newHTTPServer(nil)
 	assert.Positive(t, srv.IdleTimeout)
@@ -294,7 +294,7 @@ func TestIdleConnectionsClose(t *testing.T) {
 }
 
 // Recordings are kept up to a limit of all of them together.
-func TestKeptAudioIsLimited(t *testing.T) {
+func TestWithAudio_LimitsMemory(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t, WithAudio(), func(s *Server) { s.keepAudio = 1000 })
 	c := callerOf(s)

@@ -49,7 +49,7 @@ func TestDelay_AfterEffectKeepsTheStatus(t *testing.T) {
 	})
 }
 
-func TestFault_RefusesNegativeBytes(t *testing.T) {
+func TestFault_RejectsNegativeBytes(t *testing.T) {
 	t.Parallel()
 	for _, f := range []Fault{Truncate(-1), ResetUpload(-1)} {
 		require.ErrorContains(t, Match{}.Validate(f), "fault: bytes: -1 is negative")

@@ -68,7 +68,7 @@ func TestDefaultWorld(t *testing.T) {
 const small = `{"organisations":[{"id":"o"}]}`
 
 // Editors on Windows begin a file with a byte order mark.
-func TestLoadWorldTakesAByteOrderMark(t *testing.T) {
+func TestLoadWorld_SkipsByteOrderMark(t *testing.T) {
 	t.Parallel()
 	w, err := LoadWorld(strings.NewReader("\ufeff" + small))
 	require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestLoadWorldTakesAByteOrderMark(t *testing.T) {
 }
 
 // Errors of Go's decoder are rewritten for users.
-func TestLoadWorldSpeaksNoGo(t *testing.T) {
+func TestLoadWorld_ErrorsContainNoGoTerms(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{`1e3`, `-1.5`, `"x"`, `true`, `[]`, `[[]]`, `{}`, `{"a":{}}`, `1e400`} {
 		for _, world := range []string{`%s`, `{"stages":%s}`, `{"stages":{"write":%s}}`, `{"organisations":%s}`, `{"organisations":[%s]}`} {
@@ -100,7 +100,7 @@ func TestLoadWorldSpeaksNoGo(t *testing.T) {
 	}
 }
 
-func TestLoadWorldNamesThePlace(t *testing.T) {
+func TestLoadWorld_NamesPathOfMistake(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ world, want string }{
 		"nothing":               {``, `world: line 1, column 1: unexpected end of JSON input`},
@@ -180,14 +180,14 @@ func TestLoadWorldNamesThePlace(t *testing.T) {
 	}
 }
 
-func TestLoadWorldTellsOfReading(t *testing.T) {
+func TestLoadWorld_ReturnsReadErrors(t *testing.T) {
 	t.Parallel()
 	w, err := LoadWorld(io.MultiReader(strings.NewReader(`{"organisations":[{"id":"org_a"}]}`), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	assert.Zero(t, w)
 }
 
-func TestLoadWorldNamesEveryFault(t *testing.T) {
+func TestLoadWorld_NamesEveryMistake(t *testing.T) {
 	t.Parallel()
 	_, err := LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","credits":-1,"max_terms":-1}]}`))
 	require.ErrorContains(t, err, "credits: -1 is negative")
@@ -195,7 +195,7 @@ func TestLoadWorldNamesEveryFault(t *testing.T) {
 }
 
 // Optional fields may be omitted, and the Server works.
-func TestWorldOfIDsAlone(t *testing.T) {
+func TestWorld_NeedsOnlyIDs(t *testing.T) {
 	t.Parallel()
 	w, err := LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","members":[{"id":"emp_a"}],"integrations":[{"id":"int_a"}],
 		"projects":[{"id":"prj_a"}],"templates":[{"id":"tpl_a"}],"max_terms":1,"vocabulary":[{"term":"x"}],"credits":0,"transcribe_seconds":0,"max_members":0,"keys":[{"secret":"k","member_id":"emp_a","scopes":[]}]}]}`))
@@ -208,7 +208,7 @@ func TestWorldOfIDsAlone(t *testing.T) {
 	assert.Contains(t, string(text), `"scopes":[]`, "no scope at all is not every scope")
 }
 
-func TestStagesLeftOut(t *testing.T) {
+func TestStages_OmittedOnesHaveDefaults(t *testing.T) {
 	t.Parallel()
 	var s Stages
 	require.ErrorContains(t, json.Unmarshal([]byte(`{"write":"1s","prepair":"1s"}`), &s), "prepair: no such field")

@@ -64,7 +64,7 @@ func (p *program) meeting(t *testing.T, title, audio string) string {
 }
 
 // The control API rejects bad requests and names the field.
-func TestControlRefuses(t *testing.T) {
+func TestControl_RejectsBadRequests(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	id := p.meeting(t, "Weekly", "")
@@ -182,7 +182,7 @@ func TestControlRefuses(t *testing.T) {
 	assert.Empty(t, list["faults"], "nothing refused was added")
 }
 
-func TestControl_NamesTheLineAndColumnOfMalformedJSON(t *testing.T) {
+func TestControl_NamesLineAndColumnOfMalformedJSON(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	for body, want := range map[string]string{
@@ -202,7 +202,7 @@ func TestControl_NamesTheLineAndColumnOfMalformedJSON(t *testing.T) {
 
 // The control API rejects requests that a web page may have sent, from another
 // site or by a DNS name for this machine: the page could read the keys.
-func TestControlRefusesWebPages(t *testing.T) {
+func TestControl_RejectsWebPages(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	own := strings.TrimPrefix(p.control(), "http://")
@@ -271,7 +271,7 @@ func TestControlRefusesWebPages(t *testing.T) {
 }
 
 // The name in -control counts as an own name.
-func TestControlKnowsItsName(t *testing.T) {
+func TestControl_AcceptsItsOwnHostName(t *testing.T) {
 	t.Parallel()
 	c := newControl(nil, minutestest.World{}, &edge{}, new(counts), settings{control: "Fake.internal:8081"}, "")
 	for host, want := range map[string]int{"fake.internal:8081": 200, "fake.internal": 200, "fake.internal.evil.example": 403, "": 200} {
@@ -284,7 +284,7 @@ func TestControlKnowsItsName(t *testing.T) {
 }
 
 // A recording can contain anything, so it must not be a page of this site.
-func TestRecordingsAreNoPages(t *testing.T) {
+func TestRecordings_AreNotServedAsPages(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-keep-audio")
 	resp, err := http.Get(p.control() + "/meetings/" + p.meeting(t, "Weekly", "<script>") + "/audio")
@@ -295,7 +295,7 @@ func TestRecordingsAreNoPages(t *testing.T) {
 }
 
 // An empty form has a Content-Type, and a request without a body needs none.
-func TestControlRefusesEmptyForms(t *testing.T) {
+func TestControl_RejectsEmptyForms(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	for contentType, want := range map[string]int{"application/x-www-form-urlencoded": 415, "text/plain": 415, "application/json": 204, "": 204} {
@@ -313,7 +313,7 @@ func TestControlRefusesEmptyForms(t *testing.T) {
 
 // A browser is shown a page at the control address, and what it lives on;
 // others are shown the list of endpoints, as ever.
-func TestControlPage(t *testing.T) {
+func TestControl_ServesInspector(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	get := func(path, accept string) *http.Response {
@@ -351,7 +351,7 @@ func TestControlPage(t *testing.T) {
 }
 
 // Neither API is mistaken for the other.
-func TestControlIsApart(t *testing.T) {
+func TestControl_HasItsOwnPathsAndErrors(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	for _, base := range []string{p.baseURL(), p.control()} {
@@ -371,7 +371,7 @@ func TestControlIsApart(t *testing.T) {
 }
 
 // Keys, people and quota change under a client's feet.
-func TestControlOrganisation(t *testing.T) {
+func TestControl_ChangesOrganisations(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	const acme = "/organisations/org_acme"
@@ -427,7 +427,7 @@ func TestControlOrganisation(t *testing.T) {
 }
 
 // A fault is applied as often as asked, counts, and ends when it is deleted.
-func TestControlFaults(t *testing.T) {
+func TestControl_InjectsFaults(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	status, fault := p.ask(t, "POST /faults", `{"match":{"operation":"usage.get","nth":2,"times":3},"faults":[{"kind":"rate_limit"},{"kind":"respond","status":502,"content_type":"text/html","body":"<h1>no</h1>"}]}`)
@@ -459,7 +459,7 @@ func TestControlFaults(t *testing.T) {
 }
 
 // Meetings are scripted, held, moved and looked into.
-func TestControlMeetings(t *testing.T) {
+func TestControl_ListsAndMovesMeetings(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-keep-audio")
 	status, _ := p.ask(t, "POST /scripts", `{"title":"Held","hold":"audio_uploaded","outcome":"minutes_failed","stages":{"prepare":"1h","transcribe":"1h","write":"1h"}}`)
@@ -493,7 +493,7 @@ func TestControlMeetings(t *testing.T) {
 }
 
 // -speed shortens the stages of the world and of scripts alike.
-func TestSpeed(t *testing.T) {
+func TestSpeed_ShortensStages(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-speed", "1e9")
 	_, world := p.ask(t, "GET /world", "")
@@ -520,7 +520,7 @@ func TestControl_AddsMeetingsOfOthers(t *testing.T) {
 	assert.Len(t, page["meetings"], 3)
 }
 
-func TestControlPageSize(t *testing.T) {
+func TestControl_SetsPageSize(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	for range 5 {
@@ -548,7 +548,7 @@ func TestControlPageSize(t *testing.T) {
 }
 
 // Requests, here and in the log, show everything except secrets.
-func TestControlRequestsAndLog(t *testing.T) {
+func TestControl_ReturnsRequests(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-log", "json", "-edge-limit", "1000000")
 	p.ask(t, "POST /scripts", `{"hold":"transcribing"}`) // both polls find the same
@@ -585,7 +585,7 @@ func TestControlRequestsAndLog(t *testing.T) {
 	}
 }
 
-func TestEdgeLimit(t *testing.T) {
+func TestRateLimit_AppliesPerKey(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-edge-limit", "1", "-log", "text")
 	refused := 0
@@ -601,7 +601,7 @@ func TestEdgeLimit(t *testing.T) {
 }
 
 // Requests are counted beyond what the journal keeps.
-func TestControlCounts(t *testing.T) {
+func TestControl_CountsRequests(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	counts := func() map[string]any {

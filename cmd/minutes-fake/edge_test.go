@@ -10,7 +10,7 @@ import (
 )
 
 // The edge counts each key's requests in each second of its clock.
-func TestEdge(t *testing.T) {
+func TestEdge_CountsRequestsPerSecond(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(100, 0)
 	refused := 0

@@ -27,7 +27,7 @@ func over(t *testing.T) context.Context {
 	return ctx
 }
 
-func TestBadFlags(t *testing.T) {
+func TestRun_RejectsBadFlags(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
 		"-nope":                                  "flag provided but not defined: -nope",
@@ -52,7 +52,7 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
-func TestHelpAndVersion(t *testing.T) {
+func TestRun_PrintsHelpAndVersion(t *testing.T) {
 	t.Parallel()
 	for arg, want := range map[string]string{"-help": "-edge-limit n ", "-h": "usage: minutes-fake [flags]", "-version": "minutes-fake "} {
 		var out, wrong strings.Builder
@@ -63,7 +63,7 @@ func TestHelpAndVersion(t *testing.T) {
 }
 
 // Each fault is one line, and the program ends with it.
-func TestBadWorlds(t *testing.T) {
+func TestRun_RejectsBadWorlds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ world, want string }{
 		"empty":        {"", ": line 1, column 1: unexpected end of JSON input"},
@@ -95,7 +95,7 @@ func TestBadWorlds(t *testing.T) {
 	assert.Equal(t, "minutes-fake: -world none.json: no such file or directory\n", wrong.String())
 }
 
-func TestAddressInUse(t *testing.T) {
+func TestRun_ReportsAddressInUse(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -119,7 +119,7 @@ const smallWorld = `{"stages":{"prepare":"1h"},"organisations":[
 		{"secret":"none","member_id":"emp_a","scopes":[]}]},
 	{"id":"org_b"}]}`
 
-func TestWorldAndBanner(t *testing.T) {
+func TestBanner_ShowsWorld(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "world.json")
 	require.NoError(t, os.WriteFile(path, []byte(smallWorld), 0o600))
@@ -136,7 +136,7 @@ func TestWorldAndBanner(t *testing.T) {
 }
 
 // What -print-env says is all that a script needs, and nothing else.
-func TestPrintEnv(t *testing.T) {
+func TestPrintEnv_PrintsAllVariables(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "world.json")
 	require.NoError(t, os.WriteFile(path, []byte(smallWorld), 0o600))
@@ -159,7 +159,7 @@ func TestPrintEnv(t *testing.T) {
 }
 
 // Behind a trusted proxy, upload URLs lead to the address that the proxy names.
-func TestForwarded(t *testing.T) {
+func TestForwarded_SetsUploadURLs(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		trust       bool
@@ -205,7 +205,7 @@ func TestForwarded(t *testing.T) {
 }
 
 // A client can neither fill the program's memory nor hold its connections.
-func TestServersHaveLimits(t *testing.T) {
+func TestServers_LimitTimeAndHeaders(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	for _, base := range []string{p.baseURL(), p.control()} {
@@ -223,7 +223,7 @@ func TestServersHaveLimits(t *testing.T) {
 	assert.Positive(t, server.ReadHeaderTimeout)
 }
 
-func TestFaster(t *testing.T) {
+func TestFaster_DividesStages(t *testing.T) {
 	t.Parallel()
 	s := minutestest.Stages{Prepare: time.Minute, Write: 1}
 	assert.Equal(t, minutestest.Stages{Prepare: 6 * time.Second, Write: 1}, faster(s, 10), "one left out stays so, and none becomes it")
@@ -232,7 +232,7 @@ func TestFaster(t *testing.T) {
 }
 
 // The program ends with status 0 on a signal.
-func TestSignals(t *testing.T) {
+func TestSignals_EndProgram(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestSignals(t *testing.T) {
 }
 
 // An open inspector does not keep the program from ending.
-func TestWatchersDoNotHoldTheEnd(t *testing.T) {
+func TestSignals_EndProgramDespiteWatchers(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

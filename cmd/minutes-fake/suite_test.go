@@ -57,7 +57,7 @@ func TestLog_NeverStallsTheClient(t *testing.T) {
 	require.NoError(t, cmd.Wait())
 }
 
-func TestEnvFile(t *testing.T) {
+func TestEnvFile_IsWritten(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "fake.env")
 	require.NoError(t, os.WriteFile(path, []byte("MINUTES_BASE_URL=http://127.0.0.1:1\n"), 0o644))
@@ -198,7 +198,7 @@ func TestForwarded_GivesTheClientsAddress(t *testing.T) {
 }
 
 // A body without a length is a body: it needs its type.
-func TestControl_RefusesChunkedBodiesWithoutAType(t *testing.T) {
+func TestControl_RejectsChunkedBodiesWithoutType(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	body := io.MultiReader(strings.NewReader(`{"sizes":[1]}`))
@@ -212,7 +212,7 @@ func TestControl_RefusesChunkedBodiesWithoutAType(t *testing.T) {
 }
 
 // If the port after the service's is taken, the control API takes another one.
-func TestControl_NextIsAnotherPortIfItIsTaken(t *testing.T) {
+func TestControl_UsesAnotherPortIfNextIsTaken(t *testing.T) {
 	t.Parallel()
 	service, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -229,7 +229,7 @@ func TestControl_NextIsAnotherPortIfItIsTaken(t *testing.T) {
 
 // A request that is being served when the program stops has its
 // response.
-func TestSignals_RequestsUnderWayFinish(t *testing.T) {
+func TestSignals_LetRequestsFinish(t *testing.T) {
 	t.Parallel()
 	p, cmd := asProgram(t, "-log", "none")
 	p.ask(t, "POST /faults", `{"faults":[{"kind":"delay","delay":"1s"}]}`)

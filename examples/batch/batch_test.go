@@ -82,7 +82,7 @@ func uploaded(srv *minutestest.Server) (n int) {
 	return n
 }
 
-func TestInterruptedTwice(t *testing.T) {
+func TestBatch_ContinuesAfterTwoInterrupts(t *testing.T) {
 	const n = 50
 	for seed := range uint64(20) {
 		if testing.Short() && seed == 5 {
@@ -148,7 +148,7 @@ func TestInterruptedTwice(t *testing.T) {
 	}
 }
 
-func TestFailures(t *testing.T) {
+func TestBatch_ReportsFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic(1))
 		s := recordings(t, 6)
@@ -193,7 +193,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-func TestRefusedKey(t *testing.T) {
+func TestBatch_StopsIfKeyRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		s := recordings(t, 30)
@@ -207,7 +207,7 @@ func TestRefusedKey(t *testing.T) {
 	})
 }
 
-func TestSameRecordings(t *testing.T) {
+func TestBatch_UploadsSameContentOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic(2))
 		s := recordings(t, 3)
@@ -244,7 +244,7 @@ func TestSameRecordings(t *testing.T) {
 	})
 }
 
-func TestChangedRecording(t *testing.T) {
+func TestBatch_DetectsChangedRecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		s := recordings(t, 1)

@@ -14,7 +14,7 @@ import (
 )
 
 // The program reports bad folders before any request.
-func TestFoldersThatCannotBe(t *testing.T) {
+func TestFolders_RejectsInvalid(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(t *testing.T, s *settings)
 		want   string
@@ -47,7 +47,7 @@ func TestFoldersThatCannotBe(t *testing.T) {
 
 // If a file cannot be put in place, one recording fails, and the next run
 // fetches the minutes without another upload.
-func TestMinutesThatCannotBeWritten(t *testing.T) {
+func TestBatch_FetchesAgainAfterFailedWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic(3))
 		s := recordings(t, 3)

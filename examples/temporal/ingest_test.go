@@ -57,7 +57,7 @@ func run(activities any, id string, j job, heard func(beat)) (path string, err e
 	return path, err
 }
 
-func TestIngest(t *testing.T) {
+func TestIngest_WritesMinutes(t *testing.T) {
 	t.Parallel()
 	j, dir := aRecording(t), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestIngest(t *testing.T) {
 }
 
 // A heartbeat of an upload says how far it is.
-func TestProgress(t *testing.T) {
+func TestIngest_ReportsProgress(t *testing.T) {
 	t.Parallel()
 	j, dir := aRecording(t), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestProgress(t *testing.T) {
 }
 
 // Temporary failures are retried. Every other failure ends the workflow, and says why.
-func TestTrouble(t *testing.T) {
+func TestIngest_RetriesFailures(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		prepare  func(*minutestest.Server, *job)
@@ -145,7 +145,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-func TestVerdict(t *testing.T) {
+func TestVerdict_SaysWhetherToRetry(t *testing.T) {
 	t.Parallel()
 	refused, ok := errors.AsType[*temporal.ApplicationError](verdict(&minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated}))
 	require.True(t, ok)
@@ -154,7 +154,7 @@ func TestVerdict(t *testing.T) {
 }
 
 // Recordings have ids of their own, in as many characters as ids may have.
-func TestIDs(t *testing.T) {
+func TestIDOf_DiffersByPath(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "weekly.mp3-a8628a4275ae", idOf("/recordings/weekly.mp3"))
 	assert.NotEqual(t, idOf("/monday/weekly.mp3"), idOf("/tuesday/weekly.mp3"))
@@ -215,7 +215,7 @@ func do[T any](ctx context.Context, f *fleet, work func(context.Context, *activi
 // Workers that are killed twice, at any point of their work, come to one meeting
 // with one audio and its minutes for each recording, and no meeting is looked at
 // too soon.
-func TestKilled(t *testing.T) {
+func TestIngest_SurvivesKilledWorkers(t *testing.T) {
 	t.Parallel()
 	const recordings = 200
 	j, dir := aRecording(t), t.TempDir()
@@ -276,7 +276,7 @@ func (r *relay) Wait(ctx context.Context, up uploaded) (string, error) {
 }
 
 // No worker polls too soon after another one did, which would be a violation.
-func TestLooks(t *testing.T) {
+func TestIngest_KeepsPollInterval(t *testing.T) {
 	t.Parallel()
 	j, dir := aRecording(t), t.TempDir()
 	for _, queued := range []time.Duration{0, 40 * time.Second} {
@@ -304,7 +304,7 @@ func TestLooks(t *testing.T) {
 }
 
 // A worker that is stopped leaves its work to others, at once.
-func TestStopped(t *testing.T) {
+func TestIngest_ContinuesAfterStop(t *testing.T) {
 	t.Parallel()
 	j, dir := aRecording(t), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -337,7 +337,7 @@ func (a *apart) Upload(ctx context.Context, j job) (uploaded, error) { return a.
 func (a *apart) Wait(ctx context.Context, up uploaded) (string, error) { return a.waits.Wait(ctx, up) }
 
 // Thousands of waits in one worker share pages of the listing.
-func TestThousands(t *testing.T) {
+func TestIngest_ThousandsAtOnce(t *testing.T) {
 	t.Parallel()
 	recordings := 300
 	if os.Getenv("MINUTES_LONG") != "" {

@@ -101,7 +101,7 @@ func TestFaults(t *testing.T) {
 }
 
 // Errors that people can do something about have advice.
-func TestRefusals(t *testing.T) {
+func TestRejections(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*minutestest.Organisation)
 		told   string

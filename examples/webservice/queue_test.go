@@ -269,7 +269,7 @@ func TestQueue_PauseHoldsForUploads(t *testing.T) {
 	})
 }
 
-func TestPut_RejectsWhatIsNoRecording(t *testing.T) {
+func TestPut_RejectsNonRecordings(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv, dir := minutestest.NewServer(t), t.TempDir()

@@ -46,7 +46,7 @@ func requirePermanent(t *testing.T, err error, attempts *atomic.Int32, words ...
 
 // If a proxy rejects a request, the error names the proxy and its status, and
 // is permanent.
-func TestClient_ReportsProxyRefusal(t *testing.T) { // not parallel: HTTPS_PROXY has one address
+func TestClient_ReportsRejectingProxy(t *testing.T) { // not parallel: HTTPS_PROXY has one address
 	filter := filepath.Join(t.TempDir(), "filter")
 	require.NoError(t, os.WriteFile(filter, []byte("example\n"), 0o600))
 	withoutPassword := http.DefaultTransport.(*http.Transport).Clone()
@@ -140,7 +140,7 @@ func TestClient_DoesNotRetryProtocolMismatch(t *testing.T) {
 }
 
 // The error shows which host responded instead of the service, and with which page.
-func TestClient_ReportsPagesOfAnEdge(t *testing.T) {
+func TestClient_ReportsHTMLErrorPages(t *testing.T) {
 	t.Parallel()
 	const host = "ADDR" // replaced by nginx's address
 	for name, test := range map[string]struct {

@@ -10,7 +10,7 @@ import (
 
 // Every endpoint of the control API responds as its document says, also with
 // errors.
-func TestControl(t *testing.T) {
+func TestControlAPI_MatchesItsDocument(t *testing.T) {
 	t.Parallel()
 	c := newChecker(t, "docs/openapi-control.yaml")
 	env := launch(t, "-keep-audio")

@@ -70,8 +70,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestFilesAllMeasured keeps a recording from lying in testdata without a test.
-func TestFilesAllMeasured(t *testing.T) {
+// TestFiles_AreAllMeasured keeps a recording from lying in testdata without a test.
+func TestFiles_AreAllMeasured(t *testing.T) {
 	t.Parallel()
 	entries, err := os.ReadDir("testdata")
 	require.NoError(t, err)

@@ -207,7 +207,7 @@ func mp4FragmentCases() []testCase {
 	}
 }
 
-func TestMP4Fragments(t *testing.T) {
+func TestMP4_AddsFragments(t *testing.T) {
 	t.Parallel()
 	run(t, mp4FragmentCases())
 }
@@ -217,8 +217,8 @@ func TestMP4(t *testing.T) {
 	run(t, mp4Cases())
 }
 
-// TestMP4Huge has moov behind more media data than fits in 32 bits.
-func TestMP4Huge(t *testing.T) {
+// TestMP4_HugeFile has moov behind more media data than fits in 32 bits.
+func TestMP4_HugeFile(t *testing.T) {
 	t.Parallel()
 	const size = 6 << 30
 	var m Meter

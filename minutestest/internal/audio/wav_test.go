@@ -72,7 +72,7 @@ func wavCases() []testCase {
 }
 
 // TestWAV_DataOver4GiB has more data than a 32-bit size can express, from a writer that could not seek.
-func TestWAVHuge(t *testing.T) {
+func TestWAV_DataOver4GiB(t *testing.T) {
 	t.Parallel()
 	var m Meter
 	_, _ = m.Write(join(riffHeader("RIFF"), wavFmt(waveFormatPCM, 48000, 2, 16), []byte("data"), le32(math.MaxUint32)))

@@ -93,8 +93,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestKeyExpires: at its instant, not before.
-func TestKeyExpires(t *testing.T) {
+// TestKey_Expires: at its instant, not before.
+func TestKey_Expires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newRig(t, withAcme(func(o *Organisation) {

@@ -9,7 +9,7 @@ import (
 )
 
 // The error names the path of the invalid value.
-func TestConfigsThatCannotBe(t *testing.T) {
+func TestNew_RejectsInvalidConfigs(t *testing.T) {
 	t.Parallel()
 	bad := "\xff"
 	for want, change := range map[string]func(*Organisation){

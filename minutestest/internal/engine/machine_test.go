@@ -105,7 +105,7 @@ func TestOutcomes(t *testing.T) {
 }
 
 // Credits go to the minutes that finish first, in any order of polls.
-func TestCreditsInOrder(t *testing.T) {
+func TestCredits_GoToFirstFinishedMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newRig(t, staged, withAcme(func(o *Organisation) { o.Credits = new(2) }))
@@ -319,8 +319,8 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// TestLongStages: a stage may be meant to last for ever.
-func TestLongStages(t *testing.T) {
+// TestStages_MayBeLong: a stage may be meant to last for ever.
+func TestStages_MayBeLong(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, func(cfg *Config) { cfg.Stages.Prepare = 1<<63 - 1 })
 	id := s.create("ci", "")
@@ -329,7 +329,7 @@ func TestLongStages(t *testing.T) {
 }
 
 // The earliest job is due first, in any order of additions and removals.
-func TestSchedule(t *testing.T) {
+func TestSchedule_OrdersJobsByTime(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(5, 6))
 	var s schedule

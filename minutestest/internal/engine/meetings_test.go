@@ -30,8 +30,8 @@ func TestMeetingJSON(t *testing.T) {
 	})
 }
 
-// TestCreateRefusals is the body of a create: D4, D5, D19, D20, D25.
-func TestCreateRefusals(t *testing.T) {
+// TestCreate_RejectsInvalidMeetings is the body of a create: D4, D5, D19, D20, D25.
+func TestCreate_RejectsInvalidMeetings(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	for body, want := range map[string]string{
@@ -255,7 +255,7 @@ func TestParticipants(t *testing.T) {
 
 // If a meeting is deleted while the body of a change arrives, it is gone, for
 // any body.
-func TestChanges_OfAMeetingDeletedMeanwhile(t *testing.T) {
+func TestPatch_OfMeetingDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for what, body := range map[string]string{
 		"PATCH /v1/meetings/%s": `{"title":"New"}`, "PUT /v1/meetings/%s/participants": `{"participant_ids":[]}`, "POST /v1/meetings/%s/upload-url": `{"content_type":"audio/wav"}`,

@@ -111,7 +111,7 @@ func TestStorage(t *testing.T) {
 }
 
 // While one body arrives, another upload ends, or the meeting is deleted.
-func TestOvertakenPut(t *testing.T) {
+func TestPut_FailsIfOvertaken(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	id := s.create("ci", "")
@@ -151,8 +151,8 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
-// TestConcurrentPuts: of many, one wins.
-func TestConcurrentPuts(t *testing.T) {
+// TestPut_OneOfManySucceeds: of many, one wins.
+func TestPut_OneOfManySucceeds(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	id := s.create("ci", "")
@@ -200,7 +200,7 @@ func TestContentTypes(t *testing.T) {
 
 // The bytes of recordings are kept completely or not at all, and bytes that are
 // not kept do not count.
-func TestKeptAudio(t *testing.T) {
+func TestKeptAudio_IsWholeOrNothing(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, func(cfg *Config) { cfg.KeepAudio = 200_000 })
 	for i, want := range []int{150_000, 0, 50_000, 0} {

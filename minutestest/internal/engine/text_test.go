@@ -45,7 +45,7 @@ func TestTranscript(t *testing.T) {
 
 // D14 for an id that is hidden in a longer word, or in a term of the
 // vocabulary.
-func TestTranscriptHoldsNoID(t *testing.T) {
+func TestTranscript_HasNoIDs(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, withAcme(func(o *Organisation) {
 		o.Members = append(o.Members, Member{ID: "dee", Name: "Dee"}, Member{ID: "emp_x-1", Name: "X"}, Member{ID: "emp_ada2", Name: "Ada II"})
