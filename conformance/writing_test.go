@@ -104,13 +104,13 @@ var writingChecks = []check{
 		r.as(4).refuses(shared, 400, "INVALID_SHARED_WITH")
 		r.as(4).that(fmt.Sprint(shared.detail("invalid")) == "[emp_nobody]", "details.invalid is %v", shared.detail("invalid"))
 	}},
-	{"ids that nobody knows", "4.2", writing, func(r *run) {
+	{"unknown ids", "4.2", writing, func(r *run) {
 		for _, field := range []string{`"participant_ids":["emp_nobody"]`, `"project_id":"prj_none"`, `"template_id":"tpl_none"`} {
 			rep := r.noCreate(`{"title":"x","date":"2026-03-02",` + field + `}`)
 			r.as(4).refuses(rep, 404, "NOT_FOUND")
 		}
 	}},
-	{"a create that says all there is to say", "4.2", writing, func(r *run) {
+	{"a create with every field", "4.2", writing, func(r *run) {
 		rep, done := r.create(`,"time":null,"participant_ids":[],"project_id":null,"shared_with":null,"template_id":null,"visibility":"private"`)
 		defer done()
 		r.that(rep.text("visibility") == "private", "visibility is %s", rep.text("visibility"))

@@ -133,7 +133,7 @@ func (s *Server) withoutEffect(r *http.Request, e *entry) {
 	}
 }
 
-const injectedMessage = "This refusal was injected."
+const injectedMessage = "This error was injected."
 
 // response makes the answer of the kinds that have one of their own.
 func (f Fault) response(e *entry) *heldResponse {

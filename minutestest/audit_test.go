@@ -78,7 +78,7 @@ func TestViolation_FailsTheTest(t *testing.T) {
 			}
 		}
 		assert.Len(t, failures, 6)
-		assert.NotContains(t, strings.Join(failures, "\n"), "key_ci", "no secret is told")
+		assert.NotContains(t, strings.Join(failures, "\n"), "key_ci", "no violation contains a secret")
 	})
 }
 
@@ -240,7 +240,7 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 			c.call("PUT", url, "audio", withHeader("Content-Type", "wrong/type"))
 			c.status(t, id)
 		}, 0},
-		"a refused upload URL in between": {func(t *testing.T, s *Server, c *caller, _ string) {
+		"a rejected upload URL in between": {func(t *testing.T, s *Server, c *caller, _ string) {
 			id := c.create(t, "Empty")
 			for _, fault := range []Fault{BadGateway(), Reset(), RateLimit(""), Delay(0)} {
 				s.Inject(Match{Operation: "meetings.upload_url"}, fault)
@@ -249,7 +249,7 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 			}
 			c.status(t, id)
 		}, 0},
-		"somebody else's upload URL in between": {func(t *testing.T, s *Server, c *caller, _ string) {
+		"another program's upload URL in between": {func(t *testing.T, s *Server, c *caller, _ string) {
 			id := c.create(t, "Empty")
 			c.status(t, id)
 			other := *c
@@ -287,7 +287,7 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 			}
 			c.status(t, id)
 		}, 0},
-		"a listing in between excuses nobody": {func(t *testing.T, s *Server, c *caller, id string) {
+		"a listing in between is no excuse": {func(t *testing.T, s *Server, c *caller, id string) {
 			c.status(t, id)
 			c.call("GET", "/v1/meetings", "")
 			c.status(t, id)
@@ -301,14 +301,14 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 			time.Sleep(time.Hour)
 			c.status(t, id)
 		}, 0},
-		"a refused look": {func(t *testing.T, s *Server, c *caller, id string) {
+		"a rejected poll": {func(t *testing.T, s *Server, c *caller, id string) {
 			s.Inject(Match{Operation: "meetings.get", MeetingID: id}, RateLimit(""), BadGateway(), LoseReply(), Truncate(9))
 			for range 4 {
 				c.call("GET", "/v1/meetings/"+id, "")
 			}
 			c.status(t, id)
 		}, 0},
-		"a look at the list": {func(t *testing.T, s *Server, c *caller, id string) {
+		"a listing": {func(t *testing.T, s *Server, c *caller, id string) {
 			c.status(t, id)
 			c.call("GET", "/v1/meetings", "")
 		}, 0},
@@ -384,7 +384,7 @@ func TestAudit_RecognizesRepeats(t *testing.T) {
 	}{
 		"create after a loss":               {"meetings.create", "POST", "/v1/meetings", meeting, LoseReply(), 1},
 		"create after a reset":              {"meetings.create", "POST", "/v1/meetings", meeting, Reset(), 1},
-		"create after a cut reply":          {"meetings.create", "POST", "/v1/meetings", meeting, Truncate(5), 1},
+		"create after a truncated response": {"meetings.create", "POST", "/v1/meetings", meeting, Truncate(5), 1},
 		"create after 500":                  {"meetings.create", "POST", "/v1/meetings", meeting, Refuse(minutes.ErrInternal), 1},
 		"create after 502":                  {"meetings.create", "POST", "/v1/meetings", meeting, BadGateway(), 1},
 		"create after 429":                  {"meetings.create", "POST", "/v1/meetings", meeting, RateLimit("1"), 0},
@@ -415,7 +415,7 @@ func TestAudit_RecognizesRepeats(t *testing.T) {
 			for range 2 {
 				caller.call(c.method, path, c.body)
 			}
-			assert.Len(t, s.Violations(), c.want, "the second has had its reply, so the third is no repeat")
+			assert.Len(t, s.Violations(), c.want, "the second got its response, so the third is no repeat")
 			s.audit.reset()
 		})
 	}

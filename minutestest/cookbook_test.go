@@ -83,7 +83,7 @@ func cook(t *testing.T, recipes map[string]func(k kitchen)) {
 func TestCookbook_Outcomes(t *testing.T) {
 	t.Parallel()
 	cook(t, map[string]func(k kitchen){
-		"the recording is refused": func(k kitchen) {
+		"the recording is rejected": func(k kitchen) {
 			k.ok(k.srv.Script(minutestest.Script{Title: "Weekly", Outcome: minutes.StatusAudioRejected}))
 			k.ended(minutes.StatusAudioRejected)
 		},
@@ -111,7 +111,7 @@ func TestCookbook_Outcomes(t *testing.T) {
 			}))
 			k.ended(minutes.StatusMinutesFailed)
 		},
-		"a status that nobody knows": func(k kitchen) {
+		"an unknown status": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.ShowStatus("archiving"))
 			k.processed()
 		},
@@ -232,7 +232,7 @@ func TestCookbook_Network(t *testing.T) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.BadGateway())
 			k.processed()
 		},
-		"a certificate that nobody trusts": func(k kitchen) {
+		"an untrusted certificate": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{}, minutestest.BadCertificate())
 			_, ok := errors.AsType[x509.UnknownAuthorityError](k.process())
 			assert.True(k.t, ok)
@@ -241,7 +241,7 @@ func TestCookbook_Network(t *testing.T) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.Reset()).During(0, 5*time.Minute)
 			k.processed()
 		},
-		"storage refuses the upload": func(k kitchen) {
+		"storage rejects the upload": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(403, "AccessDenied"))
 			_, ok := errors.AsType[*minutes.StorageError](k.process())
 			assert.True(k.t, ok)
@@ -286,7 +286,7 @@ func TestCookbook_OthersAndCrashes(t *testing.T) {
 			k.ctx = k.t.Context()
 			k.processed()
 		},
-		"somebody else deletes the meeting": func(k kitchen) {
+		"another program deletes the meeting": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.Call(func(r minutestest.Request) {
 				k.ok(k.srv.ClientWithKey("key_ada").Meetings.Delete(k.ctx, r.MeetingID))
 			}))
@@ -298,7 +298,7 @@ func TestCookbook_OthersAndCrashes(t *testing.T) {
 func TestCookbook_MeetingsOfOthers(t *testing.T) {
 	t.Parallel()
 	cook(t, map[string]func(k kitchen){
-		"200 meetings of a colleague, on their way to minutes": func(k kitchen) {
+		"200 meetings of a colleague, in progress": func(k kitchen) {
 			ids, err := k.srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Standup", CreatorID: "emp_ada", Visibility: minutes.VisibilityOrganisation, Status: minutes.StatusAudioUploaded, Count: 200})
 			k.ok(err)
 			n := 0
@@ -316,7 +316,7 @@ func TestCookbook_MeetingsOfOthers(t *testing.T) {
 			k.ok(err)
 			assert.Equal(k.t, minutes.StatusCreated, m.Status)
 		},
-		"meetings that come up while your program runs": func(k kitchen) {
+		"meetings that appear while your program runs": func(k kitchen) {
 			time.AfterFunc(time.Hour, func() {
 				_, err := k.srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Late", Count: 3})
 				k.ok(err)
@@ -351,7 +351,7 @@ func TestCookbook_Worlds(t *testing.T) {
 				assert.Equal(t, 20, listed(t, srv))
 			},
 		},
-		"somebody's private meeting": {
+		"a private meeting of another member": {
 			func(world *minutestest.World) {
 				world.Organisations[0].Meetings = []minutestest.WorldMeeting{{Title: "Secret", CreatorID: "emp_ada", Visibility: minutes.VisibilityPrivate}}
 			},

@@ -47,8 +47,8 @@ func TestFaults_OfTheService(t *testing.T) {
 		fault Fault
 		see   func(t *testing.T, a answer)
 	}{
-		"reset":      {Reset(), func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
-		"lose reply": {LoseReply(), func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
+		"reset":         {Reset(), func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
+		"lost response": {LoseReply(), func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
 		"rate limit": {RateLimit(""), func(t *testing.T, a answer) {
 			assert.Equal(t, 429, a.status)
 			assert.Empty(t, a.header.Get("Retry-After"))
@@ -90,7 +90,7 @@ func TestFaults_OfTheService(t *testing.T) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 200, a.status)
 		}},
-		"delayed reply": {Delay(10 * time.Millisecond).AfterEffect(), func(t *testing.T, a answer) {
+		"delayed response": {Delay(10 * time.Millisecond).AfterEffect(), func(t *testing.T, a answer) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 200, a.status)
 			assert.True(t, json.Valid([]byte(a.text)))
@@ -125,7 +125,7 @@ func TestFaults_OfTheService(t *testing.T) {
 				if a := hit; a.err == nil || a.status != 0 {
 					assert.Equal(t, a.status, requests[1].Status)
 				} else {
-					assert.Zero(t, requests[1].Status, "no reply was sent")
+					assert.Zero(t, requests[1].Status, "no response was sent")
 				}
 				assert.Equal(t, hit.code(), requests[1].Code)
 			})
@@ -178,7 +178,7 @@ func TestFaults_BeforeAndAfterEffect(t *testing.T) {
 		"reset":                     {Reset(), false},
 		"reset, after effect":       {Reset().AfterEffect(), true},
 		"reset while uploading":     {ResetUpload(3), false},
-		"lose reply":                {LoseReply(), true},
+		"lost response":             {LoseReply(), true},
 		"rate limit":                {RateLimit("1"), false},
 		"refuse":                    {Refuse(minutes.ErrInternal), false},
 		"refuse, after effect":      {Refuse(minutes.ErrInternal).AfterEffect(), true},
@@ -225,7 +225,7 @@ func TestFaults_OfStorage(t *testing.T) {
 		}},
 		"reset":             {Reset(), false, func(t *testing.T, a answer) { require.Error(t, a.err) }},
 		"reset after bytes": {ResetUpload(100_000), false, func(t *testing.T, a answer) { require.Error(t, a.err) }},
-		"reply lost":        {LoseReply(), true, func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
+		"lost response":     {LoseReply(), true, func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
 		"expired": {RefuseUpload(403, "AccessDenied").AfterEffect(), true, func(t *testing.T, a answer) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 403, a.status)
@@ -319,7 +319,7 @@ func TestDelay_AfterEffectHoldsTheResponse(t *testing.T) {
 				assert.Contains(t, c.call("GET", "/v1/projects", "").text, `"x"`)
 				hit := s.Requests("projects.create")
 				require.Len(t, hit, 1)
-				assert.Zero(t, hit[0].Status, "nobody was answered")
+				assert.Zero(t, hit[0].Status, "no response was sent")
 			})
 		})
 	}

@@ -51,7 +51,7 @@ func watch(t *testing.T, s *Server) *watcher {
 func (w *watcher) next() (kind string, what news) {
 	w.t.Helper()
 	for n := 0; w.text.Scan(); n++ {
-		require.Less(w.t, n, 100, "nothing is told but that the stream is alive")
+		require.Less(w.t, n, 100, "the stream sends only keep-alives")
 		if name, ok := strings.CutPrefix(w.text.Text(), "event: "); ok {
 			kind = name
 		}

@@ -241,7 +241,7 @@ func TestBody_TimeoutEndsWithTheBody(t *testing.T) {
 		c := callerOf(s)
 		s.Inject(Match{Operation: "projects.create"}, Drip(5*bodyTimeout))
 		late := c.call("POST", "/v1/projects", `{"name":"Late"}`)
-		require.NoError(t, late.err, "the reply is whole")
+		require.NoError(t, late.err, "the response is complete")
 		assert.Equal(t, http.StatusCreated, late.status)
 		s.Inject(Match{Operation: "projects.create"}, Delay(5*bodyTimeout))
 		assert.Equal(t, http.StatusCreated, c.call("POST", "/v1/projects", `{"name":"Later"}`).status)

@@ -164,7 +164,7 @@ func TestLoadWorld_NamesPathOfMistake(t *testing.T) {
 		"secret with space":     {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"a b","integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: a header cannot carry it`},
 		"secret with DEL":       {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"a\u007f","integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: a header cannot carry it`},
 		"secret twice":          {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"k","integration_id":"i"},{"secret":"k","integration_id":"i"}]}]}`, `organisations[0].keys[1].secret: the same as organisations[0].keys[0].secret`},
-		"key of nobody":         {`{"organisations":[{"id":"o","keys":[{"secret":"k"}]}]}`, `organisations[0].keys[0]: belongs to neither a member_id nor an integration_id`},
+		"key without an owner":  {`{"organisations":[{"id":"o","keys":[{"secret":"k"}]}]}`, `organisations[0].keys[0]: belongs to neither a member_id nor an integration_id`},
 		"key of two":            {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_a","integration_id":"i"}]}]}`, `organisations[0].keys[0]: belongs to both a member_id and an integration_id`},
 		"unknown member":        {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_x"}]}]}`, `organisations[0].keys[0].member_id: no member "emp_x"`},
 		"unknown integration":   {`{"organisations":[{"id":"o","keys":[{"secret":"k","integration_id":"int_x"}]}]}`, `organisations[0].keys[0].integration_id: no integration "int_x"`},

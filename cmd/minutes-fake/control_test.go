@@ -179,7 +179,7 @@ func TestControl_RejectsBadRequests(t *testing.T) {
 		assert.Equal(t, tc.field, field, "%s %s: %s", tc.what, tc.body, problem["message"])
 	}
 	_, list := p.ask(t, "GET /faults", "")
-	assert.Empty(t, list["faults"], "nothing refused was added")
+	assert.Empty(t, list["faults"], "nothing invalid was added")
 }
 
 func TestControl_NamesLineAndColumnOfMalformedJSON(t *testing.T) {
@@ -258,7 +258,7 @@ func TestControl_RejectsWebPages(t *testing.T) {
 			resp, err := http.DefaultClient.Do(req)
 			require.NoError(t, err)
 			defer resp.Body.Close()
-			require.Equal(t, tc.want, resp.StatusCode, "what is not refused may not end")
+			require.Equal(t, tc.want, resp.StatusCode, "accepted requests may not end")
 			text, err := io.ReadAll(resp.Body)
 			require.NoError(t, err)
 			assert.Equal(t, "control", resp.Header.Get("Minutes-Fake"))
@@ -499,7 +499,7 @@ func TestSpeed_ShortensStages(t *testing.T) {
 	_, world := p.ask(t, "GET /world", "")
 	assert.Equal(t, map[string]any{"prepare": "1ns", "transcribe": "1ns", "write": "1ns"}, world["stages"])
 	_, script := p.ask(t, "POST /scripts", `{"stages":{"prepare":"1m0s","transcribe":"1m0s","write":"1m0s"}}`)
-	assert.Equal(t, "1m0s", script["stages"].(map[string]any)["write"], "told as it was asked for")
+	assert.Equal(t, "1m0s", script["stages"].(map[string]any)["write"], "returned as it was sent")
 	id := p.meeting(t, "Weekly", "hello")
 	_, m := p.ask(t, "GET /meetings/"+id, "")
 	assert.Equal(t, "minutes_ready", m["status"])

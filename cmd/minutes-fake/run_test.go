@@ -128,7 +128,7 @@ func TestBanner_ShowsWorld(t *testing.T) {
 		"  old   int_a, an integration  revoked\n"+
 		"  it's  int_a, an integration  meetings:read meetings:write\n"+
 		"  none  emp_a                  no scope\n")
-	assert.Contains(t, p.said, "\nKeys of org_b\n\n  none: nobody can call the service for it\n")
+	assert.Contains(t, p.said, "\nKeys of org_b\n\n  none: no client can use this organisation\n")
 	assert.NotContains(t, p.said, "control")
 	assert.Contains(t, p.said, ` MINUTES_API_KEY='it'\''s'`+"\n", "a word for the shell, of the first key that is good for something")
 	status, _ := p.send(t, "GET", p.baseURL()+"/v1/meetings", "", "it's")
@@ -166,16 +166,16 @@ func TestForwarded_SetsUploadURLs(t *testing.T) {
 		proto, host string
 		want        string
 	}{
-		"not trusted":     {false, "https", "minutes.example", ""},
-		"trusted":         {true, "https", "minutes.example", "https://minutes.example/storage/"},
-		"the first one":   {true, "HTTPS, http", "minutes.example:8443 , inner", "https://minutes.example:8443/storage/"},
-		"scheme alone":    {true, "https", "", "https://127.0.0.1:"},
-		"host alone":      {true, "", "minutes.example", "http://minutes.example/storage/"},
-		"no such scheme":  {true, "gopher", "minutes.example", "http://minutes.example/storage/"},
-		"no host":         {true, "https", "minutes.example/path", "https://127.0.0.1:"},
-		"markup":          {true, "https", "<script>alert(1)</script>", "https://127.0.0.1:"},
-		"a quote":         {true, "https", `a"b`, "https://127.0.0.1:"},
-		"somebody's host": {true, "https", "user@minutes.example", "https://127.0.0.1:"},
+		"not trusted":         {false, "https", "minutes.example", ""},
+		"trusted":             {true, "https", "minutes.example", "https://minutes.example/storage/"},
+		"the first one":       {true, "HTTPS, http", "minutes.example:8443 , inner", "https://minutes.example:8443/storage/"},
+		"scheme alone":        {true, "https", "", "https://127.0.0.1:"},
+		"host alone":          {true, "", "minutes.example", "http://minutes.example/storage/"},
+		"no such scheme":      {true, "gopher", "minutes.example", "http://minutes.example/storage/"},
+		"no host":             {true, "https", "minutes.example/path", "https://127.0.0.1:"},
+		"markup":              {true, "https", "<script>alert(1)</script>", "https://127.0.0.1:"},
+		"a quote":             {true, "https", `a"b`, "https://127.0.0.1:"},
+		"host with user info": {true, "https", "user@minutes.example", "https://127.0.0.1:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

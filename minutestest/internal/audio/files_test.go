@@ -20,7 +20,7 @@ var files = []struct {
 }{
 	{name: "adpcm.wav", want: 1000 * ms, probed: 1000 * ms, decoded: 1000 * ms},
 	{name: "extensible.wav", want: 100 * ms, probed: 100 * ms, decoded: 100 * ms},
-	{name: "gsm.wav", want: 1500 * ms, probed: 1500 * ms, decoded: 1520 * ms, why: "the last block is padded; fact tells"},
+	{name: "gsm.wav", want: 1500 * ms, probed: 1500 * ms, decoded: 1520 * ms, why: "the last block is padded; fact has the right duration"},
 	{name: "mulaw.wav", want: 1000 * ms, probed: 1000 * ms, decoded: 1000 * ms},
 	{name: "pcm8.wav", want: 1000 * ms, probed: 1000 * ms, decoded: 1000 * ms},
 	{name: "piped.wav", want: 1500 * ms, probed: 1500 * ms, decoded: 1500 * ms},
@@ -47,7 +47,7 @@ var files = []struct {
 	{name: "moov-first.m4a", want: 1500 * ms, probed: 1500 * ms, decoded: 1536 * ms, why: "the edit list cuts the padding"},
 	{name: "moov-last.m4a", want: 1500 * ms, probed: 1500 * ms, decoded: 1536 * ms, why: "the edit list cuts the padding"},
 	{name: "video.mov", want: 1600 * ms, probed: 1600 * ms, decoded: 1536 * ms, why: "the picture outlasts the sound"},
-	{name: "fragmented.mp4", want: 1628 * ms, probed: 1628 * ms, decoded: 1664 * ms, why: "the last sample is cut; its fragment tells"},
+	{name: "fragmented.mp4", want: 1628 * ms, probed: 1628 * ms, decoded: 1664 * ms, why: "the last sample is cut; its fragment has the right duration"},
 }
 
 const ms = time.Millisecond

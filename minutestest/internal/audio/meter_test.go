@@ -89,7 +89,7 @@ func TestMeter(t *testing.T) {
 	oneSecond := join(riffHeader("RIFF"), wavFmt(1, 8000, 1, 8), riffChunk("data", zeros(8000)))
 	run(t, []testCase{
 		{name: "nothing", data: nil},
-		{name: "too short to tell", data: []byte("RIFF")},
+		{name: "too short to decide", data: []byte("RIFF")},
 		{name: "text", data: repeat([]byte("hello, this is no recording\n"), 100)},
 		{name: "noise", data: noise(1 << 16)},
 		{name: "zeros", data: zeros(1 << 16)},

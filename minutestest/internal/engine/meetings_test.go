@@ -157,7 +157,7 @@ func TestVisibility(t *testing.T) {
 		"shared with Cy":            {"bob", `"visibility":"shared","shared_with":["emp_cy"]`, rights{"bob": "rw", "cy": "r"}},
 		"shared with an admin":      {"bob", `"visibility":"shared","shared_with":["emp_ada"]`, rights{"bob": "rw", "ada": "rw"}},
 		"shared by an integration":  {"ci", `"visibility":"shared","shared_with":["emp_cy"]`, rights{"ci": "rw", "cy": "r"}},
-		"shared with nobody":        {"bob", `"visibility":"shared"`, rights{"bob": "rw"}},
+		"shared with no one":        {"bob", `"visibility":"shared"`, rights{"bob": "rw"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
