@@ -54,23 +54,23 @@ func TestDeviations_AreFound(t *testing.T) {
 		decision int
 		text     string
 	}{
-		"a field less":         {swap("/v1/meetings", `"visibility":`, `"seen_by":`), "a page of meetings", documented, "visibility is missing"},
-		"a field of its own":   {swap("/v1/usage", `"credits_remaining":1000`, `"credits_remaining":"1000"`), "usage", documented, "credits_remaining is 1000, where integer was expected"},
-		"a new status":         {swap("/v1/meetings", `"status":"created"`, `"status":"paused"`), "a meeting's life", documented, "status is paused"},
-		"another code":         {swap("/v1/meetings", `INVALID_LIMIT`, `INVALID_PAGE`), "parameters of the list", documented, "400 INVALID_PAGE where 400 INVALID_LIMIT was expected"},
-		"no request id":        {swap("/v1/", `"request_id"`, `"trace"`), "errors carry an id", documented, "no request_id"},
-		"another id":           {swap("/v1/", `"request_id":"req_`, `"request_id":"r-`), "errors carry an id", 15, "request_id is"},
-		"a label less":         {swap("/v1/meetings", `spk_`, `speaker `), "minutes that are there", documented, "without speaker labels"},
-		"another validity":     {swap("/v1/meetings", `"expires_in":900`, `"expires_in":60`), "upload URLs", 10, "expires_in is 60"},
-		"no error of S3":       {swap("/storage/", `Error>`, `Fault>`), "upload URLs", documented, "storage does not refuse in XML"},
-		"another XML":          {swap("/storage/", `SignatureDoesNotMatch`, `AccessDenied`), "upload URLs", 10, "403 AccessDenied"},
-		"no term of its entry": {swap("/v1/vocabulary", `"entries":[{"term":"Kubernetes"`, `"entries":[{"term":"K8s"`), "vocabulary", documented, "term 0 is not entry 0"},
-		"another pace": {func(_ *http.Request, rec *httptest.ResponseRecorder) {
+		"missing field":                        {swap("/v1/meetings", `"visibility":`, `"seen_by":`), "a page of meetings", documented, "visibility is missing"},
+		"field of another type":                {swap("/v1/usage", `"credits_remaining":1000`, `"credits_remaining":"1000"`), "usage", documented, "credits_remaining is 1000, where integer was expected"},
+		"a new status":                         {swap("/v1/meetings", `"status":"created"`, `"status":"paused"`), "a meeting's life", documented, "status is paused"},
+		"another code":                         {swap("/v1/meetings", `INVALID_LIMIT`, `INVALID_PAGE`), "parameters of the list", documented, "400 INVALID_PAGE where 400 INVALID_LIMIT was expected"},
+		"no request id":                        {swap("/v1/", `"request_id"`, `"trace"`), "errors carry an id", documented, "no request_id"},
+		"another id":                           {swap("/v1/", `"request_id":"req_`, `"request_id":"r-`), "errors carry an id", 15, "request_id is"},
+		"missing label":                        {swap("/v1/meetings", `spk_`, `speaker `), "minutes that are ready", documented, "without speaker labels"},
+		"another validity":                     {swap("/v1/meetings", `"expires_in":900`, `"expires_in":60`), "upload URLs", 10, "expires_in is 60"},
+		"storage error in another XML element": {swap("/storage/", `Error>`, `Fault>`), "upload URLs", documented, "storage does not refuse in XML"},
+		"another XML":                          {swap("/storage/", `SignatureDoesNotMatch`, `AccessDenied`), "upload URLs", 10, "403 AccessDenied"},
+		"term that is not in its entry":        {swap("/v1/vocabulary", `"entries":[{"term":"Kubernetes"`, `"entries":[{"term":"K8s"`), "vocabulary", documented, "term 0 is not entry 0"},
+		"another poll interval": {func(_ *http.Request, rec *httptest.ResponseRecorder) {
 			if rec.Header().Get("Cache-Control") != "" {
 				rec.Header().Set("Cache-Control", "max-age=60")
 			}
 		}, "a meeting", 8, `Cache-Control is "max-age=60"`},
-		"no pace": {func(_ *http.Request, rec *httptest.ResponseRecorder) { rec.Header().Del("Cache-Control") }, "a meeting", documented, "says nothing of polling"},
+		"no poll interval": {func(_ *http.Request, rec *httptest.ResponseRecorder) { rec.Header().Del("Cache-Control") }, "a meeting", documented, "says nothing of polling"},
 		"another route": {func(r *http.Request, rec *httptest.ResponseRecorder) {
 			if r.URL.Path == "/v1/templates" {
 				rec.Code = http.StatusNotFound
@@ -82,11 +82,11 @@ func TestDeviations_AreFound(t *testing.T) {
 				rec.Code = http.StatusOK
 			}
 		}, "a meeting's life", documented, "status 200 where 201 was expected"},
-		"a create that repeats": {func(r *http.Request, rec *httptest.ResponseRecorder) {
+		"repeated create makes a second meeting": {func(r *http.Request, rec *httptest.ResponseRecorder) {
 			if r.Method == http.MethodPost && r.URL.Path == "/v1/meetings" && rec.Code == http.StatusOK {
 				rec.Code = http.StatusConflict
 			}
-		}, "an external id comes once", 3, "status 409 where 200 was expected"},
+		}, "an external id is unique", 3, "status 409 where 200 was expected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +99,7 @@ func TestDeviations_AreFound(t *testing.T) {
 					for range 3 {
 						r.send("POST /v1/meetings", `{"title":"x","date":"2026-03-02"}`)
 					}
-					if tc.check == "minutes that are there" {
+					if tc.check == "minutes that are ready" {
 						m, _ := r.create("")
 						target := r.send("POST /v1/meetings/"+m.text("id")+"/upload-url", `{"content_type":"audio/wav"}`)
 						r.put(target.text("upload_url"), "audio/wav", r.audio)

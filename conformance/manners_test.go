@@ -110,7 +110,7 @@ func TestEmptyAccount_SkipsOnlyMinutes(t *testing.T) {
 	for _, m := range skipLine.FindAllStringSubmatch(string(out), -1) {
 		skipped = append(skipped, m[1])
 	}
-	want := []string{"TestCleanup", "TestConformance/minutes_that_are_there"}
+	want := []string{"TestCleanup", "TestConformance/minutes_that_are_ready"}
 	for _, c := range slices.Concat(recordingChecks, disposableChecks) {
 		want = append(want, "TestConformance/"+strings.ReplaceAll(c.name, " ", "_"))
 	}

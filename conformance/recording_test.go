@@ -48,7 +48,7 @@ var recordingChecks = []check{
 			r.as(9).that(spent == 1, "a new title and a new start time cost %d credits, if nothing else was going on", spent)
 		}
 	}},
-	{"a file that is no recording", "3", recording, func(r *run) {
+	{"a file without audio", "3", recording, func(r *run) {
 		m, done := r.create("")
 		defer done()
 		target := r.send("POST /v1/meetings/"+m.text("id")+"/upload-url", `{"content_type":"application/pdf"}`)

@@ -69,7 +69,7 @@ func (tg *target) missing(n need) string {
 	}
 	for _, scope := range wants[n] {
 		if slices.Contains(tg.lacks, scope) {
-			return "the key lacks " + scope + ", and nothing is begun that could not be brought to its end and deleted"
+			return "the key lacks " + scope + ", so the check does not start: it could not finish and clean up"
 		}
 	}
 	if stuck := tg.made.stuck(); n != reading && stuck != "" {

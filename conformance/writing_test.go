@@ -53,7 +53,7 @@ var writingChecks = []check{
 		r.refuses(r.send("PATCH "+at, `{"title":"x"}`), 404, "NOT_FOUND")
 		r.refuses(r.send("PUT "+at+"/participants", `{"participant_ids":[]}`), 404, "NOT_FOUND")
 	}},
-	{"an external id comes once", "4.2", writing, func(r *run) {
+	{"an external id is unique", "4.2", writing, func(r *run) {
 		ref := fresh()
 		m, done := r.create(`,"external_id":"` + ref + `"`)
 		defer done()

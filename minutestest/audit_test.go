@@ -155,14 +155,14 @@ func TestAudit_BlamesBodiesNotSentAsJSON(t *testing.T) {
 		contentType, encoding string
 		want                  int
 	}{
-		"JSON":       {"application/json", "", 0},
-		"charset":    {"application/json; charset=utf-8", "", 0},
-		"identity":   {"application/json", "identity", 0},
-		"form":       {"application/x-www-form-urlencoded", "", 1},
-		"text":       {"text/plain", "", 1},
-		"no type":    {"", "", 1},
-		"no sense":   {"json;", "", 1},
-		"compressed": {"application/json", "gzip", 1},
+		"JSON":           {"application/json", "", 0},
+		"charset":        {"application/json; charset=utf-8", "", 0},
+		"identity":       {"application/json", "identity", 0},
+		"form":           {"application/x-www-form-urlencoded", "", 1},
+		"text":           {"text/plain", "", 1},
+		"no type":        {"", "", 1},
+		"malformed type": {"json;", "", 1},
+		"compressed":     {"application/json", "gzip", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -273,14 +273,14 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 			c.call("PUT", "/v1/meetings/"+id+"/participants", `{"participant_ids":["emp_ada"]}`)
 			c.status(t, id)
 		}, 1},
-		"what a create shows": {func(t *testing.T, s *Server, c *caller, _ string) {
+		"status in the response of a create": {func(t *testing.T, s *Server, c *caller, _ string) {
 			c.status(t, c.create(t, "Empty"))
 		}, 0},
-		"what a change shows": {func(t *testing.T, s *Server, c *caller, id string) {
+		"status in the response of an update": {func(t *testing.T, s *Server, c *caller, id string) {
 			c.call("PATCH", "/v1/meetings/"+id, `{"title":"Changed"}`)
 			c.status(t, id)
 		}, 0},
-		"listings are no look": {func(t *testing.T, s *Server, c *caller, id string) {
+		"listings are no polls": {func(t *testing.T, s *Server, c *caller, id string) {
 			for range 5 {
 				c.call("GET", "/v1/meetings", "")
 				c.call("GET", "/v1/meetings?external_id=x", "")
@@ -343,7 +343,7 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 			c.status(t, id)
 			c.status(t, id)
 		}, 1},
-		"a meeting that is not there": {func(t *testing.T, s *Server, c *caller, id string) {
+		"a nonexistent meeting": {func(t *testing.T, s *Server, c *caller, id string) {
 			c.call("GET", "/v1/meetings/mtg_x", "")
 			c.call("GET", "/v1/meetings/mtg_x", "")
 		}, 0},
@@ -580,11 +580,11 @@ func TestWithoutAudit_IgnoresViolations(t *testing.T) {
 		opts []Option
 		want []ViolationKind
 	}{
-		"all watched":  {nil, []ViolationKind{ViolationPoll, ViolationCredential}},
-		"none watched": {[]Option{WithoutAudit()}, nil},
-		"not polls":    {[]Option{WithoutAudit(ViolationPoll)}, []ViolationKind{ViolationCredential}},
-		"all but one":  {[]Option{WithoutAudit(ViolationPoll, ViolationRepeat, ViolationUploadURL, ViolationContentType, ViolationOpenBody)}, []ViolationKind{ViolationCredential}},
-		"one by one":   {[]Option{WithoutAudit(ViolationPoll), WithoutAudit(ViolationCredential)}, nil},
+		"all watched":   {nil, []ViolationKind{ViolationPoll, ViolationCredential}},
+		"all kinds off": {[]Option{WithoutAudit()}, nil},
+		"not polls":     {[]Option{WithoutAudit(ViolationPoll)}, []ViolationKind{ViolationCredential}},
+		"all but one":   {[]Option{WithoutAudit(ViolationPoll, ViolationRepeat, ViolationUploadURL, ViolationContentType, ViolationOpenBody)}, []ViolationKind{ViolationCredential}},
+		"one by one":    {[]Option{WithoutAudit(ViolationPoll), WithoutAudit(ViolationCredential)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

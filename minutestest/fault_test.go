@@ -210,7 +210,7 @@ func TestFaults_OfStorage(t *testing.T) {
 		arrives bool
 		see     func(t *testing.T, a answer)
 	}{
-		"refused": {RefuseUpload(503, "SlowDown"), false, func(t *testing.T, a answer) {
+		"rejected": {RefuseUpload(503, "SlowDown"), false, func(t *testing.T, a answer) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 503, a.status)
 			assert.Contains(t, a.header.Get("Content-Type"), "application/xml")

@@ -67,8 +67,8 @@ func TestRun_RejectsBadWorlds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ world, want string }{
 		"empty":        {"", ": line 1, column 1: unexpected end of JSON input"},
-		"cut short":    {`{"organisations":[`, ": line 1, column 18: unexpected end of JSON input"},
-		"no JSON":      {"{\n  \"organisations\": [}", ": line 2, column 21: invalid character '}' looking for beginning of value"},
+		"truncated":    {`{"organisations":[`, ": line 1, column 18: unexpected end of JSON input"},
+		"invalid JSON": {"{\n  \"organisations\": [}", ": line 2, column 21: invalid character '}' looking for beginning of value"},
 		"wrong place":  {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_x"}]}]}`, `: organisations[0].keys[0].member_id: no member "emp_x"`},
 		"several":      {`{"organisations":[{"id":"o","credits":-1,"max_members":-2}]}`, ": organisations[0].credits: -1 is negative; organisations[0].max_members: -2 is negative"},
 		"no address":   {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"a"}]}]}`, `: organisations[0].members[0].email: "a" is not an address`},
@@ -169,8 +169,8 @@ func TestForwarded_SetsUploadURLs(t *testing.T) {
 		"not trusted":         {false, "https", "minutes.example", ""},
 		"trusted":             {true, "https", "minutes.example", "https://minutes.example/storage/"},
 		"the first one":       {true, "HTTPS, http", "minutes.example:8443 , inner", "https://minutes.example:8443/storage/"},
-		"scheme alone":        {true, "https", "", "https://127.0.0.1:"},
-		"host alone":          {true, "", "minutes.example", "http://minutes.example/storage/"},
+		"scheme only":         {true, "https", "", "https://127.0.0.1:"},
+		"host only":           {true, "", "minutes.example", "http://minutes.example/storage/"},
 		"no such scheme":      {true, "gopher", "minutes.example", "http://minutes.example/storage/"},
 		"no host":             {true, "https", "minutes.example/path", "https://127.0.0.1:"},
 		"markup":              {true, "https", "<script>alert(1)</script>", "https://127.0.0.1:"},

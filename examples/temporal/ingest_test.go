@@ -113,10 +113,10 @@ func TestIngest_RetriesFailures(t *testing.T) {
 		"storage away for a while": {func(srv *minutestest.Server, _ *job) {
 			srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Times: 2}, minutestest.RefuseUpload(503, "SlowDown"))
 		}, 3, ""},
-		"key refused for a while": {func(srv *minutestest.Server, _ *job) {
+		"key rejected for a while": {func(srv *minutestest.Server, _ *job) {
 			srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Times: 2}, minutestest.Refuse(minutes.ErrOrganisationExpired))
 		}, 3, ""},
-		"refused": {func(_ *minutestest.Server, j *job) { j.Date = "today" }, 1, "Refused"},
+		"rejected": {func(_ *minutestest.Server, j *job) { j.Date = "today" }, 1, "Refused"},
 		"no recording": {func(_ *minutestest.Server, j *job) {
 			j.Path += ".gone"
 		}, 1, "Refused"},

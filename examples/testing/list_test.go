@@ -34,7 +34,7 @@ func serviceTest(t *testing.T, test func(t *testing.T, srv *minutestest.Server))
 	})
 }
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "write golden files again")
 
 // The golden file holds the list that we make of the service's minutes for this
 // transcript.
@@ -80,12 +80,12 @@ func TestFaults(t *testing.T) {
 		match minutestest.Match
 		fault []minutestest.Fault
 	}{
-		"too many requests":          {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.RateLimit("7")}},
-		"a reply that is lost":       {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.LoseReply()}},
-		"a proxy's page":             {minutestest.Match{Operation: "usage.get", Times: 2}, []minutestest.Fault{minutestest.BadGateway()}},
-		"a broken upload":            {minutestest.Match{Operation: minutestest.OpUpload}, []minutestest.Fault{minutestest.ResetUpload(1000)}},
-		"storage that wants a pause": {minutestest.Match{Operation: minutestest.OpUpload}, []minutestest.Fault{minutestest.RefuseUpload(503, "SlowDown")}},
-		"minutes cut short":          {minutestest.Match{Operation: "meetings.minutes"}, []minutestest.Fault{minutestest.Truncate(20)}},
+		"too many requests": {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.RateLimit("7")}},
+		"lost response":     {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.LoseReply()}},
+		"a proxy's page":    {minutestest.Match{Operation: "usage.get", Times: 2}, []minutestest.Fault{minutestest.BadGateway()}},
+		"a broken upload":   {minutestest.Match{Operation: minutestest.OpUpload}, []minutestest.Fault{minutestest.ResetUpload(1000)}},
+		"busy storage":      {minutestest.Match{Operation: minutestest.OpUpload}, []minutestest.Fault{minutestest.RefuseUpload(503, "SlowDown")}},
+		"truncated minutes": {minutestest.Match{Operation: "meetings.minutes"}, []minutestest.Fault{minutestest.Truncate(20)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			serviceTest(t, func(t *testing.T, srv *minutestest.Server) {
@@ -144,10 +144,10 @@ func TestActions(t *testing.T) {
 		markdown string
 		want     []item
 	}{
-		"none":            {"# Weekly\n\n## Decisions\n\n- Ship.\n", nil},
-		"some":            {"## Actions\n\n- **Ada:** Write.\n- Tell support.\n\n## Notes\n\n- no\n", []item{{"Ada", "Write."}, {"", "Tell support."}}},
-		"another's lines": {"## Actions\r\n\r\n-  **Ada:**  Write.\r\n- \r\n-\r\n", []item{{"Ada", "Write."}}},
-		"a bold word":     {"## Actions\n- **now:**\n- **:** go\n", []item{{"", "**now:**"}, {"", "**:** go"}}},
+		"none":                  {"# Weekly\n\n## Decisions\n\n- Ship.\n", nil},
+		"some":                  {"## Actions\n\n- **Ada:** Write.\n- Tell support.\n\n## Notes\n\n- no\n", []item{{"Ada", "Write."}, {"", "Tell support."}}},
+		"list in another style": {"## Actions\r\n\r\n-  **Ada:**  Write.\r\n- \r\n-\r\n", []item{{"Ada", "Write."}}},
+		"a bold word":           {"## Actions\n- **now:**\n- **:** go\n", []item{{"", "**now:**"}, {"", "**:** go"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -100,7 +100,7 @@ func TestQueue_KeepsRecordingOfFailedJob(t *testing.T) {
 				return srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesReady})
 			},
 		},
-		"nobody has foreseen it": {
+		"unexpected error": {
 			fail: func(srv *minutestest.Server) error {
 				srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes}, minutestest.Refuse(minutes.ErrForbidden))
 				return nil

@@ -152,10 +152,10 @@ func TestClient_ReportsHTMLErrorPages(t *testing.T) {
 			`ssl_verify_client on; ssl_client_certificate CERT; location / { ` + passOn + ` }`,
 			[]string{"400 No required SSL certificate was sent", "nginx", host}, nil,
 		},
-		"nobody behind": {
+		"no server behind the proxy": {
 			`location / { proxy_pass http://127.0.0.1:1; }`, []string{"502 Bad Gateway", "nginx", host}, nil,
 		},
-		"slow behind": {
+		"slow server behind the proxy": {
 			`location / { proxy_read_timeout 500ms; proxy_pass http://SILENT; }`, []string{"504 Gateway Time-out", "nginx", host}, nil,
 		},
 		"redirect to another host": {

@@ -36,7 +36,7 @@ func TestKeys(t *testing.T) {
 		"no header":                  {ok, "", nil, 401, "UNAUTHENTICATED"},
 		"unknown key":                {ok, "nobody", nil, 401, "UNAUTHENTICATED"},
 		"other scheme":               {ok, "", header("Basic Y2k6"), 401, "UNAUTHENTICATED"},
-		"scheme alone":               {ok, "", header("Bearer "), 401, "UNAUTHENTICATED"},
+		"scheme only":                {ok, "", header("Bearer "), 401, "UNAUTHENTICATED"},
 		"scheme in other case":       {ok, "", header("bEARER ci"), 200, ""},
 		"two headers":                {ok, "", header("Bearer ci", "Bearer ci"), 401, "UNAUTHENTICATED"},
 		"key without scheme":         {ok, "", header("ci"), 401, "UNAUTHENTICATED"},

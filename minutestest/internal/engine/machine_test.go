@@ -52,17 +52,17 @@ func TestOutcomes(t *testing.T) {
 		duration   string
 		usage      string
 	}{
-		"natural":       {Script{}, nil, 16_000 * 7, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_ready@65 ", 200, "7", "999 359993 null"},
-		"rounded up":    {Script{Outcome: minutes.StatusMinutesReady}, nil, 16_001, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_ready@65 ", 200, "2", "999 359998 null"},
-		"rejected":      {Script{Outcome: minutes.StatusAudioRejected}, nil, 9, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 360000 null"},
-		"empty":         {Script{}, nil, 0, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 360000 null"},
-		"blocked":       {Script{Outcome: minutes.StatusTranscribeBlocked}, nil, 9, "created@0 audio_uploaded@0 transcribe_blocked@10 ", 409, "null", "1000 360000 null"},
-		"over quota":    {Script{}, func(o *Organisation) { o.TranscribeSeconds = new(1) }, 16_001, "created@0 audio_uploaded@0 transcribe_blocked@10 ", 409, "null", "1000 1 null"},
-		"just in quota": {Script{}, func(o *Organisation) { o.TranscribeSeconds = new(1) }, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_ready@65 ", 200, "1", "999 0 null"},
-		"both":          {Script{}, func(o *Organisation) { o.TranscribeSeconds = new(0) }, 0, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 0 null"},
-		"not heard":     {Script{Outcome: minutes.StatusTranscriptionFailed}, nil, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcription_failed@30 ", 409, "1", "1000 360000 null"},
-		"not written":   {Script{Outcome: minutes.StatusMinutesFailed}, nil, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_failed@65 ", 200, "1", "1000 359999 null"},
-		"no credits":    {Script{}, func(o *Organisation) { o.Credits = new(0) }, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_failed@65 ", 200, "1", "0 359999 null"},
+		"natural":             {Script{}, nil, 16_000 * 7, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_ready@65 ", 200, "7", "999 359993 null"},
+		"rounded up":          {Script{Outcome: minutes.StatusMinutesReady}, nil, 16_001, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_ready@65 ", 200, "2", "999 359998 null"},
+		"rejected":            {Script{Outcome: minutes.StatusAudioRejected}, nil, 9, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 360000 null"},
+		"empty":               {Script{}, nil, 0, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 360000 null"},
+		"blocked":             {Script{Outcome: minutes.StatusTranscribeBlocked}, nil, 9, "created@0 audio_uploaded@0 transcribe_blocked@10 ", 409, "null", "1000 360000 null"},
+		"over quota":          {Script{}, func(o *Organisation) { o.TranscribeSeconds = new(1) }, 16_001, "created@0 audio_uploaded@0 transcribe_blocked@10 ", 409, "null", "1000 1 null"},
+		"just in quota":       {Script{}, func(o *Organisation) { o.TranscribeSeconds = new(1) }, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_ready@65 ", 200, "1", "999 0 null"},
+		"both":                {Script{}, func(o *Organisation) { o.TranscribeSeconds = new(0) }, 0, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 0 null"},
+		"transcription fails": {Script{Outcome: minutes.StatusTranscriptionFailed}, nil, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcription_failed@30 ", 409, "1", "1000 360000 null"},
+		"not written":         {Script{Outcome: minutes.StatusMinutesFailed}, nil, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_failed@65 ", 200, "1", "1000 359999 null"},
+		"no credits":          {Script{}, func(o *Organisation) { o.Credits = new(0) }, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_failed@65 ", 200, "1", "0 359999 null"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
