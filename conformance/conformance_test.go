@@ -18,8 +18,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// checks are all there are. What creates comes before what only reads, so that
-// an empty account has something to read.
+// checks are all checks. Checks that create come before checks that only read,
+// so that an empty account has something to read.
 var checks = slices.Concat(recordingChecks, readingChecks, writingChecks, disposableChecks)
 
 var cleanup = flag.Bool("cleanup", false, "delete the meetings that earlier runs have left in the account, and do nothing else")
@@ -99,8 +99,8 @@ func (tg *target) conform(ctx context.Context, found *report, each func(c *check
 	}
 }
 
-// furnish makes meetings that the checks which only read can look at, where
-// it may, and says why not.
+// furnish creates meetings for the checks that only read, if the key allows it.
+// Otherwise it returns why not.
 func (tg *target) furnish(ctx context.Context, found *report) string {
 	if lack := tg.missing(writing); lack != "" {
 		return "no meeting was created: " + lack
@@ -114,9 +114,9 @@ func (tg *target) furnish(ctx context.Context, found *report) string {
 	}}, found)
 }
 
-// untilInterrupted is the test's context until somebody interrupts the run, or
-// the time of -timeout is nearly over: there is time left then to delete what
-// was created. A second interrupt ends the process at once.
+// untilInterrupted returns the test's context, which also ends at an interrupt,
+// or shortly before -timeout: then there is time left to delete the meetings
+// that were created. A second interrupt ends the process at once.
 func untilInterrupted(t *testing.T, tg *target) context.Context {
 	ctx := t.Context()
 	if tg.memory != nil {

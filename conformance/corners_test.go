@@ -14,7 +14,8 @@ import (
 // Checks that need their own world, or another key, run only against the service in
 // memory.
 
-// corner is a run against a service in memory. What differs fails the test.
+// corner runs checks against an in-memory service. Each difference fails the
+// test.
 func corner(t *testing.T, change func(*minutestest.Organisation), do func(*run)) {
 	t.Helper()
 	world := minutestest.DefaultWorld()
@@ -38,7 +39,7 @@ func (r *run) with(key string) *run {
 }
 
 // D15: 1,000 members and 500 terms, unless set.
-func TestDefaultsAre1000MembersAnd500Terms(t *testing.T) {
+func TestDefaults_Are1000MembersAnd500Terms(t *testing.T) {
 	t.Parallel()
 	corner(t, func(o *minutestest.Organisation) {
 		for len(o.Members) < 999 {
@@ -62,8 +63,8 @@ func TestDefaultsAre1000MembersAnd500Terms(t *testing.T) {
 	})
 }
 
-// D24: a listing is in order of creation, whatever the dates, even with a date filter.
-func TestListingIsInOrderOfCreation(t *testing.T) {
+// D24: a listing is in order of creation for any dates, even with a date filter.
+func TestListing_IsInOrderOfCreation(t *testing.T) {
 	t.Parallel()
 	corner(t, nil, func(r *run) {
 		var ids []any
@@ -82,7 +83,7 @@ func TestListingIsInOrderOfCreation(t *testing.T) {
 }
 
 // D25: callers who may not change a meeting do not learn that it has audio.
-func TestUploadURLIsForbiddenBeforeItHasAudio(t *testing.T) {
+func TestUploadURL_ForbiddenBeforeHasAudio(t *testing.T) {
 	t.Parallel()
 	corner(t, nil, func(r *run) {
 		m := r.send("POST /v1/meetings", `{"title":"x","date":"2026-03-02"}`)
@@ -95,7 +96,7 @@ func TestUploadURLIsForbiddenBeforeItHasAudio(t *testing.T) {
 }
 
 // D25: of several templates without a default, the first is.
-func TestFirstTemplateIsTheDefault(t *testing.T) {
+func TestTemplates_FirstIsDefault(t *testing.T) {
 	t.Parallel()
 	corner(t, func(o *minutestest.Organisation) {
 		o.Templates = []minutestest.Template{{ID: "tpl_b"}, {ID: "tpl_a"}}
@@ -108,8 +109,8 @@ func TestFirstTemplateIsTheDefault(t *testing.T) {
 	})
 }
 
-// D10: each upload URL is good on its own, whatever was asked for later.
-func TestEveryUploadURLIsValid(t *testing.T) {
+// D10: each upload URL stays valid if another one is requested later.
+func TestUploadURL_StaysValid(t *testing.T) {
 	t.Parallel()
 	for chosen := range 3 {
 		corner(t, nil, func(r *run) {

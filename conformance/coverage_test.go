@@ -34,7 +34,7 @@ var directories = map[string]string{
 
 // Every section from 2 to 8 and every decision is in the table, and the tests
 // that it names exist.
-func TestEverySentenceIsPinned(t *testing.T) {
+func TestEverySentence_HasACheck(t *testing.T) {
 	t.Parallel()
 	there := map[string]bool{}
 	tests := map[string]map[string]bool{}

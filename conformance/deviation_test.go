@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// altered is a service in memory whose replies go through alter, as they are.
+// altered is an in-memory service whose responses pass through alter.
 func altered(alter func(r *http.Request, rec *httptest.ResponseRecorder)) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -34,7 +34,7 @@ func altered(alter func(r *http.Request, rec *httptest.ResponseRecorder)) func(h
 	}
 }
 
-// swap replaces text in the replies to one path.
+// swap replaces text in the responses to one path.
 func swap(path, old, with string) func(*http.Request, *httptest.ResponseRecorder) {
 	return func(r *http.Request, rec *httptest.ResponseRecorder) {
 		if strings.HasPrefix(r.URL.Path, path) {
@@ -45,7 +45,7 @@ func swap(path, old, with string) func(*http.Request, *httptest.ResponseRecorder
 
 // The checks find each deviation, and name the document or the assumption that the
 // service deviates from.
-func TestDeviationsAreFound(t *testing.T) {
+func TestDeviations_AreFound(t *testing.T) {
 	t.Parallel()
 	const documented = 0
 	for name, tc := range map[string]struct {
@@ -54,23 +54,23 @@ func TestDeviationsAreFound(t *testing.T) {
 		decision int
 		text     string
 	}{
-		"a field less":         {swap("/v1/meetings", `"visibility":`, `"seen_by":`), "a page of meetings", documented, "visibility is missing"},
-		"a field of its own":   {swap("/v1/usage", `"credits_remaining":1000`, `"credits_remaining":"1000"`), "usage", documented, "credits_remaining is 1000, where integer was expected"},
-		"a new status":         {swap("/v1/meetings", `"status":"created"`, `"status":"paused"`), "a meeting's life", documented, "status is paused"},
-		"another code":         {swap("/v1/meetings", `INVALID_LIMIT`, `INVALID_PAGE`), "parameters of the list", documented, "400 INVALID_PAGE where 400 INVALID_LIMIT was expected"},
-		"no request id":        {swap("/v1/", `"request_id"`, `"trace"`), "errors carry an id", documented, "no request_id"},
-		"another id":           {swap("/v1/", `"request_id":"req_`, `"request_id":"r-`), "errors carry an id", 15, "request_id is"},
-		"a label less":         {swap("/v1/meetings", `spk_`, `speaker `), "minutes that are there", documented, "without speaker labels"},
-		"another validity":     {swap("/v1/meetings", `"expires_in":900`, `"expires_in":60`), "upload URLs", 10, "expires_in is 60"},
-		"no error of S3":       {swap("/storage/", `Error>`, `Fault>`), "upload URLs", documented, "storage does not refuse in XML"},
-		"another XML":          {swap("/storage/", `SignatureDoesNotMatch`, `AccessDenied`), "upload URLs", 10, "403 AccessDenied"},
-		"no term of its entry": {swap("/v1/vocabulary", `"entries":[{"term":"Kubernetes"`, `"entries":[{"term":"K8s"`), "vocabulary", documented, "term 0 is not entry 0"},
-		"another pace": {func(_ *http.Request, rec *httptest.ResponseRecorder) {
+		"missing field":                        {swap("/v1/meetings", `"visibility":`, `"seen_by":`), "a page of meetings", documented, "visibility is missing"},
+		"field of another type":                {swap("/v1/usage", `"credits_remaining":1000`, `"credits_remaining":"1000"`), "usage", documented, "credits_remaining is 1000, where integer was expected"},
+		"a new status":                         {swap("/v1/meetings", `"status":"created"`, `"status":"paused"`), "a meeting's life", documented, "status is paused"},
+		"another code":                         {swap("/v1/meetings", `INVALID_LIMIT`, `INVALID_PAGE`), "parameters of the list", documented, "400 INVALID_PAGE where 400 INVALID_LIMIT was expected"},
+		"no request id":                        {swap("/v1/", `"request_id"`, `"trace"`), "errors carry an id", documented, "no request_id"},
+		"another id":                           {swap("/v1/", `"request_id":"req_`, `"request_id":"r-`), "errors carry an id", 15, "request_id is"},
+		"missing label":                        {swap("/v1/meetings", `spk_`, `speaker `), "minutes that are ready", documented, "without speaker labels"},
+		"another validity":                     {swap("/v1/meetings", `"expires_in":900`, `"expires_in":60`), "upload URLs", 10, "expires_in is 60"},
+		"storage error in another XML element": {swap("/storage/", `Error>`, `Fault>`), "upload URLs", documented, "storage does not refuse in XML"},
+		"another XML":                          {swap("/storage/", `SignatureDoesNotMatch`, `AccessDenied`), "upload URLs", 10, "403 AccessDenied"},
+		"term that is not in its entry":        {swap("/v1/vocabulary", `"entries":[{"term":"Kubernetes"`, `"entries":[{"term":"K8s"`), "vocabulary", documented, "term 0 is not entry 0"},
+		"another poll interval": {func(_ *http.Request, rec *httptest.ResponseRecorder) {
 			if rec.Header().Get("Cache-Control") != "" {
 				rec.Header().Set("Cache-Control", "max-age=60")
 			}
 		}, "a meeting", 8, `Cache-Control is "max-age=60"`},
-		"no pace": {func(_ *http.Request, rec *httptest.ResponseRecorder) { rec.Header().Del("Cache-Control") }, "a meeting", documented, "says nothing of polling"},
+		"no poll interval": {func(_ *http.Request, rec *httptest.ResponseRecorder) { rec.Header().Del("Cache-Control") }, "a meeting", documented, "says nothing of polling"},
 		"another route": {func(r *http.Request, rec *httptest.ResponseRecorder) {
 			if r.URL.Path == "/v1/templates" {
 				rec.Code = http.StatusNotFound
@@ -82,11 +82,11 @@ func TestDeviationsAreFound(t *testing.T) {
 				rec.Code = http.StatusOK
 			}
 		}, "a meeting's life", documented, "status 200 where 201 was expected"},
-		"a create that repeats": {func(r *http.Request, rec *httptest.ResponseRecorder) {
+		"repeated create makes a second meeting": {func(r *http.Request, rec *httptest.ResponseRecorder) {
 			if r.Method == http.MethodPost && r.URL.Path == "/v1/meetings" && rec.Code == http.StatusOK {
 				rec.Code = http.StatusConflict
 			}
-		}, "an external id comes once", 3, "status 409 where 200 was expected"},
+		}, "an external id is unique", 3, "status 409 where 200 was expected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -94,12 +94,12 @@ func TestDeviationsAreFound(t *testing.T) {
 			i := slices.IndexFunc(checks, func(c check) bool { return c.name == tc.check })
 			require.GreaterOrEqual(t, i, 0)
 			before := inMemory(t, nil)
-			for _, tg := range []*target{tg, before} { // something to look at, whatever is made of it
+			for _, tg := range []*target{tg, before} { // meetings to check
 				tg.perform(t.Context(), &check{name: "furnish", do: func(r *run) {
 					for range 3 {
 						r.send("POST /v1/meetings", `{"title":"x","date":"2026-03-02"}`)
 					}
-					if tc.check == "minutes that are there" {
+					if tc.check == "minutes that are ready" {
 						m, _ := r.create("")
 						target := r.send("POST /v1/meetings/"+m.text("id")+"/upload-url", `{"content_type":"audio/wav"}`)
 						r.put(target.text("upload_url"), "audio/wav", r.audio)

@@ -41,10 +41,9 @@
 //
 // # Differences
 //
-// The test speaks plain HTTP and knows nothing of the client. A difference
-// from what the interface document says is an error. Where the document is
-// silent, this module assumes something, under a number (D1 to D25): a
-// difference from that is logged with the number, and the log ends with the
-// assumptions that turned out differently. Against the service in memory, both
-// are errors.
+// The test speaks plain HTTP and does not use the client. A difference from the
+// interface document is an error. If the document is silent, this module
+// assumes something, under a number (D1 to D25). The test logs a difference
+// from an assumption with its number, and the log ends with the assumptions
+// that turned out to be wrong. Against the in-memory service, both are errors.
 package conformance

@@ -46,7 +46,7 @@ func (l *ledger) is(ref, id string) {
 	l.ids[ref] = id
 }
 
-// gone strikes out a reference, or a meeting.
+// gone removes a reference, or a meeting.
 func (l *ledger) gone(refOrID string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,8 +72,9 @@ func (l *ledger) all() map[string]string {
 	return maps.Clone(l.ids)
 }
 
-// post asks for a meeting. It gets a reference of this package unless the body
-// has one, or is no object, and stands in the ledger until it is deleted.
+// post creates a meeting. It sets a reference of this package unless the body
+// has one, or is no object. The meeting stays in the ledger until it is
+// deleted.
 func (r *run) post(body string) reply {
 	if lack := r.missing(writing); lack != "" {
 		r.skip("%s", lack)

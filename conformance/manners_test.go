@@ -33,8 +33,8 @@ const accountKey = "key_of_an_account"
 // allScopes are those of section 5.
 var allScopes = []string{"employees:read", "employees:write", "meetings:read", "meetings:write", "meetings:delete", "minutes:read"}
 
-// newAccount opens an account whose key has all scopes but some. A proxy may
-// stand before it.
+// newAccount opens an account whose key has all scopes except without. A proxy
+// may be in front of it.
 func newAccount(t *testing.T, proxy func(http.Handler) http.Handler, without ...string) *account {
 	t.Helper()
 	world := minutestest.DefaultWorld()
@@ -74,7 +74,7 @@ var skipLine = regexp.MustCompile(`(?m)^\s*--- SKIP: (\S+)`)
 
 // Whichever scope the key lacks, nothing is left behind, nothing that only
 // lacks a scope is called a difference, and the scope is named.
-func TestMissingScopeSkipsChecksAndLeavesNothing(t *testing.T) {
+func TestMissingScope_SkipsChecksAndLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, lacks := range [][]string{nil, {"employees:read"}, {"employees:write"}, {"meetings:read"}, {"meetings:write"}, {"meetings:delete"}, {"minutes:read"}, {"meetings:read", "meetings:delete"}} {
 		t.Run(strings.Join(lacks, " and "), func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestMissingScopeSkipsChecksAndLeavesNothing(t *testing.T) {
 
 // On an empty account, the checks skip only the minutes of a recording, if there is no
 // recording.
-func TestEmptyAccountSkipsOnlyMinutes(t *testing.T) {
+func TestEmptyAccount_SkipsOnlyMinutes(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, nil)
 	out, err := a.command(t).CombinedOutput()
@@ -110,7 +110,7 @@ func TestEmptyAccountSkipsOnlyMinutes(t *testing.T) {
 	for _, m := range skipLine.FindAllStringSubmatch(string(out), -1) {
 		skipped = append(skipped, m[1])
 	}
-	want := []string{"TestCleanup", "TestConformance/minutes_that_are_there"}
+	want := []string{"TestCleanup", "TestConformance/minutes_that_are_ready"}
 	for _, c := range slices.Concat(recordingChecks, disposableChecks) {
 		want = append(want, "TestConformance/"+strings.ReplaceAll(c.name, " ", "_"))
 	}
@@ -119,7 +119,7 @@ func TestEmptyAccountSkipsOnlyMinutes(t *testing.T) {
 }
 
 // Created meetings are distinguishable from the account's own.
-func TestCreatedMeetingsCarryThePrefix(t *testing.T) {
+func TestCreatedMeetings_HaveThePrefix(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, nil)
 	_, _, err := a.srv.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Budget", Date: "2026-03-02", ExternalID: "crm/4711"})
@@ -139,9 +139,9 @@ func TestCreatedMeetingsCarryThePrefix(t *testing.T) {
 	assert.Contains(t, string(out), "-cleanup")
 }
 
-// A service that creates what it is to refuse, and then deletes nothing, is not
-// given more to create.
-func TestNothingIsCreatedAfterAFailedDelete(t *testing.T) {
+// If a service creates a meeting that it must reject, and then fails to delete
+// it, the run creates nothing more.
+func TestRun_CreatesNothingAfterFailedDelete(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -161,7 +161,7 @@ func TestNothingIsCreatedAfterAFailedDelete(t *testing.T) {
 			_, _ = w.Write(rec.Body.Bytes())
 		})
 	})
-	// Seven are asked for before the bodies that are to be refused.
+	// Seven deletes come before the bodies that the service must reject.
 	a.srv.Inject(minutestest.Match{Operation: "meetings.delete", Nth: 7, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrInternal))
 	out, err := a.command(t).CombinedOutput()
 	require.Error(t, err)
@@ -176,7 +176,7 @@ func TestNothingIsCreatedAfterAFailedDelete(t *testing.T) {
 }
 
 // -cleanup deletes what earlier runs have left, and nothing else.
-func TestCleanupDeletesWhatIsLeft(t *testing.T) {
+func TestCleanup_DeletesRemainingMeetings(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, nil)
 	a.srv.SetPageSize(func(int, int) int { return 3 })
@@ -197,7 +197,7 @@ func TestCleanupDeletesWhatIsLeft(t *testing.T) {
 }
 
 // A run that is interrupted takes away what it has made.
-func TestInterruptedRunDeletesItsMeetings(t *testing.T) {
+func TestInterruptedRun_DeletesItsMeetings(t *testing.T) {
 	t.Parallel()
 	for _, at := range []int{1, 2, 6} { // creates
 		var once sync.Once
@@ -210,7 +210,7 @@ func TestInterruptedRunDeletesItsMeetings(t *testing.T) {
 					creates++
 					hit := creates == at
 					mu.Unlock()
-					if hit { // it is made, and nobody hears of it
+					if hit { // it is created, and its response is lost
 						next.ServeHTTP(httptest.NewRecorder(), r)
 						once.Do(func() { close(arrived) })
 						<-r.Context().Done()
@@ -234,7 +234,7 @@ func TestInterruptedRunDeletesItsMeetings(t *testing.T) {
 
 // With a recording nothing at all is skipped on an empty account, and the
 // finished meeting is deleted too.
-func TestEmptyAccountWithARecordingSkipsNothing(t *testing.T) {
+func TestEmptyAccount_WithRecordingSkipsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { // since a real account is looked at every thirty seconds
 		srv := minutestest.NewServer(t, minutestest.WithoutAudit())

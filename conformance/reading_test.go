@@ -131,17 +131,17 @@ var readingChecks = []check{
 			r.that(!there, "duration_seconds is there before the audio has been processed")
 		}
 	}},
-	{"a meeting that is not there", "4.2", reading, func(r *run) {
+	{"a nonexistent meeting", "4.2", reading, func(r *run) {
 		for _, what := range []string{"", "/minutes"} {
 			r.refuses(r.send("GET /v1/meetings/mtg_nosuchmeeting"+what, ""), 404, "NOT_FOUND")
 		}
 		r.as(1).refuses(r.send("GET /v1/meetings/mtg_nosuchmeeting/transcript", ""), 404, "NOT_FOUND")
 		r.as(6).refuses(r.send("GET /v1/meetings/mtg_nosuchmeeting/minutes?format=pdf", ""), 404, "NOT_FOUND")
 	}},
-	{"minutes that are there", "4.2", reading, func(r *run) {
+	{"minutes that are ready", "4.2", reading, func(r *run) {
 		r.minutesOf(r.someMeeting("minutes_ready"))
 	}},
-	{"minutes that are not there yet", "4.2", reading, func(r *run) {
+	{"minutes that are not ready", "4.2", reading, func(r *run) {
 		at := "GET /v1/meetings/" + r.someMeeting("created")["id"].(string)
 		r.refuses(r.send(at+"/minutes", ""), 409, "MINUTES_NOT_READY")
 		r.refuses(r.send(at+"/minutes?format=pdf", ""), 400, "INVALID_REQUEST")
@@ -248,7 +248,7 @@ func (r *run) someMeeting(status string) map[string]any {
 	return nil
 }
 
-// minutesOf looks at the minutes and the transcript of a finished meeting.
+// minutesOf checks the minutes and the transcript of a finished meeting.
 func (r *run) minutesOf(m map[string]any) {
 	at := "GET /v1/meetings/" + m["id"].(string)
 	for query, format := range map[string]string{"": "html", "?format=html": "html", "?format=markdown": "markdown"} {

@@ -11,7 +11,7 @@ import (
 var recordingChecks = []check{
 	{"from audio to minutes", "3", recording, func(r *run) {
 		before := r.send("GET /v1/usage", "")
-		m, _ := r.create("") // stays to the end, for the checks that look at minutes
+		m, _ := r.create("") // stays to the end, for the checks that read minutes
 		at := "/v1/meetings/" + m.text("id")
 		target := r.send("POST "+at+"/upload-url", `{"content_type":"`+r.contentType+`"}`)
 		if !r.is(target, target.status, "UploadTarget") {
@@ -48,7 +48,7 @@ var recordingChecks = []check{
 			r.as(9).that(spent == 1, "a new title and a new start time cost %d credits, if nothing else was going on", spent)
 		}
 	}},
-	{"a file that is no recording", "3", recording, func(r *run) {
+	{"a file without audio", "3", recording, func(r *run) {
 		m, done := r.create("")
 		defer done()
 		target := r.send("POST /v1/meetings/"+m.text("id")+"/upload-url", `{"content_type":"application/pdf"}`)

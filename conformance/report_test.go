@@ -12,7 +12,7 @@ import (
 // check is one piece of behaviour.
 type check struct {
 	name    string
-	section string // of the interface, that it stands for
+	section string // of the interface
 	needs   need
 	do      func(*run)
 }
@@ -22,13 +22,13 @@ type need int
 
 const (
 	reading    need = iota
-	writing         // what can be undone
+	writing         // changes that can be undone
 	recording       // a whole job, from audio to minutes
 	disposable      // what cannot be undone: in memory alone
 )
 
-// run is a check under way. What differs is a difference from the interface
-// document, or, in the run that [run.as] returns, from an assumption.
+// run is a check in progress. It reports differences from the interface
+// document or, in the run that [run.as] returns, from an assumption.
 type run struct {
 	*target
 	ctx      context.Context
@@ -62,7 +62,7 @@ func (r *run) stop(format string, args ...any) {
 	panic(stopped{})
 }
 
-// skip ends a check that finds nothing to look at.
+// skip ends a check that has nothing to check.
 func (r *run) skip(format string, args ...any) { panic(stopped{fmt.Sprintf(format, args...)}) }
 
 // perform does a check, and says why it was skipped, if it was.
@@ -96,7 +96,7 @@ func (r *run) is(rep reply, status int, form string) bool {
 	return r.that(len(faults) == 0, "%s: %s", rep.what, strings.Join(faults, "; "))
 }
 
-// refuses demands a refusal: its status, its envelope and one of these codes.
+// refuses requires an error: its status, its envelope and one of these codes.
 func (r *run) refuses(rep reply, status int, codes ...string) bool {
 	ok := r.that(rep.status == status && slices.Contains(codes, rep.code()), "%s: %d %s where %d %s was expected", rep.what, rep.status, rep.code(), status, strings.Join(codes, " or "))
 	if rep.status >= 400 {

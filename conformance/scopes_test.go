@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// nobody is a meeting that is not there.
+// nobody is a meeting that does not exist.
 const nobody = "/v1/meetings/mtg_nosuchmeeting"
 
 // probes are requests that show whether a key has a scope. They change nothing in
@@ -50,7 +50,7 @@ func (tg *target) ask(ctx context.Context) error {
 	return nil
 }
 
-// wants are the scopes without which nothing of a kind is begun. A check that
+// wants are the scopes that each kind of check needs to start. A check that
 // only reads ends at the missing scope.
 var wants = map[need][]string{
 	writing:   {"meetings:read", "meetings:write", "meetings:delete"},
@@ -69,7 +69,7 @@ func (tg *target) missing(n need) string {
 	}
 	for _, scope := range wants[n] {
 		if slices.Contains(tg.lacks, scope) {
-			return "the key lacks " + scope + ", and nothing is begun that could not be brought to its end and deleted"
+			return "the key lacks " + scope + ", so the check does not start: it could not finish and clean up"
 		}
 	}
 	if stuck := tg.made.stuck(); n != reading && stuck != "" {

@@ -61,8 +61,8 @@ func targetOf(t *testing.T) *target {
 	return tg
 }
 
-// inMemory is a service in memory, behind a proxy that alters it if there is
-// one. It takes all of the checks, and has what those that only read look at.
+// inMemory is an in-memory service, behind a proxy if there is one. It accepts
+// all of the checks, and has meetings for those that only read.
 func inMemory(t *testing.T, proxy func(http.Handler) http.Handler, options ...minutestest.Option) *target {
 	t.Helper()
 	// Half of the checks are what clients must not do.
@@ -76,7 +76,7 @@ func inMemory(t *testing.T, proxy func(http.Handler) http.Handler, options ...mi
 	return &target{base: listener.URL, key: srv.Key(), http: listener.Client(), write: true, audio: []byte("any bytes will do"), contentType: "audio/wav", memory: srv, made: &ledger{}}
 }
 
-// reply is an answer, whole.
+// reply is a complete response.
 type reply struct {
 	what   string // the request
 	status int
@@ -100,11 +100,11 @@ func (r reply) detail(name string) any {
 	return details[name]
 }
 
-// mostRefusals is how often a request is sent again that the edge refused.
+// mostRefusals limits the retries of a request that the edge rejects.
 const mostRefusals = 5
 
-// send sends one request to the API, as in "GET /v1/usage". A body is sent as
-// it stands. What the edge refuses is sent again later.
+// send sends one request to the API, as in "GET /v1/usage". It does not change
+// the body. It retries requests that the edge rejects.
 func (r *run) send(what, body string, change ...func(*http.Request)) reply {
 	method, path, _ := strings.Cut(what, " ")
 	for try := 0; ; try++ {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// fresh is a reference that nobody has used.
+// fresh returns a new reference.
 func fresh() string { return prefix + rand.Text() }
 
 // create makes a meeting that is deleted when done is called. fields are JSON
@@ -22,8 +22,8 @@ func (r *run) create(fields string) (m reply, done func()) {
 	return rep, func() { r.remove(rep.text("id")) }
 }
 
-// noCreate sends a create that is to be refused. If it is not, the meeting is
-// taken away again.
+// noCreate sends a create that the service must reject. If the service accepts
+// it, noCreate deletes the meeting.
 func (r *run) noCreate(body string) reply {
 	rep := r.post(body)
 	if rep.status == 201 {
@@ -53,7 +53,7 @@ var writingChecks = []check{
 		r.refuses(r.send("PATCH "+at, `{"title":"x"}`), 404, "NOT_FOUND")
 		r.refuses(r.send("PUT "+at+"/participants", `{"participant_ids":[]}`), 404, "NOT_FOUND")
 	}},
-	{"an external id comes once", "4.2", writing, func(r *run) {
+	{"an external id is unique", "4.2", writing, func(r *run) {
 		ref := fresh()
 		m, done := r.create(`,"external_id":"` + ref + `"`)
 		defer done()
@@ -104,13 +104,13 @@ var writingChecks = []check{
 		r.as(4).refuses(shared, 400, "INVALID_SHARED_WITH")
 		r.as(4).that(fmt.Sprint(shared.detail("invalid")) == "[emp_nobody]", "details.invalid is %v", shared.detail("invalid"))
 	}},
-	{"ids that nobody knows", "4.2", writing, func(r *run) {
+	{"unknown ids", "4.2", writing, func(r *run) {
 		for _, field := range []string{`"participant_ids":["emp_nobody"]`, `"project_id":"prj_none"`, `"template_id":"tpl_none"`} {
 			rep := r.noCreate(`{"title":"x","date":"2026-03-02",` + field + `}`)
 			r.as(4).refuses(rep, 404, "NOT_FOUND")
 		}
 	}},
-	{"a create that says all there is to say", "4.2", writing, func(r *run) {
+	{"a create with every field", "4.2", writing, func(r *run) {
 		rep, done := r.create(`,"time":null,"participant_ids":[],"project_id":null,"shared_with":null,"template_id":null,"visibility":"private"`)
 		defer done()
 		r.that(rep.text("visibility") == "private", "visibility is %s", rep.text("visibility"))

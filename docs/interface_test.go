@@ -21,7 +21,7 @@ func page(t *testing.T) string {
 	return string(text)
 }
 
-func TestInterfacePageNamesEveryCodeAndStatus(t *testing.T) {
+func TestInterfacePage_NamesEveryCodeAndStatus(t *testing.T) {
 	t.Parallel()
 	text := page(t)
 	for file, of := range map[string]struct {

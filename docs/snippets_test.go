@@ -96,7 +96,7 @@ func TestReadmeIsShort(t *testing.T) {
 	assert.LessOrEqual(t, strings.Count(string(text), "\n"), 250)
 }
 
-// The quickstart prints what README.md shows, line by line. An ellipsis stands for
+// The quickstart prints the lines that README.md shows. An ellipsis means
 // omitted lines.
 func TestQuickstartPrintsWhatReadmeShows(t *testing.T) {
 	t.Parallel()
@@ -140,7 +140,7 @@ func TestContributingNamesEveryFolderWithGo(t *testing.T) {
 }
 
 // Links in the texts lead to a file or a folder, and to a heading in it.
-func TestLinksLeadSomewhere(t *testing.T) {
+func TestLinks_HaveTargets(t *testing.T) {
 	t.Parallel()
 	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 	link := regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)

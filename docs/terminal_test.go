@@ -21,7 +21,7 @@ func TestPlay_MergesFramesWithinATick(t *testing.T) {
 	// Sequences and characters come in pieces, too.
 	require.Equal(t, []frame{
 		{0, []string{"$ x"}},
-		{600 * time.Millisecond, []string{"$ x", "done a"}}, // what was there for less than a tick is not shown
+		{600 * time.Millisecond, []string{"$ x", "done a"}}, // text that lasts less than a tick is not shown
 		{2610 * time.Millisecond, []string{"$ x", "done a", "100% |██|"}},
 	}, frames)
 

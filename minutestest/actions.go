@@ -73,7 +73,7 @@ func shorten(text string) string {
 	return text
 }
 
-// did records an action that took place now.
+// did records an action that happened now.
 func (s *Server) did(name, meetingID string, changes ...string) {
 	s.actions.add(action{
 		At: millisOf(time.Now()), After: int(s.journal.seq.Load()),
@@ -139,7 +139,7 @@ func decoded(o Organisation) map[string]any {
 	return fields
 }
 
-// differences compares two JSON values that are at the same place.
+// differences compares two JSON values with the same path.
 func differences(place string, before, after any) []string {
 	if list, ok := before.([]any); ok {
 		before = byName(list)

@@ -105,7 +105,7 @@ func TestActions_AreInOrderOfRequests(t *testing.T) {
 	assert.Empty(t, actionsOf(s))
 }
 
-func TestActions_AreNewsOnceAndBounded(t *testing.T) {
+func TestActions_AppearInNewsOnceAndAreBounded(t *testing.T) {
 	t.Parallel()
 	s := New()
 	var reader newsreader

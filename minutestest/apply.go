@@ -69,8 +69,9 @@ func (s *Server) applyAround(w http.ResponseWriter, r *http.Request, e *entry, f
 	s.handle(w, r, e)
 }
 
-// callback calls f's function, and reports whether the client is still there. In a
-// bubble, the shortest pause ends only when a client that was canceled has gone.
+// callback calls f's function, and reports whether the client is still there.
+// In a bubble, the shortest sleep ends only after a canceled client has
+// stopped.
 func (f Fault) callback(r *http.Request, seen entry) (stayed bool) {
 	if !f.form.AfterEffect {
 		seen.Operation, seen.MeetingID = engine.Identify(r)
@@ -132,7 +133,7 @@ func (s *Server) withoutEffect(r *http.Request, e *entry) {
 	}
 }
 
-const injectedMessage = "This refusal was injected."
+const injectedMessage = "This error was injected."
 
 // response makes the answer of the kinds that have one of their own.
 func (f Fault) response(e *entry) *heldResponse {

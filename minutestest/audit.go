@@ -84,7 +84,7 @@ func (a *audit) reset() {
 	a.mu.Unlock()
 }
 
-// watch looks at one request that has been answered.
+// watch checks one request and its response.
 func (a *audit) watch(e *entry) {
 	switch e.Operation {
 	case "":
@@ -121,9 +121,9 @@ func (a *audit) watchCreate(e *entry) {
 	a.of(e).workers++
 }
 
-// watchUploadURL looks for a program that asks for an upload URL again after the
-// service has said that the meeting has its audio. Each worker but the one that
-// uploads may be refused one.
+// watchUploadURL finds a program that asks for an upload URL again after the
+// service has said that the meeting has its audio. Each worker except the one
+// that uploads may get this error once.
 func (a *audit) watchUploadURL(e *entry) {
 	if e.lost || e.Code != minutes.ErrBadRequest || e.MeetingStatus == "" || e.MeetingStatus == minutes.StatusCreated {
 		return
@@ -138,7 +138,7 @@ func (a *audit) watchUploadURL(e *entry) {
 	}
 }
 
-// watchContentType looks at how a JSON body was sent.
+// watchContentType checks how a JSON body was sent.
 func (a *audit) watchContentType(e *entry) {
 	if len(e.Body) == 0 {
 		return
@@ -225,7 +225,8 @@ func (a *audit) watchRepeat(e *entry) {
 	if row.Repeat == route.Always || row.Repeat == route.WithExternalID && e.ExternalID != "" {
 		return
 	}
-	// Body and external id of a refused one may not even have been read.
+	// The service may not have read the body and external id of a rejected
+	// request.
 	mayHaveTakenEffect := !e.refused && (e.lost || e.Status == 0 || e.Status >= 500)
 	id := a.identity(e, e.Body)
 	a.mu.Lock()
@@ -273,7 +274,7 @@ func (a *audit) openBody(at time.Time, req *http.Request) {
 	})
 }
 
-// add records a violation. In text, {meeting} stands for the meeting.
+// add records a violation. In text, {meeting} is replaced by the meeting.
 func (a *audit) add(kind ViolationKind, e *entry, text string) {
 	v := Violation{
 		Kind: kind, At: e.at, Seq: int(e.seq), Operation: minutes.Operation(e.Operation),

@@ -29,7 +29,7 @@ func kinds(violations []Violation) []ViolationKind {
 }
 
 // A client that does all it must not do fails its test, each fault by name.
-func TestBadClientFailsItsTest(t *testing.T) {
+func TestViolation_FailsTheTest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		failures := nested(func(tb *fakeTB) {
@@ -40,12 +40,12 @@ func TestBadClientFailsItsTest(t *testing.T) {
 
 			// It sends its key to storage.
 			c.call("PUT", url, "audio", withHeader("Content-Type", audioType), withHeader("Authorization", "Bearer "+c.key))
-			// It repeats a POST whose reply it has lost.
+			// It repeats a POST after a lost response.
 			s.Inject(Match{Operation: "projects.create"}, LoseReply())
 			for range 2 {
 				c.call("POST", "/v1/projects", `{"name":"Twice"}`)
 			}
-			// It uploads without looking.
+			// It uploads without a poll.
 			require.NoError(t, s.Script(Script{Hold: minutes.StatusTranscribing}))
 			for range 2 {
 				c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
@@ -58,7 +58,7 @@ func TestBadClientFailsItsTest(t *testing.T) {
 				c.status(t, id)
 				time.Sleep(time.Second)
 			}
-			// It leaves a reply open.
+			// It leaves a response body open.
 			req, _ := http.NewRequest("GET", BaseURL+"/v1/usage", nil)
 			req.Header.Set("Authorization", "Bearer "+c.key)
 			resp, err := c.client.Do(req)
@@ -78,12 +78,12 @@ func TestBadClientFailsItsTest(t *testing.T) {
 			}
 		}
 		assert.Len(t, failures, 6)
-		assert.NotContains(t, strings.Join(failures, "\n"), "key_ci", "no secret is told")
+		assert.NotContains(t, strings.Join(failures, "\n"), "key_ci", "no violation contains a secret")
 	})
 }
 
-// Who closes a reply a moment after the Server has left none open.
-func TestReplyClosedLate(t *testing.T) {
+// A body that is closed a moment after the Server is no violation.
+func TestOpenBody_MayBeClosedAMomentLate(t *testing.T) {
 	t.Parallel()
 	for after, violations := range map[time.Duration]int{50 * time.Millisecond: 0, time.Second: 1} {
 		t.Run(after.String(), func(t *testing.T) {
@@ -102,8 +102,9 @@ func TestReplyClosedLate(t *testing.T) {
 	}
 }
 
-// What an upload URL is refused for, other than the audio, is no violation.
-func TestUploadURLThatIsRefused(t *testing.T) {
+// An upload URL that is rejected for other reasons than the audio is no
+// violation.
+func TestAudit_AllowsUploadURLRejectedForOtherReasons(t *testing.T) {
 	t.Parallel()
 	w := DefaultWorld()
 	o := &w.Organisations[0]
@@ -148,20 +149,20 @@ func TestAudit_BlamesTheSecondUploadURL(t *testing.T) {
 	}
 }
 
-func TestAudit_BlamesBodiesThatAreNotSentAsJSON(t *testing.T) {
+func TestAudit_BlamesBodiesNotSentAsJSON(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		contentType, encoding string
 		want                  int
 	}{
-		"JSON":       {"application/json", "", 0},
-		"charset":    {"application/json; charset=utf-8", "", 0},
-		"identity":   {"application/json", "identity", 0},
-		"form":       {"application/x-www-form-urlencoded", "", 1},
-		"text":       {"text/plain", "", 1},
-		"no type":    {"", "", 1},
-		"no sense":   {"json;", "", 1},
-		"compressed": {"application/json", "gzip", 1},
+		"JSON":           {"application/json", "", 0},
+		"charset":        {"application/json; charset=utf-8", "", 0},
+		"identity":       {"application/json", "identity", 0},
+		"form":           {"application/x-www-form-urlencoded", "", 1},
+		"text":           {"text/plain", "", 1},
+		"no type":        {"", "", 1},
+		"malformed type": {"json;", "", 1},
+		"compressed":     {"application/json", "gzip", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -177,7 +178,7 @@ func TestAudit_BlamesBodiesThatAreNotSentAsJSON(t *testing.T) {
 	}
 }
 
-func TestWhatIsAPoll(t *testing.T) {
+func TestAudit_RecognizesPolls(t *testing.T) {
 	t.Parallel()
 	hold := Script{Hold: minutes.StatusTranscribing}
 	for name, c := range map[string]struct {
@@ -239,7 +240,7 @@ func TestWhatIsAPoll(t *testing.T) {
 			c.call("PUT", url, "audio", withHeader("Content-Type", "wrong/type"))
 			c.status(t, id)
 		}, 0},
-		"a refused upload URL in between": {func(t *testing.T, s *Server, c *caller, _ string) {
+		"a rejected upload URL in between": {func(t *testing.T, s *Server, c *caller, _ string) {
 			id := c.create(t, "Empty")
 			for _, fault := range []Fault{BadGateway(), Reset(), RateLimit(""), Delay(0)} {
 				s.Inject(Match{Operation: "meetings.upload_url"}, fault)
@@ -248,7 +249,7 @@ func TestWhatIsAPoll(t *testing.T) {
 			}
 			c.status(t, id)
 		}, 0},
-		"somebody else's upload URL in between": {func(t *testing.T, s *Server, c *caller, _ string) {
+		"another program's upload URL in between": {func(t *testing.T, s *Server, c *caller, _ string) {
 			id := c.create(t, "Empty")
 			c.status(t, id)
 			other := *c
@@ -272,27 +273,27 @@ func TestWhatIsAPoll(t *testing.T) {
 			c.call("PUT", "/v1/meetings/"+id+"/participants", `{"participant_ids":["emp_ada"]}`)
 			c.status(t, id)
 		}, 1},
-		"what a create shows": {func(t *testing.T, s *Server, c *caller, _ string) {
+		"status in the response of a create": {func(t *testing.T, s *Server, c *caller, _ string) {
 			c.status(t, c.create(t, "Empty"))
 		}, 0},
-		"what a change shows": {func(t *testing.T, s *Server, c *caller, id string) {
+		"status in the response of an update": {func(t *testing.T, s *Server, c *caller, id string) {
 			c.call("PATCH", "/v1/meetings/"+id, `{"title":"Changed"}`)
 			c.status(t, id)
 		}, 0},
-		"listings are no look": {func(t *testing.T, s *Server, c *caller, id string) {
+		"listings are no polls": {func(t *testing.T, s *Server, c *caller, id string) {
 			for range 5 {
 				c.call("GET", "/v1/meetings", "")
 				c.call("GET", "/v1/meetings?external_id=x", "")
 			}
 			c.status(t, id)
 		}, 0},
-		"a listing in between excuses nobody": {func(t *testing.T, s *Server, c *caller, id string) {
+		"a listing in between is no excuse": {func(t *testing.T, s *Server, c *caller, id string) {
 			c.status(t, id)
 			c.call("GET", "/v1/meetings", "")
 			c.status(t, id)
 		}, 1},
 		"back to a status": {func(t *testing.T, s *Server, c *caller, _ string) {
-			// The last look counts, and it found another status.
+			// The last poll counts, and it found another status.
 			id := c.create(t, "Empty")
 			c.status(t, id)
 			c.call("PUT", c.uploadURL(t, id), "audio", withHeader("Content-Type", audioType))
@@ -300,14 +301,14 @@ func TestWhatIsAPoll(t *testing.T) {
 			time.Sleep(time.Hour)
 			c.status(t, id)
 		}, 0},
-		"a refused look": {func(t *testing.T, s *Server, c *caller, id string) {
+		"a rejected poll": {func(t *testing.T, s *Server, c *caller, id string) {
 			s.Inject(Match{Operation: "meetings.get", MeetingID: id}, RateLimit(""), BadGateway(), LoseReply(), Truncate(9))
 			for range 4 {
 				c.call("GET", "/v1/meetings/"+id, "")
 			}
 			c.status(t, id)
 		}, 0},
-		"a look at the list": {func(t *testing.T, s *Server, c *caller, id string) {
+		"a listing": {func(t *testing.T, s *Server, c *caller, id string) {
 			c.status(t, id)
 			c.call("GET", "/v1/meetings", "")
 		}, 0},
@@ -342,7 +343,7 @@ func TestWhatIsAPoll(t *testing.T) {
 			c.status(t, id)
 			c.status(t, id)
 		}, 1},
-		"a meeting that is not there": {func(t *testing.T, s *Server, c *caller, id string) {
+		"a nonexistent meeting": {func(t *testing.T, s *Server, c *caller, id string) {
 			c.call("GET", "/v1/meetings/mtg_x", "")
 			c.call("GET", "/v1/meetings/mtg_x", "")
 		}, 0},
@@ -373,7 +374,7 @@ func TestWhatIsAPoll(t *testing.T) {
 	}
 }
 
-func TestWhatIsARepeat(t *testing.T) {
+func TestAudit_RecognizesRepeats(t *testing.T) {
 	t.Parallel()
 	const meeting = `{"title":"Twice","date":"2026-11-21"}`
 	for name, c := range map[string]struct {
@@ -383,7 +384,7 @@ func TestWhatIsARepeat(t *testing.T) {
 	}{
 		"create after a loss":               {"meetings.create", "POST", "/v1/meetings", meeting, LoseReply(), 1},
 		"create after a reset":              {"meetings.create", "POST", "/v1/meetings", meeting, Reset(), 1},
-		"create after a cut reply":          {"meetings.create", "POST", "/v1/meetings", meeting, Truncate(5), 1},
+		"create after a truncated response": {"meetings.create", "POST", "/v1/meetings", meeting, Truncate(5), 1},
 		"create after 500":                  {"meetings.create", "POST", "/v1/meetings", meeting, Refuse(minutes.ErrInternal), 1},
 		"create after 502":                  {"meetings.create", "POST", "/v1/meetings", meeting, BadGateway(), 1},
 		"create after 429":                  {"meetings.create", "POST", "/v1/meetings", meeting, RateLimit("1"), 0},
@@ -414,14 +415,14 @@ func TestWhatIsARepeat(t *testing.T) {
 			for range 2 {
 				caller.call(c.method, path, c.body)
 			}
-			assert.Len(t, s.Violations(), c.want, "the second has had its reply, so the third is no repeat")
+			assert.Len(t, s.Violations(), c.want, "the second got its response, so the third is no repeat")
 			s.audit.reset()
 		})
 	}
 }
 
 // Nor is the same body elsewhere, or of another caller.
-func TestRepeatIsOfOneRequest(t *testing.T) {
+func TestAudit_CountsARepeatOnce(t *testing.T) {
 	t.Parallel()
 	const named = `{"name":"Twice"}`
 	for name, other := range map[string]func(t *testing.T, c *caller, id string) answer{
@@ -444,8 +445,9 @@ func TestRepeatIsOfOneRequest(t *testing.T) {
 	}
 }
 
-// A client that has not waited for the reply does not know of the effect.
-func TestRepeatAfterGivingUp(t *testing.T) {
+// A client that did not wait for the response does not know whether the request
+// took effect.
+func TestAudit_BlamesRepeatAfterClientTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(t)
@@ -461,8 +463,9 @@ func TestRepeatAfterGivingUp(t *testing.T) {
 	})
 }
 
-// A create that was refused without being handled is known by its body, too.
-func TestRepeatOfARepeat(t *testing.T) {
+// A create that was rejected without being handled is also identified by its
+// body.
+func TestAudit_BlamesRepeatOfARepeat(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]int{
 		`{"title":"Twice","date":"2026-11-21"}`:                   2,
@@ -478,8 +481,8 @@ func TestRepeatOfARepeat(t *testing.T) {
 	}
 }
 
-// A reply counts as lost if the client has gone by the time it is made.
-func TestRepeatAfterGoing(t *testing.T) {
+// A response counts as lost if the client disconnects before it is made.
+func TestAudit_BlamesRepeatAfterDisconnect(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	gone, cancel := context.WithCancel(t.Context())
@@ -494,9 +497,9 @@ func TestRepeatAfterGoing(t *testing.T) {
 	s.audit.reset()
 }
 
-// What the service refuses has no effect that a repeat could double. Where the
-// key is refused, it has not read the body, so that all of them look alike.
-func TestRepeatOfWhatWasRefused(t *testing.T) {
+// A rejected request has no effect that a repeat could double. If the key is
+// rejected, the service does not read the body, so all bodies look the same.
+func TestAudit_AllowsRepeatAfterRejection(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	s.Inject(Match{Operation: "projects.create"}, LoseReply(), LoseReply())
@@ -513,8 +516,8 @@ func TestRepeatOfWhatWasRefused(t *testing.T) {
 	assert.Empty(t, s.Violations())
 }
 
-// A request that was cut short can have had no effect, either.
-func TestRepeatOfWhatWasCutShort(t *testing.T) {
+// A truncated request can have had no effect either.
+func TestAudit_AllowsRepeatOfTruncatedRequest(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	s.Inject(Match{}, Reset(), Reset())
@@ -538,7 +541,7 @@ func serveOrCut(s *Server, r *http.Request) {
 	s.Handler().ServeHTTP(httptest.NewRecorder(), r)
 }
 
-func TestOpenBodies(t *testing.T) {
+func TestAudit_BlamesOpenBodies(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		leave func(resp *http.Response)
@@ -564,7 +567,7 @@ func TestOpenBodies(t *testing.T) {
 	}
 }
 
-func TestWithoutAudit(t *testing.T) {
+func TestWithoutAudit_IgnoresViolations(t *testing.T) {
 	t.Parallel()
 	bad := func(s *Server) {
 		c := callerOf(s)
@@ -577,11 +580,11 @@ func TestWithoutAudit(t *testing.T) {
 		opts []Option
 		want []ViolationKind
 	}{
-		"all watched":  {nil, []ViolationKind{ViolationPoll, ViolationCredential}},
-		"none watched": {[]Option{WithoutAudit()}, nil},
-		"not polls":    {[]Option{WithoutAudit(ViolationPoll)}, []ViolationKind{ViolationCredential}},
-		"all but one":  {[]Option{WithoutAudit(ViolationPoll, ViolationRepeat, ViolationUploadURL, ViolationContentType, ViolationOpenBody)}, []ViolationKind{ViolationCredential}},
-		"one by one":   {[]Option{WithoutAudit(ViolationPoll), WithoutAudit(ViolationCredential)}, nil},
+		"all watched":   {nil, []ViolationKind{ViolationPoll, ViolationCredential}},
+		"all kinds off": {[]Option{WithoutAudit()}, nil},
+		"not polls":     {[]Option{WithoutAudit(ViolationPoll)}, []ViolationKind{ViolationCredential}},
+		"all but one":   {[]Option{WithoutAudit(ViolationPoll, ViolationRepeat, ViolationUploadURL, ViolationContentType, ViolationOpenBody)}, []ViolationKind{ViolationCredential}},
+		"one by one":    {[]Option{WithoutAudit(ViolationPoll), WithoutAudit(ViolationCredential)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -596,7 +599,7 @@ func TestWithoutAudit(t *testing.T) {
 	}
 }
 
-func TestReportIsShort(t *testing.T) {
+func TestViolations_AreReportedBriefly(t *testing.T) {
 	t.Parallel()
 	failures := nested(func(tb *fakeTB) {
 		s := NewServer(tb)
@@ -614,7 +617,7 @@ func TestReportIsShort(t *testing.T) {
 }
 
 // What the audit remembers stays bounded.
-func TestAuditForgets(t *testing.T) {
+func TestAudit_LimitsItsMemory(t *testing.T) {
 	t.Parallel()
 	a := newAudit()
 	for range 2 * maxViolations {
@@ -672,7 +675,7 @@ func TestAudit_KeepsFreshPolls(t *testing.T) {
 }
 
 // A long body counts as another one if any part differs.
-func TestRepeatOfALongBody(t *testing.T) {
+func TestAudit_BlamesRepeatOfLongBody(t *testing.T) {
 	t.Parallel()
 	for last, want := range map[string]int{`"external_id":"x"`: 0, `"time":"09:00"`: 2} {
 		s := NewServer(t)

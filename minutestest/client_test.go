@@ -19,7 +19,7 @@ import (
 
 // The module's own client does a whole job, through faults of every kind that
 // it can recover from, without one violation.
-func TestOwnClientIsWellBehaved(t *testing.T) {
+func TestAudit_AllowsTheClient(t *testing.T) {
 	t.Parallel()
 	for name, made := range map[string]func(t *testing.T) *minutestest.Server{
 		"inside":  nil,
@@ -57,10 +57,10 @@ func TestOwnClientIsWellBehaved(t *testing.T) {
 	}
 }
 
-// A program that crashes and comes back finds its meeting in a listing, and
-// waits on. The audit has nothing to say but that the new Client knows nothing
-// of the old one's looks, which come first here or long before.
-func TestRestartIsNoViolation(t *testing.T) {
+// A program that crashes and restarts finds its meeting in a listing, and
+// continues the wait. The audit allows that if the new Client's first poll is
+// late enough.
+func TestAudit_AllowsRestart(t *testing.T) {
 	t.Parallel()
 	for name, pause := range map[string]time.Duration{"before the first look": -1, "a floor after the last": minutestest.MinPollInterval} {
 		t.Run(name, func(t *testing.T) {
@@ -87,8 +87,9 @@ func TestRestartIsNoViolation(t *testing.T) {
 	}
 }
 
-// Two workers on one meeting, or a killed process and the one after it, do what
-// the documentation of Process allows. Each has a Client of its own, on one key.
+// Two workers on one meeting, or a killed process and its successor, do what
+// the documentation of Process allows. Each has its own Client, and all share
+// one key.
 func TestAudit_AllowsTwoWorkers(t *testing.T) {
 	t.Parallel()
 	for lag := range 12 {

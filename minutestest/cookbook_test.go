@@ -43,7 +43,7 @@ func (k kitchen) processed() {
 	assert.EqualValues(k.t, 100_000, m[0].Audio.Size)
 }
 
-// refused fails the test unless the job ends with this code.
+// refused fails the test unless the job ends with this error.
 func (k kitchen) refused(want error) {
 	k.t.Helper()
 	require.ErrorIs(k.t, k.process(), want)
@@ -63,7 +63,7 @@ func (k kitchen) ok(err error) {
 	require.NoError(k.t, err)
 }
 
-// cook runs each recipe on a Server of its own, in a bubble.
+// cook runs each recipe in a bubble with a new Server.
 func cook(t *testing.T, recipes map[string]func(k kitchen)) {
 	t.Helper()
 	for situation, recipe := range recipes {
@@ -111,7 +111,7 @@ func TestCookbook_Outcomes(t *testing.T) {
 			}))
 			k.ended(minutes.StatusMinutesFailed)
 		},
-		"a status that nobody knows": func(k kitchen) {
+		"an unknown status": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.ShowStatus("archiving"))
 			k.processed()
 		},
@@ -128,7 +128,7 @@ func TestCookbook_Outcomes(t *testing.T) {
 	})
 }
 
-func TestCookbook_Refusals(t *testing.T) {
+func TestCookbook_Rejections(t *testing.T) {
 	t.Parallel()
 	cook(t, map[string]func(k kitchen){
 		"`IP_NOT_ALLOWED`": func(k kitchen) {
@@ -232,7 +232,7 @@ func TestCookbook_Network(t *testing.T) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.BadGateway())
 			k.processed()
 		},
-		"a certificate that nobody trusts": func(k kitchen) {
+		"an untrusted certificate": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{}, minutestest.BadCertificate())
 			_, ok := errors.AsType[x509.UnknownAuthorityError](k.process())
 			assert.True(k.t, ok)
@@ -286,7 +286,7 @@ func TestCookbook_OthersAndCrashes(t *testing.T) {
 			k.ctx = k.t.Context()
 			k.processed()
 		},
-		"somebody else deletes the meeting": func(k kitchen) {
+		"another program deletes the meeting": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.Call(func(r minutestest.Request) {
 				k.ok(k.srv.ClientWithKey("key_ada").Meetings.Delete(k.ctx, r.MeetingID))
 			}))
@@ -298,7 +298,7 @@ func TestCookbook_OthersAndCrashes(t *testing.T) {
 func TestCookbook_MeetingsOfOthers(t *testing.T) {
 	t.Parallel()
 	cook(t, map[string]func(k kitchen){
-		"200 meetings of a colleague, on their way to minutes": func(k kitchen) {
+		"200 meetings of a colleague, in progress": func(k kitchen) {
 			ids, err := k.srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Standup", CreatorID: "emp_ada", Visibility: minutes.VisibilityOrganisation, Status: minutes.StatusAudioUploaded, Count: 200})
 			k.ok(err)
 			n := 0
@@ -351,7 +351,7 @@ func TestCookbook_Worlds(t *testing.T) {
 				assert.Equal(t, 20, listed(t, srv))
 			},
 		},
-		"somebody's private meeting": {
+		"a private meeting of another member": {
 			func(world *minutestest.World) {
 				world.Organisations[0].Meetings = []minutestest.WorldMeeting{{Title: "Secret", CreatorID: "emp_ada", Visibility: minutes.VisibilityPrivate}}
 			},

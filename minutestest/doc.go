@@ -1,7 +1,7 @@
-// Package minutestest is the Meeting Minutes Service in memory, for the tests
-// of programs that use it. It is the whole service, with its storage, its
-// failures and the thirty seconds that it asks for between two polls, and it needs
-// neither network nor account.
+// Package minutestest runs the Meeting Minutes Service in memory, for the tests
+// of programs that use it. It includes the API, the storage, their failures and
+// the minimum poll interval of thirty seconds. It needs no network and no
+// account.
 //
 // # A first test
 //
@@ -38,7 +38,7 @@
 //
 //	err := srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}}) // nanoseconds
 //
-// # The world
+// # World
 //
 // A Server begins with [DefaultWorld]: an organisation, its people and three keys.
 // [WithWorld] begins with another World, which [LoadWorld] can read from a file.
@@ -53,7 +53,7 @@
 //
 //	err := srv.Script(minutestest.Script{Title: "Weekly", Outcome: minutes.StatusMinutesFailed})
 //
-// # What goes wrong
+// # Faults
 //
 // [Server.Inject] makes requests fail as networks, proxies and services do: rejected at the
 // edge, reset before they were read or after they took effect, answered by a proxy's HTML,
@@ -76,13 +76,13 @@
 // lists the violations, what counts as one program, and when each can be
 // innocent.
 //
-// # Situations
+// # Cookbook
 //
-// The cookbook has a line of code for each of some fifty situations, from a key
-// that is revoked midway to an outage of five minutes:
+// The cookbook has a line of code for each of about fifty situations, from a
+// key that is revoked midway to an outage of five minutes:
 // https://github.com/meeting-minutes/minutes-go/blob/main/docs/testing.md
 //
-// # To see it
+// # Report
 //
 // [Server.Report] writes all of that as an HTML file: a line for each meeting, with its
 // states and the requests that read or changed it. The file needs no server, loads
@@ -113,7 +113,7 @@
 // serves all inputs of its fuzz target, and is checked when the fuzz test ends. A Server
 // created with the target's own *testing.T serves one input. NewServer has an example.
 //
-// # How true it is
+// # Fidelity
 //
 // The Server implements everything in the interface document, and tests check it. If the
 // document does not say what happens, the Server follows one of these decisions. The
@@ -128,15 +128,15 @@
 //     the meeting, else 409 EXTERNAL_ID_TAKEN
 //   - D4: unknown participant, project or template ids: 404; unknown ids in
 //     shared_with: INVALID_SHARED_WITH
-//   - D5: null in a PATCH, lengths in code points, unknown fields, what a
-//     malformed body answers
-//   - D6: the order of refusals
-//   - D7: filters that exclude each other, external_id without a match, what
-//     a cursor is bound to, stable pages
+//   - D5: null in a PATCH, lengths in code points, unknown fields, the
+//     response to a malformed body
+//   - D6: the order of errors
+//   - D7: filters that exclude each other, external_id without a match, the
+//     parameters that a cursor is bound to, stable pages
 //   - D8: Cache-Control of one meeting: private, max-age=30
-//   - D9: what a change after the minutes costs: one credit a call, never
+//   - D9: the cost of a change after the minutes: one credit a call, never
 //     below 0
-//   - D10: upload URLs: 900 seconds, HMAC, one successful PUT, refusals as
+//   - D10: upload URLs: 900 seconds, HMAC, one successful PUT, errors as
 //     XML
 //   - D11: content types: repeated byte for byte; audio/*, video/* and
 //     application/ogg are processed; 1 to 1,000,000,000 bytes
@@ -150,11 +150,11 @@
 //     term that is there: 200
 //   - D16: 404 and 405 in the envelope; details of EMAIL_TAKEN; emails
 //     without regard to case
-//   - D17: who sees and who may change what
+//   - D17: who can see and change a meeting
 //   - D18: which keys work; 401 before 404 and 405; suspended before
 //     expired; EMAIL_TAKEN before MEMBER_LIMIT_EXCEEDED
 //   - D19: empty strings in bodies and queries; trimming; NUL and invalid
-//     UTF-8, of which a refusal names 32 fields at most that it does not know
+//     UTF-8; an error names at most 32 unknown fields
 //   - D20: duplicates in lists; shared_with checked always; archived
 //     projects; variants of terms that stay
 //   - D21: HEAD, 405 with Allow, trailing slashes, 413, Content-Type
@@ -163,6 +163,6 @@
 //   - D23: seconds set aside when the audio arrives; 1,000 credits and
 //     360,000 seconds unless set
 //   - D24: order by creation; cursors across limits and keys; tpl_standard
-//   - D25: what is left of the order of refusals; seconds given back;
+//   - D25: the rest of the order of errors; seconds given back;
 //     minutes written once
 package minutestest

@@ -63,8 +63,8 @@ func ExampleServer_Inject() {
 	// Output: Weekly 1 2 0
 }
 
-// Where meetings take no time, Process finds the minutes at its first look, on a
-// real clock, too.
+// If meetings take no time, Process finds the minutes at its first poll, also
+// on a real clock.
 func ExampleServer_Script() {
 	srv := minutestest.New()
 	defer srv.Close()
@@ -84,8 +84,8 @@ func ExampleServer_Script() {
 	// Output: minutes_ready
 }
 
-// A meeting that a script holds while it is transcribed, so that there is time to
-// look. Advance moves it on.
+// A script holds this meeting while it is transcribed, so the program can
+// inspect it. Advance moves it on.
 func ExampleServer_Advance() {
 	srv := minutestest.New()
 	defer srv.Close()
@@ -286,7 +286,7 @@ func ExampleNewServer_fuzzing() {
 	_ = FuzzTitle
 }
 
-// A benchmark on a Server of its own.
+// A benchmark with its own Server.
 func ExampleNewServer_benchmark() {
 	result := testing.Benchmark(func(b *testing.B) {
 		client := minutestest.NewServer(b).Client()

@@ -79,10 +79,10 @@ const (
 // it as ever. In a synctest bubble d is time of the bubble.
 func Delay(d time.Duration) Fault { return Fault{form: faultForm{Kind: kindDelay, Delay: duration(d)}} }
 
-// Reset resets the connection when the request's header has arrived: it is not
-// handled, and there is no reply. On a connection that has served before,
-// which those of [Server.HTTPClient] never have, net/http itself sends a GET
-// again at once.
+// Reset resets the connection when the request's header has arrived. The
+// request is not handled, and there is no response. On a reused connection,
+// net/http itself sends a GET again at once; connections of [Server.HTTPClient]
+// are never reused.
 func Reset() Fault { return Fault{form: faultForm{Kind: kindReset}} }
 
 // LoseReply handles the request and then resets the connection instead of
@@ -101,9 +101,9 @@ func RateLimit(retryAfter string) Fault {
 }
 
 // Refuse answers with the envelope of a code of the interface and its status.
-// It leaves out the details that the service gives with some codes; [Respond]
-// answers with any. Requests to storage are never refused by it: they neither
-// match nor count.
+// It omits the details that the service adds to some codes; use [Respond] for
+// those. It applies only to the API: requests to storage neither match nor
+// count.
 func Refuse(code minutes.ErrorCode) Fault {
 	return Fault{form: faultForm{Kind: kindRefuse, Code: string(code)}}
 }
@@ -162,14 +162,14 @@ func BadGateway() Fault {
 }
 
 // Truncate handles the request and ends the connection after n bytes of the
-// reply's body, or one byte before its end if that comes first. The reply's
-// Content-Length is that of the whole body.
+// response's body, or one byte before its end if that comes first.
+// Content-Length is the length of the whole body.
 func Truncate(n int64) Fault {
 	return Fault{form: faultForm{Kind: kindTruncate, Bytes: n, AfterEffect: true}}
 }
 
-// Drip handles the request and sends the reply's header at once, but its body
-// in ten pieces spread over d.
+// Drip handles the request and sends the response's header at once, but its
+// body in ten pieces spread over d.
 func Drip(d time.Duration) Fault {
 	return Fault{form: faultForm{Kind: kindDrip, Over: duration(d), AfterEffect: true}}
 }

@@ -77,7 +77,7 @@ func (f Fault) checkValues(fields []string) error {
 	return nil
 }
 
-// statusOf is the status of a refusal with this code, 0 for an unknown one
+// statusOf returns the status of an error code, or 0 for an unknown one
 // (section 7 of the interface).
 func statusOf(code minutes.ErrorCode) int {
 	switch code {

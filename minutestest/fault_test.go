@@ -41,14 +41,14 @@ func onBothWires(t *testing.T, test func(t *testing.T, s *Server, c *caller)) {
 
 // What a client sees of each fault that hits a GET, and that it hits
 // the second of three, once.
-func TestFaultsOfTheService(t *testing.T) {
+func TestFaults_OfTheService(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fault Fault
 		see   func(t *testing.T, a answer)
 	}{
-		"reset":      {Reset(), func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
-		"lose reply": {LoseReply(), func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
+		"reset":         {Reset(), func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
+		"lost response": {LoseReply(), func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
 		"rate limit": {RateLimit(""), func(t *testing.T, a answer) {
 			assert.Equal(t, 429, a.status)
 			assert.Empty(t, a.header.Get("Retry-After"))
@@ -90,7 +90,7 @@ func TestFaultsOfTheService(t *testing.T) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 200, a.status)
 		}},
-		"delayed reply": {Delay(10 * time.Millisecond).AfterEffect(), func(t *testing.T, a answer) {
+		"delayed response": {Delay(10 * time.Millisecond).AfterEffect(), func(t *testing.T, a answer) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 200, a.status)
 			assert.True(t, json.Valid([]byte(a.text)))
@@ -125,7 +125,7 @@ func TestFaultsOfTheService(t *testing.T) {
 				if a := hit; a.err == nil || a.status != 0 {
 					assert.Equal(t, a.status, requests[1].Status)
 				} else {
-					assert.Zero(t, requests[1].Status, "no reply was sent")
+					assert.Zero(t, requests[1].Status, "no response was sent")
 				}
 				assert.Equal(t, hit.code(), requests[1].Code)
 			})
@@ -133,8 +133,8 @@ func TestFaultsOfTheService(t *testing.T) {
 	}
 }
 
-// Refuse answers with the status that section 7 gives the code.
-func TestRefuseHasTheCodesStatus(t *testing.T) {
+// Refuse responds with the status that section 7 gives the code.
+func TestRefuse_HasTheCodesStatus(t *testing.T) {
 	t.Parallel()
 	for status, codes := range map[int]string{
 		400: "INVALID_REQUEST BAD_REQUEST INVALID_EMAIL INVALID_LIMIT INVALID_CURSOR INVALID_DATE INVALID_DATE_RANGE INVALID_TIME INVALID_EXTERNAL_ID INVALID_SHARED_WITH",
@@ -154,8 +154,8 @@ func TestRefuseHasTheCodesStatus(t *testing.T) {
 	}
 }
 
-// A reply without a body that is to be truncated is lost.
-func TestTruncateWithoutABody(t *testing.T) {
+// If a truncated response has no body, it is lost.
+func TestTruncate_WithoutABody(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, s *Server, c *caller) {
 		id := c.create(t, "Gone")
@@ -169,7 +169,7 @@ func TestTruncateWithoutABody(t *testing.T) {
 }
 
 // Whether a fault lets the request take effect, or keeps it from it.
-func TestFaultsAndEffect(t *testing.T) {
+func TestFaults_BeforeAndAfterEffect(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fault  Fault
@@ -178,7 +178,7 @@ func TestFaultsAndEffect(t *testing.T) {
 		"reset":                     {Reset(), false},
 		"reset, after effect":       {Reset().AfterEffect(), true},
 		"reset while uploading":     {ResetUpload(3), false},
-		"lose reply":                {LoseReply(), true},
+		"lost response":             {LoseReply(), true},
 		"rate limit":                {RateLimit("1"), false},
 		"refuse":                    {Refuse(minutes.ErrInternal), false},
 		"refuse, after effect":      {Refuse(minutes.ErrInternal).AfterEffect(), true},
@@ -202,7 +202,7 @@ func TestFaultsAndEffect(t *testing.T) {
 
 // Faults of storage, met by an upload that sends its body at once and by one
 // that waits for leave to.
-func TestFaultsOfStorage(t *testing.T) {
+func TestFaults_OfStorage(t *testing.T) {
 	t.Parallel()
 	const size = 1 << 20
 	for name, c := range map[string]struct {
@@ -210,7 +210,7 @@ func TestFaultsOfStorage(t *testing.T) {
 		arrives bool
 		see     func(t *testing.T, a answer)
 	}{
-		"refused": {RefuseUpload(503, "SlowDown"), false, func(t *testing.T, a answer) {
+		"rejected": {RefuseUpload(503, "SlowDown"), false, func(t *testing.T, a answer) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 503, a.status)
 			assert.Contains(t, a.header.Get("Content-Type"), "application/xml")
@@ -225,7 +225,7 @@ func TestFaultsOfStorage(t *testing.T) {
 		}},
 		"reset":             {Reset(), false, func(t *testing.T, a answer) { require.Error(t, a.err) }},
 		"reset after bytes": {ResetUpload(100_000), false, func(t *testing.T, a answer) { require.Error(t, a.err) }},
-		"reply lost":        {LoseReply(), true, func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
+		"lost response":     {LoseReply(), true, func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
 		"expired": {RefuseUpload(403, "AccessDenied").AfterEffect(), true, func(t *testing.T, a answer) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 403, a.status)
@@ -257,7 +257,7 @@ func TestFaultsOfStorage(t *testing.T) {
 	}
 }
 
-func TestResetUploadCountsBytes(t *testing.T) {
+func TestResetUpload_CountsBytes(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
@@ -271,7 +271,7 @@ func TestResetUploadCountsBytes(t *testing.T) {
 }
 
 // A wait of hours is the bubble's, and ends with its client.
-func TestFaultsOnVirtualTime(t *testing.T) {
+func TestFaults_UseVirtualTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(t)
@@ -299,9 +299,9 @@ func TestFaultsOnVirtualTime(t *testing.T) {
 	})
 }
 
-// What hits after the effect waits after it, too: the client may leave before
-// the reply, and yet the request was handled.
-func TestDelayAfterEffect(t *testing.T) {
+// A fault after the effect also delays after it: the client may disconnect
+// before the response, although the request was handled.
+func TestDelay_AfterEffectHoldsTheResponse(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]Fault{
 		"delay":  Delay(time.Hour).AfterEffect(),
@@ -319,13 +319,13 @@ func TestDelayAfterEffect(t *testing.T) {
 				assert.Contains(t, c.call("GET", "/v1/projects", "").text, `"x"`)
 				hit := s.Requests("projects.create")
 				require.Len(t, hit, 1)
-				assert.Zero(t, hit[0].Status, "nobody was answered")
+				assert.Zero(t, hit[0].Status, "no response was sent")
 			})
 		})
 	}
 }
 
-func TestFaultsOnAHandlerAlone(t *testing.T) {
+func TestFaults_WorkOnABareHandler(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t, WithoutAudit())
 	s.Inject(Match{}, Reset(), Truncate(4))
@@ -341,7 +341,7 @@ func TestFaultsOnAHandlerAlone(t *testing.T) {
 	assert.Len(t, s.Requests(), 2)
 }
 
-func TestInjectMatches(t *testing.T) {
+func TestInject_SelectsMatchingRequests(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		match func(id string) Match
@@ -386,7 +386,7 @@ func TestInjectMatches(t *testing.T) {
 }
 
 // A request is hit once; injections take their turns in order.
-func TestInjectionsInOrder(t *testing.T) {
+func TestInject_AppliesEarliestInjectionFirst(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
@@ -400,7 +400,7 @@ func TestInjectionsInOrder(t *testing.T) {
 	assert.Equal(t, 2, a.Applied())
 	assert.Equal(t, 3, b.Applied())
 
-	// Each counts what the others strike.
+	// Each counts the requests that the others apply to.
 	s.Inject(Match{}, Respond(501, "", ""))
 	s.Inject(Match{Nth: 2}, Respond(502, "", ""))
 	assert.Equal(t, 501, c.call("GET", "/v1/usage", "").status)
@@ -413,7 +413,7 @@ func TestInjectionsInOrder(t *testing.T) {
 }
 
 // The count is exact however many call at once.
-func TestInjectCountsExactly(t *testing.T) {
+func TestInject_CountsConcurrentRequestsExactly(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	i := s.Inject(Match{Operation: "usage.get", Nth: 11, Times: 50}, RateLimit(""))
@@ -436,7 +436,7 @@ func TestInjectCountsExactly(t *testing.T) {
 	assert.Equal(t, 50, i.Applied())
 }
 
-func TestUnusedInjectionFailsTheTest(t *testing.T) {
+func TestInject_UnusedFailsTheTest(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		test func(s *Server)
@@ -464,7 +464,7 @@ func TestUnusedInjectionFailsTheTest(t *testing.T) {
 	}
 }
 
-func TestFaultJSON(t *testing.T) {
+func TestFault_JSONRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, f := range []Fault{
 		Delay(2 * time.Second), Reset(), LoseReply(), ResetUpload(65536), RateLimit("30"), Refuse(minutes.ErrInternal),

@@ -32,8 +32,8 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// One of its own serves one input, in a bubble as well.
-func FuzzServerOfAnInput(f *testing.F) {
+// A Server of the input's test serves one input, in a bubble as well.
+func FuzzServer_PerInput(f *testing.F) {
 	f.Add("Weekly")
 	f.Fuzz(func(t *testing.T, title string) {
 		synctest.Test(t, func(t *testing.T) {
@@ -47,9 +47,9 @@ func FuzzServerOfAnInput(f *testing.F) {
 	})
 }
 
-// What is wrong in the test itself is said in a fuzz target, too, where a
+// Mistakes in the test itself are also reported in a fuzz target, in which a
 // *testing.F can neither fail nor help.
-func FuzzMistakes(f *testing.F) {
+func FuzzServer_ReportsMistakes(f *testing.F) {
 	srv := minutestest.NewServer(f)
 	f.Add(0)
 	f.Fuzz(func(t *testing.T, _ int) {

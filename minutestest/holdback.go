@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// holdback keeps the last byte of a reply until the request has been noted in
-// journal and audit, so that whoever has the whole reply finds it there.
+// holdback keeps the last byte of a response until journal and audit have
+// recorded the request. So a client with the whole response finds the request
+// there.
 type holdback struct {
 	http.ResponseWriter
 	last [1]byte
@@ -42,7 +43,7 @@ func (h *holdback) Write(p []byte) (int, error) {
 // Unwrap is for [http.ResponseController].
 func (h *holdback) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 
-// release sends the last byte. The holdback is no one's afterwards.
+// release sends the last byte. The holdback must not be used afterwards.
 func (h *holdback) release() {
 	if h.held {
 		_, _ = h.ResponseWriter.Write(h.last[:])

@@ -127,8 +127,8 @@ func (i *Injection) clientSide() bool { return i.what[0].clientSide() }
 
 func (f Fault) clientSide() bool { return f.form.Kind == kindBadCertificate }
 
-// refuses reports whether a fault of i is an answer of the API, which storage
-// never gives.
+// refuses reports whether a fault of i is a response of the API, which storage
+// never sends.
 func (i *Injection) refuses() bool {
 	return slices.ContainsFunc(i.what, func(f Fault) bool { return f.form.Kind == kindRefuse })
 }

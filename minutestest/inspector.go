@@ -54,9 +54,10 @@ const (
 	stuck        = 10 * time.Second      // a reader that accepts no event for this long is dropped
 )
 
-// events serves the server-sent events that feed the page. The first one, and the
-// first after a Reset, is a "state" with everything. Each later one is "news"
-// with the changes. It polls the Server, so it costs nothing while nobody watches.
+// events serves the server-sent events that feed the page. The first one, and
+// the first after a Reset, is a "state" with everything. Each later one is
+// "news" with the changes. It polls the Server, so it costs nothing without
+// watchers.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	defer s.streams.Add(-1)
 	if s.streams.Add(1) > maxStreams {

@@ -25,7 +25,7 @@ type watcher struct {
 	stop context.CancelFunc
 }
 
-// piped is a reply that is read while it is written.
+// piped is a response that is read while it is written.
 type piped struct {
 	http.ResponseWriter
 	to io.Writer
@@ -51,7 +51,7 @@ func watch(t *testing.T, s *Server) *watcher {
 func (w *watcher) next() (kind string, what news) {
 	w.t.Helper()
 	for n := 0; w.text.Scan(); n++ {
-		require.Less(w.t, n, 100, "nothing is told but that the stream is alive")
+		require.Less(w.t, n, 100, "the stream sends only keep-alives")
 		if name, ok := strings.CutPrefix(w.text.Text(), "event: "); ok {
 			kind = name
 		}
@@ -71,7 +71,7 @@ func (w *watcher) next() (kind string, what news) {
 }
 
 // A watcher gets the whole state first, and then each change soon and once.
-func TestEvents(t *testing.T) {
+func TestEvents_StreamNews(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := New(WithWorld(slowly()))
@@ -138,8 +138,8 @@ func slowly() World {
 	return w
 }
 
-// Only so many may watch, and nothing is left of one that has gone.
-func TestWatchersAreLimited(t *testing.T) {
+// The number of watchers is limited, and a watcher that leaves frees its slot.
+func TestInspector_LimitsWatchers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := New()
@@ -169,7 +169,7 @@ func TestWatchersAreLimited(t *testing.T) {
 }
 
 // The page and its details, and no word of a key.
-func TestInspector(t *testing.T) {
+func TestInspector_ServesPage(t *testing.T) {
 	t.Parallel()
 	s := New()
 	c := callerOf(s)

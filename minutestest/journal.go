@@ -47,19 +47,19 @@ type Request struct {
 	Path   string      `json:"path"`
 	Query  url.Values  `json:"query,omitempty"`
 	Header http.Header `json:"header"`
-	Body   string      `json:"body,omitempty"`  // JSON, its first 64 KiB; audio is told by Bytes alone
+	Body   string      `json:"body,omitempty"`  // JSON, its first 64 KiB; audio only as Bytes
 	Bytes  int64       `json:"bytes,omitempty"` // of audio that arrived
 
-	Status    int    `json:"status,omitempty"`     // of the reply; 0: none was sent
-	Code      string `json:"code,omitempty"`       // of a refusal, by the service or by storage
+	Status    int    `json:"status,omitempty"`     // of the response; 0: none was sent
+	Code      string `json:"code,omitempty"`       // of an error, by the service or by storage
 	RequestID string `json:"request_id,omitempty"` // as in Error.RequestID of the client
 	Fault     string `json:"fault,omitempty"`      // the injected fault that was applied
 }
 
 // Requests returns the requests answered so far, in the order in which they
 // arrived: those of the given operations, or all. The Server keeps the last
-// 4,096, or fewer where they take more than 32 MiB. Of a header, or a URL, of
-// more than 8 KiB it keeps the beginnings.
+// 4,096, or fewer if they take more than 32 MiB. It keeps only the first 8 KiB
+// of a header or a URL.
 //
 // Operations are those of package minutes, such as minutes.OpMeetingsCreate; "" is
 // what the interface does not have. Another
@@ -96,8 +96,8 @@ func (s *Server) RequestsAfter(seq int, of ...minutes.Operation) iter.Seq[Reques
 	}
 }
 
-// entry is a request in the journal. What it shares with the request, it only
-// reads.
+// entry is a request in the journal. It must not modify the values that it
+// shares with the request.
 type entry struct {
 	engine.Exchange
 	seq    uint64
@@ -113,8 +113,8 @@ type entry struct {
 	size   int    // in memory, nearly
 	nth    uint64 // to be answered, from 1
 
-	refused bool // by the service itself, or cut short: nothing can have come of it
-	lost    bool // the client has not seen the whole reply
+	refused bool // by the service itself, or truncated: it had no effect
+	lost    bool // the client did not get the whole response
 }
 
 // masked replaces a secret.
@@ -213,14 +213,14 @@ func (e *entry) beginnings(fields map[string][]string) map[string][]string {
 	return kept
 }
 
-// A key shorter than minSecret is no secret. One shorter than longSecret is
-// masked only where it is a word of its own: it may be a part of an id or a title.
+// A key shorter than minSecret is no secret. A key shorter than longSecret is
+// masked only as a whole word, since it may be a part of an id or a title.
 const (
 	minSecret  = 6
 	longSecret = 16
 )
 
-// hide masks the key of the request if it was sent in the wrong place.
+// hide masks the key of the request in text, such as a path.
 func (e *entry) hide(text string) string {
 	key := e.KeySecret
 	if len(key) < minSecret || !strings.Contains(text, key) {
@@ -264,7 +264,7 @@ func maskedCredential(v string) string {
 	return masked
 }
 
-// MarshalJSON writes Body as JSON where it is some.
+// MarshalJSON writes Body as JSON if it is valid JSON.
 func (r Request) MarshalJSON() ([]byte, error) {
 	type plain Request
 	body := json.RawMessage(r.Body)
@@ -328,8 +328,8 @@ func (j *journal) entries() []entry {
 
 func bySeq(a, b entry) int { return cmp.Compare(a.seq, b.seq) }
 
-// answered returns what was put after the first n, in order of arrival, and how
-// many were put in all.
+// answered returns the entries put after the first n, in order of arrival, and
+// the number of all entries put.
 func (j *journal) answered(n uint64) ([]entry, uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -63,7 +63,7 @@ func TestRequests(t *testing.T) {
 }
 
 // Neither keys nor signatures get out, wherever a client has put them.
-func TestRequestsAreMasked(t *testing.T) {
+func TestRequests_AreMasked(t *testing.T) {
 	t.Parallel()
 	w := DefaultWorld()
 	w.Organisations[0].Keys[0].Secret = "SECRET"
@@ -98,8 +98,8 @@ func TestRequestsAreMasked(t *testing.T) {
 	assert.Contains(t, shown, masked)
 }
 
-// A refusal is told by its code, of the service as of storage.
-func TestRequestCodes(t *testing.T) {
+// An error is recorded with its code, from the service and from storage.
+func TestRequests_HaveCodes(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
@@ -118,7 +118,7 @@ func TestRequestCodes(t *testing.T) {
 	assert.Equal(t, []string{"", "", "SlowDown", "SignatureDoesNotMatch", "NOT_FOUND"}, codes)
 }
 
-func TestRequestJSON(t *testing.T) {
+func TestRequest_JSON(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
@@ -133,7 +133,7 @@ func TestRequestJSON(t *testing.T) {
 	assert.Equal(t, "meetings.create", list[0]["operation"])
 }
 
-func TestJournalIsBounded(t *testing.T) {
+func TestJournal_IsBounded(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
@@ -147,14 +147,15 @@ func TestJournalIsBounded(t *testing.T) {
 	assert.Equal(t, 12, list[0].Seq)
 	assert.Equal(t, journalSize+11, list[journalSize-1].Seq)
 
-	// One that took longer than a whole round has lost its place.
+	// A request that took longer than a whole round is no longer in the
+	// journal.
 	s.journal.put(&entry{seq: 3, method: "GET", url: &url.URL{Path: "/"}})
 	assert.Equal(t, list, s.Requests())
 }
 
-// Whoever has a whole reply finds its request in the journal, also where the
-// reply is so long that its last byte leaves before the handler has ended.
-func TestRequestsAreThereAtOnce(t *testing.T) {
+// A client with a whole response finds its request in the journal, even if the
+// response is so long that its last byte leaves before the handler ends.
+func TestRequests_AreThereWithTheResponse(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, s *Server, c *caller) {
 		for i := range 50 {
@@ -167,7 +168,7 @@ func TestRequestsAreThereAtOnce(t *testing.T) {
 	})
 }
 
-func TestWithLog(t *testing.T) {
+func TestWithLog_LogsEachRequest(t *testing.T) {
 	t.Parallel()
 	var told []Request
 	s := NewServer(t, WithLog(func(r Request) { told = append(told, r) }))

@@ -27,7 +27,7 @@ func (s Stages) MarshalJSON() ([]byte, error) {
 	return json.Marshal(stagesJSON{duration(s.Prepare), duration(s.Transcribe), duration(s.Write)})
 }
 
-// UnmarshalJSON reads durations as text and refuses unknown stages.
+// UnmarshalJSON reads durations as text and rejects unknown stages.
 func (s *Stages) UnmarshalJSON(data []byte) error {
 	var form stagesJSON
 	if err := strictUnmarshal(data, &form); err != nil {
@@ -51,9 +51,9 @@ func (d *duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// strictUnmarshal decodes exactly one JSON value, and refuses what its type
-// does not have and what two readers might take differently: a typing error
-// must not pass for a default.
+// strictUnmarshal decodes exactly one JSON value. It rejects unknown fields and
+// values that two readers might decode differently: a typing error must not
+// pass for a default.
 func strictUnmarshal(data []byte, into any) error {
 	value, err := parse(data)
 	if err != nil {
@@ -93,7 +93,7 @@ func lineOf(data []byte, is func(line []byte) bool) int {
 	return n
 }
 
-// parseValue reads the next value of what is known to be JSON.
+// parseValue reads the next value of valid JSON.
 func parseValue(dec *json.Decoder, place string) (any, error) {
 	token, err := dec.Token()
 	switch token {
@@ -135,8 +135,8 @@ func parseObject(dec *json.Decoder, place string) (any, error) {
 	return object, err
 }
 
-// misfit finds the first place where a JSON value does not fit a type: an
-// unknown field, a wrong kind of value, a text that its type does not take.
+// misfit finds the first path at which a JSON value does not fit a type: an
+// unknown field, a wrong kind of value, a text that its type rejects.
 func misfit(place string, value any, t reflect.Type) error {
 	if t == reflect.TypeFor[Stages]() {
 		t = reflect.TypeFor[stagesJSON]()

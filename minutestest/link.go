@@ -43,7 +43,7 @@ func (l *link) Write(p []byte) (int, error) {
 	return n, l.seen("write", err)
 }
 
-// seen turns the end of a pipe into what a socket reports in its place.
+// seen converts the end of a pipe into the error that a socket reports.
 func (l *link) seen(op string, err error) error {
 	switch {
 	case err == nil:
@@ -92,8 +92,8 @@ type serverEnd struct {
 	closing sync.Once
 }
 
-// CloseWrite ends the answer, as a server does that refuses what is still being
-// sent.
+// CloseWrite ends the response, as a server does that rejects a request while
+// it is still being sent.
 func (s *serverEnd) CloseWrite() error { return s.out.Close() }
 
 // Close ends the answer, and lingers for what the client is still sending.

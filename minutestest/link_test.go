@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A server that has answered and closed goes on taking what is being sent, for
-// a while.
-func TestLinkLingers(t *testing.T) {
+// A server that has responded and closed continues to read the request for a
+// while.
+func TestLink_ReadsOnAfterResponse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client, server := newLink(true)
@@ -33,7 +33,7 @@ func TestLinkLingers(t *testing.T) {
 	})
 }
 
-func TestLinkDeadlines(t *testing.T) {
+func TestLink_ObeysDeadlines(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client, server := newLink(true)
@@ -57,7 +57,7 @@ func TestLinkDeadlines(t *testing.T) {
 	})
 }
 
-func TestLinkResets(t *testing.T) {
+func TestLink_ReportsResets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client, server := newLink(true)

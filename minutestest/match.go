@@ -71,8 +71,8 @@ func (m Match) Validate(what ...Fault) error {
 	return nil
 }
 
-// checkOperation refuses an operation that there is not. Like all that keeps a
-// Match or a Fault from being taken, it begins with the field at fault.
+// checkOperation rejects an unknown operation. Like all errors of a Match or a
+// Fault, its error begins with the field at fault.
 func checkOperation(op minutes.Operation) error {
 	if _, ok := route.Of(route.Operation(op)); ok || op == "" || op == OpUpload {
 		return nil

@@ -21,8 +21,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// A header of more than 64 KiB is refused before anybody sees it.
-func TestHeadersAreLimited(t *testing.T) {
+// A header of more than 64 KiB is rejected before the service reads it.
+func TestHeaders_AreLimited(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, s *Server, c *caller) {
 		a := c.call("GET", "/v1/usage", "", withHeader("X-Long", strings.Repeat("x", 900<<10)))
@@ -34,15 +34,15 @@ func TestHeadersAreLimited(t *testing.T) {
 	})
 }
 
-// huge is a request as a server with no limit of its own lets it through.
+// huge is a request as a server without a limit passes it on.
 func huge(s *Server, target string) *http.Request {
 	r := httptest.NewRequest("GET", target, nil)
 	r.Header.Set("Authorization", "Bearer "+s.Key())
 	return r
 }
 
-// What the journal keeps of one request is bounded, whatever it consists of.
-func TestEntriesAreClipped(t *testing.T) {
+// The journal limits the size of one request, for all of its parts.
+func TestJournal_ClipsLongEntries(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 200<<10)
 	for name, set := range map[string]func(r *http.Request){
@@ -93,7 +93,7 @@ func TestEntriesAreClipped(t *testing.T) {
 }
 
 // A secret is masked even if an entry is cut in the middle of it.
-func TestClippedEntriesAreMasked(t *testing.T) {
+func TestJournal_MasksClippedEntries(t *testing.T) {
 	t.Parallel()
 	w := DefaultWorld()
 	w.Organisations[0].Keys[0].Secret = strings.Repeat("SECRET", 20)
@@ -116,7 +116,7 @@ func TestClippedEntriesAreMasked(t *testing.T) {
 }
 
 // A body that says it is long, and is not, does not cost what it says.
-func TestCutBodyKeepsNothing(t *testing.T) {
+func TestTruncatedBody_KeepsNoMemory(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	for _, fault := range []bool{false, true} {
@@ -135,7 +135,7 @@ func TestCutBodyKeepsNothing(t *testing.T) {
 }
 
 // The journal as a whole has a bound, too; the oldest requests go first.
-func TestJournalBytesAreBounded(t *testing.T) {
+func TestJournal_BoundsItsBytes(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	for range 2 + journalBytes/maxBody {
@@ -155,9 +155,9 @@ func TestJournalBytesAreBounded(t *testing.T) {
 	assert.Equal(t, last-len(list)+1, list[0].Seq, "without a gap")
 }
 
-// The journal knows what it takes, however often its places were taken anew, and
-// whatever was left out or came late.
-func TestJournalCountsItsBytes(t *testing.T) {
+// The journal's count of bytes stays right when entries are replaced, omitted
+// or late.
+func TestJournal_CountsItsBytes(t *testing.T) {
 	t.Parallel()
 	var j journal
 	check := func() {
@@ -188,9 +188,9 @@ func TestJournalCountsItsBytes(t *testing.T) {
 	require.Empty(t, j.entries())
 }
 
-// A client that stops in the middle of a body is told so after a while, and
+// A client that stops in the middle of a body gets an error after a while, and
 // does not hold its connection for ever.
-func TestBodiesThatStopTimeOut(t *testing.T) {
+func TestBody_TimesOutWhenStalled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(t)
@@ -234,14 +234,14 @@ func TestBodiesThatStopTimeOut(t *testing.T) {
 }
 
 // The time-out of a body ends with the body: a handler may take longer.
-func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
+func TestBody_TimeoutEndsWithTheBody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(t)
 		c := callerOf(s)
 		s.Inject(Match{Operation: "projects.create"}, Drip(5*bodyTimeout))
 		late := c.call("POST", "/v1/projects", `{"name":"Late"}`)
-		require.NoError(t, late.err, "the reply is whole")
+		require.NoError(t, late.err, "the response is complete")
 		assert.Equal(t, http.StatusCreated, late.status)
 		s.Inject(Match{Operation: "projects.create"}, Delay(5*bodyTimeout))
 		assert.Equal(t, http.StatusCreated, c.call("POST", "/v1/projects", `{"name":"Later"}`).status)
@@ -261,8 +261,9 @@ func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
 	})
 }
 
-// Where a body is not even read, as with a bad key, it is waited for no longer.
-func TestUnreadBodiesTimeOut(t *testing.T) {
+// If the service does not read a body, as with a bad key, the time-out is the
+// same.
+func TestBody_TimesOutUnread(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(t)
@@ -283,8 +284,8 @@ func TestUnreadBodiesTimeOut(t *testing.T) {
 	})
 }
 
-// Connections that nobody uses are closed.
-func TestIdleConnectionsClose(t *testing.T) {
+// Unused connections are closed.
+func TestConnections_CloseWhenIdle(t *testing.T) {
 	t.Parallel()
 	srv := newHTTPServer(nil)
 	assert.Positive(t, srv.IdleTimeout)
@@ -293,7 +294,7 @@ func TestIdleConnectionsClose(t *testing.T) {
 }
 
 // Recordings are kept up to a limit of all of them together.
-func TestKeptAudioIsLimited(t *testing.T) {
+func TestWithAudio_LimitsMemory(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t, WithAudio(), func(s *Server) { s.keepAudio = 1000 })
 	c := callerOf(s)
@@ -308,7 +309,7 @@ func TestKeptAudioIsLimited(t *testing.T) {
 	assert.Equal(t, 600, kept(first))
 	assert.Zero(t, kept(c.upload(t, "Over", audio)))
 
-	// One that is cut short gives back what it took, and so does a deletion.
+	// A truncated body gives its memory back, and so does a deletion.
 	id := c.create(t, "Cut")
 	for range 3 {
 		r := httptest.NewRequest("PUT", c.uploadURL(t, id), io.LimitReader(strings.NewReader(audio), 300))

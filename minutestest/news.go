@@ -15,7 +15,7 @@ type millis float64
 
 func millisOf(t time.Time) millis { return millis(t.UnixMicro()) / 1000 }
 
-// news is the data of the page: everything, or what has changed.
+// news is the data of the page: everything, or the changes.
 type news struct {
 	Now        millis        `json:"now"`
 	Name       string        `json:"name,omitempty"`   // of the test

@@ -61,7 +61,7 @@ func readReport(t *testing.T, page string) reported {
 	return r
 }
 
-func TestReport(t *testing.T) {
+func TestReport_ShowsEverything(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := New()
@@ -100,13 +100,13 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-func TestReportTellsOfErrors(t *testing.T) {
+func TestReport_ReturnsWriteErrors(t *testing.T) {
 	t.Parallel()
 	require.EqualError(t, New().Report(brokenWriter{}), "minutestest: Report: disk full")
 }
 
 // A report holds so much of meetings and no more.
-func TestReportIsBounded(t *testing.T) {
+func TestReport_IsBounded(t *testing.T) {
 	t.Parallel()
 	s := New()
 	c := callerOf(s)
@@ -144,7 +144,7 @@ func (f *failingTB) Logf(format string, args ...any) {
 
 // A test that failed leaves a report of each of its Servers, if go test is
 // asked to keep such things.
-func TestReportOfAFailedTest(t *testing.T) {
+func TestReport_IsLeftByAFailedTest(t *testing.T) {
 	artifacts := flag.Lookup("test.artifacts")
 	before := artifacts.Value.String()
 	t.Cleanup(func() { _ = artifacts.Value.Set(before) })
@@ -192,7 +192,7 @@ func TestReportOfAFailedTest(t *testing.T) {
 }
 
 // Not even a directory that cannot be written to is more than a line in a log.
-func TestReportThatCannotBeWritten(t *testing.T) {
+func TestReport_FailureIsLogged(t *testing.T) {
 	artifacts := flag.Lookup("test.artifacts")
 	before := artifacts.Value.String()
 	t.Cleanup(func() { _ = artifacts.Value.Set(before) })

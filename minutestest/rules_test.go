@@ -12,8 +12,7 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// A cookie is a credential whatever is in it, and a path or a Host may hold a key by
-// mistake.
+// A cookie is always a credential, and a path or a Host may hold a key by mistake.
 func TestRequests_MaskCookiesPathsAndHosts(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
@@ -50,7 +49,7 @@ func TestDelay_AfterEffectKeepsTheStatus(t *testing.T) {
 	})
 }
 
-func TestFault_RefusesNegativeBytes(t *testing.T) {
+func TestFault_RejectsNegativeBytes(t *testing.T) {
 	t.Parallel()
 	for _, f := range []Fault{Truncate(-1), ResetUpload(-1)} {
 		require.ErrorContains(t, Match{}.Validate(f), "fault: bytes: -1 is negative")
@@ -71,7 +70,7 @@ func TestSetPageSize_StaysWithinTheLimit(t *testing.T) {
 	}
 }
 
-// Whoever has the last byte of a response finds the request in the journal.
+// A client with the last byte of a response finds the request in the journal.
 func TestRequests_AreThereBeforeTheLastByte(t *testing.T) {
 	t.Parallel()
 	noted := false
@@ -83,7 +82,7 @@ func TestRequests_AreThereBeforeTheLastByte(t *testing.T) {
 	assert.True(t, w.done)
 }
 
-// lastByte is a response whose reader looks around when the last byte arrives.
+// lastByte is a response that calls a function when its last byte arrives.
 type lastByte struct {
 	header      http.Header
 	at          func()

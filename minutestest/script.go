@@ -26,8 +26,8 @@ type Script struct {
 	// failure, or minutes_ready. Quota and the recording itself can still turn
 	// minutes_ready into a failure.
 	Outcome minutes.Status `json:"outcome,omitempty"`
-	// Transcript is what is said: turns such as "spk_0: Good morning.", one a
-	// line.
+	// Transcript is the spoken text: turns such as "spk_0: Good morning.", one
+	// per line.
 	Transcript string `json:"transcript,omitempty"`
 	// Markdown and HTML are the minutes. A format left empty is written from
 	// the transcript.
@@ -41,7 +41,7 @@ type Script struct {
 	Hold minutes.Status `json:"hold,omitempty"`
 }
 
-// UnmarshalJSON refuses unknown fields.
+// UnmarshalJSON rejects unknown fields.
 func (s *Script) UnmarshalJSON(data []byte) error {
 	type plain Script
 	if err := strictUnmarshal(data, (*plain)(s)); err != nil {
@@ -50,10 +50,10 @@ func (s *Script) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Script sets what becomes of meetings from now on: of those yet to come, and
-// of those under way as far as it still lies ahead. A script takes the place
-// of an earlier one for the same meetings; one that says nothing takes it
-// away. The error says what in a script cannot be; those before it count.
+// Script sets the outcome of meetings from now on: of future meetings, and of
+// the remaining stages of meetings in progress. A script replaces an earlier
+// one for the same meetings; an empty one removes it. The error names the
+// invalid field. Scripts before the invalid one take effect.
 func (s *Server) Script(scripts ...Script) error {
 	for _, sc := range scripts {
 		what := engine.Script{
@@ -84,9 +84,9 @@ func (s *Server) Release(meetingID string) bool {
 	return released
 }
 
-// Advance moves a meeting that has audio on without waiting for the clock,
-// held or not, until it is in the state until or has come to its end; with
-// until "", by one state. It returns the state reached.
+// Advance moves a meeting that has audio on without waiting for the clock, held
+// or not, until its status is until or final. If until is "", it moves the
+// meeting by one status. It returns the status reached.
 func (s *Server) Advance(meetingID string, until minutes.Status) (minutes.Status, error) {
 	before := s.statusOf(meetingID)
 	status, err := s.engine.Advance(meetingID, until)
@@ -99,8 +99,8 @@ func (s *Server) Advance(meetingID string, until minutes.Status) (minutes.Status
 	return status, nil
 }
 
-// Organisation returns the current state of an organisation: with the quota that is
-// left, and with what was added through the service.
+// Organisation returns the current state of an organisation, including the
+// quota that is left and the objects added through the service.
 func (s *Server) Organisation(id string) (Organisation, bool) {
 	o, ok := s.engine.Organisation(id)
 	if !ok {

@@ -45,7 +45,7 @@ type Server struct {
 	http      *http.Client
 	log       func(Request) // nil: none
 	tb        TB            // nil: made by New
-	helper    func()        // of tb, where that may be called
+	helper    func()        // of tb, if it may be called
 
 	resets  atomic.Uint64
 	streams atomic.Int32 // of the inspector
@@ -60,11 +60,11 @@ type Server struct {
 // the ReadAt of a slow recording, is a deadlock to package synctest.
 const afterwards = time.Hour
 
-// NewServer returns a Server for one test. When the test ends the Server is
-// closed, and every violation (see [Server.Violations]) and every fault that
-// was injected but never applied fails the test. Where it failed, for whatever
-// reason, and go test is given -artifacts, [Server.Report] goes to the test's
-// ArtifactDir, and the test's log says where.
+// NewServer returns a Server for one test. When the test ends, the Server is
+// closed. Every violation (see [Server.Violations]) and every fault that was
+// injected but never applied fails the test. If the test failed for any reason,
+// and go test has -artifacts, [Server.Report] goes to the test's ArtifactDir,
+// and the test's log contains its path.
 //
 // A Server made in a synctest bubble is for that bubble alone. When the test
 // ends, it lets an hour of the bubble's time pass, so that goroutines that were
@@ -104,7 +104,7 @@ func New(opts ...Option) *Server {
 func newServer(tb TB, opts []Option) (*Server, error) {
 	s := &Server{world: DefaultWorld(), audit: newAudit(), tb: tb, helper: func() {}}
 	if _, fuzzing := tb.(interface{ Fuzz(any) }); tb != nil && !fuzzing {
-		s.helper = tb.Helper // a *testing.F panics where a fuzz target calls it
+		s.helper = tb.Helper // a *testing.F panics if a fuzz target calls it
 	}
 	for _, opt := range opts {
 		opt(s)
@@ -137,8 +137,8 @@ func (s *Server) config() engine.Config {
 	return cfg
 }
 
-// storageBase keeps storage on a host of its own in the in-memory network. On
-// a real socket there is one host for both.
+// storageBase gives storage its own host in the in-memory network. On a real
+// socket there is one host for both.
 func storageBase(r *http.Request) string {
 	if r.Host == apiHost {
 		return "https://" + storageHost
@@ -146,8 +146,8 @@ func storageBase(r *http.Request) string {
 	return engine.OwnBase(r)
 }
 
-// fail is for faults in the code that uses the Server: it fails the test, or
-// panics where there is none to fail.
+// fail reports mistakes in the code that uses the Server. It fails the test, or
+// panics if there is no test.
 func (s *Server) fail(format string, args ...any) {
 	s.helper()
 	text := "minutestest: " + fmt.Sprintf(format, args...)
@@ -162,8 +162,8 @@ func (s *Server) fail(format string, args ...any) {
 	s.tb.Fatalf("%s", text)
 }
 
-// Client returns a client of the Server on [Server.Key], without a rate limit
-// unless opts set one. For the audit, each Client is a program of its own: the
+// Client returns a client of the Server with [Server.Key], without a rate limit
+// unless opts set one. For the audit, each Client is a separate program: the
 // Client of a second worker, or of a process after a crash.
 func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 	s.helper()
@@ -175,8 +175,8 @@ func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 	return s.ClientWithKey(secret, opts...)
 }
 
-// ClientWithKey is [Server.Client] on another key, which the World may have or
-// not.
+// ClientWithKey is like [Server.Client] with another key, which need not exist
+// in the World.
 func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.Client {
 	s.helper()
 	defaults := []minutes.Option{minutes.WithHTTPClient(s.NewHTTPClient()), minutes.WithRateLimit(0, 0)}
@@ -201,14 +201,14 @@ func (s *Server) Key() string {
 	return ""
 }
 
-// HTTPClient returns an HTTP client whose every connection leads to the
-// Server, in memory: to the service under [BaseURL], and to its storage under
-// the upload URLs that the service hands out. Connections are made in the
-// goroutine that needs them, carry real HTTP/1.1, and serve one request each.
-// Other hosts do not exist. Callers come from 127.0.0.1.
+// HTTPClient returns an HTTP client that connects only to the Server, in
+// memory: to the service under [BaseURL], and to its storage under the
+// service's upload URLs. It makes each connection in the goroutine that needs
+// it, uses real HTTP/1.1, and sends one request per connection. Other hosts do
+// not exist. The client's address is 127.0.0.1.
 //
-// It is the same client each time; change a copy. The audit takes all that comes
-// through it with one key for one program; see [ViolationKind].
+// It is the same client each time; change a copy. The audit treats all requests
+// through it with one key as one program; see [ViolationKind].
 func (s *Server) HTTPClient() *http.Client { return s.http }
 
 // NewHTTPClient returns a client as [Server.HTTPClient] does, for another
@@ -216,16 +216,16 @@ func (s *Server) HTTPClient() *http.Client { return s.http }
 // after a crash.
 func (s *Server) NewHTTPClient() *http.Client { return s.network.client() }
 
-// Handler returns the service and its storage as a handler, for servers of
-// one's own. Upload URLs lead back to the scheme and host a request came to.
-// Resets want an [http.Hijacker], and panic with [http.ErrAbortHandler]
-// without one.
+// Handler returns the service and its storage as a handler, for your own
+// server. Upload URLs have the scheme and host of the request that asked for
+// them. Resets need an [http.Hijacker]; without one they panic with
+// [http.ErrAbortHandler].
 func (s *Server) Handler() http.Handler { return http.HandlerFunc(s.serve) }
 
-// Listen serves on a real socket too, until [Server.Close], and returns the
-// base URL. The address "" is a free port of 127.0.0.1. Sockets do not go
-// together with synctest bubbles, whose time stands still while one waits for
-// them; Listen refuses to be called in a bubble.
+// Listen also serves on a real socket, until [Server.Close], and returns the
+// base URL. The address "" means a free port of 127.0.0.1. Listen returns an
+// error in a synctest bubble, because the bubble's time does not advance while
+// a goroutine waits for a socket.
 func (s *Server) Listen(addr string) (baseURL string, err error) {
 	if inBubble() {
 		return "", errors.New("minutestest: Listen: a synctest bubble cannot wait for sockets; use Server.HTTPClient")
@@ -271,9 +271,8 @@ func reachable(a *net.TCPAddr) string {
 	return a.String()
 }
 
-// Close cuts the Server's connections, and no other Server's, and stops it
-// listening. Replies that are still open have a tenth of a second to be closed. What
-// the Server knows can still be asked. Closing twice does no harm.
+// Close closes the Server's connections and listeners. Responses that are still open have a tenth of a second to be
+// closed. The Server's state can still be read. Closing twice does no harm.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -294,8 +293,8 @@ func (s *Server) Close() error {
 	return errors.Join(errs...)
 }
 
-// Reset restores the World that the Server was made with: meetings,
-// scripts, faults, requests and violations are gone.
+// Reset restores the World that the Server was made with, and removes all
+// meetings, scripts, faults, requests and violations.
 func (s *Server) Reset() error {
 	if err := s.engine.Reset(s.config()); err != nil {
 		return fmt.Errorf("minutestest: %w", err)

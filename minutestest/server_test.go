@@ -72,7 +72,7 @@ type caller struct {
 
 func callerOf(s *Server) *caller { return &caller{s.HTTPClient(), BaseURL, s.Key()} }
 
-// answer is a reply as a caller sees it.
+// answer is a response as a caller sees it.
 type answer struct {
 	status int
 	header http.Header
@@ -219,12 +219,12 @@ func aWholeJob(t *testing.T, s *Server) {
 	assert.Empty(t, s.Violations())
 }
 
-func TestServerInABubble(t *testing.T) {
+func TestServer_InABubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) { aWholeJob(t, NewServer(t, WithWorld(slow()))) })
 }
 
-func TestServerOutsideABubble(t *testing.T) {
+func TestServer_OutsideABubble(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t, WithWorld(slow()))
 	for range 3 {
@@ -232,7 +232,7 @@ func TestServerOutsideABubble(t *testing.T) {
 	}
 }
 
-func TestServerManyBubbles(t *testing.T) {
+func TestServer_ServesManyBubbles(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t, WithWorld(slow()))
 	for i := range rounds(20, 300) {
@@ -247,7 +247,7 @@ func TestServerManyBubbles(t *testing.T) {
 }
 
 // Two Servers share nothing.
-func TestServersAreApart(t *testing.T) {
+func TestServers_ShareNothing(t *testing.T) {
 	t.Parallel()
 	for range 4 {
 		t.Run("", func(t *testing.T) {
@@ -265,7 +265,7 @@ func TestServersAreApart(t *testing.T) {
 	}
 }
 
-func TestServerListens(t *testing.T) {
+func TestListen_ServesOnASocket(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	base, err := s.Listen("")
@@ -294,7 +294,7 @@ func TestServerListens(t *testing.T) {
 }
 
 // Even what net/http would answer by itself is answered by the service.
-func TestServerAnswersOptions(t *testing.T) {
+func TestServer_AnswersOptions(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	base, err := s.Listen("")
@@ -309,7 +309,7 @@ func TestServerAnswersOptions(t *testing.T) {
 	assert.Equal(t, "application/json; charset=utf-8", resp.Header.Get("Content-Type"))
 }
 
-func TestServerDoesNotListenInABubble(t *testing.T) {
+func TestListen_FailsInABubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, err := NewServer(t).Listen("")
@@ -318,7 +318,7 @@ func TestServerDoesNotListenInABubble(t *testing.T) {
 }
 
 // A request of HTTP/1.0 need not name a host; an upload URL must.
-func TestUploadURLWithoutAHost(t *testing.T) {
+func TestUploadURL_WithoutAHost(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	id := callerOf(s).create(t, "Old")
@@ -353,7 +353,7 @@ func TestUploadURLWithoutAHost(t *testing.T) {
 	assert.Contains(t, w.Body.String(), `"http://localhost/storage/`)
 }
 
-func TestServerHandler(t *testing.T) {
+func TestHandler_ServesServiceAndStorage(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	srv := httptest.NewTLSServer(s.Handler())
@@ -362,7 +362,7 @@ func TestServerHandler(t *testing.T) {
 	assert.True(t, strings.HasPrefix(c.uploadURL(t, c.create(t, "Over TLS")), srv.URL+"/"))
 }
 
-func TestServerKeepsAudioOnRequest(t *testing.T) {
+func TestWithAudio_KeepsAudio(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t, WithAudio())
 	m, ok := s.Meeting(callerOf(s).upload(t, "Kept", "every byte"))
@@ -370,7 +370,7 @@ func TestServerKeepsAudioOnRequest(t *testing.T) {
 	assert.Equal(t, "every byte", string(m.Audio.Bytes))
 }
 
-func TestServerClients(t *testing.T) {
+func TestClient_HasItsOwnKey(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	m, created, err := s.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Ours", Date: "2026-11-21", Visibility: minutes.VisibilityPrivate})
@@ -382,7 +382,7 @@ func TestServerClients(t *testing.T) {
 	require.ErrorIs(t, err, minutes.ErrUnauthenticated)
 }
 
-func TestServerKey(t *testing.T) {
+func TestKey_IsTheFirstWithEveryScope(t *testing.T) {
 	t.Parallel()
 	w := DefaultWorld()
 	o := &w.Organisations[0]
@@ -398,7 +398,7 @@ func TestServerKey(t *testing.T) {
 	assert.Empty(t, NewServer(t, WithWorld(w)).Key())
 }
 
-func TestServerResets(t *testing.T) {
+func TestReset_RestoresTheWorld(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
@@ -413,7 +413,7 @@ func TestServerResets(t *testing.T) {
 	assert.Len(t, s.Requests(), 1)
 }
 
-func TestServerMisused(t *testing.T) {
+func TestServer_ReportsMisuse(t *testing.T) {
 	t.Parallel()
 	broken := World{Organisations: []Organisation{{}}}
 	assert.PanicsWithValue(t, "minutestest: New: world: organisations[0].id: missing", func() { New(WithWorld(broken)) })
@@ -447,7 +447,7 @@ func TestServerMisused(t *testing.T) {
 	}
 }
 
-func TestScripts(t *testing.T) {
+func TestScript_SetsOutcomes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(t)
@@ -477,7 +477,7 @@ func TestScripts(t *testing.T) {
 }
 
 // A stage that a script leaves out keeps the World's time.
-func TestScriptedStages(t *testing.T) {
+func TestScript_SetsStages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(t, WithWorld(slow()))
@@ -492,7 +492,7 @@ func TestScriptedStages(t *testing.T) {
 	})
 }
 
-func TestScriptsThatCannotBe(t *testing.T) {
+func TestScript_RejectsInvalid(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	require.Error(t, s.Script(Script{Outcome: "nonsense"}))
@@ -505,7 +505,7 @@ func TestScriptsThatCannotBe(t *testing.T) {
 }
 
 // Advance needs no clock, and no bubble.
-func TestAdvance(t *testing.T) {
+func TestAdvance_MovesMeetings(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t, WithWorld(slow()))
 	c := callerOf(s)
@@ -521,7 +521,7 @@ func TestAdvance(t *testing.T) {
 	require.ErrorContains(t, err, "mtg_x")
 }
 
-func TestUpdate(t *testing.T) {
+func TestUpdate_ChangesOrganisations(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
@@ -554,9 +554,8 @@ func TestUpdate(t *testing.T) {
 	assert.Contains(t, c.call("GET", "/v1/usage", "").text, `"credits_remaining":7`)
 }
 
-// What is left of a quota can be changed without changing what the period
-// gives.
-func TestUpdateAndTopUp(t *testing.T) {
+// The remaining quota can be changed without changing the quota of a period.
+func TestUpdate_KeepsTheTopUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := DefaultWorld()
@@ -571,7 +570,7 @@ func TestUpdateAndTopUp(t *testing.T) {
 	})
 }
 
-func TestPageSize(t *testing.T) {
+func TestSetPageSize_ShortensPages(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)

@@ -19,8 +19,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// With several meetings at once, a Match names one of them, whatever the order
-// in which their requests arrive.
+// With several meetings at once, a Match names one of them, in any order of
+// requests.
 func TestMatch_NamesAMeeting(t *testing.T) {
 	t.Parallel()
 	for name, m := range map[string]Match{
@@ -67,7 +67,7 @@ func TestMatch_NamesAMeeting(t *testing.T) {
 
 // A Match that names a meeting reads the body of a create, and leaves it to the
 // service.
-func TestMatch_LeavesTheBody(t *testing.T) {
+func TestMatch_LeavesBodyReadable(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	s.Inject(Match{Title: "Another"}, Reset()).Optional()
@@ -114,7 +114,7 @@ func TestCall_RevokesAKeyMidway(t *testing.T) {
 	}
 }
 
-// WithLog and Call may call whatever the Server has.
+// WithLog and Call may call every method of the Server.
 func TestCallbacks_MayCallTheServer(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestFault_WithHeader(t *testing.T) {
 	assert.Nil(t, plain.form.Header, "it returns another Fault")
 }
 
-func TestExpireURL(t *testing.T) {
+func TestExpireURL_RejectsOneUpload(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
@@ -202,7 +202,7 @@ func TestSlowUpload_EndsWithItsClient(t *testing.T) {
 	})
 }
 
-func TestBadCertificate(t *testing.T) {
+func TestBadCertificate_FailsBeforeTheRequest(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {
 		s := NewServer(t)
@@ -223,7 +223,7 @@ func TestBadCertificate(t *testing.T) {
 	})
 }
 
-func TestShowStatus(t *testing.T) {
+func TestShowStatus_ReplacesStatus(t *testing.T) {
 	t.Parallel()
 	onBothWires(t, func(t *testing.T, s *Server, c *caller) {
 		id := c.upload(t, `"status":"x"`, "audio")
@@ -268,8 +268,8 @@ func TestInjection_During(t *testing.T) {
 	}
 }
 
-// Storage answers in XML, whatever a Match of everything injects.
-func TestRefuse_IsNeverStoragesAnswer(t *testing.T) {
+// Storage responds in XML, also if a Match of everything injects an error.
+func TestRefuse_DoesNotApplyToStorage(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
@@ -361,7 +361,7 @@ func TestCall_EndsItsClientAtAnyRequest(t *testing.T) {
 	}
 }
 
-func TestAddMeetings_GoOnByThemselves(t *testing.T) {
+func TestAddMeetings_ContinueByThemselves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(t)
@@ -425,7 +425,7 @@ func TestAddMeetings_ReachesEachStatusWithoutQuotaOrScripts(t *testing.T) {
 	}
 }
 
-func TestAddMeetings_NamesThePlaceOfAFault(t *testing.T) {
+func TestAddMeetings_NamesPathOfMistake(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	_, err := s.AddMeetings("org_acme", WorldMeeting{Title: "Weekly", ExternalID: "weekly"})
@@ -497,7 +497,7 @@ func TestWithSeed_RepeatsExactly(t *testing.T) {
 	assert.NotEqual(t, another, run())
 }
 
-func TestWithMinPollInterval(t *testing.T) {
+func TestWithMinPollInterval_SetsAuditAndCacheControl(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(t, WithMinPollInterval(1500*time.Millisecond))
@@ -515,8 +515,8 @@ func TestWithMinPollInterval(t *testing.T) {
 	assert.PanicsWithValue(t, "minutestest: New: WithMinPollInterval: -1s is not positive", func() { New(WithMinPollInterval(-time.Second)) })
 }
 
-// A key is masked wherever it was sent. A short one leaves the parts of ids and
-// titles alone that happen to look like it.
+// A key is masked wherever it was sent. A short key is not masked within ids
+// and titles that happen to contain it.
 func TestRequests_MaskWholeKeysOnly(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("secret", 4)
@@ -533,7 +533,7 @@ func TestRequests_MaskWholeKeysOnly(t *testing.T) {
 	}
 }
 
-func TestWorld_RefusesAnExpiryThatNoClockReaches(t *testing.T) {
+func TestWorld_RejectsUnreachableExpiry(t *testing.T) {
 	t.Parallel()
 	for at, good := range map[minutes.UnixTime]bool{4102444800: true, 9223372036: true, 9223372037: false, 1798761600000: false} {
 		w := DefaultWorld()

@@ -22,9 +22,9 @@ const (
 
 var errClosed = errors.New("the Server is closed")
 
-// network is the wire of one Server. Every dial makes a connection of its own,
-// with an [http.Server] of its own behind it, in the goroutine that dials: a
-// caller in a testing/synctest bubble has both ends in that bubble.
+// network is the wire of one Server. Every dial makes a new connection, with
+// its own [http.Server] behind it, in the goroutine that dials: a caller in a
+// testing/synctest bubble has both ends in that bubble.
 //
 // Connections serve one request each. An idle one, kept for reuse, would keep
 // its bubble from ending.
@@ -130,12 +130,12 @@ func (n *network) close() {
 	}
 }
 
-// mine reports whether the caller may touch what was made in a bubble, or was
-// not: what was, can be touched from inside that bubble alone.
+// mine reports whether the caller may use an object that was made in a bubble,
+// or was not. An object made in a bubble can be used only in that bubble.
 func (n *network) mine(bubble bool) bool { return !bubble || n.bubble && inBubble() }
 
-// leftOpen returns the replies that are still open when who was reading has had
-// a moment to end: a caller that has just been told to stop may be about to close.
+// leftOpen returns the responses that are still open after their readers had a
+// moment to end: a caller that was just canceled may be about to close.
 func (n *network) leftOpen() (left []*openReply) {
 	const moment = 100 * time.Millisecond
 	for range 10 {
@@ -147,8 +147,8 @@ func (n *network) leftOpen() (left []*openReply) {
 	return n.open()
 }
 
-// open returns the replies whose reader has neither read them to the end nor
-// closed them, the oldest first.
+// open returns the responses that were neither read to the end nor closed, the
+// oldest first.
 func (n *network) open() []*openReply {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -162,7 +162,8 @@ func (n *network) open() []*openReply {
 	return list
 }
 
-// roundTripper is the transport of a network. It knows which replies are open.
+// roundTripper is the transport of a network. It records which responses are
+// open.
 type roundTripper struct {
 	network   *network
 	transport *http.Transport
@@ -196,7 +197,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func (t *roundTripper) CloseIdleConnections() { t.transport.CloseIdleConnections() }
 
-// openReply is the body of a reply until it has been read or closed.
+// openReply is the body of a response until it has been read or closed.
 type openReply struct {
 	io.ReadCloser
 	network *network

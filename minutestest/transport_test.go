@@ -53,7 +53,7 @@ func inAndOut(t *testing.T, f func(t *testing.T)) {
 	t.Run("bubble", func(t *testing.T) { t.Parallel(); synctest.Test(t, f) })
 }
 
-func TestWireAnswers(t *testing.T) {
+func TestWire_SendsResponses(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {
 		client, n := wire(func(w http.ResponseWriter, r *http.Request) {
@@ -72,9 +72,9 @@ func TestWireAnswers(t *testing.T) {
 	})
 }
 
-// A refusal that comes before the body has been sent is read whole, with and
-// without Expect: 100-continue, and costs no time.
-func TestWireEarlyRefusal(t *testing.T) {
+// An error that comes before the body has been sent is read completely, with
+// and without Expect: 100-continue, and costs no time.
+func TestWire_DeliversEarlyError(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {
 		var refusal string
@@ -97,13 +97,13 @@ func TestWireEarlyRefusal(t *testing.T) {
 				assert.Len(t, text, len(refusal))
 			}
 		}
-		if inBubble() { // nobody waited out anything
+		if inBubble() { // no time-out was used up
 			assert.Less(t, time.Since(start), 2*time.Second)
 		}
 	})
 }
 
-func TestWireContinue(t *testing.T) {
+func TestWire_SupportsExpectContinue(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {
 		client, _ := wire(func(w http.ResponseWriter, r *http.Request) {
@@ -122,7 +122,7 @@ func TestWireContinue(t *testing.T) {
 
 // The request's context ends when the client goes, also while the handler
 // reads no body.
-func TestWireClientGoes(t *testing.T) {
+func TestWire_ClientDisconnects(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
@@ -139,7 +139,7 @@ func TestWireClientGoes(t *testing.T) {
 	})
 }
 
-func TestWireAbandonedBody(t *testing.T) {
+func TestWire_AbandonedBody(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
@@ -162,7 +162,7 @@ func TestWireAbandonedBody(t *testing.T) {
 }
 
 // A client's own time-out works on virtual time as on real time.
-func TestWireTimeouts(t *testing.T) {
+func TestWire_Timeouts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := wire(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
@@ -174,7 +174,7 @@ func TestWireTimeouts(t *testing.T) {
 	})
 }
 
-func TestWireReset(t *testing.T) {
+func TestWire_Reset(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {
 		client, _ := wire(func(w http.ResponseWriter, r *http.Request) {
@@ -190,7 +190,7 @@ func TestWireReset(t *testing.T) {
 	})
 }
 
-func TestWireClosed(t *testing.T) {
+func TestWire_Closed(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {
 		entered := make(chan struct{})
@@ -206,7 +206,7 @@ func TestWireClosed(t *testing.T) {
 	})
 }
 
-func TestWireKnowsItsHosts(t *testing.T) {
+func TestWire_RejectsOtherHosts(t *testing.T) {
 	t.Parallel()
 	client, _ := wire(func(w http.ResponseWriter, r *http.Request) {})
 	_, _, err := do(client, "GET", "https://example.com/", nil)
@@ -217,7 +217,7 @@ func TestWireKnowsItsHosts(t *testing.T) {
 
 // One network serves any number of bubbles, one after the other and at once,
 // and leaves no goroutine behind: a bubble that keeps one panics.
-func TestWireManyBubbles(t *testing.T) {
+func TestWire_ServesManyBubbles(t *testing.T) {
 	t.Parallel()
 	client, _ := wire(func(w http.ResponseWriter, r *http.Request) {
 		time.Sleep(time.Minute)

@@ -13,8 +13,8 @@ import (
 // service asks of its clients, unless [WithMinPollInterval] sets another.
 const MinPollInterval = 30 * time.Second
 
-// ViolationKind names something that a client must not do. The constants are all there
-// is, and this is the one place that says when a violation can be innocent.
+// ViolationKind names something that a client must not do. The constants are the complete list. Their comments say when
+// a violation can be innocent.
 //
 // The audit judges programs. Each Client of [Server.Client] and each client of
 // [Server.NewHTTPClient] is one program. Everything that comes through
@@ -30,11 +30,10 @@ const MinPollInterval = 30 * time.Second
 type ViolationKind string
 
 const (
-	// ViolationPoll: a program polled a meeting again within [MinPollInterval], and both
-	// GETs found the same unfinished status. With several workers, each may poll once in
-	// that time. An upload, or a request for an upload URL, in between excuses the next
-	// GET, whoever sent it and whether it succeeded or not. Listings, and what a create or
-	// an update returns, are no polls: they neither cause nor excuse a violation.
+	// ViolationPoll: a program polled a meeting again within [MinPollInterval], and both GETs found the same unfinished
+	// status. With several workers, each may poll once in that time. An upload, or a request for an upload URL, in
+	// between excuses the next GET, for any sender and any result. Listings and the responses of creates and updates
+	// are no polls: they neither cause nor excuse a violation.
 	//
 	// The program's own Get just before a Wait counts: use WaitOptions.OnStatus. It may be
 	// innocent only if two processes share a key over a socket, or an HTTP client, and one
@@ -43,20 +42,18 @@ const (
 	// ViolationCredential: an Authorization header was sent to storage. It is
 	// never innocent.
 	ViolationCredential ViolationKind = "credential"
-	// ViolationRepeat: a program sent a POST or PATCH again, with the same body, although
-	// the first may have taken effect: it got a 5xx, lost its connection, or nobody waited
-	// for the response. Creates with an external_id and requests for upload URLs may be
-	// sent again.
+	// ViolationRepeat: a program sent a POST or PATCH again, with the same body, although the first may have taken
+	// effect: it got a 5xx, lost its connection, or did not wait for the response. Creates with an external_id and
+	// requests for upload URLs may be sent again.
 	//
 	// It may be innocent if two of the same are wanted, as two members of one name, or if
 	// two processes that share a key over a socket, or an HTTP client, send the same.
 	ViolationRepeat ViolationKind = "repeat"
-	// ViolationUploadURL: a program requested an upload URL for a meeting that has its
-	// audio, and the service had already refused it one for that reason. The first time is
-	// no violation, because another worker may have been faster; with several workers, each
-	// but one may be refused. It may be innocent for three or more workers that
-	// continue with Resume on one Client, or on one key over a socket; and if a network
-	// that the Server does not know of, as your own RoundTripper, lost the first refusal.
+	// ViolationUploadURL: a program requested an upload URL for a meeting that has its audio, although the service had
+	// already rejected such a request for that reason. The first time is no violation, because another worker may have
+	// been faster. With several workers, each except one may get this error. It may be innocent for three or more
+	// workers that continue with Resume on one Client, or on one key over a socket. It may also be innocent if a
+	// network that the Server does not know, such as your own RoundTripper, lost the first error.
 	ViolationUploadURL ViolationKind = "upload_url"
 	// ViolationContentType: a request to the API had a body that was not sent as
 	// application/json, or that claimed a Content-Encoding. The service in memory
@@ -92,7 +89,7 @@ type Violation struct {
 	Title      string            `json:"title,omitempty"`       // of the meeting
 	ExternalID string            `json:"external_id,omitempty"` // of the meeting
 	Caller     string            `json:"caller,omitempty"`      // id of the member or integration behind the key
-	Text       string            `json:"text"`                  // what was wrong, for people
+	Text       string            `json:"text"`                  // the problem, for people
 	Remedy     string            `json:"remedy"`                // what to do about it, for people
 }
 

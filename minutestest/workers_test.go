@@ -36,7 +36,7 @@ var clients = map[string]func(t *testing.T, srv *minutestest.Server) [2]*minutes
 	},
 }
 
-// inManyRuns runs test in a bubble of its own for each way and seed, with faults.
+// inManyRuns runs test in a new bubble for each way and seed, with faults.
 func inManyRuns(t *testing.T, test func(t *testing.T, srv *minutestest.Server, workers [2]*minutes.Client, rnd *rand.Rand)) {
 	t.Helper()
 	for name, of := range clients {

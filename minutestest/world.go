@@ -66,7 +66,7 @@ type Member struct {
 	Role        string               `json:"role,omitempty"`
 	Description string               `json:"description,omitempty"`
 	Status      minutes.MemberStatus `json:"status,omitempty"` // "": active
-	Admin       bool                 `json:"admin,omitempty"`  // may change and delete every meeting in sight
+	Admin       bool                 `json:"admin,omitempty"`  // may change and delete every visible meeting
 }
 
 // Integration is a program that an administrator has given access.
@@ -132,8 +132,8 @@ func find[T any](list []T, is func(*T) bool) *T {
 
 const byteOrderMark = "\ufeff"
 
-// LoadWorld reads a World as JSON and checks it. An error names the place in
-// the World that cannot be, a field that no World has included:
+// LoadWorld reads a World as JSON and checks it. An error names the path of the
+// invalid value or unknown field:
 //
 //	organisations[0].keys[1].member_id: no member "emp_x"
 //
@@ -147,7 +147,7 @@ func LoadWorld(r io.Reader) (World, error) {
 		return World{}, fmt.Errorf("world: %w", err)
 	}
 	if bytes.HasPrefix(data, []byte(byteOrderMark)) {
-		copy(data, "   ") // so that places in the file stay where they are
+		copy(data, "   ") // so that offsets in the file stay the same
 	}
 	if err := strictUnmarshal(data, &w); err != nil {
 		return World{}, fmt.Errorf("world: %w", err)

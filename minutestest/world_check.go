@@ -17,7 +17,7 @@ import (
 // The service never mixes up two things of one kind, so an id or a secret
 // belongs to one organisation of the World alone.
 
-// check returns every fault of w, each with its place.
+// check returns every mistake in w, each with its path.
 func (w World) check() error {
 	c := &checker{}
 	stages := w.Stages
@@ -33,8 +33,8 @@ func (w World) check() error {
 		c.organisation(fmt.Sprintf("organisations[%d]", i), &w.Organisations[i])
 	}
 	if c.faults == nil {
-		// The engine has its own idea of an address, among others, and the last
-		// word: what passes here can be served.
+		// The engine has the final check, of addresses among others: if it
+		// accepts the world, it can serve it.
 		service, err := engine.New(w.config())
 		if err == nil {
 			err = populate(service, w.sampled())
@@ -48,7 +48,7 @@ func (w World) check() error {
 
 type checker struct {
 	faults []error
-	taken  map[string]string // kind and value, and where it was first
+	taken  map[string]string // kind and value, and its first path
 }
 
 func (c *checker) fault(place, format string, args ...any) {

@@ -76,17 +76,17 @@ func (m *WorldMeeting) creator(o *Organisation) string {
 	return ""
 }
 
-// AddMeetings adds meetings that somebody else created, for tests of a program that
-// follows all meetings of an organisation. Each has its Status at once, whatever the
-// scripts say, and continues from there by itself. With [minutes.StatusCreated] it has
-// no audio yet. The steps before its Status cost no quota. AddMeetings returns the ids, in order.
+// AddMeetings adds meetings of other creators, for tests of a program that follows all meetings of an organisation.
+// Each has its Status at once, without regard to scripts, and continues from there by itself. With
+// [minutes.StatusCreated] it has no audio yet. The steps before its Status cost no quota. AddMeetings returns the ids,
+// in order.
 //
 //	ids, err := srv.AddMeetings("org_acme", minutestest.WorldMeeting{
 //		Title: "Standup", CreatorID: "emp_ada", Status: minutes.StatusAudioUploaded, Count: 20,
 //	})
 //
-// An error names the place, as in "meetings[0].title: missing". The meetings before
-// that place have been added.
+// An error names the path, as in "meetings[0].title: missing". The meetings
+// before that path have been added.
 func (s *Server) AddMeetings(organisation string, meetings ...WorldMeeting) (ids []string, err error) {
 	o, ok := s.Organisation(organisation)
 	if !ok {
@@ -115,7 +115,7 @@ func populate(service *engine.Service, w World) error {
 	return nil
 }
 
-// addMeetings adds the meetings of o, which are at a place.
+// addMeetings adds the meetings of o. place is the path of o.
 func addMeetings(service *engine.Service, place string, o *Organisation) (ids []string, err error) {
 	for i := range o.Meetings {
 		m := &o.Meetings[i]

@@ -39,7 +39,7 @@ func TestLoadWorld(t *testing.T) {
 	assert.Equal(t, []string{"meetings:read"}, o.Key("key_ada").Scopes)
 	assert.Nil(t, o.Key("key_ci").Scopes, "absent scopes mean all")
 
-	// The engine is told everything, and tells everything.
+	// The conversion to the engine and back loses nothing.
 	assert.Equal(t, o, fromEngine(o.toEngine()))
 
 	text, err := json.Marshal(w)
@@ -68,7 +68,7 @@ func TestDefaultWorld(t *testing.T) {
 const small = `{"organisations":[{"id":"o"}]}`
 
 // Editors on Windows begin a file with a byte order mark.
-func TestLoadWorldTakesAByteOrderMark(t *testing.T) {
+func TestLoadWorld_SkipsByteOrderMark(t *testing.T) {
 	t.Parallel()
 	w, err := LoadWorld(strings.NewReader("\ufeff" + small))
 	require.NoError(t, err)
@@ -77,8 +77,8 @@ func TestLoadWorldTakesAByteOrderMark(t *testing.T) {
 	require.EqualError(t, err, "world: line 1, column 4: unexpected end of JSON input")
 }
 
-// What Go's decoder says of itself tells a user nothing.
-func TestLoadWorldSpeaksNoGo(t *testing.T) {
+// Errors of Go's decoder are rewritten for users.
+func TestLoadWorld_ErrorsContainNoGoTerms(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{`1e3`, `-1.5`, `"x"`, `true`, `[]`, `[[]]`, `{}`, `{"a":{}}`, `1e400`} {
 		for _, world := range []string{`%s`, `{"stages":%s}`, `{"stages":{"write":%s}}`, `{"organisations":%s}`, `{"organisations":[%s]}`} {
@@ -100,7 +100,7 @@ func TestLoadWorldSpeaksNoGo(t *testing.T) {
 	}
 }
 
-func TestLoadWorldNamesThePlace(t *testing.T) {
+func TestLoadWorld_NamesPathOfMistake(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ world, want string }{
 		"nothing":               {``, `world: line 1, column 1: unexpected end of JSON input`},
@@ -164,7 +164,7 @@ func TestLoadWorldNamesThePlace(t *testing.T) {
 		"secret with space":     {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"a b","integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: a header cannot carry it`},
 		"secret with DEL":       {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"a\u007f","integration_id":"i"}]}]}`, `organisations[0].keys[0].secret: a header cannot carry it`},
 		"secret twice":          {`{"organisations":[{"id":"o","integrations":[{"id":"i"}],"keys":[{"secret":"k","integration_id":"i"},{"secret":"k","integration_id":"i"}]}]}`, `organisations[0].keys[1].secret: the same as organisations[0].keys[0].secret`},
-		"key of nobody":         {`{"organisations":[{"id":"o","keys":[{"secret":"k"}]}]}`, `organisations[0].keys[0]: belongs to neither a member_id nor an integration_id`},
+		"key without an owner":  {`{"organisations":[{"id":"o","keys":[{"secret":"k"}]}]}`, `organisations[0].keys[0]: belongs to neither a member_id nor an integration_id`},
 		"key of two":            {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_a","integration_id":"i"}]}]}`, `organisations[0].keys[0]: belongs to both a member_id and an integration_id`},
 		"unknown member":        {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_x"}]}]}`, `organisations[0].keys[0].member_id: no member "emp_x"`},
 		"unknown integration":   {`{"organisations":[{"id":"o","keys":[{"secret":"k","integration_id":"int_x"}]}]}`, `organisations[0].keys[0].integration_id: no integration "int_x"`},
@@ -180,22 +180,22 @@ func TestLoadWorldNamesThePlace(t *testing.T) {
 	}
 }
 
-func TestLoadWorldTellsOfReading(t *testing.T) {
+func TestLoadWorld_ReturnsReadErrors(t *testing.T) {
 	t.Parallel()
 	w, err := LoadWorld(io.MultiReader(strings.NewReader(`{"organisations":[{"id":"org_a"}]}`), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 	assert.Zero(t, w)
 }
 
-func TestLoadWorldNamesEveryFault(t *testing.T) {
+func TestLoadWorld_NamesEveryMistake(t *testing.T) {
 	t.Parallel()
 	_, err := LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","credits":-1,"max_terms":-1}]}`))
 	require.ErrorContains(t, err, "credits: -1 is negative")
 	require.ErrorContains(t, err, "max_terms: -1 is negative")
 }
 
-// What may be left out is left out, and the Server does not mind.
-func TestWorldOfIDsAlone(t *testing.T) {
+// Optional fields may be omitted, and the Server works.
+func TestWorld_NeedsOnlyIDs(t *testing.T) {
 	t.Parallel()
 	w, err := LoadWorld(strings.NewReader(`{"organisations":[{"id":"o","members":[{"id":"emp_a"}],"integrations":[{"id":"int_a"}],
 		"projects":[{"id":"prj_a"}],"templates":[{"id":"tpl_a"}],"max_terms":1,"vocabulary":[{"term":"x"}],"credits":0,"transcribe_seconds":0,"max_members":0,"keys":[{"secret":"k","member_id":"emp_a","scopes":[]}]}]}`))
@@ -208,7 +208,7 @@ func TestWorldOfIDsAlone(t *testing.T) {
 	assert.Contains(t, string(text), `"scopes":[]`, "no scope at all is not every scope")
 }
 
-func TestStagesLeftOut(t *testing.T) {
+func TestStages_OmittedOnesHaveDefaults(t *testing.T) {
 	t.Parallel()
 	var s Stages
 	require.ErrorContains(t, json.Unmarshal([]byte(`{"write":"1s","prepair":"1s"}`), &s), "prepair: no such field")

@@ -25,7 +25,7 @@ func banner(w io.Writer, world minutestest.World, env []string, baseURL, control
 		}
 		_ = table.Flush()
 		if len(o.Keys) == 0 {
-			fmt.Fprintln(w, "  none: nobody can call the service for it")
+			fmt.Fprintln(w, "  none: no client can use this organisation")
 		}
 	}
 	fmt.Fprintf(w, "\nexport %s\n", strings.Join(env, " "))

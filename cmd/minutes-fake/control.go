@@ -20,9 +20,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// control is the API by which a test suite scripts, breaks and inspects the
-// service. It has an address of its own, other paths and another form of
-// error than the service, and says in a header of every reply what it is.
+// control is the API with which a test suite scripts, breaks and inspects the
+// service. It has its own address, paths and form of error. A header of every
+// response names it.
 type control struct {
 	fake      *minutestest.Server
 	world     minutestest.World // as it began
@@ -52,10 +52,10 @@ type endpoint struct {
 
 func (c *control) endpoints() []endpoint {
 	return []endpoint{
-		{"GET", "/{$}", "this list; for a browser, a page that shows what happens", c.index},
-		{"GET", "/health", "what runs, and since when", c.health},
+		{"GET", "/{$}", "this list; in a browser, the inspector", c.index},
+		{"GET", "/health", "the program's version, address and start", c.health},
 		{"GET", "/openapi.json", "this API as an OpenAPI document; the service has its own at the same path", c.openapi},
-		{"POST", "/reset", "restore the initial world, without meetings, scripts, faults and requests of later", c.reset},
+		{"POST", "/reset", "restore the initial world, and remove later meetings, scripts, faults and requests", c.reset},
 
 		{"GET", "/world", "all organisations as they are now", c.getWorld},
 		{"GET", "/organisations/{organisation}", "one of them", c.getOrganisation},
@@ -66,12 +66,12 @@ func (c *control) endpoints() []endpoint {
 		{"PATCH", "/organisations/{organisation}/{list}/{id}", "change the fields sent", c.patchPart},
 		{"DELETE", "/organisations/{organisation}/{list}/{id}", "remove it", c.deletePart},
 
-		{"POST", "/organisations/{organisation}/meetings", "add meetings that somebody else created, in any state; they go on by themselves", c.addMeetings},
+		{"POST", "/organisations/{organisation}/meetings", "add meetings of other creators, in any state; they continue by themselves", c.addMeetings},
 
 		{"POST", "/scripts", "script the course of meetings from now on", c.script},
 		{"GET", "/meetings/{id}", "everything about a meeting", c.getMeeting},
 		{"GET", "/meetings/{id}/audio", "its recording, byte for byte (with -keep-audio)", c.getAudio},
-		{"POST", "/meetings/{id}/advance", "move it on without a clock: one state, or until the one given", c.advance},
+		{"POST", "/meetings/{id}/advance", "move it on without waiting: by one status, or to the one in until", c.advance},
 		{"POST", "/meetings/{id}/release", "let it continue, if a script holds it", c.release},
 
 		{"POST", "/faults", "make requests fail", c.addFault},
@@ -79,15 +79,15 @@ func (c *control) endpoints() []endpoint {
 		{"GET", "/faults/{id}", "one of them, and how often it was applied", c.getFault},
 		{"DELETE", "/faults/{id}", "end it", c.deleteFault},
 		{"PUT", "/page-size", "make pages of meetings short or empty", c.setPageSize},
-		{"GET", "/page-size", "how long they are", c.getPageSize},
+		{"GET", "/page-size", "the size of pages", c.getPageSize},
 		{"DELETE", "/page-size", "make them full again", c.clearPageSize},
 
-		{"GET", "/requests", "what arrived, in order (?operation=… of these, ?after=… that seq)", c.requests},
-		{"GET", "/requests/counts", "how many there were, of each operation with each status (0: no reply)", c.countRequests},
+		{"GET", "/requests", "the requests, in order (filter with ?operation=…, continue with ?after=seq)", c.requests},
+		{"GET", "/requests/counts", "the number of requests of each operation with each status (0: no response)", c.countRequests},
 		{"GET", "/requests/{seq}", "one of them", c.getRequest},
 		{"GET", "/violations", "the violations of the service's rules", c.violations},
-		{"GET", "/report", "the page that shows what happened, as one HTML file", c.report},
-		{"GET", "/events", "what happens, as it happens, for the page (server-sent events)", c.events},
+		{"GET", "/report", "the inspector's page, as one HTML file", c.report},
+		{"GET", "/events", "changes as they happen, for the inspector (server-sent events)", c.events},
 	}
 }
 
@@ -111,7 +111,7 @@ func newControl(fake *minutestest.Server, world minutestest.World, edge *edge, c
 	return c
 }
 
-// checkQuery refuses the parameters of a query that an endpoint does not have.
+// checkQuery rejects query parameters that an endpoint does not have.
 func (e endpoint) checkQuery(r *http.Request) error {
 	if e.path == "/{$}" {
 		return nil // a browser may add what it likes
@@ -174,7 +174,7 @@ func (c *control) unknown(w http.ResponseWriter, r *http.Request) *problem {
 	return notFound("there is nothing at this path; GET / lists what there is")
 }
 
-// problem is a refusal.
+// problem is an error of the control API.
 type problem struct {
 	Status  int    `json:"status"`
 	Field   string `json:"field,omitempty"` // of the body or the query, that is at fault
@@ -280,7 +280,7 @@ func (c *control) health(*http.Request) (any, error) {
 		Version       string    `json:"version"`
 		Since         time.Time `json:"since"`
 		RefusedAtEdge int       `json:"refused_at_edge"`
-		LogDropped    int64     `json:"log_lines_dropped"` // because nobody read them in time
+		LogDropped    int64     `json:"log_lines_dropped"` // because nothing read them in time
 	}{"ok", c.baseURL, version(), c.since, c.edge.refusals(), c.dropped()}, nil
 }
 

@@ -104,8 +104,8 @@ type ignored struct{}
 
 func (ignored) UnmarshalJSON([]byte) error { return nil }
 
-// badIn is what an error says that begins with a place in the field, or does
-// not.
+// badIn returns the error for a field. The text of err may begin with a path
+// within the field.
 func badIn(field string, err error) *problem {
 	place, text, _ := placed(withoutOrigin(err))
 	return bad(join(field, place), "%s", text)
@@ -113,8 +113,8 @@ func badIn(field string, err error) *problem {
 
 func join(field, inner string) string { return strings.Trim(field+"."+inner, ".") }
 
-// placed takes an error's text apart that begins with the place it is about,
-// as in "members[1].status: …".
+// placed splits an error's text that begins with a path, as in
+// "members[1].status: …".
 func placed(text string) (place, rest string, ok bool) {
 	place, rest, ok = strings.Cut(text, ": ")
 	if !ok || place == "" || strings.ContainsFunc(place, func(r rune) bool {

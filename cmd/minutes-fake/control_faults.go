@@ -120,7 +120,7 @@ func (c *control) listFaults(*http.Request) (any, error) {
 	return map[string]any{"faults": some(slices.Clone(c.faults))}, nil
 }
 
-// find is the place of the fault that r names. c is locked.
+// find returns the index of the fault that r names. c is locked.
 func (c *control) find(r *http.Request) (int, error) {
 	at := slices.IndexFunc(c.faults, func(i *injected) bool { return i.id == r.PathValue("id") })
 	if at < 0 {

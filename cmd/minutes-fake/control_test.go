@@ -20,7 +20,7 @@ import (
 )
 
 // ask sends one request to the control API, as in "GET /health", and returns
-// the status and the reply's object.
+// the status and the object in the response.
 func (p *program) ask(t *testing.T, what, body string) (int, map[string]any) {
 	t.Helper()
 	method, path, _ := strings.Cut(what, " ")
@@ -63,8 +63,8 @@ func (p *program) meeting(t *testing.T, title, audio string) string {
 	return id
 }
 
-// What the control API refuses, and the field it names.
-func TestControlRefuses(t *testing.T) {
+// The control API rejects bad requests and names the field.
+func TestControl_RejectsBadRequests(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	id := p.meeting(t, "Weekly", "")
@@ -179,10 +179,10 @@ func TestControlRefuses(t *testing.T) {
 		assert.Equal(t, tc.field, field, "%s %s: %s", tc.what, tc.body, problem["message"])
 	}
 	_, list := p.ask(t, "GET /faults", "")
-	assert.Empty(t, list["faults"], "nothing refused was added")
+	assert.Empty(t, list["faults"], "nothing invalid was added")
 }
 
-func TestControl_NamesTheLineAndColumnOfMalformedJSON(t *testing.T) {
+func TestControl_NamesLineAndColumnOfMalformedJSON(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	for body, want := range map[string]string{
@@ -200,9 +200,9 @@ func TestControl_NamesTheLineAndColumnOfMalformedJSON(t *testing.T) {
 	}
 }
 
-// What a web page can have sent, from another site or by a name of its own for
-// this machine, is refused: it could read the keys.
-func TestControlRefusesWebPages(t *testing.T) {
+// The control API rejects requests that a web page may have sent, from another
+// site or by a DNS name for this machine: the page could read the keys.
+func TestControl_RejectsWebPages(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	own := strings.TrimPrefix(p.control(), "http://")
@@ -214,34 +214,34 @@ func TestControlRefusesWebPages(t *testing.T) {
 		header             map[string]string
 		want               int
 	}{
-		"as ever":               {"GET", "/world", "", nil, 200},
-		"localhost":             {"GET", "/world", "localhost:" + port, nil, 200},
-		"a name below it":       {"GET", "/world", "Fake.LOCALHOST:" + port, nil, 200},
-		"another address":       {"GET", "/world", "[::1]:" + port, nil, 200},
-		"without a port":        {"GET", "/world", "127.0.0.1", nil, 200},
-		"rebound":               {"GET", "/world", "evil.example:" + port, nil, 403},
-		"rebound, no port":      {"GET", "/world", "evil.example", nil, 403},
-		"what -control says":    {"GET", "/world", "next:" + port, nil, 403},
-		"ends in localhost":     {"GET", "/world", "evillocalhost:" + port, nil, 403},
-		"like localhost":        {"GET", "/world", "localhost.evil.example:" + port, nil, 403},
-		"like an address":       {"GET", "/world", "127.0.0.1.evil.example:" + port, nil, 403},
-		"own page":              {"POST", "/faults", "", map[string]string{"Content-Type": json, "Origin": p.control(), "Sec-Fetch-Site": "same-origin"}, 400},
-		"typed by hand":         {"GET", "/", "", map[string]string{"Sec-Fetch-Site": "none"}, 200},
-		"another site":          {"POST", "/reset", "", map[string]string{"Origin": "http://evil.example"}, 403},
-		"another port":          {"POST", "/reset", "", map[string]string{"Origin": "http://127.0.0.1:1"}, 403},
-		"another scheme":        {"POST", "/reset", "", map[string]string{"Origin": "https://" + own}, 403},
-		"a file, or a sandbox":  {"POST", "/reset", "", map[string]string{"Origin": "null"}, 403},
-		"a page's word for it":  {"POST", "/reset", "", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
-		"a neighbour":           {"DELETE", "/page-size", "", map[string]string{"Sec-Fetch-Site": "same-site"}, 403},
-		"a picture":             {"GET", "/world", "", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
-		"a form":                {"POST", "/faults", "", map[string]string{"Content-Type": "text/plain"}, 415},
-		"another form":          {"PATCH", "/organisations/org_acme", "", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, 415},
-		"no type":               {"PUT", "/page-size", "", map[string]string{"Content-Type": ""}, 415},
-		"a picture of the page": {"GET", "/", "", map[string]string{"Accept": "text/html", "Sec-Fetch-Site": "cross-site"}, 403},
-		"what it lives on":      {"GET", "/events", "", map[string]string{"Sec-Fetch-Site": "same-site"}, 403},
-		"rebound events":        {"GET", "/events", "evil.example:" + port, nil, 403},
-		"nearly JSON":           {"POST", "/scripts", "", map[string]string{"Content-Type": "application/jsonp"}, 415},
-		"JSON with a parameter": {"POST", "/faults", "", map[string]string{"Content-Type": "Application/JSON; charset=utf-8"}, 400},
+		"as ever":                         {"GET", "/world", "", nil, 200},
+		"localhost":                       {"GET", "/world", "localhost:" + port, nil, 200},
+		"a name below it":                 {"GET", "/world", "Fake.LOCALHOST:" + port, nil, 200},
+		"another address":                 {"GET", "/world", "[::1]:" + port, nil, 200},
+		"without a port":                  {"GET", "/world", "127.0.0.1", nil, 200},
+		"rebound":                         {"GET", "/world", "evil.example:" + port, nil, 403},
+		"rebound, no port":                {"GET", "/world", "evil.example", nil, 403},
+		"name in -control":                {"GET", "/world", "next:" + port, nil, 403},
+		"ends in localhost":               {"GET", "/world", "evillocalhost:" + port, nil, 403},
+		"like localhost":                  {"GET", "/world", "localhost.evil.example:" + port, nil, 403},
+		"like an address":                 {"GET", "/world", "127.0.0.1.evil.example:" + port, nil, 403},
+		"page of the control API":         {"POST", "/faults", "", map[string]string{"Content-Type": json, "Origin": p.control(), "Sec-Fetch-Site": "same-origin"}, 400},
+		"typed in the address bar":        {"GET", "/", "", map[string]string{"Sec-Fetch-Site": "none"}, 200},
+		"another site":                    {"POST", "/reset", "", map[string]string{"Origin": "http://evil.example"}, 403},
+		"another port":                    {"POST", "/reset", "", map[string]string{"Origin": "http://127.0.0.1:1"}, 403},
+		"another scheme":                  {"POST", "/reset", "", map[string]string{"Origin": "https://" + own}, 403},
+		"a file, or a sandbox":            {"POST", "/reset", "", map[string]string{"Origin": "null"}, 403},
+		"a page's word for it":            {"POST", "/reset", "", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
+		"a neighbour":                     {"DELETE", "/page-size", "", map[string]string{"Sec-Fetch-Site": "same-site"}, 403},
+		"a picture":                       {"GET", "/world", "", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403},
+		"a form":                          {"POST", "/faults", "", map[string]string{"Content-Type": "text/plain"}, 415},
+		"another form":                    {"PATCH", "/organisations/org_acme", "", map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, 415},
+		"no content type":                 {"PUT", "/page-size", "", map[string]string{"Content-Type": ""}, 415},
+		"a picture of the page":           {"GET", "/", "", map[string]string{"Accept": "text/html", "Sec-Fetch-Site": "cross-site"}, 403},
+		"live events of a same-site page": {"GET", "/events", "", map[string]string{"Sec-Fetch-Site": "same-site"}, 403},
+		"rebound events":                  {"GET", "/events", "evil.example:" + port, nil, 403},
+		"nearly JSON":                     {"POST", "/scripts", "", map[string]string{"Content-Type": "application/jsonp"}, 415},
+		"JSON with a parameter":           {"POST", "/faults", "", map[string]string{"Content-Type": "Application/JSON; charset=utf-8"}, 400},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -258,7 +258,7 @@ func TestControlRefusesWebPages(t *testing.T) {
 			resp, err := http.DefaultClient.Do(req)
 			require.NoError(t, err)
 			defer resp.Body.Close()
-			require.Equal(t, tc.want, resp.StatusCode, "what is not refused may not end")
+			require.Equal(t, tc.want, resp.StatusCode, "accepted requests may not end")
 			text, err := io.ReadAll(resp.Body)
 			require.NoError(t, err)
 			assert.Equal(t, "control", resp.Header.Get("Minutes-Fake"))
@@ -270,8 +270,8 @@ func TestControlRefusesWebPages(t *testing.T) {
 	}
 }
 
-// The name that -control is given is one of its own.
-func TestControlKnowsItsName(t *testing.T) {
+// The name in -control counts as an own name.
+func TestControl_AcceptsItsOwnHostName(t *testing.T) {
 	t.Parallel()
 	c := newControl(nil, minutestest.World{}, &edge{}, new(counts), settings{control: "Fake.internal:8081"}, "")
 	for host, want := range map[string]int{"fake.internal:8081": 200, "fake.internal": 200, "fake.internal.evil.example": 403, "": 200} {
@@ -283,8 +283,8 @@ func TestControlKnowsItsName(t *testing.T) {
 	}
 }
 
-// A recording is anything that somebody has uploaded, and no page of this site.
-func TestRecordingsAreNoPages(t *testing.T) {
+// A recording can contain anything, so it must not be a page of this site.
+func TestRecordings_AreNotServedAsPages(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-keep-audio")
 	resp, err := http.Get(p.control() + "/meetings/" + p.meeting(t, "Weekly", "<script>") + "/audio")
@@ -294,9 +294,8 @@ func TestRecordingsAreNoPages(t *testing.T) {
 	assert.Equal(t, "attachment", resp.Header.Get("Content-Disposition"))
 }
 
-// An empty form has a type of its own, and a request without a body need have
-// none.
-func TestControlRefusesEmptyForms(t *testing.T) {
+// An empty form has a Content-Type, and a request without a body needs none.
+func TestControl_RejectsEmptyForms(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	for contentType, want := range map[string]int{"application/x-www-form-urlencoded": 415, "text/plain": 415, "application/json": 204, "": 204} {
@@ -314,7 +313,7 @@ func TestControlRefusesEmptyForms(t *testing.T) {
 
 // A browser is shown a page at the control address, and what it lives on;
 // others are shown the list of endpoints, as ever.
-func TestControlPage(t *testing.T) {
+func TestControl_ServesInspector(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	get := func(path, accept string) *http.Response {
@@ -352,7 +351,7 @@ func TestControlPage(t *testing.T) {
 }
 
 // Neither API is mistaken for the other.
-func TestControlIsApart(t *testing.T) {
+func TestControl_HasItsOwnPathsAndErrors(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	for _, base := range []string{p.baseURL(), p.control()} {
@@ -372,7 +371,7 @@ func TestControlIsApart(t *testing.T) {
 }
 
 // Keys, people and quota change under a client's feet.
-func TestControlOrganisation(t *testing.T) {
+func TestControl_ChangesOrganisations(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	const acme = "/organisations/org_acme"
@@ -428,7 +427,7 @@ func TestControlOrganisation(t *testing.T) {
 }
 
 // A fault is applied as often as asked, counts, and ends when it is deleted.
-func TestControlFaults(t *testing.T) {
+func TestControl_InjectsFaults(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	status, fault := p.ask(t, "POST /faults", `{"match":{"operation":"usage.get","nth":2,"times":3},"faults":[{"kind":"rate_limit"},{"kind":"respond","status":502,"content_type":"text/html","body":"<h1>no</h1>"}]}`)
@@ -460,7 +459,7 @@ func TestControlFaults(t *testing.T) {
 }
 
 // Meetings are scripted, held, moved and looked into.
-func TestControlMeetings(t *testing.T) {
+func TestControl_ListsAndMovesMeetings(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-keep-audio")
 	status, _ := p.ask(t, "POST /scripts", `{"title":"Held","hold":"audio_uploaded","outcome":"minutes_failed","stages":{"prepare":"1h","transcribe":"1h","write":"1h"}}`)
@@ -494,13 +493,13 @@ func TestControlMeetings(t *testing.T) {
 }
 
 // -speed shortens the stages of the world and of scripts alike.
-func TestSpeed(t *testing.T) {
+func TestSpeed_ShortensStages(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-speed", "1e9")
 	_, world := p.ask(t, "GET /world", "")
 	assert.Equal(t, map[string]any{"prepare": "1ns", "transcribe": "1ns", "write": "1ns"}, world["stages"])
 	_, script := p.ask(t, "POST /scripts", `{"stages":{"prepare":"1m0s","transcribe":"1m0s","write":"1m0s"}}`)
-	assert.Equal(t, "1m0s", script["stages"].(map[string]any)["write"], "told as it was asked for")
+	assert.Equal(t, "1m0s", script["stages"].(map[string]any)["write"], "returned as it was sent")
 	id := p.meeting(t, "Weekly", "hello")
 	_, m := p.ask(t, "GET /meetings/"+id, "")
 	assert.Equal(t, "minutes_ready", m["status"])
@@ -521,7 +520,7 @@ func TestControl_AddsMeetingsOfOthers(t *testing.T) {
 	assert.Len(t, page["meetings"], 3)
 }
 
-func TestControlPageSize(t *testing.T) {
+func TestControl_SetsPageSize(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	for range 5 {
@@ -549,7 +548,7 @@ func TestControlPageSize(t *testing.T) {
 }
 
 // Requests, here and in the log, show everything except secrets.
-func TestControlRequestsAndLog(t *testing.T) {
+func TestControl_ReturnsRequests(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-log", "json", "-edge-limit", "1000000")
 	p.ask(t, "POST /scripts", `{"hold":"transcribing"}`) // both polls find the same
@@ -586,7 +585,7 @@ func TestControlRequestsAndLog(t *testing.T) {
 	}
 }
 
-func TestEdgeLimit(t *testing.T) {
+func TestRateLimit_AppliesPerKey(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-edge-limit", "1", "-log", "text")
 	refused := 0
@@ -602,7 +601,7 @@ func TestEdgeLimit(t *testing.T) {
 }
 
 // Requests are counted beyond what the journal keeps.
-func TestControlCounts(t *testing.T) {
+func TestControl_CountsRequests(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	counts := func() map[string]any {

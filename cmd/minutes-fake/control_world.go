@@ -146,7 +146,7 @@ func (c *control) editPart(r *http.Request, how func(list []any, i int, sent tre
 	return partOf(o, name, id), nil
 }
 
-// part returns the list that the path names, and the place of the element in
+// part returns the list that the path names, and the index of the element in
 // it, or -1.
 func part(r *http.Request, o tree) (list []any, at int, err error) {
 	name := r.PathValue("list")
@@ -250,7 +250,8 @@ func fromTree(t tree) (minutestest.Organisation, error) {
 	return world.Organisations[0], nil
 }
 
-// misplaced is a fault of a world, with its place in the organisation.
+// misplaced returns the problem for an error in a world, with its path in the
+// organisation.
 func misplaced(err error) *problem {
 	text := strings.ReplaceAll(withoutOrigin(err), "organisations[0].", "")
 	place, text, _ := placed(strings.TrimPrefix(text, "organisation."))

@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// edge is in front of the service and refuses requests that come too fast, as the edge
-// of the real one does: with a 429 that has no envelope. In each second of the
-// clock, each key has limit requests; those without a key share one allowance.
-// Storage has no edge.
+// edge is in front of the service and rejects requests that come too fast, as the edge of the real service does: with a
+// 429 that has no envelope. In each second of the clock, each key has limit requests. Requests without a key share one
+// allowance. Storage has no edge.
 type edge struct {
 	limit   int // 0: none
 	next    http.Handler
@@ -21,7 +20,7 @@ type edge struct {
 	mu     sync.Mutex
 	second int64
 	used   map[string]int // in second, by key
-	total  int            // refused so far
+	total  int            // rejected so far
 }
 
 func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -51,7 +50,7 @@ func (e *edge) admit(key string) bool {
 	return true
 }
 
-// refusals says how many requests were refused.
+// refusals returns how many requests were rejected.
 func (e *edge) refusals() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The edge counts each key's requests of each second, on a clock of its own.
-func TestEdge(t *testing.T) {
+// The edge counts each key's requests in each second of its clock.
+func TestEdge_CountsRequestsPerSecond(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(100, 0)
 	refused := 0

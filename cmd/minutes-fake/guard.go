@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// The control API has no keys, so it must not take orders from web pages, which
-// reach this machine through the browser of whoever works on it.
+// The control API has no keys, so it must reject requests from web pages. They
+// can reach this machine through a browser that runs on it.
 
-// guard refuses what a page may have sent, and bodies that are not JSON by
-// their own account, as a page can send them anywhere without being asked.
+// guard rejects requests that a page may have sent, and bodies without the
+// content type of JSON: a page can send those anywhere without a preflight.
 func (c *control) guard(r *http.Request) *problem {
 	switch {
 	case !c.isOwnHost(r.Host):
@@ -25,9 +25,9 @@ func (c *control) guard(r *http.Request) *problem {
 	return nil
 }
 
-// isOwnHost reports whether a Host leads here and nowhere else: an address, a
-// name of the loopback, or the name in -control. Any other name can be made to
-// lead here by whoever owns it (DNS rebinding). HTTP/1.0 may leave it out.
+// isOwnHost reports whether a Host can only lead here: an address, a name of
+// the loopback, or the name in -control. The owner of any other name can make
+// it lead here (DNS rebinding). HTTP/1.0 may omit it.
 func (c *control) isOwnHost(host string) bool {
 	name := strings.ToLower(withoutPort(host))
 	if _, err := netip.ParseAddr(strings.Trim(name, "[]")); err == nil {

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// lossyWriter hands lines to a writer in the background. It never blocks: it
-// drops and counts a line if too many are waiting, as when stderr is a pipe that
-// nobody reads.
+// lossyWriter passes lines to a writer in the background. It never blocks: if
+// too many lines are waiting, it drops and counts further ones, as when stderr
+// is a pipe without a reader.
 type lossyWriter struct {
 	lines   chan []byte
 	done    chan struct{}

@@ -89,7 +89,7 @@ func (b *buffer) String() string {
 	return b.buf.String()
 }
 
-// send sends one request, and returns the reply's status and body.
+// send sends one request, and returns the status and body of the response.
 func (p *program) send(t *testing.T, method, target, body, key string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))

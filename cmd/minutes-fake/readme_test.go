@@ -114,7 +114,7 @@ func play(t *testing.T, steps []step, curl func(argv []string) string) []string 
 
 // The session of README.md is what happens, and so is that of the whole project's:
 // with curl, and with as much of it as the session needs without it.
-func TestReadmeSession(t *testing.T) {
+func TestReadme_SessionWorks(t *testing.T) {
 	t.Parallel()
 	for path, least := range map[string]int{"README.md": 9, "../../README.md": 2} {
 		text, err := os.ReadFile(path)
@@ -142,7 +142,7 @@ func TestReadmeSession(t *testing.T) {
 	}
 }
 
-// rewrite puts answers in place of those of a text.
+// rewrite replaces the answers in a text.
 func rewrite(t *testing.T, path, text string, steps []step, answers []string) {
 	for i, s := range steps {
 		was, is := "$ "+s.command+s.answer, "$ "+s.command+answers[i]
@@ -169,7 +169,7 @@ func TestReadmeEndpoints(t *testing.T) {
 }
 
 // The script of README.md finds the program ready, and ends it.
-func TestReadmeScript(t *testing.T) {
+func TestReadme_ScriptRuns(t *testing.T) {
 	t.Parallel()
 	shell, err := exec.LookPath("sh")
 	if err != nil {

@@ -40,7 +40,7 @@ func (l requestLog) served(r minutestest.Request) {
 	l.write(line)
 }
 
-// refused logs a request that the edge refused.
+// refused logs a request that the edge rejected.
 func (l requestLog) refused(r *http.Request) {
 	l.write([]slog.Attr{
 		slog.String("method", r.Method), slog.String("path", r.URL.Path),

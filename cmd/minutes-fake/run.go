@@ -201,8 +201,8 @@ func newServer(h http.Handler) *http.Server {
 	}
 }
 
-// newControlServer is newServer for the control API, whose bodies have no reason
-// to take long. Those of the service have a time-out of its own.
+// newControlServer is newServer for the control API, with time limits for
+// bodies. The service limits the time of its bodies itself.
 func newControlServer(c *control) *http.Server {
 	server := newServer(c)
 	server.ReadTimeout = time.Minute

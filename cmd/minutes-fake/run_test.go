@@ -19,15 +19,15 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// over is a context that has ended: a program that should not have begun to
-// serve does not do so for long.
+// over returns a context that is done. If the program starts to serve although
+// it should not, it stops at once.
 func over(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx
 }
 
-func TestBadFlags(t *testing.T) {
+func TestRun_RejectsBadFlags(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
 		"-nope":                                  "flag provided but not defined: -nope",
@@ -52,7 +52,7 @@ func TestBadFlags(t *testing.T) {
 	}
 }
 
-func TestHelpAndVersion(t *testing.T) {
+func TestRun_PrintsHelpAndVersion(t *testing.T) {
 	t.Parallel()
 	for arg, want := range map[string]string{"-help": "-edge-limit n ", "-h": "usage: minutes-fake [flags]", "-version": "minutes-fake "} {
 		var out, wrong strings.Builder
@@ -63,12 +63,12 @@ func TestHelpAndVersion(t *testing.T) {
 }
 
 // Each fault is one line, and the program ends with it.
-func TestBadWorlds(t *testing.T) {
+func TestRun_RejectsBadWorlds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ world, want string }{
 		"empty":        {"", ": line 1, column 1: unexpected end of JSON input"},
-		"cut short":    {`{"organisations":[`, ": line 1, column 18: unexpected end of JSON input"},
-		"no JSON":      {"{\n  \"organisations\": [}", ": line 2, column 21: invalid character '}' looking for beginning of value"},
+		"truncated":    {`{"organisations":[`, ": line 1, column 18: unexpected end of JSON input"},
+		"invalid JSON": {"{\n  \"organisations\": [}", ": line 2, column 21: invalid character '}' looking for beginning of value"},
 		"wrong place":  {`{"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_x"}]}]}`, `: organisations[0].keys[0].member_id: no member "emp_x"`},
 		"several":      {`{"organisations":[{"id":"o","credits":-1,"max_members":-2}]}`, ": organisations[0].credits: -1 is negative; organisations[0].max_members: -2 is negative"},
 		"no address":   {`{"organisations":[{"id":"o","members":[{"id":"emp_a","email":"a"}]}]}`, `: organisations[0].members[0].email: "a" is not an address`},
@@ -95,7 +95,7 @@ func TestBadWorlds(t *testing.T) {
 	assert.Equal(t, "minutes-fake: -world none.json: no such file or directory\n", wrong.String())
 }
 
-func TestAddressInUse(t *testing.T) {
+func TestRun_ReportsAddressInUse(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -119,7 +119,7 @@ const smallWorld = `{"stages":{"prepare":"1h"},"organisations":[
 		{"secret":"none","member_id":"emp_a","scopes":[]}]},
 	{"id":"org_b"}]}`
 
-func TestWorldAndBanner(t *testing.T) {
+func TestBanner_ShowsWorld(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "world.json")
 	require.NoError(t, os.WriteFile(path, []byte(smallWorld), 0o600))
@@ -128,7 +128,7 @@ func TestWorldAndBanner(t *testing.T) {
 		"  old   int_a, an integration  revoked\n"+
 		"  it's  int_a, an integration  meetings:read meetings:write\n"+
 		"  none  emp_a                  no scope\n")
-	assert.Contains(t, p.said, "\nKeys of org_b\n\n  none: nobody can call the service for it\n")
+	assert.Contains(t, p.said, "\nKeys of org_b\n\n  none: no client can use this organisation\n")
 	assert.NotContains(t, p.said, "control")
 	assert.Contains(t, p.said, ` MINUTES_API_KEY='it'\''s'`+"\n", "a word for the shell, of the first key that is good for something")
 	status, _ := p.send(t, "GET", p.baseURL()+"/v1/meetings", "", "it's")
@@ -136,7 +136,7 @@ func TestWorldAndBanner(t *testing.T) {
 }
 
 // What -print-env says is all that a script needs, and nothing else.
-func TestPrintEnv(t *testing.T) {
+func TestPrintEnv_PrintsAllVariables(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "world.json")
 	require.NoError(t, os.WriteFile(path, []byte(smallWorld), 0o600))
@@ -158,24 +158,24 @@ func TestPrintEnv(t *testing.T) {
 	}
 }
 
-// Behind a proxy that is trusted, the service is where the proxy says.
-func TestForwarded(t *testing.T) {
+// Behind a trusted proxy, upload URLs lead to the address that the proxy names.
+func TestForwarded_SetsUploadURLs(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		trust       bool
 		proto, host string
 		want        string
 	}{
-		"not trusted":     {false, "https", "minutes.example", ""},
-		"trusted":         {true, "https", "minutes.example", "https://minutes.example/storage/"},
-		"the first one":   {true, "HTTPS, http", "minutes.example:8443 , inner", "https://minutes.example:8443/storage/"},
-		"scheme alone":    {true, "https", "", "https://127.0.0.1:"},
-		"host alone":      {true, "", "minutes.example", "http://minutes.example/storage/"},
-		"no such scheme":  {true, "gopher", "minutes.example", "http://minutes.example/storage/"},
-		"no host":         {true, "https", "minutes.example/path", "https://127.0.0.1:"},
-		"markup":          {true, "https", "<script>alert(1)</script>", "https://127.0.0.1:"},
-		"a quote":         {true, "https", `a"b`, "https://127.0.0.1:"},
-		"somebody's host": {true, "https", "user@minutes.example", "https://127.0.0.1:"},
+		"not trusted":         {false, "https", "minutes.example", ""},
+		"trusted":             {true, "https", "minutes.example", "https://minutes.example/storage/"},
+		"the first one":       {true, "HTTPS, http", "minutes.example:8443 , inner", "https://minutes.example:8443/storage/"},
+		"scheme only":         {true, "https", "", "https://127.0.0.1:"},
+		"host only":           {true, "", "minutes.example", "http://minutes.example/storage/"},
+		"no such scheme":      {true, "gopher", "minutes.example", "http://minutes.example/storage/"},
+		"no host":             {true, "https", "minutes.example/path", "https://127.0.0.1:"},
+		"markup":              {true, "https", "<script>alert(1)</script>", "https://127.0.0.1:"},
+		"a quote":             {true, "https", `a"b`, "https://127.0.0.1:"},
+		"host with user info": {true, "https", "user@minutes.example", "https://127.0.0.1:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -205,7 +205,7 @@ func TestForwarded(t *testing.T) {
 }
 
 // A client can neither fill the program's memory nor hold its connections.
-func TestServersHaveLimits(t *testing.T) {
+func TestServers_LimitTimeAndHeaders(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	for _, base := range []string{p.baseURL(), p.control()} {
@@ -223,7 +223,7 @@ func TestServersHaveLimits(t *testing.T) {
 	assert.Positive(t, server.ReadHeaderTimeout)
 }
 
-func TestFaster(t *testing.T) {
+func TestFaster_DividesStages(t *testing.T) {
 	t.Parallel()
 	s := minutestest.Stages{Prepare: time.Minute, Write: 1}
 	assert.Equal(t, minutestest.Stages{Prepare: 6 * time.Second, Write: 1}, faster(s, 10), "one left out stays so, and none becomes it")
@@ -232,7 +232,7 @@ func TestFaster(t *testing.T) {
 }
 
 // The program ends with status 0 on a signal.
-func TestSignals(t *testing.T) {
+func TestSignals_EndProgram(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -254,8 +254,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// Whoever watches does not keep the program from ending.
-func TestWatchersDoNotHoldTheEnd(t *testing.T) {
+// An open inspector does not keep the program from ending.
+func TestSignals_EndProgramDespiteWatchers(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

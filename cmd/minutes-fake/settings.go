@@ -46,18 +46,18 @@ func (s *settings) flags() *flag.FlagSet {
 	set := flag.NewFlagSet("minutes-fake", flag.ContinueOnError)
 	set.SetOutput(io.Discard)
 	set.Usage = func() {}
-	set.StringVar(&s.addr, "addr", loopback+":8080", "serve on this `address`; port 0 is any free port")
-	set.StringVar(&s.control, "control", controlNext, "serve the control API on this `address`; next is the port after the service's, off is none")
-	set.StringVar(&s.world, "world", "", "begin with the world in this JSON `file`, in place of a small default one")
-	set.Float64Var(&s.speed, "speed", 1, "make meetings pass through their stages `n` times faster")
-	set.IntVar(&s.edgeLimit, "edge-limit", 0, "refuse what is over `n` requests a second of one key with a bare 429; 0 is no limit")
-	set.StringVar(&s.log, "log", "text", "tell of each request on stderr, in this `form`: text, json or none")
+	set.StringVar(&s.addr, "addr", loopback+":8080", "serve on this `address`; port 0 means any free port")
+	set.StringVar(&s.control, "control", controlNext, "serve the control API on this `address`; next means the port after the service's, off switches it off")
+	set.StringVar(&s.world, "world", "", "start with the world in this JSON `file` instead of a small default one")
+	set.Float64Var(&s.speed, "speed", 1, "shorten the stages of meetings by the factor `n`")
+	set.IntVar(&s.edgeLimit, "edge-limit", 0, "reject more than `n` requests per second and key with a bare 429; 0 means no limit")
+	set.StringVar(&s.log, "log", "text", "log each request on stderr in this `form`: text, json or none")
 	set.BoolVar(&s.keepAudio, "keep-audio", false, "keep the bytes of recordings for the control API")
-	set.BoolVar(&s.printEnv, "print-env", false, "print the variables to set, a line each, and nothing else")
-	set.StringVar(&s.envFile, "env-file", "", "write the variables to this `file` when ready, and remove it at the end")
-	set.DurationVar(&s.minPollInterval, "min-poll-interval", minutestest.MinPollInterval, "let clients poll a meeting every `duration`")
-	set.BoolVar(&s.strict, "strict", false, "at the end, print violations and unused faults, and exit with 3 if there are any")
-	set.BoolVar(&s.trustForwarded, "trust-forwarded", false, "take scheme, host and address of a client from X-Forwarded-Proto, -Host and -For, which a proxy in front must set")
+	set.BoolVar(&s.printEnv, "print-env", false, "print the variables to set, one per line, and nothing else")
+	set.StringVar(&s.envFile, "env-file", "", "write the variables to this `file` when ready, and remove it at exit")
+	set.DurationVar(&s.minPollInterval, "min-poll-interval", minutestest.MinPollInterval, "set the minimum poll interval to this `duration`")
+	set.BoolVar(&s.strict, "strict", false, "at exit, print violations and unused faults; the exit status is 3 if there are any")
+	set.BoolVar(&s.trustForwarded, "trust-forwarded", false, "read a client's scheme, host and address from X-Forwarded-Proto, -Host and -For; use it only behind a proxy that sets them")
 	set.BoolVar(&s.version, "version", false, "print the version and exit")
 	return set
 }
@@ -106,7 +106,7 @@ func help() string {
 		}
 		b.WriteByte('\n')
 	})
-	b.WriteString("\nIt prints where it serves and the keys it knows, and stops at Ctrl-C.\n")
+	b.WriteString("\nIt prints its addresses and API keys, and stops at Ctrl-C.\n")
 	return b.String()
 }
 

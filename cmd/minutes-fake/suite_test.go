@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// asProgram starts the program as a process of its own, with stderr going to a
-// pipe that nobody reads.
+// asProgram starts the program as a process, with stderr connected to a pipe
+// without a reader.
 func asProgram(t *testing.T, args ...string) (*program, *exec.Cmd) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], append([]string{"-addr", "127.0.0.1:0"}, args...)...)
@@ -36,8 +36,8 @@ func asProgram(t *testing.T, args ...string) (*program, *exec.Cmd) {
 	return p, cmd
 }
 
-// A suite that does not read the log is served all the same, and the program
-// ends when it is told to.
+// A suite that does not read the log is served, and a signal still ends the
+// program.
 func TestLog_NeverStallsTheClient(t *testing.T) {
 	t.Parallel()
 	p, cmd := asProgram(t, "-log", "json")
@@ -57,7 +57,7 @@ func TestLog_NeverStallsTheClient(t *testing.T) {
 	require.NoError(t, cmd.Wait())
 }
 
-func TestEnvFile(t *testing.T) {
+func TestEnvFile_IsWritten(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "fake.env")
 	require.NoError(t, os.WriteFile(path, []byte("MINUTES_BASE_URL=http://127.0.0.1:1\n"), 0o644))
@@ -198,7 +198,7 @@ func TestForwarded_GivesTheClientsAddress(t *testing.T) {
 }
 
 // A body without a length is a body: it needs its type.
-func TestControl_RefusesChunkedBodiesWithoutAType(t *testing.T) {
+func TestControl_RejectsChunkedBodiesWithoutType(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	body := io.MultiReader(strings.NewReader(`{"sizes":[1]}`))
@@ -212,7 +212,7 @@ func TestControl_RefusesChunkedBodiesWithoutAType(t *testing.T) {
 }
 
 // If the port after the service's is taken, the control API takes another one.
-func TestControl_NextIsAnotherPortIfItIsTaken(t *testing.T) {
+func TestControl_UsesAnotherPortIfNextIsTaken(t *testing.T) {
 	t.Parallel()
 	service, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -220,7 +220,7 @@ func TestControl_NextIsAnotherPortIfItIsTaken(t *testing.T) {
 	next := service.Addr().(*net.TCPAddr).Port + 1
 	if taken, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(next))); err == nil {
 		defer taken.Close()
-	} // or somebody else has it
+	} // or another program has it
 	control, err := listenControl(controlNext, service)
 	require.NoError(t, err)
 	defer control.Close()
@@ -229,7 +229,7 @@ func TestControl_NextIsAnotherPortIfItIsTaken(t *testing.T) {
 
 // A request that is being served when the program stops has its
 // response.
-func TestSignals_RequestsUnderWayFinish(t *testing.T) {
+func TestSignals_LetRequestsFinish(t *testing.T) {
 	t.Parallel()
 	p, cmd := asProgram(t, "-log", "none")
 	p.ask(t, "POST /faults", `{"faults":[{"kind":"delay","delay":"1s"}]}`)

@@ -12,8 +12,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// loadWorld reads a file, or returns the default world without one.
-// Its errors are one line each and name the place.
+// loadWorld reads a file, or returns the default world if there is no file. Its
+// errors are one line each and contain the path of the value.
 func loadWorld(path string) (minutestest.World, error) {
 	if path == "" {
 		return minutestest.DefaultWorld(), nil

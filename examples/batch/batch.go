@@ -35,12 +35,11 @@ type batch struct {
 	tally    tally
 }
 
-// meeting is what came, or will come, of a recording, and of others with the
-// same content.
+// meeting is the meeting of a recording, and of others with the same content.
 type meeting struct {
 	recordings []recording
 	over       bool
-	err        error // where it failed
+	err        error // why it failed
 }
 
 // process does the whole batch and prints the summary.

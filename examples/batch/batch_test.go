@@ -45,7 +45,7 @@ func recordings(t *testing.T, n int) settings {
 	return settings{in: filepath.Join(dir, "in"), out: filepath.Join(dir, "out"), format: minutes.FormatMarkdown, titles: true}
 }
 
-// start is a run in a process of its own: with a Client of its own.
+// start simulates a process: it runs the program with a new Client.
 func start(ctx context.Context, srv *minutestest.Server, s settings, opts ...minutes.Option) (summary string, err error) {
 	var stdout, stderr strings.Builder
 	err = process(ctx, srv.Client(opts...), s, &stdout, &stderr)
@@ -82,7 +82,7 @@ func uploaded(srv *minutestest.Server) (n int) {
 	return n
 }
 
-func TestInterruptedTwice(t *testing.T) {
+func TestBatch_ContinuesAfterTwoInterrupts(t *testing.T) {
 	const n = 50
 	for seed := range uint64(20) {
 		if testing.Short() && seed == 5 {
@@ -113,7 +113,7 @@ func TestInterruptedTwice(t *testing.T) {
 				assert.Contains(t, summary, "Run it again to go on")
 				assert.NotContains(t, summary, "failed")
 				cancel()
-				time.Sleep(minutestest.MinPollInterval) // a new process knows nothing of the looks of the last
+				time.Sleep(minutestest.MinPollInterval) // a new process does not know the polls of the last
 			}
 			interrupt.Store(nil)
 			summary, err := start(t.Context(), srv, s)
@@ -148,7 +148,7 @@ func TestInterruptedTwice(t *testing.T) {
 	}
 }
 
-func TestFailures(t *testing.T) {
+func TestBatch_ReportsFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic(1))
 		s := recordings(t, 6)
@@ -177,7 +177,7 @@ func TestFailures(t *testing.T) {
 		assert.Len(t, names(t, s.out), 4)
 		assert.Len(t, meetings(t, srv), 6, "what is no recording has no meeting")
 
-		// The next run tells of them again, and -restart tries them once more.
+		// The next run reports them again, and -restart retries them.
 		require.NoError(t, srv.Script(minutestest.Script{Title: "recording 01"}, minutestest.Script{Title: "recording 02"}))
 		time.Sleep(minutestest.MinPollInterval)
 		summary, err = start(t.Context(), srv, s)
@@ -193,7 +193,7 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-func TestRefusedKey(t *testing.T) {
+func TestBatch_StopsIfKeyRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		s := recordings(t, 30)
@@ -207,7 +207,7 @@ func TestRefusedKey(t *testing.T) {
 	})
 }
 
-func TestSameRecordings(t *testing.T) {
+func TestBatch_UploadsSameContentOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic(2))
 		s := recordings(t, 3)
@@ -244,14 +244,14 @@ func TestSameRecordings(t *testing.T) {
 	})
 }
 
-func TestChangedRecording(t *testing.T) {
+func TestBatch_DetectsChangedRecording(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		s := recordings(t, 1)
 		_, err := start(t.Context(), srv, s)
 		require.NoError(t, err)
 
-		// Newer than its minutes: done anew.
+		// Newer than its minutes: processed again.
 		path := filepath.Join(s.in, "recording 00.wav")
 		require.NoError(t, os.WriteFile(path, tone(5, 500), 0o644))
 		later := time.Now().AddDate(100, 0, 0) // the bubble's clock is behind the files'
@@ -261,7 +261,7 @@ func TestChangedRecording(t *testing.T) {
 		assert.Contains(t, summary, "1 written")
 		assert.Len(t, meetings(t, srv), 2)
 
-		// Between identification and upload: refused.
+		// Changed between identification and upload: rejected.
 		list, err := recordingsIn(s.in)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(path, tone(6, 500), 0o644))

@@ -98,7 +98,7 @@ func (d *display) close() {
 	}
 }
 
-// change is one change of what is shown.
+// change applies one change to the display.
 func (d *display) change(what func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -14,8 +14,9 @@ var extensions = map[minutes.Format]string{
 	minutes.FormatHTML:     ".html",
 }
 
-// folder is where the minutes go. Their files have the recording's whole name
-// and one more extension, so that no two recordings share one.
+// folder is the destination of the minutes. A file of minutes has the
+// recording's whole name and one more extension, so that no two recordings
+// share one.
 type folder struct{ dir, extension string }
 
 // openFolder makes the folder if need be, and finds out whether it can be
@@ -49,8 +50,8 @@ func (f folder) has(r recording) bool {
 	return err == nil && info.Mode().IsRegular() && !info.ModTime().Before(r.modified)
 }
 
-// write puts the minutes in place at once or not at all, so that half a file
-// never passes for a whole one.
+// write puts the minutes in place at once or not at all. So half a file can
+// never pass for a complete one.
 func (f folder) write(r recording, content string) (err error) {
 	temp, err := os.CreateTemp(f.dir, ".batch-*")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// What is wrong with the folders shows before any request.
-func TestFoldersThatCannotBe(t *testing.T) {
+// The program reports bad folders before any request.
+func TestFolders_RejectsInvalid(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(t *testing.T, s *settings)
 		want   string
@@ -45,9 +45,9 @@ func TestFoldersThatCannotBe(t *testing.T) {
 	}
 }
 
-// A file that cannot be put in place is one recording's failure, and the next
-// run fetches the minutes without another upload.
-func TestMinutesThatCannotBeWritten(t *testing.T) {
+// If a file cannot be put in place, one recording fails, and the next run
+// fetches the minutes without another upload.
+func TestBatch_FetchesAgainAfterFailedWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic(3))
 		s := recordings(t, 3)

@@ -1,8 +1,8 @@
 // Command batch turns a folder of recordings into a folder of minutes. It can
 // be interrupted and run again at any time: nothing is uploaded twice.
 //
-// As it stands it runs offline, with recordings that it makes itself and
-// against the in-memory service of package minutestest:
+// By default it runs offline, with recordings that it makes itself and against
+// the in-memory service of package minutestest:
 //
 //	cd examples/batch && go run .
 //
@@ -33,7 +33,7 @@ func main() {
 	case err == nil, errors.Is(err, flag.ErrHelp):
 	case errors.Is(err, errInterrupted):
 		os.Exit(130)
-	case errors.Is(err, errFailures): // the summary has told which
+	case errors.Is(err, errFailures): // the summary has listed them
 		os.Exit(1)
 	default:
 		fmt.Fprintln(os.Stderr, "batch:", err)
@@ -93,8 +93,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}, stdout, stderr)
 }
 
-// offlineFolders keeps made-up minutes away from real ones, which a later run
-// could not tell apart, and makes recordings where there are none.
+// offlineFolders keeps made-up minutes away from real ones, because a later run
+// could not distinguish them. It also makes recordings if there are none.
 func offlineFolders(in, out *string) error {
 	if *in != "" && *out != "" {
 		return nil

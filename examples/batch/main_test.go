@@ -15,7 +15,7 @@ func TestRun(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 
 	for name, args := range map[string][]string{
-		"as it stands": nil,
+		"unchanged":    nil,
 		"many at once": {"-uploads", "100", "-format", "html"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,8 +36,7 @@ func recordingsIn(dir string) ([]recording, error) {
 			continue
 		}
 		r := recording{name: e.Name(), path: filepath.Join(dir, e.Name())}
-		// Follows symbolic links. What cannot be looked at is reported when it
-		// comes to be opened.
+		// Follows symbolic links. Errors are reported when the file is opened.
 		if info, err := os.Stat(r.path); err == nil {
 			if info.IsDir() {
 				continue
@@ -49,9 +48,9 @@ func recordingsIn(dir string) ([]recording, error) {
 	return list, nil
 }
 
-// identify returns the external id of the recording's meeting. It depends on
-// the content alone, so the meeting is found again under whatever name. What is
-// no recording shows here, before a meeting is made for it.
+// identify returns the external id of the recording's meeting. The id depends
+// on the content only, so a renamed recording finds the same meeting. A file
+// that is no recording fails here, before a meeting is created for it.
 func (r recording) identify(ctx context.Context) (string, error) {
 	rec, err := minutes.FromFile(r.path)(ctx)
 	if err != nil {
@@ -97,8 +96,8 @@ func (r recording) open(ctx context.Context, sent func(bytes int64), ended func(
 	return rec, err
 }
 
-// watched tells how far an upload has read its recording. A progress callback
-// would begin anew with each try, and would not tell when the upload is over.
+// watched counts the bytes of its recording that an upload has read. A progress
+// callback would start again with each attempt, and would not report the end.
 type watched struct {
 	minutes.Recording
 	furthest atomic.Int64
@@ -108,7 +107,7 @@ type watched struct {
 
 func (w *watched) ReadAt(p []byte, offset int64) (int, error) {
 	n, err := w.Audio.ReadAt(p, offset)
-	// What is read once more, for another try, does not count again.
+	// A retry reads bytes again, which do not count again.
 	for {
 		was, is := w.furthest.Load(), offset+int64(n)
 		if is <= was {

@@ -17,14 +17,14 @@ func connect(uploads int) (client *minutes.Client, offline bool, err error) {
 	return impatientServer().Client(minutes.WithUploadConcurrency(uploads)), true, nil
 }
 
-// impatientServer spares a newcomer the thirty seconds that a client leaves
-// between two looks at a meeting, and that no setting shortens: four times a
-// second it takes a recording, and has its minutes written before the reply to
-// the upload is out. The client's first look, which follows, finds them. (A test
-// waits for nothing: see testing/synctest and package minutestest.)
+// impatientServer spares a newcomer the minimum poll interval of thirty
+// seconds, which no setting shortens. Four times a second it accepts a
+// recording, and has its minutes written before it responds to the upload. The
+// client's first poll, which follows, finds them. (A test need not wait at all:
+// see testing/synctest and package minutestest.)
 func impatientServer() *minutestest.Server {
 	var server *minutestest.Server
-	pace := time.NewTicker(250 * time.Millisecond) // a client makes five looks a second
+	pace := time.NewTicker(250 * time.Millisecond) // a client polls five times a second
 	server = minutestest.New(minutestest.WithLog(func(r minutestest.Request) {
 		if r.Operation == minutestest.OpUpload && r.Status == 200 {
 			<-pace.C

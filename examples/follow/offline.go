@@ -39,8 +39,8 @@ func offline(ctx context.Context, dir string, stdout io.Writer) (err error) {
 	})
 }
 
-// meet creates a meeting, as somebody else in the organisation would, and has its minutes
-// written at once. So the first page of the listing shows them, and nobody has to wait.
+// meet creates a meeting, as another member of the organisation would, and has its minutes written at once. So the
+// first page of the listing shows them.
 func meet(ctx context.Context, server *minutestest.Server, title string) error {
 	other := server.Client()
 	m, _, err := other.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})

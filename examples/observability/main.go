@@ -37,7 +37,7 @@ func main() {
 func run(ctx context.Context, out io.Writer) error {
 	server := troubled()
 	defer func() { _ = server.Close() }()       // nothing is left to be done about it
-	exported := tracetest.NewInMemoryExporter() // in place of an OTLP exporter
+	exported := tracetest.NewInMemoryExporter() // replaces an OTLP exporter
 	spans := sdk.NewTracerProvider(sdk.WithSyncer(exported))
 	registry := prometheus.NewRegistry()
 
@@ -61,7 +61,7 @@ func run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// work is one job, in a span of its own.
+// work is one job with its span.
 func work(ctx context.Context, client *minutes.Client, spans *sdk.TracerProvider) error {
 	ctx, span := spans.Tracer("example").Start(ctx, "weekly")
 	defer span.End()
@@ -72,9 +72,9 @@ func work(ctx context.Context, client *minutes.Client, spans *sdk.TracerProvider
 	return err
 }
 
-// troubled is a service in memory that refuses some requests at first. It has the
-// minutes written as soon as the audio is there, or a Client would wait for thirty
-// seconds between two looks.
+// troubled returns an in-memory service that rejects some requests at first. It
+// writes the minutes as soon as the audio is there. Otherwise a Client would
+// wait for thirty seconds between two polls.
 func troubled() *minutestest.Server {
 	var server *minutestest.Server
 	server = minutestest.New(minutestest.WithLog(func(r minutestest.Request) {

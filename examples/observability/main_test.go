@@ -26,7 +26,7 @@ func everything(t *testing.T, spans tracetest.SpanStubs) string {
 }
 
 // No exported span holds a presigned query, and each request of the job has one.
-func TestSpansHoldNoPresignedQuery(t *testing.T) {
+func TestSpans_HaveNoPresignedQuery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := troubled()
@@ -50,7 +50,7 @@ func TestSpansHoldNoPresignedQuery(t *testing.T) {
 }
 
 // The test above would see it: with uploads through otelhttp, too, it is there.
-func TestTracedStorageLeaks(t *testing.T) {
+func TestTracedStorage_LeaksPresignedQuery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := troubled()
@@ -65,7 +65,7 @@ func TestTracedStorageLeaks(t *testing.T) {
 	})
 }
 
-// The program tells what happened, in spans and in metrics.
+// The program reports its work in spans and in metrics.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

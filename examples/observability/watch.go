@@ -17,10 +17,10 @@ import (
 
 // watch returns the options by which a Client is traced and measured.
 //
-// API calls go through otelhttp, which records whole URLs. Uploads must not: the
-// query of a presigned URL is a credential, so that who reads the traces could
-// upload. They go through plain, and their spans are made from what the observer
-// is told, which holds no query.
+// API calls go through otelhttp, which records whole URLs. Uploads must not:
+// the query of a presigned URL is a credential, so anyone who reads the traces
+// could upload. Uploads go through plain, and their spans are made from the
+// observer's events, which contain no query.
 func watch(plain http.RoundTripper, spans trace.TracerProvider, registry prometheus.Registerer) []minutes.Option {
 	w := &watcher{tracer: spans.Tracer("minutes"), metrics: newMetrics(registry)}
 	traced := otelhttp.NewTransport(named{plain},
@@ -113,7 +113,7 @@ func (w *watcher) uploaded(ctx context.Context, e minutes.Attempt) {
 	span.End(trace.WithTimestamp(end))
 }
 
-// metrics are what somebody on call asks about. No label is an id.
+// metrics answer the questions of the person on call. No label is an id.
 type metrics struct {
 	attempts, retries, polled    *prometheus.CounterVec
 	duration                     *prometheus.HistogramVec

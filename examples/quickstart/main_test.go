@@ -16,8 +16,8 @@ func TestRun(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"as it stands": {nil, []string{"# Stand-up", "Ada Lovelace, Grace Hopper", "**Duration:** 0:41", "Agreed, we drop it"}},
-		"a user's own": {[]string{"-audio", "recording/standup.mp3", "-title", "Weekly", "-format", "html"}, []string{"<h1>Weekly</h1>", "0:41"}},
+		"unchanged":               {nil, []string{"# Stand-up", "Ada Lovelace, Grace Hopper", "**Duration:** 0:41", "Agreed, we drop it"}},
+		"own recording and flags": {[]string{"-audio", "recording/standup.mp3", "-title", "Weekly", "-format", "html"}, []string{"<h1>Weekly</h1>", "0:41"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr strings.Builder

@@ -7,8 +7,8 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-// The recording that ships with the example, who speaks in it, and what is
-// said. recording/README.md tells where it is from.
+// These variables are the recording that ships with the example, its speakers
+// and its text. recording/README.md names its origin.
 var (
 	//go:embed recording/standup.mp3
 	standup []byte

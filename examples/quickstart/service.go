@@ -31,8 +31,8 @@ func connect(shipped bool, log io.Writer) (*service, error) {
 	acme.Members = append(acme.Members, minutestest.Member{ID: "emp_grace", Name: "Grace Hopper", Role: "Engineer"})
 	server := minutestest.New(minutestest.WithWorld(world))
 	if shipped {
-		// The service in memory understands no speech; it is told what is said in
-		// this recording. Of another one it makes up what is said.
+		// The in-memory service does not recognise speech. The script sets the
+		// text of this recording. For any other one the service invents a text.
 		if err := server.Script(minutestest.Script{Transcript: spoken}); err != nil {
 			return nil, err
 		}
@@ -48,12 +48,12 @@ func (s *service) close() {
 	}
 }
 
-// settle spares a newcomer the thirty seconds that a client leaves between two
-// looks at a meeting, and that no setting shortens: offline, what happens is
-// read from the service itself, which is no request, until the meeting is done.
-// The client's first look, which it takes at once, then finds it so. (A test
-// does not even wait as long as this: see testing/synctest and package
-// minutestest.) With the real service there is nothing to do here.
+// settle spares a newcomer the minimum poll interval of thirty seconds, which
+// no setting shortens. Offline, it reads the status from the service itself,
+// without a request, until the meeting is done. The client's first poll then
+// finds it done. (A test does not even wait as long as this: see
+// testing/synctest and package minutestest.) With the real service, settle does
+// nothing.
 func (s *service) settle(ctx context.Context, id string) error {
 	if !s.offline() {
 		return nil

@@ -27,8 +27,8 @@ const (
 	maxWaits    = 10_000
 )
 
-// silence is after how long without a heartbeat a worker is taken for dead. What is
-// told more often than once a minute the SDK does not send.
+// silence is the time without a heartbeat after which a worker counts as dead.
+// The SDK sends at most one heartbeat per minute.
 const silence = 2 * time.Minute
 
 // job is what a workflow is started with.
@@ -43,10 +43,11 @@ type uploaded struct {
 	MeetingID string
 }
 
-// ingest is the workflow: a recording becomes a file of minutes, whose path it
-// returns. Its id is the meeting's external id, so that there is one meeting,
-// whatever is killed and however often the workflow is started. An external id has
-// at most 128 characters, and Temporal takes printable ASCII alone.
+// ingest is the workflow. It turns a recording into a file of minutes, and
+// returns the file's path. The workflow's id is the meeting's external id, so
+// there is one meeting, however often the workflow is killed or started. An
+// external id has at most 128 characters, and Temporal accepts only printable
+// ASCII.
 func ingest(ctx workflow.Context, j job) (minutesPath string, err error) {
 	var up uploaded
 	if err := workflow.ExecuteActivity(on(ctx, uploadQueue), "Upload", j).Get(ctx, &up); err != nil {
@@ -66,11 +67,11 @@ func on(ctx workflow.Context, queue string) workflow.Context {
 	})
 }
 
-// activities are those of one process: it has one Client, whose one poller looks
-// for all of the waits.
+// activities are the activities of one process: it has one Client, whose one
+// poller serves all of the waits.
 type activities struct {
 	client *minutes.Client
-	dir    string // where the minutes go
+	dir    string // destination of the minutes
 }
 
 // stateIn lets the workers that share dir keep thirty seconds between two polls of a meeting.
@@ -78,8 +79,8 @@ func stateIn(dir string) minutes.Option {
 	return minutes.WithStore(minutes.DirStore(dir + ".state"))
 }
 
-// workers are those that a process has. One that ends by itself, as where the
-// namespace is gone, says so to ended.
+// workers returns the workers of a process. A worker that ends by itself, as
+// when the namespace was deleted, calls ended.
 func workers(c client.Client, a *activities, ended func(error)) []worker.Worker {
 	uploads := worker.New(c, uploadQueue, worker.Options{
 		MaxConcurrentActivityExecutionSize: maxUploads, WorkerStopTimeout: 10 * time.Second, OnFatalError: ended,
@@ -128,7 +129,7 @@ func (a *activities) Wait(ctx context.Context, up uploaded) (path string, err er
 		return "", err
 	}
 	path = filepath.Join(a.dir, url.PathEscape(activity.GetInfo(ctx).WorkflowExecution.ID)+".md")
-	return path, write(path, result.Minutes.Content) // tried again, whatever goes wrong
+	return path, write(path, result.Minutes.Content) // Temporal retries every error
 }
 
 // write leaves a whole file, or none.
@@ -145,13 +146,13 @@ func write(path, text string) error {
 	return os.Rename(f.Name(), path)
 }
 
-// beat is what a heartbeat tells.
+// beat is the content of a heartbeat.
 type beat struct {
 	Status      minutes.Status // of the meeting, once it was seen
 	Sent, Total int64          // of the recording, in bytes
 }
 
-// told is what the Client has told last.
+// told holds the Client's last report.
 type told struct {
 	mu   sync.Mutex
 	beat beat
@@ -175,8 +176,9 @@ func (t *told) tell(ctx context.Context) {
 	activity.RecordHeartbeat(ctx, t.beat)
 }
 
-// telling does work while a ticker sends heartbeats: OnStatus is silent for as long
-// as a stage takes. A worker that is stopped gives its work up at once, for others.
+// telling runs work while a ticker sends heartbeats: OnStatus is not called
+// during a stage. A worker that is stopped releases its work at once, for
+// others.
 func telling(ctx context.Context, work func(context.Context, *told) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var t told
@@ -206,8 +208,8 @@ func telling(ctx context.Context, work func(context.Context, *told) error) error
 	return verdict(err)
 }
 
-// verdict tells Temporal whether to try again. The error itself is no cause of the
-// one that it makes of it, which would say everything twice.
+// verdict decides whether Temporal retries. The error that it returns does not
+// wrap err, because Temporal would then log everything twice.
 func verdict(err error) error {
 	failed, _ := errors.AsType[*minutes.MeetingFailedError](err)
 	switch {

@@ -57,7 +57,7 @@ func run(activities any, id string, j job, heard func(beat)) (path string, err e
 	return path, err
 }
 
-func TestIngest(t *testing.T) {
+func TestIngest_WritesMinutes(t *testing.T) {
 	t.Parallel()
 	j, dir := aRecording(t), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestIngest(t *testing.T) {
 }
 
 // A heartbeat of an upload says how far it is.
-func TestProgress(t *testing.T) {
+func TestIngest_ReportsProgress(t *testing.T) {
 	t.Parallel()
 	j, dir := aRecording(t), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestProgress(t *testing.T) {
 }
 
 // Temporary failures are retried. Every other failure ends the workflow, and says why.
-func TestTrouble(t *testing.T) {
+func TestIngest_RetriesFailures(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		prepare  func(*minutestest.Server, *job)
@@ -113,10 +113,10 @@ func TestTrouble(t *testing.T) {
 		"storage away for a while": {func(srv *minutestest.Server, _ *job) {
 			srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Times: 2}, minutestest.RefuseUpload(503, "SlowDown"))
 		}, 3, ""},
-		"key refused for a while": {func(srv *minutestest.Server, _ *job) {
+		"key rejected for a while": {func(srv *minutestest.Server, _ *job) {
 			srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Times: 2}, minutestest.Refuse(minutes.ErrOrganisationExpired))
 		}, 3, ""},
-		"refused": {func(_ *minutestest.Server, j *job) { j.Date = "today" }, 1, "Refused"},
+		"rejected": {func(_ *minutestest.Server, j *job) { j.Date = "today" }, 1, "Refused"},
 		"no recording": {func(_ *minutestest.Server, j *job) {
 			j.Path += ".gone"
 		}, 1, "Refused"},
@@ -145,7 +145,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-func TestVerdict(t *testing.T) {
+func TestVerdict_SaysWhetherToRetry(t *testing.T) {
 	t.Parallel()
 	refused, ok := errors.AsType[*temporal.ApplicationError](verdict(&minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated}))
 	require.True(t, ok)
@@ -154,7 +154,7 @@ func TestVerdict(t *testing.T) {
 }
 
 // Recordings have ids of their own, in as many characters as ids may have.
-func TestIDs(t *testing.T) {
+func TestIDOf_DiffersByPath(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, "weekly.mp3-a8628a4275ae", idOf("/recordings/weekly.mp3"))
 	assert.NotEqual(t, idOf("/monday/weekly.mp3"), idOf("/tuesday/weekly.mp3"))
@@ -193,8 +193,8 @@ func (f *fleet) Wait(ctx context.Context, up uploaded) (string, error) {
 	return do(ctx, f, func(ctx context.Context, a *activities) (string, error) { return a.Wait(ctx, up) })
 }
 
-// do does an activity with the worker there is. Nobody hears of what it came to
-// where the worker was killed.
+// do runs an activity with the current worker. If the worker was killed, the
+// result is lost.
 func do[T any](ctx context.Context, f *fleet, work func(context.Context, *activities) (T, error)) (T, error) {
 	f.mu.Lock()
 	worker, life := f.live, f.life
@@ -215,7 +215,7 @@ func do[T any](ctx context.Context, f *fleet, work func(context.Context, *activi
 // Workers that are killed twice, at any point of their work, come to one meeting
 // with one audio and its minutes for each recording, and no meeting is looked at
 // too soon.
-func TestKilled(t *testing.T) {
+func TestIngest_SurvivesKilledWorkers(t *testing.T) {
 	t.Parallel()
 	const recordings = 200
 	j, dir := aRecording(t), t.TempDir()
@@ -225,7 +225,7 @@ func TestKilled(t *testing.T) {
 		workers.next(t.Context())
 		var all sync.WaitGroup
 		for i := range recordings {
-			// The reply of storage takes a while, so that a kill finds uploads under way.
+			// The response of storage takes a while, so a kill interrupts uploads.
 			srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Nth: i + 1}, minutestest.Delay(rand.N(10*time.Second)).AfterEffect()).Optional()
 			all.Go(func() {
 				time.Sleep(rand.N(5 * time.Minute))
@@ -275,8 +275,8 @@ func (r *relay) Wait(ctx context.Context, up uploaded) (string, error) {
 	return r.fleet.Wait(ctx, up)
 }
 
-// No worker looks too soon after another did, which would be a violation.
-func TestLooks(t *testing.T) {
+// No worker polls too soon after another one did, which would be a violation.
+func TestIngest_KeepsPollInterval(t *testing.T) {
 	t.Parallel()
 	j, dir := aRecording(t), t.TempDir()
 	for _, queued := range []time.Duration{0, 40 * time.Second} {
@@ -304,7 +304,7 @@ func TestLooks(t *testing.T) {
 }
 
 // A worker that is stopped leaves its work to others, at once.
-func TestStopped(t *testing.T) {
+func TestIngest_ContinuesAfterStop(t *testing.T) {
 	t.Parallel()
 	j, dir := aRecording(t), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -337,7 +337,7 @@ func (a *apart) Upload(ctx context.Context, j job) (uploaded, error) { return a.
 func (a *apart) Wait(ctx context.Context, up uploaded) (string, error) { return a.waits.Wait(ctx, up) }
 
 // Thousands of waits in one worker share pages of the listing.
-func TestThousands(t *testing.T) {
+func TestIngest_ThousandsAtOnce(t *testing.T) {
 	t.Parallel()
 	recordings := 300
 	if os.Getenv("MINUTES_LONG") != "" {

@@ -7,7 +7,8 @@
 //	TEMPORAL_ADDRESS=… go run . weekly.mp3 board.mp3  # starts a workflow for each, and waits
 //
 // With TEMPORAL_ADDRESS, a worker needs MINUTES_BASE_URL and MINUTES_API_KEY.
-// TEMPORAL_NAMESPACE is "default" unless set, MINUTES_DIR is where the minutes go.
+// TEMPORAL_NAMESPACE is "default" unless set. MINUTES_DIR is the folder for the
+// minutes.
 //
 // For your own program, copy ingest.go.
 package main
@@ -66,7 +67,7 @@ func offline(out io.Writer) error {
 		return err
 	}
 	world := minutestest.DefaultWorld()
-	world.Stages = minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1} // the first look finds the minutes
+	world.Stages = minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1} // the first poll finds the minutes
 	server := minutestest.New(minutestest.WithWorld(world))
 	defer server.Close()
 
@@ -188,8 +189,8 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// idOf tells a recording from all others by its path, in the characters that an id
-// may have. The name is for people.
+// idOf makes an id from a recording's path, in the characters that an id may
+// have. The name is for people.
 func idOf(path string) string {
 	name := unfit.ReplaceAllString(filepath.Base(path), "-")
 	return fmt.Sprintf("%.80s-%.6x", name, sha256.Sum256([]byte(path)))

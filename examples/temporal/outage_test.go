@@ -58,7 +58,7 @@ func (l *locked) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-func TestStart_SaysThatItWaitsForServer(t *testing.T) {
+func TestStart_LogsThatItWaitsForServer(t *testing.T) {
 	t.Parallel()
 	const address = "temporal.example:7233"
 	for name, tc := range map[string]struct {
@@ -90,7 +90,7 @@ func TestStart_SaysThatItWaitsForServer(t *testing.T) {
 	}
 }
 
-func TestOnline_NamesServerThatIsAway(t *testing.T) {
+func TestOnline_NamesUnreachableServer(t *testing.T) {
 	t.Parallel()
 	err := online(t.Context(), t.Output(), t.Output(), "127.0.0.1:1", []string{"weekly.mp3"})
 	assert.ErrorContains(t, err, "no Temporal server at TEMPORAL_ADDRESS 127.0.0.1:1: ")

@@ -10,7 +10,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// Whatever minutes look like, a list says the same when it is read again.
+// For any minutes, a list says the same when it is read again.
 func FuzzActions(f *testing.F) {
 	f.Add("## Actions\n\n- **Ada:** Write.\n- Tell support.\n")
 	f.Add("## Actions\n- **:** **b:** c\n- **a:**\n## Actions\n-  - x")
@@ -23,8 +23,8 @@ func FuzzActions(f *testing.F) {
 	})
 }
 
-// Whatever the title, the service takes it or refuses it as the interface says,
-// and takes our reference in any case. One service serves all inputs.
+// For any title, the service accepts it or rejects it as the interface says,
+// and always accepts our reference. One service serves all inputs.
 func FuzzTitle(f *testing.F) {
 	srv := minutestest.NewServer(f)
 	client := srv.Client()

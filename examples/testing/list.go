@@ -49,7 +49,7 @@ type list struct {
 }
 
 type item struct {
-	who, what string // who may be nobody
+	who, what string // who may be empty
 }
 
 // String is l as Markdown.
@@ -66,8 +66,8 @@ func (l list) String() string {
 	return b.String()
 }
 
-// actions finds what is to be done in minutes: the list under "Actions", which
-// the template of our minutes has.
+// actions returns the tasks in minutes: the list under "Actions", which the
+// template of our minutes has.
 func actions(markdown string) []item {
 	var items []item
 	inside := false
@@ -94,7 +94,8 @@ func actions(markdown string) []item {
 	return items
 }
 
-// advice says what to do about an error, to somebody who knows nothing of APIs.
+// advice says what to do about an error, for a reader who knows nothing of
+// APIs.
 func advice(err error) string {
 	if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); ok {
 		switch failed.Status {

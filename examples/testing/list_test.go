@@ -22,9 +22,8 @@ const (
 	day   = "2026-11-20"
 )
 
-// serviceTest runs a test in a bubble, in which waiting takes no time, with a service
-// of its own. When it ends, the service fails the test for what the client did
-// wrong, and for faults that did not strike.
+// serviceTest runs a test in a bubble, in which waiting takes no time, with a new service. When it ends, the service
+// fails the test for the client's mistakes, and for faults that were never applied.
 func serviceTest(t *testing.T, test func(t *testing.T, srv *minutestest.Server)) {
 	t.Helper()
 	t.Parallel()
@@ -35,10 +34,10 @@ func serviceTest(t *testing.T, test func(t *testing.T, srv *minutestest.Server))
 	})
 }
 
-var update = flag.Bool("update", false, "write golden files anew")
+var update = flag.Bool("update", false, "write golden files again")
 
-// Golden minutes: what the service writes from this transcript, and what we make
-// of it.
+// The golden file holds the list that we make of the service's minutes for this
+// transcript.
 func TestGolden(t *testing.T) {
 	serviceTest(t, func(t *testing.T, srv *minutestest.Server) {
 		began := time.Now()
@@ -81,12 +80,12 @@ func TestFaults(t *testing.T) {
 		match minutestest.Match
 		fault []minutestest.Fault
 	}{
-		"too many requests":          {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.RateLimit("7")}},
-		"a reply that is lost":       {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.LoseReply()}},
-		"a proxy's page":             {minutestest.Match{Operation: "usage.get", Times: 2}, []minutestest.Fault{minutestest.BadGateway()}},
-		"a broken upload":            {minutestest.Match{Operation: minutestest.OpUpload}, []minutestest.Fault{minutestest.ResetUpload(1000)}},
-		"storage that wants a pause": {minutestest.Match{Operation: minutestest.OpUpload}, []minutestest.Fault{minutestest.RefuseUpload(503, "SlowDown")}},
-		"minutes cut short":          {minutestest.Match{Operation: "meetings.minutes"}, []minutestest.Fault{minutestest.Truncate(20)}},
+		"too many requests": {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.RateLimit("7")}},
+		"lost response":     {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.LoseReply()}},
+		"a proxy's page":    {minutestest.Match{Operation: "usage.get", Times: 2}, []minutestest.Fault{minutestest.BadGateway()}},
+		"a broken upload":   {minutestest.Match{Operation: minutestest.OpUpload}, []minutestest.Fault{minutestest.ResetUpload(1000)}},
+		"busy storage":      {minutestest.Match{Operation: minutestest.OpUpload}, []minutestest.Fault{minutestest.RefuseUpload(503, "SlowDown")}},
+		"truncated minutes": {minutestest.Match{Operation: "meetings.minutes"}, []minutestest.Fault{minutestest.Truncate(20)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			serviceTest(t, func(t *testing.T, srv *minutestest.Server) {
@@ -101,8 +100,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Refusals that people can do something about.
-func TestRefusals(t *testing.T) {
+// Errors that people can do something about have advice.
+func TestRejections(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*minutestest.Organisation)
 		told   string
@@ -131,7 +130,7 @@ func TestRestart(t *testing.T) {
 		_, err := desk{srv.Client()}.take(ctx, title, day, madeUp())
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 
-		time.Sleep(time.Hour) // until somebody begins it again
+		time.Sleep(time.Hour) // until it is restarted
 		got, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
 		require.NoError(t, err)
 		assert.Len(t, got.items, 2)
@@ -145,10 +144,10 @@ func TestActions(t *testing.T) {
 		markdown string
 		want     []item
 	}{
-		"none":            {"# Weekly\n\n## Decisions\n\n- Ship.\n", nil},
-		"some":            {"## Actions\n\n- **Ada:** Write.\n- Tell support.\n\n## Notes\n\n- no\n", []item{{"Ada", "Write."}, {"", "Tell support."}}},
-		"another's lines": {"## Actions\r\n\r\n-  **Ada:**  Write.\r\n- \r\n-\r\n", []item{{"Ada", "Write."}}},
-		"a bold word":     {"## Actions\n- **now:**\n- **:** go\n", []item{{"", "**now:**"}, {"", "**:** go"}}},
+		"none":                  {"# Weekly\n\n## Decisions\n\n- Ship.\n", nil},
+		"some":                  {"## Actions\n\n- **Ada:** Write.\n- Tell support.\n\n## Notes\n\n- no\n", []item{{"Ada", "Write."}, {"", "Tell support."}}},
+		"list in another style": {"## Actions\r\n\r\n-  **Ada:**  Write.\r\n- \r\n-\r\n", []item{{"Ada", "Write."}}},
+		"a bold word":           {"## Actions\n- **now:**\n- **:** go\n", []item{{"", "**now:**"}, {"", "**:** go"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,9 +1,8 @@
-// Command testing is a small program with a test suite of its own: it makes a
-// list of what is to be done from a meeting's recording. README.md says which
-// test shows what.
+// Command testing is a small program with a test suite: it makes a list of
+// tasks from a meeting's recording. README.md says which test shows what.
 //
-// It runs offline, with a recording that it makes up and against the
-// in-memory service of package minutestest:
+// It runs offline, with a generated recording and against the in-memory service
+// of package minutestest:
 //
 //	go run ./examples/testing
 //

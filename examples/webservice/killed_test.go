@@ -25,7 +25,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// process is the program in a process of its own.
+// process is the program as a process.
 type process struct {
 	*exec.Cmd
 	addr  chan string // once it serves
@@ -150,7 +150,7 @@ func TestProcess_Killed(t *testing.T) {
 	}
 	t.Log(kills, "kills took", time.Since(began))
 	if !long {
-		return // what was interrupted takes another thirty seconds
+		return // an interrupted job takes another thirty seconds
 	}
 	for i := range recordings {
 		require.NoError(t, srv.Script(minutestest.Script{Title: name(i), Stages: world.Stages}))

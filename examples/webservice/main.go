@@ -1,4 +1,4 @@
-// Command webservice turns recordings into minutes, whatever kills it meanwhile. See README.md.
+// Command webservice turns recordings into minutes, even if it is killed meanwhile. See README.md.
 package main
 
 import (
@@ -50,7 +50,7 @@ func serve(addr, dir string) error {
 	q.run(ctx)
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	return server.Shutdown(grace) // requests that have begun may end
+	return server.Shutdown(grace) // requests in progress may finish
 }
 
 // newClient returns a Client of the service in memory if the environment names no other.

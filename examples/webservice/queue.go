@@ -18,7 +18,8 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-// What somebody on call asks first. examples/observability has more.
+// These metrics answer the first questions of the person on call.
+// examples/observability has more.
 var (
 	attempts = promauto.NewCounterVec(prometheus.CounterOpts{Name: "minutes_attempts_total", Help: "Attempts of requests."}, []string{"operation", "status"})
 	outcomes = promauto.NewCounterVec(prometheus.CounterOpts{Name: "webservice_outcomes_total", Help: "Attempts at jobs, by the state that followed."}, []string{"state"})
@@ -87,7 +88,7 @@ func (q *queue) work(ctx context.Context, j *job) {
 	slog.Info("attempt ended", "job", j.ID, "meeting", j.Meeting, "state", j.State, "problem", j.Problem)
 }
 
-// attempt does what is left of a job. It stores each step before it begins the next one.
+// attempt does the remaining steps of a job. It stores each step before it starts the next one.
 func (q *queue) attempt(ctx context.Context, j *job) error {
 	for j.Meeting == "" {
 		m, _, err := q.client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: j.Name, Date: j.Date, ExternalID: j.ID})
@@ -131,13 +132,13 @@ func (q *queue) decide(ctx context.Context, j *job, err error) {
 	switch {
 	case errors.Is(err, errPaused), ended && q.outOfQuota(ctx, failure): // later
 	case minutes.KeyRejected(err): // every other job would fail, too
-		q.pause("key", math.MaxInt64, err) // until somebody restarts the program
+		q.pause("key", math.MaxInt64, err) // until the program is restarted
 	case minutes.Retryable(err):
 		j.Due = time.Now().Add(max(asked, time.Minute)).Unix()
 	case errors.Is(err, minutes.ErrMeetingGone):
-		j.State, j.Meeting = "deleted", "" // by somebody who wants no minutes
+		j.State, j.Meeting = "deleted", "" // another program deleted it
 	default:
-		j.State = "failed" // for good, or in a way that nobody has foreseen
+		j.State = "failed" // for good, or unexpectedly
 	}
 }
 
@@ -145,7 +146,7 @@ func (q *queue) decide(ctx context.Context, j *job, err error) {
 func (q *queue) outOfQuota(ctx context.Context, failure *minutes.MeetingFailedError) bool {
 	usage, err := q.client.Usage.Get(ctx)
 	if err != nil {
-		usage = &minutes.Usage{CreditsRemaining: 1} // nobody knows
+		usage = &minutes.Usage{CreditsRemaining: 1} // unknown
 	}
 	out := minutes.QuotaExhausted(failure) || failure.Status == minutes.StatusMinutesFailed && usage.CreditsRemaining == 0
 	if out {

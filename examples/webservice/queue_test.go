@@ -98,7 +98,7 @@ func TestQueue_KeepsRecordingOfFailedJob(t *testing.T) {
 				return srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesReady})
 			},
 		},
-		"nobody has foreseen it": {
+		"unexpected error": {
 			fail: func(srv *minutestest.Server) error {
 				srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes}, minutestest.Refuse(minutes.ErrForbidden))
 				return nil
@@ -250,7 +250,7 @@ func TestQueue_PausesWithoutQuota(t *testing.T) {
 	}
 }
 
-// The pause holds for uploads of jobs that had begun before it.
+// A pause also stops uploads of jobs that started before it.
 func TestQueue_PauseHoldsForUploads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -267,7 +267,7 @@ func TestQueue_PauseHoldsForUploads(t *testing.T) {
 	})
 }
 
-func TestPut_RejectsWhatIsNoRecording(t *testing.T) {
+func TestPut_RejectsNonRecordings(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv, dir := minutestest.NewServer(t), t.TempDir()

@@ -20,14 +20,14 @@ CREATE INDEX IF NOT EXISTS jobs_due ON jobs (state, due);
 CREATE TABLE IF NOT EXISTS states (meeting TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT;
 UPDATE jobs SET job = json_set(job, '$.state', 'queued') WHERE state = 'running'; -- in a process that died`
 
-// A job is a recording on its way to minutes. Its file is kept until it is done.
+// A job turns a recording into minutes. Its file is kept until it is done.
 type job struct {
 	Name    string `json:"name"` // the user's
 	ID      string `json:"id"`   // ours, and the external id of the meeting
 	Date    string `json:"date"`
-	State   string `json:"state"`             // queued, running, done, deleted (by somebody) or failed
+	State   string `json:"state"`             // queued, running, done, deleted or failed
 	Due     int64  `json:"due"`               // a Unix time; not before
-	Meeting string `json:"meeting,omitempty"` // its id, unless it failed or is gone
+	Meeting string `json:"meeting,omitempty"` // its id, unless it failed or was deleted
 	Problem string `json:"problem,omitempty"` // the last error
 	Minutes string `json:"minutes,omitempty"`
 }
@@ -53,7 +53,7 @@ func (t *table) path(j *job) string {
 	return filepath.Join(t.dir, j.ID+filepath.Ext(filepath.Base(j.Name)))
 }
 
-// save stores what has become of a job.
+// save stores the state of a job.
 func (t *table) save(ctx context.Context, j *job) error {
 	text, _ := json.Marshal(j) // strings and numbers
 	_, err := t.do(ctx, `UPDATE jobs SET job = ? WHERE name = ?`, string(text), j.Name)

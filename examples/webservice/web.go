@@ -71,5 +71,5 @@ func (q *queue) show(w http.ResponseWriter, r *http.Request, queued []byte, err 
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(map[bool]int{true: http.StatusAccepted, false: http.StatusOK}[queued != nil])
-	_ = json.NewEncoder(w).Encode(json.RawMessage(text)) // the user may have gone
+	_ = json.NewEncoder(w).Encode(json.RawMessage(text)) // the user may have closed the connection
 }

@@ -15,7 +15,7 @@ import (
 
 const module = "../../.."
 
-func TestTablesAreUpToDate(t *testing.T) {
+func TestTables_AreUpToDate(t *testing.T) {
 	t.Parallel()
 	files, err := tables(module)
 	require.NoError(t, err)
@@ -28,7 +28,7 @@ func TestTablesAreUpToDate(t *testing.T) {
 }
 
 // The tables name the methods that users call.
-func TestEveryOperationHasItsMethod(t *testing.T) {
+func TestEveryOperation_HasItsMethod(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob(filepath.Join(module, "*.go"))
 	require.NoError(t, err)
@@ -47,7 +47,7 @@ func TestEveryOperationHasItsMethod(t *testing.T) {
 	}
 }
 
-func TestTablesNeedTheirPlace(t *testing.T) {
+func TestTables_NeedTheirMarkers(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(root, "docs"), 0o700))

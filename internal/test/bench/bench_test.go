@@ -26,9 +26,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// The benchmarks stand beside net/http and encoding/json, used as a careful
-// programmer would use them by hand: a context, the headers, a limit on what is
-// read, the status looked at, one json.Unmarshal, the connection kept.
+// The benchmarks compare with net/http and encoding/json, used as a careful
+// programmer would use them by hand: a context, the headers, a limit on the
+// body, a check of the status, one json.Unmarshal, a connection that is reused.
 
 // byHand is a client of the service that has no retries, no limiter and no
 // types but those it needs.
@@ -77,10 +77,10 @@ func (c *byHand) do(ctx context.Context, method, path string, into any) error {
 	return json.Unmarshal(body, into)
 }
 
-// beside measures ours as the benchmark's work, and raw in turns with it. It
-// reports what raw cost, and how many times raw's time ours took: the median
-// over the turns, since a shared machine has slow moments. prepare, where not
-// nil, comes before each turn of n times and is not measured.
+// beside measures ours as the benchmark's work, and alternates it with raw. It
+// reports the cost of raw, and the ratio of ours to raw: the median over the
+// rounds, since a shared machine has slow moments. If prepare is not nil,
+// beside calls it before each round of n times and does not measure it.
 func beside(b *testing.B, prepare func(n int), ours, raw func()) {
 	const turn = 32
 	var (
@@ -134,7 +134,7 @@ var benchMeeting = func() string {
 	return fmt.Sprintf(m, strings.Repeat("w", 500-len(m)+len("%s")))
 }()
 
-// fixed is a reply that is always the same.
+// fixed is a response that is always the same.
 type fixed struct {
 	status int
 	header http.Header
@@ -147,8 +147,8 @@ func (c fixed) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, c.body)
 }
 
-// RoundTrip makes it a transport that has the reply at hand: what is left is the
-// client's own cost.
+// RoundTrip returns the response without a network, so that only the client's
+// cost is measured.
 func (c fixed) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{
 		StatusCode: c.status, Header: c.header, Request: req,
@@ -156,8 +156,8 @@ func (c fixed) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// listen serves the reply over loopback without an allocation of its own, so
-// that all that are counted are the client's.
+// listen serves the response over loopback without allocating, so that only the
+// client's allocations are counted.
 func (c fixed) listen(b *testing.B) (base string) {
 	var reply strings.Builder
 	fmt.Fprintf(&reply, "HTTP/1.1 %d %s\r\nContent-Length: %d\r\n", c.status, http.StatusText(c.status), len(c.body))
@@ -254,7 +254,7 @@ func BenchmarkGetOne(b *testing.B) {
 	}
 }
 
-// BenchmarkError makes a typed error of a refusal.
+// BenchmarkError decodes an error response into a typed error.
 func BenchmarkError(b *testing.B) {
 	for _, refusal := range []struct {
 		name  string
@@ -293,8 +293,8 @@ func BenchmarkError(b *testing.B) {
 	b.Run("storage 403/stub", benchmarkStorageError)
 }
 
-// benchmarkStorageError uploads to a store that refuses. For either side it
-// takes two requests: one for the URL, and the PUT.
+// benchmarkStorageError uploads to a store that rejects uploads. For either
+// side it takes two requests: one for the URL, and the PUT.
 func benchmarkStorageError(b *testing.B) {
 	const target = `{"upload_url":"https://storage.example.com/recordings/` + benchID + `?X-Amz-Credential=AKIDEXAMPLE&` +
 		`X-Amz-Signature=0123456789abcdef0123456789abcdef","expires_in":900,"method":"PUT"}`
@@ -419,10 +419,10 @@ func BenchmarkListAll(b *testing.B) {
 	b.ReportMetric(float64(most-idle), "live-B")
 }
 
-// BenchmarkUnknownFields is why no type of the package keeps the fields that it
-// does not know: with encoding/json, each way to find them costs allocations for
-// every meeting, though there are none, and a reader of JSON by hand, which would
-// not, is not worth its lines. Who wants such a field has Client.Do.
+// BenchmarkUnknownFields shows why no type of the package keeps unknown fields:
+// with encoding/json, each way to find them costs allocations for every
+// meeting, even if there are none. A hand-written JSON reader would avoid that,
+// but is not worth its lines. Client.Do returns such fields.
 func BenchmarkUnknownFields(b *testing.B) {
 	const perPage = 50
 	page := []byte(`{"meetings":[` + strings.Repeat(benchMeeting+",", perPage-1) + benchMeeting + `]}`)
@@ -467,14 +467,14 @@ func BenchmarkUnknownFields(b *testing.B) {
 	}
 }
 
-// hooked has a method that could look for unknown fields, and does not.
+// hooked has a method that could search for unknown fields, and does not.
 type hooked struct{ plain }
 
 type plain minutes.Meeting
 
 func (m *hooked) UnmarshalJSON(data []byte) error { return json.Unmarshal(data, &m.plain) }
 
-// mapped looks for them.
+// mapped searches for them.
 type mapped struct {
 	plain
 	Extra map[string]json.RawMessage

@@ -26,8 +26,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// An upload's cost is measured in a process of its own, which the benchmark
-// starts: the server's is then not in it.
+// The benchmark starts a process to measure an upload's cost, so that the
+// server's cost is not included.
 
 // uploadTask is what such a process is to do.
 type uploadTask struct {
@@ -37,7 +37,7 @@ type uploadTask struct {
 	Progress bool
 }
 
-// uploadCost is what it tells.
+// uploadCost is the output of that process.
 type uploadCost struct {
 	CPU  time.Duration // of user and system
 	Peak int           // KiB above what the process had before
@@ -66,7 +66,7 @@ func TestUploadTask(t *testing.T) {
 	}
 	small, err := testkit.Audio(100_000)(t.Context())
 	require.NoError(t, err)
-	upload(small) // what is touched the first time is not the upload's
+	upload(small) // memory that any first upload touches does not count
 	debug.FreeOSMemory()
 	idle := resetPeak(t)
 	before := cpuTime(t)
@@ -136,7 +136,7 @@ func cpuTime(t testing.TB) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// resetPeak makes peak begin anew, at what it returns.
+// resetPeak resets peak to the current value, which it returns.
 func resetPeak(t testing.TB) int {
 	require.NoError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0))
 	return testbase.Peak(t)

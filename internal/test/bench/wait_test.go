@@ -177,7 +177,7 @@ func newHourOfMeetings(n int) *hourOfMeetings {
 
 func (s *hourOfMeetings) RoundTrip(req *http.Request) (*http.Response, error) {
 	now := time.Now()
-	if !strings.HasSuffix(req.URL.Path, "/minutes") { // which is no look
+	if !strings.HasSuffix(req.URL.Path, "/minutes") { // which is no poll
 		s.mu.Lock()
 		s.requests = append(s.requests, now)
 		s.mu.Unlock()
@@ -222,7 +222,7 @@ func (s *hourOfMeetings) write(b *strings.Builder, i int, now time.Time) {
 	}
 }
 
-// meetingParts is what stands around a meeting's id, status and time of
+// meetingParts are the parts of a meeting around its id, status and time of
 // creation.
 var meetingParts = regexp.MustCompile(benchID+`|transcribing|1795000000`).Split(benchMeeting, -1)
 

@@ -65,7 +65,7 @@ func TestMutatedResponses_GiveAValueOrAnError(t *testing.T) {
 	}
 }
 
-// problemOf returns what is wrong with the result of a call, or "".
+// problemOf describes the problem with the result of a call, or returns "".
 func problemOf(op testkit.Operation, reply *mutant, got any, err error) string {
 	zero := got == nil || reflect.ValueOf(got).IsZero()
 	if err == nil {

@@ -40,8 +40,8 @@ func (e echo) Error() string {
 	return "cannot reach it"
 }
 
-// No error, log record or event contains the key or the signature, whatever the service,
-// the store or the transport echoes.
+// No error, log record or event contains the key or the signature, even if the service, the store or the transport
+// echoes them.
 func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 	t.Parallel()
 	const target = "https://storage.example/b/k?" + testkit.PresignedQuery
@@ -70,7 +70,7 @@ func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 		"401 that echoes the key": {api: reply(401, http.Header{"X-Request-Id": {testkit.SecretKey}},
 			`{"error":{"code":"UNAUTHENTICATED `+testkit.SecretKey+`","message":"no such key: `+testkit.SecretKey+`","request_id":"`+testkit.SecretKey+`","details":{"`+testkit.SecretKey+`":["`+testkit.SecretKey+`",{"x":"Bearer `+testkit.SecretKey+`"}]}}}`)},
 		"page that echoes":        {api: reply(502, http.Header{"Content-Type": {"text/" + testkit.SecretKey}, "X-Request-Id": {testkit.SecretKey}}, all)},
-		"reply that echoes":       {api: reply(200, http.Header{"X-Request-Id": {testkit.SecretKey}}, `{"`+testkit.SecretKey+`":1,"id":"`+testkit.SecretKey)},
+		"response that echoes":    {api: reply(200, http.Header{"X-Request-Id": {testkit.SecretKey}}, `{"`+testkit.SecretKey+`":1,"id":"`+testkit.SecretKey)},
 		"reply with a wrong type": {api: reply(200, nil, `{"id":{"`+testkit.SecretKey+`":1},"status":3}`)},
 		"connection refused":      {api: dial(testbase.ErrRefused)},
 		"no such host":            {api: dial(testbase.ErrNoHost)},
@@ -80,9 +80,9 @@ func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 		"proxy that echoes": {api: fail(func(req *http.Request) error {
 			return errors.New("proxyconnect: refused " + req.Header.Get("Authorization"))
 		})},
-		"transport that echoes":            {api: fail(func(req *http.Request) error { return echo{req.Header.Get("Authorization"), true} })},
-		"transport that holds":             {api: fail(func(req *http.Request) error { return echo{req.Header.Get("Authorization"), false} })},
-		"transport that wraps what echoes": {api: fail(func(req *http.Request) error { return fmt.Errorf("lost: %w", errors.Join(io.EOF, echo{all, false})) })},
+		"transport that echoes":              {api: fail(func(req *http.Request) error { return echo{req.Header.Get("Authorization"), true} })},
+		"transport error that holds the key": {api: fail(func(req *http.Request) error { return echo{req.Header.Get("Authorization"), false} })},
+		"transport that wraps an echo":       {api: fail(func(req *http.Request) error { return fmt.Errorf("lost: %w", errors.Join(io.EOF, echo{all, false})) })},
 
 		"store: 403 that echoes": {storage: reply(403, http.Header{"X-Amz-Request-Id": {testkit.SecretSig}}, `<Error><Code>SignatureDoesNotMatch</Code><Message>no: `+strings.ReplaceAll(all, "&", "&amp;")+`</Message><AWSAccessKeyId>`+testkit.SecretID+
 			`</AWSAccessKeyId><SignatureProvided>`+testkit.SecretSig+`</SignatureProvided><RequestId>`+testkit.SecretSig+`</RequestId></Error>`)},
@@ -95,21 +95,21 @@ func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 		"store: wrapped, net/http's": {storage: fail(func(req *http.Request) error {
 			return fmt.Errorf("tracing: %w", &url.Error{Op: "Put", URL: req.URL.String(), Err: &url.Error{Op: "Put", URL: req.URL.String(), Err: io.EOF}})
 		})},
-		"store: echoes the query":  {storage: fail(func(req *http.Request) error { return errors.New("cannot reach " + req.URL.RawQuery) })},
-		"store: echoes it decoded": {storage: fail(func(req *http.Request) error { return fmt.Errorf("cannot reach %v", req.URL.Query()) })},
-		"store: echoes it quoted":  {storage: fail(func(req *http.Request) error { return fmt.Errorf("cannot reach %q", quoted) })},
-		"store: holds it":          {storage: fail(func(req *http.Request) error { return echo{URL: req.URL.String()} })},
-		"store: wraps what holds":  {storage: fail(func(req *http.Request) error { return fmt.Errorf("lost: %w", echo{URL: req.URL.String()}) })},
-		"store: joins what echoes": {storage: fail(func(req *http.Request) error { return errors.Join(io.EOF, echo{req.URL.String(), true}) })},
-		"URL with a control byte":  {target: "https://storage.example/b/k\x7f?" + testkit.PresignedQuery},
-		"URL with a bad escape":    {target: "https://storage.example/b/%zz?" + testkit.PresignedQuery},
-		"URL with a bad port":      {target: "https://storage.example:port/b?" + testkit.PresignedQuery},
-		"URL with a bad host":      {target: "https://[::1/b?" + testkit.PresignedQuery},
-		"URL without a host":       {target: "https:///b?" + testkit.PresignedQuery},
-		"URL that is a query":      {target: "?" + testkit.PresignedQuery},
-		"URL over plain HTTP":      {target: "http://storage.example/b?" + testkit.PresignedQuery},
-		"URL of another scheme":    {target: "ftp://storage.example/b?" + testkit.PresignedQuery},
-		"URL with a password":      {target: "https://user:" + testkit.SecretSig + "@storage.example/b?" + testkit.PresignedQuery, storage: dial(testbase.ErrRefused)},
+		"store: echoes the query":                  {storage: fail(func(req *http.Request) error { return errors.New("cannot reach " + req.URL.RawQuery) })},
+		"store: echoes it decoded":                 {storage: fail(func(req *http.Request) error { return fmt.Errorf("cannot reach %v", req.URL.Query()) })},
+		"store: echoes it quoted":                  {storage: fail(func(req *http.Request) error { return fmt.Errorf("cannot reach %q", quoted) })},
+		"store: holds it":                          {storage: fail(func(req *http.Request) error { return echo{URL: req.URL.String()} })},
+		"store: wraps an error that holds the URL": {storage: fail(func(req *http.Request) error { return fmt.Errorf("lost: %w", echo{URL: req.URL.String()}) })},
+		"store: joins errors that echo":            {storage: fail(func(req *http.Request) error { return errors.Join(io.EOF, echo{req.URL.String(), true}) })},
+		"URL with a control byte":                  {target: "https://storage.example/b/k\x7f?" + testkit.PresignedQuery},
+		"URL with a bad escape":                    {target: "https://storage.example/b/%zz?" + testkit.PresignedQuery},
+		"URL with a bad port":                      {target: "https://storage.example:port/b?" + testkit.PresignedQuery},
+		"URL with a bad host":                      {target: "https://[::1/b?" + testkit.PresignedQuery},
+		"URL without a host":                       {target: "https:///b?" + testkit.PresignedQuery},
+		"URL that is a query":                      {target: "?" + testkit.PresignedQuery},
+		"URL over plain HTTP":                      {target: "http://storage.example/b?" + testkit.PresignedQuery},
+		"URL of another scheme":                    {target: "ftp://storage.example/b?" + testkit.PresignedQuery},
+		"URL with a password":                      {target: "https://user:" + testkit.SecretSig + "@storage.example/b?" + testkit.PresignedQuery, storage: dial(testbase.ErrRefused)},
 		"store: cancelled by its URL": {storage: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			return nil, &url.Error{Op: "Put", URL: req.URL.String(), Err: context.DeadlineExceeded}
 		})},
@@ -250,7 +250,7 @@ func TestSecrets_PrintMasked(t *testing.T) {
 	require.Contains(t, fmt.Sprint(target), "storage.example")
 }
 
-// The key goes where the base URL says, and to no other host, port or scheme.
+// The Client sends the key only to the host, port and scheme of the base URL.
 func TestKey_StaysWithItsHost(t *testing.T) {
 	t.Parallel()
 	heard := make(chan string, 100)

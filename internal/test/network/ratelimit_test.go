@@ -13,8 +13,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// nginx rejects what is over its limit with a bare 429. Batches that start all at once
-// finish completely, with default options.
+// nginx rejects requests over its limit with a bare 429. Batches that start all at once finish completely, with default
+// options.
 func TestProcess_FinishesBatchesThroughRateLimit(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ jobs, perSecond, burst int }{{40, 5, 5}, {20, 2, 2}, {6, 1, 1}, {40, 5, 1}, {20, 2, 1}} {

@@ -44,8 +44,9 @@ func requirePermanent(t *testing.T, err error, attempts *atomic.Int32, words ...
 	assert.False(t, minutes.KeyRejected(err), "the proxy rejected the request, not the service the key")
 }
 
-// A proxy's refusal names the proxy and its status, and is final.
-func TestClient_ReportsProxyRefusal(t *testing.T) { // not parallel: HTTPS_PROXY has one address
+// If a proxy rejects a request, the error names the proxy and its status, and
+// is permanent.
+func TestClient_ReportsRejectingProxy(t *testing.T) { // not parallel: HTTPS_PROXY has one address
 	filter := filepath.Join(t.TempDir(), "filter")
 	require.NoError(t, os.WriteFile(filter, []byte("example\n"), 0o600))
 	withoutPassword := http.DefaultTransport.(*http.Transport).Clone()
@@ -139,7 +140,7 @@ func TestClient_DoesNotRetryProtocolMismatch(t *testing.T) {
 }
 
 // The error shows which host responded instead of the service, and with which page.
-func TestClient_ReportsPagesOfAnEdge(t *testing.T) {
+func TestClient_ReportsHTMLErrorPages(t *testing.T) {
 	t.Parallel()
 	const host = "ADDR" // replaced by nginx's address
 	for name, test := range map[string]struct {
@@ -151,10 +152,10 @@ func TestClient_ReportsPagesOfAnEdge(t *testing.T) {
 			`ssl_verify_client on; ssl_client_certificate CERT; location / { ` + passOn + ` }`,
 			[]string{"400 No required SSL certificate was sent", "nginx", host}, nil,
 		},
-		"nobody behind": {
+		"no server behind the proxy": {
 			`location / { proxy_pass http://127.0.0.1:1; }`, []string{"502 Bad Gateway", "nginx", host}, nil,
 		},
-		"slow behind": {
+		"slow server behind the proxy": {
 			`location / { proxy_read_timeout 500ms; proxy_pass http://SILENT; }`, []string{"504 Gateway Time-out", "nginx", host}, nil,
 		},
 		"redirect to another host": {
@@ -173,7 +174,7 @@ func TestClient_ReportsPagesOfAnEdge(t *testing.T) {
 			`location / { default_type text/html; return 403 "<html><title>` + strings.Repeat("0123456789", 20) + `</title></html>"; }`,
 			[]string{"403", "0123456789012345", "nginx", host}, []string{strings.Repeat("0123456789", 8) + "0"},
 		},
-		"large upload": { // only an upload is refused
+		"large upload": { // only an upload is rejected
 			`location / { ` + strings.ReplaceAll(passOn, "client_max_body_size 0", "client_max_body_size 1k") + ` }`,
 			[]string{"413 Request Entity Too Large", "nginx", host}, nil,
 		},

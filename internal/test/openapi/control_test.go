@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Every endpoint of the control API answers as its document says, refusals
-// included.
-func TestControl(t *testing.T) {
+// Every endpoint of the control API responds as its document says, also with
+// errors.
+func TestControlAPI_MatchesItsDocument(t *testing.T) {
 	t.Parallel()
 	c := newChecker(t, "docs/openapi-control.yaml")
 	env := launch(t, "-keep-audio")

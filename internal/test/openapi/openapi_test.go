@@ -1,6 +1,6 @@
-// Package openapi_test checks that the service in memory and the control API of
-// minutes-fake answer as their OpenAPI documents say. It is a module of its own,
-// so that nobody else needs the validator.
+// Package openapi_test checks that the in-memory service and the control API of
+// minutes-fake respond as their OpenAPI documents say. It is a separate module,
+// because only it needs the validator.
 package openapi_test
 
 import (
@@ -57,7 +57,7 @@ func newChecker(t *testing.T, path string) *checker {
 	return &checker{document: v, faults: map[string]bool{}, checked: map[string]int{}}
 }
 
-// check validates one response. Only refusals may come from unknown paths.
+// check validates one response. Unknown paths must respond with an error.
 func (c *checker) check(r *http.Request, status int, header http.Header, body []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +158,7 @@ func launch(t *testing.T, args ...string) map[string]string {
 }
 
 // The conformance suite sees only responses that the document describes.
-func TestService(t *testing.T) {
+func TestServiceAPI_MatchesItsDocument(t *testing.T) {
 	t.Parallel()
 	c := newChecker(t, "docs/openapi.yaml")
 	env := launch(t)
@@ -180,7 +180,7 @@ func TestService(t *testing.T) {
 var write = flag.Bool("write", false, "write the JSON documents that minutes-fake serves")
 
 // minutes-fake serves the documents of docs/ as JSON.
-func TestDocumentsAreServed(t *testing.T) {
+func TestDocuments_AreServed(t *testing.T) {
 	t.Parallel()
 	env := launch(t)
 	for name, document := range map[string]struct{ base, yaml string }{
@@ -215,7 +215,7 @@ func TestDocumentsAreServed(t *testing.T) {
 		served, err := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
 		if err != nil || !bytes.Equal(served, want.Bytes()) {
-			t.Errorf("%s has changed (%v): run go test -run TestDocumentsAreServed . -write in internal/test/openapi", document.yaml, err)
+			t.Errorf("%s has changed (%v): run go test -run TestDocuments_AreServed . -write in internal/test/openapi", document.yaml, err)
 		}
 	}
 }

@@ -70,7 +70,8 @@ var debugOptions = func() []minutes.Option {
 	return []minutes.Option{minutes.WithLogger(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})))}
 }()
 
-// debugShow prints a Client, and what may contain one, in every way if Clients log.
+// debugShow prints a Client, and values that may contain one, in every way if
+// Clients log.
 func debugShow(c *minutes.Client) {
 	if c != nil && len(debugOptions) > 0 {
 		fmt.Fprintln(os.Stderr, Shown(struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// files are the recordings in testdata. probed is what ffprobe says their duration is, decoded is the length of the
-// sound that ffmpeg makes of them. Where the two differ, why says which one is right, or that neither is.
+// files are the recordings in testdata. probed is the duration from ffprobe, decoded is the length of the sound that
+// ffmpeg makes of them. If the two differ, why says which one is right, or that neither is.
 var files = []struct {
 	name            string
 	want            time.Duration // 0 is unknown
@@ -20,7 +20,7 @@ var files = []struct {
 }{
 	{name: "adpcm.wav", want: 1000 * ms, probed: 1000 * ms, decoded: 1000 * ms},
 	{name: "extensible.wav", want: 100 * ms, probed: 100 * ms, decoded: 100 * ms},
-	{name: "gsm.wav", want: 1500 * ms, probed: 1500 * ms, decoded: 1520 * ms, why: "the last block is padded; fact tells"},
+	{name: "gsm.wav", want: 1500 * ms, probed: 1500 * ms, decoded: 1520 * ms, why: "the last block is padded; fact has the right duration"},
 	{name: "mulaw.wav", want: 1000 * ms, probed: 1000 * ms, decoded: 1000 * ms},
 	{name: "pcm8.wav", want: 1000 * ms, probed: 1000 * ms, decoded: 1000 * ms},
 	{name: "piped.wav", want: 1500 * ms, probed: 1500 * ms, decoded: 1500 * ms},
@@ -47,7 +47,7 @@ var files = []struct {
 	{name: "moov-first.m4a", want: 1500 * ms, probed: 1500 * ms, decoded: 1536 * ms, why: "the edit list cuts the padding"},
 	{name: "moov-last.m4a", want: 1500 * ms, probed: 1500 * ms, decoded: 1536 * ms, why: "the edit list cuts the padding"},
 	{name: "video.mov", want: 1600 * ms, probed: 1600 * ms, decoded: 1536 * ms, why: "the picture outlasts the sound"},
-	{name: "fragmented.mp4", want: 1628 * ms, probed: 1628 * ms, decoded: 1664 * ms, why: "the last sample is cut; its fragment tells"},
+	{name: "fragmented.mp4", want: 1628 * ms, probed: 1628 * ms, decoded: 1664 * ms, why: "the last sample is cut; its fragment has the right duration"},
 }
 
 const ms = time.Millisecond
@@ -70,8 +70,8 @@ func TestFiles(t *testing.T) {
 	}
 }
 
-// TestFilesAllMeasured keeps a recording from lying in testdata without a test.
-func TestFilesAllMeasured(t *testing.T) {
+// TestFiles_AreAllMeasured keeps a recording from lying in testdata without a test.
+func TestFiles_AreAllMeasured(t *testing.T) {
 	t.Parallel()
 	entries, err := os.ReadDir("testdata")
 	require.NoError(t, err)

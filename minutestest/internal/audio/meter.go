@@ -1,7 +1,7 @@
 // Package audio measures how long a recording is in a single pass over its bytes.
 //
-// A [Meter] is an io.Writer: whoever receives an upload writes it through the Meter as it goes by, and asks for the
-// duration at the end. Nothing is kept, nothing is decoded, and no goroutine runs. Audio data is stepped over, so the
+// A [Meter] is an io.Writer: the receiver of an upload writes it through the Meter as it arrives, and asks for the
+// duration at the end. The Meter stores nothing, decodes nothing and runs no goroutine. It skips audio data, so the
 // cost depends on the number of frames, pages, boxes and rows of their tables, not on the number of bytes.
 //
 // The container is found by its content, never by a file name or a content type: WAV (RIFF, RF64, BW64), MPEG audio
@@ -35,13 +35,13 @@ type Meter struct {
 
 // A parser reads one container. It never holds on to the window.
 type parser interface {
-	// parse looks at the bytes from the current position on; there is at least one. It returns how far to advance,
-	// beyond the window's end if it likes, or 0 and the window's length that it needs, which is always more than it got.
-	// It may look at all of the window, but must do the same for a longer one, in one step or in several.
+	// parse reads the bytes from the current position on; there is at least one. It returns how far to advance (which
+	// may be beyond the window's end), or 0 and the window's length that it needs, which is always more than it got. It
+	// may read all of the window, but must do the same for a longer one, in one step or in several.
 	parse(window []byte) (advance uint64, need int)
 
-	// duration returns what is known if the recording ends here. missing counts the bytes of the last advance that did
-	// not arrive, rest is the window that parse could not go on with. It changes nothing. Zero stands for unknown.
+	// duration returns the duration if the recording ends here, or zero if it is unknown. missing counts the bytes of
+	// the last advance that did not arrive. rest is the window that parse could not process. duration changes nothing.
 	duration(missing uint64, rest []byte) time.Duration
 }
 
@@ -58,7 +58,7 @@ func (m *Meter) Write(p []byte) (int, error) {
 			if len(p) == 0 {
 				return n, nil
 			}
-		case len(m.rest) > 0: // A header that lies across two writes: complete it, and no more than that.
+		case len(m.rest) > 0: // A header that lies across two writes: complete only that.
 			if lack := m.need - len(m.rest); lack > 0 {
 				k := min(lack, len(p))
 				m.keep(p[:k])
@@ -107,8 +107,8 @@ func (m *Meter) keep(p []byte) {
 	m.rest = append(m.rest, p...)
 }
 
-// Duration returns the duration of what has been written. ok is false if the container is unknown, damaged or does
-// not tell; d is positive if ok is true. More may be written afterwards.
+// Duration returns the duration of the bytes written so far. ok is false if the container is unknown, damaged or does
+// not contain it; d is positive if ok is true. More may be written afterwards.
 func (m *Meter) Duration() (d time.Duration, ok bool) {
 	if m.parser == nil {
 		return 0, false
@@ -160,7 +160,7 @@ func sniff(window []byte) (p parser, advance uint64, need int) {
 	return new(mpegParser), 0, 0
 }
 
-// unknownParser stands for a container that is known not to be one of ours.
+// unknownParser handles a container that is known not to be one of ours.
 type unknownParser struct{}
 
 func (*unknownParser) parse([]byte) (uint64, int)            { return toEnd, 0 }

@@ -89,7 +89,7 @@ func TestMeter(t *testing.T) {
 	oneSecond := join(riffHeader("RIFF"), wavFmt(1, 8000, 1, 8), riffChunk("data", zeros(8000)))
 	run(t, []testCase{
 		{name: "nothing", data: nil},
-		{name: "too short to tell", data: []byte("RIFF")},
+		{name: "too short to decide", data: []byte("RIFF")},
 		{name: "text", data: repeat([]byte("hello, this is no recording\n"), 100)},
 		{name: "noise", data: noise(1 << 16)},
 		{name: "zeros", data: zeros(1 << 16)},
@@ -102,7 +102,7 @@ func TestMeter(t *testing.T) {
 	})
 }
 
-func TestMeterGoesOn(t *testing.T) {
+func TestMeter_AllowsMoreWritesAfterDuration(t *testing.T) {
 	t.Parallel()
 	var m Meter
 	_, _ = m.Write(join(riffHeader("RIFF"), wavFmt(1, 8000, 1, 8), riffChunk("data", zeros(8000))[:8+4000]))
@@ -137,8 +137,8 @@ func TestDurationOf(t *testing.T) {
 	assert.Equal(t, maxDuration+1, addDurations(maxDuration+1, maxDuration+1))
 }
 
-// TestWriteDoesNotAllocate goes on for long enough that a buffer which is not used again would show.
-func TestWriteDoesNotAllocate(t *testing.T) {
+// TestWrite_DoesNotAllocate goes on for long enough that a buffer which is not used again would show.
+func TestWrite_DoesNotAllocate(t *testing.T) {
 	rows := mp4Full("trun", 0x300, be32(50), zeros(8*50))
 	for name, data := range map[string][]byte{
 		"frames":        repeat(mp3Frame, 500),

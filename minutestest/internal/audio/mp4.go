@@ -6,9 +6,9 @@ import (
 )
 
 // mp4Parser reads ISO base media files (MP4, M4A, 3GP) and QuickTime movies. The duration is in the movie header box
-// mvhd, in moov, before or after the media data. A fragmented movie may have it in mehd, in moov's mvex, but who writes
-// fragments seldom knows it beforehand, so they are added up, too. As mvhd may tell of what comes before the fragments
-// alone, the longest of the three counts.
+// mvhd, in moov, before or after the media data. A fragmented movie may have it in mehd, in moov's mvex, but writers of
+// fragments rarely know it beforehand, so the parser also adds the fragments up. mvhd may cover only the part before
+// the fragments, so the longest of the three counts.
 //
 // Boxes are read as one flat sequence: stepping into a box is stepping over its header alone.
 type mp4Parser struct {

@@ -32,12 +32,12 @@ type mp4Track struct {
 	sound     bool
 	edited    bool   // priming is known
 	priming   uint64 // what the edit list leaves out at the start
-	now       uint64 // where the last samples ended; no more than toEnd, which durationOf does not believe
+	now       uint64 // end of the last samples; at most toEnd, which durationOf rejects
 	end       uint64 // the latest end of any fragment
 }
 
-// duration is how long the fragments make the track, 0 if it has none. A picture's edit list does not make it
-// shorter: what that leaves out is the delay of frames that are shown in another order than they are decoded in.
+// duration returns how long the fragments make the track, 0 if it has none. A picture's edit list does not make it
+// shorter: it omits only the delay of frames that are shown in another order than they are decoded in.
 func (t *mp4Track) duration() time.Duration {
 	end := t.end
 	if t.sound {
@@ -252,7 +252,7 @@ func (f *mp4Fragments) row(b []byte) {
 		if negative := from>>(8*word-1) != 0; !negative && !t.edited {
 			t.priming, t.edited = from, true
 		}
-	case mp4Times: // count, duration of each: the samples in moov, which the first fragment goes on from
+	case mp4Times: // count, duration of each: the samples in moov, before the first fragment
 		t.advance(uint64(be.Uint32(b)) * uint64(be.Uint32(b[4:])))
 	case mp4Samples:
 		t.advance(uint64(be.Uint32(b)))
@@ -268,8 +268,8 @@ func (f *mp4Fragments) duration() (longest time.Duration) {
 	return longest
 }
 
-// longer returns the longer of two durations, or longest if the other is not to be believed: one damaged box must
-// not hide what the others tell.
+// longer returns the longer of two durations, or longest if the other is not plausible: one damaged box must not hide
+// the others.
 func longer(longest, d time.Duration) time.Duration {
 	if d > maxDuration {
 		return longest

@@ -39,7 +39,7 @@ func mp4Cases() []testCase {
 		{"64-bit times", join(ftyp, mp4Box("moov", mvhd1(1e9, 5e9)), mdat), 5 * time.Second},
 		{"64-bit sizes", join(ftyp, mp4LargeBox("mdat", 16+300, zeros(300)), mp4LargeBox("moov", 16+108, mvhd0(600, 900))), 1500 * ms},
 		{"mdat to the end", join(ftyp, moov, toEOF), 1500 * ms},
-		{"moov is not looked for inside mdat", join(ftyp, toEOF), 0},
+		{"moov inside mdat is ignored", join(ftyp, toEOF), 0},
 		{"moov to the end", join(ftyp, mdat, be32(0), []byte("moov"), mvhd0(600, 900)), 1500 * ms},
 		{"no moov", join(ftyp, mdat), 0},
 		{"cut", join(ftyp, mdat, moov[:8+20]), 0},
@@ -53,7 +53,7 @@ func mp4Cases() []testCase {
 		{"fragments, and -1 for the movie", join(ftyp, mp4Box("moov", mvhd1(600, math.MaxUint64), mp4Box("mvex", mp4Box("mehd", zeros(4), be32(900)))), mdat), 1500 * ms},
 		{"a box too short for its header", join(ftyp, be32(7), []byte("fre"), moov), 0},
 		{"a large box too short for its header", join(ftyp, mp4LargeBox("free", 15, nil), moov), 0},
-		{"a large box of no size", join(ftyp, mp4LargeBox("free", 0, nil), moov), 0},
+		{"a large box without a size", join(ftyp, mp4LargeBox("free", 0, nil), moov), 0},
 		{"mvhd too short", join(ftyp, mp4Box("moov", mvhd0(600, 900), mp4Box("mvhd", zeros(15))), mdat), 1500 * ms},
 		{"a box of 2^64-1 bytes", join(ftyp, mp4LargeBox("mdat", math.MaxUint64, nil), moov), 0},
 	}
@@ -126,9 +126,9 @@ func mp4FragmentCases() []testCase {
 		{"sample duration from trex", join(init, five), 500 * ms},
 		{"sample duration from tfhd", join(init, mp4Moof(mp4Full("tfhd", 0x08, be32(1), be32(20)), mp4Trun(5))), 100 * ms},
 		{"sample duration from tfhd, behind other fields", join(init, mp4Moof(mp4Full("tfhd", 0x3B, be32(1), be64(math.MaxUint64), never, be32(20), never, never), mp4Trun(5))), 100 * ms},
-		{"sample duration from tfhd, for one fragment alone", join(init, mp4Moof(mp4Full("tfhd", 0x08, be32(1), be32(20)), mp4Trun(5)), mp4Moof(mp4Tfhd(1), mp4Trun(5))), 600 * ms},
+		{"sample duration from tfhd, for one fragment only", join(init, mp4Moof(mp4Full("tfhd", 0x08, be32(1), be32(20)), mp4Trun(5)), mp4Moof(mp4Tfhd(1), mp4Trun(5))), 600 * ms},
 		{"tfhd with other fields than a duration", join(init, mp4Moof(mp4Full("tfhd", 0x32, be32(1), be32(7), never, never), mp4Trun(5))), 500 * ms},
-		{"sample duration from nowhere", join(mp4Init(mp4Sound(1, 1000)), five), 0},
+		{"sample duration missing", join(mp4Init(mp4Sound(1, 1000)), five), 0},
 		{"per-sample durations", join(init, mp4Moof(mp4Tfhd(1), mp4Full("trun", 0x100, be32(3), be32(10), be32(20), be32(5)))), 35 * ms},
 		{"per-sample durations among other fields", join(init, mp4Moof(mp4Tfhd(1), mp4Full("trun", 0xF05, be32(2), never, never, be32(10), never, never, never, be32(20), never, never, never))), 30 * ms},
 		{"per-sample fields without durations", join(init, mp4Moof(mp4Tfhd(1), mp4Full("trun", 0x201, be32(2), never, never, never))), 200 * ms},
@@ -143,7 +143,7 @@ func mp4FragmentCases() []testCase {
 		{"tfdt of 64 bits", join(init, mp4Moof(mp4Tfhd(1), mp4Full("tfdt", 1<<24, be64(1<<32)), mp4Trun(5))), 1<<32*ms + 500*ms},
 		{"tfdt of all ones", join(init, mp4Moof(mp4Tfhd(1), mp4Tfdt(math.MaxUint32), mp4Trun(5))), (math.MaxUint32 + 500) * ms},
 		{"tfdt without samples", join(init, five, mp4Moof(mp4Tfhd(1), mp4Tfdt(2000))), 500 * ms},
-		{"nothing but the first samples in moov, no tfdt", join(mp4Init(mp4Trak(1, 1000, "smhd", nil, mp4Full("stts", 0, be32(2), be32(3), be32(100), be32(1), be32(50))), mp4Trex(1, 100)), mp4Moof(mp4Tfhd(1), mp4Trun(5))), 850 * ms},
+		{"only the first samples in moov, no tfdt", join(mp4Init(mp4Trak(1, 1000, "smhd", nil, mp4Full("stts", 0, be32(2), be32(3), be32(100), be32(1), be32(50))), mp4Trex(1, 100)), mp4Moof(mp4Tfhd(1), mp4Trun(5))), 850 * ms},
 		{"samples in moov are mvhd's, not the table's", join(mp4Box("ftyp", zeros(8)), mp4Box("moov", mvhd0(600, 900), mp4Trak(1, 1000, "smhd", nil, mp4Full("stts", 0, be32(1), be32(17), be32(100))))), 1500 * ms},
 		{"trex before the track", join(mp4Init(mp4Trex(1, 100), mp4Sound(1, 1000)), five), 500 * ms},
 		{"64-bit times of a track", join(mp4Init(mp4Box("trak", mp4Full("tkhd", 1<<24, zeros(16), be32(1), zeros(72)), mp4Box("mdia", mp4Full("mdhd", 1<<24, zeros(16), be32(1000), zeros(12)))), mp4Trex(1, 100)), five), 500 * ms},
@@ -171,8 +171,8 @@ func mp4FragmentCases() []testCase {
 		{"an edit list beyond the end", edited("smhd", mp4Elst(0, join(be32(0), be32(501), be32(1<<16)))), 0},
 		{"a picture's edit list", edited("vmhd", mp4Elst(0, join(be32(0), be32(50), be32(1<<16)))), 500 * ms},
 
-		{"moov never comes", join(mp4Box("styp", zeros(8)), five, five), 0},
-		{"moov comes behind the fragments", join(mp4Box("styp", zeros(8)), five, told), 1500 * ms},
+		{"moov missing", join(mp4Box("styp", zeros(8)), five, five), 0},
+		{"moov after the fragments", join(mp4Box("styp", zeros(8)), five, told), 1500 * ms},
 		{"a fragment of an unknown track", join(told, mp4Moof(mp4Tfhd(2), mp4Tfdt(0), mp4Trun(50)), mp4Moof(mp4Tfhd(2), mp4Full("trun", 0x100, be32(1), be32(9000)))), 1500 * ms},
 		{"a fragment of an unknown track behind one of a known track", join(init, five, mp4Moof(mp4Tfhd(2), mp4Trun(50))), 500 * ms},
 		{"fragments of many unknown tracks", join(mp4Box("styp", zeros(8)), unknown, init, five), 500 * ms},
@@ -182,7 +182,7 @@ func mp4FragmentCases() []testCase {
 		{"tfdt too short", join(init, five, mp4Moof(mp4Tfhd(1), mp4Full("tfdt", 1<<24, be32(9000)), mp4Trun(5))), 1 * time.Second},
 		{"trun too short for its fields", join(init, five, mp4Moof(mp4Tfhd(1), mp4Full("trun", 0x005, be32(9), be32(0)))), 500 * ms},
 		{"trun too short for its count", join(init, five, mp4Moof(mp4Tfhd(1), mp4Full("trun", 0, zeros(3)))), 500 * ms},
-		{"trun cut short", join(init, mp4Moof(mp4Tfhd(1), mp4Full("trun", 0x300, be32(9), repeat(be32(10), 18)))[:8+16+8+16+16+8*5+7]), 50 * ms},
+		{"truncated trun", join(init, mp4Moof(mp4Tfhd(1), mp4Full("trun", 0x300, be32(9), repeat(be32(10), 18)))[:8+16+8+16+16+8*5+7]), 50 * ms},
 		{"trun longer than its box", join(init, mp4Moof(mp4Tfhd(1), mp4Full("trun", 0x300, be32(9), repeat(be32(10), 2*2+1))), mp4Moof(mp4Tfhd(1), mp4Tfdt(100), mp4Trun(1))), 200 * ms},
 		{"trun longer than its box, without durations", join(init, mp4Moof(mp4Tfhd(1), mp4Full("trun", 0x200, be32(9), repeat(be32(10), 2)))), 200 * ms},
 		{"trun shorter than its box", join(init, mp4Moof(mp4Tfhd(1), mp4Full("trun", 0x100, be32(2), repeat(be32(10), 9))), five), 500 * ms},
@@ -192,7 +192,7 @@ func mp4FragmentCases() []testCase {
 		{"trun of 2^32-1 samples, each of 2^32-1", join(told, repeat(mp4Moof(mp4Full("tfhd", 0x08, be32(1), never), mp4Trun(math.MaxUint32)), 3)), 1500 * ms},
 		{"trun of 2^32-1 samples, with durations", join(init, mp4Moof(mp4Tfhd(1), mp4Full("trun", 0x100, never, be32(10), be32(20)), mp4Trun(5))), 530 * ms},
 		{"tfdt beyond belief", join(init, mp4Moof(mp4Tfhd(1), mp4Full("tfdt", 1<<24, be64(math.MaxUint64)), mp4Trun(5))), 0},
-		{"tfdt beyond belief, and mvhd", join(told, mp4Moof(mp4Tfhd(1), mp4Full("tfdt", 1<<24, be64(math.MaxUint64)), mp4Trun(5))), 1500 * ms},
+		{"implausible tfdt, and mvhd", join(told, mp4Moof(mp4Tfhd(1), mp4Full("tfdt", 1<<24, be64(math.MaxUint64)), mp4Trun(5))), 1500 * ms},
 		{"samples beyond belief", join(init, mp4Moof(mp4Tfhd(1), mp4Full("tfdt", 1<<24, be64(math.MaxUint64)), mp4Full("trun", 0x100, be32(1), be32(9)))), 0},
 		{"one track beyond belief", join(mp4Init(mp4Sound(1, 1000), mp4Sound(2, 1000), mp4Trex(1, 100)), five, mp4Moof(mp4Tfhd(2), mp4Full("tfdt", 1<<24, be64(1<<62)), mp4Full("trun", 0x100, be32(1), be32(9)))), 500 * ms},
 		{"a movie beyond belief, with fragments", join(mp4Box("ftyp", zeros(8)), mp4Box("moov", mvhd1(1, math.MaxUint64-1), mp4Sound(1, 1000), mp4Trex(1, 100)), five), 500 * ms},
@@ -207,7 +207,7 @@ func mp4FragmentCases() []testCase {
 	}
 }
 
-func TestMP4Fragments(t *testing.T) {
+func TestMP4_AddsFragments(t *testing.T) {
 	t.Parallel()
 	run(t, mp4FragmentCases())
 }
@@ -217,8 +217,8 @@ func TestMP4(t *testing.T) {
 	run(t, mp4Cases())
 }
 
-// TestMP4Huge has moov behind more media data than fits in 32 bits.
-func TestMP4Huge(t *testing.T) {
+// TestMP4_HugeFile has moov behind more media data than fits in 32 bits.
+func TestMP4_HugeFile(t *testing.T) {
 	t.Parallel()
 	const size = 6 << 30
 	var m Meter

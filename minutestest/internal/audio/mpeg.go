@@ -76,12 +76,12 @@ func parseMPEGHeader(b []byte) (h mpegHeader, ok bool) {
 	return h, true
 }
 
-// mpegParser walks the frames of MPEG audio. Every frame present is counted, at constant and at variable bit rate; the
-// count in a Xing, Info or VBRI header is not believed, since files are cut and joined without minding it. Where it
-// agrees, the encoder's delay and padding are taken off, so that a recording is as long as before it was encoded.
+// mpegParser walks the frames of MPEG audio. It counts every frame, at constant and at variable bit rate. It does not
+// trust the count in a Xing, Info or VBRI header, since tools cut and join files without updating it. If the count
+// agrees, the encoder's delay and padding are subtracted, so that a recording is as long as before it was encoded.
 //
-// Out of step, a header counts only if another one follows where it says: in noise, one in a few thousand positions
-// looks like a header, but hardly ever two in a row.
+// Out of step, a header counts only if another one follows at the position that it gives: in noise, one in a few
+// thousand positions looks like a header, but hardly ever two in a row.
 type mpegParser struct {
 	stream  mpegStream
 	inStep  bool // a header of stream is expected here
@@ -148,7 +148,7 @@ func (m *mpegParser) count(h mpegHeader) (advance uint64) {
 }
 
 // skipRubbish advances by one byte at least, to the next position that looks like a header or is too close to the
-// window's end to tell.
+// window's end to decide.
 func (m *mpegParser) skipRubbish(window []byte) (advance uint64) {
 	i := 1
 	for i < len(window) {
@@ -195,8 +195,8 @@ func (m *mpegParser) duration(missing uint64, rest []byte) time.Duration {
 	return d
 }
 
-// mpegTagSize returns the size of the tag that the window begins with, 0 if there is none, or else how much of the
-// window it needs to tell.
+// mpegTagSize returns the size of the tag that the window begins with, 0 if there is none, or else the number of bytes
+// that it needs to decide.
 func mpegTagSize(window []byte) (size uint64, need int) {
 	const apeHeaderSize = 32
 	switch {
@@ -233,7 +233,7 @@ func parseMPEGInfo(h mpegHeader, frame []byte) (info mpegInfo, ok bool) {
 	if h.stream.layer != 1 {
 		return info, false
 	}
-	// Xing and Info follow the side information, VBRI always lies where it ends in MPEG-1 stereo.
+	// Xing and Info follow the side information, VBRI is always where it ends in MPEG-1 stereo.
 	at := mpegHeaderSize + 32
 	if hasPrefixAt(frame, at, "VBRI") {
 		return info, true

@@ -24,7 +24,7 @@ func with(frame []byte, at int, b ...[]byte) []byte {
 	return f
 }
 
-// id3v2 is a tag of n bytes full of what looks like frames.
+// id3v2 is a tag of n bytes full of data that looks like frames.
 func id3v2(n int, footer bool) []byte {
 	h := []byte{'I', 'D', '3', 4, 0, 0, 0, 0, byte(n >> 7), byte(n & 0x7F)}
 	body := repeat(mp3Frame, n/len(mp3Frame)+1)[:n]
@@ -51,7 +51,7 @@ func mpegCases() []testCase {
 		{"variable bit rate", join(frames(2), frame(0xFB, 0x14, 0, 96), frame(0xFB, 0xE4, 0, 960), frames(2)), 6 * each},
 		{"padding", join(frame(0xFB, 0x92, 0, 418), frame(0xFB, 0x90, 0, 417), frame(0xFB, 0x92, 0, 418)), 3 * 1152 * time.Second / 44100},
 		{"one frame", frames(1), each},
-		{"one frame, cut", mp3Frame[:383], 0},
+		{"one frame, truncated", mp3Frame[:383], 0},
 		{"two frames", frames(2), 2 * each},
 		{"free format", repeat(frame(0xFB, 0x04, 0, 384), 10), 0},
 		{"layer I", repeat(frame(0xFF, 0x14, 0, 32), 10), 10 * 8 * ms},
@@ -100,11 +100,11 @@ func mpegCases() []testCase {
 		{"a false header before", join(mp3Frame[:100], frames(4)), 4 * each},
 		{"a false header in between", join(frames(3), mp3Frame[:100], frames(4)), 7 * each},
 		{"mostly rubbish", join(frames(4), []byte("x"), noise(8*384)), 0},
-		{"the last frame is cut", join(frames(4), mp3Frame[:383]), 4 * each},
-		{"the second frame is cut", join(frames(1), mp3Frame[:383]), each},
-		{"a tag is cut", join(frames(4), id3v2(2000, false)[:500]), 4 * each},
-		{"a frame alone behind rubbish", join(frames(4), []byte("rubbish"), mp3Frame), 4 * each},
-		{"a frame alone before another stream", join([]byte("x"), mp3Frame, repeat(longer, 9)), 9 * 72 * ms},
+		{"the last frame is truncated", join(frames(4), mp3Frame[:383]), 4 * each},
+		{"the second frame is truncated", join(frames(1), mp3Frame[:383]), each},
+		{"a tag is truncated", join(frames(4), id3v2(2000, false)[:500]), 4 * each},
+		{"one frame after rubbish", join(frames(4), []byte("rubbish"), mp3Frame), 4 * each},
+		{"one frame before another stream", join([]byte("x"), mp3Frame, repeat(longer, 9)), 9 * 72 * ms},
 		{"as much rubbish as frames", join(frames(2), zeros(2*384)), 2 * each},
 		{"more rubbish than frames", join(frames(2), zeros(2*384+1)), 0},
 		{"another stream follows", join(frames(4), repeat(longer, 5)), 4*each + 5*72*ms},

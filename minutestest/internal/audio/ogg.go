@@ -13,10 +13,10 @@ const (
 
 	oggBegin = 0x02 // flag of a logical stream's first page
 
-	opusRate = 48000 // whatever the rate of what was encoded
+	opusRate = 48000 // for any rate of the original
 )
 
-// oggStream is the codec of a logical stream, and where it is.
+// oggStream is the codec of a logical stream, and its position.
 type oggStream struct {
 	rate    uint64 // granules a second, 0 if it is no audio
 	preSkip uint64 // granules that a decoder discards at the start
@@ -25,17 +25,17 @@ type oggStream struct {
 	usual   uint64 // granules in a packet as encoders make them
 
 	started bool   // a page with audio has been seen
-	start   uint64 // granule position where it begins
-	last    uint64 // granule position where it has got to
+	start   uint64 // granule position of its beginning
+	last    uint64 // latest granule position
 }
 
 // oggParser reads Ogg pages. The duration is the granule position of the last page of the first audio stream. Links of
-// a chain, each with streams of its own, add up. Pages are not checked against their checksum.
+// a chain, each with its streams, add up. Pages are not checked against their checksum.
 type oggParser struct {
 	stream oggStream
 	serial uint32
-	page   oggStream     // stream as it is once the page of the last advance is complete
-	begun  bool          // the link's streams have all begun: a beginning is the next link's
+	page   oggStream     // stream after the page of the last advance is complete
+	begun  bool          // all of the link's streams have started: the next start is the next link's
 	links  time.Duration // the links before this one
 }
 

@@ -23,7 +23,7 @@ type wavParser struct {
 	started  bool   // past the RIFF header
 	inData   bool   // the last advance was over the data chunk
 	done     bool   // what follows the data chunk does not matter
-	data     uint64 // size of the data chunk, toEnd where it is not known
+	data     uint64 // size of the data chunk, toEnd if unknown
 	data64   uint64 // size of the data chunk as the ds64 chunk has it
 	fact     uint64 // samples per channel as the fact chunk has it
 	tag      uint16

@@ -39,12 +39,12 @@ func wavCases() []testCase {
 		{"size -1", join(riff, pcm, placeholder, second), time.Second},
 		{"size near 2 GiB", join(riff, pcm, []byte("data"), le32(0x7FFFF000), second), time.Second},
 		{"cut", join(riff, pcm, riffChunk("data", second)[:8+2000]), 250 * ms},
-		{"cut in a header", join(riff, pcm, []byte("dat")), 0},
+		{"truncated in a header", join(riff, pcm, []byte("dat")), 0},
 		{"no data", join(riff, pcm), 0},
 		{"empty data", join(riff, pcm, riffChunk("data", nil)), 0},
 		{"no fmt", join(riff, riffChunk("data", second)), 0},
 		{"short fmt", join(riff, riffChunk("fmt ", zeros(12)), pcm, riffChunk("data", second)), 0},
-		{"half a block is none", join(riff, wavFmt(waveFormatPCM, 1000, 2, 16), riffChunk("data", zeros(4003))), time.Second},
+		{"half a block does not count", join(riff, wavFmt(waveFormatPCM, 1000, 2, 16), riffChunk("data", zeros(4003))), time.Second},
 		{"float", join(riff, wavFmt(waveFormatIEEEFloat, 1000, 1, 32), riffChunk("data", zeros(4000))), time.Second},
 		{"extensible", join(riff, extensible, riffChunk("data", zeros(48000))), time.Second},
 		{"extensible, another sub-format", join(riff, riffChunk("fmt ", join(le16(waveFormatExtensible), le16(2), le32(8000), le32(4000), le16(6), le16(24),
@@ -52,13 +52,13 @@ func wavCases() []testCase {
 		{"extensible without an extension", join(riff, wavFmt(waveFormatExtensible, 8000, 1, 8), riffChunk("data", second)), time.Second},
 		{"two data chunks", join(riff, pcm, riffChunk("data", second), riffChunk("data", zeros(100))), time.Second},
 		{"no block size", join(riff, noBlock, riffChunk("data", zeros(32000))), time.Second},
-		{"byte rate alone", join(riff, noBlockNoBits, riffChunk("data", zeros(16000))), time.Second},
+		{"byte rate only", join(riff, noBlockNoBits, riffChunk("data", zeros(16000))), time.Second},
 		{"no rate", join(riff, wavFmt(waveFormatPCM, 0, 1, 8), riffChunk("data", second)), 0},
 		{"compressed with fact", join(riff, gsm, riffChunk("fact", le32(7999)), riffChunk("data", zeros(1625))), 7999 * time.Second / 8000},
 		{"compressed without fact", join(riff, gsm, riffChunk("data", zeros(3250))), 2 * time.Second},
 		{"fact without data", join(riff, gsm, riffChunk("fact", le32(7999))), 0},
 		{"fact too short", join(riff, gsm, riffChunk("fact", le16(8000)), riffChunk("data", zeros(3250))), 2 * time.Second},
-		{"fact says nothing of cut data", join(riff, gsm, riffChunk("fact", le32(80000)), riffChunk("data", zeros(16250))[:8+3250]), 2 * time.Second},
+		{"fact does not cover truncated data", join(riff, gsm, riffChunk("fact", le32(80000)), riffChunk("data", zeros(16250))[:8+3250]), 2 * time.Second},
 		{"fact says nothing of PCM", join(riff, pcm, riffChunk("fact", le32(80000)), riffChunk("data", second)), time.Second},
 		{"RF64", join(riffHeader("RF64"), ds64(8000), pcm, placeholder, second, riffChunk("LIST", zeros(4000))), time.Second},
 		{"BW64", join(riffHeader("BW64"), ds64(8000), pcm, placeholder, second, riffChunk("LIST", zeros(4000))), time.Second},
@@ -71,8 +71,8 @@ func wavCases() []testCase {
 	}
 }
 
-// TestWAVHuge has more data than a 32-bit size can tell, from a writer that could not seek.
-func TestWAVHuge(t *testing.T) {
+// TestWAV_DataOver4GiB has more data than a 32-bit size can express, from a writer that could not seek.
+func TestWAV_DataOver4GiB(t *testing.T) {
 	t.Parallel()
 	var m Meter
 	_, _ = m.Write(join(riffHeader("RIFF"), wavFmt(waveFormatPCM, 48000, 2, 16), []byte("data"), le32(math.MaxUint32)))

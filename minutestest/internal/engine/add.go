@@ -9,10 +9,9 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// Add creates the meeting that body, a JSON object as in a create, describes, for a
-// member or an integration. Unless status is created, the meeting gets a recording of one
-// second and goes on to status at once, without quota and whatever the scripts say.
-// From there it goes on by itself. Add returns the meeting's id.
+// Add creates the meeting that body describes, a JSON object as in a create, for a member or an integration. Unless
+// status is created, the meeting gets a recording of one second and continues to status at once, without quota and
+// without regard to scripts. From there it continues by itself. Add returns the meeting's id.
 func (s *Service) Add(organisation, creator string, body []byte, status minutes.Status) (id string, err error) {
 	w := s.world.Load()
 	o := w.orgs[organisation]
@@ -44,7 +43,7 @@ func (o *organisation) skip(c *call, status minutes.Status) {
 	defer o.unlock()
 	m, sel := o.meetings[c.x.MeetingID], Selector{MeetingID: c.x.MeetingID}
 	if m == nil {
-		return // somebody has deleted it already
+		return // it was deleted meanwhile
 	}
 	o.world.scripts[sel] = Script{Outcome: minutes.StatusMinutesReady}
 	if status.Failed() {

@@ -10,7 +10,7 @@ import (
 // had to choose, with the number of the decision. Package minutestest documents all
 // decisions. The real service may differ in each.
 const (
-	// D2: who sees a meeting created without a visibility.
+	// D2: visibility of a meeting created without one.
 	defaultIntegrationVisibility = minutes.VisibilityOrganisation
 	defaultPersonalVisibility    = minutes.VisibilityPrivate
 

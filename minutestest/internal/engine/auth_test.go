@@ -36,7 +36,7 @@ func TestKeys(t *testing.T) {
 		"no header":                  {ok, "", nil, 401, "UNAUTHENTICATED"},
 		"unknown key":                {ok, "nobody", nil, 401, "UNAUTHENTICATED"},
 		"other scheme":               {ok, "", header("Basic Y2k6"), 401, "UNAUTHENTICATED"},
-		"scheme alone":               {ok, "", header("Bearer "), 401, "UNAUTHENTICATED"},
+		"scheme only":                {ok, "", header("Bearer "), 401, "UNAUTHENTICATED"},
 		"scheme in other case":       {ok, "", header("bEARER ci"), 200, ""},
 		"two headers":                {ok, "", header("Bearer ci", "Bearer ci"), 401, "UNAUTHENTICATED"},
 		"key without scheme":         {ok, "", header("ci"), 401, "UNAUTHENTICATED"},
@@ -80,8 +80,8 @@ func TestKeys(t *testing.T) {
 				tc.req = func(*http.Request) {}
 			}
 			s.do(tc.key, "GET /v1/meetings", "", tc.req).is(tc.status, tc.code)
-			// An unknown path and an unknown method come after all the key's own
-			// refusals but the scope.
+			// Unknown paths and methods come after all of the key's errors
+			// except the scope.
 			if tc.status != 200 && tc.code != "INSUFFICIENT_SCOPE" {
 				s.do(tc.key, "GET /nowhere", "", tc.req).is(tc.status, tc.code)
 				s.do(tc.key, "DELETE /v1/meetings", "", tc.req).is(tc.status, tc.code)
@@ -93,8 +93,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestKeyExpires: at its instant, not before.
-func TestKeyExpires(t *testing.T) {
+// TestKey_Expires: at its instant, not before.
+func TestKey_Expires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newRig(t, withAcme(func(o *Organisation) {

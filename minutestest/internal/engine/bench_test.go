@@ -52,8 +52,8 @@ func fill(s *rig, n int) *organisation {
 
 var sizes = []int{1_000, 100_000, 1_000_000}
 
-// BenchmarkPage is a newest-first page of 50, which costs the same whatever
-// the number of meetings.
+// BenchmarkPage is a newest-first page of 50. Its cost does not depend on the
+// number of meetings.
 func BenchmarkPage(b *testing.B) {
 	for _, n := range sizes {
 		s := newRig(b)
@@ -68,7 +68,7 @@ func BenchmarkPage(b *testing.B) {
 			pages(b, s, "ada", "/v1/meetings?limit=50&date_from=2026-08-12&date_to=2026-08-12")
 		})
 		o.lock(wallClock())
-		for i := n / 10; i < n; i++ { // nine in ten are gone, the newest among them
+		for i := n / 10; i < n; i++ { // nine in ten are deleted, including the newest
 			if m := o.externals[fmt.Sprintf("crm-%08d", i)]; m != nil {
 				o.remove(m)
 			}

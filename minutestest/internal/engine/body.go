@@ -59,7 +59,7 @@ func (c *call) body() (*form, *apiError) {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return nil, errSlow
 	case err != nil:
-		return nil, errBody // cut short: nobody is left to read this
+		return nil, errBody // truncated: no client is left to read this
 	}
 	c.now = wallClock() // reading may have taken a while
 	f, ok := parseForm(c.x.Body)

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestManyFaults: a body of a mebibyte whose fields are all at fault costs no
+// TestBody_ReportsAllFaults: a body of a mebibyte whose fields are all at fault costs no
 // more than reading it, and the answer stays short.
-func TestManyFaults(t *testing.T) {
+func TestBody_ReportsAllFaults(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	b.WriteString(`{"title":"\u0000"`)
@@ -29,8 +29,8 @@ func TestManyFaults(t *testing.T) {
 	assert.Less(t, r.Body.Len(), 4096)
 }
 
-// TestLongFault: a field's name can be as long as the body.
-func TestLongFault(t *testing.T) {
+// TestBody_ShortensLongValuesInErrors: a field's name can be as long as the body.
+func TestBody_ShortensLongValuesInErrors(t *testing.T) {
 	t.Parallel()
 	name := strings.Repeat("é", 100_000)
 	r := newRig(t).do("ci", "POST /v1/meetings", `{"title":"x","date":"2026-01-01","`+name+`":"\u0000"}`).is(400, "INVALID_REQUEST")
@@ -38,8 +38,8 @@ func TestLongFault(t *testing.T) {
 	assert.Less(t, r.Body.Len(), 4096)
 }
 
-// TestWrittenPretty: white space in a body means nothing, whatever stands before.
-func TestWrittenPretty(t *testing.T) {
+// White space around the tokens of a body has no meaning.
+func TestBody_MayContainWhiteSpace(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	for _, space := range []string{"", " ", "\n", "\r\n", "\t", " \t\r\n "} {
@@ -50,9 +50,9 @@ func TestWrittenPretty(t *testing.T) {
 	}
 }
 
-// TestBodiesOfEveryOperation: a body that is none, or too long a one, is refused
-// alike, and does nothing (D5, D21).
-func TestBodiesOfEveryOperation(t *testing.T) {
+// Every operation rejects a body that is invalid or too long in the same way,
+// and does nothing (D5, D21).
+func TestBody_IsCheckedByEveryOperation(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	id := s.create("ci", `"participant_ids":["emp_ada"]`)
@@ -75,8 +75,8 @@ func TestBodiesOfEveryOperation(t *testing.T) {
 	assert.Equal(t, before, state())
 }
 
-// TestSlowBody: a meeting is created when all of it has arrived.
-func TestSlowBody(t *testing.T) {
+// TestBody_MayArriveSlowly: a meeting is created when all of it has arrived.
+func TestBody_MayArriveSlowly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newRig(t)
@@ -92,9 +92,9 @@ type sleeper time.Duration
 
 func (s sleeper) Read([]byte) (int, error) { time.Sleep(time.Duration(s)); return 0, io.EOF }
 
-// TestBodyLimit is D21: a body of exactly 1 MiB is taken, whether it says so or
+// TestBody_HasALimit is D21: a body of exactly 1 MiB is taken, whether it says so or
 // not, and one of a byte more is not.
-func TestBodyLimit(t *testing.T) {
+func TestBody_HasALimit(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	body := `{"title":"x","date":"2026-01-01"}`
@@ -105,8 +105,8 @@ func TestBodyLimit(t *testing.T) {
 	}
 }
 
-// TestManyUnknownMembers: nor does an answer grow with a list of ids.
-func TestManyUnknownMembers(t *testing.T) {
+// TestBody_ReportsManyUnknownMembers: nor does an answer grow with a list of ids.
+func TestBody_ReportsManyUnknownMembers(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	b.WriteString(`"` + strings.Repeat("x", 1000) + `"`)

@@ -11,8 +11,8 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// Each change is reported once, whatever its cause: a request, the clock, a
-// script or a hand.
+// Each change is reported once, for every cause: a request, the clock, a
+// script, or a call of Advance.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// configError names the place of a fault in a Config.
+// configError names the path of an invalid value in a Config.
 type configError struct{ place, fault string }
 
 func (e *configError) Error() string { return "engine: " + e.place + ": " + e.fault }
@@ -21,9 +21,8 @@ type compiler struct {
 	err error
 }
 
-// compile makes the lists and limits of o ready for use. It checks that texts are
-// UTF-8, ids unique and addresses valid; package minutestest checks the rest before.
-// place is the place of o in its Config.
+// compile makes the lists and limits of o ready for use. It checks that texts are UTF-8, ids unique and addresses
+// valid; package minutestest checks the rest before. place is the path of o in its Config.
 func compile(place string, o *Organisation) (directory, error) {
 	c := compiler{directory: directory{
 		members:      make(map[string]*Member, len(o.Members)),

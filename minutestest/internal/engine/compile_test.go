@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestConfigsThatCannotBe names the place of each.
-func TestConfigsThatCannotBe(t *testing.T) {
+// The error names the path of the invalid value.
+func TestNew_RejectsInvalidConfigs(t *testing.T) {
 	t.Parallel()
 	bad := "\xff"
 	for want, change := range map[string]func(*Organisation){

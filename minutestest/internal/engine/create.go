@@ -43,8 +43,8 @@ func (c *call) create(f *form) (any, *apiError) {
 	return m.json(), nil
 }
 
-// newMeeting returns the meeting that a body describes, and the members that
-// it is to be shared with, whatever its visibility.
+// newMeeting returns the meeting that a body describes, and the members in its
+// shared_with, for any visibility.
 func (c *call) newMeeting(f *form) (m *meeting, shared []string) {
 	m = &meeting{status: minutes.StatusCreated, creator: c.key.caller, visibility: c.key.visibility, created: c.now, updated: c.now}
 	m.title, _ = f.trimmed("title", maxTitle, true)

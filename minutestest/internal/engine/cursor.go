@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// position is where a listing continues: with the meetings older than number
-// before. Meetings created or deleted meanwhile do not change it.
+// position is the point at which a listing continues: with the meetings older
+// than number before. Meetings created or deleted meanwhile do not change it.
 type position struct {
 	before uint64
 	page   uint64 // counts the pages of the listing, so that each has its own cursor

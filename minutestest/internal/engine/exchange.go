@@ -6,7 +6,7 @@ import (
 )
 
 // StoragePut is the operation of a PUT to storage, which is not in the route
-// table of the API. Every request below /storage/ has it, whatever its method.
+// table of the API. Every request below /storage/ has it, with any method.
 const StoragePut = route.Upload
 
 // Exchange describes one request and its response. Fields that do not apply

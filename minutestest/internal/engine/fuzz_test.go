@@ -97,7 +97,7 @@ func FuzzQuery(f *testing.F) {
 	})
 }
 
-// FuzzString: a JSON string says what was put in.
+// A JSON string decodes to its original.
 func FuzzString(f *testing.F) {
 	f.Add("plain \" \\ \x00\x1f\u2028é😀\xff")
 	f.Fuzz(func(t *testing.T, s string) {

@@ -80,8 +80,8 @@ type reply struct {
 	x Exchange
 }
 
-// do sends one request. method and target stand in one word, as in
-// "GET /v1/meetings"; key "" sends none.
+// do sends one request. what is method and target, as in "GET /v1/meetings";
+// key "" sends none.
 func (s *rig) do(key, what, body string, change ...func(*http.Request)) *reply {
 	method, target, _ := strings.Cut(what, " ")
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
@@ -96,7 +96,7 @@ func (s *rig) do(key, what, body string, change ...func(*http.Request)) *reply {
 	return &reply{s.t, w, x}
 }
 
-// json returns the reply's body as an object.
+// json returns the response's body as an object.
 func (r *reply) json() map[string]any {
 	r.t.Helper()
 	var v map[string]any
@@ -104,8 +104,8 @@ func (r *reply) json() map[string]any {
 	return v
 }
 
-// field returns one field of the reply's object as a string, numbers and null
-// as JSON writes them.
+// field returns one field of the response's object as a string, numbers and
+// null as JSON writes them.
 func (r *reply) field(name string) string {
 	r.t.Helper()
 	switch v := r.json()[name].(type) {
@@ -117,7 +117,7 @@ func (r *reply) field(name string) string {
 	}
 }
 
-// is demands a status, and of a refusal its code.
+// is requires a status, and the code of an error.
 func (r *reply) is(status int, code string) *reply {
 	r.t.Helper()
 	require.Equal(r.t, status, r.Code, "%s", r.Body)
@@ -132,7 +132,7 @@ func (r *reply) is(status int, code string) *reply {
 	return r
 }
 
-// fields returns details.fields of a refusal.
+// detail returns one of an error's details.
 func (r *reply) detail(name string) any {
 	r.t.Helper()
 	details, _ := r.json()["error"].(map[string]any)["details"].(map[string]any)

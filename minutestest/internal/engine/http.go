@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// call is one request to the API on its way through the engine.
+// call is one request to the API while the engine handles it.
 type call struct {
 	world  *world
 	w      http.ResponseWriter

@@ -11,8 +11,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// TestManners is D16 and D21.
-func TestManners(t *testing.T) {
+// TestHTTP_MethodsPathsAndHeaders is D16 and D21.
+func TestHTTP_MethodsPathsAndHeaders(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	id := s.create("ci", "")
@@ -75,8 +75,8 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// TestNoPanicReachesAUser breaks the engine from inside.
-func TestNoPanicReachesAUser(t *testing.T) {
+// TestServe_RecoversFromPanics breaks the engine from inside.
+func TestServe_RecoversFromPanics(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	s.SetPageSize(func(int, int) int { panic("broken") })

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// ids makes the ids of a world, and the secret that it signs with. Nobody can
-// guess them. With a seed, they are the same on each run.
+// ids makes the ids of a world, and the secret that it signs with. They cannot
+// be guessed. With a seed, they are the same on each run.
 type ids struct {
 	mu     sync.Mutex
 	random *rand.ChaCha8

@@ -20,7 +20,7 @@ type entry struct {
 // maxGaps bounds the gaps that a search for the next meeting passes.
 const maxGaps = 4096
 
-// seek returns the place of number seq, and whether it is in the list.
+// seek returns the index of number seq, and whether it is in the list.
 func (l *list) seek(seq uint64) (int, bool) {
 	return slices.BinarySearchFunc(l.entries, seq, func(e entry, seq uint64) int { return cmp.Compare(e.seq, seq) })
 }
@@ -47,7 +47,7 @@ func (l *list) remove(m *meeting) {
 	}
 }
 
-// last returns the place of the last meeting before place i, or -1.
+// last returns the index of the last meeting before index i, or -1.
 func (l *list) last(i int) int {
 	for i--; i >= 0 && l.entries[i].meeting == nil; i-- {
 	}
@@ -114,7 +114,7 @@ func (c *calendar) within(from, to string) (lists []*list) {
 // newest returns the newest n meetings of all lists with numbers below seq,
 // the newest first.
 func newest(lists []*list, seq uint64, n int) []*meeting {
-	next := make([]int, len(lists)) // of each list, the place of its newest meeting not yet taken, or -1
+	next := make([]int, len(lists)) // of each list, the index of its newest meeting not yet taken, or -1
 	for i, l := range lists {
 		at, _ := l.seek(seq)
 		next[i] = l.last(at)

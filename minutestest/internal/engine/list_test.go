@@ -134,7 +134,7 @@ func TestShortPages(t *testing.T) {
 	require.Equal(t, all, ids)
 }
 
-// TestShortPages_StayWithinTheLimit, whatever the hook returns.
+// Pages stay within the limit, for every result of the hook.
 func TestShortPages_StayWithinTheLimit(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -149,9 +149,9 @@ func TestShortPages_StayWithinTheLimit(t *testing.T) {
 	}
 }
 
-// TestWalkAmidChange walks 130 meetings in pages of 7 while others create and
+// TestList_IsStableAmidChanges walks 130 meetings in pages of 7 while others create and
 // delete: none that stayed is repeated or skipped.
-func TestWalkAmidChange(t *testing.T) {
+func TestList_IsStableAmidChanges(t *testing.T) {
 	t.Parallel()
 	rounds := 2
 	if os.Getenv("MINUTES_LONG") != "" {
@@ -204,9 +204,9 @@ func TestWalkAmidChange(t *testing.T) {
 	}
 }
 
-// TestCalendarAgainstScan compares the calendar with a scan of all
+// TestList_DateFilterMatchesScan compares the calendar with a scan of all
 // meetings, through thousands of random changes.
-func TestCalendarAgainstScan(t *testing.T) {
+func TestList_DateFilterMatchesScan(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	var c calendar

@@ -21,7 +21,7 @@ type job struct {
 
 	since    time.Time // of the present state
 	due      time.Time // when it ends, if slot is not 0
-	slot     int       // place in the schedule, from 1
+	slot     int       // index in the schedule, from 1
 	held     bool      // a script holds the meeting in the present state
 	released bool      // the hold was released
 

@@ -39,8 +39,8 @@ func (s *rig) history(id string, start time.Time) string {
 	return out
 }
 
-// TestOutcomes is section 3 with D12, D13, D23 and D25: the way into each end
-// state, what can be fetched there, and what it costs.
+// Section 3 with D12, D13, D23 and D25: the way into each end state, the
+// content that can be fetched there, and the cost.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -52,17 +52,17 @@ func TestOutcomes(t *testing.T) {
 		duration   string
 		usage      string
 	}{
-		"natural":       {Script{}, nil, 16_000 * 7, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_ready@65 ", 200, "7", "999 359993 null"},
-		"rounded up":    {Script{Outcome: minutes.StatusMinutesReady}, nil, 16_001, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_ready@65 ", 200, "2", "999 359998 null"},
-		"rejected":      {Script{Outcome: minutes.StatusAudioRejected}, nil, 9, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 360000 null"},
-		"empty":         {Script{}, nil, 0, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 360000 null"},
-		"blocked":       {Script{Outcome: minutes.StatusTranscribeBlocked}, nil, 9, "created@0 audio_uploaded@0 transcribe_blocked@10 ", 409, "null", "1000 360000 null"},
-		"over quota":    {Script{}, func(o *Organisation) { o.TranscribeSeconds = new(1) }, 16_001, "created@0 audio_uploaded@0 transcribe_blocked@10 ", 409, "null", "1000 1 null"},
-		"just in quota": {Script{}, func(o *Organisation) { o.TranscribeSeconds = new(1) }, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_ready@65 ", 200, "1", "999 0 null"},
-		"both":          {Script{}, func(o *Organisation) { o.TranscribeSeconds = new(0) }, 0, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 0 null"},
-		"not heard":     {Script{Outcome: minutes.StatusTranscriptionFailed}, nil, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcription_failed@30 ", 409, "1", "1000 360000 null"},
-		"not written":   {Script{Outcome: minutes.StatusMinutesFailed}, nil, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_failed@65 ", 200, "1", "1000 359999 null"},
-		"no credits":    {Script{}, func(o *Organisation) { o.Credits = new(0) }, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_failed@65 ", 200, "1", "0 359999 null"},
+		"natural":             {Script{}, nil, 16_000 * 7, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_ready@65 ", 200, "7", "999 359993 null"},
+		"rounded up":          {Script{Outcome: minutes.StatusMinutesReady}, nil, 16_001, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_ready@65 ", 200, "2", "999 359998 null"},
+		"rejected":            {Script{Outcome: minutes.StatusAudioRejected}, nil, 9, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 360000 null"},
+		"empty":               {Script{}, nil, 0, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 360000 null"},
+		"blocked":             {Script{Outcome: minutes.StatusTranscribeBlocked}, nil, 9, "created@0 audio_uploaded@0 transcribe_blocked@10 ", 409, "null", "1000 360000 null"},
+		"over quota":          {Script{}, func(o *Organisation) { o.TranscribeSeconds = new(1) }, 16_001, "created@0 audio_uploaded@0 transcribe_blocked@10 ", 409, "null", "1000 1 null"},
+		"just in quota":       {Script{}, func(o *Organisation) { o.TranscribeSeconds = new(1) }, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_ready@65 ", 200, "1", "999 0 null"},
+		"both":                {Script{}, func(o *Organisation) { o.TranscribeSeconds = new(0) }, 0, "created@0 audio_uploaded@0 audio_rejected@10 ", 409, "null", "1000 0 null"},
+		"transcription fails": {Script{Outcome: minutes.StatusTranscriptionFailed}, nil, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcription_failed@30 ", 409, "1", "1000 360000 null"},
+		"not written":         {Script{Outcome: minutes.StatusMinutesFailed}, nil, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_failed@65 ", 200, "1", "1000 359999 null"},
+		"no credits":          {Script{}, func(o *Organisation) { o.Credits = new(0) }, 16_000, "created@0 audio_uploaded@0 transcribing@10 transcribed@30 generating_minutes@35 minutes_failed@65 ", 200, "1", "0 359999 null"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -104,9 +104,8 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestCreditsInOrder: credits go to the minutes finished first, whoever
-// looked when.
-func TestCreditsInOrder(t *testing.T) {
+// Credits go to the minutes that finish first, in any order of polls.
+func TestCredits_GoToFirstFinishedMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newRig(t, staged, withAcme(func(o *Organisation) { o.Credits = new(2) }))
@@ -279,7 +278,7 @@ func TestScript(t *testing.T) {
 		require.Equal(t, "created@0 audio_uploaded@0 transcribing@10 transcribed@3600 generating_minutes@3605 minutes_ready@3635 ", s.history(held, start))
 		require.Equal(t, "spk_0: Hi.", s.do("ci", "GET /v1/meetings/"+held+"/transcript", "").field("transcript"))
 
-		// What lies ahead follows a later script; what is past does not.
+		// The future follows a later script; the past does not change.
 		id := s.create("ci", "")
 		start = time.Now()
 		s.upload("ci", id, 1)
@@ -320,8 +319,8 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// TestLongStages: a stage may be meant to last for ever.
-func TestLongStages(t *testing.T) {
+// TestStages_MayBeLong: a stage may be meant to last for ever.
+func TestStages_MayBeLong(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, func(cfg *Config) { cfg.Stages.Prepare = 1<<63 - 1 })
 	id := s.create("ci", "")
@@ -329,8 +328,8 @@ func TestLongStages(t *testing.T) {
 	require.Equal(t, "audio_uploaded", s.status("ci", id))
 }
 
-// TestSchedule: what falls due first comes first, however jobs come and go.
-func TestSchedule(t *testing.T) {
+// The earliest job is due first, in any order of additions and removals.
+func TestSchedule_OrdersJobsByTime(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(5, 6))
 	var s schedule

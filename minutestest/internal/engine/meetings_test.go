@@ -30,8 +30,8 @@ func TestMeetingJSON(t *testing.T) {
 	})
 }
 
-// TestCreateRefusals is the body of a create: D4, D5, D19, D20, D25.
-func TestCreateRefusals(t *testing.T) {
+// TestCreate_RejectsInvalidMeetings is the body of a create: D4, D5, D19, D20, D25.
+func TestCreate_RejectsInvalidMeetings(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	for body, want := range map[string]string{
@@ -107,7 +107,7 @@ func TestDefaultVisibility(t *testing.T) {
 	}
 }
 
-// TestExternalID is D3, and section 4.2 on what may be repeated.
+// D3, and section 4.2 on requests that may be repeated.
 func TestExternalID(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
@@ -143,7 +143,7 @@ func TestExternalID(t *testing.T) {
 	assert.Len(t, seen, 2, "one 201 and forty-nine 200, all of one meeting: %v", seen)
 }
 
-// TestVisibility is D17 on every route: who sees a meeting, who may change it.
+// D17 on every route: who can see a meeting, who can change it.
 func TestVisibility(t *testing.T) {
 	t.Parallel()
 	type rights map[string]string // caller to "" (nothing), "r" or "rw"
@@ -157,7 +157,7 @@ func TestVisibility(t *testing.T) {
 		"shared with Cy":            {"bob", `"visibility":"shared","shared_with":["emp_cy"]`, rights{"bob": "rw", "cy": "r"}},
 		"shared with an admin":      {"bob", `"visibility":"shared","shared_with":["emp_ada"]`, rights{"bob": "rw", "ada": "rw"}},
 		"shared by an integration":  {"ci", `"visibility":"shared","shared_with":["emp_cy"]`, rights{"ci": "rw", "cy": "r"}},
-		"shared with nobody":        {"bob", `"visibility":"shared"`, rights{"bob": "rw"}},
+		"shared with no one":        {"bob", `"visibility":"shared"`, rights{"bob": "rw"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -187,7 +187,7 @@ func TestVisibility(t *testing.T) {
 					s.do(key, "POST "+at+"/upload-url", `{"content_type":"audio/wav"}`).is(200, "")
 					continue
 				}
-				// FORBIDDEN before the ids nobody knows.
+				// FORBIDDEN comes before unknown ids.
 				s.do(key, "PATCH "+at, `{"project_id":"prj_none"}`).is(403, "FORBIDDEN")
 				s.do(key, "PUT "+at+"/participants", `{"participant_ids":["emp_none"]}`).is(403, "FORBIDDEN")
 				s.do(key, "POST "+at+"/upload-url", `{"content_type":"audio/wav"}`).is(403, "FORBIDDEN")
@@ -234,7 +234,7 @@ func TestPatch(t *testing.T) {
 	})
 }
 
-// TestParticipants is the lock of section 3 and its place in the order.
+// The lock of section 3 and its position in the order.
 func TestParticipants(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, func(cfg *Config) { cfg.Stages.Prepare = time.Hour })
@@ -253,9 +253,9 @@ func TestParticipants(t *testing.T) {
 	s.do("ci", "POST /v1/meetings/"+id+"/upload-url", `{}`).is(400, "INVALID_REQUEST")
 }
 
-// TestChanges_OfAMeetingDeletedMeanwhile: a meeting that is deleted while the
-// body of a change arrives is gone, whatever is in the body.
-func TestChanges_OfAMeetingDeletedMeanwhile(t *testing.T) {
+// If a meeting is deleted while the body of a change arrives, it is gone, for
+// any body.
+func TestPatch_OfMeetingDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	for what, body := range map[string]string{
 		"PATCH /v1/meetings/%s": `{"title":"New"}`, "PUT /v1/meetings/%s/participants": `{"participant_ids":[]}`, "POST /v1/meetings/%s/upload-url": `{"content_type":"audio/wav"}`,

@@ -30,7 +30,7 @@ type directory struct {
 	templates       map[string]*Template
 	templateOrder   []*Template
 	defaultTemplate *Template
-	vocabulary      []Term // not changed in place: transcripts keep it
+	vocabulary      []Term // never modified: transcripts keep it
 	maxMembers      int
 	maxTerms        int
 }

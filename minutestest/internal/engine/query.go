@@ -12,7 +12,7 @@ import (
 // one is nil.
 func parameters(rawQuery string, names ...string) (values map[string]*string, ok bool) {
 	values = map[string]*string{}
-	for pair := range strings.SplitSeq(rawQuery, "&") { // url.ParseQuery would refuse others' faults and semicolons
+	for pair := range strings.SplitSeq(rawQuery, "&") { // url.ParseQuery would reject semicolons and errors in other parameters
 		name, value, _ := strings.Cut(pair, "=")
 		name, err := url.QueryUnescape(name)
 		if err != nil {

@@ -48,8 +48,8 @@ func (q *quota) resetOn(date string, now time.Time) error {
 	return nil
 }
 
-// arm sets armed if a request is from before the top-up, which may have been
-// taken for gone: a synctest bubble begins in the year 2000.
+// arm sets armed if a request is from before the top-up, which may have counted
+// as past: a synctest bubble begins in the year 2000.
 func (q *quota) arm(now time.Time) {
 	q.armed = q.armed || q.resetDate != "" && now.Before(q.resetAt)
 }

@@ -50,7 +50,7 @@ type endpoint struct {
 
 // resource is a path with the methods it has.
 type resource struct {
-	segments []string // of the path; route.Param stands for a meeting's id
+	segments []string // of the path; route.Param represents a meeting's id
 	methods  []*endpoint
 	allow    string
 }

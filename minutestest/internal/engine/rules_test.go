@@ -15,9 +15,9 @@ import (
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// TestReservationOutlivesUpdate: seconds set aside stay so when the settings of
+// TestReservation_OutlivesUpdate: seconds set aside stay so when the settings of
 // the organisation change (D23).
-func TestReservationOutlivesUpdate(t *testing.T) {
+func TestReservation_OutlivesUpdate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newRig(t, staged, withAcme(func(o *Organisation) { o.TranscribeSeconds = new(10) }))
@@ -31,9 +31,8 @@ func TestReservationOutlivesUpdate(t *testing.T) {
 	})
 }
 
-// TestUsageIsNeverNegative: nor if the quota was cut below what had been set
-// aside.
-func TestUsageIsNeverNegative(t *testing.T) {
+// Usage is not negative even if the quota is cut below the seconds set aside.
+func TestUsage_IsNeverNegative(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newRig(t, staged, withAcme(func(o *Organisation) { o.TranscribeSeconds = new(10) }))
@@ -46,9 +45,9 @@ func TestUsageIsNeverNegative(t *testing.T) {
 	})
 }
 
-// TestParticipantsSeeNothing: of a shared meeting those in shared_with do, and
+// TestVisibility_ParticipantsGetNoAccess: of a shared meeting those in shared_with do, and
 // its creator (D17).
-func TestParticipantsSeeNothing(t *testing.T) {
+func TestVisibility_ParticipantsGetNoAccess(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	id := s.create("ada", `"visibility":"shared","participant_ids":["emp_bob","emp_cy"],"shared_with":["emp_cy"]`)
@@ -59,8 +58,8 @@ func TestParticipantsSeeNothing(t *testing.T) {
 	}
 }
 
-// TestDurationComesWithTranscribing is D13, state by state.
-func TestDurationComesWithTranscribing(t *testing.T) {
+// TestDuration_AppearsWithTranscribing is D13, state by state.
+func TestDuration_AppearsWithTranscribing(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, func(cfg *Config) { cfg.Stages.Prepare, cfg.Stages.Transcribe = time.Hour, time.Hour })
 	id := s.create("ci", "")
@@ -74,9 +73,9 @@ func TestDurationComesWithTranscribing(t *testing.T) {
 	assert.Equal(t, "37", s.do("ci", at, "").field("duration_seconds"))
 }
 
-// TestDurationOfContainers is D13 for a recording that shows it, rounded
+// TestDuration_OfContainers is D13 for a recording that shows it, rounded
 // up: not what 16,000 bytes a second would make of it.
-func TestDurationOfContainers(t *testing.T) {
+func TestDuration_OfContainers(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	for size, want := range map[int]string{4_000: "1", 8_000: "1", 8_001: "2", 12_000: "2"} { // at 8,000 bytes a second
@@ -88,9 +87,9 @@ func TestDurationOfContainers(t *testing.T) {
 	}
 }
 
-// TestScriptComesLate: what lies ahead of a meeting under way follows each script
-// that is for it, and none that is not. What a script held goes on without it.
-func TestScriptComesLate(t *testing.T) {
+// The rest of a meeting in progress follows each script for it, and no other
+// script. A meeting that a script held continues without it.
+func TestScript_AppliesToMeetingsInProgress(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		sel func(id string) Selector
@@ -125,9 +124,9 @@ func TestScriptComesLate(t *testing.T) {
 	}
 }
 
-// TestScriptChangesItsMind: a recording that was to be rejected, and now is not,
+// TestScript_CanBeReplaced: a recording that was to be rejected, and now is not,
 // takes its seconds as any other does (D23).
-func TestScriptChangesItsMind(t *testing.T) {
+func TestScript_CanBeReplaced(t *testing.T) {
 	t.Parallel()
 	for seconds, want := range map[int]string{7: "minutes_ready", 11: "transcribe_blocked"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -146,9 +145,9 @@ func TestScriptChangesItsMind(t *testing.T) {
 	}
 }
 
-// TestSecondsGivenBack: once, however a recording comes to nothing (D23, D25), and
-// what is deleted on its way costs nothing any more.
-func TestSecondsGivenBack(t *testing.T) {
+// Seconds are given back once, however a recording fails (D23, D25), and a
+// meeting deleted in progress costs nothing more.
+func TestReservation_IsReleasedOnce(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(s *rig, id string){
 		"deleted while it is prepared": func(s *rig, id string) { s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "") },
@@ -189,9 +188,9 @@ func TestSecondsGivenBack(t *testing.T) {
 	}
 }
 
-// TestRefusedUpdateChangesNothing: also not what change wrote into what it was
+// TestUpdate_ChangesNothingOnError: also not what change wrote into what it was
 // given.
-func TestRefusedUpdateChangesNothing(t *testing.T) {
+func TestUpdate_ChangesNothingOnError(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	before, _ := s.Organisation("org_acme")
@@ -208,8 +207,8 @@ func TestRefusedUpdateChangesNothing(t *testing.T) {
 	assert.Equal(t, vocabulary, s.do("ci", "GET /v1/vocabulary", "").Body.String())
 }
 
-// TestCursorOfAnotherOrganisation is D7.
-func TestCursorOfAnotherOrganisation(t *testing.T) {
+// TestCursor_OfAnotherOrganisationIsRejected is D7.
+func TestCursor_OfAnotherOrganisationIsRejected(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, func(cfg *Config) { cfg.Organisations[1].ID = "org_emca" }) // as long as the other's
 	for range 3 {
@@ -234,9 +233,9 @@ func TestLeapYears(t *testing.T) {
 	}
 }
 
-// TestScriptPrecedence: each field comes from the narrowest script that sets
-// it: by id, by external id, by title, for all, in whatever order they came.
-func TestScriptPrecedence(t *testing.T) {
+// Each field comes from the narrowest script that sets it: by id, by external
+// id, by title, for all, in any order of scripts.
+func TestScript_NarrowestWins(t *testing.T) {
 	t.Parallel()
 	selectors := func(id string) []Selector { // the narrowest first
 		return []Selector{{MeetingID: id}, {ExternalID: "crm"}, {Title: "Weekly"}, {}}
@@ -277,8 +276,8 @@ func TestScriptPrecedence(t *testing.T) {
 	assert.Equal(t, "spk_0: spoken", s.do("ci", "GET /v1/meetings/"+id+"/transcript", "").field("transcript"))
 }
 
-// TestLongestVariant: whichever term or variant comes first.
-func TestLongestVariant(t *testing.T) {
+// TestVocabulary_LongestVariantWins: whichever term or variant comes first.
+func TestVocabulary_LongestVariantWins(t *testing.T) {
 	t.Parallel()
 	short, long := Term{"Barrel", []Variant{{"cooper", ""}}}, Term{"Kubernetes", []Variant{{"cooper netties", ""}}}
 	for _, terms := range [][]Term{{short, long}, {long, short}} {
@@ -290,9 +289,9 @@ func TestLongestVariant(t *testing.T) {
 	assert.Equal(t, "A", correct("x", []Term{{"A", []Variant{{"x", ""}}}, {"B", []Variant{{"X", ""}}}}))
 }
 
-// TestDueAtOnce: of two meetings due at one instant the older goes first,
+// TestSchedule_JobsDueAtTheSameTime: of two meetings due at one instant the older goes first,
 // whichever had its audio first.
-func TestDueAtOnce(t *testing.T) {
+func TestSchedule_JobsDueAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	for _, backwards := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -312,9 +311,9 @@ func TestDueAtOnce(t *testing.T) {
 	}
 }
 
-// TestBlockedOnArrival: what counts is the quota when the audio arrives. One
-// that comes later does not restart the meeting (section 3).
-func TestBlockedOnArrival(t *testing.T) {
+// The quota at the arrival of the audio counts. Quota that is added later does
+// not restart the meeting (section 3).
+func TestQuota_CountsAtArrivalOfAudio(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, func(cfg *Config) { cfg.Stages.Prepare = time.Hour }, withAcme(func(o *Organisation) { o.TranscribeSeconds = new(1) }))
 	id := s.create("ci", "")
@@ -325,8 +324,8 @@ func TestBlockedOnArrival(t *testing.T) {
 	assert.Equal(t, minutes.StatusTranscribeBlocked, status)
 }
 
-// TestEdgesOfValues: the last value on either side of each limit.
-func TestEdgesOfValues(t *testing.T) {
+// TestValues_AtTheirLimits: the last value on either side of each limit.
+func TestValues_AtTheirLimits(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"00:00": true, "23:59": true, "24:00": false, "23:60": false, "2x:00": false, "20:0x": false} {
 		assert.Equal(t, want, validTime(text), text)
@@ -350,9 +349,9 @@ func TestEdgesOfValues(t *testing.T) {
 	assert.Equal(t, `"<\ta\r\n\\\"é"`, string(encode("<\ta\r\n\\\"é")))
 }
 
-// TestHeadersOfRefusals: a refusal has no pace of polling, a refused key a
-// challenge, and every reply its length.
-func TestHeadersOfRefusals(t *testing.T) {
+// An error has no poll interval, a rejected key gets a challenge, and every
+// response has its length.
+func TestErrors_HaveTheirHeaders(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	id := s.create("ci", "")
@@ -369,9 +368,9 @@ func TestHeadersOfRefusals(t *testing.T) {
 	}
 }
 
-// TestAllowlistOfOneAddress: a caller without a port, as some servers have it,
+// TestAllowlist_OfOneAddress: a caller without a port, as some servers have it,
 // and an IPv4 prefix in IPv6 clothes.
-func TestAllowlistOfOneAddress(t *testing.T) {
+func TestAllowlist_OfOneAddress(t *testing.T) {
 	t.Parallel()
 	k := &key{Key: Key{Allowlist: []netip.Prefix{unmapPrefix(netip.MustParsePrefix("::ffff:192.0.2.0/120")), unmapPrefix(netip.MustParsePrefix("2001:db8::/32")), unmapPrefix(netip.MustParsePrefix("2001:dc0::7/128")), unmapPrefix(netip.MustParsePrefix("fe80::/10"))}}}
 	for remote, want := range map[string]bool{"192.0.2.7:5": true, "192.0.2.7": true, "192.0.3.7": false, "[2001:db8::1]:5": true, "2001:db8::1": true, "2001:db9::1": false, "2001:dc0::7": true, "2001:dc0::8": false, "[fe80::1%eth0]:5": true, "fe80::1%eth0": true, "[fec0::1%eth0]:5": false, "pipe": false, "": false} {

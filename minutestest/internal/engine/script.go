@@ -193,7 +193,7 @@ func (s *Service) Advance(id string, until minutes.Status) (minutes.Status, erro
 }
 
 // place returns the position of a state after the arrival of the audio on the
-// way to minutes_ready, from 1, or 0 if it is not on it.
+// way to minutes_ready, from 1, or 0 if it is not part of it.
 func place(s minutes.Status) int {
 	return 1 + slices.Index([]minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribing, minutes.StatusTranscribed, minutes.StatusGeneratingMinutes, minutes.StatusMinutesReady}, s)
 }

@@ -49,8 +49,8 @@ type world struct {
 	keys     map[string]*key // by secret
 }
 
-// New returns a service that holds cfg, or an error that names the place of a
-// fault in cfg.
+// New returns a service that holds cfg, or an error that names the path of an
+// invalid value in cfg.
 func New(cfg Config) (*Service, error) {
 	s := &Service{}
 	if err := s.Reset(cfg); err != nil {
@@ -59,9 +59,9 @@ func New(cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Reset begins again with cfg, as New does: earlier meetings, scripts, cursors
-// and upload URLs are gone. On error nothing changes. A request under way ends
-// in the world it began in.
+// Reset starts again with cfg, as New does: earlier meetings, scripts, cursors
+// and upload URLs are gone. On error nothing changes. A request in progress
+// ends in the world in which it began.
 func (s *Service) Reset(cfg Config) error {
 	w, err := newWorld(cfg)
 	if err != nil {
@@ -95,7 +95,7 @@ func newWorld(cfg Config) (*world, error) {
 	return w, nil
 }
 
-// add adds an organisation. place is its place in the Config.
+// add adds an organisation. place is its path in the Config.
 func (w *world) add(place string, settings *Organisation) error {
 	d, err := compile(place, settings)
 	if err != nil {

@@ -65,7 +65,7 @@ func replaceIDs(text string, known func(id string) bool, replace func(id string)
 const longestID = 128
 
 // piece returns the length of the id that text begins with, or of the text
-// before the next place where an id can begin.
+// before the next position at which an id can begin.
 func piece(text string, known func(id string) bool) (n int, isID bool) {
 	between := func(r rune) bool { return !wordRune(r) && r != '-' }
 	end := strings.IndexFunc(text, between)
@@ -157,8 +157,8 @@ func parseTurns(script string) []turn {
 
 const maxSpeakers = 8
 
-// speech returns a short meeting about a title, the same every time. Nobody is
-// called by name: only minutes hold names (section 1 of the interface).
+// speech returns a short meeting about a title, the same every time. It
+// contains no names: only minutes hold names (section 1 of the interface).
 func speech(title string, speakers int) []turn {
 	if speakers == 0 {
 		speakers = 2

@@ -77,10 +77,10 @@ func TestStorage(t *testing.T) {
 		s.put(target, ct, "x", func(r *http.Request) { r.ContentLength = -1 }).storage(411, "MissingContentLength")
 		s.put(target, ct, "", func(r *http.Request) { r.Header.Del("Content-Length") }).storage(411, "MissingContentLength")
 
-		// A refusal does not touch the body.
+		// An error response does not touch the body.
 		s.put(target, "audio/x", "", func(r *http.Request) { r.Body, r.ContentLength = untouched{t}, 5 }).storage(403, "SignatureDoesNotMatch")
 
-		// Cut short: no audio.
+		// Truncated: no audio.
 		s.put(target, ct, "", func(r *http.Request) { r.Body, r.ContentLength = io.NopCloser(strings.NewReader("ab")), 3 }).storage(400, "IncompleteBody")
 		s.put(target, ct, "", func(r *http.Request) {
 			r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader("ab"), broken{})), 3
@@ -110,9 +110,8 @@ func TestStorage(t *testing.T) {
 	})
 }
 
-// TestOvertakenPut: while one body is on its way, another upload ends, or the
-// meeting goes.
-func TestOvertakenPut(t *testing.T) {
+// While one body arrives, another upload ends, or the meeting is deleted.
+func TestPut_FailsIfOvertaken(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	id := s.create("ci", "")
@@ -152,8 +151,8 @@ type broken struct{}
 
 func (broken) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
 
-// TestConcurrentPuts: of many, one wins.
-func TestConcurrentPuts(t *testing.T) {
+// TestPut_OneOfManySucceeds: of many, one wins.
+func TestPut_OneOfManySucceeds(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	id := s.create("ci", "")
@@ -179,7 +178,7 @@ func TestConcurrentPuts(t *testing.T) {
 	assert.Equal(t, 360_000-1, *u.TranscribeSeconds)
 }
 
-// TestContentTypes: what is processed (D11).
+// The content types that are processed (D11).
 func TestContentTypes(t *testing.T) {
 	t.Parallel()
 	for ct, want := range map[string]string{
@@ -199,9 +198,9 @@ func TestContentTypes(t *testing.T) {
 	require.NotContains(t, s.do("ci", "GET /v1/meetings/"+id, "").Body.String(), "duration")
 }
 
-// TestKeptAudio: the bytes of recordings are kept whole or not at all, and what is
-// not kept counts against nobody.
-func TestKeptAudio(t *testing.T) {
+// The bytes of recordings are kept completely or not at all, and bytes that are
+// not kept do not count.
+func TestKeptAudio_IsWholeOrNothing(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, func(cfg *Config) { cfg.KeepAudio = 200_000 })
 	for i, want := range []int{150_000, 0, 50_000, 0} {

@@ -43,9 +43,9 @@ func TestTranscript(t *testing.T) {
 	require.Contains(t, html, "call &lt;them&gt; &amp; *others*")
 }
 
-// TestTranscriptHoldsNoID is D14 where an id hides in a longer word, or comes
-// in as a term of the vocabulary.
-func TestTranscriptHoldsNoID(t *testing.T) {
+// D14 for an id that is hidden in a longer word, or in a term of the
+// vocabulary.
+func TestTranscript_HasNoIDs(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, withAcme(func(o *Organisation) {
 		o.Members = append(o.Members, Member{ID: "dee", Name: "Dee"}, Member{ID: "emp_x-1", Name: "X"}, Member{ID: "emp_ada2", Name: "Ada II"})
@@ -89,7 +89,7 @@ func TestMinutes(t *testing.T) {
 	for _, format := range []string{"html", "markdown"} {
 		require.Contains(t, s.do("ci", at+"?format="+format, "").field("content"), "Actions first, then decisions.", "what the template is for")
 	}
-	// What a title or a name holds is no markup, and a participant who is gone has no name.
+	// Titles and names contain no markup, and a deleted participant has no name.
 	r := s.do("ci", "POST /v1/meetings", `{"title":"R&D <b>\"1\"</b>","date":"2026-03-02","participant_ids":["emp_bob","emp_cy"]}`).is(201, "")
 	require.NoError(t, s.Update("org_acme", func(o *Organisation) {
 		o.Members = slices.DeleteFunc(o.Members, func(m Member) bool { return m.ID == "emp_cy" })
@@ -104,7 +104,7 @@ func TestMinutes(t *testing.T) {
 	require.NoError(t, s.Script(Selector{}, Script{Transcript: "spk_7: I will wait."}))
 	id = s.done("ci", `"participant_ids":["emp_ada"]`)
 	require.Contains(t, s.do("ci", "GET /v1/meetings/"+id+"/minutes?format=markdown", "").field("content"), "- **Participants:** Ada Lovelace\n")
-	// A template that is gone by then gives way to the default one.
+	// A deleted template is replaced by the default one.
 	id = s.create("ci", `"template_id":"tpl_standard"`)
 	require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Templates = o.Templates[1:] }))
 	s.upload("ci", id, 1)

@@ -52,7 +52,7 @@ func (w *written) minutes() Minutes {
 	return out
 }
 
-// document is the structure of minutes, whatever the format.
+// document is the structure of minutes, for all formats.
 type document struct {
 	Title    string
 	Subtitle string // the template's name

@@ -26,7 +26,7 @@ var files embed.FS
 // scripts in the order in which they build on each other.
 var scripts = []string{"data.js", "axis.js", "timeline.js", "pointing.js", "lists.js", "details.js", "cause.js", "controls.js", "page.js"}
 
-// The page before and after the data, and what may run in it.
+// The page before and after the data, and its content security policy.
 var head, tail, policy = assemble()
 
 func assemble() (head, tail, policy string) {

@@ -34,8 +34,9 @@ func TestPolicy(t *testing.T) {
 	assert.Equal(t, "no-store", w.Header().Get("Cache-Control"))
 }
 
-// What the policy would refuse is not there, nor what makes markup of text.
-func TestScriptsAreStrict(t *testing.T) {
+// The page contains nothing that the policy rejects, and nothing that turns
+// text into markup.
+func TestPage_ScriptsObeyPolicy(t *testing.T) {
 	t.Parallel()
 	for _, name := range scripts {
 		assert.NotRegexp(t, `innerHTML|outerHTML|insertAdjacent|document\.write|DOMParser|\beval\b|new Function|javascript:|https?://[^w]`, file(name), name)
@@ -44,7 +45,7 @@ func TestScriptsAreStrict(t *testing.T) {
 }
 
 // Data cannot end the element around it.
-func TestWriteKeepsDataApart(t *testing.T) {
+func TestWrite_EscapesData(t *testing.T) {
 	t.Parallel()
 	var page strings.Builder
 	details := map[string]any{"meetings/</script>": "</script><script>"}

@@ -15,7 +15,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// failing is a test that has failed, whose errors nobody sees.
+// failing is a failed test whose errors are discarded.
 type failing struct{ *testing.T }
 
 func (failing) Failed() bool          { return true }

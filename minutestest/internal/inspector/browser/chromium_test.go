@@ -37,8 +37,8 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// page is one page in a browser of its own. Whatever the page logs or throws
-// fails the test.
+// page is one page with its own browser. If the page logs or throws anything,
+// the test fails.
 type page struct {
 	t   *testing.T
 	ctx context.Context
@@ -66,7 +66,7 @@ func browse(t *testing.T, url string) *page {
 		case *runtime.EventConsoleAPICalled:
 			p.said = append(p.said, fmt.Sprint(e.Type, e.Args))
 		case *log.EventEntryAdded:
-			if e.Entry.Source != log.EntrySourceNetwork { // a refusal is not the page's fault
+			if e.Entry.Source != log.EntrySourceNetwork { // a rejected request is not the page's fault
 				p.said = append(p.said, e.Entry.Text+" "+e.Entry.URL)
 			}
 		}

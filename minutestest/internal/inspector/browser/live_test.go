@@ -76,7 +76,7 @@ func TestLive(t *testing.T) {
 	assert.Zero(t, ask[int](p, `document.querySelectorAll("img, #detail script, .row script").length`))
 	assert.Equal(t, "Inspector", ask[string](p, "document.title"))
 
-	// The violation leads to its request, with the look before it.
+	// The violation leads to its request, with the poll before it.
 	p.click("#alarm", "1 violation")
 	p.until(`document.querySelector("#detail")?.innerText.includes("Previous poll, same key")`)
 	p.shoot("live-violation")
@@ -110,7 +110,7 @@ func TestLive(t *testing.T) {
 	assert.Equal(t, minutes.StatusMinutesReady, m.Status)
 	p.click("#filters button", "Clear")
 
-	// A fault is injected, a key revoked, and all begun anew.
+	// Inject a fault, revoke a key, and reset everything.
 	p.click("#orders button", "Inject")
 	p.do(setting("#samples", "a service error (500)"))
 	p.click("#sending button", "Send")

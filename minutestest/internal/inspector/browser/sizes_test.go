@@ -49,7 +49,7 @@ func troubled(t *testing.T) *bytes.Buffer {
 	return &report
 }
 
-// raw sends a request as it is, whatever comes of it.
+// raw sends a request unchanged, and ignores its result.
 func raw(t *testing.T, srv *minutestest.Server, method, path, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, minutestest.BaseURL+path, strings.NewReader(body))
@@ -86,8 +86,8 @@ func contrast(selector string) string {
 	})()`, quote(selector))
 }
 
-// Rejected requests and failed meetings stand out at any width, and nothing is
-// off-screen.
+// Rejected requests and failed meetings are conspicuous at any width, and
+// nothing is off-screen.
 func TestSizes_ShowFailures(t *testing.T) {
 	t.Parallel()
 	chromium(t)
