@@ -16,10 +16,11 @@ type Job struct {
 
 // ProcessAll does many jobs, each as [MeetingsService.Process] does one, and yields each
 // as it ends: the Result, whose Params are the job's, and the error if the job failed. One
-// job's failure does not stop the others. ProcessAll asks for the next job only when fewer
-// jobs than [WithUploadConcurrency] says have their upload ahead of them; any number of jobs wait. It
-// needs the scopes of Process. If jobs or opts are invalid, it yields one *ParamError with
-// a nil Result.
+// job's failure does not stop the others. Two jobs with the same ExternalID have one
+// meeting: one of them uploads, and both yield its minutes. ProcessAll asks for the next job
+// only when fewer jobs than [WithUploadConcurrency] says have their upload ahead of them; any
+// number of jobs wait. It needs the scopes of Process. If jobs or opts are invalid, it yields
+// one *ParamError with a nil Result.
 //
 // ProcessAll reads jobs on another goroutine, as [MeetingsService.WaitAll] reads ids: data
 // that jobs shares with the loop needs a lock. It calls Source, OnStatus and Progress on many

@@ -27,7 +27,8 @@ type WaitOptions struct {
 	// compared with this machine's clock). 0 means no limit.
 	AudioTimeout time.Duration
 	// OnStatus is called after the first poll and for each change of status that a poll
-	// finds, on the goroutine that waits.
+	// finds, on the goroutine that waits. For WaitAll that is the goroutine of the loop,
+	// between two iterations.
 	OnStatus func(*Meeting)
 	// Format is the form of the minutes that WaitForMinutes and WaitAllForMinutes fetch.
 	// Empty is the service's default, HTML.
