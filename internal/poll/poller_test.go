@@ -539,10 +539,10 @@ func TestPoller_PollsAtOnceAfterInvalidate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				began, polls := time.Now(), 0
+				began, polls := time.Now(), new(atomic.Int64)
 				p := poll.New(calls{
 					func(_ context.Context, id string) (poll.Snapshot, *poll.Failure) {
-						polls++
+						polls.Add(1)
 						return poll.Snapshot{ID: id, State: test.state}, nil
 					},
 					func(context.Context, string) (page []poll.Snapshot, next string, f *poll.Failure) {
@@ -565,7 +565,7 @@ func TestPoller_PollsAtOnceAfterInvalidate(t *testing.T) {
 				time.Sleep(20 * s)
 				p.Invalidate("7", uploading)
 				time.Sleep(s)
-				assert.Equal(t, test.want, polls)
+				assert.EqualValues(t, test.want, polls.Load())
 				for i := range 50 {
 					p.Leave(g, strconv.Itoa(i))
 				}
