@@ -121,7 +121,7 @@ func (f *follower) passEnded(now int64) {
 	if f.depth = f.began - margin; f.again {
 		f.depth, f.again = f.floor, false
 	}
-	if now-f.raised < margin {
+	if f.began-f.raised < margin { // a pass may take long
 		return
 	}
 	f.floor, f.later, f.raised = f.later, max(f.later, min(f.began, f.newest)), now

@@ -168,6 +168,18 @@ func TestFollower_ReadsAgainIfTheListingIsLate(t *testing.T) {
 	require.Empty(t, f.next, "it ends the pass after that")
 }
 
+// A meeting that moves to the top during a long pass is found by the next one.
+func TestFollower_KeepsItsFloorDuringALongPass(t *testing.T) {
+	t.Parallel()
+	f := &follower{known: make(map[string]int64), floor: 1000, later: 5000, raised: 9000, depth: 1000}
+	f.began = 9000 + margin - 1
+	f.passEnded(9000 + 3*margin)
+	require.EqualValues(t, 1000, f.floor)
+	f.began = 9000 + margin
+	f.passEnded(9000 + 3*margin)
+	require.EqualValues(t, 5000, f.floor)
+}
+
 func TestPlan_EndsWaitsAfterManyFailures(t *testing.T) {
 	t.Parallel()
 	p, ws := planFor(1)
