@@ -53,7 +53,7 @@ func TestNewRefusesBaseURL(t *testing.T) {
 		"no host, port":               "https://:443",
 		"no host, path":               "https:///v1",
 		"opaque":                      "https:minutes.example",
-		"port that is none":           "https://minutes.example:http",
+		"invalid port":           "https://minutes.example:http",
 		"space in the host":           "https://minutes example",
 		"space before":                " https://minutes.example",
 		"newline after":               "https://minutes.example\n",
@@ -65,7 +65,7 @@ func TestNewRefusesBaseURL(t *testing.T) {
 		"empty query":                 "https://minutes.example/?",
 		"fragment":                    "https://minutes.example/#top",
 		"credentials":                 "https://someone:hunter22@minutes.example",
-		"user alone":                  "https://someone@minutes.example",
+		"user only":                  "https://someone@minutes.example",
 		"plain http":                  "http://minutes.example",
 		"plain http, private address": "http://10.0.0.1",
 		"plain http, any address":     "http://0.0.0.0",
@@ -74,8 +74,8 @@ func TestNewRefusesBaseURL(t *testing.T) {
 		"plain http, prefix":          "http://notlocalhost",
 		"plain http, below localhost": "http://api.localhost/",
 		"plain http, localhost, dot":  "http://localhost.",
-		"port beyond the last":        "https://minutes.example:65536",
-		"port far beyond the last":    "https://minutes.example:99999999",
+		"port over 65535":        "https://minutes.example:65536",
+		"port of eight digits":    "https://minutes.example:99999999",
 		"port 0":                      "https://minutes.example:0",
 		"empty fragment":              "https://minutes.example/#",
 		"fragment before a slash":     "https://minutes.example/b/#/",
@@ -132,8 +132,8 @@ func TestNewTakesBaseURL(t *testing.T) {
 	}
 }
 
-// What goes out in the clear goes through no proxy, whatever the environment says:
-// the key would be read there.
+// The Client sends no plain-HTTP request through a proxy, whatever the environment says: the proxy
+// could read the key.
 func TestPlainHTTPAsksNoProxy(t *testing.T) {
 	if os.Getenv("HTTP_PROXY") != "http://proxy.example:3128" {
 		t.Parallel()
@@ -201,7 +201,7 @@ func TestNewFromEnv(t *testing.T) {
 		"blank key":         {"https://minutes.example", "\t", "MINUTES_API_KEY"},
 		"plain http":        {"http://minutes.example", testkit.Key, "MINUTES_BASE_URL"},
 		"swapped":           {testkit.Key, "https://minutes.example", "MINUTES_BASE_URL"},
-		"key with a space":  {"https://minutes.example", "key secret", "MINUTES_API_KEY"},
+		"space in the key":  {"https://minutes.example", "key secret", "MINUTES_API_KEY"},
 		"key that is a URL": {"https://minutes.example", "https://minutes.example", "MINUTES_API_KEY"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,7 +226,7 @@ func TestNewFromEnv(t *testing.T) {
 	testkit.RequireParamError(t, err, "WithLogger", "")
 }
 
-// A nil context is refused by every operation, not left to panic.
+// Every operation rejects a nil context instead of panicking.
 func TestNilContext(t *testing.T) {
 	t.Parallel()
 	var none context.Context
@@ -243,7 +243,7 @@ func TestNilContext(t *testing.T) {
 	testkit.RequireParamError(t, client.Meetings.Upload(none, "mtg_1", testkit.WAV(1), nil), "ctx", "")
 }
 
-// A context that is done ends every operation before any request.
+// If the context is done, no operation sends a request.
 func TestDoneContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -263,8 +263,7 @@ func TestDoneContext(t *testing.T) {
 	}
 }
 
-// A Client starts nothing that would have to be stopped: the bubble would not
-// end before it.
+// A Client starts no goroutine that someone would have to stop: the bubble would wait for it.
 func TestClientHoldsNoGoroutine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -273,7 +272,7 @@ func TestClientHoldsNoGoroutine(t *testing.T) {
 	})
 }
 
-// The interface is open: fields, states and codes to come do no harm.
+// The interface may grow: unknown fields, states and codes do no harm.
 func TestRepliesOfALaterInterface(t *testing.T) {
 	t.Parallel()
 	client, _ := testkit.OneReply(t, 200, `{"id":"mtg_1","title":"T","date":"2027-01-01","status":"being_translated","visibility":"galaxy",
@@ -285,8 +284,8 @@ func TestRepliesOfALaterInterface(t *testing.T) {
 	require.Equal(t, minutes.Visibility("galaxy"), m.Visibility)
 }
 
-// Each operation puts exactly what the interface says on the wire, and makes exactly
-// the Go value of what the interface answers.
+// Each operation sends exactly the request of the interface, and decodes the response into exactly
+// the expected Go value.
 func TestOperationsOnTheWire(t *testing.T) {
 	t.Parallel()
 	for _, op := range testkit.Operations() {
@@ -335,14 +334,14 @@ func TestOperationsOnTheWire(t *testing.T) {
 	}
 }
 
-// An optional case is a call that leaves parameters out.
+// An optional case is a call without its optional parameters.
 type optional struct {
 	reply       string
 	query, body string
 	call        func(*minutes.Client) error
 }
 
-// sendOnly checks what of the parameters is sent.
+// sendOnly checks that requests contain only the parameters that are set.
 func sendOnly(t *testing.T, cases map[string]optional) {
 	t.Helper()
 	for name, test := range cases {
@@ -359,7 +358,7 @@ func sendOnly(t *testing.T, cases map[string]optional) {
 	}
 }
 
-// A variant is a reply, and what is made of it.
+// A variant is a response and the expected Go value.
 type variant struct {
 	op      minutes.Operation
 	status  int
@@ -367,7 +366,7 @@ type variant struct {
 	want    any
 }
 
-// makeOf checks what is made of replies.
+// makeOf checks the Go values of responses.
 func makeOf(t *testing.T, cases []variant) {
 	t.Helper()
 	for _, test := range cases {
@@ -381,13 +380,13 @@ func makeOf(t *testing.T, cases []variant) {
 	}
 }
 
-// An unusable case is a call with a parameter that cannot be used.
+// An unusable case is a call with an invalid parameter.
 type unusable struct {
 	param string
 	call  func(context.Context, *minutes.Client) (any, error)
 }
 
-// refuse checks that parameters are refused, by name, before any request.
+// refuse checks that calls reject parameters, by name, before any request.
 func refuse(t *testing.T, cases map[string]unusable) {
 	t.Helper()
 	for name, test := range cases {
@@ -400,8 +399,8 @@ func refuse(t *testing.T, cases map[string]unusable) {
 	}
 }
 
-// Client and UploadTarget print without what is secret in them, under every
-// verb, by value and by pointer, alone and in other things.
+// Client and UploadTarget print without their secrets, under every verb, by value and by pointer,
+// on their own and inside other values.
 func TestMaskedPrinting(t *testing.T) {
 	t.Parallel()
 	client, err := testkit.New("https://minutes.example/base", testkit.Key)
@@ -434,7 +433,7 @@ func TestMaskedPrinting(t *testing.T) {
 	require.Equal(t, "minutes.UploadTarget(PUT https://storage.example/a?***, expires in 900 s)", fmt.Sprint(target))
 }
 
-// What New has not made answers with an error, whatever is asked of it.
+// Every call on a Client that New did not make returns an error.
 func TestClientMadeWithoutNew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -507,8 +506,8 @@ func (d *dropped) Close() error {
 	return d.Conn.Close()
 }
 
-// After a connection over HTTP/2 was dropped without a sign, a call needs no longer than
-// the pings that find out.
+// After an HTTP/2 connection is lost silently, a call takes no longer than the pings that detect
+// the loss.
 func TestClient_RecoversFromDroppedHTTP2Connection(t *testing.T) {
 	t.Parallel()
 	certified := httptest.NewTLSServer(nil)
@@ -553,7 +552,7 @@ func TestClient_RecoversFromDroppedHTTP2Connection(t *testing.T) {
 	})
 }
 
-// The default transport knows a proxy's status whatever its reason phrase.
+// The default transport reports a proxy's status, whatever its reason phrase.
 func TestClient_ReportsProxyStatus(t *testing.T) {
 	t.Parallel()
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -573,7 +572,7 @@ func TestClient_ReportsProxyStatus(t *testing.T) {
 	require.True(t, minutes.Retryable(err))
 }
 
-// Uploads speak HTTP/1.1 with a server that offers HTTP/2, each on a connection of its own.
+// Uploads use HTTP/1.1 even if the server offers HTTP/2, and each has its own connection.
 func TestClient_UploadsOverHTTP1(t *testing.T) {
 	t.Parallel()
 	var connections sync.Map
@@ -611,7 +610,8 @@ func (p pipes) Close() error { close(p); return nil }
 
 func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// A proxy that rejects the Client is named, without its password, and is no refused key.
+// If a proxy rejects the Client, the error names the proxy without its password. It is not a
+// rejected key.
 func TestClient_NamesRejectingProxy(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{401, 403, 407, 503} {
@@ -630,8 +630,7 @@ func TestClient_NamesRejectingProxy(t *testing.T) {
 	}
 }
 
-// Jobs that are rejected together by an edge without a burst all finish, with the default
-// options.
+// With the default options, all jobs finish even if an edge without a burst rejects them together.
 func TestClient_FinishesJobsBehindStrictEdge(t *testing.T) {
 	t.Parallel()
 	for perSecond, jobs := range map[int]int{1: 6, 2: 20, 5: 40} {

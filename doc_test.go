@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The package documentation fits three screens.
+// The package documentation fits on three screens.
 func TestDocumentationIsShort(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "doc", ".").CombinedOutput()

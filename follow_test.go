@@ -59,7 +59,7 @@ func titles(got followed) (all []string) {
 	return all
 }
 
-// others does something with another Client at times.
+// others calls f with another Client from time to time.
 func others(t testing.TB, srv *minutestest.Server, every time.Duration, n int, do func(c *minutes.Client, i int)) {
 	t.Helper()
 	c := srv.Client(minutes.WithHTTPClient(testkit.Direct(srv)), minutes.WithRateLimit(0, 0))
@@ -168,7 +168,7 @@ func TestFollow_YieldsAtAnotherStatus(t *testing.T) {
 	})
 }
 
-// What fails for a while delays a meeting, and loses none.
+// Temporary failures delay a meeting, but lose none.
 func TestFollow_OutlastsFailures(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -190,7 +190,7 @@ func TestFollow_OutlastsFailures(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				if test.of == minutes.OpMeetingsGet { // pages alone would do
+				if test.of == minutes.OpMeetingsGet { // pages would be enough
 					srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsList, Nth: 8, Times: 60}, minutestest.Refuse(minutes.ErrInternal))
 				}
 				srv.Inject(minutestest.Match{Operation: test.of, Nth: 2, Times: test.times}, test.fault)
@@ -215,7 +215,7 @@ func TestFollow_EndsWhenTheKeyIsRejected(t *testing.T) {
 		is       error
 	}{
 		"revoked while nothing is unfinished": {0, revoke, minutes.ErrUnauthenticated},
-		"revoked while meetings are":          {5, revoke, minutes.ErrUnauthenticated},
+		"revoked while meetings are unfinished":          {5, revoke, minutes.ErrUnauthenticated},
 		"may not read minutes": {5, func(o *minutestest.Organisation, key string) {
 			o.Key(key).Scopes = []string{"meetings:read"}
 		}, minutes.ErrInsufficientScope},
@@ -272,7 +272,7 @@ func TestFollow_WaitsForAudio(t *testing.T) {
 	}
 }
 
-// A body that is busy delays fetching, but polls go on.
+// A busy loop body delays fetches, but not polls.
 func TestFollow_SlowBody(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -359,8 +359,8 @@ func TestFollow_InvalidOptions(t *testing.T) {
 	}
 }
 
-// Runs that are killed at random times handle every meeting, and hardly any twice: only the
-// meeting that a run was killed with.
+// Runs that are killed at random times handle every meeting. They repeat only a meeting whose run
+// was killed.
 func TestFollow_KilledAndRestarted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

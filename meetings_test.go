@@ -20,12 +20,11 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// What the parameters leave out is left out of the body and the query; lists
-// that the interface requires are never null.
+// The body and the query omit empty parameters. Lists that the interface requires are never null.
 func TestMeetings_OmitEmptyParameters(t *testing.T) {
 	t.Parallel()
 	sendOnly(t, map[string]optional{
-		"meeting with what is required alone": {"meeting", "", `{"title":"Stand-up","date":"2026-03-10"}`, func(c *minutes.Client) error {
+		"meeting with required fields only": {"meeting", "", `{"title":"Stand-up","date":"2026-03-10"}`, func(c *minutes.Client) error {
 			_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"})
 			return err
 		}},
@@ -33,7 +32,7 @@ func TestMeetings_OmitEmptyParameters(t *testing.T) {
 			_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10", ParticipantIDs: []string{}, SharedWith: []string{}})
 			return err
 		}},
-		"update of nothing": {"meeting", "", `{}`, func(c *minutes.Client) error {
+		"empty update": {"meeting", "", `{}`, func(c *minutes.Client) error {
 			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", &minutes.MeetingUpdateParams{})
 			return err
 		}},
@@ -65,7 +64,7 @@ func TestMeetings_OmitEmptyParameters(t *testing.T) {
 			_, err := c.Meetings.List(t.Context(), &minutes.MeetingListParams{})
 			return err
 		}},
-		"list with a limit that the service refuses": {"meeting_page", "limit=-1", "", func(c *minutes.Client) error {
+		"list with a limit that the service rejects": {"meeting_page", "limit=-1", "", func(c *minutes.Client) error {
 			_, err := c.Meetings.List(t.Context(), &minutes.MeetingListParams{Limit: -1})
 			return err
 		}},
@@ -80,7 +79,7 @@ func TestMeetings_OmitEmptyParameters(t *testing.T) {
 	})
 }
 
-// Replies with fields absent, null or empty, each to its Go value.
+// Absent, null and empty fields of a response decode to their Go values.
 func TestMeetings_DecodeAbsentAndNullFields(t *testing.T) {
 	t.Parallel()
 	standUp := &minutes.Meeting{
@@ -106,7 +105,7 @@ func TestMeetings_DecodeAbsentAndNullFields(t *testing.T) {
 	})
 }
 
-// Parameters that cannot be used are refused, by name, before any request.
+// Every method rejects invalid parameters, by name, before any request.
 func TestMeetings_RejectUnusableParameters(t *testing.T) {
 	t.Parallel()
 	const bad = "text\xff\xfe"
@@ -189,7 +188,7 @@ func takesID() map[string]func(context.Context, *minutes.Client, string) (any, e
 	return calls
 }
 
-// Ids that would name another path are refused before any request.
+// Every method rejects ids that would change the path, before any request.
 func TestUnusableIDsAreRejected(t *testing.T) {
 	t.Parallel()
 	ids := map[string]string{
@@ -212,8 +211,7 @@ func TestUnusableIDsAreRejected(t *testing.T) {
 	}
 }
 
-// All other ids are one path segment, whatever is in them, and arrive as they
-// are.
+// Every other id is one path segment, whatever it contains, and arrives unchanged.
 func TestIDsAreOnePathSegment(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{
@@ -259,7 +257,7 @@ func TestConstantsAreTheInterfacesWords(t *testing.T) {
 	}
 }
 
-// What is decoded can be encoded again in the interface's own form.
+// Decoded values encode to the interface's own form.
 func TestValuesEncodeAsTheInterface(t *testing.T) {
 	t.Parallel()
 	for _, op := range testkit.Operations() {
@@ -280,7 +278,7 @@ func TestValuesEncodeAsTheInterface(t *testing.T) {
 	}
 }
 
-// A meeting, and what changes one, print values and no pointers.
+// A meeting and its parameters print values instead of pointers.
 func TestMeetingPrintsValues(t *testing.T) {
 	t.Parallel()
 	const want = "{ID:mtg_7Kd02 Title:Budget & staffing, “Q3” Date:2026-03-09 Time:14:30 Status:minutes_ready Visibility:shared " +
@@ -323,7 +321,7 @@ func TestUnixTime_PrintsAndConverts(t *testing.T) {
 	require.Equal(t, fmt.Sprint(at.Unix()), string(text))
 }
 
-// Dates and times of day are those of the time's own zone.
+// DateOf and TimeOfDay use the time's own zone.
 func TestDateOfAndTimeOfDayUseTheZoneOfTheTime(t *testing.T) {
 	t.Parallel()
 	for want, at := range map[string]time.Time{
@@ -366,7 +364,7 @@ func TestDelete_SucceedsIfEarlierAttemptDidIt(t *testing.T) {
 				m, _, err := testkit.Client(srv).Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Gone", Date: "2026-11-20"})
 				require.NoError(t, err)
 				if !test.ok && test.name != "page of a gateway" && test.name != "forbidden" {
-					require.NoError(t, testkit.Client(srv).Meetings.Delete(t.Context(), m.ID)) // by somebody else
+					require.NoError(t, testkit.Client(srv).Meetings.Delete(t.Context(), m.ID)) // by another caller
 				}
 				if test.faults != nil {
 					srv.Inject(minutestest.Match{Operation: "meetings.delete"}, test.faults...)
@@ -399,8 +397,8 @@ func TestCreate_FindsItsOwnMeetingAfterLostResponse(t *testing.T) {
 	})
 }
 
-// A service may store a reference in another form. That locks no meeting out, and finds no
-// other one.
+// A service may store a reference in another form. FindByExternalID still finds that meeting, and
+// no other.
 func TestFindByExternalID_AcceptsOtherFormsOfTheReference(t *testing.T) {
 	t.Parallel()
 	const composed, decomposed = "caf\u00e9.m4a", "cafe\u0301.m4a" // in Unicode NFC, and as a Mac names files

@@ -25,7 +25,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// events keeps what an observer is told.
+// events collects the events that an observer receives.
 type events struct {
 	mu   sync.Mutex
 	list []minutes.Event
@@ -37,7 +37,7 @@ func (e *events) observe(_ context.Context, event minutes.Event) {
 	e.list = append(e.list, event)
 }
 
-// A context that somebody keeps, a tracer for one, keeps no body of a reply.
+// A context that an observer keeps, such as a tracer's, keeps no response body in memory.
 func TestKeptContextKeepsNoBody(t *testing.T) {
 	t.Parallel()
 	type body struct{ *strings.Reader }
@@ -71,7 +71,7 @@ func told[T minutes.Event](e *events) []T {
 	return list
 }
 
-// answers are requests by operation, and what became of them.
+// answers counts responses by operation and status.
 type answers map[minutes.Operation]map[int]int
 
 func (a answers) count(op minutes.Operation, status int) {
@@ -81,8 +81,8 @@ func (a answers) count(op minutes.Operation, status int) {
 	a[op][status]++
 }
 
-// From the events alone, what a service has seen can be put together again:
-// requests by operation and status, repeats, rate-limit pauses and the poller's cycles.
+// The events account for everything that the service received: requests by operation and status,
+// retries, rate-limit pauses and the poller's cycles.
 func TestEventsTellAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestEventsTellAll(t *testing.T) {
 	})
 }
 
-// What an attempt tells of the time it took and of the wait that follows.
+// An Attempt has its duration and the wait that follows.
 func TestAttemptTimes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestAttemptTimes(t *testing.T) {
 	})
 }
 
-// An upload that stalls says so, and one that is refused says how.
+// The Attempt of an upload reports a stall, or storage's rejection.
 func TestUploadAttempts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -217,8 +217,8 @@ func TestUploadAttempts(t *testing.T) {
 	})
 }
 
-// A poll that fails is reported as an Attempt with Poll. The third in a row is logged, and
-// so is the recovery.
+// The observer receives a failed poll as an Attempt with Poll. The Client logs the third failure in
+// a row, and the recovery.
 func TestLogger_ReportsFailingPolls(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]int{"twice": 2, "five times": 5} {
@@ -272,7 +272,7 @@ func TestLogger_ReportsFailingPolls(t *testing.T) {
 	})
 }
 
-// An observer may use the Client, from within any event.
+// An observer may use the Client while it handles any event.
 func TestObserverMayUseTheClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -304,8 +304,7 @@ type testKey struct{}
 
 func asError(v any) error { err, _ := v.(error); return err }
 
-// A transport finds in the context of a request what it belongs to, and the
-// caller's own values; so does an observer.
+// Transports and observers find the attempt and the caller's own values in the context.
 func TestFromContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -352,7 +351,7 @@ func TestFromContext(t *testing.T) {
 	require.Zero(t, a)
 }
 
-// Uploads go through the transport that is theirs, with no header of the API.
+// Uploads use the storage transport, and have no header of the API.
 func TestStorageHTTPClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -375,7 +374,7 @@ func TestStorageHTTPClient(t *testing.T) {
 	})
 }
 
-// A transport may ask for the attempt after it has returned.
+// A transport may read the attempt after it has returned.
 func TestFromContextLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -394,7 +393,7 @@ func TestFromContextLate(t *testing.T) {
 	})
 }
 
-// named is a transport that names each request as a span would be named.
+// named is a transport that names each request like a tracing span.
 type named struct{ http.RoundTripper }
 
 func (n named) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -449,8 +448,7 @@ func TestWithLogger_LogsEachAttempt(t *testing.T) {
 	})
 }
 
-// Whoever prints the context that an observer or a transport gets sees no header, body
-// or key.
+// The context of an observer or a transport prints no header, body or key.
 func TestFromContext_PrintsNoHeaders(t *testing.T) {
 	t.Parallel()
 	var printed strings.Builder

@@ -8,7 +8,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// Parameters that cannot be used are refused, by name, before any request.
+// Every method rejects invalid parameters, by name, before any request.
 func TestProjects_RejectUnusableParameters(t *testing.T) {
 	t.Parallel()
 	const bad = "text\xff\xfe"

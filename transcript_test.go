@@ -37,13 +37,13 @@ func TestTurns_SplitsAtLabels(t *testing.T) {
 		"silence":                 {"spk_0:\nspk_1:", []minutes.Turn{{Speaker: "spk_0"}, {Speaker: "spk_1"}}},
 		"a label that is spoken":  {"spk_0: Is spk_1 there?", []minutes.Turn{{Speaker: "spk_0", Text: "Is spk_1 there?"}}},
 		"a label spoken first":    {"spk_0: spk_1 is here.", []minutes.Turn{{Speaker: "spk_0", Text: "spk_1 is here."}}},
-		"what only looks like it": {"spk_: a\nspk_x: b\nxspk_1: c\nspk_1st: d\nspk_1_2: e", []minutes.Turn{{Text: "spk_: a\nspk_x: b\nxspk_1: c\nspk_1st: d\nspk_1_2: e"}}},
+		"similar to a label": {"spk_: a\nspk_x: b\nxspk_1: c\nspk_1st: d\nspk_1_2: e", []minutes.Turn{{Text: "spk_: a\nspk_x: b\nxspk_1: c\nspk_1st: d\nspk_1_2: e"}}},
 		"invalid UTF-8":           {"spk_0: \xff\nspk_1: b", []minutes.Turn{{Speaker: "spk_0", Text: "\xff"}, {Speaker: "spk_1", Text: "b"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.Equal(t, test.want, slices.Collect(minutes.Turns(test.transcript)))
-			for turn := range minutes.Turns(test.transcript) { // and may be left
+			for turn := range minutes.Turns(test.transcript) { // the loop may be left
 				require.Equal(t, test.want[0], turn)
 				break
 			}
@@ -51,7 +51,7 @@ func TestTurns_SplitsAtLabels(t *testing.T) {
 	}
 }
 
-// Joined again, nothing is lost but what surrounds labels and turns.
+// The joined turns contain everything except the space around labels and turns.
 func FuzzTurns(f *testing.F) {
 	for _, seed := range []string{"", "spk_0: Good morning.\nspk_1: Morning.\n", "**spk_0:** a [spk_1]: b\nspk_2 c", "spk_0 spk_1:]spk_2*:", "\xffspk_0:\x85spk_1"} {
 		f.Add(seed)

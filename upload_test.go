@@ -86,8 +86,8 @@ func TestUpload_SendsWholeRecording(t *testing.T) {
 	}
 }
 
-// An upload through trouble between client, storage and service: the audio arrives once, or the caller
-// learns that it did not. The rules are tested in internal/upload.
+// An upload recovers from failures between client, storage and service: the audio arrives once, or
+// the caller gets an error. internal/upload tests the rules.
 func TestUpload_ThroughTrouble(t *testing.T) {
 	t.Parallel()
 	refuse := minutestest.RefuseUpload
@@ -153,8 +153,8 @@ func TestUpload_ThroughTrouble(t *testing.T) {
 	}
 }
 
-// A meeting that failed after the response was lost had its audio. A wait reports
-// what became of it.
+// If a meeting fails after the upload's response was lost, it had its audio. A wait reports the
+// failure.
 func TestUpload_ResponseLostAndMeetingFailed(t *testing.T) {
 	t.Parallel()
 	for _, status := range []minutes.Status{minutes.StatusAudioRejected, minutes.StatusTranscribeBlocked, minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed} {
@@ -197,7 +197,7 @@ func TestUpload_SharesPollsWithWaits(t *testing.T) {
 				looked, lost := false, false
 				c = testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if !lost && req.Method == http.MethodPut {
-						lost = true // on its way: the service sees no upload between the looks
+						lost = true // before it arrives: the service sees no upload between the polls
 						_, _ = io.CopyN(io.Discard, req.Body, 1000)
 						return nil, syscall.ECONNRESET
 					}
@@ -313,7 +313,7 @@ func TestUpload_ReadsFromTheBeginning(t *testing.T) {
 	require.EqualValues(t, 1234, at, "the caller's offset is the caller's")
 }
 
-// The error has the last response of storage, and why the upload ended after it.
+// The error has the last response of storage, and the reason why the upload ended after it.
 func TestUpload_ReturnsStorageError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -377,8 +377,8 @@ func TestUpload_Options(t *testing.T) {
 	}
 }
 
-// A store that keeps a part of a broken upload: Upload reports that, and so does Process, unless
-// another worker may have uploaded.
+// If storage keeps a part of a broken upload, Upload reports that. So does Process, unless another
+// worker may have uploaded.
 func TestUpload_ReportsPartialAudio(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -437,8 +437,8 @@ func TestUpload_ReportsPartialAudio(t *testing.T) {
 	}
 }
 
-// Only a service on this machine may have its storage there without TLS, and a URL that is valid for
-// very long does not overflow.
+// Only a service on this machine may use local storage without TLS. A URL that is valid for very
+// long does not overflow.
 func TestUpload_ChecksTargets(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

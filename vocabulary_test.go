@@ -8,8 +8,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// What the parameters leave out is left out of the body and the query; lists
-// that the interface requires are never null.
+// Replace with no terms sends an empty list, never null.
 func TestVocabulary_SendsNoTermsAsAnEmptyList(t *testing.T) {
 	t.Parallel()
 	sendOnly(t, map[string]optional{
@@ -20,7 +19,7 @@ func TestVocabulary_SendsNoTermsAsAnEmptyList(t *testing.T) {
 	})
 }
 
-// Replies with fields absent, null or empty, each to its Go value.
+// Absent, null and empty fields of a response decode to their Go values.
 func TestVocabulary_DecodesEmptyLists(t *testing.T) {
 	t.Parallel()
 	makeOf(t, []variant{
@@ -29,7 +28,7 @@ func TestVocabulary_DecodesEmptyLists(t *testing.T) {
 	})
 }
 
-// Parameters that cannot be used are refused, by name, before any request.
+// Every method rejects invalid parameters, by name, before any request.
 func TestVocabulary_RejectUnusableParameters(t *testing.T) {
 	t.Parallel()
 	const bad = "text\xff\xfe"

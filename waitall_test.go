@@ -88,8 +88,8 @@ func TestWaitAll(t *testing.T) {
 	})
 }
 
-// A wait among many that pages serve ends as a single one does:
-// a deleted meeting ends its own, a rejected key ends all.
+// A wait that pages serve ends like a single one: a deleted meeting ends only its own wait, a
+// rejected key ends all.
 func TestWaitAll_EndsBesideManyOthers(t *testing.T) {
 	t.Parallel()
 	const after = 5 * time.Minute
@@ -140,8 +140,8 @@ func TestWaitAll_EndsBesideManyOthers(t *testing.T) {
 	}
 }
 
-// A context that ends before all ids are read is told, though nothing that was
-// read is waited for any more.
+// If the context ends before all ids are read, WaitAll yields its error, even if every id that was
+// read has been yielded.
 func TestWaitAll_CtxEndsBeforeAllIDsAreRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -170,8 +170,8 @@ func TestWaitAll_CtxEndsBeforeAllIDsAreRead(t *testing.T) {
 	})
 }
 
-// An id that comes again is yielded once: when its meeting has ended meanwhile,
-// while it is waited for, and while somebody else waits for it, too.
+// WaitAll yields a repeated id once: if its meeting has ended, while it waits, and while another
+// caller waits, too.
 func TestWaitAll_YieldsARepeatedIDOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -179,11 +179,11 @@ func TestWaitAll_YieldsARepeatedIDOnce(t *testing.T) {
 		other bool          // another wait was first
 	}{
 		"at once":                  {0, false},
-		"still going":              {2 * time.Minute, false},
+		"still in progress":              {2 * time.Minute, false},
 		"ended a moment ago":       {15*time.Minute + 40*time.Second, false},
 		"ended long ago":           {time.Hour, false},
 		"waited for by another":    {0, true},
-		"another, and still going": {2 * time.Minute, true},
+		"another, and still in progress": {2 * time.Minute, true},
 		"another, and both ended":  {time.Hour, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -222,8 +222,8 @@ func TestWaitAll_YieldsARepeatedIDOnce(t *testing.T) {
 	}
 }
 
-// An id that comes again is yielded once, also where its meeting ended while ids
-// were read and nothing has been yielded since.
+// WaitAll yields a repeated id once, even if its meeting ended while ids were read and nothing has
+// been yielded since.
 func TestWaitAll_YieldsARepeatedIDOnceAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	for name, pause := range map[string]time.Duration{"fresh": 15*time.Minute + 40*time.Second, "long ago": time.Hour} {
@@ -251,7 +251,7 @@ func TestWaitAll_YieldsARepeatedIDOnceAfterItsEnd(t *testing.T) {
 }
 
 // A slow loop gets every wait that ended meanwhile. If these were all, it gets no error of a
-// context that ended meanwhile, too.
+// context that ended meanwhile.
 func TestWaitAll_SlowLoopMissesNothing(t *testing.T) {
 	t.Parallel()
 	for range 20 { // whether the end or the events are seen first is chance
@@ -372,7 +372,7 @@ func TestWaitAll_RejectsInvalidParams(t *testing.T) {
 	}
 }
 
-// WaitAllForMinutes yields each with its minutes, or why there are none, and
+// WaitAllForMinutes yields each meeting with its minutes, or the reason why there are none. It
 // fetches a few at a time.
 func TestWaitAllForMinutes(t *testing.T) {
 	t.Parallel()
@@ -505,7 +505,7 @@ func TestWaitAllForMinutes_EndsFetches(t *testing.T) {
 	}
 }
 
-// A transport that ends the goroutine of a fetch leaves no loop hanging.
+// If a transport ends the goroutine of a fetch, the loop does not hang.
 func TestWaitAllForMinutes_TransportEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
 	for _, leave := range []bool{false, true} {
@@ -526,7 +526,7 @@ func TestWaitAllForMinutes_TransportEndsItsGoroutine(t *testing.T) {
 				time.Sleep(time.Hour)
 				ids := func(yield func(string) bool) {
 					if yield(good); leave {
-						time.Sleep(time.Second) // the fetch has broken
+						time.Sleep(time.Second) // the fetch has failed
 						yield("")
 					}
 				}
@@ -553,7 +553,7 @@ func TestWaitAll_WithoutListing(t *testing.T) {
 		"broken":          minutestest.Refuse(minutes.ErrInternal),
 		"lost":            minutestest.Reset(),
 		"no such route":   minutestest.Respond(404, "text/html", "<h1>Not found</h1>"),
-		"not what it was": minutestest.Respond(200, "text/html", "<h1>Welcome</h1>"),
+		"not JSON": minutestest.Respond(200, "text/html", "<h1>Welcome</h1>"),
 		"too many":        minutestest.RateLimit(""),
 		"far too many":    minutestest.RateLimit("300"),
 		"cut":             minutestest.Truncate(20),

@@ -25,8 +25,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// During an outage the Client sends few requests, however many waits there are. If only the
-// listing is out, it polls each meeting. It reads pages again after the outage.
+// During an outage the Client sends few requests, however many waits there are. If only the listing
+// fails, the Client polls each meeting. It reads pages again after the outage.
 func TestWaitAll_SurvivesOutage(t *testing.T) {
 	t.Parallel()
 	const out = 2 * time.Minute
@@ -37,7 +37,7 @@ func TestWaitAll_SurvivesOutage(t *testing.T) {
 		back    int           // minutes
 		most    int           // requests within a minute of the outage
 		late    time.Duration // after back, or the meeting's end
-		pages   int           // minutes until there are pages again
+		pages   int           // minutes until the Client reads pages again
 	}{
 		"all":             {false, 0, 8, 15, 61 * time.Second, 5},
 		"all, at a start": {false, out, 8, 15, 100 * time.Second, 5},
@@ -148,20 +148,20 @@ func TestWait_RetriesOnlyTransientFailures(t *testing.T) {
 		fault  minutestest.Fault
 		passes bool
 	}{
-		"400 of something in front": {html(400), true},
-		"401 of something in front": {html(401), true},
-		"403 of something in front": {html(403), true},
+		"400 of a proxy": {html(400), true},
+		"401 of a proxy": {html(401), true},
+		"403 of a proxy": {html(403), true},
 		"a rejected key":            {minutestest.Refuse(minutes.ErrUnauthenticated), false},
-		"404 of something in front": {html(404), true},
+		"404 of a proxy": {html(404), true},
 		"408 with a code":           {minutestest.Respond(408, "application/json", `{"error":{"code":"SLOW","message":"x"}}`), true},
 		"410 with a code":           {minutestest.Respond(410, "application/json", `{"error":{"code":"GONE","message":"x"}}`), false},
-		"502 of something in front": {html(502), true},
+		"502 of a proxy": {html(502), true},
 		"welcome":                   {html(200), true},
 		"a rejection":               {minutestest.Refuse(minutes.ErrBadRequest), false},
 		"a rejected scope":          {minutestest.Refuse(minutes.ErrInsufficientScope), false},
 		"an unknown meeting":        {minutestest.Refuse(minutes.ErrNotFound), false},
-		"a lost reply":              {minutestest.LoseReply(), true},
-		"a cut reply":               {minutestest.Truncate(20), true},
+		"a lost response":              {minutestest.LoseReply(), true},
+		"a truncated response":               {minutestest.Truncate(20), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -272,8 +272,8 @@ func TestWait_OmitsAFailureBeforeTheLastPage(t *testing.T) {
 	})
 }
 
-// A certificate that expired, or an edge that rejects requests, does not end a wait while it
-// is fixed within nine minutes. After twenty failed polls it does.
+// An expired certificate, or an edge that rejects requests, does not end a wait if someone fixes it
+// within nine minutes. After twenty failed polls it does.
 func TestWait_SurvivesAnEdgeThatRejects(t *testing.T) {
 	t.Parallel()
 	forbidden := func(r *http.Request) (*http.Response, error) {

@@ -34,7 +34,7 @@ func TestWait_RequestsOfManyWaits(t *testing.T) {
 		"sparse: single polls":                 {meetings: 4_000, stride: 400, perMinute: 32, perSecond: 10},
 		"further apart than a page: no page":   {meetings: 4_000, stride: 80, perMinute: 140, perSecond: 10},
 		"every thirtieth: pages far apart":     {meetings: 9_000, stride: 30, perMinute: 600, perSecond: 20},
-		"a handful":                            {meetings: 19, stride: 1, perMinute: 38, perSecond: 10},
+		"too few for a page":                            {meetings: 19, stride: 1, perMinute: 38, perSecond: 10},
 		"enough for a page, all on the newest": {meetings: 50, stride: 1, perMinute: 4, perSecond: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestWait_RequestsOfManyWaits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n, within := test.meetings, 10*time.Minute
 				if n >= 5000 {
-					within = 3 * time.Minute // enough turns to see, and quicker
+					within = 3 * time.Minute // enough cycles, and faster
 				}
 				n = testbase.Many(n, min(n, max(300, 30*test.stride), 900))
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))

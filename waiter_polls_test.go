@@ -52,7 +52,7 @@ func TestUpload_ChecksWithAPollSentAfterwards(t *testing.T) {
 	for name, test := range map[string]struct {
 		others   int // are waited for
 		interval time.Duration
-		lost     bool          // the reply, not the audio
+		lost     bool          // the response, not the audio
 		takes    time.Duration // to learn so
 	}{
 		"a poll, and the audio did not arrive":      {0, 0, false, 0},

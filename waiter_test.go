@@ -361,7 +361,7 @@ func TestWait_RejectsInvalidParams(t *testing.T) {
 // If OnStatus ends its goroutine, as a test's FailNow does, the wait ends.
 func TestWait_EndsIfOnStatusDoesNotReturn(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // which fails if the poller goes on
+	synctest.Test(t, func(t *testing.T) { // which fails if the poller continues
 		srv := minutestest.NewServer(t)
 		c, l := testkit.WatchPolls(srv)
 		m := testkit.Uploaded(t, c, "meeting")
@@ -392,10 +392,10 @@ func TestWait_ReportsWhyPollsFailed(t *testing.T) {
 		"pages of a service that is out":   {50, minutestest.Match{}, minutestest.BadGateway(), "", 0},
 		"pages that are held back":         {50, minutestest.Match{}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
 		"a page of a service that is out":  {50, minutestest.Match{}, minutestest.BadGateway(), "", 20 * time.Second},
-		"trouble that is over":             {1, minutestest.Match{Times: 3}, minutestest.BadGateway(), "", 0},
-		"pages, of a trouble that is over": {50, minutestest.Match{Times: 3}, minutestest.BadGateway(), "", 0},
-		"held back, and that is over":      {1, minutestest.Match{Times: 2}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
-		"the listing alone":                {50, minutestest.Match{Operation: "meetings.list"}, minutestest.BadGateway(), "", 0},
+		"a fault that is over":             {1, minutestest.Match{Times: 3}, minutestest.BadGateway(), "", 0},
+		"pages, and a fault that is over": {50, minutestest.Match{Times: 3}, minutestest.BadGateway(), "", 0},
+		"held back, but no longer":      {1, minutestest.Match{Times: 2}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
+		"only the listing":                {50, minutestest.Match{Operation: "meetings.list"}, minutestest.BadGateway(), "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -466,7 +466,7 @@ func TestWait_AudioTimeout(t *testing.T) {
 	}{
 		"in two hours":  {2 * time.Hour, false, 2 * time.Hour},
 		"in no time":    {1, false, 30 * time.Second}, // at the second poll: the first is in the second of the creation
-		"not asked for": {0, false, 0},
+		"no AudioTimeout": {0, false, 0},
 		"it has audio":  {time.Hour, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,8 +20,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-// The memory of an upload does not grow with the recording, nor with broken
-// tries on the way. It is measured in a process that does nothing else.
+// An upload's memory does not grow with the recording, nor with failed attempts. A separate process
+// measures it.
 func TestMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the peak is read from /proc")
@@ -40,7 +40,7 @@ func TestMemory(t *testing.T) {
 	require.NoError(t, os.Truncate(path, size))
 	for _, test := range []struct {
 		name     string
-		breaks   int64 // tries that break half-way
+		breaks   int64 // attempts that break half-way
 		progress bool
 	}{{"straight", 0, false}, {"with progress", 0, true}, {"broken twice", 2, true}} {
 		t.Run(test.name, func(t *testing.T) {
@@ -71,8 +71,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// uploadAndTell uploads a small recording and then the large one, and tells by
-// how much the second raised the peak of the process.
+// uploadAndTell uploads a small recording and then the large one, and prints how much the second
+// raised the peak of the process.
 func uploadAndTell(t *testing.T, target string) {
 	f, err := os.Open(os.Getenv("STORAGE_TEST_PUT_OF"))
 	require.NoError(t, err)

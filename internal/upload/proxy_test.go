@@ -16,15 +16,15 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-// A proxy that does not let a request through is named, without its password,
-// and the store certainly has nothing.
+// If a proxy rejects a request, the error names the proxy without its password. Storage certainly
+// has nothing.
 func TestProxyThatLetsNothingThrough(t *testing.T) {
 	t.Parallel()
 	refuse := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 	}
 	for name, test := range map[string]struct {
-		proxy http.HandlerFunc // nil: nobody is there
+		proxy http.HandlerFunc // nil: no proxy is running
 		text  string
 	}{
 		"dead":       {nil, "connection refused"},
@@ -70,7 +70,7 @@ func TestProxyThatLetsNothingThrough(t *testing.T) {
 	})
 }
 
-// An invalid certificate does not become valid by a retry.
+// A retry does not make an invalid certificate valid.
 func TestInvalidCertificate(t *testing.T) {
 	t.Parallel()
 	o := put(t, "https://storage.example/k?s=1", roundTripper(func(*http.Request) (*http.Response, error) { return nil, testbase.ErrUntrusted }), audio(10)).attempt(t.Context())
@@ -78,8 +78,8 @@ func TestInvalidCertificate(t *testing.T) {
 	require.ErrorIs(t, o.Err, testbase.ErrUntrusted)
 }
 
-// Whatever the error, a lost attempt stored nothing if not a byte was handed over, and may have
-// stored audio otherwise.
+// Whatever the error, a lost attempt stored nothing if it sent no byte. Otherwise storage may have
+// the audio.
 func TestLostConnection(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]error{
