@@ -36,7 +36,7 @@ import (
 
 func TestMain(m *testing.M) { testbase.Main(m) }
 
-func TestNewRefusesBaseURL(t *testing.T) {
+func TestNew_RejectsBaseURL(t *testing.T) {
 	t.Parallel()
 	for name, base := range map[string]string{
 		"empty":                       "",
@@ -53,7 +53,7 @@ func TestNewRefusesBaseURL(t *testing.T) {
 		"no host, port":               "https://:443",
 		"no host, path":               "https:///v1",
 		"opaque":                      "https:minutes.example",
-		"invalid port":           "https://minutes.example:http",
+		"invalid port":                "https://minutes.example:http",
 		"space in the host":           "https://minutes example",
 		"space before":                " https://minutes.example",
 		"newline after":               "https://minutes.example\n",
@@ -65,7 +65,7 @@ func TestNewRefusesBaseURL(t *testing.T) {
 		"empty query":                 "https://minutes.example/?",
 		"fragment":                    "https://minutes.example/#top",
 		"credentials":                 "https://someone:hunter22@minutes.example",
-		"user only":                  "https://someone@minutes.example",
+		"user only":                   "https://someone@minutes.example",
 		"plain http":                  "http://minutes.example",
 		"plain http, private address": "http://10.0.0.1",
 		"plain http, any address":     "http://0.0.0.0",
@@ -74,8 +74,8 @@ func TestNewRefusesBaseURL(t *testing.T) {
 		"plain http, prefix":          "http://notlocalhost",
 		"plain http, below localhost": "http://api.localhost/",
 		"plain http, localhost, dot":  "http://localhost.",
-		"port over 65535":        "https://minutes.example:65536",
-		"port of eight digits":    "https://minutes.example:99999999",
+		"port over 65535":             "https://minutes.example:65536",
+		"port of eight digits":        "https://minutes.example:99999999",
 		"port 0":                      "https://minutes.example:0",
 		"empty fragment":              "https://minutes.example/#",
 		"fragment before a slash":     "https://minutes.example/b/#/",
@@ -91,7 +91,7 @@ func TestNewRefusesBaseURL(t *testing.T) {
 	}
 }
 
-func TestNewTakesBaseURL(t *testing.T) {
+func TestNew_AcceptsBaseURL(t *testing.T) {
 	t.Parallel()
 	for base, want := range map[string]string{
 		"https://minutes.example":                  "https://minutes.example/v1/usage",
@@ -134,11 +134,11 @@ func TestNewTakesBaseURL(t *testing.T) {
 
 // The Client sends no plain-HTTP request through a proxy, whatever the environment says: the proxy
 // could read the key.
-func TestPlainHTTPAsksNoProxy(t *testing.T) {
+func TestClient_PlainHTTPUsesNoProxy(t *testing.T) {
 	if os.Getenv("HTTP_PROXY") != "http://proxy.example:3128" {
 		t.Parallel()
 		// net/http reads the environment once, so it takes a process of its own.
-		cmd := exec.Command(os.Args[0], "-test.run=^TestPlainHTTPAsksNoProxy$", "-test.v")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestClient_PlainHTTPUsesNoProxy$", "-test.v")
 		cmd.Env = append(os.Environ(), "HTTP_PROXY=http://proxy.example:3128", "NO_PROXY=", "no_proxy=")
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(out))
@@ -162,7 +162,7 @@ func TestPlainHTTPAsksNoProxy(t *testing.T) {
 	t.Log("asked for", asked)
 }
 
-func TestNewRefusesAPIKey(t *testing.T) {
+func TestNew_RejectsAPIKey(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string]string{
 		"empty":             "",
@@ -191,7 +191,7 @@ func TestNewRefusesAPIKey(t *testing.T) {
 	require.ErrorContains(t, err, "API key")
 }
 
-func TestNewFromEnv(t *testing.T) {
+func TestNewFromEnv_ReadsURLAndKey(t *testing.T) {
 	for name, test := range map[string]struct{ base, key, param string }{
 		"both":              {"https://minutes.example", testkit.Key, ""},
 		"white space":       {" https://minutes.example\n", testkit.Key + "\r\n", ""},
@@ -227,7 +227,7 @@ func TestNewFromEnv(t *testing.T) {
 }
 
 // Every operation rejects a nil context instead of panicking.
-func TestNilContext(t *testing.T) {
+func TestClient_RejectsNilContext(t *testing.T) {
 	t.Parallel()
 	var none context.Context
 	client := testkit.Silent(t)
@@ -244,7 +244,7 @@ func TestNilContext(t *testing.T) {
 }
 
 // If the context is done, no operation sends a request.
-func TestDoneContext(t *testing.T) {
+func TestClient_SendsNothingIfContextIsDone(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("the shop is closed")
@@ -264,7 +264,7 @@ func TestDoneContext(t *testing.T) {
 }
 
 // A Client starts no goroutine that someone would have to stop: the bubble would wait for it.
-func TestClientHoldsNoGoroutine(t *testing.T) {
+func TestNew_StartsNoGoroutine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, err := testkit.New("https://minutes.example", testkit.Key)
@@ -273,7 +273,7 @@ func TestClientHoldsNoGoroutine(t *testing.T) {
 }
 
 // The interface may grow: unknown fields, states and codes do no harm.
-func TestRepliesOfALaterInterface(t *testing.T) {
+func TestClient_AcceptsResponsesOfLaterInterface(t *testing.T) {
 	t.Parallel()
 	client, _ := testkit.OneReply(t, 200, `{"id":"mtg_1","title":"T","date":"2027-01-01","status":"being_translated","visibility":"galaxy",
 		"template_id":"tpl","summary":{"mood":["good"]},"created_at":1,"updated_at":2}`)
@@ -286,17 +286,17 @@ func TestRepliesOfALaterInterface(t *testing.T) {
 
 // Each operation sends exactly the request of the interface, and decodes the response into exactly
 // the expected Go value.
-func TestOperationsOnTheWire(t *testing.T) {
+func TestOperations_SendAndDecodeAsDocumented(t *testing.T) {
 	t.Parallel()
 	for _, op := range testkit.Operations() {
 		t.Run(string(op.Name), func(t *testing.T) {
 			t.Parallel()
-			reply := ""
+			response := ""
 			if op.Reply != "" {
-				reply = testkit.Fixture(t, op.Reply)
-				testkit.RequireForm(t, op.ReplyForm, []byte(reply))
+				response = testkit.Fixture(t, op.Reply)
+				testkit.RequireForm(t, op.ReplyForm, []byte(response))
 			}
-			client, requests := testkit.OneReply(t, op.Status, reply)
+			client, requests := testkit.OneReply(t, op.Status, response)
 
 			got, err := op.Call(t.Context(), client)
 			require.NoError(t, err)
@@ -336,18 +336,18 @@ func TestOperationsOnTheWire(t *testing.T) {
 
 // An optional case is a call without its optional parameters.
 type optional struct {
-	reply       string
+	response       string
 	query, body string
 	call        func(*minutes.Client) error
 }
 
-// sendOnly checks that requests contain only the parameters that are set.
-func sendOnly(t *testing.T, cases map[string]optional) {
+// requireSent checks that requests contain only the parameters that are set.
+func requireSent(t *testing.T, cases map[string]optional) {
 	t.Helper()
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, requests := testkit.OneReply(t, 200, testkit.Fixture(t, test.reply))
+			client, requests := testkit.OneReply(t, 200, testkit.Fixture(t, test.response))
 			require.NoError(t, test.call(client))
 			all := requests()
 			require.Len(t, all, 1)
@@ -366,8 +366,8 @@ type variant struct {
 	want    any
 }
 
-// makeOf checks the Go values of responses.
-func makeOf(t *testing.T, cases []variant) {
+// requireDecoded checks the Go values of responses.
+func requireDecoded(t *testing.T, cases []variant) {
 	t.Helper()
 	for _, test := range cases {
 		t.Run(string(test.op)+" "+test.fixture, func(t *testing.T) {
@@ -386,8 +386,8 @@ type unusable struct {
 	call  func(context.Context, *minutes.Client) (any, error)
 }
 
-// refuse checks that calls reject parameters, by name, before any request.
-func refuse(t *testing.T, cases map[string]unusable) {
+// requireRejected checks that calls reject parameters, by name, before any request.
+func requireRejected(t *testing.T, cases map[string]unusable) {
 	t.Helper()
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -401,7 +401,7 @@ func refuse(t *testing.T, cases map[string]unusable) {
 
 // Client and UploadTarget print without their secrets, under every verb, by value and by pointer,
 // on their own and inside other values.
-func TestMaskedPrinting(t *testing.T) {
+func TestClient_PrintsNoSecrets(t *testing.T) {
 	t.Parallel()
 	client, err := testkit.New("https://minutes.example/base", testkit.Key)
 	require.NoError(t, err)
@@ -434,7 +434,7 @@ func TestMaskedPrinting(t *testing.T) {
 }
 
 // Every call on a Client that New did not make returns an error.
-func TestClientMadeWithoutNew(t *testing.T) {
+func TestClient_WithoutNewReturnsErrors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		made := &minutes.Client{

@@ -143,12 +143,12 @@ func TestCollect_EndsWithContextWhileInputsBlock(t *testing.T) {
 func TestCollect_EndsWhenLoopIsLeftWhileInputsBlock(t *testing.T) {
 	eachCollected(t, func(t *testing.T, srv *minutestest.Server, all collected) {
 		blocked := make(chan struct{})
-		refused := false
+		rejected := false
 		first := all.input(0)
 		inputs := func(yield func(string) bool) {
 			assert.True(t, yield(first))
 			<-blocked
-			refused = !yield("not begun")
+			rejected = !yield("not begun")
 		}
 		for err := range all.run(t.Context(), inputs, nil) {
 			require.NoError(t, err)
@@ -157,13 +157,13 @@ func TestCollect_EndsWhenLoopIsLeftWhileInputsBlock(t *testing.T) {
 		requireIdle(t, srv)
 		close(blocked)
 		requireIdle(t, srv)
-		assert.True(t, refused)
+		assert.True(t, rejected)
 		assert.Len(t, srv.Requests(minutes.OpMeetingsCreate), 1)
 	})
 }
 
 // Chance decides whether the loop sees the end or the input first.
-func TestCollect_DoesNotBeginAnInputAtHand(t *testing.T) {
+func TestCollect_StartsNoInputAfterItsEnd(t *testing.T) {
 	for _, leave := range []bool{false, true} {
 		for range testbase.Many(20, 4) {
 			t.Run(fmt.Sprint("leave ", leave), func(t *testing.T) {

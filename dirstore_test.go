@@ -79,7 +79,7 @@ func TestDirStore_ComparesAndSaves(t *testing.T) {
 }
 
 // Of several concurrent changes to one state, the store saves one.
-func TestDirStore_SavesOneOfManyAtOnce(t *testing.T) {
+func TestDirStore_SavesOneOfConcurrentChanges(t *testing.T) {
 	t.Parallel()
 	dir, ctx := t.TempDir(), t.Context()
 	const workers, rounds = 8, 25
@@ -121,7 +121,7 @@ func TestDirStore_SavesOneOfManyAtOnce(t *testing.T) {
 }
 
 // Leftovers of a killed Delete or Save do no harm, and neither do unrelated files.
-func TestDirStore_SurvivesWhatAKillLeaves(t *testing.T) {
+func TestDirStore_IgnoresLeftoversOfAKill(t *testing.T) {
 	t.Parallel()
 	dir, ctx := t.TempDir(), t.Context()
 	store := minutes.DirStore(dir)
@@ -150,7 +150,7 @@ func TestDirStore_SurvivesWhatAKillLeaves(t *testing.T) {
 	require.Empty(t, filesIn(t, dir))
 }
 
-func TestDirStore_ReturnsErrorsOfTheFileSystem(t *testing.T) {
+func TestDirStore_ReturnsFileSystemErrors(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))

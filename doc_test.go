@@ -9,7 +9,7 @@ import (
 )
 
 // The package documentation fits on three screens.
-func TestDocumentationIsShort(t *testing.T) {
+func TestPackageDoc_FitsThreeScreens(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "doc", ".").CombinedOutput()
 	require.NoError(t, err, string(out))

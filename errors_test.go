@@ -64,7 +64,7 @@ var refusals = []struct {
 }
 
 // Every operation returns every documented rejection as an *Error.
-func TestError_OfEachCode(t *testing.T) {
+func TestError_ReportsEveryCode(t *testing.T) {
 	t.Parallel()
 	for _, row := range refusals {
 		t.Run(row.code, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestError_OfEachCode(t *testing.T) {
 }
 
 // The sentinels are exactly the codes of the interface, in its spelling.
-func TestSentinelsSpellTheCodes(t *testing.T) {
+func TestErrorCodes_MatchTheInterface(t *testing.T) {
 	t.Parallel()
 	for _, row := range refusals {
 		require.Equal(t, row.code, row.is.Error())
@@ -110,7 +110,7 @@ func TestSentinelsSpellTheCodes(t *testing.T) {
 }
 
 // If an error response has no envelope, the error describes the response.
-func TestError_WithoutEnvelope(t *testing.T) {
+func TestError_DescribesResponseWithoutEnvelope(t *testing.T) {
 	t.Parallel()
 	const page = "<!DOCTYPE html><h1>Not Found</h1><p>NOT_FOUND</p>"
 	for name, test := range map[string]struct {
@@ -127,10 +127,10 @@ func TestError_WithoutEnvelope(t *testing.T) {
 		"HTML 404 that says JSON":       {404, page, []string{"Content-Type", "application/json"}, "", "404: the response is not the service's error envelope: invalid JSON (application/json, 49 bytes); check the base URL"},
 		"text 502":                      {502, "bad gateway\n", []string{"Content-Type", "text/plain"}, "", "502: the response is not the service's error envelope: minutes.example sent \"bad gateway\""},
 		"no content type":               {503, "oops", nil, "", "503: the response is not the service's error envelope: minutes.example sent \"oops\""},
-		"invalid content type":     {503, "oops", []string{"Content-Type", "///"}, "", "503: the response is not the service's error envelope: minutes.example sent \"oops\""},
+		"invalid content type":          {503, "oops", []string{"Content-Type", "///"}, "", "503: the response is not the service's error envelope: minutes.example sent \"oops\""},
 		"empty 404":                     {404, "", nil, "", "404: Not Found"},
 		"empty 500":                     {500, "", nil, "", "500: Internal Server Error"},
-		"empty, unnamed status":  {599, "", nil, "", "599: the response is empty"},
+		"empty, unnamed status":         {599, "", nil, "", "599: the response is empty"},
 		"status 0":                      {0, "", nil, "", "the response is empty"},
 		"request id of a gateway":       {502, "", []string{"X-Request-Id", "gw-7"}, "", "502: Bad Gateway (request id gw-7)"},
 		"truncated envelope":            {404, `{"error":{"code":"NOT_FOUND","mess`, []string{"Content-Type", "application/json"}, "", "404: the response is not the service's error envelope: invalid JSON (application/json, 34 bytes); check the base URL"},
@@ -144,7 +144,7 @@ func TestError_WithoutEnvelope(t *testing.T) {
 		"empty code":                    {404, `{"error":{"code":"","message":"m"}}`, nil, "", "404: the response is not the service's error envelope; check the base URL"},
 		"code null":                     {404, `{"error":{"code":null}}`, nil, "", "404: the response is not the service's error envelope; check the base URL"},
 		"code number":                   {404, `{"error":{"code":404123456789}}`, nil, "", `404: the response is not the service's error envelope: a JSON number does not fit error.code; check the base URL`},
-		"code only":                    {404, `{"error":{"code":"NOT_FOUND"}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
+		"code only":                     {404, `{"error":{"code":"NOT_FOUND"}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
 		"code and request id in header": {404, `{"error":{"code":"NOT_FOUND"}}`, []string{"X-Request-Id", "gw-7"}, "NOT_FOUND", "404 NOT_FOUND (request id gw-7)"},
 		"wrong types beside the code":   {404, `{"error":{"message":7,"code":"NOT_FOUND","request_id":{},"details":[1]}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
 		"duplicate keys, last wins":     {404, `{"error":{"code":"FORBIDDEN","code":"NOT_FOUND"}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
@@ -188,7 +188,7 @@ func TestError_WithoutEnvelope(t *testing.T) {
 }
 
 // A 429 with an envelope keeps its code and is still a rate limit.
-func TestRateLimitWithEnvelope(t *testing.T) {
+func TestError_429WithEnvelopeIsRateLimit(t *testing.T) {
 	t.Parallel()
 	client, _ := testkit.Answering(t, testkit.Canned(429, `{"error":{"code":"TOO_MANY","message":"m","request_id":"r"}}`, "Retry-After", "7"))
 	_, err := client.Usage.Get(t.Context())
@@ -199,7 +199,7 @@ func TestRateLimitWithEnvelope(t *testing.T) {
 }
 
 // The text cuts a long message; the field contains all of it.
-func TestLongMessage(t *testing.T) {
+func TestError_TextCutsLongMessage(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 100_000)
 	client, _ := testkit.Answering(t, testkit.Canned(400, `{"error":{"code":"BAD_REQUEST","message":"`+long+`","request_id":"req_1"}}`))
@@ -277,7 +277,7 @@ func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 }
 
 // A list may be null, which many servers write for an empty one.
-func TestDecode_TakesNullLists(t *testing.T) {
+func TestDecode_AcceptsNullLists(t *testing.T) {
 	t.Parallel()
 	for op, test := range map[minutes.Operation]struct {
 		body string
@@ -467,7 +467,7 @@ func (e *endless) Read(p []byte) (int, error) {
 
 // The Client reads a body without an end up to a limit, which is higher for a success than for a
 // rejection.
-func TestEndlessBody(t *testing.T) {
+func TestResponses_AreReadUpToALimit(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		op     minutes.Operation
@@ -562,7 +562,7 @@ func TestResponses_HaveLimitedValues(t *testing.T) {
 }
 
 // Real responses are within the limits, even for the largest organisations.
-func TestResponses_OfRealSizesAreTaken(t *testing.T) {
+func TestResponses_OfRealSizesAreAccepted(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 300)
 	page := `{"id":"mtg_7Kd02","status":"created","title":"` + long + `","participant_ids":[` + strings.Repeat(`"emp_7Kd02",`, 1000) + `"emp_2"]}`
@@ -585,17 +585,17 @@ func TestResponses_OfRealSizesAreTaken(t *testing.T) {
 func TestClient_SurvivesMisbehavingTransports(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the line is dead")
-	for name, reply := range map[string]func(*http.Request) (*http.Response, error){
+	for name, respond := range map[string]func(*http.Request) (*http.Response, error){
 		"neither response nor error": func(*http.Request) (*http.Response, error) { return nil, nil },
-		"error":                   func(*http.Request) (*http.Response, error) { return nil, broken },
-		"no header, no body":      func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 200}, nil },
+		"error":                      func(*http.Request) (*http.Response, error) { return nil, broken },
+		"no header, no body":         func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 200}, nil },
 		"body that fails": func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Body: io.NopCloser(io.MultiReader(strings.NewReader(`{"id"`), testbase.Failing(broken)))}, nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(reply)}), minutes.WithRetries(minutes.RetryPolicy{}))
+			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(respond)}), minutes.WithRetries(minutes.RetryPolicy{}))
 			require.NoError(t, err)
 			for _, op := range testkit.Operations() {
 				if op.Reply == "" && name == "no header, no body" {
@@ -636,7 +636,7 @@ func wired(t *testing.T, answer func(net.Conn)) (*minutes.Client, func() int) {
 }
 
 // The Client survives hostile bytes on a real connection.
-func TestHostileBytes(t *testing.T) {
+func TestClient_SurvivesHostileBytes(t *testing.T) {
 	t.Parallel()
 	good := testkit.Fixture(t, "usage")
 	for name, test := range map[string]struct {
@@ -653,17 +653,17 @@ func TestHostileBytes(t *testing.T) {
 		"half a body":                {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"credits", false, 200, "the response broke off"},
 		"half a body, then silent":   {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"credits", true, 200, "no response within 30s"},
 		"half a chunk":               {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n50\r\n{\"credits", false, 200, "the response broke off"},
-		"invalid chunk":         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", false, 200, "the response broke off"},
-		"half a rejection":             {"HTTP/1.1 404 Not Found\r\nContent-Length: 100\r\n\r\n{\"error", false, 404, "not the service's error envelope"},
-		"status 000":       {"HTTP/1.1 000 No\r\nContent-Length: 0\r\n\r\n", false, 0, "the response is empty"},
-		"status 999":          {"HTTP/1.1 999 No\r\nContent-Length: 0\r\n\r\n", false, 999, "the response is empty"},
-		"invalid Location":      {"HTTP/1.1 302 Found\r\nLocation: http://[::1:%zz?token=1\r\nContent-Length: 0\r\n\r\n", false, 302, "the Client does not follow redirects"},
+		"invalid chunk":              {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", false, 200, "the response broke off"},
+		"half a rejection":           {"HTTP/1.1 404 Not Found\r\nContent-Length: 100\r\n\r\n{\"error", false, 404, "not the service's error envelope"},
+		"status 000":                 {"HTTP/1.1 000 No\r\nContent-Length: 0\r\n\r\n", false, 0, "the response is empty"},
+		"status 999":                 {"HTTP/1.1 999 No\r\nContent-Length: 0\r\n\r\n", false, 999, "the response is empty"},
+		"invalid Location":           {"HTTP/1.1 302 Found\r\nLocation: http://[::1:%zz?token=1\r\nContent-Length: 0\r\n\r\n", false, 302, "the Client does not follow redirects"},
 		"switch of protocols":        {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", true, 101, "Switching Protocols"},
 		"two lengths":                {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}", false, 0, "Content-Length"},
-		"invalid gzip":          {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello", false, 200, "the response broke off"},
+		"invalid gzip":               {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello", false, 200, "the response broke off"},
 		"body up to the end":         {"HTTP/1.1 200 OK\r\n\r\n" + good, false, 0, ""},
 		"lower-case header":          {"HTTP/1.1 200 OK\r\ncontent-length: " + fmt.Sprint(len(good)) + "\r\n\r\n" + good, false, 0, ""},
-		"interim responses":            {"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n\r\n" + good, false, 0, ""},
+		"interim responses":          {"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n\r\n" + good, false, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -694,7 +694,7 @@ func TestHostileBytes(t *testing.T) {
 }
 
 // The Client rejects all redirects, and sends the key nowhere else.
-func TestRedirectsAreRefused(t *testing.T) {
+func TestClient_RejectsRedirects(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{300, 301, 302, 303, 307, 308} {
 		for _, to := range []string{"https://evil.example/", "/v1/usage", "", "//evil.example", "https://minutes.example:8443/", "https://api.minutes.example/", "http://minutes.example/", "javascript:alert(1)", "http://[::1", "%zz", "\x01"} {
@@ -713,7 +713,7 @@ func TestRedirectsAreRefused(t *testing.T) {
 }
 
 // The texts of errors without a response.
-func TestErrors_Texts(t *testing.T) {
+func TestErrors_HaveTextWithoutResponse(t *testing.T) {
 	t.Parallel()
 	m := &minutes.Meeting{ID: "mtg_1", Status: minutes.StatusTranscribing}
 	gone := &minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound, Method: "GET", Path: "/v1/meetings/mtg_1", RequestID: "req_1"}
@@ -738,7 +738,7 @@ func TestErrors_Texts(t *testing.T) {
 }
 
 // Errors that users make for their own tests have a text, even if fields are unset.
-func TestErrors_MadeByOthers(t *testing.T) {
+func TestErrors_MadeByUsersHaveText(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{
 		&minutes.Error{}, &minutes.ParamError{}, &minutes.StorageError{}, &minutes.WaitError{},
@@ -750,7 +750,7 @@ func TestErrors_MadeByOthers(t *testing.T) {
 
 // Retryable and KeyRejected of every rejection of section 7, of other responses, and of failures
 // without a response.
-func TestRetryable_AndKeyRefused(t *testing.T) {
+func TestRetryable_AndKeyRejectedClassifyErrors(t *testing.T) {
 	t.Parallel()
 	again := map[minutes.ErrorCode]bool{minutes.ErrMinutesNotReady: true, minutes.ErrTranscriptNotReady: true, minutes.ErrInternal: true}
 	type verdicts struct{ retryable, key bool }
@@ -773,23 +773,23 @@ func TestRetryable_AndKeyRefused(t *testing.T) {
 	} {
 		check(t, &minutes.Error{StatusCode: status}, want)
 	}
-	refused, away := &minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated}, &minutes.Error{StatusCode: 503}
+	rejected, away := &minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated}, &minutes.Error{StatusCode: 503}
 	failed := &minutes.MeetingFailedError{Status: minutes.StatusTranscriptionFailed}
 	for name, test := range map[string]struct {
 		err  error
 		want verdicts
 	}{
-		"rate limited":                          {&minutes.Error{Code: minutes.ErrRateLimited}, verdicts{true, false}},
-		"FindByExternalID without a match":              {&minutes.Error{Code: minutes.ErrNotFound}, verdicts{}},
-		"deadline":                              {context.DeadlineExceeded, verdicts{true, false}},
-		"cancelled":                             {context.Canceled, verdicts{}},
-		"canceled during an outage": {fmt.Errorf("%w; before that: %w", context.Canceled, away), verdicts{}},
-		"deadline, with a rejected key":        {fmt.Errorf("%w; before that: %w", context.DeadlineExceeded, refused), verdicts{false, true}},
-		"failed meeting":                        {failed, verdicts{}},
-		"no audio":                              {minutes.ErrNoAudio, verdicts{}},
-		"no audio, after an outage":  {fmt.Errorf("%w; before that: %w", minutes.ErrNoAudio, away), verdicts{}},
-		"empty recording":                       {minutes.ErrRecordingEmpty, verdicts{}},
-		"file":                                  {io.ErrUnexpectedEOF, verdicts{}},
+		"rate limited":                     {&minutes.Error{Code: minutes.ErrRateLimited}, verdicts{true, false}},
+		"FindByExternalID without a match": {&minutes.Error{Code: minutes.ErrNotFound}, verdicts{}},
+		"deadline":                         {context.DeadlineExceeded, verdicts{true, false}},
+		"cancelled":                        {context.Canceled, verdicts{}},
+		"canceled during an outage":        {fmt.Errorf("%w; before that: %w", context.Canceled, away), verdicts{}},
+		"deadline, with a rejected key":    {fmt.Errorf("%w; before that: %w", context.DeadlineExceeded, rejected), verdicts{false, true}},
+		"failed meeting":                   {failed, verdicts{}},
+		"no audio":                         {minutes.ErrNoAudio, verdicts{}},
+		"no audio, after an outage":        {fmt.Errorf("%w; before that: %w", minutes.ErrNoAudio, away), verdicts{}},
+		"empty recording":                  {minutes.ErrRecordingEmpty, verdicts{}},
+		"file":                             {io.ErrUnexpectedEOF, verdicts{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -801,7 +801,7 @@ func TestRetryable_AndKeyRefused(t *testing.T) {
 }
 
 // Retryable and KeyRejected of errors that calls return.
-func TestRetryable_OfCalls(t *testing.T) {
+func TestRetryable_ClassifiesErrorsOfCalls(t *testing.T) {
 	t.Parallel()
 	store := func(status int, code string) testbase.RoundTripper {
 		return testkit.Canned(status, "<Error><Code>"+code+"</Code></Error>")
@@ -891,7 +891,7 @@ func TestRetryable_OfCalls(t *testing.T) {
 }
 
 // Each kind of ParamError differs from the others and from anything else.
-func TestParamError_Kinds(t *testing.T) {
+func TestParamError_KindsDiffer(t *testing.T) {
 	t.Parallel()
 	kinds := []error{minutes.ErrRecordingEmpty, minutes.ErrRecordingTooLarge, minutes.ErrRecordingFormat}
 	audio := strings.NewReader("sound")
@@ -912,13 +912,13 @@ func TestRetryAfter_ReadsServiceAndStorage(t *testing.T) {
 		err  error
 		want time.Duration
 	}{
-		"nil":         {nil, 0},
-		"other":       {io.EOF, 0},
-		"not asked":   {&minutes.Error{StatusCode: 503}, 0},
-		"service":     {fmt.Errorf("x: %w", &minutes.Error{RetryAfter: time.Hour}), time.Hour},
-		"storage":     {&minutes.StorageError{RetryAfter: time.Minute}, time.Minute},
-		"both":        {errors.Join(&minutes.Error{RetryAfter: time.Hour}, &minutes.StorageError{RetryAfter: time.Minute}), time.Hour},
-		"in a wait":   {&minutes.WaitError{Err: &minutes.Error{RetryAfter: time.Hour}}, time.Hour},
+		"nil":           {nil, 0},
+		"other":         {io.EOF, 0},
+		"not asked":     {&minutes.Error{StatusCode: 503}, 0},
+		"service":       {fmt.Errorf("x: %w", &minutes.Error{RetryAfter: time.Hour}), time.Hour},
+		"storage":       {&minutes.StorageError{RetryAfter: time.Minute}, time.Minute},
+		"both":          {errors.Join(&minutes.Error{RetryAfter: time.Hour}, &minutes.StorageError{RetryAfter: time.Minute}), time.Hour},
+		"in a wait":     {&minutes.WaitError{Err: &minutes.Error{RetryAfter: time.Hour}}, time.Hour},
 		"joined errors": {errors.Join(&minutes.Error{}, &minutes.StorageError{RetryAfter: time.Minute}), time.Minute},
 	} {
 		d, ok := minutes.RetryAfter(test.err)

@@ -116,7 +116,7 @@ func TestFollow_YieldsEachMeetingThatOthersCreate(t *testing.T) {
 	})
 }
 
-func TestFollow_YieldsWhatExistsSinceThen(t *testing.T) {
+func TestFollow_YieldsMeetingsCreatedSince(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -214,8 +214,8 @@ func TestFollow_EndsWhenTheKeyIsRejected(t *testing.T) {
 		change   func(o *minutestest.Organisation, key string)
 		is       error
 	}{
-		"revoked while nothing is unfinished": {0, revoke, minutes.ErrUnauthenticated},
-		"revoked while meetings are unfinished":          {5, revoke, minutes.ErrUnauthenticated},
+		"revoked while nothing is unfinished":   {0, revoke, minutes.ErrUnauthenticated},
+		"revoked while meetings are unfinished": {5, revoke, minutes.ErrUnauthenticated},
 		"may not read minutes": {5, func(o *minutestest.Organisation, key string) {
 			o.Key(key).Scopes = []string{"meetings:read"}
 		}, minutes.ErrInsufficientScope},
@@ -273,7 +273,7 @@ func TestFollow_WaitsForAudio(t *testing.T) {
 }
 
 // A busy loop body delays fetches, but not polls.
-func TestFollow_SlowBody(t *testing.T) {
+func TestFollow_SlowBodyDoesNotDelayPolls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -320,7 +320,7 @@ func TestFollow_StopsWhenTheLoopIsLeft(t *testing.T) {
 }
 
 // Two loops and a wait on one Client share its polls.
-func TestFollow_TwiceAtOnce(t *testing.T) {
+func TestFollow_ConcurrentLoopsSharePolls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -341,7 +341,7 @@ func TestFollow_TwiceAtOnce(t *testing.T) {
 	})
 }
 
-func TestFollow_InvalidOptions(t *testing.T) {
+func TestFollow_RejectsInvalidOptions(t *testing.T) {
 	t.Parallel()
 	c := testkit.Silent(t)
 	for param, opts := range map[string]*minutes.FollowOptions{
@@ -361,7 +361,7 @@ func TestFollow_InvalidOptions(t *testing.T) {
 
 // Runs that are killed at random times handle every meeting. They repeat only a meeting whose run
 // was killed.
-func TestFollow_KilledAndRestarted(t *testing.T) {
+func TestFollow_HandlesEveryMeetingDespiteKills(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const meetings, kills = 300, 100

@@ -23,7 +23,7 @@ import (
 // The body and the query omit empty parameters. Lists that the interface requires are never null.
 func TestMeetings_OmitEmptyParameters(t *testing.T) {
 	t.Parallel()
-	sendOnly(t, map[string]optional{
+	requireSent(t, map[string]optional{
 		"meeting with required fields only": {"meeting", "", `{"title":"Stand-up","date":"2026-03-10"}`, func(c *minutes.Client) error {
 			_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"})
 			return err
@@ -90,7 +90,7 @@ func TestMeetings_DecodeAbsentAndNullFields(t *testing.T) {
 		ID: "mtg_7Kd02", Title: "Retrospective", Date: "2026-03-11", Status: minutes.StatusAudioUploaded, Visibility: minutes.VisibilityPrivate,
 		TemplateID: "tpl_standard", CreatedAt: 1773221400, UpdatedAt: 1773221455,
 	}
-	makeOf(t, []variant{
+	requireDecoded(t, []variant{
 		{"meetings.get", 200, "meeting_nulls", standUp},
 		{"meetings.get", 200, "meeting_absent", retrospective},
 		{"meetings.create", 200, "meeting_nulls", testkit.Creation{Meeting: standUp, Created: false}},
@@ -109,7 +109,7 @@ func TestMeetings_DecodeAbsentAndNullFields(t *testing.T) {
 func TestMeetings_RejectUnusableParameters(t *testing.T) {
 	t.Parallel()
 	const bad = "text\xff\xfe"
-	refuse(t, map[string]unusable{
+	requireRejected(t, map[string]unusable{
 		"create without params": {"params", func(ctx context.Context, c *minutes.Client) (any, error) {
 			m, created, err := c.Meetings.Create(ctx, nil)
 			return testkit.Creation{Meeting: m, Created: created}, err
@@ -189,7 +189,7 @@ func takesID() map[string]func(context.Context, *minutes.Client, string) (any, e
 }
 
 // Every method rejects ids that would change the path, before any request.
-func TestUnusableIDsAreRejected(t *testing.T) {
+func TestMeetings_RejectUnusableIDs(t *testing.T) {
 	t.Parallel()
 	ids := map[string]string{
 		"empty": "", "dot": ".", "dots": "..", "newline": "mtg_1\n", "header": "mtg_1\r\nX-Evil: 1", "NUL": "mtg_\x00",
@@ -212,7 +212,7 @@ func TestUnusableIDsAreRejected(t *testing.T) {
 }
 
 // Every other id is one path segment, whatever it contains, and arrives unchanged.
-func TestIDsAreOnePathSegment(t *testing.T) {
+func TestMeetings_IDIsOnePathSegment(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{
 		"mtg_1", "a/b", "../../v1/usage", "/", "//", "a?b=c", "a#b", "%2e", "%2e%2e", "%2F", "%", "%zz", "é", "a b", " ", "+", "a;b=c", "a:b", "...",
@@ -242,7 +242,7 @@ func TestIDsAreOnePathSegment(t *testing.T) {
 }
 
 // The constants spell the interface's words.
-func TestConstantsAreTheInterfacesWords(t *testing.T) {
+func TestConstants_MatchTheInterface(t *testing.T) {
 	t.Parallel()
 	for got, want := range map[any]string{
 		minutes.StatusCreated: "created", minutes.StatusAudioUploaded: "audio_uploaded", minutes.StatusTranscribing: "transcribing",
@@ -258,7 +258,7 @@ func TestConstantsAreTheInterfacesWords(t *testing.T) {
 }
 
 // Decoded values encode to the interface's own form.
-func TestValuesEncodeAsTheInterface(t *testing.T) {
+func TestValues_EncodeAsTheInterface(t *testing.T) {
 	t.Parallel()
 	for _, op := range testkit.Operations() {
 		form := op.ReplyForm
@@ -279,7 +279,7 @@ func TestValuesEncodeAsTheInterface(t *testing.T) {
 }
 
 // A meeting and its parameters print values instead of pointers.
-func TestMeetingPrintsValues(t *testing.T) {
+func TestMeeting_PrintsValues(t *testing.T) {
 	t.Parallel()
 	const want = "{ID:mtg_7Kd02 Title:Budget & staffing, “Q3” Date:2026-03-09 Time:14:30 Status:minutes_ready Visibility:shared " +
 		"TemplateID:tpl_board ParticipantIDs:[emp_ada emp_ben] ProjectID:prj_apollo ExternalID:crm/4711 DurationSeconds:1805 " +
@@ -322,7 +322,7 @@ func TestUnixTime_PrintsAndConverts(t *testing.T) {
 }
 
 // DateOf and TimeOfDay use the time's own zone.
-func TestDateOfAndTimeOfDayUseTheZoneOfTheTime(t *testing.T) {
+func TestDateOf_AndTimeOfDayUseTheTimesZone(t *testing.T) {
 	t.Parallel()
 	for want, at := range map[string]time.Time{
 		"2026-03-09 00:05": time.Date(2026, 3, 9, 0, 5, 59, 0, time.FixedZone("", 14*3600)),

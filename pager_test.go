@@ -62,7 +62,7 @@ func collect(t testing.TB, ctx context.Context, c *minutes.Client, params *minut
 	return ids, failure
 }
 
-func TestAll(t *testing.T) {
+func TestAll_FollowsCursors(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		pages   map[string]string
@@ -82,12 +82,12 @@ func TestAll(t *testing.T) {
 		"filters on every page":     {pages: map[string]string{"": "a>2", "2": "b"}, params: &minutes.MeetingListParams{DateFrom: "2026-01-01", DateTo: "2026-02-01"}, ids: "a b", queries: []string{"date_from=2026-01-01&date_to=2026-02-01&limit=50", "cursor=2&date_from=2026-01-01&date_to=2026-02-01&limit=50"}},
 		"from a cursor on":          {pages: map[string]string{"2": "b>3", "3": "c"}, params: &minutes.MeetingListParams{Cursor: "2"}, ids: "b c", queries: []string{"cursor=2&limit=50", "cursor=3&limit=50"}},
 		"external id only, since no other filter combines with it": {pages: map[string]string{"": "a"}, params: &minutes.MeetingListParams{ExternalID: "crm/1"}, ids: "a", queries: []string{"external_id=crm%2F1"}},
-		"cursor repeated at once":                               {pages: map[string]string{"": "a>2", "2": "b>2"}, ids: "a b", queries: []string{"limit=50", "cursor=2&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
-		"first cursor repeated":                                 {pages: map[string]string{"2": "b>2"}, params: &minutes.MeetingListParams{Cursor: "2"}, ids: "b", queries: []string{"cursor=2&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
-		"cursors in a cycle":                                    {pages: map[string]string{"": "a>2", "2": "b>3", "3": "c>4", "4": "d>2"}, ids: "a b c d", queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
-		"empty pages in a cycle":                                {pages: map[string]string{"": ">2", "2": ">3", "3": ">2"}, queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
-		"rejected cursor":                                {pages: map[string]string{"": "a>x"}, ids: "a", queries: []string{"limit=50", "cursor=x&limit=50"}, failure: "minutes: GET /v1/meetings: 400 INVALID_CURSOR: m (request id r)"},
-		"rejected first page":                            {pages: map[string]string{}, queries: []string{"limit=50"}, failure: "minutes: GET /v1/meetings: 400 INVALID_CURSOR: m (request id r)"},
+		"cursor repeated at once":                                  {pages: map[string]string{"": "a>2", "2": "b>2"}, ids: "a b", queries: []string{"limit=50", "cursor=2&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
+		"first cursor repeated":                                    {pages: map[string]string{"2": "b>2"}, params: &minutes.MeetingListParams{Cursor: "2"}, ids: "b", queries: []string{"cursor=2&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
+		"cursors in a cycle":                                       {pages: map[string]string{"": "a>2", "2": "b>3", "3": "c>4", "4": "d>2"}, ids: "a b c d", queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
+		"empty pages in a cycle":                                   {pages: map[string]string{"": ">2", "2": ">3", "3": ">2"}, queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
+		"rejected cursor":                                          {pages: map[string]string{"": "a>x"}, ids: "a", queries: []string{"limit=50", "cursor=x&limit=50"}, failure: "minutes: GET /v1/meetings: 400 INVALID_CURSOR: m (request id r)"},
+		"rejected first page":                                      {pages: map[string]string{}, queries: []string{"limit=50"}, failure: "minutes: GET /v1/meetings: 400 INVALID_CURSOR: m (request id r)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +107,7 @@ func TestAll(t *testing.T) {
 }
 
 // All requests a page only when the loop needs it, and none after the loop stops.
-func TestAllIsLazy(t *testing.T) {
+func TestAll_RequestsPagesWhenNeeded(t *testing.T) {
 	t.Parallel()
 	b := &book{pages: map[string]string{"": "a b>2", "2": "c d>3", "3": "e"}}
 	client := b.client(t)
@@ -133,7 +133,7 @@ func TestAllIsLazy(t *testing.T) {
 }
 
 // All copies its parameters. A sequence can be used several times, also within itself.
-func TestAllCopiesItsParameters(t *testing.T) {
+func TestAll_CopiesParameters(t *testing.T) {
 	t.Parallel()
 	b := &book{pages: map[string]string{"": "a>2", "2": "b"}}
 	client := b.client(t)
@@ -158,7 +158,7 @@ func TestAllCopiesItsParameters(t *testing.T) {
 }
 
 // If the context ends between two pages, the loop ends with one error.
-func TestAllEndsWithItsContext(t *testing.T) {
+func TestAll_EndsWithContext(t *testing.T) {
 	t.Parallel()
 	b := &book{pages: map[string]string{"": "a>2", "2": "b"}}
 	why := errors.New("enough")
@@ -184,7 +184,7 @@ func TestAllEndsWithItsContext(t *testing.T) {
 }
 
 // All yields every meeting of the in-memory service once, newest first, for every page size.
-func TestAllInMemory(t *testing.T) {
+func TestAll_YieldsEveryMeetingOnce(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.NewServer(t)
 	client := testkit.Client(srv)
@@ -209,7 +209,7 @@ func TestAllInMemory(t *testing.T) {
 	require.ErrorIs(t, err, minutes.ErrInvalidLimit)
 }
 
-func TestFindByExternalID(t *testing.T) {
+func TestFindByExternalID_ReturnsExactMatch(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		page string

@@ -33,7 +33,7 @@ func weekly(externalID string) *minutes.MeetingCreateParams {
 	return &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: externalID}
 }
 
-func TestProcess(t *testing.T) {
+func TestProcess_TurnsARecordingIntoMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -277,7 +277,7 @@ func TestProcess_TwoWorkersMakeOneMeeting(t *testing.T) {
 	}
 }
 
-func TestProcessAll(t *testing.T) {
+func TestProcessAll_BoundsUploadsAndOutlastsFailures(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	jobs := func(n int) []minutes.Job {
@@ -478,7 +478,7 @@ func opening(externalID string) minutes.Job {
 }
 
 // ProcessAll reads the next job when an upload slot is nearly free.
-func TestProcessAll_AsksForAJobWhenASlotIsNear(t *testing.T) {
+func TestProcessAll_ReadsNextJobWhenASlotIsNear(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -600,7 +600,7 @@ func created(client *minutes.Client, title string) (id string) {
 
 // A job that returns to a meeting does not disturb another wait for it. That wait ends with its
 // context, and then no request follows.
-func TestProcess_LeavesAnotherWaitAlone(t *testing.T) {
+func TestProcess_DoesNotDisturbAnotherWait(t *testing.T) {
 	t.Parallel()
 	for name, interval := range map[string]time.Duration{"fresh": 0, "polled long ago": 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -666,7 +666,7 @@ func soundless(t *testing.T) minutes.Source {
 }
 
 // Resume continues from any state of the meeting.
-func TestFinish(t *testing.T) {
+func TestResume_ContinuesFromAnyStatus(t *testing.T) {
 	t.Parallel()
 	states := []minutes.Status{
 		minutes.StatusAudioUploaded, minutes.StatusTranscribing, minutes.StatusTranscribed, minutes.StatusGeneratingMinutes,
@@ -734,7 +734,7 @@ func TestFinish(t *testing.T) {
 }
 
 // Resume rejects invalid parameters before any request. Later errors come with a Result.
-func TestFinish_Errors(t *testing.T) {
+func TestResume_RejectsInvalidParamsAndReturnsErrors(t *testing.T) {
 	t.Parallel()
 	open := testkit.Audio(10)
 	for name, test := range map[string]struct {
@@ -778,7 +778,7 @@ func TestFinish_Errors(t *testing.T) {
 
 // Every response about a meeting counts as a poll, whichever call or process got it. No GET follows
 // within thirty seconds. An upload does not wait.
-func TestFinish_KeepsThePollInterval(t *testing.T) {
+func TestResume_KeepsThePollInterval(t *testing.T) {
 	t.Parallel()
 	open := testkit.Audio(10)
 	t.Run("after a create", func(t *testing.T) {
@@ -791,7 +791,7 @@ func TestFinish_KeepsThePollInterval(t *testing.T) {
 					w.Stages.Transcribe = time.Hour
 					srv := minutestest.NewServer(t, minutestest.WithWorld(w))
 					ids := testkit.Crowd(t, srv, others, 1, 10*time.Hour)
-					c, looks := testkit.WatchPolls(srv)
+					c, polls := testkit.WatchPolls(srv)
 					var wg sync.WaitGroup
 					defer wg.Wait()
 					ctx, cancel := context.WithCancel(t.Context())
@@ -810,7 +810,7 @@ func TestFinish_KeepsThePollInterval(t *testing.T) {
 						require.NoError(t, err)
 						assert.Equal(t, minutes.StatusAudioUploaded, r.Meeting.Status)
 						assert.Less(t, time.Since(began), 5*time.Second)
-						assert.LessOrEqual(t, len(looks.Of(m.ID)), 1, "the poll after the upload")
+						assert.LessOrEqual(t, len(polls.Of(m.ID)), 1, "the poll after the upload")
 					}
 				})
 			})
@@ -835,7 +835,7 @@ func TestFinish_KeepsThePollInterval(t *testing.T) {
 
 // One worker uploads, another waits: the first ends once the audio has arrived, and the second
 // uploads nothing.
-func TestFinish_ContinuesAfterUntil(t *testing.T) {
+func TestResume_ContinuesAfterUntil(t *testing.T) {
 	t.Parallel()
 	for _, until := range []minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribed} {
 		t.Run(string(until), func(t *testing.T) {
@@ -866,7 +866,7 @@ func TestFinish_ContinuesAfterUntil(t *testing.T) {
 
 // If the context ends while other jobs hold all upload slots, the job ends, too, and its recording
 // is never opened.
-func TestFinish_CtxEndsWithoutAnUploadSlot(t *testing.T) {
+func TestResume_CtxEndsWithoutAnUploadSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -897,7 +897,7 @@ func TestFinish_CtxEndsWithoutAnUploadSlot(t *testing.T) {
 }
 
 // A job closes its recording before it releases its slot.
-func TestFinish_ClosesBeforeItReleasesItsSlot(t *testing.T) {
+func TestResume_ClosesBeforeItReleasesItsSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := testkit.Client(minutestest.NewServer(t), minutes.WithUploadConcurrency(1))
@@ -961,7 +961,7 @@ func TestProcess_ResumedJobsDoNotDelayOthers(t *testing.T) {
 }
 
 // Jobs that return to finished meetings do not keep the Client from polling others in pages.
-func TestProcess_FinishedJobsDoNotStopPages(t *testing.T) {
+func TestProcess_FinishedMeetingsDoNotStopPages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -996,7 +996,7 @@ func TestProcess_FinishedJobsDoNotStopPages(t *testing.T) {
 
 // If storage accepts the recording but the meeting never shows audio, the job ends five minutes
 // after the upload, even if the clocks of the service and this machine differ.
-func TestProcess_EndsIfNoAudioShows(t *testing.T) {
+func TestProcess_EndsIfNoAudioAppears(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {

@@ -12,7 +12,7 @@ import (
 func TestProjects_RejectUnusableParameters(t *testing.T) {
 	t.Parallel()
 	const bad = "text\xff\xfe"
-	refuse(t, map[string]unusable{
+	requireRejected(t, map[string]unusable{
 		"project name": {"Name", func(ctx context.Context, c *minutes.Client) (any, error) {
 			return testkit.Result(c.Projects.Create(ctx, &minutes.ProjectCreateParams{Name: bad}))
 		}},

@@ -38,7 +38,7 @@ const (
 	unknown     = "\x01\x02\x03\x04 no recording anybody knows"
 )
 
-func TestContentTypeOfRecordings(t *testing.T) {
+func TestFromFile_FindsContentType(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, content, want string }{
 		// The content decides.
@@ -196,7 +196,7 @@ func spooled(t *testing.T) func() []string {
 	}
 }
 
-func TestFromReader(t *testing.T) {
+func TestFromReader_CopiesTheRecording(t *testing.T) {
 	files := spooled(t)
 	for _, test := range []struct{ name, content, contentType, want string }{
 		{"given", unknown, "audio/x-own; rate=8000", "audio/x-own; rate=8000"},
@@ -261,7 +261,7 @@ func TestFromReader_Rejects(t *testing.T) {
 }
 
 // Upload rejects invalid recordings before any request.
-func TestUploadRefusesRecordings(t *testing.T) {
+func TestUpload_RejectsInvalidRecordings(t *testing.T) {
 	t.Parallel()
 	audio := bytes.NewReader([]byte(magicWAV))
 	for name, test := range map[string]struct {

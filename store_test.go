@@ -242,7 +242,7 @@ func TestResume_RequestsNoUploadURLOnceEnded(t *testing.T) {
 }
 
 // The first request of Resume depends on the stored state.
-func TestResume_BeginsAsTheStoreSays(t *testing.T) {
+func TestResume_StartsFromStoredState(t *testing.T) {
 	t.Parallel()
 	const get, url = minutes.OpMeetingsGet, minutes.OpMeetingsUploadURL
 	for name, test := range map[string]struct {
@@ -294,7 +294,7 @@ func TestResume_BeginsAsTheStoreSays(t *testing.T) {
 }
 
 // A wait stores whether it found audio from elsewhere, so that a later Resume uploads only if needed.
-func TestResume_KnowsWhatAWaitFound(t *testing.T) {
+func TestResume_UsesStateThatAWaitStored(t *testing.T) {
 	t.Parallel()
 	for name, hasAudio := range map[string]bool{"audio": true, "no audio": false} {
 		t.Run(name, func(t *testing.T) {
@@ -324,7 +324,7 @@ func TestResume_KnowsWhatAWaitFound(t *testing.T) {
 }
 
 // Resume does not disturb a running upload of another process.
-func TestResume_LetsAnotherUploadEnd(t *testing.T) {
+func TestResume_DoesNotDisturbAnotherUpload(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(fourMinutes()))
@@ -346,7 +346,7 @@ func TestResume_LetsAnotherUploadEnd(t *testing.T) {
 }
 
 // A failing store delays requests. Twenty failures in a row end a wait, like failed polls.
-func TestWithStore_StoreFails(t *testing.T) {
+func TestWithStore_OutlastsStoreFailures(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk full")
 	for name, test := range map[string]struct {
@@ -429,7 +429,7 @@ func TestWithStore_GivesUpIfNothingIsSaved(t *testing.T) {
 }
 
 // The Client deletes the state of a meeting that has ended or is gone, and only then.
-func TestWithStore_DeletesStates(t *testing.T) {
+func TestWithStore_DeletesStatesOfEndedMeetings(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		until minutes.Status

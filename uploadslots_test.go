@@ -124,7 +124,7 @@ func TestUploadSlots_ReleaseAsContextEnds(t *testing.T) {
 }
 
 // A Client works in one synctest bubble after another.
-func TestUploadSlots_InAnyBubble(t *testing.T) {
+func TestUploadSlots_WorkInConsecutiveBubbles(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.New()
 	defer srv.Close()

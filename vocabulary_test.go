@@ -11,7 +11,7 @@ import (
 // Replace with no terms sends an empty list, never null.
 func TestVocabulary_SendsNoTermsAsAnEmptyList(t *testing.T) {
 	t.Parallel()
-	sendOnly(t, map[string]optional{
+	requireSent(t, map[string]optional{
 		"no terms": {"vocabulary_empty", "", `{"terms":[]}`, func(c *minutes.Client) error {
 			_, err := c.Vocabulary.Replace(t.Context(), nil)
 			return err
@@ -22,7 +22,7 @@ func TestVocabulary_SendsNoTermsAsAnEmptyList(t *testing.T) {
 // Absent, null and empty fields of a response decode to their Go values.
 func TestVocabulary_DecodesEmptyLists(t *testing.T) {
 	t.Parallel()
-	makeOf(t, []variant{
+	requireDecoded(t, []variant{
 		{"vocabulary.add", 200, "vocabulary", testkit.FullVocabulary},
 		{"vocabulary.get", 200, "vocabulary_empty", &minutes.Vocabulary{Terms: []string{}, Entries: []minutes.VocabularyEntry{}, MaxTerms: 200}},
 	})
@@ -32,7 +32,7 @@ func TestVocabulary_DecodesEmptyLists(t *testing.T) {
 func TestVocabulary_RejectUnusableParameters(t *testing.T) {
 	t.Parallel()
 	const bad = "text\xff\xfe"
-	refuse(t, map[string]unusable{
+	requireRejected(t, map[string]unusable{
 		"terms": {"terms[2]", func(ctx context.Context, c *minutes.Client) (any, error) {
 			return testkit.Result(c.Vocabulary.Replace(ctx, []string{"a", "b", bad}))
 		}},

@@ -107,7 +107,7 @@ func TestPause_OnlyGrows(t *testing.T) {
 }
 
 // A pause by another clock, outside this synctest bubble, does not delay requests.
-func TestPause_OfAnotherClockIsOver(t *testing.T) {
+func TestPause_IgnoresAnotherClock(t *testing.T) {
 	t.Parallel()
 	c := newClient(&service{answers: []answer{{status: 429, retryAfter: "60"}, {status: 200}}}, noRetries)
 	require.NotNil(t, do(t.Context(), c, usage))
@@ -171,7 +171,7 @@ func TestPause_CallsGoBeforePolls(t *testing.T) {
 	})
 }
 
-func TestDo_SendsNothingThatIsNotWanted(t *testing.T) {
+func TestDo_SendsNothingIfNoLongerWanted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{answers: []answer{{status: 429, retryAfter: "20"}, {status: 200}}}

@@ -112,7 +112,7 @@ func (r *Response) err() error {
 
 var usage = Request{Operation: route.UsageGet}
 
-func TestDo_RetriesOnlyWhatIsSafe(t *testing.T) {
+func TestDo_RetriesOnlySafeRequests(t *testing.T) {
 	t.Parallel()
 	requests := map[string]struct {
 		in         Request
@@ -207,7 +207,7 @@ func TestDo_SendsTheSameRequestAgain(t *testing.T) {
 	})
 }
 
-func TestDo_ReportsWhatCannotBeSent(t *testing.T) {
+func TestDo_RejectsUnsendableRequests(t *testing.T) {
 	t.Parallel()
 	for _, in := range []Request{
 		{Operation: route.UsageGet, Body: make(chan int)},
@@ -243,12 +243,12 @@ func TestDo_RecordsWhetherItMayHaveTakenEffect(t *testing.T) {
 		first answer
 		want  bool
 	}{
-		"lost":      {answer{err: io.EOF}, true},
-		"502":       {answer{status: 502}, true},
-		"timeout":   {answer{after: time.Hour}, true},
-		"429":       {answer{status: 429}, false},
+		"lost":          {answer{err: io.EOF}, true},
+		"502":           {answer{status: 502}, true},
+		"timeout":       {answer{after: time.Hour}, true},
+		"429":           {answer{status: 429}, false},
 		"no connection": {answer{err: testbase.ErrRefused}, false},
-		"404":       {answer{status: 404}, false},
+		"404":           {answer{status: 404}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -322,11 +322,11 @@ func TestDo_EndsWithItsContext(t *testing.T) {
 		answer answer
 		status int
 	}{
-		"during an attempt":                 {answer{after: time.Hour}, 0},
-		"during the wait for a retry":       {answer{status: 503, retryAfter: "20"}, 503},
-		"during a pause":                    {answer{status: 429, retryAfter: "20"}, 429},
-		"during the wait after a lost response":  {answer{err: syscall.ECONNREFUSED, after: time.Second}, 0},
-		"while the service is unreachable": {answer{err: testbase.ErrRefused, after: time.Second}, 0},
+		"during an attempt":                     {answer{after: time.Hour}, 0},
+		"during the wait for a retry":           {answer{status: 503, retryAfter: "20"}, 503},
+		"during a pause":                        {answer{status: 429, retryAfter: "20"}, 429},
+		"during the wait after a lost response": {answer{err: syscall.ECONNREFUSED, after: time.Second}, 0},
+		"while the service is unreachable":      {answer{err: testbase.ErrRefused, after: time.Second}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -379,10 +379,10 @@ func TestDo_ContextEndsWithResponse(t *testing.T) {
 	}{
 		"to be retried":        {503, false, usage, true},
 		"a rejection":          {403, false, usage, false},
-		"a truncated 200":     {200, true, Request{Operation: route.ProjectsCreate}, true},
-		"a truncated 404":     {404, true, Request{Operation: route.ProjectsCreate}, true},
-		"a truncated 429":     {429, true, Request{Operation: route.ProjectsCreate}, true},
-		"a truncated 500":     {500, true, Request{Operation: route.ProjectsCreate}, true},
+		"a truncated 200":      {200, true, Request{Operation: route.ProjectsCreate}, true},
+		"a truncated 404":      {404, true, Request{Operation: route.ProjectsCreate}, true},
+		"a truncated 429":      {429, true, Request{Operation: route.ProjectsCreate}, true},
+		"a truncated 500":      {500, true, Request{Operation: route.ProjectsCreate}, true},
 		"500, not retried":     {500, false, Request{Operation: route.ProjectsCreate}, false},
 		"success is a success": {200, false, usage, false},
 	} {
@@ -449,7 +449,7 @@ func TestDo_WaitsBetweenAttempts(t *testing.T) {
 	}
 }
 
-func TestDo_TakesAnyRetryPolicy(t *testing.T) {
+func TestDo_AcceptsAnyRetryPolicy(t *testing.T) {
 	t.Parallel()
 	for _, p := range []backoff.Policy{
 		{}, {WaitMin: time.Hour, WaitMax: time.Hour}, {Max: 1}, {Max: 1, WaitMax: time.Hour}, {Max: 2, WaitMin: 1, WaitMax: math.MaxInt64}, {Max: 70, WaitMin: 1, WaitMax: 1},

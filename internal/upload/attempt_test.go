@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTargetByteForByte(t *testing.T) {
+func TestAttempt_KeepsURLByteForByte(t *testing.T) {
 	t.Parallel()
 	const sig = "X-Amz-Signature=0123456789abcdef"
 	for _, target := range []string{
@@ -63,7 +63,7 @@ func TestTargetByteForByte(t *testing.T) {
 }
 
 // The exact bytes that storage receives, over a real socket.
-func TestOnTheWire(t *testing.T) {
+func TestAttempt_SendsExactRequest(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{"memory", "file", "with progress", "without Expect", "with MD5"} {
 		t.Run(source, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestOnTheWire(t *testing.T) {
 
 // If storage rejects an upload before it reads the body, and hangs up, the Client still gets the
 // response. Without Expect, a reset would often lose it.
-func TestHearsAnEarlyRefusal(t *testing.T) {
+func TestAttempt_ReadsEarlyRejection(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -172,7 +172,7 @@ func TestHearsAnEarlyRefusal(t *testing.T) {
 
 // A file may change during an attempt. If it grew, its first bytes arrive; if it shrank, the
 // attempt fails.
-func TestChangingFile(t *testing.T) {
+func TestAttempt_FailsIfFileShrinks(t *testing.T) {
 	t.Parallel()
 	const size = 8 << 20
 	for _, test := range []struct {
@@ -226,7 +226,7 @@ func TestChangingFile(t *testing.T) {
 }
 
 // The Client does not follow redirects of storage, and reuses the connections.
-func TestRedirectsAreRefused(t *testing.T) {
+func TestAttempt_RejectsRedirects(t *testing.T) {
 	t.Parallel()
 	var opened, served, elsewhere atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
@@ -255,7 +255,7 @@ func TestRedirectsAreRefused(t *testing.T) {
 
 // Transports that are less careful than net/http's send exactly the recording, and leave nothing
 // open.
-func TestCarelessTransport(t *testing.T) {
+func TestAttempt_SurvivesCarelessTransports(t *testing.T) {
 	t.Parallel()
 	rec, sum := noise(50_000)
 	early := rec

@@ -28,7 +28,7 @@ var swallow = roundTripper(func(req *http.Request) (*http.Response, error) {
 })
 
 // Readers that violate the contract of io.ReaderAt.
-func TestInvalidReaderAt(t *testing.T) {
+func TestAttempt_RejectsInvalidReaderAt(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		audio readerAt
@@ -55,7 +55,7 @@ func TestInvalidReaderAt(t *testing.T) {
 
 // A transport that reads in large pieces, as for HTTP/2, gets smaller ones, so that a slow line
 // shows progress.
-func TestReadGivesPortions(t *testing.T) {
+func TestBody_ReadReturnsPortions(t *testing.T) {
 	t.Parallel()
 	r := put(t, "https://storage.example/k?s=1", roundTripper(func(req *http.Request) (*http.Response, error) {
 		n, err := req.Body.Read(make([]byte, 1<<20))
@@ -68,7 +68,7 @@ func TestReadGivesPortions(t *testing.T) {
 
 // A blocked call does not keep Do or Digest from obeying ctx. They abandon it and call nothing
 // else.
-func TestWhatBlocksIsLeftAlone(t *testing.T) {
+func TestAttempt_AbandonsBlockedCalls(t *testing.T) {
 	t.Parallel()
 	const limit = 20 * time.Second
 	for _, what := range []string{"ReadAt", "Progress", "transport", "Digest"} {
@@ -119,7 +119,7 @@ func TestWhatBlocksIsLeftAlone(t *testing.T) {
 
 // If a callback ends its goroutine, as a test's FailNow does, the attempt ends at once, even if the
 // transport does not notice.
-func TestCallbackThatEndsItsGoroutine(t *testing.T) {
+func TestAttempt_EndsIfCallbackEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"ReadAt", "Progress", "transport"} {
 		t.Run(where, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestCallbackThatEndsItsGoroutine(t *testing.T) {
 
 // After an attempt, nothing reads the recording or reports progress, even if the transport still
 // reads the body.
-func TestNothingIsReadAfterTheAttempt(t *testing.T) {
+func TestAttempt_ReadsNothingAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var over atomic.Bool
@@ -169,7 +169,7 @@ func TestNothingIsReadAfterTheAttempt(t *testing.T) {
 	})
 }
 
-func TestDigest(t *testing.T) {
+func TestDigest_HashesTheRecording(t *testing.T) {
 	t.Parallel()
 	rec := audio(100_000)
 	rec.Size = 70_000
@@ -203,7 +203,7 @@ func TestDigest(t *testing.T) {
 }
 
 // A Read of no bytes reads nothing, and later Reads continue.
-func TestReadOfNothing(t *testing.T) {
+func TestBody_ReadOfNoBytes(t *testing.T) {
 	t.Parallel()
 	r := put(t, "https://storage.example/k?s=1", roundTripper(func(req *http.Request) (*http.Response, error) {
 		for _, n := range []int{100, 0} {

@@ -59,7 +59,7 @@ func TestUpload_EarlySuccessStoresNothing(t *testing.T) {
 
 // The Client does not reuse the connection of an upload that was rejected half-way. It reuses one
 // if the upload was read.
-func TestUpload_ConnectionAfterRejection(t *testing.T) {
+func TestUpload_ReusesConnectionOnlyIfRead(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		read int64

@@ -160,7 +160,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestHistory(t *testing.T) {
+func TestDecide_UpdatesHistory(t *testing.T) {
 	t.Parallel()
 	begin := history{retries: 4}
 	for name, test := range map[string]struct {

@@ -18,9 +18,9 @@ import (
 
 // If a proxy rejects a request, the error names the proxy without its password. Storage certainly
 // has nothing.
-func TestProxyThatLetsNothingThrough(t *testing.T) {
+func TestAttempt_NamesRejectingProxy(t *testing.T) {
 	t.Parallel()
-	refuse := func(status int) http.HandlerFunc {
+	respond := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 	}
 	for name, test := range map[string]struct {
@@ -28,9 +28,9 @@ func TestProxyThatLetsNothingThrough(t *testing.T) {
 		text  string
 	}{
 		"dead":       {nil, "connection refused"},
-		"forbidden":  {refuse(403), "Forbidden"},
-		"unknown":    {refuse(407), "Proxy Authentication Required"},
-		"no gateway": {refuse(502), "Bad Gateway"},
+		"forbidden":  {respond(403), "Forbidden"},
+		"unknown":    {respond(407), "Proxy Authentication Required"},
+		"no gateway": {respond(502), "Bad Gateway"},
 		"hangs up":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
 	} {
 		for _, wrapped := range []bool{false, true} {
@@ -71,7 +71,7 @@ func TestProxyThatLetsNothingThrough(t *testing.T) {
 }
 
 // A retry does not make an invalid certificate valid.
-func TestInvalidCertificate(t *testing.T) {
+func TestAttempt_InvalidCertificateIsPermanent(t *testing.T) {
 	t.Parallel()
 	o := put(t, "https://storage.example/k?s=1", roundTripper(func(*http.Request) (*http.Response, error) { return nil, testbase.ErrUntrusted }), audio(10)).attempt(t.Context())
 	require.Equal(t, permanent, judge(o))
@@ -80,7 +80,7 @@ func TestInvalidCertificate(t *testing.T) {
 
 // Whatever the error, a lost attempt stored nothing if it sent no byte. Otherwise storage may have
 // the audio.
-func TestLostConnection(t *testing.T) {
+func TestAttempt_LostConnectionMayHaveStored(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]error{
 		"not made": errRefused, "reset": syscall.ECONNRESET, "closed": &net.OpError{Op: "write", Err: io.ErrClosedPipe}, "neither response nor error": nil,

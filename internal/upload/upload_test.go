@@ -36,7 +36,7 @@ type service struct {
 	lastPoll time.Time
 }
 
-var errAPI = errors.New("the API refused")
+var errAPI = errors.New("the API failed")
 
 func (s *service) UploadURL(ctx context.Context) (*url.URL, time.Duration, error) {
 	s.log = append(s.log, "url")
@@ -123,7 +123,7 @@ func (s *service) lands(put roundTripper) roundTripper {
 
 // An upload recovers from all kinds of failures, with four retries a second apart: audio arrives
 // once, or the caller gets the reason.
-func TestUpload(t *testing.T) {
+func TestUpload_RecoversFromFailures(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name  string
@@ -220,7 +220,7 @@ func TestUpload(t *testing.T) {
 
 // Other workers may upload to the same meeting: audio counts, whoever sent it, and the upload
 // checks for it before it fails. Without audio, the failure is the upload's own.
-func TestUpload_Shared(t *testing.T) {
+func TestUpload_AcceptsAudioOfOtherWorkers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		s   service
@@ -303,7 +303,7 @@ func TestUpload_OutlastsItsURL(t *testing.T) {
 
 // If a proxy does not support Expect, the upload retries without it, on the same URL. The proxy's
 // response is kept.
-func TestUpload_WithoutExpect(t *testing.T) {
+func TestUpload_RetriesWithoutExpect(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		then roundTripper // nil for success
@@ -352,7 +352,7 @@ func TestUpload_WithoutExpect(t *testing.T) {
 
 // If ctx ends before a second check may be made, an upload whose response was lost does not wait
 // for that check. It retries, or returns its failure.
-func TestUpload_NearItsDeadline(t *testing.T) {
+func TestUpload_SkipsSecondCheckNearDeadline(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		puts    []roundTripper
@@ -419,7 +419,7 @@ func TestUpload_ObeysContext(t *testing.T) {
 }
 
 // A slow upload continues as long as it makes progress.
-func TestUpload_SlowButMoving(t *testing.T) {
+func TestUpload_SlowProgressIsNoStall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{puts: []roundTripper{func(req *http.Request) (*http.Response, error) {
@@ -465,7 +465,7 @@ func TestUpload_RetriesAfterStall(t *testing.T) {
 }
 
 // If the recording itself fails, the upload fails with the reason, without a retry or a check.
-func TestUpload_UnreadableRecording(t *testing.T) {
+func TestUpload_FailsIfRecordingIsUnreadable(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk on fire")
 	for name, test := range map[string]struct {
