@@ -336,7 +336,7 @@ func TestOperations_SendAndDecodeAsDocumented(t *testing.T) {
 
 // An optional case is a call without its optional parameters.
 type optional struct {
-	response       string
+	response    string
 	query, body string
 	call        func(*minutes.Client) error
 }

@@ -782,7 +782,7 @@ func TestRetryable_AndKeyRejectedClassifyErrors(t *testing.T) {
 		"rate limited":                     {&minutes.Error{Code: minutes.ErrRateLimited}, verdicts{true, false}},
 		"FindByExternalID without a match": {&minutes.Error{Code: minutes.ErrNotFound}, verdicts{}},
 		"deadline":                         {context.DeadlineExceeded, verdicts{true, false}},
-		"cancelled":                        {context.Canceled, verdicts{}},
+		"canceled":                         {context.Canceled, verdicts{}},
 		"canceled during an outage":        {fmt.Errorf("%w; before that: %w", context.Canceled, away), verdicts{}},
 		"deadline, with a rejected key":    {fmt.Errorf("%w; before that: %w", context.DeadlineExceeded, rejected), verdicts{false, true}},
 		"failed meeting":                   {failed, verdicts{}},

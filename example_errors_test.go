@@ -135,7 +135,7 @@ func ExampleRetryable() {
 		case minutes.KeyRejected(err):
 			return "stop everything: the key was rejected"
 		case minutes.Retryable(err):
-			return "run it again later, as it is"
+			return "run it again later, unchanged"
 		case ended: // ProcessOptions.Restart does that
 			return "it ended in " + string(failed.Status) + ": delete the meeting, create it again"
 		case errors.Is(err, context.Canceled):
@@ -154,7 +154,7 @@ func ExampleRetryable() {
 	fmt.Println(advice(minutes.ErrRecordingEmpty))
 	// Output:
 	// stop everything: the key was rejected
-	// run it again later, as it is
+	// run it again later, unchanged
 	// it ended in transcription_failed: delete the meeting, create it again
 	// this program stops: run it again when it is back
 	// the meeting was deleted

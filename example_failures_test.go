@@ -77,7 +77,7 @@ func Example_handleFailures() {
 		{"the audio is rejected", func(about minutestest.Match) {
 			_ = srv.Script(minutestest.Script{Title: about.Title, Outcome: minutes.StatusAudioRejected})
 		}},
-		{"somebody deletes the meeting", func(about minutestest.Match) {
+		{"someone deletes the meeting", func(about minutestest.Match) {
 			about.Operation = minutes.OpMeetingsGet
 			srv.Inject(about, minutestest.Call(func(r minutestest.Request) { _ = client.Meetings.Delete(ctx, r.MeetingID) }))
 		}},
@@ -108,7 +108,7 @@ func Example_handleFailures() {
 	//   done
 	// the audio is rejected
 	//   given up
-	// somebody deletes the meeting
+	// someone deletes the meeting
 	//   deleted
 	// the key is revoked
 	//   stop everything: true

@@ -238,7 +238,7 @@ func TestFollow_EndsWhenTheKeyIsRejected(t *testing.T) {
 				require.Less(t, time.Since(began), 17*time.Minute)
 				n := len(srv.Requests())
 				time.Sleep(time.Hour)
-				require.Len(t, srv.Requests(), n, "nothing goes on")
+				require.Len(t, srv.Requests(), n, "no request follows")
 			})
 		})
 	}

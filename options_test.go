@@ -25,7 +25,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-func TestNew_RejectsOptions(t *testing.T) {
+func TestNew_RejectsInvalidOptions(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		param string
@@ -59,7 +59,7 @@ func TestNew_RejectsOptions(t *testing.T) {
 	}
 }
 
-func TestNew_AcceptsOptions(t *testing.T) {
+func TestNew_AcceptsValidOptions(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]minutes.Option{
 		"http client":      minutes.WithHTTPClient(http.DefaultClient),

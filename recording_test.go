@@ -136,7 +136,7 @@ func TestFromFile_FindsContentType(t *testing.T) {
 	}
 }
 
-func TestFromFile_Rejects(t *testing.T) {
+func TestFromFile_RejectsInvalidFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty.wav")
@@ -223,7 +223,7 @@ func TestFromReader_CopiesTheRecording(t *testing.T) {
 	}
 }
 
-func TestFromReader_Rejects(t *testing.T) {
+func TestFromReader_RejectsInvalidInput(t *testing.T) {
 	files := spooled(t)
 	broken := errors.New("the microphone fell off")
 	for name, test := range map[string]struct {

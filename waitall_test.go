@@ -445,7 +445,7 @@ func TestWaitAllForMinutes_OnStatusRunsOnTheLoop(t *testing.T) {
 				for range 10 {
 					ids = append(ids, testkit.Uploaded(t, c, "Weekly").ID)
 				}
-				notified := 0 // the race detector sees who counts
+				notified := 0 // the race detector checks that one goroutine counts
 				o := &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { notified++ }}
 				for r, err := range c.Meetings.WaitAllForMinutes(t.Context(), slices.Values(ids), o) {
 					require.NoError(t, err)
@@ -506,7 +506,7 @@ func TestWaitAllForMinutes_EndsFetches(t *testing.T) {
 }
 
 // If a transport ends the goroutine of a fetch, the loop does not hang.
-func TestWaitAllForMinutes_TransportEndsItsGoroutine(t *testing.T) {
+func TestWaitAllForMinutes_SurvivesTransportThatEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
 	for _, leave := range []bool{false, true} {
 		t.Run(fmt.Sprint(leave), func(t *testing.T) {

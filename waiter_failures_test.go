@@ -32,7 +32,7 @@ func TestWaitAll_SurvivesOutage(t *testing.T) {
 	const out = 2 * time.Minute
 	waits := testbase.Many(400, 100)
 	for name, test := range map[string]struct {
-		listing bool          // alone
+		listing bool          // only the listing fails
 		start   time.Duration // of the waits
 		back    int           // minutes
 		most    int           // requests within a minute of the outage

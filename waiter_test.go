@@ -81,7 +81,7 @@ func asWaitError(t *testing.T, err error, id string) *minutes.WaitError {
 	return wait
 }
 
-func TestWait_EndsOnFinalFailures(t *testing.T) {
+func TestWait_EndsOnFailureOrContext(t *testing.T) {
 	t.Parallel()
 	for _, status := range []minutes.Status{
 		minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed, minutes.StatusTranscribeBlocked, minutes.StatusAudioRejected,
@@ -624,7 +624,7 @@ func TestWait_LaterWaitsGetTheNextSnapshot(t *testing.T) {
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 12}, minutestest.BadGateway())
 		var wg sync.WaitGroup
 		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 10*time.Minute, nil) })
-		for len(srv.Requests("meetings.get")) < 12 { // the one that shows nothing
+		for len(srv.Requests("meetings.get")) < 12 { // the poll that fails
 			time.Sleep(time.Second)
 		}
 		var notified []minutes.Status

@@ -194,7 +194,7 @@ var sentences = []pinned{
 	{"D12", "no credits: minutes_failed", []string{"engine.TestOutcomes/no credits"}},
 	{"D12", "the transcript from transcribed on and in minutes_failed; NOT_READY in the other failures", []string{"engine.TestOutcomes/not written", "engine.TestOutcomes/transcription fails"}},
 	{"D12", "empty is absent, null or \"\" alike; the server answers null", []string{"engine.TestMeetingJSON", "engine.TestCreate_RejectsInvalidMeetings"}},
-	{"D12", "the client takes the failure states as final from wherever they come", []string{"minutes.TestWait_EndsOnFinalFailures"}},
+	{"D12", "the client takes the failure states as final from wherever they come", []string{"minutes.TestWait_EndsOnFailureOrContext"}},
 	{"D13", "duration from WAV, MP3, FLAC, Ogg and MP4", []string{"audio.TestFiles", "audio.TestFiles_AreAllMeasured"}},
 	{"D13", "rounded up; else 16,000 bytes a second; present from transcribing on; what transcription takes", []string{"engine.TestOutcomes/rounded up", "engine.TestFlow"}},
 	{"D13", "minutes cost 1 credit", []string{"engine.TestOutcomes/natural"}},

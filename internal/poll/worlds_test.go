@@ -10,7 +10,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-// bounds are the limits of a scenario. If told is zero, it is two cycles. If unseen is zero, it is
+// bounds are the limits of a scenario. The default of told is two cycles, and of unseen it is
 // three. Both are one cycle longer if meetings move or pages are lost.
 type bounds struct {
 	perMinute    float64 // requests, averaged over the hour; 0: no bound

@@ -220,7 +220,7 @@ func TestAttempt_FailsIfFileShrinks(t *testing.T) {
 				return
 			}
 			require.Equal(t, stored, judge(r))
-			require.Equal(t, []string{sum}, arrived, "once, as it was")
+			require.Equal(t, []string{sum}, arrived, "once, unchanged")
 		})
 	}
 }

@@ -40,7 +40,7 @@ func TestUpload_MemoryIsConstant(t *testing.T) {
 	require.NoError(t, os.Truncate(path, size))
 	for _, test := range []struct {
 		name     string
-		breaks   int64 // attempts that break half-way
+		breaks   int64 // attempts that fail half-way
 		progress bool
 	}{{"straight", 0, false}, {"with progress", 0, true}, {"broken twice", 2, true}} {
 		t.Run(test.name, func(t *testing.T) {
