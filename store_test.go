@@ -603,7 +603,7 @@ func TestProcessAll_OpensFewRecordings(t *testing.T) {
 	})
 }
 
-func TestMeetingState_JSON(t *testing.T) {
+func TestMeetingState_SurvivesJSON(t *testing.T) {
 	t.Parallel()
 	for want, state := range map[string]minutes.MeetingState{
 		`{}`: noState,
