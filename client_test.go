@@ -36,7 +36,7 @@ import (
 
 func TestMain(m *testing.M) { testbase.Main(m) }
 
-func TestNewRefusesBaseURL(t *testing.T) {
+func TestNew_RejectsBaseURL(t *testing.T) {
 	t.Parallel()
 	for name, base := range map[string]string{
 		"empty":                       "",
@@ -53,7 +53,7 @@ func TestNewRefusesBaseURL(t *testing.T) {
 		"no host, port":               "https://:443",
 		"no host, path":               "https:///v1",
 		"opaque":                      "https:minutes.example",
-		"port that is none":           "https://minutes.example:http",
+		"invalid port":                "https://minutes.example:http",
 		"space in the host":           "https://minutes example",
 		"space before":                " https://minutes.example",
 		"newline after":               "https://minutes.example\n",
@@ -65,7 +65,7 @@ func TestNewRefusesBaseURL(t *testing.T) {
 		"empty query":                 "https://minutes.example/?",
 		"fragment":                    "https://minutes.example/#top",
 		"credentials":                 "https://someone:hunter22@minutes.example",
-		"user alone":                  "https://someone@minutes.example",
+		"user only":                   "https://someone@minutes.example",
 		"plain http":                  "http://minutes.example",
 		"plain http, private address": "http://10.0.0.1",
 		"plain http, any address":     "http://0.0.0.0",
@@ -74,8 +74,8 @@ func TestNewRefusesBaseURL(t *testing.T) {
 		"plain http, prefix":          "http://notlocalhost",
 		"plain http, below localhost": "http://api.localhost/",
 		"plain http, localhost, dot":  "http://localhost.",
-		"port beyond the last":        "https://minutes.example:65536",
-		"port far beyond the last":    "https://minutes.example:99999999",
+		"port over 65535":             "https://minutes.example:65536",
+		"port of eight digits":        "https://minutes.example:99999999",
 		"port 0":                      "https://minutes.example:0",
 		"empty fragment":              "https://minutes.example/#",
 		"fragment before a slash":     "https://minutes.example/b/#/",
@@ -91,7 +91,7 @@ func TestNewRefusesBaseURL(t *testing.T) {
 	}
 }
 
-func TestNewTakesBaseURL(t *testing.T) {
+func TestNew_AcceptsBaseURL(t *testing.T) {
 	t.Parallel()
 	for base, want := range map[string]string{
 		"https://minutes.example":                  "https://minutes.example/v1/usage",
@@ -132,13 +132,13 @@ func TestNewTakesBaseURL(t *testing.T) {
 	}
 }
 
-// What goes out in the clear goes through no proxy, whatever the environment says:
-// the key would be read there.
-func TestPlainHTTPAsksNoProxy(t *testing.T) {
+// The Client sends no plain-HTTP request through a proxy, whatever the environment says: the proxy
+// could read the key.
+func TestClient_PlainHTTPUsesNoProxy(t *testing.T) {
 	if os.Getenv("HTTP_PROXY") != "http://proxy.example:3128" {
 		t.Parallel()
 		// net/http reads the environment once, so it takes a process of its own.
-		cmd := exec.Command(os.Args[0], "-test.run=^TestPlainHTTPAsksNoProxy$", "-test.v")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestClient_PlainHTTPUsesNoProxy$", "-test.v")
 		cmd.Env = append(os.Environ(), "HTTP_PROXY=http://proxy.example:3128", "NO_PROXY=", "no_proxy=")
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, string(out))
@@ -162,7 +162,7 @@ func TestPlainHTTPAsksNoProxy(t *testing.T) {
 	t.Log("asked for", asked)
 }
 
-func TestNewRefusesAPIKey(t *testing.T) {
+func TestNew_RejectsAPIKey(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string]string{
 		"empty":             "",
@@ -191,7 +191,7 @@ func TestNewRefusesAPIKey(t *testing.T) {
 	require.ErrorContains(t, err, "API key")
 }
 
-func TestNewFromEnv(t *testing.T) {
+func TestNewFromEnv_ReadsURLAndKey(t *testing.T) {
 	for name, test := range map[string]struct{ base, key, param string }{
 		"both":              {"https://minutes.example", testkit.Key, ""},
 		"white space":       {" https://minutes.example\n", testkit.Key + "\r\n", ""},
@@ -201,7 +201,7 @@ func TestNewFromEnv(t *testing.T) {
 		"blank key":         {"https://minutes.example", "\t", "MINUTES_API_KEY"},
 		"plain http":        {"http://minutes.example", testkit.Key, "MINUTES_BASE_URL"},
 		"swapped":           {testkit.Key, "https://minutes.example", "MINUTES_BASE_URL"},
-		"key with a space":  {"https://minutes.example", "key secret", "MINUTES_API_KEY"},
+		"space in the key":  {"https://minutes.example", "key secret", "MINUTES_API_KEY"},
 		"key that is a URL": {"https://minutes.example", "https://minutes.example", "MINUTES_API_KEY"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,8 +226,8 @@ func TestNewFromEnv(t *testing.T) {
 	testkit.RequireParamError(t, err, "WithLogger", "")
 }
 
-// A nil context is refused by every operation, not left to panic.
-func TestNilContext(t *testing.T) {
+// Every operation rejects a nil context instead of panicking.
+func TestClient_RejectsNilContext(t *testing.T) {
 	t.Parallel()
 	var none context.Context
 	client := testkit.Silent(t)
@@ -243,8 +243,8 @@ func TestNilContext(t *testing.T) {
 	testkit.RequireParamError(t, client.Meetings.Upload(none, "mtg_1", testkit.WAV(1), nil), "ctx", "")
 }
 
-// A context that is done ends every operation before any request.
-func TestDoneContext(t *testing.T) {
+// If the context is done, no operation sends a request.
+func TestClient_SendsNothingIfContextIsDone(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	why := errors.New("the shop is closed")
@@ -263,9 +263,8 @@ func TestDoneContext(t *testing.T) {
 	}
 }
 
-// A Client starts nothing that would have to be stopped: the bubble would not
-// end before it.
-func TestClientHoldsNoGoroutine(t *testing.T) {
+// A Client starts no goroutine that someone would have to stop: the bubble would wait for it.
+func TestNew_StartsNoGoroutine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, err := testkit.New("https://minutes.example", testkit.Key)
@@ -273,8 +272,8 @@ func TestClientHoldsNoGoroutine(t *testing.T) {
 	})
 }
 
-// The interface is open: fields, states and codes to come do no harm.
-func TestRepliesOfALaterInterface(t *testing.T) {
+// The interface may grow: unknown fields, states and codes do no harm.
+func TestClient_AcceptsResponsesOfLaterInterface(t *testing.T) {
 	t.Parallel()
 	client, _ := testkit.OneReply(t, 200, `{"id":"mtg_1","title":"T","date":"2027-01-01","status":"being_translated","visibility":"galaxy",
 		"template_id":"tpl","summary":{"mood":["good"]},"created_at":1,"updated_at":2}`)
@@ -285,19 +284,19 @@ func TestRepliesOfALaterInterface(t *testing.T) {
 	require.Equal(t, minutes.Visibility("galaxy"), m.Visibility)
 }
 
-// Each operation puts exactly what the interface says on the wire, and makes exactly
-// the Go value of what the interface answers.
-func TestOperationsOnTheWire(t *testing.T) {
+// Each operation sends exactly the request of the interface, and decodes the response into exactly
+// the expected Go value.
+func TestOperations_SendAndDecodeAsDocumented(t *testing.T) {
 	t.Parallel()
 	for _, op := range testkit.Operations() {
 		t.Run(string(op.Name), func(t *testing.T) {
 			t.Parallel()
-			reply := ""
+			response := ""
 			if op.Reply != "" {
-				reply = testkit.Fixture(t, op.Reply)
-				testkit.RequireForm(t, op.ReplyForm, []byte(reply))
+				response = testkit.Fixture(t, op.Reply)
+				testkit.RequireForm(t, op.ReplyForm, []byte(response))
 			}
-			client, requests := testkit.OneReply(t, op.Status, reply)
+			client, requests := testkit.OneReply(t, op.Status, response)
 
 			got, err := op.Call(t.Context(), client)
 			require.NoError(t, err)
@@ -335,20 +334,20 @@ func TestOperationsOnTheWire(t *testing.T) {
 	}
 }
 
-// An optional case is a call that leaves parameters out.
+// An optional case is a call without its optional parameters.
 type optional struct {
-	reply       string
+	response    string
 	query, body string
 	call        func(*minutes.Client) error
 }
 
-// sendOnly checks what of the parameters is sent.
-func sendOnly(t *testing.T, cases map[string]optional) {
+// requireSent checks that requests contain only the parameters that are set.
+func requireSent(t *testing.T, cases map[string]optional) {
 	t.Helper()
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, requests := testkit.OneReply(t, 200, testkit.Fixture(t, test.reply))
+			client, requests := testkit.OneReply(t, 200, testkit.Fixture(t, test.response))
 			require.NoError(t, test.call(client))
 			all := requests()
 			require.Len(t, all, 1)
@@ -359,7 +358,7 @@ func sendOnly(t *testing.T, cases map[string]optional) {
 	}
 }
 
-// A variant is a reply, and what is made of it.
+// A variant is a response and the expected Go value.
 type variant struct {
 	op      minutes.Operation
 	status  int
@@ -367,8 +366,8 @@ type variant struct {
 	want    any
 }
 
-// makeOf checks what is made of replies.
-func makeOf(t *testing.T, cases []variant) {
+// requireDecoded checks the Go values of responses.
+func requireDecoded(t *testing.T, cases []variant) {
 	t.Helper()
 	for _, test := range cases {
 		t.Run(string(test.op)+" "+test.fixture, func(t *testing.T) {
@@ -381,14 +380,14 @@ func makeOf(t *testing.T, cases []variant) {
 	}
 }
 
-// An unusable case is a call with a parameter that cannot be used.
+// An unusable case is a call with an invalid parameter.
 type unusable struct {
 	param string
 	call  func(context.Context, *minutes.Client) (any, error)
 }
 
-// refuse checks that parameters are refused, by name, before any request.
-func refuse(t *testing.T, cases map[string]unusable) {
+// requireRejected checks that calls reject parameters, by name, before any request.
+func requireRejected(t *testing.T, cases map[string]unusable) {
 	t.Helper()
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -400,9 +399,9 @@ func refuse(t *testing.T, cases map[string]unusable) {
 	}
 }
 
-// Client and UploadTarget print without what is secret in them, under every
-// verb, by value and by pointer, alone and in other things.
-func TestMaskedPrinting(t *testing.T) {
+// Client and UploadTarget print without their secrets, under every verb, by value and by pointer,
+// on their own and inside other values.
+func TestClient_PrintsNoSecrets(t *testing.T) {
 	t.Parallel()
 	client, err := testkit.New("https://minutes.example/base", testkit.Key)
 	require.NoError(t, err)
@@ -434,8 +433,8 @@ func TestMaskedPrinting(t *testing.T) {
 	require.Equal(t, "minutes.UploadTarget(PUT https://storage.example/a?***, expires in 900 s)", fmt.Sprint(target))
 }
 
-// What New has not made answers with an error, whatever is asked of it.
-func TestClientMadeWithoutNew(t *testing.T) {
+// Every call on a Client that New did not make returns an error.
+func TestClient_WithoutNewReturnsErrors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		made := &minutes.Client{
@@ -507,8 +506,8 @@ func (d *dropped) Close() error {
 	return d.Conn.Close()
 }
 
-// After a connection over HTTP/2 was dropped without a sign, a call needs no longer than
-// the pings that find out.
+// After an HTTP/2 connection is lost silently, a call takes no longer than the pings that detect
+// the loss.
 func TestClient_RecoversFromDroppedHTTP2Connection(t *testing.T) {
 	t.Parallel()
 	certified := httptest.NewTLSServer(nil)
@@ -553,7 +552,7 @@ func TestClient_RecoversFromDroppedHTTP2Connection(t *testing.T) {
 	})
 }
 
-// The default transport knows a proxy's status whatever its reason phrase.
+// The default transport reports a proxy's status, whatever its reason phrase.
 func TestClient_ReportsProxyStatus(t *testing.T) {
 	t.Parallel()
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -573,7 +572,7 @@ func TestClient_ReportsProxyStatus(t *testing.T) {
 	require.True(t, minutes.Retryable(err))
 }
 
-// Uploads speak HTTP/1.1 with a server that offers HTTP/2, each on a connection of its own.
+// Uploads use HTTP/1.1 even if the server offers HTTP/2, and each has its own connection.
 func TestClient_UploadsOverHTTP1(t *testing.T) {
 	t.Parallel()
 	var connections sync.Map
@@ -611,7 +610,8 @@ func (p pipes) Close() error { close(p); return nil }
 
 func (pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// A proxy that rejects the Client is named, without its password, and is no refused key.
+// If a proxy rejects the Client, the error names the proxy without its password. It is not a
+// rejected key.
 func TestClient_NamesRejectingProxy(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{401, 403, 407, 503} {
@@ -630,8 +630,7 @@ func TestClient_NamesRejectingProxy(t *testing.T) {
 	}
 }
 
-// Jobs that are rejected together by an edge without a burst all finish, with the default
-// options.
+// With the default options, all jobs finish even if an edge without a burst rejects them together.
 func TestClient_FinishesJobsBehindStrictEdge(t *testing.T) {
 	t.Parallel()
 	for perSecond, jobs := range map[int]int{1: 6, 2: 20, 5: 40} {

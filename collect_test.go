@@ -76,7 +76,7 @@ func errorsOf[T any](seq iter.Seq2[T, error]) iter.Seq[error] {
 	}
 }
 
-// channel is a sequence that blocks until somebody sends.
+// channel is a sequence that blocks until someone sends.
 func channel[T any](ch <-chan T) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for v := range ch {
@@ -87,7 +87,7 @@ func channel[T any](ch <-chan T) iter.Seq[T] {
 	}
 }
 
-// requireIdle checks that nobody asks the service for anything any more.
+// requireIdle checks that the Client sends no further request.
 func requireIdle(t *testing.T, srv *minutestest.Server) {
 	t.Helper()
 	synctest.Wait() // a request that was just cancelled may still arrive
@@ -117,7 +117,7 @@ func TestCollect_YieldsWhileInputsBlock(t *testing.T) {
 	})
 }
 
-// The inputs learn of the end at their next yield. That input is not begun.
+// The inputs see the end at their next yield. The Client does not start that input.
 func TestCollect_EndsWithContextWhileInputsBlock(t *testing.T) {
 	eachCollected(t, func(t *testing.T, srv *minutestest.Server, all collected) {
 		inputs := make(chan string, 1)
@@ -143,12 +143,12 @@ func TestCollect_EndsWithContextWhileInputsBlock(t *testing.T) {
 func TestCollect_EndsWhenLoopIsLeftWhileInputsBlock(t *testing.T) {
 	eachCollected(t, func(t *testing.T, srv *minutestest.Server, all collected) {
 		blocked := make(chan struct{})
-		refused := false
+		rejected := false
 		first := all.input(0)
 		inputs := func(yield func(string) bool) {
 			assert.True(t, yield(first))
 			<-blocked
-			refused = !yield("not begun")
+			rejected = !yield("not begun")
 		}
 		for err := range all.run(t.Context(), inputs, nil) {
 			require.NoError(t, err)
@@ -157,13 +157,13 @@ func TestCollect_EndsWhenLoopIsLeftWhileInputsBlock(t *testing.T) {
 		requireIdle(t, srv)
 		close(blocked)
 		requireIdle(t, srv)
-		assert.True(t, refused)
+		assert.True(t, rejected)
 		assert.Len(t, srv.Requests(minutes.OpMeetingsCreate), 1)
 	})
 }
 
-// Whether the loop sees the end or the input first is chance.
-func TestCollect_DoesNotBeginAnInputAtHand(t *testing.T) {
+// Chance decides whether the loop sees the end or the input first.
+func TestCollect_StartsNoInputAfterItsEnd(t *testing.T) {
 	for _, leave := range []bool{false, true} {
 		for range testbase.Many(20, 4) {
 			t.Run(fmt.Sprint("leave ", leave), func(t *testing.T) {
@@ -197,7 +197,7 @@ func TestCollect_DoesNotBeginAnInputAtHand(t *testing.T) {
 	}
 }
 
-// What was read before still ends.
+// Inputs that were read before still finish.
 func TestCollect_EndsIfInputsEndTheirGoroutine(t *testing.T) {
 	eachCollected(t, func(t *testing.T, srv *minutestest.Server, all collected) {
 		n, first := 0, all.input(0)

@@ -78,8 +78,8 @@ func TestDirStore_ComparesAndSaves(t *testing.T) {
 	require.Empty(t, entries)
 }
 
-// Of many changes to one state at the same time, one is saved.
-func TestDirStore_SavesOneOfManyAtOnce(t *testing.T) {
+// Of several concurrent changes to one state, the store saves one.
+func TestDirStore_SavesOneOfConcurrentChanges(t *testing.T) {
 	t.Parallel()
 	dir, ctx := t.TempDir(), t.Context()
 	const workers, rounds = 8, 25
@@ -96,7 +96,7 @@ func TestDirStore_SavesOneOfManyAtOnce(t *testing.T) {
 				if !assert.NoError(t, err) {
 					return
 				}
-				// Each state names its number and its writer, so none is equal to another.
+				// Each state contains its number and its writer, so all states differ.
 				number := old.PolledAt.Unix()
 				if old == noState {
 					number = 0
@@ -120,8 +120,8 @@ func TestDirStore_SavesOneOfManyAtOnce(t *testing.T) {
 	require.Equal(t, saves.Load(), last.PolledAt.Unix(), "each save followed another")
 }
 
-// What a kill of Delete or Save leaves behind does no harm, and neither do other files.
-func TestDirStore_SurvivesWhatAKillLeaves(t *testing.T) {
+// Leftovers of a killed Delete or Save do no harm, and neither do unrelated files.
+func TestDirStore_IgnoresLeftoversOfAKill(t *testing.T) {
 	t.Parallel()
 	dir, ctx := t.TempDir(), t.Context()
 	store := minutes.DirStore(dir)
@@ -150,7 +150,7 @@ func TestDirStore_SurvivesWhatAKillLeaves(t *testing.T) {
 	require.Empty(t, filesIn(t, dir))
 }
 
-func TestDirStore_ReturnsErrorsOfTheFileSystem(t *testing.T) {
+func TestDirStore_ReturnsFileSystemErrors(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))

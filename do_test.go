@@ -18,7 +18,7 @@ import (
 // errorOf drops the response of Client.Do.
 func errorOf(_ *minutes.Response, err error) error { return err }
 
-func TestClient_Do(t *testing.T) {
+func TestClient_DoSendsAnyRequest(t *testing.T) {
 	t.Parallel()
 	type note struct {
 		Text string `json:"text"`
@@ -133,7 +133,7 @@ func TestClient_Do(t *testing.T) {
 				minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(testkit.Canned(test.status, ""))}))
 			require.NoError(t, err)
 			testkit.RequireStatus(t, errorOf(client.Do(t.Context(), minutes.Request{Method: test.method, Path: "/v1/x", Idempotent: test.idempotent}, nil)), test.status)
-			attempts := told[minutes.Attempt](heard)
+			attempts := eventsOf[minutes.Attempt](heard)
 			require.Len(t, attempts, test.attempts, "%+v", test)
 			require.Equal(t, minutes.OpDo, attempts[0].Operation)
 		}

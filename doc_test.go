@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The package documentation fits three screens.
-func TestDocumentationIsShort(t *testing.T) {
+// The package documentation fits on three screens.
+func TestPackageDoc_FitsThreeScreens(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "doc", ".").CombinedOutput()
 	require.NoError(t, err, string(out))

@@ -28,7 +28,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// Section 7, row by row, as its document spells it.
+// The error codes of section 7, row by row, in the interface's spelling.
 var refusals = []struct {
 	status int
 	code   string
@@ -63,8 +63,8 @@ var refusals = []struct {
 	{418, "A_CODE_TO_COME", minutes.ErrorCode("A_CODE_TO_COME")},
 }
 
-// Every refusal, to every operation.
-func TestError_OfEachCode(t *testing.T) {
+// Every operation returns every documented rejection as an *Error.
+func TestError_ReportsEveryCode(t *testing.T) {
 	t.Parallel()
 	for _, row := range refusals {
 		t.Run(row.code, func(t *testing.T) {
@@ -101,17 +101,16 @@ func TestError_OfEachCode(t *testing.T) {
 	}
 }
 
-// The sentinels spell the codes as the interface does, and there is none that
-// it does not have.
-func TestSentinelsSpellTheCodes(t *testing.T) {
+// The sentinels are exactly the codes of the interface, in its spelling.
+func TestErrorCodes_MatchTheInterface(t *testing.T) {
 	t.Parallel()
 	for _, row := range refusals {
 		require.Equal(t, row.code, row.is.Error())
 	}
 }
 
-// If an error response has no envelope, the error says what is known of it.
-func TestError_WithoutEnvelope(t *testing.T) {
+// If an error response has no envelope, the error describes the response.
+func TestError_DescribesResponseWithoutEnvelope(t *testing.T) {
 	t.Parallel()
 	const page = "<!DOCTYPE html><h1>Not Found</h1><p>NOT_FOUND</p>"
 	for name, test := range map[string]struct {
@@ -128,10 +127,10 @@ func TestError_WithoutEnvelope(t *testing.T) {
 		"HTML 404 that says JSON":       {404, page, []string{"Content-Type", "application/json"}, "", "404: the response is not the service's error envelope: invalid JSON (application/json, 49 bytes); check the base URL"},
 		"text 502":                      {502, "bad gateway\n", []string{"Content-Type", "text/plain"}, "", "502: the response is not the service's error envelope: minutes.example sent \"bad gateway\""},
 		"no content type":               {503, "oops", nil, "", "503: the response is not the service's error envelope: minutes.example sent \"oops\""},
-		"content type that is none":     {503, "oops", []string{"Content-Type", "///"}, "", "503: the response is not the service's error envelope: minutes.example sent \"oops\""},
+		"invalid content type":          {503, "oops", []string{"Content-Type", "///"}, "", "503: the response is not the service's error envelope: minutes.example sent \"oops\""},
 		"empty 404":                     {404, "", nil, "", "404: Not Found"},
 		"empty 500":                     {500, "", nil, "", "500: Internal Server Error"},
-		"empty, status without a name":  {599, "", nil, "", "599: the response is empty"},
+		"empty, unnamed status":         {599, "", nil, "", "599: the response is empty"},
 		"status 0":                      {0, "", nil, "", "the response is empty"},
 		"request id of a gateway":       {502, "", []string{"X-Request-Id", "gw-7"}, "", "502: Bad Gateway (request id gw-7)"},
 		"truncated envelope":            {404, `{"error":{"code":"NOT_FOUND","mess`, []string{"Content-Type", "application/json"}, "", "404: the response is not the service's error envelope: invalid JSON (application/json, 34 bytes); check the base URL"},
@@ -145,7 +144,7 @@ func TestError_WithoutEnvelope(t *testing.T) {
 		"empty code":                    {404, `{"error":{"code":"","message":"m"}}`, nil, "", "404: the response is not the service's error envelope; check the base URL"},
 		"code null":                     {404, `{"error":{"code":null}}`, nil, "", "404: the response is not the service's error envelope; check the base URL"},
 		"code number":                   {404, `{"error":{"code":404123456789}}`, nil, "", `404: the response is not the service's error envelope: a JSON number does not fit error.code; check the base URL`},
-		"code alone":                    {404, `{"error":{"code":"NOT_FOUND"}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
+		"code only":                     {404, `{"error":{"code":"NOT_FOUND"}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
 		"code and request id in header": {404, `{"error":{"code":"NOT_FOUND"}}`, []string{"X-Request-Id", "gw-7"}, "NOT_FOUND", "404 NOT_FOUND (request id gw-7)"},
 		"wrong types beside the code":   {404, `{"error":{"message":7,"code":"NOT_FOUND","request_id":{},"details":[1]}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
 		"duplicate keys, last wins":     {404, `{"error":{"code":"FORBIDDEN","code":"NOT_FOUND"}}`, nil, "NOT_FOUND", "404 NOT_FOUND"},
@@ -181,16 +180,15 @@ func TestError_WithoutEnvelope(t *testing.T) {
 				require.NotContains(t, fmt.Sprintf("%+v %#v", failed, failed), testkit.Key)
 				require.Equal(t, i+1, mock.GetTotalCallCount(), "one request each")
 				if test.status == 429 && i > 2 {
-					return // each cools the client down a little
+					return // each pauses the Client a little
 				}
 			}
 		})
 	}
 }
 
-// A refusal of 429 that has an envelope keeps its code and is a rate limit all
-// the same.
-func TestRateLimitWithEnvelope(t *testing.T) {
+// A 429 with an envelope keeps its code and is still a rate limit.
+func TestError_429WithEnvelopeIsRateLimit(t *testing.T) {
 	t.Parallel()
 	client, _ := testkit.Answering(t, testkit.Canned(429, `{"error":{"code":"TOO_MANY","message":"m","request_id":"r"}}`, "Retry-After", "7"))
 	_, err := client.Usage.Get(t.Context())
@@ -200,8 +198,8 @@ func TestRateLimitWithEnvelope(t *testing.T) {
 	require.Equal(t, 7*time.Second, failed.RetryAfter)
 }
 
-// A long message is cut in the text, and whole in the field.
-func TestLongMessage(t *testing.T) {
+// The text cuts a long message; the field contains all of it.
+func TestError_TextCutsLongMessage(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 100_000)
 	client, _ := testkit.Answering(t, testkit.Canned(400, `{"error":{"code":"BAD_REQUEST","message":"`+long+`","request_id":"req_1"}}`))
@@ -212,8 +210,7 @@ func TestLongMessage(t *testing.T) {
 	require.True(t, strings.HasSuffix(err.Error(), "é… (request id req_1)"), err.Error())
 }
 
-// Successes that are not what the interface says, for every operation that
-// has a body to read.
+// Every operation that reads a body rejects a success that does not match the interface.
 func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 	t.Parallel()
 	const notPromised = "the response does not match the interface: "
@@ -259,7 +256,7 @@ func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 					continue // these have no number in them
 				}
 				if name == "null fields" && (strings.HasSuffix(op.Reply, "_list") || op.Reply == "meeting_page" || op.Reply == "vocabulary") {
-					require.NoError(t, err) // which TestDecode_TakesNullLists looks at
+					require.NoError(t, err) // see TestDecode_AcceptsNullLists
 					continue
 				}
 				testkit.RequireNothing(t, got)
@@ -279,8 +276,8 @@ func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 	}
 }
 
-// A list that is null is an empty one, as many servers write it.
-func TestDecode_TakesNullLists(t *testing.T) {
+// A list may be null, which many servers write for an empty one.
+func TestDecode_AcceptsNullLists(t *testing.T) {
 	t.Parallel()
 	for op, test := range map[minutes.Operation]struct {
 		body string
@@ -301,7 +298,7 @@ func TestDecode_TakesNullLists(t *testing.T) {
 	}
 }
 
-// A reply about another meeting than the one asked for is not taken.
+// The Client rejects a response about another meeting than the requested one.
 func TestDecode_RejectsOtherMeetings(t *testing.T) {
 	t.Parallel()
 	const other = `{"id":"mtg_other","status":"minutes_ready","title":"T","external_id":"crm/4712"}`
@@ -320,7 +317,7 @@ func TestDecode_RejectsOtherMeetings(t *testing.T) {
 			require.Equal(t, "gw-7", failed.RequestID)
 		})
 	}
-	// A wait polls with Gets.
+	// Wait sends GET requests.
 	synctest.Test(t, func(t *testing.T) {
 		client, _ := testkit.Answering(t, testkit.Canned(200, other))
 		_, err := client.Meetings.Wait(t.Context(), "mtg_1", nil)
@@ -344,8 +341,8 @@ func TestDecode_RejectsOtherMeetings(t *testing.T) {
 	})
 }
 
-// What the service writes forges no line of a log and steers no terminal, in
-// whatever error it comes out, and shows no key.
+// No text of the service can forge a log line or control a terminal, in any error, and no error
+// contains the key.
 func TestErrors_AreSafeForLogs(t *testing.T) {
 	t.Parallel()
 	const nasty = "x\u001b[2J\r\nlevel=ERROR msg=forged\u202e\u2028 "
@@ -369,7 +366,7 @@ func TestErrors_AreSafeForLogs(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 
-		// A status to come, for a wait.
+		// A future status, for a wait.
 		mock.RegisterNoResponder(testkit.Canned(200, `{"id":"mtg_1","status":`+string(quoted)+`}`))
 		_, err = c.Meetings.Wait(ctx, "mtg_1", nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -383,7 +380,7 @@ func TestErrors_AreSafeForLogs(t *testing.T) {
 		require.True(t, failed, "%v", err)
 		requireClean(t, err.Error())
 
-		// Every field of a rejection, which the log shows, too.
+		// Every field of a rejection that the log contains.
 		mock.RegisterNoResponder(testkit.Canned(404, `{"error":{"code":`+echo+`,"message":`+echo+`,"request_id":`+echo+`}}`))
 		_, err = c.Meetings.Get(t.Context(), "mtg_1")
 		requireClean(t, err.Error())
@@ -418,7 +415,7 @@ func (h plainHandler) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
-// Which field a reply cannot do without.
+// A response without a required field is an error.
 func TestDecode_RejectsMissingFields(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -468,9 +465,9 @@ func (e *endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A body without an end is read up to a limit, a success's further than a
-// refusal's.
-func TestEndlessBody(t *testing.T) {
+// The Client reads a body without an end up to a limit, which is higher for a success than for a
+// rejection.
+func TestResponses_AreReadUpToALimit(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		op     minutes.Operation
@@ -481,7 +478,7 @@ func TestEndlessBody(t *testing.T) {
 		{"usage.get", 200, 4 << 20, ' '}, {"meetings.list", 200, 4 << 20, ' '}, {"meetings.get", 200, 4 << 20, ' '},
 		{"meetings.minutes", 200, 8 << 20, ' '}, {"meetings.transcript", 200, 8 << 20, ' '},
 		{"usage.get", 404, 256 << 10, ' '}, {"meetings.minutes", 500, 256 << 10, ' '},
-		{"meetings.list", 200, 4 << 20, ','}, // over the limit of values, too
+		{"meetings.list", 200, 4 << 20, ','}, // also over the limit of values
 	} {
 		if test.op == "meetings.transcript" && !testbase.Long() {
 			continue // as long as the minutes
@@ -489,7 +486,7 @@ func TestEndlessBody(t *testing.T) {
 		op := testkit.OperationNamed(t, test.op)
 		body := &endless{of: test.of}
 		client, _ := testkit.Answering(t, func(*http.Request) (*http.Response, error) {
-			// What has been read when the limit comes is good JSON.
+			// The bytes up to the limit are valid JSON.
 			return &http.Response{StatusCode: test.status, Header: http.Header{}, Body: io.NopCloser(io.MultiReader(strings.NewReader(testkit.Fixture(t, op.Reply)), body))}, nil
 		})
 		got, err := op.Call(t.Context(), client)
@@ -503,8 +500,8 @@ func TestEndlessBody(t *testing.T) {
 	}
 }
 
-// The worst response takes less than 64 MiB to read and decode. (Not parallel: it counts
-// what is allocated.)
+// The worst response takes less than 64 MiB to read and decode. (This test is not parallel because
+// it counts allocations.)
 func TestResponses_DecodeUnder64MiB(t *testing.T) {
 	if testbase.UnderRace {
 		t.Skip("the race detector allocates, too")
@@ -564,8 +561,8 @@ func TestResponses_HaveLimitedValues(t *testing.T) {
 	}
 }
 
-// Real responses fit the limits, even of the largest organisations.
-func TestResponses_OfRealSizesAreTaken(t *testing.T) {
+// Real responses are within the limits, even for the largest organisations.
+func TestResponses_OfRealSizesAreAccepted(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 300)
 	page := `{"id":"mtg_7Kd02","status":"created","title":"` + long + `","participant_ids":[` + strings.Repeat(`"emp_7Kd02",`, 1000) + `"emp_2"]}`
@@ -584,21 +581,21 @@ func TestResponses_OfRealSizesAreTaken(t *testing.T) {
 	}
 }
 
-// A transport that breaks the rules of net/http is survived.
+// The Client survives transports that break the rules of net/http.
 func TestClient_SurvivesMisbehavingTransports(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("the line is dead")
-	for name, reply := range map[string]func(*http.Request) (*http.Response, error){
-		"neither reply nor error": func(*http.Request) (*http.Response, error) { return nil, nil },
-		"error":                   func(*http.Request) (*http.Response, error) { return nil, broken },
-		"no header, no body":      func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 200}, nil },
+	for name, respond := range map[string]func(*http.Request) (*http.Response, error){
+		"neither response nor error": func(*http.Request) (*http.Response, error) { return nil, nil },
+		"error":                      func(*http.Request) (*http.Response, error) { return nil, broken },
+		"no header, no body":         func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 200}, nil },
 		"body that fails": func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Body: io.NopCloser(io.MultiReader(strings.NewReader(`{"id"`), testbase.Failing(broken)))}, nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(reply)}), minutes.WithRetries(minutes.RetryPolicy{}))
+			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(respond)}), minutes.WithRetries(minutes.RetryPolicy{}))
 			require.NoError(t, err)
 			for _, op := range testkit.Operations() {
 				if op.Reply == "" && name == "no header, no body" {
@@ -613,8 +610,8 @@ func TestClient_SurvivesMisbehavingTransports(t *testing.T) {
 	}
 }
 
-// wired returns a client whose connections are answered by the bytes that
-// answer writes; the server reads the request's head first and then hangs up.
+// wired returns a client whose connections carry the bytes that answer writes. The server reads the
+// request's head first and then closes the connection.
 func wired(t *testing.T, answer func(net.Conn)) (*minutes.Client, func() int) {
 	t.Helper()
 	var dials int
@@ -638,8 +635,8 @@ func wired(t *testing.T, answer func(net.Conn)) (*minutes.Client, func() int) {
 	return c, func() int { return dials }
 }
 
-// Real bytes on a connection, as hostile as they come.
-func TestHostileBytes(t *testing.T) {
+// The Client survives hostile bytes on a real connection.
+func TestClient_SurvivesHostileBytes(t *testing.T) {
 	t.Parallel()
 	good := testkit.Fixture(t, "usage")
 	for name, test := range map[string]struct {
@@ -656,17 +653,17 @@ func TestHostileBytes(t *testing.T) {
 		"half a body":                {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"credits", false, 200, "the response broke off"},
 		"half a body, then silent":   {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{\"credits", true, 200, "no response within 30s"},
 		"half a chunk":               {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n50\r\n{\"credits", false, 200, "the response broke off"},
-		"chunk that is none":         {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", false, 200, "the response broke off"},
-		"half a refusal":             {"HTTP/1.1 404 Not Found\r\nContent-Length: 100\r\n\r\n{\"error", false, 404, "not the service's error envelope"},
-		"status of no meaning":       {"HTTP/1.1 000 No\r\nContent-Length: 0\r\n\r\n", false, 0, "the response is empty"},
-		"status beyond all":          {"HTTP/1.1 999 No\r\nContent-Length: 0\r\n\r\n", false, 999, "the response is empty"},
-		"Location that is none":      {"HTTP/1.1 302 Found\r\nLocation: http://[::1:%zz?token=1\r\nContent-Length: 0\r\n\r\n", false, 302, "the Client does not follow redirects"},
+		"invalid chunk":              {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", false, 200, "the response broke off"},
+		"half a rejection":           {"HTTP/1.1 404 Not Found\r\nContent-Length: 100\r\n\r\n{\"error", false, 404, "not the service's error envelope"},
+		"status 000":                 {"HTTP/1.1 000 No\r\nContent-Length: 0\r\n\r\n", false, 0, "the response is empty"},
+		"status 999":                 {"HTTP/1.1 999 No\r\nContent-Length: 0\r\n\r\n", false, 999, "the response is empty"},
+		"invalid Location":           {"HTTP/1.1 302 Found\r\nLocation: http://[::1:%zz?token=1\r\nContent-Length: 0\r\n\r\n", false, 302, "the Client does not follow redirects"},
 		"switch of protocols":        {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n", true, 101, "Switching Protocols"},
 		"two lengths":                {"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}", false, 0, "Content-Length"},
-		"gzip that is none":          {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello", false, 200, "the response broke off"},
+		"invalid gzip":               {"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\nhello", false, 200, "the response broke off"},
 		"body up to the end":         {"HTTP/1.1 200 OK\r\n\r\n" + good, false, 0, ""},
 		"lower-case header":          {"HTTP/1.1 200 OK\r\ncontent-length: " + fmt.Sprint(len(good)) + "\r\n\r\n" + good, false, 0, ""},
-		"interim replies":            {"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n\r\n" + good, false, 0, ""},
+		"interim responses":          {"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n\r\n" + good, false, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -696,8 +693,8 @@ func TestHostileBytes(t *testing.T) {
 	}
 }
 
-// Redirects are refused wherever they lead, and the key goes nowhere else.
-func TestRedirectsAreRefused(t *testing.T) {
+// The Client rejects all redirects, and sends the key nowhere else.
+func TestClient_RejectsRedirects(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{300, 301, 302, 303, 307, 308} {
 		for _, to := range []string{"https://evil.example/", "/v1/usage", "", "//evil.example", "https://minutes.example:8443/", "https://api.minutes.example/", "http://minutes.example/", "javascript:alert(1)", "http://[::1", "%zz", "\x01"} {
@@ -715,8 +712,8 @@ func TestRedirectsAreRefused(t *testing.T) {
 	}
 }
 
-// The texts of the errors that no reply makes.
-func TestErrors_Texts(t *testing.T) {
+// The texts of errors without a response.
+func TestErrors_HaveTextWithoutResponse(t *testing.T) {
 	t.Parallel()
 	m := &minutes.Meeting{ID: "mtg_1", Status: minutes.StatusTranscribing}
 	gone := &minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound, Method: "GET", Path: "/v1/meetings/mtg_1", RequestID: "req_1"}
@@ -740,9 +737,8 @@ func TestErrors_Texts(t *testing.T) {
 	require.Equal(t, "minutes: waiting for meeting mtg_1: context canceled", (&minutes.WaitError{MeetingID: "mtg_1", Err: context.Canceled}).Error())
 }
 
-// Errors that somebody makes for a test of their own have a text, whatever they
-// leave out.
-func TestErrors_MadeByOthers(t *testing.T) {
+// Errors that users make for their own tests have a text, even if fields are unset.
+func TestErrors_MadeByUsersHaveText(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{
 		&minutes.Error{}, &minutes.ParamError{}, &minutes.StorageError{}, &minutes.WaitError{},
@@ -752,9 +748,9 @@ func TestErrors_MadeByOthers(t *testing.T) {
 	}
 }
 
-// What is worth another try later, and what the key is refused for: every refusal
-// of section 7, replies of others, and what no reply came to.
-func TestRetryable_AndKeyRefused(t *testing.T) {
+// Retryable and KeyRejected of every rejection of section 7, of other responses, and of failures
+// without a response.
+func TestRetryable_AndKeyRejectedClassifyErrors(t *testing.T) {
 	t.Parallel()
 	again := map[minutes.ErrorCode]bool{minutes.ErrMinutesNotReady: true, minutes.ErrTranscriptNotReady: true, minutes.ErrInternal: true}
 	type verdicts struct{ retryable, key bool }
@@ -777,23 +773,23 @@ func TestRetryable_AndKeyRefused(t *testing.T) {
 	} {
 		check(t, &minutes.Error{StatusCode: status}, want)
 	}
-	refused, away := &minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated}, &minutes.Error{StatusCode: 503}
+	rejected, away := &minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated}, &minutes.Error{StatusCode: 503}
 	failed := &minutes.MeetingFailedError{Status: minutes.StatusTranscriptionFailed}
 	for name, test := range map[string]struct {
 		err  error
 		want verdicts
 	}{
-		"cooling down":                          {&minutes.Error{Code: minutes.ErrRateLimited}, verdicts{true, false}},
-		"miss of FindByExternalID":              {&minutes.Error{Code: minutes.ErrNotFound}, verdicts{}},
-		"deadline":                              {context.DeadlineExceeded, verdicts{true, false}},
-		"cancelled":                             {context.Canceled, verdicts{}},
-		"cancelled, while the service was away": {fmt.Errorf("%w; before that: %w", context.Canceled, away), verdicts{}},
-		"deadline, with the key refused":        {fmt.Errorf("%w; before that: %w", context.DeadlineExceeded, refused), verdicts{false, true}},
-		"failed meeting":                        {failed, verdicts{}},
-		"no audio":                              {minutes.ErrNoAudio, verdicts{}},
-		"no audio, after the service was away":  {fmt.Errorf("%w; before that: %w", minutes.ErrNoAudio, away), verdicts{}},
-		"empty recording":                       {minutes.ErrRecordingEmpty, verdicts{}},
-		"file":                                  {io.ErrUnexpectedEOF, verdicts{}},
+		"rate limited":                     {&minutes.Error{Code: minutes.ErrRateLimited}, verdicts{true, false}},
+		"FindByExternalID without a match": {&minutes.Error{Code: minutes.ErrNotFound}, verdicts{}},
+		"deadline":                         {context.DeadlineExceeded, verdicts{true, false}},
+		"canceled":                         {context.Canceled, verdicts{}},
+		"canceled during an outage":        {fmt.Errorf("%w; before that: %w", context.Canceled, away), verdicts{}},
+		"deadline, with a rejected key":    {fmt.Errorf("%w; before that: %w", context.DeadlineExceeded, rejected), verdicts{false, true}},
+		"failed meeting":                   {failed, verdicts{}},
+		"no audio":                         {minutes.ErrNoAudio, verdicts{}},
+		"no audio, after an outage":        {fmt.Errorf("%w; before that: %w", minutes.ErrNoAudio, away), verdicts{}},
+		"empty recording":                  {minutes.ErrRecordingEmpty, verdicts{}},
+		"file":                             {io.ErrUnexpectedEOF, verdicts{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -804,8 +800,8 @@ func TestRetryable_AndKeyRefused(t *testing.T) {
 	assert.False(t, minutes.KeyRejected(nil))
 }
 
-// The same of errors as calls return them.
-func TestRetryable_OfCalls(t *testing.T) {
+// Retryable and KeyRejected of errors that calls return.
+func TestRetryable_ClassifiesErrorsOfCalls(t *testing.T) {
 	t.Parallel()
 	store := func(status int, code string) testbase.RoundTripper {
 		return testkit.Canned(status, "<Error><Code>"+code+"</Code></Error>")
@@ -816,7 +812,7 @@ func TestRetryable_OfCalls(t *testing.T) {
 	untrusted := &tls.CertificateVerificationError{Err: errors.New("who is that?")}
 	for name, test := range map[string]struct {
 		store  testbase.RoundTripper
-		status minutes.Status // of the meeting, as the look after the failure finds it
+		status minutes.Status // of the meeting, at the status check after the failure
 		rec    minutes.Source
 		want   bool
 	}{
@@ -895,7 +891,7 @@ func TestRetryable_OfCalls(t *testing.T) {
 }
 
 // Each kind of ParamError differs from the others and from anything else.
-func TestParamError_Kinds(t *testing.T) {
+func TestParamError_KindsDiffer(t *testing.T) {
 	t.Parallel()
 	kinds := []error{minutes.ErrRecordingEmpty, minutes.ErrRecordingTooLarge, minutes.ErrRecordingFormat}
 	audio := strings.NewReader("sound")
@@ -916,14 +912,14 @@ func TestRetryAfter_ReadsServiceAndStorage(t *testing.T) {
 		err  error
 		want time.Duration
 	}{
-		"nil":         {nil, 0},
-		"other":       {io.EOF, 0},
-		"not asked":   {&minutes.Error{StatusCode: 503}, 0},
-		"service":     {fmt.Errorf("x: %w", &minutes.Error{RetryAfter: time.Hour}), time.Hour},
-		"storage":     {&minutes.StorageError{RetryAfter: time.Minute}, time.Minute},
-		"both":        {errors.Join(&minutes.Error{RetryAfter: time.Hour}, &minutes.StorageError{RetryAfter: time.Minute}), time.Hour},
-		"in a wait":   {&minutes.WaitError{Err: &minutes.Error{RetryAfter: time.Hour}}, time.Hour},
-		"other's sum": {errors.Join(&minutes.Error{}, &minutes.StorageError{RetryAfter: time.Minute}), time.Minute},
+		"nil":           {nil, 0},
+		"other":         {io.EOF, 0},
+		"not asked":     {&minutes.Error{StatusCode: 503}, 0},
+		"service":       {fmt.Errorf("x: %w", &minutes.Error{RetryAfter: time.Hour}), time.Hour},
+		"storage":       {&minutes.StorageError{RetryAfter: time.Minute}, time.Minute},
+		"both":          {errors.Join(&minutes.Error{RetryAfter: time.Hour}, &minutes.StorageError{RetryAfter: time.Minute}), time.Hour},
+		"in a wait":     {&minutes.WaitError{Err: &minutes.Error{RetryAfter: time.Hour}}, time.Hour},
+		"joined errors": {errors.Join(&minutes.Error{}, &minutes.StorageError{RetryAfter: time.Minute}), time.Minute},
 	} {
 		d, ok := minutes.RetryAfter(test.err)
 		require.Equal(t, test.want, d, name)

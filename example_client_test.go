@@ -37,8 +37,8 @@ func ExampleNew() {
 	// baseURL must be https, since the host is not loopback
 }
 
-// A request that the package has no method for goes the way of every other. Here
-// it reads a field that the package does not know.
+// Use Do for requests that the package has no method for. It works like every other call. This one
+// reads a field that the package does not know.
 func ExampleClient_Do() {
 	srv := minutestest.New()
 	defer srv.Close()
@@ -59,8 +59,8 @@ func ExampleClient_Do() {
 	// Output: Weekly en
 }
 
-// The interface does not show where a transcript is; a service that has it
-// elsewhere needs one option.
+// The interface does not document the transcript's path. If your service uses another path, set it
+// with one option.
 func ExampleWithRoute() {
 	_, err := minutes.New("https://minutes.example.com", "key_example",
 		minutes.WithRoute(minutes.OpMeetingsTranscript, "GET", "/v1/transcripts/{meeting_id}"))
@@ -94,7 +94,7 @@ func ExampleWithHTTPClient() {
 	fmt.Println(client)
 }
 
-// What a Client does, as lines of a log.
+// The Client logs its attempts and pauses.
 func ExampleWithLogger() {
 	srv := minutestest.New()
 	defer srv.Close()
@@ -102,7 +102,7 @@ func ExampleWithLogger() {
 
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		Level: slog.LevelDebug,
-		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { // what is another each time
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { // these values differ each time
 			if a.Key == slog.TimeKey || a.Key == "wait" || a.Key == "for" || a.Key == "request_id" {
 				return slog.Attr{}
 			}
@@ -119,8 +119,7 @@ func ExampleWithLogger() {
 	// level=DEBUG msg="minutes: attempt of a request" operation=usage.get method=GET path=/v1/usage attempt=2 status=200
 }
 
-// Figures of what a Client does: of the first attempt, which is refused, of the
-// pause after it, and of the second.
+// An observer counts attempts: the first gets a 429, the Client pauses, and the second succeeds.
 func ExampleWithObserver() {
 	srv := minutestest.New()
 	defer srv.Close()

@@ -11,7 +11,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// A refusal has a code to branch on, and a request id for the support.
+// Every rejection has a code to branch on, and a request id for support.
 func ExampleError() {
 	srv := minutestest.New()
 	defer srv.Close()
@@ -28,7 +28,7 @@ func ExampleError() {
 	// Output: 404 NOT_FOUND true
 }
 
-// Storage did not take the recording.
+// Storage rejected the recording.
 func ExampleStorageError() {
 	srv := minutestest.New()
 	defer srv.Close()
@@ -48,9 +48,8 @@ func ExampleStorageError() {
 	// Output: 400 EntityTooLarge later again: false
 }
 
-// A meeting without minutes. Did the credits not suffice? The interface has one
-// state for that and for all else; what is left tells more. The transcript is
-// there in any case.
+// A meeting failed without minutes. The interface has one state for all reasons, so check the
+// remaining credits. The transcript exists in any case.
 func ExampleMeetingFailedError() {
 	srv := quick()
 	defer srv.Close()
@@ -85,7 +84,7 @@ func ExampleMeetingFailedError() {
 	// there is a transcript: true
 }
 
-// A wait that its context has ended; the meeting goes on, and so may another wait.
+// A wait ends with its context. The meeting continues, and another wait can follow.
 func ExampleWaitError() {
 	srv := minutestest.New()
 	defer srv.Close()
@@ -100,7 +99,7 @@ func ExampleWaitError() {
 
 	ctx, cancel := context.WithCancel(context.Background())
 	_, err := client.Meetings.Wait(ctx, id, &minutes.WaitOptions{
-		OnStatus: func(*minutes.Meeting) { cancel() }, // in place of a deadline
+		OnStatus: func(*minutes.Meeting) { cancel() }, // instead of a deadline
 	})
 	if wait, ok := errors.AsType[*minutes.WaitError](err); ok {
 		fmt.Println(wait.Meeting.Title, "was last seen", wait.Meeting.Status)
@@ -111,7 +110,7 @@ func ExampleWaitError() {
 	// true
 }
 
-// What cannot be sent is refused before any request.
+// The Client rejects invalid parameters before any request.
 func ExampleParamError() {
 	srv := minutestest.New()
 	defer srv.Close()
@@ -128,7 +127,7 @@ func ExampleParamError() {
 	// true
 }
 
-// What a program that works through many recordings does about an error.
+// A program that processes many recordings decides what to do after each error.
 func ExampleRetryable() {
 	advice := func(err error) string {
 		failed, ended := errors.AsType[*minutes.MeetingFailedError](err)
@@ -136,7 +135,7 @@ func ExampleRetryable() {
 		case minutes.KeyRejected(err):
 			return "stop everything: the key was rejected"
 		case minutes.Retryable(err):
-			return "run it again later, as it is"
+			return "run it again later, unchanged"
 		case ended: // ProcessOptions.Restart does that
 			return "it ended in " + string(failed.Status) + ": delete the meeting, create it again"
 		case errors.Is(err, context.Canceled):
@@ -155,7 +154,7 @@ func ExampleRetryable() {
 	fmt.Println(advice(minutes.ErrRecordingEmpty))
 	// Output:
 	// stop everything: the key was rejected
-	// run it again later, as it is
+	// run it again later, unchanged
 	// it ended in transcription_failed: delete the meeting, create it again
 	// this program stops: run it again when it is back
 	// the meeting was deleted

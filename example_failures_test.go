@@ -26,13 +26,13 @@ func work(ctx context.Context, client *minutes.Client, job minutes.Job) error {
 		switch {
 		case err == nil:
 			return jobEnded("done")
-		case ctx.Err() != nil || minutes.KeyRejected(err): // as every other job
+		case ctx.Err() != nil || minutes.KeyRejected(err): // like every other job
 			return err
 		case noQuota: // or until Usage.ResetAt; then delete the meeting and create it again
 			options.Restart, pause = true, time.Hour
 		case minutes.Retryable(err):
 			pause = max(pause, time.Minute)
-		case errors.Is(err, minutes.ErrMeetingGone): // somebody wants no minutes
+		case errors.Is(err, minutes.ErrMeetingGone): // someone does not want the minutes
 			return jobEnded("deleted")
 		default: // *MeetingFailedError, ErrRecordingEmpty …: a person decides
 			return jobEnded("given up")
@@ -46,7 +46,7 @@ func jobEnded(outcome string) error {
 	return nil
 }
 
-// sleep takes no time here. A program waits for d, or until ctx is done.
+// sleep returns at once in this example. A real program waits for d, or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) {
 	fmt.Println("  again in", d)
 	ctx.Value(meanwhile{}).(func())()
@@ -54,7 +54,7 @@ func sleep(ctx context.Context, d time.Duration) {
 
 type meanwhile struct{} // what happens during a pause
 
-// What a program does about failures: it retries, pauses, gives up one job, or stops all.
+// A program handles failures: it retries, pauses, gives up one job, or stops all.
 func Example_handleFailures() {
 	srv := quick()
 	defer srv.Close()
@@ -77,7 +77,7 @@ func Example_handleFailures() {
 		{"the audio is rejected", func(about minutestest.Match) {
 			_ = srv.Script(minutestest.Script{Title: about.Title, Outcome: minutes.StatusAudioRejected})
 		}},
-		{"somebody deletes the meeting", func(about minutestest.Match) {
+		{"someone deletes the meeting", func(about minutestest.Match) {
 			about.Operation = minutes.OpMeetingsGet
 			srv.Inject(about, minutestest.Call(func(r minutestest.Request) { _ = client.Meetings.Delete(ctx, r.MeetingID) }))
 		}},
@@ -108,7 +108,7 @@ func Example_handleFailures() {
 	//   done
 	// the audio is rejected
 	//   given up
-	// somebody deletes the meeting
+	// someone deletes the meeting
 	//   deleted
 	// the key is revoked
 	//   stop everything: true

@@ -13,15 +13,15 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// The whole job. After a crash the same call goes on where the last one was: the
-// recording is not uploaded again.
+// Process does the whole job. After a crash, the same call continues, and never uploads the
+// recording twice.
 func ExampleMeetingsService_Process() {
 	srv := quick()
 	defer srv.Close()
 	client := srv.Client()
 
 	for range 2 {
-		// A file of a web form needs no copy: a multipart.File is an io.ReaderAt.
+		// A multipart.File of a web form is an io.ReaderAt, so it needs no copy.
 		upload := strings.NewReader(strings.Repeat("sound", 1000))
 		recording := minutes.FromReaderAt(upload, upload.Size(), "audio/mpeg")
 		result, err := client.Meetings.Process(context.Background(), &minutes.MeetingCreateParams{
@@ -42,7 +42,7 @@ func ExampleMeetingsService_Process() {
 	// 1 upload
 }
 
-// How far a job is: percent of the upload, and the meeting's states.
+// Report a job's progress: the percentage of the upload, and the meeting's states.
 func ExampleMeetingsService_Process_progress() {
 	srv := quick()
 	defer srv.Close()
@@ -66,7 +66,7 @@ func ExampleMeetingsService_Process_progress() {
 	// 100 % sent, true
 }
 
-// Many jobs: four uploads at a time, any number of waits.
+// Process many jobs: four uploads at a time, any number of waits.
 func ExampleMeetingsService_ProcessAll() {
 	srv := quick()
 	defer srv.Close()
@@ -86,7 +86,7 @@ func ExampleMeetingsService_ProcessAll() {
 	var done []string
 	for result, err := range client.Meetings.ProcessAll(context.Background(), jobs, nil) {
 		if err != nil {
-			log.Print(err) // and the others go on
+			log.Print(err) // and the others continue
 			continue
 		}
 		done = append(done, result.Params.ExternalID)
@@ -96,8 +96,8 @@ func ExampleMeetingsService_ProcessAll() {
 	// Output: [stand-up-2026-11-19 stand-up-2026-11-20]
 }
 
-// A service answers with the id of a meeting, and does the rest in the background.
-// Where it dies meanwhile, the same call goes on.
+// A service responds with the id of a meeting and does the rest in the background. After a crash,
+// the same call continues.
 func ExampleMeetingsService_Resume() {
 	srv := quick()
 	defer srv.Close()
@@ -114,7 +114,7 @@ func ExampleMeetingsService_Resume() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	id := m.ID // goes into the answer and into a table of jobs
+	id := m.ID // put it into your response and into a table of jobs
 
 	for range 2 { // the second time after a crash
 		result, err := client.Meetings.Resume(ctx, id, recording, &minutes.ProcessOptions{Format: minutes.FormatMarkdown})

@@ -16,7 +16,7 @@ func ExampleMembersService_Create() {
 
 	member, err := client.Members.Create(context.Background(), &minutes.MemberCreateParams{
 		Name:        "Grace Hopper",
-		Description: "Consultant; knows compilers.", // helps to tell who spoke
+		Description: "Consultant; knows compilers.", // helps to identify the speaker
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -25,7 +25,7 @@ func ExampleMembersService_Create() {
 	// Output: Grace Hopper no_account
 }
 
-// Names of those who took part, as ids.
+// Members' names by their ids, to show a meeting's participants.
 func ExampleMembersService_List() {
 	srv := minutestest.New()
 	defer srv.Close()

@@ -9,8 +9,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// A recording becomes minutes. With the real service, the Client comes from
-// NewFromEnv, and the rest is the same.
+// Turn a recording into minutes. With the real service, NewFromEnv returns the Client; the rest is
+// the same.
 func Example() {
 	srv := quick() // the service in memory; its meetings take no time
 	defer srv.Close()
@@ -56,7 +56,7 @@ func Example() {
 	// - **Ben Okafor:** I will write the notes.
 }
 
-// quick is a service whose meetings have their minutes at once.
+// quick is a service whose meetings have minutes at once.
 func quick() *minutestest.Server {
 	world := minutestest.DefaultWorld()
 	world.Stages = minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}

@@ -59,7 +59,7 @@ func titles(got followed) (all []string) {
 	return all
 }
 
-// others does something with another Client at times.
+// others calls f with another Client from time to time.
 func others(t testing.TB, srv *minutestest.Server, every time.Duration, n int, do func(c *minutes.Client, i int)) {
 	t.Helper()
 	c := srv.Client(minutes.WithHTTPClient(testkit.Direct(srv)), minutes.WithRateLimit(0, 0))
@@ -116,7 +116,7 @@ func TestFollow_YieldsEachMeetingThatOthersCreate(t *testing.T) {
 	})
 }
 
-func TestFollow_YieldsWhatExistsSinceThen(t *testing.T) {
+func TestFollow_YieldsMeetingsCreatedSince(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -168,7 +168,7 @@ func TestFollow_YieldsAtAnotherStatus(t *testing.T) {
 	})
 }
 
-// What fails for a while delays a meeting, and loses none.
+// Temporary failures delay a meeting, but lose none.
 func TestFollow_OutlastsFailures(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -190,7 +190,7 @@ func TestFollow_OutlastsFailures(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				if test.of == minutes.OpMeetingsGet { // pages alone would do
+				if test.of == minutes.OpMeetingsGet { // pages would be enough
 					srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsList, Nth: 8, Times: 60}, minutestest.Refuse(minutes.ErrInternal))
 				}
 				srv.Inject(minutestest.Match{Operation: test.of, Nth: 2, Times: test.times}, test.fault)
@@ -214,8 +214,8 @@ func TestFollow_EndsWhenTheKeyIsRejected(t *testing.T) {
 		change   func(o *minutestest.Organisation, key string)
 		is       error
 	}{
-		"revoked while nothing is unfinished": {0, revoke, minutes.ErrUnauthenticated},
-		"revoked while meetings are":          {5, revoke, minutes.ErrUnauthenticated},
+		"revoked while nothing is unfinished":   {0, revoke, minutes.ErrUnauthenticated},
+		"revoked while meetings are unfinished": {5, revoke, minutes.ErrUnauthenticated},
 		"may not read minutes": {5, func(o *minutestest.Organisation, key string) {
 			o.Key(key).Scopes = []string{"meetings:read"}
 		}, minutes.ErrInsufficientScope},
@@ -238,7 +238,7 @@ func TestFollow_EndsWhenTheKeyIsRejected(t *testing.T) {
 				require.Less(t, time.Since(began), 17*time.Minute)
 				n := len(srv.Requests())
 				time.Sleep(time.Hour)
-				require.Len(t, srv.Requests(), n, "nothing goes on")
+				require.Len(t, srv.Requests(), n, "no request follows")
 			})
 		})
 	}
@@ -272,8 +272,8 @@ func TestFollow_WaitsForAudio(t *testing.T) {
 	}
 }
 
-// A body that is busy delays fetching, but polls go on.
-func TestFollow_SlowBody(t *testing.T) {
+// A busy loop body delays fetches, but not polls.
+func TestFollow_SlowBodyDoesNotDelayPolls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -320,7 +320,7 @@ func TestFollow_StopsWhenTheLoopIsLeft(t *testing.T) {
 }
 
 // Two loops and a wait on one Client share its polls.
-func TestFollow_TwiceAtOnce(t *testing.T) {
+func TestFollow_ConcurrentLoopsSharePolls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -341,7 +341,7 @@ func TestFollow_TwiceAtOnce(t *testing.T) {
 	})
 }
 
-func TestFollow_InvalidOptions(t *testing.T) {
+func TestFollow_RejectsInvalidOptions(t *testing.T) {
 	t.Parallel()
 	c := testkit.Silent(t)
 	for param, opts := range map[string]*minutes.FollowOptions{
@@ -359,9 +359,9 @@ func TestFollow_InvalidOptions(t *testing.T) {
 	}
 }
 
-// Runs that are killed at random times handle every meeting, and hardly any twice: only the
-// meeting that a run was killed with.
-func TestFollow_KilledAndRestarted(t *testing.T) {
+// Runs that are killed at random times handle every meeting. They repeat only a meeting whose run
+// was killed.
+func TestFollow_HandlesEveryMeetingDespiteKills(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const meetings, kills = 300, 100

@@ -48,8 +48,8 @@ func imports(t *testing.T, ofTests bool) map[string][]string {
 	return found
 }
 
-// The root imports the engines, and the engines import packages that import nothing
-// of this module. Nothing below internal imports the root except in tests.
+// The root imports the engines, and the engines import packages without imports of this module.
+// Below internal, only tests import the root.
 func TestImportsRunOneWay(t *testing.T) {
 	t.Parallel()
 	all := imports(t, false)

@@ -20,12 +20,11 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// What the parameters leave out is left out of the body and the query; lists
-// that the interface requires are never null.
+// The body and the query omit empty parameters. Lists that the interface requires are never null.
 func TestMeetings_OmitEmptyParameters(t *testing.T) {
 	t.Parallel()
-	sendOnly(t, map[string]optional{
-		"meeting with what is required alone": {"meeting", "", `{"title":"Stand-up","date":"2026-03-10"}`, func(c *minutes.Client) error {
+	requireSent(t, map[string]optional{
+		"meeting with required fields only": {"meeting", "", `{"title":"Stand-up","date":"2026-03-10"}`, func(c *minutes.Client) error {
 			_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10"})
 			return err
 		}},
@@ -33,7 +32,7 @@ func TestMeetings_OmitEmptyParameters(t *testing.T) {
 			_, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Stand-up", Date: "2026-03-10", ParticipantIDs: []string{}, SharedWith: []string{}})
 			return err
 		}},
-		"update of nothing": {"meeting", "", `{}`, func(c *minutes.Client) error {
+		"empty update": {"meeting", "", `{}`, func(c *minutes.Client) error {
 			_, err := c.Meetings.Update(t.Context(), "mtg_7Kd02", &minutes.MeetingUpdateParams{})
 			return err
 		}},
@@ -65,7 +64,7 @@ func TestMeetings_OmitEmptyParameters(t *testing.T) {
 			_, err := c.Meetings.List(t.Context(), &minutes.MeetingListParams{})
 			return err
 		}},
-		"list with a limit that the service refuses": {"meeting_page", "limit=-1", "", func(c *minutes.Client) error {
+		"list with a limit that the service rejects": {"meeting_page", "limit=-1", "", func(c *minutes.Client) error {
 			_, err := c.Meetings.List(t.Context(), &minutes.MeetingListParams{Limit: -1})
 			return err
 		}},
@@ -80,7 +79,7 @@ func TestMeetings_OmitEmptyParameters(t *testing.T) {
 	})
 }
 
-// Replies with fields absent, null or empty, each to its Go value.
+// Absent, null and empty fields of a response decode to their Go values.
 func TestMeetings_DecodeAbsentAndNullFields(t *testing.T) {
 	t.Parallel()
 	standUp := &minutes.Meeting{
@@ -91,7 +90,7 @@ func TestMeetings_DecodeAbsentAndNullFields(t *testing.T) {
 		ID: "mtg_7Kd02", Title: "Retrospective", Date: "2026-03-11", Status: minutes.StatusAudioUploaded, Visibility: minutes.VisibilityPrivate,
 		TemplateID: "tpl_standard", CreatedAt: 1773221400, UpdatedAt: 1773221455,
 	}
-	makeOf(t, []variant{
+	requireDecoded(t, []variant{
 		{"meetings.get", 200, "meeting_nulls", standUp},
 		{"meetings.get", 200, "meeting_absent", retrospective},
 		{"meetings.create", 200, "meeting_nulls", testkit.Creation{Meeting: standUp, Created: false}},
@@ -106,11 +105,11 @@ func TestMeetings_DecodeAbsentAndNullFields(t *testing.T) {
 	})
 }
 
-// Parameters that cannot be used are refused, by name, before any request.
+// Every method rejects invalid parameters, by name, before any request.
 func TestMeetings_RejectUnusableParameters(t *testing.T) {
 	t.Parallel()
 	const bad = "text\xff\xfe"
-	refuse(t, map[string]unusable{
+	requireRejected(t, map[string]unusable{
 		"create without params": {"params", func(ctx context.Context, c *minutes.Client) (any, error) {
 			m, created, err := c.Meetings.Create(ctx, nil)
 			return testkit.Creation{Meeting: m, Created: created}, err
@@ -189,8 +188,8 @@ func takesID() map[string]func(context.Context, *minutes.Client, string) (any, e
 	return calls
 }
 
-// Ids that would name another path are refused before any request.
-func TestUnusableIDsAreRejected(t *testing.T) {
+// Every method rejects ids that would change the path, before any request.
+func TestMeetings_RejectUnusableIDs(t *testing.T) {
 	t.Parallel()
 	ids := map[string]string{
 		"empty": "", "dot": ".", "dots": "..", "newline": "mtg_1\n", "header": "mtg_1\r\nX-Evil: 1", "NUL": "mtg_\x00",
@@ -212,9 +211,8 @@ func TestUnusableIDsAreRejected(t *testing.T) {
 	}
 }
 
-// All other ids are one path segment, whatever is in them, and arrive as they
-// are.
-func TestIDsAreOnePathSegment(t *testing.T) {
+// Every other id is one path segment, whatever it contains, and arrives unchanged.
+func TestMeetings_IDIsOnePathSegment(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{
 		"mtg_1", "a/b", "../../v1/usage", "/", "//", "a?b=c", "a#b", "%2e", "%2e%2e", "%2F", "%", "%zz", "é", "a b", " ", "+", "a;b=c", "a:b", "...",
@@ -244,7 +242,7 @@ func TestIDsAreOnePathSegment(t *testing.T) {
 }
 
 // The constants spell the interface's words.
-func TestConstantsAreTheInterfacesWords(t *testing.T) {
+func TestConstants_MatchTheInterface(t *testing.T) {
 	t.Parallel()
 	for got, want := range map[any]string{
 		minutes.StatusCreated: "created", minutes.StatusAudioUploaded: "audio_uploaded", minutes.StatusTranscribing: "transcribing",
@@ -259,8 +257,8 @@ func TestConstantsAreTheInterfacesWords(t *testing.T) {
 	}
 }
 
-// What is decoded can be encoded again in the interface's own form.
-func TestValuesEncodeAsTheInterface(t *testing.T) {
+// Decoded values encode to the interface's own form.
+func TestValues_EncodeAsTheInterface(t *testing.T) {
 	t.Parallel()
 	for _, op := range testkit.Operations() {
 		form := op.ReplyForm
@@ -280,8 +278,8 @@ func TestValuesEncodeAsTheInterface(t *testing.T) {
 	}
 }
 
-// A meeting, and what changes one, print values and no pointers.
-func TestMeetingPrintsValues(t *testing.T) {
+// A meeting and its parameters print values instead of pointers.
+func TestMeeting_PrintsValues(t *testing.T) {
 	t.Parallel()
 	const want = "{ID:mtg_7Kd02 Title:Budget & staffing, “Q3” Date:2026-03-09 Time:14:30 Status:minutes_ready Visibility:shared " +
 		"TemplateID:tpl_board ParticipantIDs:[emp_ada emp_ben] ProjectID:prj_apollo ExternalID:crm/4711 DurationSeconds:1805 " +
@@ -323,8 +321,8 @@ func TestUnixTime_PrintsAndConverts(t *testing.T) {
 	require.Equal(t, fmt.Sprint(at.Unix()), string(text))
 }
 
-// Dates and times of day are those of the time's own zone.
-func TestDateOfAndTimeOfDayUseTheZoneOfTheTime(t *testing.T) {
+// DateOf and TimeOfDay use the time's own zone.
+func TestDateOf_AndTimeOfDayUseTheTimesZone(t *testing.T) {
 	t.Parallel()
 	for want, at := range map[string]time.Time{
 		"2026-03-09 00:05": time.Date(2026, 3, 9, 0, 5, 59, 0, time.FixedZone("", 14*3600)),
@@ -366,7 +364,7 @@ func TestDelete_SucceedsIfEarlierAttemptDidIt(t *testing.T) {
 				m, _, err := testkit.Client(srv).Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Gone", Date: "2026-11-20"})
 				require.NoError(t, err)
 				if !test.ok && test.name != "page of a gateway" && test.name != "forbidden" {
-					require.NoError(t, testkit.Client(srv).Meetings.Delete(t.Context(), m.ID)) // by somebody else
+					require.NoError(t, testkit.Client(srv).Meetings.Delete(t.Context(), m.ID)) // by another caller
 				}
 				if test.faults != nil {
 					srv.Inject(minutestest.Match{Operation: "meetings.delete"}, test.faults...)
@@ -399,8 +397,8 @@ func TestCreate_FindsItsOwnMeetingAfterLostResponse(t *testing.T) {
 	})
 }
 
-// A service may store a reference in another form. That locks no meeting out, and finds no
-// other one.
+// A service may store a reference in another form. FindByExternalID still finds that meeting, and
+// no other.
 func TestFindByExternalID_AcceptsOtherFormsOfTheReference(t *testing.T) {
 	t.Parallel()
 	const composed, decomposed = "caf\u00e9.m4a", "cafe\u0301.m4a" // in Unicode NFC, and as a Mac names files

@@ -25,7 +25,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// events keeps what an observer is told.
+// events collects the events that an observer receives.
 type events struct {
 	mu   sync.Mutex
 	list []minutes.Event
@@ -37,15 +37,15 @@ func (e *events) observe(_ context.Context, event minutes.Event) {
 	e.list = append(e.list, event)
 }
 
-// A context that somebody keeps, a tracer for one, keeps no body of a reply.
-func TestKeptContextKeepsNoBody(t *testing.T) {
+// A context that an observer keeps, such as a tracer's, keeps no response body in memory.
+func TestWithObserver_KeptContextHoldsNoBody(t *testing.T) {
 	t.Parallel()
 	type body struct{ *strings.Reader }
 	var gone weak.Pointer[body]
 	network := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-		reply := &body{strings.NewReader(`{"credits_remaining":1,"transcribe_seconds_remaining":1}`)}
-		gone = weak.Make(reply)
-		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(reply), Request: req}, nil
+		response := &body{strings.NewReader(`{"credits_remaining":1,"transcribe_seconds_remaining":1}`)}
+		gone = weak.Make(response)
+		return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(response), Request: req}, nil
 	})
 	var kept []context.Context
 	c, err := testkit.New("https://minutes.example", "key", minutes.WithHTTPClient(&http.Client{Transport: network}),
@@ -58,8 +58,8 @@ func TestKeptContextKeepsNoBody(t *testing.T) {
 	require.Len(t, kept, 1)
 }
 
-// told returns the events of one kind, in order.
-func told[T minutes.Event](e *events) []T {
+// eventsOf returns the events of one kind, in order.
+func eventsOf[T minutes.Event](e *events) []T {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var list []T
@@ -71,7 +71,7 @@ func told[T minutes.Event](e *events) []T {
 	return list
 }
 
-// answers are requests by operation, and what became of them.
+// answers counts responses by operation and status.
 type answers map[minutes.Operation]map[int]int
 
 func (a answers) count(op minutes.Operation, status int) {
@@ -81,9 +81,9 @@ func (a answers) count(op minutes.Operation, status int) {
 	a[op][status]++
 }
 
-// From the events alone, what a service has seen can be put together again:
-// requests by operation and status, repeats, rate-limit pauses and the poller's cycles.
-func TestEventsTellAll(t *testing.T) {
+// The events account for everything that the service received: requests by operation and status,
+// retries, rate-limit pauses and the poller's cycles.
+func TestWithObserver_EventsCoverEveryRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -124,7 +124,7 @@ func TestEventsTellAll(t *testing.T) {
 			}
 		}
 		seen, repeats, announced, polled := answers{}, 0, 0, map[minutes.Operation]int{}
-		for _, a := range told[minutes.Attempt](heard) {
+		for _, a := range eventsOf[minutes.Attempt](heard) {
 			seen.count(a.Operation, a.StatusCode)
 			if a.Number > 1 {
 				repeats++
@@ -148,24 +148,24 @@ func TestEventsTellAll(t *testing.T) {
 		assert.Equal(t, served, seen)
 		assert.Equal(t, 7, repeats, "one for each fault, except for polls and a transcript that is not ready")
 		assert.Equal(t, repeats, announced)
-		assert.Len(t, told[minutes.RateLimited](heard), limited)
+		assert.Len(t, eventsOf[minutes.RateLimited](heard), limited)
 
-		asked, turns := map[minutes.Operation]int{}, told[minutes.PollCycle](heard)
-		require.Greater(t, len(turns), 20)
-		for _, turn := range turns {
-			asked[minutes.OpMeetingsGet] += turn.Gets
-			asked[minutes.OpMeetingsList] += turn.Pages
+		asked, cycles := map[minutes.Operation]int{}, eventsOf[minutes.PollCycle](heard)
+		require.Greater(t, len(cycles), 20)
+		for _, cycle := range cycles {
+			asked[minutes.OpMeetingsGet] += cycle.Gets
+			asked[minutes.OpMeetingsList] += cycle.Pages
 		}
 		assert.Equal(t, polled, asked)
 		assert.Positive(t, polled[minutes.OpMeetingsList])
-		assert.InDelta(t, 60, turns[len(turns)/2].Waits, 5)
-		assert.GreaterOrEqual(t, turns[len(turns)/2].Duration, 30*time.Second)
-		assert.Zero(t, turns[len(turns)-1].Waits)
+		assert.InDelta(t, 60, cycles[len(cycles)/2].Waits, 5)
+		assert.GreaterOrEqual(t, cycles[len(cycles)/2].Duration, 30*time.Second)
+		assert.Zero(t, cycles[len(cycles)-1].Waits)
 	})
 }
 
-// What an attempt tells of the time it took and of the wait that follows.
-func TestAttemptTimes(t *testing.T) {
+// An Attempt has its duration and the wait that follows.
+func TestAttempt_HasDurationAndWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -174,21 +174,21 @@ func TestAttemptTimes(t *testing.T) {
 		c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithRetries(minutes.RetryPolicy{Max: 3}))
 		_, err := c.Usage.Get(t.Context())
 		require.Error(t, err)
-		tries := told[minutes.Attempt](heard)
-		require.Len(t, tries, 4)
-		require.Equal(t, "3", tries[0].Header.Get("Retry-After"))
-		tries[0].Header = nil
-		require.Equal(t, minutes.Attempt{Operation: minutes.OpUsageGet, Number: 1, StatusCode: 429, Code: minutes.ErrRateLimited, Duration: 2 * time.Second, WillRetry: true, RetryIn: 3 * time.Second}, tries[0])
-		require.Equal(t, []minutes.RateLimited{{Operation: minutes.OpUsageGet, Pause: 3 * time.Second}}, told[minutes.RateLimited](heard))
-		require.ErrorContains(t, tries[1].Err, "reset")
-		require.Equal(t, 30*time.Second, tries[3].Duration)
-		require.Equal(t, 4, tries[3].Number)
-		require.False(t, tries[3].WillRetry)
+		attempts := eventsOf[minutes.Attempt](heard)
+		require.Len(t, attempts, 4)
+		require.Equal(t, "3", attempts[0].Header.Get("Retry-After"))
+		attempts[0].Header = nil
+		require.Equal(t, minutes.Attempt{Operation: minutes.OpUsageGet, Number: 1, StatusCode: 429, Code: minutes.ErrRateLimited, Duration: 2 * time.Second, WillRetry: true, RetryIn: 3 * time.Second}, attempts[0])
+		require.Equal(t, []minutes.RateLimited{{Operation: minutes.OpUsageGet, Pause: 3 * time.Second}}, eventsOf[minutes.RateLimited](heard))
+		require.ErrorContains(t, attempts[1].Err, "reset")
+		require.Equal(t, 30*time.Second, attempts[3].Duration)
+		require.Equal(t, 4, attempts[3].Number)
+		require.False(t, attempts[3].WillRetry)
 	})
 }
 
-// An upload that stalls says so, and one that is refused says how.
-func TestUploadAttempts(t *testing.T) {
+// The Attempt of an upload reports a stall, or storage's rejection.
+func TestAttempt_ReportsStallAndRejection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -197,28 +197,28 @@ func TestUploadAttempts(t *testing.T) {
 		c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithRetries(minutes.RetryPolicy{Max: 1}))
 		id := testkit.Waiting(t, srv)
 		require.Error(t, c.Meetings.Upload(t.Context(), id, testkit.Audio(1000), nil))
-		var tries []minutes.Attempt
-		for _, a := range told[minutes.Attempt](heard) {
+		var attempts []minutes.Attempt
+		for _, a := range eventsOf[minutes.Attempt](heard) {
 			if a.Operation == minutes.OpUpload {
 				require.Equal(t, id, a.MeetingID)
-				tries = append(tries, a)
+				attempts = append(attempts, a)
 			}
 		}
-		require.Len(t, tries, 2)
-		require.True(t, tries[0].Stalled)
-		require.True(t, tries[0].WillRetry)
-		require.Error(t, tries[0].Err)
-		require.GreaterOrEqual(t, tries[0].Duration, time.Minute)
-		require.False(t, tries[1].Stalled)
-		require.False(t, tries[1].WillRetry)
-		require.Equal(t, minutes.ErrorCode("AccessDenied"), tries[1].Code)
-		require.Equal(t, 403, tries[1].StatusCode)
-		require.Equal(t, 2, tries[1].Number)
+		require.Len(t, attempts, 2)
+		require.True(t, attempts[0].Stalled)
+		require.True(t, attempts[0].WillRetry)
+		require.Error(t, attempts[0].Err)
+		require.GreaterOrEqual(t, attempts[0].Duration, time.Minute)
+		require.False(t, attempts[1].Stalled)
+		require.False(t, attempts[1].WillRetry)
+		require.Equal(t, minutes.ErrorCode("AccessDenied"), attempts[1].Code)
+		require.Equal(t, 403, attempts[1].StatusCode)
+		require.Equal(t, 2, attempts[1].Number)
 	})
 }
 
-// A poll that fails is reported as an Attempt with Poll. The third in a row is logged, and
-// so is the recovery.
+// The observer receives a failed poll as an Attempt with Poll. The Client logs the third failure in
+// a row, and the recovery.
 func TestLogger_ReportsFailingPolls(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]int{"twice": 2, "five times": 5} {
@@ -234,7 +234,7 @@ func TestLogger_ReportsFailingPolls(t *testing.T) {
 				require.NoError(t, err)
 				synctest.Wait()
 				failed := 0
-				for _, a := range told[minutes.Attempt](heard) {
+				for _, a := range eventsOf[minutes.Attempt](heard) {
 					if a.Poll && a.MeetingID == id && a.StatusCode == http.StatusBadGateway {
 						failed++
 					}
@@ -272,8 +272,8 @@ func TestLogger_ReportsFailingPolls(t *testing.T) {
 	})
 }
 
-// An observer may use the Client, from within any event.
-func TestObserverMayUseTheClient(t *testing.T) {
+// An observer may use the Client while it handles any event.
+func TestWithObserver_MayUseTheClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -304,9 +304,8 @@ type testKey struct{}
 
 func asError(v any) error { err, _ := v.(error); return err }
 
-// A transport finds in the context of a request what it belongs to, and the
-// caller's own values; so does an observer.
-func TestFromContext(t *testing.T) {
+// Transports and observers find the attempt and the caller's own values in the context.
+func TestAttemptFromContext_FindsAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -352,8 +351,8 @@ func TestFromContext(t *testing.T) {
 	require.Zero(t, a)
 }
 
-// Uploads go through the transport that is theirs, with no header of the API.
-func TestStorageHTTPClient(t *testing.T) {
+// Uploads use the storage transport, and have no header of the API.
+func TestWithStorageHTTPClient_ServesOnlyUploads(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -375,8 +374,8 @@ func TestStorageHTTPClient(t *testing.T) {
 	})
 }
 
-// A transport may ask for the attempt after it has returned.
-func TestFromContextLate(t *testing.T) {
+// A transport may read the attempt after it has returned.
+func TestAttemptFromContext_WorksAfterReturn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{
@@ -394,7 +393,7 @@ func TestFromContextLate(t *testing.T) {
 	})
 }
 
-// named is a transport that names each request as a span would be named.
+// named is a transport that names each request like a tracing span.
 type named struct{ http.RoundTripper }
 
 func (n named) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -449,9 +448,8 @@ func TestWithLogger_LogsEachAttempt(t *testing.T) {
 	})
 }
 
-// Whoever prints the context that an observer or a transport gets sees no header, body
-// or key.
-func TestFromContext_PrintsNoHeaders(t *testing.T) {
+// The context of an observer or a transport prints no header, body or key.
+func TestAttemptFromContext_PrintsNoHeaders(t *testing.T) {
 	t.Parallel()
 	var printed strings.Builder
 	show := func(ctx context.Context) { fmt.Fprintf(&printed, "%v %+v %#v %s\n", ctx, ctx, ctx, ctx) }

@@ -25,7 +25,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-func TestNew_RejectsOptions(t *testing.T) {
+func TestNew_RejectsInvalidOptions(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		param string
@@ -42,7 +42,7 @@ func TestNew_RejectsOptions(t *testing.T) {
 		"user agent with space after": {"WithUserAgent", minutes.WithUserAgent("app ")},
 		"negative retries":            {"WithRetries", minutes.WithRetries(minutes.RetryPolicy{Max: -1})},
 		"negative wait":               {"WithRetries", minutes.WithRetries(minutes.RetryPolicy{Max: 1, WaitMin: -1})},
-		"waits the wrong way round":   {"WithRetries", minutes.WithRetries(minutes.RetryPolicy{Max: 1, WaitMin: 2, WaitMax: 1})},
+		"WaitMin above WaitMax":       {"WithRetries", minutes.WithRetries(minutes.RetryPolicy{Max: 1, WaitMin: 2, WaitMax: 1})},
 		"negative rate":               {"WithRateLimit", minutes.WithRateLimit(-1, 1)},
 		"rate without burst":          {"WithRateLimit", minutes.WithRateLimit(1, 0)},
 		"burst without rate":          {"WithRateLimit", minutes.WithRateLimit(0, 1)},
@@ -59,7 +59,7 @@ func TestNew_RejectsOptions(t *testing.T) {
 	}
 }
 
-func TestNew_AcceptsOptions(t *testing.T) {
+func TestNew_AcceptsValidOptions(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]minutes.Option{
 		"http client":      minutes.WithHTTPClient(http.DefaultClient),
@@ -76,9 +76,9 @@ func TestNew_AcceptsOptions(t *testing.T) {
 	}
 }
 
-// The caller's http.Client is not changed, and of it only the transport and
-// the time-out are used: a cookie of the service is not sent back.
-func TestHTTPClientIsTheCallers(t *testing.T) {
+// The Client does not change the caller's http.Client. It uses only the transport and the timeout:
+// it sends no cookie of the service back.
+func TestWithHTTPClient_UsesOnlyTransportAndTimeout(t *testing.T) {
 	t.Parallel()
 	jar, err := cookiejar.New(nil)
 	require.NoError(t, err)
@@ -101,7 +101,7 @@ func TestHTTPClientIsTheCallers(t *testing.T) {
 	require.Equal(t, &before, hc)
 }
 
-func TestUserAgent(t *testing.T) {
+func TestWithUserAgent_PrecedesThePackages(t *testing.T) {
 	t.Parallel()
 	mock := httpmock.NewMockTransport()
 	var got string
@@ -116,8 +116,8 @@ func TestUserAgent(t *testing.T) {
 	require.Regexp(t, `^myapp/1\.2 minutes-go/\d`, got)
 }
 
-// Every operation whose route is assumed can be had elsewhere.
-func TestWithRoute(t *testing.T) {
+// WithRoute moves every operation whose route is assumed.
+func TestWithRoute_MovesAssumedOperations(t *testing.T) {
 	t.Parallel()
 	for op, path := range map[minutes.Operation]string{
 		minutes.OpMeetingsTranscript: "/v2/transcripts/{meeting_id}/text",
@@ -152,7 +152,7 @@ func TestWithRoute(t *testing.T) {
 	}
 }
 
-func TestWithRouteRefuses(t *testing.T) {
+func TestWithRoute_RejectsInvalidRoutes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		op           minutes.Operation
@@ -181,7 +181,7 @@ func TestWithRouteRefuses(t *testing.T) {
 		"space":                      {minutes.OpUsageGet, "GET", "/v1/us age", "path"},
 		"control character":          {minutes.OpUsageGet, "GET", "/v1/usage\n", "path"},
 		"beyond ASCII":               {minutes.OpUsageGet, "GET", "/v1/usagé", "path"},
-		"parameter too many":         {minutes.OpUsageGet, "GET", "/v1/{meeting_id}/usage", "path"},
+		"extra parameter":            {minutes.OpUsageGet, "GET", "/v1/{meeting_id}/usage", "path"},
 		"unknown parameter":          {minutes.OpUsageGet, "GET", "/v1/{org}/usage", "path"},
 		"parameter missing":          {minutes.OpMeetingsTranscript, "GET", "/v1/transcript", "path"},
 		"parameter twice":            {minutes.OpMeetingsTranscript, "GET", "/v1/{meeting_id}/{meeting_id}", "path"},

@@ -18,8 +18,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// A book is a listing by cursor: each page is a list of ids and, after a ">",
-// the next cursor. It keeps the queries of the requests.
+// A book is a listing by cursor: each page is a list of ids and, after a ">", the next cursor. It
+// records the queries of the requests.
 type book struct {
 	pages   map[string]string
 	queries []string
@@ -47,11 +47,11 @@ func (b *book) client(t testing.TB) *minutes.Client {
 	return c
 }
 
-// collect ranges to the end.
+// collect ranges over the sequence to its end.
 func collect(t testing.TB, ctx context.Context, c *minutes.Client, params *minutes.MeetingListParams) (ids []string, failure error) {
 	t.Helper()
 	for m, err := range c.Meetings.All(ctx, params) {
-		require.NoError(t, failure, "the loop goes on after an error")
+		require.NoError(t, failure, "the sequence continues after an error")
 		require.NotEqual(t, m == nil, err == nil, "a meeting or an error")
 		if err != nil {
 			failure = err
@@ -62,7 +62,7 @@ func collect(t testing.TB, ctx context.Context, c *minutes.Client, params *minut
 	return ids, failure
 }
 
-func TestAll(t *testing.T) {
+func TestAll_FollowsCursors(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		pages   map[string]string
@@ -78,16 +78,16 @@ func TestAll(t *testing.T) {
 		"empty pages in between":    {pages: map[string]string{"": ">2", "2": ">3", "3": "a>4", "4": ">5", "5": ""}, ids: "a", queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50", "cursor=5&limit=50"}},
 		"cursor to be escaped":      {pages: map[string]string{"": "a>=/+ &", "=/+ &": "b"}, ids: "a b", queries: []string{"limit=50", "cursor=%3D%2F%2B+%26&limit=50"}},
 		"own limit":                 {pages: map[string]string{"": "a>2", "2": "b"}, params: &minutes.MeetingListParams{Limit: 7}, ids: "a b", queries: []string{"limit=7", "cursor=2&limit=7"}},
-		"limit the service refuses": {pages: map[string]string{"": "a"}, params: &minutes.MeetingListParams{Limit: -3}, ids: "a", queries: []string{"limit=-3"}},
+		"limit the service rejects": {pages: map[string]string{"": "a"}, params: &minutes.MeetingListParams{Limit: -3}, ids: "a", queries: []string{"limit=-3"}},
 		"filters on every page":     {pages: map[string]string{"": "a>2", "2": "b"}, params: &minutes.MeetingListParams{DateFrom: "2026-01-01", DateTo: "2026-02-01"}, ids: "a b", queries: []string{"date_from=2026-01-01&date_to=2026-02-01&limit=50", "cursor=2&date_from=2026-01-01&date_to=2026-02-01&limit=50"}},
 		"from a cursor on":          {pages: map[string]string{"2": "b>3", "3": "c"}, params: &minutes.MeetingListParams{Cursor: "2"}, ids: "b c", queries: []string{"cursor=2&limit=50", "cursor=3&limit=50"}},
-		"external id alone, since it goes with no other filter": {pages: map[string]string{"": "a"}, params: &minutes.MeetingListParams{ExternalID: "crm/1"}, ids: "a", queries: []string{"external_id=crm%2F1"}},
-		"cursor repeated at once":                               {pages: map[string]string{"": "a>2", "2": "b>2"}, ids: "a b", queries: []string{"limit=50", "cursor=2&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
-		"first cursor repeated":                                 {pages: map[string]string{"2": "b>2"}, params: &minutes.MeetingListParams{Cursor: "2"}, ids: "b", queries: []string{"cursor=2&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
-		"cursors in a cycle":                                    {pages: map[string]string{"": "a>2", "2": "b>3", "3": "c>4", "4": "d>2"}, ids: "a b c d", queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
-		"empty pages in a cycle":                                {pages: map[string]string{"": ">2", "2": ">3", "3": ">2"}, queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
-		"cursor that is refused":                                {pages: map[string]string{"": "a>x"}, ids: "a", queries: []string{"limit=50", "cursor=x&limit=50"}, failure: "minutes: GET /v1/meetings: 400 INVALID_CURSOR: m (request id r)"},
-		"first page that is refused":                            {pages: map[string]string{}, queries: []string{"limit=50"}, failure: "minutes: GET /v1/meetings: 400 INVALID_CURSOR: m (request id r)"},
+		"external id only, since no other filter combines with it": {pages: map[string]string{"": "a"}, params: &minutes.MeetingListParams{ExternalID: "crm/1"}, ids: "a", queries: []string{"external_id=crm%2F1"}},
+		"cursor repeated at once":                                  {pages: map[string]string{"": "a>2", "2": "b>2"}, ids: "a b", queries: []string{"limit=50", "cursor=2&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
+		"first cursor repeated":                                    {pages: map[string]string{"2": "b>2"}, params: &minutes.MeetingListParams{Cursor: "2"}, ids: "b", queries: []string{"cursor=2&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
+		"cursors in a cycle":                                       {pages: map[string]string{"": "a>2", "2": "b>3", "3": "c>4", "4": "d>2"}, ids: "a b c d", queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50", "cursor=4&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
+		"empty pages in a cycle":                                   {pages: map[string]string{"": ">2", "2": ">3", "3": ">2"}, queries: []string{"limit=50", "cursor=2&limit=50", "cursor=3&limit=50"}, failure: "minutes: GET /v1/meetings: 200: the service repeated a cursor"},
+		"rejected cursor":                                          {pages: map[string]string{"": "a>x"}, ids: "a", queries: []string{"limit=50", "cursor=x&limit=50"}, failure: "minutes: GET /v1/meetings: 400 INVALID_CURSOR: m (request id r)"},
+		"rejected first page":                                      {pages: map[string]string{}, queries: []string{"limit=50"}, failure: "minutes: GET /v1/meetings: 400 INVALID_CURSOR: m (request id r)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,8 +106,8 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// No page is asked for before the loop gets there, and none after it stops.
-func TestAllIsLazy(t *testing.T) {
+// All requests a page only when the loop needs it, and none after the loop stops.
+func TestAll_RequestsPagesWhenNeeded(t *testing.T) {
 	t.Parallel()
 	b := &book{pages: map[string]string{"": "a b>2", "2": "c d>3", "3": "e"}}
 	client := b.client(t)
@@ -125,16 +125,15 @@ func TestAllIsLazy(t *testing.T) {
 	require.Equal(t, map[string]int{"a": 1, "b": 1, "c": 2, "d": 2}, requests)
 	require.Len(t, b.queries, 2, "a stopped loop asks for no further page")
 
-	for range all { // begins anew
+	for range all { // starts again
 		break
 	}
 	require.Len(t, b.queries, 3)
 	require.Equal(t, b.queries[0], b.queries[2])
 }
 
-// The parameters are copied when All is called, and a sequence can be ranged
-// over again, also within itself.
-func TestAllCopiesItsParameters(t *testing.T) {
+// All copies its parameters. A sequence can be used several times, also within itself.
+func TestAll_CopiesParameters(t *testing.T) {
 	t.Parallel()
 	b := &book{pages: map[string]string{"": "a>2", "2": "b"}}
 	client := b.client(t)
@@ -158,8 +157,8 @@ func TestAllCopiesItsParameters(t *testing.T) {
 	}
 }
 
-// A context that is done between two pages ends the loop with one error.
-func TestAllEndsWithItsContext(t *testing.T) {
+// If the context ends between two pages, the loop ends with one error.
+func TestAll_EndsWithContext(t *testing.T) {
 	t.Parallel()
 	b := &book{pages: map[string]string{"": "a>2", "2": "b"}}
 	why := errors.New("enough")
@@ -184,9 +183,8 @@ func TestAllEndsWithItsContext(t *testing.T) {
 	require.Len(t, b.queries, 1)
 }
 
-// Against the service in memory: every meeting once, newest first, whatever
-// the sizes of the pages.
-func TestAllInMemory(t *testing.T) {
+// All yields every meeting of the in-memory service once, newest first, for every page size.
+func TestAll_YieldsEveryMeetingOnce(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.NewServer(t)
 	client := testkit.Client(srv)
@@ -211,7 +209,7 @@ func TestAllInMemory(t *testing.T) {
 	require.ErrorIs(t, err, minutes.ErrInvalidLimit)
 }
 
-func TestFindByExternalID(t *testing.T) {
+func TestFindByExternalID_ReturnsExactMatch(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		page string
@@ -240,9 +238,8 @@ func TestFindByExternalID(t *testing.T) {
 	}
 }
 
-// A listing ends, with each meeting once for each page it is on, whatever
-// cursors the service gives: the words of script are pages, and their bytes
-// the cursors that lead on.
+// A listing ends, and yields each meeting once per page it is on, whatever cursors the service
+// returns. The words of script are pages, and their bytes are the next cursors.
 //
 // For a long run: go test -run '^$' -fuzz FuzzCursors -fuzztime 10m .
 func FuzzCursors(f *testing.F) {

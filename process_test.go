@@ -33,7 +33,7 @@ func weekly(externalID string) *minutes.MeetingCreateParams {
 	return &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: externalID}
 }
 
-func TestProcess(t *testing.T) {
+func TestProcess_TurnsARecordingIntoMinutes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -67,8 +67,8 @@ func TestProcess(t *testing.T) {
 	})
 }
 
-// A worker that crashes and comes back does not look at its meeting again within
-// the floor, though it remembers nothing, and tells what it is shown.
+// A worker without a Store that restarts after a crash does not poll its meeting within the minimum
+// poll interval, and reports its status.
 func TestProcess_KeepsThePollIntervalAfterACrash(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestProcess_RestartReplacesAFailedMeeting(t *testing.T) {
 	})
 }
 
-// A worker whose failed meeting another one deleted first continues with the new one.
+// If another worker deletes the failed meeting first, the worker continues with the new one.
 func TestProcess_ContinuesWithAnotherWorkersMeeting(t *testing.T) {
 	t.Parallel()
 	for name, work := range map[string]func(context.Context, *minutes.Client, string, *minutes.ProcessOptions) (*minutes.Result, error){
@@ -162,12 +162,12 @@ func TestProcess_ContinuesWithAnotherWorkersMeeting(t *testing.T) {
 	}
 }
 
-// crash is a transport whose process dies: from its nth request on nothing gets
-// through, and of the last one it may never hear.
+// crash is a transport whose process dies: it loses every request after the nth, and the response
+// to the nth may be lost.
 type crash struct {
 	next    http.RoundTripper
 	after   int64
-	mid     bool // the last request takes effect, its reply is lost
+	mid     bool // the last request takes effect, its response is lost
 	n       atomic.Int64
 	onCrash func()
 }
@@ -188,8 +188,7 @@ func (c *crash) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, errors.New("the process is dead")
 }
 
-// A job that dies at any request, with the request done or not, is finished by
-// the next run.
+// If a job dies at any request, whether or not that took effect, the next run finishes it.
 func TestProcess_FinishesAfterACrash(t *testing.T) {
 	t.Parallel()
 	for _, mid := range []bool{false, true} {
@@ -236,8 +235,8 @@ func oneMeeting(t *testing.T, srv *minutestest.Server, n int) {
 	assert.Equal(t, n, seen)
 }
 
-// Two workers on one external id, on Clients of their own, end with one meeting
-// and no error, whatever the network does.
+// Two workers with one external id, on separate Clients, end with one meeting and no error,
+// whatever the network does.
 func TestProcess_TwoWorkersMakeOneMeeting(t *testing.T) {
 	t.Parallel()
 	for seed := range testbase.Many(200, 12) {
@@ -278,7 +277,7 @@ func TestProcess_TwoWorkersMakeOneMeeting(t *testing.T) {
 	}
 }
 
-func TestProcessAll(t *testing.T) {
+func TestProcessAll_BoundsUploadsAndOutlastsFailures(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	jobs := func(n int) []minutes.Job {
@@ -369,7 +368,7 @@ func TestProcessAll(t *testing.T) {
 	})
 }
 
-// closing is a recording that tells when it is closed.
+// closing is a recording that reports its Close.
 type closing struct {
 	minutes.Recording
 	closed func()
@@ -378,7 +377,7 @@ type closing struct {
 func (c *closing) ReadAt(p []byte, off int64) (int, error) { return c.Audio.ReadAt(p, off) }
 func (c *closing) Close() error                            { c.closed(); return nil }
 
-// closingAudio is testkit.Audio that calls closed when it is closed.
+// closingAudio is testkit.Audio that calls closed on Close.
 func closingAudio(n int, closed func()) minutes.Source {
 	return func(ctx context.Context) (minutes.Recording, error) {
 		rec, err := testkit.Audio(n)(ctx)
@@ -387,7 +386,7 @@ func closingAudio(n int, closed func()) minutes.Source {
 	}
 }
 
-// A transcript that is not found is no meeting that is gone.
+// A missing transcript does not mean that the meeting is gone.
 func TestProcess_TranscriptNotFoundDoesNotRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -414,7 +413,7 @@ var errUnclosable = errors.New("cannot be closed")
 
 func (unclosable) Close() error { return errUnclosable }
 
-// A recording that cannot be closed has been uploaded all the same.
+// If a recording cannot be closed, its upload still counts.
 func TestProcessAll_ReportsACloseError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -429,7 +428,7 @@ func TestProcessAll_ReportsACloseError(t *testing.T) {
 	})
 }
 
-// A job ends if somebody deletes its meeting, even with Restart. Its error also says why the
+// If someone deletes a job's meeting, the job ends, even with Restart. Its error also says why the
 // recording could not be closed.
 func TestProcessAll_EndsIfTheMeetingIsDeleted(t *testing.T) {
 	t.Parallel()
@@ -448,7 +447,8 @@ func TestProcessAll_EndsIfTheMeetingIsDeleted(t *testing.T) {
 	})
 }
 
-// Many jobs that a worker comes back to are not looked at again at once, either.
+// A worker that returns to many jobs does not poll their meetings within the minimum poll interval
+// either.
 func TestProcessAll_KeepsThePollIntervalAfterACrash(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -472,13 +472,13 @@ func TestProcessAll_KeepsThePollIntervalAfterACrash(t *testing.T) {
 	})
 }
 
-// opening is a job without anything odd.
+// opening is an ordinary job.
 func opening(externalID string) minutes.Job {
 	return minutes.Job{Params: weekly(externalID), Source: testkit.Audio(100)}
 }
 
-// The next job is asked for when there is room for its upload.
-func TestProcessAll_AsksForAJobWhenASlotIsNear(t *testing.T) {
+// ProcessAll reads the next job when an upload slot is nearly free.
+func TestProcessAll_ReadsNextJobWhenASlotIsNear(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -501,7 +501,7 @@ func TestProcessAll_AsksForAJobWhenASlotIsNear(t *testing.T) {
 	})
 }
 
-// A callback that ends its goroutine, as a test's FailNow does, ends only its own job.
+// If a callback ends its goroutine, as a test's FailNow does, only its own job ends.
 func TestProcessAll_JobEndsIfCallbackEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"Source", "OnStatus", "Close"} {
@@ -524,7 +524,7 @@ func TestProcessAll_JobEndsIfCallbackEndsItsGoroutine(t *testing.T) {
 					}})
 				}
 				opts := &minutes.ProcessOptions{OnStatus: func(m *minutes.Meeting) { in("OnStatus", m.ExternalID) }}
-				// With one or two upload slots, one that is not released blocks the last job.
+				// With one or two upload slots, a slot that is not released blocks the last job.
 				client := testkit.Client(srv, minutes.WithUploadConcurrency(1+len(where)%2))
 				ended := map[string]error{}
 				for r, err := range client.Meetings.ProcessAll(t.Context(), slices.Values(jobs), opts) {
@@ -541,7 +541,7 @@ func TestProcessAll_JobEndsIfCallbackEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// What cannot be used is refused before any request.
+// ProcessAll rejects invalid parameters before any request.
 func TestProcessAll_RejectsInvalidParams(t *testing.T) {
 	t.Parallel()
 	jobs := slices.Values([]minutes.Job{opening("rec-0")})
@@ -572,8 +572,7 @@ func TestProcessAll_RejectsInvalidParams(t *testing.T) {
 	}
 }
 
-// A job that cannot be used is yielded with its error, also where it might start
-// over.
+// ProcessAll yields the error of an invalid job, even with Restart.
 func TestProcessAll_YieldsInvalidJobs(t *testing.T) {
 	t.Parallel()
 	open := testkit.Audio(10)
@@ -599,11 +598,11 @@ func created(client *minutes.Client, title string) (id string) {
 	return m.ID
 }
 
-// A job that comes back to a meeting that is waited for leaves that wait as it
-// is: it ends with its context, and then nobody asks any more.
-func TestProcess_LeavesAnotherWaitAlone(t *testing.T) {
+// A job that returns to a meeting does not disturb another wait for it. That wait ends with its
+// context, and then no request follows.
+func TestProcess_DoesNotDisturbAnotherWait(t *testing.T) {
 	t.Parallel()
-	for name, interval := range map[string]time.Duration{"fresh": 0, "looked at long ago": 24 * time.Hour} {
+	for name, interval := range map[string]time.Duration{"fresh": 0, "polled long ago": 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -626,7 +625,7 @@ func TestProcess_LeavesAnotherWaitAlone(t *testing.T) {
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				wg.Wait()
 				synctest.Wait()
-				assert.Zero(t, l.TooSoon([]string{m.ID}), "looks within the floor")
+				assert.Zero(t, l.TooSoon([]string{m.ID}), "polls within the minimum interval")
 				synctest.Wait()
 				testkit.RequireQuiet(t, l)
 			})
@@ -634,8 +633,8 @@ func TestProcess_LeavesAnotherWaitAlone(t *testing.T) {
 	}
 }
 
-// What a job returned is its caller's; a wait that is served from what the job
-// saw does not see what the caller makes of it.
+// The caller may change a job's result. Later waits that use the job's snapshot do not see the
+// change.
 func TestProcess_ReturnsACopy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -658,7 +657,7 @@ func TestProcess_ReturnsACopy(t *testing.T) {
 	})
 }
 
-// soundless opens a recording that must not be opened.
+// soundless opens a recording that no test case may open.
 func soundless(t *testing.T) minutes.Source {
 	return func(context.Context) (minutes.Recording, error) {
 		t.Error("the recording was opened")
@@ -666,8 +665,8 @@ func soundless(t *testing.T) minutes.Source {
 	}
 }
 
-// Resume goes on from whatever state the meeting is in.
-func TestFinish(t *testing.T) {
+// Resume continues from any state of the meeting.
+func TestResume_ContinuesFromAnyStatus(t *testing.T) {
 	t.Parallel()
 	states := []minutes.Status{
 		minutes.StatusAudioUploaded, minutes.StatusTranscribing, minutes.StatusTranscribed, minutes.StatusGeneratingMinutes,
@@ -702,7 +701,7 @@ func TestFinish(t *testing.T) {
 					assert.Equal(t, minutes.StatusMinutesReady, r.Meeting.Status)
 					assert.Contains(t, r.Minutes.Content, "# Weekly")
 					assert.Contains(t, r.Transcript, "spk_0")
-					assert.Equal(t, slices.Compact(slices.Clone(states)), states, "each status is told once")
+					assert.Equal(t, slices.Compact(slices.Clone(states)), states, "OnStatus gets each status once")
 					assert.Equal(t, minutes.StatusMinutesReady, states[len(states)-1])
 				}
 			})
@@ -734,9 +733,8 @@ func TestFinish(t *testing.T) {
 	})
 }
 
-// What cannot be used is refused before any request; what comes later leaves a
-// Result.
-func TestFinish_Errors(t *testing.T) {
+// Resume rejects invalid parameters before any request. Later errors come with a Result.
+func TestResume_RejectsInvalidParamsAndReturnsErrors(t *testing.T) {
 	t.Parallel()
 	open := testkit.Audio(10)
 	for name, test := range map[string]struct {
@@ -778,9 +776,9 @@ func TestFinish_Errors(t *testing.T) {
 	})
 }
 
-// What was seen of a meeting counts as a look, by whichever call or process: no
-// GET comes within thirty seconds, and an upload waits for none.
-func TestFinish_KeepsThePollInterval(t *testing.T) {
+// Every response about a meeting counts as a poll, whichever call or process got it. No GET follows
+// within thirty seconds. An upload does not wait.
+func TestResume_KeepsThePollInterval(t *testing.T) {
 	t.Parallel()
 	open := testkit.Audio(10)
 	t.Run("after a create", func(t *testing.T) {
@@ -793,7 +791,7 @@ func TestFinish_KeepsThePollInterval(t *testing.T) {
 					w.Stages.Transcribe = time.Hour
 					srv := minutestest.NewServer(t, minutestest.WithWorld(w))
 					ids := testkit.Crowd(t, srv, others, 1, 10*time.Hour)
-					c, looks := testkit.WatchPolls(srv)
+					c, polls := testkit.WatchPolls(srv)
 					var wg sync.WaitGroup
 					defer wg.Wait()
 					ctx, cancel := context.WithCancel(t.Context())
@@ -803,7 +801,7 @@ func TestFinish_KeepsThePollInterval(t *testing.T) {
 						}
 					})
 					time.Sleep(time.Duration(testbase.Many(10, 2)) * time.Minute)
-					for range 5 { // at any time of a turn
+					for range 5 { // at any time of a cycle
 						time.Sleep(7 * time.Second)
 						m, _, err := c.Meetings.Create(t.Context(), weekly(""))
 						require.NoError(t, err)
@@ -812,7 +810,7 @@ func TestFinish_KeepsThePollInterval(t *testing.T) {
 						require.NoError(t, err)
 						assert.Equal(t, minutes.StatusAudioUploaded, r.Meeting.Status)
 						assert.Less(t, time.Since(began), 5*time.Second)
-						assert.LessOrEqual(t, len(looks.Of(m.ID)), 1, "the look after the upload")
+						assert.LessOrEqual(t, len(polls.Of(m.ID)), 1, "the poll after the upload")
 					}
 				})
 			})
@@ -835,9 +833,9 @@ func TestFinish_KeepsThePollInterval(t *testing.T) {
 	})
 }
 
-// A worker uploads, another one waits: the first ends once the audio is there, and
-// the second has nothing to upload.
-func TestFinish_ContinuesAfterUntil(t *testing.T) {
+// One worker uploads, another waits: the first ends once the audio has arrived, and the second
+// uploads nothing.
+func TestResume_ContinuesAfterUntil(t *testing.T) {
 	t.Parallel()
 	for _, until := range []minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribed} {
 		t.Run(string(until), func(t *testing.T) {
@@ -866,9 +864,9 @@ func TestFinish_ContinuesAfterUntil(t *testing.T) {
 	}
 }
 
-// A job whose context ends while others have all places ends, too, and its recording
+// If the context ends while other jobs hold all upload slots, the job ends, too, and its recording
 // is never opened.
-func TestFinish_CtxEndsWithoutAnUploadSlot(t *testing.T) {
+func TestResume_CtxEndsWithoutAnUploadSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -898,8 +896,8 @@ func TestFinish_CtxEndsWithoutAnUploadSlot(t *testing.T) {
 	})
 }
 
-// A recording is closed before its place is given to another.
-func TestFinish_ClosesBeforeItReleasesItsSlot(t *testing.T) {
+// A job closes its recording before it releases its slot.
+func TestResume_ClosesBeforeItReleasesItsSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := testkit.Client(minutestest.NewServer(t), minutes.WithUploadConcurrency(1))
@@ -925,8 +923,8 @@ func TestFinish_ClosesBeforeItReleasesItsSlot(t *testing.T) {
 	})
 }
 
-// Jobs that come back one after the other, each to a meeting that has its audio
-// already, keep nobody who waits from being told in time.
+// Jobs that return one after the other, each to a meeting with audio, do not delay the notification
+// of other waits.
 func TestProcess_ResumedJobsDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	for _, every := range []time.Duration{time.Second, 20 * time.Second, 40 * time.Second} {
@@ -956,15 +954,14 @@ func TestProcess_ResumedJobsDoNotDelayOthers(t *testing.T) {
 				}
 				wg.Wait()
 				synctest.Wait()
-				assert.Zero(t, l.TooSoon(ids), "looks within the floor")
+				assert.Zero(t, l.TooSoon(ids), "polls within the minimum interval")
 			})
 		})
 	}
 }
 
-// Jobs that come back to finished meetings do not keep others from being looked
-// at in pages.
-func TestProcess_FinishedJobsDoNotStopPages(t *testing.T) {
+// Jobs that return to finished meetings do not keep the Client from polling others in pages.
+func TestProcess_FinishedMeetingsDoNotStopPages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -993,13 +990,13 @@ func TestProcess_FinishedJobsDoNotStopPages(t *testing.T) {
 		}
 		wg.Wait()
 		synctest.Wait()
-		assert.LessOrEqual(t, l.Len()-l.Pages(), 2, "hardly a single look")
+		assert.LessOrEqual(t, l.Len()-l.Pages(), 2, "few polls of single meetings")
 	})
 }
 
-// A store that accepts the recording of a meeting that never shows audio: the job ends five
-// minutes after the upload, however the clocks of the service and this machine differ.
-func TestProcess_EndsIfNoAudioShows(t *testing.T) {
+// If storage accepts the recording but the meeting never shows audio, the job ends five minutes
+// after the upload, even if the clocks of the service and this machine differ.
+func TestProcess_EndsIfNoAudioAppears(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {

@@ -8,11 +8,11 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// Parameters that cannot be used are refused, by name, before any request.
+// Every method rejects invalid parameters, by name, before any request.
 func TestProjects_RejectUnusableParameters(t *testing.T) {
 	t.Parallel()
 	const bad = "text\xff\xfe"
-	refuse(t, map[string]unusable{
+	requireRejected(t, map[string]unusable{
 		"project name": {"Name", func(ctx context.Context, c *minutes.Client) (any, error) {
 			return testkit.Result(c.Projects.Create(ctx, &minutes.ProjectCreateParams{Name: bad}))
 		}},

@@ -19,7 +19,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// The first bytes of recordings, by the containers they are in.
+// The first bytes of recordings, by container.
 const (
 	magicWAV    = "RIFF\x24\x00\x00\x00WAVEfmt "
 	magicFLAC   = "fLaC\x00\x00\x00\x22"
@@ -38,10 +38,10 @@ const (
 	unknown     = "\x01\x02\x03\x04 no recording anybody knows"
 )
 
-func TestContentTypeOfRecordings(t *testing.T) {
+func TestFromFile_FindsContentType(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, content, want string }{
-		// Content decides.
+		// The content decides.
 		{"a.wav", magicWAV, "audio/wav"},
 		{"a", magicWAV, "audio/wav"},
 		{"a.mp3", magicWAV, "audio/wav"},
@@ -60,7 +60,7 @@ func TestContentTypeOfRecordings(t *testing.T) {
 		{"a.aiff", magicAIFF, "audio/aiff"},
 		{"a", magicAMR, "audio/amr"},
 		{"a", magicAVI, "video/avi"},
-		// Containers that sound and films share: the brand, then the name.
+		// Containers for both sound and film: the brand decides, then the name.
 		{"a.mp4", magicMP4, "video/mp4"},
 		{"a", magicMP4, "video/mp4"},
 		{"a.m4a", magicMP4, "audio/mp4"},
@@ -75,7 +75,7 @@ func TestContentTypeOfRecordings(t *testing.T) {
 		{"a.weba", magicEBML, "audio/webm"},
 		{"a.mka", magicEBML, "audio/x-matroska"},
 		{"a.mkv", magicEBML, "video/x-matroska"},
-		// Content that says nothing leaves it to the name.
+		// If the content is ambiguous, the name decides.
 		{"a.mp3", unknown, "audio/mpeg"},
 		{"a.MP3", unknown, "audio/mpeg"},
 		{"two.names.WaV", unknown, "audio/wav"},
@@ -101,10 +101,10 @@ func TestContentTypeOfRecordings(t *testing.T) {
 		{"a.webm", unknown, "video/webm"},
 		{"a.wma", unknown, "audio/x-ms-wma"},
 		{"a.3gp", unknown, "video/3gpp"},
-		// Too short to say anything.
+		// Too short to decide.
 		{"a.mp3", "\xff", "audio/mpeg"},
 		{"a.m4a", "\x00\x00\x00\x20ftyp", "audio/mp4"},
-		// Neither says.
+		// Neither decides.
 		{"a", unknown, ""},
 		{"a.txt", "Minutes of the meeting", ""},
 		{"a.pdf", "%PDF-1.7", ""},
@@ -136,7 +136,7 @@ func TestContentTypeOfRecordings(t *testing.T) {
 	}
 }
 
-func TestFromFile_Rejects(t *testing.T) {
+func TestFromFile_RejectsInvalidFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	empty := filepath.Join(dir, "empty.wav")
@@ -179,8 +179,7 @@ func TestFromFile_Rejects(t *testing.T) {
 	})
 }
 
-// spooled points the temporary files of a test at a directory of its own, and
-// returns what lists them.
+// spooled sets the directory for temporary files of a test, and returns a function that lists them.
 func spooled(t *testing.T) func() []string {
 	t.Helper()
 	dir := t.TempDir()
@@ -197,7 +196,7 @@ func spooled(t *testing.T) func() []string {
 	}
 }
 
-func TestFromReader(t *testing.T) {
+func TestFromReader_CopiesTheRecording(t *testing.T) {
 	files := spooled(t)
 	for _, test := range []struct{ name, content, contentType, want string }{
 		{"given", unknown, "audio/x-own; rate=8000", "audio/x-own; rate=8000"},
@@ -224,7 +223,7 @@ func TestFromReader(t *testing.T) {
 	}
 }
 
-func TestFromReader_Rejects(t *testing.T) {
+func TestFromReader_RejectsInvalidInput(t *testing.T) {
 	files := spooled(t)
 	broken := errors.New("the microphone fell off")
 	for name, test := range map[string]struct {
@@ -261,8 +260,8 @@ func TestFromReader_Rejects(t *testing.T) {
 	require.ErrorIs(t, err, fs.ErrNotExist)
 }
 
-// Recordings that cannot become minutes are refused before any request.
-func TestUploadRefusesRecordings(t *testing.T) {
+// Upload rejects invalid recordings before any request.
+func TestUpload_RejectsInvalidRecordings(t *testing.T) {
 	t.Parallel()
 	audio := bytes.NewReader([]byte(magicWAV))
 	for name, test := range map[string]struct {
@@ -295,7 +294,7 @@ func TestUploadRefusesRecordings(t *testing.T) {
 	require.NoError(t, minutes.Recording{Audio: audio}.Close())
 }
 
-// A named pipe is refused without being opened, which would wait for a writer.
+// FromFile rejects a named pipe without opening it, since that would wait for a writer.
 func TestFromFile_RejectsNamedPipe(t *testing.T) {
 	t.Parallel()
 	mkfifo, err := exec.LookPath("mkfifo")

@@ -9,7 +9,7 @@ import (
 )
 
 // Section 3: which states are failures, and which are final.
-func TestStatus(t *testing.T) {
+func TestStatus_FailedAndFinal(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[minutes.Status]struct{ failed, final bool }{
 		"created":              {false, false},

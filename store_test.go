@@ -23,7 +23,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// fourMinutes returns a world whose meetings need four minutes.
+// fourMinutes is a World whose meetings need four minutes.
 func fourMinutes() minutestest.World {
 	w := minutestest.DefaultWorld()
 	w.Stages = minutestest.Stages{Prepare: time.Minute, Transcribe: 2 * time.Minute, Write: time.Minute}
@@ -70,7 +70,7 @@ func (l life) Delete(ctx context.Context, id string) error {
 	return l.Store.Delete(ctx, id)
 }
 
-// live runs a process until its kill. All processes are one program to the audit.
+// live runs a process until its kill. The audit sees all processes as one program.
 func live(t *testing.T, srv *minutestest.Server, store minutes.Store, kill time.Duration, run func(context.Context, *minutes.Client) (*minutes.Result, error)) (*minutes.Result, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), kill)
@@ -79,8 +79,8 @@ func live(t *testing.T, srv *minutestest.Server, store minutes.Store, kill time.
 	return run(ctx, testkit.Client(srv, minutes.WithStore(l), minutes.WithHTTPClient(&http.Client{Transport: l})))
 }
 
-// requirePollsApart requires that no two GETs of a meeting are less than thirty seconds apart,
-// whoever made them, and that no request for an upload URL was in vain.
+// requirePollsApart requires that two GETs of a meeting are at least thirty seconds apart, whoever
+// sent them, and that no request for an upload URL was in vain.
 func requirePollsApart(t *testing.T, srv *minutestest.Server) {
 	t.Helper()
 	last := map[string]time.Time{}
@@ -95,8 +95,8 @@ func requirePollsApart(t *testing.T, srv *minutestest.Server) {
 	}
 }
 
-// A process that is killed every twenty seconds, while a meeting needs four minutes, gets its
-// minutes.
+// A job gets its minutes although its process is killed every twenty seconds and the meeting needs
+// four minutes.
 func TestWithStore_JobEndsInACrashLoop(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -145,7 +145,7 @@ func TestWithStore_JobEndsInACrashLoop(t *testing.T) {
 	}
 }
 
-// Processes are killed at random instants of a job, and others go on at once.
+// Processes are killed at random instants of a job, and others continue at once.
 func TestWithStore_OneAudioAfterRandomKills(t *testing.T) {
 	t.Parallel()
 	for seed := range testbase.Many(500, 60) {
@@ -189,7 +189,7 @@ func TestWithStore_OneAudioAfterRandomKills(t *testing.T) {
 	}
 }
 
-// Processes that share a store poll a meeting as one would, even if they begin at once.
+// Processes that share a store poll a meeting as one process would, even if they begin at once.
 func TestWithStore_ProcessesShareThePollInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -210,7 +210,7 @@ func TestWithStore_ProcessesShareThePollInterval(t *testing.T) {
 		synctest.Wait()
 		assert.Less(t, time.Since(began), 4*time.Minute+70*time.Second)
 		polls := srv.Requests(minutes.OpMeetingsGet)
-		polls = slices.DeleteFunc(polls, func(r minutestest.Request) bool { return r.At.Sub(began) >= 4*time.Minute }) // it has ended then
+		polls = slices.DeleteFunc(polls, func(r minutestest.Request) bool { return r.At.Sub(began) >= 4*time.Minute }) // then the meeting has ended
 		for i := 1; i < len(polls); i++ {
 			assert.GreaterOrEqual(t, polls[i].At.Sub(polls[i-1].At), 30*time.Second)
 		}
@@ -241,8 +241,8 @@ func TestResume_RequestsNoUploadURLOnceEnded(t *testing.T) {
 	})
 }
 
-// What Resume does first depends on what the store says.
-func TestResume_BeginsAsTheStoreSays(t *testing.T) {
+// The first request of Resume depends on the stored state.
+func TestResume_StartsFromStoredState(t *testing.T) {
 	t.Parallel()
 	const get, url = minutes.OpMeetingsGet, minutes.OpMeetingsUploadURL
 	for name, test := range map[string]struct {
@@ -294,7 +294,7 @@ func TestResume_BeginsAsTheStoreSays(t *testing.T) {
 }
 
 // A wait stores whether it found audio from elsewhere, so that a later Resume uploads only if needed.
-func TestResume_KnowsWhatAWaitFound(t *testing.T) {
+func TestResume_UsesStateThatAWaitStored(t *testing.T) {
 	t.Parallel()
 	for name, hasAudio := range map[string]bool{"audio": true, "no audio": false} {
 		t.Run(name, func(t *testing.T) {
@@ -323,8 +323,8 @@ func TestResume_KnowsWhatAWaitFound(t *testing.T) {
 	}
 }
 
-// An upload of another process that still runs is not disturbed.
-func TestResume_LetsAnotherUploadEnd(t *testing.T) {
+// Resume does not disturb a running upload of another process.
+func TestResume_DoesNotDisturbAnotherUpload(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(fourMinutes()))
@@ -345,8 +345,8 @@ func TestResume_LetsAnotherUploadEnd(t *testing.T) {
 	})
 }
 
-// A failing store delays requests; twenty failures in a row end a wait, as failed polls do.
-func TestWithStore_StoreFails(t *testing.T) {
+// A failing store delays requests. Twenty failures in a row end a wait, like failed polls.
+func TestWithStore_OutlastsStoreFailures(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk full")
 	for name, test := range map[string]struct {
@@ -411,7 +411,7 @@ func TestWithStore_StoreFails(t *testing.T) {
 	})
 }
 
-// stubborn is a store whose state is always another than the Client has loaded.
+// stubborn is a store whose state always differs from the one that the Client loaded.
 type stubborn struct{ testkit.Store }
 
 func (*stubborn) Save(context.Context, string, minutes.MeetingState, minutes.MeetingState) (bool, error) {
@@ -429,7 +429,7 @@ func TestWithStore_GivesUpIfNothingIsSaved(t *testing.T) {
 }
 
 // The Client deletes the state of a meeting that has ended or is gone, and only then.
-func TestWithStore_DeletesStates(t *testing.T) {
+func TestWithStore_DeletesStatesOfEndedMeetings(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		until minutes.Status
@@ -472,7 +472,7 @@ func TestWithStore_DeletesStates(t *testing.T) {
 	}
 }
 
-// Dense waits are served by pages, which cost no save.
+// Dense waits use pages, which need no save.
 func TestWithStore_PagesCostNoSave(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -488,7 +488,7 @@ func TestWithStore_PagesCostNoSave(t *testing.T) {
 	})
 }
 
-// The interval that Cache-Control asks for holds between processes, once a process knows it.
+// Once a process knows the interval of Cache-Control, all processes keep it.
 func TestWithStore_KeepsTheIntervalOfCacheControl(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -578,7 +578,7 @@ func TestResume_RestartsWithParams(t *testing.T) {
 	}
 }
 
-// ProcessAll holds no more files open than uploads run.
+// ProcessAll keeps no more files open than uploads run.
 func TestProcessAll_OpensFewRecordings(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -603,7 +603,7 @@ func TestProcessAll_OpensFewRecordings(t *testing.T) {
 	})
 }
 
-func TestMeetingState_JSON(t *testing.T) {
+func TestMeetingState_SurvivesJSON(t *testing.T) {
 	t.Parallel()
 	for want, state := range map[string]minutes.MeetingState{
 		`{}`: noState,

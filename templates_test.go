@@ -9,7 +9,7 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-func TestTemplatePrintsValues(t *testing.T) {
+func TestTemplate_PrintsValues(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "{ID:tpl_1 Name:Board Source: Description: IsDefault:false Version:3}", fmt.Sprint(minutes.Template{ID: "tpl_1", Name: "Board", Version: new(3)}))
 }

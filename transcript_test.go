@@ -21,29 +21,29 @@ func TestTurns_SplitsAtLabels(t *testing.T) {
 		transcript string
 		want       []minutes.Turn
 	}{
-		"nothing":                 {"", nil},
-		"white space":             {" \n\t\n", nil},
-		"with colons":             {"spk_0: Good morning.\nspk_12: Morning.\n", two},
-		"without":                 {"spk_0 Good morning.\r\nspk_12 Morning.", two},
-		"on lines of their own":   {"\n\nspk_0\nGood morning.\n\nspk_12\nMorning.\n", two},
-		"in brackets":             {"[spk_0] Good morning.\n  [spk_12]: Morning.", two},
-		"in Markdown":             {"**spk_0:** Good morning.\n\n**spk_12:** Morning.", two},
-		"as tags":                 {"<spk_0>Good morning.\n<spk_12>Morning.", two},
-		"on one line":             {"spk_0: Good morning. spk_12: Morning.", two},
-		"no space":                {"spk_0:Good morning.\nspk_12:Morning.", two},
-		"no label":                {"Good morning.\nMorning.", []minutes.Turn{{Text: "Good morning.\nMorning."}}},
-		"text before":             {"Weekly\n\nspk_0: Hello.", []minutes.Turn{{Text: "Weekly"}, {Speaker: "spk_0", Text: "Hello."}}},
-		"several lines":           {"spk_0: One.\n\nTwo: three.\nspk_0: Four.", []minutes.Turn{{Speaker: "spk_0", Text: "One.\n\nTwo: three."}, {Speaker: "spk_0", Text: "Four."}}},
-		"silence":                 {"spk_0:\nspk_1:", []minutes.Turn{{Speaker: "spk_0"}, {Speaker: "spk_1"}}},
-		"a label that is spoken":  {"spk_0: Is spk_1 there?", []minutes.Turn{{Speaker: "spk_0", Text: "Is spk_1 there?"}}},
-		"a label spoken first":    {"spk_0: spk_1 is here.", []minutes.Turn{{Speaker: "spk_0", Text: "spk_1 is here."}}},
-		"what only looks like it": {"spk_: a\nspk_x: b\nxspk_1: c\nspk_1st: d\nspk_1_2: e", []minutes.Turn{{Text: "spk_: a\nspk_x: b\nxspk_1: c\nspk_1st: d\nspk_1_2: e"}}},
-		"invalid UTF-8":           {"spk_0: \xff\nspk_1: b", []minutes.Turn{{Speaker: "spk_0", Text: "\xff"}, {Speaker: "spk_1", Text: "b"}}},
+		"nothing":                {"", nil},
+		"white space":            {" \n\t\n", nil},
+		"with colons":            {"spk_0: Good morning.\nspk_12: Morning.\n", two},
+		"without":                {"spk_0 Good morning.\r\nspk_12 Morning.", two},
+		"on lines of their own":  {"\n\nspk_0\nGood morning.\n\nspk_12\nMorning.\n", two},
+		"in brackets":            {"[spk_0] Good morning.\n  [spk_12]: Morning.", two},
+		"in Markdown":            {"**spk_0:** Good morning.\n\n**spk_12:** Morning.", two},
+		"as tags":                {"<spk_0>Good morning.\n<spk_12>Morning.", two},
+		"on one line":            {"spk_0: Good morning. spk_12: Morning.", two},
+		"no space":               {"spk_0:Good morning.\nspk_12:Morning.", two},
+		"no label":               {"Good morning.\nMorning.", []minutes.Turn{{Text: "Good morning.\nMorning."}}},
+		"text before":            {"Weekly\n\nspk_0: Hello.", []minutes.Turn{{Text: "Weekly"}, {Speaker: "spk_0", Text: "Hello."}}},
+		"several lines":          {"spk_0: One.\n\nTwo: three.\nspk_0: Four.", []minutes.Turn{{Speaker: "spk_0", Text: "One.\n\nTwo: three."}, {Speaker: "spk_0", Text: "Four."}}},
+		"silence":                {"spk_0:\nspk_1:", []minutes.Turn{{Speaker: "spk_0"}, {Speaker: "spk_1"}}},
+		"a label that is spoken": {"spk_0: Is spk_1 there?", []minutes.Turn{{Speaker: "spk_0", Text: "Is spk_1 there?"}}},
+		"a label spoken first":   {"spk_0: spk_1 is here.", []minutes.Turn{{Speaker: "spk_0", Text: "spk_1 is here."}}},
+		"similar to a label":     {"spk_: a\nspk_x: b\nxspk_1: c\nspk_1st: d\nspk_1_2: e", []minutes.Turn{{Text: "spk_: a\nspk_x: b\nxspk_1: c\nspk_1st: d\nspk_1_2: e"}}},
+		"invalid UTF-8":          {"spk_0: \xff\nspk_1: b", []minutes.Turn{{Speaker: "spk_0", Text: "\xff"}, {Speaker: "spk_1", Text: "b"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			require.Equal(t, test.want, slices.Collect(minutes.Turns(test.transcript)))
-			for turn := range minutes.Turns(test.transcript) { // and may be left
+			for turn := range minutes.Turns(test.transcript) { // the loop may be left
 				require.Equal(t, test.want[0], turn)
 				break
 			}
@@ -51,7 +51,7 @@ func TestTurns_SplitsAtLabels(t *testing.T) {
 	}
 }
 
-// Joined again, nothing is lost but what surrounds labels and turns.
+// The joined turns contain everything except the space around labels and turns.
 func FuzzTurns(f *testing.F) {
 	for _, seed := range []string{"", "spk_0: Good morning.\nspk_1: Morning.\n", "**spk_0:** a [spk_1]: b\nspk_2 c", "spk_0 spk_1:]spk_2*:", "\xffspk_0:\x85spk_1"} {
 		f.Add(seed)

@@ -86,11 +86,11 @@ func TestUpload_SendsWholeRecording(t *testing.T) {
 	}
 }
 
-// An upload through trouble between client, storage and service: the audio arrives once, or the caller
-// learns that it did not. The rules are tested in internal/upload.
-func TestUpload_ThroughTrouble(t *testing.T) {
+// An upload recovers from failures between client, storage and service: the audio arrives once, or
+// the caller gets an error. internal/upload tests the rules.
+func TestUpload_RecoversFromFailures(t *testing.T) {
 	t.Parallel()
-	refuse := minutestest.RefuseUpload
+	reject := minutestest.RefuseUpload
 	reset := minutestest.ResetUpload
 	for _, test := range []struct {
 		name              string
@@ -106,15 +106,15 @@ func TestUpload_ThroughTrouble(t *testing.T) {
 		{name: "reset too often", faults: []minutestest.Fault{reset(1), reset(1), reset(1), reset(1), reset(1)}, puts: 5, urls: 3, polls: 5, err: "connection reset"},
 		{name: "response lost", faults: []minutestest.Fault{minutestest.LoseReply()}, puts: 1, urls: 1, polls: 1},
 		{name: "response lost after 30 s", faults: []minutestest.Fault{minutestest.LoseReply().Delayed(30 * time.Second)}, puts: 1, urls: 1, polls: 1},
-		{name: "503 after it arrived", faults: []minutestest.Fault{refuse(503, "SlowDown").AfterEffect()}, puts: 2, urls: 1, polls: 1},
-		{name: "527 after it arrived", faults: []minutestest.Fault{refuse(527, "RailgunError").AfterEffect()}, puts: 2, urls: 1, polls: 1},
-		{name: "403 after it arrived", faults: []minutestest.Fault{reset(1), refuse(403, "AccessDenied").AfterEffect()}, puts: 2, urls: 1, polls: 2},
+		{name: "503 after it arrived", faults: []minutestest.Fault{reject(503, "SlowDown").AfterEffect()}, puts: 2, urls: 1, polls: 1},
+		{name: "527 after it arrived", faults: []minutestest.Fault{reject(527, "RailgunError").AfterEffect()}, puts: 2, urls: 1, polls: 1},
+		{name: "403 after it arrived", faults: []minutestest.Fault{reset(1), reject(403, "AccessDenied").AfterEffect()}, puts: 2, urls: 1, polls: 2},
 		{name: "429", faults: []minutestest.Fault{minutestest.RateLimit("2"), minutestest.RateLimit("")}, puts: 3, urls: 1},
 		{name: "429 for an hour", faults: []minutestest.Fault{minutestest.RateLimit("3600")}, puts: 1, urls: 1, err: "429", status: 429},
-		{name: "404", faults: []minutestest.Fault{refuse(404, "NoSuchKey")}, puts: 1, urls: 1, err: "404 NoSuchKey", status: 404},
+		{name: "404", faults: []minutestest.Fault{reject(404, "NoSuchKey")}, puts: 1, urls: 1, err: "404 NoSuchKey", status: 404},
 		{name: "403 that says expired", faults: []minutestest.Fault{testkit.Expired()}, puts: 2, urls: 2},
 		{name: "403 that says expired again", faults: []minutestest.Fault{testkit.Expired(), testkit.Expired()}, puts: 2, urls: 2, err: "403 AccessDenied: Request has expired", status: 403},
-		{name: "an error, then lost", faults: []minutestest.Fault{refuse(503, "SlowDown"), reset(1), reset(1), reset(1), reset(1)}, puts: 5, urls: 2, polls: 4, err: "503 SlowDown", status: 503},
+		{name: "an error, then lost", faults: []minutestest.Fault{reject(503, "SlowDown"), reset(1), reset(1), reset(1), reset(1)}, puts: 5, urls: 2, polls: 4, err: "503 SlowDown", status: 503},
 		{name: "no response", faults: []minutestest.Fault{minutestest.Delay(time.Hour)}, puts: 2, urls: 1, polls: 1},
 		{name: "page of a gateway", faults: []minutestest.Fault{minutestest.BadGateway()}, puts: 2, urls: 1},
 	} {
@@ -153,8 +153,8 @@ func TestUpload_ThroughTrouble(t *testing.T) {
 	}
 }
 
-// A meeting that failed after the response was lost had its audio. A wait reports
-// what became of it.
+// If a meeting fails after the upload's response was lost, it had its audio. A wait reports the
+// failure.
 func TestUpload_ResponseLostAndMeetingFailed(t *testing.T) {
 	t.Parallel()
 	for _, status := range []minutes.Status{minutes.StatusAudioRejected, minutes.StatusTranscribeBlocked, minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed} {
@@ -194,16 +194,16 @@ func TestUpload_SharesPollsWithWaits(t *testing.T) {
 				id := testkit.Waiting(t, srv)
 				rec, sum := testkit.Noise(5000)
 				var c *minutes.Client
-				looked, lost := false, false
+				polled, lost := false, false
 				c = testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if !lost && req.Method == http.MethodPut {
-						lost = true // on its way: the service sees no upload between the looks
+						lost = true // before it arrives: the service sees no upload between the polls
 						_, _ = io.CopyN(io.Discard, req.Body, 1000)
 						return nil, syscall.ECONNRESET
 					}
 					resp, err := srv.HTTPClient().Transport.RoundTrip(req)
-					if !looked && strings.HasSuffix(req.URL.Path, "/upload-url") {
-						looked = true
+					if !polled && strings.HasSuffix(req.URL.Path, "/upload-url") {
+						polled = true
 						time.Sleep(later)
 						ctx, cancel := context.WithCancel(t.Context())
 						_, waitErr := c.Meetings.Wait(ctx, id, &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { cancel() }})
@@ -313,7 +313,7 @@ func TestUpload_ReadsFromTheBeginning(t *testing.T) {
 	require.EqualValues(t, 1234, at, "the caller's offset is the caller's")
 }
 
-// The error has the last response of storage, and why the upload ended after it.
+// The error has the last response of storage, and the reason why the upload ended after it.
 func TestUpload_ReturnsStorageError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -356,7 +356,7 @@ func TestUpload_ReturnsAPIError(t *testing.T) {
 }
 
 // The header Content-MD5 and the timeouts reach the request.
-func TestUpload_Options(t *testing.T) {
+func TestUpload_SendsContentMD5AndTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -377,8 +377,8 @@ func TestUpload_Options(t *testing.T) {
 	}
 }
 
-// A store that keeps a part of a broken upload: Upload reports that, and so does Process, unless
-// another worker may have uploaded.
+// If storage keeps a part of a broken upload, Upload reports that. So does Process, unless another
+// worker may have uploaded.
 func TestUpload_ReportsPartialAudio(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -437,8 +437,8 @@ func TestUpload_ReportsPartialAudio(t *testing.T) {
 	}
 }
 
-// Only a service on this machine may have its storage there without TLS, and a URL that is valid for
-// very long does not overflow.
+// Only a service on this machine may use local storage without TLS. A URL that is valid for very
+// long does not overflow.
 func TestUpload_ChecksTargets(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

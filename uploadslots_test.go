@@ -21,8 +21,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// There are as many concurrent uploads as slots, whoever began them. An upload that waits for a slot
-// is not opened, sends nothing, does not stall and obeys its context.
+// There are as many concurrent uploads as slots, whoever began them. An upload that waits for a
+// slot does not open its recording, sends nothing, does not stall and obeys its context.
 func TestUploadSlots_LimitConcurrency(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,8 +123,8 @@ func TestUploadSlots_ReleaseAsContextEnds(t *testing.T) {
 	}
 }
 
-// A Client works in one synctest bubble after the other.
-func TestUploadSlots_InAnyBubble(t *testing.T) {
+// A Client works in one synctest bubble after another.
+func TestUploadSlots_WorkInConsecutiveBubbles(t *testing.T) {
 	t.Parallel()
 	srv := minutestest.New()
 	defer srv.Close()

@@ -9,10 +9,10 @@ import (
 	"github.com/meeting-minutes/minutes-go"
 )
 
-// Replies with fields absent, null or empty, each to its Go value.
+// Absent, null and empty fields of a response decode to their Go values.
 func TestUsage_DecodesAbsentAndNullFields(t *testing.T) {
 	t.Parallel()
-	makeOf(t, []variant{
+	requireDecoded(t, []variant{
 		{"usage.get", 200, "usage_nulls", &minutes.Usage{}},
 		{"usage.get", 200, "usage_absent", &minutes.Usage{CreditsRemaining: 1}},
 	})

@@ -8,11 +8,10 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// What the parameters leave out is left out of the body and the query; lists
-// that the interface requires are never null.
+// Replace with no terms sends an empty list, never null.
 func TestVocabulary_SendsNoTermsAsAnEmptyList(t *testing.T) {
 	t.Parallel()
-	sendOnly(t, map[string]optional{
+	requireSent(t, map[string]optional{
 		"no terms": {"vocabulary_empty", "", `{"terms":[]}`, func(c *minutes.Client) error {
 			_, err := c.Vocabulary.Replace(t.Context(), nil)
 			return err
@@ -20,20 +19,20 @@ func TestVocabulary_SendsNoTermsAsAnEmptyList(t *testing.T) {
 	})
 }
 
-// Replies with fields absent, null or empty, each to its Go value.
+// Absent, null and empty fields of a response decode to their Go values.
 func TestVocabulary_DecodesEmptyLists(t *testing.T) {
 	t.Parallel()
-	makeOf(t, []variant{
+	requireDecoded(t, []variant{
 		{"vocabulary.add", 200, "vocabulary", testkit.FullVocabulary},
 		{"vocabulary.get", 200, "vocabulary_empty", &minutes.Vocabulary{Terms: []string{}, Entries: []minutes.VocabularyEntry{}, MaxTerms: 200}},
 	})
 }
 
-// Parameters that cannot be used are refused, by name, before any request.
+// Every method rejects invalid parameters, by name, before any request.
 func TestVocabulary_RejectUnusableParameters(t *testing.T) {
 	t.Parallel()
 	const bad = "text\xff\xfe"
-	refuse(t, map[string]unusable{
+	requireRejected(t, map[string]unusable{
 		"terms": {"terms[2]", func(ctx context.Context, c *minutes.Client) (any, error) {
 			return testkit.Result(c.Vocabulary.Replace(ctx, []string{"a", "b", bad}))
 		}},

@@ -24,7 +24,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-func TestWaitAll(t *testing.T) {
+func TestWaitAll_YieldsEachIDOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -88,8 +88,8 @@ func TestWaitAll(t *testing.T) {
 	})
 }
 
-// A wait among many that pages serve ends as a single one does:
-// a deleted meeting ends its own, a rejected key ends all.
+// A wait that pages serve ends like a single one: a deleted meeting ends only its own wait, a
+// rejected key ends all.
 func TestWaitAll_EndsBesideManyOthers(t *testing.T) {
 	t.Parallel()
 	const after = 5 * time.Minute
@@ -140,8 +140,8 @@ func TestWaitAll_EndsBesideManyOthers(t *testing.T) {
 	}
 }
 
-// A context that ends before all ids are read is told, though nothing that was
-// read is waited for any more.
+// If the context ends before all ids are read, WaitAll yields its error, even if every id that was
+// read has been yielded.
 func TestWaitAll_CtxEndsBeforeAllIDsAreRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -170,21 +170,21 @@ func TestWaitAll_CtxEndsBeforeAllIDsAreRead(t *testing.T) {
 	})
 }
 
-// An id that comes again is yielded once: when its meeting has ended meanwhile,
-// while it is waited for, and while somebody else waits for it, too.
+// WaitAll yields a repeated id once: if its meeting has ended, while it waits, and while another
+// caller waits, too.
 func TestWaitAll_YieldsARepeatedIDOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		pause time.Duration // after the id, before the next
 		other bool          // another wait was first
 	}{
-		"at once":                  {0, false},
-		"still going":              {2 * time.Minute, false},
-		"ended a moment ago":       {15*time.Minute + 40*time.Second, false},
-		"ended long ago":           {time.Hour, false},
-		"waited for by another":    {0, true},
-		"another, and still going": {2 * time.Minute, true},
-		"another, and both ended":  {time.Hour, true},
+		"at once":                        {0, false},
+		"still in progress":              {2 * time.Minute, false},
+		"ended a moment ago":             {15*time.Minute + 40*time.Second, false},
+		"ended long ago":                 {time.Hour, false},
+		"waited for by another":          {0, true},
+		"another, and still in progress": {2 * time.Minute, true},
+		"another, and both ended":        {time.Hour, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -222,8 +222,8 @@ func TestWaitAll_YieldsARepeatedIDOnce(t *testing.T) {
 	}
 }
 
-// An id that comes again is yielded once, also where its meeting ended while ids
-// were read and nothing has been yielded since.
+// WaitAll yields a repeated id once, even if its meeting ended while ids were read and nothing has
+// been yielded since.
 func TestWaitAll_YieldsARepeatedIDOnceAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	for name, pause := range map[string]time.Duration{"fresh": 15*time.Minute + 40*time.Second, "long ago": time.Hour} {
@@ -251,7 +251,7 @@ func TestWaitAll_YieldsARepeatedIDOnceAfterItsEnd(t *testing.T) {
 }
 
 // A slow loop gets every wait that ended meanwhile. If these were all, it gets no error of a
-// context that ended meanwhile, too.
+// context that ended meanwhile.
 func TestWaitAll_SlowLoopMissesNothing(t *testing.T) {
 	t.Parallel()
 	for range 20 { // whether the end or the events are seen first is chance
@@ -274,19 +274,19 @@ func TestWaitAll_SlowLoopMissesNothing(t *testing.T) {
 }
 
 // WaitAll calls OnStatus after the first poll and for each change.
-func TestWaitAll_OnStatus(t *testing.T) {
+func TestWaitAll_CallsOnStatusForEachChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		c := testkit.Client(srv)
 		ids := []string{testkit.Uploaded(t, c, "a").ID, testkit.Uploaded(t, c, "b").ID}
-		told := map[string][]minutes.Status{}
-		o := &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told[m.ID] = append(told[m.ID], m.Status) }}
+		notified := map[string][]minutes.Status{}
+		o := &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { notified[m.ID] = append(notified[m.ID], m.Status) }}
 		for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), o) {
 			require.NoError(t, err)
 		}
 		all := []minutes.Status{"audio_uploaded", "transcribing", "generating_minutes", "minutes_ready"}
-		assert.Equal(t, map[string][]minutes.Status{ids[0]: all, ids[1]: all}, told)
+		assert.Equal(t, map[string][]minutes.Status{ids[0]: all, ids[1]: all}, notified)
 	})
 }
 
@@ -372,9 +372,9 @@ func TestWaitAll_RejectsInvalidParams(t *testing.T) {
 	}
 }
 
-// WaitAllForMinutes yields each with its minutes, or why there are none, and
+// WaitAllForMinutes yields each meeting with its minutes, or the reason why there are none. It
 // fetches a few at a time.
-func TestWaitAllForMinutes(t *testing.T) {
+func TestWaitAllForMinutes_YieldsMinutesOrReason(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -400,8 +400,8 @@ func TestWaitAllForMinutes(t *testing.T) {
 		for range 40 {
 			ids = append(ids, testkit.Uploaded(t, c, "good").ID)
 		}
-		refused := ids[10]
-		srv.Inject(minutestest.Match{Operation: "meetings.minutes", MeetingID: refused, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrInsufficientScope))
+		rejected := ids[10]
+		srv.Inject(minutestest.Match{Operation: "meetings.minutes", MeetingID: rejected, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrInsufficientScope))
 		got := map[string]int{}
 		o := &minutes.WaitOptions{Format: minutes.FormatMarkdown, Until: minutes.StatusAudioUploaded}
 		for r, err := range c.Meetings.WaitAllForMinutes(t.Context(), slices.Values(ids), o) {
@@ -417,16 +417,16 @@ func TestWaitAllForMinutes(t *testing.T) {
 				assert.Equal(t, failed.Meeting, r.Meeting)
 				got["failed"]++
 			case errors.Is(err, minutes.ErrInsufficientScope):
-				assert.Equal(t, refused, wait.MeetingID)
-				assert.Equal(t, refused, r.Meeting.ID)
+				assert.Equal(t, rejected, wait.MeetingID)
+				assert.Equal(t, rejected, r.Meeting.ID)
 				assert.Nil(t, r.Minutes)
-				got["refused"]++
+				got["rejected"]++
 			case isWait:
 				assert.Nil(t, r.Meeting)
 				got[wait.MeetingID]++
 			}
 		}
-		assert.Equal(t, map[string]int{"done": 39, "failed": 1, "refused": 1, "": 1, "mtg_unknown": 1}, got)
+		assert.Equal(t, map[string]int{"done": 39, "failed": 1, "rejected": 1, "": 1, "mtg_unknown": 1}, got)
 		assert.Equal(t, 8, most, "at a time")
 	})
 }
@@ -445,18 +445,18 @@ func TestWaitAllForMinutes_OnStatusRunsOnTheLoop(t *testing.T) {
 				for range 10 {
 					ids = append(ids, testkit.Uploaded(t, c, "Weekly").ID)
 				}
-				told := 0 // the race detector sees who counts
-				o := &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { told++ }}
+				notified := 0 // the race detector checks that one goroutine counts
+				o := &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { notified++ }}
 				for r, err := range c.Meetings.WaitAllForMinutes(t.Context(), slices.Values(ids), o) {
 					require.NoError(t, err)
 					require.NotNil(t, r.Minutes)
-					told++
+					notified++
 					if leave {
 						break
 					}
 				}
 				if !leave {
-					assert.GreaterOrEqual(t, told, 2*len(ids))
+					assert.GreaterOrEqual(t, notified, 2*len(ids))
 				}
 			})
 		})
@@ -505,8 +505,8 @@ func TestWaitAllForMinutes_EndsFetches(t *testing.T) {
 	}
 }
 
-// A transport that ends the goroutine of a fetch leaves no loop hanging.
-func TestWaitAllForMinutes_TransportEndsItsGoroutine(t *testing.T) {
+// If a transport ends the goroutine of a fetch, the loop does not hang.
+func TestWaitAllForMinutes_SurvivesTransportThatEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
 	for _, leave := range []bool{false, true} {
 		t.Run(fmt.Sprint(leave), func(t *testing.T) {
@@ -526,7 +526,7 @@ func TestWaitAllForMinutes_TransportEndsItsGoroutine(t *testing.T) {
 				time.Sleep(time.Hour)
 				ids := func(yield func(string) bool) {
 					if yield(good); leave {
-						time.Sleep(time.Second) // the fetch has broken
+						time.Sleep(time.Second) // the fetch has failed
 						yield("")
 					}
 				}
@@ -546,18 +546,18 @@ func TestWaitAllForMinutes_TransportEndsItsGoroutine(t *testing.T) {
 }
 
 // If the listing does not work, the Client polls each meeting.
-func TestWaitAll_WithoutListing(t *testing.T) {
+func TestWaitAll_PollsEachMeetingWithoutListing(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]minutestest.Fault{
-		"rejected":        minutestest.Refuse(minutes.ErrInsufficientScope),
-		"broken":          minutestest.Refuse(minutes.ErrInternal),
-		"lost":            minutestest.Reset(),
-		"no such route":   minutestest.Respond(404, "text/html", "<h1>Not found</h1>"),
-		"not what it was": minutestest.Respond(200, "text/html", "<h1>Welcome</h1>"),
-		"too many":        minutestest.RateLimit(""),
-		"far too many":    minutestest.RateLimit("300"),
-		"cut":             minutestest.Truncate(20),
-		"never answered":  minutestest.Delay(time.Hour),
+		"rejected":       minutestest.Refuse(minutes.ErrInsufficientScope),
+		"broken":         minutestest.Refuse(minutes.ErrInternal),
+		"lost":           minutestest.Reset(),
+		"no such route":  minutestest.Respond(404, "text/html", "<h1>Not found</h1>"),
+		"not JSON":       minutestest.Respond(200, "text/html", "<h1>Welcome</h1>"),
+		"too many":       minutestest.RateLimit(""),
+		"far too many":   minutestest.RateLimit("300"),
+		"cut":            minutestest.Truncate(20),
+		"never answered": minutestest.Delay(time.Hour),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -589,11 +589,11 @@ func TestWaitAll_PageNotifiesWhileOthersJoin(t *testing.T) {
 		defer cancel()
 		listed, fresh := ids[:50], ids[50:]
 		var wg sync.WaitGroup
-		told := 0
+		notified := 0
 		wg.Go(func() {
 			for m, err := range c.Meetings.WaitAll(ctx, slices.Values(listed), nil) {
 				if err == nil {
-					told++
+					notified++
 					assert.LessOrEqual(t, time.Since(m.UpdatedAt.Time()), 45*time.Second)
 				}
 			}
@@ -626,6 +626,6 @@ func TestWaitAll_PageNotifiesWhileOthersJoin(t *testing.T) {
 		}
 		wg.Wait()
 		synctest.Wait()
-		assert.Equal(t, 1, told)
+		assert.Equal(t, 1, notified)
 	})
 }

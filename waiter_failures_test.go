@@ -25,19 +25,19 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// During an outage the Client sends few requests, however many waits there are. If only the
-// listing is out, it polls each meeting. It reads pages again after the outage.
+// During an outage the Client sends few requests, however many waits there are. If only the listing
+// fails, the Client polls each meeting. It reads pages again after the outage.
 func TestWaitAll_SurvivesOutage(t *testing.T) {
 	t.Parallel()
 	const out = 2 * time.Minute
 	waits := testbase.Many(400, 100)
 	for name, test := range map[string]struct {
-		listing bool          // alone
+		listing bool          // only the listing fails
 		start   time.Duration // of the waits
 		back    int           // minutes
 		most    int           // requests within a minute of the outage
 		late    time.Duration // after back, or the meeting's end
-		pages   int           // minutes until there are pages again
+		pages   int           // minutes until the Client reads pages again
 	}{
 		"all":             {false, 0, 8, 15, 61 * time.Second, 5},
 		"all, at a start": {false, out, 8, 15, 100 * time.Second, 5},
@@ -148,20 +148,20 @@ func TestWait_RetriesOnlyTransientFailures(t *testing.T) {
 		fault  minutestest.Fault
 		passes bool
 	}{
-		"400 of something in front": {html(400), true},
-		"401 of something in front": {html(401), true},
-		"403 of something in front": {html(403), true},
-		"a rejected key":            {minutestest.Refuse(minutes.ErrUnauthenticated), false},
-		"404 of something in front": {html(404), true},
-		"408 with a code":           {minutestest.Respond(408, "application/json", `{"error":{"code":"SLOW","message":"x"}}`), true},
-		"410 with a code":           {minutestest.Respond(410, "application/json", `{"error":{"code":"GONE","message":"x"}}`), false},
-		"502 of something in front": {html(502), true},
-		"welcome":                   {html(200), true},
-		"a rejection":               {minutestest.Refuse(minutes.ErrBadRequest), false},
-		"a rejected scope":          {minutestest.Refuse(minutes.ErrInsufficientScope), false},
-		"an unknown meeting":        {minutestest.Refuse(minutes.ErrNotFound), false},
-		"a lost reply":              {minutestest.LoseReply(), true},
-		"a cut reply":               {minutestest.Truncate(20), true},
+		"400 of a proxy":       {html(400), true},
+		"401 of a proxy":       {html(401), true},
+		"403 of a proxy":       {html(403), true},
+		"a rejected key":       {minutestest.Refuse(minutes.ErrUnauthenticated), false},
+		"404 of a proxy":       {html(404), true},
+		"408 with a code":      {minutestest.Respond(408, "application/json", `{"error":{"code":"SLOW","message":"x"}}`), true},
+		"410 with a code":      {minutestest.Respond(410, "application/json", `{"error":{"code":"GONE","message":"x"}}`), false},
+		"502 of a proxy":       {html(502), true},
+		"welcome":              {html(200), true},
+		"a rejection":          {minutestest.Refuse(minutes.ErrBadRequest), false},
+		"a rejected scope":     {minutestest.Refuse(minutes.ErrInsufficientScope), false},
+		"an unknown meeting":   {minutestest.Refuse(minutes.ErrNotFound), false},
+		"a lost response":      {minutestest.LoseReply(), true},
+		"a truncated response": {minutestest.Truncate(20), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -209,7 +209,7 @@ func TestWait_ReportsTooManyFailures(t *testing.T) {
 }
 
 // A 429 or "not ready" for the minutes or the transcript does not end a job.
-func TestProcess_RetriesWhatIsNotReadyYet(t *testing.T) {
+func TestProcess_RetriesIfMinutesAreNotReady(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		operation minutes.Operation
@@ -272,8 +272,8 @@ func TestWait_OmitsAFailureBeforeTheLastPage(t *testing.T) {
 	})
 }
 
-// A certificate that expired, or an edge that rejects requests, does not end a wait while it
-// is fixed within nine minutes. After twenty failed polls it does.
+// An expired certificate, or an edge that rejects requests, does not end a wait if someone fixes it
+// within nine minutes. After twenty failed polls it does.
 func TestWait_SurvivesAnEdgeThatRejects(t *testing.T) {
 	t.Parallel()
 	forbidden := func(r *http.Request) (*http.Response, error) {
@@ -360,8 +360,8 @@ func TestWait_RejectedPollCountsAsPoll(t *testing.T) {
 			_, err := c.Meetings.Wait(t.Context(), "mtg_gone", nil)
 			require.ErrorIs(t, err, minutes.ErrNotFound)
 		}
-		looks := srv.Requests("meetings.get")
-		require.Len(t, looks, 2)
-		assert.GreaterOrEqual(t, looks[1].At.Sub(looks[0].At), minutestest.MinPollInterval)
+		polls := srv.Requests("meetings.get")
+		require.Len(t, polls, 2)
+		assert.GreaterOrEqual(t, polls[1].At.Sub(polls[0].At), minutestest.MinPollInterval)
 	})
 }

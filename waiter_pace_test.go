@@ -21,9 +21,9 @@ import (
 
 // The busiest minute has few requests, with a full scan, while all meetings end within some
 // minutes. TestWorlds in internal/poll checks the averages.
-func TestWait_RequestsOfManyWaits(t *testing.T) {
+func TestWait_ManyWaitsNeedFewRequests(t *testing.T) {
 	t.Parallel()
-	const turn = 30 * time.Second
+	const cycle = 30 * time.Second
 	for name, test := range map[string]struct {
 		meetings, stride int
 		perMinute        int // requests, at most
@@ -34,7 +34,7 @@ func TestWait_RequestsOfManyWaits(t *testing.T) {
 		"sparse: single polls":                 {meetings: 4_000, stride: 400, perMinute: 32, perSecond: 10},
 		"further apart than a page: no page":   {meetings: 4_000, stride: 80, perMinute: 140, perSecond: 10},
 		"every thirtieth: pages far apart":     {meetings: 9_000, stride: 30, perMinute: 600, perSecond: 20},
-		"a handful":                            {meetings: 19, stride: 1, perMinute: 38, perSecond: 10},
+		"too few for a page":                   {meetings: 19, stride: 1, perMinute: 38, perSecond: 10},
 		"enough for a page, all on the newest": {meetings: 50, stride: 1, perMinute: 4, perSecond: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +42,7 @@ func TestWait_RequestsOfManyWaits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				n, within := test.meetings, 10*time.Minute
 				if n >= 5000 {
-					within = 3 * time.Minute // enough turns to see, and quicker
+					within = 3 * time.Minute // enough cycles, and faster
 				}
 				n = testbase.Many(n, min(n, max(300, 30*test.stride), 900))
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
@@ -65,7 +65,7 @@ func TestWait_RequestsOfManyWaits(t *testing.T) {
 					len(ids), l.Len(), l.Pages(), time.Since(start).Round(time.Second), l.Most(time.Minute), l.Most(time.Second), latest.Round(time.Second))
 				assert.LessOrEqual(t, l.Most(time.Minute), test.perMinute)
 				assert.LessOrEqual(t, l.Most(time.Second), test.perSecond)
-				assert.LessOrEqual(t, latest, 3*turn)
+				assert.LessOrEqual(t, latest, 3*cycle)
 				assert.Zero(t, l.TooSoon(ids), "polls within the minimum interval")
 			})
 		})
@@ -73,7 +73,7 @@ func TestWait_RequestsOfManyWaits(t *testing.T) {
 }
 
 // Waits that begin one after the other cost few requests, too.
-func TestWait_RequestsOfSteadyArrivals(t *testing.T) {
+func TestWait_SteadyArrivalsNeedFewRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := testkit.Generous()
@@ -160,7 +160,7 @@ func TestWait_PageMayShowAChangeBeforeTheInterval(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		others, own time.Duration
-		told        time.Duration // after the change, at least
+		notified    time.Duration // after the change, at least
 		most        time.Duration
 		pages       int // in an hour
 	}{
@@ -182,11 +182,11 @@ func TestWait_PageMayShowAChangeBeforeTheInterval(t *testing.T) {
 				var wg sync.WaitGroup
 				wg.Go(func() { testkit.Follow(ctx, t, c, ids, &minutes.WaitOptions{Interval: test.others}) })
 				time.Sleep(45 * time.Second)
-				var told []time.Time
+				var notified []time.Time
 				wg.Go(func() {
 					_, err := c.Meetings.Wait(t.Context(), own, &minutes.WaitOptions{
 						Interval: test.own,
-						OnStatus: func(*minutes.Meeting) { told = append(told, time.Now()) },
+						OnStatus: func(*minutes.Meeting) { notified = append(notified, time.Now()) },
 					})
 					assert.NoError(t, err)
 				})
@@ -198,10 +198,10 @@ func TestWait_PageMayShowAChangeBeforeTheInterval(t *testing.T) {
 				wg.Wait()
 				synctest.Wait()
 				assert.LessOrEqual(t, l.Pages(), test.pages)
-				require.Len(t, told, 2)
-				assert.LessOrEqual(t, told[0].Sub(came), 31*time.Second)
-				assert.GreaterOrEqual(t, told[1].Sub(changed), test.told)
-				assert.LessOrEqual(t, told[1].Sub(changed), test.most)
+				require.Len(t, notified, 2)
+				assert.LessOrEqual(t, notified[0].Sub(came), 31*time.Second)
+				assert.GreaterOrEqual(t, notified[1].Sub(changed), test.notified)
+				assert.LessOrEqual(t, notified[1].Sub(changed), test.most)
 				assert.Zero(t, l.TooSoon(append(ids, own)), "polls within the minimum interval")
 			})
 		})
@@ -311,7 +311,7 @@ func TestWaitAll_SlowsDownAfter429(t *testing.T) {
 }
 
 // With the longest possible interval, the Client polls once.
-func TestWait_EndlessInterval(t *testing.T) {
+func TestWait_LongestIntervalPollsOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -329,7 +329,7 @@ func TestWait_EndlessInterval(t *testing.T) {
 
 // The cost of a wait does not grow with the number of waits for the same meeting. This test
 // would take many minutes if it did.
-func TestWait_ManyWaitsForOneMeeting(t *testing.T) {
+func TestWait_CostDoesNotGrowWithWaitsForOneMeeting(t *testing.T) {
 	t.Parallel()
 	n := testbase.Many(40_000, 1000)
 	for name, test := range map[string]func(*testing.T, *minutes.Client, string){

@@ -20,7 +20,7 @@ import (
 )
 
 // A wait that begins during a slow poll of its meeting uses that poll.
-func TestWait_SharesAPollThatTakesLong(t *testing.T) {
+func TestWait_SharesASlowPoll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -33,13 +33,13 @@ func TestWait_SharesAPollThatTakesLong(t *testing.T) {
 		time.Sleep(40 * time.Second)
 		seen := testkit.WaitFor(t, c, slow.ID, 20*time.Second, nil)
 		assert.NotNil(t, seen)
-		looks := 0
+		polls := 0
 		for _, r := range srv.Requests("meetings.get") {
 			if r.MeetingID == slow.ID {
-				looks++
+				polls++
 			}
 		}
-		assert.Equal(t, 1, looks)
+		assert.Equal(t, 1, polls)
 		wg.Wait()
 		synctest.Wait()
 	})
@@ -52,7 +52,7 @@ func TestUpload_ChecksWithAPollSentAfterwards(t *testing.T) {
 	for name, test := range map[string]struct {
 		others   int // are waited for
 		interval time.Duration
-		lost     bool          // the reply, not the audio
+		lost     bool          // the response, not the audio
 		takes    time.Duration // to learn so
 	}{
 		"a poll, and the audio did not arrive":      {0, 0, false, 0},
@@ -201,7 +201,7 @@ func TestWait_IgnoresAnOldSnapshot(t *testing.T) {
 
 // Every response about a single meeting counts as a poll: a wait that begins within thirty
 // seconds uses it, and polls afterwards.
-func TestWait_UsesWhatTheClientSaw(t *testing.T) {
+func TestWait_UsesResponsesOfOtherCalls(t *testing.T) {
 	t.Parallel()
 	params := func() *minutes.MeetingCreateParams {
 		return &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
@@ -235,13 +235,13 @@ func TestWait_UsesWhatTheClientSaw(t *testing.T) {
 				require.NoError(t, err)
 				began, n := time.Now(), len(srv.Requests("meetings.get"))
 				time.Sleep(10 * time.Second)
-				var told []*minutes.Meeting
+				var notified []*minutes.Meeting
 				var at []time.Time
 				testkit.WaitFor(t, c, m.ID, 19*time.Second, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) {
-					told, at = append(told, m), append(at, time.Now())
+					notified, at = append(notified, m), append(at, time.Now())
 				}})
 				assert.Len(t, srv.Requests("meetings.get"), n, "minimum poll interval")
-				require.Equal(t, []*minutes.Meeting{seen}, told)
+				require.Equal(t, []*minutes.Meeting{seen}, notified)
 				assert.Equal(t, 10*time.Second, at[0].Sub(began))
 				testkit.WaitFor(t, c, m.ID, 3*time.Second, nil)
 				assert.Len(t, srv.Requests("meetings.get"), n+1)
@@ -358,10 +358,10 @@ func TestWait_IgnoresAResponseOlderThanTheSnapshot(t *testing.T) {
 				c, l := testkit.WatchLatePolls(srv, 10*time.Second)
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 				defer cancel()
-				told := map[string][]minutes.Status{}
+				notified := map[string][]minutes.Status{}
 				var wg sync.WaitGroup
 				wg.Go(func() {
-					o := &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told[m.ID] = append(told[m.ID], m.Status) }}
+					o := &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { notified[m.ID] = append(notified[m.ID], m.Status) }}
 					for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), o) {
 						assert.ErrorIs(t, err, context.DeadlineExceeded)
 					}
@@ -376,7 +376,7 @@ func TestWait_IgnoresAResponseOlderThanTheSnapshot(t *testing.T) {
 				require.NoError(t, err)
 				wg.Wait()
 				synctest.Wait()
-				assert.Equal(t, []minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribing}, told[ids[0]])
+				assert.Equal(t, []minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribing}, notified[ids[0]])
 			})
 		})
 	}
@@ -405,8 +405,8 @@ func TestWait_DropsAPollThatIsNoLongerNeeded(t *testing.T) {
 		_, err = c.Meetings.Wait(ctx, id, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		wg.Wait()
-		looks := srv.Requests("meetings.get")[before:]
-		require.Len(t, looks, 1)
-		assert.GreaterOrEqual(t, looks[0].At.Sub(began), 40*time.Second)
+		polls := srv.Requests("meetings.get")[before:]
+		require.Len(t, polls, 1)
+		assert.GreaterOrEqual(t, polls[0].At.Sub(began), 40*time.Second)
 	})
 }

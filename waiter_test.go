@@ -25,7 +25,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-func TestWaitForMinutes(t *testing.T) {
+func TestWaitForMinutes_PollsUntilMinutesAreReady(t *testing.T) {
 	t.Parallel()
 	job := func(t *testing.T, srv *minutestest.Server) {
 		c := testkit.Client(srv)
@@ -42,11 +42,11 @@ func TestWaitForMinutes(t *testing.T) {
 		assert.Equal(t, []minutes.Status{"audio_uploaded", "transcribing", "generating_minutes", "minutes_ready"}, seen)
 		assert.GreaterOrEqual(t, time.Since(start), 15*time.Minute)
 		assert.Less(t, time.Since(start), 16*time.Minute)
-		looks := srv.Requests("meetings.get")
-		require.NotEmpty(t, looks)
-		assert.Equal(t, start, looks[0].At, "the first poll is at once")
-		for i := 1; i < len(looks); i++ {
-			assert.GreaterOrEqual(t, looks[i].At.Sub(looks[i-1].At), 30*time.Second)
+		polls := srv.Requests("meetings.get")
+		require.NotEmpty(t, polls)
+		assert.Equal(t, start, polls[0].At, "the first poll is at once")
+		for i := 1; i < len(polls); i++ {
+			assert.GreaterOrEqual(t, polls[i].At.Sub(polls[i-1].At), 30*time.Second)
 		}
 	}
 	t.Run("server made in the bubble", func(t *testing.T) {
@@ -81,7 +81,7 @@ func asWaitError(t *testing.T, err error, id string) *minutes.WaitError {
 	return wait
 }
 
-func TestWait_Ends(t *testing.T) {
+func TestWait_EndsOnFailureOrContext(t *testing.T) {
 	t.Parallel()
 	for _, status := range []minutes.Status{
 		minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed, minutes.StatusTranscribeBlocked, minutes.StatusAudioRejected,
@@ -160,7 +160,7 @@ func TestWait_Ends(t *testing.T) {
 	})
 }
 
-func TestWait_GoesOn(t *testing.T) {
+func TestWait_ContinuesAfterFailures(t *testing.T) {
 	t.Parallel()
 	inBubble(t, "after nineteen failed polls", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2, Times: 19}, minutestest.LoseReply())
@@ -190,10 +190,10 @@ func TestWait_GoesOn(t *testing.T) {
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2, Times: 5}, minutestest.RateLimit(""))
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 		require.NoError(t, err)
-		looks := srv.Requests("meetings.get")
+		polls := srv.Requests("meetings.get")
 		var pauses []time.Duration
 		for i := 2; i < 8; i++ {
-			pauses = append(pauses, looks[i].At.Sub(looks[i-1].At).Truncate(time.Second))
+			pauses = append(pauses, polls[i].At.Sub(polls[i-1].At).Truncate(time.Second))
 		}
 		assert.Equal(t, []time.Duration{
 			time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 30 * time.Second,
@@ -271,7 +271,7 @@ func TestWait_KeepsTheMinimumPollInterval(t *testing.T) {
 }
 
 // A wait ends at the state in Until, or at a later one. An unknown state does not end it.
-func TestWait_Until(t *testing.T) {
+func TestWait_EndsAtUntilOrLater(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		until    minutes.Status
@@ -289,24 +289,24 @@ func TestWait_Until(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				looks := 0
+				polls := 0
 				c, _ := testkit.Answering(t, func(req *http.Request) (*http.Response, error) {
-					looks++
-					return testkit.Canned(200, fmt.Sprintf(`{"id":"mtg_1","status":%q}`, test.statuses[looks-1]))(req)
+					polls++
+					return testkit.Canned(200, fmt.Sprintf(`{"id":"mtg_1","status":%q}`, test.statuses[polls-1]))(req)
 				})
-				var told []minutes.Status
-				m, err := c.Meetings.Wait(t.Context(), "mtg_1", &minutes.WaitOptions{Until: test.until, OnStatus: func(m *minutes.Meeting) { told = append(told, m.Status) }})
+				var notified []minutes.Status
+				m, err := c.Meetings.Wait(t.Context(), "mtg_1", &minutes.WaitOptions{Until: test.until, OnStatus: func(m *minutes.Meeting) { notified = append(notified, m.Status) }})
 				require.NoError(t, err)
 				require.Equal(t, test.end, m.Status)
-				require.Equal(t, test.statuses, told)
-				require.Len(t, test.statuses, looks)
+				require.Equal(t, test.statuses, notified)
+				require.Len(t, test.statuses, polls)
 			})
 		})
 	}
 }
 
 // A slow OnStatus does not delay other waits.
-func TestWait_OnStatusMayBlock(t *testing.T) {
+func TestWait_SlowOnStatusDelaysNoOtherWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
@@ -361,7 +361,7 @@ func TestWait_RejectsInvalidParams(t *testing.T) {
 // If OnStatus ends its goroutine, as a test's FailNow does, the wait ends.
 func TestWait_EndsIfOnStatusDoesNotReturn(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { // which fails if the poller goes on
+	synctest.Test(t, func(t *testing.T) { // which fails if the poller continues
 		srv := minutestest.NewServer(t)
 		c, l := testkit.WatchPolls(srv)
 		m := testkit.Uploaded(t, c, "meeting")
@@ -386,16 +386,16 @@ func TestWait_ReportsWhyPollsFailed(t *testing.T) {
 		code  minutes.ErrorCode
 		after time.Duration // the context ends, or five minutes
 	}{
-		"a service that is out":            {1, minutestest.Match{}, minutestest.BadGateway(), "", 0},
-		"a fault of the service":           {1, minutestest.Match{}, minutestest.Refuse(minutes.ErrInternal), minutes.ErrInternal, 0},
-		"held back":                        {1, minutestest.Match{}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
-		"pages of a service that is out":   {50, minutestest.Match{}, minutestest.BadGateway(), "", 0},
-		"pages that are held back":         {50, minutestest.Match{}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
-		"a page of a service that is out":  {50, minutestest.Match{}, minutestest.BadGateway(), "", 20 * time.Second},
-		"trouble that is over":             {1, minutestest.Match{Times: 3}, minutestest.BadGateway(), "", 0},
-		"pages, of a trouble that is over": {50, minutestest.Match{Times: 3}, minutestest.BadGateway(), "", 0},
-		"held back, and that is over":      {1, minutestest.Match{Times: 2}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
-		"the listing alone":                {50, minutestest.Match{Operation: "meetings.list"}, minutestest.BadGateway(), "", 0},
+		"a service that is out":           {1, minutestest.Match{}, minutestest.BadGateway(), "", 0},
+		"a fault of the service":          {1, minutestest.Match{}, minutestest.Refuse(minutes.ErrInternal), minutes.ErrInternal, 0},
+		"held back":                       {1, minutestest.Match{}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
+		"pages of a service that is out":  {50, minutestest.Match{}, minutestest.BadGateway(), "", 0},
+		"pages that are held back":        {50, minutestest.Match{}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
+		"a page of a service that is out": {50, minutestest.Match{}, minutestest.BadGateway(), "", 20 * time.Second},
+		"a fault that is over":            {1, minutestest.Match{Times: 3}, minutestest.BadGateway(), "", 0},
+		"pages, and a fault that is over": {50, minutestest.Match{Times: 3}, minutestest.BadGateway(), "", 0},
+		"held back, but no longer":        {1, minutestest.Match{Times: 2}, minutestest.RateLimit(""), minutes.ErrRateLimited, 0},
+		"only the listing":                {50, minutestest.Match{Operation: "meetings.list"}, minutestest.BadGateway(), "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -414,12 +414,12 @@ func TestWait_ReportsWhyPollsFailed(t *testing.T) {
 					assert.ErrorIs(t, err, context.DeadlineExceeded)
 					var wait *minutes.WaitError
 					assert.ErrorAs(t, err, &wait)
-					var reply *minutes.Error
+					var response *minutes.Error
 					if over {
-						assert.NotErrorAs(t, err, &reply)
+						assert.NotErrorAs(t, err, &response)
 						return
 					}
-					if assert.ErrorAs(t, err, &reply) && test.code != "" {
+					if assert.ErrorAs(t, err, &response) && test.code != "" {
 						assert.ErrorIs(t, err, test.code)
 					}
 				}
@@ -457,17 +457,17 @@ func TestWaitForMinutes_KeepsTheLastError(t *testing.T) {
 }
 
 // AudioTimeout ends the wait for a meeting without audio.
-func TestWait_AudioTimeout(t *testing.T) {
+func TestWait_AudioTimeoutEndsIt(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		noAudio time.Duration
 		upload  bool
 		ends    time.Duration
 	}{
-		"in two hours":  {2 * time.Hour, false, 2 * time.Hour},
-		"in no time":    {1, false, 30 * time.Second}, // at the second poll: the first is in the second of the creation
-		"not asked for": {0, false, 0},
-		"it has audio":  {time.Hour, true, 0},
+		"in two hours":    {2 * time.Hour, false, 2 * time.Hour},
+		"in no time":      {1, false, 30 * time.Second}, // at the second poll: the first is in the second of the creation
+		"no AudioTimeout": {0, false, 0},
+		"it has audio":    {time.Hour, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -499,7 +499,7 @@ func TestWait_AudioTimeout(t *testing.T) {
 }
 
 // Pages of the listing that lag behind the service do not end a wait with ErrNoAudio.
-func TestWait_NoAudioDoesNotTrustAPage(t *testing.T) {
+func TestWait_ErrNoAudioNeedsMoreThanAPage(t *testing.T) {
 	t.Parallel()
 	for name, upload := range map[string]bool{"with audio": true, "without audio": false} {
 		t.Run(name, func(t *testing.T) {
@@ -614,7 +614,7 @@ func TestWait_ReturnsACopyInItsError(t *testing.T) {
 }
 
 // A wait that begins later gets the next snapshot, whichever waits begin after it.
-func TestWait_OnStatusOfTwoLatecomers(t *testing.T) {
+func TestWait_LaterWaitsGetTheNextSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -624,23 +624,23 @@ func TestWait_OnStatusOfTwoLatecomers(t *testing.T) {
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 12}, minutestest.BadGateway())
 		var wg sync.WaitGroup
 		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 10*time.Minute, nil) })
-		for len(srv.Requests("meetings.get")) < 12 { // the one that shows nothing
+		for len(srv.Requests("meetings.get")) < 12 { // the poll that fails
 			time.Sleep(time.Second)
 		}
-		var told []minutes.Status
+		var notified []minutes.Status
 		wg.Go(func() {
-			testkit.WaitFor(t, c, m.ID, 2*time.Minute, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { told = append(told, m.Status) }})
+			testkit.WaitFor(t, c, m.ID, 2*time.Minute, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { notified = append(notified, m.Status) }})
 		})
 		synctest.Wait()
 		wg.Go(func() { testkit.WaitFor(t, c, m.ID, 2*time.Minute, nil) })
 		wg.Wait()
 		synctest.Wait()
-		assert.Equal(t, []minutes.Status{minutes.StatusTranscribing}, told)
+		assert.Equal(t, []minutes.Status{minutes.StatusTranscribing}, notified)
 	})
 }
 
 // In another bubble a Client polls at once, and does not use the snapshots of the first.
-func TestWait_InTwoBubbles(t *testing.T) {
+func TestWait_PollsAtOnceInAnotherBubble(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{1, 50} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -671,7 +671,7 @@ func TestWait_InTwoBubbles(t *testing.T) {
 
 // A Client may be used outside synctest bubbles and in several, one after the other. The
 // clocks of bubbles are decades behind, or ahead.
-func TestClient_InsideAndOutsideBubbles(t *testing.T) {
+func TestClient_WorksInsideAndOutsideBubbles(t *testing.T) {
 	t.Parallel()
 	c, _ := testkit.Answering(t, func(r *http.Request) (*http.Response, error) {
 		id := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]

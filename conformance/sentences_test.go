@@ -123,7 +123,7 @@ var sentences = []pinned{
 	{"5", "9: UNAUTHENTICATED for a key that is unknown, expired or revoked", []string{"engine.TestKeys/unknown key", "engine.TestKeys/expired", "engine.TestKeys/revoked"}},
 
 	// Section 6: events.
-	{"6", "a client follows a meeting by its status, every thirty seconds at most", []string{"minutestest.TestAudit_RecognizesPolls", "minutes.TestWaitForMinutes"}},
+	{"6", "a client follows a meeting by its status, every thirty seconds at most", []string{"minutestest.TestAudit_RecognizesPolls", "minutes.TestWaitForMinutes_PollsUntilMinutesAreReady"}},
 
 	// Section 7: errors.
 	{"7", "every refusal has the envelope, with code, message and request_id", []string{"conformance.TestConformance/errors carry an id", "conformance.TestDeviations_AreFound/no request id"}},
@@ -168,7 +168,7 @@ var sentences = []pinned{
 	// Decisions.
 	{"D1", "the routes whose path is not shown, and what they answer", []string{"engine.TestScopes", "conformance.TestConformance/a vocabulary", "conformance.TestConformance/a project", "conformance.TestDeviations_AreFound/another route"}},
 	{"D1", "participants and upload-url need meetings:write", []string{"engine.TestScopes/PUT /v1/meetings/x/participants", "engine.TestScopes/POST /v1/meetings/x/upload-url"}},
-	{"D1", "a caller overrides an assumed route", []string{"minutes.TestWithRoute"}},
+	{"D1", "a caller overrides an assumed route", []string{"minutes.TestWithRoute_MovesAssumedOperations"}},
 	{"D2", "an empty visibility: the integration's default, or private with a personal key", []string{"engine.TestDefaultVisibility"}},
 	{"D3", "an external_id that exists: 200 where the caller sees it, 409 where not; the rest must be valid", []string{"engine.TestExternalID"}},
 	{"D4", "unknown participants, projects and templates: 404", []string{"engine.TestCreate_RejectsInvalidMeetings", "engine.TestPatch", "engine.TestParticipants"}},
@@ -194,7 +194,7 @@ var sentences = []pinned{
 	{"D12", "no credits: minutes_failed", []string{"engine.TestOutcomes/no credits"}},
 	{"D12", "the transcript from transcribed on and in minutes_failed; NOT_READY in the other failures", []string{"engine.TestOutcomes/not written", "engine.TestOutcomes/transcription fails"}},
 	{"D12", "empty is absent, null or \"\" alike; the server answers null", []string{"engine.TestMeetingJSON", "engine.TestCreate_RejectsInvalidMeetings"}},
-	{"D12", "the client takes the failure states as final from wherever they come", []string{"minutes.TestWait_Ends"}},
+	{"D12", "the client takes the failure states as final from wherever they come", []string{"minutes.TestWait_EndsOnFailureOrContext"}},
 	{"D13", "duration from WAV, MP3, FLAC, Ogg and MP4", []string{"audio.TestFiles", "audio.TestFiles_AreAllMeasured"}},
 	{"D13", "rounded up; else 16,000 bytes a second; present from transcribing on; what transcription takes", []string{"engine.TestOutcomes/rounded up", "engine.TestFlow"}},
 	{"D13", "minutes cost 1 credit", []string{"engine.TestOutcomes/natural"}},

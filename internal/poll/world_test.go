@@ -21,40 +21,40 @@ func TestMain(m *testing.M) { testbase.Main(m) }
 const (
 	floor    = 30 * time.Second
 	pageSize = 50
-	edgeLast = 40 * time.Minute // the edge lets go then
+	edgeLast = 40 * time.Minute // the edge has no limit afterwards
 )
 
-// world says who waits at a service, what happens there in an hour, and how the
-// service behaves. It has many fields because each is a column of the table of
-// worlds; most are zero in most worlds.
+// world describes a scenario: the waits at a service, the events of an hour, and the behaviour of
+// the service. It has many fields because each is a column of the table of scenarios. Most are zero
+// in most scenarios.
 type world struct {
-	waits     int           // meetings waited for from the beginning
-	newer     int           // meetings above those that nobody waits for
-	oneIn     int           // only one meeting in so many is waited for; 0: all
-	sparse    int           // waited for as well, below those
-	sparseIn  int           // one in so many there
-	joining   time.Duration // the waits begin one after the other in this time
-	newcomers time.Duration // a further wait, on a meeting that is ready, begins so often
-	twice     bool          // a wait ends with its first look, and another begins
+	waits     int           // meetings with a wait from the beginning
+	newer     int           // meetings above those, without a wait
+	oneIn     int           // one meeting in so many has a wait; 0: all
+	sparse    int           // further meetings with a wait, below those
+	sparseIn  int           // one in so many there has a wait
+	joining   time.Duration // the waits begin one after the other during this time
+	newcomers time.Duration // interval between further waits, for meetings that are ready
+	twice     bool          // a wait ends with its first poll, and another begins
 	endless   bool          // one meeting in 24 ends within the hour; else all do
 
-	foreign  time.Duration // others create a meeting so often
-	imported int           // others create so many at once, after ten minutes
-	deleted  time.Duration // a meeting waited for is deleted so often
-	edited   time.Duration // one is changed so often
+	foreign  time.Duration // interval between meetings that others create
+	imported int           // number of meetings that others create at once, after ten minutes
+	deleted  time.Duration // interval between deletions of meetings with a wait
+	edited   time.Duration // interval between changes of a meeting
 
 	order    order
 	slow     time.Duration // how long a page takes
-	lose     float64       // the share of pages that are lost
-	loseLook float64       // and of looks
-	limited  bool          // the listing answers 429, whatever it is asked
+	lose     float64       // share of lost pages
+	loseLook float64       // share of lost polls
+	limited  bool          // the listing answers 429, whatever the query
 	hanging  bool          // the listing never answers
-	short    bool          // pages hold anything from nothing to all
+	short    bool          // pages are of random length, and may be empty
 	deadly   bool          // cursors live for ten minutes
-	edge     float64       // requests a second that get through; 0: all
-	quota    int           // requests that get through in each calendar minute; 0: all
+	edge     float64       // requests a second that the edge accepts; 0: all
+	quota    int           // requests that the edge accepts in each calendar minute; 0: all
 
-	needs int // requests in a cycle that show every meeting; 0: few enough for the shortest cycle
+	needs int // requests per cycle that cover every meeting; 0: few enough for the shortest cycle
 }
 
 type order int
@@ -65,33 +65,32 @@ const (
 	noOrder
 )
 
-// turn is how long the looks at all meetings are spread over: the floor, more
-// where that would be many requests, and up to a second of jitter. Slow pages,
-// one after the other, may take longer.
+// turn is the length of a polling cycle: the minimum poll interval, more if a cycle has many
+// requests, and up to a second of jitter. Slow pages, one after the other, may take longer.
 func (w world) turn() time.Duration {
 	turn := time.Duration(float64(floor) * math.Sqrt(max(1, float64(w.needs)/330)))
 	return time.Second + max(turn, time.Duration(w.waits/pageSize)*w.slow)
 }
 
-// meeting is one that is waited for.
+// meeting is one with a wait.
 type meeting struct {
 	id      string
 	key     int64 // its place in the listing
 	joined  time.Duration
 	ends    time.Duration
-	looked  time.Duration // the last look
-	seen    time.Duration // the last look or page
+	looked  time.Duration // the last poll
+	seen    time.Duration // the last poll or page
 	deleted bool          // at ends
-	over    bool          // its waiter knows
+	over    bool          // its wait has been notified
 }
 
-// row is a meeting in the listing. Nobody waits where m is nil.
+// row is a meeting in the listing. If m is nil, it has no wait.
 type row struct {
 	key int64
 	m   *meeting
 }
 
-// service is a world's service. It counts what it is asked.
+// service is the service of a scenario. It counts requests.
 type service struct {
 	world
 	random *rand.Rand
@@ -103,8 +102,8 @@ type service struct {
 	byID   map[string]*meeting
 	key    int64         // of the newest
 	tokens float64       // of the edge
-	filled time.Duration // when they were counted
-	minute time.Duration // that the quota was counted in last
+	filled time.Duration // when tokens was computed
+	minute time.Duration // the last minute that used counts
 	used   int           // of the quota
 	counts counts
 }
@@ -133,7 +132,7 @@ func (s *service) Poll(_ context.Context, id string, _ func() bool) (poll.Snapsh
 	m, now := s.byID[id], s.now()
 	s.counts.look(now)
 	if !s.admit(now) {
-		return poll.Snapshot{}, 0, failed(errLimited) // which is no look
+		return poll.Snapshot{}, 0, failed(errLimited) // which is no poll
 	}
 	s.counts.floor(now, m)
 	m.looked = now
@@ -175,8 +174,7 @@ func (s *service) Page(ctx context.Context, cursor string, _ func() bool) ([]pol
 	return page, s.cursor(to), nil
 }
 
-// admit reports whether the edge lets a request through: it is a bucket that
-// holds one second's worth.
+// admit reports whether the edge accepts a request. The edge is a bucket of one second's worth.
 func (s *service) admit(now time.Duration) bool {
 	if s.edge > 0 && now < edgeLast {
 		s.tokens = min(s.edge, s.tokens+s.edge*(now-s.filled).Seconds())
@@ -198,8 +196,7 @@ func (s *service) admit(now time.Duration) bool {
 	return true
 }
 
-// dawdle takes as long as a page does, and reports whether the caller is still
-// there.
+// dawdle takes as long as a page does, and reports whether the caller is still waiting.
 func (s *service) dawdle(ctx context.Context) bool {
 	d := s.slow
 	if s.hanging {
@@ -218,7 +215,7 @@ func (s *service) dawdle(ctx context.Context) bool {
 	}
 }
 
-// cursor is where the page goes on that ended before s.list[to].
+// cursor is the cursor of the page after s.list[to].
 func (s *service) cursor(to int) string {
 	switch {
 	case to == 0:
@@ -265,13 +262,13 @@ func (s *service) show(r row) poll.Snapshot {
 	return poll.Snapshot{ID: m.id, State: "busy", Value: m}
 }
 
-// other creates a meeting of others.
+// other creates a meeting that has no wait.
 func (s *service) other() {
 	s.key++
 	s.list = append(s.list, row{key: s.key})
 }
 
-// own creates a meeting that will be waited for.
+// own creates a meeting that will have a wait.
 func (s *service) own(ends time.Duration) *meeting {
 	s.other()
 	m := &meeting{id: "mtg_" + strconv.FormatInt(s.key, 10), key: s.key, ends: ends}
@@ -287,7 +284,7 @@ func (s *service) delete(m *meeting) {
 	s.list = slices.Delete(s.list, at, at+1)
 }
 
-// edit changes a meeting, which moves it where the order is by change.
+// edit changes a meeting, which moves it if the order is by change.
 func (s *service) edit(m *meeting) {
 	if s.order != byChange {
 		return

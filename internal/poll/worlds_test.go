@@ -10,13 +10,13 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-// bounds are what a world may cost. Where told or unseen is zero, it is two
-// turns, or three.
+// bounds are the limits of a scenario. The default of told is two cycles, and of unseen it is
+// three. Both are one cycle longer if meetings move or pages are lost.
 type bounds struct {
-	perMinute    float64 // requests, on the average over the hour; 0: none
-	most         int     // in a second; 0: none
+	perMinute    float64 // requests, averaged over the hour; 0: no bound
+	most         int     // requests in a second; 0: no bound
 	told, unseen time.Duration
-	first        time.Duration // to the first look, for 19 of 20; 0: none
+	first        time.Duration // to the first poll, for 19 of 20; 0: no bound
 }
 
 const (
@@ -24,15 +24,15 @@ const (
 	throttled = 10 * time.Minute     // behind an edge
 )
 
-// worlds are the scenarios that the poller must pass. One that needs more than 330
-// requests in a turn says so: a turn is longer then.
+// worlds are the scenarios that the poller must pass. If one needs more than 330 requests in a
+// cycle, its needs field says so: its cycles are longer.
 var worlds = []struct {
 	name string
 	world
 	bounds
 	quick bool
 }{
-	// Meetings that lie together at the top of the listing.
+	// Meetings that are together at the top of the listing.
 	{"dense 60", world{waits: 60}, bounds{perMinute: 6, most: 5}, true},
 	{"dense 1,000", world{waits: 1000}, bounds{perMinute: 44, most: 10}, true},
 	{"dense 10,000", world{waits: 10_000}, bounds{perMinute: 440, most: 20}, false},
@@ -40,11 +40,11 @@ var worlds = []struct {
 	{"10,000 and one foreign a second", world{waits: 10_000, foreign: time.Second}, bounds{perMinute: 520, most: 20}, false},
 	{"10,000 and one foreign a second, endless", world{waits: 10_000, foreign: time.Second, endless: true}, bounds{perMinute: 520, most: 20}, false},
 	{"10,000 joining over half an hour", world{waits: 10_000, joining: 30 * time.Minute}, bounds{perMinute: 520, most: 20, told: 90 * time.Second, unseen: 100 * time.Second}, false},
-	{"1,000 that begin again after a look", world{waits: 1000, twice: true}, bounds{perMinute: 44, most: 10}, true},
-	{"10,000 that begin again after a look", world{waits: 10_000, twice: true}, bounds{perMinute: 440, most: 20, unseen: 105 * time.Second}, false},
+	{"1,000 that begin again after a poll", world{waits: 1000, twice: true}, bounds{perMinute: 44, most: 10}, true},
+	{"10,000 that begin again after a poll", world{waits: 10_000, twice: true}, bounds{perMinute: 440, most: 20, unseen: 105 * time.Second}, false},
 	{"10,000 and an import of 600", world{waits: 10_000, imported: 600}, bounds{perMinute: 450, most: 20}, false},
 
-	// Others are above them or between them.
+	// Other meetings are above them or between them.
 	{"1,000 under 2,000", world{waits: 1000, newer: 2000}, bounds{perMinute: 60, most: 10}, true},
 	{"10,000 under 5,000", world{waits: 10_000, newer: 5000}, bounds{perMinute: 520, most: 20}, false},
 	{"10,000 under 5,000, endless", world{waits: 10_000, newer: 5000, endless: true}, bounds{perMinute: 520, most: 20}, false},
@@ -60,32 +60,32 @@ var worlds = []struct {
 	{"5,000 over 1,000 sparse, endless", world{waits: 5000, sparse: 1000, sparseIn: 100, needs: 1100, endless: true}, bounds{perMinute: 1400, most: 50, told: 150 * time.Second}, false},
 	{"5,000 over 1,000 less sparse, endless", world{waits: 5000, sparse: 1000, sparseIn: 40, needs: 900, endless: true}, bounds{perMinute: 1400, most: 50, told: 150 * time.Second}, false},
 
-	// Meetings move.
+	// Meetings change their places.
 	{"600, one deleted a minute", world{waits: 600, deleted: time.Minute}, bounds{perMinute: 30, most: 10}, true},
 	{"10,000, one deleted a second", world{waits: 10_000, deleted: time.Second}, bounds{perMinute: 450, most: 20}, false},
 	{"1,000 by change, one changed a second", world{waits: 1000, order: byChange, edited: time.Second}, bounds{perMinute: 60, most: 10}, true},
 	{"10,000 by change, four changed a second", world{waits: 10_000, order: byChange, edited: time.Second / 4, foreign: time.Second, needs: 440}, bounds{perMinute: 480, most: 20}, false},
 	{"1,000 in no order", world{waits: 1000, order: noOrder, needs: 1000}, bounds{perMinute: 1150, most: 25}, false},
 
-	// Somebody begins to wait while others do.
+	// Further waits begin.
 	{"newcomers beside 30", world{waits: 30, newcomers: 17 * time.Second}, bounds{most: 10, first: time.Second}, true},
 	{"newcomers beside 10,000", world{waits: 10_000, newcomers: 17 * time.Second}, bounds{perMinute: 450, most: 20, first: 5 * time.Second}, false},
 	{"newcomers beside 10,000, a page takes 1 s", world{waits: 10_000, newcomers: 17 * time.Second, slow: time.Second}, bounds{perMinute: 450, most: 30, first: 10 * time.Second}, false},
 	{"1,000, a page takes 2 s", world{waits: 1000, slow: 2 * time.Second}, bounds{perMinute: 44, most: 10}, true},
 
-	// Pages are slow, and show few meetings each: looks would be sooner.
+	// Pages are slow and show few meetings each: polls of single meetings would be faster.
 	{"300, one in 30, a page takes 1 s", world{waits: 300, oneIn: 30, slow: time.Second, needs: 300, endless: true}, bounds{perMinute: 620, most: 25, told: 95 * time.Second, unseen: 100 * time.Second}, false},
 	{"300, one in 30, a page takes 5 s", world{waits: 300, oneIn: 30, slow: 5 * time.Second, needs: 300, endless: true}, bounds{perMinute: 620, most: 25, told: 90 * time.Second, unseen: 2 * time.Minute}, true},
 	{"667, one in 60, a page takes 1 s", world{waits: 667, oneIn: 60, slow: time.Second, needs: 667, endless: true}, bounds{perMinute: 1000, most: 30, told: 2 * time.Minute, unseen: 3 * time.Minute}, false},
 
-	// The listing is of little use, or of none.
+	// The listing is of little or no use.
 	{"1,000, short pages", world{waits: 1000, short: true}, bounds{perMinute: 100, most: 10}, true},
 	{"10,000, short pages", world{waits: 10_000, short: true, needs: 400}, bounds{perMinute: 840, most: 24, told: 100 * time.Second}, false},
 	{"10,000 under 5,000, dying cursors", world{waits: 10_000, newer: 5000, deadly: true}, bounds{perMinute: 460, most: 24, told: 90 * time.Second}, false},
 	{"1,000, one page in ten lost", world{waits: 1000, lose: 0.1}, bounds{perMinute: 60, most: 20}, true},
 	{"10,000, one page in twenty lost", world{waits: 10_000, lose: 0.05}, bounds{perMinute: 460, most: 20}, false},
-	{"1,000 in no order, one look in twenty lost", world{waits: 1000, order: noOrder, loseLook: 0.05, needs: 1000}, bounds{perMinute: 1200, most: 25, told: always, unseen: always}, false},
-	{"1,000 in no order, every other look lost", world{waits: 1000, order: noOrder, loseLook: 0.5, needs: 1000, endless: true}, bounds{told: always, unseen: always}, false},
+	{"1,000 in no order, one poll in twenty lost", world{waits: 1000, order: noOrder, loseLook: 0.05, needs: 1000}, bounds{perMinute: 1200, most: 25, told: always, unseen: always}, false},
+	{"1,000 in no order, every other poll lost", world{waits: 1000, order: noOrder, loseLook: 0.5, needs: 1000, endless: true}, bounds{told: always, unseen: always}, false},
 	{"25, listing cut short", world{waits: 25, lose: 1}, bounds{perMinute: 54, most: 10}, true},
 	{"1,000, listing cut short", world{waits: 1000, lose: 1, needs: 1000}, bounds{perMinute: 1200, most: 25}, false},
 	{"20, listing 429", world{waits: 20, limited: true}, bounds{perMinute: 44, most: 10, unseen: 62 * time.Second}, true},
@@ -93,8 +93,8 @@ var worlds = []struct {
 	{"20, hanging listing", world{waits: 20, hanging: true}, bounds{perMinute: 44, most: 10, unseen: 62 * time.Second}, true},
 	{"1,000, hanging listing", world{waits: 1000, hanging: true, needs: 1000}, bounds{perMinute: 1200, most: 25, unseen: 160 * time.Second}, false},
 
-	// An edge lets fewer requests through than the waits need, for forty minutes: 33 a second for
-	// single looks in turns of a floor, 19 in longer ones; 6.7 for pages.
+	// For forty minutes, an edge accepts fewer requests than the waits need: 33 a second for single
+	// polls in the shortest cycle, 19 in longer ones; 6.7 for pages.
 	{"1,000 single, edge of 30 a second", world{waits: 1000, oneIn: 1000, edge: 30, needs: 1000, endless: true}, bounds{told: throttled, unseen: throttled}, false},
 	{"1,000 single, edge of 17 a second (90 %)", world{waits: 1000, oneIn: 1000, edge: 17, needs: 1000, endless: true}, bounds{told: throttled, unseen: throttled}, false},
 	{"1,000 single, edge of 10 a second", world{waits: 1000, oneIn: 1000, edge: 10, needs: 1000, endless: true}, bounds{told: throttled, unseen: throttled}, false},
@@ -119,10 +119,10 @@ func TestWorlds(t *testing.T) {
 	}
 }
 
-// check holds an hour against its bounds.
+// check compares an hour with its bounds.
 func (b bounds) check(t *testing.T, w world, c *counts) {
 	t.Logf("%.0f a minute, %d in a second, told %v, unseen %v, first %v, share %.2f", c.perMinute(), c.most, c.told.Round(time.Second), c.unseen.Round(time.Second), c.first().Round(time.Millisecond), c.share(max(w.edge, 1)))
-	assert.Zero(t, c.within, "looks within the floor")
+	assert.Zero(t, c.within, "polls within the minimum interval")
 	assert.Zero(t, c.failed, "waits that were given up")
 	if b.perMinute > 0 {
 		assert.LessOrEqual(t, c.perMinute(), b.perMinute, "requests a minute")
@@ -131,17 +131,17 @@ func (b bounds) check(t *testing.T, w world, c *counts) {
 		assert.LessOrEqual(t, c.most, b.most, "requests in a second")
 	}
 	if b.first > 0 {
-		assert.LessOrEqual(t, c.first(), b.first, "to the first look")
+		assert.LessOrEqual(t, c.first(), b.first, "to the first poll")
 	}
 	turns := 2
 	if w.deleted > 0 || w.edited > 0 || w.lose > 0 { // it may take one more to find a meeting again
 		turns = 3
 	}
-	assert.LessOrEqual(t, c.told, or(b.told, time.Duration(turns)*w.turn()), "told at the latest")
-	assert.LessOrEqual(t, c.unseen, or(b.unseen, time.Duration(turns+1)*w.turn()), "unseen at the longest")
+	assert.LessOrEqual(t, c.told, or(b.told, time.Duration(turns)*w.turn()), "longest delay of a notification")
+	assert.LessOrEqual(t, c.unseen, or(b.unseen, time.Duration(turns+1)*w.turn()), "longest time without a poll")
 	if w.edge > 0 {
-		assert.GreaterOrEqual(t, c.share(min(w.edge, float64(w.needs)/w.turn().Seconds())), 0.6, "of what the edge lets through")
-		assert.LessOrEqual(t, c.back(w.needs), 10, "turns until the pace is back")
+		assert.GreaterOrEqual(t, c.share(min(w.edge, float64(w.needs)/w.turn().Seconds())), 0.6, "share of the edge's limit")
+		assert.LessOrEqual(t, c.back(w.needs), 10, "cycles until the pace is back")
 	}
 }
 

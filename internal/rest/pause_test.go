@@ -20,7 +20,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-// byOperation is a transport that sends each operation to its own service.
+// byOperation is a transport that sends each operation to a separate service.
 func byOperation(services map[route.Operation]*service) http.RoundTripper {
 	return testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		info, _ := AttemptOf(req.Context())
@@ -84,7 +84,7 @@ func TestPause_HoldsBackAllRequests(t *testing.T) {
 	}
 }
 
-// A later 429 extends the pause for those that wait, and never shortens it.
+// A later 429 can extend the pause of waiting requests, but never shortens it.
 func TestPause_OnlyGrows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -106,8 +106,8 @@ func TestPause_OnlyGrows(t *testing.T) {
 	})
 }
 
-// A pause that began by another clock, outside this synctest bubble, holds nothing back.
-func TestPause_OfAnotherClockIsOver(t *testing.T) {
+// A pause by another clock, outside this synctest bubble, does not delay requests.
+func TestPause_IgnoresAnotherClock(t *testing.T) {
 	t.Parallel()
 	c := newClient(&service{answers: []answer{{status: 429, retryAfter: "60"}, {status: 200}}}, noRetries)
 	require.NotNil(t, do(t.Context(), c, usage))
@@ -136,7 +136,7 @@ func TestPause_OfAnotherRequestOutlastsDeadline(t *testing.T) {
 	})
 }
 
-// A 429 on a page of the poller pauses nobody. On a poll of a meeting, it does.
+// A 429 for a polled page pauses no other request. A 429 for a poll of a single meeting does.
 func TestPause_NotForPolledPages(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[route.Operation]time.Duration{route.MeetingsList: 0, route.MeetingsGet: 20 * time.Second} {
@@ -150,7 +150,7 @@ func TestPause_NotForPolledPages(t *testing.T) {
 	}
 }
 
-// After a pause, polls are sent when no call of the user waits.
+// After a pause, polls wait until no call of the user is waiting.
 func TestPause_CallsGoBeforePolls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestPause_CallsGoBeforePolls(t *testing.T) {
 	})
 }
 
-func TestDo_SendsNothingThatIsNotWanted(t *testing.T) {
+func TestDo_SendsNothingIfNoLongerWanted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{answers: []answer{{status: 429, retryAfter: "20"}, {status: 200}}}
@@ -191,7 +191,7 @@ func slow(perSecond float64, burst int) func(*Config) {
 	return func(cfg *Config) { cfg.Rate = rate.NewLimiter(rate.Limit(perSecond), burst) }
 }
 
-// A request that waits for the rate limit when a 429 arrives waits for the pause, too.
+// If a 429 arrives, requests that wait for the rate limit also wait for the pause.
 func TestRateLimit_PauseReachesWaitingRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -247,8 +247,8 @@ func TestRateLimit_EndsWithContext(t *testing.T) {
 	})
 }
 
-// strict is a service behind an edge that takes one request per interval, and answers a
-// bare 429 to all others, as nginx does without a burst.
+// strict is a service behind an edge that accepts one request per interval, and rejects all others
+// with a bare 429, like nginx without a burst.
 type strict struct {
 	interval time.Duration
 
@@ -269,8 +269,8 @@ func (s *strict) RoundTrip(req *http.Request) (*http.Response, error) {
 	return (&service{answers: []answer{{status: status}}}).RoundTrip(req)
 }
 
-// A crowd that is rejected together does not come back together: every request gets
-// through with the default retries, at no less than a quarter of the rate.
+// Requests that are rejected together do not all come back at once. Each one succeeds within the
+// default retries, at no less than a quarter of the rate.
 func TestPause_IsFollowedByAGradualStart(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ perSecond, callers, each int }{{1, 6, 5}, {2, 20, 5}, {5, 40, 5}, {20, 300, 2}} {
@@ -300,7 +300,7 @@ func TestPause_IsFollowedByAGradualStart(t *testing.T) {
 	}
 }
 
-// Without further 429s the requests are soon as fast as before.
+// Without further 429s the requests soon reach their earlier rate.
 func TestPause_GapCloses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

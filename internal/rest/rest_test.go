@@ -29,8 +29,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-// service is a fake transport. It answers attempt i as answers[i] says, and the attempts
-// after the last answer with the last one.
+// service is a fake transport. answers[i] is its answer to attempt i, and the last answer repeats.
 type service struct {
 	answers []answer
 
@@ -113,7 +112,7 @@ func (r *Response) err() error {
 
 var usage = Request{Operation: route.UsageGet}
 
-func TestDo_RetriesOnlyWhatIsSafe(t *testing.T) {
+func TestDo_RetriesOnlySafeRequests(t *testing.T) {
 	t.Parallel()
 	requests := map[string]struct {
 		in         Request
@@ -208,7 +207,7 @@ func TestDo_SendsTheSameRequestAgain(t *testing.T) {
 	})
 }
 
-func TestDo_ReportsWhatCannotBeSent(t *testing.T) {
+func TestDo_RejectsUnsendableRequests(t *testing.T) {
 	t.Parallel()
 	for _, in := range []Request{
 		{Operation: route.UsageGet, Body: make(chan int)},
@@ -244,12 +243,12 @@ func TestDo_RecordsWhetherItMayHaveTakenEffect(t *testing.T) {
 		first answer
 		want  bool
 	}{
-		"lost":      {answer{err: io.EOF}, true},
-		"502":       {answer{status: 502}, true},
-		"timeout":   {answer{after: time.Hour}, true},
-		"429":       {answer{status: 429}, false},
-		"never got": {answer{err: testbase.ErrRefused}, false},
-		"404":       {answer{status: 404}, false},
+		"lost":          {answer{err: io.EOF}, true},
+		"502":           {answer{status: 502}, true},
+		"timeout":       {answer{after: time.Hour}, true},
+		"429":           {answer{status: 429}, false},
+		"no connection": {answer{err: testbase.ErrRefused}, false},
+		"404":           {answer{status: 404}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -263,8 +262,8 @@ func TestDo_RecordsWhetherItMayHaveTakenEffect(t *testing.T) {
 	}
 }
 
-// A transport may try a second server when the first one hangs up. The first may have
-// carried out the request: a dial error of the second proves nothing.
+// If the first server closes the connection, a transport may send the request to a second one. The
+// first may have carried it out, so a dial error of the second proves nothing.
 func TestDo_DoesNotRepeatPOSTAfterFailOver(t *testing.T) {
 	t.Parallel()
 	var handled atomic.Int32
@@ -323,11 +322,11 @@ func TestDo_EndsWithItsContext(t *testing.T) {
 		answer answer
 		status int
 	}{
-		"during an attempt":                 {answer{after: time.Hour}, 0},
-		"during the wait for a retry":       {answer{status: 503, retryAfter: "20"}, 503},
-		"during a pause":                    {answer{status: 429, retryAfter: "20"}, 429},
-		"during the wait after a lost one":  {answer{err: syscall.ECONNREFUSED, after: time.Second}, 0},
-		"while the service was not reached": {answer{err: testbase.ErrRefused, after: time.Second}, 0},
+		"during an attempt":                     {answer{after: time.Hour}, 0},
+		"during the wait for a retry":           {answer{status: 503, retryAfter: "20"}, 503},
+		"during a pause":                        {answer{status: 429, retryAfter: "20"}, 429},
+		"during the wait after a lost response": {answer{err: syscall.ECONNREFUSED, after: time.Second}, 0},
+		"while the service is unreachable":      {answer{err: testbase.ErrRefused, after: time.Second}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -380,10 +379,10 @@ func TestDo_ContextEndsWithResponse(t *testing.T) {
 	}{
 		"to be retried":        {503, false, usage, true},
 		"a rejection":          {403, false, usage, false},
-		"a 200 that broke":     {200, true, Request{Operation: route.ProjectsCreate}, true},
-		"a 404 that broke":     {404, true, Request{Operation: route.ProjectsCreate}, true},
-		"a 429 that broke":     {429, true, Request{Operation: route.ProjectsCreate}, true},
-		"a 500 that broke":     {500, true, Request{Operation: route.ProjectsCreate}, true},
+		"a truncated 200":      {200, true, Request{Operation: route.ProjectsCreate}, true},
+		"a truncated 404":      {404, true, Request{Operation: route.ProjectsCreate}, true},
+		"a truncated 429":      {429, true, Request{Operation: route.ProjectsCreate}, true},
+		"a truncated 500":      {500, true, Request{Operation: route.ProjectsCreate}, true},
 		"500, not retried":     {500, false, Request{Operation: route.ProjectsCreate}, false},
 		"success is a success": {200, false, usage, false},
 	} {
@@ -408,8 +407,7 @@ func TestDo_ContextEndsWithResponse(t *testing.T) {
 	}
 }
 
-// The wait before retry n uses all of the range of backoff.Policy, and is not below
-// Retry-After.
+// The wait before retry n uses the full range of backoff.Policy, and is at least Retry-After.
 func TestDo_WaitsBetweenAttempts(t *testing.T) {
 	t.Parallel()
 	const waitMin, waitMax = time.Second, 10 * time.Second
@@ -451,7 +449,7 @@ func TestDo_WaitsBetweenAttempts(t *testing.T) {
 	}
 }
 
-func TestDo_TakesAnyRetryPolicy(t *testing.T) {
+func TestDo_AcceptsAnyRetryPolicy(t *testing.T) {
 	t.Parallel()
 	for _, p := range []backoff.Policy{
 		{}, {WaitMin: time.Hour, WaitMax: time.Hour}, {Max: 1}, {Max: 1, WaitMax: time.Hour}, {Max: 2, WaitMin: 1, WaitMax: math.MaxInt64}, {Max: 70, WaitMin: 1, WaitMax: 1},
@@ -469,8 +467,8 @@ func TestDo_TakesAnyRetryPolicy(t *testing.T) {
 	}
 }
 
-// An abandoned attempt may still write its request when the next one begins. The race
-// detector sees whether they share what they change.
+// An abandoned attempt may still write its request when the next one begins. The race detector
+// finds shared state.
 func TestDo_AbandonedAttemptStillWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTargetByteForByte(t *testing.T) {
+func TestAttempt_KeepsURLByteForByte(t *testing.T) {
 	t.Parallel()
 	const sig = "X-Amz-Signature=0123456789abcdef"
 	for _, target := range []string{
@@ -55,15 +55,15 @@ func TestTargetByteForByte(t *testing.T) {
 			require.Equal(t, stored, judge(put(t, srv.URL+target, ownTransport(t), audio(10)).attempt(t.Context())))
 			want := target
 			if !strings.HasPrefix(want, "/") {
-				want = "/" + want // an empty path is none on the wire
+				want = "/" + want // the wire has no empty path
 			}
 			require.Equal(t, want, <-got)
 		})
 	}
 }
 
-// What storage is sent, to the byte, over a real socket.
-func TestOnTheWire(t *testing.T) {
+// The exact bytes that storage receives, over a real socket.
+func TestAttempt_SendsExactRequest(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{"memory", "file", "with progress", "without Expect", "with MD5"} {
 		t.Run(source, func(t *testing.T) {
@@ -136,9 +136,9 @@ func TestOnTheWire(t *testing.T) {
 	}
 }
 
-// A store that refuses before it has read the body and hangs up is heard, each
-// time: without Expect the refusal is lost in a reset more often than not.
-func TestHearsAnEarlyRefusal(t *testing.T) {
+// If storage rejects an upload before it reads the body, and hangs up, the Client still gets the
+// response. Without Expect, a reset would often lose it.
+func TestAttempt_ReadsEarlyRejection(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -170,9 +170,9 @@ func TestHearsAnEarlyRefusal(t *testing.T) {
 	}
 }
 
-// A file that changes while it is sent: one that grew arrives as it was, one
-// that shrank is told.
-func TestChangingFile(t *testing.T) {
+// A file may change during an attempt. If it grew, its first bytes arrive; if it shrank, the
+// attempt fails.
+func TestAttempt_FailsIfFileShrinks(t *testing.T) {
 	t.Parallel()
 	const size = 8 << 20
 	for _, test := range []struct {
@@ -220,13 +220,13 @@ func TestChangingFile(t *testing.T) {
 				return
 			}
 			require.Equal(t, stored, judge(r))
-			require.Equal(t, []string{sum}, arrived, "once, as it was")
+			require.Equal(t, []string{sum}, arrived, "once, unchanged")
 		})
 	}
 }
 
-// Redirects of the store are not followed, and its connections serve again.
-func TestRedirectsAreRefused(t *testing.T) {
+// The Client does not follow redirects of storage, and reuses the connections.
+func TestAttempt_RejectsRedirects(t *testing.T) {
 	t.Parallel()
 	var opened, served, elsewhere atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
@@ -253,9 +253,9 @@ func TestRedirectsAreRefused(t *testing.T) {
 	require.Zero(t, elsewhere.Load())
 }
 
-// Transports that are less careful than net/http's get exactly the recording,
-// and leave nothing open.
-func TestCarelessTransport(t *testing.T) {
+// Transports that are less careful than net/http's send exactly the recording, and leave nothing
+// open.
+func TestAttempt_SurvivesCarelessTransports(t *testing.T) {
 	t.Parallel()
 	rec, sum := noise(50_000)
 	early := rec
@@ -268,7 +268,7 @@ func TestCarelessTransport(t *testing.T) {
 	})
 	longer, _ := noise(60_000)
 	longer.Size = 50_000
-	for name, rec := range map[string]Recording{"as it is": rec, "end told early": early, "more behind it": longer} {
+	for name, rec := range map[string]Recording{"unchanged": rec, "EOF with the last byte": early, "longer than its size": longer} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := put(t, "https://storage.example/k?s=1", roundTripper(func(req *http.Request) (*http.Response, error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// swallow is a store that takes what it is sent, and closes no body.
+// swallow is a store that accepts every body, and closes none.
 var swallow = roundTripper(func(req *http.Request) (*http.Response, error) {
 	if _, err := io.Copy(io.Discard, req.Body); err != nil {
 		return nil, err
@@ -27,8 +27,8 @@ var swallow = roundTripper(func(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
 })
 
-// sloppy reads that are not as io.ReaderAt has them.
-func TestInvalidReaderAt(t *testing.T) {
+// Readers that violate the contract of io.ReaderAt.
+func TestAttempt_RejectsInvalidReaderAt(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		audio readerAt
@@ -53,9 +53,9 @@ func TestInvalidReaderAt(t *testing.T) {
 	}
 }
 
-// A transport that asks for much at a time, as that of HTTP/2 does, is given less, so
-// that a slow line is seen to move.
-func TestReadGivesPortions(t *testing.T) {
+// A transport that reads in large pieces, as for HTTP/2, gets smaller ones, so that a slow line
+// shows progress.
+func TestBody_ReadReturnsPortions(t *testing.T) {
 	t.Parallel()
 	r := put(t, "https://storage.example/k?s=1", roundTripper(func(req *http.Request) (*http.Response, error) {
 		n, err := req.Body.Read(make([]byte, 1<<20))
@@ -66,9 +66,9 @@ func TestReadGivesPortions(t *testing.T) {
 	requireStored(t, 100_000, r)
 }
 
-// What blocks does not keep Do from obeying ctx, nor Digest. It is left alone,
-// and nothing else is called any more.
-func TestWhatBlocksIsLeftAlone(t *testing.T) {
+// A blocked call does not keep Do or Digest from obeying ctx. They abandon it and call nothing
+// else.
+func TestAttempt_AbandonsBlockedCalls(t *testing.T) {
 	t.Parallel()
 	const limit = 20 * time.Second
 	for _, what := range []string{"ReadAt", "Progress", "transport", "Digest"} {
@@ -117,9 +117,9 @@ func TestWhatBlocksIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A callback that ends its goroutine, as a test's FailNow does, ends the attempt at once, although
-// a transport does not notice.
-func TestCallbackThatEndsItsGoroutine(t *testing.T) {
+// If a callback ends its goroutine, as a test's FailNow does, the attempt ends at once, even if the
+// transport does not notice.
+func TestAttempt_EndsIfCallbackEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"ReadAt", "Progress", "transport"} {
 		t.Run(where, func(t *testing.T) {
@@ -145,8 +145,9 @@ func TestCallbackThatEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// A transport that returns while it still reads the body: nothing is read or reported after the attempt.
-func TestNothingIsReadAfterTheAttempt(t *testing.T) {
+// After an attempt, nothing reads the recording or reports progress, even if the transport still
+// reads the body.
+func TestAttempt_ReadsNothingAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var over atomic.Bool
@@ -168,7 +169,7 @@ func TestNothingIsReadAfterTheAttempt(t *testing.T) {
 	})
 }
 
-func TestDigest(t *testing.T) {
+func TestDigest_HashesTheRecording(t *testing.T) {
 	t.Parallel()
 	rec := audio(100_000)
 	rec.Size = 70_000
@@ -201,8 +202,8 @@ func TestDigest(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A Read of no bytes reads nothing, and what follows goes on.
-func TestReadOfNothing(t *testing.T) {
+// A Read of no bytes reads nothing, and later Reads continue.
+func TestBody_ReadOfNoBytes(t *testing.T) {
 	t.Parallel()
 	r := put(t, "https://storage.example/k?s=1", roundTripper(func(req *http.Request) (*http.Response, error) {
 		for _, n := range []int{100, 0} {

@@ -26,7 +26,7 @@ func respondAfter(n int64, status int) http.HandlerFunc {
 		w.Header().Set("Content-Length", "0")
 		w.WriteHeader(status)
 		_ = out.Flush()
-		for range 100 { // it takes its time: a client that goes on sending is seen to
+		for range 100 { // late enough to notice a client that continues to send
 			if _, err := io.CopyN(io.Discard, r.Body, 1000); err != nil {
 				return
 			}
@@ -35,7 +35,7 @@ func respondAfter(n int64, status int) http.HandlerFunc {
 	}
 }
 
-// A proxy, a captive portal or a wrong host that accepts everything has not stored anything.
+// A proxy, a captive portal or a wrong host may accept everything without storing it.
 func TestUpload_EarlySuccessStoresNothing(t *testing.T) {
 	t.Parallel()
 	for name, handle := range map[string]http.HandlerFunc{
@@ -57,9 +57,9 @@ func TestUpload_EarlySuccessStoresNothing(t *testing.T) {
 	}
 }
 
-// A connection on which a rejected upload broke off is not used again; one whose upload was
-// read is.
-func TestUpload_ConnectionAfterRejection(t *testing.T) {
+// The Client does not reuse the connection of an upload that was rejected half-way. It reuses one
+// if the upload was read.
+func TestUpload_ReusesConnectionOnlyIfRead(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		read int64
@@ -84,7 +84,7 @@ func TestUpload_ConnectionAfterRejection(t *testing.T) {
 	}
 }
 
-// An upload that waits for another's connection does not stall.
+// An upload that waits for a connection of another does not stall.
 func TestUpload_WaitsForConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

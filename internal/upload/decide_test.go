@@ -64,8 +64,8 @@ func TestJudge(t *testing.T) {
 	require.Equal(t, notStored, judge(Outcome{Response: Response{StatusCode: 503}}), "a 503 before anything was sent")
 }
 
-// What follows an attempt: up to four retries are allowed, the wait is a second, the URL expires
-// in a minute and the recording has two bytes, unless the case says otherwise.
+// The decision after an attempt. Unless the case says otherwise, up to four retries are allowed,
+// the wait is a second, the URL expires in a minute and the recording has two bytes.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	const wait = time.Second
@@ -160,7 +160,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestHistory(t *testing.T) {
+func TestDecide_UpdatesHistory(t *testing.T) {
 	t.Parallel()
 	begin := history{retries: 4}
 	for name, test := range map[string]struct {

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Content-MD5 is sent if the URL's signature allows it, and left out once if the store rejects it.
+// An upload sends Content-MD5 if the URL's signature allows it, and omits it once if storage
+// rejects it.
 func TestUpload_ContentMD5(t *testing.T) {
 	t.Parallel()
 	reject := func(status int, code, message string) roundTripper {
@@ -53,7 +54,7 @@ func TestUpload_ContentMD5(t *testing.T) {
 	}
 }
 
-// A store that rejects every header is not asked again and again.
+// If storage rejects every header, the upload does not retry forever.
 func TestUpload_LeavesContentMD5OutOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -65,7 +66,7 @@ func TestUpload_LeavesContentMD5OutOnce(t *testing.T) {
 	})
 }
 
-// A signature that may not allow an unsigned header gets none.
+// If a signature may not allow unsigned headers, the upload adds none.
 func TestAddMD5_NeedsSignatureThatAllowsIt(t *testing.T) {
 	t.Parallel()
 	for query, want := range map[string]bool{"X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Signature=1": true, "Signature=1&AWSAccessKeyId=2": false, "X-Goog-Algorithm=GOOG4-RSA-SHA256": false, "": false} {
@@ -75,8 +76,8 @@ func TestAddMD5_NeedsSignatureThatAllowsIt(t *testing.T) {
 	}
 }
 
-// BenchmarkDigest measures what Content-MD5 costs before an upload: one read of the file. The
-// file is in the page cache, so this is the cost of the hash.
+// BenchmarkDigest measures the cost of Content-MD5 before an upload: one read of the file. The file
+// is in the page cache, so this is the cost of the hash.
 func BenchmarkDigest(b *testing.B) {
 	const size = 64 << 20
 	f, _ := file(b, size)

@@ -20,14 +20,14 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-// The memory of an upload does not grow with the recording, nor with broken
-// tries on the way. It is measured in a process that does nothing else.
-func TestMemory(t *testing.T) {
+// An upload's memory does not grow with the recording, nor with failed attempts. A separate process
+// measures it.
+func TestUpload_MemoryIsConstant(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the peak is read from /proc")
 	}
 	if target := os.Getenv("STORAGE_TEST_PUT_TO"); target != "" {
-		uploadAndTell(t, target)
+		uploadAndPrint(t, target)
 		return
 	}
 	if !testbase.Long() {
@@ -40,14 +40,14 @@ func TestMemory(t *testing.T) {
 	require.NoError(t, os.Truncate(path, size))
 	for _, test := range []struct {
 		name     string
-		breaks   int64 // tries that break half-way
+		breaks   int64 // attempts that fail half-way
 		progress bool
 	}{{"straight", 0, false}, {"with progress", 0, true}, {"broken twice", 2, true}} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			var tries, arrived atomic.Int64
+			var attempts, arrived atomic.Int64
 			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if r.ContentLength > 1<<20 && tries.Add(1) <= test.breaks {
+				if r.ContentLength > 1<<20 && attempts.Add(1) <= test.breaks {
 					_, _ = io.CopyN(io.Discard, r.Body, size/2)
 					panic(http.ErrAbortHandler)
 				}
@@ -55,15 +55,15 @@ func TestMemory(t *testing.T) {
 				arrived.Store(n)
 			}))
 			defer srv.Close()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestMemory$", "-test.v")
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestUpload_MemoryIsConstant$", "-test.v")
 			cmd.Env = append(os.Environ(), "STORAGE_TEST_PUT_TO="+srv.URL, "STORAGE_TEST_PUT_OF="+path, fmt.Sprint("STORAGE_TEST_PROGRESS=", test.progress))
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			require.EqualValues(t, size, arrived.Load())
-			require.Equal(t, test.breaks+1, tries.Load())
-			_, told, ok := strings.Cut(string(out), "grew by ")
+			require.Equal(t, test.breaks+1, attempts.Load())
+			_, grown, ok := strings.Cut(string(out), "grew by ")
 			require.True(t, ok, "%s", out)
-			kib, err := strconv.Atoi(strings.Fields(told)[0])
+			kib, err := strconv.Atoi(strings.Fields(grown)[0])
 			require.NoError(t, err)
 			t.Logf("peak memory grew by %d KiB", kib)
 			require.Less(t, kib, 8<<10, "KiB")
@@ -71,9 +71,9 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// uploadAndTell uploads a small recording and then the large one, and tells by
-// how much the second raised the peak of the process.
-func uploadAndTell(t *testing.T, target string) {
+// uploadAndPrint uploads a small recording and then the large one, and prints how much the second
+// raised the peak of the process.
+func uploadAndPrint(t *testing.T, target string) {
 	f, err := os.Open(os.Getenv("STORAGE_TEST_PUT_OF"))
 	require.NoError(t, err)
 	defer f.Close()

@@ -16,21 +16,21 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-// A proxy that does not let a request through is named, without its password,
-// and the store certainly has nothing.
-func TestProxyThatLetsNothingThrough(t *testing.T) {
+// If a proxy rejects a request, the error names the proxy without its password. Storage certainly
+// has nothing.
+func TestAttempt_NamesRejectingProxy(t *testing.T) {
 	t.Parallel()
-	refuse := func(status int) http.HandlerFunc {
+	respond := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 	}
 	for name, test := range map[string]struct {
-		proxy http.HandlerFunc // nil: nobody is there
+		proxy http.HandlerFunc // nil: no proxy is running
 		text  string
 	}{
 		"dead":       {nil, "connection refused"},
-		"forbidden":  {refuse(403), "Forbidden"},
-		"unknown":    {refuse(407), "Proxy Authentication Required"},
-		"no gateway": {refuse(502), "Bad Gateway"},
+		"forbidden":  {respond(403), "Forbidden"},
+		"unknown":    {respond(407), "Proxy Authentication Required"},
+		"no gateway": {respond(502), "Bad Gateway"},
 		"hangs up":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
 	} {
 		for _, wrapped := range []bool{false, true} {
@@ -70,17 +70,17 @@ func TestProxyThatLetsNothingThrough(t *testing.T) {
 	})
 }
 
-// An invalid certificate does not become valid by a retry.
-func TestInvalidCertificate(t *testing.T) {
+// A retry does not make an invalid certificate valid.
+func TestAttempt_InvalidCertificateIsPermanent(t *testing.T) {
 	t.Parallel()
 	o := put(t, "https://storage.example/k?s=1", roundTripper(func(*http.Request) (*http.Response, error) { return nil, testbase.ErrUntrusted }), audio(10)).attempt(t.Context())
 	require.Equal(t, permanent, judge(o))
 	require.ErrorIs(t, o.Err, testbase.ErrUntrusted)
 }
 
-// Whatever the error, a lost attempt stored nothing if not a byte was handed over, and may have
-// stored audio otherwise.
-func TestLostConnection(t *testing.T) {
+// Whatever the error, a lost attempt stored nothing if it sent no byte. Otherwise storage may have
+// the audio.
+func TestAttempt_LostConnectionMayHaveStored(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]error{
 		"not made": errRefused, "reset": syscall.ECONNRESET, "closed": &net.OpError{Op: "write", Err: io.ErrClosedPipe}, "neither response nor error": nil,

@@ -86,7 +86,7 @@ func FuzzReadResponse(f *testing.F) {
 			return
 		}
 		if e.Code == "" && e.Message == "" {
-			t.Fatal("nothing is told")
+			t.Fatal("the response is empty")
 		}
 		if text := e.Code + e.Message + e.RequestID; strings.Contains(text, signature) {
 			t.Fatalf("%q", text)

@@ -13,22 +13,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The limit of the body and that of the reply hold each for its own part.
-func TestTimeouts(t *testing.T) {
+// Stall limits only the body, and Response only the response.
+func TestTimeouts_LimitBodyAndResponseSeparately(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		limits Timeouts
-		takes  time.Duration // a byte of the body
-		reply  time.Duration // after the last
-		until  time.Duration // it is given up; 0: never
+		limits   Timeouts
+		takes    time.Duration // a byte of the body
+		response time.Duration // after the last
+		until    time.Duration // until the attempt is given up; 0: never
 	}{
-		"a slow body":               {Timeouts{Stall: time.Minute, Response: time.Minute}, 50 * time.Second, 0, 0},
-		"a body that stands still":  {Timeouts{Stall: time.Minute, Response: time.Hour}, 2 * time.Hour, 0, time.Minute},
-		"with a limit of its own":   {Timeouts{Stall: 10 * time.Minute, Response: 12 * time.Minute}, 9 * time.Minute, 0, 0},
-		"a reply after 90 seconds":  {Timeouts{Stall: time.Minute, Response: 5 * time.Minute}, 0, 90 * time.Second, 0},
-		"a reply that never comes":  {Timeouts{Stall: time.Minute, Response: 5 * time.Minute}, 0, time.Hour, 5 * time.Minute},
-		"a reply that is too late":  {Timeouts{Stall: time.Hour, Response: 5 * time.Minute}, 0, 10 * time.Minute, 5 * time.Minute},
-		"a reply after a long hour": {Timeouts{Stall: time.Minute, Response: 2 * time.Hour}, 0, time.Hour, 0},
+		"a slow body":                 {Timeouts{Stall: time.Minute, Response: time.Minute}, 50 * time.Second, 0, 0},
+		"a body that stalls":          {Timeouts{Stall: time.Minute, Response: time.Hour}, 2 * time.Hour, 0, time.Minute},
+		"with a longer limit":         {Timeouts{Stall: 10 * time.Minute, Response: 12 * time.Minute}, 9 * time.Minute, 0, 0},
+		"a response after 90 seconds": {Timeouts{Stall: time.Minute, Response: 5 * time.Minute}, 0, 90 * time.Second, 0},
+		"a response that never comes": {Timeouts{Stall: time.Minute, Response: 5 * time.Minute}, 0, time.Hour, 5 * time.Minute},
+		"a response that is too late": {Timeouts{Stall: time.Hour, Response: 5 * time.Minute}, 0, 10 * time.Minute, 5 * time.Minute},
+		"a response after an hour":    {Timeouts{Stall: time.Minute, Response: 2 * time.Hour}, 0, time.Hour, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,7 +50,7 @@ func TestTimeouts(t *testing.T) {
 							break
 						}
 					}
-					if err := rest(req.Context(), test.reply); err != nil {
+					if err := rest(req.Context(), test.response); err != nil {
 						return nil, err
 					}
 					return &http.Response{StatusCode: 200, Header: http.Header{}, Body: http.NoBody, Request: req}, nil

@@ -21,22 +21,22 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-// A service is the API and the store of one upload. It logs what it is asked for.
+// A service is the API and the store of one upload. It logs its requests.
 type service struct {
 	puts  []roundTripper // one per attempt; after these, every attempt succeeds
 	urls  []error        // one per request for a URL; nil for success
 	valid time.Duration  // of the URLs; an hour if 0
 
 	audio    bool      // the meeting has audio
-	audioAt  time.Time // since when; before that, no check sees it
-	lag      int       // so many checks do not see it
+	audioAt  time.Time // since when; earlier checks do not see it
+	lag      int       // number of checks that do not see it
 	checkErr error     // of every check
 
 	log      []string // "url", "put" and "check", in order
 	lastPoll time.Time
 }
 
-var errAPI = errors.New("the API refused")
+var errAPI = errors.New("the API failed")
 
 func (s *service) UploadURL(ctx context.Context) (*url.URL, time.Duration, error) {
 	s.log = append(s.log, "url")
@@ -89,7 +89,7 @@ func (s *service) upload(retries int) *Upload {
 	}
 }
 
-// lose takes n bytes and breaks the connection.
+// lose reads n bytes and breaks the connection.
 func lose(n int64) roundTripper {
 	return func(req *http.Request) (*http.Response, error) {
 		_, _ = io.CopyN(io.Discard, req.Body, n)
@@ -97,7 +97,7 @@ func lose(n int64) roundTripper {
 	}
 }
 
-// answer takes n bytes and sends an error of storage.
+// answer reads n bytes and sends an error of storage.
 func answer(n int64, status int, code string, header ...string) roundTripper {
 	return func(req *http.Request) (*http.Response, error) {
 		_, _ = io.CopyN(io.Discard, req.Body, n)
@@ -110,10 +110,10 @@ func answer(n int64, status int, code string, header ...string) roundTripper {
 	}
 }
 
-// noDial finds no connection.
+// noDial is a failure to connect.
 func noDial(*http.Request) (*http.Response, error) { return nil, errRefused }
 
-// lands stores the audio, whatever put responds.
+// lands stores the audio, whatever put returns.
 func (s *service) lands(put roundTripper) roundTripper {
 	return func(req *http.Request) (*http.Response, error) {
 		s.audio = true
@@ -121,9 +121,9 @@ func (s *service) lands(put roundTripper) roundTripper {
 	}
 }
 
-// The requests of an upload through all kinds of trouble, with four retries a second apart: audio
-// arrives once, or the caller learns why it did not.
-func TestUpload(t *testing.T) {
+// An upload recovers from all kinds of failures, with four retries a second apart: audio arrives
+// once, or the caller gets the reason.
+func TestUpload_RecoversFromFailures(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name  string
@@ -218,9 +218,9 @@ func TestUpload(t *testing.T) {
 	}
 }
 
-// A meeting that other workers may upload to: audio counts, whoever sent it, and is looked for before a
-// failure. Without audio the failure is the upload's own.
-func TestUpload_Shared(t *testing.T) {
+// Other workers may upload to the same meeting: audio counts, whoever sent it, and the upload
+// checks for it before it fails. Without audio, the failure is the upload's own.
+func TestUpload_AcceptsAudioOfOtherWorkers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		s   service
@@ -250,8 +250,8 @@ func TestUpload_Shared(t *testing.T) {
 	}
 }
 
-// A lost response whose audio shows late, while everything that another attempt needs is refused: the
-// meeting is checked often enough.
+// Audio appears late after a lost response, and all further requests of the upload fail. The upload
+// checks the meeting often enough to find it.
 func TestUpload_NoticesLateAudio(t *testing.T) {
 	t.Parallel()
 	for lag := range 6 {
@@ -267,8 +267,8 @@ func TestUpload_NoticesLateAudio(t *testing.T) {
 	}
 }
 
-// Audio that arrives a moment after its response was lost is no failure, even if no retries are
-// allowed: the check comes after the wait that a retry would have.
+// If audio arrives shortly after its response was lost, the upload succeeds, even without retries:
+// the check comes after the wait that a retry would have.
 func TestUpload_NoticesLateAudioWithoutRetries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -301,8 +301,9 @@ func TestUpload_OutlastsItsURL(t *testing.T) {
 	}
 }
 
-// A proxy that knows no Expect gets the body without it, on the same URL. Its response is not lost.
-func TestUpload_WithoutExpect(t *testing.T) {
+// If a proxy does not support Expect, the upload retries without it, on the same URL. The proxy's
+// response is kept.
+func TestUpload_RetriesWithoutExpect(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		then roundTripper // nil for success
@@ -349,16 +350,16 @@ func TestUpload_WithoutExpect(t *testing.T) {
 	}
 }
 
-// If ctx ends before a second check may be made, an upload whose response was lost does not wait for
-// that: it goes on, or reports its failure.
-func TestUpload_NearItsDeadline(t *testing.T) {
+// If ctx ends before a second check may be made, an upload whose response was lost does not wait
+// for that check. It retries, or returns its failure.
+func TestUpload_SkipsSecondCheckNearDeadline(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		puts    []roundTripper
 		retries int
 		log     string
 	}{
-		"goes on": {[]roundTripper{lose(10)}, 4, "url put check put"},
+		"retries": {[]roundTripper{lose(10)}, 4, "url put check put"},
 		"fails":   {[]roundTripper{lose(10), lose(10)}, 1, "url put check put"},
 		"no time": {[]roundTripper{answer(0, 429, "", "Retry-After", "20")}, 4, "url put"},
 	} {
@@ -371,14 +372,14 @@ func TestUpload_NearItsDeadline(t *testing.T) {
 				start := time.Now()
 				f := s.upload(test.retries).Do(ctx)
 				require.Equal(t, test.log, strings.Join(s.log, " "))
-				require.Equal(t, name == "goes on", f == nil)
+				require.Equal(t, name == "retries", f == nil)
 				require.Less(t, time.Since(start), 5*time.Second)
 			})
 		})
 	}
 }
 
-// ctx ends an upload at once at each stage, and its cause is among the failure's.
+// ctx ends an upload at once at each stage, and the failure contains ctx's cause.
 func TestUpload_ObeysContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("enough")
@@ -417,8 +418,8 @@ func TestUpload_ObeysContext(t *testing.T) {
 	}
 }
 
-// An upload that is slow but moves goes on, however long it takes.
-func TestUpload_SlowButMoving(t *testing.T) {
+// A slow upload continues as long as it makes progress.
+func TestUpload_SlowProgressIsNoStall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &service{puts: []roundTripper{func(req *http.Request) (*http.Response, error) {
@@ -444,7 +445,7 @@ func TestUpload_SlowButMoving(t *testing.T) {
 	})
 }
 
-// An attempt that no longer moves is given up and retried; so is one without a response.
+// An attempt that makes no progress is given up and retried; so is one without a response.
 func TestUpload_RetriesAfterStall(t *testing.T) {
 	t.Parallel()
 	for n, log := range map[int64]string{0: "url put put", 5: "url put check put", 10: "url put check check put"} {
@@ -463,8 +464,8 @@ func TestUpload_RetriesAfterStall(t *testing.T) {
 	}
 }
 
-// If the recording itself fails, the upload does, too, with the reason and without a retry or a check.
-func TestUpload_UnreadableRecording(t *testing.T) {
+// If the recording itself fails, the upload fails with the reason, without a retry or a check.
+func TestUpload_FailsIfRecordingIsUnreadable(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("disk on fire")
 	for name, test := range map[string]struct {
