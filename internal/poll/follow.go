@@ -68,6 +68,13 @@ func (p *Poller) showFollowers(page []Snapshot, cursor, next string, sent time.T
 	p.continuePass()
 }
 
+// failFollowers ends all follows, since the service rejects the key.
+func (p *Poller) failFollowers(err error) {
+	for _, f := range p.followers {
+		f.waiter.Fail("", Snapshot{}, err)
+	}
+}
+
 // passLost ends the passes that continue at a cursor that the service rejects.
 func (p *Poller) passLost(cursor string) {
 	for _, f := range p.followers {

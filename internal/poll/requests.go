@@ -135,9 +135,7 @@ func (p *Poller) page(ctx context.Context, cursor string, sentAt time.Duration) 
 		if p.plan.keyRejected(false) {
 			p.failAll(failure.Err)
 		}
-		for _, f := range p.followers {
-			f.waiter.Fail("", Snapshot{}, failure.Err)
-		}
+		p.failFollowers(failure.Err)
 	case failure.Transient || limited.Err() != nil:
 		p.failTooMany(p.plan.pageFailed(now, sentAt, failure.RetryAfter, limited.Err() != nil), now, failure.Err)
 	default:
