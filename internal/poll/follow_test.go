@@ -48,7 +48,7 @@ type habits struct {
 	losePage float64
 	losePoll float64
 	limit    float64 // share of the requests that get a 429
-	freezes  bool    // the listing shows no new meeting for some minutes
+	freezes  bool    // the listing shows no new meeting for up to a minute
 	short    bool    // pages hold anything from nothing to all
 }
 
@@ -295,7 +295,7 @@ func (o *office) happen() {
 	switch o.random.IntN(9) {
 	case 8:
 		if o.freezes && o.random.IntN(10) == 0 && time.Now().After(o.frozen) {
-			o.frozen = time.Now().Add(upTo(15 * time.Minute))
+			o.frozen = time.Now().Add(upTo(time.Minute)) // with clock, at most the margin of two minutes
 		}
 	case 0:
 		some(o.delete)
