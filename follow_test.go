@@ -178,7 +178,7 @@ func TestFollow_OutlastsFailures(t *testing.T) {
 	}{
 		"the listing answers 500":   {minutes.OpMeetingsList, 40, minutestest.Refuse(minutes.ErrInternal)},
 		"the listing answers 429":   {minutes.OpMeetingsList, 40, minutestest.RateLimit("")},
-		"the listing is lost":       {minutes.OpMeetingsList, 40, minutestest.LoseReply()},
+		"the listing is lost":       {minutes.OpMeetingsList, 40, minutestest.LoseResponse()},
 		"the listing hangs":         {minutes.OpMeetingsList, 10, minutestest.Delay(time.Hour)},
 		"the listing is no JSON":    {minutes.OpMeetingsList, 10, minutestest.Respond(http.StatusOK, "text/html", "<title>Sign in</title>")},
 		"polls answer 500":          {minutes.OpMeetingsGet, 60, minutestest.Refuse(minutes.ErrInternal)},

@@ -342,20 +342,20 @@ func TestDelete_SucceedsIfEarlierAttemptDidIt(t *testing.T) {
 		dial   error
 		ok     bool
 	}{
-		{"response lost", []minutestest.Fault{minutestest.LoseReply()}, nil, true},
+		{"response lost", []minutestest.Fault{minutestest.LoseResponse()}, nil, true},
 		{"502 after the effect", []minutestest.Fault{minutestest.BadGateway().AfterEffect()}, nil, true},
 		{"500 after the effect", []minutestest.Fault{minutestest.Refuse(minutes.ErrInternal).AfterEffect()}, nil, true},
 		{"503 after the effect", []minutestest.Fault{minutestest.Respond(503, "text/html", "<p>later").AfterEffect()}, nil, true},
 		{"504 after the effect", []minutestest.Fault{minutestest.Respond(504, "text/html", "<p>later").AfterEffect()}, nil, true},
 		{"time-out after the effect", []minutestest.Fault{minutestest.Delay(time.Hour).AfterEffect()}, nil, true},
-		{"response lost, then 429", []minutestest.Fault{minutestest.LoseReply(), minutestest.RateLimit("1")}, nil, true},
-		{"response lost, then half a NOT_FOUND", []minutestest.Fault{minutestest.LoseReply(), minutestest.Truncate(9)}, nil, true},
+		{"response lost, then 429", []minutestest.Fault{minutestest.LoseResponse(), minutestest.RateLimit("1")}, nil, true},
+		{"response lost, then half a NOT_FOUND", []minutestest.Fault{minutestest.LoseResponse(), minutestest.Truncate(9)}, nil, true},
 		{"429", []minutestest.Fault{minutestest.RateLimit("1")}, nil, false},
 		{"never connected", nil, testbase.ErrRefused, false},
 		{"half a NOT_FOUND", []minutestest.Fault{minutestest.Truncate(9)}, nil, false},
 		{"nothing", nil, nil, false},
-		{"page of a gateway", []minutestest.Fault{minutestest.LoseReply(), minutestest.Respond(404, "text/html", "<h1>no</h1>")}, nil, false},
-		{"forbidden", []minutestest.Fault{minutestest.LoseReply(), minutestest.Refuse(minutes.ErrForbidden)}, nil, false},
+		{"page of a gateway", []minutestest.Fault{minutestest.LoseResponse(), minutestest.Respond(404, "text/html", "<h1>no</h1>")}, nil, false},
+		{"forbidden", []minutestest.Fault{minutestest.LoseResponse(), minutestest.Refuse(minutes.ErrForbidden)}, nil, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -385,7 +385,7 @@ func TestCreate_FindsItsOwnMeetingAfterLostResponse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		srv.Inject(minutestest.Match{Operation: "meetings.create"}, minutestest.LoseReply(), minutestest.Truncate(3), minutestest.BadGateway().AfterEffect())
+		srv.Inject(minutestest.Match{Operation: "meetings.create"}, minutestest.LoseResponse(), minutestest.Truncate(3), minutestest.BadGateway().AfterEffect())
 		c := testkit.Client(srv)
 		m, created, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Once", Date: "2026-11-20", ExternalID: "crm/1"})
 		require.NoError(t, err)

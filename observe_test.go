@@ -88,7 +88,7 @@ func TestWithObserver_EventsCoverEveryRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		for op, faults := range map[minutes.Operation][]minutestest.Fault{
-			minutes.OpMeetingsCreate:     {minutestest.RateLimit("3"), minutestest.LoseReply()},
+			minutes.OpMeetingsCreate:     {minutestest.RateLimit("3"), minutestest.LoseResponse()},
 			minutes.OpMeetingsUploadURL:  {minutestest.BadGateway()},
 			minutes.OpUpload:             {minutestest.RefuseUpload(503, "SlowDown"), minutestest.ResetUpload(100)},
 			minutes.OpMeetingsMinutes:    {minutestest.Refuse(minutes.ErrInternal), minutestest.RateLimit("")},

@@ -244,7 +244,7 @@ func TestProcess_TwoWorkersMakeOneMeeting(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 			faults := []minutestest.Fault{
-				minutestest.RateLimit(""), minutestest.Reset(), minutestest.LoseReply(),
+				minutestest.RateLimit(""), minutestest.Reset(), minutestest.LoseResponse(),
 				minutestest.Refuse(minutes.ErrInternal), minutestest.BadGateway(), minutestest.Refuse(minutes.ErrInternal).AfterEffect(),
 			}
 			ops := []minutes.Operation{"meetings.create", "meetings.upload_url", minutestest.OpUpload, "meetings.get", "meetings.minutes"}
@@ -252,7 +252,7 @@ func TestProcess_TwoWorkersMakeOneMeeting(t *testing.T) {
 				op, fault := ops[rnd.IntN(len(ops))], faults[rnd.IntN(len(faults))]
 				if op == minutestest.OpUpload {
 					fault = []minutestest.Fault{
-						minutestest.Reset(), minutestest.LoseReply(), minutestest.ResetUpload(5000),
+						minutestest.Reset(), minutestest.LoseResponse(), minutestest.ResetUpload(5000),
 						minutestest.RefuseUpload(503, "SlowDown"), minutestest.RefuseUpload(500, "InternalError").AfterEffect(),
 					}[rnd.IntN(5)]
 				}

@@ -104,8 +104,8 @@ func TestUpload_RecoversFromFailures(t *testing.T) {
 		{name: "reset late", faults: []minutestest.Fault{reset(60_000)}, puts: 2, urls: 1, polls: 1},
 		{name: "reset often", faults: []minutestest.Fault{reset(1), reset(1 << 20), reset(1), reset(5000)}, puts: 5, urls: 3, polls: 7},
 		{name: "reset too often", faults: []minutestest.Fault{reset(1), reset(1), reset(1), reset(1), reset(1)}, puts: 5, urls: 3, polls: 5, err: "connection reset"},
-		{name: "response lost", faults: []minutestest.Fault{minutestest.LoseReply()}, puts: 1, urls: 1, polls: 1},
-		{name: "response lost after 30 s", faults: []minutestest.Fault{minutestest.LoseReply().Delayed(30 * time.Second)}, puts: 1, urls: 1, polls: 1},
+		{name: "response lost", faults: []minutestest.Fault{minutestest.LoseResponse()}, puts: 1, urls: 1, polls: 1},
+		{name: "response lost after 30 s", faults: []minutestest.Fault{minutestest.LoseResponse().Delayed(30 * time.Second)}, puts: 1, urls: 1, polls: 1},
 		{name: "503 after it arrived", faults: []minutestest.Fault{reject(503, "SlowDown").AfterEffect()}, puts: 2, urls: 1, polls: 1},
 		{name: "527 after it arrived", faults: []minutestest.Fault{reject(527, "RailgunError").AfterEffect()}, puts: 2, urls: 1, polls: 1},
 		{name: "403 after it arrived", faults: []minutestest.Fault{reset(1), reject(403, "AccessDenied").AfterEffect()}, puts: 2, urls: 1, polls: 2},
@@ -164,7 +164,7 @@ func TestUpload_ResponseLostAndMeetingFailed(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				require.NoError(t, srv.Script(minutestest.Script{Outcome: status}))
 				id := testkit.Waiting(t, srv)
-				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.LoseReply())
+				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.LoseResponse())
 				hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if req.Method == http.MethodGet {
 						_, err := srv.Advance(id, status)

@@ -160,7 +160,7 @@ func TestWait_RetriesOnlyTransientFailures(t *testing.T) {
 		"a rejection":          {minutestest.Refuse(minutes.ErrBadRequest), false},
 		"a rejected scope":     {minutestest.Refuse(minutes.ErrInsufficientScope), false},
 		"an unknown meeting":   {minutestest.Refuse(minutes.ErrNotFound), false},
-		"a lost response":      {minutestest.LoseReply(), true},
+		"a lost response":      {minutestest.LoseResponse(), true},
 		"a truncated response": {minutestest.Truncate(20), true},
 	} {
 		t.Run(name, func(t *testing.T) {

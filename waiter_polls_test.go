@@ -77,7 +77,7 @@ func TestUpload_ChecksWithAPollSentAfterwards(t *testing.T) {
 				c, _ := testkit.WatchLatePolls(srv, 10*time.Second)
 				fault := minutestest.ResetUpload(0)
 				if test.lost {
-					fault = minutestest.LoseReply()
+					fault = minutestest.LoseResponse()
 				}
 				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, MeetingID: id}, fault.Delayed(test.takes))
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

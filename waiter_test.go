@@ -163,7 +163,7 @@ func TestWait_EndsOnFailureOrContext(t *testing.T) {
 func TestWait_ContinuesAfterFailures(t *testing.T) {
 	t.Parallel()
 	inBubble(t, "after nineteen failed polls", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2, Times: 19}, minutestest.LoseReply())
+		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 2, Times: 19}, minutestest.LoseResponse())
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 		assert.NoError(t, err)
 	})
@@ -575,7 +575,7 @@ func (l *lateListing) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestWait_FailsAfterDelete(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]minutestest.Fault{
-		"deleted": minutestest.Delay(0), "response lost": minutestest.LoseReply(),
+		"deleted": minutestest.Delay(0), "response lost": minutestest.LoseResponse(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

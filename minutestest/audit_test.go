@@ -41,7 +41,7 @@ func TestViolation_FailsTheTest(t *testing.T) {
 			// It sends its key to storage.
 			c.call("PUT", url, "audio", withHeader("Content-Type", audioType), withHeader("Authorization", "Bearer "+c.key))
 			// It repeats a POST after a lost response.
-			s.Inject(Match{Operation: "projects.create"}, LoseReply())
+			s.Inject(Match{Operation: "projects.create"}, LoseResponse())
 			for range 2 {
 				c.call("POST", "/v1/projects", `{"name":"Twice"}`)
 			}
@@ -302,7 +302,7 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 			c.status(t, id)
 		}, 0},
 		"a rejected poll": {func(t *testing.T, s *Server, c *caller, id string) {
-			s.Inject(Match{Operation: "meetings.get", MeetingID: id}, RateLimit(""), BadGateway(), LoseReply(), Truncate(9))
+			s.Inject(Match{Operation: "meetings.get", MeetingID: id}, RateLimit(""), BadGateway(), LoseResponse(), Truncate(9))
 			for range 4 {
 				c.call("GET", "/v1/meetings/"+id, "")
 			}
@@ -382,7 +382,7 @@ func TestAudit_RecognizesRepeats(t *testing.T) {
 		fault                  Fault
 		want                   int
 	}{
-		"create after a loss":               {"meetings.create", "POST", "/v1/meetings", meeting, LoseReply(), 1},
+		"create after a loss":               {"meetings.create", "POST", "/v1/meetings", meeting, LoseResponse(), 1},
 		"create after a reset":              {"meetings.create", "POST", "/v1/meetings", meeting, Reset(), 1},
 		"create after a truncated response": {"meetings.create", "POST", "/v1/meetings", meeting, Truncate(5), 1},
 		"create after 500":                  {"meetings.create", "POST", "/v1/meetings", meeting, Refuse(minutes.ErrInternal), 1},
@@ -391,15 +391,15 @@ func TestAudit_RecognizesRepeats(t *testing.T) {
 		"create after 409":                  {"meetings.create", "POST", "/v1/meetings", meeting, Refuse(minutes.ErrExternalIDTaken), 0},
 		"create after success":              {"meetings.create", "POST", "/v1/meetings", meeting, Delay(1), 0},
 		"create with an external id":        {"meetings.create", "POST", "/v1/meetings", `{"title":"Twice","date":"2026-11-21","external_id":"x"}`, BadGateway(), 0},
-		"create with one, after its effect": {"meetings.create", "POST", "/v1/meetings", `{"title":"Twice","date":"2026-11-21","external_id":"x"}`, LoseReply(), 0},
-		"member":                            {"members.create", "POST", "/v1/employees", `{"name":"Twice"}`, LoseReply(), 1},
-		"project":                           {"projects.create", "POST", "/v1/projects", `{"name":"Twice"}`, LoseReply(), 1},
-		"term":                              {"vocabulary.add", "POST", "/v1/vocabulary/terms", `{"term":"Twice"}`, LoseReply(), 1},
-		"update":                            {"meetings.update", "PATCH", "/v1/meetings/{id}", `{"title":"Twice"}`, LoseReply(), 1},
-		"upload URL":                        {"meetings.upload_url", "POST", "/v1/meetings/{id}/upload-url", `{"content_type":"audio/ogg"}`, LoseReply(), 0},
-		"participants":                      {"meetings.set_participants", "PUT", "/v1/meetings/{id}/participants", `{"participant_ids":[]}`, LoseReply(), 0},
-		"vocabulary":                        {"vocabulary.replace", "PUT", "/v1/vocabulary", `{"terms":[]}`, LoseReply(), 0},
-		"deletion":                          {"meetings.delete", "DELETE", "/v1/meetings/{id}", "", LoseReply(), 0},
+		"create with one, after its effect": {"meetings.create", "POST", "/v1/meetings", `{"title":"Twice","date":"2026-11-21","external_id":"x"}`, LoseResponse(), 0},
+		"member":                            {"members.create", "POST", "/v1/employees", `{"name":"Twice"}`, LoseResponse(), 1},
+		"project":                           {"projects.create", "POST", "/v1/projects", `{"name":"Twice"}`, LoseResponse(), 1},
+		"term":                              {"vocabulary.add", "POST", "/v1/vocabulary/terms", `{"term":"Twice"}`, LoseResponse(), 1},
+		"update":                            {"meetings.update", "PATCH", "/v1/meetings/{id}", `{"title":"Twice"}`, LoseResponse(), 1},
+		"upload URL":                        {"meetings.upload_url", "POST", "/v1/meetings/{id}/upload-url", `{"content_type":"audio/ogg"}`, LoseResponse(), 0},
+		"participants":                      {"meetings.set_participants", "PUT", "/v1/meetings/{id}/participants", `{"participant_ids":[]}`, LoseResponse(), 0},
+		"vocabulary":                        {"vocabulary.replace", "PUT", "/v1/vocabulary", `{"terms":[]}`, LoseResponse(), 0},
+		"deletion":                          {"meetings.delete", "DELETE", "/v1/meetings/{id}", "", LoseResponse(), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -437,7 +437,7 @@ func TestAudit_CountsARepeatOnce(t *testing.T) {
 			s := NewServer(t)
 			c := callerOf(s)
 			id := c.create(t, "There")
-			s.Inject(Match{Operation: "projects.create"}, LoseReply())
+			s.Inject(Match{Operation: "projects.create"}, LoseResponse())
 			c.call("POST", "/v1/projects", named)
 			assert.Equal(t, 2, other(t, c, id).status/100)
 			assert.Empty(t, s.Violations())
@@ -502,7 +502,7 @@ func TestAudit_BlamesRepeatAfterDisconnect(t *testing.T) {
 func TestAudit_AllowsRepeatAfterRejection(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
-	s.Inject(Match{Operation: "projects.create"}, LoseReply(), LoseReply())
+	s.Inject(Match{Operation: "projects.create"}, LoseResponse(), LoseResponse())
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, path := range []string{"/v1/meetings", "/v1/projects"} {

@@ -35,7 +35,7 @@ func TestAudit_AllowsTheClient(t *testing.T) {
 				if srv == nil {
 					srv = newSlow(t)
 				}
-				srv.Inject(minutestest.Match{Operation: "meetings.create"}, minutestest.RateLimit("2"), minutestest.LoseReply())
+				srv.Inject(minutestest.Match{Operation: "meetings.create"}, minutestest.RateLimit("2"), minutestest.LoseResponse())
 				srv.Inject(minutestest.Match{Operation: "meetings.upload_url"}, minutestest.BadGateway())
 				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"), minutestest.ResetUpload(4096))
 				srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 3}, minutestest.RateLimit(""), minutestest.BadGateway(), minutestest.Truncate(20), minutestest.Delay(10*time.Second))

@@ -200,20 +200,20 @@ func TestCookbook_Network(t *testing.T) {
 	t.Parallel()
 	cook(t, map[string]func(k kitchen){
 		"the response to a create is lost": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.LoseReply())
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.LoseResponse())
 			k.processed()
 		},
 		"the response with the upload URL is lost": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.LoseReply())
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.LoseResponse())
 			k.processed()
 		},
 		"the response to an upload is lost": func(k kitchen) {
-			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.LoseReply())
+			k.srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.LoseResponse())
 			k.processed()
 		},
 		"the response to any other write is lost": func(k kitchen) {
 			for _, op := range []minutes.Operation{minutes.OpMeetingsUpdate, minutes.OpMeetingsSetParticipants, minutes.OpMeetingsDelete} {
-				k.srv.Inject(minutestest.Match{Operation: op}, minutestest.LoseReply())
+				k.srv.Inject(minutestest.Match{Operation: op}, minutestest.LoseResponse())
 			}
 			client := k.srv.Client()
 			m, _, err := client.Meetings.Create(k.ctx, weekly())

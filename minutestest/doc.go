@@ -59,7 +59,7 @@
 // edge, reset before they were read or after they took effect, answered by a proxy's HTML,
 // cut short, slow. A [Match] selects exactly which requests, and how many, on every run.
 //
-//	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Nth: 2}, minutestest.LoseReply())
+//	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Nth: 2}, minutestest.LoseResponse())
 //
 // A fault that was never applied fails the test.
 //

@@ -52,7 +52,7 @@ func Example() {
 func ExampleServer_Inject() {
 	srv := minutestest.New()
 	defer srv.Close()
-	lost := srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.LoseReply())
+	lost := srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.LoseResponse())
 
 	client := srv.Client(minutes.WithRetries(minutes.RetryPolicy{Max: 2, WaitMin: time.Millisecond, WaitMax: time.Millisecond}))
 	m, _, err := client.Meetings.Create(context.Background(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ExternalID: "weekly-47"})

@@ -85,9 +85,9 @@ func Delay(d time.Duration) Fault { return Fault{form: faultForm{Kind: kindDelay
 // are never reused.
 func Reset() Fault { return Fault{form: faultForm{Kind: kindReset}} }
 
-// LoseReply handles the request and then resets the connection instead of
+// LoseResponse handles the request and then resets the connection instead of
 // sending the response.
-func LoseReply() Fault { return Reset().AfterEffect() }
+func LoseResponse() Fault { return Reset().AfterEffect() }
 
 // ResetUpload resets the connection once n bytes of the request's body have
 // arrived, or all of it if it is shorter. It is not handled.

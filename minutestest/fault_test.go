@@ -48,7 +48,7 @@ func TestFaults_OfTheService(t *testing.T) {
 		see   func(t *testing.T, a answer)
 	}{
 		"reset":         {Reset(), func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
-		"lost response": {LoseReply(), func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
+		"lost response": {LoseResponse(), func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
 		"rate limit": {RateLimit(""), func(t *testing.T, a answer) {
 			assert.Equal(t, 429, a.status)
 			assert.Empty(t, a.header.Get("Retry-After"))
@@ -178,7 +178,7 @@ func TestFaults_BeforeAndAfterEffect(t *testing.T) {
 		"reset":                     {Reset(), false},
 		"reset, after effect":       {Reset().AfterEffect(), true},
 		"reset while uploading":     {ResetUpload(3), false},
-		"lost response":             {LoseReply(), true},
+		"lost response":             {LoseResponse(), true},
 		"rate limit":                {RateLimit("1"), false},
 		"refuse":                    {Refuse(minutes.ErrInternal), false},
 		"refuse, after effect":      {Refuse(minutes.ErrInternal).AfterEffect(), true},
@@ -225,7 +225,7 @@ func TestFaults_OfStorage(t *testing.T) {
 		}},
 		"reset":             {Reset(), false, func(t *testing.T, a answer) { require.Error(t, a.err) }},
 		"reset after bytes": {ResetUpload(100_000), false, func(t *testing.T, a answer) { require.Error(t, a.err) }},
-		"lost response":     {LoseReply(), true, func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
+		"lost response":     {LoseResponse(), true, func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
 		"expired": {RefuseUpload(403, "AccessDenied").AfterEffect(), true, func(t *testing.T, a answer) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 403, a.status)
@@ -467,7 +467,7 @@ func TestInject_UnusedFailsTheTest(t *testing.T) {
 func TestFault_JSONRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, f := range []Fault{
-		Delay(2 * time.Second), Reset(), LoseReply(), ResetUpload(65536), RateLimit("30"), Refuse(minutes.ErrInternal),
+		Delay(2 * time.Second), Reset(), LoseResponse(), ResetUpload(65536), RateLimit("30"), Refuse(minutes.ErrInternal),
 		RefuseUpload(503, "SlowDown"), BadGateway(), Truncate(10), Drip(5 * time.Second), Truncate(0),
 		Refuse(minutes.ErrNotFound).AfterEffect().Delayed(time.Minute),
 		ExpireURL(), SlowUpload(1000), ShowStatus("archiving"), BadCertificate(), RateLimit("").WithHeader("Retry-After", "5"),

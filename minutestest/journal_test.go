@@ -74,7 +74,7 @@ func TestRequests_AreMasked(t *testing.T) {
 	c.call("PUT", target, "audio", withHeader("Content-Type", audioType), withHeader("Authorization", "Bearer SECRET"))
 	c.call("GET", "/v1/usage?key=SECRET", "", withHeader("X-Api-Key", "SECRET"), withHeader("Cookie", "a=SECRET"))
 	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
-	s.Inject(Match{}, LoseReply(), Reset())
+	s.Inject(Match{}, LoseResponse(), Reset())
 	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
 	c.call("POST", "/v1/projects", `{"name":"SECRET"}`)
 
@@ -174,7 +174,7 @@ func TestWithLog_LogsEachRequest(t *testing.T) {
 	s := NewServer(t, WithLog(func(r Request) { told = append(told, r) }))
 	c := callerOf(s)
 	c.create(t, "Noted")
-	s.Inject(Match{}, LoseReply())
+	s.Inject(Match{}, LoseResponse())
 	c.call("GET", "/v1/usage", "")
 	assert.Equal(t, s.Requests(), told)
 	assert.Len(t, told, 2)

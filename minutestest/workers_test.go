@@ -48,7 +48,7 @@ func inManyRuns(t *testing.T, test func(t *testing.T, srv *minutestest.Server, w
 					srv := newSlow(t)
 					for range rnd.IntN(3) {
 						op := []minutes.Operation{minutes.OpMeetingsCreate, minutes.OpMeetingsUploadURL, minutes.OpMeetingsGet, minutes.OpMeetingsMinutes}[rnd.IntN(4)]
-						fault := []minutestest.Fault{minutestest.RateLimit(""), minutestest.Reset(), minutestest.LoseReply(), minutestest.BadGateway(), minutestest.Refuse(minutes.ErrInternal).AfterEffect()}[rnd.IntN(5)]
+						fault := []minutestest.Fault{minutestest.RateLimit(""), minutestest.Reset(), minutestest.LoseResponse(), minutestest.BadGateway(), minutestest.Refuse(minutes.ErrInternal).AfterEffect()}[rnd.IntN(5)]
 						srv.Inject(minutestest.Match{Operation: op, Nth: 1 + rnd.IntN(3)}, fault).Optional()
 					}
 					test(t, srv, of(t, srv), rnd)

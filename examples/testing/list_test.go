@@ -81,7 +81,7 @@ func TestFaults(t *testing.T) {
 		fault []minutestest.Fault
 	}{
 		"too many requests": {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.RateLimit("7")}},
-		"lost response":     {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.LoseReply()}},
+		"lost response":     {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.LoseResponse()}},
 		"a proxy's page":    {minutestest.Match{Operation: "usage.get", Times: 2}, []minutestest.Fault{minutestest.BadGateway()}},
 		"a broken upload":   {minutestest.Match{Operation: minutestest.OpUpload}, []minutestest.Fault{minutestest.ResetUpload(1000)}},
 		"busy storage":      {minutestest.Match{Operation: minutestest.OpUpload}, []minutestest.Fault{minutestest.RefuseUpload(503, "SlowDown")}},

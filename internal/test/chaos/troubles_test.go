@@ -49,9 +49,9 @@ func drawTrouble(rnd *rand.Rand) trouble {
 	case 10:
 		return faulty(minutestest.Reset())
 	case 11:
-		return faulty(minutestest.LoseReply())
+		return faulty(minutestest.LoseResponse())
 	case 12:
-		return faulty(minutestest.LoseReply().Delayed(seconds))
+		return faulty(minutestest.LoseResponse().Delayed(seconds))
 	case 13:
 		return faulty(minutestest.Truncate(rnd.Int64N(200)))
 	case 14:
@@ -85,9 +85,9 @@ func drawUploadTrouble(rnd *rand.Rand) trouble {
 	case 5:
 		return faulty(minutestest.Reset())
 	case 6:
-		return faulty(minutestest.LoseReply())
+		return faulty(minutestest.LoseResponse())
 	case 7:
-		return faulty(minutestest.LoseReply().Delayed(seconds))
+		return faulty(minutestest.LoseResponse().Delayed(seconds))
 	case 8, 9:
 		return faulty(minutestest.ResetUpload(rnd.Int64N(40_000)))
 	case 10:
@@ -125,7 +125,7 @@ func drawOutage(rnd *rand.Rand, from time.Time) outage {
 		{what: unavailable, upload: minutestest.RefuseUpload(503, "SlowDown")},
 		{what: unavailable.WithHeader("Retry-After", "900"), upload: minutestest.RefuseUpload(503, "SlowDown")},
 		{what: minutestest.Reset(), upload: minutestest.Reset()},
-		{what: minutestest.LoseReply(), upload: minutestest.LoseReply()},
+		{what: minutestest.LoseResponse(), upload: minutestest.LoseResponse()},
 		{what: minutestest.Delay(time.Hour), upload: minutestest.Delay(time.Hour)},
 	}
 	edge := drawEdgeTrouble(rnd)
@@ -167,7 +167,7 @@ func (c *chaos) draw(rnd *rand.Rand, op minutes.Operation, polled bool) (trouble
 		what = drawEdgeTrouble(rnd)
 	}
 	if what.late > 0 && (!c.lateEffects || op == "meetings.get" || op == "meetings.list") {
-		what = faulty(minutestest.LoseReply())
+		what = faulty(minutestest.LoseResponse())
 	}
 	return what, true
 }

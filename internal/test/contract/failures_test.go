@@ -90,7 +90,7 @@ func failures() []failure {
 			return ok
 		}},
 		{name: "reset before the effect", fault: fixed(minutestest.Reset()), retry: safely, stored: safely, is: syscall.ECONNRESET},
-		{name: "reset after the effect", fault: fixed(minutestest.LoseReply()), retry: safely, stored: safely, is: syscall.ECONNRESET, effect: true},
+		{name: "reset after the effect", fault: fixed(minutestest.LoseResponse()), retry: safely, stored: safely, is: syscall.ECONNRESET, effect: true},
 		{name: "truncated", fault: fixed(minutestest.Truncate(5)), retry: safely, stored: safely, status: 2, is: io.ErrUnexpectedEOF, effect: true},
 		{name: "no reply", fault: fixed(minutestest.Delay(10 * time.Minute)), retry: safely, stored: safely, as: timedOut},
 		{name: "slow reply", fault: fixed(minutestest.Drip(time.Hour)), retry: safely, status: 2, as: timedOut, effect: true},
