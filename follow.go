@@ -54,7 +54,7 @@ type FollowOptions struct {
 //
 // Each Result has Meeting, and Minutes if they are fetched. Errors with a Result concern
 // one meeting: *MeetingFailedError if it failed; *WaitError, with ErrNoAudio after
-// AudioTimeout, or if the service refuses the meeting or its minutes. Errors without a Result
+// AudioTimeout, or if the service rejects the request for the meeting or its minutes. Errors without a Result
 // end Follow: *ParamError for invalid options; a *WaitError without a MeetingID if the
 // service rejects the key (see [KeyRejected]) or ctx ends.
 func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.Seq2[*Result, error] {

@@ -118,8 +118,8 @@ func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 
 // FromReader returns a Source for the bytes of r up to its end. When it is opened, it copies
 // them to a temporary file, since an upload needs the length beforehand and may be retried.
-// The file is deleted when the upload ends. It can be opened once; a job that Restart begins
-// again opens it twice. If contentType is empty, it is found from the content.
+// The file is deleted when the upload ends. The Source can be opened only once. If
+// contentType is empty, it is found from the content.
 //
 // Errors when it is opened: that of reading r or writing the file; that of the context, between
 // two reads; that it has been opened before; or a *ParamError: ErrRecordingEmpty,

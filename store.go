@@ -17,10 +17,10 @@ type MeetingState struct {
 	UploadStartedAt time.Time `json:"upload_started_at,omitzero"`
 }
 
-// Store keeps a [MeetingState] for each meeting that the Client waits for or uploads to. Processes that
-// share a Store, one after the other or at the same time, poll a meeting as one process would.
-// Its methods are called on many goroutines and must obey ctx. See [DirStore], and the
-// example for one with SQLite.
+// Store keeps a [MeetingState] for each meeting that the Client waits for or uploads to.
+// Processes that share a Store, one after the other or at the same time, poll a meeting as
+// one process would. The Client calls its methods on many goroutines; they must obey ctx.
+// [DirStore] is one in a directory, and examples/webservice has one with SQLite.
 type Store interface {
 	// Load returns the state of the meeting with this id, or the zero state if there is none.
 	Load(ctx context.Context, id string) (MeetingState, error)
