@@ -99,8 +99,8 @@ func WithObserver(observe func(context.Context, Event)) Option {
 //   - at debug level, each attempt of each request: operation, method, path, status,
 //     number of the attempt, wait before the next one and request id;
 //   - at info level, that a 429 pauses all requests;
-//   - at warn level, that a wait's polls failed three times in a row, and that they
-//     succeed again.
+//   - at warn level, that a wait's polls failed three times in a row, that they succeed
+//     again, and that a Store did not delete a state.
 func WithLogger(l *slog.Logger) Option {
 	return option("WithLogger", l != nil, "must not be nil",
 		func(c *core) { c.log, c.Observe = l, c.observeAttempt })

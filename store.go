@@ -13,7 +13,8 @@ type MeetingState struct {
 	// PolledAt is when a wait last sent a GET of the meeting, or was about to.
 	PolledAt time.Time `json:"polled_at,omitzero"`
 	// UploadStartedAt is when a PUT of the recording last began, or when a poll first found
-	// audio from elsewhere. It is zero if neither has happened.
+	// audio from elsewhere. It is zero if neither has happened. The first poll sets it until
+	// the response shows that the meeting has no audio.
 	UploadStartedAt time.Time `json:"upload_started_at,omitzero"`
 }
 
@@ -40,7 +41,7 @@ type Store interface {
 //     began an upload, and let it end first.
 //
 // The Client saves before each GET of a wait and before each PUT of a recording: one Load and
-// one Save. Pages of the listing need no save. It deletes the state once it sees that the
+// one Save, or two of each for the first poll. Pages of the listing need no save. It deletes the state once it sees that the
 // meeting has ended or is gone; if nobody waits for that, the state remains in s. A time in
 // the future counts as now.
 //
@@ -172,6 +173,7 @@ func (c *core) deleteState(ctx context.Context, id string) {
 		return
 	}
 	if err := c.store.Delete(ctx, id); err != nil && ctx.Err() == nil {
-		c.log.WarnContext(ctx, "deleting the state of a meeting from the store failed", slog.String("meeting", singleLine(id)), slog.Any("error", err))
+		c.log.WarnContext(ctx, "minutes: the store did not delete the state of a meeting",
+			slog.String("meeting", singleLine(id)), slog.String("error", singleLine(err.Error())))
 	}
 }
