@@ -14,18 +14,18 @@ import (
 func ExampleRetryable_loop() {
 	stopAll := func(err error) error { return fmt.Errorf("stop all jobs and alert someone: %w", err) }
 	pauseAll := func(err error) error { return fmt.Errorf("pause all jobs: %w", err) }
-	pause := time.Millisecond // a minute in your program
+	retryEvery := time.Millisecond // a minute in your program
 
 	run := func(ctx context.Context, job func(context.Context) error) error {
 		for {
 			err := job(ctx) // Process or Resume, then store the minutes
 			switch {
 			case err == nil || ctx.Err() != nil:
-				return err // if the program stops, run the job again after its restart
+				return err // done, or the program stops: then run the job again when it starts
 			case minutes.KeyRejected(err):
 				return stopAll(err) // every job will fail until someone fixes the key
 			case minutes.QuotaExhausted(err):
-				return pauseAll(err) // until the top-up; then run the job with Restart
+				return pauseAll(err) // until someone buys more quota; then run the job with the option Restart
 			case errors.Is(err, minutes.ErrMeetingGone):
 				return nil // someone deleted the meeting: drop the job
 			case !minutes.Retryable(err):
@@ -34,7 +34,7 @@ func ExampleRetryable_loop() {
 			wait, _ := minutes.RetryAfter(err) // 0 if the service did not ask for a time
 			select {
 			case <-ctx.Done():
-			case <-time.After(max(wait, pause)):
+			case <-time.After(max(wait, retryEvery)):
 			}
 		}
 	}
