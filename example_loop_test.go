@@ -21,11 +21,11 @@ func ExampleRetryable_loop() {
 			err := job(ctx) // Process or Resume, then store the minutes
 			switch {
 			case err == nil || ctx.Err() != nil:
-				return err // done, or the program stops: then run the job again when it starts
+				return err // done; or the program is stopping, and runs the job again at its next start
 			case minutes.KeyRejected(err):
 				return stopAll(err) // every job will fail until someone fixes the key
 			case minutes.QuotaExhausted(err):
-				return pauseAll(err) // until someone buys more quota; then run the job with the option Restart
+				return pauseAll(err) // no job can succeed until someone buys more quota
 			case errors.Is(err, minutes.ErrMeetingGone):
 				return nil // someone deleted the meeting: drop the job
 			case !minutes.Retryable(err):
