@@ -18,10 +18,10 @@ func ExampleRetryable_loop() {
 
 	run := func(ctx context.Context, job func(context.Context) error) error {
 		for {
-			err := job(ctx) // Process or Resume, then store the minutes
+			err := job(ctx)
 			switch {
 			case err == nil || ctx.Err() != nil:
-				return err // done; or the program is stopping, and runs the job again at its next start
+				return err // done; or the program is stopping: run the job again when it next starts
 			case minutes.KeyRejected(err):
 				return stopAll(err) // every job will fail until someone fixes the key
 			case minutes.QuotaExhausted(err):
