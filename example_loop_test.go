@@ -21,7 +21,7 @@ func ExampleRetryable_loop() {
 			err := job(ctx)
 			switch {
 			case err == nil || ctx.Err() != nil:
-				return err // done; or the program is stopping: run the job again when it next starts
+				return err // the job is done, or the program is stopping
 			case minutes.KeyRejected(err):
 				return stopAll(err) // every job will fail until someone fixes the key
 			case minutes.QuotaExhausted(err):
