@@ -10,7 +10,7 @@ const (
 	pageSize    = 50
 	stuck       = minPollInterval / 2 // a page that takes longer is lost
 	searchShare = 16                  // polls of single meetings that pay for one page of a search
-	downAfter   = 4                   // pages in a row that fail, while polls succeed, if the listing is down
+	giveUpAfter = 4                   // failed pages in a row that end a scan
 )
 
 // listing is what the plan knows of the listing. It knows stretches of pages that pay off, and
@@ -48,8 +48,8 @@ type stretch struct {
 type scan struct {
 	kind   scanKind
 	cursor string   // of the next page
-	old    *stretch // that is read again; nil in a search
-	left   int      // a reread: members of old still to find; a search: pages that it may read in excess
+	old    *stretch // that is read again, with those that it met; nil in a search
+	left   int      // polls that it may still save, by finding members of old or newcomers
 	excess int      // pages read in excess of meetings found, lately; never below 0
 	run    *stretch // the stretch that ends at the page read last; nil if that page pays nothing
 }
@@ -239,8 +239,8 @@ func (p *plan) extend(saved []*watch, sentAt time.Duration) {
 	}
 }
 
-// enough reports whether another page is not worth reading. A reread stops after pages that
-// show nothing, up to a quarter of the polls that they may save. A search stops without credit.
+// enough reports whether another page is not worth reading. A scan may read one page in vain for
+// four polls that it may save.
 func (s *scan) enough() bool {
 	return s.cursor == "" || s.left <= 0 || s.run == nil && 4*s.excess >= s.left
 }
@@ -306,7 +306,7 @@ func (p *plan) closeRun() {
 // whose waits end by that.
 func (p *plan) pageFailed(now, sentAt, retryAfter time.Duration, slow bool) (ended []*watch) {
 	p.pageDelayed(now, retryAfter)
-	if p.fails >= downAfter {
+	if p.fails >= giveUpAfter {
 		p.giveUp(now)
 	}
 	if p.pacer.fail(nil, now, sentAt, retryAfter) && !slow {
@@ -333,16 +333,15 @@ func (p *plan) giveUp(now time.Duration) {
 	}
 }
 
-// pageDelayed delays the next page, longer after each failure in a row. Meanwhile polls find out
-// whether the listing alone fails.
+// pageDelayed delays the next page, longer after each failure in a row.
 func (p *plan) pageDelayed(now, retryAfter time.Duration) {
 	p.reading = false
 	p.fails++
 	p.retryAt = now + max(min(firstPause<<min(p.fails-1, 10), minPollInterval), min(retryAfter, maxOutage))
 }
 
-// pageRateLimited records a 429 to a page. It delays polls, too, unless the listing alone is limited.
-// What the page's Retry-After means to polls, they find out themselves.
+// pageRateLimited records a 429 to a page. The first in a row delays polls, too. Whether more than the
+// listing is limited, and for how long, polls find out themselves.
 func (p *plan) pageRateLimited(now, sentAt, retryAfter time.Duration) {
 	p.pageDelayed(now, min(retryAfter, maxRetryAfter))
 	if p.fails == 1 {
