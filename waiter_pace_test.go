@@ -20,7 +20,7 @@ import (
 )
 
 // The busiest minute has few requests, with a full scan, while all meetings end within some
-// minutes. TestWorlds in internal/poll checks the averages.
+// minutes. TestScenarios in internal/poll checks the averages.
 func TestWait_ManyWaitsNeedFewRequests(t *testing.T) {
 	t.Parallel()
 	const cycle = 30 * time.Second

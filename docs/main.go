@@ -1,7 +1,7 @@
 // Docs writes the measured tables and the recorded pictures of this folder.
 // Waiting reads what the benchmarks print and writes waiting.md and waiting.svg:
 //
-//	go test -run '^$' -bench 'Worlds|Fleets|Waits|Follows' -benchtime 1x -timeout 30m ./internal/poll | go run ./docs waiting
+//	go test -run '^$' -bench 'Scenarios|Fleets|Waits|Follows' -benchtime 1x -timeout 30m ./internal/poll | go run ./docs waiting
 //
 // Terminal reads a recording of script(1) and prints an animated SVG. terminal.sh
 // records examples/batch and writes batch.svg:

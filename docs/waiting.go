@@ -24,16 +24,16 @@ func writeWaiting(in io.Reader, dir string) error {
 	if err != nil {
 		return err
 	}
-	worlds, fleets, waits, follows := under(results, "Worlds/"), under(results, "Fleets/"), under(results, "Waits/"), under(results, "Follows/")
-	if len(worlds) == 0 || len(fleets) == 0 || len(waits) == 0 || len(follows) == 0 {
-		return errors.New("the benchmarks Worlds, Fleets, Waits and Follows are needed")
+	scenarios, fleets, waits, follows := under(results, "Scenarios/"), under(results, "Fleets/"), under(results, "Waits/"), under(results, "Follows/")
+	if len(scenarios) == 0 || len(fleets) == 0 || len(waits) == 0 || len(follows) == 0 {
+		return errors.New("the benchmarks Scenarios, Fleets, Waits and Follows are needed")
 	}
 	page := filepath.Join(dir, "waiting.md")
 	old, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
-	text, err := replace(string(old), "worlds", table("scenario", worlds))
+	text, err := replace(string(old), "scenarios", table("scenario", scenarios))
 	if err == nil {
 		text, err = replace(text, "fleets", table("scenario", fleets))
 	}

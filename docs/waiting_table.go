@@ -31,12 +31,12 @@ var columns = []column{
 	{"429s", "429s", "", 0},
 	{"found at the latest after", "s-found", " s", 0},
 	{"99 of 100 notified within", "s-notified-p99", " s", 0},
-	{"notified at the latest after", "s-told", " s", 0},
+	{"notified at the latest after", "s-notified", " s", 0},
 	{"longest time unseen", "s-unseen", " s", 0},
 	{"polls within 30 s", "within-floor", "", 0},
 	{"first poll (p95)", "s-first-p95", " s", 1},
 	{"of the limit used", "%-of-edge", " %", 0},
-	{"cycles to recover", "turns-to-come-back", "", 0},
+	{"cycles to recover", "cycles-to-recover", "", 0},
 	{"failed waits", "failed", "", 0},
 }
 

@@ -47,9 +47,9 @@ func (p *plan) countFailures(w *watch, now time.Duration, outage bool) (ended []
 }
 
 // keyRejected records that the service rejected the key of a request. It reports whether that
-// ends all waits: after two in a row, at least one of them a poll.
+// ends all waits: after two in a row, at least one of them a poll if any meeting is awaited.
 func (p *plan) keyRejected(poll bool) (all bool) {
 	p.rejected++
-	p.pollRejected = p.pollRejected || poll
+	p.pollRejected = p.pollRejected || poll || p.waiting == p.following
 	return p.rejected >= 2 && p.pollRejected
 }

@@ -19,7 +19,7 @@ import (
 // A fleet is a situation of users: several processes share one service and its rate limit, or the
 // service fails for a while.
 type fleet struct {
-	world
+	scenario
 	processes int  // each waits for its own part of the meetings
 	mixed     bool // these parts do not lie apart
 	clusters  int  // the meetings lie in so many places, with gap others between them
@@ -185,7 +185,7 @@ func (w member) ended(failed bool) {
 
 // run lets a fleet live. It runs in a bubble.
 func (f fleet) run() *fleetService {
-	s := &fleetService{service: newService(f.world), fleet: f}
+	s := &fleetService{service: newService(f.scenario), fleet: f}
 	f.processes = max(1, f.processes)
 	f.clusters = max(1, f.clusters)
 	length := max(f.ends, time.Minute)
@@ -315,36 +315,36 @@ var fleets = []struct {
 	quick bool
 }{
 	// Several processes on one rate limit, their meetings side by side: 6.7 requests a second each.
-	{"ten processes, 125 %", fleet{world: world{waits: 10_000, edge: 83.3}, processes: 10, mixed: true, lasts: 40 * minute}, sharing(time.Minute), false},
-	{"ten processes, 50 %", fleet{world: world{waits: 10_000, edge: 33.3}, processes: 10, mixed: true, lasts: 40 * minute}, sharing(3 * time.Minute), false},
-	{"ten processes apart, 125 %", fleet{world: world{waits: 10_000, edge: 8.33}, processes: 10, lasts: 40 * minute}, sharing(5 * time.Minute), false},
-	{"three processes, a minute of 429s", fleet{world: world{waits: 3000}, processes: 3, fault: between(10*minute, 11*minute, limitedFor)}, recovered(13 * minute), true},
-	{"three processes, 429s for the first minute", fleet{world: world{waits: 3000}, processes: 3, fault: between(0, minute, limitedFor)}, recovered(3 * minute), false},
+	{"ten processes, 125 %", fleet{scenario: scenario{waits: 10_000, edge: 83.3}, processes: 10, mixed: true, lasts: 40 * minute}, sharing(time.Minute), false},
+	{"ten processes, 50 %", fleet{scenario: scenario{waits: 10_000, edge: 33.3}, processes: 10, mixed: true, lasts: 40 * minute}, sharing(3 * time.Minute), false},
+	{"ten processes apart, 125 %", fleet{scenario: scenario{waits: 10_000, edge: 8.33}, processes: 10, lasts: 40 * minute}, sharing(5 * time.Minute), false},
+	{"three processes, a minute of 429s", fleet{scenario: scenario{waits: 3000}, processes: 3, fault: between(10*minute, 11*minute, limitedFor)}, recovered(13 * minute), true},
+	{"three processes, 429s for the first minute", fleet{scenario: scenario{waits: 3000}, processes: 3, fault: between(0, minute, limitedFor)}, recovered(3 * minute), false},
 
-	{"1,000, the GET of one fails", fleet{world: world{waits: 1000}, fault: badMeeting}, oneBad, true},
-	{"10,000, the GET of one fails", fleet{world: world{waits: 10_000}, fault: badMeeting}, oneBad, false},
+	{"1,000, the GET of one fails", fleet{scenario: scenario{waits: 1000}, fault: badMeeting}, oneBad, true},
+	{"10,000, the GET of one fails", fleet{scenario: scenario{waits: 10_000}, fault: badMeeting}, oneBad, false},
 
-	{"1,000 under 13,000", fleet{world: world{waits: 1000, newer: 13_000}, ends: day}, perMinute(60, 10*minute), true},
-	{"1,000 under 20,000", fleet{world: world{waits: 1000, newer: 20_000}, ends: day}, perMinute(60, 10*minute), true},
-	{"1,000 in two clusters", fleet{world: world{waits: 1000}, clusters: 2, gap: 5000, ends: day}, perMinute(60, 10*minute), true},
-	{"1,000 in twenty clusters", fleet{world: world{waits: 1000}, clusters: 20, gap: 1000, ends: day}, perMinute(60, 10*minute), true},
-	{"1,000 in twenty clusters, one 503", fleet{world: world{waits: 1000}, clusters: 20, gap: 1000, ends: day, fault: once(10*minute, unavailable(0))}, perMinute(60, 10*minute), true},
-	{"yesterday's batch, one 503", fleet{world: world{waits: 1000, newer: 13_000}, ends: day, fault: once(10*minute, unavailable(0))}, perMinute(60, 10*minute), true},
-	{"yesterday's batch, a 503 at the start", fleet{world: world{waits: 1000, newer: 13_000}, ends: day, fault: once(0, unavailable(0))}, perMinute(60, 10*minute), true},
-	{"yesterday's batch, 15 min of 503s", fleet{world: world{waits: 1000, newer: 13_000}, ends: day, fault: listingOnly(between(10*minute, 25*minute, unavailable(0)))}, survived(perMinute(60, 30*minute)), true},
+	{"1,000 under 13,000", fleet{scenario: scenario{waits: 1000, newer: 13_000}, ends: day}, perMinute(60, 10*minute), true},
+	{"1,000 under 20,000", fleet{scenario: scenario{waits: 1000, newer: 20_000}, ends: day}, perMinute(60, 10*minute), true},
+	{"1,000 in two clusters", fleet{scenario: scenario{waits: 1000}, clusters: 2, gap: 5000, ends: day}, perMinute(60, 10*minute), true},
+	{"1,000 in twenty clusters", fleet{scenario: scenario{waits: 1000}, clusters: 20, gap: 1000, ends: day}, perMinute(60, 10*minute), true},
+	{"1,000 in twenty clusters, one 503", fleet{scenario: scenario{waits: 1000}, clusters: 20, gap: 1000, ends: day, fault: once(10*minute, unavailable(0))}, perMinute(60, 10*minute), true},
+	{"yesterday's batch, one 503", fleet{scenario: scenario{waits: 1000, newer: 13_000}, ends: day, fault: once(10*minute, unavailable(0))}, perMinute(60, 10*minute), true},
+	{"yesterday's batch, a 503 at the start", fleet{scenario: scenario{waits: 1000, newer: 13_000}, ends: day, fault: once(0, unavailable(0))}, perMinute(60, 10*minute), true},
+	{"yesterday's batch, 15 min of 503s", fleet{scenario: scenario{waits: 1000, newer: 13_000}, ends: day, fault: listingOnly(between(10*minute, 25*minute, unavailable(0)))}, survived(perMinute(60, 30*minute)), true},
 
-	{"20,000 that end together", fleet{world: world{waits: 20_000}, ends: 10 * minute, together: true, lasts: 20 * minute}, together, false},
-	{"5,000 that end together", fleet{world: world{waits: 5000}, ends: 10 * minute, together: true, lasts: 20 * minute}, together, true},
-	{"5,000, the key is revoked", fleet{world: world{waits: 5000}, ends: day, lasts: 20 * minute, fault: between(10*minute, day, rejected)}, revoked, true},
-	{"1,000 spread, the key is revoked", fleet{world: world{waits: 1000, oneIn: 200}, ends: day, lasts: 20 * minute, fault: between(10*minute, day, rejected)}, revoked, true},
-	{"500, the listing rejects the key", fleet{world: world{waits: 500}, ends: day, lasts: 20 * minute, fault: listingOnly(between(5*minute, day, rejected))}, survived(nil), true},
-	{"200 spread, 503 with Retry-After 900", fleet{world: world{waits: 200, oneIn: 1000}, ends: day, fault: between(10*minute, 30*minute, unavailable(15*minute))}, survived(nil), true},
-	{"200, 503 with Retry-After 900", fleet{world: world{waits: 200}, ends: day, fault: between(10*minute, 30*minute, unavailable(15*minute))}, survived(nil), true},
-	{"5,000 each hour, ten each cycle", fleet{world: world{waits: 5010}, ends: day, long: time.Hour, lasts: 2 * time.Hour}, patient, true},
-	{"1,000, one page of the listing fails", fleet{world: world{waits: 1000}, ends: day, fault: badPage}, survived(brokenPage), false},
-	{"1,000, listing down for 40 min", fleet{world: world{waits: 1000}, ends: day, lasts: 70 * minute, fault: listingOnly(between(10*minute, 50*minute, unavailable(0)))}, survived(perMinute(45, 51*minute)), false},
-	{"1,000, black hole for 16 min", fleet{world: world{waits: 1000}, ends: day, fault: between(10*minute, 26*minute, hole)}, survived(perMinute(45, 27*minute)), true},
-	{"300 spread, black hole for 16 min", fleet{world: world{waits: 300, oneIn: 200}, ends: day, fault: between(10*minute, 26*minute, hole)}, survived(nil), true},
+	{"20,000 that end together", fleet{scenario: scenario{waits: 20_000}, ends: 10 * minute, together: true, lasts: 20 * minute}, together, false},
+	{"5,000 that end together", fleet{scenario: scenario{waits: 5000}, ends: 10 * minute, together: true, lasts: 20 * minute}, together, true},
+	{"5,000, the key is revoked", fleet{scenario: scenario{waits: 5000}, ends: day, lasts: 20 * minute, fault: between(10*minute, day, rejected)}, revoked, true},
+	{"1,000 spread, the key is revoked", fleet{scenario: scenario{waits: 1000, oneIn: 200}, ends: day, lasts: 20 * minute, fault: between(10*minute, day, rejected)}, revoked, true},
+	{"500, the listing rejects the key", fleet{scenario: scenario{waits: 500}, ends: day, lasts: 20 * minute, fault: listingOnly(between(5*minute, day, rejected))}, survived(nil), true},
+	{"200 spread, 503 with Retry-After 900", fleet{scenario: scenario{waits: 200, oneIn: 1000}, ends: day, fault: between(10*minute, 30*minute, unavailable(15*minute))}, survived(nil), true},
+	{"200, 503 with Retry-After 900", fleet{scenario: scenario{waits: 200}, ends: day, fault: between(10*minute, 30*minute, unavailable(15*minute))}, survived(nil), true},
+	{"5,000 each hour, ten each cycle", fleet{scenario: scenario{waits: 5010}, ends: day, long: time.Hour, lasts: 2 * time.Hour}, patient, true},
+	{"1,000, one page of the listing fails", fleet{scenario: scenario{waits: 1000}, ends: day, fault: badPage}, survived(brokenPage), false},
+	{"1,000, listing down for 40 min", fleet{scenario: scenario{waits: 1000}, ends: day, lasts: 70 * minute, fault: listingOnly(between(10*minute, 50*minute, unavailable(0)))}, survived(perMinute(45, 51*minute)), false},
+	{"1,000, black hole for 16 min", fleet{scenario: scenario{waits: 1000}, ends: day, fault: between(10*minute, 26*minute, hole)}, survived(perMinute(45, 27*minute)), true},
+	{"300 spread, black hole for 16 min", fleet{scenario: scenario{waits: 300, oneIn: 200}, ends: day, fault: between(10*minute, 26*minute, hole)}, survived(nil), true},
 }
 
 // sharing checks that processes share a rate limit fairly, and that they read pages.

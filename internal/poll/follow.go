@@ -29,8 +29,8 @@ type follower struct {
 }
 
 // Follow makes a waiter wait for every meeting that was created at or after since and that a
-// page shows from now on. Polls start with the page's snapshot. If the service rejects the key
-// for a page, it calls Fail without an id.
+// page shows from now on. Polls start with the page's snapshot. If the service rejects the key,
+// it calls Fail without an id.
 func (p *Poller) Follow(waiter Waiter, since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,13 +66,6 @@ func (p *Poller) showFollowers(page []Snapshot, cursor, next string, sent time.T
 		}
 	}
 	p.continuePass()
-}
-
-// failFollowers ends all follows, since the service rejects the key.
-func (p *Poller) failFollowers(err error) {
-	for _, f := range p.followers {
-		f.waiter.Fail("", Snapshot{}, err)
-	}
 }
 
 // passLost ends the passes that continue at a cursor that the service rejects.

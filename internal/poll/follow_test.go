@@ -69,7 +69,7 @@ type talk struct {
 type figures struct {
 	pages, polls int
 	within       int // polls of a meeting within the minimum poll interval
-	told         time.Duration
+	notified     time.Duration
 	found        time.Duration
 	twice        int
 }
@@ -262,7 +262,7 @@ func (l *listener) Notify(s poll.Snapshot, _ bool, _ time.Duration) (over, confi
 		}
 		l.done[s.ID], o.handled[s.ID] = true, true
 		if !x.ends.Before(o.began) {
-			o.figures.told = max(o.figures.told, now.Sub(x.ends))
+			o.figures.notified = max(o.figures.notified, now.Sub(x.ends))
 		}
 	}
 	return s.Final, false

@@ -24,17 +24,17 @@ var follows = []struct {
 	imported  int           // meetings after ten minutes; they end within as long as takes
 	without   bool          // nobody follows
 	perMinute float64       // bound of requests a minute
-	told      time.Duration // bound from a meeting's end until Follow knows it
+	notified  time.Duration // bound from a meeting's end until Follow knows it
 	quick     bool
 }{
 	{name: "idle, over 100,000", old: 100_000, perMinute: 3, quick: true},
-	{name: "1,000 an hour, 20 minutes each", old: 1000, hourly: 1000, takes: 20 * time.Minute, perMinute: 25, told: time.Minute, quick: true},
-	{name: "1,000 an hour, by change", habits: habits{byChange: true}, old: 1000, hourly: 1000, takes: 20 * time.Minute, perMinute: 40, told: time.Minute, quick: true},
+	{name: "1,000 an hour, 20 minutes each", old: 1000, hourly: 1000, takes: 20 * time.Minute, perMinute: 25, notified: time.Minute, quick: true},
+	{name: "1,000 an hour, by change", habits: habits{byChange: true}, old: 1000, hourly: 1000, takes: 20 * time.Minute, perMinute: 40, notified: time.Minute, quick: true},
 	{name: "10,000 other waits, nobody follows", waits: 10_000, without: true, perMinute: 440},
 	{name: "10,000 other waits", waits: 10_000, perMinute: 440},
-	{name: "10,000 other waits, 100 an hour", waits: 10_000, hourly: 100, takes: 20 * time.Minute, perMinute: 440, told: 90 * time.Second},
-	{name: "5,000 imported at once", old: 1000, imported: 5000, takes: 20 * time.Minute, perMinute: 100, told: time.Minute},
-	{name: "5,000 imported, finished", old: 1000, imported: 5000, perMinute: 20, told: time.Minute, quick: true},
+	{name: "10,000 other waits, 100 an hour", waits: 10_000, hourly: 100, takes: 20 * time.Minute, perMinute: 440, notified: 90 * time.Second},
+	{name: "5,000 imported at once", old: 1000, imported: 5000, takes: 20 * time.Minute, perMinute: 100, notified: time.Minute},
+	{name: "5,000 imported, finished", old: 1000, imported: 5000, perMinute: 20, notified: time.Minute, quick: true},
 	{name: "3,000 without audio since a day", abandoned: 3000, apart: 1, perMinute: 6, quick: true},
 	{name: "3,000 without audio, one in 20", abandoned: 3000, apart: 20, perMinute: 80},
 }
@@ -76,7 +76,7 @@ func followed(t testing.TB, i int) figures {
 	}
 	o.mu.Lock()
 	before := o.figures
-	o.figures.told, o.figures.found = 0, 0
+	o.figures.notified, o.figures.found = 0, 0
 	o.began = time.Now()
 	o.mu.Unlock()
 	if f.imported > 0 {
@@ -128,12 +128,12 @@ func TestFollow_Figures(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				got := followed(t, i)
-				t.Logf("%d pages, %d polls, told %v, found %v", got.pages, got.polls, got.told, got.found)
+				t.Logf("%d pages, %d polls, notified %v, found %v", got.pages, got.polls, got.notified, got.found)
 				assert.LessOrEqual(t, float64(got.pages+got.polls)/60, f.perMinute, "requests a minute")
-				assert.LessOrEqual(t, got.told, f.told, "told at the latest")
+				assert.LessOrEqual(t, got.notified, f.notified, "notified at the latest")
 				assert.Zero(t, got.within, "polls within 30 s")
-				if f.told > 0 {
-					assert.Positive(t, got.told)
+				if f.notified > 0 {
+					assert.Positive(t, got.notified)
 				}
 			})
 		})
@@ -153,8 +153,8 @@ func BenchmarkFollows(b *testing.B) {
 					if got.found > 0 {
 						b.ReportMetric(got.found.Seconds(), "s-found")
 					}
-					if got.told > 0 {
-						b.ReportMetric(got.told.Seconds(), "s-told")
+					if got.notified > 0 {
+						b.ReportMetric(got.notified.Seconds(), "s-notified")
 					}
 				})
 			}

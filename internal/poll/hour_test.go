@@ -13,16 +13,16 @@ import (
 
 // counts are the figures of an hour.
 type counts struct {
-	looks, pages int
-	within       int // polls of a meeting within the minimum poll interval
-	most         int // requests in a second
-	told, unseen time.Duration
-	firsts       []time.Duration // from the beginning of a wait to its first look, of those that began later than the others
-	failed       int             // waits that were given up
+	polls, pages     int
+	within           int // polls of a meeting within the minimum poll interval
+	most             int // requests in a second
+	notified, unseen time.Duration
+	firsts           []time.Duration // from the beginning of a wait to its first poll, of those that began later than the others
+	failed           int             // waits that were given up
 
 	recent  []time.Duration // requests of the last second
 	through int             // requests that passed the edge
-	after   []int           // the same, a turn each, once the edge has let go
+	after   []int           // the same, a cycle each, once the edge has let go
 }
 
 // request counts one, and reports whether it was within the hour.
@@ -44,29 +44,29 @@ func (c *counts) page(now time.Duration) {
 	}
 }
 
-func (c *counts) look(now time.Duration) {
+func (c *counts) poll(now time.Duration) {
 	if c.request(now) {
-		c.looks++
+		c.polls++
 	}
 }
 
-// floor counts a look that comes too soon after the last one.
+// floor counts a poll that comes too soon after the last one.
 func (c *counts) floor(now time.Duration, m *meeting) {
-	if m.looked > 0 && now-m.looked < floor {
+	if m.polled > 0 && now-m.polled < floor {
 		c.within++
 	}
 }
 
-func (c *counts) passed(now, turn time.Duration) {
+func (c *counts) passed(now, cycle time.Duration) {
 	if now < edgeLast {
 		c.through++
 		return
 	}
-	turns := int((now - edgeLast) / turn)
-	for len(c.after) <= turns {
+	cycles := int((now - edgeLast) / cycle)
+	for len(c.after) <= cycles {
 		c.after = append(c.after, 0)
 	}
-	c.after[turns]++
+	c.after[cycles]++
 }
 
 // show counts for how long a meeting was unseen.
@@ -84,13 +84,13 @@ func (c *counts) show(now time.Duration, m *meeting) {
 func (c *counts) over(now time.Duration, m *meeting) {
 	m.over = true
 	if now < time.Hour {
-		c.told = max(c.told, now-max(m.ends, m.joined))
+		c.notified = max(c.notified, now-max(m.ends, m.joined))
 	}
 }
 
-func (c *counts) perMinute() float64 { return float64(c.looks+c.pages) / 60 }
+func (c *counts) perMinute() float64 { return float64(c.polls+c.pages) / 60 }
 
-// first is the time to the first look of 19 of 20 waits.
+// first is the time to the first poll of 19 of 20 waits.
 func (c *counts) first() time.Duration {
 	if len(c.firsts) == 0 {
 		return 0
@@ -102,7 +102,7 @@ func (c *counts) first() time.Duration {
 // share is how much of what the edge allows got through.
 func (c *counts) share(edge float64) float64 { return float64(c.through) / (edge * edgeLast.Seconds()) }
 
-// back is how many turns the pace took to come back once the edge let go.
+// back is how many cycles the pace took to come back once the edge let go.
 func (c *counts) back(needs int) int {
 	for i, n := range c.after {
 		if 10*n >= 9*needs {
@@ -139,9 +139,9 @@ func (w waiter) Fail(string, poll.Snapshot, error) {
 	}
 }
 
-// spend lets an hour pass in a world, and then all that is left of it end. It
+// spend lets an hour pass in a scenario, and then all that is left of it end. It
 // runs in a bubble.
-func spend(t testing.TB, w world) *counts {
+func spend(t testing.TB, w scenario) *counts {
 	s := newService(w)
 	s.fill()
 	p := poll.New(s)
@@ -280,7 +280,7 @@ func (s *service) toSome(do func(*meeting)) {
 func (s *service) finish() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lose, s.loseLook, s.limited, s.hanging = 0, 0, false, false
+	s.lose, s.losePoll, s.limited, s.hanging = 0, 0, false, false
 	for _, m := range s.ours {
 		if !m.over {
 			s.counts.unseen = max(s.counts.unseen, time.Hour-max(m.seen, m.joined))

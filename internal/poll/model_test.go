@@ -447,7 +447,7 @@ func (p *planner) estimate() {
 
 // cheap compares the cost of a plan with the cost known in hindsight.
 func (p *planner) cheap() {
-	p.holds(float64(p.paid) <= float64(2*p.sudden)+p.needed*1.5+64, "paid %d, sudden %d, needed %.0f", p.paid, p.sudden, p.needed)
+	p.holds(float64(p.paid) <= 1.5*(float64(p.sudden)+p.needed)+64, "paid %d, sudden %d, needed %.0f", p.paid, p.sudden, p.needed)
 }
 
 // check checks what always holds.

@@ -38,6 +38,7 @@ type plan struct {
 	due      [4]dueHeap          // by role; idle's stays empty
 	polling  int                 // polls under way
 	pollLast bool                // the last request was a poll
+	crowded  bool                // a crowd of newcomers waits for a search
 	failures map[*watch]failures // failed polls in a row
 
 	rejected     int  // requests in a row whose key the service rejected
@@ -79,6 +80,7 @@ func (p *plan) leave(w *watch) {
 	delete(p.unsearched, w)
 	if w.role == newcomer && p.scan.kind == freshScan {
 		p.scan.left--
+		p.scan.excess--
 	}
 	w.stretch = nil
 	p.setRole(w, idle)
@@ -112,7 +114,7 @@ func (p *plan) setDue(w *watch, due time.Duration) {
 // requests returns how many requests a cycle takes.
 func (p *plan) requests() int {
 	newcomers := len(p.due[newcomer])
-	if newcomers >= crowd && p.searching() {
+	if p.crowded {
 		newcomers /= pageSize // pages probably show them
 	}
 	return len(p.due[single]) + p.polling + newcomers + p.pages()
@@ -177,24 +179,21 @@ func (p *plan) fewAt() time.Duration {
 	return newcomers[0].due + gather
 }
 
-// nextPoll returns the role whose first watch to poll next, and when. A crowd of newcomers
-// waits for the search. Members are polled only if the listing fails.
+// nextPoll returns the role whose first watch to poll next, and when. Members wait for their page,
+// and a crowd of newcomers for the search.
 func (p *plan) nextPoll(now time.Duration) (role, time.Duration) {
 	if p.polling >= maxPolls {
 		return idle, never
 	}
 	r, at := single, p.due[single].firstDue()
-	membersAt := p.due[member].firstDue()
-	if !p.listingFails() {
-		membersAt += p.patience(p.waiting)
-	}
-	if membersAt < at {
+	if membersAt := p.patience(p.due[member].firstDue()); membersAt < at {
 		r, at = member, membersAt
 	}
 	newcomers := p.due[newcomer]
 	newcomersAt := newcomers.firstDue()
-	if len(newcomers) >= crowd && p.searching() && !p.listingFails() {
-		newcomersAt += p.patience(len(newcomers))
+	if p.crowded = len(newcomers) >= crowd && p.searching(); p.crowded {
+		newcomersAt = p.patience(newcomersAt)
+		p.crowded = newcomersAt > now
 	}
 	if newcomersAt <= max(at, now) {
 		r, at = newcomer, newcomersAt
@@ -202,13 +201,14 @@ func (p *plan) nextPoll(now time.Duration) (role, time.Duration) {
 	return r, at
 }
 
-// patience returns how long so many overdue watches wait for pages that may show them: as long as
-// their polls would take. While 429s slow pages and polls down, they wait on.
-func (p *plan) patience(watches int) time.Duration {
-	if p.pacer.share < 1 {
-		return never / 4
+// patience returns until when watches that are due wait for pages that may show them: as long as
+// pages arrive and polls would take longer. While 429s slow both down, they wait on.
+func (p *plan) patience(due time.Duration) time.Duration {
+	until := max(due, p.arrived, p.pacer.until) + stuck
+	if p.pacer.share == 1 {
+		until = min(until, due+cycleOf(2*p.waiting))
 	}
-	return cycleOf(watches)
+	return until
 }
 
 // takePoll returns the first watch with this role, and expects its poll. Polls earn credit for the search.
@@ -264,7 +264,6 @@ func (p *plan) pollEnded(w *watch) {
 // polled records a good response to a poll; maxAge is from its Cache-Control.
 func (p *plan) polled(w *watch, now, maxAge time.Duration) {
 	p.pollEnded(w)
-	p.goodPolls++
 	p.works(now)
 	w.free = now + min(max(minPollInterval, maxAge), maxMaxAge)
 	p.recorded(w, now)

@@ -11,6 +11,7 @@ import (
 	"context"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -213,13 +214,22 @@ func (p *Poller) Forget(id string) {
 	}
 }
 
-// notify records a snapshot and notifies the waiters. It reports whether somebody still waits.
+// notify records a snapshot and notifies the waiters. It removes those whose wait is over, and
+// reports whether somebody still waits.
 func (p *Poller) notify(w *watch, s Snapshot, sentAt time.Duration) bool {
 	p.observeRecovery(w)
-	before := w.last.State
-	w.notify(s, sentAt)
-	if w.seen = p.now(); before != "" && before != s.State {
+	changed := s.State != w.last.State
+	if w.seen = p.now(); changed && w.last.State != "" {
 		w.changed = w.seen
+	}
+	w.last, w.stale = s, false
+	w.waiters = slices.DeleteFunc(w.waiters, func(x waiting) bool {
+		over, confirm := x.Notify(s, changed || !x.notified, sentAt)
+		w.confirm = w.confirm || confirm
+		return over
+	})
+	for i := range w.waiters {
+		w.waiters[i].notified = true
 	}
 	return p.releaseIfIdle(w)
 }

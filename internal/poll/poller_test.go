@@ -27,8 +27,8 @@ const (
 // visit is a wait that begins and ends at these times, or earlier if its meeting ends.
 type visit struct{ from, to time.Duration }
 
-// scenario is some meetings, who waits for them, and how the service behaves.
-type scenario struct {
+// situation is some meetings, who waits for them, and how the service behaves.
+type situation struct {
 	waits    int              // for the newest meetings; number 0 is the newest
 	older    int              // others' meetings, before those
 	far      bool             // the last meeting is older than the others'
@@ -57,9 +57,9 @@ type latency struct {
 	careless  bool // the request ignores its context
 }
 
-// scripted is the Service of a scenario.
+// scripted is the Service of a situation.
 type scripted struct {
-	scenario
+	situation
 	t     *testing.T
 	began time.Time
 
@@ -217,8 +217,8 @@ func (f *scripted) wait(p *poll.Poller, id string, visits []visit) {
 	}
 }
 
-func (sc scenario) run(t *testing.T) {
-	f := &scripted{scenario: sc, t: t, began: time.Now(), polls: map[string]time.Duration{}}
+func (sc situation) run(t *testing.T) {
+	f := &scripted{situation: sc, t: t, began: time.Now(), polls: map[string]time.Duration{}}
 	p := poll.New(f)
 	var all sync.WaitGroup
 	for i := range sc.waits {
@@ -245,8 +245,8 @@ func (sc scenario) run(t *testing.T) {
 }
 
 // comeBack is all waits that leave and some that come back for ten minutes.
-func comeBack(waits, come, most int, poll, page latency, leave, back time.Duration) scenario {
-	sc := scenario{
+func comeBack(waits, come, most int, poll, page latency, leave, back time.Duration) situation {
+	sc := situation{
 		waits: max(waits, come), poll: poll, page: page, slowUntil: leave, most: most, ends: map[int]duration{},
 		visits: []visit{{0, leave}, {back, back + 10*m}}, guests: map[int][]visit{},
 	}
@@ -262,7 +262,7 @@ func comeBack(waits, come, most int, poll, page latency, leave, back time.Durati
 	return sc
 }
 
-// In every scenario, no meeting is polled twice within thirty seconds, every wait learns
+// In every situation, no meeting is polled twice within thirty seconds, every wait learns
 // of its meeting's end in time, and nothing happens once nobody waits.
 func TestPoller_Scenarios(t *testing.T) {
 	t.Parallel()
@@ -281,21 +281,21 @@ func TestPoller_Scenarios(t *testing.T) {
 	rejected := &poll.Failure{Err: errors.New("rejected")}
 	slow, late := latency{back: s}, latency{out: 14 * s, back: 6 * s}
 	careless := latency{back: 20 * s, careless: true}
-	deepest := func(visits ...visit) scenario {
-		return scenario{waits: 60, guests: map[int][]visit{59: visits}}
+	deepest := func(visits ...visit) situation {
+		return situation{waits: 60, guests: map[int][]visit{59: visits}}
 	}
-	leaver := func(visits ...visit) scenario {
-		return scenario{waits: 100, page: slow, guests: map[int][]visit{0: visits}}
+	leaver := func(visits ...visit) situation {
+		return situation{waits: 100, page: slow, guests: map[int][]visit{0: visits}}
 	}
-	manyLeave := scenario{waits: 180, badPage: only(&poll.Failure{Err: context.DeadlineExceeded, Transient: true}, 3), guests: map[int][]visit{}}
+	manyLeave := situation{waits: 180, badPage: only(&poll.Failure{Err: context.DeadlineExceeded, Transient: true}, 3), guests: map[int][]visit{}}
 	for i := 40; i < 180; i++ {
 		manyLeave.guests[i] = []visit{{0, 10 * s}}
 	}
-	halfEnded := scenario{waits: 120, older: 700, visits: []visit{{0, 29 * s}}, most: 6, minPages: 3, maxPages: 3, ends: map[int]duration{}}
+	halfEnded := situation{waits: 120, older: 700, visits: []visit{{0, 29 * s}}, most: 6, minPages: 3, maxPages: 3, ends: map[int]duration{}}
 	for i := range 50 {
 		halfEnded.ends[i] = 0
 	}
-	for name, sc := range map[string]scenario{
+	for name, sc := range map[string]situation{
 		// Waits leave and come back.
 		"leaves and comes back during the first page":    leaver(visit{0, s / 2}, visit{s * 3 / 2, h}),
 		"leaves during the first page, comes back after": leaver(visit{0, s / 2}, visit{10 * s, h}),

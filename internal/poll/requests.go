@@ -90,8 +90,11 @@ func (p *Poller) failTooMany(ended []*watch, now time.Duration, err error) {
 	}
 }
 
-// failAll ends all waits.
+// failAll ends all follows and all waits.
 func (p *Poller) failAll(err error) {
+	for _, f := range p.followers {
+		f.waiter.Fail("", Snapshot{}, err)
+	}
 	for _, w := range p.plan.watches {
 		if w.waited() {
 			p.fail(w, err)
@@ -135,7 +138,6 @@ func (p *Poller) page(ctx context.Context, cursor string, sentAt time.Duration) 
 		if p.plan.keyRejected(false) {
 			p.failAll(failure.Err)
 		}
-		p.failFollowers(failure.Err)
 	case failure.Transient || limited.Err() != nil:
 		p.failTooMany(p.plan.pageFailed(now, sentAt, failure.RetryAfter, limited.Err() != nil), now, failure.Err)
 	default:

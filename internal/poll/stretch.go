@@ -10,7 +10,7 @@ const (
 	pageSize    = 50
 	stuck       = minPollInterval / 2 // a page that takes longer is lost
 	searchShare = 16                  // polls of single meetings that pay for one page of a search
-	downAfter   = 4                   // pages in a row that fail, while polls succeed, if the listing is down
+	giveUpAfter = 4                   // failed pages in a row that end a scan
 )
 
 // listing is what the plan knows of the listing. It knows stretches of pages that pay off, and
@@ -30,9 +30,9 @@ type listing struct {
 	topBegan  time.Duration // when it was last requested,
 	passAt    string        // and the page at this cursor, unless it is empty
 
-	fails     int           // pages in a row that failed
-	retryAt   time.Duration // no page before this time
-	goodPolls int           // since the first of these
+	fails   int           // pages in a row that failed
+	retryAt time.Duration // no page before this time
+	arrived time.Duration // when the last page arrived
 }
 
 // stretch is a number of pages in a row that show awaited meetings, the first at least two.
@@ -48,8 +48,8 @@ type stretch struct {
 type scan struct {
 	kind   scanKind
 	cursor string   // of the next page
-	old    *stretch // that is read again; nil in a search
-	left   int      // a reread: members of old still to find; a search: pages that it may read in excess
+	old    *stretch // that is read again, with those that it met; nil in a search
+	left   int      // polls that it may still save, by finding members of old or newcomers
 	excess int      // pages read in excess of meetings found, lately; never below 0
 	run    *stretch // the stretch that ends at the page read last; nil if that page pays nothing
 }
@@ -67,18 +67,11 @@ func newListing() listing {
 	return listing{unsearched: make(map[*watch]bool)}
 }
 
-// down reports whether the listing fails although polls succeed. Then members are polled.
-func (l *listing) down() bool { return l.fails >= downAfter && l.goodPolls >= downAfter/2 }
-
-// listingFails reports whether to poll what pages should show: the listing is down, or a good poll
-// would show that it may be.
-func (l *listing) listingFails() bool { return l.fails > l.goodPolls || l.down() }
-
 // searching reports whether a fresh search looks for a crowd of newcomers and pays off, or is due.
 func (l *listing) searching() bool {
 	s := &l.scan
 	pays := s.kind == freshScan && (s.run != nil || s.left > searchShare*s.excess)
-	return !l.down() && (pays || len(l.unsearched) >= crowd)
+	return pays || len(l.unsearched) >= crowd
 }
 
 // pages returns how many pages a cycle takes.
@@ -155,8 +148,8 @@ func (p *plan) begin(now time.Duration) time.Duration {
 		p.scan = scan{kind: freshScan, left: len(p.unsearched)}
 		clear(p.unsearched)
 	case next != nil && next.due <= now:
-		p.stretches = slices.DeleteFunc(p.stretches, func(s *stretch) bool { return s == next })
-		p.scan = scan{kind: rereadScan, cursor: next.cursor, old: next, left: next.live()}
+		p.scan = scan{kind: rereadScan, cursor: next.cursor}
+		p.take(next)
 		if 2*p.scan.left <= next.pages { // most have ended, or belong to other stretches
 			p.endScan()
 			return p.begin(now)
@@ -164,7 +157,7 @@ func (p *plan) begin(now time.Duration) time.Duration {
 	case p.passAt != "":
 		p.scan = scan{kind: freshScan, cursor: p.passAt}
 	case p.credit >= 1 && len(p.due[single]) >= 2:
-		p.scan = scan{kind: deepScan, cursor: p.deep, left: int(p.credit)}
+		p.scan = scan{kind: deepScan, cursor: p.deep, left: 4 * int(p.credit)}
 	case next != nil:
 		return min(fresh, next.due)
 	default:
@@ -176,20 +169,17 @@ func (p *plan) begin(now time.Duration) time.Duration {
 	return now
 }
 
-// counts reports whether a page saves a poll of w: its stretch is being read or due, or it has none.
-func (p *plan) counts(w *watch, now time.Duration) bool {
-	s := w.stretch
-	return s == nil || s == p.scan.old || s != p.scan.run && s.due < now+p.cycle()/8
-}
-
 // pageRead records a page, whose request was sent at sentAt, with the awaited meetings it shows.
 func (p *plan) pageRead(now, sentAt time.Duration, shown []*watch, next string) {
 	s := &p.scan
-	p.reading, p.fails = false, 0
+	p.reading, p.fails, p.arrived = false, 0, now
 	p.works(now)
 	saved := make([]*watch, 0, len(shown))
 	for _, w := range shown {
-		if p.counts(w, now) {
+		if x := w.stretch; s.old != nil && x != nil && x != s.run && x.due < s.old.due+p.cycle()/4 {
+			p.take(x)
+		}
+		if w.stretch == nil || w.stretch == s.old {
 			saved = append(saved, w)
 		}
 		delete(p.unsearched, w)
@@ -201,6 +191,26 @@ func (p *plan) pageRead(now, sentAt time.Duration, shown []*watch, next string) 
 	if s.cursor = next; s.enough() && !p.continues(now) {
 		p.endScan()
 	}
+}
+
+// take lets the scan read a stretch to its end.
+func (p *plan) take(x *stretch) {
+	i := slices.Index(p.stretches, x)
+	if i < 0 { // taken before
+		return
+	}
+	p.stretches = slices.Delete(p.stretches, i, i+1)
+	s := &p.scan
+	s.left += x.live()
+	if s.old == nil {
+		s.old = x
+		return
+	}
+	for _, w := range x.members {
+		w.stretch = s.old
+	}
+	s.old.members = append(s.old.members, x.members...)
+	s.old.pages += x.pages
 }
 
 // extend adds a page to the run, with the watches of which it saved a poll. Two begin a run, and
@@ -229,13 +239,10 @@ func (p *plan) extend(saved []*watch, sentAt time.Duration) {
 	}
 }
 
-// enough reports whether another page is not worth reading. A reread stops after pages that
-// show nothing, up to a quarter of the polls that they may save. A search stops without credit.
+// enough reports whether another page is not worth reading. A scan may read one page in vain for
+// four polls that it may save.
 func (s *scan) enough() bool {
-	if s.kind == rereadScan {
-		return s.cursor == "" || 4*s.excess >= s.left-1
-	}
-	return s.cursor == "" || s.left <= 0 || s.run == nil && s.excess >= s.left
+	return s.cursor == "" || s.left <= 0 || s.run == nil && 4*s.excess >= s.left
 }
 
 // continues reports whether a follower wants the next page. A stretch that is due comes first.
@@ -249,9 +256,10 @@ func (p *plan) endScan() {
 	s := p.scan
 	p.closeRun()
 	p.scan = scan{}
-	switch s.kind {
-	case rereadScan:
+	if s.old != nil {
 		p.lose(s.old)
+	}
+	switch s.kind {
 	case freshScan:
 		if p.deep == "" {
 			p.deep = s.cursor
@@ -298,7 +306,7 @@ func (p *plan) closeRun() {
 // whose waits end by that.
 func (p *plan) pageFailed(now, sentAt, retryAfter time.Duration, slow bool) (ended []*watch) {
 	p.pageDelayed(now, retryAfter)
-	if p.fails >= downAfter {
+	if p.fails >= giveUpAfter {
 		p.giveUp(now)
 	}
 	if p.pacer.fail(nil, now, sentAt, retryAfter) && !slow {
@@ -325,24 +333,19 @@ func (p *plan) giveUp(now time.Duration) {
 	}
 }
 
-// pageDelayed delays the next page, longer after each failure in a row. Meanwhile polls find out
-// whether the listing alone fails.
+// pageDelayed delays the next page, longer after each failure in a row.
 func (p *plan) pageDelayed(now, retryAfter time.Duration) {
 	p.reading = false
-	if p.fails == 0 {
-		p.goodPolls = 0
-	}
 	p.fails++
 	p.retryAt = now + max(min(firstPause<<min(p.fails-1, 10), minPollInterval), min(retryAfter, maxOutage))
 }
 
-// pageRateLimited records a 429 to a page. It delays polls, too, unless the listing alone is limited.
-// What the page's Retry-After means to polls, they find out themselves.
+// pageRateLimited records a 429 to a page. The first in a row delays polls, too. Whether more than the
+// listing is limited, and for how long, polls find out themselves.
 func (p *plan) pageRateLimited(now, sentAt, retryAfter time.Duration) {
 	p.pageDelayed(now, min(retryAfter, maxRetryAfter))
-	if !p.down() {
+	if p.fails == 1 {
 		p.pacer.rateLimited(now, sentAt, 0)
-		p.retryAt = now + min(retryAfter, maxRetryAfter)
 	}
 }
 

@@ -84,20 +84,6 @@ func (w *watch) drop(waiter Waiter) bool {
 	return at >= 0
 }
 
-// notify records a snapshot and notifies every waiter. It removes those whose wait is over.
-func (w *watch) notify(s Snapshot, sentAt time.Duration) {
-	changed := s.State != w.last.State
-	w.last, w.stale = s, false
-	w.waiters = slices.DeleteFunc(w.waiters, func(x waiting) bool {
-		over, confirm := x.Notify(s, changed || !x.notified, sentAt)
-		w.confirm = w.confirm || confirm
-		return over
-	})
-	for i := range w.waiters {
-		w.waiters[i].notified = true
-	}
-}
-
 // fail ends every wait.
 func (w *watch) fail(err error) {
 	for _, waiter := range w.waiters {

@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// BenchmarkWorlds measures an hour in each of the worlds. `go run ./docs waiting`
+// BenchmarkScenarios measures an hour in each of the scenarios. `go run ./docs waiting`
 // makes the table in docs/waiting.md from it.
-func BenchmarkWorlds(b *testing.B) {
-	for _, w := range worlds {
+func BenchmarkScenarios(b *testing.B) {
+	for _, w := range scenarios {
 		b.Run(w.name, func(b *testing.B) {
 			if testing.Short() && !w.quick {
 				b.Skip("takes a while")
 			}
 			for range b.N {
-				inBubble(b, func(t *testing.T) { report(b, w.world, spend(t, w.world)) })
+				inBubble(b, func(t *testing.T) { report(b, w.scenario, spend(t, w.scenario)) })
 			}
 		})
 	}
 }
 
-func report(b *testing.B, w world, c *counts) {
+func report(b *testing.B, w scenario, c *counts) {
 	b.ReportMetric(0, "ns/op") // the clock is a fake
 	b.ReportMetric(c.perMinute(), "requests/min")
 	b.ReportMetric(float64(c.most), "most/s")
-	if c.told > 0 { // one has ended
-		b.ReportMetric(c.told.Seconds(), "s-told")
+	if c.notified > 0 { // one has ended
+		b.ReportMetric(c.notified.Seconds(), "s-notified")
 	}
 	b.ReportMetric(c.unseen.Seconds(), "s-unseen")
 	b.ReportMetric(float64(c.within), "within-floor")
@@ -37,7 +37,7 @@ func report(b *testing.B, w world, c *counts) {
 	}
 	if w.edge > 0 {
 		b.ReportMetric(100*c.share(w.edge), "%-of-edge")
-		b.ReportMetric(float64(c.back(w.needs)), "turns-to-come-back")
+		b.ReportMetric(float64(c.back(w.needs)), "cycles-to-recover")
 	}
 }
 
@@ -62,7 +62,7 @@ func reportFleet(b *testing.B, s *fleetService) {
 	b.ReportMetric(100*float64(s.count(0, day, isPoll))/float64(len(s.log)), "%-polls")
 	b.ReportMetric(float64(s.count(0, day, isLimited)), "429s")
 	b.ReportMetric(s.late(0, last, 0.99).Seconds(), "s-notified-p99")
-	b.ReportMetric(s.late(0, last, 1).Seconds(), "s-told")
+	b.ReportMetric(s.late(0, last, 1).Seconds(), "s-notified")
 	b.ReportMetric(float64(s.failures()), "failed")
 }
 
@@ -75,15 +75,15 @@ func BenchmarkWaits(b *testing.B) {
 			spend func(t *testing.T) *counts
 		}{
 			{"one by one", func(*testing.T) *counts { return oneByOne(n) }},
-			{"spread", func(t *testing.T) *counts { return spend(t, world{waits: n, oneIn: 60, endless: true}) }},
-			{"dense", func(t *testing.T) *counts { return spend(t, world{waits: n, endless: true}) }},
+			{"spread", func(t *testing.T) *counts { return spend(t, scenario{waits: n, oneIn: 60, endless: true}) }},
+			{"dense", func(t *testing.T) *counts { return spend(t, scenario{waits: n, endless: true}) }},
 		} {
 			b.Run(fmt.Sprintf("%d/%s", n, way.name), func(b *testing.B) {
 				if testing.Short() && n > 1000 {
 					b.Skip("takes a while")
 				}
 				for range b.N {
-					inBubble(b, func(t *testing.T) { report(b, world{}, way.spend(t)) })
+					inBubble(b, func(t *testing.T) { report(b, scenario{}, way.spend(t)) })
 				}
 			})
 		}
@@ -93,7 +93,7 @@ func BenchmarkWaits(b *testing.B) {
 // oneByOne polls every meeting each thirty seconds, until it ends, as a loop
 // around Get would.
 func oneByOne(n int) *counts {
-	s := newService(world{waits: n, endless: true})
+	s := newService(scenario{waits: n, endless: true})
 	s.fill()
 	for s.now() < time.Hour {
 		for _, m := range s.ours {

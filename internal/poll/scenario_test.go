@@ -24,10 +24,9 @@ const (
 	edgeLast = 40 * time.Minute // the edge has no limit afterwards
 )
 
-// world describes a scenario: the waits at a service, the events of an hour, and the behaviour of
-// the service. It has many fields because each is a column of the table of scenarios. Most are zero
-// in most scenarios.
-type world struct {
+// scenario is the waits at a service, the events of an hour, and the behaviour of the service. It
+// has many fields because each is a column of the table of scenarios. Most are zero in most of them.
+type scenario struct {
 	waits     int           // meetings with a wait from the beginning
 	newer     int           // meetings above those, without a wait
 	oneIn     int           // one meeting in so many has a wait; 0: all
@@ -46,7 +45,7 @@ type world struct {
 	order    order
 	slow     time.Duration // how long a page takes
 	lose     float64       // share of lost pages
-	loseLook float64       // share of lost polls
+	losePoll float64       // share of lost polls
 	limited  bool          // the listing answers 429, whatever the query
 	hanging  bool          // the listing never answers
 	short    bool          // pages are of random length, and may be empty
@@ -65,11 +64,11 @@ const (
 	noOrder
 )
 
-// turn is the length of a polling cycle: the minimum poll interval, more if a cycle has many
+// cycle is the length of a polling cycle: the minimum poll interval, more if a cycle has many
 // requests, and up to a second of jitter. Slow pages, one after the other, may take longer.
-func (w world) turn() time.Duration {
-	turn := time.Duration(float64(floor) * math.Sqrt(max(1, float64(w.needs)/330)))
-	return time.Second + max(turn, time.Duration(w.waits/pageSize)*w.slow)
+func (w scenario) cycle() time.Duration {
+	cycle := time.Duration(float64(floor) * math.Sqrt(max(1, float64(w.needs)/330)))
+	return time.Second + max(cycle, time.Duration(w.waits/pageSize)*w.slow)
 }
 
 // meeting is one with a wait.
@@ -78,7 +77,7 @@ type meeting struct {
 	key     int64 // its place in the listing
 	joined  time.Duration
 	ends    time.Duration
-	looked  time.Duration // the last poll
+	polled  time.Duration // the last poll
 	seen    time.Duration // the last poll or page
 	deleted bool          // at ends
 	over    bool          // its wait has been notified
@@ -92,7 +91,7 @@ type row struct {
 
 // service is the service of a scenario. It counts requests.
 type service struct {
-	world
+	scenario
 	random *rand.Rand
 	began  time.Time
 
@@ -115,8 +114,8 @@ var (
 	errGone    = errors.New("404")
 )
 
-func newService(w world) *service {
-	return &service{world: w, random: rand.New(rand.NewPCG(1, 7)), began: time.Now().Add(-time.Millisecond),
+func newService(w scenario) *service {
+	return &service{scenario: w, random: rand.New(rand.NewPCG(1, 7)), began: time.Now().Add(-time.Millisecond),
 		byID: make(map[string]*meeting), tokens: w.edge}
 }
 
@@ -130,14 +129,14 @@ func (s *service) Poll(_ context.Context, id string, _ func() bool) (poll.Snapsh
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m, now := s.byID[id], s.now()
-	s.counts.look(now)
+	s.counts.poll(now)
 	if !s.admit(now) {
 		return poll.Snapshot{}, 0, failed(errLimited) // which is no poll
 	}
 	s.counts.floor(now, m)
-	m.looked = now
+	m.polled = now
 	switch {
-	case s.random.Float64() < s.loseLook:
+	case s.random.Float64() < s.losePoll:
 		return poll.Snapshot{}, 0, failed(errLost)
 	case m.deleted:
 		return poll.Snapshot{}, 0, failed(errGone)
@@ -192,7 +191,7 @@ func (s *service) admit(now time.Duration) bool {
 			return false
 		}
 	}
-	s.counts.passed(now, s.turn())
+	s.counts.passed(now, s.cycle())
 	return true
 }
 
