@@ -145,7 +145,7 @@ func TestControl_RejectsBadRequests(t *testing.T) {
 		{"POST /faults", `{"faults":[{"kind":"reset","when":"now"}]}`, 400, "faults[0].when"},
 		{"POST /faults", `{"faults":[{"kind":"refuse_upload","status":503,"code":"SlowDown"}]}`, 400, "faults[0].kind"},
 		{"POST /faults", `{"faults":[{"kind":"bad_certificate"}]}`, 400, "faults[0].kind"},
-		{"POST /faults", `{"faults":[{"kind":"call"}]}`, 400, "faults[0].kind"},
+		{"POST /faults", `{"faults":[{"kind":"call"}]}`, 400, "faults[0].request"},
 		{"POST /faults", `{"faults":[{"kind":"reset"}],"from":"soon","to":"5m"}`, 400, "from"},
 		{"POST /faults", `{"faults":[{"kind":"reset"}],"to":"-5m"}`, 400, "to"},
 		{"POST /faults", `{"faults":[{"kind":"reset"}],"from":"5m","to":"1m"}`, 400, "to"},
