@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -61,7 +62,7 @@ func (k *call) request(meetingID string) (*http.Request, error) {
 	if !strings.HasPrefix(path, "/") {
 		return nil, fmt.Errorf("no path in %q", k.Request)
 	}
-	request, err := http.NewRequest(method, strings.ReplaceAll(path, "{id}", meetingID), bytes.NewReader(k.JSON))
+	request, err := http.NewRequestWithContext(context.Background(), method, strings.ReplaceAll(path, "{id}", meetingID), bytes.NewReader(k.JSON))
 	if err == nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
