@@ -171,11 +171,11 @@ func (a *audit) watchPoll(e *entry) {
 	if e.MeetingStatus.Final() || before.status != e.MeetingStatus || since < 0 || since >= a.interval || a.full.Load() {
 		return
 	}
-	how := "after the last poll, and was"
+	how := fmt.Sprintf("again after %v instead of %v, and was %s both times", since, a.interval, e.MeetingStatus)
 	if workers > 1 {
-		how = fmt.Sprintf("after the last poll but %d, by %d workers at most, and was", workers-1, workers)
+		how = fmt.Sprintf("%d times in %v, and was %s; %d workers may poll it %[4]d times in %[5]v", workers+1, since, e.MeetingStatus, workers, a.interval)
 	}
-	a.add(ViolationPoll, e, fmt.Sprintf("{meeting} was polled %v %s %s both times", since, how, e.MeetingStatus))
+	a.add(ViolationPoll, e, "{meeting} was polled "+how)
 }
 
 // of returns the polls of a request's program and meeting. The caller

@@ -70,7 +70,7 @@ func TestViolation_FailsTheTest(t *testing.T) {
 			"violation (repeat): POST /v1/projects was sent again with the same body, though the first may have taken effect, by int_ci (request 5)",
 			"violation (upload_url): asked for an upload URL again for meeting mtg_",
 			`violation (content_type): the body of POST /v1/projects was sent with Content-Type "application/x-www-form-urlencoded", by int_ci (request 8): send JSON`,
-			`("Badly treated") was polled 1s after the last poll, and was transcribing both times, by int_ci (2 times, in requests 10 to 11): poll with Wait`,
+			`("Badly treated") was polled again after 1s instead of 30s, and was transcribing both times, by int_ci (2 times, in requests 10 to 11): wait that long between two polls`,
 			"violation (open_body): the response to GET /v1/usage was neither read to its end nor closed",
 		} {
 			if assert.Greater(t, len(failures), i) {
@@ -334,7 +334,7 @@ func TestAudit_RecognizesPolls(t *testing.T) {
 				c.status(t, id)
 				time.Sleep(time.Second)
 			}
-			assert.Contains(t, s.Violations()[0].Text, "was polled 2s after the last poll but 1, by 2 workers at most, and was created both times")
+			assert.Contains(t, s.Violations()[0].Text, "was polled 3 times in 2s, and was created; 2 workers may poll it 2 times in 30s")
 		}, 1},
 		"a worker on another key": {func(t *testing.T, s *Server, c *caller, _ string) {
 			const body = `{"title":"Weekly","date":"2026-11-21","external_id":"weekly"}`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -495,6 +496,50 @@ func TestWithSeed_RepeatsExactly(t *testing.T) {
 	assert.NotEqual(t, first, run(WithSeed(8)))
 	another := run()
 	assert.NotEqual(t, another, run())
+}
+
+// With a seed, the ids repeat in a program that makes one call at a time. If it waits for
+// no random time, all its requests and their times repeat.
+func TestWithSeed_RepeatsTheRequestsOfAProgram(t *testing.T) {
+	t.Parallel()
+	run := func(stage time.Duration, retries minutes.RetryPolicy) (requests string, ids []string, times []time.Time) {
+		synctest.Test(t, func(t *testing.T) {
+			s := NewServer(t, WithSeed(7))
+			require.NoError(t, s.Script(Script{Stages: Stages{Prepare: stage, Transcribe: stage, Write: stage}}))
+			s.SetPageSize(func(_, page int) int { return page % 2 })
+			s.Inject(Match{Operation: minutes.OpMeetingsCreate}, LoseResponse(), RateLimit(""))
+			s.Inject(Match{Operation: OpUpload}, RefuseUpload(503, "SlowDown"))
+			s.Inject(Match{Operation: minutes.OpMeetingsMinutes}, BadGateway(), Reset())
+			client := s.Client(minutes.WithRetries(retries))
+			for _, title := range []string{"One", "Two", "Three"} {
+				params := &minutes.MeetingCreateParams{Title: title, Date: "2026-11-21", ExternalID: title}
+				_, err := client.Meetings.Process(t.Context(), params, minutes.FromReader(strings.NewReader("audio"), "audio/mpeg"), nil)
+				require.NoError(t, err)
+			}
+			for _, err := range client.Meetings.All(t.Context(), nil) {
+				require.NoError(t, err)
+			}
+			for _, m := range s.Meetings() {
+				ids = append(ids, m.ID)
+			}
+			for _, r := range s.Requests() {
+				requests += fmt.Sprintln(r.Operation, r.Path, r.Query.Get("cursor"), r.Body, r.Status, r.RequestID, r.Fault)
+				times = append(times, r.At)
+			}
+		})
+		return requests, ids, times
+	}
+	jitter := minutes.RetryPolicy{Max: 4, WaitMax: 15 * time.Second}
+	_, ids, times := run(20*time.Millisecond, jitter)
+	_, sameIDs, otherTimes := run(20*time.Millisecond, jitter)
+	assert.Equal(t, ids, sameIDs)
+	assert.NotEqual(t, times, otherTimes, "the waits of a Client are random")
+
+	atOnce := minutes.RetryPolicy{Max: 4, WaitMin: 1, WaitMax: 1}
+	requests, _, times := run(1, atOnce)
+	sameRequests, _, sameTimes := run(1, atOnce)
+	assert.Equal(t, requests, sameRequests)
+	assert.Equal(t, times, sameTimes)
 }
 
 func TestWithMinPollInterval_SetsAuditAndCacheControl(t *testing.T) {

@@ -70,7 +70,7 @@ var violationKinds = []ViolationKind{ViolationPoll, ViolationCredential, Violati
 
 // remedies say what to do about each kind.
 var remedies = map[ViolationKind]string{
-	ViolationPoll:        "poll with Wait, which keeps the interval; across restarts, use WithStore",
+	ViolationPoll:        "wait that long between two polls, as Wait does; across restarts, use WithStore",
 	ViolationCredential:  "send the PUT to the upload URL without an Authorization header",
 	ViolationRepeat:      "create with an external_id, or check whether the first took effect",
 	ViolationUploadURL:   "read the meeting's status first; it has its audio if it is not created",

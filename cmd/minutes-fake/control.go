@@ -33,6 +33,7 @@ type control struct {
 	baseURL   string
 	since     time.Time
 	dropped   func() int64 // log lines
+	judge     func()       // counts violations and unused faults before a reset removes them
 	mux       *http.ServeMux
 
 	long sync.Mutex // held while a long body is in memory
@@ -82,7 +83,7 @@ func (c *control) endpoints() []endpoint {
 		{"GET", "/page-size", "the size of pages", c.getPageSize},
 		{"DELETE", "/page-size", "make them full again", c.clearPageSize},
 
-		{"GET", "/requests", "the requests, in order (filter with ?operation=…, continue with ?after=seq)", c.requests},
+		{"GET", "/requests", "the requests that have ended, in order (filter with ?operation=…, continue with ?after=seq)", c.requests},
 		{"GET", "/requests/counts", "the number of requests of each operation with each status (0: no response)", c.countRequests},
 		{"GET", "/requests/{seq}", "one of them", c.getRequest},
 		{"GET", "/violations", "the violations of the service's rules", c.violations},
@@ -92,7 +93,7 @@ func (c *control) endpoints() []endpoint {
 }
 
 func newControl(fake *minutestest.Server, world minutestest.World, edge *edge, counts *counts, s settings, baseURL string) *control {
-	c := &control{fake: fake, world: world, edge: edge, counts: counts, settings: s, baseURL: baseURL, since: time.Now(), dropped: func() int64 { return 0 }, mux: http.NewServeMux(), inspector: fake.Inspector()}
+	c := &control{fake: fake, world: world, edge: edge, counts: counts, settings: s, baseURL: baseURL, since: time.Now(), dropped: func() int64 { return 0 }, judge: func() {}, mux: http.NewServeMux(), inspector: fake.Inspector()}
 	for _, e := range c.endpoints() {
 		c.mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Vary", "Accept")
@@ -288,6 +289,7 @@ func (c *control) reset(*http.Request) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.faults, c.pages = nil, nil
+	c.judge()
 	err := c.fake.Reset()
 	c.counts.reset()
 	return nil, err

@@ -17,7 +17,7 @@ import (
 type injected struct {
 	id        string
 	match     minutestest.Match
-	faults    []minutestest.Fault
+	faults    []json.Marshaler // as sent
 	window    window
 	injection *minutestest.Injection
 }
@@ -47,9 +47,9 @@ func (w window) read() (from, to time.Duration, err error) {
 // MarshalJSON shows it with its counts as of now.
 func (i *injected) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		ID     string              `json:"id"`
-		Match  minutestest.Match   `json:"match,omitzero"`
-		Faults []minutestest.Fault `json:"faults"`
+		ID     string            `json:"id"`
+		Match  minutestest.Match `json:"match,omitzero"`
+		Faults []json.Marshaler  `json:"faults"`
 		window
 		Seen    int `json:"seen"`    // requests that matched, until it was used up
 		Applied int `json:"applied"` // requests that went wrong
@@ -74,7 +74,7 @@ func (c *control) addFault(r *http.Request) (any, error) {
 	if err := match.Validate(); err != nil {
 		return nil, badIn("match", err)
 	}
-	faults, err := readFaults(match, sent.Faults)
+	faults, shown, err := c.readFaults(match, sent.Faults)
 	if err != nil {
 		return nil, err
 	}
@@ -89,29 +89,44 @@ func (c *control) addFault(r *http.Request) (any, error) {
 	if to > 0 {
 		injection.During(from, to)
 	}
-	added := &injected{fmt.Sprintf("flt_%d", c.nextID), match, faults, sent.window, injection}
+	added := &injected{fmt.Sprintf("flt_%d", c.nextID), match, shown, sent.window, injection}
 	c.faults = append(c.faults, added)
 	return created{"/faults/" + added.id, added}, nil
 }
 
-func readFaults(match minutestest.Match, sent []json.RawMessage) ([]minutestest.Fault, error) {
+// readFaults returns the faults, and what GET shows of them.
+func (c *control) readFaults(match minutestest.Match, sent []json.RawMessage) ([]minutestest.Fault, []json.Marshaler, error) {
 	if len(sent) == 0 {
-		return nil, bad("faults", "at least one expected")
+		return nil, nil, bad("faults", "at least one expected")
 	}
-	faults := make([]minutestest.Fault, len(sent))
+	faults, shown := make([]minutestest.Fault, len(sent)), make([]json.Marshaler, len(sent))
 	for i, text := range sent {
 		place := fmt.Sprintf("faults[%d]", i)
-		if err := decode(place, text, &faults[i]); err != nil {
-			return nil, err
+		var err error
+		if isCall(text) {
+			shown[i], faults[i], err = c.readCall(place, text)
+		} else {
+			faults[i], err = readFault(place, match, text)
+			shown[i] = faults[i]
 		}
-		if err := match.Validate(faults[i]); err != nil {
-			return nil, badIn(place, err)
-		}
-		if faults[i].String() == "bad_certificate" {
-			return nil, bad(place+".kind", "only clients in the same process can see it; point the client at another port with https")
+		if err != nil {
+			return nil, nil, err
 		}
 	}
-	return faults, nil
+	return faults, shown, nil
+}
+
+func readFault(place string, match minutestest.Match, text []byte) (fault minutestest.Fault, err error) {
+	if err := decode(place, text, &fault); err != nil {
+		return fault, err
+	}
+	if err := match.Validate(fault); err != nil {
+		return fault, badIn(place, err)
+	}
+	if fault.String() == "bad_certificate" {
+		return fault, bad(place+".kind", "only clients in the same process can see it; point the client at another port with https")
+	}
+	return fault, nil
 }
 
 func (c *control) listFaults(*http.Request) (any, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -133,7 +134,7 @@ func (c *control) release(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if !c.fake.Release(m.ID) {
-		return nil, &problem{Status: http.StatusConflict, Message: "no script holds meeting " + m.ID}
+		return nil, &problem{Status: http.StatusConflict, Message: fmt.Sprintf("no script holds meeting %s, which is %s; release it once held is true, or advance it", m.ID, m.Status)}
 	}
 	if m, err = c.meeting(r); err != nil {
 		return nil, err

@@ -145,7 +145,7 @@ func TestControl_RejectsBadRequests(t *testing.T) {
 		{"POST /faults", `{"faults":[{"kind":"reset","when":"now"}]}`, 400, "faults[0].when"},
 		{"POST /faults", `{"faults":[{"kind":"refuse_upload","status":503,"code":"SlowDown"}]}`, 400, "faults[0].kind"},
 		{"POST /faults", `{"faults":[{"kind":"bad_certificate"}]}`, 400, "faults[0].kind"},
-		{"POST /faults", `{"faults":[{"kind":"call"}]}`, 400, "faults[0].kind"},
+		{"POST /faults", `{"faults":[{"kind":"call"}]}`, 400, "faults[0].request"},
 		{"POST /faults", `{"faults":[{"kind":"reset"}],"from":"soon","to":"5m"}`, 400, "from"},
 		{"POST /faults", `{"faults":[{"kind":"reset"}],"to":"-5m"}`, 400, "to"},
 		{"POST /faults", `{"faults":[{"kind":"reset"}],"from":"5m","to":"1m"}`, 400, "to"},
@@ -458,6 +458,59 @@ func TestControl_InjectsFaults(t *testing.T) {
 	assert.Empty(t, list["faults"])
 }
 
+// A fault of the kind call changes the service when a request arrives: midway.
+func TestCall_ChangesTheServiceMidway(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ match, call, problem, want string }{
+		"credits":       {"storage.put", `"request":"PATCH /organisations/org_acme","json":{"credits":0}`, "", "minutes_failed"},
+		"seconds":       {"storage.put", `"request":"PATCH /organisations/org_acme","json":{"transcribe_seconds":0}`, "", "transcribe_blocked"},
+		"seconds later": {"storage.put", `"request":"PATCH /organisations/org_acme","json":{"transcribe_seconds":0},"after_effect":true`, "", "minutes_ready"},
+		"the meeting":   {"storage.put", `"request":"POST /meetings/{id}/advance","json":{"until":"transcribing"},"after_effect":true`, "", "transcribing"},
+		"a problem":     {"storage.put", `"request":"PATCH /organisations/org_acme","json":{"credits":-1}`, "credits: -1 is negative", "minutes_ready"},
+		"a key":         {"meetings.get", `"request":"PATCH /organisations/org_acme/keys/key_ci","json":{"revoked":true}`, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := launch(t)
+			status, _ := p.ask(t, "POST /faults", `{"match":{"operation":"`+c.match+`"},"faults":[{"kind":"call",`+c.call+`}]}`)
+			require.Equal(t, 201, status)
+			if name == "the meeting" {
+				p.ask(t, "POST /scripts", `{"hold":"transcribing"}`)
+			}
+			id := p.meeting(t, "Weekly", "hello")
+			if c.want == "" {
+				status, _ = p.call(t, "GET /v1/meetings/"+id, "")
+				assert.Equal(t, 401, status)
+			} else if name != "the meeting" {
+				p.ask(t, "POST /meetings/"+id+"/advance", `{"until":"minutes_ready"}`)
+			}
+			_, m := p.ask(t, "GET /meetings/"+id, "")
+			if c.want != "" {
+				assert.Equal(t, c.want, m["status"])
+			}
+			_, fault := p.ask(t, "GET /faults/flt_1", "")
+			assert.EqualValues(t, 1, fault["applied"])
+			problem, _ := fault["faults"].([]any)[0].(map[string]any)["problem"].(string)
+			assert.Equal(t, c.problem, problem)
+		})
+	}
+	p := launch(t)
+	for request, want := range map[string]string{
+		"GET /world":             "the control API has no GET /world that changes anything; GET / lists what it has",
+		"PATCH /v1/meetings/x":   "the control API has no PATCH /v1/meetings/x that changes anything; GET / lists what it has",
+		"/organisations":         `"/organisations" is no request such as PATCH /organisations/org_acme`,
+		"PATCH":                  `"PATCH" is no request such as PATCH /organisations/org_acme`,
+		"PATCH organisations/x":  `"PATCH organisations/x" is no request such as PATCH /organisations/org_acme`,
+		"PA TCH /organisations/": `"PA TCH /organisations/" is no request such as PATCH /organisations/org_acme`,
+	} {
+		status, answer := p.ask(t, "POST /faults", `{"faults":[{"kind":"reset"},{"kind":"call","request":"`+request+`"}]}`)
+		assert.Equal(t, 400, status)
+		assert.Equal(t, map[string]any{"status": 400.0, "field": "faults[1].request", "message": want}, answer["problem"])
+	}
+	_, answer := p.ask(t, "POST /faults", `{"faults":[{"kind":"call","reqest":"PATCH /x"}]}`)
+	assert.Equal(t, map[string]any{"status": 400.0, "field": "faults[0].reqest", "message": "no such field"}, answer["problem"])
+}
+
 // Meetings are scripted, held, moved and looked into.
 func TestControl_ListsAndMovesMeetings(t *testing.T) {
 	t.Parallel()
@@ -488,8 +541,9 @@ func TestControl_ListsAndMovesMeetings(t *testing.T) {
 	status, moved = p.ask(t, "POST /meetings/"+id+"/release", "")
 	assert.Equal(t, 200, status)
 	assert.Equal(t, false, moved["held"])
-	status, _ = p.ask(t, "POST /meetings/"+id+"/release", "")
+	status, moved = p.ask(t, "POST /meetings/"+id+"/release", "")
 	assert.Equal(t, 409, status, "no longer")
+	assert.Equal(t, "no script holds meeting "+id+", which is transcribing; release it once held is true, or advance it", moved["problem"].(map[string]any)["message"])
 }
 
 // -speed shortens the stages of the world and of scripts alike.

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"cmp"
+	"encoding/json"
 	"flag"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -191,4 +195,76 @@ func TestReadme_ScriptRuns(t *testing.T) {
 		assert.NoFileExists(t, filepath.Join(dir, "fake.env"))
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "fake.env"), []byte("MINUTES_BASE_URL=http://127.0.0.1:1\n"), 0o600))
 	}
+}
+
+// Each situation of README.md comes about with its request.
+func TestReadme_SituationsWork(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	rows := regexp.MustCompile("(?m)^\\| (.*) \\| `(POST|PUT|PATCH) (/\\S+) (\\{.*\\})` \\|$").FindAllStringSubmatch(string(text), -1)
+	require.Greater(t, len(rows), 35)
+	for _, row := range rows {
+		t.Run(row[1], func(t *testing.T) {
+			t.Parallel()
+			p := launch(t)
+			status, answer := p.ask(t, row[2]+" "+row[3], row[4])
+			require.Less(t, status, 300, "%v", answer)
+			id := useEverything(t, p)
+			switch row[3] {
+			case "/faults":
+				_, fault := p.ask(t, "GET /faults/flt_1", "")
+				assert.Positive(t, fault["applied"])
+				assert.NotContains(t, fault["faults"].([]any)[0], "problem")
+			case "/scripts":
+				outcome, _ := answer["outcome"].(string)
+				hold, _ := answer["hold"].(string)
+				_, m := p.ask(t, "POST /meetings/"+id+"/advance", `{"until":"`+cmp.Or(hold, outcome)+`"}`)
+				assert.Equal(t, cmp.Or(hold, outcome), m["status"])
+				assert.Equal(t, hold != "", m["held"])
+			case "/organisations/org_acme", "/organisations/org_acme/keys/key_ci":
+				for _, key := range []string{p.env["MINUTES_API_KEY"], "key_ada"} {
+					status, _ = p.send(t, "POST", p.baseURL()+"/v1/projects", `{"name":"Vostok"}`, key)
+					if status == http.StatusForbidden {
+						return
+					}
+				}
+				t.Error("no request was rejected")
+			}
+		})
+	}
+}
+
+// useEverything sends a request of each kind that a situation is about, whatever
+// becomes of it. It returns the meeting's id.
+func useEverything(t *testing.T, p *program) (id string) {
+	client := &http.Client{Timeout: time.Second}
+	send := func(method, url, body string) (answer map[string]any) {
+		req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", "audio/mpeg")
+		if strings.Contains(url, "/v1/") {
+			req.Header.Set("Content-Type", "application/json")
+			req.Header.Set("Authorization", "Bearer "+p.env["MINUTES_API_KEY"])
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return nil
+		}
+		defer resp.Body.Close()
+		_ = json.NewDecoder(resp.Body).Decode(&answer)
+		return answer
+	}
+	var upload string
+	for range 2 { // a fault may be in the way once
+		m := send("POST", p.baseURL()+"/v1/meetings", `{"title":"Weekly","date":"2026-11-21","external_id":"weekly"}`)
+		id, _ = cmp.Or(m["id"], any("mtg_none")).(string)
+		send("PUT", p.baseURL()+"/v1/meetings/"+id+"/participants", `{"participant_ids":["emp_ada"]}`)
+		target := send("POST", p.baseURL()+"/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/mpeg"}`)
+		if upload, _ = target["upload_url"].(string); upload != "" {
+			send("PUT", upload, "audio")
+		}
+		send("GET", p.baseURL()+"/v1/meetings/"+id, "")
+	}
+	return id
 }

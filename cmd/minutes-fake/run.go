@@ -12,6 +12,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/minutestest"
@@ -81,7 +82,8 @@ func serve(ctx context.Context, s settings, stdout, stderr io.Writer) (found int
 	}
 	<-ctx.Done()
 	p.end()
-	return p.judge(), nil
+	p.judge()
+	return int(p.found.Load()), nil
 }
 
 // process is the program while it serves.
@@ -92,6 +94,7 @@ type process struct {
 	requests requestLog
 	counts   *counts
 	fake     *minutestest.Server
+	found    atomic.Int64 // violations and unused faults, also before resets
 
 	servers             []*http.Server
 	baseURL, controlURL string
@@ -132,7 +135,7 @@ func (p *process) listen(ctx context.Context) error {
 		return err
 	}
 	control := newControl(p.fake, p.world, edge, p.counts, p.settings, p.baseURL)
-	control.dropped = p.lines.dropped.Load
+	control.dropped, control.judge = p.lines.dropped.Load, p.judge
 	server := newControlServer(control)
 	server.BaseContext = func(net.Listener) context.Context { return ctx } // who watches, watches no longer
 	p.servers = append(p.servers, start(listener, server))
@@ -167,8 +170,8 @@ func (p *process) end() {
 	}
 }
 
-// judge counts, and with -strict prints, what would fail a test in Go.
-func (p *process) judge() int {
+// judge counts, and with -strict prints, what would fail a test in Go: at the end, and before each reset.
+func (p *process) judge() {
 	var found []string
 	for _, v := range p.fake.Violations() {
 		found = append(found, v.String())
@@ -179,7 +182,7 @@ func (p *process) judge() int {
 			fmt.Fprintf(p.lines, "minutes-fake: %s\n", text)
 		}
 	}
-	return len(found)
+	p.found.Add(int64(len(found)))
 }
 
 func start(l net.Listener, server *http.Server) *http.Server {

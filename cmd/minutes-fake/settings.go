@@ -56,7 +56,7 @@ func (s *settings) flags() *flag.FlagSet {
 	set.BoolVar(&s.printEnv, "print-env", false, "print the variables to set, one per line, and nothing else")
 	set.StringVar(&s.envFile, "env-file", "", "write the variables to this `file` when ready, and remove it at exit")
 	set.DurationVar(&s.minPollInterval, "min-poll-interval", minutestest.MinPollInterval, "set the minimum poll interval to this `duration`")
-	set.BoolVar(&s.strict, "strict", false, "at exit, print violations and unused faults; the exit status is 3 if there are any")
+	set.BoolVar(&s.strict, "strict", false, "at exit and at each reset, print violations and unused faults; the exit status is 3 if there were any")
 	set.BoolVar(&s.trustForwarded, "trust-forwarded", false, "read a client's scheme, host and address from X-Forwarded-Proto, -Host and -For; use it only behind a proxy that sets them")
 	set.BoolVar(&s.version, "version", false, "print the version and exit")
 	return set

@@ -100,6 +100,12 @@ func TestStrict(t *testing.T) {
 		}, exitStrict, "minutes-fake: violation (poll): meeting mtg_"},
 		"an unused fault": {[]string{"-strict"}, func(t *testing.T, p *program) { p.ask(t, "POST /faults", `{"faults":[{"kind":"reset"}]}`) },
 			exitStrict, `minutes-fake: the fault "reset", injected into requests, was applied 0 times`},
+		"a violation before a reset": {[]string{"-strict"}, func(t *testing.T, p *program) {
+			id := p.meeting(t, "Weekly", "")
+			p.call(t, "GET /v1/meetings/"+id, "")
+			p.call(t, "GET /v1/meetings/"+id, "")
+			p.ask(t, "POST /reset", "")
+		}, exitStrict, "minutes-fake: violation (poll): meeting mtg_"},
 		"not strict": {nil, func(t *testing.T, p *program) { p.ask(t, "POST /faults", `{"faults":[{"kind":"reset"}]}`) }, exitDone, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -63,6 +63,7 @@ func TestControlAPI_MatchesItsDocument(t *testing.T) {
 		{"POST /meetings/" + id + "/release", ""}, {"POST /meetings/" + id + "/release", ""},
 		{"POST /meetings/" + id + "/advance", ""}, {"POST /meetings/" + id + "/advance", `{"until":"minutes_ready"}`}, {"GET /meetings/" + id, ""},
 		{"POST /faults", `{"match":{"title":"Held","times":-1},"faults":[{"kind":"respond","status":502,"header":{"A":"b"},"delay":"1s"}],"from":"1h","to":"2h"}`},
+		{"POST /faults", `{"faults":[{"kind":"call","request":"PATCH /organisations/org_acme","json":{"credits":0}}]}`}, {"DELETE /faults/flt_2", ""},
 		{"POST /faults", `{"faults":[{"kind":"x"}]}`}, {"GET /faults", ""}, {"GET /faults/flt_1", ""}, {"DELETE /faults/flt_1", ""}, {"GET /faults/flt_1", ""},
 		{"PUT /page-size", `{"sizes":[1,0,2]}`}, {"GET /page-size", ""}, {"DELETE /page-size", ""}, {"GET /page-size", ""},
 		{"GET /requests", ""}, {"GET /requests?operation=meetings.get&after=2", ""}, {"GET /requests?x=1", ""}, {"GET /requests/counts", ""}, {"GET /requests/1", ""}, {"GET /requests/99", ""},

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+// call is a kind of fault that only this program has: when a request arrives,
+// it makes a request to the control API, and then the service handles the first.
+type call struct {
+	Kind        string          `json:"kind"`
+	Request     string          `json:"request"`        // such as "PATCH /organisations/org_acme"; {id} is the meeting
+	JSON        json.RawMessage `json:"json,omitempty"` // its body
+	AfterEffect bool            `json:"after_effect,omitempty"`
+
+	problem atomic.Pointer[string] // of the last time
+}
+
+// MarshalJSON shows it as it was sent, with what last went wrong.
+func (k *call) MarshalJSON() ([]byte, error) {
+	type sent call // without this method
+	return json.Marshal(struct {
+		*sent
+		Problem *string `json:"problem,omitempty"`
+	}{(*sent)(k), k.problem.Load()})
+}
+
+func isCall(text []byte) bool {
+	var form struct {
+		Kind string `json:"kind"`
+	}
+	return json.Unmarshal(text, &form) == nil && form.Kind == "call"
+}
+
+// readCall returns the fault in text.
+func (c *control) readCall(place string, text []byte) (*call, minutestest.Fault, error) {
+	k := new(call)
+	if err := decode(place, text, k); err != nil {
+		return nil, minutestest.Fault{}, err
+	}
+	if request, err := k.request("mtg"); err != nil {
+		return nil, minutestest.Fault{}, bad(place+".request", "%q is no request such as PATCH /organisations/org_acme", k.Request)
+	} else if _, pattern := c.mux.Handler(request); pattern == "" || request.Method == http.MethodGet {
+		return nil, minutestest.Fault{}, bad(place+".request", "the control API has no %s that changes anything; GET / lists what it has", k.Request)
+	}
+	fault := minutestest.Call(func(r minutestest.Request) { c.make(k, r.MeetingID) })
+	if k.AfterEffect {
+		fault = fault.AfterEffect()
+	}
+	return k, fault, nil
+}
+
+func (k *call) request(meetingID string) (*http.Request, error) {
+	method, path, _ := strings.Cut(k.Request, " ")
+	if !strings.HasPrefix(path, "/") {
+		return nil, fmt.Errorf("no path in %q", k.Request)
+	}
+	request, err := http.NewRequestWithContext(context.Background(), method, strings.ReplaceAll(path, "{id}", meetingID), bytes.NewReader(k.JSON))
+	if err == nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	return request, err
+}
+
+// make makes the request of k.
+func (c *control) make(k *call, meetingID string) {
+	request, err := k.request(meetingID)
+	if err != nil {
+		return // readCall has tried it
+	}
+	w := &response{header: http.Header{}}
+	c.mux.ServeHTTP(w, request)
+	if w.status < http.StatusBadRequest {
+		k.problem.Store(nil)
+		return
+	}
+	var answer struct {
+		Problem problem `json:"problem"`
+	}
+	_ = json.Unmarshal(w.body.Bytes(), &answer)
+	text := strings.TrimPrefix(answer.Problem.Field+": "+answer.Problem.Message, ": ")
+	k.problem.Store(&text)
+}
+
+// response is a response of the control API to itself.
+type response struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+func (w *response) Header() http.Header         { return w.header }
+func (w *response) WriteHeader(status int)      { w.status = status }
+func (w *response) Write(p []byte) (int, error) { return w.body.Write(p) }
