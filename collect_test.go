@@ -165,7 +165,7 @@ func TestCollect_EndsWhenLoopIsLeftWhileInputsBlock(t *testing.T) {
 // Chance decides whether the loop sees the end or the input first.
 func TestCollect_StartsNoInputAfterItsEnd(t *testing.T) {
 	for _, leave := range []bool{false, true} {
-		for range testbase.Many(20, 4) {
+		for range testbase.Many(20, 2) {
 			t.Run(fmt.Sprint("leave ", leave), func(t *testing.T) {
 				eachCollected(t, func(t *testing.T, srv *minutestest.Server, all collected) {
 					ctx, cancel := context.WithCancel(t.Context())

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -142,15 +143,15 @@ func TestFollow_DoesNotPollSkippedMeetings(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		others(t, srv, time.Minute, 60, func(c *minutes.Client, i int) { testkit.Uploaded(t, c, fmt.Sprint(i)) })
+		others(t, srv, time.Minute, 30, func(c *minutes.Client, i int) { testkit.Uploaded(t, c, fmt.Sprint(i)) })
 		skipped := 0
-		got := follow(t, srv, direct(srv), 2*time.Hour, &minutes.FollowOptions{Skip: func(m *minutes.Meeting) bool {
+		got := follow(t, srv, direct(srv), time.Hour, &minutes.FollowOptions{Skip: func(m *minutes.Meeting) bool {
 			skipped++
-			return m.Title != "30"
+			return m.Title != "10"
 		}})
-		require.Equal(t, []string{"30"}, titles(got))
-		require.Equal(t, 60, skipped)
-		require.LessOrEqual(t, len(srv.Requests(minutes.OpMeetingsGet)), 60)
+		require.Equal(t, []string{"10"}, titles(got))
+		require.Equal(t, 30, skipped)
+		require.LessOrEqual(t, len(srv.Requests(minutes.OpMeetingsGet)), 30)
 		require.Len(t, srv.Requests(minutes.OpMeetingsMinutes), 1)
 	})
 }
@@ -195,7 +196,7 @@ func TestFollow_OutlastsFailures(t *testing.T) {
 				}
 				srv.Inject(minutestest.Match{Operation: test.of, Nth: 2, Times: test.times}, test.fault)
 				others(t, srv, time.Minute, 5, func(c *minutes.Client, i int) { testkit.Uploaded(t, c, fmt.Sprint("meeting ", i)) })
-				got := follow(t, srv, direct(srv), 6*time.Hour, nil)
+				got := follow(t, srv, direct(srv), 2*time.Hour, nil)
 				require.ErrorIs(t, got.end, context.DeadlineExceeded)
 				require.Len(t, got.results, 5)
 				for title := range got.results {
@@ -277,8 +278,8 @@ func TestFollow_SlowBodyDoesNotDelayPolls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		others(t, srv, time.Minute, 100, func(c *minutes.Client, i int) { testkit.Uploaded(t, c, fmt.Sprint("meeting ", i)) })
-		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Hour)
+		others(t, srv, time.Minute, 30, func(c *minutes.Client, i int) { testkit.Uploaded(t, c, fmt.Sprint("meeting ", i)) })
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Minute)
 		defer cancel()
 		seen := 0
 		for result, err := range direct(srv).Meetings.Follow(ctx, nil) {
@@ -289,12 +290,12 @@ func TestFollow_SlowBodyDoesNotDelayPolls(t *testing.T) {
 			require.NoError(t, err)
 			if seen++; seen == 1 {
 				pages := len(srv.Requests(minutes.OpMeetingsList))
-				time.Sleep(2 * time.Hour)
+				time.Sleep(time.Hour)
 				require.LessOrEqual(t, len(srv.Requests(minutes.OpMeetingsMinutes)), 8)
-				require.Greater(t, len(srv.Requests(minutes.OpMeetingsList)), pages+200)
+				require.Greater(t, len(srv.Requests(minutes.OpMeetingsList)), pages+100)
 			}
 		}
-		require.Equal(t, 100, seen)
+		require.Equal(t, 30, seen)
 	})
 }
 
@@ -325,7 +326,7 @@ func TestFollow_ConcurrentLoopsSharePolls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		since := time.Now()
-		for i := range 200 {
+		for i := range 110 { // more than a page
 			testkit.Uploaded(t, direct(srv), fmt.Sprint("old ", i))
 		}
 		time.Sleep(time.Hour)
@@ -333,11 +334,11 @@ func TestFollow_ConcurrentLoopsSharePolls(t *testing.T) {
 		c := direct(srv)
 		two := make(chan followed, 2)
 		for _, opts := range []*minutes.FollowOptions{{Since: since}, {Until: minutes.StatusTranscribed}} {
-			go func() { two <- follow(t, srv, c, 2*time.Hour, opts) }()
+			go func() { two <- follow(t, srv, c, time.Hour, opts) }()
 		}
 		a, b := <-two, <-two
-		require.ElementsMatch(t, []int{230, 30}, []int{len(a.results), len(b.results)})
-		require.LessOrEqual(t, len(srv.Requests(minutes.OpMeetingsList)), 4*60+50)
+		require.ElementsMatch(t, []int{140, 30}, []int{len(a.results), len(b.results)})
+		require.LessOrEqual(t, len(srv.Requests(minutes.OpMeetingsList)), 2*60+50)
 	})
 }
 
@@ -364,7 +365,7 @@ func TestFollow_RejectsInvalidOptions(t *testing.T) {
 func TestFollow_HandlesEveryMeetingDespiteKills(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const meetings, kills = 300, 100
+		meetings, kills := testbase.Many(300, 100), testbase.Many(100, 35)
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		rnd := rand.New(rand.NewPCG(3, 5))
 		others(t, srv, 10*time.Second, meetings, func(c *minutes.Client, i int) { testkit.Uploaded(t, c, fmt.Sprint("meeting ", i)) })

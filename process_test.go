@@ -239,7 +239,7 @@ func oneMeeting(t *testing.T, srv *minutestest.Server, n int) {
 // whatever the network does.
 func TestProcess_TwoWorkersMakeOneMeeting(t *testing.T) {
 	t.Parallel()
-	for seed := range testbase.Many(200, 12) {
+	for seed := range testbase.Many(200, 6) {
 		synctest.Test(t, func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(uint64(seed), 1))
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -783,7 +783,7 @@ func TestResume_KeepsThePollInterval(t *testing.T) {
 	open := testkit.Audio(10)
 	t.Run("after a create", func(t *testing.T) {
 		t.Parallel()
-		for name, others := range map[string]int{"alone": 0, "beside very many waits": 1100} {
+		for name, others := range map[string]int{"alone": 0, "beside very many waits": testbase.Many(1100, 150)} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {

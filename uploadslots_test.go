@@ -99,7 +99,7 @@ func TestUploadSlots_LimitConcurrency(t *testing.T) {
 // A slot that is released as ctx ends is not lost.
 func TestUploadSlots_ReleaseAsContextEnds(t *testing.T) {
 	t.Parallel()
-	for range 50 { // which of the two is seen first is chance
+	for range testbase.Many(50, 15) { // which of the two is seen first is chance
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t)
 			c := testkit.Client(srv, minutes.WithUploadConcurrency(1))

@@ -254,7 +254,7 @@ func TestWaitAll_YieldsARepeatedIDOnceAfterItsEnd(t *testing.T) {
 // context that ended meanwhile.
 func TestWaitAll_SlowLoopMissesNothing(t *testing.T) {
 	t.Parallel()
-	for range 20 { // whether the end or the events are seen first is chance
+	for range testbase.Many(20, 8) { // whether the end or the events are seen first is chance
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t)
 			c := testkit.Client(srv)

@@ -80,7 +80,7 @@ func TestWait_SteadyArrivalsNeedFewRequests(t *testing.T) {
 		w.Stages.Prepare = 5 * time.Minute
 		srv := minutestest.NewServer(t, minutestest.WithWorld(w))
 		c, l := testkit.WatchPolls(srv)
-		n := testbase.Many(1000, 300) // one a second, so about 300 wait at a time
+		n := testbase.Many(1000, 150) // one a second, so up to 300 wait at a time
 		ids := make([]string, n)
 		var wg sync.WaitGroup
 		for i := range n {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -92,7 +93,7 @@ func TestAudit_AllowsRestart(t *testing.T) {
 // one key.
 func TestAudit_AllowsTwoWorkers(t *testing.T) {
 	t.Parallel()
-	for lag := range 12 {
+	for lag := range testbase.Many(12, 5) {
 		synctest.Test(t, func(t *testing.T) {
 			srv := newSlow(t)
 			var workers sync.WaitGroup

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
 // reported is what a report holds, as its page reads it.
@@ -107,6 +108,9 @@ func TestReport_ReturnsWriteErrors(t *testing.T) {
 
 // A report holds so much of meetings and no more.
 func TestReport_IsBounded(t *testing.T) {
+	if !testbase.Long() {
+		t.Skip("writes 36 MB")
+	}
 	t.Parallel()
 	s := New()
 	c := callerOf(s)

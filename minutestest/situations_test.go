@@ -288,7 +288,7 @@ func TestWorld_HoldsMeetings(t *testing.T) {
 	o := &w.Organisations[0]
 	o.Credits, o.TranscribeSeconds, o.Suspended = new(3), new(30), true
 	o.Meetings = []WorldMeeting{
-		{Title: "Archive", ExternalID: "arc", Count: 500},
+		{Title: "Archive", ExternalID: "arc", Count: 50},
 		{Title: "Private", CreatorID: "emp_ben", Visibility: minutes.VisibilityPrivate, Status: minutes.StatusCreated},
 		{Title: "By Eve", CreatorID: "emp_eve", ExternalID: "eve", Date: "2025-12-24", ParticipantIDs: []string{"emp_ada"}, Status: minutes.StatusTranscribing},
 	}
@@ -299,14 +299,14 @@ func TestWorld_HoldsMeetings(t *testing.T) {
 		s := NewServer(t, WithWorld(w))
 		for range 2 {
 			all := s.Meetings()
-			require.Len(t, all, 508)
-			assert.Equal(t, []string{"arc-1", "arc-500", "", "eve"}, []string{all[0].ExternalID, all[499].ExternalID, all[500].ExternalID, all[501].ExternalID})
+			require.Len(t, all, 58)
+			assert.Equal(t, []string{"arc-1", "arc-50", "", "eve"}, []string{all[0].ExternalID, all[49].ExternalID, all[50].ExternalID, all[51].ExternalID})
 			assert.Equal(t, minutes.StatusMinutesReady, all[0].Status)
 			assert.NotEmpty(t, all[0].Markdown)
-			assert.Equal(t, "emp_ben", all[500].Creator)
-			assert.Nil(t, all[500].Audio)
-			assert.Equal(t, minutes.StatusTranscribing, all[501].Status)
-			for _, m := range all[502:] {
+			assert.Equal(t, "emp_ben", all[50].Creator)
+			assert.Nil(t, all[50].Audio)
+			assert.Equal(t, minutes.StatusTranscribing, all[51].Status)
+			for _, m := range all[52:] {
 				assert.Equal(t, m.Title, string(m.Status))
 			}
 			now, _ := s.Organisation("org_acme")
@@ -317,7 +317,7 @@ func TestWorld_HoldsMeetings(t *testing.T) {
 			require.NoError(t, s.Reset())
 		}
 		time.Sleep(time.Minute)
-		assert.Equal(t, minutes.StatusMinutesReady, s.Meetings()[501].Status, "it goes on")
+		assert.Equal(t, minutes.StatusMinutesReady, s.Meetings()[51].Status, "it goes on")
 		assert.Empty(t, s.Requests())
 		require.ErrorContains(t, s.Update("org_acme", func(o *Organisation) { o.Meetings = []WorldMeeting{{Title: "x"}} }), "minutestest: Update: meetings: only a World")
 	})

@@ -49,7 +49,7 @@ func TestFollow_KilledAndRestarted(t *testing.T) {
 		world.Stages = minutestest.Stages{Prepare: time.Minute, Transcribe: 5 * time.Minute, Write: time.Minute}
 		server := minutestest.NewServer(t, minutestest.WithWorld(world))
 		require.NoError(t, server.Script(minutestest.Script{Title: "Meeting 3", Outcome: minutes.StatusTranscriptionFailed}))
-		const meetings = 40
+		const meetings = 20
 		go func() {
 			for i := range meetings {
 				time.Sleep(time.Minute)
@@ -64,7 +64,7 @@ func TestFollow_KilledAndRestarted(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "minutes")
 		times := map[string]int{}
 		rnd := rand.New(rand.NewPCG(1, 2))
-		for began := time.Now(); time.Since(began) < 2*time.Hour; {
+		for began := time.Now(); time.Since(began) < time.Hour; {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rnd.Int64N(int64(5*time.Minute))))
 			require.NoError(t, follow(ctx, server.Client(), dir, func(file string) { times[file]++ }))
 			cancel()

@@ -100,23 +100,19 @@ func WAV(seconds int) minutes.Source {
 }
 
 // Crowd creates n meetings. It returns every stride-th id, in the order of creation:
-// these meetings have audio and end at a random time.
+// these meetings have audio and end at a random time. Nobody uploads to the others.
 func Crowd(t testing.TB, srv *minutestest.Server, n, stride int, within time.Duration) []string {
 	t.Helper()
 	c := srv.Client(minutes.WithHTTPClient(Direct(srv)), minutes.WithRateLimit(0, 0))
 	var ids []string
 	rnd := rand.New(rand.NewPCG(1, 2))
-	for i := range n {
+	for i := 0; i < n; i += stride {
 		title := fmt.Sprint("meeting ", i)
-		waited := i%stride == 0
-		if waited {
-			require.NoError(t, srv.Script(minutestest.Script{Title: title, Stages: minutestest.Stages{Prepare: UpTo(rnd, within)}}))
-		}
-		m, _, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
-		require.NoError(t, err)
-		if waited {
-			require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, Audio(10), nil))
-			ids = append(ids, m.ID)
+		require.NoError(t, srv.Script(minutestest.Script{Title: title, Stages: minutestest.Stages{Prepare: UpTo(rnd, within)}}))
+		ids = append(ids, Uploaded(t, c, title).ID)
+		if between := min(stride, n-i) - 1; between > 0 {
+			_, err := srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "another", Status: minutes.StatusCreated, Count: between})
+			require.NoError(t, err)
 		}
 	}
 	return ids

@@ -110,7 +110,7 @@ func TestBody_ReportsManyUnknownMembers(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	b.WriteString(`"` + strings.Repeat("x", 1000) + `"`)
-	for i := range 100_000 {
+	for i := range 20_000 {
 		fmt.Fprintf(&b, `,"%x"`, i)
 	}
 	r := newRig(t).do("ci", "POST /v1/meetings", `{"title":"x","date":"2026-01-01","shared_with":[`+b.String()+`]}`).is(400, "INVALID_SHARED_WITH")

@@ -285,8 +285,9 @@ func TestList_BoundsGaps(t *testing.T) {
 		for i, m := range all {
 			l.remove(m)
 			left := len(all) - i - 1
-			require.LessOrEqual(t, l.gaps, min(maxGaps, left))
-			require.Len(t, l.entries, left+l.gaps)
+			if l.gaps > min(maxGaps, left) || len(l.entries) != left+l.gaps { // require would take longer than all the rest
+				t.Fatal(left, l.gaps, len(l.entries))
+			}
 		}
 	}
 }
