@@ -82,7 +82,7 @@ func (c *core) decode(in rest.Request, resp *rest.Response, out any) error {
 		problem = "the response has over " + strconv.Itoa(maxValues) + " values"
 	default:
 		if err := json.Unmarshal(resp.Body(), out); err != nil {
-			problem = "the response does not match the interface: " + c.describeBody(resp, err)
+			problem = "the response does not match the interface document: " + c.describeBody(resp, err)
 		} else if ours {
 			problem = missingField(reflect.ValueOf(out).Elem(), resp.Body())
 		}
@@ -91,7 +91,7 @@ func (c *core) decode(in rest.Request, resp *rest.Response, out any) error {
 		problem = "the response is about another meeting"
 	}
 	if problem != "" {
-		return c.badResponseError(resp, problem)
+		return c.requestError(resp, problem)
 	}
 	return nil
 }
