@@ -178,24 +178,21 @@ type MeetingFailedError struct {
 }
 
 var failureReasons = map[Status]string{
-	StatusTranscribeBlocked:   ": there is not enough transcription quota; after a top-up, ",
-	StatusAudioRejected:       ": the service rejected the recording, usually because of its size; with another recording, ",
-	StatusTranscriptionFailed: ": the recording could not be transcribed; to try again, ",
-	StatusMinutesFailed:       ": the transcript exists, but the minutes could not be written; if there are credits, ",
+	StatusTranscribeBlocked:   "there is not enough transcription quota; after a top-up, ",
+	StatusAudioRejected:       "the service rejected the recording, usually because of its size; with another recording, ",
+	StatusTranscriptionFailed: "the recording could not be transcribed; to try again, ",
+	StatusMinutesFailed:       "the transcript exists, but the minutes could not be written; if there are credits left, ",
 }
 
 // Error names the meeting and its state, and says how to try again.
 func (e *MeetingFailedError) Error() string {
 	m := cmp.Or(e.Meeting, new(Meeting))
-	text := strings.TrimSpace("minutes: meeting "+singleLine(m.ID)) + " ended as " + singleLine(string(e.Status))
-	reason := failureReasons[e.Status]
-	switch {
-	case reason == "":
-		return text
-	case m.ExternalID != "": // which no second meeting can have
-		return text + reason + "delete it and create it again, or set ProcessOptions.Restart"
+	action := "create a new meeting"
+	if m.ExternalID != "" { // which no second meeting can have
+		action = "delete it and create it again, or set ProcessOptions.Restart"
 	}
-	return text + reason + "create a new meeting"
+	meeting := strings.TrimSpace("minutes: meeting " + singleLine(m.ID))
+	return meeting + " ended as " + singleLine(string(e.Status)) + ": " + failureReasons[e.Status] + action
 }
 
 // WaitError reports a wait that ended without a result: the context was done, the meeting is

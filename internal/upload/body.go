@@ -59,9 +59,6 @@ func (b *body) Read(p []byte) (int, error) {
 	p = p[:min(int64(len(p)), longest, b.Size-at)]
 	b.err = errGoexit // unless Audio and moved return
 	n, err := b.Audio.ReadAt(p, at)
-	if n < 0 || n > len(p) {
-		n, err = 0, fmt.Errorf("ReadAt returned %d for %d bytes", n, len(p))
-	}
 	at += int64(n)
 	switch {
 	case n == len(p):

@@ -34,10 +34,8 @@ func TestAttempt_RejectsInvalidReaderAt(t *testing.T) {
 		audio readerAt
 		err   string // "" for success
 	}{
-		"reads nothing":            {func([]byte, int64) (int, error) { return 0, nil }, io.ErrNoProgress.Error()},
-		"reads three bytes":        {func(p []byte, _ int64) (int, error) { return min(len(p), 3), nil }, ""},
-		"returns a negative count": {func([]byte, int64) (int, error) { return -1, nil }, "ReadAt returned -1"},
-		"returns a count too high": {func(p []byte, _ int64) (int, error) { return len(p) + 1, nil }, "ReadAt returned"},
+		"reads nothing":     {func([]byte, int64) (int, error) { return 0, nil }, io.ErrNoProgress.Error()},
+		"reads three bytes": {func(p []byte, _ int64) (int, error) { return min(len(p), 3), nil }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
