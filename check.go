@@ -31,10 +31,13 @@ const notUTF8 = "is not valid UTF-8"
 // URLs would change. It ignores other values. The fields of an anonymous struct are parameters
 // of a method, so the error writes their names in lower case.
 func checkTexts(params any) error {
-	v := reflect.Indirect(reflect.ValueOf(params))
-	if v.Kind() != reflect.Struct {
-		return nil
+	if v := reflect.Indirect(reflect.ValueOf(params)); v.Kind() == reflect.Struct {
+		return checkFields(v) // inlined here, it would allocate v for every request
 	}
+	return nil
+}
+
+func checkFields(v reflect.Value) error {
 	for field, value := range v.Fields() {
 		name := field.Name
 		if v.Type().Name() == "" {

@@ -76,16 +76,16 @@ func describe(request string, status int, code, message string, after time.Durat
 	for _, cause := range causes {
 		why = append(why, nested{cause}.Error())
 	}
-	text := "minutes: " + request
+	text := []string{"minutes: " + request}
 	for _, part := range append(parts, strings.Join(why, "; ")) {
 		if part != "" {
-			text += ": " + singleLine(part)
+			text = append(text, singleLine(part))
 		}
 	}
 	if id != "" {
-		text += " (" + idName + " " + singleLine(id) + ")"
+		id = " (" + idName + " " + singleLine(id) + ")"
 	}
-	return text
+	return strings.Join(text, ": ") + id
 }
 
 // nested is an error inside another one. Only the outermost error begins with "minutes: ".
