@@ -158,6 +158,7 @@ func TestPermanent_ForTLSAndProxies(t *testing.T) {
 			require.ErrorContains(t, err, test.text)
 			require.Equal(t, test.want, Permanent(err), "%v", err)
 			require.True(t, conn.NeverMade(err))
+			require.Equal(t, test.server != nil, strings.Contains(err.Error(), "connecting to "+strings.TrimPrefix(target, "https://")), "%v", err)
 			if !strings.HasPrefix(name, "proxy that") { // which may have answered the request
 				require.True(t, new(Conn).NeverMade(err), "without a trace")
 			}
