@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// Before a request, the Client checks only what would change a value on the wire or reach
-// another resource. The service judges lengths, dates and the like: a copy of its rules
-// would become outdated.
+// Before a request, the Client checks only two things: that the service will receive every
+// value unchanged, and that the path is the intended one. It leaves lengths, dates and
+// other rules to the service, because a copy of its rules would become outdated.
 
 // checkThat returns a ParamError for param unless ok.
 func checkThat(param string, ok bool, reason string) error {
@@ -27,12 +27,12 @@ func checkGiven(param string, given bool) error { return checkThat(param, given,
 
 const notUTF8 = "is not valid UTF-8"
 
-// checkTexts rejects a struct with a text that JSON and URLs would change. If the
-// struct's type has no name, its fields are parameters of a method, and the error begins
-// their names with a small letter.
+// checkTexts returns a ParamError if a field of a struct holds invalid UTF-8, which JSON and
+// URLs would change. It ignores other values. The fields of an anonymous struct are parameters
+// of a method, so the error writes their names in lower case.
 func checkTexts(params any) error {
 	if v := reflect.Indirect(reflect.ValueOf(params)); v.Kind() == reflect.Struct {
-		return checkFields(v)
+		return checkFields(v) // inlined here, it would allocate v for every request
 	}
 	return nil
 }
@@ -43,20 +43,24 @@ func checkFields(v reflect.Value) error {
 		if v.Type().Name() == "" {
 			name = strings.ToLower(name[:1]) + name[1:]
 		}
-		texts, isList := reflect.TypeAssert[[]string](value)
-		for i, text := range texts {
-			if !utf8.ValidString(text) {
-				return &ParamError{name + "[" + strconv.Itoa(i) + "]", notUTF8}
+		switch value := reflect.Indirect(value); value.Kind() {
+		case reflect.String:
+			if !utf8.ValidString(value.String()) {
+				return &ParamError{name, notUTF8}
 			}
-		}
-		if !isList && !utf8.ValidString(reflect.Indirect(value).String()) { // valid for all other types
-			return &ParamError{name, notUTF8}
+		case reflect.Slice:
+			texts, _ := reflect.TypeAssert[[]string](value)
+			for i, text := range texts {
+				if !utf8.ValidString(text) {
+					return &ParamError{name + "[" + strconv.Itoa(i) + "]", notUTF8}
+				}
+			}
 		}
 	}
 	return nil
 }
 
-// checkID rejects an id that would make the path another one.
+// checkID returns a ParamError for an id that would lead to the path of something else.
 func checkID(param, id string) error {
 	return cmp.Or(
 		checkThat(param, id != "", "must not be empty"),
@@ -66,7 +70,7 @@ func checkID(param, id string) error {
 	)
 }
 
-// pathProblem returns why a path would change on its way or lead elsewhere, or "".
+// pathProblem returns why path cannot be sent unchanged or would lead to another path, or "".
 func pathProblem(path string) string {
 	u, err := url.Parse(path)
 	switch {

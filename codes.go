@@ -1,17 +1,16 @@
 package minutes
 
-// ErrorCode is a machine-readable error code of the service (section 7 of the interface). It
-// is an error, so that it can be the target of [errors.Is]. The type is open: a code that
-// this package does not know is passed on unchanged.
+// ErrorCode is a machine-readable error code of the service (section 7 of the interface
+// document). It is an error, so that it can be the target of [errors.Is]. The service may
+// add codes: Error.Code has an unknown code unchanged.
 type ErrorCode string
 
 // Error returns the code as the service spells it.
 func (c ErrorCode) Error() string { return string(c) }
 
-// The codes of section 7 of the interface with their HTTP status. The service documents
-// all of them.
+// The codes of section 7 of the interface document. Each comment begins with the HTTP status.
 const (
-	ErrInvalidRequest    ErrorCode = "INVALID_REQUEST"     // 400: body, or combination of query parameters; Details["fields"] names fields
+	ErrInvalidRequest    ErrorCode = "INVALID_REQUEST"     // 400: the body or the query is invalid; Details["fields"] names the fields
 	ErrBadRequest        ErrorCode = "BAD_REQUEST"         // 400: no more specific code applies
 	ErrInvalidEmail      ErrorCode = "INVALID_EMAIL"       // 400: not a valid address
 	ErrInvalidLimit      ErrorCode = "INVALID_LIMIT"       // 400: not a whole number from 1 to 50
@@ -24,7 +23,7 @@ const (
 
 	ErrUnauthenticated ErrorCode = "UNAUTHENTICATED" // 401: the key is missing, malformed, unknown, expired or revoked
 
-	ErrIPNotAllowed            ErrorCode = "IP_NOT_ALLOWED"             // 403: the key has an allowlist and the caller's address is not on it
+	ErrIPNotAllowed            ErrorCode = "IP_NOT_ALLOWED"             // 403: the key has an allowlist and the caller's IP address is not on it
 	ErrAPIAccessDisabled       ErrorCode = "API_ACCESS_DISABLED"        // 403: the organisation has no API access, or the integration is no longer active
 	ErrPersonalAPIKeysDisabled ErrorCode = "PERSONAL_API_KEYS_DISABLED" // 403: the organisation disabled personal keys
 	ErrInsufficientScope       ErrorCode = "INSUFFICIENT_SCOPE"         // 403: the key lacks the scope of the operation
@@ -44,6 +43,6 @@ const (
 	ErrInternal ErrorCode = "INTERNAL_ERROR" // 500: a fault on the service's side
 )
 
-// ErrRateLimited is the code of a 429, which the service's edge sends without a code. The
-// name is this package's own, not the service's.
+// ErrRateLimited matches every 429. It is also the Code of a 429 whose response has no code,
+// as the service's edge sends it. This package defines it, not the service.
 const ErrRateLimited ErrorCode = "RATE_LIMITED"

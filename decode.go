@@ -13,9 +13,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// required lists the JSON fields that a response of each type cannot do without. They
-// must not be empty. With a question mark, a field may be empty but must be there; a list
-// may be null, as many servers write an empty one, and becomes empty.
+// required lists the JSON fields that a response of each type must have. They must not be
+// empty, except those with a question mark. A list with a question mark may also be null, as
+// many servers write an empty list: it becomes an empty list.
 var required = compile(map[reflect.Type][]string{
 	reflect.TypeFor[Meeting]():         {"id", "status"},
 	reflect.TypeFor[MeetingPage]():     {"meetings?"},
@@ -36,7 +36,7 @@ var required = compile(map[reflect.Type][]string{
 type requiredField struct {
 	name       string
 	mayBeEmpty bool
-	index      int // of the Go struct's field
+	index      int // of the field in the Go struct
 }
 
 func compile(table map[reflect.Type][]string) map[reflect.Type][]requiredField {
@@ -54,21 +54,21 @@ func compile(table map[reflect.Type][]string) map[reflect.Type][]requiredField {
 	return compiled
 }
 
-// maxValues limits how many values a response has: one more than its commas. So no
-// response takes 64 MiB to decode; 4 MiB of "{},{},…" would take half a gigabyte. A list
-// of 20,000 members fits in.
+// maxValues limits the number of values in a response, counted by its commas. It keeps the
+// memory for decoding below 64 MiB: without it, 4 MiB of "{},{},…" would take half a gigabyte.
+// It allows a list of 20,000 members.
 const maxValues = 100_000
 
-// maxText is how many bytes of minutes or of a transcript the Client reads. In one long
-// text, commas do not count.
+// maxText limits the bytes of minutes or of a transcript. maxValues does not apply to them,
+// because most of their commas are in one long text.
 const maxText = 8 << 20
 
-// decode reads a 2xx response into out, unless that is nil. If out is of a type of this
-// package and not the caller's, it also checks what the interface promises.
+// decode decodes a 2xx response into out, unless out is nil. It also checks the required fields,
+// unless out is the caller's own (see Client.Do).
 func (c *core) decode(in rest.Request, resp *rest.Response, out any) error {
 	ours := in.Route == nil
 	if page, ok := out.(*MeetingPage); ok && ours {
-		page.Meetings = make([]*Meeting, 0, maxLimit) // so that it need not grow
+		page.Meetings = make([]*Meeting, 0, maxLimit) // avoids growing it
 	}
 	problem := ""
 	switch {
@@ -82,7 +82,7 @@ func (c *core) decode(in rest.Request, resp *rest.Response, out any) error {
 		problem = "the response has over " + strconv.Itoa(maxValues) + " values"
 	default:
 		if err := json.Unmarshal(resp.Body(), out); err != nil {
-			problem = "the response does not match the interface: " + c.describeBody(resp, err)
+			problem = "the response does not match the interface document: " + c.describeBody(resp, err)
 		} else if ours {
 			problem = missingField(reflect.ValueOf(out).Elem(), resp.Body())
 		}
@@ -91,13 +91,13 @@ func (c *core) decode(in rest.Request, resp *rest.Response, out any) error {
 		problem = "the response is about another meeting"
 	}
 	if problem != "" {
-		return c.badResponseError(resp, problem)
+		return c.requestError(resp, problem)
 	}
 	return nil
 }
 
-// missingField returns the error text for the first required field that a response lacks,
-// such as "meetings[0].id", or "". For an element of a list, body is nil.
+// missingField returns the error text for the first required field that v lacks, such as
+// "the response lacks meetings[0].id", or "". body is nil for an element of a list.
 func missingField(v reflect.Value, body []byte) string {
 	for _, f := range required[v.Type()] {
 		field := v.Field(f.index)
@@ -123,11 +123,11 @@ func missingField(v reflect.Value, body []byte) string {
 	return ""
 }
 
-// fillEmpty reports whether body has the field, which decoded to nothing. It makes a null
-// list an empty one.
+// fillEmpty reports whether body has a field whose decoded value is empty. It replaces a list
+// that is null by an empty one.
 func fillEmpty(field reflect.Value, name string, body []byte) bool {
 	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(body, &fields) // body was decoded before
+	_ = json.Unmarshal(body, &fields) // cannot fail: body was decoded before
 	value := string(fields[name])
 	if field.Kind() == reflect.Slice && value != "" {
 		field.Set(reflect.MakeSlice(field.Type(), 0, 0))
@@ -136,11 +136,11 @@ func fillEmpty(field reflect.Value, name string, body []byte) bool {
 	return value != "" && value != "null"
 }
 
-// describeBody describes an invalid body. It quotes pages of others, but
-// not the service: half of its response may name people.
+// describeBody describes an invalid body. It quotes a page, which is another server's. It does
+// not quote JSON, because a part of the service's response may name people.
 func (c *core) describeBody(resp *rest.Response, err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		found, _, _ := strings.Cut(wrong.Value, " ") // after "number" come its digits
+		found, _, _ := strings.Cut(wrong.Value, " ") // "number 42" becomes "number"
 		return "a JSON " + found + " does not fit " + cmp.Or(wrong.Field, "the response")
 	}
 	mediaType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))

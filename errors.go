@@ -17,44 +17,44 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
-// Error is the error of every failed API call; find it with [errors.As]. It has the last
+// Error is the error of every failed API call; find it with [errors.As]. It describes the last
 // response that any attempt of the call received.
 //
 // Compare the code with [errors.Is], as in errors.Is(err, minutes.ErrNotFound). The text
-// has method, path, status, code, message, RetryAfter and request id, and the scope that a key lacks.
-// It omits Details, which may name people.
+// has all fields except Details, which may name people, and Operation.
 type Error struct {
 	// StatusCode is the HTTP status of the last response, 0 if there was none.
 	StatusCode int
-	// Code is the service's code (section 7). It is empty if the response was not the
-	// service's error envelope, and ErrRateLimited after a 429 without a code.
+	// Code is the service's code (section 7 of the interface document). It is empty if the
+	// response was not the service's error envelope, and ErrRateLimited after a 429 without
+	// a code.
 	Code ErrorCode
-	// Message is for people and may change. If the response did not match the interface,
-	// it says how.
+	// Message is for people and may change. If the response did not match the interface
+	// document, Message describes the mismatch.
 	Message string
 	// RequestID is for support requests.
 	RequestID string
-	// Details holds extra context for each code: for debugging, not for decisions.
-	// Details["fields"] names the fields that ErrInvalidRequest is about. Nil if there
-	// is none.
+	// Details has more about the error, or is nil. Use it for debugging, not for decisions.
+	// After ErrInvalidRequest, Details["fields"] names the invalid fields.
 	Details map[string]any
-	// RetryAfter is how long the service asked to wait (429 and 503), or what is left of
-	// the Client's rate-limit pause if that prevented the call; else 0. If it is over a
-	// minute, or longer than the context's deadline, the call returns at once.
+	// RetryAfter is how long the service asked to wait (429 and 503). If the Client's
+	// rate-limit pause prevented the call, it is the rest of that pause. Otherwise it is 0.
+	// If it is over a minute, or the context's deadline is earlier, the call returns at once.
 	RetryAfter time.Duration
 	// Operation is the operation that was called. Method and Path are those of the
 	// request; Path has no query.
 	Operation    Operation
 	Method, Path string
-	// Scope is the scope that the operation needs if Code is ErrInsufficientScope; else
-	// empty. The table of the package documentation says which scopes are assumed.
+	// Scope is the scope that the operation needs if Code is ErrInsufficientScope, else
+	// empty. The interface document does not give every scope. The table of the package
+	// documentation marks those that this package assumes.
 	Scope string
 
-	causes             []error // what ended the call besides the response
-	mayHaveTakenEffect bool    // in one of its attempts
+	causes             []error // errors of the network or of the context
+	mayHaveTakenEffect bool    // an attempt may have reached the service
 }
 
-// Error returns one line that holds no secret.
+// Error returns one line without secrets.
 func (e *Error) Error() string {
 	message := e.Message
 	if e.Scope != "" {
@@ -63,7 +63,7 @@ func (e *Error) Error() string {
 	return describe(e.Method+" "+e.Path, e.StatusCode, string(e.Code), message, e.RetryAfter, e.causes, "request id", e.RequestID)
 }
 
-// describe returns the text of a failed request's error.
+// describe returns the text of the error of a failed request.
 func describe(request string, status int, code, message string, after time.Duration, causes []error, idName, id string) string {
 	if status != 0 {
 		code = strings.TrimSpace(strconv.Itoa(status) + " " + code)
@@ -72,21 +72,29 @@ func describe(request string, status int, code, message string, after time.Durat
 	if after > 0 {
 		parts = append(parts, "retry after "+after.Round(time.Second).String())
 	}
+	var why []string
 	for _, cause := range causes {
-		parts = append(parts, cause.Error())
+		why = append(why, nested{cause}.Error())
 	}
-	var text strings.Builder
-	text.WriteString("minutes: " + request)
-	for _, part := range parts {
+	text := []string{"minutes: " + request}
+	for _, part := range append(parts, strings.Join(why, "; ")) {
 		if part != "" {
-			text.WriteString(": " + singleLine(part))
+			text = append(text, singleLine(part))
 		}
 	}
 	if id != "" {
-		text.WriteString(" (" + idName + " " + singleLine(id) + ")")
+		id = " (" + idName + " " + singleLine(id) + ")"
 	}
-	return text.String()
+	return strings.Join(text, ": ") + id
 }
+
+// nested is an error inside another one. Only the outermost error begins with "minutes: ".
+type nested struct{ error }
+
+func (n nested) Error() string {
+	return strings.ReplaceAll(": "+n.error.Error(), ": minutes: ", ": ")[2:]
+}
+func (n nested) Unwrap() error { return n.error }
 
 // singleLine makes a text from the network safe for one line of a log: it cuts a long
 // text and removes line breaks and terminal controls.
@@ -103,14 +111,14 @@ func singleLine(s string) string {
 	}, s)
 }
 
-// ErrMeetingGone matches the error of a call that found its meeting gone: a NOT_FOUND
-// from Get, Delete, UploadURL, Minutes or a poll, also inside a *WaitError. A NOT_FOUND from
-// Create, Update or SetParticipants may be about a participant, project or template, and
-// does not match. This package defines it, not the service.
+// ErrMeetingGone matches a NOT_FOUND that is certainly about the meeting: from Get, Delete,
+// UploadURL, Minutes or a poll, also inside a *WaitError. It does not match a NOT_FOUND from
+// Create, Update or SetParticipants, which may be about a participant, project or template.
+// This package defines it, not the service.
 var ErrMeetingGone = errors.New("minutes: the meeting is gone")
 
-// Is reports whether target is the Code; ErrRateLimited matches every 429, and
-// ErrMeetingGone a NOT_FOUND that can only be about the meeting.
+// Is reports whether target matches e: the Code does, ErrRateLimited matches every 429, and
+// ErrMeetingGone matches as it says.
 func (e *Error) Is(target error) bool {
 	if target == ErrMeetingGone {
 		return e.Code == ErrNotFound && slices.Contains([]Operation{
@@ -121,28 +129,30 @@ func (e *Error) Is(target error) bool {
 	return ok && code != "" && (code == e.Code || code == ErrRateLimited && e.StatusCode == 429)
 }
 
-// Unwrap returns what ended the call besides a response: the error of the network or of
-// the context, so that errors.Is(err, context.Canceled) works.
+// Unwrap returns the errors of the network and of the context that ended the call, if any. So
+// errors.Is(err, context.Canceled) works.
 func (e *Error) Unwrap() []error { return e.causes }
 
-// ParamError reports a parameter that cannot be sent unchanged. It is returned before any
-// request. The service validates every value that can be sent: an overlong title or a
-// nonexistent date results in an *Error with ErrInvalidRequest or ErrInvalidDate.
+// ParamError reports a parameter that the Client cannot use, such as a nil pointer, an empty id,
+// invalid UTF-8 or a recording that is too large. The Client returns it before any request.
+//
+// The service validates all other values: an overlong title or a nonexistent date results in an
+// *Error with ErrInvalidRequest or ErrInvalidDate.
 type ParamError struct {
 	Param  string // the name of the parameter in the Go signature, or of the field
-	Reason string // what is wrong with it; never the value itself
+	Reason string // describes the problem without the value
 }
 
-// These errors of a recording are in a *ParamError; compare with [errors.Is]. They are
-// this package's own, not the service's.
+// These errors describe a recording that cannot be uploaded. They are inside a *ParamError, so
+// compare with [errors.Is]. This package defines them, not the service.
 var (
 	// ErrRecordingEmpty: the recording has no bytes.
 	ErrRecordingEmpty = errors.New("the recording is empty")
 	// ErrRecordingTooLarge: the recording is larger than MaxRecordingSize.
 	ErrRecordingTooLarge = errors.New("the recording is over 1 GiB, which the service rejects")
-	// ErrRecordingFormat: neither the content nor the name of the recording shows a
-	// content type of audio or video.
-	ErrRecordingFormat = errors.New("is not a known audio format; give its content type, as FromReader does")
+	// ErrRecordingFormat: the content type is not given, and neither the content nor the
+	// name of the recording shows one.
+	ErrRecordingFormat = errors.New("the recording is not a known audio or video format; pass its content type to FromReader or FromReaderAt")
 )
 
 // Error returns the parameter and the reason.
@@ -151,7 +161,7 @@ func (e *ParamError) Error() string {
 }
 
 // Unwrap returns ErrRecordingEmpty, ErrRecordingTooLarge, ErrRecordingFormat or nil.
-func (e *ParamError) Unwrap() error {
+func (e *ParamError) Unwrap() error { // Reason is the text of one of them
 	for _, kind := range []error{ErrRecordingEmpty, ErrRecordingTooLarge, ErrRecordingFormat} {
 		if e.Reason == kind.Error() {
 			return kind
@@ -164,33 +174,33 @@ func (e *ParamError) Unwrap() error {
 // (section 3), which are final. ProcessOptions.Restart deletes it and starts again.
 type MeetingFailedError struct {
 	Status  Status   // one of the four
-	Meeting *Meeting // as last seen
+	Meeting *Meeting // from the last poll or call
 }
 
 var failureReasons = map[Status]string{
-	StatusTranscribeBlocked:   " (not enough transcription quota; top it up and create the meeting again)",
-	StatusAudioRejected:       " (the service rejected the recording, usually because of its size)",
-	StatusTranscriptionFailed: " (create a new meeting to try again)",
-	StatusMinutesFailed:       " (the transcript exists, but the minutes could not be written; check the credits)",
+	StatusTranscribeBlocked:   "there is not enough transcription quota; after a top-up, ",
+	StatusAudioRejected:       "the service rejected the recording, usually because of its size; with another recording, ",
+	StatusTranscriptionFailed: "the recording could not be transcribed; to try again, ",
+	StatusMinutesFailed:       "the transcript exists, but the minutes could not be written; if there are credits left, ",
 }
 
-// Error names the meeting and its state.
+// Error names the meeting and its state, and says how to try again.
 func (e *MeetingFailedError) Error() string {
 	m := cmp.Or(e.Meeting, new(Meeting))
-	text := strings.TrimSpace("minutes: meeting "+singleLine(m.ID)) + " ended as " + singleLine(string(e.Status)) + failureReasons[e.Status]
-	if m.ExternalID != "" {
-		text += "; delete it before you use its external id again, or set ProcessOptions.Restart"
+	action := "create a new meeting"
+	if m.ExternalID != "" { // which no second meeting can have
+		action = "delete it and create it again, or set ProcessOptions.Restart"
 	}
-	return text
+	meeting := strings.TrimSpace("minutes: meeting " + singleLine(m.ID))
+	return meeting + " ended as " + singleLine(string(e.Status)) + ": " + failureReasons[e.Status] + action
 }
 
-// WaitError reports a wait that ended before the meeting did: the context was done, the
-// meeting is gone, the service rejected the key, or too many polls failed in a row.
-// Unwrap returns the cause. If the context was done while polls failed, it returns both,
-// so that errors.As finds the *Error of the last poll.
+// WaitError reports a wait that ended without a result: the context was done, the meeting is
+// gone or has no audio, the service rejected the key, or too many polls failed in a row. If
+// the context was done while polls failed, errors.As also finds the *Error of the last poll.
 type WaitError struct {
 	MeetingID string   // empty if the context ended a WaitAll, or if WaitAll got an empty id
-	Meeting   *Meeting // as last seen; nil if no poll succeeded
+	Meeting   *Meeting // from the last poll or call; nil if there was none
 	Err       error    // the cause
 }
 
@@ -204,7 +214,7 @@ func (e *WaitError) Error() string {
 		text += " (last seen " + singleLine(string(e.Meeting.Status)) + ")"
 	}
 	if e.Err != nil {
-		text += singleLine(strings.ReplaceAll(": "+e.Err.Error(), ": minutes: ", ": "))
+		text += ": " + singleLine(nested{e.Err}.Error())
 	}
 	return text
 }
@@ -212,18 +222,19 @@ func (e *WaitError) Error() string {
 // Unwrap returns the cause.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// StorageError reports that the upload of a recording to storage failed (section 4.2). It
-// has the last response that any attempt received, and why the last attempt failed.
+// StorageError reports that the upload of a recording to storage failed (section 4.2 of the
+// interface document). It describes the last response that any attempt received. [errors.Is]
+// and [errors.As] find why the last attempt had none.
 type StorageError struct {
-	// StatusCode is the HTTP status of the store's response, 0 if there was none.
+	// StatusCode is the HTTP status of storage's response, 0 if there was none.
 	StatusCode int
-	// Code is the store's own, such as "SignatureDoesNotMatch". It is empty if the
-	// response was not the store's XML.
+	// Code is an error code of storage, such as "SignatureDoesNotMatch". It is empty if the
+	// response was not an XML error of storage.
 	Code      string
-	Message   string // the store's, for people
-	RequestID string // the store's, not the service's
-	// RetryAfter is how long the store asked to wait (429 and 503), else 0. If it is over
-	// a minute, or longer than the context's deadline, the upload returns at once.
+	Message   string // storage's, for people
+	RequestID string // storage's, not the service's
+	// RetryAfter is how long storage asked to wait (429 and 503), else 0. If it is over a
+	// minute, or the context's deadline is earlier, the upload returns at once.
 	RetryAfter time.Duration
 
 	meeting, host string
@@ -231,44 +242,46 @@ type StorageError struct {
 	retryable     bool // another upload may succeed
 }
 
-// ErrPartialAudio is in the *StorageError of an upload (compare with [errors.Is]) if the
-// meeting has audio, but no attempt sent the whole recording. Either the store keeps the
-// received part of a broken upload, or another worker uploaded audio. Delete such a
-// meeting and create it again, unless other workers upload to it.
-// See [UploadOptions.WithoutContentMD5] for what keeps stores from accepting a part.
+// ErrPartialAudio is inside the *StorageError of an upload (compare with [errors.Is]) if the
+// meeting has audio, but no attempt sent the whole recording. Either storage accepted the
+// received part of a broken upload, or another worker uploaded audio. Unless other workers
+// upload to the meeting, delete it and create it again. The header Content-MD5 keeps storage
+// from accepting a part; see [UploadOptions.WithoutContentMD5].
 var ErrPartialAudio = upload.ErrPartialAudio
 
-// Error returns one line that never holds the presigned URL's query.
+// Error returns one line without the query of the presigned URL.
 func (e *StorageError) Error() string {
-	upload := "upload to storage"
+	request := "upload to storage"
 	if e.host != "" {
-		upload = "upload for meeting " + singleLine(e.meeting) + " to " + e.host
+		request = "upload for meeting " + singleLine(e.meeting) + " to " + e.host
 	}
-	return describe(upload, e.StatusCode, e.Code, e.Message, e.RetryAfter, e.causes, "storage request id", e.RequestID)
+	return describe(request, e.StatusCode, e.Code, e.Message, e.RetryAfter, e.causes, "storage request id", e.RequestID)
 }
 
-// Unwrap returns what ended the upload besides a response.
+// Unwrap returns the errors that ended the upload, if any: of the network, the recording, the
+// context or the API.
 func (e *StorageError) Unwrap() []error { return e.causes }
 
 // Retryable reports whether err is temporary: the same call may succeed later without
-// intervention. This is so for
+// intervention. It returns true for
 //
 //   - a 429, a 408 or a 5xx;
-//   - no response, a response that did not match the interface, or part of one;
-//   - such failures of storage, and an expired upload URL;
-//   - minutes or a transcript that are not ready (section 3);
-//   - the context's deadline, since another context may have a later one;
-//   - a WaitError, or the error of a Result, that wraps one of these.
+//   - a lost response, an incomplete one, or one that does not match the interface document;
+//   - the same failures of storage, and an expired upload URL;
+//   - minutes or a transcript that are not ready (section 3 of the interface document);
+//   - the context's deadline, because the next call may have a later one;
+//   - an error that wraps one of these, such as a *WaitError.
 //
 // It returns false for everything else, such as a canceled context, a meeting that failed, an
-// unusable parameter or recording, a proxy that rejects the connection, and TLS that fails.
-// ErrNoAudio is not temporary: somebody has to upload, or to find out why the service does not
-// see what storage accepted.
+// unusable parameter or recording, a proxy that rejects the connection, and a TLS failure.
+// It returns false for ErrNoAudio, because someone must upload the recording, or find out why
+// the service does not show the audio that storage accepted.
 //
-// It does not say whether a write without a response took effect. Calls that only read,
-// Create with an ExternalID, Process with one, and Resume are always safe to repeat.
+// It does not say whether a write without a response took effect. Reads, Resume, and Create and
+// Process with an ExternalID are always safe to repeat.
 //
-// Documented: 429, 500 and the minutes that are not ready. The rest is assumed.
+// The interface document says that a 429, a 500 and minutes that are not ready are temporary.
+// This package assumes the rest.
 func Retryable(err error) bool {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, ErrNoAudio), errors.Is(err, ErrPartialAudio),
@@ -278,18 +291,18 @@ func Retryable(err error) bool {
 		errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady):
 		return true
 	}
-	// If there are both, the API request came after the upload.
+	// If err has an *Error and a *StorageError, the API request came after the upload.
 	if e, ok := errors.AsType[*Error](err); ok {
-		none := e.StatusCode == 0 && e.Code == ""
-		return none || e.StatusCode/100 == 2 || e.StatusCode == http.StatusRequestTimeout || e.StatusCode >= 500
+		noResponse := e.StatusCode == 0 && e.Code == ""
+		return noResponse || e.StatusCode/100 == 2 || e.StatusCode == http.StatusRequestTimeout || e.StatusCode >= 500
 	}
 	e, ok := errors.AsType[*StorageError](err)
 	return ok && e.retryable
 }
 
-// RetryAfter returns how long the service or the store asked to wait before the call is
-// made again: the RetryAfter of the *Error or *StorageError in err. ok is false if it did
-// not ask. Try again no earlier, if [Retryable] reports true.
+// RetryAfter returns how long to wait before you repeat a call whose error is [Retryable]: the
+// RetryAfter of the *Error or *StorageError in err. ok is false if neither the service nor
+// storage asked to wait.
 func RetryAfter(err error) (d time.Duration, ok bool) {
 	if e, is := errors.AsType[*Error](err); is {
 		d = e.RetryAfter
@@ -301,19 +314,19 @@ func RetryAfter(err error) (d time.Duration, ok bool) {
 }
 
 // QuotaExhausted reports whether a meeting ended as transcribe_blocked: the organisation has
-// no transcription time left (section 3). Other recordings will fail likewise until a top-up
-// or Usage.NextResetAt. A meeting that ended as minutes_failed may lack credits, too: then
-// [UsageService.Get] shows none. See the example.
+// too little transcription time left (section 3 of the interface document). Other recordings
+// will probably fail, too, until a top-up or Usage.NextResetAt. It returns false for a meeting
+// that ended as minutes_failed, even if the reason was a lack of credits: to find out, see
+// CreditsRemaining of [UsageService.Get]. The example does that.
 func QuotaExhausted(err error) bool {
 	e, ok := errors.AsType[*MeetingFailedError](err)
 	return ok && e.Status == StatusTranscribeBlocked
 }
 
 // KeyRejected reports whether the service rejected the API key or its organisation.
-// Similar calls will fail until someone fixes that. This is so for a 401 and for the codes
-// of 403, except ErrForbidden, which is about one meeting. After ErrInsufficientScope,
-// operations with other scopes may still work. The service documents all of these
-// (section 7).
+// Similar calls will fail until someone fixes that. It returns true for a 401 and for all codes
+// of 403 except ErrForbidden, which is about one meeting (section 7 of the interface
+// document). After ErrInsufficientScope, operations with other scopes may still work.
 func KeyRejected(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.StatusCode == http.StatusUnauthorized || slices.ContainsFunc([]ErrorCode{
@@ -322,12 +335,11 @@ func KeyRejected(err error) bool {
 	}, func(code ErrorCode) bool { return errors.Is(err, code) })
 }
 
-// newError returns the error of a failed request. Only here does a failure become one of
-// the codes of section 7.
+// newError returns the error of a request that got no 2xx or no whole response.
 func (c *core) newError(r *rest.Response) *Error {
-	e := c.badResponseError(r, "")
+	e := c.requestError(r, "")
 	e.RetryAfter, e.causes, e.mayHaveTakenEffect = r.RetryAfter, r.Causes, r.MayHaveTakenEffect
-	if r.Header != nil && r.Status/100 != 2 { // a success that broke off has no envelope
+	if r.Header != nil && r.Status/100 != 2 { // an incomplete 2xx has no envelope
 		c.readEnvelope(e, r)
 	}
 	if e.Code == ErrInsufficientScope {
@@ -339,7 +351,7 @@ func (c *core) newError(r *rest.Response) *Error {
 	return e
 }
 
-// readEnvelope sets the fields of an error from a response that is not 2xx.
+// readEnvelope sets the fields of e from a response that is not 2xx.
 func (c *core) readEnvelope(e *Error, r *rest.Response) {
 	var env struct { // the body of every error response (section 7)
 		Error struct {
@@ -351,10 +363,8 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 	}
 	err := json.Unmarshal([]byte(c.Mask.Text(string(r.Body()))), &env)
 	switch {
-	case env.Error.Code != "": // even if other fields have a wrong type, and are empty
-		e.Code = ErrorCode(c.Mask.Text(string(env.Error.Code)))
-		e.Message = c.Mask.Text(env.Error.Message)
-		e.Details = env.Error.Details
+	case env.Error.Code != "": // even if another field has a wrong type, and stays empty
+		e.Code, e.Message, e.Details = env.Error.Code, env.Error.Message, env.Error.Details
 	case r.Status/100 == 3:
 		e.Message = c.Mask.Redirect(c.host, r.Header)
 	case r.Status == http.StatusTooManyRequests:
@@ -373,9 +383,9 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 	e.RequestID = cmp.Or(env.Error.RequestID, e.RequestID)
 }
 
-// badResponseError returns the error for a response that cannot be used. Its request id
-// is a gateway's; the service's is in the envelope.
-func (c *core) badResponseError(r *rest.Response, problem string) *Error {
+// requestError returns an error that names the request. Its RequestID is that of a gateway: the
+// service's is in the envelope.
+func (c *core) requestError(r *rest.Response, problem string) *Error {
 	return &Error{
 		StatusCode: r.Status, Message: c.Mask.Text(problem), RequestID: c.Mask.Text(r.Header.Get("X-Request-Id")),
 		Operation: Operation(r.Route.Operation), Method: r.Route.Method, Path: c.Mask.Text(r.Path),

@@ -213,7 +213,7 @@ func TestError_TextCutsLongMessage(t *testing.T) {
 // Every operation that reads a body rejects a success that does not match the interface.
 func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 	t.Parallel()
-	const notPromised = "the response does not match the interface: "
+	const notPromised = "the response does not match the interface document: "
 	for name, test := range map[string]struct {
 		body   string
 		header []string
@@ -268,7 +268,7 @@ func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 				if test.text != "" {
 					require.Equal(t, text+test.text, err.Error())
 				} else {
-					require.Regexp(t, `: (the response lacks \w+(\[0\])?(\.\w+)?|the response does not match the interface: a JSON \w+ does not fit [\w.]+)$`, err.Error())
+					require.Regexp(t, `: (the response lacks \w+(\[0\])?(\.\w+)?|the response does not match the interface document: a JSON \w+ does not fit [\w.]+)$`, err.Error())
 				}
 				require.Equal(t, 1, mock.GetTotalCallCount())
 			}
@@ -730,7 +730,9 @@ func TestErrors_HaveTextWithoutResponse(t *testing.T) {
 	}
 	for _, status := range []minutes.Status{minutes.StatusTranscribeBlocked, minutes.StatusAudioRejected, minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed} {
 		err := &minutes.MeetingFailedError{Status: status, Meeting: m}
-		require.Regexp(t, `^minutes: meeting mtg_1 ended as `+string(status)+` \(.+\)$`, err.Error())
+		require.Regexp(t, `^minutes: meeting mtg_1 ended as `+string(status)+`: .+; .+, create a new meeting$`, err.Error())
+		err.Meeting = &minutes.Meeting{ID: "mtg_1", ExternalID: "rec-1"}
+		require.Regexp(t, `^minutes: meeting mtg_1 ended as `+string(status)+`: .+; .+, delete it and create it again, or set ProcessOptions.Restart$`, err.Error())
 	}
 	wait := &minutes.WaitError{MeetingID: "mtg_1", Meeting: m, Err: gone}
 	require.Equal(t, "minutes: waiting for meeting mtg_1 (last seen transcribing): GET /v1/meetings/mtg_1: 404 NOT_FOUND (request id req_1)", wait.Error())

@@ -58,7 +58,7 @@ func ExampleRetryable_loop() {
 	// Output:
 	// 2 <nil>
 	// 1 stop all jobs and alert someone: minutes: GET /v1/meetings/mtg_1: 401 UNAUTHENTICATED
-	// 1 pause all jobs: minutes: meeting ended as transcribe_blocked (not enough transcription quota; top it up and create the meeting again)
+	// 1 pause all jobs: minutes: meeting ended as transcribe_blocked: there is not enough transcription quota; after a top-up, create a new meeting
 	// 1 <nil>
 	// 1 the recording is empty
 }

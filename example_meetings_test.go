@@ -181,7 +181,7 @@ func ExampleFromFile() {
 	fmt.Println(err)
 	fmt.Println(len(srv.Requests()), "requests")
 	// Output:
-	// minutes: path: is not a known audio format; give its content type, as FromReader does
+	// minutes: path: the recording is not a known audio or video format; pass its content type to FromReader or FromReaderAt
 	// 0 requests
 }
 

@@ -232,7 +232,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 			return m, nil
 		}
 	}
-	miss := c.badResponseError(resp, "no visible meeting has this external id")
+	miss := c.requestError(resp, "no visible meeting has this external id")
 	miss.StatusCode, miss.Code = 0, ErrNotFound
 	return nil, miss
 }

@@ -43,7 +43,7 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 				return
 			}
 			if seen[page.NextCursor] {
-				yield(nil, s.core().badResponseError(resp, "the service repeated a cursor"))
+				yield(nil, s.core().requestError(resp, "the service repeated a cursor"))
 				return
 			}
 			seen[page.NextCursor] = true

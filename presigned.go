@@ -8,11 +8,10 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
-// PresignedURL is a URL whose query is its own credential: whoever has it can
-// upload. It prints without its query everywhere: under every verb of fmt, in slog,
-// in a test's diff, in an unexported field, and in JSON, since slog's JSON handler
-// would otherwise write it. Call Reveal to use it or to pass it on. Compare two of
-// them by what Reveal returns.
+// PresignedURL is a URL whose query is a credential: everyone who has the URL can upload.
+// Call Reveal to use it, to pass it on or to compare it. Everything else shows it without
+// its query: every verb of fmt, also for an unexported field, slog, encoding/json (which
+// slog's JSON handler uses) and a test's diff.
 type PresignedURL struct{ hiddenURL }
 
 type hiddenURL = secret.Value[string]
@@ -22,12 +21,12 @@ const hiddenQuery = "?***"
 // Reveal returns the whole URL, which is a secret.
 func (u PresignedURL) Reveal() string { return u.hiddenURL.Reveal() }
 
-// UnmarshalText takes a whole URL. It rejects one that MarshalText has written
-// without its query, since such a URL would only fail later.
+// UnmarshalText accepts a whole URL. It rejects one that MarshalText has written
+// without its query, since an upload to such a URL would fail.
 func (u *PresignedURL) UnmarshalText(text []byte) error {
 	whole := string(text)
 	if strings.HasSuffix(whole, hiddenQuery) {
-		return errors.New("minutes: the query of this upload URL was masked; pass on what PresignedURL.Reveal returns")
+		return errors.New("minutes: the query of this upload URL is masked; marshal the string that PresignedURL.Reveal returns")
 	}
 	*u = PresignedURL{}
 	if whole != "" {

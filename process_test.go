@@ -108,7 +108,7 @@ func TestProcess_RestartReplacesAFailedMeeting(t *testing.T) {
 		_, err = c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), nil)
 		_, ok = errors.AsType[*minutes.MeetingFailedError](err)
 		require.True(t, ok, "%v", err)
-		assert.Contains(t, err.Error(), "external id")
+		assert.Contains(t, err.Error(), "set ProcessOptions.Restart")
 		assert.Len(t, srv.Requests(minutestest.OpUpload), uploads, "nothing is uploaded to a failed meeting")
 
 		require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1"}))

@@ -2,9 +2,9 @@ package minutes
 
 import "slices"
 
-// Status is the state of a meeting (section 3 of the interface). The type is
-// open: a status this package does not know decodes, is not final and is
-// never reached by a wait.
+// Status is the state of a meeting (section 3 of the interface document). The service may
+// add statuses. This package decodes an unknown status, and continues to wait: it does not
+// count as final, or as any state that a wait can end at.
 type Status string
 
 // The happy path, in order.
@@ -17,19 +17,18 @@ const (
 	StatusMinutesReady      Status = "minutes_ready"      // transcript and minutes can be fetched
 )
 
-// The end states of failure.
+// The four failure states.
 const (
 	StatusTranscriptionFailed Status = "transcription_failed" // create a new meeting to try again
-	StatusMinutesFailed       Status = "minutes_failed"       // the transcript exists, the minutes do not; also where credits ran out (assumed)
+	StatusMinutesFailed       Status = "minutes_failed"       // the transcript exists, the minutes do not; also if there were no credits left (assumed)
 	StatusTranscribeBlocked   Status = "transcribe_blocked"   // too little quota when the audio arrived
-	StatusAudioRejected       Status = "audio_rejected"       // the file was refused, most often for its size
+	StatusAudioRejected       Status = "audio_rejected"       // the service rejected the recording, usually because of its size
 )
 
-// Failed reports whether s is one of the four failure states. They are final
-// from wherever they come.
+// Failed reports whether s is one of the four failure states. They are final.
 func (s Status) Failed() bool { return slices.Contains(failureStates, s) }
 
-// Final reports whether the meeting's status will not change any more:
+// Final reports whether the meeting's status will not change any more. It is
 // minutes_ready or one of the failure states.
 func (s Status) Final() bool { return s == StatusMinutesReady || s.Failed() }
 
@@ -39,36 +38,36 @@ var (
 	failureStates = []Status{StatusTranscriptionFailed, StatusMinutesFailed, StatusTranscribeBlocked, StatusAudioRejected}
 )
 
-// rank returns the position of s on the happy path, from 1, or 0 if s is not on it.
+// rank returns the position of s in happyPath, from 1, or 0 if s is not in it.
 func (s Status) rank() int { return slices.Index(happyPath, s) + 1 }
 
 // Visibility says who inside the organisation can see a meeting (section 2.1).
 type Visibility string
 
-// The three visibilities of the interface.
+// The three visibilities.
 const (
-	VisibilityPrivate      Visibility = "private"      // its creator alone
-	VisibilityOrganisation Visibility = "organisation" // everybody in the organisation
+	VisibilityPrivate      Visibility = "private"      // only its creator
+	VisibilityOrganisation Visibility = "organisation" // everyone in the organisation
 	VisibilityShared       Visibility = "shared"       // its creator and the members in SharedWith
 )
 
-// Format is the form in which minutes are asked for (section 2.6).
+// Format is the format of minutes (section 2.6).
 type Format string
 
-// The two formats of the interface.
+// The two formats.
 const (
 	FormatHTML     Format = "html" // the service's default
 	FormatMarkdown Format = "markdown"
 )
 
-// MemberStatus says whether a member can sign in (section 2.3). The type is
-// open. Only active and invited members can be shared a meeting with.
+// MemberStatus says whether a member can sign in (section 2.3). The service may add
+// statuses. A meeting can only be shared with members that are active or invited.
 type MemberStatus string
 
-// The member states of the interface.
+// The four member statuses.
 const (
 	MemberActive      MemberStatus = "active"      // can sign in
-	MemberInvited     MemberStatus = "invited"     // has been asked to
-	MemberNoAccount   MemberStatus = "no_account"  // has none, as those that Create adds
-	MemberDeactivated MemberStatus = "deactivated" // no longer can
+	MemberInvited     MemberStatus = "invited"     // has an invitation to sign in
+	MemberNoAccount   MemberStatus = "no_account"  // has no account, like every member that Create adds
+	MemberDeactivated MemberStatus = "deactivated" // can no longer sign in
 )

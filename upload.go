@@ -129,10 +129,8 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 	case f == nil:
 		c.poller.Invalidate(id, sentAt)
 		return nil
-	case f.Unstarted && len(f.Causes) > 1: // the status check failed, too: its error says what to do
-		return fmt.Errorf("minutes: upload to meeting %s: checking whether it has audio: %w; before that: %w", singleLine(c.Mask.Text(id)), f.Causes[1], f.Causes[0])
-	case f.Unstarted:
-		return f.Causes[0]
+	case f.Host == "": // there was no upload URL
+		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(c.Mask.Text(id)), nested{f.Causes[0]})
 	}
 	return &StorageError{
 		StatusCode: f.StatusCode, Code: f.Code, Message: f.Message, RequestID: f.RequestID, RetryAfter: f.RetryAfter,
@@ -165,7 +163,7 @@ func (a uploadAPI) UploadURL(ctx context.Context) (*url.URL, time.Duration, erro
 		problem = "method is not PUT"
 	}
 	if problem != "" {
-		return nil, 0, c.badResponseError(resp, "the response's "+problem)
+		return nil, 0, c.requestError(resp, "the response's "+problem)
 	}
 	return target, time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second, nil // min prevents an overflow
 }

@@ -342,16 +342,17 @@ func TestUpload_ReturnsStorageError(t *testing.T) {
 	})
 }
 
-// If there is no first upload URL, the error is that of UploadURL.
+// If there is no first upload URL, the error has that of UploadURL.
 func TestUpload_ReturnsAPIError(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: "meetings.upload_url"}, minutestest.Refuse(minutes.ErrForbidden))
 		err := testkit.Client(srv).Meetings.Upload(t.Context(), testkit.Waiting(t, srv), testkit.Audio(10), nil)
-		_, ok := err.(*minutes.Error)
+		_, ok := errors.AsType[*minutes.Error](err)
 		require.True(t, ok, "%v", err)
 		require.ErrorIs(t, err, minutes.ErrForbidden)
+		require.Regexp(t, `^minutes: upload for meeting mtg_\w+: POST /v1/meetings/mtg_\w+/upload-url: 403 FORBIDDEN: `, err.Error())
 	})
 }
 

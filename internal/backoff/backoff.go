@@ -1,5 +1,5 @@
-// Package backoff answers the questions that every engine asks before a retry: did the
-// failed attempt ever have a connection, and how long to wait?
+// Package backoff has what the engines share about attempts and retries: the default
+// transports, whether a failed attempt had a connection, and how long to wait.
 package backoff
 
 import (
@@ -17,8 +17,8 @@ import (
 // Longest is the longest Retry-After that the Client waits out.
 const Longest = 60 * time.Second
 
-// far bounds the waits that servers and callers can ask for, so that the sum of two
-// never overflows. It is 31 bits of seconds, about 68 years.
+// far is the longest wait that a server or a caller can ask for, about 68 years. It prevents
+// overflows.
 const far = (1<<31 - 1) * time.Second
 
 // Policy sets how often to retry a request, and how long to wait before each retry.
@@ -27,10 +27,10 @@ type Policy struct {
 	WaitMin, WaitMax time.Duration
 }
 
-// Wait draws the wait before retry n, from 1. It lies between WaitMin and the smaller
-// of WaitMax and WaitMin·2ⁿ, so that clients that failed together do not return
-// together. If WaitMin is 0, it grows from half a second. The wait is never shorter
-// than asked, the server's Retry-After.
+// Wait returns a random wait before retry n, which counts from 1. It is between WaitMin and
+// WaitMin·2ⁿ, but at most WaitMax, so that clients that failed together do not retry together.
+// If WaitMin is 0, the bound is half a second·2ⁿ. The wait is at least asked, the server's
+// Retry-After.
 func (p Policy) Wait(n int, asked time.Duration) time.Duration {
 	most := min(p.WaitMax, far)
 	top := cmp.Or(p.WaitMin, time.Second/2)
@@ -42,18 +42,18 @@ func (p Policy) Wait(n int, asked time.Duration) time.Duration {
 	return max(wait, asked+rand.N(min(asked, p.WaitMin)+1))
 }
 
-// RetryAfter returns how long a response asks to wait: a number of seconds, or until a
-// date. It counts only on 429 and 503, and is 0 if the response asks for nothing.
+// RetryAfter returns the Retry-After of a response, which is a number of seconds or a date. It
+// is 0 without one, and for every status except 429 and 503.
 func RetryAfter(status int, header http.Header) time.Duration {
 	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
 		return 0
 	}
 	value := header.Get("Retry-After")
 	seconds, err := strconv.ParseUint(value, 10, 31)
-	if err == nil || errors.Is(err, strconv.ErrRange) { // out of range, it is the largest number
+	if err == nil || errors.Is(err, strconv.ErrRange) { // if out of range, seconds is the largest number
 		return time.Duration(seconds) * time.Second
 	}
-	at, _ := http.ParseTime(value) // if it is no date, the zero time, which has passed
+	at, _ := http.ParseTime(value) // if it is not a date, at is the zero time, which has passed
 	return min(max(0, time.Until(at)), far)
 }
 
@@ -68,7 +68,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-// Left returns how much time ctx has left: 0 if it is done.
+// Left returns the time until the deadline of ctx. It returns 0 if ctx is done.
 func Left(ctx context.Context) time.Duration {
 	if ctx.Err() != nil {
 		return 0
@@ -79,8 +79,8 @@ func Left(ctx context.Context) time.Duration {
 	return math.MaxInt64
 }
 
-// Causes lists errs and, if ctx is done, its error and its cause, each once. After a
-// context.WithCancelCause a transport returns only the cause, which is not
+// Causes returns errs. If ctx is done, it adds the error and the cause of ctx, unless errs has
+// them. After context.WithCancelCause, a transport returns only the cause, which does not match
 // context.Canceled.
 func Causes(ctx context.Context, errs ...error) []error {
 	for _, more := range []error{context.Cause(ctx), ctx.Err()} {

@@ -56,7 +56,7 @@ func FuzzRetryAfter(f *testing.F) {
 	})
 }
 
-// The wait before a repeat keeps to its bounds for every setting.
+// The wait before a retry is within its bounds for every policy.
 func FuzzWait(f *testing.F) {
 	f.Add(int64(0), int64(0), 1)
 	f.Add(int64(0), int64(math.MaxInt64), 100)
@@ -74,9 +74,8 @@ func FuzzWait(f *testing.F) {
 	})
 }
 
-// Without a least wait there is a back-off all the same, unless there is no
-// longest one either.
-func TestWaitFromZero(t *testing.T) {
+// If WaitMin is 0, waits still grow, unless WaitMax is 0, too.
+func TestWait_GrowsFromZero(t *testing.T) {
 	t.Parallel()
 	longest := func(p Policy, n int) (d time.Duration) {
 		for range 1000 {
@@ -92,8 +91,8 @@ func TestWaitFromZero(t *testing.T) {
 	assert.Zero(t, longest(Policy{}, 5))
 }
 
-// A wait that was asked for is kept, however long, and somewhat more is added.
-func TestWaitAsked(t *testing.T) {
+// The wait is at least the Retry-After, however long, and randomly a little longer.
+func TestWait_IsAtLeastRetryAfter(t *testing.T) {
 	t.Parallel()
 	p := Policy{WaitMin: time.Second, WaitMax: time.Minute}
 	for _, asked := range []time.Duration{time.Hour, far} {
@@ -105,7 +104,7 @@ func TestWaitAsked(t *testing.T) {
 	}
 }
 
-func TestContexts(t *testing.T) {
+func TestCauses_AddTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		why, first := errors.New("shutting down"), errors.New("lost")

@@ -11,23 +11,22 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"reflect"
 	"regexp"
-	"strings"
+	"strconv"
 	"sync/atomic"
 )
 
-// RoundTrip returns the result of next.RoundTrip, held to the contract of
-// http.RoundTripper: either an error, or a response with a body.
+// RoundTrip calls next.RoundTrip and enforces the contract of http.RoundTripper: it returns
+// either an error or a response with a body. The error names the proxy, if there is one.
 func RoundTrip(next http.RoundTripper, req *http.Request) (*http.Response, error) {
 	resp, err := next.RoundTrip(req)
 	switch {
 	case err != nil:
-		return nil, explainProxy(next, req, err)
+		return nil, nameHost(next, req, err)
 	case resp == nil:
 		return nil, errors.New("the transport returned neither a response nor an error")
 	case resp.StatusCode == http.StatusSwitchingProtocols && resp.Body != nil:
-		_ = resp.Body.Close() // a connection of another protocol, where no context ends a read
+		_ = resp.Body.Close() // a connection of another protocol, whose reads no context ends
 		resp.Body = nil
 	}
 	resp.Body = cmp.Or(resp.Body, io.ReadCloser(http.NoBody))
@@ -38,13 +37,11 @@ func RoundTrip(next http.RoundTripper, req *http.Request) (*http.Response, error
 // connection to the server.
 type ProxyError struct {
 	Host   string // of the proxy
-	Status int    // 0 if unknown
-	Reason string // the status's text
+	Status string // such as "403 Forbidden"
 }
 
 func (e *ProxyError) Error() string {
-	status := strings.TrimPrefix(fmt.Sprint(e.Status, " "), "0 ")
-	return "the proxy " + e.Host + " rejected the connection: " + status + e.Reason
+	return "the proxy " + e.Host + " rejected the connection: " + e.Status
 }
 
 // CheckProxy returns a ProxyError unless the proxy accepted the CONNECT request. It is
@@ -53,39 +50,43 @@ func CheckProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.R
 	if resp.StatusCode == http.StatusOK {
 		return nil
 	}
-	_, reason, _ := strings.Cut(resp.Status, " ")
-	return &ProxyError{proxy.Host, resp.StatusCode, reason}
+	return &ProxyError{proxy.Host, resp.Status}
 }
 
-// explainProxy names the proxy in err, if there was one. It returns a ProxyError if err is
-// the proxy's rejection: a transport without CheckProxy returns only the status's text,
-// which the proxy may choose, such as "Forbidden". Other errors have a type, a colon or
-// a quotation.
-func explainProxy(next http.RoundTripper, req *http.Request, err error) error {
+// nameHost adds the proxy to err if there is one, and the server to an error of TLS. If the
+// proxy rejected the connection, a transport without CheckProxy only returns the text of the
+// status, such as "Forbidden": nameHost returns a ProxyError.
+func nameHost(next http.RoundTripper, req *http.Request, err error) error {
 	t, ok := next.(*http.Transport)
-	if !ok || t.Proxy == nil || req.Context().Err() != nil {
+	if !ok || req.Context().Err() != nil {
 		return err
 	}
-	proxy, proxyErr := t.Proxy(req)
-	if proxyErr != nil { // its text may show the proxy's password
-		return &net.OpError{Op: "proxyconnect", Err: errors.New("the proxy's address cannot be used")}
+	var proxy *url.URL
+	if t.Proxy != nil {
+		var proxyErr error
+		if proxy, proxyErr = t.Proxy(req); proxyErr != nil { // its text may show the proxy's password
+			return &net.OpError{Op: "proxyconnect", Err: errors.New("the proxy's address cannot be used")}
+		}
 	}
 	_, known := errors.AsType[*ProxyError](err)
-	if proxy == nil || known {
+	switch {
+	case known:
+		return err
+	case proxy == nil && Permanent(err):
+		return fmt.Errorf("connecting to %s: %w", req.URL.Host, err)
+	case proxy == nil:
 		return err
 	}
-	text, status := err.Error(), 599
-	if reflect.TypeOf(err) != reflect.TypeOf(io.EOF) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || strings.ContainsAny(text, `:"`) {
-		return fmt.Errorf("through the proxy %s: %w", proxy.Host, err)
+	for status := 400; status < 600; status++ {
+		if http.StatusText(status) == err.Error() {
+			return &ProxyError{proxy.Host, strconv.Itoa(status) + " " + err.Error()}
+		}
 	}
-	for status > 0 && http.StatusText(status) != text {
-		status--
-	}
-	return &ProxyError{proxy.Host, status, text}
+	return fmt.Errorf("through the proxy %s: %w", proxy.Host, err)
 }
 
-// Conn records what net/http reports about the connection of one round trip. Its
-// goroutines may outlive the round trip.
+// Conn records whether one round trip got a connection. net/http may still report to it after
+// the round trip.
 type Conn struct{ asked, got atomic.Bool }
 
 // Trace returns the context for the request.
@@ -97,8 +98,8 @@ func (c *Conn) Trace(ctx context.Context) context.Context {
 }
 
 // NeverMade reports whether the round trip that ended with err certainly got no
-// connection. err alone does not prove that if the transport traces its connections:
-// it may have dialed again after it lost a connection.
+// connection. A dial error alone does not prove that: the transport may have lost a connection
+// before it dialed again.
 func (c *Conn) NeverMade(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	notDialed := ok && (op.Op == "dial" || op.Op == "proxyconnect")
@@ -106,16 +107,16 @@ func (c *Conn) NeverMade(err error) bool {
 	return !c.got.Load() && (c.asked.Load() || notDialed || proxy || Permanent(err))
 }
 
-// Permanent reports whether a retry would certainly end with the same err, because there
-// is no connection that both sides accept: the server's certificate cannot be verified, it
-// speaks another version of TLS or none, or a proxy rejected the client.
+// Permanent reports whether a retry would certainly fail with the same err: the server's
+// certificate cannot be verified, the server speaks another version of TLS or none, or a proxy
+// rejected the connection.
 func Permanent(err error) bool {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
 	proxy, rejected := errors.AsType[*ProxyError](err)
-	return untrusted || noTLS || errors.Is(err, http.ErrSchemeMismatch) || rejected && proxy.Status < 500 ||
+	return untrusted || noTLS || errors.Is(err, http.ErrSchemeMismatch) || rejected && proxy.Status < "5" ||
 		err != nil && tlsVersion.MatchString(err.Error())
 }
 
-// tlsVersion matches errors of crypto/tls that have no type of their own.
+// tlsVersion matches errors of crypto/tls that have no type.
 var tlsVersion = regexp.MustCompile("tls: .*protocol version")

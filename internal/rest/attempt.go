@@ -15,18 +15,17 @@ import (
 // Outcome is what happened in one attempt.
 type Outcome struct {
 	Status     int           // of the response, even if its body broke off; 0 if there was none
-	Err        error         // nil if there is a whole response; may show a secret
+	Err        error         // nil if there is a whole response; its text may contain a secret
 	Took       time.Duration // from the beginning to the end
-	retryAfter time.Duration // which a whole response asks for
-	neverSent  bool          // it certainly had no connection
+	retryAfter time.Duration // from a whole response
+	neverSent  bool          // the attempt certainly got no connection
 }
 
-// rateLimited reports a 429. The service's edge rejected the request before the service
-// did anything.
+// rateLimited reports whether the service's edge sent a 429. The service itself did nothing.
 func (o Outcome) rateLimited() bool { return o.Err == nil && o.Status == http.StatusTooManyRequests }
 
-// mayHaveTakenEffect reports whether the service may have done what was asked. A 4xx
-// took no effect, even if its body broke off.
+// mayHaveTakenEffect reports whether the service may have carried out the request. It did not
+// if the status is 4xx, even if the response broke off after that.
 func (o Outcome) mayHaveTakenEffect() bool { return !o.neverSent && o.Status/100 != 4 }
 
 // attempt sends the request once and reads the whole response, within the attempt's
@@ -35,9 +34,8 @@ func (k *call) attempt(req *http.Request) (resp *http.Response, o Outcome) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(WithAttempt(k.ctx, k.info()), k.client.Timeout)
 	defer cancel()
-	// Trace the connection if the request must not be retried after the service may have
-	// read it. Also for DELETE: a retry that gets a 404 succeeds if the first attempt may
-	// have arrived.
+	// Trace the connection if it matters whether the request may have arrived: a request that
+	// is not repeatable must not be retried then, and a DELETE whose retry gets a 404 succeeded.
 	var conn *backoff.Conn
 	if !k.repeatable() || k.Route.Method == http.MethodDelete {
 		conn = new(backoff.Conn)
@@ -55,8 +53,8 @@ func (k *call) attempt(req *http.Request) (resp *http.Response, o Outcome) {
 	}
 	switch {
 	case o.Err == nil, k.ctx.Err() == nil && (o.Status == http.StatusTooManyRequests || o.Status >= 500):
-		o.Err, o.retryAfter = nil, k.RetryAfter // the status is enough, even if the body broke off
-	case ctx.Err() != nil && k.ctx.Err() == nil: // not DeadlineExceeded, which is the caller's context
+		o.Err, o.retryAfter = nil, k.RetryAfter // the status decides, even if the body broke off
+	case ctx.Err() != nil && k.ctx.Err() == nil: // not context.DeadlineExceeded, which means the caller's deadline
 		o.Err = fmt.Errorf("no response within %v: %w", k.client.Timeout, os.ErrDeadlineExceeded)
 	}
 	o.Took = time.Since(began)
@@ -65,8 +63,8 @@ func (k *call) attempt(req *http.Request) (resp *http.Response, o Outcome) {
 
 var jsonType = []string{"application/json"}
 
-// header returns the header of an attempt. Each attempt has its own, because a transport
-// may still read it after the attempt has ended.
+// header returns a new header for each attempt, because a transport may still read the header
+// of an attempt that has ended.
 func (k *call) header() http.Header {
 	h := http.Header{"Authorization": k.client.Authorization, "User-Agent": k.client.UserAgent, "Accept": jsonType}
 	if k.in.Body != nil {
@@ -89,7 +87,7 @@ func (k *call) info() AttemptInfo {
 
 type attemptKey struct{}
 
-// attemptContext is the context of an attempt. context.WithValue would cost an allocation more.
+// attemptContext is the context of an attempt. It saves an allocation over context.WithValue.
 type attemptContext struct {
 	context.Context
 	info AttemptInfo
@@ -102,12 +100,12 @@ func (c *attemptContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// WithAttempt returns the context of an attempt.
+// WithAttempt returns a context for an attempt.
 func WithAttempt(ctx context.Context, info AttemptInfo) context.Context {
 	return &attemptContext{ctx, info}
 }
 
-// AttemptOf returns the attempt that a context belongs to.
+// AttemptOf returns the attempt that ctx is for.
 func AttemptOf(ctx context.Context) (info AttemptInfo, ok bool) {
 	info, ok = ctx.Value(attemptKey{}).(AttemptInfo)
 	return info, ok

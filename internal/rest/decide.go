@@ -8,12 +8,12 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// circumstances is everything that a decision depends on besides the outcome.
+// circumstances is what a decision depends on, besides the outcome.
 type circumstances struct {
 	retriesLeft int
 	repeatable  bool
-	polledPage  bool          // the poller asked for a page of the listing
-	wait        time.Duration // drawn for the next attempt
+	polledPage  bool          // the request is a poll of a page of the listing
+	wait        time.Duration // random, before the next attempt
 	pauseLeft   time.Duration // of the rate-limit pause
 	timeLeft    time.Duration // until the context is done
 }
@@ -22,14 +22,14 @@ type circumstances struct {
 type decision struct {
 	retry bool
 	wait  time.Duration // before the retry
-	pause time.Duration // of all requests; 0: none
+	pause time.Duration // of all requests; 0 for none
 }
 
-// decide decides what follows an attempt. If a retry would come too late for the
-// deadline, or Retry-After is over a minute, the caller gets the response at once.
+// decide decides what follows an attempt. There is no retry if it would be after the deadline, or
+// if Retry-After is over a minute.
 func decide(o Outcome, now circumstances) (d decision) {
-	if o.rateLimited() && !now.polledPage { // the poller slows its pages down itself
-		d.pause = min(max(now.wait, 1), backoff.Longest) // 0 would be none
+	if o.rateLimited() && !now.polledPage { // the poller itself then asks for fewer pages
+		d.pause = min(max(now.wait, 1), backoff.Longest) // 0 would mean no pause
 	}
 	if o.worthRetrying(now.repeatable) && now.retriesLeft > 0 &&
 		o.retryAfter <= backoff.Longest && max(now.wait, now.pauseLeft) < now.timeLeft {
@@ -38,7 +38,7 @@ func decide(o Outcome, now circumstances) (d decision) {
 	return d
 }
 
-// worthRetrying reports whether another attempt may succeed and does no harm.
+// worthRetrying reports whether another attempt is safe and may succeed.
 func (o Outcome) worthRetrying(repeatable bool) bool {
 	switch {
 	case backoff.Permanent(o.Err):

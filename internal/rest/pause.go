@@ -8,23 +8,22 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 )
 
-// pause is the rate-limit pause of a Client: a 429 says that all requests together are
-// too many. After a pause, requests are sent one at a time. The gap between two of them
-// doubles if there are still 429s, and shrinks with every other attempt. Polls are sent
-// when no other request waits.
+// pause is the rate-limit pause of a Client. A 429 pauses all requests, because together they
+// are too many. After the pause, the Client sends them one at a time, with a gap between two.
+// A 429 doubles the gap; every other attempt shrinks it. Polls wait until no other request does.
 type pause struct {
 	mu      sync.Mutex
 	until   time.Time
-	gap     time.Duration // 0 if requests are not paced
-	grownAt time.Time
-	lastAt  time.Time // when the last paced request was sent
-	calls   int       // that wait; polls do not count
+	gap     time.Duration // between two requests; 0 for no gap
+	grownAt time.Time     // when gap last grew
+	lastAt  time.Time     // when the last request was sent
+	calls   int           // number of waiting requests that are not polls
 }
 
 const minGap, maxGap = 250 * time.Millisecond, 4 * time.Second
 
-// ended takes note of an attempt that has ended. If d is not 0, every request is held back
-// for d. It returns d, or 0 if a longer pause is running.
+// ended records that an attempt has ended. If d is not 0, it pauses all requests for d. It
+// returns d, or 0 if the pause was already longer.
 func (p *pause) ended(o Outcome, d time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +34,7 @@ func (p *pause) ended(o Outcome, d time.Duration) time.Duration {
 		}
 		return 0
 	}
-	if now.Add(-o.Took).After(p.grownAt) { // a crowd that was sent at once grows the gap once
+	if now.Add(-o.Took).After(p.grownAt) { // the gap grows once for requests that were sent together
 		p.gap, p.grownAt = min(max(2*p.gap, minGap), maxGap), now
 	}
 	if until := now.Add(d); until.After(p.until) {
@@ -45,8 +44,8 @@ func (p *pause) ended(o Outcome, d time.Duration) time.Duration {
 	return 0
 }
 
-// wait waits until a request may be sent, which is then the last one sent. If that is after
-// ctx's deadline, it returns a pausedError at once.
+// wait waits until a request may be sent, and records it as sent. If the wait would be longer
+// than ctx's deadline allows, it returns a pausedError at once.
 func (p *pause) wait(ctx context.Context, poll bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,7 +55,7 @@ func (p *pause) wait(ctx context.Context, poll bool) error {
 	}
 	for {
 		left := max(time.Until(p.until), time.Until(p.lastAt.Add(p.gap)))
-		if left > backoff.Longest { // it began by the clock of another synctest bubble
+		if left > backoff.Longest { // until is a time of another synctest bubble
 			left = 0
 		}
 		if poll && p.calls > 0 {
@@ -78,7 +77,8 @@ func (p *pause) wait(ctx context.Context, poll bool) error {
 	}
 }
 
-// pausedError means that a rate-limit pause, of at least this length, outlasts a deadline.
+// pausedError reports that a rate-limit pause outlasts the context's deadline. It is the rest of
+// the pause.
 type pausedError time.Duration
 
 func (pausedError) Error() string {
@@ -87,7 +87,7 @@ func (pausedError) Error() string {
 
 func (pausedError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// left returns how much is left of the pause. It is over at 0 or less.
+// left returns the rest of the pause. At 0 or less, the pause is over.
 func (p *pause) left() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,23 +11,23 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// Response is how a request ended: the last response to any of its attempts, with the
-// body in memory, and why there is no better one.
+// Response is the result of a request: the last response that any attempt received, and the
+// Causes if the request failed. The body is in memory.
 type Response struct {
 	Route  *route.Route
 	Path   string
 	Status int         // 0 if there was no response
 	Header http.Header // nil if there was no response
-	Limit  int64       // at which a longer body was cut; 0 if the body is whole
-	// RetryAfter is what the response asks for, or what is left of the rate-limit pause
-	// that held the request back.
+	Limit  int64       // the length after which the body was cut; 0 if it is whole
+	// RetryAfter is how long the response asks to wait, or the rest of the rate-limit pause
+	// that prevented the request.
 	RetryAfter         time.Duration
-	Paused             bool    // a rate-limit pause held the request back
-	MayHaveTakenEffect bool    // in one of the attempts
-	Causes             []error // what ended the request besides the response, without secrets
+	Paused             bool    // a rate-limit pause prevented the request
+	MayHaveTakenEffect bool    // the service may have carried out the request
+	Causes             []error // errors of the network and of the context, without secrets
 
 	body    *bytes.Buffer    // nil if there is none
-	limited io.LimitedReader // reads it
+	limited io.LimitedReader // reads the body
 }
 
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
@@ -51,9 +51,9 @@ func (r *Response) Release() {
 	r.body = nil
 }
 
-// read reads and closes the body, up to limit if the status is 2xx. If the body breaks
-// off, r keeps the part before. net/http sees neither body nor header: it would follow a
-// Location, or fail if it is not a URL.
+// read reads and closes the body. It reads up to limit bytes of a 2xx. If the body breaks off, r
+// has the first part. read removes body and header from resp, because net/http would follow a
+// Location, or fail if that is not a URL.
 func (r *Response) read(resp *http.Response, limit int64) error {
 	if resp.StatusCode/100 != 2 {
 		limit = 256 << 10
@@ -72,7 +72,7 @@ func (r *Response) read(resp *http.Response, limit int64) error {
 		r.Limit = limit
 	}
 	r.limited.R = nil     // an observer may keep the Response
-	_ = resp.Body.Close() // all of it has been read, or nothing more is wanted
+	_ = resp.Body.Close() // read to the end, or to the limit
 	resp.Header, resp.Body = nil, http.NoBody
 	if err != nil {
 		return fmt.Errorf("the response broke off: %w", err)

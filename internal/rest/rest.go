@@ -1,6 +1,6 @@
-// Package rest makes one request of the API. It waits for the rate limit, retries what
-// is safe to retry, and returns a response or a failure. It knows URLs, headers, bytes
-// and the API key. The caller decides what a response means.
+// Package rest makes one request of the API. It waits for the rate limit, retries the
+// request if that is safe, and returns a Response. It knows URLs, headers, bytes and the API
+// key. The caller interprets the response.
 package rest
 
 import (
@@ -37,17 +37,17 @@ type Config struct {
 	Observe       func(context.Context, Attempt) // called after each attempt; may be nil
 }
 
-// Attempt is an attempt that has ended, as an observer sees it.
+// Attempt describes an attempt that has ended, for an observer.
 type Attempt struct {
 	Outcome
 	Retry    bool          // another attempt follows
 	Wait     time.Duration // before that attempt
-	Pause    time.Duration // of all requests, begun or extended by this attempt; else 0
-	Response *Response     // of all attempts so far; must not be changed or kept
+	Pause    time.Duration // the rate-limit pause that this attempt started or extended; else 0
+	Response *Response     // of the request so far; the observer must not change or keep it
 }
 
-// Client makes requests to one service. Each passes through these layers, in the order
-// of this file:
+// Client makes requests to one service. Each request passes through these functions, in this
+// order:
 //
 //	Do         builds the request
 //	wait       waits for the end of a rate-limit pause, then for the rate limit
@@ -71,17 +71,17 @@ func New(cfg Config) *Client {
 // Request is one request of an operation.
 type Request struct {
 	Operation     route.Operation
-	Route         *route.Route // of an operation that is not in the table, with its path escaped; else nil
+	Route         *route.Route // for an operation outside the table, with an escaped path; else nil
 	ID            string       // the meeting's id; "" if the path has none
 	Query         any          // a struct for go-querystring, url.Values or nil
 	Body          any          // for encoding/json, or nil
 	MaxResponse   int64        // how many bytes of a 2xx response to read; 0 means 4 MiB
-	HasExternalID bool         // the body holds an external id, so the service recognizes a retry
-	Once          bool         // never retry the request; the poller sets it
-	Wanted        func() bool  // called just before sending; if it returns false, nothing is sent; may be nil
+	HasExternalID bool         // the body has an external id, so the service recognizes a retry
+	Once          bool         // this is a poll, which is never retried
+	Wanted        func() bool  // called just before the request is sent; false cancels it; may be nil
 }
 
-// call is one request on its way through the layers.
+// call is one request under way.
 type call struct {
 	Response
 	in        Request
@@ -112,8 +112,8 @@ func (c *Client) Do(ctx context.Context, in Request) *Response {
 	return &k.Response
 }
 
-// build builds the request except for its header, which each attempt sets. The id is
-// escaped, so that it is one segment of the path.
+// build builds the request without its header, which each attempt sets. It escapes the id,
+// so that the id is one segment of the path.
 func (k *call) build() error {
 	k.Route = k.in.Route
 	if k.Route == nil {
@@ -154,7 +154,7 @@ func (k *call) build() error {
 	return k.req.SetBody(body)
 }
 
-// noHeader is never written to. net/http would copy a request whose Header is nil.
+// noHeader stays empty. It saves a copy: net/http copies a request whose Header is nil.
 var noHeader = make(http.Header)
 
 // wait waits until a request may be sent: for the end of a rate-limit pause, then for
@@ -175,9 +175,9 @@ func (c *Client) wait(ctx context.Context, poll bool) error {
 	}
 }
 
-// RoundTrip makes one attempt. The call is the transport of go-retryablehttp. It has no
-// CloseIdleConnections: go-retryablehttp calls that after a failed request, and would
-// close the connections of all requests.
+// RoundTrip makes one attempt: the call is the transport of go-retryablehttp. The call has no
+// method CloseIdleConnections, since go-retryablehttp would call it after a failed request and
+// so close the connections of all requests.
 func (k *call) RoundTrip(req *http.Request) (resp *http.Response, _ error) {
 	k.number++
 	if resp, k.outcome = k.attempt(req); k.outcome.Err != nil {
@@ -186,7 +186,7 @@ func (k *call) RoundTrip(req *http.Request) (resp *http.Response, _ error) {
 	return resp, nil
 }
 
-// checkRetry decides whether to retry, after each attempt. It begins the rate-limit pause
+// checkRetry decides, after each attempt, whether to retry. It also starts the rate-limit pause
 // and reports the attempt to the observer.
 func (k *call) checkRetry(_ context.Context, _ *http.Response, err error) (bool, error) {
 	k.outcome.Err = err
@@ -211,8 +211,8 @@ func (k *call) checkRetry(_ context.Context, _ *http.Response, err error) (bool,
 	return d.retry, nil
 }
 
-// end sets the Causes of a request that did not succeed. If err prevented a retry, the
-// error of the last attempt is a cause, too.
+// end sets the Causes of a request that failed. If err prevented a retry, the error of the last
+// attempt is a cause, too.
 func (k *call) end(err error) {
 	var causes []error
 	if paused, ok := errors.AsType[pausedError](err); ok {
@@ -224,7 +224,7 @@ func (k *call) end(err error) {
 	if err != nil {
 		causes = append(causes, k.client.Mask.Err(err))
 	}
-	if err != nil || k.outcome.worthRetrying(k.repeatable()) { // perhaps only the context prevented a retry
+	if err != nil || k.outcome.worthRetrying(k.repeatable()) { // the context may have prevented a retry
 		k.Causes = backoff.Causes(k.ctx, causes...)
 	}
 }

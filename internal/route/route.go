@@ -1,16 +1,16 @@
-// Package route holds the only table of the interface's operations. The client
-// builds its requests from it, and the in-memory service its routing, so the two
-// agree about paths, scopes and statuses.
+// Package route has the only table of the service's operations. The client builds its
+// requests from it, and the in-memory service its routing. So the two agree about paths,
+// scopes and statuses.
 package route
 
 import "net/http"
 
 //go:generate go run ./gen ../..
 
-// Operation names one operation of the interface.
+// Operation names one operation of the interface document.
 type Operation string
 
-// The operations of the interface, in the order of its sections.
+// The operations, in the order of the interface document.
 const (
 	MembersList   Operation = "members.list"
 	MembersCreate Operation = "members.create"
@@ -34,8 +34,8 @@ const (
 	VocabularyAdd     Operation = "vocabulary.add"
 )
 
-// Upload is the PUT of a recording to storage. It is not an operation of the API, so
-// it is in no table.
+// Upload is the PUT of a recording to storage. It is not an operation of the API, so it is not
+// in the table.
 const Upload Operation = "storage.put"
 
 // Scopes lists every scope that a key can carry (section 5).
@@ -45,23 +45,22 @@ var Scopes = []string{"employees:read", "employees:write", "meetings:read", "mee
 type Basis uint8
 
 const (
-	Documented   Basis = iota // the interface document shows it
-	ScopeAssumed              // the document shows it without its scope, which D1 of package minutestest assumes
-	Assumed                   // D1 assumes it; a caller may override it
+	Documented   Basis = iota // the interface document
+	ScopeAssumed              // the interface document, but the scope is assumed (D1 in the documentation of package minutestest)
+	Assumed                   // assumed (D1); a caller may override it
 )
 
-// Repeat says whether the Client may retry a request after an attempt that may have
-// taken effect. It may always retry an attempt that certainly had no effect (429, or
-// a connection that was never established).
+// Repeat says whether the Client may retry a request after an attempt that may have taken
+// effect. After one that certainly had no effect (a 429, or no connection), it may always retry.
 type Repeat uint8
 
 const (
 	Never          Repeat = iota // a second attempt could create a second object or cost a second credit
-	Always                       // doing it twice is the same as doing it once
-	WithExternalID               // the service recognises the second attempt by the caller's reference
+	Always                       // two attempts have the same effect as one
+	WithExternalID               // with an external id, by which the service recognises the second attempt
 )
 
-// Param is the one path parameter of the interface.
+// Param is the only path parameter.
 const Param = "{meeting_id}"
 
 // Route is one row of the table.
@@ -70,7 +69,7 @@ type Route struct {
 	Method    string
 	Path      string // may hold Param once
 	Scope     string
-	Success   int // the status of the usual success
+	Success   int // the usual status of a success
 	Repeat    Repeat
 	Basis     Basis
 }

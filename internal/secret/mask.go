@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// Mask lists secrets to remove from texts that come from elsewhere: a server may echo
-// the API key, storage the signature, and so may a proxy's or a transport's error.
+// Mask lists secrets to remove from foreign texts. A server may echo the API key, and storage
+// the signature. The error of a proxy or a transport may contain either.
 type Mask []string
 
-// Text returns s with each secret masked. Someone may have percent-encoded it, quoted it,
-// or escaped it as in JSON or HTML: that changes only special characters.
+// Text returns s with each secret masked, even if it is percent-encoded, quoted, or escaped as
+// in JSON or HTML: these only change characters other than letters and digits.
 func (m Mask) Text(s string) string {
 	const shortest = 4 // shorter secrets match ordinary words
 	for _, secret := range m {
@@ -28,8 +28,8 @@ func (m Mask) Text(s string) string {
 
 var special = regexp.MustCompile("[^0-9A-Za-z]+")
 
-// mayHold reports whether s holds the secret's runs of letters and digits, in order. Few
-// texts do, and it is much faster than an expression.
+// mayHold reports whether s contains the secret's runs of letters and digits, in order. Few
+// texts do, and this is much faster than a regular expression.
 func mayHold(s, secret string) (found bool) {
 	isSpecial := func(r rune) bool { return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') }
 	for word := range strings.FieldsFuncSeq(secret, isSpecial) {
@@ -40,7 +40,7 @@ func mayHold(s, secret string) (found bool) {
 	return found
 }
 
-// WithQuery returns a Mask that also holds the secrets in a presigned URL's query.
+// WithQuery returns m with the secrets in a presigned URL's query added.
 func (m Mask) WithQuery(u *url.URL) Mask {
 	const shortestValue = 12 // shorter values are dates, numbers and words
 	m = append(slices.Clip(m), u.RawQuery)
@@ -57,8 +57,8 @@ func (m Mask) WithQuery(u *url.URL) Mask {
 	return m
 }
 
-// Header returns a copy of h without the secrets, cookies, and the query of a Location,
-// which may be presigned.
+// Header returns a copy of h without the secrets, without cookies, and without the query of a
+// Location, which may be a presigned URL.
 func (m Mask) Header(h http.Header) http.Header {
 	h = h.Clone()
 	h.Del("Set-Cookie")
@@ -73,8 +73,9 @@ func (m Mask) Header(h http.Header) http.Header {
 	return h
 }
 
-// Err returns err with a masked text, without the URL that net/http puts around it.
-// errors.Is and errors.As look inside; errors.As only if nothing inside shows a secret.
+// Err returns an error with the masked text of err. It first removes the *url.Error of net/http,
+// which shows the URL. errors.Is searches err. errors.As does so only if printing err, or an
+// error that it wraps, shows no secret.
 func (m Mask) Err(err error) error {
 	for u, ok := errors.AsType[*url.Error](err); ok; u, ok = errors.AsType[*url.Error](err) {
 		err = u.Err
@@ -86,7 +87,7 @@ func (m Mask) Err(err error) error {
 	return &maskedError{text, Hide(err, text), m.shows(err)}
 }
 
-// shows reports whether err, or an error it wraps, shows a secret under a verb of fmt.
+// shows reports whether fmt prints a secret for err or for an error that it wraps.
 func (m Mask) shows(err error) bool {
 	if text := fmt.Sprintf("%v %+v %#v", err, err, err); m.Text(text) != text {
 		return true
@@ -100,8 +101,8 @@ func (m Mask) shows(err error) bool {
 	return false
 }
 
-// maskedError has a masked text. Its cause is hidden, since a transport's error may
-// lead to the request with all its headers.
+// maskedError has a masked text. It hides its cause, because reflection may find the request
+// and all its headers in a transport's error.
 type maskedError struct {
 	text  string
 	cause Value[error]

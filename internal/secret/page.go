@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// unseen matches what a browser does not show, and title what it shows first.
+// invisible matches the parts of a page that a browser does not show; title matches its title.
 var (
-	unseen = regexp.MustCompile(`(?is)<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>`)
-	title  = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
+	invisible = regexp.MustCompile(`(?is)<(?:script|style)\b.*?</(?:script|style)>|<[^>]*>`)
+	title     = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title>`)
 )
 
-// Page describes a response that someone on the way sent, such as a proxy: the host, the
-// Server header, and the page's title or its first line of text, without secrets.
+// Page describes a response of another sender, such as a proxy: the host, the Server header,
+// and the page's title or its first line of text, without secrets.
 func (m Mask) Page(host string, header http.Header, body []byte) string {
 	text := string(body)
 	if found := title.FindStringSubmatch(text); found != nil {
 		text = strings.Join(strings.Fields(found[1]), " ")
 	}
-	text = m.Text(html.UnescapeString(unseen.ReplaceAllLiteralString(text, "\n")))
+	text = m.Text(html.UnescapeString(invisible.ReplaceAllLiteralString(text, "\n")))
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
 	page := host
 	if server := header.Get("Server"); server != "" {
@@ -32,7 +32,7 @@ func (m Mask) Page(host string, header http.Header, body []byte) string {
 	return page + " sent " + strconv.Quote(short(text))
 }
 
-// Redirect describes a redirect, which the Client never follows: it names the target's host.
+// Redirect describes a redirect, which the Client never follows. It names the target's host.
 func (m Mask) Redirect(host string, header http.Header) string {
 	to, err := url.Parse(header.Get("Location"))
 	if err != nil || *to == (url.URL{}) {

@@ -1,6 +1,5 @@
-// Package secret keeps API keys and signatures out of everything that people read.
-// A [Value] hides a secret of this program. A [Mask] removes secrets from texts that
-// come from elsewhere.
+// Package secret keeps API keys and signatures out of logs, errors and printed values.
+// A [Value] hides a secret of this program. A [Mask] removes secrets from foreign texts.
 package secret
 
 import (
@@ -9,18 +8,17 @@ import (
 	"log/slog"
 )
 
-// Value hides something and shows a text instead: under fmt, slog and JSON.
-// Reflection (a test's diff, a debugger's dump) does not reach it either, because it
-// follows every pointer but cannot enter a closure.
+// Value hides a value. fmt, slog and JSON show a text instead. A closure holds the value, so
+// reflection (a test's diff, a debugger's dump) does not find it either.
 type Value[T any] struct {
 	shown  string
 	reveal func() T
 }
 
-// Hide returns a Value that hides v and shows the given text.
+// Hide returns a Value that hides v and shows a text instead.
 func Hide[T any](v T, shown string) Value[T] { return Value[T]{shown, func() T { return v }} }
 
-// Reveal returns what the Value hides, and the zero T for the zero Value.
+// Reveal returns the hidden value. For the zero Value, it returns the zero T.
 func (v Value[T]) Reveal() (hidden T) {
 	if v.reveal != nil {
 		hidden = v.reveal()
@@ -28,8 +26,7 @@ func (v Value[T]) Reveal() (hidden T) {
 	return hidden
 }
 
-// String, Format, LogValue and MarshalText return the text that is shown, whatever
-// the verb or the handler.
+// String, Format, LogValue and MarshalText show the text for every verb and handler.
 func (v Value[T]) String() string               { return v.shown }
 func (v Value[T]) Format(f fmt.State, _ rune)   { _, _ = io.WriteString(f, v.shown) }
 func (v Value[T]) LogValue() slog.Value         { return slog.StringValue(v.shown) }

@@ -14,103 +14,132 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 )
 
-// Timeouts end an attempt that no longer moves.
+// Timeouts end an attempt that makes no progress.
 type Timeouts struct {
-	// Stall: no part of the recording is handed over for so long. Parts have up to 32 KiB,
-	// as the kernel's buffers for a slow connection: 546 bytes a second do for a minute.
-	Stall    time.Duration
-	Response time.Duration // no response for so long after the last byte
+	// Stall ends an attempt if the transport reads no part of the recording for so long. A
+	// part has up to 32 KiB, so a minute allows a connection of 546 bytes a second.
+	Stall time.Duration
+	// Response ends an attempt if there is no response for so long after the last part.
+	Response time.Duration
 }
 
 // Outcome is what happened in an attempt.
 type Outcome struct {
-	Response                // StatusCode is 0 if there was none
-	Target    *url.URL      // a secret
-	Err       error         // why there was no response
-	Stalled   bool          // one of the Timeouts was over
-	Sent      int64         // bytes of the recording that were handed over to the transport
-	Size      int64         // of the recording
-	Took      time.Duration // from the beginning to the end
-	without   string        // the header that the store rejected; the next attempts leave it out
-	permanent bool          // because of the recording, a callback or the store's certificate
-	urlLeft   time.Duration // until the URL expires
-	noTime    bool          // ctx has ended, or will before the next attempt
+	Response                     // StatusCode is 0 if there was none
+	Target         *url.URL      // a secret
+	Err            error         // why there was no response
+	Stalled        bool          // one of the Timeouts ended the attempt
+	Sent           int64         // bytes of the recording that the transport has read
+	Size           int64         // of the recording
+	Took           time.Duration // from the beginning to the end
+	urlLeft        time.Duration // until the URL expires
+	rejectedHeader string        // that storage rejected and the next attempts can omit; or ""
+	permanent      bool          // Err is about the recording, a callback, storage's certificate or a proxy
 }
 
 // attempt makes one PUT.
-func (u *Upload) attempt(ctx context.Context) Outcome {
+func (u *Upload) attempt(ctx context.Context) (o Outcome) {
 	began := time.Now()
 	b, cancel := newBody(ctx, u.Recording)
 	defer cancel(nil)
-	o, err := run(ctx, func() Outcome { return u.put(ctx, b) })
-	if err != nil {
-		o = Outcome{Err: u.mask.Err(err), permanent: true}
+	header, err := u.header(ctx)
+	if err == nil {
+		o, err = run(ctx, func() Outcome { return u.put(ctx, header, b) })
 	}
-	o.Target, o.Sent, o.Size = u.target, b.sent.Load(), u.Recording.Size
+	if err != nil {
+		o = Outcome{Err: u.urlMask.Err(err), permanent: true}
+	}
+	o.Target, o.Sent, o.Size = u.target, b.at.Load(), u.Recording.Size
 	o.Took, o.urlLeft = time.Since(began), time.Until(u.expires)
-	o.without = rejected(o.Response, u.header)
+	o.rejectedHeader = rejectedHeader(o.Response, header)
 	return o
 }
 
-// stallTimer ends b's request if it no longer moves. It starts again with each part of b.
-func (u *Upload) stallTimer(b *body) *time.Timer {
-	timer := time.AfterFunc(u.Timeouts.Stall, func() {
-		why := fmt.Sprintf("no byte moved for %v, after %d of %d", u.Timeouts.Stall, b.sent.Load(), b.Size)
-		if b.sent.Load() >= b.Size {
-			why = fmt.Sprintf("no response for %v after the whole recording was handed over", u.Timeouts.Response)
-		}
-		b.abort(fmt.Errorf("%s: %w", why, os.ErrDeadlineExceeded)) // a net.Error; the caller's context has not expired
-	})
-	b.moved = func(sent int64) {
-		timer.Reset(u.Timeouts.Stall)
-		if sent == b.Size {
-			timer.Reset(u.Timeouts.Response)
-		}
-		if u.Progress != nil {
-			u.Progress(sent, b.Size)
-		}
+// header returns the header of the next attempt. It has Content-MD5, so that storage never
+// accepts a part of the recording, if the URL's signature allows headers that it does not cover.
+func (u *Upload) header(ctx context.Context) (http.Header, error) {
+	h := http.Header{"Content-Type": {u.Recording.ContentType}, "User-Agent": u.UserAgent}
+	if !u.withoutExpect {
+		h.Set("Expect", "100-continue")
 	}
-	return timer
+	if u.WithoutMD5 || u.target.Query().Get("X-Amz-Algorithm") != "AWS4-HMAC-SHA256" {
+		return h, nil
+	}
+	if u.md5 == "" {
+		sum, err := digest(ctx, u.Recording)
+		if err != nil {
+			return nil, err
+		}
+		u.md5 = sum
+	}
+	h.Set("Content-Md5", u.md5)
+	return h, nil
 }
 
-// put makes the request, and returns once nothing of it is under way any more.
-func (u *Upload) put(caller context.Context, b *body) (o Outcome) {
+// put makes the request. When it returns, the transport has stopped reading b.
+func (u *Upload) put(caller context.Context, header http.Header, b *body) (o Outcome) {
 	timer := u.stallTimer(b)
 	defer timer.Stop()
 	ctx := httptrace.WithClientTrace(b.ctx, &httptrace.ClientTrace{
-		GetConn:      func(string) { timer.Stop() }, // to wait for a free connection is no stall
+		GetConn:      func(string) { timer.Stop() }, // waiting for a free connection is not a stall
 		ConnectStart: func(string, string) { timer.Reset(u.Timeouts.Stall) },
 		GotConn:      func(httptrace.GotConnInfo) { timer.Reset(u.Timeouts.Stall) },
 	})
 	resp, err := backoff.RoundTrip(u.Transport, (&http.Request{
 		Method: http.MethodPut, URL: u.target, Host: u.target.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: u.header.Clone(), Body: io.NopCloser(b), ContentLength: b.Size,
+		Header: header.Clone(), Body: io.NopCloser(b), ContentLength: b.Size,
 	}).WithContext(ctx))
-	if err == nil {
-		early := b.sent.Load() < b.Size
-		o.Response = readResponse(resp, u.target.Host, u.mask)
-		if early && o.StatusCode/100 == 2 && o.Message == "" {
-			o.Message = u.target.Host + " did not wait for the whole recording"
-		}
-	} else if o.Stalled = b.ctx.Err() != nil && caller.Err() == nil; o.Stalled {
+	beforeEnd := b.at.Load() < b.Size
+	stalled := err != nil && b.ctx.Err() != nil && caller.Err() == nil
+	switch {
+	case stalled:
 		err = context.Cause(b.ctx)
+	case err == nil:
+		o.Response = readResponse(resp, u.target.Host, u.urlMask)
+		if beforeEnd && o.StatusCode/100 == 2 && o.Message == "" {
+			o.Message = u.target.Host + " responded before it had the whole recording"
+		}
 	}
 	b.abort(nil)
-	switch readErr := b.end(); {
+	readErr := b.end()
+	switch {
 	case o.StatusCode/100 == 2:
 	case readErr != nil:
-		return Outcome{Err: u.unreadable(readErr), permanent: true}
+		return Outcome{Err: u.urlMask.Err(readErr), permanent: true}
 	case err != nil:
-		o.Err, o.permanent = u.mask.Err(err), backoff.Permanent(err) && b.sent.Load() == 0
+		o.Err, o.Stalled, o.permanent = u.urlMask.Err(err), stalled, backoff.Permanent(err) && b.at.Load() == 0
 	}
 	return o
+}
+
+// stallTimer returns a timer that aborts the request of b. Each part of b that the transport
+// reads restarts it.
+func (u *Upload) stallTimer(b *body) *time.Timer {
+	timer := time.AfterFunc(u.Timeouts.Stall, func() {
+		why := fmt.Sprintf("no byte moved for %v, after %d of %d", u.Timeouts.Stall, b.at.Load(), b.Size)
+		if b.at.Load() >= b.Size {
+			why = fmt.Sprintf("no response for %v after the whole recording was sent", u.Timeouts.Response)
+		}
+		b.abort(fmt.Errorf("%s: %w", why, os.ErrDeadlineExceeded)) // a net.Error; the caller's context has not expired
+	})
+	b.moved = func(at int64) {
+		limit := u.Timeouts.Stall
+		if at == b.Size {
+			limit = u.Timeouts.Response
+		}
+		timer.Reset(limit)
+		if u.Progress != nil {
+			u.Progress(at, b.Size)
+		}
+	}
+	return timer
 }
 
 // errGoexit means that a callback ended its goroutine, as a test's FailNow does.
 var errGoexit = errors.New("a callback ended its goroutine (runtime.Goexit)")
 
-// run returns what f returns. If f does not return soon after ctx has ended, run leaves it
-// to end by itself.
+// run returns the result of f. If f does not return soon after ctx has ended, run returns
+// ctx's cause, and f ends later.
 func run[T any](ctx context.Context, f func() T) (T, error) {
 	var result, none T
 	err := errGoexit // unless f returns
@@ -127,7 +156,7 @@ func run[T any](ctx context.Context, f func() T) (T, error) {
 	select {
 	case <-ended:
 		return result, err
-	case <-time.After(100 * time.Millisecond): // f has seen ctx end, and needs a moment to return
+	case <-time.After(100 * time.Millisecond): // f needs a moment to notice the end of ctx
 		return none, context.Cause(ctx)
 	}
 }

@@ -35,13 +35,14 @@ func respondAfter(n int64, status int) http.HandlerFunc {
 	}
 }
 
-// A proxy, a captive portal or a wrong host may accept everything without storing it.
-func TestUpload_EarlySuccessStoresNothing(t *testing.T) {
+// A 2xx proves nothing if it comes before the whole recording was sent, or with a page: a captive
+// portal or another wrong host may have sent it.
+func TestAttempt_DoubtsUnprovenSuccess(t *testing.T) {
 	t.Parallel()
 	for name, handle := range map[string]http.HandlerFunc{
-		"at once":         func(http.ResponseWriter, *http.Request) {},
-		"after a part":    respondAfter(1000, http.StatusOK),
-		"page of a login": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html><title>Log in</title>") },
+		"before the body":   func(http.ResponseWriter, *http.Request) {},
+		"after a part":      respondAfter(1000, http.StatusOK),
+		"with a login page": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html><title>Log in</title>") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,14 +58,14 @@ func TestUpload_EarlySuccessStoresNothing(t *testing.T) {
 	}
 }
 
-// The Client does not reuse the connection of an upload that was rejected half-way. It reuses one
-// if the upload was read.
-func TestUpload_ReusesConnectionOnlyIfRead(t *testing.T) {
+// After an error response, a retry uses the same connection only if storage had read the whole
+// recording.
+func TestAttempt_ReusesConnectionOnlyIfRead(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		read int64
 		want int // connections for two attempts
-	}{"broke off": {1000, 2}, "read": {8 << 20, 1}} {
+	}{"response after a part": {1000, 2}, "response after the recording": {8 << 20, 1}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			connections := map[string]bool{}
@@ -84,8 +85,8 @@ func TestUpload_ReusesConnectionOnlyIfRead(t *testing.T) {
 	}
 }
 
-// An upload that waits for a connection of another does not stall.
-func TestUpload_WaitsForConnection(t *testing.T) {
+// The Stall timeout does not count the wait for a connection that another upload uses.
+func TestAttempt_WaitsForConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const stall = time.Minute

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
@@ -11,22 +12,21 @@ import (
 
 // history sums up the attempts so far.
 type history struct {
-	attempts    int  // that have ended
-	retries     int  // that are allowed
+	attempts    int  // number of attempts that have ended
+	retries     int  // number of retries allowed
 	shared      bool // other workers may upload to the meeting
-	sentAll     bool // an attempt handed over the whole recording
+	sentAll     bool // an attempt sent the whole recording
 	maybeStored bool // an attempt may have stored audio
-	refused     bool // a 5xx says that nothing was stored, but a gateway may not know
 	urlUsed     bool // an attempt may have used up the current URL
 	renewed     bool // an expired URL was replaced
 }
 
-// checks returns how often to check whether the audio arrived, before giving up.
+// checks returns how many times to check whether the audio arrived, before the upload gives up.
 func (h history) checks() int {
 	switch {
 	case h.maybeStored && h.sentAll:
 		return 2 // the service may take seconds to notice the audio
-	case h.maybeStored || h.refused || h.shared:
+	case h.maybeStored || h.shared:
 		return 1
 	}
 	return 0
@@ -34,94 +34,97 @@ func (h history) checks() int {
 
 // decision is what follows an attempt.
 type decision struct {
-	stored    bool          // the audio is there: the upload is over
-	wait      time.Duration // then the checks begin
-	checks    int           // how often to check whether the audio arrived
-	retry     bool          // make another attempt if no check finds it
-	newURL    bool          // with a new upload URL
-	retryable bool          // if the upload fails now, another one may succeed later
+	stored    bool          // the recording is stored, so the upload is over
+	wait      time.Duration // before everything below
+	checks    int           // how many times to check whether the audio arrived
+	retry     bool          // if no check finds audio, make another attempt
+	newURL    bool          // get a new upload URL for it
+	retryable bool          // if the upload fails now, another upload may succeed later
 }
 
 // decide holds every rule for what follows an attempt. wait is the random wait before a
-// retry. The history that it returns includes the attempt.
-func decide(h history, o Outcome, wait time.Duration) (decision, history) {
-	v, used := judge(o), h.urlUsed
+// retry, and timeLeft the time until the context's deadline. It returns h with the attempt added.
+func decide(h history, o Outcome, wait, timeLeft time.Duration) (decision, history) {
+	v, usedBefore := judge(o), h.urlUsed
 	d := decision{stored: v == stored, retryable: v != permanent}
 	h.attempts++
 	h.sentAll = h.sentAll || o.Sent == o.Size
-	h.maybeStored, h.urlUsed = h.maybeStored || v == maybeStored, used || v == maybeStored
-	h.refused = h.refused || o.StatusCode >= 499 && o.Sent > 0
 	switch v {
 	case stored:
 		return d, h
-	case permanent: // perhaps only because an earlier attempt used up the URL
-		d.retry = used && o.StatusCode != 0
+	case notStored:
+		d.retry = true
+		// A gateway may report an error although storage, behind it, has the recording.
+		h.maybeStored = h.maybeStored || o.StatusCode >= 499 && o.Sent > 0
+	case maybeStored:
+		d.retry = o.StatusCode == 0 // a 2xx that proves nothing would come again
+		h.maybeStored, h.urlUsed = true, true
 	case expired:
-		d.retry, h.renewed = !h.renewed, true
-	default:
-		d.retry = o.StatusCode/100 != 2 // who takes a URL without its recording would do so again
+		d.retry = !h.renewed
+		h.renewed = true
+	case permanent:
+		// If an earlier attempt used up the URL, storage rejects its second use.
+		d.retry = usedBefore && o.StatusCode != 0
 	}
-	if o.noTime || o.RetryAfter > backoff.Longest {
-		d.retry, wait = false, 0
-	}
-	d.retry = d.retry && h.attempts <= h.retries
+	inTime := wait < timeLeft && o.RetryAfter <= backoff.Longest
+	d.retry = d.retry && inTime && h.attempts <= h.retries
 	if !d.retry || v == maybeStored || v == permanent {
 		d.checks = h.checks()
 	}
-	// The same URL writes the same object, so a lost attempt uses it once more.
-	d.newURL = d.retry && (v == expired || o.urlLeft <= wait || used && v != notStored)
-	if d.retry || d.checks > 0 {
+	if inTime && (d.retry || d.checks > 0) {
 		d.wait = wait
 	}
+	// After the first lost attempt, the retry uses the same URL, because it writes the same object.
+	d.newURL = d.retry && (v == expired || o.urlLeft <= wait || usedBefore && v != notStored)
 	return d, h
 }
 
-// verdict says what an attempt did to the audio and to the URL.
+// verdict is the effect of an attempt on storage and on the URL.
 type verdict int
 
 const (
-	permanent   verdict = iota // nothing, and another attempt would end as this one
-	stored                     // the audio is there
-	notStored                  // nothing: the URL is as good as before
-	maybeStored                // the audio may be there, and the URL used up
-	expired                    // nothing, since the URL is past its time
+	permanent   verdict = iota // nothing is stored, and a retry would fail for the same reason
+	stored                     // the recording is stored
+	notStored                  // nothing is stored, and the URL is still good
+	maybeStored                // audio may be stored, and the URL may be used up
+	expired                    // nothing is stored, because the URL has expired
 )
 
-var saysExpired = regexp.MustCompile("(?i)expired")
-
-// judge reads the store's response, or its absence. The codes are S3's.
+// judge derives the verdict from storage's response, or from its absence. The codes are S3's.
 func judge(o Outcome) verdict {
-	says := saysExpired.MatchString(o.Code) || saysExpired.MatchString(o.Message)
-	switch code := o.StatusCode; {
+	saysExpired := strings.Contains(strings.ToLower(o.Code+" "+o.Message), "expired")
+	switch status := o.StatusCode; {
 	case o.permanent:
 		return permanent
-	case code/100 == 2 && o.Message == "":
+	case status/100 == 2 && o.Message == "":
 		return stored
-	case code/100 == 2, code == 0 && o.Sent > 0:
+	case status/100 == 2, status == 0 && o.Sent > 0:
 		return maybeStored
-	case code == 0, o.without != "", slices.Contains(passing, o.Code),
-		code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code == 499,
-		code == http.StatusInternalServerError, code == http.StatusBadGateway,
-		code == http.StatusServiceUnavailable, code == http.StatusGatewayTimeout,
-		code >= 520 && code <= 527: // of an edge
+	case status == 0, o.rejectedHeader != "", slices.Contains(temporaryCodes, o.Code),
+		status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status == 499,
+		status == http.StatusInternalServerError, status == http.StatusBadGateway,
+		status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout,
+		status >= 520 && status <= 527: // of an edge
 		return notStored
-	case code == http.StatusForbidden && (says || o.urlLeft <= 0), code == http.StatusBadRequest && says:
+	case status == http.StatusForbidden && (saysExpired || o.urlLeft <= 0), status == http.StatusBadRequest && saysExpired:
 		return expired
 	}
 	return permanent
 }
 
-// passing lists S3's codes of 400 and 409 after which another attempt may succeed.
-var passing = []string{"RequestTimeout", "IncompleteBody", "BadDigest", "OperationAborted", "ConditionalRequestConflict"}
+// temporaryCodes lists S3's codes for 400 and 409 after which a retry may succeed.
+var temporaryCodes = []string{"RequestTimeout", "IncompleteBody", "BadDigest", "OperationAborted", "ConditionalRequestConflict"}
 
-var aboutDigest = regexp.MustCompile("(?i)digest|md5|signature|not signed|notimplemented")
+// mayRejectMD5 matches the code or the message of a response that may reject Content-MD5: as
+// invalid, as not covered by the signature, or as not implemented.
+var mayRejectMD5 = regexp.MustCompile("(?i)digest|md5|signature|not signed|notimplemented")
 
-// rejected returns the header that the store rejected, if the next attempts can leave it out.
-func rejected(r Response, sent http.Header) string {
+// rejectedHeader returns the header that storage rejected if the next attempts can omit it, or "".
+func rejectedHeader(r Response, sent http.Header) string {
 	switch {
 	case r.StatusCode == http.StatusExpectationFailed && sent.Get("Expect") != "": // RFC 9110, section 10.1.1
 		return "Expect"
-	case sent.Get("Content-Md5") != "" && r.Code != "BadDigest" && r.StatusCode/100 > 3 && aboutDigest.MatchString(r.Code+r.Message):
+	case sent.Get("Content-Md5") != "" && r.Code != "BadDigest" && r.StatusCode/100 > 3 && mayRejectMD5.MatchString(r.Code+r.Message):
 		return "Content-Md5"
 	}
 	return ""

@@ -10,24 +10,24 @@ import (
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		o    Outcome
-		late bool
-		want verdict
+		o          Outcome
+		urlExpired bool
+		want       verdict
 	}{
 		"200":                     {o: Outcome{Response: Response{StatusCode: 200}}, want: stored},
 		"204":                     {o: Outcome{Response: Response{StatusCode: 204}}, want: stored},
 		"307":                     {o: Outcome{Response: Response{StatusCode: 307}}, want: permanent},
 		"400":                     {o: Outcome{Response: Response{StatusCode: 400}}, want: permanent},
-		"400, late":               {o: Outcome{Response: Response{StatusCode: 400}}, late: true, want: permanent},
+		"400 to an expired URL":   {o: Outcome{Response: Response{StatusCode: 400}}, urlExpired: true, want: permanent},
 		"400 RequestTimeout":      {o: Outcome{Response: Response{StatusCode: 400, Code: "RequestTimeout"}}, want: notStored},
 		"400 IncompleteBody":      {o: Outcome{Response: Response{StatusCode: 400, Code: "IncompleteBody"}}, want: notStored},
-		"200 that proves nothing": {o: Outcome{Response: Response{StatusCode: 200, Message: "a page"}}, want: maybeStored},
+		"200 with a page":         {o: Outcome{Response: Response{StatusCode: 200, Message: "a page"}}, want: maybeStored},
 		"400 ExpiredToken":        {o: Outcome{Response: Response{StatusCode: 400, Code: "ExpiredToken"}}, want: expired},
 		"403":                     {o: Outcome{Response: Response{StatusCode: 403, Code: "AccessDenied"}}, want: permanent},
-		"403, late":               {o: Outcome{Response: Response{StatusCode: 403, Code: "AccessDenied"}}, late: true, want: expired},
+		"403 to an expired URL":   {o: Outcome{Response: Response{StatusCode: 403, Code: "AccessDenied"}}, urlExpired: true, want: expired},
 		"403 that says expired":   {o: Outcome{Response: Response{StatusCode: 403, Code: "AccessDenied", Message: "Request has Expired"}}, want: expired},
 		"404":                     {o: Outcome{Response: Response{StatusCode: 404, Code: "NoSuchKey"}}, want: permanent},
-		"404 that says expired":   {o: Outcome{Response: Response{StatusCode: 404, Message: "expired"}}, late: true, want: permanent},
+		"404 that says expired":   {o: Outcome{Response: Response{StatusCode: 404, Message: "expired"}}, urlExpired: true, want: permanent},
 		"405":                     {o: Outcome{Response: Response{StatusCode: 405, Code: "MethodNotAllowed"}}, want: permanent},
 		"408":                     {o: Outcome{Response: Response{StatusCode: 408}}, want: notStored},
 		"409":                     {o: Outcome{Response: Response{StatusCode: 409, Code: "Conflict"}}, want: permanent},
@@ -35,14 +35,14 @@ func TestJudge(t *testing.T) {
 		"411":                     {o: Outcome{Response: Response{StatusCode: 411, Code: "MissingContentLength"}}, want: permanent},
 		"413":                     {o: Outcome{Response: Response{StatusCode: 413}}, want: permanent},
 		"417":                     {o: Outcome{Response: Response{StatusCode: 417}}, want: permanent},
-		"417 with Expect":         {o: Outcome{Response: Response{StatusCode: 417}, without: "Expect"}, want: notStored},
+		"417 that rejects Expect": {o: Outcome{Response: Response{StatusCode: 417}, rejectedHeader: "Expect"}, want: notStored},
 		"429":                     {o: Outcome{Response: Response{StatusCode: 429}}, want: notStored},
 		"499":                     {o: Outcome{Response: Response{StatusCode: 499}}, want: notStored},
 		"500":                     {o: Outcome{Response: Response{StatusCode: 500, Code: "InternalError"}}, want: notStored},
 		"501":                     {o: Outcome{Response: Response{StatusCode: 501, Code: "NotImplemented"}}, want: permanent},
 		"502":                     {o: Outcome{Response: Response{StatusCode: 502}}, want: notStored},
 		"503":                     {o: Outcome{Response: Response{StatusCode: 503, Code: "SlowDown"}}, want: notStored},
-		"503, late":               {o: Outcome{Response: Response{StatusCode: 503, Code: "SlowDown"}}, late: true, want: notStored},
+		"503 to an expired URL":   {o: Outcome{Response: Response{StatusCode: 503, Code: "SlowDown"}}, urlExpired: true, want: notStored},
 		"504":                     {o: Outcome{Response: Response{StatusCode: 504}}, want: notStored},
 		"519":                     {o: Outcome{Response: Response{StatusCode: 519}}, want: permanent},
 		"520":                     {o: Outcome{Response: Response{StatusCode: 520}}, want: notStored},
@@ -54,7 +54,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test.o.Sent, test.o.urlLeft = 1, time.Second
-			if test.late {
+			if test.urlExpired {
 				test.o.urlLeft = 0
 			}
 			require.Equal(t, test.want, judge(test.o))
@@ -64,28 +64,33 @@ func TestJudge(t *testing.T) {
 	require.Equal(t, notStored, judge(Outcome{Response: Response{StatusCode: 503}}), "a 503 before anything was sent")
 }
 
-// The decision after an attempt. Unless the case says otherwise, up to four retries are allowed,
-// the wait is a second, the URL expires in a minute and the recording has two bytes.
+// The decision after an attempt. Unless the row says otherwise, up to four retries are allowed,
+// the wait is a second, the deadline is in an hour, the URL expires in a minute and the recording
+// has two bytes.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	const wait = time.Second
-	sent := func(n int64, status int) Outcome {
-		return Outcome{Response: Response{StatusCode: status}, Sent: n, Size: 2, urlLeft: time.Minute}
+	part := func(status int) Outcome { // storage responded after one of the two bytes; 0: it did not respond
+		return Outcome{Response: Response{StatusCode: status}, Sent: 1, Size: 2, urlLeft: time.Minute}
 	}
-	nothing, part, all := sent(0, 0), func(status int) Outcome { return sent(1, status) }, func(status int) Outcome { return sent(2, status) }
-	with := func(o Outcome, change func(*Outcome)) Outcome { change(&o); return o }
-	noTime := func(o Outcome) Outcome { o.noTime = true; return o }
-	expires := func(o Outcome, in time.Duration) Outcome { o.urlLeft = in; return o }
-	asks := func(o Outcome, d time.Duration) Outcome { o.RetryAfter = d; return o }
-	aborted := with(part(0), func(o *Outcome) { o.permanent = true })
-	late := expires(part(403), 0)
+	change := func(o Outcome, with func(*Outcome)) Outcome { with(&o); return o }
+	all := func(status int) Outcome { return change(part(status), func(o *Outcome) { o.Sent = 2 }) }
+	nothing := change(part(0), func(o *Outcome) { o.Sent = 0 })
+	unreadable := change(part(0), func(o *Outcome) { o.permanent = true })
+	urlExpires := func(in time.Duration, o Outcome) Outcome {
+		return change(o, func(o *Outcome) { o.urlLeft = in })
+	}
+	retryAfter := func(d time.Duration, o Outcome) Outcome {
+		return change(o, func(o *Outcome) { o.RetryAfter = d })
+	}
+	urlExpired := urlExpires(0, part(403))
 
-	begin := history{retries: 4}
+	first := history{retries: 4}
 	last := history{attempts: 4, retries: 4}
-	none := history{}
-	lost := history{attempts: 1, retries: 4, urlUsed: true, maybeStored: true}
+	noRetries := history{}
+	lostPart := history{attempts: 1, retries: 4, urlUsed: true, maybeStored: true} // an attempt sent a part and got no response
 	lostAll := history{attempts: 1, retries: 4, urlUsed: true, maybeStored: true, sentAll: true}
-	fresh := history{attempts: 2, retries: 4, maybeStored: true} // with a new URL
+	newURLAfterLoss := history{attempts: 2, retries: 4, maybeStored: true}
 	renewed := history{attempts: 1, retries: 4, renewed: true}
 	shared := func(h history) history { h.shared = true; return h }
 
@@ -101,60 +106,68 @@ func TestDecide(t *testing.T) {
 	never := func(d decision) decision { d.retryable = false; return d }
 	atOnce := func(d decision) decision { d.wait = 0; return d }
 	for name, test := range map[string]struct {
-		h    history
-		o    Outcome
-		want decision
+		h          history
+		o          Outcome
+		noTimeLeft bool // for the wait
+		want       decision
 	}{
-		"stored":                                      {begin, all(200), decision{stored: true, retryable: true}},
-		"stored after a lost response":                {lostAll, all(200), decision{stored: true, retryable: true}},
-		"not stored":                                  {begin, part(429), retry(0)},
-		"not stored, after a loss":                    {lost, part(429), retry(0)},
-		"not stored, after a lost response":           {lostAll, part(429), retry(0)},
-		"not stored, the last":                        {last, part(429), fail(0)},
-		"not stored, no retries":                      {none, part(429), fail(0)},
-		"not stored, little time":                     {begin, noTime(part(429)), fail(0)},
-		"not stored, until the URL expires":           {begin, expires(part(429), wait), newURL(retry(0))},
-		"not stored, just before the URL expires":     {begin, expires(part(429), wait+1), retry(0)},
-		"asked to wait for a minute":                  {begin, asks(part(429), time.Minute), retry(0)},
-		"asked to wait for longer":                    {begin, asks(part(429), time.Minute+1), fail(0)},
-		"asked to wait for longer, after a loss":      {lost, asks(part(429), time.Minute+1), atOnce(fail(1))},
-		"nothing was sent":                            {begin, nothing, retry(0)},
-		"nothing was sent, after a loss":              {lost, nothing, retry(0)},
-		"permanent":                                   {begin, part(404), never(fail(0))},
-		"permanent, of the whole recording":           {begin, all(404), never(fail(0))},
-		"permanent with a new URL":                    {fresh, part(404), never(fail(1))},
-		"permanent, but the URL may be used up":       {lost, part(403), never(newURL(retry(1)))},
-		"permanent, after a lost response":            {lostAll, part(403), never(newURL(retry(2)))},
-		"permanent, the URL may be used up, the last": {history{attempts: 4, retries: 4, urlUsed: true, maybeStored: true}, part(403), never(fail(1))},
-		"an unreadable recording":                     {begin, aborted, never(fail(0))},
-		"an unreadable recording, after a loss":       {lost, aborted, never(fail(1))},
-		"lost":                                        {begin, part(0), retry(1)},
-		"lost again":                                  {lost, part(0), newURL(retry(1))},
-		"lost with a new URL":                         {fresh, part(0), retry(1)},
-		"lost, the last":                              {last, part(0), fail(1)},
-		"lost, no retries":                            {none, part(0), fail(1)},
-		"lost, little time":                           {begin, noTime(part(0)), atOnce(fail(1))},
-		"lost, after a lost response":                 {lostAll, part(0), newURL(retry(2))},
-		"lost, and the URL expires":                   {begin, expires(part(0), wait), newURL(retry(1))},
-		"response lost":                               {begin, all(0), retry(2)},
-		"response lost, and the URL expires":          {begin, expires(all(0), 0), newURL(retry(2))},
-		"response lost, the last":                     {last, all(0), fail(2)},
-		"response lost, no retries":                   {none, all(0), fail(2)},
-		"response lost, little time":                  {begin, noTime(all(0)), atOnce(fail(2))},
-		"expired":                                     {begin, late, newURL(retry(0))},
-		"expired, after a lost response":              {lostAll, late, newURL(retry(0))},
-		"expired again":                               {renewed, late, fail(0)},
-		"expired, no retries":                         {none, late, fail(0)},
+		"stored":                              {h: first, o: all(200), want: decision{stored: true, retryable: true}},
+		"stored, after a lost response":       {h: lostAll, o: all(200), want: decision{stored: true, retryable: true}},
+		"429":                                 {h: first, o: part(429), want: retry(0)},
+		"429, after a part was lost":          {h: lostPart, o: part(429), want: retry(0)},
+		"429, after a lost response":          {h: lostAll, o: part(429), want: retry(0)},
+		"429, the last attempt":               {h: last, o: part(429), want: fail(0)},
+		"429, no retries allowed":             {h: noRetries, o: part(429), want: fail(0)},
+		"429, no time left":                   {h: first, o: part(429), noTimeLeft: true, want: fail(0)},
+		"429, URL expires during the wait":    {h: first, o: urlExpires(wait, part(429)), want: newURL(retry(0))},
+		"429, URL expires after the wait":     {h: first, o: urlExpires(wait+1, part(429)), want: retry(0)},
+		"Retry-After of a minute":             {h: first, o: retryAfter(time.Minute, part(429)), want: retry(0)},
+		"longer Retry-After":                  {h: first, o: retryAfter(time.Minute+1, part(429)), want: fail(0)},
+		"longer Retry-After, after a loss":    {h: lostPart, o: retryAfter(time.Minute+1, part(429)), want: atOnce(fail(1))},
+		"nothing sent":                        {h: first, o: nothing, want: retry(0)},
+		"nothing sent, after a part was lost": {h: lostPart, o: nothing, want: retry(0)},
+		"503, the last attempt":               {h: last, o: part(503), want: fail(1)},
+		"503 to everything, the last attempt": {h: last, o: all(503), want: fail(2)},
+		"404":                                 {h: first, o: part(404), want: never(fail(0))},
+		"404 to everything":                   {h: first, o: all(404), want: never(fail(0))},
+		"404 with a new URL":                  {h: newURLAfterLoss, o: part(404), want: never(fail(1))},
+		"403, URL may be used up":             {h: lostPart, o: part(403), want: never(newURL(retry(1)))},
+		"403, after a lost response":          {h: lostAll, o: part(403), want: never(newURL(retry(2)))},
+		"403, URL may be used up, the last":   {h: history{attempts: 4, retries: 4, urlUsed: true, maybeStored: true}, o: part(403), want: never(fail(1))},
+		"unreadable":                          {h: first, o: unreadable, want: never(fail(0))},
+		"unreadable, after a part was lost":   {h: lostPart, o: unreadable, want: never(fail(1))},
+		"part lost":                           {h: first, o: part(0), want: retry(1)},
+		"part lost again":                     {h: lostPart, o: part(0), want: newURL(retry(1))},
+		"part lost with a new URL":            {h: newURLAfterLoss, o: part(0), want: retry(1)},
+		"part lost, the last attempt":         {h: last, o: part(0), want: fail(1)},
+		"part lost, no retries allowed":       {h: noRetries, o: part(0), want: fail(1)},
+		"part lost, no time left":             {h: first, o: part(0), noTimeLeft: true, want: atOnce(fail(1))},
+		"part lost, after a lost response":    {h: lostAll, o: part(0), want: newURL(retry(2))},
+		"part lost, URL expires":              {h: first, o: urlExpires(wait, part(0)), want: newURL(retry(1))},
+		"response lost":                       {h: first, o: all(0), want: retry(2)},
+		"response lost, URL expires":          {h: first, o: urlExpires(0, all(0)), want: newURL(retry(2))},
+		"response lost, the last attempt":     {h: last, o: all(0), want: fail(2)},
+		"response lost, no retries allowed":   {h: noRetries, o: all(0), want: fail(2)},
+		"response lost, no time left":         {h: first, o: all(0), noTimeLeft: true, want: atOnce(fail(2))},
+		"URL expired":                         {h: first, o: urlExpired, want: newURL(retry(0))},
+		"URL expired, after a lost response":  {h: lostAll, o: urlExpired, want: newURL(retry(0))},
+		"URL expired again":                   {h: renewed, o: urlExpired, want: fail(0)},
+		"URL expired, no retries allowed":     {h: noRetries, o: urlExpired, want: fail(0)},
+		"early 200":                           {h: first, o: change(part(200), func(o *Outcome) { o.Message = "early" }), want: fail(1)},
 
-		"shared, permanent":         {shared(begin), part(403), never(fail(1))},
-		"shared, not stored":        {shared(begin), part(429), retry(0)},
-		"shared, lost":              {shared(begin), part(0), retry(1)},
-		"shared, the last":          {shared(last), part(429), fail(1)},
-		"shared, the response lost": {shared(last), all(0), fail(2)},
+		"shared, 403":                         {h: shared(first), o: part(403), want: never(fail(1))},
+		"shared, 429":                         {h: shared(first), o: part(429), want: retry(0)},
+		"shared, part lost":                   {h: shared(first), o: part(0), want: retry(1)},
+		"shared, 429, the last attempt":       {h: shared(last), o: part(429), want: fail(1)},
+		"shared, response lost, last attempt": {h: shared(last), o: all(0), want: fail(2)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, _ := decide(test.h, test.o, wait)
+			timeLeft := time.Hour
+			if test.noTimeLeft {
+				timeLeft = wait
+			}
+			got, _ := decide(test.h, test.o, wait, timeLeft)
 			require.Equal(t, test.want, got)
 		})
 	}
@@ -167,16 +180,17 @@ func TestDecide_UpdatesHistory(t *testing.T) {
 		o    Outcome
 		want history
 	}{
-		"lost":          {Outcome{Sent: 1}, history{attempts: 1, retries: 4, urlUsed: true, maybeStored: true}},
+		"part lost":     {Outcome{Sent: 1}, history{attempts: 1, retries: 4, urlUsed: true, maybeStored: true}},
 		"response lost": {Outcome{Sent: 2}, history{attempts: 1, retries: 4, urlUsed: true, maybeStored: true, sentAll: true}},
-		"not stored":    {Outcome{Sent: 1, Response: Response{StatusCode: 429}}, history{attempts: 1, retries: 4}},
-		"permanent":     {Outcome{Sent: 2, Response: Response{StatusCode: 404}}, history{attempts: 1, retries: 4, sentAll: true}},
-		"expired":       {Outcome{Response: Response{StatusCode: 400, Code: "ExpiredToken"}}, history{attempts: 1, retries: 4, renewed: true}},
+		"429":           {Outcome{Sent: 1, Response: Response{StatusCode: 429}}, history{attempts: 1, retries: 4}},
+		"503":           {Outcome{Sent: 1, Response: Response{StatusCode: 503}}, history{attempts: 1, retries: 4, maybeStored: true}},
+		"404":           {Outcome{Sent: 2, Response: Response{StatusCode: 404}}, history{attempts: 1, retries: 4, sentAll: true}},
+		"URL expired":   {Outcome{Response: Response{StatusCode: 400, Code: "ExpiredToken"}}, history{attempts: 1, retries: 4, renewed: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test.o.Size, test.o.urlLeft = 2, time.Minute
-			_, got := decide(begin, test.o, time.Second)
+			_, got := decide(begin, test.o, time.Second, time.Hour)
 			require.Equal(t, test.want, got)
 		})
 	}

@@ -25,9 +25,8 @@ func put(t testing.TB, target string, next http.RoundTripper, rec Recording) *Up
 	u, err := url.Parse(target)
 	require.NoError(t, err)
 	return &Upload{
-		Transport: next, Recording: rec, Timeouts: Timeouts{Stall: time.Minute, Response: 5 * time.Minute},
-		target: u, expires: time.Now().Add(time.Hour), mask: secret.Mask{}.WithQuery(u),
-		header: http.Header{"Content-Type": {rec.ContentType}, "User-Agent": {"test/1"}, "Expect": {"100-continue"}},
+		Transport: next, Recording: rec, UserAgent: []string{"test/1"}, Timeouts: Timeouts{Stall: time.Minute, Response: 5 * time.Minute},
+		target: u, expires: time.Now().Add(time.Hour), urlMask: secret.Mask{}.WithQuery(u),
 	}
 }
 
@@ -39,7 +38,7 @@ func requireStored(t testing.TB, n int64, o Outcome) {
 	require.Equal(t, n, o.Size)
 }
 
-// noise is a recording in which no two places look alike, and its SHA-256.
+// noise returns a recording of random bytes, and its SHA-256.
 func noise(n int) (Recording, string) {
 	data := make([]byte, n)
 	_, _ = rand.NewChaCha8([32]byte{1, 2, 3}).Read(data)
@@ -52,7 +51,7 @@ func audio(n int) Recording {
 	return Recording{Audio: strings.NewReader(strings.Repeat("a", n)), Size: int64(n), ContentType: "audio/mpeg"}
 }
 
-// file writes noise to a file and opens it.
+// file writes noise to a file and opens the file.
 func file(t testing.TB, size int) (*os.File, string) {
 	t.Helper()
 	rec, sum := noise(size)

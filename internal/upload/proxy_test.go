@@ -16,8 +16,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-// If a proxy rejects a request, the error names the proxy without its password. Storage certainly
-// has nothing.
+// If a proxy rejects the connection, the error names the proxy without its password, and nothing is
+// stored.
 func TestAttempt_NamesRejectingProxy(t *testing.T) {
 	t.Parallel()
 	respond := func(status int) http.HandlerFunc {
@@ -27,11 +27,11 @@ func TestAttempt_NamesRejectingProxy(t *testing.T) {
 		proxy http.HandlerFunc // nil: no proxy is running
 		text  string
 	}{
-		"dead":       {nil, "connection refused"},
-		"forbidden":  {respond(403), "Forbidden"},
-		"unknown":    {respond(407), "Proxy Authentication Required"},
-		"no gateway": {respond(502), "Bad Gateway"},
-		"hangs up":   {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
+		"not running": {nil, "connection refused"},
+		"403":         {respond(403), "Forbidden"},
+		"407":         {respond(407), "Proxy Authentication Required"},
+		"502":         {respond(502), "Bad Gateway"},
+		"closes":      {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "EOF"},
 	} {
 		for _, wrapped := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", wrapped ", wrapped), func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestAttempt_NamesRejectingProxy(t *testing.T) {
 				}
 				r := put(t, "https://storage.example/k?s=1", next, audio(10)).attempt(t.Context())
 				want := notStored
-				if !wrapped && (name == "forbidden" || name == "unknown") {
+				if !wrapped && (name == "403" || name == "407") {
 					want = permanent
 				}
 				require.Equal(t, want, judge(r), "%v", r.Err)
@@ -61,7 +61,7 @@ func TestAttempt_NamesRejectingProxy(t *testing.T) {
 			})
 		}
 	}
-	t.Run("without an address", func(t *testing.T) {
+	t.Run("address cannot be used", func(t *testing.T) {
 		t.Parallel()
 		next := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return nil, errors.New(`bad "http://user:pass-word@proxy"`) }}
 		r := put(t, "https://storage.example/k?s=1", next, audio(10)).attempt(t.Context())
@@ -70,7 +70,7 @@ func TestAttempt_NamesRejectingProxy(t *testing.T) {
 	})
 }
 
-// A retry does not make an invalid certificate valid.
+// An upload does not retry if storage's certificate is invalid.
 func TestAttempt_InvalidCertificateIsPermanent(t *testing.T) {
 	t.Parallel()
 	o := put(t, "https://storage.example/k?s=1", roundTripper(func(*http.Request) (*http.Response, error) { return nil, testbase.ErrUntrusted }), audio(10)).attempt(t.Context())
@@ -78,12 +78,12 @@ func TestAttempt_InvalidCertificateIsPermanent(t *testing.T) {
 	require.ErrorIs(t, o.Err, testbase.ErrUntrusted)
 }
 
-// Whatever the error, a lost attempt stored nothing if it sent no byte. Otherwise storage may have
-// the audio.
-func TestAttempt_LostConnectionMayHaveStored(t *testing.T) {
+// An attempt without a response stored nothing if it sent no byte, whatever the error. Otherwise
+// storage may have the audio.
+func TestAttempt_WithoutResponseMayHaveStored(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]error{
-		"not made": errRefused, "reset": syscall.ECONNRESET, "closed": &net.OpError{Op: "write", Err: io.ErrClosedPipe}, "neither response nor error": nil,
+		"refused": errRefused, "reset": syscall.ECONNRESET, "closed": &net.OpError{Op: "write", Err: io.ErrClosedPipe}, "neither response nor error": nil,
 	} {
 		for n, want := range map[int64]verdict{0: notStored, 5: maybeStored, 10: maybeStored} {
 			t.Run(fmt.Sprint(name, " after ", n), func(t *testing.T) {

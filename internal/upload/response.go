@@ -13,31 +13,31 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
-// Response is storage's response. A 2xx has no Message, unless it does not prove that the
-// recording was stored.
+// Response is storage's response. A 2xx has a Message only if it does not prove that the
+// recording was stored: the Message says why.
 type Response struct {
 	StatusCode               int
 	Code, Message, RequestID string
 	RetryAfter               time.Duration
 }
 
-// readResponse reads and closes the store's response.
+// readResponse reads and closes storage's response.
 func readResponse(resp *http.Response, host string, mask secret.Mask) Response {
 	defer resp.Body.Close()
 	success := resp.StatusCode/100 == 2
 	if success && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") {
 		return Response{StatusCode: resp.StatusCode}
 	}
-	var e struct { // other elements of the XML echo the key id and the signature
+	var e struct { // without the other elements, which may repeat the key id and the signature
 		XMLName   struct{} `xml:"Error"`
 		Code      string
 		Message   string
 		RequestID string `xml:"RequestId"`
 	}
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // to the end, so that the connection can be reused
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // all of it, so that the connection can be reused
 	d := xml.NewDecoder(bytes.NewReader(body))
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // codes are ASCII
-	_ = d.Decode(&e)                                                                     // if the XML breaks off, the elements before are kept
+	_ = d.Decode(&e)                                                                     // if the XML breaks off, e has the elements before
 	text := func(s string) string { return mask.Text(strings.TrimSpace(s)) }
 	r := Response{
 		StatusCode: resp.StatusCode, RetryAfter: backoff.RetryAfter(resp.StatusCode, resp.Header),
@@ -49,9 +49,9 @@ func readResponse(resp *http.Response, host string, mask secret.Mask) Response {
 	case resp.StatusCode/100 == 3:
 		r.Message = mask.Redirect(host, resp.Header)
 	case success:
-		r.Message = "the response is not the store's: " + mask.Page(host, resp.Header, body)
+		r.Message = "the response is not from storage: " + mask.Page(host, resp.Header, body)
 	default:
-		r.Message = "the response is not the store's XML: " + mask.Page(host, resp.Header, body)
+		r.Message = "the response is not an XML error of storage: " + mask.Page(host, resp.Header, body)
 	}
 	return r
 }

@@ -14,35 +14,35 @@ import (
 func TestReadResponse(t *testing.T) {
 	t.Parallel()
 	const good = "<Error><Code>SlowDown</Code><Message>Please wait</Message><RequestId>r1</RequestId></Error>"
-	notXML := Response{Message: "the response is not the store's XML: storage.example"}
+	notXML := Response{Message: "the response is not an XML error of storage: storage.example"}
 	for name, test := range map[string]struct {
 		body string
 		want Response
 	}{
-		"S3's form":            {`<?xml version="1.0" encoding="UTF-8"?>` + "\n" + good, Response{Code: "SlowDown", Message: "Please wait", RequestID: "r1"}},
-		"byte order mark":      {"\ufeff" + good, Response{Code: "SlowDown", Message: "Please wait", RequestID: "r1"}},
-		"another encoding":     {`<?xml version="1.0" encoding="ISO-8859-1"?>` + good, Response{Code: "SlowDown", Message: "Please wait", RequestID: "r1"}},
-		"namespace":            {`<Error xmlns="http://s3.example/doc/"><Code>A</Code></Error>`, Response{Code: "A"}},
-		"prefix":               {`<s:Error xmlns:s="http://s3.example/"><s:Code>A</s:Code></s:Error>`, Response{Code: "A"}},
-		"space and CDATA":      {"<Error>\n <Code>\n A<![CDATA[<B>]]> </Code>\n</Error>", Response{Code: "A<B>"}},
-		"the last of each":     {"<Error><Code>A</Code><Code>B</Code><Message/><Message>m</Message></Error>", Response{Code: "B", Message: "m"}},
-		"other elements":       {"<Error><Code>A</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId><StringToSign>s</StringToSign><Details><Message>deep</Message></Details></Error>", Response{Code: "A"}},
-		"cut after the code":   {"<Error><Code>A</Code><Message>half a sent", Response{Code: "A"}},
-		"cut in the code":      {"<Error><Code>Access", notXML},
-		"HTML":                 {"<!DOCTYPE html><html><head><title>503</title></head><body><Code>A</Code><br></body></html>", notXML},
-		"text":                 {"too busy", notXML},
-		"empty":                {"", notXML},
-		"JSON":                 {`{"Code":"A"}`, notXML},
-		"another root":         {"<Response><Code>A</Code></Response>", notXML},
-		"nested in itself":     {"<Error><Error><Code>A</Code></Error></Error>", notXML},
-		"invalid UTF-8":        {"<Error><Code>A</Code><Message>\xff\xfe</Message></Error>", Response{Code: "A"}},
-		"bomb":                 {`<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><Error><Code>A</Code><Message>&b;</Message></Error>`, Response{Code: "A"}},
-		"external entity":      {`<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><Error><Message>&a;</Message></Error>`, notXML},
-		"deep":                 {"<Error><Code>A</Code>" + strings.Repeat("<a>", 1<<16), Response{Code: "A"}},
-		"deep from the start":  {strings.Repeat("<Error>", 1<<16), notXML},
-		"many attributes":      {"<Error " + strings.Repeat(`a="b" `, 1<<16) + "/>", notXML},
-		"gigantic message":     {"<Error><Code>A</Code><Message>" + strings.Repeat("m", 1<<17) + "</Message></Error>", Response{Code: "A"}},
-		"after endless spaces": {strings.Repeat(" ", 1<<17) + good, notXML},
+		"S3's form":             {`<?xml version="1.0" encoding="UTF-8"?>` + "\n" + good, Response{Code: "SlowDown", Message: "Please wait", RequestID: "r1"}},
+		"byte order mark":       {"\ufeff" + good, Response{Code: "SlowDown", Message: "Please wait", RequestID: "r1"}},
+		"another encoding":      {`<?xml version="1.0" encoding="ISO-8859-1"?>` + good, Response{Code: "SlowDown", Message: "Please wait", RequestID: "r1"}},
+		"namespace":             {`<Error xmlns="http://s3.example/doc/"><Code>A</Code></Error>`, Response{Code: "A"}},
+		"prefix":                {`<s:Error xmlns:s="http://s3.example/"><s:Code>A</s:Code></s:Error>`, Response{Code: "A"}},
+		"space and CDATA":       {"<Error>\n <Code>\n A<![CDATA[<B>]]> </Code>\n</Error>", Response{Code: "A<B>"}},
+		"repeated elements":     {"<Error><Code>A</Code><Code>B</Code><Message/><Message>m</Message></Error>", Response{Code: "B", Message: "m"}},
+		"other elements":        {"<Error><Code>A</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId><StringToSign>s</StringToSign><Details><Message>deep</Message></Details></Error>", Response{Code: "A"}},
+		"cut after the code":    {"<Error><Code>A</Code><Message>half a sent", Response{Code: "A"}},
+		"cut in the code":       {"<Error><Code>Access", notXML},
+		"HTML":                  {"<!DOCTYPE html><html><head><title>503</title></head><body><Code>A</Code><br></body></html>", notXML},
+		"text":                  {"too busy", notXML},
+		"empty":                 {"", notXML},
+		"JSON":                  {`{"Code":"A"}`, notXML},
+		"another root":          {"<Response><Code>A</Code></Response>", notXML},
+		"Error in Error":        {"<Error><Error><Code>A</Code></Error></Error>", notXML},
+		"invalid UTF-8":         {"<Error><Code>A</Code><Message>\xff\xfe</Message></Error>", Response{Code: "A"}},
+		"entity expansion":      {`<!DOCTYPE x [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;">]><Error><Code>A</Code><Message>&b;</Message></Error>`, Response{Code: "A"}},
+		"external entity":       {`<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><Error><Message>&a;</Message></Error>`, notXML},
+		"deeply nested":         {"<Error><Code>A</Code>" + strings.Repeat("<a>", 1<<20), Response{Code: "A"}},
+		"deeply nested Errors":  {strings.Repeat("<Error>", 1<<20), notXML},
+		"many attributes":       {"<Error " + strings.Repeat(`a="b" `, 1<<18) + "/>", notXML},
+		"message of 1 MiB":      {"<Error><Code>A</Code><Message>" + strings.Repeat("m", 1<<20) + "</Message></Error>", Response{Code: "A"}},
+		"after 1 MiB of spaces": {strings.Repeat(" ", 1<<20) + good, notXML},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -53,13 +53,13 @@ func TestReadResponse(t *testing.T) {
 			require.Equal(t, test.want, got)
 			read := body.Size() - int64(body.Len())
 			require.LessOrEqual(t, read, int64(64<<10))
-			require.Equal(t, min(body.Size(), 64<<10), read, "read to the end, so that the connection serves again")
+			require.Equal(t, min(body.Size(), 64<<10), read, "read to the end, so that the connection can be reused")
 		})
 	}
 	const page = "<html><head><title>Log in to feedfacecafebeef</title>"
 	for status, want := range map[int]string{
-		200: `the response is not the store's: storage.example (nginx) sent "Log in to ***"`,
-		502: `the response is not the store's XML: storage.example (nginx) sent "Log in to ***"`,
+		200: `the response is not from storage: storage.example (nginx) sent "Log in to ***"`,
+		502: `the response is not an XML error of storage: storage.example (nginx) sent "Log in to ***"`,
 		307: "the Client does not follow redirects",
 	} {
 		resp := &http.Response{StatusCode: status, Header: http.Header{"Server": {"nginx"}, "Content-Type": {"text/html; charset=utf-8"}}, Body: io.NopCloser(strings.NewReader(page))}

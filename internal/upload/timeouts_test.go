@@ -18,17 +18,17 @@ func TestTimeouts_LimitBodyAndResponseSeparately(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		limits   Timeouts
-		takes    time.Duration // a byte of the body
-		response time.Duration // after the last
-		until    time.Duration // until the attempt is given up; 0: never
+		perByte  time.Duration // the transport waits before each byte of the body
+		response time.Duration // from the last byte to the response
+		givesUp  time.Duration // when the attempt gives up; 0: never
 	}{
-		"a slow body":                 {Timeouts{Stall: time.Minute, Response: time.Minute}, 50 * time.Second, 0, 0},
-		"a body that stalls":          {Timeouts{Stall: time.Minute, Response: time.Hour}, 2 * time.Hour, 0, time.Minute},
-		"with a longer limit":         {Timeouts{Stall: 10 * time.Minute, Response: 12 * time.Minute}, 9 * time.Minute, 0, 0},
-		"a response after 90 seconds": {Timeouts{Stall: time.Minute, Response: 5 * time.Minute}, 0, 90 * time.Second, 0},
-		"a response that never comes": {Timeouts{Stall: time.Minute, Response: 5 * time.Minute}, 0, time.Hour, 5 * time.Minute},
-		"a response that is too late": {Timeouts{Stall: time.Hour, Response: 5 * time.Minute}, 0, 10 * time.Minute, 5 * time.Minute},
-		"a response after an hour":    {Timeouts{Stall: time.Minute, Response: 2 * time.Hour}, 0, time.Hour, 0},
+		"a slow body":                        {Timeouts{Stall: time.Minute, Response: time.Minute}, 50 * time.Second, 0, 0},
+		"a body that stalls":                 {Timeouts{Stall: time.Minute, Response: time.Hour}, 2 * time.Hour, 0, time.Minute},
+		"a slow body, longer limits":         {Timeouts{Stall: 10 * time.Minute, Response: 12 * time.Minute}, 9 * time.Minute, 0, 0},
+		"a response after 90 seconds":        {Timeouts{Stall: time.Minute, Response: 5 * time.Minute}, 0, 90 * time.Second, 0},
+		"a response after the limit":         {Timeouts{Stall: time.Minute, Response: 5 * time.Minute}, 0, time.Hour, 5 * time.Minute},
+		"a response after the shorter limit": {Timeouts{Stall: time.Hour, Response: 5 * time.Minute}, 0, 10 * time.Minute, 5 * time.Minute},
+		"a response after an hour":           {Timeouts{Stall: time.Minute, Response: 2 * time.Hour}, 0, time.Hour, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -43,7 +43,7 @@ func TestTimeouts_LimitBodyAndResponseSeparately(t *testing.T) {
 				}
 				next := roundTripper(func(req *http.Request) (*http.Response, error) {
 					for {
-						if err := rest(req.Context(), test.takes); err != nil {
+						if err := rest(req.Context(), test.perByte); err != nil {
 							return nil, err
 						}
 						if _, err := io.ReadFull(req.Body, make([]byte, 1)); err == io.EOF {
@@ -59,7 +59,7 @@ func TestTimeouts_LimitBodyAndResponseSeparately(t *testing.T) {
 				p.Timeouts = test.limits
 				start := time.Now()
 				r := p.attempt(t.Context())
-				if test.until == 0 {
+				if test.givesUp == 0 {
 					require.Equal(t, stored, judge(r))
 					return
 				}
@@ -69,9 +69,9 @@ func TestTimeouts_LimitBodyAndResponseSeparately(t *testing.T) {
 				require.True(t, ok)
 				require.True(t, late.Timeout())
 				require.NotErrorIs(t, r.Err, context.DeadlineExceeded)
-				require.ErrorContains(t, r.Err, test.until.String())
-				require.GreaterOrEqual(t, time.Since(start), test.until)
-				require.LessOrEqual(t, time.Since(start), test.until+test.until/3)
+				require.ErrorContains(t, r.Err, test.givesUp.String())
+				require.GreaterOrEqual(t, time.Since(start), test.givesUp)
+				require.LessOrEqual(t, time.Since(start), test.givesUp+test.givesUp/3)
 			})
 		})
 	}

@@ -1,16 +1,19 @@
-// Package upload sends one recording to storage: it requests an upload URL, makes the
-// PUT, retries it, and checks whether the audio arrived if the response was lost. It sees
-// the API through two methods; it knows HTTP and the errors of S3, but no Client.
+// Package upload sends one recording to storage. It requests an upload URL, makes the PUT
+// and retries it. If a response is lost, it checks whether the audio arrived. It knows
+// HTTP and the errors of S3. It does not know the Client, and calls the API through an
+// interface of two methods.
 //
-//	Do       repeats the steps below until the audio is there or the upload failed
-//	attempt  makes one PUT and returns its outcome   (attempt.go, body.go, response.go)
-//	decide   decides what follows                    (decide.go)
-//	wait     waits, checks whether the audio arrived, and gets a new URL
+//	Do       makes attempts until the audio is stored or the upload has failed
+//	attempt  makes one PUT and returns its outcome        (attempt.go, body.go, response.go)
+//	decide   decides what follows an attempt              (decide.go)
+//	check    checks whether the audio arrived
+//	newURL   gets an upload URL
 package upload
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -21,10 +24,10 @@ import (
 
 // API is what an upload needs from the service, for its meeting.
 type API interface {
-	// UploadURL requests a URL to PUT the recording to, which is valid for so long.
+	// UploadURL requests a URL to PUT the recording to. valid is how long the URL can be used.
 	UploadURL(ctx context.Context) (target *url.URL, valid time.Duration, err error)
-	// HasAudio reports whether the meeting has audio. It waits until the meeting may be
-	// polled: up to pollInterval after another poll, at once after UploadURL.
+	// HasAudio polls the meeting and reports whether it has audio. It first waits for the
+	// end of pollInterval since the last poll, but polls at once after UploadURL.
 	HasAudio(ctx context.Context) (bool, error)
 }
 
@@ -35,126 +38,125 @@ const pollInterval = 30 * time.Second
 type Upload struct {
 	API        API
 	Recording  Recording
-	WithoutMD5 bool                    // never send the header Content-MD5
-	Shared     bool                    // other workers may upload to the meeting: their audio is as good
-	Progress   func(sent, total int64) // called after each part that was handed over; may be nil
+	WithoutMD5 bool                    // do not send the header Content-MD5
+	Shared     bool                    // other workers may upload the same recording: accept their audio
+	Progress   func(sent, total int64) // called after each part that the transport has read; may be nil
 
 	Transport http.RoundTripper
 	UserAgent []string
-	Mask      secret.Mask // hides secrets in errors; those of the URL are added
+	Mask      secret.Mask // hides secrets in errors
 	Timeouts  Timeouts
 	Retries   backoff.Policy
-	Begin     func(ctx context.Context, number int) (context.Context, error)       // returns the context of an attempt; an error fails the attempt
+	Begin     func(ctx context.Context, number int) (context.Context, error)       // returns the context of an attempt; if it fails, so does the attempt
 	Observe   func(ctx context.Context, o Outcome, retry bool, wait time.Duration) // called after each attempt
 
-	target    *url.URL
-	expires   time.Time   // of target
-	mask      secret.Mask // Mask and the secrets of target
-	header    http.Header // of the next attempt
-	past      history
-	nextCheck time.Time // HasAudio would wait until then
+	target        *url.URL    // the upload URL; nil before the first
+	expires       time.Time   // when target expires
+	urlMask       secret.Mask // Mask, and the secrets of target
+	md5           string      // of the recording, as Content-MD5 has it; empty until needed
+	withoutExpect bool        // storage rejected the header Expect
+	past          history
+	nextCheck     time.Time // when HasAudio can poll again
 }
 
 // Failure is an upload that failed.
 type Failure struct {
 	Response          // the last that any attempt received; StatusCode is 0 if there was none
-	Host      string  // of the store
-	Unstarted bool    // there was no upload URL: Causes are the API's errors
+	Host      string  // of storage; empty if there was no upload URL
 	Retryable bool    // another upload may succeed later
 	Causes    []error // why the last attempt got no response; then why a check or the API failed
 }
 
 // ErrPartialAudio is among the Causes if the meeting has audio that is not the whole recording.
-var ErrPartialAudio = errors.New("the meeting has audio, but no attempt handed over the whole recording")
+var ErrPartialAudio = errors.New("the meeting has audio, but no attempt sent the whole recording")
 
-// Do uploads the recording. It returns nil if the audio is there. It returns soon after ctx
-// has ended, even if Recording.Audio or Progress blocks.
+// Do uploads the recording. It returns nil once the audio is stored. It returns soon after
+// ctx has ended, even if Recording.Audio or Progress blocks.
 func (u *Upload) Do(ctx context.Context) *Failure {
-	u.past, u.mask = history{retries: u.Retries.Max, shared: u.Shared}, u.Mask
-	u.header = http.Header{"Content-Type": {u.Recording.ContentType}, "User-Agent": u.UserAgent, "Expect": {"100-continue"}}
-	d, f := decision{retry: true, newURL: true}, &Failure{Unstarted: true}
-	for {
-		if retry, failure := u.wait(ctx, d, f); !retry {
-			return failure
-		}
-		if err := u.addMD5(ctx); err != nil {
-			return &Failure{Host: u.target.Host, Causes: backoff.Causes(ctx, err)}
-		}
-		attemptCtx, err := u.Begin(ctx, u.past.attempts+1)
-		o := Outcome{Err: err, Target: u.target, Size: u.Recording.Size, urlLeft: time.Until(u.expires)}
-		if err == nil {
-			o = u.attempt(attemptCtx)
-		}
-		wait := u.Retries.Wait(u.past.attempts+1, min(o.RetryAfter, backoff.Longest))
-		o.noTime = backoff.Left(ctx) <= wait
-		d, u.past = decide(u.past, o, wait)
-		u.Observe(attemptCtx, o, d.retry, d.wait)
+	u.past = history{retries: u.Retries.Max, shared: u.Shared}
+	f := new(Failure)
+	found, err := u.newURL(ctx)
+	for !found && err == nil {
+		d := u.try(ctx, f)
 		if d.stored {
 			return nil
 		}
-		u.header.Del(o.without)
-		u.WithoutMD5 = u.WithoutMD5 || o.without == "Content-Md5"
-		f = &Failure{Response: f.Response, Host: u.target.Host, Retryable: d.retryable}
-		if o.StatusCode != 0 {
-			f.Response = o.Response
+		_ = backoff.Sleep(ctx, d.wait)
+		if ctx.Err() != nil {
+			break
 		}
-		if o.Err != nil {
-			f.Causes = []error{o.Err}
+		if found, err = u.check(ctx, d.checks); !found && err == nil && d.newURL {
+			found, err = u.newURL(ctx)
+		}
+		if !d.retry {
+			break
 		}
 	}
-}
-
-// wait does what d says before the next attempt. If retry is false the upload is over, and
-// failure is nil if a check found the audio. f is the failure so far.
-func (u *Upload) wait(ctx context.Context, d decision, f *Failure) (retry bool, failure *Failure) {
-	_ = backoff.Sleep(ctx, d.wait) // ctx is checked next
-	if ctx.Err() != nil && u.past.attempts > 0 {
-		f.Causes = backoff.Causes(ctx, f.Causes...)
-		return false, f
+	if found {
+		return nil
 	}
-	over, failure := u.check(ctx, d.checks, f)
-	if over || !d.newURL {
-		return !over && d.retry, failure
-	}
-	if err := u.renew(ctx); err != nil { // perhaps because the meeting has audio
+	if err != nil {
 		f.Causes = append(f.Causes, err)
-		_, failure = u.check(ctx, u.past.checks(), f)
-		return false, failure
 	}
-	return true, nil
+	f.Causes = backoff.Causes(ctx, f.Causes...)
+	return f
 }
 
-// check checks up to n times whether the audio arrived. If it did, or if a check fails, the
-// upload is over.
-func (u *Upload) check(ctx context.Context, n int, f *Failure) (over bool, failure *Failure) {
+// try makes an attempt, decides what follows it, and updates f.
+func (u *Upload) try(ctx context.Context, f *Failure) (d decision) {
+	attemptCtx, err := u.Begin(ctx, u.past.attempts+1)
+	o := Outcome{Err: err, Target: u.target, Size: u.Recording.Size, urlLeft: time.Until(u.expires)}
+	if err == nil {
+		o = u.attempt(attemptCtx)
+	}
+	wait := u.Retries.Wait(u.past.attempts+1, min(o.RetryAfter, backoff.Longest))
+	d, u.past = decide(u.past, o, wait, backoff.Left(ctx))
+	u.Observe(attemptCtx, o, d.retry, d.wait)
+	u.withoutExpect = u.withoutExpect || o.rejectedHeader == "Expect"
+	u.WithoutMD5 = u.WithoutMD5 || o.rejectedHeader == "Content-Md5"
+	f.Host, f.Retryable, f.Causes = u.target.Host, d.retryable, nil
+	if o.StatusCode != 0 {
+		f.Response = o.Response
+	}
+	if o.Err != nil {
+		f.Causes = []error{o.Err}
+	}
+	return d
+}
+
+// check checks up to n times whether the audio arrived.
+func (u *Upload) check(ctx context.Context, n int) (found bool, err error) {
 	for range n {
 		if backoff.Left(ctx) <= time.Until(u.nextCheck) {
-			break // ctx would end before the check
+			return false, nil // ctx would end before the check
 		}
-		found, err := u.API.HasAudio(ctx)
+		found, err = u.API.HasAudio(ctx)
 		u.nextCheck = time.Now().Add(pollInterval)
 		switch {
-		case found && (u.past.sentAll || u.Shared):
-			return true, nil
+		case err != nil:
+			return false, fmt.Errorf("checking whether the audio arrived: %w", err)
+		case found && !u.past.sentAll && !u.Shared:
+			return false, ErrPartialAudio
 		case found:
-			err = ErrPartialAudio
-		}
-		if err != nil {
-			f.Causes = append(f.Causes, err)
-			return true, f
+			return true, nil
 		}
 	}
-	return false, f
+	return false, nil
 }
 
-// renew gets a new URL.
-func (u *Upload) renew(ctx context.Context) error {
+// newURL gets an upload URL. If the API returns none, the reason may be that the meeting has
+// audio, so newURL checks that.
+func (u *Upload) newURL(ctx context.Context) (found bool, err error) {
 	sentAt := time.Now()
 	target, valid, err := u.API.UploadURL(ctx)
 	if err != nil {
-		return err
+		found, checkErr := u.check(ctx, u.past.checks())
+		if checkErr != nil {
+			err = fmt.Errorf("%w; before that: %w", checkErr, err)
+		}
+		return found, err
 	}
-	u.target, u.mask, u.expires = target, u.Mask.WithQuery(target), sentAt.Add(valid)
+	u.target, u.urlMask, u.expires = target, u.Mask.WithQuery(target), sentAt.Add(valid)
 	u.nextCheck, u.past.urlUsed = time.Time{}, false
-	return nil
+	return false, nil
 }

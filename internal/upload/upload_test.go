@@ -21,7 +21,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
-// A service is the API and the store of one upload. It logs its requests.
+// A service is the API and the storage of one upload. It logs its requests.
 type service struct {
 	puts  []roundTripper // one per attempt; after these, every attempt succeeds
 	urls  []error        // one per request for a URL; nil for success
@@ -133,60 +133,60 @@ func TestUpload_RecoversFromFailures(t *testing.T) {
 		want  string // status and code of the failure, or its last cause; "" for success
 		took  time.Duration
 	}{
-		{name: "at once", log: "url put"},
+		{name: "success", log: "url put"},
 		{name: "no connection", s: service{puts: []roundTripper{noDial, lose(0), noDial}}, log: "url put put put put", took: 3 * time.Second},
-		{name: "no connection, for good", s: service{puts: []roundTripper{noDial, noDial, noDial, noDial, noDial}}, log: "url put put put put put", want: "connection refused", took: 4 * time.Second},
-		{name: "lost on the way", s: service{puts: []roundTripper{lose(5)}}, log: "url put check put", took: time.Second},
+		{name: "no connection in all attempts", s: service{puts: []roundTripper{noDial, noDial, noDial, noDial, noDial}}, log: "url put put put put put", want: "connection refused", took: 4 * time.Second},
+		{name: "lost half-way", s: service{puts: []roundTripper{lose(5)}}, log: "url put check put", took: time.Second},
 		{
-			name: "lost on the way, again and again", s: service{puts: []roundTripper{lose(5), lose(5), lose(5), lose(5)}},
+			name: "lost half-way four times", s: service{puts: []roundTripper{lose(5), lose(5), lose(5), lose(5)}},
 			log: "url put check put check url put check put check url put", took: 62 * time.Second,
 		},
 		{
-			name: "lost on the way, for good", s: service{puts: []roundTripper{lose(5), lose(5), lose(5), lose(5), lose(5)}},
+			name: "lost half-way in all attempts", s: service{puts: []roundTripper{lose(5), lose(5), lose(5), lose(5), lose(5)}},
 			log: "url put check put check url put check put check url put check", want: "connection reset", took: 63 * time.Second,
 		},
-		{name: "storage is away after a loss: one check", s: service{puts: []roundTripper{lose(5), noDial, noDial}}, log: "url put check put put put", took: 3 * time.Second},
+		{name: "lost half-way, then no connection: one check", s: service{puts: []roundTripper{lose(5), noDial, noDial}}, log: "url put check put put put", took: 3 * time.Second},
 		{name: "response lost", s: service{puts: []roundTripper{lose(10)}}, lands: 1, log: "url put check", took: time.Second},
-		{name: "response lost, noticed late", s: service{puts: []roundTripper{lose(10)}, lag: 1}, lands: 1, log: "url put check check", took: 31 * time.Second},
+		{name: "response lost, audio shows late", s: service{puts: []roundTripper{lose(10)}, lag: 1}, lands: 1, log: "url put check check", took: 31 * time.Second},
 		{name: "response lost, but the audio did not arrive", s: service{puts: []roundTripper{lose(10)}}, log: "url put check check put", took: 31 * time.Second},
 		{
 			name: "response of the last attempt lost", s: service{puts: []roundTripper{noDial, noDial, noDial, noDial, lose(10)}, lag: 1}, lands: 5,
 			log: "url put put put put put check check", took: 35 * time.Second,
 		},
-		{name: "503, although it arrived", s: service{puts: []roundTripper{answer(10, 503, "SlowDown"), answer(0, 403, "AccessDenied")}}, lands: 1, log: "url put put check", took: 2 * time.Second},
-		{name: "503 after half of it", s: service{puts: []roundTripper{answer(5, 503, "SlowDown")}}, log: "url put put", took: time.Second},
+		{name: "503, but the audio arrived", s: service{puts: []roundTripper{answer(10, 503, "SlowDown"), answer(0, 403, "AccessDenied")}}, lands: 1, log: "url put put check", took: 2 * time.Second},
+		{name: "503 half-way", s: service{puts: []roundTripper{answer(5, 503, "SlowDown")}}, log: "url put put", took: time.Second},
 		{
-			name: "503 for good", s: service{puts: []roundTripper{answer(5, 503, ""), answer(5, 503, ""), answer(5, 503, ""), answer(5, 503, ""), answer(10, 503, "SlowDown")}},
-			log: "url put put put put put check", want: "503 SlowDown", took: 5 * time.Second,
+			name: "503 in all attempts", s: service{puts: []roundTripper{answer(5, 503, ""), answer(5, 503, ""), answer(5, 503, ""), answer(5, 503, ""), answer(10, 503, "SlowDown")}},
+			log: "url put put put put put check check", want: "503 SlowDown", took: 35 * time.Second,
 		},
 		{name: "503 before a byte was sent", s: service{puts: []roundTripper{answer(0, 503, "SlowDown")}}, log: "url put put", took: time.Second},
 		{name: "499", s: service{puts: []roundTripper{answer(1, 499, "")}}, log: "url put put", took: time.Second},
 		{name: "429 keeps the URL", s: service{puts: []roundTripper{answer(0, 429, ""), answer(0, 429, "")}}, log: "url put put put", took: 2 * time.Second},
 		{name: "429 until the URL expires", s: service{puts: []roundTripper{answer(0, 429, "")}, valid: time.Second}, log: "url put url put", took: time.Second},
-		{name: "S3's 408", s: service{puts: []roundTripper{answer(5, 400, "RequestTimeout")}}, log: "url put put", took: time.Second},
+		{name: "400 RequestTimeout", s: service{puts: []roundTripper{answer(5, 400, "RequestTimeout")}}, log: "url put put", took: time.Second},
 		{name: "400 IncompleteBody", s: service{puts: []roundTripper{answer(5, 400, "IncompleteBody")}}, log: "url put put", took: time.Second},
 		{name: "400 BadDigest", s: service{puts: []roundTripper{answer(10, 400, "BadDigest")}}, log: "url put put", took: time.Second},
 		{name: "409 ConditionalRequestConflict", s: service{puts: []roundTripper{answer(10, 409, "ConditionalRequestConflict")}}, log: "url put put", took: time.Second},
-		{name: "200 before the recording, and no audio", s: service{puts: []roundTripper{answer(0, 200, "")}}, log: "url put check", want: "200 ", took: time.Second},
-		{name: "200 with a page, and no audio", s: service{puts: []roundTripper{answer(10, 200, "", "Content-Type", "text/html")}}, log: "url put check check", want: "200 ", took: 31 * time.Second},
-		{name: "200 with a page, but the audio is there", s: service{puts: []roundTripper{answer(10, 200, "", "Content-Type", "text/html")}, lag: 1}, lands: 1, log: "url put check check", took: 31 * time.Second},
+		{name: "200 before the recording was sent, no audio", s: service{puts: []roundTripper{answer(0, 200, "")}}, log: "url put check", want: "200 ", took: time.Second},
+		{name: "200 with a page, no audio", s: service{puts: []roundTripper{answer(10, 200, "", "Content-Type", "text/html")}}, log: "url put check check", want: "200 ", took: 31 * time.Second},
+		{name: "200 with a page, audio shows late", s: service{puts: []roundTripper{answer(10, 200, "", "Content-Type", "text/html")}, lag: 1}, lands: 1, log: "url put check check", took: 31 * time.Second},
 		{name: "409 OperationAborted", s: service{puts: []roundTripper{answer(5, 409, "OperationAborted")}}, log: "url put put", took: time.Second},
 		{name: "404", s: service{puts: []roundTripper{answer(0, 404, "NoSuchKey")}}, log: "url put", want: "404 NoSuchKey"},
 		{name: "an expired URL", s: service{puts: []roundTripper{answer(0, 400, "ExpiredToken")}}, log: "url put url put", took: time.Second},
 		{name: "two expired URLs", s: service{puts: []roundTripper{answer(0, 400, "ExpiredToken"), answer(0, 400, "ExpiredToken")}}, log: "url put url put", want: "400 ExpiredToken", took: time.Second},
-		{name: "403 after a loss: the URL may be used up", s: service{puts: []roundTripper{lose(5), answer(0, 403, "AccessDenied")}}, log: "url put check put check url put", took: 31 * time.Second},
-		{name: "403 after the audio arrived", s: service{puts: []roundTripper{lose(10), answer(0, 403, "AccessDenied")}, lag: 3}, lands: 1, log: "url put check check put check check", took: 91 * time.Second},
+		{name: "lost half-way, then 403: the URL may be used up", s: service{puts: []roundTripper{lose(5), answer(0, 403, "AccessDenied")}}, log: "url put check put check url put", took: 31 * time.Second},
+		{name: "response lost, then 403, audio shows late", s: service{puts: []roundTripper{lose(10), answer(0, 403, "AccessDenied")}, lag: 3}, lands: 1, log: "url put check check put check check", took: 91 * time.Second},
 		{
 			name: "the last response is kept", s: service{puts: []roundTripper{answer(5, 503, "SlowDown"), noDial, noDial, noDial, noDial}},
 			log: "url put put put put put check", want: "503 SlowDown", took: 5 * time.Second,
 		},
-		{name: "asked to wait", s: service{puts: []roundTripper{answer(0, 503, "", "Retry-After", "50")}}, log: "url put put", took: 50 * time.Second},
-		{name: "asked to wait for a minute", s: service{puts: []roundTripper{answer(0, 429, "", "Retry-After", "60")}}, log: "url put put", took: 60 * time.Second},
-		{name: "asked to wait for longer", s: service{puts: []roundTripper{answer(0, 429, "SlowDown", "Retry-After", "61")}}, log: "url put", want: "429 SlowDown"},
-		{name: "a Retry-After that does not count", s: service{puts: []roundTripper{answer(0, 500, "", "Retry-After", "120")}}, log: "url put put", took: time.Second},
-		{name: "no URL", s: service{urls: []error{errAPI}}, log: "url", want: errAPI.Error()},
-		{name: "no new URL", s: service{puts: []roundTripper{lose(5), lose(5)}, urls: []error{nil, errAPI}}, log: "url put check put check url check", want: errAPI.Error(), took: 31 * time.Second},
-		{name: "no check", s: service{puts: []roundTripper{lose(5)}, checkErr: errAPI}, log: "url put check", want: errAPI.Error(), took: time.Second},
+		{name: "Retry-After", s: service{puts: []roundTripper{answer(0, 503, "", "Retry-After", "50")}}, log: "url put put", took: 50 * time.Second},
+		{name: "Retry-After of a minute", s: service{puts: []roundTripper{answer(0, 429, "", "Retry-After", "60")}}, log: "url put put", took: 60 * time.Second},
+		{name: "longer Retry-After", s: service{puts: []roundTripper{answer(0, 429, "SlowDown", "Retry-After", "61")}}, log: "url put", want: "429 SlowDown"},
+		{name: "Retry-After of a 500 is ignored", s: service{puts: []roundTripper{answer(0, 500, "", "Retry-After", "120")}}, log: "url put put", took: time.Second},
+		{name: "request for a URL fails", s: service{urls: []error{errAPI}}, log: "url", want: errAPI.Error()},
+		{name: "request for a new URL fails", s: service{puts: []roundTripper{lose(5), lose(5)}, urls: []error{nil, errAPI}}, log: "url put check put check url check", want: errAPI.Error(), took: 31 * time.Second},
+		{name: "check fails", s: service{puts: []roundTripper{lose(5)}, checkErr: errAPI}, log: "url put check", want: errAPI.Error(), took: time.Second},
 		{name: "audio, but no attempt sent all of it", s: service{puts: []roundTripper{lose(5)}}, lands: 1, log: "url put check", want: ErrPartialAudio.Error(), took: time.Second},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestUpload_RecoversFromFailures(t *testing.T) {
 					return
 				}
 				require.NotNil(t, f)
-				require.Equal(t, test.log == "url", f.Unstarted)
+				require.Equal(t, test.log == "url", f.Host == "")
 				if f.StatusCode != 0 {
 					require.Equal(t, test.want, fmt.Sprint(f.StatusCode, " ", f.Code))
 					return
@@ -218,8 +218,8 @@ func TestUpload_RecoversFromFailures(t *testing.T) {
 	}
 }
 
-// Other workers may upload to the same meeting: audio counts, whoever sent it, and the upload
-// checks for it before it fails. Without audio, the failure is the upload's own.
+// If other workers may upload to the same meeting, an upload succeeds with their audio. It checks
+// for audio before it fails.
 func TestUpload_AcceptsAudioOfOtherWorkers(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -227,12 +227,12 @@ func TestUpload_AcceptsAudioOfOtherWorkers(t *testing.T) {
 		log string
 		ok  bool
 	}{
-		"no URL, since there is audio":    {service{urls: []error{errAPI}, audio: true}, "url check", true},
-		"no URL, and no audio":            {service{urls: []error{errAPI}}, "url check", false},
-		"no URL, and no check":            {service{urls: []error{errAPI}, checkErr: errAPI}, "url check", false},
-		"rejected, since there is audio":  {service{puts: []roundTripper{answer(0, 403, "AccessDenied")}, audio: true}, "url put check", true},
-		"rejected, and no audio":          {service{puts: []roundTripper{answer(0, 403, "AccessDenied")}}, "url put check", false},
-		"lost on the way, there is audio": {service{puts: []roundTripper{lose(5)}, audio: true}, "url put check", true},
+		"no URL because there is audio":     {service{urls: []error{errAPI}, audio: true}, "url check", true},
+		"no URL, and no audio":              {service{urls: []error{errAPI}}, "url check", false},
+		"no URL, and the check fails":       {service{urls: []error{errAPI}, checkErr: errAPI}, "url check", false},
+		"rejected because there is audio":   {service{puts: []roundTripper{answer(0, 403, "AccessDenied")}, audio: true}, "url put check", true},
+		"rejected, and no audio":            {service{puts: []roundTripper{answer(0, 403, "AccessDenied")}}, "url put check", false},
+		"lost half-way, and there is audio": {service{puts: []roundTripper{lose(5)}, audio: true}, "url put check", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -243,15 +243,15 @@ func TestUpload_AcceptsAudioOfOtherWorkers(t *testing.T) {
 				require.Equal(t, test.log, strings.Join(test.s.log, " "))
 				require.Equal(t, test.ok, f == nil)
 				if test.s.checkErr != nil {
-					require.Len(t, f.Causes, 2)
+					require.ErrorContains(t, f.Causes[0], "checking whether the audio arrived: the API failed; before that: the API failed")
 				}
 			})
 		})
 	}
 }
 
-// Audio appears late after a lost response, and all further requests of the upload fail. The upload
-// checks the meeting often enough to find it.
+// After a lost response, the upload finds audio that the service shows only at a later check, even
+// if all other requests fail.
 func TestUpload_NoticesLateAudio(t *testing.T) {
 	t.Parallel()
 	for lag := range 6 {
@@ -267,8 +267,8 @@ func TestUpload_NoticesLateAudio(t *testing.T) {
 	}
 }
 
-// If audio arrives shortly after its response was lost, the upload succeeds, even without retries:
-// the check comes after the wait that a retry would have.
+// If audio arrives shortly after its response was lost, the upload succeeds even without retries,
+// because it waits before the check.
 func TestUpload_NoticesLateAudioWithoutRetries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -281,8 +281,9 @@ func TestUpload_NoticesLateAudioWithoutRetries(t *testing.T) {
 	})
 }
 
-// An attempt that outlasts its URL and is rejected gets a new one, whatever the error says.
-func TestUpload_OutlastsItsURL(t *testing.T) {
+// If storage rejects an attempt and the URL has expired by then, the upload gets a new URL,
+// whatever the error says.
+func TestUpload_RenewsURLThatExpiredDuringAttempt(t *testing.T) {
 	t.Parallel()
 	for took, log := range map[time.Duration]string{59 * time.Second: "url put", 60 * time.Second: "url put url put"} {
 		t.Run(took.String(), func(t *testing.T) {
@@ -309,7 +310,7 @@ func TestUpload_RetriesWithoutExpect(t *testing.T) {
 		then roundTripper // nil for success
 		want int
 		is   error
-	}{"then stored": {}, "then rejected": {answer(0, 417, ""), 417, nil}, "then lost": {lose(0), 417, syscall.ECONNRESET}} {
+	}{"retry stored": {}, "retry rejected": {answer(0, 417, ""), 417, nil}, "retry lost": {lose(0), 417, syscall.ECONNRESET}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -350,8 +351,7 @@ func TestUpload_RetriesWithoutExpect(t *testing.T) {
 	}
 }
 
-// If ctx ends before a second check may be made, an upload whose response was lost does not wait
-// for that check. It retries, or returns its failure.
+// If ctx would end before a second check, the upload omits that check: it retries or fails at once.
 func TestUpload_SkipsSecondCheckNearDeadline(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -379,7 +379,7 @@ func TestUpload_SkipsSecondCheckNearDeadline(t *testing.T) {
 	}
 }
 
-// ctx ends an upload at once at each stage, and the failure contains ctx's cause.
+// When ctx ends, the upload fails at once in every stage, with ctx's error and cause.
 func TestUpload_ObeysContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("enough")
@@ -391,12 +391,12 @@ func TestUpload_ObeysContext(t *testing.T) {
 		s     service
 		after time.Duration
 	}{
-		"before it begins":           {service{}, 0},
-		"in an attempt":              {service{puts: []roundTripper{hang}}, 5 * time.Second},
-		"in a third attempt":         {service{puts: []roundTripper{hang, hang, hang}}, 150 * time.Second},
-		"before a retry":             {service{puts: []roundTripper{answer(0, 429, "", "Retry-After", "30")}}, 5 * time.Second},
-		"before the second check":    {service{puts: []roundTripper{lose(10)}}, 10 * time.Second},
-		"before a check that is due": {service{puts: []roundTripper{lose(5)}}, 500 * time.Millisecond},
+		"before it begins":        {service{}, 0},
+		"in an attempt":           {service{puts: []roundTripper{hang}}, 5 * time.Second},
+		"in a third attempt":      {service{puts: []roundTripper{hang, hang, hang}}, 150 * time.Second},
+		"before a retry":          {service{puts: []roundTripper{answer(0, 429, "", "Retry-After", "30")}}, 5 * time.Second},
+		"before the second check": {service{puts: []roundTripper{lose(10)}}, 10 * time.Second},
+		"before the first check":  {service{puts: []roundTripper{lose(5)}}, 500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -410,9 +410,7 @@ func TestUpload_ObeysContext(t *testing.T) {
 				f := test.s.upload(4).Do(ctx)
 				require.Equal(t, test.after, time.Since(start))
 				require.ErrorIs(t, errors.Join(f.Causes...), context.Canceled)
-				if test.after > 0 && name != "before the second check" {
-					require.ErrorIs(t, errors.Join(f.Causes...), cause)
-				}
+				require.ErrorIs(t, errors.Join(f.Causes...), cause)
 			})
 		})
 	}
@@ -472,13 +470,13 @@ func TestUpload_FailsIfRecordingIsUnreadable(t *testing.T) {
 		audio io.ReaderAt
 		is    error // nil for success
 	}{
-		"shorter than its size":    {strings.NewReader("12345"), io.ErrUnexpectedEOF},
-		"empty":                    {strings.NewReader(""), io.ErrUnexpectedEOF},
-		"longer than its size":     {strings.NewReader("12345678901"), nil},
-		"fails at once":            {testbase.ReaderAtFunc(func([]byte, int64) (int, error) { return 0, broken }), broken},
-		"fails on the way":         {testbase.ReaderAtFunc(func(p []byte, _ int64) (int, error) { return len(p) / 2, broken }), broken},
-		"returns nothing for good": {testbase.ReaderAtFunc(func([]byte, int64) (int, error) { return 0, nil }), io.ErrNoProgress},
-		"ends its goroutine":       {testbase.ReaderAtFunc(func([]byte, int64) (int, error) { runtime.Goexit(); return 0, nil }), errGoexit},
+		"shorter than its size":   {strings.NewReader("12345"), io.ErrUnexpectedEOF},
+		"empty":                   {strings.NewReader(""), io.ErrUnexpectedEOF},
+		"longer than its size":    {strings.NewReader("12345678901"), nil},
+		"fails at once":           {testbase.ReaderAtFunc(func([]byte, int64) (int, error) { return 0, broken }), broken},
+		"fails half-way":          {testbase.ReaderAtFunc(func(p []byte, _ int64) (int, error) { return len(p) / 2, broken }), broken},
+		"returns nothing forever": {testbase.ReaderAtFunc(func([]byte, int64) (int, error) { return 0, nil }), io.ErrNoProgress},
+		"ends its goroutine":      {testbase.ReaderAtFunc(func([]byte, int64) (int, error) { runtime.Goexit(); return 0, nil }), errGoexit},
 	} {
 		for _, md5 := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " md5 ", md5), func(t *testing.T) {
@@ -493,7 +491,7 @@ func TestUpload_FailsIfRecordingIsUnreadable(t *testing.T) {
 						return
 					}
 					require.Zero(t, f.StatusCode)
-					require.False(t, f.Retryable || f.Unstarted)
+					require.False(t, f.Retryable)
 					require.Len(t, f.Causes, 1)
 					require.ErrorIs(t, f.Causes[0], test.is)
 					if !errors.Is(test.is, errGoexit) {
