@@ -256,7 +256,10 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 // Errors: ErrForbidden, ErrNotFound.
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 	defer s.core().poller.Forget(id) // also if the response was lost
-	_, err := s.core().send(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id}, nil)
+	resp, err := s.core().request(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id})
+	if err == nil {
+		resp.Release()
+	}
 	if e, ok := err.(*Error); ok && e.mayHaveTakenEffect && e.StatusCode == http.StatusNotFound && e.Code == ErrNotFound {
 		err = nil // an earlier attempt deleted it, and its response was lost
 	}
