@@ -21,8 +21,8 @@ type Job struct {
 //   - The failure of one job, such as a *ParamError, does not stop the others. If jobs or opts
 //     are invalid, ProcessAll yields one *ParamError with a nil Result.
 //   - Two jobs with the same ExternalID share one meeting. Both yield the minutes.
-//   - ProcessAll takes only as many jobs in advance as [WithUploadConcurrency] allows uploads.
-//     The number of jobs that wait after their upload has no limit.
+//   - ProcessAll reads the next job if fewer jobs than [WithUploadConcurrency] allows are
+//     before the end of their upload. Any number of jobs can be waiting after their upload.
 //   - ProcessAll reads jobs on another goroutine: data that jobs shares with the loop needs a
 //     lock. Each job calls Source, OnStatus and Progress on goroutines of its own. If Source or
 //     OnStatus calls [runtime.Goexit], like a test's FailNow, the job ends with an error.

@@ -23,8 +23,8 @@ type UploadOptions struct {
 	// begins after Upload has returned. A panic in Progress crashes the program. If Progress
 	// calls runtime.Goexit, like a test's FailNow, the upload fails.
 	Progress func(sent, total int64)
-	// WithoutContentMD5 omits the header Content-MD5, which protects against truncation: a
-	// store rejects a body that does not match (assumed). Upload sends the header only if the
+	// WithoutContentMD5 omits the header Content-MD5. With the header, a store rejects a part
+	// of the recording (assumed), instead of keeping it. Upload sends the header only if the
 	// upload URL has a signature of AWS version 4, and only until the store rejects the
 	// header. For the header, Upload reads the recording once more, before the first PUT.
 	WithoutContentMD5 bool
