@@ -39,9 +39,8 @@ var label = regexp.MustCompile(`(?m)^[ \t]*[[(<{*]*(spk_[0-9]+)\b[])>}*:]*|\s[[(
 // begins with a label at the beginning of a line, or with a label before a colon. The label
 // can be in brackets or between stars.
 //
-// Text before the first label is a Turn without a Speaker. Turns leaves out labels, their
-// brackets and empty turns before the first label. If a label follows the same label, there
-// are two Turns.
+// Text before the first label is a Turn without a Speaker. If the same label follows, there
+// is another Turn.
 func Turns(transcript string) iter.Seq[Turn] {
 	return func(yield func(Turn) bool) {
 		speaker, from := "", 0
