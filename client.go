@@ -24,11 +24,10 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
-// Client calls the Meeting Minutes Service. Create one Client and share it between
-// goroutines. Each Client has its own rate limit, rate-limit pause after a 429 and minimum
-// poll interval of thirty seconds; with [WithStore], Clients share the interval. A Client
-// starts goroutines only for calls that are running, and needs no Close. Every verb of fmt
-// masks the API key.
+// Client calls the Meeting Minutes Service. Create one Client and share it between goroutines.
+// Each Client has its own rate limit, rate-limit pause after a 429 and minimum poll interval of
+// thirty seconds; with [WithStore], Clients share the interval. A Client starts goroutines only
+// for calls that are running, and needs no Close. Every verb of fmt masks the API key.
 type Client struct {
 	Meetings   *MeetingsService   // from a recording to the minutes
 	Members    *MembersService    // people of the organisation
@@ -38,17 +37,17 @@ type Client struct {
 	Usage      *UsageService      // the remaining quota
 }
 
-// New returns a Client for the service at baseURL, the address before "/v1". New makes no
-// request. baseURL may have a path. baseURL must use https, except on localhost, 127.0.0.0/8
-// and ::1. The Client sends the API key only to the host of baseURL, and follows no redirect.
-// If a parameter or an option cannot be used, New returns a *ParamError with the name. In a
-// test with testing/synctest, call New inside the bubble.
+// New returns a Client for the service at baseURL, the address before "/v1". New makes no request.
+// baseURL may have a path. baseURL must use https, except on localhost, 127.0.0.0/8 and ::1. The
+// Client sends the API key only to the host of baseURL, and follows no redirect. If a parameter or
+// an option cannot be used, New returns a *ParamError with the name. In a test with
+// testing/synctest, call New inside the bubble.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	return newClient("baseURL", baseURL, "apiKey", apiKey, opts)
 }
 
-// NewFromEnv calls [New] with the environment variables MINUTES_BASE_URL and
-// MINUTES_API_KEY, without surrounding white space. A *ParamError names the variable.
+// NewFromEnv calls [New] with the environment variables MINUTES_BASE_URL and MINUTES_API_KEY,
+// without surrounding white space. A *ParamError names the variable.
 func NewFromEnv(opts ...Option) (*Client, error) {
 	const base, key = "MINUTES_BASE_URL", "MINUTES_API_KEY"
 	return newClient(base, strings.TrimSpace(os.Getenv(base)), key, strings.TrimSpace(os.Getenv(key)), opts)
@@ -130,12 +129,12 @@ func checkAPIKey(name, key string) error {
 	)
 }
 
-// service is embedded in all services of a Client. It hides the core, because the core holds
-// the API key, and because idle connections of the transport keep their last request.
+// service is embedded in all services of a Client. It hides the core, because the core holds the
+// API key, and because idle connections of the transport keep their last request.
 type service struct{ shared secret.Value[*core] }
 
-// core returns the core of the Client. If New did not make the Client, every request of the
-// core fails.
+// core returns the core of the Client. If New did not make the Client, every request of the core
+// fails.
 func (s *service) core() *core {
 	if c := s.shared.Reveal(); c != nil {
 		return c
@@ -143,8 +142,8 @@ func (s *service) core() *core {
 	return defaults().ready(url.URL{}, "")
 }
 
-// core is shared by the services of a Client. Options set the fields. Observe is nil without
-// a logger and an observer.
+// core is shared by the services of a Client. Options set the fields. Observe is nil without a
+// logger and an observer.
 type core struct {
 	rest.Config                   // of api
 	storage     http.RoundTripper // nil: Config.Transport
@@ -161,8 +160,8 @@ type core struct {
 	poller *poll.Poller // shared by all waits
 }
 
-// ready prepares a core for requests, after the options have set the fields. Afterwards the
-// core never changes. base is empty if New did not make the Client.
+// ready prepares a core for requests, after the options have set the fields. Afterwards the core
+// never changes. base is empty if New did not make the Client.
 func (c *core) ready(base url.URL, apiKey string) *core {
 	c.Base, c.host, c.local = base.String(), base.Host, isLoopback(base.Hostname())
 	c.Authorization, c.Mask = []string{"Bearer " + apiKey}, secret.Mask{apiKey}
@@ -180,8 +179,8 @@ func (c *core) ready(base url.URL, apiKey string) *core {
 // The transports of Clients without their own.
 var sharedTransport, storageTransport = backoff.SharedTransport, backoff.StorageTransport
 
-// do runs one operation: internal/rest makes the request, errors.go turns a failure into
-// an error, and decode.go reads a success.
+// do runs one operation: internal/rest makes the request, errors.go turns a failure into an error,
+// and decode.go reads a success.
 func do[T any](ctx context.Context, c *core, in rest.Request) (*T, error) {
 	out, _, err := doResponse[T](ctx, c, in)
 	return out, err
@@ -213,8 +212,8 @@ func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest
 	return out, resp, nil
 }
 
-// request makes one request. It returns a *ParamError if the request cannot be sent
-// unchanged. The caller releases the response.
+// request makes one request. It returns a *ParamError if the request cannot be sent unchanged. The
+// caller releases the response.
 func (c *core) request(ctx context.Context, in rest.Request) (*rest.Response, error) {
 	err := cmp.Or(checkThat("Client", c.Base != "", "must be made by New"),
 		checkGiven("ctx", ctx != nil), checkTexts(in.Query), checkTexts(in.Body))

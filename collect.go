@@ -6,9 +6,9 @@ import (
 	"iter"
 )
 
-// collector is the loop of WaitAll, WaitAllForMinutes, Follow and ProcessAll: it reads inputs,
-// starts work for each input, and yields each result. begin, dispatch, canceled and yield run
-// on the goroutine of the loop. They return false if the caller has left the loop.
+// collector is the loop of WaitAll, WaitAllForMinutes, Follow and ProcessAll. It reads inputs,
+// starts work for each input, and yields each result. The functions begin, dispatch, canceled and
+// yield run on the goroutine of the loop. They return false if the caller has left the loop.
 type collector[In any] struct {
 	ctx   context.Context // of run; done at the end of the loop
 	begin func(In) bool
@@ -76,8 +76,8 @@ func (c *collector[In]) start(result *Result, work func() error) {
 
 var errEndedGoroutine = errors.New("minutes: a callback or the transport ended its goroutine (runtime.Goexit)")
 
-// contained does work on another goroutine and waits for it. If the transport or a callback
-// ends that goroutine, as a test's FailNow does, it returns errEndedGoroutine.
+// contained does work on another goroutine and waits for it. If the transport or a callback ends
+// that goroutine, as a test's FailNow does, it returns errEndedGoroutine.
 func contained[T any](work func() (T, error)) (T, error) {
 	type result struct {
 		out T
@@ -93,8 +93,8 @@ func contained[T any](work func() (T, error)) (T, error) {
 	return r.out, r.err
 }
 
-// background reads seq on another goroutine, because seq may block. It closes the channel
-// when seq ends, unless ctx is done. After ctx is done, the yield function of seq returns false.
+// background reads seq on another goroutine, because seq may block. It closes the channel when seq
+// ends, unless ctx is done. After ctx is done, the yield function of seq returns false.
 func background[T any](ctx context.Context, seq iter.Seq[T]) <-chan T {
 	next := make(chan T)
 	go func() {

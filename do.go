@@ -22,8 +22,8 @@ type Request struct {
 	Path  string
 	Query url.Values // may be nil
 	Body  any        // is sent as JSON, unless nil
-	// Idempotent means that two equal requests have the same effect as one. If Idempotent is
-	// set, the Client retries the request like a GET.
+	// Idempotent means that two equal requests have the same effect as one. If Idempotent is set,
+	// the Client retries the request like a GET.
 	Idempotent bool
 }
 
@@ -34,17 +34,17 @@ type Response struct {
 	Body       []byte      // at most 4 MiB; a longer response is an error
 }
 
-// Do makes a request to an endpoint that this package does not cover, with the same
-// authentication, rate limit, retries and errors as every other call. If out is not nil, Do
-// decodes the response into out, which must be a pointer. To read fields that a type of this
-// package lacks, embed the type in a struct; see the example. Observers get the Operation OpDo.
+// Do makes a request to an endpoint that this package does not cover. Authentication, rate limit,
+// retries and errors are the same as for every other call. If out is not nil, Do decodes the
+// response into out, which must be a pointer. To read fields that a type of this package lacks,
+// embed the type in a struct; see the example. Observers get the Operation OpDo.
 //
 // The Client retries a GET, and any method if Request.Idempotent is set, like a GET of this
 // package. Other requests are retried only if they had no effect: after a 429, or without a
 // connection. Waits do not use the responses to Do, and Do keeps no poll interval.
 //
-// Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. With an error,
-// the Response is nil.
+// Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. With an error, the
+// Response is nil.
 func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) {
 	row := route.Route{Operation: route.Operation(OpDo), Method: r.Method, Path: r.Path}
 	if r.Method == http.MethodGet || r.Idempotent {

@@ -1,5 +1,5 @@
-// Package minutes is a client for the Meeting Minutes Service, which turns recordings of
-// meetings into transcripts and written minutes.
+// Package minutes is a client for the Meeting Minutes Service, which turns recordings of meetings
+// into transcripts and written minutes.
 //
 // [MeetingsService.Process] creates a meeting, uploads the recording, waits and fetches the
 // minutes:
@@ -8,16 +8,16 @@
 //	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "weekly-2026-11-20"}
 //	result, err := client.Meetings.Process(ctx, params, minutes.FromFile("weekly.mp3"), nil)
 //
-// With an ExternalID you can run Process again after a crash. If you stored the meeting's
-// id, call [MeetingsService.Resume] instead. [MeetingsService.ProcessAll] processes many
-// recordings. [MeetingsService.Wait] waits for one meeting, [MeetingsService.WaitAll] for
-// many, and [MeetingsService.Follow] for all. Package minutestest is the service in memory,
-// for tests in which an hour's wait takes milliseconds.
+// With an ExternalID you can run Process again after a crash. If you stored the meeting's id, call
+// [MeetingsService.Resume] instead. [MeetingsService.ProcessAll] processes many recordings.
+// [MeetingsService.Wait] waits for one meeting, [MeetingsService.WaitAll] for many, and
+// [MeetingsService.Follow] for all. Package minutestest is the service in memory, for tests in
+// which an hour's wait takes milliseconds.
 //
 // # Waiting
 //
-// The service sends no events, so the Client polls: a poll is a GET of a meeting by a wait.
-// Two polls of a meeting are at least thirty seconds apart; [MeetingsService.Wait] lists the
+// The service sends no events, so the Client polls: a poll is a GET of a meeting by a wait. Two
+// polls of a meeting are at least thirty seconds apart; [MeetingsService.Wait] lists the
 // exceptions. A meeting is final in minutes_ready and in the four failure states.
 //
 // # Errors
@@ -31,20 +31,20 @@
 // Every call can also return these errors, which the methods do not list:
 //
 //   - [ErrRateLimited], [ErrInternal], and the codes for which [KeyRejected] is true.
-//   - An *Error without a Code, if the service sent no response, or no valid one. The *Error
-//     wraps the error of the context or of the network.
+//   - An *Error without a Code, if the service sent no response, or no valid one. The *Error wraps
+//     the error of the context or of the network.
 //   - A *ParamError for an unusable id, invalid UTF-8, or a required parameter that is nil.
 //
 // [ErrMeetingGone] matches if the meeting is gone. [ErrNotFound] can also mean an unknown
-// participant, project or template. [Retryable] reports whether a later call may succeed.
-// No error, event, log or printed value contains the API key or a presigned URL's query.
+// participant, project or template. [Retryable] reports whether a later call may succeed. No
+// error, event, log or printed value contains the API key or a presigned URL's query.
 //
 // # Operations and scopes
 //
 // "Section 4.2" is a section of the service's interface document, version 1.1.0, and of
-// docs/interface.md. "Assumed" marks a fact that the interface document does not show, such
-// as that a character is a Unicode code point. [WithRoute] overrides an assumed route. A
-// star marks an assumed scope of a documented route.
+// docs/interface.md. "Assumed" marks a fact that the interface document does not show, such as
+// that a character is a Unicode code point. [WithRoute] overrides an assumed route. A star marks
+// an assumed scope of a documented route.
 //
 //	Members.List              employees:read   documented  members.list
 //	Members.Create            employees:write  documented  members.create

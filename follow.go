@@ -12,47 +12,47 @@ import (
 
 // FollowOptions tune [MeetingsService.Follow]. Zero fields, and nil options, mean the defaults.
 type FollowOptions struct {
-	// Since is when the oldest meeting that you want was created. A zero Since means the time
-	// of the call. Follow also yields meetings created up to two minutes before Since, because
-	// clocks differ. After a restart, use the Since of the first run, or a time before the
-	// oldest meeting that may be unfinished.
+	// Since is when the oldest meeting that you want was created. A zero Since means the time of
+	// the call. Follow also yields meetings created up to two minutes before Since, because clocks
+	// differ. After a restart, use the Since of the first run, or a time before the oldest meeting
+	// that may be unfinished.
 	Since time.Time
-	// Skip reports whether Follow leaves out a meeting, for example because an earlier run
-	// handled the meeting. Follow calls Skip on the goroutine of the loop, for each meeting
-	// that the listing shows, and can call Skip again for the same meeting. Nil skips none.
+	// Skip reports whether Follow leaves out a meeting, for example because an earlier run handled
+	// the meeting. Follow calls Skip on the goroutine of the loop, for each meeting that the
+	// listing shows, and can call Skip again for the same meeting. Nil skips none.
 	Skip func(*Meeting) bool
 	// Until is the state at which Follow yields a meeting (default StatusMinutesReady). With
 	// another state, Follow fetches no minutes.
 	Until      Status
 	Format     Format // of the minutes; if empty, the service chooses HTML
 	Transcript bool   // also fetch the transcript, if Until is StatusMinutesReady
-	// AudioTimeout is how long after the creation a meeting may have no audio. Then Follow
-	// yields the meeting with ErrNoAudio. 0 means no limit. AudioTimeout must not be negative.
+	// AudioTimeout is how long after the creation a meeting may have no audio. Then Follow yields
+	// the meeting with ErrNoAudio. 0 means no limit. AudioTimeout must not be negative.
 	AudioTimeout time.Duration
 }
 
-// Follow yields each meeting of the organisation that the key can see, when the minutes are
-// ready or when the meeting fails. Follow runs until ctx ends or you leave the loop. The
-// service has no webhooks; use Follow instead. The key needs the scopes meetings:read and
-// minutes:read. Assumed: the listing is ordered by creation or by change, newest first.
+// Follow yields each meeting of the organisation that the key can see, when the minutes are ready
+// or when the meeting fails. Follow runs until ctx ends or you leave the loop. The service has no
+// webhooks; use Follow instead. The key needs the scopes meetings:read and minutes:read. Assumed:
+// the listing is ordered by creation or by change, newest first.
 //
 //   - About every thirty seconds, Follow reads the first page of the listing, and more pages if
 //     there are many new meetings. Follow waits for the meetings like [MeetingsService.Wait].
-//   - Follow polls a meeting without audio at longer intervals: a thirtieth of the time since
-//     the meeting was created, but at least thirty seconds.
-//   - Follow yields a meeting once, in no particular order. Follow stores nothing, so the next
-//     run of the program may yield the meeting again. To prevent that, store the ids that you
-//     have handled, and let Skip look them up.
-//   - While the body of the loop runs, Follow continues to poll. But Follow fetches the minutes
-//     of at most eight meetings before you have received them.
-//   - Temporary failures of the listing, of polls or of the minutes delay meetings, but lose
-//     none. After twenty failed polls of a meeting, Follow starts another wait.
-//   - The listing may show a new meeting up to two minutes late. A difference between the
-//     clocks counts towards the two minutes. Later meetings can be missed.
+//   - Follow polls a meeting without audio at longer intervals: a thirtieth of the time since the
+//     meeting was created, but at least thirty seconds.
+//   - Follow yields a meeting once, in no particular order. Follow stores nothing, so the next run
+//     of the program may yield the meeting again. To prevent that, store the ids that you have
+//     handled, and let Skip look them up.
+//   - While the body of the loop runs, Follow continues to poll. But Follow fetches the minutes of
+//     at most eight meetings before you have received them.
+//   - Temporary failures of the listing, of polls or of the minutes delay meetings, but lose none.
+//     After twenty failed polls of a meeting, Follow starts another wait.
+//   - The listing may show a new meeting up to two minutes late, including the difference between
+//     the clocks. Follow can miss a meeting that appears after more than two minutes.
 //   - Follow leaves out deleted meetings.
 //
-// Each Result has Meeting. Result.Minutes is nil if there is an error, or if Until is an
-// earlier state. Errors with a Result concern one meeting:
+// Each Result has Meeting. Result.Minutes is nil if there is an error, or if Until is an earlier
+// state. Errors with a Result concern one meeting:
 //   - *[MeetingFailedError]: the meeting reached a failure state.
 //   - *[WaitError]: [ErrNoAudio] after AudioTimeout, or an *[Error] if the service rejects the
 //     request for the meeting or the minutes.
@@ -102,8 +102,8 @@ func (p patient) Interval(last poll.Snapshot) time.Duration {
 	return time.Since(time.Unix(last.Created, 0)) / 30
 }
 
-// follower is one Follow. joined contains the meetings that Follow has found, and neither
-// skipped nor yielded.
+// follower is one Follow. joined contains the meetings that Follow has found, and neither skipped
+// nor yielded.
 type follower struct {
 	*waitAll
 	skip  func(*Meeting) bool

@@ -19,8 +19,8 @@ import (
 // MeetingsService works on meetings, from the recording to the minutes (section 4.2).
 type MeetingsService struct{ service }
 
-// Meeting is one meeting (section 2.1). If the service leaves a field out, or sends null or
-// "", the field is zero. The interface has no time zone for Date and Time.
+// Meeting is one meeting (section 2.1). If the service leaves a field out, or sends null or "",
+// the field is zero. The interface has no time zone for Date and Time.
 type Meeting struct {
 	ID              string     `json:"id"` // begins with mtg_
 	Title           string     `json:"title"`
@@ -87,8 +87,8 @@ func DateOf(t time.Time) string { return t.Format(time.DateOnly) }
 // MeetingCreateParams.Time.
 func TimeOfDay(t time.Time) string { return t.Format("15:04") }
 
-// MeetingPage is one page of a listing, newest first (section 2.2). A page may have fewer
-// meetings than MeetingListParams.Limit, even none.
+// MeetingPage is one page of a listing, newest first (section 2.2). A page may have fewer meetings
+// than MeetingListParams.Limit, even none.
 type MeetingPage struct {
 	Meetings   []*Meeting `json:"meetings"`
 	NextCursor string     `json:"next_cursor,omitempty"` // for MeetingListParams.Cursor; empty on the last page
@@ -101,8 +101,8 @@ type Minutes struct {
 	Content    string `json:"content"`     // the text
 }
 
-// UploadTarget is the address for the upload of a recording (section 2.8). It prints
-// UploadURL without the query, also in JSON; see [PresignedURL].
+// UploadTarget is the address for the upload of a recording (section 2.8). It prints UploadURL
+// without the query, also in JSON; see [PresignedURL].
 type UploadTarget struct {
 	UploadURL PresignedURL `json:"upload_url"` // signed for exactly the requested content type
 	ExpiresIn int          `json:"expires_in"` // validity in seconds
@@ -117,8 +117,8 @@ func (t UploadTarget) Format(f fmt.State, _ rune) {
 // LogValue keeps the presigned query out of structured logs.
 func (t UploadTarget) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(t)) }
 
-// MeetingCreateParams describes a meeting to create. Title and Date are required. Other
-// empty fields are not sent.
+// MeetingCreateParams describes a meeting to create. Title and Date are required. Other empty
+// fields are not sent.
 type MeetingCreateParams struct {
 	Title string `json:"title"`          // 1 to 300 characters
 	Date  string `json:"date,omitempty"` // YYYY-MM-DD; see DateOf
@@ -126,8 +126,8 @@ type MeetingCreateParams struct {
 	// ExternalID is the caller's own reference, at most 128 characters, unique within the
 	// organisation. With an ExternalID, you can repeat Create and Process.
 	ExternalID string `json:"external_id,omitempty"`
-	// ParticipantIDs are member ids. They improve the spelling of names in the transcript,
-	// and the minutes can name the speakers. They cannot change after the upload.
+	// ParticipantIDs are member ids. They improve the spelling of names in the transcript, and the
+	// minutes can name the speakers. They cannot change after the upload.
 	ParticipantIDs []string   `json:"participant_ids,omitempty"`
 	ProjectID      string     `json:"project_id,omitempty"`  // empty: in no project
 	SharedWith     []string   `json:"shared_with,omitempty"` // member ids; only used with VisibilityShared
@@ -135,8 +135,8 @@ type MeetingCreateParams struct {
 	Visibility     Visibility `json:"visibility,omitempty"`  // empty: the key's default
 }
 
-// MeetingUpdateParams lists the fields to change. Nil leaves a field unchanged; a
-// pointer to "" clears Time and ProjectID.
+// MeetingUpdateParams lists the fields to change. Nil leaves a field unchanged; a pointer to ""
+// clears Time and ProjectID.
 type MeetingUpdateParams struct {
 	Title     *string `json:"title,omitempty"`      // 1 to 300 characters; cannot be cleared
 	Date      *string `json:"date,omitempty"`       // YYYY-MM-DD; cannot be cleared
@@ -147,9 +147,9 @@ type MeetingUpdateParams struct {
 // String formats the fields like %+v, each by value.
 func (p MeetingUpdateParams) String() string { return formatFields(p) }
 
-// MeetingListParams selects the meetings of a listing. Every field is optional. The
-// interface has no filter by project or status: compare the fields of each Meeting. Assumed:
-// the listing is ordered by CreatedAt, and not by Date.
+// MeetingListParams selects the meetings of a listing. Every field is optional. The interface has
+// no filter by project or status: compare the fields of each Meeting. Assumed: the listing is
+// ordered by CreatedAt, and not by Date.
 type MeetingListParams struct {
 	Limit      int    `url:"limit,omitempty"`       // meetings per page, 1 to 50; 0 means 25 for List and 50 for All
 	Cursor     string `url:"cursor,omitempty"`      // MeetingPage.NextCursor of the previous page
@@ -158,14 +158,14 @@ type MeetingListParams struct {
 	DateTo     string `url:"date_to,omitempty"`     // YYYY-MM-DD, inclusive
 }
 
-// Create creates a meeting. If a meeting with the same ExternalID exists, Create returns
-// that meeting unchanged. The key needs the scope meetings:write. The interface document
-// describes this route. Assumed: if the caller may not see the existing meeting, Create
-// returns ErrExternalIDTaken.
+// Create creates a meeting. If a meeting with the same ExternalID exists, Create returns that
+// meeting unchanged. The key needs the scope meetings:write. The interface document describes this
+// route. Assumed: if the caller may not see the existing meeting, Create returns
+// ErrExternalIDTaken.
 //
 //   - created is true after a 201: the service created the meeting for this request.
-//   - created is false after a 200: the meeting existed before the request. If the Client
-//     retried the request after a lost response, the lost attempt may have created the meeting.
+//   - created is false after a 200: the meeting existed before the request. If the Client retried
+//     the request after a lost response, the lost attempt may have created the meeting.
 //   - The service may trim the ExternalID or store it in Unicode NFC (assumed), so
 //     Meeting.ExternalID may differ from params.ExternalID.
 //
@@ -186,18 +186,17 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 	return m, resp.Status == http.StatusCreated, nil
 }
 
-// Get returns one meeting. The service asks for at least thirty seconds between two requests
-// for a meeting. [MeetingsService.Wait] keeps that interval, but a loop around Get does not.
-// The key needs the scope meetings:read. The interface document describes this route.
+// Get returns one meeting. The service asks for at least thirty seconds between two requests for a
+// meeting. [MeetingsService.Wait] keeps that interval, but a loop around Get does not. The key
+// needs the scope meetings:read. The interface document describes this route.
 //
 // Errors: [ErrNotFound].
 func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) {
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsGet, ID: id})
 }
 
-// List returns one page of meetings, newest first. For all pages use [MeetingsService.All].
-// params may be nil. The key needs the scope meetings:read. The interface document describes
-// this route.
+// List returns one page of meetings, newest first. For all pages use [MeetingsService.All]. params
+// may be nil. The key needs the scope meetings:read. The interface document describes this route.
 //
 // Errors: [ErrInvalidRequest] (filters that exclude each other), [ErrInvalidLimit],
 // [ErrInvalidCursor], [ErrInvalidDate], [ErrInvalidDateRange].
@@ -206,12 +205,11 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 }
 
 // FindByExternalID returns the meeting with the caller's reference. The key needs the scope
-// meetings:read. FindByExternalID requests a page of the listing, which the interface
-// document describes. Assumed: if no meeting has the reference, the page is empty. The
-// service may have trimmed the reference or stored it in another Unicode form (assumed).
+// meetings:read. FindByExternalID requests a page of the listing, which the interface document
+// describes. Assumed: if no meeting has the reference, the page is empty. Also assumed: the
+// service may trim the reference, or store another Unicode form.
 //
-// Errors: [ErrNotFound] if the key can see no meeting with the reference,
-// [ErrInvalidExternalID].
+// Errors: [ErrNotFound] if the key can see no meeting with the reference, [ErrInvalidExternalID].
 func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID string) (*Meeting, error) {
 	given := checkThat("externalID", externalID != "", "must not be empty")
 	if err := cmp.Or(given, checkThat("externalID", utf8.ValidString(externalID), notUTF8)); err != nil {
@@ -238,9 +236,9 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	return nil, miss
 }
 
-// Update changes title, date, start time or project, in any state of the meeting. If params
-// is nil, Update sends a request that changes nothing. The key needs the scope
-// meetings:write. The interface document describes this route.
+// Update changes title, date, start time or project, in any state of the meeting. If params is
+// nil, Update sends a request that changes nothing. The key needs the scope meetings:write. The
+// interface document describes this route.
 //
 // After the minutes are indexed, a change of title, date or project costs one credit. So the
 // Client does not retry an Update that may have taken effect.
@@ -254,8 +252,7 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 
 // Delete deletes a meeting and everything that belongs to the meeting. A deletion cannot be
 // undone. If the response to the first attempt is lost and the retry gets a NOT_FOUND, Delete
-// succeeds. The key needs the scope meetings:delete. The interface document describes this
-// route.
+// succeeds. The key needs the scope meetings:delete. The interface document describes this route.
 //
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
@@ -278,8 +275,8 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 // audio. The interface document describes this route. Assumed: the key needs the scope
 // meetings:write.
 //
-// Errors: [ErrInvalidRequest], [ErrNotFound] (the meeting, or a member: assumed),
-// [ErrForbidden] (assumed), [ErrParticipantsLocked].
+// Errors: [ErrInvalidRequest], [ErrNotFound] (the meeting, or a member: assumed), [ErrForbidden]
+// (assumed), [ErrParticipantsLocked].
 func (s *MeetingsService) SetParticipants(ctx context.Context, id string, memberIDs []string) (*Meeting, error) {
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsSetParticipants, ID: id, Body: &struct {
 		MemberIDs []string `json:"participant_ids"` // never null
@@ -287,9 +284,9 @@ func (s *MeetingsService) SetParticipants(ctx context.Context, id string, member
 }
 
 // UploadURL requests an upload target, signed for exactly contentType, the MIME type of the
-// recording. [MeetingsService.Upload] includes this request. The interface document describes
-// this route, and calls the target one-time. Assumed: if a PUT stored nothing, the target can
-// be used again. Assumed as well: the errors, and that the key needs the scope meetings:write.
+// recording. [MeetingsService.Upload] includes this request. The interface document describes this
+// route, and calls the target one-time. Assumed: the errors, the scope meetings:write, and that
+// the target can be used again after a PUT that stored nothing.
 //
 // Errors: [ErrInvalidRequest] (not a MIME type), [ErrBadRequest] (the meeting has audio),
 // [ErrForbidden], [ErrNotFound].
@@ -315,8 +312,8 @@ func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string)
 	return target, resp, nil
 }
 
-// Minutes returns the written minutes. If format is empty, the service chooses HTML. The key
-// needs the scope minutes:read. The interface document describes this route.
+// Minutes returns the written minutes. If format is empty, the service chooses HTML. The key needs
+// the scope minutes:read. The interface document describes this route.
 //
 // Errors: [ErrMinutesNotReady], [ErrInvalidRequest] (unknown format), [ErrNotFound].
 func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format) (*Minutes, error) {

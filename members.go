@@ -30,19 +30,19 @@ type memberList struct {
 	Members []Member `json:"members"`
 }
 
-// List returns the organisation's human members, without integrations. The key needs the
-// scope employees:read. The interface document describes this route.
+// List returns the organisation's human members, without integrations. The key needs the scope
+// employees:read. The interface document describes this route.
 func (s *MembersService) List(ctx context.Context) ([]Member, error) {
 	return pick(ctx, s.core(), rest.Request{Operation: route.MembersList}, func(l *memberList) []Member { return l.Members })
 }
 
-// Create adds a member without an account. The member costs no licence and gets no message.
-// The key needs the scope employees:write. The interface document describes this route. The
-// Client does not retry a Create that may have taken effect, because a retry could add the
-// member twice. params must not be nil.
+// Create adds a member without an account. The member costs no licence and gets no message. The
+// key needs the scope employees:write. The interface document describes this route. The Client
+// does not retry a Create that may have taken effect, because a retry could add the member twice.
+// params must not be nil.
 //
-// Errors: [ErrInvalidRequest], [ErrInvalidEmail], [ErrEmailTaken] (Details names the member
-// with the address), [ErrMemberLimitExceeded].
+// Errors: [ErrInvalidRequest], [ErrInvalidEmail], [ErrEmailTaken] (Details names the member with
+// the address), [ErrMemberLimitExceeded].
 func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams) (*Member, error) {
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, err

@@ -10,16 +10,16 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// Event reports an event inside a Client, for [WithObserver]: an [Attempt], a [RateLimited] or
-// a [PollCycle]. Later versions may add types. No Event contains a secret.
+// Event reports an event inside a Client, for [WithObserver]: an [Attempt], a [RateLimited] or a
+// [PollCycle]. Later versions may add types. No Event contains a secret.
 type Event interface{ event() }
 
 func (Attempt) event()     {}
 func (RateLimited) event() {}
 func (PollCycle) event()   {}
 
-// Attempt reports the end of one attempt: of an API call, of a poll, of the request for a page
-// by the poller, or of the PUT of a recording.
+// Attempt reports the end of one attempt: of an API call, of a request of the poller, or of the
+// PUT of a recording.
 type Attempt struct {
 	Operation Operation // OpUpload for the PUT to storage
 	MeetingID string    // empty if the path has no meeting
@@ -37,8 +37,8 @@ type Attempt struct {
 	Sent     int64         // number of bytes of the recording that were sent; 0 for API calls
 	Duration time.Duration // of this attempt, including the response
 
-	// WillRetry reports that the Client plans another attempt after RetryIn. For an upload,
-	// the Client may poll the meeting first, and find that the audio has arrived.
+	// WillRetry reports that the Client plans another attempt after RetryIn. For an upload, the
+	// Client may poll the meeting first, and find that the audio has arrived.
 	WillRetry bool
 	RetryIn   time.Duration // wait before the next attempt; 0 without a retry
 }
@@ -52,16 +52,15 @@ type RateLimited struct {
 
 // PollCycle reports the requests of the poller in one cycle, of thirty seconds or longer.
 type PollCycle struct {
-	Duration time.Duration // shorter than a cycle if the last wait has ended
+	Duration time.Duration // shorter than thirty seconds if the last wait has ended
 	Waits    int           // number of awaited meetings at the end of the cycle
 	Pages    int           // number of requests for pages of the listing
 	Gets     int           // number of polls
 }
 
 // AttemptFromContext returns Operation, MeetingID, Number and Poll of the attempt to which the
-// context of a request belongs. Call AttemptFromContext in your own transport (see
-// [WithHTTPClient]) or in an observer, to name spans and metrics without ids. ok is false for
-// any other context.
+// context of a request belongs. Your own transport (see [WithHTTPClient]) or observer can name
+// spans and metrics after the Operation. ok is false for any other context.
 func AttemptFromContext(ctx context.Context) (a Attempt, ok bool) {
 	info, ok := rest.AttemptOf(ctx)
 	return Attempt{Operation: Operation(info.Operation), MeetingID: info.ID, Number: info.Number, Poll: info.Poll}, ok
@@ -87,8 +86,8 @@ func (c *core) observeAttempt(ctx context.Context, a rest.Attempt) {
 	}
 }
 
-// reportAttempt reports an attempt of an API call or an upload to the log and the observer.
-// Only the log shows request.
+// reportAttempt reports an attempt of an API call or an upload to the log and the observer. Only
+// the log shows request.
 func (c *core) reportAttempt(ctx context.Context, e Attempt, request ...slog.Attr) {
 	if c.log.Enabled(ctx, slog.LevelDebug) {
 		attrs := append([]slog.Attr{slog.String("operation", string(e.Operation))}, request...)

@@ -12,13 +12,13 @@ import (
 // maxLimit is the largest Limit that the interface allows (section 8).
 const maxLimit = 50
 
-// All yields all meetings that params select, newest first. When the loop has read a page,
-// All requests the next page. If params.Limit is 0, pages have up to 50 meetings. The first
-// page is the one at params.Cursor. params may be nil. Later changes of params have no effect.
-// The key needs the scope meetings:read.
+// All yields all meetings that params select, newest first. All starts at params.Cursor, and
+// requests each further page when the loop has finished the page before. If params.Limit is 0,
+// pages have up to 50 meetings. params may be nil. Later changes of params have no effect. The key
+// needs the scope meetings:read.
 //
-// Errors: those of [MeetingsService.List], and an *[Error] if the service repeats a cursor.
-// All yields an error with a nil meeting, and stops.
+// Errors: those of [MeetingsService.List], and an *[Error] if the service repeats a cursor. All
+// yields an error with a nil meeting, and stops.
 func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) iter.Seq2[*Meeting, error] {
 	first := *cmp.Or(params, new(MeetingListParams))
 	if first.Limit == 0 && first.ExternalID == "" { // ExternalID excludes the other filters

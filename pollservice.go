@@ -12,8 +12,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// polled makes the poller's requests: it implements poll.Service here and poll.Observer
-// in observe.go.
+// polled makes the poller's requests: it implements poll.Service here and poll.Observer in
+// observe.go.
 type polled struct{ core *core }
 
 // Poll makes one GET of a meeting.
@@ -82,8 +82,8 @@ func meetingOf(s poll.Snapshot) *Meeting {
 	return nil
 }
 
-// failureOf returns what an error means to a wait. Only a code of the service can end a wait.
-// An *Error without a Code is temporary: the response was lost, invalid or a proxy's.
+// failureOf returns what an error means to a wait. Only a code of the service can end a wait. An
+// *Error without a Code is temporary: the response was lost, invalid or a proxy's.
 func failureOf(err error) *poll.Failure {
 	f := &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited), Transient: errors.Is(err, errEndedGoroutine)}
 	if e, ok := errors.AsType[*Error](err); ok {

@@ -8,9 +8,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
-// PresignedURL is a URL with a credential in the query: anyone with the URL can upload. Every
-// verb of fmt, slog and JSON print the URL without the query, also in an unexported field. Call
-// Reveal to use the URL, to pass it on, or to compare two URLs.
+// PresignedURL is a URL with a credential in the query: anyone with the URL can upload. Every verb
+// of fmt, slog and JSON print the URL without the query, also in an unexported field. Call Reveal
+// to use the URL, to pass it on, or to compare two URLs.
 type PresignedURL struct{ hiddenURL }
 
 type hiddenURL = secret.Value[string]
@@ -20,8 +20,8 @@ const hiddenQuery = "?***"
 // Reveal returns the whole URL. The result is a secret.
 func (u PresignedURL) Reveal() string { return u.hiddenURL.Reveal() }
 
-// UnmarshalText reads a whole URL. It returns an error for a URL that MarshalText wrote
-// without the query.
+// UnmarshalText reads a whole URL. It returns an error for a URL that MarshalText wrote without
+// the query.
 func (u *PresignedURL) UnmarshalText(text []byte) error {
 	whole := string(text)
 	if strings.HasSuffix(whole, hiddenQuery) {

@@ -11,20 +11,20 @@ import (
 // defaults.
 type ProcessOptions struct {
 	// Until is the state at which the job ends (default StatusMinutesReady). With an earlier
-	// state, the job fetches no minutes. With StatusAudioUploaded, another worker can call
-	// Resume for the rest.
+	// state, the job fetches no minutes. With StatusAudioUploaded, another worker can call Resume
+	// for the rest.
 	Until      Status
 	Format     Format // of the minutes; if empty, the service chooses HTML
 	Transcript bool   // also fetch the transcript, if Until is StatusMinutesReady
-	// Restart deletes a meeting that is in a failure state when the job begins, and creates
-	// the meeting again. A deletion cannot be undone. The key needs the scope meetings:delete.
-	// For Resume, Restart has an effect only with Params.
+	// Restart deletes a meeting that is in a failure state when the job begins, and creates the
+	// meeting again. A deletion cannot be undone. The key needs the scope meetings:delete. For
+	// Resume, Restart has an effect only with Params.
 	Restart bool
-	// Params describe the meeting that Resume creates after a Restart. Result.Meeting has the
-	// new id.
+	// Params describe the meeting that Resume creates after a Restart. Result.Meeting has the new
+	// id.
 	Params *MeetingCreateParams
-	// OnStatus is called like WaitOptions.OnStatus: on the caller's goroutine, and for
-	// ProcessAll on a goroutine of each job.
+	// OnStatus works like WaitOptions.OnStatus. Process and Resume call OnStatus on the caller's
+	// goroutine. ProcessAll uses another goroutine for each job.
 	OnStatus          func(*Meeting)
 	Progress          func(sent, total int64) // as in UploadOptions
 	WithoutContentMD5 bool                    // as in UploadOptions
@@ -39,8 +39,8 @@ func (o *ProcessOptions) checked() (*ProcessOptions, error) {
 	return &opts, err
 }
 
-// Result is the result of a job. If the job failed, Result has the values that the job got
-// before.
+// Result is the result for one meeting. If there is an error, Result has the values from before
+// the error.
 type Result struct {
 	Params     *MeetingCreateParams // of Process or Job; for Resume, ProcessOptions.Params
 	Meeting    *Meeting             // last snapshot; nil if no response showed the meeting
@@ -53,24 +53,25 @@ type Result struct {
 // needs the scopes meetings:write, meetings:read and minutes:read, and with Restart
 // meetings:delete.
 //
-//   - With params.ExternalID, you can run Process again after a crash, or in two workers at
-//     once. Process continues from the meeting's state. There will be one meeting, one audio
-//     and one set of minutes. Without an ExternalID, each run creates a meeting.
+//   - With params.ExternalID, you can run Process again after a crash, or in two workers at once.
+//     Process continues from the meeting's state. There will be one meeting, one audio and one set
+//     of minutes. Without an ExternalID, each run creates a meeting.
 //   - If someone deleted the meeting, Process creates another one. So after a crash, call
 //     [MeetingsService.Resume] if you stored the id.
 //   - With [WithStore], Process first waits for an upload of another run to end.
-//   - Process opens the recording before the first request, and needs an upload slot for that;
-//     see [WithUploadConcurrency]. If opening fails, Process makes no request. Process closes
-//     the recording after the upload, or when the meeting turns out to have audio.
+//   - Process opens the recording before the first request, and needs an upload slot for that; see
+//     [WithUploadConcurrency]. If opening fails, Process makes no request. Process closes the
+//     recording after the upload, or when the meeting turns out to have audio.
 //   - Most jobs take over thirty seconds, since polls are thirty seconds apart.
 //
 // Errors:
-//   - *[ParamError]: params, source or opts are invalid. Only then the Result is nil.
-//   - The errors of source, Create, Upload, WaitForMinutes and Transcript. With an ExternalID,
-//     ErrPartialAudio is not reported.
-//   - *[MeetingFailedError] at once, if an earlier run left the meeting in a failure state.
-//     The interface allows no second meeting with the same ExternalID: delete the failed
-//     meeting, or set ProcessOptions.Restart.
+//   - *[ParamError]: params or source is nil, or opts are invalid. Only in this case, the Result
+//     is nil.
+//   - The errors of source, Create, Upload, WaitForMinutes and Transcript. Process returns
+//     ErrPartialAudio only without an ExternalID.
+//   - *[MeetingFailedError] at once, if an earlier run left the meeting in a failure state. The
+//     interface allows no second meeting with the same ExternalID: delete the failed meeting, or
+//     set ProcessOptions.Restart.
 //   - *[WaitError] with [ErrNoAudio], as for Resume.
 func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreateParams, source Source, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
@@ -81,30 +82,31 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 	return p.result, p.run(ctx)
 }
 
-// Resume does the remaining steps for a meeting that exists, from any state: it uploads the
-// recording if the meeting has no audio, waits, and fetches the minutes. Use Resume after a
-// crash, or after Create. The key needs the scopes meetings:read and minutes:read, and for an
-// upload meetings:write (assumed).
+// Resume does the remaining steps for a meeting that exists. If the meeting has no audio, Resume
+// uploads the recording. Then Resume waits and fetches the minutes. Use Resume after Create, or
+// after a crash. The key needs the scopes meetings:read and minutes:read, and for an upload
+// meetings:write (assumed).
 //
 //   - You can run Resume again at any time, and in two workers at once.
-//   - Resume polls the meeting, and opens the recording only if an upload is needed. source may
-//     be nil if the meeting has audio.
-//   - With [WithStore], two things change. If the store has a poll but no upload of the
-//     meeting, Resume requests the upload URL without a poll. If the store has an upload,
-//     Resume polls thirty seconds after that began, and uploads only if there is no audio.
+//   - Resume polls the meeting, and opens the recording only if an upload is needed. source may be
+//     nil if the meeting has audio.
+//   - With [WithStore], two things change. If the store has a poll but no upload of the meeting,
+//     Resume requests the upload URL without a poll. If the store has the start of an upload,
+//     Resume polls thirty seconds after that start, and uploads only if the poll shows no audio.
 //   - If an upload fails and the meeting has audio, Resume assumes that another worker uploaded
-//     that audio, and continues. So Resume does not report ErrPartialAudio. The header
-//     Content-MD5 protects you; see UploadOptions.WithoutContentMD5.
-//   - Resume creates a meeting only with Restart and Params, in place of a failed one. Then the
-//     key also needs meetings:write and meetings:delete. If someone else deleted the meeting,
-//     Resume returns ErrMeetingGone.
+//     that audio, and continues. So Resume never returns ErrPartialAudio. Content-MD5 keeps
+//     storage from accepting a part; see UploadOptions.WithoutContentMD5.
+//   - With Restart and Params, Resume replaces a failed meeting. The key then also needs the
+//     scopes meetings:write and meetings:delete. Resume creates no meeting in any other case: if
+//     someone deleted the meeting, the error matches ErrMeetingGone.
 //
 // Errors:
-//   - *[ParamError]: id or opts are invalid. Only then the Result is nil.
+//   - *[ParamError]: id or opts are invalid. Only in this case, the Result is nil.
 //   - The errors of source, Upload, WaitForMinutes and Transcript, and with Restart those of
 //     Create and Delete. A *[ParamError] about the recording can follow a poll.
-//   - *[WaitError] with [ErrNoAudio], if source is nil and the meeting has no audio, or if the
-//     service shows no audio within five minutes of an upload that storage accepted.
+//   - *[WaitError] with [ErrNoAudio], if source is nil and the meeting has no audio.
+//   - *[WaitError] with [ErrNoAudio], if storage accepted the upload, but the service shows no
+//     audio within five minutes.
 //   - The error of closing the recording, joined with any other error.
 func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
@@ -139,9 +141,9 @@ func (p *process) run(ctx context.Context) error {
 	return withCloseError(err, p.id, p.closeErr)
 }
 
-// ensureUploaded creates the meeting if id is empty, and uploads the recording if the meeting
-// has no audio. The recording is open only while the job has an upload slot. If closing the
-// recording fails, the job continues.
+// ensureUploaded creates the meeting if id is empty, and uploads the recording if the meeting has
+// no audio. The recording is open only while the job has an upload slot. If closing the recording
+// fails, the job continues.
 func (p *process) ensureUploaded(ctx context.Context) error {
 	if p.id != "" {
 		needed, err := p.needsAudio(ctx)
@@ -245,8 +247,8 @@ func (p *process) findAudio(ctx context.Context, shown bool) (needed bool, err e
 	return false, err
 }
 
-// audioDeadline is how long after an upload a job waits for the service to notice the audio,
-// which usually takes seconds. Five minutes are ten polls.
+// audioDeadline is how long after an upload a job waits for the service to notice the audio, which
+// usually takes seconds. Five minutes are ten polls.
 const audioDeadline = 5 * time.Minute
 
 // waitAndFetch waits after the upload, and fetches the minutes and the transcript.

@@ -14,21 +14,21 @@ type Job struct {
 	Progress func(sent, total int64) // if not nil, replaces ProcessOptions.Progress
 }
 
-// ProcessAll processes many jobs, each like [MeetingsService.Process], and yields each job
-// when the job ends: the Result, whose Params are the job's, and the error if the job failed.
-// The key needs the scopes of Process.
+// ProcessAll processes many jobs, each like [MeetingsService.Process]. When a job ends, ProcessAll
+// yields the Result with the job's Params, and the error if the job failed. The key needs the
+// scopes of Process.
 //
-//   - The failure of one job, such as a *ParamError, does not stop the others. If jobs or opts
-//     are invalid, ProcessAll yields one *ParamError with a nil Result.
+//   - The failure of one job, such as a *ParamError, does not stop the others. If jobs or opts are
+//     invalid, ProcessAll yields one *ParamError with a nil Result.
 //   - Two jobs with the same ExternalID share one meeting. Both yield the minutes.
-//   - ProcessAll reads the next job if fewer jobs than [WithUploadConcurrency] allows are
-//     before the end of their upload. Any number of jobs can be waiting after their upload.
+//   - A job counts against the limit of [WithUploadConcurrency] until the end of the upload.
+//     ProcessAll reads the next job when the limit allows another job.
 //   - ProcessAll reads jobs on another goroutine: data that jobs shares with the loop needs a
 //     lock. Each job calls Source, OnStatus and Progress on goroutines of its own. If Source or
 //     OnStatus calls [runtime.Goexit], like a test's FailNow, the job ends with an error.
 //   - When ctx ends, ProcessAll starts no other job, and yields the running jobs with their
 //     errors. When you leave the loop, ProcessAll cancels the running jobs. In both cases, the
-//     yield function of jobs returns false, and a job passed to that call does not start.
+//     yield function of jobs returns false, and the job of that call does not start.
 func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o, err := opts.checked()

@@ -32,9 +32,9 @@ type ProjectCreateParams struct {
 	Name string `json:"name"` // 1 to 120 characters
 }
 
-// Create adds a project. The interface document describes the body. Assumed: method, path and
-// the scope meetings:write; see [WithRoute]. The Client does not retry a Create that may have
-// taken effect.
+// Create adds a project. The interface document describes the body. Assumed: method, path and the
+// scope meetings:write; see [WithRoute]. The Client does not retry a Create that may have taken
+// effect.
 //
 // Errors: [ErrInvalidRequest].
 func (s *ProjectsService) Create(ctx context.Context, params *ProjectCreateParams) (*Project, error) {

@@ -16,15 +16,14 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 )
 
-// MaxRecordingSize is the largest size of a recording that this package uploads, in bytes
-// (1 GiB). The service rejects most files over one gigabyte (section 8).
+// MaxRecordingSize is the largest size of a recording that this package uploads, in bytes (1 GiB).
+// The service rejects most files over one gigabyte (section 8).
 const MaxRecordingSize = 1 << 30
 
-// Source opens a recording for one upload. [FromFile], [FromReader] and [FromReaderAt] return
-// a Source; you can write your own. The Client calls the Source after the upload got an
-// upload slot (see [WithUploadConcurrency]), with the context of the upload. The Client closes
-// the Recording at the end. If several uploads use a Source, each call must return a new
-// Recording.
+// Source opens a recording for one upload. [FromFile], [FromReader] and [FromReaderAt] return a
+// Source; you can write your own. The Client calls the Source after the upload got an upload slot
+// (see [WithUploadConcurrency]), with the context of the upload. The Client closes the Recording
+// at the end. If several uploads use a Source, each call must return a new Recording.
 type Source func(ctx context.Context) (Recording, error)
 
 // Recording is an open audio file that a [Source] returns.
@@ -65,8 +64,8 @@ func checkContentType(param, contentType string) error {
 	)
 }
 
-// FromFile returns a Source for an audio or video file. It finds the content type from the
-// content and the name.
+// FromFile returns a Source for an audio or video file. It finds the content type from the content
+// and the name.
 //
 // Errors of the Source: the error of opening the file (compare with [io/fs.ErrNotExist]), or a
 // *[ParamError] without the path: [ErrRecordingEmpty], [ErrRecordingTooLarge],
@@ -94,8 +93,8 @@ func FromFile(path string) Source {
 	}
 }
 
-// FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The
-// Client does not close ra. If contentType is empty, the Source finds the type from the content.
+// FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The Client
+// does not close ra. If contentType is empty, the Source finds the type from the content.
 //
 // Errors of the Source: the error of reading ra, or a *[ParamError]: [ErrRecordingEmpty],
 // [ErrRecordingTooLarge], [ErrRecordingFormat], or an invalid parameter.
@@ -117,14 +116,16 @@ func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 	}
 }
 
-// FromReader returns a Source for the bytes of r up to the end. The Source copies the bytes to
-// a temporary file, because an upload needs the length first and may be retried. The Client
-// deletes the file when the upload ends. The Source can be opened only once. If contentType is
-// empty, the Source finds the type from the content.
+// FromReader returns a Source for the bytes of r up to the end. The Source copies the bytes to a
+// temporary file, because an upload needs the length first and may be retried. The Client deletes
+// the file when the upload ends. The Source can be opened only once. If contentType is empty, the
+// Source finds the type from the content.
 //
-// Errors of the Source: the error of reading r or of writing the file; the error of the
-// context, between two reads; an error if the Source was opened before; or a *[ParamError]:
-// [ErrRecordingEmpty], [ErrRecordingTooLarge], [ErrRecordingFormat], or an invalid parameter.
+// Errors of the Source:
+//   - The error of reading r or of writing the file, or of the context between two reads.
+//   - An error if the Source was opened before.
+//   - A *[ParamError]: [ErrRecordingEmpty], [ErrRecordingTooLarge], [ErrRecordingFormat], or an
+//     invalid parameter.
 func FromReader(r io.Reader, contentType string) Source {
 	var opened atomic.Bool
 	return func(ctx context.Context) (Recording, error) {
@@ -175,8 +176,8 @@ func (s *spool) Close() error {
 	return errors.Join(s.File.Close(), os.Remove(s.Name()))
 }
 
-// findContentType finds the MIME type of the recording from the first bytes, and from ext if
-// the bytes leave the type open. Errors name param.
+// findContentType finds the MIME type of the recording from the first bytes, and from ext if the
+// bytes leave the type open. Errors name param.
 func findContentType(param string, audio io.ReaderAt, ext string) (string, error) {
 	head := make([]byte, 16)
 	n, err := audio.ReadAt(head, 0)

@@ -24,8 +24,7 @@ const (
 	StatusAudioRejected       Status = "audio_rejected"       // the service rejected the file, usually because of the size
 )
 
-// Failed reports whether s is one of the four failure states. Failure states are final
-// (assumed).
+// Failed reports whether s is one of the four failure states. Failure states are final (assumed).
 func (s Status) Failed() bool { return slices.Contains(failureStates, s) }
 
 // Final reports whether a meeting with the status s never changes its status again: s is

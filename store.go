@@ -12,23 +12,23 @@ import (
 type MeetingState struct {
 	// PolledAt is when the Client last began to poll the meeting.
 	PolledAt time.Time `json:"polled_at,omitzero"`
-	// UploadStartedAt is when a PUT of the recording last began; zero means never. If a poll
-	// finds audio without a known PUT, UploadStartedAt is the time of that poll. The first
-	// poll also sets UploadStartedAt, since an upload may be running, and clears it if the
-	// response shows no audio.
+	// UploadStartedAt is when a PUT of the recording last began; zero means never. If a poll finds
+	// audio without a known PUT, UploadStartedAt is the time of that poll. The first poll also
+	// sets UploadStartedAt, because an upload may be running. If the response shows no audio, the
+	// Client sets UploadStartedAt to zero again.
 	UploadStartedAt time.Time `json:"upload_started_at,omitzero"`
 }
 
-// Store keeps a [MeetingState] for each meeting that the Client polls or uploads to.
-// Processes that share a Store keep the poll interval together, whether they run at the same
-// time or one after the other. The Client calls a Store on many goroutines. All methods must
-// obey ctx. [DirStore] is a Store in a directory, and examples/webservice has one in SQLite.
+// Store keeps a [MeetingState] for each meeting that the Client polls or uploads to. Processes
+// that share a Store also share the poll interval, whether they run at the same time or one after
+// the other. The Client calls a Store on many goroutines. All methods must obey ctx. [DirStore] is
+// a Store in a directory, and examples/webservice has one in SQLite.
 type Store interface {
 	// Load returns the state of the meeting id, or the zero state if there is none.
 	Load(ctx context.Context, id string) (MeetingState, error)
-	// Save compares the stored state with old, which Load has returned. If both are equal,
-	// Save stores next and returns true. Otherwise Save changes nothing and returns false. Save
-	// must be atomic, also between processes. Times are in UTC and whole milliseconds.
+	// Save compares the stored state with old, which Load has returned. If both are equal, Save
+	// stores next and returns true. Otherwise Save changes nothing and returns false. Save must be
+	// atomic, also between processes. Times are in UTC and whole milliseconds.
 	Save(ctx context.Context, id string, old, next MeetingState) (saved bool, err error)
 	// Delete deletes the state of a meeting, if there is one.
 	Delete(ctx context.Context, id string) error
@@ -38,27 +38,26 @@ type Store interface {
 //
 //   - Two polls of a meeting are thirty seconds apart even if different processes make them, at
 //     the same time or after a kill -9.
-//   - [MeetingsService.Resume] and [MeetingsService.Process] know whether another process
-//     began an upload, and wait for the end of that upload.
+//   - [MeetingsService.Resume] and [MeetingsService.Process] know whether another process began an
+//     upload, and wait for the end of that upload.
 //
-// Before each poll and each PUT of a recording, the Client makes one Load and one Save; the
-// first poll of a meeting can need two of each. Pages of the listing need none. If s fails,
-// the Client does not send the request, and counts a failed poll or a failed attempt of the
-// upload. The Client treats a time in the future as the present.
+// Before each poll and each PUT of a recording, the Client calls Load and Save. The first poll of
+// a meeting can need two calls of each. Pages of the listing need none. If s fails, the Client
+// does not send the request, and counts a failed poll or a failed attempt of the upload. The
+// Client treats a time in the future as the present.
 //
-// The Client deletes a state when a wait finds the meeting final or gone, or when Delete
-// succeeds. Otherwise the state remains in s. Without a Store, Process and Resume work after a
-// crash, too, but a poll may come too soon.
+// The Client deletes a state when a wait finds the meeting final or gone, or when Delete succeeds.
+// Otherwise the state remains in s. Without a Store, Process and Resume work after a crash, too,
+// but a poll may come too soon.
 func WithStore(s Store) Option {
 	return option("WithStore", s != nil, "must not be nil", func(c *core) { c.store = s })
 }
 
-// sharedInterval is the shortest time between polls of a meeting by two processes. If the
-// first GET needed a new connection, it may have arrived up to two seconds later.
+// sharedInterval is the shortest time between polls of a meeting by two processes. If the first
+// GET needed a new connection, it may have arrived up to two seconds later.
 const sharedInterval = 32 * time.Second
 
-// change calls next with the state of a meeting, stores the result, and returns the state
-// before.
+// change calls next with the state of a meeting, stores the result, and returns the state before.
 func (c *core) change(ctx context.Context, id string, next func(s MeetingState, now time.Time) MeetingState) (before MeetingState, err error) {
 	if c.store == nil {
 		return before, nil
@@ -128,8 +127,8 @@ func (c *core) uploadBegins(ctx context.Context, id string) error {
 	return err
 }
 
-// pollEnded records the result of a poll in the store: an unknown meeting has no audio, or
-// there is audio without a known upload.
+// pollEnded records the result of a poll in the store: an unknown meeting has no audio, or there
+// is audio without a known upload.
 func (c *core) pollEnded(ctx context.Context, m *Meeting, before MeetingState) {
 	unknown, noAudio := before == MeetingState{}, m.Status == StatusCreated
 	if c.store == nil || unknown != noAudio || !before.UploadStartedAt.IsZero() {

@@ -27,8 +27,8 @@ type templateList struct {
 	Templates []Template `json:"templates"`
 }
 
-// List returns the organisation's templates. Assumed: method, path and the scope
-// meetings:read; see [WithRoute].
+// List returns the organisation's templates. Assumed: method, path and the scope meetings:read;
+// see [WithRoute].
 func (s *TemplatesService) List(ctx context.Context) ([]Template, error) {
 	return pick(ctx, s.core(), rest.Request{Operation: route.TemplatesList}, func(l *templateList) []Template { return l.Templates })
 }

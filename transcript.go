@@ -12,8 +12,8 @@ import (
 
 // Transcript returns the transcript: plain text with a label, such as spk_0, before each turn
 // (section 2.7). Labels only distinguish speakers; the minutes have names. There are no
-// timestamps. [Turns] splits a transcript. Method, path and scope (minutes:read) are assumed;
-// see [WithRoute].
+// timestamps. [Turns] splits a transcript. Method, path and scope (minutes:read) are assumed; see
+// [WithRoute].
 //
 // Errors: [ErrTranscriptNotReady], [ErrNotFound] (the meeting, or a wrong assumed path).
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (string, error) {
@@ -36,11 +36,11 @@ var label = regexp.MustCompile(`(?m)^[ \t]*[[(<{*]*(spk_[0-9]+)\b[])>}*:]*|\s[[(
 
 // Turns splits a transcript into turns, in order. The interface document shows the labels,
 // spk_<n>, and that each turn has a label (section 2.7), but not the format. Assumed: a turn
-// begins with a label at the beginning of a line, or with a label before a colon. The label
-// can be in brackets or between stars.
+// begins with a label at the beginning of a line, or with a label before a colon. The label can be
+// in brackets or between stars.
 //
-// Text before the first label is a Turn without a Speaker. If the same label follows, there
-// is another Turn.
+// Text before the first label is a Turn without a Speaker. If the same label follows, there is
+// another Turn.
 func Turns(transcript string) iter.Seq[Turn] {
 	return func(yield func(Turn) bool) {
 		speaker, from := "", 0

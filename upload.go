@@ -17,42 +17,42 @@ import (
 
 // UploadOptions tune an upload. Zero fields, and nil options, mean the defaults.
 type UploadOptions struct {
-	// Progress is called with the number of bytes that were passed to the network, and the
-	// size of the recording. sent begins at 0 for each attempt, and never decreases within an
-	// attempt. Progress runs on another goroutine, and the upload waits for each call. No call
-	// begins after Upload has returned. A panic in Progress crashes the program. If Progress
-	// calls runtime.Goexit, like a test's FailNow, the upload fails.
+	// Progress is called with the number of bytes passed to the network, and with the size of the
+	// recording. For each attempt, sent begins at 0 and never decreases. Progress runs on another
+	// goroutine, and the upload waits for each call. No call begins after Upload has returned. A
+	// panic in Progress crashes the program. If Progress calls runtime.Goexit, like a test's
+	// FailNow, the upload fails.
 	Progress func(sent, total int64)
-	// WithoutContentMD5 omits the header Content-MD5. With the header, a store rejects a part
-	// of the recording (assumed), instead of keeping it. Upload sends the header only if the
-	// upload URL has a signature of AWS version 4, and only until the store rejects the
-	// header. For the header, Upload reads the recording once more, before the first PUT.
+	// WithoutContentMD5 omits the header Content-MD5. With the header, a store rejects a part of
+	// the recording (assumed), instead of keeping it. Upload sends the header only if the upload
+	// URL has a signature of AWS version 4, and only until the store rejects the header. For the
+	// header, Upload reads the recording once more, before the first PUT.
 	WithoutContentMD5 bool
 }
 
-// Upload uploads the recording of a meeting (section 4.2): it requests an upload URL and
-// makes a PUT to storage, without the API key. The key needs the scopes meetings:write
-// (assumed), and meetings:read for polls. The interface document describes the upload and
-// the XML of storage errors. Assumed: the codes of these errors.
+// Upload uploads the recording of a meeting (section 4.2): it requests an upload URL and makes a
+// PUT to storage, without the API key. The key needs the scopes meetings:write (assumed), and
+// meetings:read for polls. The interface document describes the upload and the XML of storage
+// errors. Assumed: the codes of these errors.
 //
 //   - Upload first waits for an upload slot ([WithUploadConcurrency]). Then Upload opens the
 //     recording, and closes the recording at the end.
 //   - Upload needs less than 1 MiB of memory at any size, or about 3 MiB over HTTP/2.
 //   - Only ctx limits the whole upload. Upload gives up an attempt if no byte is sent for a
-//     minute, or if storage does not respond within five minutes of the last byte. Use
+//     minute, or if storage does not respond within five minutes afterwards. Use
 //     [WithUploadTimeouts] to change both.
-//   - Upload retries failed attempts; see [WithRetries]. The first retry uses the same upload
-//     URL, which replaces the same object. Later retries may use a new URL.
-//   - If a response is lost, Upload polls the meeting. Upload never repeats an upload whose
-//     audio arrived, and does not report such an upload as failed.
+//   - Upload retries failed attempts; see [WithRetries]. A retry first uses the same upload URL,
+//     because the PUT overwrites the same object. A later retry may request a new URL.
+//   - If a response is lost, Upload polls the meeting. Audio that arrived is not sent again, and
+//     Upload returns no error then.
 //   - If ctx ends, Upload returns soon, even if Recording.Audio or Progress blocks. The blocked
 //     call may then still run. Otherwise nothing reads the recording after Upload has returned.
 //
-// Soon after the upload, the service changes the status. Use [MeetingsService.Wait] to follow.
+// Soon after the upload, the service changes the status; see [MeetingsService.Wait].
 //
 // Errors:
-//   - The error of source, before any request. [ErrRecordingEmpty], [ErrRecordingTooLarge] (over
-//     1 GiB) and an invalid content type are in a *[ParamError].
+//   - The error of source, before any request. [ErrRecordingEmpty], [ErrRecordingTooLarge] (over 1
+//     GiB) and an invalid content type are in a *[ParamError].
 //   - The errors of [MeetingsService.UploadURL]. [ErrBadRequest] means that the meeting already
 //     has audio (assumed).
 //   - *[StorageError]: the upload failed. [ErrPartialAudio] is in this error if the meeting has
@@ -70,8 +70,8 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, 
 	return s.upload(ctx, id, rec, cmp.Or(opts, new(UploadOptions)), false)
 }
 
-// open acquires an upload slot and opens the recording of source. done closes the recording
-// and releases the slot.
+// open acquires an upload slot and opens the recording of source. done closes the recording and
+// releases the slot.
 func (s *MeetingsService) open(ctx context.Context, source Source) (rec Recording, done func() error, err error) {
 	if err := checkGiven("source", source != nil); err != nil {
 		return Recording{}, nil, err
@@ -107,8 +107,8 @@ func withCloseError(err error, id string, closeErr error) error {
 	return errors.Join(err, fmt.Errorf("minutes: closing the recording of meeting %s: %w", singleLine(id), closeErr))
 }
 
-// upload uploads rec; the caller has an upload slot. shared means that other workers may
-// upload to the meeting, and that their audio counts, too.
+// upload uploads rec; the caller has an upload slot. shared means that other workers may upload to
+// the meeting, and that their audio counts, too.
 func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, opts *UploadOptions, shared bool) error {
 	c := s.core()
 	var sentAt time.Duration // of the last attempt
@@ -169,8 +169,8 @@ func (a uploadAPI) UploadURL(ctx context.Context) (*url.URL, time.Duration, erro
 	return target, time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second, nil // min prevents an overflow
 }
 
-// HasAudio implements upload.API. It waits for the poller's next poll of the meeting. A
-// meeting has audio in every status except created.
+// HasAudio implements upload.API. It waits for the poller's next poll of the meeting. A meeting
+// has audio in every status except created.
 func (a uploadAPI) HasAudio(ctx context.Context) (bool, error) {
 	w, _ := newWaiter(&WaitOptions{Until: StatusAudioUploaded})
 	c := a.meetings.core()

@@ -23,15 +23,15 @@ func (u *Usage) Transcription() time.Duration {
 	return time.Duration(u.TranscribeSecondsRemaining) * time.Second
 }
 
-// ResetAt returns the beginning of the day NextResetAt in UTC. Assumed: the service uses UTC.
-// ok is false if NextResetAt is empty, or not a date of the form YYYY-MM-DD.
+// ResetAt returns the beginning of the day NextResetAt in UTC. Assumed: the service uses UTC. ok
+// is false if NextResetAt is empty, or not a date of the form YYYY-MM-DD.
 func (u *Usage) ResetAt() (date time.Time, ok bool) {
 	date, err := time.Parse(time.DateOnly, u.NextResetAt)
 	return date, err == nil
 }
 
-// Get returns the remaining credits and transcription seconds. Assumed: method, path and the
-// scope meetings:read; see [WithRoute].
+// Get returns the remaining credits and transcription seconds. Assumed: method, path and the scope
+// meetings:read; see [WithRoute].
 func (s *UsageService) Get(ctx context.Context) (*Usage, error) {
 	return do[Usage](ctx, s.core(), rest.Request{Operation: route.UsageGet})
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// VocabularyService reads and changes the organisation's vocabulary, the terms
-// that transcripts should spell right (section 4.3).
+// VocabularyService reads and changes the organisation's vocabulary, the terms that transcripts
+// should spell right (section 4.3).
 type VocabularyService struct{ service }
 
 // Vocabulary is the organisation's complete list of terms (section 2.10).
@@ -30,15 +30,14 @@ type VocabularyVariant struct {
 	Source string `json:"source"` // "auto": learned from a confirmed correction; "manual": typed in
 }
 
-// Get returns the vocabulary. Assumed: method, path and the scope meetings:read; see
-// [WithRoute].
+// Get returns the vocabulary. Assumed: method, path and the scope meetings:read; see [WithRoute].
 func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyGet})
 }
 
-// Replace replaces the whole vocabulary with terms. If terms is empty or nil, the vocabulary
-// is empty afterwards. The interface document describes the body. Assumed: method, path and
-// the scope meetings:write (see [WithRoute]), and that terms that stay keep their variants.
+// Replace replaces the whole vocabulary with terms. If terms is empty or nil, the vocabulary is
+// empty afterwards. The interface document describes the body. Assumed: method, path and the scope
+// meetings:write (see [WithRoute]), and that terms that stay keep their variants.
 //
 // Errors: [ErrInvalidRequest], also for more than Vocabulary.MaxTerms terms (assumed).
 func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {
@@ -48,9 +47,9 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 }
 
 // Add adds one term. The interface document describes the body. Assumed: method, path and the
-// scope meetings:write (see [WithRoute]), and that a term that exists changes nothing and is
-// no error. The Client does not retry an Add that may have taken effect, but you can. For many
-// terms, use [VocabularyService.Replace].
+// scope meetings:write (see [WithRoute]), and that a term that exists changes nothing and is no
+// error. The Client does not retry an Add that may have taken effect, but you can. For many terms,
+// use [VocabularyService.Replace].
 //
 // Errors: [ErrInvalidRequest], also if the vocabulary is full (assumed).
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {

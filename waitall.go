@@ -7,19 +7,19 @@ import (
 	"iter"
 )
 
-// WaitAll waits for many meetings, each like [MeetingsService.Wait], and yields each meeting
-// when its wait ends. If the meeting reached WaitOptions.Until, WaitAll yields the meeting,
-// otherwise the error. The key needs the scope meetings:read.
+// WaitAll waits for many meetings, each like [MeetingsService.Wait], and yields each meeting when
+// its wait ends. If the meeting reached WaitOptions.Until, WaitAll yields the meeting, otherwise
+// the error. The key needs the scope meetings:read.
 //
 //   - WaitAll yields a repeated id once. An error for one meeting does not end other waits.
-//   - WaitAll reads ids on another goroutine, so a blocked ids delays nothing. After you leave
+//   - WaitAll reads ids on another goroutine, and yields results while ids blocks. After you leave
 //     the loop, the yield function of ids returns false.
 //   - If the service rejects the key (see [KeyRejected]), all waits fail: leave the loop.
 //
 // Errors:
 //   - *[MeetingFailedError] or *[WaitError] for one meeting, with the id, as for Wait.
-//   - *[WaitError] without a MeetingID, the last error, for all remaining ids: ctx ended.
-//   - *[ParamError], the only error: ids or opts are invalid.
+//   - *[WaitError] without a MeetingID: ctx ended. This last error covers all remaining ids.
+//   - *[ParamError]: ids or opts are invalid. WaitAll yields nothing else.
 func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Meeting, error] {
 	return func(yield func(*Meeting, error) bool) {
 		a, err := s.newWaitAll(ctx, ids, opts)
@@ -33,16 +33,16 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 	}
 }
 
-// WaitAllForMinutes waits for many meetings, like [MeetingsService.WaitAll], until their
-// minutes are ready, and fetches the minutes in WaitOptions.Format, of at most eight meetings
-// at a time. The key needs the scopes meetings:read and minutes:read.
+// WaitAllForMinutes waits like [MeetingsService.WaitAll] until the minutes are ready, and fetches
+// the minutes in WaitOptions.Format, up to eight at a time. The key needs the scopes meetings:read
+// and minutes:read.
 //
-// Each Result without an error has Meeting and Minutes. With an error, Result.Meeting is the
-// last snapshot, or nil if no response showed the meeting. The Result is nil only with a
-// *ParamError: ids or opts are invalid.
+// Each Result without an error has Meeting and Minutes. With an error, Result.Meeting is the last
+// snapshot, or nil if no response showed the meeting. The Result is nil only with a *ParamError:
+// ids or opts are invalid.
 //
-// Errors: those of WaitAll and WaitForMinutes. When ctx ends, WaitAllForMinutes yields an
-// error for each running fetch, and one *WaitError without a MeetingID for all other meetings.
+// Errors: those of WaitAll and WaitForMinutes. When ctx ends, WaitAllForMinutes yields an error
+// for each running fetch, and one *WaitError without a MeetingID for all other meetings.
 func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o := *cmp.Or(opts, new(WaitOptions))
@@ -64,8 +64,8 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 // maxFetches limits the meetings whose minutes are being fetched, or fetched and not yielded.
 const maxFetches = 8
 
-// fetch sets over and yield: if a wait ends without an error, get fetches the minutes, and
-// yield receives the result.
+// fetch sets over and yield: if a wait ends without an error, get fetches the minutes, and yield
+// receives the result.
 func (a *waitAll) fetch(yield func(*Result, error) bool, get func(*Result) error) {
 	var ready []*Meeting // not fetched yet
 	next := func() bool {

@@ -15,20 +15,20 @@ import (
 
 // WaitOptions tune a wait. Zero fields, and nil options, mean the defaults.
 type WaitOptions struct {
-	// Until is the state to wait for (default StatusMinutesReady). A later state on the happy
-	// path also ends the wait. WaitForMinutes and WaitAllForMinutes ignore Until.
+	// Until is the state to wait for (default StatusMinutesReady). A later state on the happy path
+	// also ends the wait. WaitForMinutes and WaitAllForMinutes ignore Until.
 	Until Status
-	// Interval is the shortest time between two polls of the meeting. If Interval is less
-	// than thirty seconds, or less than the service's Cache-Control, the longer time applies.
-	// Between two polls, a page of the listing may show a change. Interval must not be negative.
+	// Interval is the shortest time between two polls of the meeting. If Interval is less than
+	// thirty seconds, or less than the service's Cache-Control, the longer time applies. Between
+	// two polls, a page of the listing may show a change. Interval must not be negative.
 	Interval time.Duration
 	// AudioTimeout is how long after Meeting.CreatedAt a meeting may have no audio, by this
-	// machine's clock. The first poll after that time ends the wait with ErrNoAudio if the
-	// meeting still has no audio. 0 means no limit. AudioTimeout must not be negative.
+	// machine's clock. The first poll after that time ends the wait with ErrNoAudio if the meeting
+	// still has no audio. 0 means no limit. AudioTimeout must not be negative.
 	AudioTimeout time.Duration
-	// OnStatus is called with the first status that the wait finds, and with each change that
-	// a response shows. Wait calls OnStatus on the caller's goroutine, and WaitAll on the
-	// goroutine of the loop, between two iterations.
+	// OnStatus is called with the first status that the wait finds, and with each change that a
+	// response shows. Wait calls OnStatus on the caller's goroutine, and WaitAll on the goroutine
+	// of the loop, between two iterations.
 	OnStatus func(*Meeting)
 	// Format is the format of the minutes that WaitForMinutes and WaitAllForMinutes fetch. If
 	// Format is empty, the service chooses HTML.
@@ -36,8 +36,8 @@ type WaitOptions struct {
 }
 
 // ErrNoAudio means that a wait ended because the meeting has no audio; see
-// [WaitOptions].AudioTimeout and [MeetingsService.Resume]. This package defines ErrNoAudio,
-// not the service.
+// [WaitOptions].AudioTimeout and [MeetingsService.Resume]. This package defines ErrNoAudio, not
+// the service.
 var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 
 // fill sets defaults and checks the options.
@@ -52,19 +52,19 @@ func (o *WaitOptions) fill() error {
 	)
 }
 
-// Wait waits until a meeting reaches minutes_ready, or the state WaitOptions.Until, and
-// returns the meeting. The key needs the scope meetings:read.
+// Wait waits until a meeting reaches minutes_ready, or the state WaitOptions.Until, and returns
+// the meeting. The key needs the scope meetings:read.
 //
 //   - If a response showed the meeting in the last thirty seconds, the wait uses that response.
-//     Otherwise the Client polls at once. If many waits begin together, the Client spreads
-//     their first polls: 330 polls take thirty seconds.
-//   - Two polls of a meeting are at least thirty seconds apart (section 6). If Cache-Control
-//     asks for a longer time, the Client waits up to five minutes. The responses to Get,
-//     Create, Update, SetParticipants and FindByExternalID count as polls.
-//   - After an upload, or a request for an upload URL, the Client polls at once. With a
-//     [Store], this poll also waits for the end of the thirty seconds.
-//   - If pages of the listing cost fewer requests than polls, the Client reads pages: thousands
-//     of waits take few requests. A page may come shortly before or after a poll.
+//     Otherwise the Client polls at once. If many waits begin together, the Client spreads their
+//     first polls: 330 polls take thirty seconds.
+//   - Two polls of a meeting are at least thirty seconds apart (section 6). If Cache-Control asks
+//     for a longer time, the Client waits up to five minutes. The responses to Get, Create,
+//     Update, SetParticipants and FindByExternalID count as polls.
+//   - After an upload, or a request for an upload URL, the Client polls at once. With a [Store],
+//     this poll also waits for the end of the thirty seconds.
+//   - If pages of the listing cost fewer requests than polls, the Client reads pages: thousands of
+//     waits take few requests. The thirty seconds do not apply between a page and a poll.
 //   - Most failures do not end a wait. If the whole service seems to be down, each failed poll
 //     counts for every wait. A 429 delays all waits and ends none.
 //   - Only ctx and WaitOptions.AudioTimeout limit the time of a wait.
@@ -74,8 +74,8 @@ func (o *WaitOptions) fill() error {
 //   - *[WaitError] with the error of ctx. If polls were failing when ctx ended, the *WaitError
 //     also wraps the last *[Error].
 //   - *[WaitError] with [ErrMeetingGone] or [ErrNoAudio].
-//   - *[WaitError] with an *[Error]: the service rejected the key or the request, or twenty
-//     polls failed in a row over at least nine minutes.
+//   - *[WaitError] with an *[Error]: the service rejected the key or the request, or twenty polls
+//     failed in a row over at least nine minutes.
 //   - *[ParamError]: id or an option is invalid.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
 	w, err := newWaiter(opts)
@@ -85,11 +85,11 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 	return s.core().wait(ctx, id, w)
 }
 
-// WaitForMinutes waits until the minutes are ready, like [MeetingsService.Wait], and returns
-// the minutes in WaitOptions.Format. The key needs the scopes meetings:read and minutes:read.
+// WaitForMinutes waits until the minutes are ready, like [MeetingsService.Wait], and returns the
+// minutes in WaitOptions.Format. The key needs the scopes meetings:read and minutes:read.
 //
-// If the service responds with ErrMinutesNotReady or a 429, WaitForMinutes requests the
-// minutes every thirty seconds until ctx ends. If requests fail for other temporary reasons,
+// If the service responds with ErrMinutesNotReady or a 429, WaitForMinutes requests the minutes
+// every thirty seconds until ctx ends. If requests fail for other temporary reasons,
 // WaitForMinutes gives up after twenty in a row, each with the retries of [WithRetries].
 //
 // Errors: those of Wait; those of [MeetingsService.Minutes], in a *WaitError.
