@@ -133,8 +133,7 @@ func checkAPIKey(name, key string) error {
 // API key, and because idle connections of the transport keep their last request.
 type service struct{ shared secret.Value[*core] }
 
-// core returns the core of the Client. If New did not make the Client, every request of the core
-// fails.
+// core returns the core of the Client. Without New, every request of the core fails.
 func (s *service) core() *core {
 	if c := s.shared.Reveal(); c != nil {
 		return c
@@ -142,8 +141,7 @@ func (s *service) core() *core {
 	return defaults().ready(url.URL{}, "")
 }
 
-// core is shared by the services of a Client. Options set the fields. Observe is nil without a
-// logger and an observer.
+// core is shared by the services of a Client. Without a logger and an observer, Observe is nil.
 type core struct {
 	rest.Config                   // of api
 	storage     http.RoundTripper // nil: Config.Transport
@@ -179,8 +177,7 @@ func (c *core) ready(base url.URL, apiKey string) *core {
 // The transports of Clients without their own.
 var sharedTransport, storageTransport = backoff.SharedTransport, backoff.StorageTransport
 
-// do runs one operation: internal/rest makes the request, errors.go turns a failure into an error,
-// and decode.go reads a success.
+// do runs one operation: internal/rest makes the request, and decode.go reads the response.
 func do[T any](ctx context.Context, c *core, in rest.Request) (*T, error) {
 	out, _, err := doResponse[T](ctx, c, in)
 	return out, err

@@ -23,7 +23,6 @@ type collector[In any] struct {
 	canceled func(unread bool) bool // called when ctx is done; unread means that there are more inputs
 }
 
-// ended is the result of work.
 type ended struct {
 	result *Result
 	err    error

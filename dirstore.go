@@ -19,11 +19,10 @@ import (
 // no lock files. A power failure may undo the last changes.
 func DirStore(dir string) Store { return dirStore(dir) }
 
-// dirStore keeps the state of a meeting in the name of an empty file. A rename is atomic: only one
-// process succeeds, and no process reads half a state.
+// dirStore implements Store. It keeps the state of a meeting in the name of an empty file. A
+// rename is atomic: only one process succeeds, and no process reads half a state.
 type dirStore string
 
-// Load implements Store.
 func (d dirStore) Load(_ context.Context, id string) (MeetingState, error) {
 	entries, err := os.ReadDir(d.of(id))
 	for _, e := range entries {
@@ -38,7 +37,6 @@ func (d dirStore) Load(_ context.Context, id string) (MeetingState, error) {
 	return MeetingState{}, err
 }
 
-// Save implements Store.
 func (d dirStore) Save(_ context.Context, id string, old, next MeetingState) (bool, error) {
 	dir := d.of(id)
 	err := os.Rename(filepath.Join(dir, nameOf(old)), filepath.Join(dir, nameOf(next)))
@@ -64,7 +62,6 @@ func (d dirStore) Save(_ context.Context, id string, old, next MeetingState) (bo
 	return err == nil, err
 }
 
-// Delete implements Store.
 func (d dirStore) Delete(_ context.Context, id string) error { return os.RemoveAll(d.of(id)) }
 
 // of returns the directory of a meeting. Ids may contain any character, or differ only in case.

@@ -10,7 +10,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 )
 
-// FollowOptions tune [MeetingsService.Follow]. Zero fields, and nil options, mean the defaults.
+// FollowOptions tune [MeetingsService.Follow]. Zero fields, and nil, mean the defaults.
 type FollowOptions struct {
 	// Since is when the oldest meeting that you want was created. A zero Since means the time of
 	// the call. Follow also yields meetings created up to two minutes before Since, because clocks

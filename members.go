@@ -39,7 +39,6 @@ func (s *MembersService) List(ctx context.Context) ([]Member, error) {
 // Create adds a member without an account. The member costs no licence and gets no message. The
 // key needs the scope employees:write. The interface document describes this route. The Client
 // does not retry a Create that may have taken effect, because a retry could add the member twice.
-// params must not be nil.
 //
 // Errors: [ErrInvalidRequest], [ErrInvalidEmail], [ErrEmailTaken] (Details names the member with
 // the address), [ErrMemberLimitExceeded].

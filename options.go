@@ -18,8 +18,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
-// version of this package, for the User-Agent header.
-const version = "0.1.0"
+const version = "0.1.0" // of this package
 
 // Option changes a setting of a new Client. The functions that begin with With return Options. If
 // an Option cannot be used, New returns a *ParamError.
@@ -67,8 +66,7 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 //   - For your own proxy or certificate authority, clone http.DefaultTransport; see the example.
 //     If a proxy rejects a connection, the error names the proxy, without its password.
 //   - HTTP/2 makes uploads many times slower over distance. To keep uploads on HTTP/1.1, add
-//     WithStorageHTTPClient(new(http.Client)). Or pass that option a clone whose Protocols allow
-//     only HTTP/1.1 and whose TLSClientConfig is new.
+//     WithStorageHTTPClient(new(http.Client)), or see the page docs/uploads.md.
 //
 // Without this option, the Client uses the system's certificates and the proxies of the
 // environment; see [http.ProxyFromEnvironment]. Uploads use HTTP/1.1.
@@ -109,8 +107,7 @@ func WithLogger(l *slog.Logger) Option {
 		func(c *core) { c.log, c.Observe = l, c.observeAttempt })
 }
 
-// WithUserAgent puts product, such as "myapp/1.2", before this package's name in the User-Agent
-// header.
+// WithUserAgent puts product, such as "myapp/1.2", before this package's name in User-Agent.
 func WithUserAgent(product string) Option {
 	ok := product != "" && strings.TrimSpace(product) == product && !strings.ContainsFunc(product, notPrintableASCII)
 	return option("WithUserAgent", ok, "must be printable ASCII, not empty, and without white space around it",

@@ -8,20 +8,22 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
-// PresignedURL is a URL with a credential in the query: anyone with the URL can upload. Every verb
-// of fmt, slog and JSON print the URL without the query, also in an unexported field. Call Reveal
-// to use the URL, to pass it on, or to compare two URLs.
+// PresignedURL is a URL whose query is its own credential: whoever has it can
+// upload. It prints without its query everywhere: under every verb of fmt, in slog,
+// in a test's diff, in an unexported field, and in JSON, since slog's JSON handler
+// would otherwise write it. Call Reveal to use it or to pass it on. Compare two of
+// them by what Reveal returns.
 type PresignedURL struct{ hiddenURL }
 
 type hiddenURL = secret.Value[string]
 
 const hiddenQuery = "?***"
 
-// Reveal returns the whole URL. The result is a secret.
+// Reveal returns the whole URL, which is a secret.
 func (u PresignedURL) Reveal() string { return u.hiddenURL.Reveal() }
 
-// UnmarshalText reads a whole URL. It returns an error for a URL that MarshalText wrote without
-// the query.
+// UnmarshalText takes a whole URL. It rejects one that MarshalText has written
+// without its query, since such a URL would only fail later.
 func (u *PresignedURL) UnmarshalText(text []byte) error {
 	whole := string(text)
 	if strings.HasSuffix(whole, hiddenQuery) {

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// ProcessOptions tune Process, Resume and ProcessAll. Zero fields, and nil options, mean the
-// defaults.
+// ProcessOptions tune Process, Resume and ProcessAll. Zero fields, and nil, mean the defaults.
 type ProcessOptions struct {
 	// Until is the state at which the job ends (default StatusMinutesReady). With an earlier
 	// state, the job fetches no minutes. With StatusAudioUploaded, another worker can call Resume
@@ -129,7 +128,6 @@ type process struct {
 	closeErr   error // why the recording could not be closed
 }
 
-// run does the job.
 func (p *process) run(ctx context.Context) error {
 	err := p.ensureUploaded(ctx)
 	if err == nil {

@@ -33,8 +33,7 @@ type ProjectCreateParams struct {
 }
 
 // Create adds a project. The interface document describes the body. Assumed: method, path and the
-// scope meetings:write; see [WithRoute]. The Client does not retry a Create that may have taken
-// effect.
+// scope meetings:write; see [WithRoute]. The Client does not retry a Create that may have worked.
 //
 // Errors: [ErrInvalidRequest].
 func (s *ProjectsService) Create(ctx context.Context, params *ProjectCreateParams) (*Project, error) {

@@ -64,8 +64,7 @@ func checkContentType(param, contentType string) error {
 	)
 }
 
-// FromFile returns a Source for an audio or video file. It finds the content type from the content
-// and the name.
+// FromFile returns a Source for a file. The Source finds the content type from content and name.
 //
 // Errors of the Source: the error of opening the file (compare with [io/fs.ErrNotExist]), or a
 // *[ParamError] without the path: [ErrRecordingEmpty], [ErrRecordingTooLarge],
@@ -96,8 +95,7 @@ func FromFile(path string) Source {
 // FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The Client
 // does not close ra. If contentType is empty, the Source finds the type from the content.
 //
-// Errors of the Source: the error of reading ra, or a *[ParamError]: [ErrRecordingEmpty],
-// [ErrRecordingTooLarge], [ErrRecordingFormat], or an invalid parameter.
+// Errors of the Source: the error of reading ra, or a *[ParamError] as for [FromFile].
 func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 	return func(context.Context) (Recording, error) {
 		if err := cmp.Or(checkGiven("ra", ra != nil), checkSize("size", size)); err != nil {
@@ -121,11 +119,8 @@ func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 // the file when the upload ends. The Source can be opened only once. If contentType is empty, the
 // Source finds the type from the content.
 //
-// Errors of the Source:
-//   - The error of reading r or of writing the file, or of the context between two reads.
-//   - An error if the Source was opened before.
-//   - A *[ParamError]: [ErrRecordingEmpty], [ErrRecordingTooLarge], [ErrRecordingFormat], or an
-//     invalid parameter.
+// Errors of the Source: the error of reading r, of writing the file, or of the context; an error
+// if the Source was opened before; or a *[ParamError] as for [FromFile].
 func FromReader(r io.Reader, contentType string) Source {
 	var opened atomic.Bool
 	return func(ctx context.Context) (Recording, error) {

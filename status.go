@@ -2,8 +2,9 @@ package minutes
 
 import "slices"
 
-// Status is the state of a meeting (section 3). The service may add states: an unknown Status
-// decodes without an error, is not final, and ends no wait.
+// Status is the state of a meeting (section 3 of the interface). The type is
+// open: a status this package does not know decodes, is not final and is
+// never reached by a wait.
 type Status string
 
 // The happy path, in order.
@@ -16,19 +17,20 @@ const (
 	StatusMinutesReady      Status = "minutes_ready"      // transcript and minutes can be fetched
 )
 
-// The failure states.
+// The end states of failure.
 const (
 	StatusTranscriptionFailed Status = "transcription_failed" // create a new meeting to try again
-	StatusMinutesFailed       Status = "minutes_failed"       // there is a transcript, but no minutes; perhaps for lack of credits (assumed)
-	StatusTranscribeBlocked   Status = "transcribe_blocked"   // too little transcription quota when the audio arrived
-	StatusAudioRejected       Status = "audio_rejected"       // the service rejected the file, usually because of the size
+	StatusMinutesFailed       Status = "minutes_failed"       // the transcript exists, the minutes do not; also where credits ran out (assumed)
+	StatusTranscribeBlocked   Status = "transcribe_blocked"   // too little quota when the audio arrived
+	StatusAudioRejected       Status = "audio_rejected"       // the file was refused, most often for its size
 )
 
-// Failed reports whether s is one of the four failure states. Failure states are final (assumed).
+// Failed reports whether s is one of the four failure states. They are final
+// from wherever they come.
 func (s Status) Failed() bool { return slices.Contains(failureStates, s) }
 
-// Final reports whether a meeting with the status s never changes its status again: s is
-// minutes_ready or a failure state.
+// Final reports whether the meeting's status will not change any more:
+// minutes_ready or one of the failure states.
 func (s Status) Final() bool { return s == StatusMinutesReady || s.Failed() }
 
 var (
@@ -40,17 +42,17 @@ var (
 // rank returns the position of s on the happy path, from 1, or 0 if s is not on it.
 func (s Status) rank() int { return slices.Index(happyPath, s) + 1 }
 
-// Visibility determines who inside the organisation can see a meeting (section 2.1).
+// Visibility says who inside the organisation can see a meeting (section 2.1).
 type Visibility string
 
 // The three visibilities of the interface.
 const (
-	VisibilityPrivate      Visibility = "private"      // only the creator
+	VisibilityPrivate      Visibility = "private"      // its creator alone
 	VisibilityOrganisation Visibility = "organisation" // everybody in the organisation
-	VisibilityShared       Visibility = "shared"       // the creator and the members in SharedWith
+	VisibilityShared       Visibility = "shared"       // its creator and the members in SharedWith
 )
 
-// Format is the format of minutes (section 2.6).
+// Format is the form in which minutes are asked for (section 2.6).
 type Format string
 
 // The two formats of the interface.
@@ -59,14 +61,14 @@ const (
 	FormatMarkdown Format = "markdown"
 )
 
-// MemberStatus shows whether a member can sign in (section 2.3). The service may add values.
-// Meetings can be shared only with active and invited members.
+// MemberStatus says whether a member can sign in (section 2.3). The type is
+// open. Only active and invited members can be shared a meeting with.
 type MemberStatus string
 
 // The member states of the interface.
 const (
 	MemberActive      MemberStatus = "active"      // can sign in
-	MemberInvited     MemberStatus = "invited"     // has an invitation to sign in
-	MemberNoAccount   MemberStatus = "no_account"  // cannot sign in, like members that Create adds
-	MemberDeactivated MemberStatus = "deactivated" // can no longer sign in
+	MemberInvited     MemberStatus = "invited"     // has been asked to
+	MemberNoAccount   MemberStatus = "no_account"  // has none, as those that Create adds
+	MemberDeactivated MemberStatus = "deactivated" // no longer can
 )

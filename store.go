@@ -96,7 +96,6 @@ func storeError(doing, id string, err error) error {
 	return fmt.Errorf("minutes: %s the state of meeting %s in the store: %w", doing, singleLine(id), err)
 }
 
-// claim is the outcome of claimPoll.
 type claim struct {
 	before MeetingState
 	wait   time.Duration // if positive, another process has polled, and this one must wait so long

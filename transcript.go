@@ -37,10 +37,7 @@ var label = regexp.MustCompile(`(?m)^[ \t]*[[(<{*]*(spk_[0-9]+)\b[])>}*:]*|\s[[(
 // Turns splits a transcript into turns, in order. The interface document shows the labels,
 // spk_<n>, and that each turn has a label (section 2.7), but not the format. Assumed: a turn
 // begins with a label at the beginning of a line, or with a label before a colon. The label can be
-// in brackets or between stars.
-//
-// Text before the first label is a Turn without a Speaker. If the same label follows, there is
-// another Turn.
+// in brackets or between stars. If the same label follows, there is another Turn.
 func Turns(transcript string) iter.Seq[Turn] {
 	return func(yield func(Turn) bool) {
 		speaker, from := "", 0

@@ -15,7 +15,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
-// UploadOptions tune an upload. Zero fields, and nil options, mean the defaults.
+// UploadOptions tune an upload. Zero fields, and nil, mean the defaults.
 type UploadOptions struct {
 	// Progress is called with the number of bytes passed to the network, and with the size of the
 	// recording. For each attempt, sent begins at 0 and never decreases. Progress runs on another
@@ -128,7 +128,7 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 	case f == nil:
 		c.poller.Invalidate(id, sentAt)
 		return nil
-	case f.Unstarted && len(f.Causes) > 1: // the status check failed, too; its error is the useful one
+	case f.Unstarted && len(f.Causes) > 1: // the status check failed, too: its error says what to do
 		return fmt.Errorf("minutes: upload to meeting %s: checking whether it has audio: %w; before that: %w", singleLine(c.Mask.Text(id)), f.Causes[1], f.Causes[0])
 	case f.Unstarted:
 		return f.Causes[0]

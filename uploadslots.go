@@ -41,7 +41,6 @@ func (s *uploadSlots) acquire(ctx context.Context) error {
 	return nil
 }
 
-// release gives a slot back.
 func (s *uploadSlots) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -105,7 +105,6 @@ type waitAll struct {
 	over   func(*Meeting, error) bool // called when the wait for a meeting is over; false: the loop was left
 }
 
-// newWaitAll returns a waitAll, or a *ParamError.
 func (s *MeetingsService) newWaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) (*waitAll, error) {
 	w, err := newWaiter(opts)
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("ids", ids != nil)); err != nil {
@@ -116,7 +115,6 @@ func (s *MeetingsService) newWaitAll(ctx context.Context, ids iter.Seq[string], 
 	return a, nil
 }
 
-// join begins to wait for a meeting.
 func (a *waitAll) join(id string) bool {
 	if _, repeated := a.joined[id]; repeated {
 		return true

@@ -13,7 +13,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 )
 
-// WaitOptions tune a wait. Zero fields, and nil options, mean the defaults.
+// WaitOptions tune a wait. Zero fields, and nil, mean the defaults.
 type WaitOptions struct {
 	// Until is the state to wait for (default StatusMinutesReady). A later state on the happy path
 	// also ends the wait. WaitForMinutes and WaitAllForMinutes ignore Until.
