@@ -68,8 +68,9 @@ func (c *collector[In]) run(ctx context.Context, inputs iter.Seq[In]) {
 func (c *collector[In]) start(result *Result, work func() error) {
 	c.running++
 	go func() {
-		_, err := contained(func() (any, error) { return nil, work() })
-		c.ended <- ended{result, err}
+		e := ended{result, errEndedGoroutine}
+		defer func() { c.ended <- e }()
+		e.err = work()
 	}()
 }
 
@@ -78,18 +79,15 @@ var errEndedGoroutine = errors.New("minutes: a callback or the transport ended i
 // contained does work on another goroutine and waits for it. If the transport or a callback ends
 // that goroutine, as a test's FailNow does, it returns errEndedGoroutine.
 func contained[T any](work func() (T, error)) (T, error) {
-	type result struct {
-		out T
-		err error
-	}
-	done := make(chan result)
+	var out T
+	err := errEndedGoroutine
+	done := make(chan struct{})
 	go func() {
-		r := result{err: errEndedGoroutine}
-		defer func() { done <- r }()
-		r.out, r.err = work()
+		defer close(done)
+		out, err = work()
 	}()
-	r := <-done
-	return r.out, r.err
+	<-done
+	return out, err
 }
 
 // background reads seq on another goroutine, because seq may block. It closes the channel when seq

@@ -72,14 +72,11 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 			return
 		}
 		f.waitAll = a
-		a.fetch(f.result, func(r *Result) (err error) {
-			if a.waiter.Until == StatusMinutesReady {
-				r.Minutes, err = s.fetchMinutes(a.ctx, r.Meeting, o.Format)
-				if err == nil && o.Transcript {
-					r.Transcript, err = fetchReady(a.ctx, r.Meeting, s.Transcript)
-				}
+		a.fetch(f.result, func(r *Result) error {
+			if a.waiter.Until != StatusMinutesReady {
+				return nil
 			}
-			return err
+			return s.fetchResult(a.ctx, r, o.Format, o.Transcript)
 		})
 		f.fetch, a.over, a.waiter.OnStatus, a.canceled = a.over, f.waitOver, f.found, f.canceled
 		if o.Since.IsZero() {

@@ -32,9 +32,8 @@ type ProcessOptions struct {
 // checked checks the options and returns a copy with defaults.
 func (o *ProcessOptions) checked() (*ProcessOptions, error) {
 	opts := *cmp.Or(o, new(ProcessOptions))
-	wait := &WaitOptions{Until: opts.Until, Format: opts.Format}
-	err := wait.fill()
-	opts.Until = wait.Until
+	w, err := newWaiter(&WaitOptions{Until: opts.Until, Format: opts.Format})
+	opts.Until = w.Until
 	return &opts, err
 }
 
@@ -250,7 +249,7 @@ func (p *process) findAudio(ctx context.Context, shown bool) (needed bool, err e
 const audioDeadline = 5 * time.Minute
 
 // waitAndFetch waits after the upload, and fetches the minutes and the transcript.
-func (p *process) waitAndFetch(ctx context.Context) (err error) {
+func (p *process) waitAndFetch(ctx context.Context) error {
 	r, o := p.result, p.options
 	if r.Meeting == nil || r.Meeting.Status.rank() < o.Until.rank() {
 		w, _ := newWaiter(&WaitOptions{Until: o.Until, OnStatus: o.OnStatus})
@@ -267,9 +266,5 @@ func (p *process) waitAndFetch(ctx context.Context) (err error) {
 	if o.Until != StatusMinutesReady {
 		return nil
 	}
-	r.Minutes, err = p.meetings.fetchMinutes(ctx, r.Meeting, o.Format)
-	if err == nil && o.Transcript {
-		r.Transcript, err = fetchReady(ctx, r.Meeting, p.meetings.Transcript)
-	}
-	return err
+	return p.meetings.fetchResult(ctx, r, o.Format, o.Transcript)
 }

@@ -52,10 +52,7 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 			yield(nil, err)
 			return
 		}
-		a.fetch(yield, func(r *Result) (err error) {
-			r.Minutes, err = s.fetchMinutes(a.ctx, r.Meeting, o.Format)
-			return err
-		})
+		a.fetch(yield, func(r *Result) error { return s.fetchResult(a.ctx, r, o.Format, false) })
 		defer func() { _ = a.leave() }()
 		a.run(ctx, ids)
 	}

@@ -40,18 +40,6 @@ type WaitOptions struct {
 // the service.
 var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 
-// fill sets defaults and checks the options.
-func (o *WaitOptions) fill() error {
-	o.Until = cmp.Or(o.Until, StatusMinutesReady)
-	o.Interval = min(o.Interval, 1e5*time.Hour) // so that adding it to a time never overflows
-	return cmp.Or(
-		checkThat("opts.Until", o.Until.rank() > 0, "is not a state of the happy path"),
-		checkThat("opts.Interval", o.Interval >= 0, "must not be negative"),
-		checkThat("opts.AudioTimeout", o.AudioTimeout >= 0, "must not be negative"),
-		checkThat("opts.Format", utf8.ValidString(string(o.Format)), notUTF8),
-	)
-}
-
 // Wait waits until a meeting reaches minutes_ready, or the state WaitOptions.Until, and returns
 // the meeting. The key needs the scope meetings:read.
 //
@@ -100,12 +88,18 @@ func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *W
 	if err != nil {
 		return nil, err
 	}
-	return s.fetchMinutes(ctx, m, o.Format)
+	r := &Result{Meeting: m}
+	err = s.fetchResult(ctx, r, o.Format, false)
+	return r.Minutes, err
 }
 
-// fetchMinutes fetches minutes that are ready by the meeting's status.
-func (s *MeetingsService) fetchMinutes(ctx context.Context, m *Meeting, format Format) (*Minutes, error) {
-	return fetchReady(ctx, m, func(ctx context.Context, id string) (*Minutes, error) { return s.Minutes(ctx, id, format) })
+// fetchResult fetches the minutes of r.Meeting, and the transcript if transcript is true.
+func (s *MeetingsService) fetchResult(ctx context.Context, r *Result, format Format, transcript bool) (err error) {
+	r.Minutes, err = fetchReady(ctx, r.Meeting, func(ctx context.Context, id string) (*Minutes, error) { return s.Minutes(ctx, id, format) })
+	if err == nil && transcript {
+		r.Transcript, err = fetchReady(ctx, r.Meeting, s.Transcript)
+	}
+	return err
 }
 
 // fetchReady calls fetch until the minutes or the transcript are ready.
@@ -149,9 +143,17 @@ type event struct {
 	over    bool // this meeting's wait is over
 }
 
+// newWaiter sets the defaults of o and checks o.
 func newWaiter(o *WaitOptions) (*waiter, error) {
 	w := &waiter{WaitOptions: *cmp.Or(o, new(WaitOptions)), ready: make(chan struct{}, 1)}
-	return w, w.fill()
+	w.Until = cmp.Or(w.Until, StatusMinutesReady)
+	w.WaitOptions.Interval = min(w.WaitOptions.Interval, 1e5*time.Hour) // so that adding it to a time never overflows
+	return w, cmp.Or(
+		checkThat("opts.Until", w.Until.rank() > 0, "is not a state of the happy path"),
+		checkThat("opts.Interval", w.WaitOptions.Interval >= 0, "must not be negative"),
+		checkThat("opts.AudioTimeout", w.AudioTimeout >= 0, "must not be negative"),
+		checkThat("opts.Format", utf8.ValidString(string(w.Format)), notUTF8),
+	)
 }
 
 // Interval implements poll.Waiter.
