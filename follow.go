@@ -51,8 +51,8 @@ type FollowOptions struct {
 //     the clocks. Follow can miss a meeting that appears after more than two minutes.
 //   - Follow leaves out deleted meetings.
 //
-// Each Result has Meeting. Result.Minutes is nil if there is an error, or if Until is an earlier
-// state. Errors with a Result concern one meeting:
+// Each Result has Meeting, and Minutes if they were fetched. Errors with a Result concern one
+// meeting:
 //   - *[MeetingFailedError]: the meeting reached a failure state.
 //   - *[WaitError]: [ErrNoAudio] after AudioTimeout, or an *[Error] if the service rejects the
 //     request for the meeting or the minutes.

@@ -56,7 +56,8 @@ type Result struct {
 //     of minutes. Without an ExternalID, each run creates a meeting.
 //   - If someone deleted the meeting, Process creates another one. So after a crash, call
 //     [MeetingsService.Resume] if you stored the id.
-//   - With [WithStore], Process first waits for an upload of another run to end.
+//   - With [WithStore], if another run has just started an upload, Process waits up to thirty
+//     seconds for the audio.
 //   - Process opens the recording before the first request, and needs an upload slot for that; see
 //     [WithUploadConcurrency]. If opening fails, Process makes no request. Process closes the
 //     recording after the upload, or when the meeting turns out to have audio.
@@ -90,7 +91,8 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 //     nil if the meeting has audio.
 //   - With [WithStore], two things change. If the store has a poll but no upload of the meeting,
 //     Resume requests the upload URL without a poll. If the store has the start of an upload,
-//     Resume polls thirty seconds after that start, and uploads only if the poll shows no audio.
+//     Resume polls at least thirty seconds after that start. Resume then uploads only if the poll
+//     shows no audio.
 //   - If an upload fails and the meeting has audio, Resume assumes that another worker uploaded
 //     that audio, and continues. So Resume never returns ErrPartialAudio. Content-MD5 keeps
 //     storage from accepting a part; see UploadOptions.WithoutContentMD5.

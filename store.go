@@ -38,8 +38,8 @@ type Store interface {
 //
 //   - Two polls of a meeting are thirty seconds apart even if different processes make them, at
 //     the same time or after a kill -9.
-//   - [MeetingsService.Resume] and [MeetingsService.Process] know whether another process began an
-//     upload, and wait for the end of that upload.
+//   - [MeetingsService.Resume] and [MeetingsService.Process] know whether another process started
+//     an upload. Before they upload, they wait up to thirty seconds for the audio.
 //
 // Before each poll and each PUT of a recording, the Client calls Load and Save. The first poll of
 // a meeting can need two calls of each. Pages of the listing need none. If s fails, the Client

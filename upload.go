@@ -39,12 +39,12 @@ type UploadOptions struct {
 //     recording, and closes the recording at the end.
 //   - Upload needs less than 1 MiB of memory at any size, or about 3 MiB over HTTP/2.
 //   - Only ctx limits the whole upload. Upload gives up an attempt if no byte is sent for a
-//     minute, or if storage does not respond within five minutes afterwards. Use
-//     [WithUploadTimeouts] to change both.
+//     minute. After the last byte, storage has five minutes to respond. [WithUploadTimeouts] sets
+//     both.
 //   - Upload retries failed attempts; see [WithRetries]. A retry first uses the same upload URL,
 //     because the PUT overwrites the same object. A later retry may request a new URL.
-//   - If a response is lost, Upload polls the meeting. Audio that arrived is not sent again, and
-//     Upload returns no error then.
+//   - If a response is lost, Upload polls the meeting. If the audio has arrived, Upload returns
+//     nil, and does not send the recording again.
 //   - If ctx ends, Upload returns soon, even if Recording.Audio or Progress blocks. The blocked
 //     call may then still run. Otherwise nothing reads the recording after Upload has returned.
 //
