@@ -95,12 +95,12 @@ func (c Client) mask() string {
 
 // parseBaseURL never quotes base, which is the key if the caller has swapped the arguments.
 func parseBaseURL(name, base string) (*url.URL, error) {
-	u, err := url.Parse(strings.TrimRight(base, "/")) // every path begins with one
+	u, err := url.Parse(strings.TrimRight(base, "/")) // every path begins with a slash
 	if err != nil || !utf8.ValidString(base) {
 		return nil, &ParamError{name, "is not a URL"}
 	}
 	port, err := strconv.ParseUint(cmp.Or(u.Port(), "443"), 10, 16)
-	u.Host = strings.ToLower(u.Host) // net/http uses no proxy for localhost, but one for LOCALHOST
+	u.Host = strings.ToLower(u.Host) // net/http bypasses proxies for localhost, but not for LOCALHOST
 	return u, cmp.Or(
 		checkThat(name, base != "", "must not be empty"),
 		checkThat(name, u.Scheme == "https" || u.Scheme == "http",

@@ -11,8 +11,8 @@
 // With an ExternalID you can run Process again after a crash. If you stored the meeting's id, call
 // [MeetingsService.Resume] instead. [MeetingsService.ProcessAll] processes many recordings.
 // [MeetingsService.Wait] waits for one meeting, [MeetingsService.WaitAll] for many, and
-// [MeetingsService.Follow] for all. Package minutestest is the service in memory, for tests in
-// which an hour's wait takes milliseconds.
+// [MeetingsService.Follow] for all of the organisation. Package minutestest is the service in
+// memory, for tests in which an hour's wait takes milliseconds.
 //
 // # Waiting
 //

@@ -119,8 +119,8 @@ func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 // the file when the upload ends. The Source can be opened only once. If contentType is empty, the
 // Source finds the type from the content.
 //
-// Errors of the Source: the error of reading r, of writing the file, or of the context; an error
-// if the Source was opened before; or a *[ParamError] as for [FromFile].
+// Errors of the Source: the error of reading r, of writing the file, or of the context. If the
+// Source was opened before, it returns an error. A *[ParamError] is returned as for [FromFile].
 func FromReader(r io.Reader, contentType string) Source {
 	var opened atomic.Bool
 	return func(ctx context.Context) (Recording, error) {
