@@ -95,7 +95,8 @@ func FromFile(path string) Source {
 // FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The Client
 // does not close ra. If contentType is empty, the Source finds the type from the content.
 //
-// Errors of the Source: the error of reading ra, or a *[ParamError] as for [FromFile].
+// Errors of the Source: the error of reading ra, or a *[ParamError]: [ErrRecordingEmpty],
+// [ErrRecordingTooLarge], [ErrRecordingFormat], or an invalid parameter.
 func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 	return func(context.Context) (Recording, error) {
 		if err := cmp.Or(checkGiven("ra", ra != nil), checkSize("size", size)); err != nil {
@@ -119,8 +120,8 @@ func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 // the file when the upload ends. The Source can be opened only once. If contentType is empty, the
 // Source finds the type from the content.
 //
-// Errors of the Source: the error of reading r, of writing the file, or of the context. If the
-// Source was opened before, it returns an error. A *[ParamError] is returned as for [FromFile].
+// Errors of the Source: the error of reading r, of writing the file, or of the context; an error
+// if the Source was opened before; or a *[ParamError] with the same causes as in [FromReaderAt].
 func FromReader(r io.Reader, contentType string) Source {
 	var opened atomic.Bool
 	return func(ctx context.Context) (Recording, error) {
