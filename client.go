@@ -24,29 +24,29 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
-// Client calls the Meeting Minutes Service. It is safe for concurrent use. Create one
-// and share it: the rate limit, the rate-limit pause after a 429 and the minimum poll
-// interval of thirty seconds apply to each Client separately. A Client has a goroutine
-// only while a wait is running, and needs no closing. Every verb of fmt masks its key.
+// Client calls the Meeting Minutes Service. Create one Client and share it between goroutines.
+// Each Client has its own rate limit, rate-limit pause after a 429 and minimum poll interval of
+// thirty seconds; with [WithStore], Clients share the interval. A Client starts goroutines only
+// for calls that are running, and needs no Close. Every verb of fmt masks the API key.
 type Client struct {
-	Meetings   *MeetingsService   // from a recording to its minutes
+	Meetings   *MeetingsService   // from a recording to the minutes
 	Members    *MembersService    // people of the organisation
 	Projects   *ProjectsService   // groups of meetings
 	Templates  *TemplatesService  // shapes of minutes
 	Vocabulary *VocabularyService // terms that transcripts should spell right
-	Usage      *UsageService      // the rest of the quota
+	Usage      *UsageService      // the remaining quota
 }
 
-// New returns a Client for the service at baseURL, the address before "/v1". It does no
-// I/O. baseURL must use https, except on localhost, 127.0.0.0/8 and ::1, and may have a
-// path. The Client sends the API key only to the host of baseURL and refuses redirects.
-// If a parameter or option cannot be used, New returns a *ParamError that names it. In a
-// test with testing/synctest, create the Client inside the bubble.
+// New returns a Client for the service at baseURL, the address before "/v1". New makes no request.
+// baseURL may have a path. baseURL must use https, except on localhost, 127.0.0.0/8 and ::1. The
+// Client sends the API key only to the host of baseURL, and follows no redirect. If a parameter or
+// an option cannot be used, New returns a *ParamError with the name. In a test with
+// testing/synctest, call New inside the bubble.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	return newClient("baseURL", baseURL, "apiKey", apiKey, opts)
 }
 
-// NewFromEnv calls [New] with MINUTES_BASE_URL and MINUTES_API_KEY from the environment,
+// NewFromEnv calls [New] with the environment variables MINUTES_BASE_URL and MINUTES_API_KEY,
 // without surrounding white space. A *ParamError names the variable.
 func NewFromEnv(opts ...Option) (*Client, error) {
 	const base, key = "MINUTES_BASE_URL", "MINUTES_API_KEY"
@@ -80,7 +80,7 @@ func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Clien
 	}, nil
 }
 
-// core returns what the services share, also of a Client that New did not make.
+// core returns the core of the Client, even if New did not make the Client.
 func (c *Client) core() *core { return cmp.Or(c.Meetings, new(MeetingsService)).core() }
 
 // Format prints the Client without its API key, for every verb.
@@ -93,14 +93,14 @@ func (c Client) mask() string {
 	return "minutes.Client(" + cmp.Or(c.core().Base, "made without New") + ", key masked)"
 }
 
-// parseBaseURL never quotes its input: if the arguments are swapped, it is the key.
+// parseBaseURL never quotes base, which is the key if the caller has swapped the arguments.
 func parseBaseURL(name, base string) (*url.URL, error) {
-	u, err := url.Parse(strings.TrimRight(base, "/")) // every path begins with one
+	u, err := url.Parse(strings.TrimRight(base, "/")) // every path begins with a slash
 	if err != nil || !utf8.ValidString(base) {
 		return nil, &ParamError{name, "is not a URL"}
 	}
 	port, err := strconv.ParseUint(cmp.Or(u.Port(), "443"), 10, 16)
-	u.Host = strings.ToLower(u.Host) // net/http uses no proxy for localhost, but one for LOCALHOST
+	u.Host = strings.ToLower(u.Host) // net/http bypasses proxies for localhost, but not for LOCALHOST
 	return u, cmp.Or(
 		checkThat(name, base != "", "must not be empty"),
 		checkThat(name, u.Scheme == "https" || u.Scheme == "http",
@@ -114,8 +114,8 @@ func parseBaseURL(name, base string) (*url.URL, error) {
 	)
 }
 
-// isLoopback reports whether requests to host stay on this machine. Other names may lead
-// here, too, such as x.localhost, but net/http sends their requests through HTTP_PROXY.
+// isLoopback reports whether requests to host stay on this machine. It returns false for
+// x.localhost, because net/http may send such requests to HTTP_PROXY.
 func isLoopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || net.ParseIP(host).IsLoopback()
 }
@@ -129,13 +129,11 @@ func checkAPIKey(name, key string) error {
 	)
 }
 
-// service is the part that all services of a Client have in common. It hides the
-// core, which holds the API key and a transport whose idle connections keep their
-// last request.
+// service is embedded in all services of a Client. It hides the core, because the core holds the
+// API key, and because idle connections of the transport keep their last request.
 type service struct{ shared secret.Value[*core] }
 
-// core returns what the services of a Client share. Without New, that is a core whose
-// every request fails.
+// core returns the core of the Client. Without New, every request of the core fails.
 func (s *service) core() *core {
 	if c := s.shared.Reveal(); c != nil {
 		return c
@@ -143,11 +141,10 @@ func (s *service) core() *core {
 	return defaults().ready(url.URL{}, "")
 }
 
-// core is shared by the services of a Client. Options set its fields. Observe is set if
-// there is a logger or an observer.
+// core is shared by the services of a Client. Without a logger and an observer, Observe is nil.
 type core struct {
 	rest.Config                   // of api
-	storage     http.RoundTripper // if nil, that of Config
+	storage     http.RoundTripper // nil: Config.Transport
 	log         *slog.Logger
 	observer    func(context.Context, Event)
 	uploads     upload.Timeouts
@@ -155,14 +152,14 @@ type core struct {
 	store       Store        // nil without WithStore
 	maxAge      atomic.Int64 // the last Cache-Control of a poll, as a time.Duration
 	host        string
-	local       bool // the service is on this machine, and so may its storage be
+	local       bool // the service is on this machine, so its storage may be, too
 
 	api    *rest.Client
 	poller *poll.Poller // shared by all waits
 }
 
-// ready prepares a core for requests, after the options have set it. It never changes
-// afterwards. base is empty if New did not make the Client.
+// ready prepares a core for requests, after the options have set the fields. Afterwards the core
+// never changes. base is empty if New did not make the Client.
 func (c *core) ready(base url.URL, apiKey string) *core {
 	c.Base, c.host, c.local = base.String(), base.Host, isLoopback(base.Hostname())
 	c.Authorization, c.Mask = []string{"Bearer " + apiKey}, secret.Mask{apiKey}
@@ -180,8 +177,7 @@ func (c *core) ready(base url.URL, apiKey string) *core {
 // The transports of Clients without their own.
 var sharedTransport, storageTransport = backoff.SharedTransport, backoff.StorageTransport
 
-// do runs one operation: internal/rest makes the request, errors.go turns a failure into
-// an error, and decode.go reads a success.
+// do runs one operation: internal/rest makes the request, and decode.go reads the response.
 func do[T any](ctx context.Context, c *core, in rest.Request) (*T, error) {
 	out, _, err := doResponse[T](ctx, c, in)
 	return out, err
@@ -196,11 +192,15 @@ func pick[T, F any](ctx context.Context, c *core, in rest.Request, field func(*T
 	return found, err
 }
 
-// doResponse is do, and returns also the status and the header of the response.
+// doResponse is do, and also returns the status and the header of the response.
 func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Response, error) {
 	asked, out := c.poller.Now(), new(T)
-	resp, err := c.send(ctx, in, out)
+	resp, err := c.request(ctx, in)
 	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Release()
+	if err := c.decode(in, resp, out); err != nil {
 		return nil, nil, err
 	}
 	if m, ok := any(out).(*Meeting); ok && !in.Once { // the poller records its own polls
@@ -209,20 +209,15 @@ func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest
 	return out, resp, nil
 }
 
-// send makes one request and decodes the response into out, unless that is nil. The
-// response that it returns has no body any more.
-func (c *core) send(ctx context.Context, in rest.Request, out any) (*rest.Response, error) {
-	resp, err := c.request(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Release()
-	return resp, c.decode(in, resp, out)
-}
-
-// request makes one request. The caller releases the response.
+// request makes one request. It returns a *ParamError if the request cannot be sent unchanged. The
+// caller releases the response.
 func (c *core) request(ctx context.Context, in rest.Request) (*rest.Response, error) {
-	if err := c.check(ctx, in); err != nil {
+	err := cmp.Or(checkThat("Client", c.Base != "", "must be made by New"),
+		checkGiven("ctx", ctx != nil), checkTexts(in.Query), checkTexts(in.Body))
+	if row, _ := route.Of(in.Operation); err == nil && strings.Contains(row.Path, route.Param) {
+		err = checkID("id", in.ID)
+	}
+	if err != nil {
 		return nil, err
 	}
 	resp := c.api.Do(ctx, in)
@@ -231,14 +226,4 @@ func (c *core) request(ctx context.Context, in rest.Request) (*rest.Response, er
 	}
 	defer resp.Release()
 	return nil, c.newError(resp)
-}
-
-// check returns a *ParamError if a request cannot be sent as it is.
-func (c *core) check(ctx context.Context, in rest.Request) error {
-	err := cmp.Or(checkThat("Client", c.Base != "", "must be made by New"),
-		checkGiven("ctx", ctx != nil), checkTexts(in.Query), checkTexts(in.Body))
-	if row, _ := route.Of(in.Operation); err == nil && strings.Contains(row.Path, route.Param) {
-		err = checkID("id", in.ID)
-	}
-	return err
 }

@@ -6,32 +6,29 @@ import (
 	"iter"
 )
 
-// collector is the loop of WaitAll, WaitAllForMinutes and ProcessAll: it reads inputs,
-// begins work for each and yields each result as the work ends.
-//
-// begin, dispatch, canceled and yield run on the loop's goroutine. Each returns false
-// if the loop was left.
+// collector is the loop of WaitAll, WaitAllForMinutes, Follow and ProcessAll. It reads inputs,
+// starts work for each input, and yields each result. The functions begin, dispatch, canceled and
+// yield run on the goroutine of the loop. They return false if the caller has left the loop.
 type collector[In any] struct {
-	ctx   context.Context // of run; done when the loop ends, at the latest
+	ctx   context.Context // of run; done at the end of the loop
 	begin func(In) bool
-	yield func(*Result, error) bool // yields what start's work returned
+	yield func(*Result, error) bool // yields the result of start's work
 
 	running int // started and not yet received from ended
 	ended   chan ended
 
 	waiting  int             // waits that have not ended
-	events   <-chan struct{} // receives when dispatch has something to do; nil without waits
+	events   <-chan struct{} // receives when there are events to dispatch; nil without waits
 	dispatch func() bool
-	canceled func(unread bool) bool // called once ctx is done; unread: there are more inputs
+	canceled func(unread bool) bool // called when ctx is done; unread means that there are more inputs
 }
 
-// ended is the result of work.
 type ended struct {
 	result *Result
 	err    error
 }
 
-// run returns when all work has ended, or was canceled since the loop was left.
+// run returns when all work has ended. If the caller leaves the loop, run cancels the work.
 func (c *collector[In]) run(ctx context.Context, inputs iter.Seq[In]) {
 	ctx, cancel := context.WithCancel(ctx)
 	c.ctx, c.ended = ctx, make(chan ended)
@@ -67,36 +64,34 @@ func (c *collector[In]) run(ctx context.Context, inputs iter.Seq[In]) {
 	}
 }
 
-// start does work on another goroutine, which ends after the loop has received the result.
+// start calls work on another goroutine. The loop receives the result.
 func (c *collector[In]) start(result *Result, work func() error) {
 	c.running++
 	go func() {
-		_, err := contained(func() (any, error) { return nil, work() })
-		c.ended <- ended{result, err}
+		e := ended{result, errEndedGoroutine}
+		defer func() { c.ended <- e }()
+		e.err = work()
 	}()
 }
 
 var errEndedGoroutine = errors.New("minutes: a callback or the transport ended its goroutine (runtime.Goexit)")
 
-// contained does work on another goroutine and waits for it. If the transport or a callback
-// ends that goroutine, as a test's FailNow does, it returns errEndedGoroutine.
+// contained calls work on another goroutine, and waits for the end of work. If the transport or a
+// callback ends that goroutine, like a test's FailNow, contained returns errEndedGoroutine.
 func contained[T any](work func() (T, error)) (T, error) {
-	type result struct {
-		out T
-		err error
-	}
-	done := make(chan result)
+	var out T
+	err := errEndedGoroutine
+	done := make(chan struct{})
 	go func() {
-		r := result{err: errEndedGoroutine}
-		defer func() { done <- r }()
-		r.out, r.err = work()
+		defer close(done)
+		out, err = work()
 	}()
-	r := <-done
-	return r.out, r.err
+	<-done
+	return out, err
 }
 
-// background reads seq on another goroutine, since seq may block. It closes the channel
-// when seq ends, unless ctx is done. Once ctx is done, the yield of seq returns false.
+// background reads seq on another goroutine, because seq may block. It closes the channel when seq
+// ends, unless ctx is done. After ctx is done, the yield function of seq returns false.
 func background[T any](ctx context.Context, seq iter.Seq[T]) <-chan T {
 	next := make(chan T)
 	go func() {

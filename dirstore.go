@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// DirStore returns a [Store] in a directory, which it creates if needed. Processes on one
-// machine can share it. It has a small directory for each meeting until that ends. It has no
-// locks that a kill -9 could leave behind. After a power failure, the last changes may be lost.
+// DirStore returns a [Store] in the directory dir, which DirStore creates if needed. The processes
+// of one machine can share dir. Each meeting has a small subdirectory until the Client deletes the
+// state; see [WithStore]. You can delete subdirectories that have not changed for days. There are
+// no lock files. A power failure may undo the last changes.
 func DirStore(dir string) Store { return dirStore(dir) }
 
-// dirStore keeps the state of a meeting as the name of an empty file: only one process can
-// rename it, and nobody finds half a state.
+// dirStore implements Store. It keeps the state of a meeting in the name of an empty file. A
+// rename is atomic: only one process succeeds, and no process reads half a state.
 type dirStore string
 
-// Load implements Store.
 func (d dirStore) Load(_ context.Context, id string) (MeetingState, error) {
 	entries, err := os.ReadDir(d.of(id))
 	for _, e := range entries {
@@ -37,7 +37,6 @@ func (d dirStore) Load(_ context.Context, id string) (MeetingState, error) {
 	return MeetingState{}, err
 }
 
-// Save implements Store.
 func (d dirStore) Save(_ context.Context, id string, old, next MeetingState) (bool, error) {
 	dir := d.of(id)
 	err := os.Rename(filepath.Join(dir, nameOf(old)), filepath.Join(dir, nameOf(next)))
@@ -63,10 +62,9 @@ func (d dirStore) Save(_ context.Context, id string, old, next MeetingState) (bo
 	return err == nil, err
 }
 
-// Delete implements Store.
 func (d dirStore) Delete(_ context.Context, id string) error { return os.RemoveAll(d.of(id)) }
 
-// of returns the directory of a meeting: ids may hold anything, and differ only in case.
+// of returns the directory of a meeting. Ids may contain any character, or differ only in case.
 func (d dirStore) of(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return filepath.Join(string(d), hex.EncodeToString(sum[:16]))

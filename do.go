@@ -17,13 +17,13 @@ import (
 // Request is a request of [Client.Do].
 type Request struct {
 	Method string // GET, POST, PUT, PATCH or DELETE
-	// Path follows the base URL, begins with a slash and is escaped (see
-	// [url.PathEscape]): "/v1/meetings/mtg_1/notes".
+	// Path begins with a slash, follows the base URL, and is escaped (see [url.PathEscape]):
+	// "/v1/meetings/mtg_1/notes".
 	Path  string
 	Query url.Values // may be nil
 	Body  any        // is sent as JSON, unless nil
-	// Idempotent says that making the request twice has the same effect as making it
-	// once. The Client then retries it like a GET.
+	// Idempotent means that two equal requests have the same effect as one. If Idempotent is set,
+	// the Client retries the request like a GET.
 	Idempotent bool
 }
 
@@ -31,21 +31,20 @@ type Request struct {
 type Response struct {
 	StatusCode int
 	Header     http.Header // without cookies, the API key and the query of a Location
-	Body       []byte
+	Body       []byte      // at most 4 MiB; a longer response is an error
 }
 
-// Do makes a request to an endpoint that this package does not cover. It has the same
-// authentication, rate limit, retries and errors as every other call. Observers receive
-// it as OpDo. Do decodes the response into out, a pointer, unless out is nil. To read
-// fields that a type of this package lacks, embed the type in a struct; see the example.
+// Do makes a request to an endpoint that this package does not cover. Authentication, rate limit,
+// retries and errors are the same as for every other call. If out is not nil, Do decodes the
+// response into out, which must be a pointer. To read fields that a type of this package lacks,
+// embed the type in a struct; see the example. Observers get the Operation OpDo.
 //
-// The Client retries a GET like its own. It retries other methods only if the request
-// certainly had no effect (a 429, or no connection), or if Request.Idempotent is set. A
-// response over 4 MiB is an error. Waits do not learn from Do: if you poll a meeting with
-// it, keep thirty seconds between two requests yourself.
+// The Client retries a GET, and any method if Request.Idempotent is set, like a GET of this
+// package. Other requests are retried only if they had no effect: after a 429, or without a
+// connection. Waits do not use the responses to Do, and Do keeps no poll interval.
 //
-// Errors: *Error as for every call; *ParamError for values that cannot be sent, or if out
-// is not a pointer. The Response is nil if there is an error.
+// Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. With an error, the
+// Response is nil.
 func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) {
 	row := route.Route{Operation: route.Operation(OpDo), Method: r.Method, Path: r.Path}
 	if r.Method == http.MethodGet || r.Idempotent {

@@ -1,44 +1,50 @@
-// Package minutes is a client for the Meeting Minutes Service, which turns recordings of
-// meetings into transcripts and written minutes.
+// Package minutes is a client for the Meeting Minutes Service, which turns recordings of meetings
+// into transcripts and written minutes.
 //
-// [MeetingsService.Process] does the whole job:
+// [MeetingsService.Process] creates a meeting, uploads the recording, waits and fetches the
+// minutes:
 //
 //	client, err := minutes.NewFromEnv() // MINUTES_BASE_URL, MINUTES_API_KEY
 //	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "weekly-2026-11-20"}
 //	result, err := client.Meetings.Process(ctx, params, minutes.FromFile("weekly.mp3"), nil)
 //
-// With an ExternalID it is safe to run again after a crash. [MeetingsService.Resume] does
-// the same for a meeting whose id you stored; see also [WithStore]. [MeetingsService.Wait]
-// waits for a meeting, [MeetingsService.WaitAll] for many, and [MeetingsService.Follow] for
-// all of the organisation. [MeetingsService.ProcessAll] processes many recordings. Package
-// minutestest has the whole service in memory, for tests in which an hour's wait takes
-// milliseconds.
+// With an ExternalID you can run Process again after a crash. If you stored the meeting's id, call
+// [MeetingsService.Resume] instead. [MeetingsService.ProcessAll] processes many recordings.
+// [MeetingsService.Wait] waits for one meeting, [MeetingsService.WaitAll] for many, and
+// [MeetingsService.Follow] for all of the organisation. Package minutestest is the service in
+// memory, for tests in which an hour's wait takes milliseconds.
 //
 // # Waiting
 //
-// The service sends no events, so the Client polls, at least thirty seconds apart for each
-// meeting. All waits of a Client share one poller, which serves many meetings with few
-// requests. A wait has no time limit except its context and AudioTimeout.
+// The service sends no events, so the Client polls: a poll is a GET of a meeting by a wait. Two
+// polls of a meeting are at least thirty seconds apart; [MeetingsService.Wait] lists the
+// exceptions. A meeting is final in minutes_ready and in the four failure states.
 //
 // # Errors
 //
-//   - [*Error]: an API call failed. Compare its code: errors.Is(err, minutes.ErrNotFound).
+//   - [*Error]: an API call failed. Compare the code: errors.Is(err, minutes.ErrNotFound).
 //   - [*StorageError]: storage did not accept the recording.
-//   - [*MeetingFailedError]: the meeting ended in one of its four failure states.
-//   - [*WaitError]: a wait ended before its meeting did.
-//   - [*ParamError]: a parameter or a recording cannot be used; nothing was sent.
+//   - [*MeetingFailedError]: the meeting reached one of the four failure states.
+//   - [*WaitError]: a wait ended before the meeting reached the wanted state.
+//   - [*ParamError]: a parameter or a recording cannot be used, and was not sent.
 //
-// [Retryable] reports whether it is worth trying again later, and [KeyRejected] whether
-// the service rejected the key. The Client retries what is provably safe; see
-// [WithRetries]. No error, event, log or printed value contains the API key or the query
-// of a presigned URL.
+// Every call can also return these errors, which the methods do not list:
+//
+//   - [ErrRateLimited], [ErrInternal], and the codes for which [KeyRejected] is true.
+//   - An *Error without a Code, if the service sent no response, or no valid one. The *Error wraps
+//     the error of the context or of the network.
+//   - A *ParamError for an unusable id, invalid UTF-8, or a required parameter that is nil.
+//
+// [ErrMeetingGone] matches if the meeting is gone. [ErrNotFound] can also mean an unknown
+// participant, project or template. [Retryable] reports whether a later call may succeed. No
+// error, event, log or printed value contains the API key or a presigned URL's query.
 //
 // # Operations and scopes
 //
-// The interface document of the service, version 1.1.0, does not show every route. This
-// package assumes the others, with their scopes. [WithRoute] overrides an assumed route;
-// [Client.Do] makes any other request. A star marks an assumed scope of a documented
-// route.
+// "Section 4.2" is a section of the service's interface document, version 1.1.0, and of
+// docs/interface.md. "Assumed" marks a fact that the interface document does not show, such as
+// that a character is a Unicode code point. [WithRoute] overrides an assumed route. A star marks
+// an assumed scope of a documented route.
 //
 //	Members.List              employees:read   documented  members.list
 //	Members.Create            employees:write  documented  members.create

@@ -10,53 +10,57 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 )
 
-// FollowOptions tune [MeetingsService.Follow]; the zero value, or nil, is fine.
+// FollowOptions tune [MeetingsService.Follow]. Zero fields, and nil, mean the defaults.
 type FollowOptions struct {
-	// Since is when the oldest meeting that Follow yields was created. Meetings created up to
-	// two minutes earlier may be yielded, too, since clocks differ. After a restart, use the
-	// time of the first run, or a time before the oldest meeting that may still be unfinished.
-	// A zero Since means from now on.
+	// Since is when the oldest meeting that you want was created. A zero Since means the time of
+	// the call. Follow also yields meetings created up to two minutes before Since, because clocks
+	// differ. After a restart, use the Since of the first run, or a time before the oldest meeting
+	// that may be unfinished.
 	Since time.Time
-	// Skip reports whether you do not want a meeting, for example because an earlier run has
-	// handled it. Follow calls it on the goroutine of the loop, when it finds the meeting in
-	// the listing, and possibly again before it yields the meeting. Nil skips none.
+	// Skip reports whether Follow leaves out a meeting, for example because an earlier run handled
+	// the meeting. Follow calls Skip on the goroutine of the loop, for each meeting that the
+	// listing shows, and can call Skip again for the same meeting. Nil skips none.
 	Skip func(*Meeting) bool
-	// Until is the state at which a meeting is yielded, as in WaitOptions. Empty means
-	// StatusMinutesReady. The minutes are fetched only then.
+	// Until is the state at which Follow yields a meeting (default StatusMinutesReady). With
+	// another state, Follow fetches no minutes.
 	Until      Status
-	Format     Format // of the minutes; empty is the service's default, HTML
-	Transcript bool   // fetch the transcript with the minutes
-	// AudioTimeout is as in WaitOptions: a meeting without audio this long after its creation
-	// is yielded with ErrNoAudio. 0 means no limit.
+	Format     Format // of the minutes; if empty, the service chooses HTML
+	Transcript bool   // also fetch the transcript, if Until is StatusMinutesReady
+	// AudioTimeout is how long after the creation a meeting may have no audio. Then Follow yields
+	// the meeting with ErrNoAudio. 0 means no limit. AudioTimeout must not be negative.
 	AudioTimeout time.Duration
 }
 
-// Follow yields each meeting of the organisation that the key can see, whoever created it,
-// as its minutes become ready or it fails. It runs until ctx ends or the loop is left. It
-// takes the place of a webhook, which the service does not have.
+// Follow yields each meeting of the organisation that the key can see, when the minutes are ready
+// or when the meeting fails. Follow runs until ctx ends or you leave the loop. The service has no
+// webhooks; use Follow instead. The key needs the scopes meetings:read and minutes:read. Assumed:
+// the listing is ordered by creation or by change, newest first.
 //
-//   - It finds meetings on the first page of the listing, about every thirty seconds, and on
-//     further pages if there are many new ones. It then waits for them as
-//     [MeetingsService.Wait] does.
-//   - It polls a meeting without audio less often the older it is, after a thirtieth of its
-//     age, so that abandoned meetings cost little. It drops deleted meetings.
-//   - It yields a meeting once, in no particular order. The next run of the program may yield
-//     it again: store the ids of the meetings that you have handled, and let Skip look there.
-//     Follow itself stores nothing.
-//   - While the loop's body runs, Follow fetches at most eight minutes in advance, but goes on
-//     polling.
-//   - A failure of the listing, or of polls, delays meetings but loses none and does not end
-//     Follow. It misses no meeting that appears in the listing up to two minutes late, which
-//     includes the difference between the clocks.
+//   - About every thirty seconds, Follow reads the first page of the listing, and more pages if
+//     there are many new meetings. Follow waits for the meetings like [MeetingsService.Wait].
+//   - Follow polls a meeting without audio at longer intervals: a thirtieth of the time since the
+//     meeting was created, but at least thirty seconds.
+//   - Follow yields a meeting once, in no particular order. Follow stores nothing, so the next run
+//     of the program may yield the meeting again. To prevent that, store the ids that you have
+//     handled, and let Skip look them up.
+//   - While the body of the loop runs, Follow continues to poll. But Follow fetches the minutes of
+//     at most eight meetings before you have received them.
+//   - Temporary failures of the listing, of polls or of the minutes delay meetings, but lose none.
+//     After twenty failed polls of a meeting, Follow starts another wait.
+//   - The listing may show a new meeting up to two minutes late, including the difference between
+//     the clocks. Follow can miss a meeting that appears after more than two minutes.
+//   - Follow leaves out deleted meetings.
 //
-// It needs the scopes meetings:read and minutes:read. Assumed: the listing is ordered by
-// creation or by change, newest first.
+// Each Result has Meeting, and Minutes if they were fetched. Errors with a Result concern one
+// meeting:
+//   - *[MeetingFailedError]: the meeting reached a failure state.
+//   - *[WaitError]: [ErrNoAudio] after AudioTimeout, or an *[Error] if the service rejects the
+//     request for the meeting or the minutes.
 //
-// Each Result has Meeting, and Minutes if they are fetched. Errors with a Result concern
-// one meeting: *MeetingFailedError if it failed; *WaitError, with ErrNoAudio after
-// AudioTimeout, or if the service rejects the request for the meeting or its minutes. Errors without a Result
-// end Follow: *ParamError for invalid options; a *WaitError without a MeetingID if the
-// service rejects the key (see [KeyRejected]) or ctx ends.
+// Errors without a Result end Follow:
+//   - *[ParamError]: an option is invalid.
+//   - *[WaitError] without a MeetingID: ctx ended, or the service rejected the key; see
+//     [KeyRejected].
 func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o := *cmp.Or(opts, new(FollowOptions))
@@ -68,14 +72,11 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 			return
 		}
 		f.waitAll = a
-		a.fetch(f.result, func(r *Result) (err error) {
-			if a.waiter.Until == StatusMinutesReady {
-				r.Minutes, err = s.fetchMinutes(a.ctx, r.Meeting, o.Format)
-				if err == nil && o.Transcript {
-					r.Transcript, err = fetchReady(a.ctx, r.Meeting, s.Transcript)
-				}
+		a.fetch(f.result, func(r *Result) error {
+			if a.waiter.Until != StatusMinutesReady {
+				return nil
 			}
-			return err
+			return s.fetchResult(a.ctx, r, o.Format, o.Transcript)
 		})
 		f.fetch, a.over, a.waiter.OnStatus, a.canceled = a.over, f.waitOver, f.found, f.canceled
 		if o.Since.IsZero() {
@@ -87,7 +88,7 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 	}
 }
 
-// patient is a waiter that polls a meeting without audio less often the older it is.
+// patient is a waiter that polls old meetings without audio less often.
 type patient struct{ *waiter }
 
 // Interval implements poll.Waiter.
@@ -98,16 +99,16 @@ func (p patient) Interval(last poll.Snapshot) time.Duration {
 	return time.Since(time.Unix(last.Created, 0)) / 30
 }
 
-// follower is one Follow. Its waitAll has joined the meetings that were found, and neither
-// skipped nor yielded yet.
+// follower is one Follow. joined contains the meetings that Follow has found, and neither skipped
+// nor yielded.
 type follower struct {
 	*waitAll
 	skip  func(*Meeting) bool
 	fetch func(*Meeting, error) bool // called if the wait for a meeting in joined is over
-	loop  func(*Result, error) bool  // the body
+	loop  func(*Result, error) bool  // the body of the loop
 }
 
-// found is called for each status of a meeting that a poll or a page shows.
+// found is called with each status of a meeting that a response shows.
 func (f *follower) found(m *Meeting) {
 	if _, known := f.joined[m.ID]; known {
 		return
@@ -130,7 +131,7 @@ func (f *follower) waitOver(m *Meeting, err error) bool {
 	return f.fetch(m, nil)
 }
 
-// result yields what there is of a meeting in the end. If requests failed, it waits again.
+// result yields a meeting. After a temporary failure, it waits for the meeting again.
 func (f *follower) result(r *Result, err error) bool {
 	if e, ok := errors.AsType[*Error](err); ok && KeyRejected(e) {
 		f.loop(nil, &WaitError{Err: e})

@@ -16,28 +16,28 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// MeetingsService works on meetings, from recording to minutes (section 4.2).
+// MeetingsService works on meetings, from the recording to the minutes (section 4.2).
 type MeetingsService struct{ service }
 
-// Meeting is one meeting (section 2.1). Fields that the service leaves empty,
-// null or out are zero.
+// Meeting is one meeting (section 2.1). If the service leaves a field out, or sends null or "",
+// the field is zero. The interface has no time zone for Date and Time.
 type Meeting struct {
 	ID              string     `json:"id"` // begins with mtg_
 	Title           string     `json:"title"`
 	Date            string     `json:"date"`                       // YYYY-MM-DD
 	Time            string     `json:"time,omitempty"`             // HH:MM, for display only
-	Status          Status     `json:"status"`                     // one of the ten states, or one that is new
-	Visibility      Visibility `json:"visibility"`                 // who inside the organisation can see it
-	TemplateID      string     `json:"template_id"`                // the template the minutes are shaped by
-	ParticipantIDs  []string   `json:"participant_ids,omitempty"`  // of members
+	Status          Status     `json:"status"`                     // one of the ten states, or a new state
+	Visibility      Visibility `json:"visibility"`                 // who inside the organisation can see the meeting
+	TemplateID      string     `json:"template_id"`                // the template that shapes the minutes
+	ParticipantIDs  []string   `json:"participant_ids,omitempty"`  // member ids
 	ProjectID       string     `json:"project_id,omitempty"`       // empty: in no project
 	ExternalID      string     `json:"external_id,omitempty"`      // the caller's own reference
-	DurationSeconds *int       `json:"duration_seconds,omitempty"` // of the recording; nil until it has been processed
+	DurationSeconds *int       `json:"duration_seconds,omitempty"` // length of the recording; nil until the service has processed the recording
 	CreatedAt       UnixTime   `json:"created_at"`
-	UpdatedAt       UnixTime   `json:"updated_at"` // of the last change
+	UpdatedAt       UnixTime   `json:"updated_at"` // time of the last change
 }
 
-// Duration returns the length of the recording; ok is false until it is processed.
+// Duration returns DurationSeconds. ok is false if DurationSeconds is nil.
 func (m *Meeting) Duration() (d time.Duration, ok bool) {
 	if m.DurationSeconds == nil {
 		return 0, false
@@ -45,10 +45,10 @@ func (m *Meeting) Duration() (d time.Duration, ok bool) {
 	return time.Duration(*m.DurationSeconds) * time.Second, true
 }
 
-// String shows the fields as %+v does, the duration by its value.
+// String formats the fields like %+v, and DurationSeconds by value.
 func (m Meeting) String() string { return formatFields(m) }
 
-// formatFields shows a struct as %+v does, but each pointer by its value.
+// formatFields formats a struct like %+v, but each pointer by value.
 func formatFields(v any) string {
 	var b strings.Builder
 	for field, value := range reflect.ValueOf(v).Fields() {
@@ -60,11 +60,10 @@ func formatFields(v any) string {
 	return "{" + b.String()[1:] + "}"
 }
 
-// UnixTime is an instant in whole seconds since 1970, the form of the
-// interface's timestamps (section 2).
+// UnixTime is an instant in whole seconds since 1970 (section 2).
 type UnixTime int64
 
-// Time returns the instant in the local time zone, the zero Time for 0.
+// Time returns the instant in the local time zone. For 0 it returns the zero Time.
 func (t UnixTime) Time() time.Time {
 	if t == 0 {
 		return time.Time{}
@@ -72,7 +71,7 @@ func (t UnixTime) Time() time.Time {
 	return time.Unix(int64(t), 0)
 }
 
-// String returns the instant in UTC in the form of RFC 3339, "" for 0.
+// String returns the instant in UTC in the format of RFC 3339. For 0 it returns "".
 func (t UnixTime) String() string {
 	if t == 0 {
 		return ""
@@ -80,37 +79,37 @@ func (t UnixTime) String() string {
 	return time.Unix(int64(t), 0).UTC().Format(time.RFC3339)
 }
 
-// DateOf returns t's calendar date in t's own time zone as YYYY-MM-DD, the
-// form of the interface's dates.
+// DateOf returns t's date in t's own time zone as YYYY-MM-DD, for fields such as
+// MeetingCreateParams.Date.
 func DateOf(t time.Time) string { return t.Format(time.DateOnly) }
 
-// TimeOfDay returns t's time of day in t's own time zone as HH:MM, the form of
-// the interface's times.
+// TimeOfDay returns t's time of day in t's own time zone as HH:MM, for fields such as
+// MeetingCreateParams.Time.
 func TimeOfDay(t time.Time) string { return t.Format("15:04") }
 
-// MeetingPage is one page of a listing, newest first (section 2.2). It may
-// hold fewer meetings than were asked for, even none.
+// MeetingPage is one page of a listing, newest first (section 2.2). A page may have fewer meetings
+// than MeetingListParams.Limit, even none.
 type MeetingPage struct {
 	Meetings   []*Meeting `json:"meetings"`
-	NextCursor string     `json:"next_cursor,omitempty"` // for MeetingListParams.Cursor; empty at the end
+	NextCursor string     `json:"next_cursor,omitempty"` // for MeetingListParams.Cursor; empty on the last page
 }
 
 // Minutes are the written minutes of a meeting (section 2.6).
 type Minutes struct {
-	Format     Format `json:"format"`      // of Content
-	TemplateID string `json:"template_id"` // the template they were shaped by
-	Content    string `json:"content"`     // the minutes themselves
+	Format     Format `json:"format"`      // format of Content
+	TemplateID string `json:"template_id"` // the template that shaped the minutes
+	Content    string `json:"content"`     // the text
 }
 
-// UploadTarget says where to upload a recording (section 2.8). It prints its URL
+// UploadTarget is the address for the upload of a recording (section 2.8). It prints UploadURL
 // without the query, also in JSON; see [PresignedURL].
 type UploadTarget struct {
-	UploadURL PresignedURL `json:"upload_url"` // signed for exactly the content type asked for
+	UploadURL PresignedURL `json:"upload_url"` // signed for exactly the requested content type
 	ExpiresIn int          `json:"expires_in"` // validity in seconds
 	Method    string       `json:"method"`     // always PUT
 }
 
-// Format prints the target without its presigned query, under every verb.
+// Format prints the target without the presigned query, for every verb.
 func (t UploadTarget) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "minutes.UploadTarget(%s %s, expires in %d s)", t.Method, t.UploadURL, t.ExpiresIn)
 }
@@ -118,26 +117,26 @@ func (t UploadTarget) Format(f fmt.State, _ rune) {
 // LogValue keeps the presigned query out of structured logs.
 func (t UploadTarget) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(t)) }
 
-// MeetingCreateParams describes a meeting to create. Title and Date are
-// required; empty fields are not sent.
+// MeetingCreateParams describes a meeting to create. Title and Date are required. Other empty
+// fields are not sent.
 type MeetingCreateParams struct {
 	Title string `json:"title"`          // 1 to 300 characters
 	Date  string `json:"date,omitempty"` // YYYY-MM-DD; see DateOf
 	Time  string `json:"time,omitempty"` // HH:MM, for display only; see TimeOfDay
-	// ExternalID is the caller's own reference, at most 128 characters, unique
-	// within the organisation. It makes it safe to retry a Create.
+	// ExternalID is the caller's own reference, at most 128 characters, unique within the
+	// organisation. With an ExternalID, you can repeat Create and Process.
 	ExternalID string `json:"external_id,omitempty"`
-	// ParticipantIDs are member ids. Set before the audio arrives, they improve
-	// the spelling of names and let the minutes name who spoke.
+	// ParticipantIDs are member ids. They improve the spelling of names in the transcript, and the
+	// minutes can name the speakers. They cannot change after the upload.
 	ParticipantIDs []string   `json:"participant_ids,omitempty"`
 	ProjectID      string     `json:"project_id,omitempty"`  // empty: in no project
-	SharedWith     []string   `json:"shared_with,omitempty"` // member ids; counts only for VisibilityShared
+	SharedWith     []string   `json:"shared_with,omitempty"` // member ids; only used with VisibilityShared
 	TemplateID     string     `json:"template_id,omitempty"` // empty: the organisation's default
 	Visibility     Visibility `json:"visibility,omitempty"`  // empty: the key's default
 }
 
-// MeetingUpdateParams lists the fields to change. Nil leaves a field unchanged; a
-// pointer to "" clears Time and ProjectID.
+// MeetingUpdateParams lists the fields to change. Nil leaves a field unchanged; a pointer to ""
+// clears Time and ProjectID.
 type MeetingUpdateParams struct {
 	Title     *string `json:"title,omitempty"`      // 1 to 300 characters; cannot be cleared
 	Date      *string `json:"date,omitempty"`       // YYYY-MM-DD; cannot be cleared
@@ -145,35 +144,36 @@ type MeetingUpdateParams struct {
 	ProjectID *string `json:"project_id,omitempty"` // "" takes the meeting out of its project
 }
 
-// String shows the fields as %+v does, each by its value.
+// String formats the fields like %+v, each by value.
 func (p MeetingUpdateParams) String() string { return formatFields(p) }
 
-// MeetingListParams narrows a listing; every field is optional. The interface
-// has no filter by project or status; compare Meeting.ProjectID. The newest meeting
-// comes first, by CreatedAt, not by Date (assumed).
+// MeetingListParams selects the meetings of a listing. Every field is optional. The interface has
+// no filter by project or status: compare the fields of each Meeting. Assumed: the listing is
+// ordered by CreatedAt, and not by Date.
 type MeetingListParams struct {
-	Limit      int    `url:"limit,omitempty"`       // meetings a page, 1 to 50; 0 leaves it to the service (25)
-	Cursor     string `url:"cursor,omitempty"`      // MeetingPage.NextCursor of the page before
-	ExternalID string `url:"external_id,omitempty"` // the single meeting with this reference; excludes the other filters
+	Limit      int    `url:"limit,omitempty"`       // meetings per page, 1 to 50; 0 means 25 for List and 50 for All
+	Cursor     string `url:"cursor,omitempty"`      // MeetingPage.NextCursor of the previous page
+	ExternalID string `url:"external_id,omitempty"` // selects the single meeting with this reference; excludes the other filters
 	DateFrom   string `url:"date_from,omitempty"`   // YYYY-MM-DD, inclusive
 	DateTo     string `url:"date_to,omitempty"`     // YYYY-MM-DD, inclusive
 }
 
-// Create creates a meeting. created is true if this call created it (201), and
-// false if a meeting with the same ExternalID existed (200); Create returns that
-// one unchanged. It needs the scope meetings:write. Documented; assumed: a caller
-// who may not see the existing meeting gets ErrExternalIDTaken instead of 200.
+// Create creates a meeting. If a meeting with the same ExternalID exists, Create returns that
+// meeting unchanged. The key needs the scope meetings:write. The interface document describes this
+// route. Assumed: if the caller may not see the existing meeting, Create returns
+// ErrExternalIDTaken.
 //
-// The service may store the ExternalID in another form (trimmed, in Unicode NFC), so
-// Meeting.ExternalID may differ from the one in params.
+//   - created is true after a 201: the service created the meeting for this request.
+//   - created is false after a 200: the meeting existed before the request. If the Client retried
+//     the request after a lost response, the lost attempt may have created the meeting.
+//   - The service may trim the ExternalID or store it in Unicode NFC (assumed), so
+//     Meeting.ExternalID may differ from params.ExternalID.
 //
-// With an ExternalID the Client retries a Create whose response was lost. If the
-// first attempt took effect, the second finds its meeting: created is then false
-// although this call created the meeting.
-//
-// Errors: ErrInvalidRequest (Details name the fields), ErrInvalidDate,
-// ErrInvalidTime, ErrInvalidExternalID, ErrInvalidSharedWith, ErrNotFound (an
-// unknown participant, project or template), ErrExternalIDTaken.
+// Errors:
+//   - [ErrInvalidRequest]: Details["fields"] lists the invalid fields.
+//   - [ErrInvalidDate], [ErrInvalidTime], [ErrInvalidExternalID], [ErrInvalidSharedWith]
+//   - [ErrNotFound]: a participant, the project or the template is unknown (assumed).
+//   - [ErrExternalIDTaken]
 func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParams) (m *Meeting, created bool, err error) {
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, false, err
@@ -186,31 +186,30 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 	return m, resp.Status == http.StatusCreated, nil
 }
 
-// Get returns one meeting. The service asks for at least thirty seconds between two
-// polls: to follow a meeting use [MeetingsService.Wait], which keeps that interval.
-// It needs the scope meetings:read. Documented.
+// Get returns one meeting. The service asks for at least thirty seconds between two requests for a
+// meeting. [MeetingsService.Wait] keeps that interval, but a loop around Get does not. The key
+// needs the scope meetings:read. The interface document describes this route.
 //
-// Errors: ErrNotFound.
+// Errors: [ErrNotFound].
 func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) {
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsGet, ID: id})
 }
 
-// List returns one page of meetings, newest first; params may be nil. It needs
-// the scope meetings:read. Documented. For all pages see [MeetingsService.All].
+// List returns one page of meetings, newest first. For all pages use [MeetingsService.All]. params
+// may be nil. The key needs the scope meetings:read. The interface document describes this route.
 //
-// Errors: ErrInvalidRequest (filters that exclude each other), ErrInvalidLimit,
-// ErrInvalidCursor, ErrInvalidDate, ErrInvalidDateRange.
+// Errors: [ErrInvalidRequest] (filters that exclude each other), [ErrInvalidLimit],
+// [ErrInvalidCursor], [ErrInvalidDate], [ErrInvalidDateRange].
 func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (*MeetingPage, error) {
 	return do[MeetingPage](ctx, s.core(), rest.Request{Operation: route.MeetingsList, Query: params})
 }
 
-// FindByExternalID returns the meeting with the caller's reference. It needs the
-// scope meetings:read. The listing it uses is documented; assumed: without such a
-// meeting the page is empty, and the service may trim the reference or
-// store it in another Unicode form.
+// FindByExternalID returns the meeting with the caller's reference. The key needs the scope
+// meetings:read. FindByExternalID requests a page of the listing, which the interface document
+// describes. Assumed: if no meeting has the reference, the page is empty. Also assumed: the
+// service may trim the reference, or store another Unicode form.
 //
-// Errors: ErrNotFound if no meeting that the caller may see has it,
-// ErrInvalidExternalID.
+// Errors: [ErrNotFound] if the key can see no meeting with the reference, [ErrInvalidExternalID].
 func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID string) (*Meeting, error) {
 	given := checkThat("externalID", externalID != "", "must not be empty")
 	if err := cmp.Or(given, checkThat("externalID", utf8.ValidString(externalID), notUTF8)); err != nil {
@@ -224,8 +223,8 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 		return nil, err
 	}
 	for _, m := range page.Meetings {
-		// A service that does not know the filter lists others, but only another Unicode form
-		// of the same text can make the single meeting look like one.
+		// A service without this filter lists other meetings. A single meeting whose reference
+		// differs may have another Unicode form of the same text.
 		otherForm := len(page.Meetings) == 1 && strings.ContainsFunc(externalID, func(r rune) bool { return r >= utf8.RuneSelf })
 		if otherForm || m.ExternalID == externalID || m.ExternalID == strings.TrimSpace(externalID) {
 			c.poller.Record(snapshotOf(m.clone()), asked)
@@ -237,26 +236,31 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	return nil, miss
 }
 
-// Update changes title, date, start time or project, in any state of the meeting.
-// params may be nil, which changes nothing. A change of title, date or project costs
-// one credit once the minutes have been indexed, so the Client does not retry an
-// Update that may have taken effect. It needs the scope meetings:write. Documented.
+// Update changes title, date, start time or project, in any state of the meeting. If params is
+// nil, Update sends a request that changes nothing. The key needs the scope meetings:write. The
+// interface document describes this route.
 //
-// Errors: ErrInvalidRequest, ErrBadRequest, ErrInvalidDate, ErrInvalidTime,
-// ErrForbidden, ErrNotFound (the meeting, or the project: assumed).
+// After the minutes are indexed, a change of title, date or project costs one credit. So the
+// Client does not retry an Update that may have taken effect.
+//
+// Errors: [ErrInvalidRequest], [ErrBadRequest], [ErrInvalidDate], [ErrInvalidTime],
+// [ErrForbidden], [ErrNotFound] (the meeting, or the project: assumed).
 func (s *MeetingsService) Update(ctx context.Context, id string, params *MeetingUpdateParams) (*Meeting, error) {
 	params = cmp.Or(params, new(MeetingUpdateParams))
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsUpdate, ID: id, Body: params})
 }
 
-// Delete deletes a meeting and everything that belongs to it; this cannot be
-// undone. It needs the scope meetings:delete. Documented. A Delete succeeds if its
-// first response was lost and the retry finds no meeting.
+// Delete deletes a meeting and everything that belongs to the meeting. A deletion cannot be
+// undone. If the response to the first attempt is lost and the retry gets a NOT_FOUND, Delete
+// succeeds. The key needs the scope meetings:delete. The interface document describes this route.
 //
-// Errors: ErrForbidden, ErrNotFound.
+// Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 	defer s.core().poller.Forget(id) // also if the response was lost
-	_, err := s.core().send(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id}, nil)
+	resp, err := s.core().request(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id})
+	if err == nil {
+		resp.Release()
+	}
 	if e, ok := err.(*Error); ok && e.mayHaveTakenEffect && e.StatusCode == http.StatusNotFound && e.Code == ErrNotFound {
 		err = nil // an earlier attempt deleted it, and its response was lost
 	}
@@ -266,24 +270,26 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-// SetParticipants replaces the participants with exactly the given members;
-// none, or nil, clears the list. It works only while the meeting has no audio.
-// Documented; its scope (meetings:write) is assumed.
+// SetParticipants replaces the participants with memberIDs. If memberIDs is empty or nil, the
+// meeting has no participants afterwards. SetParticipants works only while the meeting has no
+// audio. The interface document describes this route. Assumed: the key needs the scope
+// meetings:write.
 //
-// Errors: ErrInvalidRequest, ErrNotFound (the meeting, or a member: assumed),
-// ErrForbidden, ErrParticipantsLocked.
+// Errors: [ErrInvalidRequest], [ErrNotFound] (the meeting, or a member: assumed), [ErrForbidden]
+// (assumed), [ErrParticipantsLocked].
 func (s *MeetingsService) SetParticipants(ctx context.Context, id string, memberIDs []string) (*Meeting, error) {
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsSetParticipants, ID: id, Body: &struct {
 		MemberIDs []string `json:"participant_ids"` // never null
 	}{append([]string{}, memberIDs...)}})
 }
 
-// UploadURL asks for a one-time upload target, signed for exactly contentType,
-// the MIME type of the recording. [MeetingsService.Upload] does this and the
-// upload. Documented; its scope (meetings:write) and errors are assumed.
+// UploadURL requests an upload target, signed for exactly contentType, the MIME type of the
+// recording. [MeetingsService.Upload] includes this request. The interface document describes this
+// route, and calls the target one-time. Assumed: the errors, the scope meetings:write, and that
+// the target can be used again after a PUT that stored nothing.
 //
-// Errors: ErrInvalidRequest (not a MIME type), ErrBadRequest (the meeting has
-// audio already), ErrForbidden, ErrNotFound.
+// Errors: [ErrInvalidRequest] (not a MIME type), [ErrBadRequest] (the meeting has audio),
+// [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string) (*UploadTarget, error) {
 	target, _, err := s.uploadURL(ctx, id, contentType)
 	return target, err
@@ -306,17 +312,17 @@ func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string)
 	return target, resp, nil
 }
 
-// Minutes returns the written minutes; an empty format is the service's
-// default, HTML. It needs the scope minutes:read. Documented.
+// Minutes returns the written minutes. If format is empty, the service chooses HTML. The key needs
+// the scope minutes:read. The interface document describes this route.
 //
-// Errors: ErrMinutesNotReady, ErrInvalidRequest (unknown format), ErrNotFound.
+// Errors: [ErrMinutesNotReady], [ErrInvalidRequest] (unknown format), [ErrNotFound].
 func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format) (*Minutes, error) {
 	return do[Minutes](ctx, s.core(), rest.Request{Operation: route.MeetingsMinutes, ID: id, MaxResponse: maxText, Query: &struct {
 		Format Format `url:"format,omitempty"`
 	}{format}})
 }
 
-// clone returns a deep copy, so that no caller changes what another one reads.
+// clone returns a deep copy, so that callers never share a Meeting.
 func (m *Meeting) clone() *Meeting {
 	c := *m
 	c.ParticipantIDs = slices.Clone(m.ParticipantIDs)

@@ -12,10 +12,10 @@ type MembersService struct{ service }
 
 // Member is a human member of the organisation (section 2.3).
 type Member struct {
-	ID     string       `json:"id"` // begins with emp_; goes into participants and SharedWith
+	ID     string       `json:"id"` // begins with emp_; for ParticipantIDs and SharedWith
 	Name   string       `json:"name"`
-	Role   string       `json:"role,omitempty"` // within the organisation; empty when there is none
-	Status MemberStatus `json:"status"`         // whether they can sign in
+	Role   string       `json:"role,omitempty"` // in the organisation; may be empty
+	Status MemberStatus `json:"status"`         // whether the member can sign in
 }
 
 // MemberCreateParams describes a member to add.
@@ -30,18 +30,18 @@ type memberList struct {
 	Members []Member `json:"members"`
 }
 
-// List returns the organisation's human members; integrations are never
-// listed. It needs the scope employees:read. Documented.
+// List returns the organisation's human members, without integrations. The key needs the scope
+// employees:read. The interface document describes this route.
 func (s *MembersService) List(ctx context.Context) ([]Member, error) {
 	return pick(ctx, s.core(), rest.Request{Operation: route.MembersList}, func(l *memberList) []Member { return l.Members })
 }
 
-// Create adds a member without an account; it costs no licence and sends
-// nothing. It needs the scope employees:write. Documented. The Client does not
-// retry a Create that may have taken effect, since that could add the member twice.
+// Create adds a member without an account. The member costs no licence and gets no message. The
+// key needs the scope employees:write. The interface document describes this route. The Client
+// does not retry a Create that may have taken effect, because a retry could add the member twice.
 //
-// Errors: ErrInvalidRequest, ErrInvalidEmail, ErrEmailTaken (Details names the
-// member that holds the address), ErrMemberLimitExceeded.
+// Errors: [ErrInvalidRequest], [ErrInvalidEmail], [ErrEmailTaken] (Details names the member with
+// the address), [ErrMemberLimitExceeded].
 func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams) (*Member, error) {
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, err

@@ -10,60 +10,57 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// Event reports what happens inside a Client, for [WithObserver]: an [Attempt], a
-// [RateLimited] or a [PollCycle]. Later versions may have more. No event holds a secret.
+// Event reports an event inside a Client, for [WithObserver]: an [Attempt], a [RateLimited] or a
+// [PollCycle]. Later versions may add types. No Event contains a secret.
 type Event interface{ event() }
 
 func (Attempt) event()     {}
 func (RateLimited) event() {}
 func (PollCycle) event()   {}
 
-// Attempt reports one attempt of a request that has ended: of an API call, of a poll, of a
-// page for the poller, or of the upload of a recording.
+// Attempt reports the end of one attempt: of an API call, of a request of the poller, or of the
+// PUT of a recording.
 type Attempt struct {
 	Operation Operation // OpUpload for the PUT to storage
-	MeetingID string    // "" if the path names no meeting
-	Number    int       // counts the attempts of a call from 1, those of an upload over all its URLs
-	Poll      bool      // made by the poller, whose context is no caller's
+	MeetingID string    // empty if the path has no meeting
+	Number    int       // number of the attempt in its call, from 1; an upload counts across upload URLs
+	Poll      bool      // the poller made the attempt, so the context is not the caller's
 
-	StatusCode int       // of the response, 0 if there was none
+	StatusCode int       // of the response; 0 if there was none
 	Code       ErrorCode // of an error response of the service or the store
 	RequestID  string    // of an error response, for support requests
-	// Header is that of the response, without cookies, the API key and the query of a
-	// Location. It is nil if there was none, and for uploads.
-	Header http.Header
-	Err    error // why there was no response; nil if there was one
-	// Stalled reports that the Client gave up an upload, see [WithUploadTimeouts].
-	Stalled  bool
-	Sent     int64         // bytes of the recording that were sent; 0 for API calls
-	Duration time.Duration // of this attempt, with reading its response
+	// Header is the header of the response, without cookies, the API key and the query of a
+	// Location. Header is nil for uploads, and if there was no response.
+	Header   http.Header
+	Err      error         // why there was no response; nil if there was one
+	Stalled  bool          // the upload exceeded one of the UploadTimeouts
+	Sent     int64         // number of bytes of the recording that were sent; 0 for API calls
+	Duration time.Duration // of this attempt, including the response
 
-	// WillRetry reports that another attempt follows, after Wait. After an upload the Client
-	// may poll the meeting first, and then need no retry.
+	// WillRetry reports that the Client plans another attempt after RetryIn. For an upload, the
+	// Client may poll the meeting first, and find that the audio has arrived.
 	WillRetry bool
-	RetryIn   time.Duration // before the next attempt; 0 if none follows
+	RetryIn   time.Duration // wait before the next attempt; 0 without a retry
 }
 
-// RateLimited reports that a 429 paused all of the Client's requests. Observers receive it
-// when a pause begins or is extended. Uploads go on.
+// RateLimited reports that a 429 paused all API requests of the Client. Observers receive a
+// RateLimited when a pause begins, and when another 429 extends the pause.
 type RateLimited struct {
-	Operation Operation     // that got the 429
-	Pause     time.Duration // from now on; a minute at most
+	Operation Operation     // of the request that got the 429
+	Pause     time.Duration // from now; at most a minute
 }
 
-// PollCycle reports the poller's requests in one cycle of thirty seconds or longer. Its
-// context is no caller's.
+// PollCycle reports the requests of the poller in one cycle, of thirty seconds or longer.
 type PollCycle struct {
-	Duration time.Duration // shorter than a cycle if no wait is left
-	Waits    int           // meetings that are awaited at its end
-	Pages    int           // requests for pages of the listing
-	Gets     int           // GETs of single meetings
+	Duration time.Duration // shorter than thirty seconds if the last wait has ended
+	Waits    int           // number of awaited meetings at the end of the cycle
+	Pages    int           // number of requests for pages of the listing
+	Gets     int           // number of polls
 }
 
-// AttemptFromContext returns the attempt that a request's context belongs to: its Operation,
-// MeetingID, Number and Poll. Use it in your own transport (see [WithHTTPClient]) to name
-// spans and metrics without ids. It works in an observer, too. ok is false for any other
-// context.
+// AttemptFromContext returns Operation, MeetingID, Number and Poll of the attempt to which the
+// context of a request belongs. Your own transport (see [WithHTTPClient]) or observer can name
+// spans and metrics after the Operation. ok is false for any other context.
 func AttemptFromContext(ctx context.Context) (a Attempt, ok bool) {
 	info, ok := rest.AttemptOf(ctx)
 	return Attempt{Operation: Operation(info.Operation), MeetingID: info.ID, Number: info.Number, Poll: info.Poll}, ok
@@ -89,8 +86,8 @@ func (c *core) observeAttempt(ctx context.Context, a rest.Attempt) {
 	}
 }
 
-// reportAttempt reports an attempt that has ended, of an API call or an upload, to the log
-// and the observer. Only the log shows the request.
+// reportAttempt reports an attempt of an API call or an upload to the log and the observer. Only
+// the log shows request.
 func (c *core) reportAttempt(ctx context.Context, e Attempt, request ...slog.Attr) {
 	if c.log.Enabled(ctx, slog.LevelDebug) {
 		attrs := append([]slog.Attr{slog.String("operation", string(e.Operation))}, request...)

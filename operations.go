@@ -8,7 +8,7 @@ import "github.com/meeting-minutes/minutes-go/internal/route"
 type Operation string
 
 // The operations, each named after its method: OpMeetingsGet is
-// [MeetingsService.Get]. [WithRoute] takes those whose routes are assumed.
+// [MeetingsService.Get]. [WithRoute] accepts the operations that are marked as assumed.
 const (
 	OpMembersList             = Operation(route.MembersList)
 	OpMembersCreate           = Operation(route.MembersCreate)

@@ -18,17 +18,16 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
-// version of this package, for the User-Agent header.
-const version = "0.1.0"
+const version = "0.1.0" // of this package
 
-// Option changes a setting of a new Client. The With functions return one. If it cannot
-// be used, New returns a *ParamError.
+// Option changes a setting of a new Client. The functions that begin with With return Options. If
+// an Option cannot be used, New returns a *ParamError.
 type Option struct{ apply func(*core) error }
 
 const attemptTimeout = 30 * time.Second // of an API call
 
-// defaults returns a core with the default settings. The service publishes no rate limit,
-// so the limiter only keeps a runaway loop from becoming a flood.
+// defaults returns a core with the default settings. The service publishes no rate limit. The
+// limiter only slows runaway loops down.
 func defaults() *core {
 	return &core{
 		Config: rest.Config{
@@ -41,12 +40,12 @@ func defaults() *core {
 		},
 		log:      slog.New(slog.DiscardHandler),
 		observer: func(context.Context, Event) {},
-		uploads:  upload.Timeouts{Stall: time.Minute, Response: 5 * time.Minute}, // a long reply, for what scans it on the way
+		uploads:  upload.Timeouts{Stall: time.Minute, Response: 5 * time.Minute}, // some proxies scan the recording first
 		slots:    uploadSlots{limit: 4},
 	}
 }
 
-// option returns an Option that sets something if ok.
+// option returns an Option that calls set if ok, and otherwise makes New fail.
 func option(name string, ok bool, reason string, set func(*core)) Option {
 	return Option{func(c *core) error {
 		if ok {
@@ -57,20 +56,20 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 }
 
 // WithHTTPClient uses hc's transport for API calls and, without [WithStorageHTTPClient], for
-// uploads. The Client never changes hc, and ignores its Jar and CheckRedirect.
+// uploads. The Client never changes hc, and ignores hc.Jar and hc.CheckRedirect.
 //
-//   - hc.Timeout limits one attempt of an API call (default 30 s), but no upload.
-//   - Set the transport's ExpectContinueTimeout, as http.DefaultTransport does. Otherwise an
-//     upload that storage rejects may only show as a broken connection.
-//   - A transport that records whole URLs, as most tracing transports do, sees the presigned
-//     URL of each upload, which is a credential. Give uploads another transport.
-//   - For your own proxy or certificate authority, clone http.DefaultTransport and set them;
-//     see the example. If a proxy rejects a connection, the error names it, without its
-//     password.
+//   - hc.Timeout limits one attempt of an API call, but no upload. 0 means 30 seconds.
+//   - Set ExpectContinueTimeout of the transport. http.DefaultTransport has 1 second. With 0, an
+//     upload that storage rejects may fail with a broken connection and no reason.
+//   - If the transport records URLs, as tracing transports do, give uploads another transport. The
+//     presigned URL of an upload is a credential.
+//   - For your own proxy or certificate authority, clone http.DefaultTransport; see the example.
+//     If a proxy rejects a connection, the error names the proxy, without its password.
+//   - HTTP/2 makes uploads many times slower over distance. To keep uploads on HTTP/1.1, add
+//     WithStorageHTTPClient(new(http.Client)), or see the page docs/uploads.md.
 //
-// Without this option a Client uses the proxies of the environment (see
-// [http.ProxyFromEnvironment]) and the system's certificates. Uploads then use HTTP/1.1:
-// HTTP/2 is many times slower over distance.
+// Without this option, the Client uses the system's certificates and the proxies of the
+// environment; see [http.ProxyFromEnvironment]. Uploads use HTTP/1.1.
 func WithHTTPClient(hc *http.Client) Option {
 	ok := hc != nil && hc.Timeout >= 0
 	return option("WithHTTPClient", ok, "must not be nil, nor its Timeout negative", func(c *core) {
@@ -78,17 +77,18 @@ func WithHTTPClient(hc *http.Client) Option {
 	})
 }
 
-// WithStorageHTTPClient uses hc's transport only for uploads. API calls keep that of
-// [WithHTTPClient]. The Client never changes hc, and ignores its Timeout, Jar and
-// CheckRedirect.
+// WithStorageHTTPClient uses hc's transport only for uploads. If hc.Transport is nil, uploads use
+// this package's own transport, with HTTP/1.1. The Client never changes hc, and ignores
+// hc.Timeout, hc.Jar and hc.CheckRedirect.
 func WithStorageHTTPClient(hc *http.Client) Option {
 	return option("WithStorageHTTPClient", hc != nil, "must not be nil",
 		func(c *core) { c.storage = cmp.Or(hc.Transport, storageTransport()) })
 }
 
-// WithObserver calls observe for each [Event], with the context of the call that caused
-// it, if there is one. Many goroutines call observe at once, and requests wait for it. It
-// may use the Client.
+// WithObserver calls observe for each [Event], with the context of the call. Events of the poller
+// belong to no call: their context has no deadline and none of your values. The Client calls
+// observe on many goroutines at once, and requests wait until observe returns. observe may use the
+// Client.
 func WithObserver(observe func(context.Context, Event)) Option {
 	return option("WithObserver", observe != nil, "must not be nil",
 		func(c *core) { c.observer, c.Observe = observe, c.observeAttempt })
@@ -96,84 +96,89 @@ func WithObserver(observe func(context.Context, Event)) Option {
 
 // WithLogger logs, without secrets:
 //
-//   - at debug level, each attempt of each request: operation, method, path, status,
-//     number of the attempt, wait before the next one and request id;
-//   - at info level, that a 429 pauses all requests;
-//   - at warn level, that a wait's polls failed three times in a row, that they succeed
-//     again, and that a Store did not delete a state.
+//   - at debug level, each attempt of each request: operation, method, path, status, number of the
+//     attempt, wait before the next attempt, and request id;
+//   - at info level, each rate-limit pause after a 429;
+//   - at warn level, the third failed poll of a meeting in a row, and the first successful poll
+//     afterwards;
+//   - at warn level, each state that a Store did not delete.
 func WithLogger(l *slog.Logger) Option {
 	return option("WithLogger", l != nil, "must not be nil",
 		func(c *core) { c.log, c.Observe = l, c.observeAttempt })
 }
 
-// WithUserAgent puts product, such as "myapp/1.2", before this package's name in the
-// User-Agent header.
+// WithUserAgent puts product, such as "myapp/1.2", before this package's name in User-Agent.
 func WithUserAgent(product string) Option {
 	ok := product != "" && strings.TrimSpace(product) == product && !strings.ContainsFunc(product, notPrintableASCII)
 	return option("WithUserAgent", ok, "must be printable ASCII, not empty, and without white space around it",
 		func(c *core) { c.UserAgent = []string{product + " minutes-go/" + version} })
 }
 
-// RetryPolicy says how often the Client retries a request and how long it waits. The zero
-// value disables retries.
+// RetryPolicy sets how often the Client retries a request, and how long the Client waits before.
+// The zero value disables retries.
 type RetryPolicy struct {
 	Max int // retries after the first attempt
-	// WaitMin and WaitMax bound the wait before retry n, which is random between WaitMin
-	// and the smaller of WaitMax and WaitMin·2ⁿ. A WaitMin of 0 doubles from half a second.
-	// The wait is never shorter than the service's Retry-After.
+	// The wait before retry n is random. WaitMin is the shortest wait. The longest wait is
+	// WaitMin·2ⁿ, or 0.5 s·2ⁿ if WaitMin is 0, but never more than WaitMax. A longer Retry-After
+	// of the service lengthens the wait.
 	WaitMin, WaitMax time.Duration
 }
 
-// WithRetries sets how the Client retries requests. The default is 4 retries, with waits
-// between 0.5 and 15 seconds. If the service's Retry-After is over a minute, the call
-// returns at once, with Error.RetryAfter.
+// WithRetries sets how the Client retries requests. The default is 4 retries, with waits between
+// 0.5 and 15 seconds. If a Retry-After is over a minute, the call returns at once, and
+// [RetryAfter] returns the time to wait. Values are invalid if one is negative, or if WaitMax is
+// less than WaitMin.
 //
-// The Client retries only what is provably safe:
+// The Client retries an API call only if the retry is safe:
 //
-//   - after a 429, every request: the service's edge rejected it, and nothing was done.
-//     The whole Client pauses for the Retry-After, up to a minute, and then sends requests
-//     one at a time until there are no more 429s;
-//   - if there was no connection, every request;
-//   - after a lost connection, a timeout or a 500, 502, 503 or 504: uploads, and requests
-//     that have the same effect if they are made twice (GET, PUT, DELETE, the request for
-//     an upload URL, and Create with an ExternalID);
-//   - after any other error response, only uploads: after 408, 429, 499, 520 to 527, and
-//     S3's RequestTimeout, IncompleteBody, BadDigest, OperationAborted and
-//     ConditionalRequestConflict; once, with a new URL, if the URL had expired; after a 417,
-//     without the header Expect; once without Content-MD5 if the store rejects that.
+//   - After a 429, every request: the service's edge rejected the request. All requests of the
+//     Client pause for the wait before the retry, up to a minute. Then the Client sends one
+//     request at a time until there are no more 429s.
+//   - If there was no connection, every request.
+//   - After a lost connection, a timeout, or a 500, 502, 503 or 504: GET, PUT, DELETE, the request
+//     for an upload URL, and Create with an ExternalID.
 //
-// If an upload got no response, and the audio may have arrived, the Client polls the meeting
-// before the retry, and again if it had sent the whole recording. Two polls on one upload URL
-// are thirty seconds apart, so such a retry takes longer. See [Client.Do] for its own rules.
+// The Client retries the PUT of an upload after every failure in this list. A 429 of storage
+// pauses only the upload. Uploads are also retried
+//
+//   - after 408, 499 and 520 to 527, and after S3's RequestTimeout, IncompleteBody, BadDigest,
+//     OperationAborted and ConditionalRequestConflict;
+//   - with a new upload URL if the URL had expired, but only once;
+//   - after a 417, without the header Expect;
+//   - without the header Content-MD5, if storage rejected that header.
+//
+// If an upload got no response and the audio may have arrived, the Client polls the meeting before
+// the retry. If the whole recording was sent, the Client polls again thirty seconds later.
+// [Client.Do] has rules of its own.
 func WithRetries(p RetryPolicy) Option {
 	ok := p.Max >= 0 && p.WaitMin >= 0 && p.WaitMax >= p.WaitMin
 	return option("WithRetries", ok, "needs Max >= 0 and 0 <= WaitMin <= WaitMax", func(c *core) { c.Retries = backoff.Policy(p) })
 }
 
-// WithUploadConcurrency limits the number of concurrent uploads per Client (default 4), by Upload,
-// Process, Resume and ProcessAll together. Further uploads wait for a slot until their
-// context is done; this is not a stall. A recording that the Client opens itself is opened
-// only once its upload has a slot.
+// WithUploadConcurrency limits the number of concurrent uploads of the Client to n, 1 or more
+// (default 4). Upload, Process, Resume and ProcessAll share the limit. Further uploads wait for an
+// upload slot until their context ends. The Client calls a [Source] only after the upload got a
+// slot.
 func WithUploadConcurrency(n int) Option {
 	return option("WithUploadConcurrency", n >= 1, "must be at least 1", func(c *core) { c.slots.limit = n })
 }
 
-// UploadTimeouts are the time limits of one attempt of an upload.
+// UploadTimeouts are the time limits of one attempt of an upload. Both must be positive.
 type UploadTimeouts struct {
-	Stall    time.Duration // without a byte of the recording moving (default a minute)
+	Stall    time.Duration // in which no byte of the recording is sent (default a minute)
 	Response time.Duration // from the last byte to the response (default five minutes)
 }
 
-// WithUploadTimeouts sets when the Client gives up an attempt of an upload, and retries it
-// as [WithRetries] says. A proxy that scans a whole recording before it forwards it needs a
-// long Response. Uploads have no other time limit.
+// WithUploadTimeouts sets when the Client gives up an attempt of an upload. [WithRetries]
+// describes the retries. Some proxies scan a whole recording before they forward it, and so need a
+// long Response. Only the context limits a whole upload.
 func WithUploadTimeouts(t UploadTimeouts) Option {
 	return option("WithUploadTimeouts", t.Stall > 0 && t.Response > 0, "needs Stall > 0 and Response > 0",
 		func(c *core) { c.uploads = upload.Timeouts(t) })
 }
 
-// WithRateLimit limits the requests of the Client, including retries, to perSecond with
-// bursts of at most burst (default 100 and 100). It does not limit uploads to storage.
+// WithRateLimit limits the API requests of the Client, including polls and retries, to perSecond,
+// with bursts of at most burst (default 100 and 100). Uploads to storage are not limited.
 // WithRateLimit(0, 0) removes the limit.
 func WithRateLimit(perSecond float64, burst int) Option {
 	none := perSecond == 0 && burst == 0
@@ -188,9 +193,9 @@ var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.Met
 
 const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 
-// WithRoute overrides an assumed route. path follows the base URL, begins with a slash
-// and, for OpMeetingsTranscript, holds {meeting_id} once. Whether a request may be retried depends
-// on its operation, not on the method.
+// WithRoute overrides an assumed route. path follows the base URL and begins with a slash. For
+// OpMeetingsTranscript, path contains {meeting_id} once. The operation decides whether the Client
+// may retry a request; method does not matter.
 func WithRoute(op Operation, method, path string) Option {
 	return Option{func(c *core) error {
 		at := slices.IndexFunc(c.Routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })

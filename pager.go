@@ -9,23 +9,23 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// maxLimit is the largest page the interface allows (section 8).
+// maxLimit is the largest Limit that the interface allows (section 8).
 const maxLimit = 50
 
-// All iterates over all meetings that params select, newest first. It requests the next
-// page only when the loop gets there. Unless params sets a Limit, pages have the largest
-// size. The iteration starts at params.Cursor. params may be nil, and may be changed
-// afterwards.
+// All yields all meetings that params select, newest first. All starts at params.Cursor, and
+// requests each further page when the loop has finished the page before. If params.Limit is 0,
+// pages have up to 50 meetings. params may be nil. Later changes of params have no effect. The key
+// needs the scope meetings:read.
 //
-// An error is yielded once, with a nil meeting, and ends the loop. It is one of
-// [MeetingsService.List], or an *Error if the service repeats a cursor.
+// Errors: those of [MeetingsService.List], and an *[Error] if the service repeats a cursor. All
+// yields an error with a nil meeting, and stops.
 func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) iter.Seq2[*Meeting, error] {
 	first := *cmp.Or(params, new(MeetingListParams))
-	if first.Limit == 0 && first.ExternalID == "" { // which goes with no other filter
+	if first.Limit == 0 && first.ExternalID == "" { // ExternalID excludes the other filters
 		first.Limit = maxLimit
 	}
 	return func(yield func(*Meeting, error) bool) {
-		next := first // a sequence may be ranged over again
+		next := first // a caller may range over the sequence again
 		seen := map[string]bool{next.Cursor: true}
 		for {
 			page, resp, err := doResponse[MeetingPage](ctx, s.core(), rest.Request{Operation: route.MeetingsList, Query: &next})
@@ -38,7 +38,7 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 					return
 				}
 			}
-			// A page may be short, or empty, before the end: only the cursor counts.
+			// A page before the last one may be short or empty, so only the cursor counts.
 			if page.NextCursor == "" {
 				return
 			}

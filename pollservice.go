@@ -12,8 +12,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// polled makes the poller's requests: it implements poll.Service here and poll.Observer
-// in observe.go.
+// polled makes the poller's requests: it implements poll.Service here and poll.Observer in
+// observe.go.
 type polled struct{ core *core }
 
 // Poll makes one GET of a meeting.
@@ -43,7 +43,7 @@ func (p polled) Poll(ctx context.Context, id string, wanted func() bool) (poll.S
 	p.core.pollEnded(ctx, m, claim.before)
 	seconds := uint64(0)
 	if found := maxAge.FindStringSubmatch(resp.Header.Get("Cache-Control")); found != nil {
-		seconds, _ = strconv.ParseUint(found[1], 10, 31) // if it is out of range, the largest number
+		seconds, _ = strconv.ParseUint(found[1], 10, 31) // out of range: the largest number
 	}
 	interval := time.Duration(seconds) * time.Second
 	p.core.maxAge.Store(int64(min(interval, 5*time.Minute)))
@@ -68,7 +68,7 @@ func (p polled) Page(ctx context.Context, cursor string, wanted func() bool) ([]
 	return shown, page.NextCursor, nil
 }
 
-// snapshotOf returns a snapshot for the poller, which keeps m.
+// snapshotOf returns a snapshot for the poller. The poller keeps m.
 func snapshotOf(m *Meeting) poll.Snapshot {
 	return poll.Snapshot{ID: m.ID, State: string(m.Status), Final: m.Status.Final(), Value: m,
 		Created: int64(m.CreatedAt), Updated: int64(m.UpdatedAt)}
@@ -82,9 +82,8 @@ func meetingOf(s poll.Snapshot) *Meeting {
 	return nil
 }
 
-// failureOf returns what a failed request means to a wait. Only the service itself can end the
-// wait, with a code in its envelope. Without a code there was no response, or it came from
-// something in front of the service, or it makes no sense: that may pass.
+// failureOf returns what an error means to a wait. Only a code of the service can end a wait. An
+// *Error without a Code is temporary: the response was lost, invalid or a proxy's.
 func failureOf(err error) *poll.Failure {
 	f := &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited), Transient: errors.Is(err, errEndedGoroutine)}
 	if e, ok := errors.AsType[*Error](err); ok {

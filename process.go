@@ -7,68 +7,71 @@ import (
 	"time"
 )
 
-// ProcessOptions tune the whole job; the zero value, or nil, is fine.
+// ProcessOptions tune Process, Resume and ProcessAll. Zero fields, and nil, mean the defaults.
 type ProcessOptions struct {
-	// Until is the state at which the job ends, as in WaitOptions. Empty means
-	// StatusMinutesReady. The minutes are fetched only then. With StatusAudioUploaded
-	// another worker can do the rest, with Resume.
+	// Until is the state at which the job ends (default StatusMinutesReady). With an earlier
+	// state, the job fetches no minutes. With StatusAudioUploaded, another worker can call Resume
+	// for the rest.
 	Until      Status
-	Format     Format // of the minutes; empty is the service's default, HTML
-	Transcript bool   // fetch the transcript with the minutes
-	// Restart deletes a meeting with this ExternalID that an earlier run left in a failure
-	// state, and starts over. The deletion cannot be undone. It needs the scope
-	// meetings:delete. With Resume, it also needs Params.
+	Format     Format // of the minutes; if empty, the service chooses HTML
+	Transcript bool   // also fetch the transcript, if Until is StatusMinutesReady
+	// Restart deletes a meeting that is in a failure state when the job begins, and creates the
+	// meeting again. A deletion cannot be undone. The key needs the scope meetings:delete. For
+	// Resume, Restart has an effect only with Params.
 	Restart bool
-	// Params are those of the meeting that Resume creates with Restart; Result.Meeting has
-	// its id. Without Restart they have no effect.
-	Params   *MeetingCreateParams
-	OnStatus func(*Meeting)          // as in WaitOptions
-	Progress func(sent, total int64) // as in UploadOptions
-	// WithoutContentMD5 is as in UploadOptions.
-	WithoutContentMD5 bool
+	// Params describe the meeting that Resume creates after a Restart. Result.Meeting has the new
+	// id.
+	Params *MeetingCreateParams
+	// OnStatus works like WaitOptions.OnStatus. Process and Resume call OnStatus on the caller's
+	// goroutine. ProcessAll uses another goroutine for each job.
+	OnStatus          func(*Meeting)
+	Progress          func(sent, total int64) // as in UploadOptions
+	WithoutContentMD5 bool                    // as in UploadOptions
 }
 
 // checked checks the options and returns a copy with defaults.
 func (o *ProcessOptions) checked() (*ProcessOptions, error) {
 	opts := *cmp.Or(o, new(ProcessOptions))
-	wait := &WaitOptions{Until: opts.Until, Format: opts.Format}
-	err := wait.fill()
-	opts.Until = wait.Until
+	w, err := newWaiter(&WaitOptions{Until: opts.Until, Format: opts.Format})
+	opts.Until = w.Until
 	return &opts, err
 }
 
-// Result is the result of a job. If the job failed, it holds what there is: the
-// Meeting as soon as that exists.
+// Result is the result for one meeting. If there is an error, Result has the values from before
+// the error.
 type Result struct {
-	Params     *MeetingCreateParams // the job's own; after Resume, ProcessOptions.Params
-	Meeting    *Meeting             // as last seen
-	Created    bool                 // this run made the meeting; see Create
-	Minutes    *Minutes             // nil if ProcessOptions.Until is another state
-	Transcript string               // only with ProcessOptions.Transcript
+	Params     *MeetingCreateParams // of Process or Job; for Resume, ProcessOptions.Params
+	Meeting    *Meeting             // last snapshot; nil if no response showed the meeting
+	Created    bool                 // the service created the meeting for this job; see Create
+	Minutes    *Minutes             // nil if Until is an earlier state
+	Transcript string               // empty without the option Transcript
 }
 
-// Process does the whole job: it creates the meeting and then, as [MeetingsService.Resume]
-// does, uploads the recording, waits and fetches the minutes.
-//
-// With params.ExternalID you can run it again after a crash at any point, or in two workers
-// at once: it continues from the meeting's state, and there will be one meeting, one audio
-// and one set of minutes. Without one, each run creates a meeting. With [WithStore], Process
-// lets an upload of another run end first.
-//
-// Process opens the recording first, once an upload slot is free (see
-// [WithUploadConcurrency]), and closes it when the upload is over or turns out to be
-// unnecessary. If the recording cannot be opened, Process makes no request.
-//
-// If the first poll finds the meeting unfinished, the job takes at least half a minute
-// outside a testing/synctest bubble.
-//
-// It needs the scopes meetings:write, meetings:read and minutes:read, and with Restart
+// Process creates the meeting, uploads the recording, waits, and fetches the minutes. The key
+// needs the scopes meetings:write, meetings:read and minutes:read, and with Restart
 // meetings:delete.
 //
-// Errors: those of source, Create, Upload, WaitForMinutes and Transcript; ErrNoAudio as for
-// Resume. If an earlier run left the meeting in a failure state, a *MeetingFailedError at
-// once: the interface allows no other meeting with its ExternalID until it is deleted, as
-// ProcessOptions.Restart does. The Result is nil only if the parameters are invalid.
+//   - With params.ExternalID, you can run Process again after a crash, or in two workers at once.
+//     Process continues from the meeting's state. There will be one meeting, one audio and one set
+//     of minutes. Without an ExternalID, each run creates a meeting.
+//   - If someone deleted the meeting, Process creates another one. So after a crash, call
+//     [MeetingsService.Resume] if you stored the id.
+//   - With [WithStore], if another run has just started an upload, Process waits up to thirty
+//     seconds for the audio.
+//   - Process opens the recording before the first request, and needs an upload slot for that; see
+//     [WithUploadConcurrency]. If opening fails, Process makes no request. Process closes the
+//     recording after the upload, or when the meeting turns out to have audio.
+//   - Most jobs take over thirty seconds, since polls are thirty seconds apart.
+//
+// Errors:
+//   - *[ParamError]: params or source is nil, or opts are invalid. Only in this case, the Result
+//     is nil.
+//   - The errors of source, Create, Upload, WaitForMinutes and Transcript. Process returns
+//     ErrPartialAudio only without an ExternalID.
+//   - *[MeetingFailedError] at once, if an earlier run left the meeting in a failure state. The
+//     interface allows no second meeting with the same ExternalID: delete the failed meeting, or
+//     set ProcessOptions.Restart.
+//   - *[WaitError] with [ErrNoAudio], as for Resume.
 func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreateParams, source Source, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("params", params != nil), checkGiven("source", source != nil)); err != nil {
@@ -78,31 +81,33 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 	return p.result, p.run(ctx)
 }
 
-// Resume does the rest of the job for a meeting that exists, from any state: it uploads the
-// recording if the meeting has no audio, waits and fetches the minutes. It is for a program
-// that has created the meeting and responded with its id, and for a worker that continues
-// after a crash.
+// Resume does the remaining steps for a meeting that exists. If the meeting has no audio, Resume
+// uploads the recording. Then Resume waits and fetches the minutes. Use Resume after Create, or
+// after a crash. The key needs the scopes meetings:read and minutes:read, and for an upload
+// meetings:write (assumed).
 //
-//   - Resume never brings back a meeting that somebody deleted: it returns ErrNotFound, also
-//     with ProcessOptions.Restart. After a crash, resume with the id that you stored; call
-//     Process again only if you stored none.
-//   - It opens the recording only if an upload is needed. source may be nil; then a meeting
-//     without audio is an error.
-//   - It polls first, as [MeetingsService.Wait] does. With [WithStore], it requests the upload
-//     URL at once if the meeting was polled and no upload has begun. If an upload has begun,
-//     Resume uploads only after a poll thirty seconds later shows no audio.
-//   - You can run it again at any time, and in two workers at once: if an upload failed and
-//     the meeting has audio, Resume takes that for another worker's. So neither Resume nor a
-//     Process with an ExternalID reports ErrPartialAudio; the header Content-MD5 keeps storage
-//     from accepting a part of the recording.
+//   - You can run Resume again at any time, and in two workers at once.
+//   - Resume polls the meeting, and opens the recording only if an upload is needed. source may be
+//     nil if the meeting has audio.
+//   - With [WithStore], two things change. If the store has a poll but no upload of the meeting,
+//     Resume requests the upload URL without a poll. If the store has the start of an upload,
+//     Resume polls at least thirty seconds after that start. Resume then uploads only if the poll
+//     shows no audio.
+//   - If an upload fails and the meeting has audio, Resume assumes that another worker uploaded
+//     that audio, and continues. So Resume never returns ErrPartialAudio. Content-MD5 keeps
+//     storage from accepting a part; see UploadOptions.WithoutContentMD5.
+//   - With Restart and Params, Resume replaces a failed meeting. The key then also needs the
+//     scopes meetings:write and meetings:delete. Resume creates no meeting in any other case: if
+//     someone deleted the meeting, the error matches ErrMeetingGone.
 //
-// It needs the scopes meetings:read and minutes:read, and meetings:write (assumed) for an
-// upload.
-//
-// Errors: those of source, Upload, WaitForMinutes and Transcript; ErrNoAudio, in a *WaitError,
-// for a meeting without audio if source is nil, or if the service shows no audio within five
-// minutes (ten polls) of an upload that storage accepted; that of closing the recording,
-// joined with any other. The Result is nil only if the parameters are invalid.
+// Errors:
+//   - *[ParamError]: id or opts are invalid. Only in this case, the Result is nil.
+//   - The errors of source, Upload, WaitForMinutes and Transcript, and with Restart those of
+//     Create and Delete. A *[ParamError] about the recording can follow a poll.
+//   - *[WaitError] with [ErrNoAudio], if source is nil and the meeting has no audio.
+//   - *[WaitError] with [ErrNoAudio], if storage accepted the upload, but the service shows no
+//     audio within five minutes.
+//   - The error of closing the recording, joined with any other error.
 func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
 	if err = cmp.Or(err, checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
@@ -112,19 +117,18 @@ func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, 
 	return p.result, p.run(ctx)
 }
 
-// process is one job under way.
+// process is one running job.
 type process struct {
 	meetings   *MeetingsService
 	options    *ProcessOptions
-	source     Source // nil only if Resume got none
-	id         string // of the meeting; empty until it is created
+	source     Source // may be nil for Resume
+	id         string // of the meeting; empty until Create returns
 	shared     bool   // other workers may know the meeting
-	uploadOver func() // called when the audio is there; may be nil
+	uploadOver func() // called when the meeting has audio; may be nil
 	result     *Result
-	closeErr   error // why recordings could not be closed
+	closeErr   error // why the recording could not be closed
 }
 
-// run does the job.
 func (p *process) run(ctx context.Context) error {
 	err := p.ensureUploaded(ctx)
 	if err == nil {
@@ -136,9 +140,9 @@ func (p *process) run(ctx context.Context) error {
 	return withCloseError(err, p.id, p.closeErr)
 }
 
-// ensureUploaded creates the meeting of a Process, and uploads the recording if the meeting
-// has no audio. The recording is open only while the job has an upload slot. If it cannot be
-// closed, the job continues.
+// ensureUploaded creates the meeting if id is empty, and uploads the recording if the meeting has
+// no audio. The recording is open only while the job has an upload slot. If closing the recording
+// fails, the job continues.
 func (p *process) ensureUploaded(ctx context.Context) error {
 	if p.id != "" {
 		needed, err := p.needsAudio(ctx)
@@ -165,7 +169,7 @@ func (p *process) ensureUploaded(ctx context.Context) error {
 	return p.meetings.upload(ctx, p.id, rec, opts, p.shared)
 }
 
-// create creates the meeting, or finds it; with Restart it replaces one that has failed.
+// create creates or finds the meeting. With Restart, create replaces a failed meeting.
 func (p *process) create(ctx context.Context) error {
 	r := p.result
 	for first := true; ; first = false {
@@ -189,7 +193,7 @@ func (p *process) create(ctx context.Context) error {
 // needsAudio reports whether the job has to upload the recording.
 func (p *process) needsAudio(ctx context.Context) (bool, error) {
 	r := p.result
-	shown := r.Meeting != nil && r.Meeting.ID == p.id // by Create
+	shown := r.Meeting != nil && r.Meeting.ID == p.id // in the response to Create
 	if !shown || r.Meeting.Status == StatusCreated && !r.Created {
 		if needed, err := p.findAudio(ctx, shown); err != nil || needed {
 			return needed, err
@@ -208,8 +212,8 @@ func (p *process) needsAudio(ctx context.Context) (bool, error) {
 	return m.Status == StatusCreated, nil
 }
 
-// findAudio reports whether the store says that the meeting needs audio. Otherwise it polls. If
-// an upload has begun, the meeting needs audio if it has none thirty seconds later.
+// findAudio reports whether the meeting certainly needs audio. If the store leaves that open,
+// findAudio polls: at once, or thirty seconds after the start of an upload.
 func (p *process) findAudio(ctx context.Context, shown bool) (needed bool, err error) {
 	c := p.meetings.core()
 	stored := c.loadState
@@ -221,11 +225,11 @@ func (p *process) findAudio(ctx context.Context, shown bool) (needed bool, err e
 		c.pollEnded(ctx, p.result.Meeting, r.before)
 	}
 	began := r.err != nil || !r.before.UploadStartedAt.IsZero()
-	left := 30 * time.Second // until no audio proves that the upload failed
+	left := 30 * time.Second // a meeting without audio after that time shows that the upload failed
 	if r.err == nil {
 		left += time.Until(r.before.UploadStartedAt)
 	}
-	// Every known state is this one or a later one, so the first poll ends the wait.
+	// Every known state reaches StatusCreated, so the first poll ends the wait.
 	w, _ := newWaiter(&WaitOptions{Until: StatusCreated})
 	switch {
 	case p.source == nil:
@@ -242,12 +246,12 @@ func (p *process) findAudio(ctx context.Context, shown bool) (needed bool, err e
 	return false, err
 }
 
-// audioDeadline is how long after an upload a job waits for the service to notice the audio.
-// That takes seconds; five minutes are ten polls.
+// audioDeadline is how long after an upload a job waits for the service to notice the audio, which
+// usually takes seconds. Five minutes are ten polls.
 const audioDeadline = 5 * time.Minute
 
-// waitAndFetch waits, once the audio is there, and fetches the minutes and the transcript.
-func (p *process) waitAndFetch(ctx context.Context) (err error) {
+// waitAndFetch waits after the upload, and fetches the minutes and the transcript.
+func (p *process) waitAndFetch(ctx context.Context) error {
 	r, o := p.result, p.options
 	if r.Meeting == nil || r.Meeting.Status.rank() < o.Until.rank() {
 		w, _ := newWaiter(&WaitOptions{Until: o.Until, OnStatus: o.OnStatus})
@@ -264,9 +268,5 @@ func (p *process) waitAndFetch(ctx context.Context) (err error) {
 	if o.Until != StatusMinutesReady {
 		return nil
 	}
-	r.Minutes, err = p.meetings.fetchMinutes(ctx, r.Meeting, o.Format)
-	if err == nil && o.Transcript {
-		r.Transcript, err = fetchReady(ctx, r.Meeting, p.meetings.Transcript)
-	}
-	return err
+	return p.meetings.fetchResult(ctx, r, o.Format, o.Transcript)
 }

@@ -9,28 +9,26 @@ import (
 
 // Job is one recording for [MeetingsService.ProcessAll].
 type Job struct {
-	Params   *MeetingCreateParams    // with an ExternalID, so that the job can be run again
-	Source   Source                  // of the recording; as for Process
-	Progress func(sent, total int64) // in place of ProcessOptions.Progress, unless nil
+	Params   *MeetingCreateParams    // must not be nil; with an ExternalID, you can run the job again
+	Source   Source                  // must not be nil
+	Progress func(sent, total int64) // if not nil, replaces ProcessOptions.Progress
 }
 
-// ProcessAll does many jobs, each as [MeetingsService.Process] does one, and yields each
-// as it ends: the Result, whose Params are the job's, and the error if the job failed. One
-// job's failure does not stop the others. Two jobs with the same ExternalID have one
-// meeting: one of them uploads, and both yield its minutes. ProcessAll asks for the next job
-// only when fewer jobs than [WithUploadConcurrency] says have their upload ahead of them; any
-// number of jobs wait. It needs the scopes of Process. If jobs or opts are invalid, it yields
-// one *ParamError with a nil Result.
+// ProcessAll processes many jobs, each like [MeetingsService.Process]. When a job ends, ProcessAll
+// yields the Result with the job's Params, and the error if the job failed. The key needs the
+// scopes of Process.
 //
-// ProcessAll reads jobs on another goroutine, as [MeetingsService.WaitAll] reads ids: data
-// that jobs shares with the loop needs a lock. It calls Source, OnStatus and Progress on many
-// goroutines. If Source or OnStatus ends its goroutine, as [runtime.Goexit] and a test's
-// FailNow do, the job ends with an error.
-//
-// When ctx ends, ProcessAll begins no other job and yields those under way with their
-// errors. When the loop is left, it cancels them; with an ExternalID, a later run continues
-// them. In both cases the yield of jobs returns false: at once if jobs is blocked in yield,
-// otherwise for the next job, which does not begin.
+//   - The failure of one job, such as a *ParamError, does not stop the others. If jobs or opts are
+//     invalid, ProcessAll yields one *ParamError with a nil Result.
+//   - Two jobs with the same ExternalID share one meeting. Both yield the minutes.
+//   - A job counts against the limit of [WithUploadConcurrency] until the end of the upload.
+//     ProcessAll reads the next job when the limit allows another job.
+//   - ProcessAll reads jobs on another goroutine: data that jobs shares with the loop needs a
+//     lock. Each job calls Source, OnStatus and Progress on goroutines of its own. If Source or
+//     OnStatus calls [runtime.Goexit], like a test's FailNow, the job ends with an error.
+//   - When ctx ends, ProcessAll starts no other job, and yields the running jobs with their
+//     errors. When you leave the loop, ProcessAll cancels the running jobs. In both cases, the
+//     yield function of jobs returns false, and the job of that call does not start.
 func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o, err := opts.checked()
@@ -39,7 +37,7 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 			return
 		}
 		c := &collector[Job]{yield: yield, canceled: func(bool) bool { return true }}
-		room := make(chan struct{}, s.core().slots.limit) // a token for each job until its upload is over
+		room := make(chan struct{}, s.core().slots.limit) // a token for each job before the end of its upload
 		c.begin = func(job Job) bool {
 			if c.ctx.Err() != nil {
 				return true
@@ -63,7 +61,7 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 					return
 				}
 				select {
-				case room <- struct{}{}: // only then ask for the next job
+				case room <- struct{}{}: // read the next job only after that
 				case <-c.ctx.Done():
 					return
 				}

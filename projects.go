@@ -13,7 +13,7 @@ type ProjectsService struct{ service }
 
 // Project groups meetings (section 2.4).
 type Project struct {
-	ID   string `json:"id"` // goes into MeetingCreateParams.ProjectID
+	ID   string `json:"id"` // for MeetingCreateParams.ProjectID
 	Name string `json:"name"`
 }
 
@@ -21,8 +21,8 @@ type projectList struct {
 	Projects []Project `json:"projects"`
 }
 
-// List returns the organisation's active projects. Method, path and scope
-// (meetings:read) are assumed; see [WithRoute].
+// List returns the organisation's active projects. Assumed: method, path and the scope
+// meetings:read; see [WithRoute].
 func (s *ProjectsService) List(ctx context.Context) ([]Project, error) {
 	return pick(ctx, s.core(), rest.Request{Operation: route.ProjectsList}, func(l *projectList) []Project { return l.Projects })
 }
@@ -32,11 +32,10 @@ type ProjectCreateParams struct {
 	Name string `json:"name"` // 1 to 120 characters
 }
 
-// Create adds a project. The body is documented; method, path and scope
-// (meetings:write) are assumed; see [WithRoute]. The Client does not retry a Create
-// that may have taken effect.
+// Create adds a project. The interface document describes the body. Assumed: method, path and the
+// scope meetings:write; see [WithRoute]. The Client does not retry a Create that may have worked.
 //
-// Errors: ErrInvalidRequest.
+// Errors: [ErrInvalidRequest].
 func (s *ProjectsService) Create(ctx context.Context, params *ProjectCreateParams) (*Project, error) {
 	return do[Project](ctx, s.core(), rest.Request{Operation: route.ProjectsCreate, Body: cmp.Or(params, new(ProjectCreateParams))})
 }

@@ -16,24 +16,24 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 )
 
-// MaxRecordingSize is the size in bytes of the largest recording that this package uploads
-// (1 GiB). The service rejects most files of over one gigabyte (section 8).
+// MaxRecordingSize is the largest size of a recording that this package uploads, in bytes (1 GiB).
+// The service rejects most files over one gigabyte (section 8).
 const MaxRecordingSize = 1 << 30
 
-// Source opens a recording for one upload: [FromFile], [FromReader], [FromReaderAt], or your
-// own. The Client calls it once the upload has a slot (see [WithUploadConcurrency]), and
-// closes the Recording when the upload ends. A Source that several uploads use must return a
-// Recording of its own to each. ctx is that of the upload.
+// Source opens a recording for one upload. [FromFile], [FromReader] and [FromReaderAt] return a
+// Source; you can write your own. The Client calls the Source after the upload got an upload slot
+// (see [WithUploadConcurrency]), with the context of the upload. The Client closes the Recording
+// at the end. If several uploads use a Source, each call must return a new Recording.
 type Source func(ctx context.Context) (Recording, error)
 
-// Recording is an open audio file, as a [Source] returns it.
+// Recording is an open audio file that a [Source] returns.
 type Recording struct {
-	Audio       io.ReaderAt // read from offset 0, again for each attempt
+	Audio       io.ReaderAt // each attempt reads from offset 0
 	Size        int64       // in bytes, from 1 to MaxRecordingSize
 	ContentType string      // MIME type, such as "audio/mpeg"
 }
 
-// Close closes Audio if that is an io.Closer.
+// Close closes Audio if Audio is an io.Closer.
 func (r Recording) Close() error {
 	if c, ok := r.Audio.(io.Closer); ok {
 		return c.Close()
@@ -41,7 +41,7 @@ func (r Recording) Close() error {
 	return nil
 }
 
-// check rejects, before any request, what cannot become minutes.
+// check rejects a recording that cannot become minutes.
 func (r Recording) check() error {
 	return cmp.Or(checkGiven("recording.Audio", r.Audio != nil),
 		checkSize("recording.Size", r.Size), checkContentType("recording.ContentType", r.ContentType))
@@ -56,7 +56,7 @@ func checkSize(param string, size int64) error {
 
 func checkContentType(param, contentType string) error {
 	kind, _, err := mime.ParseMediaType(contentType)
-	spaced := strings.TrimSpace(contentType) != contentType // which would not arrive as it was signed
+	spaced := strings.TrimSpace(contentType) != contentType // a header loses the space, which breaks the signature
 	return cmp.Or(
 		checkThat(param, contentType != "", "must not be empty"),
 		checkThat(param, err == nil && !spaced && strings.Contains(kind, "/"), "is not a MIME type"),
@@ -64,12 +64,11 @@ func checkContentType(param, contentType string) error {
 	)
 }
 
-// FromFile returns a Source for an audio or video file. It finds the content type from the
-// content and the name.
+// FromFile returns a Source for a file. The Source finds the content type from content and name.
 //
-// Errors when it is opened: that of opening the file (compare with [io/fs.ErrNotExist]), or
-// a *ParamError, which does not show the path: ErrRecordingEmpty, ErrRecordingTooLarge,
-// ErrRecordingFormat, or for a file that is not regular.
+// Errors of the Source: the error of opening the file (compare with [io/fs.ErrNotExist]), or a
+// *[ParamError] without the path: [ErrRecordingEmpty], [ErrRecordingTooLarge],
+// [ErrRecordingFormat], or a file that is not regular.
 func FromFile(path string) Source {
 	return func(context.Context) (Recording, error) {
 		info, err := os.Stat(path) // first, since opening a named pipe would block
@@ -93,11 +92,11 @@ func FromFile(path string) Source {
 	}
 }
 
-// FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. It does
-// not close ra. If contentType is empty, it is found from the content.
+// FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The Client
+// does not close ra. If contentType is empty, the Source finds the type from the content.
 //
-// Errors when it is opened: that of reading ra, or a *ParamError: ErrRecordingEmpty,
-// ErrRecordingTooLarge, ErrRecordingFormat, or for a parameter that cannot be used.
+// Errors of the Source: the error of reading ra, or a *[ParamError]: [ErrRecordingEmpty],
+// [ErrRecordingTooLarge], [ErrRecordingFormat], or an invalid parameter.
 func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 	return func(context.Context) (Recording, error) {
 		if err := cmp.Or(checkGiven("ra", ra != nil), checkSize("size", size)); err != nil {
@@ -116,14 +115,13 @@ func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 	}
 }
 
-// FromReader returns a Source for the bytes of r up to its end. When it is opened, it copies
-// them to a temporary file, since an upload needs the length beforehand and may be retried.
-// The file is deleted when the upload ends. The Source can be opened only once. If
-// contentType is empty, it is found from the content.
+// FromReader returns a Source for the bytes of r up to the end. The Source copies the bytes to a
+// temporary file, because an upload needs the length first and may be retried. The Client deletes
+// the file when the upload ends. The Source can be opened only once. If contentType is empty, the
+// Source finds the type from the content.
 //
-// Errors when it is opened: that of reading r or writing the file; that of the context, between
-// two reads; that it has been opened before; or a *ParamError: ErrRecordingEmpty,
-// ErrRecordingTooLarge, ErrRecordingFormat, or for a parameter that cannot be used.
+// Errors of the Source: the error of reading r, of writing the file, or of the context; an error
+// if the Source was opened before; or a *[ParamError] with the same causes as in [FromReaderAt].
 func FromReader(r io.Reader, contentType string) Source {
 	var opened atomic.Bool
 	return func(ctx context.Context) (Recording, error) {
@@ -174,8 +172,8 @@ func (s *spool) Close() error {
 	return errors.Join(s.File.Close(), os.Remove(s.Name()))
 }
 
-// findContentType finds the MIME type of the recording that param names: from its first
-// bytes, and from its name if these leave it open.
+// findContentType finds the MIME type of the recording from the first bytes, and from ext if the
+// bytes leave the type open. Errors name param.
 func findContentType(param string, audio io.ReaderAt, ext string) (string, error) {
 	head := make([]byte, 16)
 	n, err := audio.ReadAt(head, 0)
@@ -214,10 +212,10 @@ var magic = []struct {
 	{0, "fLaC", "audio/flac"}, {0, "OggS", "audio/ogg"}, {0, "ID3", "audio/mpeg"}, {0, "#!AMR", "audio/amr"},
 	{8, "WAVE", "audio/wav"}, {8, "AIFF", "audio/aiff"}, {8, "AVI ", "video/avi"},
 	{4, "ftypM4A", "audio/mp4"}, {4, "ftypqt", "video/quicktime"}, {4, "ftyp", "video/mp4"},
-	{0, "\x1a\x45\xdf\xa3", "video/webm"}, // Matroska begins like that, too
+	{0, "\x1a\x45\xdf\xa3", "video/webm"}, // also Matroska
 }
 
-// sameContainer lists the names of recordings that begin like one of the type.
+// sameContainer lists the extensions of other types whose files begin with the same bytes.
 var sameContainer = map[string][]string{
 	"video/mp4":  {".m4a", ".m4b", ".m4v", ".mov", ".3gp"},
 	"video/webm": {".mka", ".mkv", ".weba"},

@@ -8,56 +8,56 @@ import (
 	"time"
 )
 
-// MeetingState is what a [Store] keeps of a meeting. It holds no secret.
+// MeetingState is the state of a meeting that a [Store] keeps. It contains no secret.
 type MeetingState struct {
-	// PolledAt is when a wait last sent a GET of the meeting, or was about to.
+	// PolledAt is when the Client last began to poll the meeting.
 	PolledAt time.Time `json:"polled_at,omitzero"`
-	// UploadStartedAt is when a PUT of the recording last began, or when a poll first found
-	// audio from elsewhere. It is zero if neither has happened. The first poll sets it until
-	// the response shows that the meeting has no audio.
+	// UploadStartedAt is when a PUT of the recording last began; zero means never. If a poll finds
+	// audio without a known PUT, UploadStartedAt is the time of that poll. The first poll also
+	// sets UploadStartedAt, because an upload may be running. If the response shows no audio, the
+	// Client sets UploadStartedAt to zero again.
 	UploadStartedAt time.Time `json:"upload_started_at,omitzero"`
 }
 
-// Store keeps a [MeetingState] for each meeting that the Client waits for or uploads to.
-// Processes that share a Store, one after the other or at the same time, poll a meeting as
-// one process would. The Client calls its methods on many goroutines; they must obey ctx.
-// [DirStore] is one in a directory, and examples/webservice has one with SQLite.
+// Store keeps a [MeetingState] for each meeting that the Client polls or uploads to. Processes
+// that share a Store also share the poll interval, whether they run at the same time or one after
+// the other. The Client calls a Store on many goroutines. All methods must obey ctx. [DirStore] is
+// a Store in a directory, and examples/webservice has one in SQLite.
 type Store interface {
-	// Load returns the state of the meeting with this id, or the zero state if there is none.
+	// Load returns the state of the meeting id, or the zero state if there is none.
 	Load(ctx context.Context, id string) (MeetingState, error)
-	// Save replaces old, which Load returned, by next. If the stored state is not old any
-	// more, it changes nothing and returns false. The comparison and the change must be
-	// one step, also for other processes. Times are in UTC and whole milliseconds.
+	// Save compares the stored state with old, which Load has returned. If both are equal, Save
+	// stores next and returns true. Otherwise Save changes nothing and returns false. Save must be
+	// atomic, also between processes. Times are in UTC and whole milliseconds.
 	Save(ctx context.Context, id string, old, next MeetingState) (saved bool, err error)
 	// Delete deletes the state of a meeting, if there is one.
 	Delete(ctx context.Context, id string) error
 }
 
-// WithStore keeps what a restart needs in s:
+// WithStore keeps in s what a restarted program needs:
 //
-//   - The thirty seconds between two GETs of a meeting by waits hold across restarts, a
-//     kill -9 included, and between processes that share s.
-//   - [MeetingsService.Resume] and [MeetingsService.Process] know whether another process
-//     began an upload, and let it end first.
+//   - Two polls of a meeting are thirty seconds apart even if different processes make them, at
+//     the same time or after a kill -9.
+//   - [MeetingsService.Resume] and [MeetingsService.Process] know whether another process started
+//     an upload. Before they upload, they wait up to thirty seconds for the audio.
 //
-// The Client saves before each GET of a wait and before each PUT of a recording: one Load and
-// one Save, or two of each for the first poll. Pages of the listing need no save. It deletes the state once it sees that the
-// meeting has ended or is gone; if nobody waits for that, the state remains in s. A time in
-// the future counts as now.
+// Before each poll and each PUT of a recording, the Client calls Load and Save. The first poll of
+// a meeting can need two calls of each. Pages of the listing need none. If s fails, the Client
+// does not send the request, and counts a failed poll or a failed attempt of the upload. The
+// Client treats a time in the future as the present.
 //
-// If s fails, the Client does not send the request: a GET counts as a failed poll, and a PUT
-// as a failed attempt of the upload. Without a store, Process and Resume lose nothing after a
-// crash either, but a poll may come too soon.
+// The Client deletes a state when a wait finds the meeting final or gone, or when Delete succeeds.
+// Otherwise the state remains in s. Without a Store, Process and Resume work after a crash, too,
+// but a poll may come too soon.
 func WithStore(s Store) Option {
 	return option("WithStore", s != nil, "must not be nil", func(c *core) { c.store = s })
 }
 
-// sharedInterval is the shortest time between polls of a meeting by two processes. The GET of
-// the other may have taken up to two seconds longer to arrive, since it may need a connection.
+// sharedInterval is the shortest time between polls of a meeting by two processes. If the first
+// GET needed a new connection, it may have arrived up to two seconds later.
 const sharedInterval = 32 * time.Second
 
-// change replaces the state of a meeting by what next returns for it. It returns the state
-// before.
+// change calls next with the state of a meeting, stores the result, and returns the state before.
 func (c *core) change(ctx context.Context, id string, next func(s MeetingState, now time.Time) MeetingState) (before MeetingState, err error) {
 	if c.store == nil {
 		return before, nil
@@ -96,10 +96,9 @@ func storeError(doing, id string, err error) error {
 	return fmt.Errorf("minutes: %s the state of meeting %s in the store: %w", doing, singleLine(id), err)
 }
 
-// claim is the outcome of claimPoll.
 type claim struct {
 	before MeetingState
-	wait   time.Duration // if positive, another process has made a poll: how long to wait
+	wait   time.Duration // if positive, another process has polled, and this one must wait so long
 	err    error
 }
 
@@ -108,7 +107,7 @@ func (c *core) claimPoll(ctx context.Context, id string) (r claim) {
 	r.before, r.err = c.change(ctx, id, func(s MeetingState, now time.Time) MeetingState {
 		r.wait = s.PolledAt.Add(max(sharedInterval, time.Duration(c.maxAge.Load()))).Sub(now)
 		if r.wait <= 0 {
-			if s == (MeetingState{}) { // nothing is known: an upload may have begun
+			if s == (MeetingState{}) { // nothing is known, so an upload may be running
 				s.UploadStartedAt = now
 			}
 			s.PolledAt = now
@@ -127,8 +126,8 @@ func (c *core) uploadBegins(ctx context.Context, id string) error {
 	return err
 }
 
-// pollEnded records in the store what a poll has found out: that a meeting about which nothing
-// was known has no audio, or that somebody else has uploaded some.
+// pollEnded records the result of a poll in the store: an unknown meeting has no audio, or there
+// is audio without a known upload.
 func (c *core) pollEnded(ctx context.Context, m *Meeting, before MeetingState) {
 	unknown, noAudio := before == MeetingState{}, m.Status == StatusCreated
 	if c.store == nil || unknown != noAudio || !before.UploadStartedAt.IsZero() {
@@ -137,7 +136,7 @@ func (c *core) pollEnded(ctx context.Context, m *Meeting, before MeetingState) {
 	_, _ = c.change(ctx, m.ID, func(s MeetingState, now time.Time) MeetingState {
 		if !noAudio {
 			s.UploadStartedAt = now
-		} else if s.UploadStartedAt.Equal(s.PolledAt) { // no upload has begun since
+		} else if s.UploadStartedAt.Equal(s.PolledAt) { // no upload started since the poll
 			s.UploadStartedAt = time.Time{}
 		}
 		return s
@@ -150,7 +149,7 @@ func (c *core) loadState(ctx context.Context, id string) (r claim) {
 	return r
 }
 
-// waitOver deletes the state of a meeting whose wait is over if the meeting has ended.
+// waitOver deletes the state of a meeting after a wait, if the meeting is final or gone.
 func (c *core) waitOver(ctx context.Context, e event) {
 	switch err := e.err.(type) {
 	case nil:
@@ -166,7 +165,7 @@ func (c *core) waitOver(ctx context.Context, e event) {
 	}
 }
 
-// deleteState deletes the state of a meeting that has ended. If that fails, the state only
+// deleteState deletes the state of a meeting that is final or gone. A state that remains only
 // takes up space.
 func (c *core) deleteState(ctx context.Context, id string) {
 	if c.store == nil {

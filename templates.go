@@ -12,23 +12,23 @@ type TemplatesService struct{ service }
 
 // Template shapes the minutes of a meeting (section 2.5).
 type Template struct {
-	ID          string `json:"id"` // goes into MeetingCreateParams.TemplateID
+	ID          string `json:"id"` // for MeetingCreateParams.TemplateID
 	Name        string `json:"name"`
-	Source      string `json:"source"`                // where it comes from: free text, new values may appear
-	Description string `json:"description,omitempty"` // what it is for
-	IsDefault   bool   `json:"is_default"`            // what a meeting gets when no template is given
-	Version     *int   `json:"version,omitempty"`     // nil if it is not versioned
+	Source      string `json:"source"`                // origin of the template, as free text; new values may appear
+	Description string `json:"description,omitempty"` // purpose of the template
+	IsDefault   bool   `json:"is_default"`            // whether meetings without a TemplateID use this template
+	Version     *int   `json:"version,omitempty"`     // nil if the template has no versions
 }
 
-// String shows the fields as %+v does, the version by its value.
+// String formats the fields like %+v, and Version by value.
 func (t Template) String() string { return formatFields(t) }
 
 type templateList struct {
 	Templates []Template `json:"templates"`
 }
 
-// List returns the organisation's templates. Method, path and scope
-// (meetings:read) are assumed; see [WithRoute].
+// List returns the organisation's templates. Assumed: method, path and the scope meetings:read;
+// see [WithRoute].
 func (s *TemplatesService) List(ctx context.Context) ([]Template, error) {
 	return pick(ctx, s.core(), rest.Request{Operation: route.TemplatesList}, func(l *templateList) []Template { return l.Templates })
 }

@@ -15,50 +15,49 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
-// UploadOptions tune an upload; the zero value, or nil, is fine.
+// UploadOptions tune an upload. Zero fields, and nil, mean the defaults.
 type UploadOptions struct {
-	// Progress is called with the bytes handed to the network so far and the
-	// recording's size. Within an attempt sent never decreases; a new attempt begins
-	// at 0. Progress runs on another goroutine and should be quick, since the upload
-	// waits for it. No call begins after Upload has returned. A panic in it crashes
-	// the program; if it ends its goroutine (a test's FailNow), the upload fails.
+	// Progress is called with the number of bytes passed to the network, and with the size of the
+	// recording. For each attempt, sent begins at 0 and never decreases. Progress runs on another
+	// goroutine, and the upload waits for each call. No call begins after Upload has returned. A
+	// panic in Progress crashes the program. If Progress calls runtime.Goexit, like a test's
+	// FailNow, the upload fails.
 	Progress func(sent, total int64)
-	// WithoutContentMD5 leaves out the header Content-MD5. With the header, a store
-	// rejects a part of the recording (assumed). Upload sends it if the upload URL has a
-	// signature of AWS version 4, which allows it, and retries without it if the store
-	// rejects it. It costs another read of the recording before anything is sent.
+	// WithoutContentMD5 omits the header Content-MD5. With the header, a store rejects a part of
+	// the recording (assumed), instead of keeping it. Upload sends the header only if the upload
+	// URL has a signature of AWS version 4, and only until the store rejects the header. For the
+	// header, Upload reads the recording once more, before the first PUT.
 	WithoutContentMD5 bool
 }
 
-// Upload uploads the meeting's recording: it requests an upload URL and PUTs the
-// audio straight to storage, without the API key and without the time limit of API
-// calls (section 4.2). It uses the same memory at any size: less than 1 MiB over
-// HTTP/1.1, about 3 MiB over HTTP/2. Upload gives up an attempt and retries it if no
-// byte moves for a minute, or if there is no response five minutes after the last
-// byte; [WithUploadTimeouts] sets both. Soon after the upload the meeting moves on by
-// itself; follow it with [MeetingsService.Wait].
+// Upload uploads the recording of a meeting (section 4.2): it requests an upload URL and makes a
+// PUT to storage, without the API key. The key needs the scopes meetings:write (assumed), and
+// meetings:read for polls. The interface document describes the upload and the XML of storage
+// errors. Assumed: the codes of these errors.
 //
-// Upload retries a failed attempt as [WithRetries] says: first with the same upload
-// URL, which writes the same object, then with a new one. If a response was lost,
-// the meeting's status shows whether the audio arrived. Audio that arrived is not
-// sent again and not reported as failed, even if the service notices it some seconds
-// late. The upload and the XML of storage errors are documented, the error codes are
-// assumed.
+//   - Upload first waits for an upload slot ([WithUploadConcurrency]). Then Upload opens the
+//     recording, and closes the recording at the end.
+//   - Upload needs less than 1 MiB of memory at any size, or about 3 MiB over HTTP/2.
+//   - Only ctx limits the whole upload. Upload gives up an attempt if no byte is sent for a
+//     minute. After the last byte, storage has five minutes to respond. [WithUploadTimeouts] sets
+//     both.
+//   - Upload retries failed attempts; see [WithRetries]. A retry first uses the same upload URL,
+//     because the PUT overwrites the same object. A later retry may request a new URL.
+//   - If a response is lost, Upload polls the meeting. If the audio has arrived, Upload returns
+//     nil, and does not send the recording again.
+//   - If ctx ends, Upload returns soon, even if Recording.Audio or Progress blocks. The blocked
+//     call may then still run. Otherwise nothing reads the recording after Upload has returned.
 //
-// An upload may wait for an upload slot ([WithUploadConcurrency]). It needs the scope
-// meetings:write (assumed), and meetings:read to check whether the audio arrived.
+// Soon after the upload, the service changes the status; see [MeetingsService.Wait].
 //
-// Once it has the slot, Upload opens the recording, and closes it at the end. Upload
-// returns soon after ctx has ended, even if Recording.Audio or Progress blocks. That one
-// call may then continue; no other begins. After any other end, nothing reads the
-// recording any more.
-//
-// Errors: those of source, and *ParamError for a recording that is empty
-// (ErrRecordingEmpty), over 1 GiB (ErrRecordingTooLarge) or without content type, all
-// before any request; those of [MeetingsService.UploadURL], where ErrBadRequest means
-// that the meeting has audio already (assumed); *StorageError if the PUT failed, with
-// ErrPartialAudio if the meeting has audio although no attempt handed over the whole
-// recording; that of closing the recording, joined with any other.
+// Errors:
+//   - The error of source, before any request. [ErrRecordingEmpty], [ErrRecordingTooLarge] (over 1
+//     GiB) and an invalid content type are in a *[ParamError].
+//   - The errors of [MeetingsService.UploadURL]. [ErrBadRequest] means that the meeting already
+//     has audio (assumed).
+//   - *[StorageError]: the upload failed. [ErrPartialAudio] is in this error if the meeting has
+//     audio, but no attempt sent the whole recording.
+//   - The error of closing the recording, joined with any other error.
 func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, opts *UploadOptions) (err error) {
 	if err := cmp.Or(checkGiven("ctx", ctx != nil), checkID("id", id)); err != nil {
 		return err
@@ -71,8 +70,8 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, 
 	return s.upload(ctx, id, rec, cmp.Or(opts, new(UploadOptions)), false)
 }
 
-// open acquires an upload slot and opens the recording of source. done closes the recording
-// and releases the slot.
+// open acquires an upload slot and opens the recording of source. done closes the recording and
+// releases the slot.
 func (s *MeetingsService) open(ctx context.Context, source Source) (rec Recording, done func() error, err error) {
 	if err := checkGiven("source", source != nil); err != nil {
 		return Recording{}, nil, err
@@ -82,7 +81,7 @@ func (s *MeetingsService) open(ctx context.Context, source Source) (rec Recordin
 		return Recording{}, nil, err
 	}
 	opened := false
-	defer func() { // also if source ends its goroutine
+	defer func() { // also if source calls runtime.Goexit
 		if !opened {
 			slots.release()
 		}
@@ -100,7 +99,7 @@ func (s *MeetingsService) open(ctx context.Context, source Source) (rec Recordin
 	}, nil
 }
 
-// withCloseError joins err with why the recording could not be closed, if it could not.
+// withCloseError joins err with closeErr, unless closeErr is nil.
 func withCloseError(err error, id string, closeErr error) error {
 	if closeErr == nil {
 		return err
@@ -108,8 +107,8 @@ func withCloseError(err error, id string, closeErr error) error {
 	return errors.Join(err, fmt.Errorf("minutes: closing the recording of meeting %s: %w", singleLine(id), closeErr))
 }
 
-// upload does the work of Upload; the caller has an upload slot. shared: other workers may
-// upload to the meeting, too, and their audio is as good.
+// upload uploads rec; the caller has an upload slot. shared means that other workers may upload to
+// the meeting, and that their audio counts, too.
 func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, opts *UploadOptions, shared bool) error {
 	c := s.core()
 	var sentAt time.Duration // of the last attempt
@@ -138,13 +137,13 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 	}
 }
 
-// uploadAPI is the API as an upload sees it.
+// uploadAPI implements upload.API.
 type uploadAPI struct {
 	meetings        *MeetingsService
 	id, contentType string
 }
 
-// UploadURL implements upload.API. Its errors never quote the URL.
+// UploadURL implements upload.API. No error quotes the URL.
 func (a uploadAPI) UploadURL(ctx context.Context) (*url.URL, time.Duration, error) {
 	t, resp, err := a.meetings.uploadURL(ctx, a.id, a.contentType)
 	if err != nil {
@@ -168,8 +167,8 @@ func (a uploadAPI) UploadURL(ctx context.Context) (*url.URL, time.Duration, erro
 	return target, time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second, nil // min prevents an overflow
 }
 
-// HasAudio implements upload.API. It waits for the poller's next poll, which keeps the poll
-// interval. A meeting has audio in every status except created.
+// HasAudio implements upload.API. It waits for the poller's next poll of the meeting. A meeting
+// has audio in every status except created.
 func (a uploadAPI) HasAudio(ctx context.Context) (bool, error) {
 	w, _ := newWaiter(&WaitOptions{Until: StatusAudioUploaded})
 	c := a.meetings.core()
@@ -178,7 +177,7 @@ func (a uploadAPI) HasAudio(ctx context.Context) (bool, error) {
 	switch err := err.(type) {
 	case *WaitError:
 		return false, err.Err
-	case *MeetingFailedError: // which has audio, too
+	case *MeetingFailedError: // a failed meeting has audio, too
 		return true, nil
 	}
 	return err == nil && m.Status != StatusCreated, err

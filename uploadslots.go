@@ -8,8 +8,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 )
 
-// uploadSlots limits a Client's concurrent uploads. It has no channel, so that a Client can
-// be used in one synctest bubble after the other.
+// uploadSlots limits a Client's concurrent uploads. It has no channel, so that several synctest
+// bubbles can use a Client, one after the other.
 type uploadSlots struct {
 	limit int
 
@@ -18,7 +18,8 @@ type uploadSlots struct {
 	released sync.Cond
 }
 
-// acquire waits for a slot. It takes a free slot even if ctx is done; the first request reports that.
+// acquire waits for a slot. It acquires a free slot even if ctx is done; the first request will
+// return the error of ctx.
 func (s *uploadSlots) acquire(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -40,7 +41,6 @@ func (s *uploadSlots) acquire(ctx context.Context) error {
 	return nil
 }
 
-// release gives a slot back.
 func (s *uploadSlots) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -8,31 +8,30 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// UsageService reports what the organisation has left (section 4.3).
+// UsageService returns the organisation's remaining quota (section 4.3).
 type UsageService struct{ service }
 
-// Usage is what the organisation has left in this period (section 2.9).
+// Usage is the organisation's remaining quota in this period (section 2.9).
 type Usage struct {
 	CreditsRemaining           int    `json:"credits_remaining"`            // generating minutes spends credits
-	TranscribeSecondsRemaining int    `json:"transcribe_seconds_remaining"` // of audio that may still be transcribed
-	NextResetAt                string `json:"next_reset_at,omitempty"`      // date of the next top-up, YYYY-MM-DD (section 2); empty when there is none
+	TranscribeSecondsRemaining int    `json:"transcribe_seconds_remaining"` // seconds of audio that the service can still transcribe
+	NextResetAt                string `json:"next_reset_at,omitempty"`      // date of the next top-up, YYYY-MM-DD; empty if there is none
 }
 
-// Transcription returns the length of audio that may still be transcribed.
+// Transcription returns TranscribeSecondsRemaining as a Duration.
 func (u *Usage) Transcription() time.Duration {
 	return time.Duration(u.TranscribeSecondsRemaining) * time.Second
 }
 
-// ResetAt returns the date of the next top-up as its first instant in UTC (that
-// it is meant in UTC is assumed). ok is false if there is none, or if
-// NextResetAt is not a date as YYYY-MM-DD.
+// ResetAt returns the beginning of the day NextResetAt in UTC. Assumed: the service uses UTC. ok
+// is false if NextResetAt is empty, or not a date of the form YYYY-MM-DD.
 func (u *Usage) ResetAt() (date time.Time, ok bool) {
 	date, err := time.Parse(time.DateOnly, u.NextResetAt)
 	return date, err == nil
 }
 
-// Get reports the credits and transcription seconds that are left. Method,
-// path and scope (meetings:read) are assumed; see [WithRoute].
+// Get returns the remaining credits and transcription seconds. Assumed: method, path and the scope
+// meetings:read; see [WithRoute].
 func (s *UsageService) Get(ctx context.Context) (*Usage, error) {
 	return do[Usage](ctx, s.core(), rest.Request{Operation: route.UsageGet})
 }

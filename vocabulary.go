@@ -7,15 +7,15 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// VocabularyService reads and changes the organisation's vocabulary, the terms
-// that transcripts should spell right (section 4.3).
+// VocabularyService reads and changes the organisation's vocabulary, the terms that transcripts
+// should spell right (section 4.3).
 type VocabularyService struct{ service }
 
 // Vocabulary is the organisation's complete list of terms (section 2.10).
 type Vocabulary struct {
 	Terms    []string          `json:"terms"`
-	Entries  []VocabularyEntry `json:"entries"`   // the same terms with their known wrong spellings
-	MaxTerms int               `json:"max_terms"` // how many terms the list may hold
+	Entries  []VocabularyEntry `json:"entries"`   // the same terms, with known wrong spellings
+	MaxTerms int               `json:"max_terms"` // maximum number of terms
 }
 
 // VocabularyEntry is one term.
@@ -30,30 +30,28 @@ type VocabularyVariant struct {
 	Source string `json:"source"` // "auto": learned from a confirmed correction; "manual": typed in
 }
 
-// Get returns the vocabulary. Method, path and scope (meetings:read) are
-// assumed; see [WithRoute].
+// Get returns the vocabulary. Assumed: method, path and the scope meetings:read; see [WithRoute].
 func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyGet})
 }
 
-// Replace makes the given terms the whole vocabulary; none, or nil, clears it.
-// Terms that stay keep their variants (assumed). The body is documented;
-// method, path and scope (meetings:write) are assumed; see [WithRoute].
+// Replace replaces the whole vocabulary with terms. If terms is empty or nil, the vocabulary is
+// empty afterwards. The interface document describes the body. Assumed: method, path and the scope
+// meetings:write (see [WithRoute]), and that terms that stay keep their variants.
 //
-// Errors: ErrInvalidRequest, also for more than Vocabulary.MaxTerms terms.
+// Errors: [ErrInvalidRequest], also for more than Vocabulary.MaxTerms terms (assumed).
 func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {
 	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyReplace, Body: &struct {
 		Terms []string `json:"terms"` // never null
 	}{append([]string{}, terms...)}})
 }
 
-// Add puts one term into the vocabulary. A term that is there already changes
-// nothing and is no error (assumed). The body is documented; method, path and
-// scope (meetings:write) are assumed; see [WithRoute]. The Client does not
-// retry an Add that may have taken effect; you may. It takes a request per term:
-// for many terms, use [VocabularyService.Replace].
+// Add adds one term. The interface document describes the body. Assumed: method, path and the
+// scope meetings:write (see [WithRoute]), and that a term that exists changes nothing and is no
+// error. The Client does not retry an Add that may have taken effect, but you can. For many terms,
+// use [VocabularyService.Replace].
 //
-// Errors: ErrInvalidRequest, also if the vocabulary is full.
+// Errors: [ErrInvalidRequest], also if the vocabulary is full (assumed).
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {
 	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyAdd, Body: &struct {
 		Term string `json:"term"`

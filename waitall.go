@@ -7,16 +7,19 @@ import (
 	"iter"
 )
 
-// WaitAll waits for many meetings, as [MeetingsService.Wait] does for one, and yields each
-// as its wait ends: the meeting if it reached WaitOptions.Until, otherwise the error, which
-// names it (*MeetingFailedError or *WaitError, with the meeting if one was seen). It yields
-// a repeated id once. One meeting's failure does not end the other waits. When ctx ends,
-// WaitAll yields one *WaitError without a MeetingID and stops.
+// WaitAll waits for many meetings, each like [MeetingsService.Wait], and yields each meeting when
+// its wait ends. If the meeting reached WaitOptions.Until, WaitAll yields the meeting, otherwise
+// the error. The key needs the scope meetings:read.
 //
-// WaitAll reads ids on another goroutine: while ids blocks, it still yields what has ended,
-// and obeys ctx. After the loop is left, the yield of ids returns false. If the service
-// rejects the key, it rejects it for every meeting (see [KeyRejected]): leave the loop. It
-// needs the scope meetings:read.
+//   - WaitAll yields a repeated id once. An error for one meeting does not end other waits.
+//   - WaitAll reads ids on another goroutine, and yields results while ids blocks. After you leave
+//     the loop, the yield function of ids returns false.
+//   - If the service rejects the key (see [KeyRejected]), all waits fail: leave the loop.
+//
+// Errors:
+//   - *[MeetingFailedError] or *[WaitError] for one meeting, with the id, as for Wait.
+//   - *[WaitError] without a MeetingID: ctx ended. This last error covers all remaining ids.
+//   - *[ParamError]: ids or opts are invalid. WaitAll yields nothing else.
 func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Meeting, error] {
 	return func(yield func(*Meeting, error) bool) {
 		a, err := s.newWaitAll(ctx, ids, opts)
@@ -30,15 +33,16 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 	}
 }
 
-// WaitAllForMinutes is [MeetingsService.WaitAll] until the minutes are ready, and fetches
-// them as [MeetingsService.WaitForMinutes] does, in WaitOptions.Format, a few at a time. It
-// needs the scopes meetings:read and minutes:read. Each Result has Meeting and Minutes. With
-// an error it has the Meeting if one was seen; the error names it in any case, in its
-// Meeting or as WaitError.MeetingID. The Result is nil only if ids or opts are invalid.
+// WaitAllForMinutes waits like [MeetingsService.WaitAll] until the minutes are ready, and fetches
+// the minutes in WaitOptions.Format, up to eight at a time. The key needs the scopes meetings:read
+// and minutes:read.
 //
-// Errors: those of WaitAll and WaitForMinutes. When ctx ends, the fetches under way end with
-// their errors; WaitAllForMinutes yields these, one *WaitError without a MeetingID for all
-// other meetings, and stops.
+// Each Result without an error has Meeting and Minutes. With an error, Result.Meeting is the last
+// snapshot, or nil if no response showed the meeting. The Result is nil only with a *ParamError:
+// ids or opts are invalid.
+//
+// Errors: those of WaitAll and WaitForMinutes. When ctx ends, WaitAllForMinutes yields an error
+// for each running fetch, and one *WaitError without a MeetingID for all other meetings.
 func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o := *cmp.Or(opts, new(WaitOptions))
@@ -48,20 +52,17 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 			yield(nil, err)
 			return
 		}
-		a.fetch(yield, func(r *Result) (err error) {
-			r.Minutes, err = s.fetchMinutes(a.ctx, r.Meeting, o.Format)
-			return err
-		})
+		a.fetch(yield, func(r *Result) error { return s.fetchResult(a.ctx, r, o.Format, false) })
 		defer func() { _ = a.leave() }()
 		a.run(ctx, ids)
 	}
 }
 
-// maxFetches is how many minutes are fetched, and not yet yielded, at a time.
+// maxFetches limits the meetings whose minutes are being fetched, or fetched and not yielded.
 const maxFetches = 8
 
-// fetch makes over fetch what belongs to each meeting whose wait ended without an error, a
-// few at a time, and yield the results.
+// fetch sets over and yield: if a wait ends without an error, get fetches the minutes, and yield
+// receives the result.
 func (a *waitAll) fetch(yield func(*Result, error) bool, get func(*Result) error) {
 	var ready []*Meeting // not fetched yet
 	next := func() bool {
@@ -81,7 +82,7 @@ func (a *waitAll) fetch(yield func(*Result, error) bool, get func(*Result) error
 	a.yield = func(r *Result, err error) bool { return yield(r, err) && next() }
 }
 
-// meetingIn returns the meeting as a failed wait saw it last, or nil.
+// meetingIn returns the last snapshot of the meeting in a wait's error, or nil.
 func meetingIn(err error) *Meeting {
 	if failed, ok := errors.AsType[*MeetingFailedError](err); ok {
 		return failed.Meeting
@@ -101,7 +102,6 @@ type waitAll struct {
 	over   func(*Meeting, error) bool // called when the wait for a meeting is over; false: the loop was left
 }
 
-// newWaitAll checks the input.
 func (s *MeetingsService) newWaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) (*waitAll, error) {
 	w, err := newWaiter(opts)
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("ids", ids != nil)); err != nil {
@@ -112,7 +112,6 @@ func (s *MeetingsService) newWaitAll(ctx context.Context, ids iter.Seq[string], 
 	return a, nil
 }
 
-// join begins to wait for a meeting.
 func (a *waitAll) join(id string) bool {
 	if _, repeated := a.joined[id]; repeated {
 		return true
@@ -126,7 +125,7 @@ func (a *waitAll) join(id string) bool {
 	return true
 }
 
-// dispatchEvents calls OnStatus for each change, and over for each wait that is over.
+// dispatchEvents calls OnStatus for each change, and over at the end of each wait.
 func (a *waitAll) dispatchEvents() bool {
 	for _, e := range a.waiter.dispatch() {
 		a.waiting--
@@ -138,7 +137,7 @@ func (a *waitAll) dispatchEvents() bool {
 	return true
 }
 
-// cutShort yields what has ended and one error for everything else.
+// cutShort yields the waits that are over, and one error for all other meetings.
 func (a *waitAll) cutShort(unread bool) bool {
 	trouble := a.leave()
 	if !a.dispatchEvents() {

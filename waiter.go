@@ -13,69 +13,58 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 )
 
-// WaitOptions tune a wait; the zero value, or nil, is fine.
+// WaitOptions tune a wait. Zero fields, and nil, mean the defaults.
 type WaitOptions struct {
-	// Until is the state to wait for. A later one in the normal order ends the wait, too.
-	// Empty means StatusMinutesReady. WaitForMinutes and WaitAllForMinutes ignore it.
+	// Until is the state to wait for (default StatusMinutesReady). A later state on the happy path
+	// also ends the wait. WaitForMinutes and WaitAllForMinutes ignore Until.
 	Until Status
-	// Interval is the shortest time between two polls of the meeting. It cannot be shorter
-	// than thirty seconds, or than the service's Cache-Control says. A page of the listing
-	// may show a change earlier.
+	// Interval is the shortest time between two polls of the meeting. If Interval is less than
+	// thirty seconds, or less than the service's Cache-Control, the longer time applies. Between
+	// two polls, a page of the listing may show a change. Interval must not be negative.
 	Interval time.Duration
-	// AudioTimeout ends the wait with ErrNoAudio, in a *WaitError, at the first GET that
-	// finds the meeting without audio this long after its creation (Meeting.CreatedAt,
-	// compared with this machine's clock). 0 means no limit.
+	// AudioTimeout is how long after Meeting.CreatedAt a meeting may have no audio, by this
+	// machine's clock. The first poll after that time ends the wait with ErrNoAudio if the meeting
+	// still has no audio. 0 means no limit. AudioTimeout must not be negative.
 	AudioTimeout time.Duration
-	// OnStatus is called after the first poll and for each change of status that a poll
-	// finds, on the goroutine that waits. For WaitAll that is the goroutine of the loop,
-	// between two iterations.
+	// OnStatus is called with the first status that the wait finds, and with each change that a
+	// response shows. Wait calls OnStatus on the caller's goroutine, and WaitAll on the goroutine
+	// of the loop, between two iterations.
 	OnStatus func(*Meeting)
-	// Format is the form of the minutes that WaitForMinutes and WaitAllForMinutes fetch.
-	// Empty is the service's default, HTML.
+	// Format is the format of the minutes that WaitForMinutes and WaitAllForMinutes fetch. If
+	// Format is empty, the service chooses HTML.
 	Format Format
 }
 
-// ErrNoAudio ends a wait as [WaitOptions].AudioTimeout says, and a [MeetingsService.Resume]
-// without a recording for a meeting without audio. This package defines it, not the
-// service.
+// ErrNoAudio means that a wait ended because the meeting has no audio; see
+// [WaitOptions].AudioTimeout and [MeetingsService.Resume]. This package defines ErrNoAudio, not
+// the service.
 var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 
-// fill sets defaults and checks the options.
-func (o *WaitOptions) fill() error {
-	o.Until = cmp.Or(o.Until, StatusMinutesReady)
-	o.Interval = min(o.Interval, 1e5*time.Hour) // so that adding it to a time never overflows
-	return cmp.Or(
-		checkThat("opts.Until", o.Until.rank() > 0, "is not a state of the happy path"),
-		checkThat("opts.Interval", o.Interval >= 0, "must not be negative"),
-		checkThat("opts.AudioTimeout", o.AudioTimeout >= 0, "must not be negative"),
-		checkThat("opts.Format", utf8.ValidString(string(o.Format)), notUTF8),
-	)
-}
-
-// Wait waits until the minutes of a meeting are ready, or until WaitOptions.Until.
+// Wait waits until a meeting reaches minutes_ready, or the state WaitOptions.Until, and returns
+// the meeting. The key needs the scope meetings:read.
 //
-// It polls at once, and then at least thirty seconds after this Client last saw the single
-// meeting, as the service asks (section 6). If very many waits begin at once, the Client
-// spreads their first polls, over thirty seconds for about three hundred requests.
+//   - If a response showed the meeting in the last thirty seconds, the wait uses that response.
+//     Otherwise the Client polls at once. If many waits begin together, the Client spreads their
+//     first polls: 330 polls take thirty seconds.
+//   - Two polls of a meeting are at least thirty seconds apart (section 6). If Cache-Control asks
+//     for a longer time, the Client waits up to five minutes. The responses to Get, Create,
+//     Update, SetParticipants and FindByExternalID count as polls.
+//   - After an upload, or a request for an upload URL, the Client polls at once. With a [Store],
+//     this poll also waits for the end of the thirty seconds.
+//   - If pages of the listing cost fewer requests than polls, the Client reads pages: thousands of
+//     waits take few requests. The thirty seconds do not apply between a page and a poll.
+//   - Most failures do not end a wait. If the whole service seems to be down, each failed poll
+//     counts for every wait. A 429 delays all waits and ends none.
+//   - Only ctx and WaitOptions.AudioTimeout limit the time of a wait.
 //
-//   - Every response about a single meeting counts as a poll: to a wait's GET, to Get, Create,
-//     Update and FindByExternalID, and to the check after an upload whose response was lost.
-//     A wait that begins within thirty seconds of one uses its result.
-//   - After an upload, or a request for an upload URL, the next poll is immediate.
-//   - All waits of a Client share one poller. It reads pages of the listing if they show many
-//     awaited meetings: thousands of waits cost few requests. A page may show a meeting soon
-//     after its GET, or the reverse.
-//   - The wait goes on after most failures: see Errors. During an outage one failed poll
-//     counts for every wait. A 429 slows all waits down and ends none.
-//   - The only time limits are ctx and WaitOptions.AudioTimeout.
-//
-// It needs the scope meetings:read.
-//
-// Errors: *MeetingFailedError, with the meeting, if it ended in a failure state;
-// *WaitError, with the meeting as last seen, for every other end: ctx, ErrNotFound (the
-// meeting is gone), a rejected key (ErrUnauthenticated and the codes of 403), ErrNoAudio,
-// or twenty failed polls in a row, over nine minutes or more. If ctx ends while polls fail or
-// are held back, it also contains the last *Error. *ParamError for an invalid id or option.
+// Errors:
+//   - *[MeetingFailedError]: the meeting reached a failure state.
+//   - *[WaitError] with the error of ctx. If polls were failing when ctx ended, the *WaitError
+//     also wraps the last *[Error].
+//   - *[WaitError] with [ErrMeetingGone] or [ErrNoAudio].
+//   - *[WaitError] with an *[Error]: the service rejected the key or the request, or twenty polls
+//     failed in a row over at least nine minutes.
+//   - *[ParamError]: id or an option is invalid.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
 	w, err := newWaiter(opts)
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkID("id", id)); err != nil {
@@ -84,10 +73,12 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 	return s.core().wait(ctx, id, w)
 }
 
-// WaitForMinutes waits as [MeetingsService.Wait] does until the minutes are ready and
-// fetches them, in WaitOptions.Format. If the service answers "not ready" all the same, or
-// 429, it asks again every thirty seconds. If requests fail, it makes up to twenty, each
-// with the retries of any other call. It needs the scopes meetings:read and minutes:read.
+// WaitForMinutes waits until the minutes are ready, like [MeetingsService.Wait], and returns the
+// minutes in WaitOptions.Format. The key needs the scopes meetings:read and minutes:read.
+//
+// If the service responds with ErrMinutesNotReady or a 429, WaitForMinutes requests the minutes
+// every thirty seconds until ctx ends. If requests fail for other temporary reasons,
+// WaitForMinutes gives up after twenty in a row, each with the retries of [WithRetries].
 //
 // Errors: those of Wait; those of [MeetingsService.Minutes], in a *WaitError.
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Minutes, error) {
@@ -97,15 +88,21 @@ func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *W
 	if err != nil {
 		return nil, err
 	}
-	return s.fetchMinutes(ctx, m, o.Format)
+	r := &Result{Meeting: m}
+	err = s.fetchResult(ctx, r, o.Format, false)
+	return r.Minutes, err
 }
 
-// fetchMinutes fetches minutes that are ready by the meeting's status.
-func (s *MeetingsService) fetchMinutes(ctx context.Context, m *Meeting, format Format) (*Minutes, error) {
-	return fetchReady(ctx, m, func(ctx context.Context, id string) (*Minutes, error) { return s.Minutes(ctx, id, format) })
+// fetchResult fetches the minutes of r.Meeting, and the transcript if transcript is true.
+func (s *MeetingsService) fetchResult(ctx context.Context, r *Result, format Format, transcript bool) (err error) {
+	r.Minutes, err = fetchReady(ctx, r.Meeting, func(ctx context.Context, id string) (*Minutes, error) { return s.Minutes(ctx, id, format) })
+	if err == nil && transcript {
+		r.Transcript, err = fetchReady(ctx, r.Meeting, s.Transcript)
+	}
+	return err
 }
 
-// fetchReady fetches what should be ready by the meeting's status, and retries if it is not.
+// fetchReady calls fetch until the minutes or the transcript are ready.
 func fetchReady[T any](ctx context.Context, m *Meeting, fetch func(ctx context.Context, id string) (T, error)) (T, error) {
 	const maxFailed = 20
 	for failed := 1; ; failed++ {
@@ -131,9 +128,9 @@ func fetchReady[T any](ctx context.Context, m *Meeting, fetch func(ctx context.C
 // waiter is one Wait, or one WaitAll for many meetings; see poll.Waiter.
 type waiter struct {
 	WaitOptions
-	after   time.Duration // a poll sent at or after this time ends the wait; 0: not used
-	audioBy time.Time     // as AudioTimeout, but a time; zero: not used
-	ready   chan struct{} // holds a token when there are events
+	after   time.Duration // a poll sent at or after this time ends the wait; 0: none does
+	audioBy time.Time     // the wait ends with ErrNoAudio at this time; zero: never
+	ready   chan struct{} // contains a token while there are events
 
 	mu     sync.Mutex
 	events []event
@@ -146,9 +143,17 @@ type event struct {
 	over    bool // this meeting's wait is over
 }
 
+// newWaiter sets the defaults of o and checks o.
 func newWaiter(o *WaitOptions) (*waiter, error) {
 	w := &waiter{WaitOptions: *cmp.Or(o, new(WaitOptions)), ready: make(chan struct{}, 1)}
-	return w, w.fill()
+	w.Until = cmp.Or(w.Until, StatusMinutesReady)
+	w.WaitOptions.Interval = min(w.WaitOptions.Interval, 1e5*time.Hour) // so that adding it to a time never overflows
+	return w, cmp.Or(
+		checkThat("opts.Until", w.Until.rank() > 0, "is not a state of the happy path"),
+		checkThat("opts.Interval", w.WaitOptions.Interval >= 0, "must not be negative"),
+		checkThat("opts.AudioTimeout", w.AudioTimeout >= 0, "must not be negative"),
+		checkThat("opts.Format", utf8.ValidString(string(w.Format)), notUTF8),
+	)
 }
 
 // Interval implements poll.Waiter.
@@ -161,7 +166,7 @@ func (w *waiter) Notify(s poll.Snapshot, changed bool, sentAt time.Duration) (ov
 	late := w.AudioTimeout > 0 && time.Since(m.CreatedAt.Time()) >= w.AudioTimeout ||
 		!w.audioBy.IsZero() && !time.Now().Before(w.audioBy)
 	noAudio := late && m.Status == StatusCreated
-	if s.Page && m.Status == StatusCreated { // which may be too old to prove that there is no audio
+	if s.Page && m.Status == StatusCreated { // a page may be old, so only a poll proves that there is no audio
 		confirm = checked || noAudio
 		checked, noAudio = false, false
 	}
@@ -223,11 +228,11 @@ func (c *core) wait(ctx context.Context, id string, w *waiter) (*Meeting, error)
 		return nil, &WaitError{MeetingID: id, Err: backoff.ContextError(ctx)}
 	}
 	c.poller.Join(w, id)
-	defer c.poller.Leave(w, id) // even if OnStatus panics or ends its goroutine
+	defer c.poller.Leave(w, id) // even if OnStatus panics or ends the goroutine
 	for {
 		select {
 		case <-w.ready:
-		case <-ctx.Done(): // if the wait is over already, the first event says so
+		case <-ctx.Done(): // if the wait is already over, the first event has the result
 			last, trouble := c.poller.Leave(w, id)
 			w.Fail(id, last, endOf(ctx, trouble))
 		}
