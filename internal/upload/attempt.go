@@ -73,7 +73,8 @@ func (u *Upload) stallTimer(b *body) *time.Timer {
 	return timer
 }
 
-// put makes the request, and returns once nothing of it is under way any more.
+// put makes the request, and returns once nothing of it is under way any more. It keeps no
+// connection: on a kept one, net/http would send the recording even after an early response.
 func (u *Upload) put(caller context.Context, b *body) (o Outcome) {
 	timer := u.stallTimer(b)
 	defer timer.Stop()
@@ -84,7 +85,7 @@ func (u *Upload) put(caller context.Context, b *body) (o Outcome) {
 	})
 	resp, err := backoff.RoundTrip(u.Transport, (&http.Request{
 		Method: http.MethodPut, URL: u.target, Host: u.target.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: u.header.Clone(), Body: io.NopCloser(b), ContentLength: b.Size,
+		Header: u.header.Clone(), Body: io.NopCloser(b), ContentLength: b.Size, Close: true,
 	}).WithContext(ctx))
 	if err == nil {
 		early := b.sent.Load() < b.Size
