@@ -35,29 +35,21 @@ import (
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	var total tally
+	total.report(t, allTroubles()...)
 	seeds(t, 300, func(t *testing.T, seed uint64) { newChaos(t, seed, &total).run() })
-	t.Cleanup(func() { t.Log(total.String()) })
 }
 
 // With many waits, the Client reads pages of any length instead of single meetings.
 func TestChaosCrowd(t *testing.T) {
 	t.Parallel()
 	var total tally
+	total.report(t)
 	seeds(t, 60, func(t *testing.T, seed uint64) {
 		c := newChaos(t, seed, &total)
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		c.callers.Go(func() { c.crowd(rnd, false) })
 		c.finish()
 	})
-	t.Cleanup(func() { t.Log(total.String()) })
-}
-
-// tally counts what all runs did.
-type tally struct{ runs, requests, faults, meetings, waits, crashes atomic.Int64 }
-
-func (n *tally) String() string {
-	return fmt.Sprintf("%d runs, %d meetings, %d waits, %d crashes, %d requests, %d with faults",
-		n.runs.Load(), n.meetings.Load(), n.waits.Load(), n.crashes.Load(), n.requests.Load(), n.faults.Load())
 }
 
 // seeds calls run in a bubble for each seed, from MINUTES_CHAOS_SEED or 0. The number
@@ -112,6 +104,7 @@ type chaos struct {
 	live        func(worker, workers int, rnd *rand.Rand) life
 
 	sent         atomic.Int64 // requests of the two Clients
+	open         atomic.Int64 // bodies of their responses
 	callers      sync.WaitGroup
 	lateRequests sync.WaitGroup // late requests
 
@@ -180,9 +173,10 @@ func newChaos(t *testing.T, seed uint64, total *tally) *chaos {
 	paced := rnd.IntN(4) == 0
 	for i := range c.clients {
 		c.networks[i] = &witness{
-			chaos: c, next: c.srv.HTTPClient().Transport,
-			seen: map[string]snapshot{}, waiting: map[string]int{}, since: map[string]time.Time{}, polls: rand.New(rand.NewPCG(seed, uint64(1000+i))),
+			chaos: c,
+			seen:  map[string]snapshot{}, waiting: map[string]int{}, since: map[string]time.Time{}, polls: rand.New(rand.NewPCG(seed, uint64(1000+i))),
 		}
+		c.networks[i].transports = c.networks[i].drawTransports(rnd)
 		opts := []minutes.Option{minutes.WithStore(&c.store), minutes.WithHTTPClient(&http.Client{Transport: c.networks[i]}), minutes.WithUploadConcurrency(1 + rnd.IntN(4))}
 		if logged {
 			opts = append(opts, minutes.WithLogger(slog.New(slog.NewTextHandler(&c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))))

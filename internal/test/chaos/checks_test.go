@@ -16,8 +16,14 @@ import (
 // compare compares the service's final state with the callers' results.
 func (c *chaos) compare() {
 	c.noFaults.Store(true)
-	time.Sleep(time.Minute) // idle connections close
+	for _, w := range c.networks {
+		w.transports.closeIdleConnections()
+	}
+	time.Sleep(time.Minute)
 	c.checkNothingRuns()
+	if n := c.open.Load(); n > 0 {
+		c.deviation("%d bodies of responses are open", n)
+	}
 	requests := c.sent.Load()
 	byName := map[string][]string{}
 	c.srv.SetPageSize(nil)
