@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
@@ -84,12 +85,13 @@ func meetingOf(s poll.Snapshot) *Meeting {
 
 // failureOf returns what a failed request means to a wait. Only the service itself can end the
 // wait, with a code in its envelope. Without a code there was no response, or it came from
-// something in front of the service, or it makes no sense: that may pass.
+// something in front of the service, or it makes no sense: that may pass. The code may also be
+// that of an earlier attempt, and the last one had no connection.
 func failureOf(err error) *poll.Failure {
 	f := &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited), Transient: errors.Is(err, errEndedGoroutine)}
 	if e, ok := errors.AsType[*Error](err); ok {
 		f.RetryAfter, f.KeyRejected = e.RetryAfter, e.Code != "" && KeyRejected(err)
-		f.Transient = e.Code == "" || Retryable(err)
+		f.Transient = e.Code == "" || Retryable(err) || backoff.Permanent(err)
 	}
 	return f
 }
