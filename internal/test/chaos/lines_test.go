@@ -21,7 +21,7 @@ type transports struct{ api, storage http.RoundTripper }
 // transports, of which that for the API shares one connection over HTTP/2; and a pool of few
 // connections over HTTP/1.1, in which requests wait for a connection.
 func (w *witness) drawTransports(rnd *rand.Rand) transports {
-	size := 2 + rnd.IntN(3)
+	size := 1 + rnd.IntN(3)
 	switch rnd.IntN(3) {
 	case 0:
 		shared := w.srv.HTTPClient().Transport

@@ -57,7 +57,6 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.deviation("%s", wrong)
 	}
 	what := w.troubleOf(t, s, id)
-	s.note(func() { t.edge = what.edge })
 	if what.kind == revokedKey && s == nil {
 		defer w.reject(t.op)
 	}
@@ -119,7 +118,7 @@ func (w *witness) send(req *http.Request, t *attempt, s *step, id string, what t
 		return next.RoundTrip(req)
 	case what.err != nil:
 		w.applied(what.kind)
-		s.note(func() { t.dial = true })
+		s.note(func() { t.dial, t.edge = true, what.edge })
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
@@ -127,7 +126,7 @@ func (w *witness) send(req *http.Request, t *attempt, s *step, id string, what t
 	case what.late > 0:
 		w.applied(what.kind)
 		s.note(func() { t.late = true })
-		return nil, w.deliverLate(next, req, what.late)
+		return nil, w.deliverLate(req, what.late)
 	}
 	match := minutestest.Match{Operation: t.op, MeetingID: id, Key: strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")}
 	inject := w.srv.Inject(match, what.fault).Optional()
@@ -147,7 +146,7 @@ func (w *witness) forget(id string) {
 }
 
 // deliverLate delivers a request after its sender gave up.
-func (w *witness) deliverLate(next http.RoundTripper, req *http.Request, after time.Duration) error {
+func (w *witness) deliverLate(req *http.Request, after time.Duration) error {
 	var body []byte
 	if req.Body != nil {
 		var err error
@@ -161,7 +160,7 @@ func (w *witness) deliverLate(next http.RoundTripper, req *http.Request, after t
 	again.Body = io.NopCloser(bytes.NewReader(body))
 	w.lateRequests.Go(func() {
 		time.Sleep(after)
-		if resp, err := next.RoundTrip(again); err == nil {
+		if resp, err := w.srv.HTTPClient().Transport.RoundTrip(again); err == nil {
 			_, _ = io.Copy(io.Discard, resp.Body)
 			_ = resp.Body.Close()
 		}
@@ -178,7 +177,8 @@ func (w *witness) result(t *attempt, s *step, id string, resp *http.Response, er
 	}
 	w.open.Add(1)
 	enough := retryAfterOf(resp, time.Now()) > time.Minute
-	s.note(func() { t.status, t.noRetry = resp.StatusCode, enough })
+	edge := resp.StatusCode/100 == 4 && resp.Header.Get("Content-Type") == "text/html" // perhaps meant for another request
+	s.note(func() { t.status, t.noRetry, t.edge = resp.StatusCode, enough, edge })
 	if t.op == minutestest.OpUpload {
 		w.ended(t, nil) // the Client does not read a success to its end
 	}
@@ -192,7 +192,7 @@ func (w *witness) result(t *attempt, s *step, id string, resp *http.Response, er
 			w.forget(id)
 		}
 		if !errors.Is(err, io.EOF) {
-			s.note(func() { t.lost = true })
+			s.note(func() { t.lost, t.edge = true, false })
 			w.ended(t, nil)
 			return
 		}
