@@ -16,10 +16,7 @@ import (
 // compare compares the service's final state with the callers' results.
 func (c *chaos) compare() {
 	c.noFaults.Store(true)
-	for _, w := range c.networks {
-		w.transports.closeIdleConnections()
-	}
-	time.Sleep(time.Minute)
+	time.Sleep(3 * time.Minute) // idle connections close
 	c.checkNothingRuns()
 	if n := c.open.Load(); n > 0 {
 		c.deviation("%d bodies of responses are open", n)

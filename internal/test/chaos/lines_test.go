@@ -51,12 +51,6 @@ func (w *witness) overLines(t *http.Transport) *http.Transport {
 	return t
 }
 
-func (t transports) closeIdleConnections() {
-	for _, rt := range []http.RoundTripper{t.api, t.storage} {
-		(&http.Client{Transport: rt}).CloseIdleConnections()
-	}
-}
-
 // A line is a connection in memory that may die: it carries no more bytes in either
 // direction, and neither end notices.
 type line struct {
