@@ -156,7 +156,7 @@ func (w *witness) deliverLate(req *http.Request, after time.Duration) error {
 			return err
 		}
 	}
-	again := req.Clone(context.WithoutCancel(req.Context()))
+	again := req.Clone(context.Background()) // without its traces, too
 	again.Body = io.NopCloser(bytes.NewReader(body))
 	w.lateRequests.Go(func() {
 		time.Sleep(after)
