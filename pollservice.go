@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
@@ -83,12 +84,13 @@ func meetingOf(s poll.Snapshot) *Meeting {
 }
 
 // failureOf returns what an error means to a wait. Only a code of the service can end a wait. An
-// *Error without a Code is temporary: the response was lost, invalid or a proxy's.
+// *Error without a Code is temporary: the response was lost, invalid or a proxy's. The Code may
+// also be that of an earlier attempt, if the last one had no connection.
 func failureOf(err error) *poll.Failure {
 	f := &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited), Transient: errors.Is(err, errEndedGoroutine)}
 	if e, ok := errors.AsType[*Error](err); ok {
 		f.RetryAfter, f.KeyRejected = e.RetryAfter, e.Code != "" && KeyRejected(err)
-		f.Transient = e.Code == "" || Retryable(err)
+		f.Transient = e.Code == "" || Retryable(err) || backoff.Permanent(err)
 	}
 	return f
 }

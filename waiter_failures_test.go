@@ -318,6 +318,26 @@ func TestWait_SurvivesAnEdgeThatRejects(t *testing.T) {
 	}
 }
 
+// It does not matter what an earlier attempt of the same call returned.
+func TestWaitForMinutes_SurvivesUntrustedCertificateAfterError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		srv := minutestest.NewServer(t)
+		m := testkit.Uploaded(t, testkit.Client(srv), "Weekly")
+		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes}, minutestest.Refuse(minutes.ErrInternal))
+		var fetches atomic.Int64
+		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			if op, _ := testkit.Identify(r); op == minutes.OpMeetingsMinutes && fetches.Add(1) == 2 {
+				return nil, testbase.ErrUntrusted
+			}
+			return srv.HTTPClient().Transport.RoundTrip(r)
+		})}))
+		_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
+		require.NoError(t, err)
+		require.EqualValues(t, 3, fetches.Load())
+	})
+}
+
 // A poll whose transport ends its goroutine counts as failed.
 func TestWait_SurvivesATransportThatEndsItsGoroutine(t *testing.T) {
 	t.Parallel()

@@ -76,7 +76,8 @@ func (u *Upload) header(ctx context.Context) (http.Header, error) {
 	return h, nil
 }
 
-// put makes the request. When it returns, the transport has stopped reading b.
+// put makes the request. When it returns, the transport has stopped reading b. The request has its
+// own connection: on a kept one, net/http would send the recording even after an early response.
 func (u *Upload) put(caller context.Context, header http.Header, b *body) (o Outcome) {
 	timer := u.stallTimer(b)
 	defer timer.Stop()
@@ -87,7 +88,7 @@ func (u *Upload) put(caller context.Context, header http.Header, b *body) (o Out
 	})
 	resp, err := backoff.RoundTrip(u.Transport, (&http.Request{
 		Method: http.MethodPut, URL: u.target, Host: u.target.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: header.Clone(), Body: io.NopCloser(b), ContentLength: b.Size,
+		Header: header.Clone(), Body: io.NopCloser(b), ContentLength: b.Size, Close: true,
 	}).WithContext(ctx))
 	beforeEnd := b.at.Load() < b.Size
 	stalled := err != nil && b.ctx.Err() != nil && caller.Err() == nil

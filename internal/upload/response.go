@@ -34,7 +34,7 @@ func readResponse(resp *http.Response, host string, mask secret.Mask) Response {
 		Message   string
 		RequestID string `xml:"RequestId"`
 	}
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // all of it, so that the connection can be reused
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10))
 	d := xml.NewDecoder(bytes.NewReader(body))
 	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // codes are ASCII
 	_ = d.Decode(&e)                                                                     // if the XML breaks off, e has the elements before

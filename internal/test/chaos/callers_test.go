@@ -38,26 +38,12 @@ func (c *chaos) callByCall(who string, rnd *rand.Rand) {
 		waiters.Go(func() { c.waiter(ctx, at, m.ID, own) })
 	}
 	if rnd.IntN(3) == 0 {
-		s := c.step(ctx, "SetParticipants", rnd)
-		if _, err := client.Meetings.SetParticipants(s.ctx, m.ID, []string{"emp_ada", "emp_ben"}); err != nil {
-			c.checkGaveUp(s, err)
-		} else if state, _ := c.srv.Meeting(m.ID); !slices.Equal(state.ParticipantIDs, []string{"emp_ada", "emp_ben"}) {
-			c.deviation("SetParticipants: %v", state.ParticipantIDs)
-		}
+		c.setParticipants(client, m.ID, rnd)
 	}
 	if rnd.IntN(4) == 0 {
 		c.update(client, m.ID, who, rnd)
 	}
-	uploaders := 1
-	if c.rivals && rnd.IntN(3) == 0 {
-		uploaders = 2
-	}
-	var uploads sync.WaitGroup
-	for range uploaders {
-		own := rand.New(rand.NewPCG(rnd.Uint64(), 2))
-		uploads.Go(func() { c.upload(client, m.ID, known, own, uploaders > 1) })
-	}
-	uploads.Wait()
+	c.uploadOnceOrTwice(client, m.ID, known, rnd)
 	switch rnd.IntN(4) {
 	case 0:
 		time.Sleep(testkit.UpTo(rnd, 10*time.Minute))
@@ -123,6 +109,31 @@ func (c *chaos) create(client *minutes.Client, who string, known *knowledge, rnd
 	}
 	c.deviation("Create %s: all calls failed", who)
 	return nil
+}
+
+// setParticipants sets the participants once.
+func (c *chaos) setParticipants(client *minutes.Client, id string, rnd *rand.Rand) {
+	want := []string{"emp_ada", "emp_ben"}
+	s := c.step(context.Background(), "SetParticipants "+id, rnd)
+	if _, err := client.Meetings.SetParticipants(s.ctx, id, want); err != nil {
+		c.checkGaveUp(s, err)
+	} else if state, _ := c.srv.Meeting(id); !slices.Equal(state.ParticipantIDs, want) {
+		c.deviation("%s: %v", s.name, state.ParticipantIDs)
+	}
+}
+
+// uploadOnceOrTwice uploads the recording with one caller, or with two at the same time.
+func (c *chaos) uploadOnceOrTwice(client *minutes.Client, id string, known *knowledge, rnd *rand.Rand) {
+	uploaders := 1
+	if c.rivals && rnd.IntN(3) == 0 {
+		uploaders = 2
+	}
+	var group sync.WaitGroup
+	for range uploaders {
+		own := rand.New(rand.NewPCG(rnd.Uint64(), 2))
+		group.Go(func() { c.upload(client, id, known, own, uploaders > 1) })
+	}
+	group.Wait()
 }
 
 // upload uploads as a careful caller does, until the audio has arrived.

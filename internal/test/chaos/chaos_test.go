@@ -35,29 +35,21 @@ import (
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	var total tally
+	total.report(t, allTroubles()...)
 	seeds(t, 300, func(t *testing.T, seed uint64) { newChaos(t, seed, &total).run() })
-	t.Cleanup(func() { t.Log(total.String()) })
 }
 
 // With many waits, the Client reads pages of any length instead of single meetings.
 func TestChaosCrowd(t *testing.T) {
 	t.Parallel()
 	var total tally
+	total.report(t)
 	seeds(t, 60, func(t *testing.T, seed uint64) {
 		c := newChaos(t, seed, &total)
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		c.callers.Go(func() { c.crowd(rnd, false) })
 		c.finish()
 	})
-	t.Cleanup(func() { t.Log(total.String()) })
-}
-
-// tally counts what all runs did.
-type tally struct{ runs, requests, faults, meetings, waits, crashes atomic.Int64 }
-
-func (n *tally) String() string {
-	return fmt.Sprintf("%d runs, %d meetings, %d waits, %d crashes, %d requests, %d with faults",
-		n.runs.Load(), n.meetings.Load(), n.waits.Load(), n.crashes.Load(), n.requests.Load(), n.faults.Load())
 }
 
 // seeds calls run in a bubble for each seed, from MINUTES_CHAOS_SEED or 0. The number
@@ -112,6 +104,7 @@ type chaos struct {
 	live        func(worker, workers int, rnd *rand.Rand) life
 
 	sent         atomic.Int64 // requests of the two Clients
+	open         atomic.Int64 // bodies of their responses
 	callers      sync.WaitGroup
 	lateRequests sync.WaitGroup // late requests
 
@@ -145,6 +138,18 @@ func newChaos(t *testing.T, seed uint64, total *tally) *chaos {
 		known:       map[string]*knowledge{},
 		created:     map[string]int{},
 	}
+	c.srv = c.newService(rnd)
+	c.plain = c.srv.ClientWithKey(chaosKeys[2], minutes.WithStore(&c.store))
+	c.live = c.anyLife
+	c.connect(rnd)
+	for range rnd.IntN(3) {
+		c.outages = append(c.outages, drawOutage(rnd, time.Now()))
+	}
+	return c
+}
+
+// newService draws a service.
+func (c *chaos) newService(rnd *rand.Rand) *minutestest.Server {
 	w := minutestest.DefaultWorld()
 	w.Stages = minutestest.Stages{
 		Prepare:    testkit.UpTo(rnd, 2*time.Minute),
@@ -168,36 +173,36 @@ func newChaos(t *testing.T, seed uint64, total *tally) *chaos {
 		// The second uploader learns by asking that it is too late.
 		opts = append(opts, minutestest.WithoutAudit(minutestest.ViolationUploadURL))
 	}
-	c.srv = minutestest.NewServer(t, append(opts, minutestest.WithWorld(w))...)
+	srv := minutestest.NewServer(c.t, append(opts, minutestest.WithWorld(w))...)
 	if rnd.IntN(3) == 0 {
-		c.srv.SetPageSize(func(limit, page int) int {
-			return rand.New(rand.NewPCG(seed, uint64(page))).IntN(limit + 1)
+		srv.SetPageSize(func(limit, page int) int {
+			return rand.New(rand.NewPCG(c.seed, uint64(page))).IntN(limit + 1)
 		})
 	}
-	c.plain = c.srv.ClientWithKey(chaosKeys[2], minutes.WithStore(&c.store))
-	c.live = c.anyLife
+	return srv
+}
+
+// connect draws the two Clients and their networks.
+func (c *chaos) connect(rnd *rand.Rand) {
 	logged := rnd.IntN(8) == 0
 	paced := rnd.IntN(4) == 0
 	for i := range c.clients {
-		c.networks[i] = &witness{
-			chaos: c, next: c.srv.HTTPClient().Transport,
-			seen: map[string]snapshot{}, waiting: map[string]int{}, since: map[string]time.Time{}, polls: rand.New(rand.NewPCG(seed, uint64(1000+i))),
+		w := &witness{
+			chaos: c, polls: rand.New(rand.NewPCG(c.seed, uint64(1000+i))),
+			seen: map[string]snapshot{}, waiting: map[string]int{}, since: map[string]time.Time{},
 		}
-		opts := []minutes.Option{minutes.WithStore(&c.store), minutes.WithHTTPClient(&http.Client{Transport: c.networks[i]}), minutes.WithUploadConcurrency(1 + rnd.IntN(4))}
+		w.transports = w.drawTransports(rnd)
+		opts := []minutes.Option{minutes.WithStore(&c.store), minutes.WithHTTPClient(&http.Client{Transport: w}), minutes.WithUploadConcurrency(1 + rnd.IntN(4))}
 		if logged {
 			opts = append(opts, minutes.WithLogger(slog.New(slog.NewTextHandler(&c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		}
 		if paced {
 			const rate, burst = 4, 3
 			opts = append(opts, minutes.WithRateLimit(rate, burst))
-			c.networks[i].rules.perSecond = rate + burst
+			w.rules.perSecond = rate + burst
 		}
-		c.clients[i] = c.srv.ClientWithKey(chaosKeys[i], opts...)
+		c.networks[i], c.clients[i] = w, c.srv.ClientWithKey(chaosKeys[i], opts...)
 	}
-	for range rnd.IntN(3) {
-		c.outages = append(c.outages, drawOutage(rnd, time.Now()))
-	}
-	return c
 }
 
 // deviation fails the test.

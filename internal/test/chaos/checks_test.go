@@ -16,9 +16,24 @@ import (
 // compare compares the service's final state with the callers' results.
 func (c *chaos) compare() {
 	c.noFaults.Store(true)
-	time.Sleep(time.Minute) // idle connections close
+	time.Sleep(3 * time.Minute) // idle connections close
 	c.checkNothingRuns()
+	if n := c.open.Load(); n > 0 {
+		c.deviation("%d bodies of responses are open", n)
+	}
 	requests := c.sent.Load()
+	c.compareMeetings()
+	if log := c.log.String(); c.showsSecret(log) {
+		c.deviation("the log shows a secret")
+	}
+	time.Sleep(time.Hour)
+	if c.sent.Load() != requests {
+		c.deviation("requests after the last call")
+	}
+}
+
+// compareMeetings compares the service's meetings with those that callers know.
+func (c *chaos) compareMeetings() {
 	byName := map[string][]string{}
 	c.srv.SetPageSize(nil)
 	for m, err := range c.plain.Meetings.All(c.t.Context(), &minutes.MeetingListParams{Limit: 50}) {
@@ -58,13 +73,6 @@ func (c *chaos) compare() {
 		if n > 1 {
 			c.deviation("%d callers created %s", n, id)
 		}
-	}
-	if log := c.log.String(); c.showsSecret(log) {
-		c.deviation("the log shows a secret")
-	}
-	time.Sleep(time.Hour)
-	if c.sent.Load() != requests {
-		c.deviation("requests after the last call")
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 func TestChaosFleet(t *testing.T) {
 	t.Parallel()
 	var total tally
+	total.report(t)
 	seeds(t, 60, func(t *testing.T, seed uint64) {
 		c := newChaos(t, seed, &total)
 		rnd := rand.New(rand.NewPCG(seed, 2))
@@ -37,7 +38,6 @@ func TestChaosFleet(t *testing.T) {
 			}
 		}
 	})
-	t.Cleanup(func() { t.Log(total.String()) })
 }
 
 // drawLongOutage draws a time in which the service asks everybody to come back later.
@@ -45,6 +45,7 @@ func drawLongOutage(rnd *rand.Rand, from time.Time) outage {
 	later := fmt.Sprint(120 + rnd.IntN(780)) // the twenty failures that end a wait take longer than the outage
 	from = from.Add(testkit.UpTo(rnd, 10*time.Minute))
 	return outage{
+		kind: "outage: maintenance",
 		from: from, to: from.Add(testkit.UpTo(rnd, 20*time.Minute)),
 		what:   minutestest.Respond(503, "text/plain", "maintenance").WithHeader("Retry-After", later),
 		upload: minutestest.RefuseUpload(503, "SlowDown"),

@@ -200,7 +200,8 @@ func (c *chaos) batch(who string, rnd *rand.Rand) {
 		if len(left) == 0 {
 			return
 		}
-		names = slices.DeleteFunc(names, func(name string) bool { return !left[name] })
+		// The loop that was left may still read names.
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !left[name] })
 		time.Sleep(testkit.UpTo(rnd, 5*time.Minute))
 	}
 	c.deviation("ProcessAll: all calls failed for %v", left)

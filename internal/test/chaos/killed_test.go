@@ -19,6 +19,7 @@ import (
 func TestProcessKilled(t *testing.T) {
 	t.Parallel()
 	var total tally
+	total.report(t)
 	var died [2][len(deaths)]atomic.Int64 // with one worker, and with two
 	seeds(t, 300, func(t *testing.T, seed uint64) {
 		c := newChaos(t, seed, &total)
@@ -31,7 +32,6 @@ func TestProcessKilled(t *testing.T) {
 		c.finish()
 	})
 	t.Cleanup(func() {
-		t.Log(total.String())
 		for at, d := range deaths {
 			t.Logf("%d died %s %s, and %d with two workers", died[0][at].Load(), d.when, d.op, died[1][at].Load())
 		}

@@ -9,13 +9,13 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -34,8 +34,8 @@ type snapshot struct {
 // what the Client gets to see.
 type witness struct {
 	*chaos
-	next  http.RoundTripper
-	rules rules
+	transports transports
+	rules      rules
 
 	mu      sync.Mutex
 	seen    map[string]snapshot
@@ -52,39 +52,15 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 	op, id := testkit.Identify(req)
 	t := &attempt{op: op, begun: time.Now()}
 	s, _ := req.Context().Value(stepKey{}).(*step)
-	t.page = s == nil && t.op == "meetings.list"
+	t.page = s == nil && t.op == minutes.OpMeetingsList
 	if wrong := w.rules.checkStart(t.op, req); wrong != "" {
 		w.deviation("%s", wrong)
 	}
-	var what trouble
-	var applies bool
-	if s != nil {
-		s.mu.Lock()
-		// The minutes after a wait are requested again in each cycle.
-		if n := len(s.attempts); n > 0 && s.single && t.op != "meetings.minutes" && t.op != "meetings.transcript" && s.attempts[n-1].op == t.op && s.attempts[n-1].noRetry {
-			w.deviation("%s: retried %s despite a long Retry-After", s.name, t.op)
-		}
-		s.attempts = append(s.attempts, t)
-		if puts := s.puts(); puts > attemptsPerCall && strings.HasPrefix(s.name, "Upload ") {
-			w.deviation("%s: %d attempts", s.name, puts)
-		}
-		what, applies = w.draw(s.rnd, t.op, false)
-		s.mu.Unlock()
-	} else {
-		w.mu.Lock()
-		what, applies = w.draw(w.polls, t.op, true)
-		w.mu.Unlock()
-		if id != "" && id == w.bad {
-			what, applies = faulty(minutestest.Refuse(minutes.ErrInternal)), true
-		}
+	what := w.troubleOf(t, s, id)
+	if what.kind == revokedKey && s == nil {
+		defer w.reject(t.op)
 	}
-	if !w.revokedAt.IsZero() && !t.begun.Before(w.revokedAt) {
-		what, applies = faulty(minutestest.Refuse(minutes.ErrUnauthenticated)), true
-		if s == nil {
-			defer w.reject(t.op)
-		}
-	}
-	if t.op == "meetings.upload_url" || t.op == minutestest.OpUpload {
+	if t.op == minutes.OpMeetingsUploadURL || t.op == minutestest.OpUpload {
 		w.forget(id)
 		defer w.forget(id) // a page may have shown it meanwhile
 	}
@@ -93,34 +69,73 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.isSecret(req.URL.Query().Get("X-Amz-Signature"))
 	}
 	w.sent.Add(1)
+	resp, err := w.send(req.WithContext(w.trace(req.Context(), t, s, what)), t, s, id, what)
+	s.note(func() {
+		if t.op == minutestest.OpUpload && t.connected.IsZero() && errors.Is(context.Cause(req.Context()), os.ErrDeadlineExceeded) {
+			w.deviation("%s: stalled before it had a connection", s.name)
+		}
+	})
+	return w.result(t, s, id, resp, err)
+}
+
+// troubleOf returns what goes wrong with an attempt, and adds the attempt to its step.
+func (w *witness) troubleOf(t *attempt, s *step, id string) (what trouble) {
+	if s != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if last := len(s.attempts) - 1; last >= 0 && s.single && s.attempts[last].forbids(t.op) {
+			w.deviation("%s: retried %s although the response forbids it", s.name, t.op)
+		}
+		s.attempts = append(s.attempts, t)
+		if puts := s.puts(); puts > attemptsPerCall && strings.HasPrefix(s.name, "Upload ") {
+			w.deviation("%s: %d attempts", s.name, puts)
+		}
+		what = w.draw(s.rnd, t.op, false)
+	} else {
+		w.mu.Lock()
+		what = w.draw(w.polls, t.op, true)
+		w.mu.Unlock()
+		if id != "" && id == w.bad {
+			what = faulty("bad meeting", minutestest.Refuse(minutes.ErrInternal))
+		}
+	}
+	if !w.revokedAt.IsZero() && !t.begun.Before(w.revokedAt) {
+		what = faulty(revokedKey, minutestest.Refuse(minutes.ErrUnauthenticated))
+	}
+	return what
+}
+
+const revokedKey = "revoked key"
+
+// send sends a request with its trouble.
+func (w *witness) send(req *http.Request, t *attempt, s *step, id string, what trouble) (*http.Response, error) {
+	next := w.transports.api
+	if t.op == minutestest.OpUpload {
+		next = w.transports.storage
+	}
 	switch {
-	case !applies:
-		resp, err := w.next.RoundTrip(req)
-		return w.result(t, s, id, resp, err)
-	case what.dial:
-		w.faults.Add(1)
-		s.note(func() { t.lost, t.dial = true, true })
+	case what.kind == "", what.dies > 0: // the line dies
+		return next.RoundTrip(req)
+	case what.err != nil:
+		w.applied(what.kind)
+		s.note(func() { t.dial, t.edge = true, what.edge })
 		if req.Body != nil {
 			_ = req.Body.Close()
 		}
-		return nil, testbase.ErrRefused
-	case what.cert:
-		w.faults.Add(1)
-		w.ended(t, nil)
-		return nil, testbase.ErrUntrusted
+		return nil, what.err
 	case what.late > 0:
-		w.faults.Add(1)
-		s.note(func() { t.lost, t.late = true, true })
+		w.applied(what.kind)
+		s.note(func() { t.late = true })
 		return nil, w.deliverLate(req, what.late)
 	}
 	match := minutestest.Match{Operation: t.op, MeetingID: id, Key: strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer ")}
 	inject := w.srv.Inject(match, what.fault).Optional()
-	resp, err := w.next.RoundTrip(req)
+	resp, err := next.RoundTrip(req)
 	inject.Stop()
 	if inject.Applied() > 0 {
-		w.faults.Add(1)
+		w.applied(what.kind)
 	}
-	return w.result(t, s, id, resp, err)
+	return resp, err
 }
 
 // forget drops the snapshot of a meeting: an upload restarts the minimum poll interval.
@@ -141,11 +156,11 @@ func (w *witness) deliverLate(req *http.Request, after time.Duration) error {
 			return err
 		}
 	}
-	again := req.Clone(context.WithoutCancel(req.Context()))
+	again := req.Clone(context.Background()) // without its traces, too
 	again.Body = io.NopCloser(bytes.NewReader(body))
 	w.lateRequests.Go(func() {
 		time.Sleep(after)
-		if resp, err := w.next.RoundTrip(again); err == nil {
+		if resp, err := w.srv.HTTPClient().Transport.RoundTrip(again); err == nil {
 			_, _ = io.Copy(io.Discard, resp.Body)
 			_ = resp.Body.Close()
 		}
@@ -160,8 +175,10 @@ func (w *witness) result(t *attempt, s *step, id string, resp *http.Response, er
 		w.ended(t, nil)
 		return nil, err
 	}
+	w.open.Add(1)
 	enough := retryAfterOf(resp, time.Now()) > time.Minute
-	s.note(func() { t.status, t.noRetry = resp.StatusCode, enough })
+	edge := resp.StatusCode/100 == 4 && resp.Header.Get("Content-Type") == "text/html" // perhaps meant for another request
+	s.note(func() { t.status, t.noRetry, t.edge = resp.StatusCode, enough, edge })
 	if t.op == minutestest.OpUpload {
 		w.ended(t, nil) // the Client does not read a success to its end
 	}
@@ -170,12 +187,12 @@ func (w *witness) result(t *attempt, s *step, id string, resp *http.Response, er
 	if poll {
 		waitedFor = w.waitedFor(id, t.begun)
 	}
-	resp.Body = &recordedBody{ReadCloser: resp.Body, ended: func(body []byte, err error) {
-		if t.op == "meetings.upload_url" {
+	resp.Body = &recordedBody{ReadCloser: resp.Body, closed: sync.OnceFunc(func() { w.open.Add(-1) }), ended: func(body []byte, err error) {
+		if t.op == minutes.OpMeetingsUploadURL {
 			w.forget(id)
 		}
 		if !errors.Is(err, io.EOF) {
-			s.note(func() { t.lost = true })
+			s.note(func() { t.lost, t.edge = true, false })
 			w.ended(t, nil)
 			return
 		}
@@ -192,7 +209,7 @@ func (w *witness) ended(t *attempt, resp *http.Response) {
 	if t.page {
 		resp = nil
 	}
-	if wrong := w.rules.checkEnd(t.op, t.begun, resp); wrong != "" {
+	if wrong := w.rules.checkEnd(t, resp); wrong != "" {
 		w.deviation("%s", wrong)
 	}
 }
@@ -200,8 +217,14 @@ func (w *witness) ended(t *attempt, resp *http.Response) {
 // recordedBody is a response body that reports its end.
 type recordedBody struct {
 	io.ReadCloser
-	buf   bytes.Buffer
-	ended func([]byte, error)
+	buf    bytes.Buffer
+	ended  func([]byte, error)
+	closed func()
+}
+
+func (n *recordedBody) Close() error {
+	n.closed()
+	return n.ReadCloser.Close()
 }
 
 func (n *recordedBody) Read(p []byte) (int, error) {
@@ -254,7 +277,7 @@ func (w *witness) waitedFor(id string, begun time.Time) map[string]bool {
 // because the interface asks for the thirty seconds only for single meetings.
 func (w *witness) show(t *attempt, body []byte, waitedFor map[string]bool) {
 	var page minutes.MeetingPage
-	if t.op == "meetings.list" {
+	if t.op == minutes.OpMeetingsList {
 		_ = json.Unmarshal(body, &page)
 	} else {
 		one := new(minutes.Meeting)
@@ -270,18 +293,18 @@ func (w *witness) show(t *attempt, body []byte, waitedFor map[string]bool) {
 		}
 		last, again := w.seen[m.ID]
 		since := t.begun.Sub(last.at)
-		if last.by == "meetings.list" && last.created { // does not prove that there is no audio: a poll may confirm it
+		if last.by == minutes.OpMeetingsList && last.created { // does not prove that there is no audio: a poll may confirm it
 			since = t.begun.Sub(last.polled)
 		}
 		early := again && !last.final && since < minutestest.MinPollInterval
-		if last.by == "meetings.list" && since <= 0 {
+		if last.by == minutes.OpMeetingsList && since <= 0 {
 			early = false // a page showed it while the poll was in flight
 		}
-		if early && t.op != "meetings.list" {
+		if early && t.op != minutes.OpMeetingsList {
 			w.deviation("meeting %s was polled by %s %v after %s showed it", m.ID, t.op, since, last.by)
 		}
 		polled := last.polled
-		if t.op != "meetings.list" {
+		if t.op != minutes.OpMeetingsList {
 			polled = now
 		}
 		w.seen[m.ID] = snapshot{now, m.Status.Final(), t.op, m.Status == minutes.StatusCreated, polled}

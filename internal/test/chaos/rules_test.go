@@ -67,12 +67,12 @@ func (c *rules) checkStart(op minutes.Operation, req *http.Request) (wrong strin
 
 // checkEnd checks how long an attempt took, with its response, and records a 429 that
 // was read to its end.
-func (c *rules) checkEnd(op minutes.Operation, begun time.Time, resp *http.Response) (wrong string) {
-	longest := maxAttempt
-	if op == minutestest.OpUpload {
-		longest = maxUploadAttempt
+func (c *rules) checkEnd(t *attempt, resp *http.Response) (wrong string) {
+	op, begun, longest := t.op, t.begun, maxAttempt
+	if op == minutestest.OpUpload { // to wait for a connection does not count
+		begun, longest = t.connected, maxUploadAttempt
 	}
-	if took := time.Since(begun); took > longest {
+	if took := time.Since(begun); !begun.IsZero() && took > longest {
 		return fmt.Sprintf("an attempt of %s took %v", op, took)
 	}
 	if op == minutestest.OpUpload || resp == nil || resp.StatusCode != http.StatusTooManyRequests {

@@ -25,14 +25,16 @@ type step struct {
 }
 
 type attempt struct {
-	op      minutes.Operation
-	begun   time.Time
-	status  int
-	lost    bool // no response, or only a part
-	dial    bool // and not even a connection
-	late    bool // it takes effect later
-	noRetry bool // the response forbids a retry
-	page    bool // a page of the poller, which paces pages itself
+	op        minutes.Operation
+	begun     time.Time
+	connected time.Time // zero without a connection
+	status    int
+	lost      bool // no response, or only a part
+	dial      bool // and not even a connection
+	late      bool // it takes effect later
+	noRetry   bool // its Retry-After is long
+	edge      bool // something in front of the service rejected it for good
+	page      bool // a page of the poller, which paces pages itself
 }
 
 // mayHaveTakenEffect reports whether it may have taken effect without a response.
@@ -41,6 +43,14 @@ func (t *attempt) mayHaveTakenEffect() bool { return t.lost && !t.dial || t.stat
 // retryable reports whether another attempt may succeed.
 func (t *attempt) retryable() bool {
 	return t.lost || t.status >= 499 || t.status == 429 || t.status == 408 || t.status == 403 && t.op == minutestest.OpUpload
+}
+
+// forbids reports whether its response forbids that op follows. The minutes after a wait
+// are requested again in each cycle. A page in front of storage does not prevent a retry
+// if an earlier attempt may have stored the recording.
+func (t *attempt) forbids(op minutes.Operation) bool {
+	again := op == minutes.OpMeetingsMinutes || op == minutes.OpMeetingsTranscript || op == minutestest.OpUpload && t.status > 0
+	return t.op == op && !again && (t.noRetry || t.edge)
 }
 
 type stepKey struct{}
@@ -96,7 +106,7 @@ func (s *step) exhausted() bool {
 			row = 1
 		}
 		switch {
-		case t.noRetry, !t.retryable() && t.status >= 400, t.op == minutestest.OpUpload && t.status == http.StatusOK: // an early response
+		case t.noRetry, t.edge, !t.retryable() && t.status >= 400, t.op == minutestest.OpUpload && t.status == http.StatusOK: // an early response
 			return true
 		case t.op == minutestest.OpUpload:
 		case row >= attemptsPerCall && t.retryable():

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -14,160 +16,154 @@ import (
 // A trouble is what goes wrong with one request: a fault of the service or of the
 // network.
 type trouble struct {
+	kind  string // in the tally
 	fault minutestest.Fault
-	dial  bool          // instead of the fault: the connection is refused
+	err   error         // instead of the fault: there is no connection, for this reason
 	late  time.Duration // instead of the fault: the client gets a reset, and the request takes effect this much later
-	cert  bool          // instead of the fault: the certificate is not trusted
+	dies  int64         // instead of the fault: its connection dies after this many bytes
+	edge  bool          // something in front of the service rejects the request, and would reject it again
 }
 
-func faulty(f minutestest.Fault) trouble { return trouble{fault: f} }
+func faulty(kind string, f minutestest.Fault) trouble { return trouble{kind: kind, fault: f} }
 
-// drawTrouble draws what goes wrong with a request to the API.
-func drawTrouble(rnd *rand.Rand) trouble {
+// callTroubles returns one trouble of each kind that may hit a request to the API.
+func callTroubles(rnd *rand.Rand) []trouble {
 	seconds := time.Duration(1+rnd.IntN(20)) * time.Second
 	unavailable := minutestest.Respond(http.StatusServiceUnavailable, "text/plain", "busy")
 	slow := minutestest.Respond(http.StatusGatewayTimeout, "text/html", "<h1>504</h1>")
-	switch rnd.IntN(18) {
-	case 0, 1:
-		return faulty(minutestest.RateLimit(""))
-	case 2:
-		return faulty(minutestest.RateLimit(fmt.Sprint(int(seconds.Seconds()))))
-	case 3:
-		return faulty(minutestest.RateLimit(time.Now().Add(seconds).UTC().Format(http.TimeFormat)))
-	case 4:
-		return faulty(minutestest.RateLimit("90")) // longer than the Client waits
-	case 5:
-		return faulty(minutestest.Refuse(minutes.ErrInternal))
-	case 6:
-		return faulty(minutestest.Refuse(minutes.ErrInternal).AfterEffect())
-	case 7:
-		return faulty(minutestest.BadGateway())
-	case 8:
-		return faulty(unavailable.AfterEffect())
-	case 9:
-		return faulty(slow.Delayed(seconds).AfterEffect())
-	case 10:
-		return faulty(minutestest.Reset())
-	case 11:
-		return faulty(minutestest.LoseResponse())
-	case 12:
-		return faulty(minutestest.LoseResponse().Delayed(seconds))
-	case 13:
-		return faulty(minutestest.Truncate(rnd.Int64N(200)))
-	case 14:
-		return faulty(minutestest.Drip(seconds * 4)) // sometimes longer than an attempt may take
-	case 15:
-		return faulty(minutestest.Delay(seconds * 4))
-	case 16:
-		return trouble{dial: true}
+	return []trouble{
+		faulty("429", minutestest.RateLimit("")),
+		faulty("429 with seconds", minutestest.RateLimit(fmt.Sprint(int(seconds.Seconds())))),
+		faulty("429 with date", minutestest.RateLimit(time.Now().Add(seconds).UTC().Format(http.TimeFormat))),
+		faulty("429 with a long time", minutestest.RateLimit("90")), // longer than the Client waits
+		faulty("500", minutestest.Refuse(minutes.ErrInternal)),
+		faulty("500 after effect", minutestest.Refuse(minutes.ErrInternal).AfterEffect()),
+		faulty("502", minutestest.BadGateway()),
+		faulty("503 after effect", unavailable.AfterEffect()),
+		faulty("late 504 after effect", slow.Delayed(seconds).AfterEffect()),
+		faulty("reset", minutestest.Reset()),
+		faulty("lost response", minutestest.LoseResponse()),
+		faulty("response lost late", minutestest.LoseResponse().Delayed(seconds)),
+		faulty("truncated response", minutestest.Truncate(rnd.Int64N(200))),
+		faulty("dripping response", minutestest.Drip(seconds*4)), // sometimes longer than an attempt may take
+		faulty("slow response", minutestest.Delay(seconds*4)),
+		{kind: "connection refused", err: testbase.ErrRefused},
+		{kind: "late effect", late: seconds / 8},
+		{kind: "dead connection", dies: 1 + rnd.Int64N(2000)},
 	}
-	return trouble{late: seconds / 8}
 }
 
-// drawUploadTrouble draws what goes wrong with a PUT to storage.
-func drawUploadTrouble(rnd *rand.Rand) trouble {
+// uploadTroubles returns one trouble of each kind that may hit a PUT to storage.
+func uploadTroubles(rnd *rand.Rand) []trouble {
 	seconds := time.Duration(1+rnd.IntN(20)) * time.Second
-	switch rnd.IntN(16) {
-	case 14: // someone on the way answers before the recording is sent
-		return faulty(minutestest.Respond(http.StatusOK, "", ""))
-	case 15:
-		return faulty(minutestest.Respond(http.StatusOK, "text/html", "<title>Log in</title>"))
-	case 0:
-		return faulty(minutestest.RateLimit(""))
-	case 1:
-		return faulty(minutestest.RateLimit("7"))
-	case 2:
-		return faulty(minutestest.RefuseUpload(503, "SlowDown"))
-	case 3:
-		return faulty(minutestest.RefuseUpload(500, "InternalError").AfterEffect())
-	case 4:
-		return faulty(minutestest.RefuseUpload(408, "RequestTimeout"))
-	case 5:
-		return faulty(minutestest.Reset())
-	case 6:
-		return faulty(minutestest.LoseResponse())
-	case 7:
-		return faulty(minutestest.LoseResponse().Delayed(seconds))
-	case 8, 9:
-		return faulty(minutestest.ResetUpload(rnd.Int64N(40_000)))
-	case 10:
-		return faulty(minutestest.Delay(seconds * 5)) // sometimes longer than an upload may stall
-	case 11:
-		return faulty(testkit.Expired())
-	case 12:
-		return trouble{dial: true}
+	return []trouble{
+		// Someone on the way responds before the recording is sent.
+		faulty("early 200", minutestest.Respond(http.StatusOK, "", "")),
+		faulty("200 with HTML", minutestest.Respond(http.StatusOK, "text/html", "<title>Log in</title>")),
+		faulty("429", minutestest.RateLimit("")),
+		faulty("429 with seconds", minutestest.RateLimit("7")),
+		faulty("503", minutestest.RefuseUpload(503, "SlowDown")),
+		faulty("500 after effect", minutestest.RefuseUpload(500, "InternalError").AfterEffect()),
+		faulty("408", minutestest.RefuseUpload(408, "RequestTimeout")),
+		faulty("reset", minutestest.Reset()),
+		faulty("lost response", minutestest.LoseResponse()),
+		faulty("response lost late", minutestest.LoseResponse().Delayed(seconds)),
+		faulty("reset midway", minutestest.ResetUpload(rnd.Int64N(40_000))),
+		faulty("slow response", minutestest.Delay(seconds*5)), // sometimes longer than an upload may stall
+		faulty("expired URL", testkit.Expired()),
+		{kind: "connection refused", err: testbase.ErrRefused},
+		{kind: "late effect", late: seconds / 8},
+		{kind: "dead connection", dies: 1 + rnd.Int64N(60_000)},
 	}
-	return trouble{late: seconds / 8}
 }
 
-// drawEdgeTrouble draws a rejection of polls by something in front of the service, which
-// no retry of a call waits out.
-func drawEdgeTrouble(rnd *rand.Rand) trouble {
-	if rnd.IntN(2) == 0 {
-		return trouble{cert: true}
+// edgeTroubles returns one trouble of each kind that something in front of the service
+// causes. No retry of a call helps.
+func edgeTroubles() []trouble {
+	list := []trouble{
+		{kind: "untrusted certificate", err: testbase.ErrUntrusted, edge: true},
+		{kind: "CONNECT rejected with 503", err: &backoff.ProxyError{Host: proxyHost, Status: "503 Service Unavailable"}},
 	}
-	return faulty(minutestest.Respond([]int{401, 403, 404, 407}[rnd.IntN(4)], "text/html", "<h1>Forbidden</h1>"))
-}
-
-// outage is a time in which every request gets the same fault, or every poll the same trouble.
-type outage struct {
-	from, to time.Time
-	what     minutestest.Fault
-	upload   minutestest.Fault
-	polls    *trouble // of polls and their pages; other requests get none
-}
-
-func drawOutage(rnd *rand.Rand, from time.Time) outage {
-	unavailable := minutestest.Respond(503, "text/html", "<h1>503</h1>")
-	kinds := []outage{
-		{what: minutestest.RateLimit(""), upload: minutestest.RateLimit("")},
-		{what: minutestest.Refuse(minutes.ErrInternal), upload: minutestest.RefuseUpload(500, "InternalError")},
-		{what: unavailable, upload: minutestest.RefuseUpload(503, "SlowDown")},
-		{what: unavailable.WithHeader("Retry-After", "900"), upload: minutestest.RefuseUpload(503, "SlowDown")},
-		{what: minutestest.Reset(), upload: minutestest.Reset()},
-		{what: minutestest.LoseResponse(), upload: minutestest.LoseResponse()},
-		{what: minutestest.Delay(time.Hour), upload: minutestest.Delay(time.Hour)},
-	}
-	edge := drawEdgeTrouble(rnd)
-	kinds = append(kinds, outage{polls: &edge})
-	o := kinds[rnd.IntN(len(kinds))]
-	o.from = from.Add(testkit.UpTo(rnd, 10*time.Minute))
-	o.to = o.from.Add(testkit.UpTo(rnd, 3*time.Minute))
-	return o
-}
-
-// draw decides whether a request gets a trouble, and which.
-func (c *chaos) draw(rnd *rand.Rand, op minutes.Operation, polled bool) (trouble, bool) {
-	upload := op == minutestest.OpUpload
-	now := time.Now()
-	for _, o := range c.outages {
-		if now.Before(o.from) || now.After(o.to) {
-			continue
+	for _, status := range []int{401, 403, 404, 407} {
+		text := http.StatusText(status)
+		page := minutestest.Respond(status, "text/html", "<title>"+text+"</title>")
+		list = append(list, trouble{kind: fmt.Sprint("page with ", status), fault: page, edge: true})
+		if status == 403 || status == 407 {
+			rejected := &backoff.ProxyError{Host: proxyHost, Status: fmt.Sprint(status, " ", text)}
+			list = append(list, trouble{kind: fmt.Sprint("CONNECT rejected with ", status), err: rejected, edge: true})
 		}
-		switch {
-		case o.polls != nil && !polled:
-			continue
-		case o.polls != nil:
-			return *o.polls, true
-		case upload:
-			return faulty(o.upload), true
-		}
-		return faulty(o.what), true
+	}
+	return list
+}
+
+const proxyHost = "proxy.example:3128"
+
+// What kinds of requests there are, which differ in their troubles.
+const (
+	calls   = "call: "
+	polls   = "poll: "
+	uploads = "upload: "
+)
+
+// kindOf returns the kind of a request. The poller makes polls, also of pages.
+func kindOf(op minutes.Operation, polled bool) string {
+	switch {
+	case op == minutestest.OpUpload:
+		return uploads
+	case polled:
+		return polls
+	}
+	return calls
+}
+
+// draw decides whether a request gets a trouble, and which. Without one, it has no kind.
+func (c *chaos) draw(rnd *rand.Rand, op minutes.Operation, polled bool) (what trouble) {
+	of := kindOf(op, polled)
+	if during, applies := c.duringOutage(of); applies {
+		return during
 	}
 	if c.noFaults.Load() || rnd.Float64() >= c.rate {
-		return trouble{}, false
+		return trouble{}
 	}
-	what := drawTrouble(rnd)
+	list := callTroubles(rnd)
 	switch {
-	case upload:
-		what = drawUploadTrouble(rnd)
-	case op == "meetings.list" && polled && rnd.IntN(8) == 0:
-		what = faulty(minutestest.Refuse(minutes.ErrInsufficientScope))
-	case polled && rnd.IntN(8) == 0:
-		what = drawEdgeTrouble(rnd)
+	case of == uploads && rnd.IntN(4) > 0:
+		list = uploadTroubles(rnd)
+	case op == minutes.OpMeetingsList && polled && rnd.IntN(8) == 0:
+		list = []trouble{faulty(noListing, minutestest.Refuse(minutes.ErrInsufficientScope))}
+	case of == uploads || rnd.IntN(8) == 0:
+		list = edgeTroubles()
 	}
-	if what.late > 0 && (!c.lateEffects || op == "meetings.get" || op == "meetings.list") {
-		what = faulty(minutestest.LoseResponse())
+	what = list[rnd.IntN(len(list))]
+	if what.late > 0 && (!c.lateEffects || op == minutes.OpMeetingsGet || op == minutes.OpMeetingsList) {
+		what = faulty("lost response", minutestest.LoseResponse())
 	}
-	return what, true
+	what.kind = of + what.kind
+	return what
+}
+
+// noListing is a listing without the scope for it.
+const noListing = "listing without scope"
+
+// allTroubles returns every kind of trouble that [TestChaos] must apply.
+func allTroubles() []string {
+	rnd := rand.New(rand.NewPCG(0, 0))
+	all := []string{slowPool, polls + noListing}
+	add := func(of string, list []trouble) {
+		for _, what := range list {
+			if of != polls || what.late == 0 {
+				all = append(all, of+what.kind)
+			}
+		}
+	}
+	add(calls, callTroubles(rnd))
+	add(polls, callTroubles(rnd))
+	add(uploads, uploadTroubles(rnd))
+	for _, of := range []string{calls, polls, uploads} {
+		add(of, edgeTroubles())
+	}
+	for _, o := range outageKinds() {
+		all = append(all, o.kind)
+	}
+	return all
 }

@@ -67,14 +67,18 @@ func (b *Buffer) String() string {
 	return b.buf.String()
 }
 
-// PipeTo returns a dialer that starts a server behind a pipe for each connection. The
+// PipeTo returns a dialer that starts a server behind a pipe for each connection, for
+// HTTP/1.1 and unencrypted HTTP/2. The
 // context of its requests ends when the client closes its end, even if the handler
 // has not read the body.
 func PipeTo(h http.Handler) func(context.Context, string, string) (net.Conn, error) {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
 	return func(context.Context, string, string) (net.Conn, error) {
 		near, far := net.Pipe()
 		ctx, cancel := context.WithCancel(context.Background())
-		srv := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0), BaseContext: func(net.Listener) context.Context { return ctx }}
+		srv := &http.Server{Protocols: protocols, Handler: h, ErrorLog: log.New(io.Discard, "", 0), BaseContext: func(net.Listener) context.Context { return ctx }}
 		_ = srv.Serve(&single{conn: far})
 		return &closer{near, cancel}, nil
 	}
