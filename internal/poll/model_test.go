@@ -469,8 +469,9 @@ func (p *planner) check() {
 		}
 		p.holds(w.waited() == (w.role != idle), "%s: an awaited meeting has a role, not %v", w.id, w.role)
 		p.holds((w.place > 0) == (w.role != idle && !w.polling), "%s: place %d", w.id, w.place)
-		p.holds(w.role != member || w.stretch != nil && known[w.stretch], "%s: a member of no stretch", w.id)
-		p.holds(w.role != idle || w.stretch == nil && !p.plan.unsearched[w], "%s: kept by a search", w.id)
+		p.holds(w.role != member || w.stretch != nil, "%s: a member of no stretch", w.id)
+		p.holds(w.stretch == nil || known[w.stretch], "%s: of a stretch that was dropped", w.id)
+		p.holds(w.role != idle || !p.plan.unsearched[w], "%s: kept by a search", w.id)
 	}
 	require.Equal(p.t, waiting, p.plan.waiting)
 	for w := range p.plan.failures {

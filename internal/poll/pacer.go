@@ -12,7 +12,8 @@ const (
 )
 
 // pacer paces all requests, pages and polls alike. A 429 makes it pause and then halves the
-// pace; good responses double it again within a minimum poll interval.
+// pace. While responses are good, the pace grows again, to the full one within a minimum poll
+// interval.
 type pacer struct {
 	slot    time.Duration // earliest time of the next request at the present pace
 	until   time.Duration // end of the latest pause
@@ -35,7 +36,7 @@ func (c *pacer) good(now time.Duration) (recovered bool) {
 	recovered = c.out()
 	c.limited, c.failed, c.mixed = 0, 0, false
 	if since := now - c.changed; since > 0 { // in a pause, the request was sent before the pause began
-		c.share = min(1, c.share*(1+float64(since)/float64(minPollInterval)))
+		c.share = min(1, c.share+float64(since)/float64(minPollInterval))
 		c.changed = now
 	}
 	return recovered

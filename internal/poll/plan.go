@@ -63,14 +63,21 @@ func newPlan(random *rand.Rand) plan {
 }
 
 // join adds a watch that got its first waiter. It is due now, or at the end of its minimum
-// poll interval. fresh means that the waiter knows the last snapshot.
+// poll interval. fresh means that the waiter knows the last snapshot. A watch that has just left
+// is a member of its stretch again, so that short waits in turn cost no searches.
 func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 	p.waiting++
-	p.unsearched[w] = true
 	w.due = max(w.free, now)
 	if fresh {
 		w.due = max(w.free, w.seen+max(minPollInterval, w.interval()))
 	}
+	if fresh && w.stretch != nil {
+		p.setRole(w, member)
+		p.hurry(w, w.interval())
+		return
+	}
+	w.stretch = nil
+	p.unsearched[w] = true
 	p.setRole(w, newcomer)
 }
 
@@ -82,7 +89,6 @@ func (p *plan) leave(w *watch) {
 		p.scan.left--
 		p.scan.excess--
 	}
-	w.stretch = nil
 	p.setRole(w, idle)
 	p.waiterGone()
 }
@@ -91,6 +97,9 @@ func (p *plan) leave(w *watch) {
 func (p *plan) waiterGone() {
 	if p.waiting--; p.waiting == 0 { // the Poller drops the requests under way
 		p.listing, p.polling, p.rejected, p.pollRejected = newListing(), 0, 0, false
+		for _, w := range p.watches {
+			w.stretch = nil
+		}
 	}
 }
 

@@ -91,7 +91,12 @@ func (l *listing) pages() int {
 
 // live drops the members that have left and returns how many there are.
 func (s *stretch) live() int {
-	s.members = slices.DeleteFunc(s.members, func(w *watch) bool { return w.stretch != s })
+	s.members = slices.DeleteFunc(s.members, func(w *watch) bool {
+		if w.role == idle && w.stretch == s {
+			w.stretch = nil
+		}
+		return w.stretch != s
+	})
 	return len(s.members)
 }
 
