@@ -28,12 +28,13 @@ func (p *plan) works(now time.Duration) {
 
 // countFailures counts a failure of a poll of w, or of a page if w is nil. In an outage, the failure
 // also counts for all waits that have failed as often as w, so that the failures of one bad meeting
-// hurt no other. countFailures returns the watches with too many failures in a row.
+// hurt no other. It does not count for a wait that must not poll yet. countFailures returns the
+// watches with too many failures in a row.
 func (p *plan) countFailures(w *watch, now time.Duration, outage bool) (ended []*watch) {
 	before := p.failures[w].polls
 	for _, x := range p.watches {
 		f := p.failures[x]
-		if x.role == idle || x != w && (!outage || f.polls < before) {
+		if x.role == idle || x != w && (!outage || f.polls < before || x.free > now+minPollInterval) {
 			continue
 		}
 		if f.polls++; f.polls == 1 {

@@ -106,11 +106,13 @@ func TestPacer_SlowsDownAfter429(t *testing.T) {
 	}
 	c.rateLimited(now, now, time.Hour)
 	require.Equal(t, now+maxRetryAfter, c.until, "Retry-After")
-	now = c.until
-	for range 4 * 30 {
+	now, before := c.until, c.share
+	for range 15 {
 		now += time.Second
 		c.good(now)
 	}
+	require.InDelta(t, before+0.5, c.share, 1e-3, "after half an interval")
+	c.good(now + 15*time.Second)
 	require.InDelta(t, 1, c.share, 1e-9)
 }
 
@@ -150,6 +152,34 @@ func TestPlan_BadMeetingEndsNoOtherWait(t *testing.T) {
 	}
 	require.Equal(t, maxFailed-1, max(p.failures[ws[1]].polls, p.failures[ws[2]].polls))
 	require.Subset(t, fail(ws[1]), ws[1:2], "its own failures, and those of other good meetings, count")
+}
+
+// A failure of another request does not count for a wait that must not poll yet.
+func TestPlan_OutageCountsOnlyForWaitsThatMayPoll(t *testing.T) {
+	t.Parallel()
+	p, ws := planFor(3)
+	ws[1].free = time.Hour + maxOutage
+	p.countFailures(ws[0], time.Hour, true)
+	require.Zero(t, p.failures[ws[1]].polls)
+	require.Equal(t, 1, p.failures[ws[2]].polls)
+}
+
+// A watch that leaves and joins again is still a member of its stretch, while its snapshot is fresh.
+func TestPlan_KeepsStretchOfWatchThatJoinsAgain(t *testing.T) {
+	t.Parallel()
+	for seen, want := range map[time.Duration]role{time.Second: member, time.Minute: newcomer} {
+		p, ws := planFor(2)
+		now, w := 2*time.Hour, ws[0]
+		s := &stretch{members: []*watch{w}, due: now + minPollInterval}
+		p.stretches = append(p.stretches, s)
+		w.stretch, w.seen = s, now-seen
+		p.setRole(w, member)
+		p.leave(w)
+		p.join(w, now, seen < minPollInterval)
+		require.Equal(t, want, w.role)
+		require.Equal(t, want == newcomer, p.unsearched[w])
+		require.Equal(t, want == member, s.live() == 1)
+	}
 }
 
 // Another meeting is deleted while a pass reads a listing that is late, so that the pass misses one.
