@@ -12,8 +12,7 @@ const (
 )
 
 // pacer paces all requests, pages and polls alike. A 429 makes it pause and then halves the
-// pace. While responses are good, the pace grows again, to the full one within a minimum poll
-// interval.
+// pace. Good responses restore the full pace within a minimum poll interval.
 type pacer struct {
 	slot    time.Duration // earliest time of the next request at the present pace
 	until   time.Duration // end of the latest pause

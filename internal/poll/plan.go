@@ -63,8 +63,8 @@ func newPlan(random *rand.Rand) plan {
 }
 
 // join adds a watch that got its first waiter. It is due now, or at the end of its minimum
-// poll interval. fresh means that the waiter knows the last snapshot. A watch that has just left
-// is a member of its stretch again, so that short waits in turn cost no searches.
+// poll interval. fresh means that the waiter knows the last snapshot. Then a watch that has just
+// left is a member of its stretch again.
 func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 	p.waiting++
 	w.due = max(w.free, now)

@@ -6,13 +6,12 @@
 //	Do       makes attempts until the audio is stored or the upload has failed
 //	attempt  makes one PUT and returns its outcome        (attempt.go, body.go, response.go)
 //	decide   decides what follows an attempt              (decide.go)
-//	check    checks whether the audio arrived
+//	check    checks whether the audio arrived             (arrival.go)
 //	newURL   gets an upload URL
 package upload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -30,9 +29,6 @@ type API interface {
 	// end of pollInterval since the last poll, but polls at once after UploadURL.
 	HasAudio(ctx context.Context) (bool, error)
 }
-
-// pollInterval is the minimum time between two polls of a meeting.
-const pollInterval = 30 * time.Second
 
 // Upload is the upload of one recording.
 type Upload struct {
@@ -66,9 +62,6 @@ type Failure struct {
 	Retryable bool    // another upload may succeed later
 	Causes    []error // why the last attempt got no response; then why a check or the API failed
 }
-
-// ErrPartialAudio is among the Causes if the meeting has audio that is not the whole recording.
-var ErrPartialAudio = errors.New("the meeting has audio, but no attempt sent the whole recording")
 
 // Do uploads the recording. It returns nil once the audio is stored. It returns soon after
 // ctx has ended, even if Recording.Audio or Progress blocks.
@@ -122,26 +115,6 @@ func (u *Upload) try(ctx context.Context, f *Failure) (d decision) {
 		f.Causes = []error{o.Err}
 	}
 	return d
-}
-
-// check checks up to n times whether the audio arrived.
-func (u *Upload) check(ctx context.Context, n int) (found bool, err error) {
-	for range n {
-		if backoff.Left(ctx) <= time.Until(u.nextCheck) {
-			return false, nil // ctx would end before the check
-		}
-		found, err = u.API.HasAudio(ctx)
-		u.nextCheck = time.Now().Add(pollInterval)
-		switch {
-		case err != nil:
-			return false, fmt.Errorf("checking whether the audio arrived: %w", err)
-		case found && !u.past.sentAll && !u.Shared:
-			return false, ErrPartialAudio
-		case found:
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // newURL gets an upload URL. If the API returns none, the reason may be that the meeting has
