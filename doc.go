@@ -42,9 +42,9 @@
 // # Operations and scopes
 //
 // "Section 4.2" is a section of the service's interface document, version 1.1.0, and of
-// docs/interface.md. "Assumed" marks a fact that the interface document does not show, such as
-// that a character is a Unicode code point. [WithRoute] overrides an assumed route. A star marks
-// an assumed scope of a documented route.
+// docs/interface.md. "Assumed" marks a fact that the interface document does not show. For
+// example, this package assumes that a character is a Unicode code point. [WithRoute] overrides an
+// assumed route. A star marks an assumed scope of a documented route.
 //
 //	Members.List              employees:read   documented  members.list
 //	Members.Create            employees:write  documented  members.create

@@ -21,7 +21,7 @@ import (
 // response that any attempt of the call received.
 //
 // Compare the code with [errors.Is], as in errors.Is(err, minutes.ErrNotFound). The text
-// has all fields except Details, which may name people, and Operation.
+// has all fields except Operation and Details. Details may name people.
 type Error struct {
 	// StatusCode is the HTTP status of the last response, 0 if there was none.
 	StatusCode int
@@ -39,7 +39,8 @@ type Error struct {
 	Details map[string]any
 	// RetryAfter is how long the service asked to wait (429 and 503). If the Client's
 	// rate-limit pause prevented the call, it is the rest of that pause. Otherwise it is 0.
-	// If it is over a minute, or the context's deadline is earlier, the call returns at once.
+	// The call does not wait for more than a minute, or beyond the context's deadline: it
+	// returns at once.
 	RetryAfter time.Duration
 	// Operation is the operation that was called. Method and Path are those of the
 	// request; Path has no query.
@@ -117,8 +118,8 @@ func singleLine(s string) string {
 // This package defines it, not the service.
 var ErrMeetingGone = errors.New("minutes: the meeting is gone")
 
-// Is reports whether target matches e: the Code does, ErrRateLimited matches every 429, and
-// ErrMeetingGone matches as it says.
+// Is reports whether target is the Code. ErrRateLimited also matches every 429. For
+// ErrMeetingGone, see its comment.
 func (e *Error) Is(target error) bool {
 	if target == ErrMeetingGone {
 		return e.Code == ErrNotFound && slices.Contains([]Operation{
@@ -161,7 +162,7 @@ func (e *ParamError) Error() string {
 }
 
 // Unwrap returns ErrRecordingEmpty, ErrRecordingTooLarge, ErrRecordingFormat or nil.
-func (e *ParamError) Unwrap() error { // Reason is the text of one of them
+func (e *ParamError) Unwrap() error { // for these errors, Reason is the error's text
 	for _, kind := range []error{ErrRecordingEmpty, ErrRecordingTooLarge, ErrRecordingFormat} {
 		if e.Reason == kind.Error() {
 			return kind
@@ -179,7 +180,7 @@ type MeetingFailedError struct {
 
 var failureReasons = map[Status]string{
 	StatusTranscribeBlocked:   "there is not enough transcription quota; after a top-up, ",
-	StatusAudioRejected:       "the service rejected the recording, usually because of its size; with another recording, ",
+	StatusAudioRejected:       "the service rejected the recording, usually because of its size; to upload another recording, ",
 	StatusTranscriptionFailed: "the recording could not be transcribed; to try again, ",
 	StatusMinutesFailed:       "the transcript exists, but the minutes could not be written; if there are credits left, ",
 }
@@ -188,7 +189,7 @@ var failureReasons = map[Status]string{
 func (e *MeetingFailedError) Error() string {
 	m := cmp.Or(e.Meeting, new(Meeting))
 	action := "create a new meeting"
-	if m.ExternalID != "" { // which no second meeting can have
+	if m.ExternalID != "" { // it is unique, so the failed meeting must go first
 		action = "delete it and create it again, or set ProcessOptions.Restart"
 	}
 	meeting := strings.TrimSpace("minutes: meeting " + singleLine(m.ID))
@@ -223,8 +224,8 @@ func (e *WaitError) Error() string {
 func (e *WaitError) Unwrap() error { return e.Err }
 
 // StorageError reports that the upload of a recording to storage failed (section 4.2 of the
-// interface document). It describes the last response that any attempt received. [errors.Is]
-// and [errors.As] find why the last attempt had none.
+// interface document). It describes the last response that any attempt received. If the last
+// attempt got no response, [errors.Is] and [errors.As] find the reason.
 type StorageError struct {
 	// StatusCode is the HTTP status of storage's response, 0 if there was none.
 	StatusCode int
@@ -233,8 +234,8 @@ type StorageError struct {
 	Code      string
 	Message   string // storage's, for people
 	RequestID string // storage's, not the service's
-	// RetryAfter is how long storage asked to wait (429 and 503), else 0. If it is over a
-	// minute, or the context's deadline is earlier, the upload returns at once.
+	// RetryAfter is how long storage asked to wait (429 and 503), else 0. The upload does not
+	// wait for more than a minute, or beyond the context's deadline: it returns at once.
 	RetryAfter time.Duration
 
 	meeting, host string
@@ -244,9 +245,9 @@ type StorageError struct {
 
 // ErrPartialAudio is inside the *StorageError of an upload (compare with [errors.Is]) if the
 // meeting has audio, but no attempt sent the whole recording. Either storage accepted the
-// received part of a broken upload, or another worker uploaded audio. Unless other workers
-// upload to the meeting, delete it and create it again. The header Content-MD5 keeps storage
-// from accepting a part; see [UploadOptions.WithoutContentMD5].
+// received part of a broken upload, or another worker uploaded audio. If no other worker
+// uploads to the meeting, delete the meeting and create it again. The header Content-MD5 makes
+// storage reject an incomplete recording; see [UploadOptions.WithoutContentMD5].
 var ErrPartialAudio = upload.ErrPartialAudio
 
 // Error returns one line without the query of the presigned URL.
@@ -291,7 +292,7 @@ func Retryable(err error) bool {
 		errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady):
 		return true
 	}
-	// If err has an *Error and a *StorageError, the API request came after the upload.
+	// If err has an *Error and a *StorageError, the *Error decides: its request was the later one.
 	if e, ok := errors.AsType[*Error](err); ok {
 		noResponse := e.StatusCode == 0 && e.Code == ""
 		return noResponse || e.StatusCode/100 == 2 || e.StatusCode == http.StatusRequestTimeout || e.StatusCode >= 500
@@ -317,7 +318,7 @@ func RetryAfter(err error) (d time.Duration, ok bool) {
 // too little transcription time left (section 3 of the interface document). Other recordings
 // will probably fail, too, until a top-up or Usage.NextResetAt. It returns false for a meeting
 // that ended as minutes_failed, even if the reason was a lack of credits: to find out, see
-// CreditsRemaining of [UsageService.Get]. The example does that.
+// CreditsRemaining of [UsageService.Get], as in the example of QuotaExhausted.
 func QuotaExhausted(err error) bool {
 	e, ok := errors.AsType[*MeetingFailedError](err)
 	return ok && e.Status == StatusTranscribeBlocked
@@ -363,8 +364,9 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 	}
 	err := json.Unmarshal([]byte(c.Mask.Text(string(r.Body()))), &env)
 	switch {
-	case env.Error.Code != "": // even if another field has a wrong type, and stays empty
-		e.Code, e.Message, e.Details = env.Error.Code, env.Error.Message, env.Error.Details
+	case env.Error.Code != "": // even if another field has a wrong type: that stays empty
+		e.Code, e.Details = ErrorCode(c.Mask.Text(string(env.Error.Code))), env.Error.Details
+		e.Message = c.Mask.Text(env.Error.Message) // again, since JSON escapes may have hidden a secret
 	case r.Status/100 == 3:
 		e.Message = c.Mask.Redirect(c.host, r.Header)
 	case r.Status == http.StatusTooManyRequests:
@@ -380,11 +382,11 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 			e.Message += "; check the base URL"
 		}
 	}
-	e.RequestID = cmp.Or(env.Error.RequestID, e.RequestID)
+	e.RequestID = cmp.Or(c.Mask.Text(env.Error.RequestID), e.RequestID)
 }
 
-// requestError returns an error that names the request. Its RequestID is that of a gateway: the
-// service's is in the envelope.
+// requestError returns an error that names the request. RequestID is from the header, which a
+// gateway sets. readEnvelope replaces it by the service's own.
 func (c *core) requestError(r *rest.Response, problem string) *Error {
 	return &Error{
 		StatusCode: r.Status, Message: c.Mask.Text(problem), RequestID: c.Mask.Text(r.Header.Get("X-Request-Id")),

@@ -12,9 +12,9 @@ import (
 
 // FollowOptions tune [MeetingsService.Follow]. Zero fields, and nil, mean the defaults.
 type FollowOptions struct {
-	// Since is when the oldest meeting that you want was created. A zero Since means the time of
-	// the call. Follow also yields meetings created up to two minutes before Since, because clocks
-	// differ. After a restart, use the Since of the first run, or a time before the oldest meeting
+	// Since is a time: Follow yields the meetings that were created later. A zero Since means the
+	// time of the call. Follow also yields meetings created up to two minutes before Since, because
+	// clocks differ. After a restart, use the Since of the first run, or a time before the oldest meeting
 	// that may be unfinished.
 	Since time.Time
 	// Skip reports whether Follow leaves out a meeting, for example because an earlier run handled
@@ -43,12 +43,12 @@ type FollowOptions struct {
 //   - Follow yields a meeting once, in no particular order. Follow stores nothing, so the next run
 //     of the program may yield the meeting again. To prevent that, store the ids that you have
 //     handled, and let Skip look them up.
-//   - While the body of the loop runs, Follow continues to poll. But Follow fetches the minutes of
-//     at most eight meetings before you have received them.
+//   - While the body of the loop runs, Follow continues to poll. But Follow fetches minutes ahead
+//     of the loop for at most eight meetings.
 //   - Temporary failures of the listing, of polls or of the minutes delay meetings, but lose none.
 //     After twenty failed polls of a meeting, Follow starts another wait.
-//   - The listing may show a new meeting up to two minutes late, including the difference between
-//     the clocks. Follow can miss a meeting that appears after more than two minutes.
+//   - Follow also finds a meeting that appears in the listing up to two minutes late. The two
+//     minutes include the difference between the clocks. Follow can miss a later one.
 //   - Follow leaves out deleted meetings.
 //
 // Each Result has Meeting, and Minutes if they were fetched. Errors with a Result concern one

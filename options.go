@@ -101,7 +101,7 @@ func WithObserver(observe func(context.Context, Event)) Option {
 //   - at info level, each rate-limit pause after a 429;
 //   - at warn level, the third failed poll of a meeting in a row, and the first successful poll
 //     afterwards;
-//   - at warn level, each state that a Store did not delete.
+//   - at warn level, each failed Delete of a Store.
 func WithLogger(l *slog.Logger) Option {
 	return option("WithLogger", l != nil, "must not be nil",
 		func(c *core) { c.log, c.Observe = l, c.observeAttempt })
@@ -131,8 +131,8 @@ type RetryPolicy struct {
 //
 // The Client retries an API call only if the retry is safe:
 //
-//   - After a 429, every request: the service's edge rejected the request. All requests of the
-//     Client pause for the wait before the retry, up to a minute. Then the Client sends one
+//   - After a 429, every request: the service's edge rejected the request. Before the retry, the
+//     Client waits up to a minute, and sends no other API request. Then the Client sends one
 //     request at a time until there are no more 429s.
 //   - If there was no connection, every request.
 //   - After a lost connection, a timeout, or a 500, 502, 503 or 504: GET, PUT, DELETE, the request

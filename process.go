@@ -89,13 +89,13 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 //   - You can run Resume again at any time, and in two workers at once.
 //   - Resume polls the meeting, and opens the recording only if an upload is needed. source may be
 //     nil if the meeting has audio.
-//   - With [WithStore], two things change. If the store has a poll but no upload of the meeting,
-//     Resume requests the upload URL without a poll. If the store has the start of an upload,
-//     Resume polls at least thirty seconds after that start. Resume then uploads only if the poll
-//     shows no audio.
+//   - With [WithStore], two things change. If the store shows an earlier poll but no upload,
+//     Resume requests the upload URL at once and does not poll. If the store shows the start of an
+//     upload, Resume waits until thirty seconds after that start, and then polls. Resume uploads
+//     only if that poll shows no audio.
 //   - If an upload fails and the meeting has audio, Resume assumes that another worker uploaded
-//     that audio, and continues. So Resume never returns ErrPartialAudio. Content-MD5 keeps
-//     storage from accepting a part; see UploadOptions.WithoutContentMD5.
+//     that audio, and continues. So Resume never returns ErrPartialAudio. The header
+//     Content-MD5 makes storage reject an incomplete recording; see UploadOptions.
 //   - With Restart and Params, Resume replaces a failed meeting. The key then also needs the
 //     scopes meetings:write and meetings:delete. Resume creates no meeting in any other case: if
 //     someone deleted the meeting, the error matches ErrMeetingGone.
@@ -103,7 +103,8 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 // Errors:
 //   - *[ParamError]: id or opts are invalid. Only in this case, the Result is nil.
 //   - The errors of source, Upload, WaitForMinutes and Transcript, and with Restart those of
-//     Create and Delete. A *[ParamError] about the recording can follow a poll.
+//     Create and Delete. Resume may have polled before it returns a
+//     *[ParamError] about the recording.
 //   - *[WaitError] with [ErrNoAudio], if source is nil and the meeting has no audio.
 //   - *[WaitError] with [ErrNoAudio], if storage accepted the upload, but the service shows no
 //     audio within five minutes.

@@ -23,12 +23,12 @@ type Job struct {
 //   - Two jobs with the same ExternalID share one meeting. Both yield the minutes.
 //   - A job counts against the limit of [WithUploadConcurrency] until the end of the upload.
 //     ProcessAll reads the next job when the limit allows another job.
-//   - ProcessAll reads jobs on another goroutine: data that jobs shares with the loop needs a
-//     lock. Each job calls Source, OnStatus and Progress on goroutines of its own. If Source or
+//   - ProcessAll runs the iterator jobs on another goroutine. Data that the iterator shares with
+//     the loop needs a lock. Each job calls Source, OnStatus and Progress on goroutines of its own. If Source or
 //     OnStatus calls [runtime.Goexit], like a test's FailNow, the job ends with an error.
 //   - When ctx ends, ProcessAll starts no other job, and yields the running jobs with their
-//     errors. When you leave the loop, ProcessAll cancels the running jobs. In both cases, the
-//     yield function of jobs returns false, and the job of that call does not start.
+//     errors. When you leave the loop, ProcessAll cancels the running jobs. In both cases,
+//     yield returns false in the iterator jobs, and the job passed to yield does not start.
 func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o, err := opts.checked()

@@ -13,9 +13,9 @@ type MeetingState struct {
 	// PolledAt is when the Client last began to poll the meeting.
 	PolledAt time.Time `json:"polled_at,omitzero"`
 	// UploadStartedAt is when a PUT of the recording last began; zero means never. If a poll finds
-	// audio without a known PUT, UploadStartedAt is the time of that poll. The first poll also
-	// sets UploadStartedAt, because an upload may be running. If the response shows no audio, the
-	// Client sets UploadStartedAt to zero again.
+	// audio without a known PUT, UploadStartedAt is the time of that poll. Before the first poll
+	// the Client sets UploadStartedAt to now, since another process may be uploading. If the
+	// response shows no audio, the Client sets UploadStartedAt back to zero.
 	UploadStartedAt time.Time `json:"upload_started_at,omitzero"`
 }
 
@@ -43,8 +43,8 @@ type Store interface {
 //
 // Before each poll and each PUT of a recording, the Client calls Load and Save. The first poll of
 // a meeting can need two calls of each. Pages of the listing need none. If s fails, the Client
-// does not send the request, and counts a failed poll or a failed attempt of the upload. The
-// Client treats a time in the future as the present.
+// does not send the request, and counts a failed poll or a failed attempt of the upload. If a
+// stored time is in the future, the Client uses the current time instead.
 //
 // The Client deletes a state when a wait finds the meeting final or gone, or when Delete succeeds.
 // Otherwise the state remains in s. Without a Store, Process and Resume work after a crash, too,

@@ -23,10 +23,10 @@ type UploadOptions struct {
 	// panic in Progress crashes the program. If Progress calls runtime.Goexit, like a test's
 	// FailNow, the upload fails.
 	Progress func(sent, total int64)
-	// WithoutContentMD5 omits the header Content-MD5. With the header, a store rejects a part of
-	// the recording (assumed), instead of keeping it. Upload sends the header only if the upload
-	// URL has a signature of AWS version 4, and only until the store rejects the header. For the
-	// header, Upload reads the recording once more, before the first PUT.
+	// WithoutContentMD5 omits the header Content-MD5. With the header, storage rejects an
+	// incomplete recording instead of keeping it (assumed). Upload sends the header only if the
+	// upload URL has a signature of AWS version 4, and only until storage rejects the header. For
+	// the header, Upload reads the recording once more, before the first PUT.
 	WithoutContentMD5 bool
 }
 
@@ -46,7 +46,7 @@ type UploadOptions struct {
 //   - If a response is lost, Upload polls the meeting. If the audio has arrived, Upload returns
 //     nil, and does not send the recording again.
 //   - If ctx ends, Upload returns soon, even if Recording.Audio or Progress blocks. The blocked
-//     call may then still run. Otherwise nothing reads the recording after Upload has returned.
+//     call may then still run. Nothing else reads the recording after Upload has returned.
 //
 // Soon after the upload, the service changes the status; see [MeetingsService.Wait].
 //

@@ -22,8 +22,8 @@ type WaitOptions struct {
 	// thirty seconds, or less than the service's Cache-Control, the longer time applies. Between
 	// two polls, a page of the listing may show a change. Interval must not be negative.
 	Interval time.Duration
-	// AudioTimeout is how long after Meeting.CreatedAt a meeting may have no audio, by this
-	// machine's clock. The first poll after that time ends the wait with ErrNoAudio if the meeting
+	// AudioTimeout limits how long a meeting may stay without audio, counted from
+	// Meeting.CreatedAt by this machine's clock. The first poll after that time ends the wait with ErrNoAudio if the meeting
 	// still has no audio. 0 means no limit. AudioTimeout must not be negative.
 	AudioTimeout time.Duration
 	// OnStatus is called with the first status that the wait finds, and with each change that a
@@ -49,12 +49,13 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 //   - Two polls of a meeting are at least thirty seconds apart (section 6). If Cache-Control asks
 //     for a longer time, the Client waits up to five minutes. The responses to Get, Create,
 //     Update, SetParticipants and FindByExternalID count as polls.
-//   - After an upload, or a request for an upload URL, the Client polls at once. With a [Store],
-//     this poll also waits for the end of the thirty seconds.
+//   - After an upload, or a request for an upload URL, the Client polls at once. But with a
+//     [Store], this poll is made at least thirty seconds after the last one.
 //   - If pages of the listing cost fewer requests than polls, the Client reads pages: thousands of
 //     waits take few requests. The thirty seconds do not apply between a page and a poll.
-//   - Most failures do not end a wait. If the whole service seems to be down, each failed poll
-//     counts for every wait. A 429 delays all waits and ends none.
+//   - Most failures do not end a wait. Twenty failed polls in a row can end one, see Errors. If
+//     the whole service seems to be down, one failed poll counts as a failed poll of every wait. A
+//     429 delays all waits and ends none.
 //   - Only ctx and WaitOptions.AudioTimeout limit the time of a wait.
 //
 // Errors:

@@ -16,10 +16,10 @@ import (
 
 // Timeouts end an attempt that makes no progress.
 type Timeouts struct {
-	// Stall ends an attempt if the transport reads no part of the recording for so long. A
-	// part has up to 32 KiB, so a minute allows a connection of 546 bytes a second.
+	// Stall is the longest time in which the transport reads no part of the recording. A part
+	// has up to 32 KiB, so a minute allows a connection of 546 bytes a second.
 	Stall time.Duration
-	// Response ends an attempt if there is no response for so long after the last part.
+	// Response is the longest time from the last part to the response.
 	Response time.Duration
 }
 
@@ -34,7 +34,7 @@ type Outcome struct {
 	Took           time.Duration // from the beginning to the end
 	urlLeft        time.Duration // until the URL expires
 	rejectedHeader string        // that storage rejected and the next attempts can omit; or ""
-	permanent      bool          // Err is about the recording, a callback, storage's certificate or a proxy
+	permanent      bool          // no retry helps: the recording, a callback, TLS or a proxy failed, or ctx ended
 }
 
 // attempt makes one PUT.
@@ -55,8 +55,8 @@ func (u *Upload) attempt(ctx context.Context) (o Outcome) {
 	return o
 }
 
-// header returns the header of the next attempt. It has Content-MD5, so that storage never
-// accepts a part of the recording, if the URL's signature allows headers that it does not cover.
+// header returns the header of the next attempt. With Content-MD5, storage rejects an incomplete
+// recording. Only a signature of AWS version 4 allows a header that the signature does not cover.
 func (u *Upload) header(ctx context.Context) (http.Header, error) {
 	h := http.Header{"Content-Type": {u.Recording.ContentType}, "User-Agent": u.UserAgent}
 	if !u.withoutExpect {
@@ -77,7 +77,7 @@ func (u *Upload) header(ctx context.Context) (http.Header, error) {
 }
 
 // put makes the request. When it returns, the transport has stopped reading b. The request has its
-// own connection: on a kept one, net/http would send the recording even after an early response.
+// own connection: with keep-alive, net/http sends the recording even after an early response.
 func (u *Upload) put(caller context.Context, header http.Header, b *body) (o Outcome) {
 	timer := u.stallTimer(b)
 	defer timer.Stop()
@@ -90,14 +90,14 @@ func (u *Upload) put(caller context.Context, header http.Header, b *body) (o Out
 		Method: http.MethodPut, URL: u.target, Host: u.target.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: header.Clone(), Body: io.NopCloser(b), ContentLength: b.Size, Close: true,
 	}).WithContext(ctx))
-	beforeEnd := b.at.Load() < b.Size
-	stalled := err != nil && b.ctx.Err() != nil && caller.Err() == nil
+	early := b.at.Load() < b.Size // the response came before the whole recording was read
+	aborted := err != nil && b.ctx.Err() != nil && caller.Err() == nil
 	switch {
-	case stalled:
+	case aborted: // by the stall timer, or by a callback that ended its goroutine
 		err = context.Cause(b.ctx)
 	case err == nil:
 		o.Response = readResponse(resp, u.target.Host, u.urlMask)
-		if beforeEnd && o.StatusCode/100 == 2 && o.Message == "" {
+		if early && o.StatusCode/100 == 2 && o.Message == "" {
 			o.Message = u.target.Host + " responded before it had the whole recording"
 		}
 	}
@@ -107,8 +107,8 @@ func (u *Upload) put(caller context.Context, header http.Header, b *body) (o Out
 	case o.StatusCode/100 == 2:
 	case readErr != nil:
 		return Outcome{Err: u.urlMask.Err(readErr), permanent: true}
-	case err != nil:
-		o.Err, o.Stalled, o.permanent = u.urlMask.Err(err), stalled, backoff.Permanent(err) && b.at.Load() == 0
+	case err != nil: // after the first part, audio may be stored whatever the error
+		o.Err, o.Stalled, o.permanent = u.urlMask.Err(err), aborted, backoff.Permanent(err) && b.at.Load() == 0
 	}
 	return o
 }
@@ -121,7 +121,7 @@ func (u *Upload) stallTimer(b *body) *time.Timer {
 		if b.at.Load() >= b.Size {
 			why = fmt.Sprintf("no response for %v after the whole recording was sent", u.Timeouts.Response)
 		}
-		b.abort(fmt.Errorf("%s: %w", why, os.ErrDeadlineExceeded)) // a net.Error; the caller's context has not expired
+		b.abort(fmt.Errorf("%s: %w", why, os.ErrDeadlineExceeded)) // not DeadlineExceeded: the caller's context has not expired
 	})
 	b.moved = func(at int64) {
 		limit := u.Timeouts.Stall

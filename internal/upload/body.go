@@ -18,8 +18,7 @@ type Recording struct {
 	ContentType string
 }
 
-// body reads the recording from its beginning. Each attempt has its own, so a transport that
-// still reads the body of an earlier attempt disturbs no other.
+// body reads the recording from its beginning, for one attempt.
 type body struct {
 	Recording
 	ctx   context.Context         // of the attempt; nothing is read after its end
@@ -45,7 +44,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.lock <- struct{}{}
 	defer func() {
 		if errors.Is(b.err, errGoexit) {
-			b.abort(errGoexit) // the transport does not notice a goroutine that ended
+			b.abort(errGoexit) // otherwise the transport waits for this Read forever
 		}
 		<-b.lock
 	}()
@@ -57,7 +56,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	p = p[:min(int64(len(p)), longest, b.Size-at)]
-	b.err = errGoexit // unless Audio and moved return
+	b.err = errGoexit // stays if Audio or moved calls runtime.Goexit
 	n, err := b.Audio.ReadAt(p, at)
 	at += int64(n)
 	switch {

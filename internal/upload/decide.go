@@ -21,7 +21,7 @@ type history struct {
 	renewed     bool // an expired URL was replaced
 }
 
-// checks returns how many times to check whether the audio arrived, before the upload gives up.
+// checks returns how many times to check whether the audio arrived, before a retry or a failure.
 func (h history) checks() int {
 	switch {
 	case h.maybeStored && h.sentAll:
@@ -54,16 +54,16 @@ func decide(h history, o Outcome, wait, timeLeft time.Duration) (decision, histo
 		return d, h
 	case notStored:
 		d.retry = true
-		// A gateway may report an error although storage, behind it, has the recording.
+		// A gateway may report an error although the storage behind it has the recording.
 		h.maybeStored = h.maybeStored || o.StatusCode >= 499 && o.Sent > 0
 	case maybeStored:
-		d.retry = o.StatusCode == 0 // a 2xx that proves nothing would come again
+		d.retry = o.StatusCode == 0 // not after a 2xx without proof, which would come again
 		h.maybeStored, h.urlUsed = true, true
 	case expired:
 		d.retry = !h.renewed
 		h.renewed = true
 	case permanent:
-		// If an earlier attempt used up the URL, storage rejects its second use.
+		// Perhaps only because an earlier attempt used up the URL: then try a new one.
 		d.retry = usedBefore && o.StatusCode != 0
 	}
 	inTime := wait < timeLeft && o.RetryAfter <= backoff.Longest
@@ -74,7 +74,8 @@ func decide(h history, o Outcome, wait, timeLeft time.Duration) (decision, histo
 	if inTime && (d.retry || d.checks > 0) {
 		d.wait = wait
 	}
-	// After the first lost attempt, the retry uses the same URL, because it writes the same object.
+	// The first retry after a lost attempt uses the same URL, because a second PUT overwrites the
+	// object. The next one gets a new URL.
 	d.newURL = d.retry && (v == expired || o.urlLeft <= wait || usedBefore && v != notStored)
 	return d, h
 }
@@ -85,7 +86,7 @@ type verdict int
 const (
 	permanent   verdict = iota // nothing is stored, and a retry would fail for the same reason
 	stored                     // the recording is stored
-	notStored                  // nothing is stored, and the URL is still good
+	notStored                  // a temporary error: the response says that nothing is stored; the URL is still good
 	maybeStored                // audio may be stored, and the URL may be used up
 	expired                    // nothing is stored, because the URL has expired
 )
@@ -104,7 +105,7 @@ func judge(o Outcome) verdict {
 		status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status == 499,
 		status == http.StatusInternalServerError, status == http.StatusBadGateway,
 		status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout,
-		status >= 520 && status <= 527: // of an edge
+		status >= 520 && status <= 527: // of Cloudflare, in front of storage
 		return notStored
 	case status == http.StatusForbidden && (saysExpired || o.urlLeft <= 0), status == http.StatusBadRequest && saysExpired:
 		return expired
