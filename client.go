@@ -25,7 +25,7 @@ import (
 )
 
 // Client calls the Meeting Minutes Service. Create one Client and share it between goroutines.
-// Each Client has its own rate limit, and pauses on its own after a 429. Each Client keeps an
+// Each Client has its own rate limit. After a 429, only that Client pauses. Each Client keeps an
 // interval of at least thirty seconds between its polls of a meeting. With [WithStore], Clients
 // share this interval. A Client starts goroutines only
 // for calls that are running, and needs no Close. Every verb of fmt masks the API key.

@@ -26,8 +26,8 @@ type Error struct {
 	// StatusCode is the HTTP status of the last response, 0 if there was none.
 	StatusCode int
 	// Code is the service's code (section 7 of the interface document). It is empty if the
-	// response was not the service's error envelope, and ErrRateLimited after a 429 without
-	// a code.
+	// response was not the service's error envelope. For a 429 without a code, and for a call
+	// that a rate-limit pause prevented, it is ErrRateLimited.
 	Code ErrorCode
 	// Message is for people and may change. If the response did not match the interface
 	// document, Message describes the mismatch.
@@ -39,8 +39,8 @@ type Error struct {
 	Details map[string]any
 	// RetryAfter is how long the service asked to wait (429 and 503). If the Client's
 	// rate-limit pause prevented the call, it is the rest of that pause. Otherwise it is 0.
-	// The call does not wait for more than a minute, or beyond the context's deadline: it
-	// returns at once.
+	// If that is more than a minute, or goes beyond the context's deadline, the call returns
+	// at once instead of waiting.
 	RetryAfter time.Duration
 	// Operation is the operation that was called. Method and Path are those of the
 	// request; Path has no query.
@@ -89,11 +89,11 @@ func describe(request string, status int, code, message string, after time.Durat
 	return strings.Join(text, ": ") + id
 }
 
-// nested is an error inside another one. Only the outermost error begins with "minutes: ".
+// nested removes the prefix "minutes: " from an error and from the errors in its text.
 type nested struct{ error }
 
 func (n nested) Error() string {
-	return strings.ReplaceAll(": "+n.error.Error(), ": minutes: ", ": ")[2:]
+	return strings.ReplaceAll(": "+n.error.Error(), ": minutes: ", ": ")[2:] // also at the beginning
 }
 func (n nested) Unwrap() error { return n.error }
 
@@ -178,6 +178,7 @@ type MeetingFailedError struct {
 	Meeting *Meeting // from the last poll or call
 }
 
+// failureReasons holds the reason, and the beginning of the advice that Error completes.
 var failureReasons = map[Status]string{
 	StatusTranscribeBlocked:   "there is not enough transcription quota; after a top-up, ",
 	StatusAudioRejected:       "the service rejected the recording, usually because of its size; to upload another recording, ",
@@ -234,8 +235,8 @@ type StorageError struct {
 	Code      string
 	Message   string // storage's, for people
 	RequestID string // storage's, not the service's
-	// RetryAfter is how long storage asked to wait (429 and 503), else 0. The upload does not
-	// wait for more than a minute, or beyond the context's deadline: it returns at once.
+	// RetryAfter is how long storage asked to wait (429 and 503), else 0. If that is more than a
+	// minute, or goes beyond the context's deadline, the upload returns at once.
 	RetryAfter time.Duration
 
 	meeting, host string

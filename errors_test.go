@@ -198,6 +198,16 @@ func TestError_429WithEnvelopeIsRateLimit(t *testing.T) {
 	require.Equal(t, 7*time.Second, failed.RetryAfter)
 }
 
+// A service may echo the API key with JSON escapes.
+func TestError_MasksEscapedKey(t *testing.T) {
+	t.Parallel()
+	key := fmt.Sprintf(`\u%04x%s`, testkit.Key[0], testkit.Key[1:])
+	client, _ := testkit.Answering(t, testkit.Canned(400, `{"error":{"code":"A`+key+`","message":"`+key+`","request_id":"`+key+`"}}`))
+	_, err := client.Usage.Get(t.Context())
+	require.ErrorContains(t, err, "400 A***: ***")
+	require.NotContains(t, fmt.Sprintf("%v %+v %#v", err, err, err), testkit.Key)
+}
+
 // The text cuts a long message; the field contains all of it.
 func TestError_TextCutsLongMessage(t *testing.T) {
 	t.Parallel()

@@ -165,7 +165,7 @@ func WithUploadConcurrency(n int) Option {
 
 // UploadTimeouts are the time limits of one attempt of an upload. Both must be positive.
 type UploadTimeouts struct {
-	Stall    time.Duration // in which no byte of the recording is sent (default a minute)
+	Stall    time.Duration // the longest time without sending a byte of the recording (default a minute)
 	Response time.Duration // from the last byte to the response (default five minutes)
 }
 

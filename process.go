@@ -103,8 +103,8 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 // Errors:
 //   - *[ParamError]: id or opts are invalid. Only in this case, the Result is nil.
 //   - The errors of source, Upload, WaitForMinutes and Transcript, and with Restart those of
-//     Create and Delete. Resume may have polled before it returns a
-//     *[ParamError] about the recording.
+//     Create and Delete. A *[ParamError] about the recording comes with a
+//     Result, and possibly after a poll.
 //   - *[WaitError] with [ErrNoAudio], if source is nil and the meeting has no audio.
 //   - *[WaitError] with [ErrNoAudio], if storage accepted the upload, but the service shows no
 //     audio within five minutes.

@@ -28,7 +28,8 @@ type Job struct {
 //     OnStatus calls [runtime.Goexit], like a test's FailNow, the job ends with an error.
 //   - When ctx ends, ProcessAll starts no other job, and yields the running jobs with their
 //     errors. When you leave the loop, ProcessAll cancels the running jobs. In both cases,
-//     yield returns false in the iterator jobs, and the job passed to yield does not start.
+//     the next call that your iterator makes to its yield function returns false, and the job of
+//     that call does not start.
 func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o, err := opts.checked()

@@ -49,12 +49,13 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 //   - Two polls of a meeting are at least thirty seconds apart (section 6). If Cache-Control asks
 //     for a longer time, the Client waits up to five minutes. The responses to Get, Create,
 //     Update, SetParticipants and FindByExternalID count as polls.
-//   - After an upload, or a request for an upload URL, the Client polls at once. But with a
-//     [Store], this poll is made at least thirty seconds after the last one.
-//   - If pages of the listing cost fewer requests than polls, the Client reads pages: thousands of
-//     waits take few requests. The thirty seconds do not apply between a page and a poll.
+//   - As an exception, the Client polls at once after an upload, or a request for an upload URL.
+//     With a [Store], there is no such exception.
+//   - One page of the listing shows many meetings. If that takes fewer requests, the Client reads
+//     pages instead of polls. So thousands of waits need few requests. A page and a poll of a
+//     meeting can be less than thirty seconds apart.
 //   - Most failures do not end a wait. Twenty failed polls in a row can end one, see Errors. If
-//     the whole service seems to be down, one failed poll counts as a failed poll of every wait. A
+//     the whole service seems to be down, one failed poll adds one to the count of every wait. A
 //     429 delays all waits and ends none.
 //   - Only ctx and WaitOptions.AudioTimeout limit the time of a wait.
 //

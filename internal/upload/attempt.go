@@ -16,10 +16,10 @@ import (
 
 // Timeouts end an attempt that makes no progress.
 type Timeouts struct {
-	// Stall is the longest time in which the transport reads no part of the recording. A part
-	// has up to 32 KiB, so a minute allows a connection of 546 bytes a second.
+	// Stall is the longest time between two reads of the recording by the transport. A read
+	// takes up to 32 KiB, so a minute allows a connection of 546 bytes a second.
 	Stall time.Duration
-	// Response is the longest time from the last part to the response.
+	// Response is the longest time from the last read to the response.
 	Response time.Duration
 }
 
@@ -56,7 +56,7 @@ func (u *Upload) attempt(ctx context.Context) (o Outcome) {
 }
 
 // header returns the header of the next attempt. With Content-MD5, storage rejects an incomplete
-// recording. Only a signature of AWS version 4 allows a header that the signature does not cover.
+// recording. The URL's signature does not cover this header, and only AWS version 4 allows that.
 func (u *Upload) header(ctx context.Context) (http.Header, error) {
 	h := http.Header{"Content-Type": {u.Recording.ContentType}, "User-Agent": u.UserAgent}
 	if !u.withoutExpect {
@@ -76,8 +76,8 @@ func (u *Upload) header(ctx context.Context) (http.Header, error) {
 	return h, nil
 }
 
-// put makes the request. When it returns, the transport has stopped reading b. The request has its
-// own connection: with keep-alive, net/http sends the recording even after an early response.
+// put makes the request. When it returns, the transport has stopped reading b. Close is set since
+// net/http, to keep the connection, would send the recording even after an early response.
 func (u *Upload) put(caller context.Context, header http.Header, b *body) (o Outcome) {
 	timer := u.stallTimer(b)
 	defer timer.Stop()
@@ -107,7 +107,7 @@ func (u *Upload) put(caller context.Context, header http.Header, b *body) (o Out
 	case o.StatusCode/100 == 2:
 	case readErr != nil:
 		return Outcome{Err: u.urlMask.Err(readErr), permanent: true}
-	case err != nil: // after the first part, audio may be stored whatever the error
+	case err != nil: // permanent only if nothing was sent: afterwards, audio may be stored
 		o.Err, o.Stalled, o.permanent = u.urlMask.Err(err), aborted, backoff.Permanent(err) && b.at.Load() == 0
 	}
 	return o
@@ -121,7 +121,7 @@ func (u *Upload) stallTimer(b *body) *time.Timer {
 		if b.at.Load() >= b.Size {
 			why = fmt.Sprintf("no response for %v after the whole recording was sent", u.Timeouts.Response)
 		}
-		b.abort(fmt.Errorf("%s: %w", why, os.ErrDeadlineExceeded)) // not DeadlineExceeded: the caller's context has not expired
+		b.abort(fmt.Errorf("%s: %w", why, os.ErrDeadlineExceeded)) // not context.DeadlineExceeded, which is about the caller's context
 	})
 	b.moved = func(at int64) {
 		limit := u.Timeouts.Stall

@@ -37,14 +37,14 @@ func newBody(ctx context.Context, rec Recording) (*body, context.CancelCauseFunc
 	return &body{Recording: rec, ctx: ctx, abort: abort, lock: make(chan struct{}, 1)}, abort
 }
 
-// Read reads the next part of the recording. A part is small, because the timer for stalls
-// only restarts when the transport reads another one.
+// Read reads the next part of the recording. A part is small, because each part
+// restarts the stall timer: on a slow connection, a large one would look like a stall.
 func (b *body) Read(p []byte) (int, error) {
 	const longest = 32 << 10
 	b.lock <- struct{}{}
 	defer func() {
 		if errors.Is(b.err, errGoexit) {
-			b.abort(errGoexit) // otherwise the transport waits for this Read forever
+			b.abort(errGoexit) // Audio or moved called runtime.Goexit, so this Read never returns
 		}
 		<-b.lock
 	}()
@@ -56,7 +56,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	p = p[:min(int64(len(p)), longest, b.Size-at)]
-	b.err = errGoexit // stays if Audio or moved calls runtime.Goexit
+	b.err = errGoexit // unless Audio and moved return
 	n, err := b.Audio.ReadAt(p, at)
 	at += int64(n)
 	switch {

@@ -13,7 +13,7 @@ import (
 // history sums up the attempts so far.
 type history struct {
 	attempts    int  // number of attempts that have ended
-	retries     int  // number of retries allowed
+	retries     int  // the most retries
 	shared      bool // other workers may upload to the meeting
 	sentAll     bool // an attempt sent the whole recording
 	maybeStored bool // an attempt may have stored audio
@@ -57,13 +57,13 @@ func decide(h history, o Outcome, wait, timeLeft time.Duration) (decision, histo
 		// A gateway may report an error although the storage behind it has the recording.
 		h.maybeStored = h.maybeStored || o.StatusCode >= 499 && o.Sent > 0
 	case maybeStored:
-		d.retry = o.StatusCode == 0 // not after a 2xx without proof, which would come again
+		d.retry = o.StatusCode == 0 // after a 2xx that proves nothing, a retry would get the same response
 		h.maybeStored, h.urlUsed = true, true
 	case expired:
 		d.retry = !h.renewed
 		h.renewed = true
 	case permanent:
-		// Perhaps only because an earlier attempt used up the URL: then try a new one.
+		// If an earlier attempt may have used up this URL, retry with a new URL.
 		d.retry = usedBefore && o.StatusCode != 0
 	}
 	inTime := wait < timeLeft && o.RetryAfter <= backoff.Longest
@@ -74,8 +74,8 @@ func decide(h history, o Outcome, wait, timeLeft time.Duration) (decision, histo
 	if inTime && (d.retry || d.checks > 0) {
 		d.wait = wait
 	}
-	// The first retry after a lost attempt uses the same URL, because a second PUT overwrites the
-	// object. The next one gets a new URL.
+	// Get a new URL if this one expires, or if an earlier attempt may have used it up and this
+	// attempt failed, too. After one attempt without a response, a second PUT overwrites the object.
 	d.newURL = d.retry && (v == expired || o.urlLeft <= wait || usedBefore && v != notStored)
 	return d, h
 }
@@ -84,9 +84,9 @@ func decide(h history, o Outcome, wait, timeLeft time.Duration) (decision, histo
 type verdict int
 
 const (
-	permanent   verdict = iota // nothing is stored, and a retry would fail for the same reason
+	permanent   verdict = iota // nothing is stored, and a retry with this URL would fail, too
 	stored                     // the recording is stored
-	notStored                  // a temporary error: the response says that nothing is stored; the URL is still good
+	notStored                  // there is no sign that anything is stored, and the URL is still good
 	maybeStored                // audio may be stored, and the URL may be used up
 	expired                    // nothing is stored, because the URL has expired
 )
@@ -120,7 +120,7 @@ var temporaryCodes = []string{"RequestTimeout", "IncompleteBody", "BadDigest", "
 // invalid, as not covered by the signature, or as not implemented.
 var mayRejectMD5 = regexp.MustCompile("(?i)digest|md5|signature|not signed|notimplemented")
 
-// rejectedHeader returns the header that storage rejected if the next attempts can omit it, or "".
+// rejectedHeader returns the optional header that storage rejected, which the next attempts omit, or "".
 func rejectedHeader(r Response, sent http.Header) string {
 	switch {
 	case r.StatusCode == http.StatusExpectationFailed && sent.Get("Expect") != "": // RFC 9110, section 10.1.1

@@ -13,8 +13,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
-// Response is storage's response. A 2xx has a Message only if it does not prove that the
-// recording was stored: the Message says why.
+// Response is storage's response. After a 2xx, an empty Message means that the recording is
+// stored. Otherwise Message says why the response does not prove that.
 type Response struct {
 	StatusCode               int
 	Code, Message, RequestID string
