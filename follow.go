@@ -47,8 +47,8 @@ type FollowOptions struct {
 //     of the loop for at most eight meetings.
 //   - Temporary failures of the listing, of polls or of the minutes delay meetings, but lose none.
 //     After twenty failed polls of a meeting, Follow starts another wait.
-//   - Follow also finds a meeting that appears in the listing up to two minutes late, minus the
-//     difference between the clocks. Follow can miss a meeting that appears even later.
+//   - Follow finds a meeting that appears in the listing up to two minutes after its creation. If
+//     this machine's clock and the service's differ, the limit is shorter by the difference.
 //   - Follow leaves out deleted meetings.
 //
 // Each Result has Meeting, and Minutes if they were fetched. Errors with a Result concern one

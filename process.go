@@ -101,10 +101,10 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 //     someone deleted the meeting, the error matches ErrMeetingGone.
 //
 // Errors:
-//   - *[ParamError]: id or opts are invalid. Only in this case, the Result is nil.
+//   - *[ParamError] with a nil Result, if id or opts are invalid. Otherwise the Result is not nil.
 //   - The errors of source, Upload, WaitForMinutes and Transcript, and with Restart those of
-//     Create and Delete. A *[ParamError] about the recording comes with a
-//     Result, and possibly after a poll.
+//     Create and Delete. If the recording is invalid, the error is also a
+//     *[ParamError], but the Result is not nil, and Resume may have polled before.
 //   - *[WaitError] with [ErrNoAudio], if source is nil and the meeting has no audio.
 //   - *[WaitError] with [ErrNoAudio], if storage accepted the upload, but the service shows no
 //     audio within five minutes.

@@ -27,9 +27,8 @@ type Job struct {
 //     the loop needs a lock. Each job calls Source, OnStatus and Progress on goroutines of its own. If Source or
 //     OnStatus calls [runtime.Goexit], like a test's FailNow, the job ends with an error.
 //   - When ctx ends, ProcessAll starts no other job, and yields the running jobs with their
-//     errors. When you leave the loop, ProcessAll cancels the running jobs. In both cases,
-//     the next call that your iterator makes to its yield function returns false, and the job of
-//     that call does not start.
+//     errors. When you leave the loop, ProcessAll cancels the running jobs. Then the
+//     next call of yield in your iterator returns false. The job passed to that call does not start.
 func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o, err := opts.checked()

@@ -13,9 +13,10 @@ type MeetingState struct {
 	// PolledAt is when the Client last began to poll the meeting.
 	PolledAt time.Time `json:"polled_at,omitzero"`
 	// UploadStartedAt is when a PUT of the recording last began; zero means never. If a poll finds
-	// audio without a known PUT, UploadStartedAt is the time of that poll. Before the first poll,
-	// another process may be uploading. So the Client sets UploadStartedAt to the current time,
-	// as if an upload had begun, and back to zero if the response shows no audio.
+	// audio and the state has no PUT for it, UploadStartedAt is the time of that poll. Before the
+	// first poll, the Client does not know whether another process is uploading. So the Client
+	// sets UploadStartedAt to the current time, as if an upload had begun. If the response to the
+	// poll shows no audio, the Client sets UploadStartedAt back to zero.
 	UploadStartedAt time.Time `json:"upload_started_at,omitzero"`
 }
 

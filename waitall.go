@@ -12,8 +12,8 @@ import (
 // the error. The key needs the scope meetings:read.
 //
 //   - WaitAll yields a repeated id once. An error for one meeting does not end other waits.
-//   - WaitAll reads the iterator ids on another goroutine, and yields results while it blocks.
-//     After you leave the loop, the yield function of ids returns false.
+//   - WaitAll reads the iterator ids on another goroutine. While the iterator blocks, WaitAll
+//     still yields results. After you leave the loop, the yield function of ids returns false.
 //   - If the service rejects the key (see [KeyRejected]), all waits fail: leave the loop.
 //
 // Errors:

@@ -51,12 +51,12 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 //     Update, SetParticipants and FindByExternalID count as polls.
 //   - As an exception, the Client polls at once after an upload, or a request for an upload URL.
 //     With a [Store], there is no such exception.
-//   - One page of the listing shows many meetings. If that takes fewer requests, the Client reads
-//     pages instead of polls. So thousands of waits need few requests. A page and a poll of a
-//     meeting can be less than thirty seconds apart.
+//   - One page of the listing shows many meetings. If pages take fewer requests than polls of each
+//     meeting, the Client reads pages. So thousands of waits need few requests. A page and a poll
+//     of a meeting can be less than thirty seconds apart.
 //   - Most failures do not end a wait. Twenty failed polls in a row can end one, see Errors. If
-//     the whole service seems to be down, one failed poll adds one to the count of every wait. A
-//     429 delays all waits and ends none.
+//     the whole service seems to be down, a failed poll of one meeting counts as a failed poll for
+//     every wait. A 429 delays all waits and ends none.
 //   - Only ctx and WaitOptions.AudioTimeout limit the time of a wait.
 //
 // Errors:
