@@ -39,8 +39,8 @@ type Error struct {
 	Details map[string]any
 	// RetryAfter is how long the service asked to wait (429 and 503). If the Client's
 	// rate-limit pause prevented the call, it is the rest of that pause. Otherwise it is 0.
-	// If that is more than a minute, or goes beyond the context's deadline, the call returns
-	// at once instead of waiting.
+	// If RetryAfter is more than a minute, or goes beyond the context's deadline, the call
+	// returns at once instead of waiting.
 	RetryAfter time.Duration
 	// Operation is the operation that was called. Method and Path are those of the
 	// request; Path has no query.
@@ -93,7 +93,7 @@ func describe(request string, status int, code, message string, after time.Durat
 type nested struct{ error }
 
 func (n nested) Error() string {
-	return strings.ReplaceAll(": "+n.error.Error(), ": minutes: ", ": ")[2:] // also at the beginning
+	return strings.ReplaceAll(": "+n.error.Error(), ": minutes: ", ": ")[2:] // the added colon makes the first prefix match, too
 }
 func (n nested) Unwrap() error { return n.error }
 
@@ -191,7 +191,7 @@ func (e *MeetingFailedError) Error() string {
 	m := cmp.Or(e.Meeting, new(Meeting))
 	action := "create a new meeting"
 	if m.ExternalID != "" { // it is unique, so the failed meeting must go first
-		action = "delete it and create it again, or set ProcessOptions.Restart"
+		action = "delete the meeting and create it again, or set ProcessOptions.Restart"
 	}
 	meeting := strings.TrimSpace("minutes: meeting " + singleLine(m.ID))
 	return meeting + " ended as " + singleLine(string(e.Status)) + ": " + failureReasons[e.Status] + action
@@ -337,7 +337,7 @@ func KeyRejected(err error) bool {
 	}, func(code ErrorCode) bool { return errors.Is(err, code) })
 }
 
-// newError returns the error of a request that got no 2xx or no whole response.
+// newError returns the error of a request whose response is missing, incomplete or not a 2xx.
 func (c *core) newError(r *rest.Response) *Error {
 	e := c.requestError(r, "")
 	e.RetryAfter, e.causes, e.mayHaveTakenEffect = r.RetryAfter, r.Causes, r.MayHaveTakenEffect

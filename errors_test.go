@@ -742,7 +742,7 @@ func TestErrors_HaveTextWithoutResponse(t *testing.T) {
 		err := &minutes.MeetingFailedError{Status: status, Meeting: m}
 		require.Regexp(t, `^minutes: meeting mtg_1 ended as `+string(status)+`: .+; .+, create a new meeting$`, err.Error())
 		err.Meeting = &minutes.Meeting{ID: "mtg_1", ExternalID: "rec-1"}
-		require.Regexp(t, `^minutes: meeting mtg_1 ended as `+string(status)+`: .+; .+, delete it and create it again, or set ProcessOptions.Restart$`, err.Error())
+		require.Regexp(t, `^minutes: meeting mtg_1 ended as `+string(status)+`: .+; .+, delete the meeting and create it again, or set ProcessOptions.Restart$`, err.Error())
 	}
 	wait := &minutes.WaitError{MeetingID: "mtg_1", Meeting: m, Err: gone}
 	require.Equal(t, "minutes: waiting for meeting mtg_1 (last seen transcribing): GET /v1/meetings/mtg_1: 404 NOT_FOUND (request id req_1)", wait.Error())

@@ -17,7 +17,7 @@ import (
 // Timeouts end an attempt that makes no progress.
 type Timeouts struct {
 	// Stall is the longest time between two reads of the recording by the transport. A read
-	// takes up to 32 KiB, so a minute allows a connection of 546 bytes a second.
+	// takes up to 32 KiB: with a minute, the slowest connection has 546 bytes a second.
 	Stall time.Duration
 	// Response is the longest time from the last read to the response.
 	Response time.Duration
@@ -56,7 +56,7 @@ func (u *Upload) attempt(ctx context.Context) (o Outcome) {
 }
 
 // header returns the header of the next attempt. With Content-MD5, storage rejects an incomplete
-// recording. The URL's signature does not cover this header, and only AWS version 4 allows that.
+// recording. The URL's signature does not cover it: only AWS version 4 accepts such a header.
 func (u *Upload) header(ctx context.Context) (http.Header, error) {
 	h := http.Header{"Content-Type": {u.Recording.ContentType}, "User-Agent": u.UserAgent}
 	if !u.withoutExpect {
@@ -76,8 +76,8 @@ func (u *Upload) header(ctx context.Context) (http.Header, error) {
 	return h, nil
 }
 
-// put makes the request. When it returns, the transport has stopped reading b. Close is set since
-// net/http, to keep the connection, would send the recording even after an early response.
+// put makes the request. When it returns, the transport has stopped reading b. Without Close,
+// net/http would go on sending after an early response, to reuse the connection.
 func (u *Upload) put(caller context.Context, header http.Header, b *body) (o Outcome) {
 	timer := u.stallTimer(b)
 	defer timer.Stop()
@@ -107,7 +107,7 @@ func (u *Upload) put(caller context.Context, header http.Header, b *body) (o Out
 	case o.StatusCode/100 == 2:
 	case readErr != nil:
 		return Outcome{Err: u.urlMask.Err(readErr), permanent: true}
-	case err != nil: // permanent only if nothing was sent: afterwards, audio may be stored
+	case err != nil: // permanent only if nothing was sent: otherwise audio may be stored
 		o.Err, o.Stalled, o.permanent = u.urlMask.Err(err), aborted, backoff.Permanent(err) && b.at.Load() == 0
 	}
 	return o

@@ -13,15 +13,15 @@ import (
 // history sums up the attempts so far.
 type history struct {
 	attempts    int  // number of attempts that have ended
-	retries     int  // the most retries
+	retries     int  // the limit of retries, from the policy
 	shared      bool // other workers may upload to the meeting
 	sentAll     bool // an attempt sent the whole recording
 	maybeStored bool // an attempt may have stored audio
-	urlUsed     bool // an attempt may have used up the current URL
+	urlUsed     bool // an attempt may have stored an object; storage may reject another PUT to the URL
 	renewed     bool // an expired URL was replaced
 }
 
-// checks returns how many times to check whether the audio arrived, before a retry or a failure.
+// checks returns how many checks whether the audio arrived are worthwhile.
 func (h history) checks() int {
 	switch {
 	case h.maybeStored && h.sentAll:
@@ -35,7 +35,7 @@ func (h history) checks() int {
 // decision is what follows an attempt.
 type decision struct {
 	stored    bool          // the recording is stored, so the upload is over
-	wait      time.Duration // before everything below
+	wait      time.Duration // before the checks and the retry
 	checks    int           // how many times to check whether the audio arrived
 	retry     bool          // if no check finds audio, make another attempt
 	newURL    bool          // get a new upload URL for it
@@ -74,8 +74,9 @@ func decide(h history, o Outcome, wait, timeLeft time.Duration) (decision, histo
 	if inTime && (d.retry || d.checks > 0) {
 		d.wait = wait
 	}
-	// Get a new URL if this one expires, or if an earlier attempt may have used it up and this
-	// attempt failed, too. After one attempt without a response, a second PUT overwrites the object.
+	// Get a new URL if this one expires, or if an earlier attempt may have used it up and this one
+	// was rejected or lost. After the first lost attempt, keep the URL: a second PUT with it would
+	// only overwrite the object.
 	d.newURL = d.retry && (v == expired || o.urlLeft <= wait || usedBefore && v != notStored)
 	return d, h
 }

@@ -26,7 +26,7 @@ type API interface {
 	// UploadURL requests a URL to PUT the recording to. valid is how long the URL can be used.
 	UploadURL(ctx context.Context) (target *url.URL, valid time.Duration, err error)
 	// HasAudio polls the meeting and reports whether it has audio. It first waits until
-	// pollInterval has passed since the last poll. A call of UploadURL ends that wait.
+	// pollInterval has passed since the last poll. After UploadURL, the next HasAudio polls at once.
 	HasAudio(ctx context.Context) (bool, error)
 }
 
@@ -118,7 +118,7 @@ func (u *Upload) try(ctx context.Context, f *Failure) (d decision) {
 }
 
 // newURL gets an upload URL. If the API returns none, the reason may be that the meeting has
-// audio: newURL checks that. If hasAudio is true, the upload is over, whatever err is.
+// audio: newURL checks that. If hasAudio is true, the upload has succeeded: ignore err.
 func (u *Upload) newURL(ctx context.Context) (hasAudio bool, err error) {
 	sentAt := time.Now()
 	target, valid, err := u.API.UploadURL(ctx)
