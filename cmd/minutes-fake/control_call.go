@@ -12,18 +12,18 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// call is a kind of fault that only this program has: when a request arrives,
-// it makes a request to the control API, and then the service handles the first.
+// call is a kind of fault that only this program has. When a request to the service
+// arrives, it first makes a request to the control API.
 type call struct {
 	Kind        string          `json:"kind"`
 	Request     string          `json:"request"`        // such as "PATCH /organisations/org_acme"; {id} is the meeting
 	JSON        json.RawMessage `json:"json,omitempty"` // its body
 	AfterEffect bool            `json:"after_effect,omitempty"`
 
-	problem atomic.Pointer[string] // of the last time
+	problem atomic.Pointer[string] // why the last request failed
 }
 
-// MarshalJSON shows it as it was sent, with what last went wrong.
+// MarshalJSON adds the reason why the last request failed.
 func (k *call) MarshalJSON() ([]byte, error) {
 	type sent call // without this method
 	return json.Marshal(struct {
@@ -46,9 +46,9 @@ func (c *control) readCall(place string, text []byte) (*call, minutestest.Fault,
 		return nil, minutestest.Fault{}, err
 	}
 	if request, err := k.request("mtg"); err != nil {
-		return nil, minutestest.Fault{}, bad(place+".request", "%q is no request such as PATCH /organisations/org_acme", k.Request)
+		return nil, minutestest.Fault{}, bad(place+".request", "%q is not a method and a path, such as PATCH /organisations/org_acme", k.Request)
 	} else if _, pattern := c.mux.Handler(request); pattern == "" || request.Method == http.MethodGet {
-		return nil, minutestest.Fault{}, bad(place+".request", "the control API has no %s that changes anything; GET / lists what it has", k.Request)
+		return nil, minutestest.Fault{}, bad(place+".request", "%s is not a request that changes the world; GET / lists the control API", k.Request)
 	}
 	fault := minutestest.Call(func(r minutestest.Request) { c.make(k, r.MeetingID) })
 	if k.AfterEffect {
@@ -69,11 +69,11 @@ func (k *call) request(meetingID string) (*http.Request, error) {
 	return request, err
 }
 
-// make makes the request of k.
+// make makes the request of k to the control API.
 func (c *control) make(k *call, meetingID string) {
 	request, err := k.request(meetingID)
 	if err != nil {
-		return // readCall has tried it
+		return // readCall has checked it
 	}
 	w := &response{header: http.Header{}}
 	c.mux.ServeHTTP(w, request)

@@ -496,12 +496,12 @@ func TestCall_ChangesTheServiceMidway(t *testing.T) {
 	}
 	p := launch(t)
 	for request, want := range map[string]string{
-		"GET /world":             "the control API has no GET /world that changes anything; GET / lists what it has",
-		"PATCH /v1/meetings/x":   "the control API has no PATCH /v1/meetings/x that changes anything; GET / lists what it has",
-		"/organisations":         `"/organisations" is no request such as PATCH /organisations/org_acme`,
-		"PATCH":                  `"PATCH" is no request such as PATCH /organisations/org_acme`,
-		"PATCH organisations/x":  `"PATCH organisations/x" is no request such as PATCH /organisations/org_acme`,
-		"PA TCH /organisations/": `"PA TCH /organisations/" is no request such as PATCH /organisations/org_acme`,
+		"GET /world":             "GET /world is not a request that changes the world; GET / lists the control API",
+		"PATCH /v1/meetings/x":   "PATCH /v1/meetings/x is not a request that changes the world; GET / lists the control API",
+		"/organisations":         `"/organisations" is not a method and a path, such as PATCH /organisations/org_acme`,
+		"PATCH":                  `"PATCH" is not a method and a path, such as PATCH /organisations/org_acme`,
+		"PATCH organisations/x":  `"PATCH organisations/x" is not a method and a path, such as PATCH /organisations/org_acme`,
+		"PA TCH /organisations/": `"PA TCH /organisations/" is not a method and a path, such as PATCH /organisations/org_acme`,
 	} {
 		status, answer := p.ask(t, "POST /faults", `{"faults":[{"kind":"reset"},{"kind":"call","request":"`+request+`"}]}`)
 		assert.Equal(t, 400, status)

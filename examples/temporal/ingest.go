@@ -95,10 +95,9 @@ func workers(c client.Client, a *activities, ended func(error)) []worker.Worker 
 	return []worker.Worker{uploads, waits}
 }
 
-// Upload makes the meeting, or finds it again, and sees to it that it has its
-// audio.
+// Upload creates the meeting, or finds it again, and uploads its audio.
 func (a *activities) Upload(ctx context.Context, j job) (up uploaded, err error) {
-	err = telling(ctx, func(ctx context.Context, t *told) error {
+	err = sendHeartbeats(ctx, func(ctx context.Context, r *report) error {
 		m, _, err := a.client.Meetings.Create(ctx, &minutes.MeetingCreateParams{
 			Title: j.Title, Date: j.Date, ExternalID: activity.GetInfo(ctx).WorkflowExecution.ID,
 		})
@@ -107,7 +106,7 @@ func (a *activities) Upload(ctx context.Context, j job) (up uploaded, err error)
 		}
 		open := minutes.FromFile(j.Path)
 		_, err = a.client.Meetings.Resume(ctx, m.ID, open, &minutes.ProcessOptions{
-			Until: minutes.StatusAudioUploaded, OnStatus: t.status, Progress: t.progress,
+			Until: minutes.StatusAudioUploaded, OnStatus: r.status, Progress: r.progress,
 		})
 		up = uploaded{m.ID}
 		return err
@@ -119,9 +118,9 @@ func (a *activities) Upload(ctx context.Context, j job) (up uploaded, err error)
 // Temporal's database.
 func (a *activities) Wait(ctx context.Context, up uploaded) (path string, err error) {
 	var result *minutes.Result
-	err = telling(ctx, func(ctx context.Context, t *told) error {
+	err = sendHeartbeats(ctx, func(ctx context.Context, r *report) error {
 		result, err = a.client.Meetings.Resume(ctx, up.MeetingID, nil, &minutes.ProcessOptions{
-			Format: minutes.FormatMarkdown, OnStatus: t.status,
+			Format: minutes.FormatMarkdown, OnStatus: r.status,
 		})
 		return err
 	})
@@ -152,36 +151,36 @@ type beat struct {
 	Sent, Total int64          // of the recording, in bytes
 }
 
-// told holds the Client's last report.
-type told struct {
+// report holds what the Client last reported.
+type report struct {
 	mu   sync.Mutex
 	beat beat
 }
 
-func (t *told) status(m *minutes.Meeting) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.beat.Status = m.Status
+func (r *report) status(m *minutes.Meeting) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beat.Status = m.Status
 }
 
-func (t *told) progress(sent, total int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.beat.Sent, t.beat.Total = sent, total
+func (r *report) progress(sent, total int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.beat.Sent, r.beat.Total = sent, total
 }
 
-func (t *told) tell(ctx context.Context) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	activity.RecordHeartbeat(ctx, t.beat)
+func (r *report) send(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	activity.RecordHeartbeat(ctx, r.beat)
 }
 
-// telling runs work while a ticker sends heartbeats: OnStatus is not called
-// during a stage. A worker that is stopped releases its work at once, for
+// sendHeartbeats runs work while a ticker sends heartbeats, since OnStatus is not
+// called during a stage. A worker that is stopped releases its work at once, for
 // others.
-func telling(ctx context.Context, work func(context.Context, *told) error) error {
+func sendHeartbeats(ctx context.Context, work func(context.Context, *report) error) error {
 	ctx, cancel := context.WithCancel(ctx)
-	var t told
+	var r report
 	var ticking sync.WaitGroup
 	ticking.Go(func() {
 		defer cancel()
@@ -190,7 +189,7 @@ func telling(ctx context.Context, work func(context.Context, *told) error) error
 		for {
 			select {
 			case <-ticker.C:
-				t.tell(ctx)
+				r.send(ctx)
 			case <-activity.GetWorkerStopChannel(ctx):
 				return
 			case <-ctx.Done():
@@ -198,7 +197,7 @@ func telling(ctx context.Context, work func(context.Context, *told) error) error
 			}
 		}
 	})
-	err := work(ctx, &t)
+	err := work(ctx, &r)
 	givenUp := ctx.Err() != nil
 	cancel()
 	ticking.Wait()
@@ -221,5 +220,5 @@ func verdict(err error) error {
 	case failed != nil:
 		return temporal.NewNonRetryableApplicationError(err.Error(), string(failed.Status), nil)
 	}
-	return temporal.NewNonRetryableApplicationError(err.Error(), "Refused", nil)
+	return temporal.NewNonRetryableApplicationError(err.Error(), "NotRetryable", nil)
 }

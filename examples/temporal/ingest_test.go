@@ -72,7 +72,7 @@ func TestIngest_WritesMinutes(t *testing.T) {
 			assert.Contains(t, string(text), "# Weekly")
 		}
 		assert.Len(t, srv.Requests(minutes.OpUpload), 1)
-		assert.Positive(t, heard[minutes.StatusTranscribing], "heartbeats tell the status")
+		assert.Positive(t, heard[minutes.StatusTranscribing], "heartbeats hold the status")
 		assert.Greater(t, heard[minutes.StatusGeneratingMinutes], 1, "and go on while it stays")
 		left, err := os.ReadDir(dir)
 		require.NoError(t, err)
@@ -116,10 +116,10 @@ func TestIngest_RetriesFailures(t *testing.T) {
 		"key rejected for a while": {func(srv *minutestest.Server, _ *job) {
 			srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Times: 2}, minutestest.Refuse(minutes.ErrOrganisationExpired))
 		}, 3, ""},
-		"rejected": {func(_ *minutestest.Server, j *job) { j.Date = "today" }, 1, "Refused"},
+		"rejected": {func(_ *minutestest.Server, j *job) { j.Date = "today" }, 1, "NotRetryable"},
 		"no recording": {func(_ *minutestest.Server, j *job) {
 			j.Path += ".gone"
-		}, 1, "Refused"},
+		}, 1, "NotRetryable"},
 		"failed": {func(srv *minutestest.Server, _ *job) {
 			_ = srv.Script(minutestest.Script{Outcome: minutes.StatusTranscriptionFailed})
 		}, 1, "transcription_failed"},

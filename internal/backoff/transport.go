@@ -26,13 +26,11 @@ var SharedTransport = sync.OnceValue(func() http.RoundTripper {
 })
 
 // StorageTransport is the default transport of all uploads. It uses HTTP/1.1, as S3 does:
-// over HTTP/2, a server often allows only 64 KiB for each round trip. Each upload has a new
-// connection, because it would notice a dead one only after its time limits.
+// over HTTP/2, a server often allows only 64 KiB for each round trip.
 var StorageTransport = sync.OnceValue(func() http.RoundTripper {
 	t := SharedTransport().(*http.Transport).Clone()
 	t.ForceAttemptHTTP2, t.Protocols = false, new(http.Protocols)
 	t.Protocols.SetHTTP1(true)
 	t.TLSClientConfig = nil // Clone sets its NextProtos to h2
-	t.DisableKeepAlives = true
 	return t
 })

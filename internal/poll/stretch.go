@@ -48,9 +48,9 @@ type stretch struct {
 type scan struct {
 	kind   scanKind
 	cursor string   // of the next page
-	old    *stretch // that is read again, with those that it met; nil in a search
+	old    *stretch // the stretch that is read again, with others that it met; nil in a search
 	left   int      // polls that it may still save, by finding members of old or newcomers
-	excess int      // pages read in excess of meetings found, lately; never below 0
+	excess int      // pages read in excess of meetings found, lately
 	run    *stretch // the stretch that ends at the page read last; nil if that page pays nothing
 }
 
@@ -345,8 +345,8 @@ func (p *plan) pageDelayed(now, retryAfter time.Duration) {
 	p.retryAt = now + max(min(firstPause<<min(p.fails-1, 10), minPollInterval), min(retryAfter, maxOutage))
 }
 
-// pageRateLimited records a 429 to a page. The first in a row delays polls, too. Whether more than the
-// listing is limited, and for how long, polls find out themselves.
+// pageRateLimited records a 429 to a page. The first in a row delays polls, too. Polls find
+// out whether more than the listing is limited, and for how long.
 func (p *plan) pageRateLimited(now, sentAt, retryAfter time.Duration) {
 	p.pageDelayed(now, min(retryAfter, maxRetryAfter))
 	if p.fails == 1 {

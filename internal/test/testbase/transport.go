@@ -68,9 +68,8 @@ func (b *Buffer) String() string {
 }
 
 // PipeTo returns a dialer that starts a server behind a pipe for each connection, for
-// HTTP/1.1 and unencrypted HTTP/2. The
-// context of its requests ends when the client closes its end, even if the handler
-// has not read the body.
+// HTTP/1.1 and unencrypted HTTP/2. The context of its requests ends when the client closes
+// its end, even if the handler has not read the body.
 func PipeTo(h http.Handler) func(context.Context, string, string) (net.Conn, error) {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
