@@ -63,7 +63,7 @@ var deaths = [...]death{
 // own Client, and each worker its key.
 func (c *chaos) dyingLife(worker int, at death, rnd *rand.Rand, died func()) life {
 	ctx, cancel := context.WithCancel(context.Background())
-	c.networks[worker].rules.forget()
+	c.networks[worker].restart()
 	d := &dying{death: at, left: int64(1 + rnd.IntN(3)*rnd.IntN(2)), next: c.networks[worker], die: func() {
 		c.crashes.Add(1)
 		died()

@@ -22,7 +22,8 @@ import (
 
 // snapshot is when the Client last got a meeting, by a poll or a page.
 type snapshot struct {
-	at    time.Time
+	at    time.Time // when the response ended
+	sent  time.Time
 	final bool
 	by    minutes.Operation
 
@@ -57,9 +58,6 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.deviation("%s", wrong)
 	}
 	what := w.troubleOf(t, s, id)
-	if what.kind == revokedKey && s == nil {
-		defer w.reject(t.op)
-	}
 	if t.op == minutes.OpMeetingsUploadURL || t.op == minutestest.OpUpload {
 		w.forget(id)
 		defer w.forget(id) // a page may have shown it meanwhile
@@ -145,6 +143,18 @@ func (w *witness) forget(id string) {
 	delete(w.seen, id)
 }
 
+// restart makes the witness that of a new process, which knows when a poll was sent, but
+// not when its response ended.
+func (w *witness) restart() {
+	w.rules.forget()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, last := range w.seen {
+		last.at = last.sent
+		w.seen[id] = last
+	}
+}
+
 // deliverLate delivers a request after its sender gave up.
 func (w *witness) deliverLate(req *http.Request, after time.Duration) error {
 	var body []byte
@@ -197,8 +207,11 @@ func (w *witness) result(t *attempt, s *step, id string, resp *http.Response, er
 			return
 		}
 		w.ended(t, resp)
-		if poll {
+		switch {
+		case poll:
 			w.show(t, body, waitedFor)
+		case s == nil && resp.StatusCode == http.StatusUnauthorized && !edge:
+			w.reject(t.op)
 		}
 	}}
 	return resp, nil
@@ -307,6 +320,6 @@ func (w *witness) show(t *attempt, body []byte, waitedFor map[string]bool) {
 		if t.op != minutes.OpMeetingsList {
 			polled = now
 		}
-		w.seen[m.ID] = snapshot{now, m.Status.Final(), t.op, m.Status == minutes.StatusCreated, polled}
+		w.seen[m.ID] = snapshot{now, t.begun, m.Status.Final(), t.op, m.Status == minutes.StatusCreated, polled}
 	}
 }
