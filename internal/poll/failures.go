@@ -21,6 +21,9 @@ type failures struct {
 // except those already reported, which need a recovery message.
 func (p *plan) works(now time.Duration) {
 	p.rejected, p.pollRejected = 0, false
+	if p.pacer.limited > 0 { // pages probably succeed again, too
+		p.retryAt = now
+	}
 	if p.pacer.good(now) {
 		maps.DeleteFunc(p.failures, func(_ *watch, f failures) bool { return !f.reported })
 	}
