@@ -1,9 +1,6 @@
 package poll
 
-import (
-	"maps"
-	"time"
-)
+import "time"
 
 const (
 	maxFailed  = 20              // failed polls in a row that end a wait,
@@ -12,17 +9,27 @@ const (
 
 // failures are failed polls in a row.
 type failures struct {
-	polls    int           // how many
+	polls    int           // how many, with those of other polls in an outage
+	own      int           // how many of this meeting
 	since    time.Duration // time of the first
 	reported bool          // the observer has received a warning
 }
 
-// works records that the service works. At the end of an outage it forgets the failures,
-// except those already reported, which need a recovery message.
+// works records that the service works. At the end of an outage, only a meeting's own failures
+// still count.
 func (p *plan) works(now time.Duration) {
 	p.rejected, p.pollRejected = 0, false
+	if p.pacer.limited > 0 { // pages probably succeed again, too
+		p.retryAt = now
+	}
 	if p.pacer.good(now) {
-		maps.DeleteFunc(p.failures, func(_ *watch, f failures) bool { return !f.reported })
+		for w, f := range p.failures {
+			if f.polls = f.own; f.own > 0 {
+				p.failures[w] = f
+			} else {
+				delete(p.failures, w)
+			}
+		}
 	}
 }
 
@@ -39,6 +46,9 @@ func (p *plan) countFailures(w *watch, now time.Duration, outage bool) (ended []
 		}
 		if f.polls++; f.polls == 1 {
 			f.since = now
+		}
+		if x == w {
+			f.own++
 		}
 		if p.failures[x] = f; f.polls >= maxFailed && now-f.since >= minFailing {
 			ended = append(ended, x)

@@ -182,7 +182,7 @@ func (p *plan) decide(now time.Duration) decision {
 // fewAt returns when to poll a newcomer ahead of the pacer: soon, if there are only a few.
 func (p *plan) fewAt() time.Duration {
 	newcomers := p.due[newcomer]
-	if n := len(newcomers); n == 0 || n+p.polling > few || newcomers[0].seen > 0 || p.pacer.share < 1 {
+	if n := len(newcomers); n == 0 || n+p.polling > few || newcomers[0].seen > 0 {
 		return never
 	}
 	return newcomers[0].due + gather
@@ -204,7 +204,7 @@ func (p *plan) nextPoll(now time.Duration) (role, time.Duration) {
 		newcomersAt = p.patience(newcomersAt)
 		p.crowded = newcomersAt > now
 	}
-	if newcomersAt <= max(at, now) {
+	if newcomersAt < at {
 		r, at = newcomer, newcomersAt
 	}
 	return r, at
@@ -290,9 +290,6 @@ func (p *plan) pollPutOff(w *watch, now, wait time.Duration) {
 	p.pollEnded(w)
 	w.free = now + wait
 	p.setDue(w, now+p.jittered(wait))
-	if w.role == newcomer {
-		p.setRole(w, single)
-	}
 }
 
 // pollFailed records a poll that failed. It returns the watches whose waits end by that.

@@ -139,13 +139,8 @@ func (p *plan) freshAt() time.Duration {
 // returns when, if none is due now.
 func (p *plan) begin(now time.Duration) time.Duration {
 	fresh := p.freshAt()
-	if top := p.topBegan + minPollInterval; p.following > 0 && top < fresh {
-		i := slices.IndexFunc(p.stretches, func(s *stretch) bool { return s.cursor == "" && s.due < top+p.cycle()/8 })
-		if i >= 0 {
-			p.stretches[i].due = min(p.stretches[i].due, top)
-		} else {
-			fresh = top
-		}
+	if p.following > 0 {
+		fresh = min(fresh, p.topBegan+minPollInterval)
 	}
 	next := p.nextStretch()
 	switch {
@@ -193,7 +188,7 @@ func (p *plan) pageRead(now, sentAt time.Duration, shown []*watch, next string) 
 	for _, w := range shown {
 		p.recorded(w, now)
 	}
-	if s.cursor = next; s.enough() && !p.continues(now) {
+	if s.cursor = next; s.enough() {
 		p.endScan()
 	}
 }
@@ -247,13 +242,7 @@ func (p *plan) extend(saved []*watch, sentAt time.Duration) {
 // enough reports whether another page is not worth reading. A scan may read one page in vain for
 // four polls that it may save.
 func (s *scan) enough() bool {
-	return s.cursor == "" || s.left <= 0 || s.run == nil && 4*s.excess >= s.left
-}
-
-// continues reports whether a follower wants the next page. A stretch that is due comes first.
-func (p *plan) continues(now time.Duration) bool {
-	next := p.nextStretch()
-	return p.scan.cursor != "" && p.scan.cursor == p.passAt && (next == nil || next.due > now)
+	return s.cursor == "" || s.left <= 0 || 4*s.excess >= s.left
 }
 
 // endScan ends a scan. Members that a reread has not found count as new.
