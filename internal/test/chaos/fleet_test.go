@@ -99,6 +99,15 @@ const (
 	maxRejectDelay = 5 * time.Second
 )
 
+// accept records that the service accepted the key of a poll or page.
+func (w *witness) accept() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.lockedOut.IsZero() {
+		w.rejected = nil
+	}
+}
+
 // reject records that the service rejected the key of a poll or page.
 func (w *witness) reject(op minutes.Operation) {
 	w.mu.Lock()

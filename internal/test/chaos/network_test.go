@@ -209,6 +209,7 @@ func (w *witness) result(t *attempt, s *step, id string, resp *http.Response, er
 		w.ended(t, resp)
 		switch {
 		case poll:
+			w.accept()
 			w.show(t, body, waitedFor)
 		case s == nil && resp.StatusCode == http.StatusUnauthorized && !edge:
 			w.reject(t.op)
