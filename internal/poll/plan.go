@@ -96,7 +96,7 @@ func (p *plan) leave(w *watch) {
 // waiterGone counts one awaited meeting, or one follower, less.
 func (p *plan) waiterGone() {
 	if p.waiting--; p.waiting == 0 { // the Poller drops the requests under way
-		p.listing, p.polling, p.rejected, p.pollRejected = newListing(), 0, 0, false
+		p.listing, p.polling = newListing(), 0
 		for _, w := range p.watches {
 			w.stretch = nil
 		}
