@@ -87,7 +87,7 @@ func describe(request string, status int, code, message string, after time.Durat
 	return strings.Join(text, ": ") + id
 }
 
-// withoutPrefix removes each "minutes: " from the text of an error: its own, and those of wrapped errors.
+// withoutPrefix is an error without the prefix "minutes: ", its own and those of wrapped errors.
 type withoutPrefix struct{ error }
 
 func (n withoutPrefix) Error() string {
@@ -131,8 +131,8 @@ func (e *Error) Is(target error) bool {
 // example, errors.Is(err, context.Canceled) is true if you canceled the context.
 func (e *Error) Unwrap() []error { return e.causes }
 
-// ParamError reports a parameter that the Client cannot use, such as a nil pointer, an empty id,
-// invalid UTF-8 or a recording that is too large. The Client returns it before any request.
+// ParamError reports a parameter that the Client cannot use, and so does not send, such as a nil
+// pointer, an empty id, invalid UTF-8 or a recording that is too large.
 //
 // The service validates all other values: an overlong title or a nonexistent date results in an
 // *Error with ErrInvalidRequest or ErrInvalidDate.
@@ -169,8 +169,8 @@ func (e *ParamError) Unwrap() error {
 	return nil
 }
 
-// MeetingFailedError reports that a meeting ended in one of the four failure states
-// (section 3), which are final. ProcessOptions.Restart deletes it and starts again.
+// MeetingFailedError reports that a meeting ended in one of the four failure states (section 3),
+// which are final. ProcessOptions.Restart deletes the meeting and creates it again.
 type MeetingFailedError struct {
 	Status  Status   // one of the four
 	Meeting *Meeting // from the last poll or call
@@ -267,7 +267,8 @@ func (e *StorageError) Unwrap() []error { return e.causes }
 //
 //   - a 429, a 408 or a 5xx of the service;
 //   - a lost response, an incomplete one, or one that does not match the interface document;
-//   - a failure of an upload that [WithRetries] lists, or a 2xx of storage that proves nothing;
+//   - a failure of an upload that [WithRetries] lists, or a 2xx of storage that does not prove
+//     that the recording is stored;
 //   - minutes or a transcript that are not ready (section 3 of the interface document);
 //   - the context's deadline, because the next call may have a later one;
 //   - an error that wraps one of these, such as a *WaitError.

@@ -76,8 +76,8 @@ func (u *Upload) header(ctx context.Context) (http.Header, error) {
 	return h, nil
 }
 
-// put makes the request. When it returns, the transport has stopped reading b. Request.Close makes
-// net/http stop sending after an early response. Otherwise it would send the rest, to reuse the connection.
+// put makes the request. When it returns, the transport has stopped reading b. Without
+// Request.Close, net/http would send the rest after an early response, to reuse the connection.
 func (u *Upload) put(caller context.Context, header http.Header, b *body) (o Outcome) {
 	timer := u.stallTimer(b)
 	defer timer.Stop()

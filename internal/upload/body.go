@@ -78,7 +78,7 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// wait waits for the end of a Read, and returns err. ctx must have ended, so that no other Read begins.
+// wait waits for a Read that is running, and returns err. ctx must have ended, so that no Read begins.
 func (b *body) wait() error {
 	b.lock <- struct{}{}
 	defer func() { <-b.lock }()
