@@ -24,11 +24,11 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
-// Client calls the Meeting Minutes Service. Create one Client and share it between goroutines.
-// Each Client has its own rate limit. After a 429, only that Client pauses. Each Client keeps an
-// interval of at least thirty seconds between its polls of a meeting. With [WithStore], Clients
-// share this interval. A Client starts goroutines only
-// for calls that are running, and needs no Close. Every verb of fmt masks the API key.
+// Client calls the Meeting Minutes Service. Create one Client and share it between goroutines. The
+// rate limit, the pause after a 429 and the poll interval (see [MeetingsService.Wait]) apply to
+// each Client separately. With [WithStore], Clients share the poll interval. A Client starts
+// goroutines only for calls that are running, and needs no Close. Every verb of fmt masks the API
+// key.
 type Client struct {
 	Meetings   *MeetingsService   // from a recording to the minutes
 	Members    *MembersService    // people of the organisation
@@ -41,7 +41,7 @@ type Client struct {
 // New returns a Client for the service at baseURL, the address before "/v1". New makes no request.
 // baseURL may have a path. baseURL must use https, except on localhost, 127.0.0.0/8 and ::1. The
 // Client sends the API key only to the host of baseURL, and follows no redirect. If a parameter or
-// an option cannot be used, New returns a *ParamError with the name. In a test with
+// an option cannot be used, New returns a *ParamError that names it. In a test with
 // testing/synctest, call New inside the bubble.
 func New(baseURL, apiKey string, opts ...Option) (*Client, error) {
 	return newClient("baseURL", baseURL, "apiKey", apiKey, opts)
@@ -63,7 +63,7 @@ func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Clien
 	shared := defaults()
 	for _, opt := range opts {
 		if opt.apply == nil {
-			return nil, &ParamError{"opts", "must not hold an Option that no With function returned"}
+			return nil, &ParamError{"opts", "contains an Option that no With function returned"}
 		}
 		if err := opt.apply(shared); err != nil {
 			return nil, err
@@ -106,12 +106,12 @@ func parseBaseURL(name, base string) (*url.URL, error) {
 		checkThat(name, base != "", "must not be empty"),
 		checkThat(name, u.Scheme == "https" || u.Scheme == "http",
 			"must be an absolute URL that begins with https:// (is it the API key?)"),
-		checkThat(name, u.Hostname() != "", "names no host"),
-		checkThat(name, u.User == nil && !strings.ContainsAny(base, "?#"), "must not hold credentials, a query or a fragment"),
-		checkThat(name, err == nil && port > 0, "names a port that does not exist"),
-		checkThat(name, u.Scheme == "https" || isLoopback(u.Hostname()), "must be https, since the host is not loopback"),
-		checkThat(name, !strings.ContainsFunc(u.Path, unicode.IsControl), "holds a control character"),
-		checkThat(name, u.Path != "/v1", "must end before /v1, which every path begins with"),
+		checkThat(name, u.Hostname() != "", "has no host"),
+		checkThat(name, u.User == nil && !strings.ContainsAny(base, "?#"), "must not contain credentials, a query or a fragment"),
+		checkThat(name, err == nil && port > 0, "has an invalid port"),
+		checkThat(name, u.Scheme == "https" || isLoopback(u.Hostname()), "must use https, because the host is not loopback"),
+		checkThat(name, !strings.ContainsFunc(u.Path, unicode.IsControl), "contains a control character"),
+		checkThat(name, u.Path != "/v1", "must not end with /v1, because the Client adds it"),
 	)
 }
 

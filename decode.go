@@ -136,8 +136,8 @@ func fillEmpty(field reflect.Value, name string, body []byte) bool {
 	return value != "" && value != "null"
 }
 
-// describeBody describes an invalid body. It quotes a page, which is another server's. It does
-// not quote JSON, because a part of the service's response may name people.
+// describeBody describes an invalid body. It quotes a page, because pages come from other servers.
+// It does not quote JSON, because the service's response may contain the names of people.
 func (c *core) describeBody(resp *rest.Response, err error) string {
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		found, _, _ := strings.Cut(wrong.Value, " ") // "number 42" becomes "number"

@@ -34,14 +34,14 @@ type Response struct {
 	Body       []byte      // at most 4 MiB; a longer response is an error
 }
 
-// Do makes a request to an endpoint that this package does not cover. Authentication, rate limit,
-// retries and errors are the same as for every other call. If out is not nil, Do decodes the
-// response into out, which must be a pointer. To read fields that a type of this package lacks,
-// embed the type in a struct; see the example. Observers get the Operation OpDo.
+// Do makes a request to an endpoint that this package does not cover. Authentication, rate limit
+// and errors are the same as for every other call. If out is not nil, Do decodes the response into
+// out, which must be a pointer. To read fields that a type of this package lacks, embed the type
+// in a struct; see the example. Observers get the Operation OpDo.
 //
-// The Client retries a GET, and any method if Request.Idempotent is set, like a GET of this
-// package. Other requests are retried only if they had no effect: after a 429, or without a
-// connection. Waits do not use the responses to Do, and Do keeps no poll interval.
+// The Client retries a GET, and every request with Request.Idempotent, like its own GETs (see
+// [WithRetries]). It retries other requests only after a 429, or if there was no connection. Waits
+// do not use the responses to Do, and Do keeps no poll interval.
 //
 // Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. With an error, the
 // Response is nil.

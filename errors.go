@@ -20,14 +20,14 @@ import (
 // Error is the error of every failed API call; find it with [errors.As]. It describes the last
 // response that any attempt of the call received.
 //
-// Compare the code with [errors.Is], as in errors.Is(err, minutes.ErrNotFound). The text
-// has all fields except Operation and Details. Details may name people.
+// Compare the code with [errors.Is], as in errors.Is(err, minutes.ErrNotFound). The text has all
+// fields except Operation and Details; Details may contain the names of people.
 type Error struct {
 	// StatusCode is the HTTP status of the last response, 0 if there was none.
 	StatusCode int
-	// Code is the service's code (section 7 of the interface document). It is empty if the
-	// response was not the service's error envelope. For a 429 without a code, and for a call
-	// that a rate-limit pause prevented, it is ErrRateLimited.
+	// Code is the service's code (section 7 of the interface document). It is empty if the response
+	// was not the service's error envelope. For a 429 without a code, and for a call that the
+	// Client's rate-limit pause prevented, it is ErrRateLimited.
 	Code ErrorCode
 	// Message is for people and may change. If the response did not match the interface
 	// document, Message describes the mismatch.
@@ -37,22 +37,20 @@ type Error struct {
 	// Details has more about the error, or is nil. Use it for debugging, not for decisions.
 	// After ErrInvalidRequest, Details["fields"] names the invalid fields.
 	Details map[string]any
-	// RetryAfter is how long the service asked to wait (429 and 503). If the Client's
-	// rate-limit pause prevented the call, it is the rest of that pause. Otherwise it is 0.
-	// If RetryAfter is more than a minute, or goes beyond the context's deadline, the call
-	// returns at once instead of waiting.
+	// RetryAfter is how long the service asked to wait (429 and 503). If the Client's rate-limit
+	// pause prevented the call, it is the rest of that pause. Otherwise it is 0. If RetryAfter is
+	// over a minute or beyond the context's deadline, the call returns at once, without a retry.
 	RetryAfter time.Duration
 	// Operation is the operation that was called. Method and Path are those of the
 	// request; Path has no query.
 	Operation    Operation
 	Method, Path string
-	// Scope is the scope that the operation needs if Code is ErrInsufficientScope, else
-	// empty. The interface document does not give every scope. The table of the package
-	// documentation marks those that this package assumes.
+	// Scope is the scope that the operation needs, if Code is ErrInsufficientScope. Otherwise it is
+	// empty. The table of the package documentation marks the scopes that this package assumes.
 	Scope string
 
 	causes             []error // errors of the network or of the context
-	mayHaveTakenEffect bool    // an attempt may have reached the service
+	mayHaveTakenEffect bool    // the service may have carried out the request
 }
 
 // Error returns one line without secrets.
@@ -75,7 +73,7 @@ func describe(request string, status int, code, message string, after time.Durat
 	}
 	var why []string
 	for _, cause := range causes {
-		why = append(why, nested{cause}.Error())
+		why = append(why, withoutPrefix{cause}.Error())
 	}
 	text := []string{"minutes: " + request}
 	for _, part := range append(parts, strings.Join(why, "; ")) {
@@ -89,13 +87,13 @@ func describe(request string, status int, code, message string, after time.Durat
 	return strings.Join(text, ": ") + id
 }
 
-// nested removes the prefix "minutes: " from an error and from the errors in its text.
-type nested struct{ error }
+// withoutPrefix is an error without the prefix "minutes: ", its own and those of wrapped errors.
+type withoutPrefix struct{ error }
 
-func (n nested) Error() string {
+func (n withoutPrefix) Error() string {
 	return strings.ReplaceAll(": "+n.error.Error(), ": minutes: ", ": ")[2:] // the added colon makes the first prefix match, too
 }
-func (n nested) Unwrap() error { return n.error }
+func (n withoutPrefix) Unwrap() error { return n.error }
 
 // singleLine makes a text from the network safe for one line of a log: it cuts a long
 // text and removes line breaks and terminal controls.
@@ -114,12 +112,11 @@ func singleLine(s string) string {
 
 // ErrMeetingGone matches a NOT_FOUND that is certainly about the meeting: from Get, Delete,
 // UploadURL, Minutes or a poll, also inside a *WaitError. It does not match a NOT_FOUND from
-// Create, Update or SetParticipants, which may be about a participant, project or template.
-// This package defines it, not the service.
+// Create, Update or SetParticipants, which may be about a participant, project or template. This
+// package defines ErrMeetingGone, not the service.
 var ErrMeetingGone = errors.New("minutes: the meeting is gone")
 
-// Is reports whether target is the Code. ErrRateLimited also matches every 429. For
-// ErrMeetingGone, see its comment.
+// Is reports whether e matches target: its Code, ErrRateLimited for every 429, or ErrMeetingGone.
 func (e *Error) Is(target error) bool {
 	if target == ErrMeetingGone {
 		return e.Code == ErrNotFound && slices.Contains([]Operation{
@@ -130,12 +127,12 @@ func (e *Error) Is(target error) bool {
 	return ok && code != "" && (code == e.Code || code == ErrRateLimited && e.StatusCode == 429)
 }
 
-// Unwrap returns the errors of the network and of the context that ended the call, if any. So
-// errors.Is(err, context.Canceled) works.
+// Unwrap returns the errors of the network and of the context that ended the call, if any: for
+// example, errors.Is(err, context.Canceled) is true if you canceled the context.
 func (e *Error) Unwrap() []error { return e.causes }
 
-// ParamError reports a parameter that the Client cannot use, such as a nil pointer, an empty id,
-// invalid UTF-8 or a recording that is too large. The Client returns it before any request.
+// ParamError reports a parameter that the Client cannot use, and so does not send, such as a nil
+// pointer, an empty id, invalid UTF-8 or a recording that is too large.
 //
 // The service validates all other values: an overlong title or a nonexistent date results in an
 // *Error with ErrInvalidRequest or ErrInvalidDate.
@@ -161,8 +158,9 @@ func (e *ParamError) Error() string {
 	return "minutes: " + e.Param + ": " + e.Reason
 }
 
-// Unwrap returns ErrRecordingEmpty, ErrRecordingTooLarge, ErrRecordingFormat or nil.
-func (e *ParamError) Unwrap() error { // for these errors, Reason is the error's text
+// Unwrap returns ErrRecordingEmpty, ErrRecordingTooLarge or ErrRecordingFormat, if Reason is its
+// text. Otherwise it returns nil.
+func (e *ParamError) Unwrap() error {
 	for _, kind := range []error{ErrRecordingEmpty, ErrRecordingTooLarge, ErrRecordingFormat} {
 		if e.Reason == kind.Error() {
 			return kind
@@ -171,14 +169,14 @@ func (e *ParamError) Unwrap() error { // for these errors, Reason is the error's
 	return nil
 }
 
-// MeetingFailedError reports that a meeting ended in one of the four failure states
-// (section 3), which are final. ProcessOptions.Restart deletes it and starts again.
+// MeetingFailedError reports that a meeting ended in one of the four failure states (section 3),
+// which are final. ProcessOptions.Restart deletes the meeting and creates it again.
 type MeetingFailedError struct {
 	Status  Status   // one of the four
 	Meeting *Meeting // from the last poll or call
 }
 
-// failureReasons holds the reason, and the beginning of the advice that Error completes.
+// failureReasons has the reason and the first words of the advice. Error adds what to do.
 var failureReasons = map[Status]string{
 	StatusTranscribeBlocked:   "there is not enough transcription quota; after a top-up, ",
 	StatusAudioRejected:       "the service rejected the recording, usually because of its size; to upload another recording, ",
@@ -190,7 +188,7 @@ var failureReasons = map[Status]string{
 func (e *MeetingFailedError) Error() string {
 	m := cmp.Or(e.Meeting, new(Meeting))
 	action := "create a new meeting"
-	if m.ExternalID != "" { // it is unique, so the failed meeting must go first
+	if m.ExternalID != "" { // a second meeting cannot have the same ExternalID
 		action = "delete the meeting and create it again, or set ProcessOptions.Restart"
 	}
 	meeting := strings.TrimSpace("minutes: meeting " + singleLine(m.ID))
@@ -216,7 +214,7 @@ func (e *WaitError) Error() string {
 		text += " (last seen " + singleLine(string(e.Meeting.Status)) + ")"
 	}
 	if e.Err != nil {
-		text += ": " + singleLine(nested{e.Err}.Error())
+		text += ": " + singleLine(withoutPrefix{e.Err}.Error())
 	}
 	return text
 }
@@ -233,10 +231,10 @@ type StorageError struct {
 	// Code is an error code of storage, such as "SignatureDoesNotMatch". It is empty if the
 	// response was not an XML error of storage.
 	Code      string
-	Message   string // storage's, for people
+	Message   string // storage's, or a description of an unexpected response; for people
 	RequestID string // storage's, not the service's
-	// RetryAfter is how long storage asked to wait (429 and 503), else 0. If that is more than a
-	// minute, or goes beyond the context's deadline, the upload returns at once.
+	// RetryAfter is how long storage asked to wait (429 and 503), else 0. If it is over a minute or
+	// beyond the context's deadline, the upload makes no other attempt.
 	RetryAfter time.Duration
 
 	meeting, host string
@@ -245,10 +243,10 @@ type StorageError struct {
 }
 
 // ErrPartialAudio is inside the *StorageError of an upload (compare with [errors.Is]) if the
-// meeting has audio, but no attempt sent the whole recording. Either storage accepted the
-// received part of a broken upload, or another worker uploaded audio. If no other worker
-// uploads to the meeting, delete the meeting and create it again. The header Content-MD5 makes
-// storage reject an incomplete recording; see [UploadOptions.WithoutContentMD5].
+// meeting has audio, but no attempt sent the whole recording. Either another worker uploaded
+// audio, or storage accepted the received part of a broken upload. The header Content-MD5 prevents
+// the latter; see [UploadOptions.WithoutContentMD5]. If no other worker uploads to the meeting,
+// delete the meeting and create it again.
 var ErrPartialAudio = upload.ErrPartialAudio
 
 // Error returns one line without the query of the presigned URL.
@@ -267,20 +265,21 @@ func (e *StorageError) Unwrap() []error { return e.causes }
 // Retryable reports whether err is temporary: the same call may succeed later without
 // intervention. It returns true for
 //
-//   - a 429, a 408 or a 5xx;
+//   - a 429, a 408 or a 5xx of the service;
 //   - a lost response, an incomplete one, or one that does not match the interface document;
-//   - the same failures of storage, and an expired upload URL;
+//   - a failure of an upload that [WithRetries] lists, or a 2xx of storage that does not prove
+//     that the recording is stored;
 //   - minutes or a transcript that are not ready (section 3 of the interface document);
 //   - the context's deadline, because the next call may have a later one;
 //   - an error that wraps one of these, such as a *WaitError.
 //
 // It returns false for everything else, such as a canceled context, a meeting that failed, an
-// unusable parameter or recording, a proxy that rejects the connection, and a TLS failure.
-// It returns false for ErrNoAudio, because someone must upload the recording, or find out why
-// the service does not show the audio that storage accepted.
+// unusable parameter or recording, a proxy that rejects the connection, and a TLS failure. It
+// returns false for ErrNoAudio: either nobody uploaded the recording, or the service does not show
+// the audio that storage accepted.
 //
-// It does not say whether a write without a response took effect. Reads, Resume, and Create and
-// Process with an ExternalID are always safe to repeat.
+// It does not say whether a write without a response took effect. Reads and Resume are always safe
+// to repeat. With an ExternalID, Create and Process are, too.
 //
 // The interface document says that a 429, a 500 and minutes that are not ready are temporary.
 // This package assumes the rest.
@@ -317,9 +316,9 @@ func RetryAfter(err error) (d time.Duration, ok bool) {
 
 // QuotaExhausted reports whether a meeting ended as transcribe_blocked: the organisation has
 // too little transcription time left (section 3 of the interface document). Other recordings
-// will probably fail, too, until a top-up or Usage.NextResetAt. It returns false for a meeting
-// that ended as minutes_failed, even if the reason was a lack of credits: to find out, see
-// CreditsRemaining of [UsageService.Get], as in the example of QuotaExhausted.
+// will probably fail, too, until a top-up or Usage.NextResetAt. QuotaExhausted returns false for a
+// meeting that ended as minutes_failed, even if credits were lacking: for that, check
+// CreditsRemaining of [UsageService.Get], as in the package example HandleFailures.
 func QuotaExhausted(err error) bool {
 	e, ok := errors.AsType[*MeetingFailedError](err)
 	return ok && e.Status == StatusTranscribeBlocked
@@ -365,7 +364,7 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 	}
 	err := json.Unmarshal([]byte(c.Mask.Text(string(r.Body()))), &env)
 	switch {
-	case env.Error.Code != "": // even if another field has a wrong type: that stays empty
+	case env.Error.Code != "": // also if another field has a wrong type; that field is empty
 		e.Code, e.Details = ErrorCode(c.Mask.Text(string(env.Error.Code))), env.Error.Details
 		e.Message = c.Mask.Text(env.Error.Message) // again, since JSON escapes may have hidden a secret
 	case r.Status/100 == 3:

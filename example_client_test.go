@@ -34,7 +34,7 @@ func ExampleNew() {
 	}
 	// Output:
 	// minutes.Client(https://minutes.example.com, key masked)
-	// baseURL must be https, since the host is not loopback
+	// baseURL must use https, because the host is not loopback
 }
 
 // Use Do for requests that the package has no method for. It works like every other call. This one

@@ -12,10 +12,9 @@ import (
 
 // FollowOptions tune [MeetingsService.Follow]. Zero fields, and nil, mean the defaults.
 type FollowOptions struct {
-	// Since is a time: Follow yields the meetings that were created later. A zero Since means the
-	// time of the call. Follow also yields meetings created up to two minutes before Since, because
-	// clocks differ. After a restart, use the Since of the first run, or a time before the oldest meeting
-	// that may be unfinished.
+	// Follow yields the meetings that were created after Since, or up to two minutes before,
+	// because clocks differ. A zero Since means the time of the call. After a restart, use the
+	// Since of the first run, or a time before the creation of the oldest meeting not yet handled.
 	Since time.Time
 	// Skip reports whether Follow leaves out a meeting, for example because an earlier run handled
 	// the meeting. Follow calls Skip on the goroutine of the loop, for each meeting that the
@@ -26,15 +25,17 @@ type FollowOptions struct {
 	Until      Status
 	Format     Format // of the minutes; if empty, the service chooses HTML
 	Transcript bool   // also fetch the transcript, if Until is StatusMinutesReady
-	// AudioTimeout is how long after the creation a meeting may have no audio. Then Follow yields
-	// the meeting with ErrNoAudio. 0 means no limit. AudioTimeout must not be negative.
+	// AudioTimeout limits how long a meeting may stay without audio after its creation. After that
+	// time, Follow yields the meeting with ErrNoAudio. 0 means no limit. AudioTimeout must not be
+	// negative.
 	AudioTimeout time.Duration
 }
 
 // Follow yields each meeting of the organisation that the key can see, when the minutes are ready
-// or when the meeting fails. Follow runs until ctx ends or you leave the loop. The service has no
+// or when the meeting fails. By default, it yields only meetings that were created after the call;
+// see FollowOptions.Since. Follow runs until ctx ends or you leave the loop. The service has no
 // webhooks; use Follow instead. The key needs the scopes meetings:read and minutes:read. Assumed:
-// the listing is ordered by creation or by change, newest first.
+// the listing is ordered by CreatedAt. Follow also works if it is ordered by UpdatedAt.
 //
 //   - About every thirty seconds, Follow reads the first page of the listing, and more pages if
 //     there are many new meetings. Follow waits for the meetings like [MeetingsService.Wait].
@@ -46,9 +47,9 @@ type FollowOptions struct {
 //   - While the body of the loop runs, Follow continues to poll. But Follow fetches minutes ahead
 //     of the loop for at most eight meetings.
 //   - Temporary failures of the listing, of polls or of the minutes delay meetings, but lose none.
-//     After twenty failed polls of a meeting, Follow starts another wait.
-//   - Follow finds a meeting that appears in the listing up to two minutes after its creation. If
-//     this machine's clock and the service's differ, the limit is shorter by the difference.
+//     Twenty failed polls of a meeting in a row, which would end a Wait, do not end Follow.
+//   - Follow may miss a meeting that the listing first shows more than two minutes after its
+//     creation. If this machine's clock and the service's differ, subtract the difference.
 //   - Follow leaves out deleted meetings.
 //
 // Each Result has Meeting, and Minutes if they were fetched. Errors with a Result concern one

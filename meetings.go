@@ -16,7 +16,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// MeetingsService works on meetings, from the recording to the minutes (section 4.2).
+// MeetingsService works on meetings, from the recording to the minutes (section 4.2 of the
+// service's interface document).
 type MeetingsService struct{ service }
 
 // Meeting is one meeting (section 2.1). If the service leaves a field out, or sends null or "",
@@ -26,7 +27,7 @@ type Meeting struct {
 	Title           string     `json:"title"`
 	Date            string     `json:"date"`                       // YYYY-MM-DD
 	Time            string     `json:"time,omitempty"`             // HH:MM, for display only
-	Status          Status     `json:"status"`                     // one of the ten states, or a new state
+	Status          Status     `json:"status"`                     // one of the ten known states, or one that the service added later
 	Visibility      Visibility `json:"visibility"`                 // who inside the organisation can see the meeting
 	TemplateID      string     `json:"template_id"`                // the template that shapes the minutes
 	ParticipantIDs  []string   `json:"participant_ids,omitempty"`  // member ids
@@ -117,8 +118,8 @@ func (t UploadTarget) Format(f fmt.State, _ rune) {
 // LogValue keeps the presigned query out of structured logs.
 func (t UploadTarget) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(t)) }
 
-// MeetingCreateParams describes a meeting to create. Title and Date are required. Other empty
-// fields are not sent.
+// MeetingCreateParams describes a meeting to create. Title and Date are required. Empty fields
+// other than Title are not sent.
 type MeetingCreateParams struct {
 	Title string `json:"title"`          // 1 to 300 characters
 	Date  string `json:"date,omitempty"` // YYYY-MM-DD; see DateOf
@@ -126,8 +127,8 @@ type MeetingCreateParams struct {
 	// ExternalID is the caller's own reference, at most 128 characters, unique within the
 	// organisation. With an ExternalID, you can repeat Create and Process.
 	ExternalID string `json:"external_id,omitempty"`
-	// ParticipantIDs are member ids. They improve the spelling of names in the transcript, and the
-	// minutes can name the speakers. They cannot change after the upload.
+	// ParticipantIDs are member ids. With them, the transcript spells names better, and the minutes
+	// can name the speakers. They cannot change after the upload.
 	ParticipantIDs []string   `json:"participant_ids,omitempty"`
 	ProjectID      string     `json:"project_id,omitempty"`  // empty: in no project
 	SharedWith     []string   `json:"shared_with,omitempty"` // member ids; only used with VisibilityShared
@@ -148,8 +149,8 @@ type MeetingUpdateParams struct {
 func (p MeetingUpdateParams) String() string { return formatFields(p) }
 
 // MeetingListParams selects the meetings of a listing. Every field is optional. The interface has
-// no filter by project or status: compare the fields of each Meeting. Assumed: the listing is
-// ordered by CreatedAt, and not by Date.
+// no filter by project or status: compare the fields of each Meeting. Assumed: the newest meeting
+// is the one with the latest CreatedAt, not with the latest Date.
 type MeetingListParams struct {
 	Limit      int    `url:"limit,omitempty"`       // meetings per page, 1 to 50; 0 means 25 for List and 50 for All
 	Cursor     string `url:"cursor,omitempty"`      // MeetingPage.NextCursor of the previous page
@@ -160,8 +161,8 @@ type MeetingListParams struct {
 
 // Create creates a meeting. If a meeting with the same ExternalID exists, Create returns that
 // meeting unchanged. The key needs the scope meetings:write. The interface document describes this
-// route. Assumed: if the caller may not see the existing meeting, Create returns
-// ErrExternalIDTaken.
+// route, but not the error if the caller may not see the existing meeting. ErrExternalIDTaken is
+// assumed.
 //
 //   - created is true after a 201: the service created the meeting for this request.
 //   - created is false after a 200: the meeting existed before the request. If the Client retried
@@ -204,12 +205,12 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 	return do[MeetingPage](ctx, s.core(), rest.Request{Operation: route.MeetingsList, Query: params})
 }
 
-// FindByExternalID returns the meeting with the caller's reference. The key needs the scope
+// FindByExternalID returns the meeting whose ExternalID is externalID. The key needs the scope
 // meetings:read. FindByExternalID requests a page of the listing, which the interface document
-// describes. Assumed: if no meeting has the reference, the page is empty. Also assumed: the
-// service may trim the reference, or store another Unicode form.
+// describes. Assumed: if there is no such meeting, the page is empty. Also assumed: the service
+// may trim an ExternalID, or store another Unicode form.
 //
-// Errors: [ErrNotFound] if the key can see no meeting with the reference, [ErrInvalidExternalID].
+// Errors: [ErrNotFound] if the key can see no such meeting, [ErrInvalidExternalID].
 func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID string) (*Meeting, error) {
 	given := checkThat("externalID", externalID != "", "must not be empty")
 	if err := cmp.Or(given, checkThat("externalID", utf8.ValidString(externalID), notUTF8)); err != nil {
@@ -223,8 +224,8 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 		return nil, err
 	}
 	for _, m := range page.Meetings {
-		// A service without this filter lists other meetings. A single meeting whose reference
-		// differs may have another Unicode form of the same text.
+		// A service without this filter lists other meetings. If it lists only one, the ExternalID
+		// may be another Unicode form of the same text.
 		otherForm := len(page.Meetings) == 1 && strings.ContainsFunc(externalID, func(r rune) bool { return r >= utf8.RuneSelf })
 		if otherForm || m.ExternalID == externalID || m.ExternalID == strings.TrimSpace(externalID) {
 			c.poller.Record(snapshotOf(m.clone()), asked)
@@ -244,15 +245,15 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 // Client does not retry an Update that may have taken effect.
 //
 // Errors: [ErrInvalidRequest], [ErrBadRequest], [ErrInvalidDate], [ErrInvalidTime],
-// [ErrForbidden], [ErrNotFound] (the meeting, or the project: assumed).
+// [ErrForbidden], [ErrNotFound] (no such meeting; assumed: also for an unknown project).
 func (s *MeetingsService) Update(ctx context.Context, id string, params *MeetingUpdateParams) (*Meeting, error) {
 	params = cmp.Or(params, new(MeetingUpdateParams))
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsUpdate, ID: id, Body: params})
 }
 
-// Delete deletes a meeting and everything that belongs to the meeting. A deletion cannot be
-// undone. If the response to the first attempt is lost and the retry gets a NOT_FOUND, Delete
-// succeeds. The key needs the scope meetings:delete. The interface document describes this route.
+// Delete deletes a meeting and everything that belongs to it. A deletion cannot be undone. If the
+// response to the first attempt is lost and the retry gets a NOT_FOUND, Delete succeeds. The key
+// needs the scope meetings:delete. The interface document describes this route.
 //
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
@@ -275,8 +276,8 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 // audio. The interface document describes this route. Assumed: the key needs the scope
 // meetings:write.
 //
-// Errors: [ErrInvalidRequest], [ErrNotFound] (the meeting, or a member: assumed), [ErrForbidden]
-// (assumed), [ErrParticipantsLocked].
+// Errors: [ErrInvalidRequest], [ErrNotFound] (no such meeting; assumed: also for an unknown
+// member), [ErrForbidden] (assumed), [ErrParticipantsLocked].
 func (s *MeetingsService) SetParticipants(ctx context.Context, id string, memberIDs []string) (*Meeting, error) {
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsSetParticipants, ID: id, Body: &struct {
 		MemberIDs []string `json:"participant_ids"` // never null
@@ -285,8 +286,8 @@ func (s *MeetingsService) SetParticipants(ctx context.Context, id string, member
 
 // UploadURL requests an upload target, signed for exactly contentType, the MIME type of the
 // recording. [MeetingsService.Upload] includes this request. The interface document describes this
-// route, and calls the target one-time. Assumed: the errors, the scope meetings:write, and that
-// the target can be used again after a PUT that stored nothing.
+// route, and says that a target is for one use. Assumed: the errors, the scope meetings:write, and
+// that a PUT that stored nothing does not use up the target.
 //
 // Errors: [ErrInvalidRequest] (not a MIME type), [ErrBadRequest] (the meeting has audio),
 // [ErrForbidden], [ErrNotFound].

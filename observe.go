@@ -18,16 +18,16 @@ func (Attempt) event()     {}
 func (RateLimited) event() {}
 func (PollCycle) event()   {}
 
-// Attempt reports the end of one attempt: of an API call, of a request of the poller, or of the
-// PUT of a recording.
+// Attempt reports the end of one attempt: of an API call, of a request for waits, or of the PUT of
+// a recording.
 type Attempt struct {
 	Operation Operation // OpUpload for the PUT to storage
 	MeetingID string    // empty if the path has no meeting
 	Number    int       // number of the attempt in its call, from 1; an upload counts across upload URLs
-	Poll      bool      // the poller made the attempt, so the context is not the caller's
+	Poll      bool      // the request was made for waits, so the context is not the caller's
 
 	StatusCode int       // of the response; 0 if there was none
-	Code       ErrorCode // of an error response of the service or the store
+	Code       ErrorCode // of an error response of the service or of storage
 	RequestID  string    // of an error response, for support requests
 	// Header is the header of the response, without cookies, the API key and the query of a
 	// Location. Header is nil for uploads, and if there was no response.
@@ -50,7 +50,7 @@ type RateLimited struct {
 	Pause     time.Duration // from now; at most a minute
 }
 
-// PollCycle reports the requests of the poller in one cycle, of thirty seconds or longer.
+// PollCycle reports the requests for waits in one cycle, of thirty seconds or longer.
 type PollCycle struct {
 	Duration time.Duration // shorter than thirty seconds if the last wait has ended
 	Waits    int           // number of awaited meetings at the end of the cycle
@@ -109,7 +109,7 @@ func (c *core) reportAttempt(ctx context.Context, e Attempt, request ...slog.Att
 // PollFailed implements poll.Observer.
 func (p polled) PollFailed(id string, inARow int, several bool, err error) {
 	if several {
-		p.core.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: polls of a meeting fail, and its wait goes on",
+		p.core.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: polls of a meeting fail, and its wait continues",
 			slog.String("meeting", singleLine(id)), slog.Int("in_a_row", inARow), slog.String("error", singleLine(err.Error())))
 	}
 }

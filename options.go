@@ -36,7 +36,7 @@ func defaults() *core {
 			Transport: sharedTransport(),
 			Timeout:   attemptTimeout,
 			Retries:   backoff.Policy{Max: 4, WaitMin: 500 * time.Millisecond, WaitMax: 15 * time.Second},
-			Rate:      rate.NewLimiter(100, 100), // a second, and at once
+			Rate:      rate.NewLimiter(100, 100), // requests a second, and in a burst
 		},
 		log:      slog.New(slog.DiscardHandler),
 		observer: func(context.Context, Event) {},
@@ -65,14 +65,14 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 //     presigned URL of an upload is a credential.
 //   - For your own proxy or certificate authority, clone http.DefaultTransport; see the example.
 //     If a proxy rejects a connection, the error names the proxy, without its password.
-//   - HTTP/2 makes uploads many times slower over distance. To keep uploads on HTTP/1.1, add
-//     WithStorageHTTPClient(new(http.Client)), or see the page docs/uploads.md.
+//   - If storage is far away, uploads over HTTP/2 are many times slower. To keep uploads on
+//     HTTP/1.1, add WithStorageHTTPClient(new(http.Client)), or see the page docs/uploads.md.
 //
 // Without this option, the Client uses the system's certificates and the proxies of the
 // environment; see [http.ProxyFromEnvironment]. Uploads use HTTP/1.1.
 func WithHTTPClient(hc *http.Client) Option {
 	ok := hc != nil && hc.Timeout >= 0
-	return option("WithHTTPClient", ok, "must not be nil, nor its Timeout negative", func(c *core) {
+	return option("WithHTTPClient", ok, "must not be nil or have a negative Timeout", func(c *core) {
 		c.Transport, c.Timeout = cmp.Or(hc.Transport, sharedTransport()), cmp.Or(hc.Timeout, attemptTimeout)
 	})
 }
@@ -85,10 +85,10 @@ func WithStorageHTTPClient(hc *http.Client) Option {
 		func(c *core) { c.storage = cmp.Or(hc.Transport, storageTransport()) })
 }
 
-// WithObserver calls observe for each [Event], with the context of the call. Events of the poller
-// belong to no call: their context has no deadline and none of your values. The Client calls
-// observe on many goroutines at once, and requests wait until observe returns. observe may use the
-// Client.
+// WithObserver calls observe for each [Event], with the context of the call. The requests of waits
+// belong to no single call: the context of their Events has no deadline and none of your values.
+// The Client calls observe on many goroutines at once, and requests wait until observe returns.
+// observe may use the Client.
 func WithObserver(observe func(context.Context, Event)) Option {
 	return option("WithObserver", observe != nil, "must not be nil",
 		func(c *core) { c.observer, c.Observe = observe, c.observeAttempt })
@@ -99,7 +99,7 @@ func WithObserver(observe func(context.Context, Event)) Option {
 //   - at debug level, each attempt of each request: operation, method, path, status, number of the
 //     attempt, wait before the next attempt, and request id;
 //   - at info level, each rate-limit pause after a 429;
-//   - at warn level, the third failed poll of a meeting in a row, and the first successful poll
+//   - at warn level, the third consecutive failed poll of a meeting, and the first successful poll
 //     afterwards;
 //   - at warn level, each failed Delete of a Store.
 func WithLogger(l *slog.Logger) Option {
@@ -118,9 +118,8 @@ func WithUserAgent(product string) Option {
 // The zero value disables retries.
 type RetryPolicy struct {
 	Max int // retries after the first attempt
-	// The wait before retry n is random. WaitMin is the shortest wait. The longest wait is
-	// WaitMin·2ⁿ, or 0.5 s·2ⁿ if WaitMin is 0, but never more than WaitMax. A longer Retry-After
-	// of the service lengthens the wait.
+	// The wait before retry n, counted from 1, is random: from WaitMin to WaitMin·2ⁿ (0.5 s·2ⁿ if
+	// WaitMin is 0), but at most WaitMax. A longer Retry-After lengthens the wait.
 	WaitMin, WaitMax time.Duration
 }
 
@@ -131,10 +130,10 @@ type RetryPolicy struct {
 //
 // The Client retries an API call only if the retry is safe:
 //
-//   - After a 429, every request: the service's edge rejected the request. Before the retry, the
-//     Client waits up to a minute, and sends no other API request. Then the Client sends one
-//     request at a time until there are no more 429s.
-//   - If there was no connection, every request.
+//   - After a 429: every request, because the service's edge rejected the request before it had
+//     an effect. Before the retry, the Client waits up to a minute, and sends no other API request.
+//     Then the Client sends one request at a time until there are no more 429s.
+//   - If there was no connection: every request.
 //   - After a lost connection, a timeout, or a 500, 502, 503 or 504: GET, PUT, DELETE, the request
 //     for an upload URL, and Create with an ExternalID.
 //
@@ -148,8 +147,7 @@ type RetryPolicy struct {
 //   - without the header Content-MD5, if storage rejected that header.
 //
 // If an upload got no response and the audio may have arrived, the Client polls the meeting before
-// the retry. If the whole recording was sent, the Client polls again thirty seconds later.
-// [Client.Do] has rules of its own.
+// the retry: once, or if the whole recording was sent, up to twice. [Client.Do] has its own rules.
 func WithRetries(p RetryPolicy) Option {
 	ok := p.Max >= 0 && p.WaitMin >= 0 && p.WaitMax >= p.WaitMin
 	return option("WithRetries", ok, "needs Max >= 0 and 0 <= WaitMin <= WaitMax", func(c *core) { c.Retries = backoff.Policy(p) })
@@ -165,13 +163,13 @@ func WithUploadConcurrency(n int) Option {
 
 // UploadTimeouts are the time limits of one attempt of an upload. Both must be positive.
 type UploadTimeouts struct {
-	Stall    time.Duration // the longest time without sending a byte of the recording (default a minute)
-	Response time.Duration // from the last byte to the response (default five minutes)
+	Stall    time.Duration // the longest time without sending a byte of the recording
+	Response time.Duration // from the last byte to the response
 }
 
-// WithUploadTimeouts sets when the Client gives up an attempt of an upload. [WithRetries]
-// describes the retries. Some proxies scan a whole recording before they forward it, and so need a
-// long Response. Only the context limits a whole upload.
+// WithUploadTimeouts sets when the Client gives up an attempt of an upload (default Stall: a
+// minute, Response: five minutes). [WithRetries] describes the retries. Behind a proxy that first
+// scans the whole recording, t.Response must be long. Only the context limits a whole upload.
 func WithUploadTimeouts(t UploadTimeouts) Option {
 	return option("WithUploadTimeouts", t.Stall > 0 && t.Response > 0, "needs Stall > 0 and Response > 0",
 		func(c *core) { c.uploads = upload.Timeouts(t) })
@@ -194,8 +192,8 @@ var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.Met
 const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 
 // WithRoute overrides an assumed route. path follows the base URL and begins with a slash. For
-// OpMeetingsTranscript, path contains {meeting_id} once. The operation decides whether the Client
-// may retry a request; method does not matter.
+// OpMeetingsTranscript, path contains {meeting_id} once. Another method does not change whether
+// the Client retries the operation.
 func WithRoute(op Operation, method, path string) Option {
 	return Option{func(c *core) error {
 		at := slices.IndexFunc(c.Routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })
@@ -208,8 +206,8 @@ func WithRoute(op Operation, method, path string) Option {
 		row.Method, row.Path = method, path
 		return cmp.Or(
 			checkThat("WithRoute", slices.Contains(methods, method), "method: "+methodReason),
-			checkThat("WithRoute", asMany, "path: must hold "+route.Param+" exactly where the operation is about one meeting"),
-			checkThat("WithRoute", !strings.Contains(path, "%"), "path: must not hold escapes"),
+			checkThat("WithRoute", asMany, "path: must contain "+route.Param+" once for OpMeetingsTranscript, and not for other operations"),
+			checkThat("WithRoute", !strings.Contains(path, "%"), "path: must not contain escapes"),
 			checkThat("WithRoute", example == "/" || problem == "", "path: "+problem),
 		)
 	}}

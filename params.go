@@ -27,9 +27,9 @@ func checkGiven(param string, given bool) error { return checkThat(param, given,
 
 const notUTF8 = "is not valid UTF-8"
 
-// checkTexts returns a ParamError if a field of a struct holds invalid UTF-8, which JSON and
-// URLs would change. It ignores other values. The fields of an anonymous struct are parameters
-// of a method, so the error writes their names in lower case.
+// checkTexts returns a ParamError if a field of a struct has invalid UTF-8, which JSON and URLs
+// would change. It ignores other values. The fields of an anonymous struct are parameters of a
+// method, so the error writes their names in lower case.
 func checkTexts(params any) error {
 	if v := reflect.Indirect(reflect.ValueOf(params)); v.Kind() == reflect.Struct {
 		return checkFields(v) // inlined here, it would allocate v for every request
@@ -60,12 +60,12 @@ func checkFields(v reflect.Value) error {
 	return nil
 }
 
-// checkID returns a ParamError for an id that would lead to the path of something else.
+// checkID returns a ParamError for an id that would change the path of the request.
 func checkID(param, id string) error {
 	return cmp.Or(
 		checkThat(param, id != "", "must not be empty"),
 		checkThat(param, id != "." && id != "..", "is a relative path, not an id"),
-		checkThat(param, !strings.ContainsFunc(id, unicode.IsControl), "holds a control character"),
+		checkThat(param, !strings.ContainsFunc(id, unicode.IsControl), "contains a control character"),
 		checkThat(param, utf8.ValidString(id), notUTF8),
 	)
 }
@@ -77,11 +77,11 @@ func pathProblem(path string) string {
 	case !strings.HasPrefix(path, "/"):
 		return "must begin with a slash"
 	case err != nil || u.EscapedPath() != path || !utf8.ValidString(u.Path) || strings.ContainsFunc(u.Path, unicode.IsControl):
-		return "must be escaped, and must not hold a query, a fragment or a control character"
+		return "must be escaped, and must not contain a query, a fragment or a control character"
 	}
 	for segment := range strings.SplitSeq(strings.TrimSuffix(path[1:], "/"), "/") {
 		if unescaped, _ := url.PathUnescape(segment); unescaped == "" || unescaped == "." || unescaped == ".." {
-			return "must not hold empty or relative segments"
+			return "must not contain empty or relative segments"
 		}
 	}
 	return ""

@@ -8,10 +8,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
-// PresignedURL is a URL whose query is a credential: everyone who has the URL can upload.
-// Call Reveal to use it, to pass it on or to compare it. Everything else shows it without
-// its query: every verb of fmt, also for an unexported field, slog, encoding/json (which
-// slog's JSON handler uses) and a test's diff.
+// PresignedURL is a URL whose query is a credential: everyone who has the URL can upload. Call
+// Reveal to use it, to pass it on or to compare it. Everything else shows the URL without its
+// query: fmt with every verb, also for an unexported field; slog; encoding/json; a test's diff.
 type PresignedURL struct{ hiddenURL }
 
 type hiddenURL = secret.Value[string]

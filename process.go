@@ -52,10 +52,10 @@ type Result struct {
 // meetings:delete.
 //
 //   - With params.ExternalID, you can run Process again after a crash, or in two workers at once.
-//     Process continues from the meeting's state. There will be one meeting, one audio and one set
+//     Process continues from the meeting's state. The result is one meeting, one audio and one set
 //     of minutes. Without an ExternalID, each run creates a meeting.
-//   - If someone deleted the meeting, Process creates another one. So after a crash, call
-//     [MeetingsService.Resume] if you stored the id.
+//   - If someone deleted the meeting, Process creates another one, but [MeetingsService.Resume]
+//     does not. So if you stored the id, call Resume after a crash.
 //   - With [WithStore], if another run has just started an upload, Process waits up to thirty
 //     seconds for the audio.
 //   - Process opens the recording before the first request, and needs an upload slot for that; see
@@ -94,8 +94,8 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 //     upload, Resume waits until thirty seconds after that start, and then polls. Resume uploads
 //     only if that poll shows no audio.
 //   - If an upload fails and the meeting has audio, Resume assumes that another worker uploaded
-//     that audio, and continues. So Resume never returns ErrPartialAudio. The header
-//     Content-MD5 makes storage reject an incomplete recording; see UploadOptions.
+//     that audio, and continues. So Resume never returns ErrPartialAudio. Only the header
+//     Content-MD5 protects against an incomplete recording; see UploadOptions.
 //   - With Restart and Params, Resume replaces a failed meeting. The key then also needs the
 //     scopes meetings:write and meetings:delete. Resume creates no meeting in any other case: if
 //     someone deleted the meeting, the error matches ErrMeetingGone.
@@ -103,8 +103,8 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 // Errors:
 //   - *[ParamError] with a nil Result, if id or opts are invalid. Otherwise the Result is not nil.
 //   - The errors of source, Upload, WaitForMinutes and Transcript, and with Restart those of
-//     Create and Delete. If the recording is invalid, the error is also a
-//     *[ParamError], but the Result is not nil, and Resume may have polled before.
+//     Create and Delete. An invalid recording is a *[ParamError], too, but with a Result. Resume
+//     may then have polled before.
 //   - *[WaitError] with [ErrNoAudio], if source is nil and the meeting has no audio.
 //   - *[WaitError] with [ErrNoAudio], if storage accepted the upload, but the service shows no
 //     audio within five minutes.

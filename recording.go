@@ -21,7 +21,7 @@ import (
 const MaxRecordingSize = 1 << 30
 
 // Source opens a recording for one upload. [FromFile], [FromReader] and [FromReaderAt] return a
-// Source; you can write your own. The Client calls the Source after the upload got an upload slot
+// Source; you can write your own. The Client calls the Source when the upload has an upload slot
 // (see [WithUploadConcurrency]), with the context of the upload. The Client closes the Recording
 // at the end. If several uploads use a Source, each call must return a new Recording.
 type Source func(ctx context.Context) (Recording, error)
@@ -60,7 +60,7 @@ func checkContentType(param, contentType string) error {
 	return cmp.Or(
 		checkThat(param, contentType != "", "must not be empty"),
 		checkThat(param, err == nil && !spaced && strings.Contains(kind, "/"), "is not a MIME type"),
-		checkThat(param, !strings.ContainsFunc(contentType, unicode.IsControl), "holds a control character"),
+		checkThat(param, !strings.ContainsFunc(contentType, unicode.IsControl), "contains a control character"),
 	)
 }
 

@@ -2,9 +2,8 @@ package minutes
 
 import "slices"
 
-// Status is the state of a meeting (section 3 of the interface document). The service may
-// add statuses. This package decodes an unknown status, and continues to wait: it does not
-// count as final, or as any state that a wait can end at.
+// Status is the state of a meeting (section 3 of the interface document). The service may add
+// statuses. An unknown status does not end a wait, and is not final.
 type Status string
 
 // The happy path, in order.

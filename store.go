@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// MeetingState is the state of a meeting that a [Store] keeps. It contains no secret.
+// MeetingState has the times that a [Store] keeps for a meeting. It contains no secret.
 type MeetingState struct {
 	// PolledAt is when the Client last began to poll the meeting.
 	PolledAt time.Time `json:"polled_at,omitzero"`
-	// UploadStartedAt is when a PUT of the recording last began; zero means never. If a poll finds
-	// audio and the state has no PUT for it, UploadStartedAt is the time of that poll. Before the
-	// first poll, the Client does not know whether another process is uploading. So the Client
-	// sets UploadStartedAt to the current time, as if an upload had begun. If the response to the
-	// poll shows no audio, the Client sets UploadStartedAt back to zero.
+	// UploadStartedAt is when a PUT of the recording last began; zero means never. For audio from
+	// an unknown PUT, UploadStartedAt is the time of the poll that found the audio. Before the
+	// first poll, the Client does not know whether another process is uploading. So the Client sets
+	// UploadStartedAt to the current time, as if an upload had begun. If the response to the poll
+	// shows no audio, the Client sets UploadStartedAt back to zero.
 	UploadStartedAt time.Time `json:"upload_started_at,omitzero"`
 }
 
@@ -25,20 +25,20 @@ type MeetingState struct {
 // the other. The Client calls a Store on many goroutines. All methods must obey ctx. [DirStore] is
 // a Store in a directory, and examples/webservice has one in SQLite.
 type Store interface {
-	// Load returns the state of the meeting id, or the zero state if there is none.
+	// Load returns the MeetingState of the meeting id, or the zero value if there is none.
 	Load(ctx context.Context, id string) (MeetingState, error)
 	// Save compares the stored state with old, which Load has returned. If both are equal, Save
 	// stores next and returns true. Otherwise Save changes nothing and returns false. Save must be
 	// atomic, also between processes. Times are in UTC and whole milliseconds.
 	Save(ctx context.Context, id string, old, next MeetingState) (saved bool, err error)
-	// Delete deletes the state of a meeting, if there is one.
+	// Delete deletes the MeetingState of a meeting, if there is one.
 	Delete(ctx context.Context, id string) error
 }
 
-// WithStore keeps in s what a restarted program needs:
+// WithStore keeps the times of polls and uploads in s. This has two effects:
 //
-//   - Two polls of a meeting are thirty seconds apart even if different processes make them, at
-//     the same time or after a kill -9.
+//   - Two polls of a meeting are at least thirty seconds apart even if different processes make
+//     them, at the same time or after a kill -9.
 //   - [MeetingsService.Resume] and [MeetingsService.Process] know whether another process started
 //     an upload. Before they upload, they wait up to thirty seconds for the audio.
 //
@@ -47,9 +47,9 @@ type Store interface {
 // does not send the request, and counts a failed poll or a failed attempt of the upload. If a
 // stored time is in the future, the Client uses the current time instead.
 //
-// The Client deletes a state when a wait finds the meeting final or gone, or when Delete succeeds.
-// Otherwise the state remains in s. Without a Store, Process and Resume work after a crash, too,
-// but a poll may come too soon.
+// The Client deletes the MeetingState when a wait finds the meeting final or gone, or when
+// [MeetingsService.Delete] succeeds. Otherwise it remains in s. Without a Store, Process and
+// Resume work after a crash, too, but a poll may come too soon.
 func WithStore(s Store) Option {
 	return option("WithStore", s != nil, "must not be nil", func(c *core) { c.store = s })
 }
@@ -82,7 +82,7 @@ func (c *core) change(ctx context.Context, id string, next func(s MeetingState, 
 			return before, nil
 		}
 	}
-	return before, storeError("saving", id, errors.New("ten changes in a row came too late"))
+	return before, storeError("saving", id, errors.New("ten attempts failed, because other processes changed it first"))
 }
 
 // notAfter returns t, or now if t is in the future.

@@ -12,10 +12,10 @@ import (
 
 // Transcript returns the transcript: plain text with a label, such as spk_0, before each turn
 // (section 2.7). Labels only distinguish speakers; the minutes have names. There are no
-// timestamps. [Turns] splits a transcript. Method, path and scope (minutes:read) are assumed; see
-// [WithRoute].
+// timestamps. The function [Turns] splits a transcript. Method, path and scope (minutes:read) are
+// assumed; see [WithRoute].
 //
-// Errors: [ErrTranscriptNotReady], [ErrNotFound] (the meeting, or a wrong assumed path).
+// Errors: [ErrTranscriptNotReady], [ErrNotFound] (no such meeting, or the assumed path is wrong).
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (string, error) {
 	in := rest.Request{Operation: route.MeetingsTranscript, ID: id, MaxResponse: maxText}
 	return pick(ctx, s.core(), in, func(t *transcript) string { return t.Text })

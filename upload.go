@@ -41,8 +41,8 @@ type UploadOptions struct {
 //   - Only ctx limits the whole upload. Upload gives up an attempt if no byte is sent for a
 //     minute. After the last byte, storage has five minutes to respond. [WithUploadTimeouts] sets
 //     both.
-//   - Upload retries failed attempts; see [WithRetries]. A retry first uses the same upload URL,
-//     because the PUT overwrites the same object. A later retry may request a new URL.
+//   - Upload retries failed attempts; see [WithRetries]. It keeps the upload URL until the URL
+//     expires or seems to be used up, and then requests a new one.
 //   - If a response is lost, Upload polls the meeting. If the audio has arrived, Upload returns
 //     nil, and does not send the recording again.
 //   - If ctx ends, Upload returns soon, even if Recording.Audio or Progress blocks. The blocked
@@ -129,7 +129,7 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 		c.poller.Invalidate(id, sentAt)
 		return nil
 	case f.Host == "": // there was no upload URL
-		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(c.Mask.Text(id)), nested{f.Causes[0]})
+		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(c.Mask.Text(id)), withoutPrefix{f.Causes[0]})
 	}
 	return &StorageError{
 		StatusCode: f.StatusCode, Code: f.Code, Message: f.Message, RequestID: f.RequestID, RetryAfter: f.RetryAfter,

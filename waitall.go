@@ -18,8 +18,8 @@ import (
 //
 // Errors:
 //   - *[MeetingFailedError] or *[WaitError] for one meeting, with the id, as for Wait.
-//   - *[WaitError] without a MeetingID: ctx ended. This last error covers all remaining ids.
-//   - *[ParamError]: ids or opts are invalid. WaitAll yields nothing else.
+//   - *[WaitError] without a MeetingID: ctx ended. WaitAll yields it last, for all remaining ids.
+//   - *[ParamError]: ids is nil or opts are invalid. WaitAll yields nothing else.
 func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Meeting, error] {
 	return func(yield func(*Meeting, error) bool) {
 		a, err := s.newWaitAll(ctx, ids, opts)
@@ -39,7 +39,7 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 //
 // Each Result without an error has Meeting and Minutes. With an error, Result.Meeting is the last
 // snapshot, or nil if no response showed the meeting. The Result is nil only with a *ParamError:
-// ids or opts are invalid.
+// ids is nil or opts are invalid.
 //
 // Errors: those of WaitAll and WaitForMinutes. When ctx ends, WaitAllForMinutes yields an error
 // for each running fetch, and one *WaitError without a MeetingID for all other meetings.

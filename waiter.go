@@ -18,13 +18,13 @@ type WaitOptions struct {
 	// Until is the state to wait for (default StatusMinutesReady). A later state on the happy path
 	// also ends the wait. WaitForMinutes and WaitAllForMinutes ignore Until.
 	Until Status
-	// Interval is the shortest time between two polls of the meeting. If Interval is less than
-	// thirty seconds, or less than the service's Cache-Control, the longer time applies. Between
-	// two polls, a page of the listing may show a change. Interval must not be negative.
+	// Interval is the shortest time between two polls of the meeting. It can only lengthen the time
+	// that [MeetingsService.Wait] describes. Between two polls, a page of the listing may show a
+	// change. Interval must not be negative.
 	Interval time.Duration
 	// AudioTimeout limits how long a meeting may stay without audio, counted from
-	// Meeting.CreatedAt by this machine's clock. The first poll after that time ends the wait with ErrNoAudio if the meeting
-	// still has no audio. 0 means no limit. AudioTimeout must not be negative.
+	// Meeting.CreatedAt by this machine's clock. If the first poll after that time shows no audio,
+	// the wait ends with ErrNoAudio. 0 means no limit. AudioTimeout must not be negative.
 	AudioTimeout time.Duration
 	// OnStatus is called with the first status that the wait finds, and with each change that a
 	// response shows. Wait calls OnStatus on the caller's goroutine, and WaitAll on the goroutine
@@ -46,17 +46,17 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 //   - If a response showed the meeting in the last thirty seconds, the wait uses that response.
 //     Otherwise the Client polls at once. If many waits begin together, the Client spreads their
 //     first polls: 330 polls take thirty seconds.
-//   - Two polls of a meeting are at least thirty seconds apart (section 6). If Cache-Control asks
-//     for a longer time, the Client waits up to five minutes. The responses to Get, Create,
-//     Update, SetParticipants and FindByExternalID count as polls.
-//   - As an exception, the Client polls at once after an upload, or a request for an upload URL.
-//     With a [Store], there is no such exception.
-//   - One page of the listing shows many meetings. If pages take fewer requests than polls of each
-//     meeting, the Client reads pages. So thousands of waits need few requests. A page and a poll
-//     of a meeting can be less than thirty seconds apart.
-//   - Most failures do not end a wait. Twenty failed polls in a row can end one, see Errors. If
-//     the whole service seems to be down, a failed poll of one meeting counts as a failed poll for
-//     every wait. A 429 delays all waits and ends none.
+//   - Two polls of a meeting are at least thirty seconds apart (section 6), or the time that
+//     Cache-Control asks for, up to five minutes. The responses to Get, Create, Update,
+//     SetParticipants and FindByExternalID count as polls.
+//   - There is one exception: after an upload or a request for an upload URL, the Client polls at
+//     once. With a [Store], the Client waits then, too.
+//   - One page of the listing shows many meetings. If reading pages takes fewer requests than
+//     polling each meeting, the Client reads pages. So thousands of waits need few requests. A page
+//     and a poll of a meeting can be less than thirty seconds apart.
+//   - Most failures do not end a wait. Twenty failed polls in a row can end one, see Errors. After
+//     five failures in a row, of different meetings or pages, each further failure counts for every
+//     wait. A 429 delays all waits and ends none.
 //   - Only ctx and WaitOptions.AudioTimeout limit the time of a wait.
 //
 // Errors:
@@ -80,7 +80,7 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 //
 // If the service responds with ErrMinutesNotReady or a 429, WaitForMinutes requests the minutes
 // every thirty seconds until ctx ends. If requests fail for other temporary reasons,
-// WaitForMinutes gives up after twenty in a row, each with the retries of [WithRetries].
+// WaitForMinutes gives up after twenty failures in a row, each with the retries of [WithRetries].
 //
 // Errors: those of Wait; those of [MeetingsService.Minutes], in a *WaitError.
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Minutes, error) {

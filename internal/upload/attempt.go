@@ -16,8 +16,8 @@ import (
 
 // Timeouts end an attempt that makes no progress.
 type Timeouts struct {
-	// Stall is the longest time between two reads of the recording by the transport. A read
-	// takes up to 32 KiB: with a minute, the slowest connection has 546 bytes a second.
+	// Stall is the longest time between two reads of the recording by the transport. A read returns
+	// up to 32 KiB, so a Stall of a minute is enough for connections of 546 bytes a second.
 	Stall time.Duration
 	// Response is the longest time from the last read to the response.
 	Response time.Duration
@@ -33,8 +33,8 @@ type Outcome struct {
 	Size           int64         // of the recording
 	Took           time.Duration // from the beginning to the end
 	urlLeft        time.Duration // until the URL expires
-	rejectedHeader string        // that storage rejected and the next attempts can omit; or ""
-	permanent      bool          // no retry helps: the recording, a callback, TLS or a proxy failed, or ctx ended
+	rejectedHeader string        // an optional header that storage rejected, and that the next attempts omit; or ""
+	noRetry        bool          // no retry helps: the recording, TLS or a proxy failed, a callback ended its goroutine, or ctx ended
 }
 
 // attempt makes one PUT.
@@ -47,7 +47,7 @@ func (u *Upload) attempt(ctx context.Context) (o Outcome) {
 		o, err = run(ctx, func() Outcome { return u.put(ctx, header, b) })
 	}
 	if err != nil {
-		o = Outcome{Err: u.urlMask.Err(err), permanent: true}
+		o = Outcome{Err: u.urlMask.Err(err), noRetry: true}
 	}
 	o.Target, o.Sent, o.Size = u.target, b.at.Load(), u.Recording.Size
 	o.Took, o.urlLeft = time.Since(began), time.Until(u.expires)
@@ -56,7 +56,7 @@ func (u *Upload) attempt(ctx context.Context) (o Outcome) {
 }
 
 // header returns the header of the next attempt. With Content-MD5, storage rejects an incomplete
-// recording. The URL's signature does not cover it: only AWS version 4 accepts such a header.
+// recording. The URL's signature does not cover Content-MD5; only AWS version 4 allows that.
 func (u *Upload) header(ctx context.Context) (http.Header, error) {
 	h := http.Header{"Content-Type": {u.Recording.ContentType}, "User-Agent": u.UserAgent}
 	if !u.withoutExpect {
@@ -76,8 +76,8 @@ func (u *Upload) header(ctx context.Context) (http.Header, error) {
 	return h, nil
 }
 
-// put makes the request. When it returns, the transport has stopped reading b. Without Close,
-// net/http would go on sending after an early response, to reuse the connection.
+// put makes the request. When it returns, the transport has stopped reading b. Without
+// Request.Close, net/http would send the rest after an early response, to reuse the connection.
 func (u *Upload) put(caller context.Context, header http.Header, b *body) (o Outcome) {
 	timer := u.stallTimer(b)
 	defer timer.Stop()
@@ -93,7 +93,7 @@ func (u *Upload) put(caller context.Context, header http.Header, b *body) (o Out
 	early := b.at.Load() < b.Size // the response came before the whole recording was read
 	aborted := err != nil && b.ctx.Err() != nil && caller.Err() == nil
 	switch {
-	case aborted: // by the stall timer, or by a callback that ended its goroutine
+	case aborted: // by the stall timer, or by Read (see errGoexit)
 		err = context.Cause(b.ctx)
 	case err == nil:
 		o.Response = readResponse(resp, u.target.Host, u.urlMask)
@@ -102,13 +102,13 @@ func (u *Upload) put(caller context.Context, header http.Header, b *body) (o Out
 		}
 	}
 	b.abort(nil)
-	readErr := b.end()
+	readErr := b.wait()
 	switch {
 	case o.StatusCode/100 == 2:
 	case readErr != nil:
-		return Outcome{Err: u.urlMask.Err(readErr), permanent: true}
-	case err != nil: // permanent only if nothing was sent: otherwise audio may be stored
-		o.Err, o.Stalled, o.permanent = u.urlMask.Err(err), aborted, backoff.Permanent(err) && b.at.Load() == 0
+		return Outcome{Err: u.urlMask.Err(readErr), noRetry: true}
+	case err != nil: // if something was sent, the upload must check whether the audio arrived
+		o.Err, o.Stalled, o.noRetry = u.urlMask.Err(err), aborted, backoff.Permanent(err) && b.at.Load() == 0
 	}
 	return o
 }
@@ -143,7 +143,7 @@ var errGoexit = errors.New("a callback ended its goroutine (runtime.Goexit)")
 // ctx's cause, and f ends later.
 func run[T any](ctx context.Context, f func() T) (T, error) {
 	var result, none T
-	err := errGoexit // unless f returns
+	err := errGoexit // remains if f does not return
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

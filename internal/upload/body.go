@@ -18,10 +18,10 @@ type Recording struct {
 	ContentType string
 }
 
-// body reads the recording from its beginning, for one attempt.
+// body reads the recording once, from its beginning.
 type body struct {
 	Recording
-	ctx   context.Context         // of the attempt; nothing is read after its end
+	ctx   context.Context         // nothing is read after its end
 	abort context.CancelCauseFunc // ends ctx
 	moved func(at int64)          // called after each part; may be nil
 	at    atomic.Int64            // the offset of the next part
@@ -37,8 +37,8 @@ func newBody(ctx context.Context, rec Recording) (*body, context.CancelCauseFunc
 	return &body{Recording: rec, ctx: ctx, abort: abort, lock: make(chan struct{}, 1)}, abort
 }
 
-// Read reads the next part of the recording. A part is small, because each part
-// restarts the stall timer: on a slow connection, a large one would look like a stall.
+// Read reads the next part of the recording. Parts are small, because each part restarts the
+// stall timer: on a slow connection, a large part would look like a stall.
 func (b *body) Read(p []byte) (int, error) {
 	const longest = 32 << 10
 	b.lock <- struct{}{}
@@ -56,7 +56,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	p = p[:min(int64(len(p)), longest, b.Size-at)]
-	b.err = errGoexit // unless Audio and moved return
+	b.err = errGoexit // remains if Audio or moved does not return
 	n, err := b.Audio.ReadAt(p, at)
 	at += int64(n)
 	switch {
@@ -78,9 +78,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// end waits for the end of a Read, and returns the error of the recording or of a callback.
-// ctx must have ended, so that no other Read begins.
-func (b *body) end() error {
+// wait waits for a Read that is running, and returns err. ctx must have ended, so that no Read begins.
+func (b *body) wait() error {
 	b.lock <- struct{}{}
 	defer func() { <-b.lock }()
 	return b.err
@@ -96,7 +95,7 @@ func digest(ctx context.Context, rec Recording) (string, error) {
 		return err
 	})
 	if err = cmp.Or(err, readErr); err != nil {
-		return "", err // run may have left a goroutine that still writes to hash
+		return "", err // do not use hash: a goroutine of run may still write to it
 	}
 	return base64.StdEncoding.EncodeToString(hash.Sum(nil)), nil
 }

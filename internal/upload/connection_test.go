@@ -51,7 +51,7 @@ func TestAttempt_DoubtsUnprovenSuccess(t *testing.T) {
 			rec, _ := noise(8 << 20)
 			o := put(t, srv.URL+"/k?s=1", ownTransport(t), rec).attempt(t.Context())
 			require.Equal(t, 200, o.StatusCode)
-			require.Equal(t, maybeStored, judge(o))
+			require.Equal(t, unclear, judge(o))
 			require.Contains(t, o.Message, srv.Listener.Addr().String())
 			require.NotContains(t, o.Message, "s=1")
 		})
@@ -78,7 +78,7 @@ func TestAttempt_DoubtsEarlySuccessOnKeptConnection(t *testing.T) {
 			return near, nil
 		}}
 		o := put(t, "http://storage.example/k?s=1", tr, audio(100)).attempt(t.Context())
-		require.Equal(t, maybeStored, judge(o))
+		require.Equal(t, unclear, judge(o))
 		tr.CloseIdleConnections()
 	}
 }
@@ -95,7 +95,7 @@ func TestAttempt_HasItsOwnConnection(t *testing.T) {
 	defer srv.Close()
 	u := put(t, srv.URL+"/k?s=1", ownTransport(t), audio(1000))
 	for range 2 {
-		require.Equal(t, notStored, judge(u.attempt(t.Context())))
+		require.Equal(t, temporary, judge(u.attempt(t.Context())))
 	}
 	srv.Close()
 	require.Len(t, connections, 2)

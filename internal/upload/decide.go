@@ -16,12 +16,12 @@ type history struct {
 	retries     int  // the limit of retries, from the policy
 	shared      bool // other workers may upload to the meeting
 	sentAll     bool // an attempt sent the whole recording
-	maybeStored bool // an attempt may have stored audio
-	urlUsed     bool // an attempt may have stored an object; storage may reject another PUT to the URL
+	maybeStored bool // audio may be stored: an attempt was unclear, or got a gateway's error
+	urlUsed     bool // the current URL may be used up: an attempt with it was unclear
 	renewed     bool // an expired URL was replaced
 }
 
-// checks returns how many checks whether the audio arrived are worthwhile.
+// checks returns how many times to check whether the audio arrived.
 func (h history) checks() int {
 	switch {
 	case h.maybeStored && h.sentAll:
@@ -34,7 +34,7 @@ func (h history) checks() int {
 
 // decision is what follows an attempt.
 type decision struct {
-	stored    bool          // the recording is stored, so the upload is over
+	done      bool          // the recording is stored, so the upload is over
 	wait      time.Duration // before the checks and the retry
 	checks    int           // how many times to check whether the audio arrived
 	retry     bool          // if no check finds audio, make another attempt
@@ -46,68 +46,68 @@ type decision struct {
 // retry, and timeLeft the time until the context's deadline. It returns h with the attempt added.
 func decide(h history, o Outcome, wait, timeLeft time.Duration) (decision, history) {
 	v, usedBefore := judge(o), h.urlUsed
-	d := decision{stored: v == stored, retryable: v != permanent}
+	d := decision{done: v == stored, retryable: v != permanent}
 	h.attempts++
 	h.sentAll = h.sentAll || o.Sent == o.Size
 	switch v {
 	case stored:
 		return d, h
-	case notStored:
+	case temporary:
 		d.retry = true
 		// A gateway may report an error although the storage behind it has the recording.
 		h.maybeStored = h.maybeStored || o.StatusCode >= 499 && o.Sent > 0
-	case maybeStored:
+	case unclear:
 		d.retry = o.StatusCode == 0 // after a 2xx that proves nothing, a retry would get the same response
 		h.maybeStored, h.urlUsed = true, true
 	case expired:
 		d.retry = !h.renewed
 		h.renewed = true
 	case permanent:
-		// If an earlier attempt may have used up this URL, retry with a new URL.
+		// If an earlier, unclear attempt used up the URL, a retry with a new URL may succeed.
 		d.retry = usedBefore && o.StatusCode != 0
 	}
 	inTime := wait < timeLeft && o.RetryAfter <= backoff.Longest
 	d.retry = d.retry && inTime && h.attempts <= h.retries
-	if !d.retry || v == maybeStored || v == permanent {
+	if !d.retry || v == unclear || v == permanent {
 		d.checks = h.checks()
 	}
 	if inTime && (d.retry || d.checks > 0) {
 		d.wait = wait
 	}
-	// Get a new URL if this one expires, or if an earlier attempt may have used it up and this one
-	// was rejected or lost. After the first lost attempt, keep the URL: a second PUT with it would
-	// only overwrite the object.
-	d.newURL = d.retry && (v == expired || o.urlLeft <= wait || usedBefore && v != notStored)
+	// Get a new URL if the current one has expired, or expires before the retry. Also get one after
+	// a second unclear attempt, or if storage rejects the URL after an unclear attempt. After the
+	// first unclear attempt, keep the URL: most storage accepts a second PUT, and overwrites the object.
+	d.newURL = d.retry && (v == expired || o.urlLeft <= wait || usedBefore && v != temporary)
 	return d, h
 }
 
-// verdict is the effect of an attempt on storage and on the URL.
+// verdict says whether an attempt succeeded, and whether another attempt with its URL may succeed.
 type verdict int
 
 const (
-	permanent   verdict = iota // nothing is stored, and a retry with this URL would fail, too
-	stored                     // the recording is stored
-	notStored                  // there is no sign that anything is stored, and the URL is still good
-	maybeStored                // audio may be stored, and the URL may be used up
-	expired                    // nothing is stored, because the URL has expired
+	permanent verdict = iota // it failed, and another with this URL would fail, too
+	stored                   // it stored the recording
+	temporary                // it failed, but another with this URL may succeed
+	unclear                  // it may have stored audio and used up this URL, but the response is lost or proves nothing
+	expired                  // it failed because this URL has expired
 )
 
-// judge derives the verdict from storage's response, or from its absence. The codes are S3's.
+// judge returns the verdict on an attempt. The codes are S3's.
 func judge(o Outcome) verdict {
 	saysExpired := strings.Contains(strings.ToLower(o.Code+" "+o.Message), "expired")
 	switch status := o.StatusCode; {
-	case o.permanent:
+	case o.noRetry:
 		return permanent
 	case status/100 == 2 && o.Message == "":
 		return stored
 	case status/100 == 2, status == 0 && o.Sent > 0:
-		return maybeStored
+		return unclear
 	case status == 0, o.rejectedHeader != "", slices.Contains(temporaryCodes, o.Code),
 		status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status == 499,
 		status == http.StatusInternalServerError, status == http.StatusBadGateway,
 		status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout,
 		status >= 520 && status <= 527: // of Cloudflare, in front of storage
-		return notStored
+		return temporary
 	case status == http.StatusForbidden && (saysExpired || o.urlLeft <= 0), status == http.StatusBadRequest && saysExpired:
 		return expired
 	}
@@ -121,7 +121,7 @@ var temporaryCodes = []string{"RequestTimeout", "IncompleteBody", "BadDigest", "
 // invalid, as not covered by the signature, or as not implemented.
 var mayRejectMD5 = regexp.MustCompile("(?i)digest|md5|signature|not signed|notimplemented")
 
-// rejectedHeader returns the optional header that storage rejected, which the next attempts omit, or "".
+// rejectedHeader returns the optional header that storage rejected, or "".
 func rejectedHeader(r Response, sent http.Header) string {
 	switch {
 	case r.StatusCode == http.StatusExpectationFailed && sent.Get("Expect") != "": // RFC 9110, section 10.1.1

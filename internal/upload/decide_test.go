@@ -19,9 +19,9 @@ func TestJudge(t *testing.T) {
 		"307":                     {o: Outcome{Response: Response{StatusCode: 307}}, want: permanent},
 		"400":                     {o: Outcome{Response: Response{StatusCode: 400}}, want: permanent},
 		"400 to an expired URL":   {o: Outcome{Response: Response{StatusCode: 400}}, urlExpired: true, want: permanent},
-		"400 RequestTimeout":      {o: Outcome{Response: Response{StatusCode: 400, Code: "RequestTimeout"}}, want: notStored},
-		"400 IncompleteBody":      {o: Outcome{Response: Response{StatusCode: 400, Code: "IncompleteBody"}}, want: notStored},
-		"200 with a page":         {o: Outcome{Response: Response{StatusCode: 200, Message: "a page"}}, want: maybeStored},
+		"400 RequestTimeout":      {o: Outcome{Response: Response{StatusCode: 400, Code: "RequestTimeout"}}, want: temporary},
+		"400 IncompleteBody":      {o: Outcome{Response: Response{StatusCode: 400, Code: "IncompleteBody"}}, want: temporary},
+		"200 with a page":         {o: Outcome{Response: Response{StatusCode: 200, Message: "a page"}}, want: unclear},
 		"400 ExpiredToken":        {o: Outcome{Response: Response{StatusCode: 400, Code: "ExpiredToken"}}, want: expired},
 		"403":                     {o: Outcome{Response: Response{StatusCode: 403, Code: "AccessDenied"}}, want: permanent},
 		"403 to an expired URL":   {o: Outcome{Response: Response{StatusCode: 403, Code: "AccessDenied"}}, urlExpired: true, want: expired},
@@ -29,27 +29,27 @@ func TestJudge(t *testing.T) {
 		"404":                     {o: Outcome{Response: Response{StatusCode: 404, Code: "NoSuchKey"}}, want: permanent},
 		"404 that says expired":   {o: Outcome{Response: Response{StatusCode: 404, Message: "expired"}}, urlExpired: true, want: permanent},
 		"405":                     {o: Outcome{Response: Response{StatusCode: 405, Code: "MethodNotAllowed"}}, want: permanent},
-		"408":                     {o: Outcome{Response: Response{StatusCode: 408}}, want: notStored},
+		"408":                     {o: Outcome{Response: Response{StatusCode: 408}}, want: temporary},
 		"409":                     {o: Outcome{Response: Response{StatusCode: 409, Code: "Conflict"}}, want: permanent},
-		"409 OperationAborted":    {o: Outcome{Response: Response{StatusCode: 409, Code: "OperationAborted"}}, want: notStored},
+		"409 OperationAborted":    {o: Outcome{Response: Response{StatusCode: 409, Code: "OperationAborted"}}, want: temporary},
 		"411":                     {o: Outcome{Response: Response{StatusCode: 411, Code: "MissingContentLength"}}, want: permanent},
 		"413":                     {o: Outcome{Response: Response{StatusCode: 413}}, want: permanent},
 		"417":                     {o: Outcome{Response: Response{StatusCode: 417}}, want: permanent},
-		"417 that rejects Expect": {o: Outcome{Response: Response{StatusCode: 417}, rejectedHeader: "Expect"}, want: notStored},
-		"429":                     {o: Outcome{Response: Response{StatusCode: 429}}, want: notStored},
-		"499":                     {o: Outcome{Response: Response{StatusCode: 499}}, want: notStored},
-		"500":                     {o: Outcome{Response: Response{StatusCode: 500, Code: "InternalError"}}, want: notStored},
+		"417 that rejects Expect": {o: Outcome{Response: Response{StatusCode: 417}, rejectedHeader: "Expect"}, want: temporary},
+		"429":                     {o: Outcome{Response: Response{StatusCode: 429}}, want: temporary},
+		"499":                     {o: Outcome{Response: Response{StatusCode: 499}}, want: temporary},
+		"500":                     {o: Outcome{Response: Response{StatusCode: 500, Code: "InternalError"}}, want: temporary},
 		"501":                     {o: Outcome{Response: Response{StatusCode: 501, Code: "NotImplemented"}}, want: permanent},
-		"502":                     {o: Outcome{Response: Response{StatusCode: 502}}, want: notStored},
-		"503":                     {o: Outcome{Response: Response{StatusCode: 503, Code: "SlowDown"}}, want: notStored},
-		"503 to an expired URL":   {o: Outcome{Response: Response{StatusCode: 503, Code: "SlowDown"}}, urlExpired: true, want: notStored},
-		"504":                     {o: Outcome{Response: Response{StatusCode: 504}}, want: notStored},
+		"502":                     {o: Outcome{Response: Response{StatusCode: 502}}, want: temporary},
+		"503":                     {o: Outcome{Response: Response{StatusCode: 503, Code: "SlowDown"}}, want: temporary},
+		"503 to an expired URL":   {o: Outcome{Response: Response{StatusCode: 503, Code: "SlowDown"}}, urlExpired: true, want: temporary},
+		"504":                     {o: Outcome{Response: Response{StatusCode: 504}}, want: temporary},
 		"519":                     {o: Outcome{Response: Response{StatusCode: 519}}, want: permanent},
-		"520":                     {o: Outcome{Response: Response{StatusCode: 520}}, want: notStored},
-		"527":                     {o: Outcome{Response: Response{StatusCode: 527}}, want: notStored},
+		"520":                     {o: Outcome{Response: Response{StatusCode: 520}}, want: temporary},
+		"527":                     {o: Outcome{Response: Response{StatusCode: 527}}, want: temporary},
 		"528":                     {o: Outcome{Response: Response{StatusCode: 528}}, want: permanent},
-		"no response":             {o: Outcome{}, want: maybeStored},
-		"an unreadable recording": {o: Outcome{permanent: true}, want: permanent},
+		"no response":             {o: Outcome{}, want: unclear},
+		"an unreadable recording": {o: Outcome{noRetry: true}, want: permanent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,8 +60,8 @@ func TestJudge(t *testing.T) {
 			require.Equal(t, test.want, judge(test.o))
 		})
 	}
-	require.Equal(t, notStored, judge(Outcome{urlLeft: 1}), "no response, and nothing was sent")
-	require.Equal(t, notStored, judge(Outcome{Response: Response{StatusCode: 503}}), "a 503 before anything was sent")
+	require.Equal(t, temporary, judge(Outcome{urlLeft: 1}), "no response, and nothing was sent")
+	require.Equal(t, temporary, judge(Outcome{Response: Response{StatusCode: 503}}), "a 503 before anything was sent")
 }
 
 // The decision after an attempt. Unless the row says otherwise, up to four retries are allowed,
@@ -76,7 +76,7 @@ func TestDecide(t *testing.T) {
 	change := func(o Outcome, with func(*Outcome)) Outcome { with(&o); return o }
 	all := func(status int) Outcome { return change(part(status), func(o *Outcome) { o.Sent = 2 }) }
 	nothing := change(part(0), func(o *Outcome) { o.Sent = 0 })
-	unreadable := change(part(0), func(o *Outcome) { o.permanent = true })
+	unreadable := change(part(0), func(o *Outcome) { o.noRetry = true })
 	urlExpires := func(in time.Duration, o Outcome) Outcome {
 		return change(o, func(o *Outcome) { o.urlLeft = in })
 	}
@@ -111,8 +111,8 @@ func TestDecide(t *testing.T) {
 		noTimeLeft bool // for the wait
 		want       decision
 	}{
-		"stored":                              {h: first, o: all(200), want: decision{stored: true, retryable: true}},
-		"stored, after a lost response":       {h: lostAll, o: all(200), want: decision{stored: true, retryable: true}},
+		"stored":                              {h: first, o: all(200), want: decision{done: true, retryable: true}},
+		"stored, after a lost response":       {h: lostAll, o: all(200), want: decision{done: true, retryable: true}},
 		"429":                                 {h: first, o: part(429), want: retry(0)},
 		"429, after a part was lost":          {h: lostPart, o: part(429), want: retry(0)},
 		"429, after a lost response":          {h: lostAll, o: part(429), want: retry(0)},

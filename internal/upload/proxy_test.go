@@ -48,7 +48,7 @@ func TestAttempt_NamesRejectingProxy(t *testing.T) {
 					next = roundTripper(tr.RoundTrip)
 				}
 				r := put(t, "https://storage.example/k?s=1", next, audio(10)).attempt(t.Context())
-				want := notStored
+				want := temporary
 				if !wrapped && (name == "403" || name == "407") {
 					want = permanent
 				}
@@ -65,7 +65,7 @@ func TestAttempt_NamesRejectingProxy(t *testing.T) {
 		t.Parallel()
 		next := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return nil, errors.New(`bad "http://user:pass-word@proxy"`) }}
 		r := put(t, "https://storage.example/k?s=1", next, audio(10)).attempt(t.Context())
-		require.Equal(t, notStored, judge(r))
+		require.Equal(t, temporary, judge(r))
 		require.NotContains(t, r.Err.Error(), "pass-word")
 	})
 }
@@ -85,7 +85,7 @@ func TestAttempt_WithoutResponseMayHaveStored(t *testing.T) {
 	for name, lost := range map[string]error{
 		"refused": errRefused, "reset": syscall.ECONNRESET, "closed": &net.OpError{Op: "write", Err: io.ErrClosedPipe}, "neither response nor error": nil,
 	} {
-		for n, want := range map[int64]verdict{0: notStored, 5: maybeStored, 10: maybeStored} {
+		for n, want := range map[int64]verdict{0: temporary, 5: unclear, 10: unclear} {
 			t.Run(fmt.Sprint(name, " after ", n), func(t *testing.T) {
 				t.Parallel()
 				o := put(t, "https://storage.example/k?s=1", roundTripper(func(req *http.Request) (*http.Response, error) {

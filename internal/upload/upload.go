@@ -25,8 +25,8 @@ import (
 type API interface {
 	// UploadURL requests a URL to PUT the recording to. valid is how long the URL can be used.
 	UploadURL(ctx context.Context) (target *url.URL, valid time.Duration, err error)
-	// HasAudio polls the meeting and reports whether it has audio. It first waits until
-	// pollInterval has passed since the last poll. After UploadURL, the next HasAudio polls at once.
+	// HasAudio polls the meeting and reports whether it has audio. If the last poll was less than
+	// thirty seconds ago, HasAudio first waits, unless UploadURL was called since.
 	HasAudio(ctx context.Context) (bool, error)
 }
 
@@ -52,7 +52,7 @@ type Upload struct {
 	md5           string      // of the recording, as Content-MD5 has it; empty until needed
 	withoutExpect bool        // storage rejected the header Expect
 	past          history
-	nextCheck     time.Time // when HasAudio can poll again
+	nextCheck     time.Time // HasAudio waits until then before it polls
 }
 
 // Failure is an upload that failed.
@@ -60,7 +60,7 @@ type Failure struct {
 	Response          // the last that any attempt received; StatusCode is 0 if there was none
 	Host      string  // of storage; empty if there was no upload URL
 	Retryable bool    // another upload may succeed later
-	Causes    []error // why the last attempt got no response; then why a check or the API failed
+	Causes    []error // the errors of the last attempt, of a check or the API, and of ctx, in this order
 }
 
 // Do uploads the recording. It returns nil once the audio is stored. It returns soon after
@@ -71,7 +71,7 @@ func (u *Upload) Do(ctx context.Context) *Failure {
 	found, err := u.newURL(ctx)
 	for !found && err == nil {
 		d := u.try(ctx, f)
-		if d.stored {
+		if d.done {
 			return nil
 		}
 		_ = backoff.Sleep(ctx, d.wait)
@@ -117,8 +117,8 @@ func (u *Upload) try(ctx context.Context, f *Failure) (d decision) {
 	return d
 }
 
-// newURL gets an upload URL. If the API returns none, the reason may be that the meeting has
-// audio: newURL checks that. If hasAudio is true, the upload has succeeded: ignore err.
+// newURL gets an upload URL. If the API returns none, and an earlier attempt or another worker may
+// have uploaded audio, newURL checks that. If hasAudio is true, the upload has succeeded: ignore err.
 func (u *Upload) newURL(ctx context.Context) (hasAudio bool, err error) {
 	sentAt := time.Now()
 	target, valid, err := u.API.UploadURL(ctx)
