@@ -41,7 +41,7 @@ func defaults() *core {
 		log:      slog.New(slog.DiscardHandler),
 		observer: func(context.Context, Event) {},
 		uploads:  upload.Timeouts{Stall: time.Minute, Response: 5 * time.Minute}, // some proxies scan the recording first
-		slots:    uploadSlots{limit: 4},
+		slots:    make(uploadSlots, 4),
 	}
 }
 
@@ -158,7 +158,7 @@ func WithRetries(p RetryPolicy) Option {
 // upload slot until their context ends. The Client calls a [Source] only after the upload got a
 // slot.
 func WithUploadConcurrency(n int) Option {
-	return option("WithUploadConcurrency", n >= 1, "must be at least 1", func(c *core) { c.slots.limit = n })
+	return option("WithUploadConcurrency", n >= 1, "must be at least 1", func(c *core) { c.slots = make(uploadSlots, n) })
 }
 
 // UploadTimeouts are the time limits of one attempt of an upload. Both must be positive.

@@ -76,7 +76,7 @@ func (s *MeetingsService) open(ctx context.Context, source Source) (rec Recordin
 	if err := checkGiven("source", source != nil); err != nil {
 		return Recording{}, nil, err
 	}
-	slots := &s.core().slots
+	slots := s.core().slots
 	if err := slots.acquire(ctx); err != nil {
 		return Recording{}, nil, err
 	}

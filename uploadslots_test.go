@@ -3,7 +3,6 @@ package minutes_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"slices"
@@ -119,24 +118,6 @@ func TestUploadSlots_ReleaseAsContextEnds(t *testing.T) {
 			_ = c.Meetings.Upload(ctx, second, testkit.Audio(10), nil)
 			wg.Wait()
 			testkit.Uploaded(t, c, "third")
-		})
-	}
-}
-
-// A Client works in one synctest bubble after another.
-func TestUploadSlots_WorkInConsecutiveBubbles(t *testing.T) {
-	t.Parallel()
-	srv := minutestest.New()
-	defer srv.Close()
-	c := testkit.Client(srv, minutes.WithUploadConcurrency(1))
-	for range 2 {
-		synctest.Test(t, func(t *testing.T) {
-			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Times: 3}, minutestest.Delay(time.Minute))
-			var wg sync.WaitGroup
-			for i := range 3 {
-				wg.Go(func() { testkit.Uploaded(t, c, fmt.Sprint("meeting ", i)) })
-			}
-			wg.Wait()
 		})
 	}
 }

@@ -55,9 +55,6 @@ func (p *pause) wait(ctx context.Context, poll bool) error {
 	}
 	for {
 		left := max(time.Until(p.until), time.Until(p.lastAt.Add(p.gap)))
-		if left > backoff.Longest { // until is a time of another synctest bubble
-			left = 0
-		}
 		if poll && p.calls > 0 {
 			left = max(left, minGap)
 		}
@@ -91,8 +88,5 @@ func (pausedError) Is(target error) bool { return target == context.DeadlineExce
 func (p *pause) left() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if d := time.Until(p.until); d <= backoff.Longest {
-		return d
-	}
-	return 0
+	return time.Until(p.until)
 }

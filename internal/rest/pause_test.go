@@ -106,18 +106,6 @@ func TestPause_OnlyGrows(t *testing.T) {
 	})
 }
 
-// A pause by another clock, outside this synctest bubble, does not delay requests.
-func TestPause_IgnoresAnotherClock(t *testing.T) {
-	t.Parallel()
-	c := newClient(&service{answers: []answer{{status: 429, retryAfter: "60"}, {status: 200}}}, noRetries)
-	require.NotNil(t, do(t.Context(), c, usage))
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		require.Nil(t, do(t.Context(), c, usage))
-		require.Zero(t, time.Since(start))
-	})
-}
-
 // A request that needs a retry fails at once if the 429 of another one pauses the Client
 // for longer than its deadline.
 func TestPause_OfAnotherRequestOutlastsDeadline(t *testing.T) {
