@@ -139,8 +139,13 @@ func (p *plan) freshAt() time.Duration {
 // returns when, if none is due now.
 func (p *plan) begin(now time.Duration) time.Duration {
 	fresh := p.freshAt()
-	if p.following > 0 {
-		fresh = min(fresh, p.topBegan+minPollInterval)
+	if top := p.topBegan + minPollInterval; p.following > 0 && top < fresh {
+		i := slices.IndexFunc(p.stretches, func(s *stretch) bool { return s.cursor == "" && s.due < top+p.cycle()/8 })
+		if i >= 0 {
+			p.stretches[i].due = min(p.stretches[i].due, top)
+		} else {
+			fresh = top
+		}
 	}
 	next := p.nextStretch()
 	switch {
