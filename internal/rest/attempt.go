@@ -32,7 +32,7 @@ func (o Outcome) mayHaveTakenEffect() bool { return !o.neverSent && o.Status/100
 // time limit. A response that breaks off counts as a lost connection.
 func (k *call) attempt(req *http.Request) (resp *http.Response, o Outcome) {
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(WithAttempt(k.ctx, k.info()), k.client.Timeout)
+	ctx, cancel := context.WithTimeout(WithAttempt(k.ctx, k.current), k.client.Timeout)
 	defer cancel()
 	// Trace the connection if it matters whether the request may have arrived: a request that
 	// is not repeatable must not be retried then, and a DELETE whose retry gets a 404 succeeded.
@@ -79,10 +79,6 @@ type AttemptInfo struct {
 	ID        string // the meeting's id; "" if the path has none
 	Number    int    // from 1
 	Poll      bool   // made by the poller, which never retries
-}
-
-func (k *call) info() AttemptInfo {
-	return AttemptInfo{k.Route.Operation, k.in.ID, k.number, k.in.Once}
 }
 
 type attemptKey struct{}

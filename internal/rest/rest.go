@@ -91,13 +91,13 @@ type call struct {
 	req       retryablehttp.Request
 	retryLoop retryablehttp.Client
 	http      http.Client // of retryLoop
-	number    int         // of the current attempt, from 1
-	outcome   Outcome     // of the current attempt
+	current   AttemptInfo
+	outcome   Outcome // of the current attempt
 }
 
 // Do makes one request. The caller must release the response.
 func (c *Client) Do(ctx context.Context, in Request) *Response {
-	k := &call{in: in, client: c, ctx: ctx}
+	k := &call{in: in, client: c, ctx: ctx, current: AttemptInfo{Operation: in.Operation, ID: in.ID, Poll: in.Once}}
 	err := k.build()
 	if err == nil {
 		err = c.wait(ctx, in.Once)
@@ -179,7 +179,7 @@ func (c *Client) wait(ctx context.Context, poll bool) error {
 // method CloseIdleConnections, since go-retryablehttp would call it after a failed request and
 // so close the connections of all requests.
 func (k *call) RoundTrip(req *http.Request) (resp *http.Response, _ error) {
-	k.number++
+	k.current.Number++
 	if resp, k.outcome = k.attempt(req); k.outcome.Err != nil {
 		return nil, k.outcome.Err
 	}
@@ -195,18 +195,18 @@ func (k *call) checkRetry(_ context.Context, _ *http.Response, err error) (bool,
 	now := circumstances{
 		repeatable: k.repeatable(),
 		polledPage: k.in.Once && k.Route.Operation == route.MeetingsList,
-		wait:       c.Retries.Wait(k.number, o.retryAfter),
+		wait:       c.Retries.Wait(k.current.Number, o.retryAfter),
 		pauseLeft:  c.pause.left(),
 		timeLeft:   backoff.Left(k.ctx),
 	}
 	if !k.in.Once {
-		now.retriesLeft = c.Retries.Max + 1 - k.number
+		now.retriesLeft = c.Retries.Max + 1 - k.current.Number
 	}
 	d := decide(o, now)
 	k.retryLoop.RetryWaitMin = d.wait
 	d.pause = c.pause.ended(o, d.pause)
 	if c.Observe != nil {
-		c.Observe(WithAttempt(k.ctx, k.info()), Attempt{o, d.retry, d.wait, d.pause, &k.Response})
+		c.Observe(WithAttempt(k.ctx, k.current), Attempt{o, d.retry, d.wait, d.pause, &k.Response})
 	}
 	return d.retry, nil
 }
