@@ -60,6 +60,46 @@ func TestPlan_PollsMemberThatIsDueEarlier(t *testing.T) {
 	}
 }
 
+// A member whose interval is much shorter than the stretch's is polled by itself.
+func TestPlan_PollsMemberWithAShorterInterval(t *testing.T) {
+	t.Parallel()
+	p, ws := planFor(3)
+	for _, w := range ws[1:] {
+		w.waiters[0].Waiter.(*thing).planner.interval = time.Hour
+	}
+	p.scan = scan{kind: freshScan, left: len(ws)}
+	p.pageRead(time.Hour, time.Hour, ws[:2], "next")
+	p.pageRead(time.Hour, time.Hour, ws[2:], "")
+	require.Equal(t, []role{single, member, member}, []role{ws[0].role, ws[1].role, ws[2].role})
+}
+
+func TestPlan_LimitsPollsUnderWay(t *testing.T) {
+	t.Parallel()
+	p, _ := planFor(maxPolls + 1)
+	now := time.Hour
+	for range 1000 {
+		if do := p.decide(now); do.page {
+			p.pageRejected(now, false)
+		}
+		now += time.Second
+	}
+	require.Equal(t, maxPolls, p.polling)
+}
+
+// In an outage, one request at a time finds out whether it is over.
+func TestPlan_SendsOneRequestInAnOutage(t *testing.T) {
+	t.Parallel()
+	p, ws := planFor(few)
+	p.polling = outageAfter
+	for _, w := range ws {
+		p.pollFailed(w, time.Hour, time.Hour, 0)
+	}
+	now := p.pacer.until + time.Minute
+	first := p.decide(now)
+	require.True(t, first.page || first.poll != nil)
+	require.Equal(t, decision{wake: never}, p.decide(now+time.Second))
+}
+
 func TestPacer_PausesLongerInOutage(t *testing.T) {
 	t.Parallel()
 	c, now, other := pacer{share: 1}, time.Hour, new(watch)
