@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
@@ -84,6 +85,18 @@ func TestOutcome_MayHaveTakenEffect(t *testing.T) {
 	} {
 		for _, o := range outcomes {
 			assert.Equal(t, want, o.mayHaveTakenEffect(), "%+v", o)
+		}
+	}
+}
+
+func TestCall_Repeatable(t *testing.T) {
+	t.Parallel()
+	for want, calls := range map[bool][]call{
+		true:  {{Response: Response{Route: &route.Route{Repeat: route.Always}}}, {Response: Response{Route: &route.Route{Repeat: route.WithExternalID}}, in: Request{HasExternalID: true}}},
+		false: {{Response: Response{Route: &route.Route{}}}, {Response: Response{Route: &route.Route{Repeat: route.WithExternalID}}}, {Response: Response{Route: &route.Route{}}, in: Request{HasExternalID: true}}},
+	} {
+		for i := range calls {
+			assert.Equal(t, want, calls[i].repeatable(), "%v %d", want, i)
 		}
 	}
 }

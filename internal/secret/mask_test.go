@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -70,6 +71,14 @@ func TestWithQuery_AddsThePresignedSecrets(t *testing.T) {
 	}
 	assert.Equal(t, "900 local 20261120", mask.Text("900 local 20261120"))
 	assert.Equal(t, []string{key}, []string(Mask{key}), "the first mask is unchanged")
+}
+
+func TestHeader_HidesSecrets(t *testing.T) {
+	t.Parallel()
+	sent := http.Header{"Set-Cookie": {"session=1"}, "Location": {"https://x/a?Signature=feed"}, "X-Echo": {"got " + key}, "Server": {"nginx"}}
+	want := http.Header{"Location": {"https://x/a"}, "X-Echo": {"got ***"}, "Server": {"nginx"}}
+	assert.Equal(t, want, Mask{key}.Header(sent))
+	assert.Equal(t, "session=1", sent.Get("Set-Cookie"), "the response's own header is unchanged")
 }
 
 // held is an error that prints only its text and holds more.

@@ -1,6 +1,7 @@
 package upload
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -192,6 +193,31 @@ func TestDecide_UpdatesHistory(t *testing.T) {
 			test.o.Size, test.o.urlLeft = 2, time.Minute
 			_, got := decide(begin, test.o, time.Second, time.Hour)
 			require.Equal(t, test.want, got)
+		})
+	}
+}
+
+func TestRejectedHeader(t *testing.T) {
+	t.Parallel()
+	sent := http.Header{"Expect": {"100-continue"}, "Content-Md5": {"1B2M2Y8AsgTpgAmY7PhCfg=="}}
+	for name, test := range map[string]struct {
+		r    Response
+		sent http.Header
+		want string
+	}{
+		"417":                             {Response{StatusCode: 417}, sent, "Expect"},
+		"417 without Expect":              {Response{StatusCode: 417}, http.Header{}, ""},
+		"400 InvalidDigest":               {Response{StatusCode: 400, Code: "InvalidDigest"}, sent, "Content-Md5"},
+		"400 BadDigest":                   {Response{StatusCode: 400, Code: "BadDigest"}, sent, ""},
+		"403 SignatureDoesNotMatch":       {Response{StatusCode: 403, Code: "SignatureDoesNotMatch"}, sent, "Content-Md5"},
+		"403 because it is not signed":    {Response{StatusCode: 403, Message: "There were headers present which were not signed"}, sent, "Content-Md5"},
+		"403 without the header":          {Response{StatusCode: 403, Code: "SignatureDoesNotMatch"}, http.Header{}, ""},
+		"403 AccessDenied":                {Response{StatusCode: 403, Code: "AccessDenied"}, sent, ""},
+		"200 that mentions the signature": {Response{StatusCode: 200, Message: "signature"}, sent, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, test.want, rejectedHeader(test.r, test.sent))
 		})
 	}
 }
