@@ -76,20 +76,6 @@ func (c *collector[In]) start(result *Result, work func() error) {
 
 var errEndedGoroutine = errors.New("minutes: a callback or the transport ended its goroutine (runtime.Goexit)")
 
-// contained calls work on another goroutine, and waits for the end of work. If the transport or a
-// callback ends that goroutine, like a test's FailNow, contained returns errEndedGoroutine.
-func contained[T any](work func() (T, error)) (T, error) {
-	var out T
-	err := errEndedGoroutine
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		out, err = work()
-	}()
-	<-done
-	return out, err
-}
-
 // background reads seq on another goroutine, because seq may block. It closes the channel when seq
 // ends, unless ctx is done. After ctx is done, the yield function of seq returns false.
 func background[T any](ctx context.Context, seq iter.Seq[T]) <-chan T {

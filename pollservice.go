@@ -19,20 +19,14 @@ type polled struct{ core *core }
 
 // Poll makes one GET of a meeting.
 func (p polled) Poll(ctx context.Context, id string, wanted func() bool) (poll.Snapshot, time.Duration, *poll.Failure) {
-	var (
-		resp  *rest.Response
-		claim claim
-	)
-	m, err := contained(func() (m *Meeting, err error) {
-		m, resp, err = doResponse[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true, Wanted: func() bool {
-			if !wanted() {
-				return false
-			}
-			claim = p.core.claimPoll(ctx, id)
-			return claim.err == nil && claim.wait <= 0
-		}})
-		return m, err
-	})
+	var claim claim
+	m, resp, err := doResponse[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true, Wanted: func() bool {
+		if !wanted() {
+			return false
+		}
+		claim = p.core.claimPoll(ctx, id)
+		return claim.err == nil && claim.wait <= 0
+	}})
 	switch {
 	case claim.wait > 0:
 		return poll.Snapshot{}, 0, &poll.Failure{Err: err, NotBefore: claim.wait}
@@ -56,9 +50,7 @@ var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
 // Page makes one GET of a page of the listing.
 func (p polled) Page(ctx context.Context, cursor string, wanted func() bool) ([]poll.Snapshot, string, *poll.Failure) {
 	params := &MeetingListParams{Limit: maxLimit, Cursor: cursor}
-	page, err := contained(func() (*MeetingPage, error) {
-		return do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Once: true, Wanted: wanted})
-	})
+	page, err := do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Once: true, Wanted: wanted})
 	if err != nil {
 		return nil, "", failureOf(err)
 	}
@@ -87,7 +79,7 @@ func meetingOf(s poll.Snapshot) *Meeting {
 // *Error without a Code is temporary: the response was lost, invalid or a proxy's. The Code may
 // also be that of an earlier attempt, if the last one had no connection.
 func failureOf(err error) *poll.Failure {
-	f := &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited), Transient: errors.Is(err, errEndedGoroutine)}
+	f := &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited)}
 	if e, ok := errors.AsType[*Error](err); ok {
 		f.RetryAfter, f.KeyRejected = e.RetryAfter, e.Code != "" && KeyRejected(err)
 		f.Transient = e.Code == "" || Retryable(err) || backoff.Permanent(err)

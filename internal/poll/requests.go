@@ -2,37 +2,45 @@ package poll
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
 
-// poll makes one poll and reports its outcome to the plan and to the waiters.
+var errGoexit = errors.New("the transport ended its goroutine (runtime.Goexit)")
+
+// poll makes one poll and reports its outcome to the plan and to the waiters, even if the
+// transport calls runtime.Goexit, as a test's FailNow does.
 func (p *Poller) poll(ctx context.Context, w *watch, sentAt time.Duration) {
-	sent := false
-	s, maxAge, failure := p.service.Poll(ctx, w.id, func() bool {
+	var s Snapshot
+	var maxAge time.Duration
+	failure, sent := &Failure{Err: errGoexit, Transient: true}, false
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.dequeue(ctx, &sent)
+		if ctx.Err() != nil {
+			return // nobody waits any more
+		}
+		now := p.now()
+		if failure != nil {
+			p.pollFailed(w, now, sentAt, failure)
+		} else {
+			old := w.old(s, sentAt)
+			p.observeRecovery(w)
+			p.plan.polled(w, now, maxAge)
+			if !old {
+				p.notify(w, s, sentAt)
+			}
+		}
+		p.run(now)
+	}()
+	s, maxAge, failure = p.service.Poll(ctx, w.id, func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.dequeue(ctx, &sent)
 		return w.seen <= sentAt
 	})
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dequeue(ctx, &sent)
-	if ctx.Err() != nil {
-		return // nobody waits any more
-	}
-	now := p.now()
-	if failure != nil {
-		p.pollFailed(w, now, sentAt, failure)
-	} else {
-		old := w.old(s, sentAt)
-		p.observeRecovery(w)
-		p.plan.polled(w, now, maxAge)
-		if !old {
-			p.notify(w, s, sentAt)
-		}
-	}
-	p.run(now)
 }
 
 // dequeue records, once, that a request does not wait to be sent any more. The next may wait.
@@ -109,28 +117,41 @@ func (p *Poller) page(ctx context.Context, cursor string, sentAt time.Duration) 
 	defer cancel()
 	timeout := time.AfterFunc(never, cancel)
 	defer timeout.Stop()
-	sent := false
-	page, next, failure := p.service.Page(limited, cursor, func() bool {
+	var page []Snapshot
+	var next string
+	failure, sent := &Failure{Err: errGoexit, Transient: true}, false
+	defer func() { // also if the transport calls runtime.Goexit
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.dequeue(ctx, &sent)
+		if failure == nil && ctx.Err() == nil {
+			p.showFollowers(page, cursor, next, began)
+		}
+		shown := p.notifyPage(page, sentAt)
+		if ctx.Err() != nil {
+			return // nobody waits any more
+		}
+		now := p.now()
+		if failure != nil {
+			p.pageFailed(now, sentAt, cursor, failure, limited.Err() != nil)
+		} else {
+			p.plan.pageRead(now, sentAt, shown, next)
+		}
+		p.run(now)
+	}()
+	page, next, failure = p.service.Page(limited, cursor, func() bool {
 		timeout.Reset(stuck)
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.dequeue(ctx, &sent)
 		return true
 	})
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.dequeue(ctx, &sent)
-	now := p.now()
-	if failure == nil && ctx.Err() == nil {
-		p.showFollowers(page, cursor, next, began)
-	}
-	shown := p.notifyPage(page, sentAt)
-	if ctx.Err() != nil {
-		return // nobody waits any more
-	}
+}
+
+// pageFailed reports the outcome of a failed page. slow means that it timed out. Some failures
+// end waits.
+func (p *Poller) pageFailed(now, sentAt time.Duration, cursor string, failure *Failure, slow bool) {
 	switch {
-	case failure == nil:
-		p.plan.pageRead(now, sentAt, shown, next)
 	case failure.RateLimited:
 		p.plan.pageRateLimited(now, sentAt, failure.RetryAfter)
 	case failure.KeyRejected:
@@ -138,13 +159,12 @@ func (p *Poller) page(ctx context.Context, cursor string, sentAt time.Duration) 
 		if p.plan.keyRejected(false) {
 			p.failAll(failure.Err)
 		}
-	case failure.Transient || limited.Err() != nil:
-		p.failTooMany(p.plan.pageFailed(now, sentAt, failure.RetryAfter, limited.Err() != nil), now, failure.Err)
+	case failure.Transient || slow:
+		p.failTooMany(p.plan.pageFailed(now, sentAt, failure.RetryAfter, slow), now, failure.Err)
 	default:
 		p.plan.pageRejected(now, false)
 		p.passLost(cursor)
 	}
-	p.run(now)
 }
 
 // notifyPage notifies the waiters of a page. It returns the page's watches that still
