@@ -160,21 +160,15 @@ type MeetingListParams struct {
 }
 
 // Create creates a meeting. If a meeting with the same ExternalID exists, Create returns that
-// meeting unchanged. The key needs the scope meetings:write. The interface document describes this
-// route, but not the error if the caller may not see the existing meeting. ErrExternalIDTaken is
-// assumed.
-//
-//   - created is true after a 201: the service created the meeting for this request.
-//   - created is false after a 200: the meeting existed before the request. If the Client retried
-//     the request after a lost response, the lost attempt may have created the meeting.
-//   - The service may trim the ExternalID or store it in Unicode NFC (assumed), so
-//     Meeting.ExternalID may differ from params.ExternalID.
+// meeting unchanged, and created is false. If a response was lost, created may be false although
+// this call created the meeting. The key needs the scope meetings:write. The interface document
+// describes this route. Assumed: the service may trim the ExternalID or convert it to Unicode NFC.
 //
 // Errors:
 //   - [ErrInvalidRequest]: Details["fields"] lists the invalid fields.
 //   - [ErrInvalidDate], [ErrInvalidTime], [ErrInvalidExternalID], [ErrInvalidSharedWith]
 //   - [ErrNotFound]: a participant, the project or the template is unknown (assumed).
-//   - [ErrExternalIDTaken]
+//   - [ErrExternalIDTaken]: the key cannot see the meeting that has the ExternalID (assumed).
 func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParams) (m *Meeting, created bool, err error) {
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, false, err
@@ -187,17 +181,17 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 	return m, resp.Status == http.StatusCreated, nil
 }
 
-// Get returns one meeting. The service asks for at least thirty seconds between two requests for a
-// meeting. [MeetingsService.Wait] keeps that interval, but a loop around Get does not. The key
-// needs the scope meetings:read. The interface document describes this route.
+// Get returns one meeting. Do not poll with Get: [MeetingsService.Wait] keeps the thirty seconds that
+// the service asks for. The key needs the scope meetings:read. The interface document describes this
+// route.
 //
 // Errors: [ErrNotFound].
 func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) {
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsGet, ID: id})
 }
 
-// List returns one page of meetings, newest first. For all pages use [MeetingsService.All]. params
-// may be nil. The key needs the scope meetings:read. The interface document describes this route.
+// List returns one page of meetings, newest first. [MeetingsService.All] reads all pages. params may
+// be nil. The key needs the scope meetings:read. The interface document describes this route.
 //
 // Errors: [ErrInvalidRequest] (filters that exclude each other), [ErrInvalidLimit],
 // [ErrInvalidCursor], [ErrInvalidDate], [ErrInvalidDateRange].
@@ -205,10 +199,9 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 	return do[MeetingPage](ctx, s.core(), rest.Request{Operation: route.MeetingsList, Query: params})
 }
 
-// FindByExternalID returns the meeting whose ExternalID is externalID. The key needs the scope
-// meetings:read. FindByExternalID requests a page of the listing, which the interface document
-// describes. Assumed: if there is no such meeting, the page is empty. Also assumed: the service
-// may trim an ExternalID, or store another Unicode form.
+// FindByExternalID returns the meeting whose ExternalID is externalID. It also finds the meeting if
+// the service has trimmed the ExternalID or converted it to Unicode NFC (assumed). The key needs the
+// scope meetings:read. The interface document describes this filter of the listing.
 //
 // Errors: [ErrNotFound] if the key can see no such meeting, [ErrInvalidExternalID].
 func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID string) (*Meeting, error) {
@@ -238,11 +231,11 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 }
 
 // Update changes title, date, start time or project, in any state of the meeting. If params is
-// nil, Update sends a request that changes nothing. The key needs the scope meetings:write. The
-// interface document describes this route.
+// nil, Update changes nothing. The key needs the scope meetings:write. The interface document
+// describes this route.
 //
-// After the minutes are indexed, a change of title, date or project costs one credit. So the
-// Client does not retry an Update that may have taken effect.
+// A change of title, date or project can cost a credit (section 8). A retry could cost another
+// credit, so the Client does not retry an Update that may have taken effect.
 //
 // Errors: [ErrInvalidRequest], [ErrBadRequest], [ErrInvalidDate], [ErrInvalidTime],
 // [ErrForbidden], [ErrNotFound] (no such meeting; assumed: also for an unknown project).
@@ -251,9 +244,9 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsUpdate, ID: id, Body: params})
 }
 
-// Delete deletes a meeting and everything that belongs to it. A deletion cannot be undone. If the
-// response to the first attempt is lost and the retry gets a NOT_FOUND, Delete succeeds. The key
-// needs the scope meetings:delete. The interface document describes this route.
+// Delete deletes a meeting and everything that belongs to it. A deletion cannot be undone. The key
+// needs the scope meetings:delete. The interface document describes this route. If the response to
+// an attempt was lost, a NOT_FOUND to the retry counts as success.
 //
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
@@ -271,10 +264,9 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-// SetParticipants replaces the participants with memberIDs. If memberIDs is empty or nil, the
-// meeting has no participants afterwards. SetParticipants works only while the meeting has no
-// audio. The interface document describes this route. Assumed: the key needs the scope
-// meetings:write.
+// SetParticipants replaces the participants with memberIDs. An empty or nil list removes all
+// participants. SetParticipants works only while the meeting has no audio. The key needs the scope
+// meetings:write (assumed). The interface document describes this route.
 //
 // Errors: [ErrInvalidRequest], [ErrNotFound] (no such meeting; assumed: also for an unknown
 // member), [ErrForbidden] (assumed), [ErrParticipantsLocked].
@@ -284,12 +276,11 @@ func (s *MeetingsService) SetParticipants(ctx context.Context, id string, member
 	}{append([]string{}, memberIDs...)}})
 }
 
-// UploadURL requests an upload target, signed for exactly contentType, the MIME type of the
-// recording. [MeetingsService.Upload] includes this request. The interface document describes this
-// route, and says that a target is for one use. Assumed: the errors, the scope meetings:write, and
-// that a PUT that stored nothing does not use up the target.
+// UploadURL requests a target for one upload. [MeetingsService.Upload] includes this request.
+// contentType is the MIME type of the recording; the upload must have exactly this Content-Type. The
+// key needs the scope meetings:write (assumed). The interface document describes this route.
 //
-// Errors: [ErrInvalidRequest] (not a MIME type), [ErrBadRequest] (the meeting has audio),
+// Errors (assumed): [ErrInvalidRequest] (not a MIME type), [ErrBadRequest] (the meeting has audio),
 // [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string) (*UploadTarget, error) {
 	target, _, err := s.uploadURL(ctx, id, contentType)
@@ -313,8 +304,8 @@ func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string)
 	return target, resp, nil
 }
 
-// Minutes returns the written minutes. If format is empty, the service chooses HTML. The key needs
-// the scope minutes:read. The interface document describes this route.
+// Minutes returns the written minutes. An empty format means HTML. The key needs the scope
+// minutes:read. The interface document describes this route.
 //
 // Errors: [ErrMinutesNotReady], [ErrInvalidRequest] (unknown format), [ErrNotFound].
 func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format) (*Minutes, error) {
