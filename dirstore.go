@@ -18,8 +18,7 @@ import (
 // that have not changed for days. A power failure may undo the last changes.
 func DirStore(dir string) Store { return dirStore(dir) }
 
-// dirStore implements Store. It keeps the state of a meeting in the name of an empty file. A
-// rename is atomic: only one process succeeds, and no process reads half a state.
+// dirStore keeps the state of a meeting in the name of an empty file, because a rename is atomic.
 type dirStore string
 
 func (d dirStore) Load(_ context.Context, id string) (MeetingState, error) {

@@ -55,7 +55,7 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 	}}
 }
 
-// WithHTTPClient uses hc's transport for API calls. Uploads use it, too, unless you set
+// WithHTTPClient uses hc's transport for API calls. Uploads use the same transport, unless you add
 // [WithStorageHTTPClient]. The Client never changes hc, and ignores hc.Jar and hc.CheckRedirect.
 //
 //   - hc.Timeout limits one attempt of an API call, but no upload. 0 means 30 seconds.
@@ -109,7 +109,7 @@ func WithUserAgent(product string) Option {
 		func(c *core) { c.UserAgent = []string{product + " minutes-go/" + version} })
 }
 
-// RetryPolicy sets how often the Client retries a request, and how long the Client waits before.
+// RetryPolicy sets how often the Client retries a request, and how long it waits before each retry.
 // The zero value disables retries.
 type RetryPolicy struct {
 	Max int // retries after the first attempt
@@ -129,10 +129,11 @@ type RetryPolicy struct {
 //   - After a lost connection, a timeout, or a 500, 502, 503 or 504: GET, PUT, DELETE, the request
 //     for an upload URL, and Create with an ExternalID.
 //
-// The Client retries the PUT of an upload after all these failures, and also
+// The Client retries the PUT of an upload after each of these failures, and also
 //
-//   - after 408, 499 and 520 to 527, and after S3's RequestTimeout, IncompleteBody, BadDigest,
-//     OperationAborted and ConditionalRequestConflict;
+//   - after 408, 499 and 520 to 527;
+//   - after S3's error codes RequestTimeout, IncompleteBody, BadDigest, OperationAborted and
+//     ConditionalRequestConflict;
 //   - if the upload URL had expired: once, with a new URL;
 //   - after a 417, without the header Expect;
 //   - if storage rejected the header Content-MD5: without that header.
@@ -157,17 +158,17 @@ type UploadTimeouts struct {
 	Response time.Duration // the longest time from the last byte to the response
 }
 
-// WithUploadTimeouts sets when the Client gives up an attempt of an upload. The default of Stall is
-// a minute, and that of Response five minutes. Behind a proxy that scans recordings, Response must
-// be long. Only the context limits a whole upload.
+// WithUploadTimeouts sets when the Client gives up an attempt of an upload. The default is a minute
+// for Stall and five minutes for Response. Behind a proxy that scans recordings, Response must be
+// long. Only the context limits a whole upload.
 func WithUploadTimeouts(t UploadTimeouts) Option {
 	return option("WithUploadTimeouts", t.Stall > 0 && t.Response > 0, "needs Stall > 0 and Response > 0",
 		func(c *core) { c.uploads = upload.Timeouts(t) })
 }
 
 // WithRateLimit limits the API requests of the Client to perSecond, with bursts of at most burst.
-// Polls and retries count, but uploads to storage do not. The default is 100 and 100.
-// WithRateLimit(0, 0) removes the limit.
+// Polls and retries count, but uploads to storage do not. The default is 100 requests a second, in
+// bursts of 100. WithRateLimit(0, 0) removes the limit.
 func WithRateLimit(perSecond float64, burst int) Option {
 	none := perSecond == 0 && burst == 0
 	ok := none || perSecond > 0 && !math.IsInf(perSecond, 0) && burst >= 1
