@@ -76,8 +76,8 @@ func (c *collector[In]) start(result *Result, work func() error) {
 
 var errEndedGoroutine = errors.New("minutes: a callback or the transport ended its goroutine (runtime.Goexit)")
 
-// contained calls work on another goroutine, and waits for the end of work. If the transport or a
-// callback ends that goroutine, like a test's FailNow, contained returns errEndedGoroutine.
+// contained calls work on another goroutine. If the transport or a callback ends that goroutine,
+// like a test's FailNow, contained returns errEndedGoroutine.
 func contained[T any](work func() (T, error)) (T, error) {
 	var out T
 	err := errEndedGoroutine

@@ -105,8 +105,7 @@ func singleLine(s string) string {
 // participant, project or template. This package defines ErrMeetingGone, not the service.
 var ErrMeetingGone = errors.New("minutes: the meeting is gone")
 
-// Is reports whether target is the Code of e. For a 429, ErrRateLimited matches, too. See also
-// [ErrMeetingGone].
+// Is reports whether e matches an ErrorCode or [ErrMeetingGone]. ErrRateLimited matches every 429.
 func (e *Error) Is(target error) bool {
 	if target == ErrMeetingGone {
 		return e.Code == ErrNotFound && slices.Contains([]Operation{

@@ -31,14 +31,14 @@ type FollowOptions struct {
 }
 
 // Follow yields each meeting of the organisation that the key can see, when the minutes are ready
-// or when the meeting fails. FollowOptions.Since selects the meetings by their creation. Follow runs
+// or when the meeting fails. FollowOptions.Since selects the meetings by creation time. Follow runs
 // until ctx ends or you leave the loop. The key needs the scopes meetings:read and minutes:read.
-// Assumed: the listing is ordered by creation or by change.
+// Assumed: the listing is ordered by CreatedAt or by UpdatedAt.
 //
 //   - Follow yields a meeting once, in no particular order. It leaves out deleted meetings.
 //   - Follow stores nothing, so the next run of the program may yield a meeting again. To prevent
 //     that, store the ids that you have handled, and let Skip look them up.
-//   - Temporary failures delay meetings, but lose none.
+//   - After a temporary failure, Follow tries again. Meetings may be late, but none is lost.
 //   - While the body of the loop runs, Follow continues to poll.
 //
 // See docs/polling.md for how Follow finds and polls meetings.

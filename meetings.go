@@ -102,15 +102,14 @@ type Minutes struct {
 	Content    string `json:"content"`     // the text
 }
 
-// UploadTarget is the address for the upload of a recording (section 2.8). It prints UploadURL
-// without the query, also in JSON; see [PresignedURL].
+// UploadTarget is the address for the upload of a recording (section 2.8).
 type UploadTarget struct {
-	UploadURL PresignedURL `json:"upload_url"` // signed for exactly the requested content type
+	UploadURL PresignedURL `json:"upload_url"` // a secret; printed without the query, also in JSON
 	ExpiresIn int          `json:"expires_in"` // validity in seconds
 	Method    string       `json:"method"`     // always PUT
 }
 
-// Format prints the target without the presigned query, for every verb.
+// Format prints the target without the query of UploadURL, for every verb.
 func (t UploadTarget) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "minutes.UploadTarget(%s %s, expires in %d s)", t.Method, t.UploadURL, t.ExpiresIn)
 }
@@ -127,8 +126,8 @@ type MeetingCreateParams struct {
 	// ExternalID is the caller's own reference, at most 128 characters, unique within the
 	// organisation. With an ExternalID, you can repeat Create and Process.
 	ExternalID string `json:"external_id,omitempty"`
-	// ParticipantIDs are member ids. With them, the transcript spells names better, and the minutes
-	// can name the speakers. They cannot change after the upload.
+	// ParticipantIDs are member ids. They improve the spelling of names, and the minutes can name
+	// the speakers. They cannot change after the upload.
 	ParticipantIDs []string   `json:"participant_ids,omitempty"`
 	ProjectID      string     `json:"project_id,omitempty"`  // empty: in no project
 	SharedWith     []string   `json:"shared_with,omitempty"` // member ids; only used with VisibilityShared
@@ -148,9 +147,8 @@ type MeetingUpdateParams struct {
 // String formats the fields like %+v, each by value.
 func (p MeetingUpdateParams) String() string { return formatFields(p) }
 
-// MeetingListParams selects the meetings of a listing. Every field is optional. The interface has
-// no filter by project or status: compare the fields of each Meeting. Assumed: the newest meeting
-// is the one with the latest CreatedAt, not with the latest Date.
+// MeetingListParams selects the meetings of a listing. Every field is optional. Assumed: the newest
+// meeting is the one with the latest CreatedAt, not with the latest Date.
 type MeetingListParams struct {
 	Limit      int    `url:"limit,omitempty"`       // meetings per page, 1 to 50; 0 means 25 for List and 50 for All
 	Cursor     string `url:"cursor,omitempty"`      // MeetingPage.NextCursor of the previous page
@@ -160,9 +158,9 @@ type MeetingListParams struct {
 }
 
 // Create creates a meeting. If a meeting with the same ExternalID exists, Create returns that
-// meeting unchanged, and created is false. If a response was lost, created may be false although
-// this call created the meeting. The key needs the scope meetings:write. The interface document
-// describes this route. Assumed: the service may trim the ExternalID or convert it to Unicode NFC.
+// meeting unchanged, and created is false. created is also false if an attempt created the meeting,
+// but its response was lost. The ExternalID of the returned meeting may be trimmed and in Unicode NFC
+// (assumed). The key needs the scope meetings:write. The interface document describes this route.
 //
 // Errors:
 //   - [ErrInvalidRequest]: Details["fields"] lists the invalid fields.
@@ -181,9 +179,9 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 	return m, resp.Status == http.StatusCreated, nil
 }
 
-// Get returns one meeting. Do not poll with Get: [MeetingsService.Wait] keeps the thirty seconds that
-// the service asks for. The key needs the scope meetings:read. The interface document describes this
-// route.
+// Get returns one meeting. Do not poll with Get. The service asks for thirty seconds between two
+// polls, and [MeetingsService.Wait] keeps that interval. The key needs the scope meetings:read. The
+// interface document describes this route.
 //
 // Errors: [ErrNotFound].
 func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) {
@@ -238,15 +236,15 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 // credit, so the Client does not retry an Update that may have taken effect.
 //
 // Errors: [ErrInvalidRequest], [ErrBadRequest], [ErrInvalidDate], [ErrInvalidTime],
-// [ErrForbidden], [ErrNotFound] (no such meeting; assumed: also for an unknown project).
+// [ErrForbidden], [ErrNotFound] (no such meeting; or no such project, which is assumed).
 func (s *MeetingsService) Update(ctx context.Context, id string, params *MeetingUpdateParams) (*Meeting, error) {
 	params = cmp.Or(params, new(MeetingUpdateParams))
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsUpdate, ID: id, Body: params})
 }
 
 // Delete deletes a meeting and everything that belongs to it. A deletion cannot be undone. The key
-// needs the scope meetings:delete. The interface document describes this route. If the response to
-// an attempt was lost, a NOT_FOUND to the retry counts as success.
+// needs the scope meetings:delete. The interface document describes this route. If an attempt gets
+// no response and the retry gets a NOT_FOUND, Delete succeeds.
 //
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
@@ -268,8 +266,8 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 // participants. SetParticipants works only while the meeting has no audio. The key needs the scope
 // meetings:write (assumed). The interface document describes this route.
 //
-// Errors: [ErrInvalidRequest], [ErrNotFound] (no such meeting; assumed: also for an unknown
-// member), [ErrForbidden] (assumed), [ErrParticipantsLocked].
+// Errors: [ErrInvalidRequest], [ErrNotFound] (no such meeting; or no such member, which is
+// assumed), [ErrForbidden] (assumed), [ErrParticipantsLocked].
 func (s *MeetingsService) SetParticipants(ctx context.Context, id string, memberIDs []string) (*Meeting, error) {
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsSetParticipants, ID: id, Body: &struct {
 		MemberIDs []string `json:"participant_ids"` // never null

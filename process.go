@@ -61,7 +61,7 @@ type Result struct {
 //   - *[ParamError] with a nil Result: params or source is nil, or opts are invalid. All other
 //     errors come with a Result.
 //   - The errors of source, Create, Upload, WaitForMinutes and Transcript. With an ExternalID,
-//     Process does not return ErrPartialAudio.
+//     Process accepts audio of another worker, and never returns ErrPartialAudio.
 //   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. Delete the meeting, or
 //     set ProcessOptions.Restart.
 //   - *[WaitError] with [ErrNoAudio]: the service shows no audio within five minutes of the upload.
@@ -74,16 +74,15 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 	return p.result, p.run(ctx)
 }
 
-// Resume does the remaining steps for a meeting that exists: it uploads the recording if the meeting
-// has no audio, waits, and fetches the minutes. The key needs the scopes meetings:read and
-// minutes:read. For an upload, it also needs meetings:write (assumed).
+// Resume does the remaining steps for a meeting that exists: it uploads the recording, waits, and
+// fetches the minutes. The key needs the scopes meetings:read and minutes:read. For an upload, it
+// also needs meetings:write (assumed).
 //
 //   - You can run Resume again at any time, and in two workers at once.
-//   - Resume opens the recording only if an upload is needed. source may be nil if the meeting has
-//     audio.
-//   - Resume continues with audio that another worker uploaded.
-//   - With Restart and Params, Resume replaces a failed meeting. The key then also needs the scope
-//     meetings:delete.
+//   - If the meeting has audio, Resume does not open the recording, and source may be nil.
+//   - Resume accepts audio of another worker.
+//   - With ProcessOptions.Restart and Params, Resume replaces a failed meeting. The key then also
+//     needs the scopes meetings:write and meetings:delete.
 //   - In any other case, Resume creates no meeting. If someone deleted the meeting, the error
 //     matches ErrMeetingGone.
 //
@@ -95,7 +94,6 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 //     ErrPartialAudio. With Restart, also those of Create and Delete.
 //   - *[WaitError] with [ErrNoAudio]: the meeting has no audio and source is nil.
 //   - *[WaitError] with [ErrNoAudio]: the service shows no audio within five minutes of the upload.
-//   - The error of closing the recording, joined with any other error.
 func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
 	if err = cmp.Or(err, checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
@@ -128,9 +126,8 @@ func (p *process) run(ctx context.Context) error {
 	return withCloseError(err, p.id, p.closeErr)
 }
 
-// ensureUploaded creates the meeting if id is empty, and uploads the recording if the meeting has
-// no audio. The recording is open only while the job has an upload slot. If closing the recording
-// fails, the job continues.
+// ensureUploaded creates the meeting if id is empty, and uploads the recording if the meeting has no
+// audio. If closing the recording fails, the job continues.
 func (p *process) ensureUploaded(ctx context.Context) error {
 	if p.id != "" {
 		needed, err := p.needsAudio(ctx)
@@ -234,8 +231,7 @@ func (p *process) findAudio(ctx context.Context, shown bool) (needed bool, err e
 	return false, err
 }
 
-// audioDeadline is how long after an upload a job waits for the service to notice the audio, which
-// usually takes seconds. Five minutes are ten polls.
+// audioDeadline is how long after an upload a job waits for the service to notice the audio.
 const audioDeadline = 5 * time.Minute
 
 // waitAndFetch waits after the upload, and fetches the minutes and the transcript.

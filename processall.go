@@ -19,7 +19,7 @@ type Job struct {
 // scopes of Process.
 //
 //   - The failure of one job does not stop the others.
-//   - Two jobs with the same ExternalID share one meeting. Both yield the minutes.
+//   - Two jobs with the same ExternalID share one meeting. Both yield the same minutes.
 //   - ProcessAll starts as many jobs as [WithUploadConcurrency] allows. When the upload of a job
 //     ends, ProcessAll reads and starts the next job.
 //   - ProcessAll runs the iterator jobs on another goroutine. Data that the iterator shares with

@@ -18,13 +18,12 @@ import (
 // UploadOptions tune an upload. Zero fields, and nil, mean the defaults.
 type UploadOptions struct {
 	// Progress is called with the number of bytes passed to the network, and with the size of the
-	// recording. sent grows during an attempt, and starts again with the next attempt. Progress runs
-	// on another goroutine, and the upload waits for each call. A panic in Progress crashes the
-	// program.
+	// recording. sent grows during an attempt. The next attempt starts from 0 again. Progress runs on
+	// another goroutine, and the upload waits for each call. A panic in Progress crashes the program.
 	Progress func(sent, total int64)
 	// WithoutContentMD5 omits the header Content-MD5. With the header, storage rejects an
-	// incomplete recording instead of keeping it (assumed). For the header, Upload reads the whole
-	// recording before the first PUT. See docs/uploads.md.
+	// incomplete recording instead of keeping it (assumed). To compute the header, Upload first
+	// reads the whole recording. See docs/uploads.md.
 	WithoutContentMD5 bool
 }
 
@@ -40,8 +39,8 @@ type UploadOptions struct {
 //   - When ctx ends, Upload returns soon, even if Recording.Audio or Progress blocks. The blocked
 //     call may still run.
 //
-// When Upload returns, the meeting may still have StatusCreated for some seconds. For progress and
-// details, see docs/uploads.md.
+// When Upload returns, the meeting may still have StatusCreated for some seconds. See
+// docs/uploads.md for more.
 //
 // Errors:
 //   - The error of source, before any request. [ErrRecordingEmpty], [ErrRecordingTooLarge] (over 1

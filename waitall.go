@@ -11,7 +11,7 @@ import (
 // the meeting or an error. The key needs the scope meetings:read.
 //
 //   - WaitAll yields a repeated id once. An error for one meeting does not end other waits.
-//   - WaitAll reads the iterator ids on another goroutine, also while the loop runs.
+//   - WaitAll reads the iterator ids on another goroutine.
 //   - If the service rejects the key (see [KeyRejected]), all waits fail: leave the loop.
 //
 // Errors:
@@ -58,8 +58,7 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 // maxFetches limits the meetings whose minutes are being fetched, or fetched and not yielded.
 const maxFetches = 8
 
-// fetch sets over and yield: if a wait ends without an error, get fetches the minutes, and yield
-// receives the result.
+// fetch sets over and yield: if a wait succeeds, get fetches the minutes, and yield gets the result.
 func (a *waitAll) fetch(yield func(*Result, error) bool, get func(*Result) error) {
 	var ready []*Meeting // not fetched yet
 	next := func() bool {

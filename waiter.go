@@ -34,19 +34,19 @@ type WaitOptions struct {
 	Format Format
 }
 
-// ErrNoAudio means that a wait ended because the meeting has no audio; see
-// [WaitOptions].AudioTimeout and [MeetingsService.Resume]. This package defines it, not the service.
+// ErrNoAudio means that a wait ended because the meeting has no audio. This package defines
+// ErrNoAudio, not the service.
 var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 
 // Wait waits until a meeting reaches minutes_ready, or the state WaitOptions.Until, and returns
 // the meeting. The key needs the scope meetings:read.
 //
-//   - If a response showed the meeting in the last thirty seconds, Wait begins with that response.
+//   - If a response showed the meeting in the last thirty seconds, that response is the first poll.
 //     Otherwise the Client polls at once.
-//   - Two polls of a meeting are at least thirty seconds apart (section 6). If Cache-Control asks
-//     for a longer time, the Client waits up to five minutes. The first poll after an upload is
-//     immediate, except with a [Store].
-//   - All waits of a Client share their requests, so thousands of waits need few requests.
+//   - Two polls of a meeting are at least thirty seconds apart (section 6). If the service asks for
+//     more with Cache-Control, the Client waits longer, up to five minutes. The first poll after an
+//     upload is immediate, except with a [Store].
+//   - All waits of a Client share requests, so thousands of waits need few requests.
 //   - Only ctx and WaitOptions.AudioTimeout limit the time of a wait.
 //
 // See docs/polling.md for the choice of requests and for failures.

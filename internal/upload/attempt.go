@@ -114,7 +114,7 @@ func (u *Upload) put(attemptCtx context.Context, header http.Header, b *body) (o
 	return o
 }
 
-// stallTimer returns a timer that aborts b. Each read of b restarts the timer.
+// stallTimer returns a timer that aborts b. Each read restarts the timer.
 func (u *Upload) stallTimer(b *body) *time.Timer {
 	timer := time.AfterFunc(u.Timeouts.Stall, func() {
 		why := fmt.Sprintf("no byte moved for %v, after %d of %d", u.Timeouts.Stall, b.at.Load(), b.Size)
