@@ -101,8 +101,8 @@ func singleLine(s string) string {
 }
 
 // ErrMeetingGone matches a NOT_FOUND from Get, Delete, UploadURL, Minutes or a poll, which is
-// certainly about the meeting. It does not match a NOT_FOUND from other calls, which may be about a
-// participant, project or template. This package defines ErrMeetingGone, not the service.
+// certainly about the meeting. It does not match a NOT_FOUND from other calls, which may be about
+// something else, such as a participant. This package defines ErrMeetingGone, not the service.
 var ErrMeetingGone = errors.New("minutes: the meeting is gone")
 
 // Is reports whether e matches an ErrorCode or [ErrMeetingGone]. ErrRateLimited matches every 429.
@@ -184,7 +184,7 @@ func (e *MeetingFailedError) Error() string {
 // has no audio, the service rejected the key, or too many polls failed in a row. If polls were
 // failing when the context ended, errors.As also finds the *Error of the last poll.
 type WaitError struct {
-	MeetingID string   // empty if the context ended a WaitAll, or if WaitAll got an empty id
+	MeetingID string   // empty if Err ended a whole WaitAll or Follow, or if WaitAll got an empty id
 	Meeting   *Meeting // from the last poll or call; nil if there was none
 	Err       error    // the cause
 }
@@ -247,7 +247,7 @@ var ErrPartialAudio = upload.ErrPartialAudio
 // intervention. It returns true for
 //
 //   - a 429, a 408 or a 5xx of the service;
-//   - a request of the API without a response;
+//   - an API request without a response;
 //   - a 2xx of the service that is incomplete or does not match the interface document;
 //   - an upload that failed for one of the reasons in [WithRetries];
 //   - an unexpected 2xx of storage, after which the service shows no audio;
@@ -256,7 +256,7 @@ var ErrPartialAudio = upload.ErrPartialAudio
 //   - an error that wraps one of these, such as a *WaitError.
 //
 // It returns false for everything else. Examples are a canceled context, a meeting that failed,
-// ErrNoAudio, an unusable parameter or recording, and a TLS failure.
+// ErrNoAudio, ErrPartialAudio, an unusable parameter or recording, and a TLS failure.
 //
 // The failed call may have had an effect. You can always repeat reads and Resume. With an
 // ExternalID, you can also repeat Create and Process.
@@ -341,7 +341,7 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 	}
 	err := json.Unmarshal([]byte(c.Mask.Text(string(r.Body()))), &env)
 	switch {
-	case env.Error.Code != "": // any err is about another field
+	case env.Error.Code != "": // json.Unmarshal may have failed at another field
 		e.Code, e.Details = ErrorCode(c.Mask.Text(string(env.Error.Code))), env.Error.Details
 		e.Message = c.Mask.Text(env.Error.Message) // again, since JSON escapes may have hidden a secret
 	case r.Status/100 == 3:
