@@ -55,8 +55,8 @@ func (u *Upload) attempt(ctx context.Context) (o Outcome) {
 }
 
 // header returns the header of the next attempt. With Content-MD5, storage rejects an incomplete
-// recording. The signature of the URL does not cover this header. Only signatures of AWS version 4
-// allow that, so header omits Content-MD5 for all others.
+// recording. header adds Content-MD5 only if the URL has a signature of AWS version 4. Other
+// signatures do not allow a header that they do not cover.
 func (u *Upload) header(ctx context.Context) (http.Header, error) {
 	h := http.Header{"Content-Type": {u.Recording.ContentType}, "User-Agent": u.UserAgent}
 	if !u.withoutExpect {
@@ -104,7 +104,7 @@ func (u *Upload) put(attemptCtx context.Context, header http.Header, b *body) (o
 	b.abort(nil)
 	readErr := b.wait()
 	switch {
-	case o.StatusCode/100 == 2:
+	case o.StatusCode/100 == 2: // storage may have the recording, even if readErr is not nil
 	case readErr != nil:
 		return Outcome{Err: u.urlMask.Err(readErr), noRetry: true}
 	case err != nil:

@@ -73,7 +73,7 @@ func (b *body) Read(p []byte) (int, error) {
 	b.lock <- struct{}{}
 	defer func() {
 		if errors.Is(b.err, errGoexit) {
-			b.abort(errGoexit) // because the transport waits for this Read
+			b.abort(errGoexit) // the transport waits for this Read, which never returns
 		}
 		<-b.lock
 	}()

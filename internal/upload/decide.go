@@ -14,11 +14,11 @@ import (
 type verdict int
 
 const (
-	permanent verdict = iota // the attempt failed, and another with this URL would fail, too
+	permanent verdict = iota // the attempt failed, and another with the same URL would fail, too
 	stored                   // the attempt stored the recording
-	temporary                // the attempt failed, but another with this URL may succeed
+	temporary                // the attempt failed, but another with the same URL may succeed
 	unclear                  // the attempt may have stored audio: its response is lost or proves nothing
-	expired                  // the attempt failed because this URL has expired
+	expired                  // the attempt failed because its URL has expired
 )
 
 // judge returns the verdict on an attempt.
