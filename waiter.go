@@ -44,8 +44,8 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 //   - If a response showed the meeting in the last thirty seconds, that response is the first poll.
 //     Otherwise the Client polls at once.
 //   - Two polls of a meeting are at least thirty seconds apart (section 6). If the service asks for
-//     more with Cache-Control, the Client waits longer, up to five minutes. The first poll after an
-//     upload is immediate, except with a [Store].
+//     more with Cache-Control, the Client waits longer, up to five minutes.
+//   - Without a [Store], the first poll after an upload is immediate.
 //   - All waits of a Client share requests, so thousands of waits need few requests.
 //   - Only ctx and WaitOptions.AudioTimeout limit the time of a wait.
 //
