@@ -25,7 +25,7 @@ import (
 // pollInterval is the minimum time between two polls of a meeting.
 const pollInterval = 30 * time.Second
 
-// API is what an upload needs from the service, for its meeting.
+// API calls the service, for the meeting of the upload.
 type API interface {
 	// UploadURL requests an upload URL. valid is how long the URL can be used.
 	UploadURL(ctx context.Context) (target *url.URL, valid time.Duration, err error)
