@@ -25,10 +25,9 @@ import (
 )
 
 // Client calls the Meeting Minutes Service. Create one Client and share it between goroutines. The
-// rate limit, the pause after a 429 and the poll interval (see [MeetingsService.Wait]) apply to
-// each Client separately. With [WithStore], Clients share the poll interval. A Client starts
-// goroutines only for calls that are running, and needs no Close. Every verb of fmt masks the API
-// key.
+// rate limit, the pause after a 429 and the poll interval apply to each Client separately. With
+// [WithStore], Clients share the poll interval. A Client starts goroutines only for calls that are
+// running, and needs no Close. Every verb of fmt masks the API key.
 type Client struct {
 	Meetings   *MeetingsService   // from a recording to the minutes
 	Members    *MembersService    // people of the organisation
@@ -81,7 +80,6 @@ func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Clien
 	}, nil
 }
 
-// core returns the core of the Client, even if New did not make the Client.
 func (c *Client) core() *core { return cmp.Or(c.Meetings, new(MeetingsService)).core() }
 
 // Format prints the Client without its API key, for every verb.

@@ -13,14 +13,12 @@ import (
 	"time"
 )
 
-// DirStore returns a [Store] in the directory dir, which DirStore creates if needed. The processes
-// of one machine can share dir. Each meeting has a small subdirectory until the Client deletes the
-// state; see [WithStore]. You can delete subdirectories that have not changed for days. There are
-// no lock files. A power failure may undo the last changes.
+// DirStore returns a [Store] in the directory dir, which the Store creates if needed. The processes
+// of one machine can share dir. Each meeting has a small subdirectory. You can delete subdirectories
+// that have not changed for days. A power failure may undo the last changes.
 func DirStore(dir string) Store { return dirStore(dir) }
 
-// dirStore implements Store. It keeps the state of a meeting in the name of an empty file. A
-// rename is atomic: only one process succeeds, and no process reads half a state.
+// dirStore keeps the state of a meeting in the name of an empty file, because a rename is atomic.
 type dirStore string
 
 func (d dirStore) Load(_ context.Context, id string) (MeetingState, error) {

@@ -18,42 +18,32 @@ import (
 )
 
 // Error is the error of every failed API call; find it with [errors.As]. It describes the last
-// response that any attempt of the call received.
-//
-// Compare the code with [errors.Is], as in errors.Is(err, minutes.ErrNotFound). The text has all
-// fields except Operation and Details; Details may contain the names of people.
+// response that any attempt of the call received. Compare the code with [errors.Is], as in
+// errors.Is(err, minutes.ErrNotFound).
 type Error struct {
-	// StatusCode is the HTTP status of the last response, 0 if there was none.
-	StatusCode int
-	// Code is the service's code (section 7 of the interface document). It is empty if the response
-	// was not the service's error envelope. For a 429 without a code, and for a call that the
-	// Client's rate-limit pause prevented, it is ErrRateLimited.
-	Code ErrorCode
-	// Message is for people and may change. If the response did not match the interface
-	// document, Message describes the mismatch.
-	Message string
-	// RequestID is for support requests.
-	RequestID string
+	StatusCode int // HTTP status of the last response; 0 if there was none
+	// Code is the service's code (section 7 of the interface document). Code is empty if the
+	// response was not the service's error envelope. For a 429 without a code, Code is
+	// ErrRateLimited. If the Client did not send the request because of an earlier 429, Code is
+	// ErrRateLimited, too.
+	Code      ErrorCode
+	Message   string // for people; describes the mismatch if the response did not match the interface document
+	RequestID string // for support requests
 	// Details has more about the error, or is nil. Use it for debugging, not for decisions.
-	// After ErrInvalidRequest, Details["fields"] names the invalid fields.
+	// Details may contain the names of people.
 	Details map[string]any
-	// RetryAfter is how long the service asked to wait (429 and 503). If the Client's rate-limit
-	// pause prevented the call, it is the rest of that pause. Otherwise it is 0. If RetryAfter is
-	// over a minute or beyond the context's deadline, the call returns at once, without a retry.
-	RetryAfter time.Duration
-	// Operation is the operation that was called. Method and Path are those of the
-	// request; Path has no query.
-	Operation    Operation
-	Method, Path string
-	// Scope is the scope that the operation needs, if Code is ErrInsufficientScope. Otherwise it is
-	// empty. The table of the package documentation marks the scopes that this package assumes.
-	Scope string
+	// RetryAfter is how long the service asked to wait (429 and 503). If the Client did not send the
+	// request because of an earlier 429, RetryAfter is the rest of the pause. Otherwise it is 0.
+	RetryAfter   time.Duration
+	Operation    Operation // the operation that was called
+	Method, Path string    // of the request; Path has no query
+	Scope        string    // after ErrInsufficientScope, the scope that the operation needs
 
 	causes             []error // errors of the network or of the context
 	mayHaveTakenEffect bool    // the service may have carried out the request
 }
 
-// Error returns one line without secrets.
+// Error returns one line with the fields except Operation and Details. It contains no secrets.
 func (e *Error) Error() string {
 	message := e.Message
 	if e.Scope != "" {
@@ -87,7 +77,8 @@ func describe(request string, status int, code, message string, after time.Durat
 	return strings.Join(text, ": ") + id
 }
 
-// withoutPrefix is an error without the prefix "minutes: ", its own and those of wrapped errors.
+// withoutPrefix is an error whose text has no "minutes: ", neither at the beginning nor before the
+// text of a wrapped error.
 type withoutPrefix struct{ error }
 
 func (n withoutPrefix) Error() string {
@@ -95,8 +86,7 @@ func (n withoutPrefix) Error() string {
 }
 func (n withoutPrefix) Unwrap() error { return n.error }
 
-// singleLine makes a text from the network safe for one line of a log: it cuts a long
-// text and removes line breaks and terminal controls.
+// singleLine cuts a long text from the network, and removes line breaks and terminal controls.
 func singleLine(s string) string {
 	const longest = 1000
 	if len(s) > longest {
@@ -110,13 +100,12 @@ func singleLine(s string) string {
 	}, s)
 }
 
-// ErrMeetingGone matches a NOT_FOUND that is certainly about the meeting: from Get, Delete,
-// UploadURL, Minutes or a poll, also inside a *WaitError. It does not match a NOT_FOUND from
-// Create, Update or SetParticipants, which may be about a participant, project or template. This
-// package defines ErrMeetingGone, not the service.
+// ErrMeetingGone matches a NOT_FOUND from Get, Delete, UploadURL, Minutes or a poll, which is
+// certainly about the meeting. It does not match a NOT_FOUND from other calls, which may be about
+// something else, such as a participant. This package defines ErrMeetingGone, not the service.
 var ErrMeetingGone = errors.New("minutes: the meeting is gone")
 
-// Is reports whether e matches target: its Code, ErrRateLimited for every 429, or ErrMeetingGone.
+// Is reports whether e matches an ErrorCode or [ErrMeetingGone]. ErrRateLimited matches every 429.
 func (e *Error) Is(target error) bool {
 	if target == ErrMeetingGone {
 		return e.Code == ErrNotFound && slices.Contains([]Operation{
@@ -127,15 +116,13 @@ func (e *Error) Is(target error) bool {
 	return ok && code != "" && (code == e.Code || code == ErrRateLimited && e.StatusCode == 429)
 }
 
-// Unwrap returns the errors of the network and of the context that ended the call, if any: for
+// Unwrap returns the errors of the network and of the context that ended the call, if any. For
 // example, errors.Is(err, context.Canceled) is true if you canceled the context.
 func (e *Error) Unwrap() []error { return e.causes }
 
-// ParamError reports a parameter that the Client cannot use, and so does not send, such as a nil
-// pointer, an empty id, invalid UTF-8 or a recording that is too large.
-//
-// The service validates all other values: an overlong title or a nonexistent date results in an
-// *Error with ErrInvalidRequest or ErrInvalidDate.
+// ParamError reports a parameter that the Client cannot send, such as a nil pointer, an empty id,
+// invalid UTF-8 or a recording that is too large. The service validates all other values. For
+// example, an overlong title results in an *Error with ErrInvalidRequest.
 type ParamError struct {
 	Param  string // the name of the parameter in the Go signature, or of the field
 	Reason string // describes the problem without the value
@@ -148,18 +135,15 @@ var (
 	ErrRecordingEmpty = errors.New("the recording is empty")
 	// ErrRecordingTooLarge: the recording is larger than MaxRecordingSize.
 	ErrRecordingTooLarge = errors.New("the recording is over 1 GiB, which the service rejects")
-	// ErrRecordingFormat: the content type is not given, and neither the content nor the
-	// name of the recording shows one.
+	// ErrRecordingFormat: you gave no content type, and the recording does not show its format.
 	ErrRecordingFormat = errors.New("the recording is not a known audio or video format; pass its content type to FromReader or FromReaderAt")
 )
 
 // Error returns the parameter and the reason.
-func (e *ParamError) Error() string {
-	return "minutes: " + e.Param + ": " + e.Reason
-}
+func (e *ParamError) Error() string { return "minutes: " + e.Param + ": " + e.Reason }
 
-// Unwrap returns ErrRecordingEmpty, ErrRecordingTooLarge or ErrRecordingFormat, if Reason is its
-// text. Otherwise it returns nil.
+// Unwrap returns ErrRecordingEmpty, ErrRecordingTooLarge or ErrRecordingFormat if Reason is the text
+// of that error. Otherwise it returns nil.
 func (e *ParamError) Unwrap() error {
 	for _, kind := range []error{ErrRecordingEmpty, ErrRecordingTooLarge, ErrRecordingFormat} {
 		if e.Reason == kind.Error() {
@@ -169,14 +153,15 @@ func (e *ParamError) Unwrap() error {
 	return nil
 }
 
-// MeetingFailedError reports that a meeting ended in one of the four failure states (section 3),
-// which are final. ProcessOptions.Restart deletes the meeting and creates it again.
+// MeetingFailedError reports that a meeting ended in one of the four failure states (section 3).
+// They are final. ProcessOptions.Restart deletes the meeting and creates it again.
 type MeetingFailedError struct {
-	Status  Status   // one of the four
+	Status  Status   // the failure state
 	Meeting *Meeting // from the last poll or call
 }
 
-// failureReasons has the reason and the first words of the advice. Error adds what to do.
+// failureReasons has the reason and the first half of the advice. The method Error of
+// MeetingFailedError adds the second half.
 var failureReasons = map[Status]string{
 	StatusTranscribeBlocked:   "there is not enough transcription quota; after a top-up, ",
 	StatusAudioRejected:       "the service rejected the recording, usually because of its size; to upload another recording, ",
@@ -195,11 +180,11 @@ func (e *MeetingFailedError) Error() string {
 	return meeting + " ended as " + singleLine(string(e.Status)) + ": " + failureReasons[e.Status] + action
 }
 
-// WaitError reports a wait that ended without a result: the context was done, the meeting is
-// gone or has no audio, the service rejected the key, or too many polls failed in a row. If
-// the context was done while polls failed, errors.As also finds the *Error of the last poll.
+// WaitError reports a wait that ended without a result. The context ended, the meeting is gone or
+// has no audio, the service rejected the key, or too many polls failed in a row. If polls were
+// failing when the context ended, errors.As also finds the *Error of the last poll.
 type WaitError struct {
-	MeetingID string   // empty if the context ended a WaitAll, or if WaitAll got an empty id
+	MeetingID string   // empty if Err ended a whole WaitAll or Follow, or if WaitAll got an empty id
 	Meeting   *Meeting // from the last poll or call; nil if there was none
 	Err       error    // the cause
 }
@@ -223,31 +208,21 @@ func (e *WaitError) Error() string {
 func (e *WaitError) Unwrap() error { return e.Err }
 
 // StorageError reports that the upload of a recording to storage failed (section 4.2 of the
-// interface document). It describes the last response that any attempt received. If the last
-// attempt got no response, [errors.Is] and [errors.As] find the reason.
+// interface document). The fields describe the last response of storage. If the recording could not
+// be read during an attempt, the fields do not describe the response to that attempt.
 type StorageError struct {
-	// StatusCode is the HTTP status of storage's response, 0 if there was none.
-	StatusCode int
-	// Code is an error code of storage, such as "SignatureDoesNotMatch". It is empty if the
-	// response was not an XML error of storage.
-	Code      string
-	Message   string // storage's, or a description of an unexpected response; for people
-	RequestID string // storage's, not the service's
-	// RetryAfter is how long storage asked to wait (429 and 503), else 0. If it is over a minute or
-	// beyond the context's deadline, the upload makes no other attempt.
+	StatusCode int    // HTTP status; 0 if there was no response
+	Code       string // of storage, such as "SignatureDoesNotMatch"; empty if the response was not an XML error
+	Message    string // storage's, or a description of an unexpected response; for people
+	RequestID  string // storage's, not the service's
+	// RetryAfter is how long storage asked to wait (429 and 503), or 0. If RetryAfter is over a
+	// minute or beyond the context's deadline, the upload makes no other attempt.
 	RetryAfter time.Duration
 
 	meeting, host string
 	causes        []error
 	retryable     bool // another upload may succeed
 }
-
-// ErrPartialAudio is inside the *StorageError of an upload (compare with [errors.Is]) if the
-// meeting has audio, but no attempt sent the whole recording. Either another worker uploaded
-// audio, or storage accepted the received part of a broken upload. The header Content-MD5 prevents
-// the latter; see [UploadOptions.WithoutContentMD5]. If no other worker uploads to the meeting,
-// delete the meeting and create it again.
-var ErrPartialAudio = upload.ErrPartialAudio
 
 // Error returns one line without the query of the presigned URL.
 func (e *StorageError) Error() string {
@@ -258,31 +233,35 @@ func (e *StorageError) Error() string {
 	return describe(request, e.StatusCode, e.Code, e.Message, e.RetryAfter, e.causes, "storage request id", e.RequestID)
 }
 
-// Unwrap returns the errors that ended the upload, if any: of the network, the recording, the
-// context or the API.
+// Unwrap returns the errors that ended the upload, if any. They are errors of the network, the
+// recording, the context or the API, or ErrPartialAudio.
 func (e *StorageError) Unwrap() []error { return e.causes }
+
+// ErrPartialAudio means that the meeting has audio, but no attempt of the upload sent the whole
+// recording. Either another worker uploaded audio, or storage kept a part of the recording. If no
+// other worker uploads to the meeting, delete the meeting and create it again. ErrPartialAudio is
+// inside a *StorageError, so compare with [errors.Is]. See docs/uploads.md.
+var ErrPartialAudio = upload.ErrPartialAudio
 
 // Retryable reports whether err is temporary: the same call may succeed later without
 // intervention. It returns true for
 //
 //   - a 429, a 408 or a 5xx of the service;
-//   - a lost response, an incomplete one, or one that does not match the interface document;
-//   - a failure of an upload that [WithRetries] lists, or a 2xx of storage that does not prove
-//     that the recording is stored;
+//   - an API request without a response;
+//   - a 2xx of the service that is incomplete or does not match the interface document;
+//   - an upload that failed for one of the reasons in [WithRetries];
+//   - an unexpected 2xx of storage, after which the service shows no audio;
 //   - minutes or a transcript that are not ready (section 3 of the interface document);
 //   - the context's deadline, because the next call may have a later one;
 //   - an error that wraps one of these, such as a *WaitError.
 //
-// It returns false for everything else, such as a canceled context, a meeting that failed, an
-// unusable parameter or recording, a proxy that rejects the connection, and a TLS failure. It
-// returns false for ErrNoAudio: either nobody uploaded the recording, or the service does not show
-// the audio that storage accepted.
+// It returns false for everything else. Examples are a canceled context, a meeting that failed,
+// ErrNoAudio, ErrPartialAudio, an unusable parameter or recording, and a TLS failure.
 //
-// It does not say whether a write without a response took effect. Reads and Resume are always safe
-// to repeat. With an ExternalID, Create and Process are, too.
+// The failed call may have had an effect. You can always repeat reads and Resume. With an
+// ExternalID, you can also repeat Create and Process.
 //
-// The interface document says that a 429, a 500 and minutes that are not ready are temporary.
-// This package assumes the rest.
+// Assumed: everything but the 429, the 500, and minutes or a transcript that are not ready.
 func Retryable(err error) bool {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, ErrNoAudio), errors.Is(err, ErrPartialAudio),
@@ -292,7 +271,7 @@ func Retryable(err error) bool {
 		errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady):
 		return true
 	}
-	// If err has an *Error and a *StorageError, the *Error decides: its request was the later one.
+	// If err contains an *Error and a *StorageError, the request of the *Error was the later one.
 	if e, ok := errors.AsType[*Error](err); ok {
 		noResponse := e.StatusCode == 0 && e.Code == ""
 		return noResponse || e.StatusCode/100 == 2 || e.StatusCode == http.StatusRequestTimeout || e.StatusCode >= 500
@@ -301,9 +280,8 @@ func Retryable(err error) bool {
 	return ok && e.retryable
 }
 
-// RetryAfter returns how long to wait before you repeat a call whose error is [Retryable]: the
-// RetryAfter of the *Error or *StorageError in err. ok is false if neither the service nor
-// storage asked to wait.
+// RetryAfter returns the field RetryAfter of the *Error or *StorageError in err. Wait that long
+// before you repeat a call. ok is false if neither the service nor storage asked to wait.
 func RetryAfter(err error) (d time.Duration, ok bool) {
 	if e, is := errors.AsType[*Error](err); is {
 		d = e.RetryAfter
@@ -314,20 +292,19 @@ func RetryAfter(err error) (d time.Duration, ok bool) {
 	return d, d > 0
 }
 
-// QuotaExhausted reports whether a meeting ended as transcribe_blocked: the organisation has
-// too little transcription time left (section 3 of the interface document). Other recordings
-// will probably fail, too, until a top-up or Usage.NextResetAt. QuotaExhausted returns false for a
-// meeting that ended as minutes_failed, even if credits were lacking: for that, check
-// CreditsRemaining of [UsageService.Get], as in the package example HandleFailures.
+// QuotaExhausted reports whether a meeting ended as transcribe_blocked: the organisation has too
+// little transcription time left (section 3 of the interface document). Other recordings will
+// probably fail, too, until a top-up or Usage.NextResetAt. For a meeting that ended as
+// minutes_failed, QuotaExhausted returns false; see the package example HandleFailures.
 func QuotaExhausted(err error) bool {
 	e, ok := errors.AsType[*MeetingFailedError](err)
 	return ok && e.Status == StatusTranscribeBlocked
 }
 
-// KeyRejected reports whether the service rejected the API key or its organisation.
-// Similar calls will fail until someone fixes that. It returns true for a 401 and for all codes
-// of 403 except ErrForbidden, which is about one meeting (section 7 of the interface
-// document). After ErrInsufficientScope, operations with other scopes may still work.
+// KeyRejected reports whether the service rejected the API key or its organisation. Similar calls
+// will fail until someone fixes that. KeyRejected returns true for a 401, and for all codes of 403
+// except ErrForbidden (section 7 of the interface document). After ErrInsufficientScope, operations
+// with other scopes may still work.
 func KeyRejected(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.StatusCode == http.StatusUnauthorized || slices.ContainsFunc([]ErrorCode{
@@ -364,7 +341,7 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 	}
 	err := json.Unmarshal([]byte(c.Mask.Text(string(r.Body()))), &env)
 	switch {
-	case env.Error.Code != "": // also if another field has a wrong type; that field is empty
+	case env.Error.Code != "": // json.Unmarshal may have failed at another field
 		e.Code, e.Details = ErrorCode(c.Mask.Text(string(env.Error.Code))), env.Error.Details
 		e.Message = c.Mask.Text(env.Error.Message) // again, since JSON escapes may have hidden a secret
 	case r.Status/100 == 3:
@@ -385,8 +362,7 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 	e.RequestID = cmp.Or(c.Mask.Text(env.Error.RequestID), e.RequestID)
 }
 
-// requestError returns an error that names the request. RequestID is from the header, which a
-// gateway sets. readEnvelope replaces it by the service's own.
+// requestError returns an error that names the request. Its RequestID is from the header.
 func (c *core) requestError(r *rest.Response, problem string) *Error {
 	return &Error{
 		StatusCode: r.Status, Message: c.Mask.Text(problem), RequestID: c.Mask.Text(r.Header.Get("X-Request-Id")),

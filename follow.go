@@ -12,51 +12,42 @@ import (
 
 // FollowOptions tune [MeetingsService.Follow]. Zero fields, and nil, mean the defaults.
 type FollowOptions struct {
-	// Follow yields the meetings that were created after Since, or up to two minutes before,
-	// because clocks differ. A zero Since means the time of the call. After a restart, use the
-	// Since of the first run, or a time before the creation of the oldest meeting not yet handled.
+	// Since selects the meetings that were created after this time, or up to two minutes earlier,
+	// because clocks differ. A zero Since means the time of the call. To continue after a restart,
+	// set Since in the first run, and use the same Since again.
 	Since time.Time
 	// Skip reports whether Follow leaves out a meeting, for example because an earlier run handled
-	// the meeting. Follow calls Skip on the goroutine of the loop, for each meeting that the
-	// listing shows, and can call Skip again for the same meeting. Nil skips none.
+	// the meeting. Follow calls Skip on the goroutine of the loop, maybe several times for a
+	// meeting. Nil skips none.
 	Skip func(*Meeting) bool
-	// Until is the state at which Follow yields a meeting (default StatusMinutesReady). With
-	// another state, Follow fetches no minutes.
+	// Until is the state at which Follow yields a meeting (default StatusMinutesReady). With an
+	// earlier state, Follow fetches no minutes.
 	Until      Status
 	Format     Format // of the minutes; if empty, the service chooses HTML
 	Transcript bool   // also fetch the transcript, if Until is StatusMinutesReady
 	// AudioTimeout limits how long a meeting may stay without audio after its creation. After that
-	// time, Follow yields the meeting with ErrNoAudio. 0 means no limit. AudioTimeout must not be
-	// negative.
+	// time, Follow yields the meeting with ErrNoAudio. 0 means no limit.
 	AudioTimeout time.Duration
 }
 
 // Follow yields each meeting of the organisation that the key can see, when the minutes are ready
-// or when the meeting fails. By default, it yields only meetings that were created after the call;
-// see FollowOptions.Since. Follow runs until ctx ends or you leave the loop. The service has no
-// webhooks; use Follow instead. The key needs the scopes meetings:read and minutes:read. Assumed:
-// the listing is ordered by CreatedAt. Follow also works if it is ordered by UpdatedAt.
+// or when the meeting fails. FollowOptions.Since selects the meetings by creation time. Follow runs
+// until ctx ends or you leave the loop. The key needs the scopes meetings:read and minutes:read.
+// Assumed: the listing is ordered by CreatedAt or by UpdatedAt.
 //
-//   - About every thirty seconds, Follow reads the first page of the listing, and more pages if
-//     there are many new meetings. Follow waits for the meetings like [MeetingsService.Wait].
-//   - Follow polls a meeting without audio at longer intervals: a thirtieth of the time since the
-//     meeting was created, but at least thirty seconds.
-//   - Follow yields a meeting once, in no particular order. Follow stores nothing, so the next run
-//     of the program may yield the meeting again. To prevent that, store the ids that you have
-//     handled, and let Skip look them up.
-//   - While the body of the loop runs, Follow continues to poll. But Follow fetches minutes ahead
-//     of the loop for at most eight meetings.
-//   - Temporary failures of the listing, of polls or of the minutes delay meetings, but lose none.
-//     Twenty failed polls of a meeting in a row, which would end a Wait, do not end Follow.
-//   - Follow may miss a meeting that the listing first shows more than two minutes after its
-//     creation. If this machine's clock and the service's differ, subtract the difference.
-//   - Follow leaves out deleted meetings.
+//   - Follow yields a meeting once, in no particular order. It leaves out deleted meetings.
+//   - Follow stores nothing, so the next run of the program may yield a meeting again. To prevent
+//     that, store the ids that you have handled, and let Skip look them up.
+//   - After a temporary failure, Follow tries again. Meetings may be late, but none is lost.
+//   - While the body of the loop runs, Follow continues to poll.
+//
+// See docs/polling.md for how Follow finds and polls meetings.
 //
 // Each Result has Meeting, and Minutes if they were fetched. Errors with a Result concern one
 // meeting:
 //   - *[MeetingFailedError]: the meeting reached a failure state.
-//   - *[WaitError]: [ErrNoAudio] after AudioTimeout, or an *[Error] if the service rejects the
-//     request for the meeting or the minutes.
+//   - *[WaitError] with [ErrNoAudio]: the meeting has no audio after AudioTimeout.
+//   - *[WaitError] with an *[Error]: the service rejected the request for the meeting or the minutes.
 //
 // Errors without a Result end Follow:
 //   - *[ParamError]: an option is invalid.

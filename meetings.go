@@ -102,15 +102,14 @@ type Minutes struct {
 	Content    string `json:"content"`     // the text
 }
 
-// UploadTarget is the address for the upload of a recording (section 2.8). It prints UploadURL
-// without the query, also in JSON; see [PresignedURL].
+// UploadTarget is the address for the upload of a recording (section 2.8).
 type UploadTarget struct {
-	UploadURL PresignedURL `json:"upload_url"` // signed for exactly the requested content type
+	UploadURL PresignedURL `json:"upload_url"` // a secret; printed without the query, also in JSON
 	ExpiresIn int          `json:"expires_in"` // validity in seconds
 	Method    string       `json:"method"`     // always PUT
 }
 
-// Format prints the target without the presigned query, for every verb.
+// Format prints the target without the query of UploadURL, for every verb.
 func (t UploadTarget) Format(f fmt.State, _ rune) {
 	_, _ = fmt.Fprintf(f, "minutes.UploadTarget(%s %s, expires in %d s)", t.Method, t.UploadURL, t.ExpiresIn)
 }
@@ -127,8 +126,8 @@ type MeetingCreateParams struct {
 	// ExternalID is the caller's own reference, at most 128 characters, unique within the
 	// organisation. With an ExternalID, you can repeat Create and Process.
 	ExternalID string `json:"external_id,omitempty"`
-	// ParticipantIDs are member ids. With them, the transcript spells names better, and the minutes
-	// can name the speakers. They cannot change after the upload.
+	// ParticipantIDs are member ids. They improve the spelling of names, and the minutes can name
+	// the speakers. They cannot change after the upload.
 	ParticipantIDs []string   `json:"participant_ids,omitempty"`
 	ProjectID      string     `json:"project_id,omitempty"`  // empty: in no project
 	SharedWith     []string   `json:"shared_with,omitempty"` // member ids; only used with VisibilityShared
@@ -148,9 +147,8 @@ type MeetingUpdateParams struct {
 // String formats the fields like %+v, each by value.
 func (p MeetingUpdateParams) String() string { return formatFields(p) }
 
-// MeetingListParams selects the meetings of a listing. Every field is optional. The interface has
-// no filter by project or status: compare the fields of each Meeting. Assumed: the newest meeting
-// is the one with the latest CreatedAt, not with the latest Date.
+// MeetingListParams selects the meetings of a listing. Every field is optional. Assumed: the newest
+// meeting is the one with the latest CreatedAt, not with the latest Date.
 type MeetingListParams struct {
 	Limit      int    `url:"limit,omitempty"`       // meetings per page, 1 to 50; 0 means 25 for List and 50 for All
 	Cursor     string `url:"cursor,omitempty"`      // MeetingPage.NextCursor of the previous page
@@ -160,21 +158,15 @@ type MeetingListParams struct {
 }
 
 // Create creates a meeting. If a meeting with the same ExternalID exists, Create returns that
-// meeting unchanged. The key needs the scope meetings:write. The interface document describes this
-// route, but not the error if the caller may not see the existing meeting. ErrExternalIDTaken is
-// assumed.
-//
-//   - created is true after a 201: the service created the meeting for this request.
-//   - created is false after a 200: the meeting existed before the request. If the Client retried
-//     the request after a lost response, the lost attempt may have created the meeting.
-//   - The service may trim the ExternalID or store it in Unicode NFC (assumed), so
-//     Meeting.ExternalID may differ from params.ExternalID.
+// meeting unchanged, and created is false. created is also false if an attempt created the meeting,
+// but its response was lost. The ExternalID of the returned meeting may be trimmed and in Unicode NFC
+// (assumed). The key needs the scope meetings:write. The interface document describes this route.
 //
 // Errors:
 //   - [ErrInvalidRequest]: Details["fields"] lists the invalid fields.
 //   - [ErrInvalidDate], [ErrInvalidTime], [ErrInvalidExternalID], [ErrInvalidSharedWith]
 //   - [ErrNotFound]: a participant, the project or the template is unknown (assumed).
-//   - [ErrExternalIDTaken]
+//   - [ErrExternalIDTaken]: the key cannot see the meeting that has the ExternalID (assumed).
 func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParams) (m *Meeting, created bool, err error) {
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, false, err
@@ -187,17 +179,17 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 	return m, resp.Status == http.StatusCreated, nil
 }
 
-// Get returns one meeting. The service asks for at least thirty seconds between two requests for a
-// meeting. [MeetingsService.Wait] keeps that interval, but a loop around Get does not. The key
-// needs the scope meetings:read. The interface document describes this route.
+// Get returns one meeting. Do not poll with Get. The service asks for thirty seconds between two
+// polls, and [MeetingsService.Wait] keeps that interval. The key needs the scope meetings:read. The
+// interface document describes this route.
 //
 // Errors: [ErrNotFound].
 func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) {
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsGet, ID: id})
 }
 
-// List returns one page of meetings, newest first. For all pages use [MeetingsService.All]. params
-// may be nil. The key needs the scope meetings:read. The interface document describes this route.
+// List returns one page of meetings, newest first. [MeetingsService.All] reads all pages. params may
+// be nil. The key needs the scope meetings:read. The interface document describes this route.
 //
 // Errors: [ErrInvalidRequest] (filters that exclude each other), [ErrInvalidLimit],
 // [ErrInvalidCursor], [ErrInvalidDate], [ErrInvalidDateRange].
@@ -205,10 +197,9 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 	return do[MeetingPage](ctx, s.core(), rest.Request{Operation: route.MeetingsList, Query: params})
 }
 
-// FindByExternalID returns the meeting whose ExternalID is externalID. The key needs the scope
-// meetings:read. FindByExternalID requests a page of the listing, which the interface document
-// describes. Assumed: if there is no such meeting, the page is empty. Also assumed: the service
-// may trim an ExternalID, or store another Unicode form.
+// FindByExternalID returns the meeting whose ExternalID is externalID. It also finds the meeting if
+// the service has trimmed the ExternalID or converted it to Unicode NFC (assumed). The key needs the
+// scope meetings:read. The interface document describes this filter of the listing.
 //
 // Errors: [ErrNotFound] if the key can see no such meeting, [ErrInvalidExternalID].
 func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID string) (*Meeting, error) {
@@ -238,22 +229,22 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 }
 
 // Update changes title, date, start time or project, in any state of the meeting. If params is
-// nil, Update sends a request that changes nothing. The key needs the scope meetings:write. The
-// interface document describes this route.
+// nil, Update changes nothing. The key needs the scope meetings:write. The interface document
+// describes this route.
 //
-// After the minutes are indexed, a change of title, date or project costs one credit. So the
-// Client does not retry an Update that may have taken effect.
+// A change of title, date or project can cost a credit (section 8). A retry could cost another
+// credit, so the Client does not retry an Update that may have taken effect.
 //
 // Errors: [ErrInvalidRequest], [ErrBadRequest], [ErrInvalidDate], [ErrInvalidTime],
-// [ErrForbidden], [ErrNotFound] (no such meeting; assumed: also for an unknown project).
+// [ErrForbidden], [ErrNotFound] (no such meeting; or no such project, which is assumed).
 func (s *MeetingsService) Update(ctx context.Context, id string, params *MeetingUpdateParams) (*Meeting, error) {
 	params = cmp.Or(params, new(MeetingUpdateParams))
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsUpdate, ID: id, Body: params})
 }
 
-// Delete deletes a meeting and everything that belongs to it. A deletion cannot be undone. If the
-// response to the first attempt is lost and the retry gets a NOT_FOUND, Delete succeeds. The key
-// needs the scope meetings:delete. The interface document describes this route.
+// Delete deletes a meeting and everything that belongs to it. A deletion cannot be undone. The key
+// needs the scope meetings:delete. The interface document describes this route. If an attempt gets
+// no response and the retry gets a NOT_FOUND, Delete succeeds.
 //
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
@@ -271,25 +262,23 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-// SetParticipants replaces the participants with memberIDs. If memberIDs is empty or nil, the
-// meeting has no participants afterwards. SetParticipants works only while the meeting has no
-// audio. The interface document describes this route. Assumed: the key needs the scope
-// meetings:write.
+// SetParticipants replaces the participants with memberIDs. An empty or nil list removes all
+// participants. SetParticipants works only while the meeting has no audio. The key needs the scope
+// meetings:write (assumed). The interface document describes this route.
 //
-// Errors: [ErrInvalidRequest], [ErrNotFound] (no such meeting; assumed: also for an unknown
-// member), [ErrForbidden] (assumed), [ErrParticipantsLocked].
+// Errors: [ErrInvalidRequest], [ErrNotFound] (no such meeting; or no such member, which is
+// assumed), [ErrForbidden] (assumed), [ErrParticipantsLocked].
 func (s *MeetingsService) SetParticipants(ctx context.Context, id string, memberIDs []string) (*Meeting, error) {
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsSetParticipants, ID: id, Body: &struct {
 		MemberIDs []string `json:"participant_ids"` // never null
 	}{append([]string{}, memberIDs...)}})
 }
 
-// UploadURL requests an upload target, signed for exactly contentType, the MIME type of the
-// recording. [MeetingsService.Upload] includes this request. The interface document describes this
-// route, and says that a target is for one use. Assumed: the errors, the scope meetings:write, and
-// that a PUT that stored nothing does not use up the target.
+// UploadURL requests a target for one upload. [MeetingsService.Upload] includes this request.
+// contentType is the MIME type of the recording; the upload must have exactly this Content-Type. The
+// key needs the scope meetings:write (assumed). The interface document describes this route.
 //
-// Errors: [ErrInvalidRequest] (not a MIME type), [ErrBadRequest] (the meeting has audio),
+// Errors (assumed): [ErrInvalidRequest] (not a MIME type), [ErrBadRequest] (the meeting has audio),
 // [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string) (*UploadTarget, error) {
 	target, _, err := s.uploadURL(ctx, id, contentType)
@@ -313,8 +302,8 @@ func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string)
 	return target, resp, nil
 }
 
-// Minutes returns the written minutes. If format is empty, the service chooses HTML. The key needs
-// the scope minutes:read. The interface document describes this route.
+// Minutes returns the written minutes. An empty format means HTML. The key needs the scope
+// minutes:read. The interface document describes this route.
 //
 // Errors: [ErrMinutesNotReady], [ErrInvalidRequest] (unknown format), [ErrNotFound].
 func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format) (*Minutes, error) {

@@ -18,24 +18,21 @@ func (Attempt) event()     {}
 func (RateLimited) event() {}
 func (PollCycle) event()   {}
 
-// Attempt reports the end of one attempt: of an API call, of a request for waits, or of the PUT of
-// a recording.
+// Attempt reports the end of one attempt of an API call, a request for waits, or an upload.
 type Attempt struct {
 	Operation Operation // OpUpload for the PUT to storage
 	MeetingID string    // empty if the path has no meeting
 	Number    int       // number of the attempt in its call, from 1; an upload counts across upload URLs
 	Poll      bool      // the request was made for waits, so the context is not the caller's
 
-	StatusCode int       // of the response; 0 if there was none
-	Code       ErrorCode // of an error response of the service or of storage
-	RequestID  string    // of an error response, for support requests
-	// Header is the header of the response, without cookies, the API key and the query of a
-	// Location. Header is nil for uploads, and if there was no response.
-	Header   http.Header
-	Err      error         // why there was no response; nil if there was one
-	Stalled  bool          // the upload exceeded one of the UploadTimeouts
-	Sent     int64         // number of bytes of the recording that were sent; 0 for API calls
-	Duration time.Duration // of this attempt, including the response
+	StatusCode int           // of the response; 0 if there was none
+	Code       ErrorCode     // of an error response of the service or of storage
+	RequestID  string        // of an error response, for support requests
+	Header     http.Header   // without cookies, the API key and the query of a Location; nil for uploads
+	Err        error         // why there was no response; nil if there was one
+	Stalled    bool          // the upload exceeded one of the UploadTimeouts
+	Sent       int64         // number of bytes of the recording that were sent; 0 for API calls
+	Duration   time.Duration // of this attempt, including the response
 
 	// WillRetry reports that the Client plans another attempt after RetryIn. For an upload, the
 	// Client may poll the meeting first, and find that the audio has arrived.
@@ -43,8 +40,7 @@ type Attempt struct {
 	RetryIn   time.Duration // wait before the next attempt; 0 without a retry
 }
 
-// RateLimited reports that a 429 paused all API requests of the Client. Observers receive a
-// RateLimited when a pause begins, and when another 429 extends the pause.
+// RateLimited reports that a 429 paused all API requests of the Client, or extended such a pause.
 type RateLimited struct {
 	Operation Operation     // of the request that got the 429
 	Pause     time.Duration // from now; at most a minute
@@ -59,8 +55,7 @@ type PollCycle struct {
 }
 
 // AttemptFromContext returns Operation, MeetingID, Number and Poll of the attempt to which the
-// context of a request belongs. Your own transport (see [WithHTTPClient]) or observer can name
-// spans and metrics after the Operation. ok is false for any other context.
+// context of a request belongs, for your own transport or observer. ok is false for any other context.
 func AttemptFromContext(ctx context.Context) (a Attempt, ok bool) {
 	info, ok := rest.AttemptOf(ctx)
 	return Attempt{Operation: Operation(info.Operation), MeetingID: info.ID, Number: info.Number, Poll: info.Poll}, ok

@@ -55,18 +55,16 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 	}}
 }
 
-// WithHTTPClient uses hc's transport for API calls and, without [WithStorageHTTPClient], for
-// uploads. The Client never changes hc, and ignores hc.Jar and hc.CheckRedirect.
+// WithHTTPClient uses hc's transport for API calls. Uploads use the same transport, unless you add
+// [WithStorageHTTPClient]. The Client never changes hc, and ignores hc.Jar and hc.CheckRedirect.
 //
 //   - hc.Timeout limits one attempt of an API call, but no upload. 0 means 30 seconds.
 //   - Set ExpectContinueTimeout of the transport. http.DefaultTransport has 1 second. With 0, an
 //     upload that storage rejects may fail with a broken connection and no reason.
-//   - If the transport records URLs, as tracing transports do, give uploads another transport. The
-//     presigned URL of an upload is a credential.
+//   - If the transport records URLs, give uploads another transport. The presigned URL of an upload
+//     is a credential.
 //   - For your own proxy or certificate authority, clone http.DefaultTransport; see the example.
-//     If a proxy rejects a connection, the error names the proxy, without its password.
-//   - If storage is far away, uploads over HTTP/2 are many times slower. To keep uploads on
-//     HTTP/1.1, add WithStorageHTTPClient(new(http.Client)), or see the page docs/uploads.md.
+//   - If storage is far away, uploads over HTTP/2 are slow; see docs/uploads.md.
 //
 // Without this option, the Client uses the system's certificates and the proxies of the
 // environment; see [http.ProxyFromEnvironment]. Uploads use HTTP/1.1.
@@ -77,31 +75,28 @@ func WithHTTPClient(hc *http.Client) Option {
 	})
 }
 
-// WithStorageHTTPClient uses hc's transport only for uploads. If hc.Transport is nil, uploads use
-// this package's own transport, with HTTP/1.1. The Client never changes hc, and ignores
-// hc.Timeout, hc.Jar and hc.CheckRedirect.
+// WithStorageHTTPClient uses hc's transport for uploads only. If hc.Transport is nil, uploads use a
+// transport of this package, with HTTP/1.1. The Client never changes hc, and ignores hc.Timeout,
+// hc.Jar and hc.CheckRedirect.
 func WithStorageHTTPClient(hc *http.Client) Option {
 	return option("WithStorageHTTPClient", hc != nil, "must not be nil",
 		func(c *core) { c.storage = cmp.Or(hc.Transport, storageTransport()) })
 }
 
-// WithObserver calls observe for each [Event], with the context of the call. The requests of waits
-// belong to no single call: the context of their Events has no deadline and none of your values.
-// The Client calls observe on many goroutines at once, and requests wait until observe returns.
-// observe may use the Client.
+// WithObserver calls observe for each [Event], with the context of the call. Events of polls belong
+// to no call: their context has no deadline and none of your values. The Client calls observe on
+// many goroutines at once, and requests wait until observe returns. observe may use the Client.
 func WithObserver(observe func(context.Context, Event)) Option {
 	return option("WithObserver", observe != nil, "must not be nil",
 		func(c *core) { c.observer, c.Observe = observe, c.observeAttempt })
 }
 
-// WithLogger logs, without secrets:
+// WithLogger logs to l, without secrets:
 //
-//   - at debug level, each attempt of each request: operation, method, path, status, number of the
-//     attempt, wait before the next attempt, and request id;
-//   - at info level, each rate-limit pause after a 429;
-//   - at warn level, the third consecutive failed poll of a meeting, and the first successful poll
-//     afterwards;
-//   - at warn level, each failed Delete of a Store.
+//   - at debug level, each attempt of each request;
+//   - at info level, each pause of all requests after a 429;
+//   - at warn level, the third failed poll of a meeting in a row, and the next successful poll;
+//   - at warn level, each failed Delete of a [Store].
 func WithLogger(l *slog.Logger) Option {
 	return option("WithLogger", l != nil, "must not be nil",
 		func(c *core) { c.log, c.Observe = l, c.observeAttempt })
@@ -114,49 +109,45 @@ func WithUserAgent(product string) Option {
 		func(c *core) { c.UserAgent = []string{product + " minutes-go/" + version} })
 }
 
-// RetryPolicy sets how often the Client retries a request, and how long the Client waits before.
+// RetryPolicy sets how often the Client retries a request, and how long it waits before each retry.
 // The zero value disables retries.
 type RetryPolicy struct {
 	Max int // retries after the first attempt
-	// The wait before retry n, counted from 1, is random: from WaitMin to WaitMin·2ⁿ (0.5 s·2ⁿ if
-	// WaitMin is 0), but at most WaitMax. A longer Retry-After lengthens the wait.
+	// The wait before a retry is random. Before the first retry, it is between WaitMin and twice
+	// WaitMin. The upper bound doubles with each further retry, up to WaitMax. If WaitMin is 0, the
+	// first upper bound is a second. A longer Retry-After lengthens the wait.
 	WaitMin, WaitMax time.Duration
 }
 
 // WithRetries sets how the Client retries requests. The default is 4 retries, with waits between
-// 0.5 and 15 seconds. If a Retry-After is over a minute, the call returns at once, and
-// [RetryAfter] returns the time to wait. Values are invalid if one is negative, or if WaitMax is
-// less than WaitMin.
+// 0.5 and 15 seconds. No value may be negative, and WaitMax must not be less than WaitMin.
 //
 // The Client retries an API call only if the retry is safe:
 //
-//   - After a 429: every request, because the service's edge rejected the request before it had
-//     an effect. Before the retry, the Client waits up to a minute, and sends no other API request.
-//     Then the Client sends one request at a time until there are no more 429s.
+//   - After a 429: every request. Before the retry, the Client pauses all API requests.
 //   - If there was no connection: every request.
 //   - After a lost connection, a timeout, or a 500, 502, 503 or 504: GET, PUT, DELETE, the request
 //     for an upload URL, and Create with an ExternalID.
 //
-// The Client retries the PUT of an upload after every failure in this list. A 429 of storage
-// pauses only the upload. Uploads are also retried
+// The Client retries the PUT of an upload after each of these failures, and also
 //
-//   - after 408, 499 and 520 to 527, and after S3's RequestTimeout, IncompleteBody, BadDigest,
-//     OperationAborted and ConditionalRequestConflict;
-//   - with a new upload URL if the URL had expired, but only once;
+//   - after 408, 499 and 520 to 527;
+//   - after S3's error codes RequestTimeout, IncompleteBody, BadDigest, OperationAborted and
+//     ConditionalRequestConflict;
+//   - if the upload URL had expired: once, with a new URL;
 //   - after a 417, without the header Expect;
-//   - without the header Content-MD5, if storage rejected that header.
+//   - if storage rejected the header Content-MD5: without that header.
 //
-// If an upload got no response and the audio may have arrived, the Client polls the meeting before
-// the retry: once, or if the whole recording was sent, up to twice. [Client.Do] has its own rules.
+// If the header Retry-After asks for more than a minute, the call returns its error at once. The
+// function [RetryAfter] gets the time from the error. [Client.Do] has its own rules.
 func WithRetries(p RetryPolicy) Option {
 	ok := p.Max >= 0 && p.WaitMin >= 0 && p.WaitMax >= p.WaitMin
 	return option("WithRetries", ok, "needs Max >= 0 and 0 <= WaitMin <= WaitMax", func(c *core) { c.Retries = backoff.Policy(p) })
 }
 
-// WithUploadConcurrency limits the number of concurrent uploads of the Client to n, 1 or more
-// (default 4). Upload, Process, Resume and ProcessAll share the limit. Further uploads wait for an
-// upload slot until their context ends. The Client calls a [Source] only after the upload got a
-// slot.
+// WithUploadConcurrency sets the number of upload slots to n, 1 or more (default 4). Each upload
+// needs a slot, whether Upload, Process, Resume or ProcessAll makes it. If no slot is free, an
+// upload waits for one, and opens its [Source] only afterwards.
 func WithUploadConcurrency(n int) Option {
 	return option("WithUploadConcurrency", n >= 1, "must be at least 1", func(c *core) { c.slots = make(uploadSlots, n) })
 }
@@ -164,20 +155,20 @@ func WithUploadConcurrency(n int) Option {
 // UploadTimeouts are the time limits of one attempt of an upload. Both must be positive.
 type UploadTimeouts struct {
 	Stall    time.Duration // the longest time without sending a byte of the recording
-	Response time.Duration // from the last byte to the response
+	Response time.Duration // the longest time from the last byte to the response
 }
 
-// WithUploadTimeouts sets when the Client gives up an attempt of an upload (default Stall: a
-// minute, Response: five minutes). [WithRetries] describes the retries. Behind a proxy that first
-// scans the whole recording, t.Response must be long. Only the context limits a whole upload.
+// WithUploadTimeouts sets when the Client gives up an attempt of an upload. The default is a minute
+// for Stall and five minutes for Response. Behind a proxy that scans recordings, Response must be
+// long. Only the context limits a whole upload.
 func WithUploadTimeouts(t UploadTimeouts) Option {
 	return option("WithUploadTimeouts", t.Stall > 0 && t.Response > 0, "needs Stall > 0 and Response > 0",
 		func(c *core) { c.uploads = upload.Timeouts(t) })
 }
 
-// WithRateLimit limits the API requests of the Client, including polls and retries, to perSecond,
-// with bursts of at most burst (default 100 and 100). Uploads to storage are not limited.
-// WithRateLimit(0, 0) removes the limit.
+// WithRateLimit limits the API requests of the Client to perSecond, with bursts of at most burst.
+// Polls and retries count, but uploads to storage do not. The default is 100 requests a second, in
+// bursts of 100. WithRateLimit(0, 0) removes the limit.
 func WithRateLimit(perSecond float64, burst int) Option {
 	none := perSecond == 0 && burst == 0
 	ok := none || perSecond > 0 && !math.IsInf(perSecond, 0) && burst >= 1
@@ -192,8 +183,8 @@ var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.Met
 const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 
 // WithRoute overrides an assumed route. path follows the base URL and begins with a slash. For
-// OpMeetingsTranscript, path contains {meeting_id} once. Another method does not change whether
-// the Client retries the operation.
+// OpMeetingsTranscript, path contains {meeting_id} once. Whether the Client retries the operation
+// does not depend on method.
 func WithRoute(op Operation, method, path string) Option {
 	return Option{func(c *core) error {
 		at := slices.IndexFunc(c.Routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })

@@ -13,9 +13,8 @@ import (
 const maxLimit = 50
 
 // All yields all meetings that params select, newest first. All starts at params.Cursor, and
-// requests each further page when the loop has finished the page before. If params.Limit is 0,
-// pages have up to 50 meetings. params may be nil. Later changes of params have no effect. The key
-// needs the scope meetings:read.
+// requests each page when the loop needs it. If params.Limit is 0, pages have up to 50 meetings.
+// params may be nil. The key needs the scope meetings:read.
 //
 // Errors: those of [MeetingsService.List], and an *[Error] if the service repeats a cursor. All
 // yields an error with a nil meeting, and stops.

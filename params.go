@@ -10,9 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Before a request, the Client checks only two things: that the service will receive every
-// value unchanged, and that the path is the intended one. It leaves lengths, dates and
-// other rules to the service, because a copy of its rules would become outdated.
+// Before a request, the Client only checks that the service will receive every value unchanged, and
+// that the path is the intended one. The service checks lengths, dates and all other rules.
 
 // checkThat returns a ParamError for param unless ok.
 func checkThat(param string, ok bool, reason string) error {

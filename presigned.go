@@ -9,8 +9,7 @@ import (
 )
 
 // PresignedURL is a URL whose query is a credential: everyone who has the URL can upload. Call
-// Reveal to use it, to pass it on or to compare it. Everything else shows the URL without its
-// query: fmt with every verb, also for an unexported field; slog; encoding/json; a test's diff.
+// Reveal to get the whole URL. The packages fmt, slog and encoding/json show it without its query.
 type PresignedURL struct{ hiddenURL }
 
 type hiddenURL = secret.Value[string]
@@ -20,8 +19,7 @@ const hiddenQuery = "?***"
 // Reveal returns the whole URL, which is a secret.
 func (u PresignedURL) Reveal() string { return u.hiddenURL.Reveal() }
 
-// UnmarshalText accepts a whole URL. It rejects one that MarshalText has written
-// without its query, since an upload to such a URL would fail.
+// UnmarshalText accepts a whole URL. It rejects a URL that MarshalText has written without its query.
 func (u *PresignedURL) UnmarshalText(text []byte) error {
 	whole := string(text)
 	if strings.HasSuffix(whole, hiddenQuery) {

@@ -10,20 +10,18 @@ import (
 // ProcessOptions tune Process, Resume and ProcessAll. Zero fields, and nil, mean the defaults.
 type ProcessOptions struct {
 	// Until is the state at which the job ends (default StatusMinutesReady). With an earlier
-	// state, the job fetches no minutes. With StatusAudioUploaded, another worker can call Resume
-	// for the rest.
+	// state, the job fetches no minutes.
 	Until      Status
 	Format     Format // of the minutes; if empty, the service chooses HTML
 	Transcript bool   // also fetch the transcript, if Until is StatusMinutesReady
 	// Restart deletes a meeting that is in a failure state when the job begins, and creates the
-	// meeting again. A deletion cannot be undone. The key needs the scope meetings:delete. For
-	// Resume, Restart has an effect only with Params.
+	// meeting again. A deletion cannot be undone. The key needs the scope meetings:delete. Resume
+	// ignores Restart without Params.
 	Restart bool
-	// Params describe the meeting that Resume creates after a Restart. Result.Meeting has the new
-	// id.
+	// Params describe the meeting that Resume creates for Restart. The new meeting has another id.
 	Params *MeetingCreateParams
-	// OnStatus works like WaitOptions.OnStatus. Process and Resume call OnStatus on the caller's
-	// goroutine. ProcessAll uses another goroutine for each job.
+	// OnStatus works like WaitOptions.OnStatus. ProcessAll calls OnStatus on a goroutine of each job,
+	// so several calls may run at once.
 	OnStatus          func(*Meeting)
 	Progress          func(sent, total int64) // as in UploadOptions
 	WithoutContentMD5 bool                    // as in UploadOptions
@@ -37,8 +35,7 @@ func (o *ProcessOptions) checked() (*ProcessOptions, error) {
 	return &opts, err
 }
 
-// Result is the result for one meeting. If there is an error, Result has the values from before
-// the error.
+// Result is the result for one meeting. With an error, Result has what the job got before the error.
 type Result struct {
 	Params     *MeetingCreateParams // of Process or Job; for Resume, ProcessOptions.Params
 	Meeting    *Meeting             // last snapshot; nil if no response showed the meeting
@@ -48,30 +45,26 @@ type Result struct {
 }
 
 // Process creates the meeting, uploads the recording, waits, and fetches the minutes. The key
-// needs the scopes meetings:write, meetings:read and minutes:read, and with Restart
-// meetings:delete.
+// needs the scopes meetings:write, meetings:read and minutes:read.
 //
 //   - With params.ExternalID, you can run Process again after a crash, or in two workers at once.
 //     Process continues from the meeting's state. The result is one meeting, one audio and one set
 //     of minutes. Without an ExternalID, each run creates a meeting.
-//   - If someone deleted the meeting, Process creates another one, but [MeetingsService.Resume]
-//     does not. So if you stored the id, call Resume after a crash.
-//   - With [WithStore], if another run has just started an upload, Process waits up to thirty
-//     seconds for the audio.
-//   - Process opens the recording before the first request, and needs an upload slot for that; see
-//     [WithUploadConcurrency]. If opening fails, Process makes no request. Process closes the
-//     recording after the upload, or when the meeting turns out to have audio.
-//   - Most jobs take over thirty seconds, since polls are thirty seconds apart.
+//   - If someone deleted the meeting, Process creates another one. [MeetingsService.Resume] never
+//     does that.
+//   - Process waits for an upload slot (see [WithUploadConcurrency]), opens the recording, and then
+//     creates the meeting. If opening fails, Process makes no request.
+//
+// See docs/restarts.md for crashes and several workers.
 //
 // Errors:
-//   - *[ParamError]: params or source is nil, or opts are invalid. Only in this case, the Result
-//     is nil.
-//   - The errors of source, Create, Upload, WaitForMinutes and Transcript. Process returns
-//     ErrPartialAudio only without an ExternalID.
-//   - *[MeetingFailedError] at once, if an earlier run left the meeting in a failure state. The
-//     interface allows no second meeting with the same ExternalID: delete the failed meeting, or
+//   - *[ParamError] with a nil Result: params or source is nil, or opts are invalid. All other
+//     errors come with a Result.
+//   - The errors of source, Create, Upload, WaitForMinutes and Transcript. With an ExternalID,
+//     Process accepts audio of another worker, and never returns ErrPartialAudio.
+//   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. Delete the meeting, or
 //     set ProcessOptions.Restart.
-//   - *[WaitError] with [ErrNoAudio], as for Resume.
+//   - *[WaitError] with [ErrNoAudio]: the service shows no audio within five minutes of the upload.
 func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreateParams, source Source, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("params", params != nil), checkGiven("source", source != nil)); err != nil {
@@ -81,34 +74,26 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 	return p.result, p.run(ctx)
 }
 
-// Resume does the remaining steps for a meeting that exists. If the meeting has no audio, Resume
-// uploads the recording. Then Resume waits and fetches the minutes. Use Resume after Create, or
-// after a crash. The key needs the scopes meetings:read and minutes:read, and for an upload
-// meetings:write (assumed).
+// Resume does the remaining steps for a meeting that exists: it uploads the recording, waits, and
+// fetches the minutes. The key needs the scopes meetings:read and minutes:read. For an upload, it
+// also needs meetings:write (assumed).
 //
 //   - You can run Resume again at any time, and in two workers at once.
-//   - Resume polls the meeting, and opens the recording only if an upload is needed. source may be
-//     nil if the meeting has audio.
-//   - With [WithStore], two things change. If the store shows an earlier poll but no upload,
-//     Resume requests the upload URL at once and does not poll. If the store shows the start of an
-//     upload, Resume waits until thirty seconds after that start, and then polls. Resume uploads
-//     only if that poll shows no audio.
-//   - If an upload fails and the meeting has audio, Resume assumes that another worker uploaded
-//     that audio, and continues. So Resume never returns ErrPartialAudio. Only the header
-//     Content-MD5 protects against an incomplete recording; see UploadOptions.
-//   - With Restart and Params, Resume replaces a failed meeting. The key then also needs the
-//     scopes meetings:write and meetings:delete. Resume creates no meeting in any other case: if
-//     someone deleted the meeting, the error matches ErrMeetingGone.
+//   - If the meeting has audio, Resume does not open the recording, and source may be nil.
+//   - Resume accepts audio of another worker.
+//   - With ProcessOptions.Restart and Params, Resume replaces a failed meeting. The key then also
+//     needs the scopes meetings:write and meetings:delete.
+//   - In any other case, Resume creates no meeting. If someone deleted the meeting, the error
+//     matches ErrMeetingGone.
+//
+// See docs/restarts.md for crashes and several workers.
 //
 // Errors:
-//   - *[ParamError] with a nil Result, if id or opts are invalid. Otherwise the Result is not nil.
-//   - The errors of source, Upload, WaitForMinutes and Transcript, and with Restart those of
-//     Create and Delete. An invalid recording is a *[ParamError], too, but with a Result. Resume
-//     may then have polled before.
-//   - *[WaitError] with [ErrNoAudio], if source is nil and the meeting has no audio.
-//   - *[WaitError] with [ErrNoAudio], if storage accepted the upload, but the service shows no
-//     audio within five minutes.
-//   - The error of closing the recording, joined with any other error.
+//   - *[ParamError] with a nil Result: id or opts are invalid. All other errors come with a Result.
+//   - The errors of source, WaitForMinutes and Transcript, and those of Upload except
+//     ErrPartialAudio. With Restart, also those of Create and Delete.
+//   - *[WaitError] with [ErrNoAudio]: the meeting has no audio and source is nil.
+//   - *[WaitError] with [ErrNoAudio]: the service shows no audio within five minutes of the upload.
 func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
 	if err = cmp.Or(err, checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
@@ -141,9 +126,8 @@ func (p *process) run(ctx context.Context) error {
 	return withCloseError(err, p.id, p.closeErr)
 }
 
-// ensureUploaded creates the meeting if id is empty, and uploads the recording if the meeting has
-// no audio. The recording is open only while the job has an upload slot. If closing the recording
-// fails, the job continues.
+// ensureUploaded creates the meeting if id is empty, and uploads the recording if the meeting has no
+// audio. If closing the recording fails, the job continues.
 func (p *process) ensureUploaded(ctx context.Context) error {
 	if p.id != "" {
 		needed, err := p.needsAudio(ctx)
@@ -247,8 +231,7 @@ func (p *process) findAudio(ctx context.Context, shown bool) (needed bool, err e
 	return false, err
 }
 
-// audioDeadline is how long after an upload a job waits for the service to notice the audio, which
-// usually takes seconds. Five minutes are ten polls.
+// audioDeadline is how long after an upload a job waits for the service to notice the audio.
 const audioDeadline = 5 * time.Minute
 
 // waitAndFetch waits after the upload, and fetches the minutes and the transcript.

@@ -15,21 +15,20 @@ type Job struct {
 }
 
 // ProcessAll processes many jobs, each like [MeetingsService.Process]. When a job ends, ProcessAll
-// yields the Result with the job's Params, and the error if the job failed. The key needs the
+// yields the Result, with the job's Params, and the error if the job failed. The key needs the
 // scopes of Process.
 //
-//   - The failure of one job, such as a *ParamError, does not stop the others. If jobs is nil or
-//     opts are invalid, ProcessAll yields one *ParamError with a nil Result.
-//   - Two jobs with the same ExternalID share one meeting. Both yield the minutes.
-//   - A job counts against the limit of [WithUploadConcurrency] until the end of the upload.
-//     ProcessAll reads the next job when the limit allows another job.
+//   - The failure of one job does not stop the others.
+//   - Two jobs with the same ExternalID share one meeting. Both yield the same minutes.
+//   - ProcessAll starts as many jobs as [WithUploadConcurrency] allows. When the upload of a job
+//     ends, ProcessAll reads and starts the next job.
 //   - ProcessAll runs the iterator jobs on another goroutine. Data that the iterator shares with
-//     the loop needs a lock. Each job calls Source, OnStatus and Progress on goroutines of its own.
-//     If Source or OnStatus calls [runtime.Goexit], like a test's FailNow, the job ends with an
-//     error.
-//   - When ctx ends, ProcessAll starts no other job, and yields the running jobs with their
-//     errors. When you leave the loop, ProcessAll cancels the running jobs. Then the next call of
-//     yield in your iterator returns false. The job passed to that call does not start.
+//     the loop needs a lock. Each job calls Source, OnStatus and Progress on its own goroutines.
+//   - When ctx ends, ProcessAll starts no other job, and yields the running jobs with their errors.
+//     When you leave the loop, ProcessAll cancels the running jobs.
+//
+// Errors: those of Process. If jobs is nil or opts are invalid, ProcessAll only yields a
+// *[ParamError] with a nil Result.
 func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o, err := opts.checked()

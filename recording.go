@@ -21,9 +21,8 @@ import (
 const MaxRecordingSize = 1 << 30
 
 // Source opens a recording for one upload. [FromFile], [FromReader] and [FromReaderAt] return a
-// Source; you can write your own. The Client calls the Source when the upload has an upload slot
-// (see [WithUploadConcurrency]), with the context of the upload. The Client closes the Recording
-// at the end. If several uploads use a Source, each call must return a new Recording.
+// Source; you can write your own. The Client calls the Source with the context of the upload, and
+// closes the Recording at the end. Each successful call must return a new Recording.
 type Source func(ctx context.Context) (Recording, error)
 
 // Recording is an open audio file that a [Source] returns.
@@ -115,10 +114,10 @@ func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 	}
 }
 
-// FromReader returns a Source for the bytes of r up to the end. The Source copies the bytes to a
-// temporary file, because an upload needs the length first and may be retried. The Client deletes
-// the file when the upload ends. The Source can be opened only once. If contentType is empty, the
-// Source finds the type from the content.
+// FromReader returns a Source for the bytes of r. The Source copies the bytes to a temporary file,
+// because an upload needs the length first and may be retried. The Client deletes the file when the
+// upload ends. The Source works only once. If contentType is empty, the Source finds the type from
+// the content.
 //
 // Errors of the Source: the error of reading r, of writing the file, or of the context; an error
 // if the Source was opened before; or a *[ParamError] with the same causes as in [FromReaderAt].

@@ -27,8 +27,7 @@ const (
 // Failed reports whether s is one of the four failure states. They are final.
 func (s Status) Failed() bool { return slices.Contains(failureStates, s) }
 
-// Final reports whether the meeting's status will not change any more. It is
-// minutes_ready or one of the failure states.
+// Final reports whether s is minutes_ready or one of the failure states. They do not change any more.
 func (s Status) Final() bool { return s == StatusMinutesReady || s.Failed() }
 
 var (

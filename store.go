@@ -12,44 +12,36 @@ import (
 type MeetingState struct {
 	// PolledAt is when the Client last began to poll the meeting.
 	PolledAt time.Time `json:"polled_at,omitzero"`
-	// UploadStartedAt is when a PUT of the recording last began; zero means never. For audio from
-	// an unknown PUT, UploadStartedAt is the time of the poll that found the audio. Before the
-	// first poll, the Client does not know whether another process is uploading. So the Client sets
-	// UploadStartedAt to the current time, as if an upload had begun. If the response to the poll
-	// shows no audio, the Client sets UploadStartedAt back to zero.
+	// UploadStartedAt is when a PUT of the recording last began; zero means never. The Client also
+	// sets UploadStartedAt if another process may have begun a PUT; see docs/restarts.md.
 	UploadStartedAt time.Time `json:"upload_started_at,omitzero"`
 }
 
-// Store keeps a [MeetingState] for each meeting that the Client polls or uploads to. Processes
-// that share a Store also share the poll interval, whether they run at the same time or one after
-// the other. The Client calls a Store on many goroutines. All methods must obey ctx. [DirStore] is
+// Store keeps a [MeetingState] for each meeting that the Client polls or uploads to; see
+// [WithStore]. The Client calls a Store on many goroutines. All methods must obey ctx. [DirStore] is
 // a Store in a directory, and examples/webservice has one in SQLite.
 type Store interface {
 	// Load returns the MeetingState of the meeting id, or the zero value if there is none.
 	Load(ctx context.Context, id string) (MeetingState, error)
-	// Save compares the stored state with old, which Load has returned. If both are equal, Save
-	// stores next and returns true. Otherwise Save changes nothing and returns false. Save must be
-	// atomic, also between processes. Times are in UTC and whole milliseconds.
+	// If the stored state equals old, Save stores next and returns true. Otherwise Save changes
+	// nothing and returns false. Save must be atomic, also between processes. old is a state that
+	// Load returned. Times are in UTC and whole milliseconds.
 	Save(ctx context.Context, id string, old, next MeetingState) (saved bool, err error)
 	// Delete deletes the MeetingState of a meeting, if there is one.
 	Delete(ctx context.Context, id string) error
 }
 
-// WithStore keeps the times of polls and uploads in s. This has two effects:
+// WithStore keeps the times of polls and uploads in s. The Client saves each time before it sends
+// the request. Two things change:
 //
 //   - Two polls of a meeting are at least thirty seconds apart even if different processes make
-//     them, at the same time or after a kill -9.
-//   - [MeetingsService.Resume] and [MeetingsService.Process] know whether another process started
-//     an upload. Before they upload, they wait up to thirty seconds for the audio.
+//     them, for example before and after a crash.
+//   - If another process has just started an upload, [MeetingsService.Resume] and
+//     [MeetingsService.Process] wait for its audio, up to thirty seconds.
 //
-// Before each poll and each PUT of a recording, the Client calls Load and Save. The first poll of
-// a meeting can need two calls of each. Pages of the listing need none. If s fails, the Client
-// does not send the request, and counts a failed poll or a failed attempt of the upload. If a
-// stored time is in the future, the Client uses the current time instead.
-//
-// The Client deletes the MeetingState when a wait finds the meeting final or gone, or when
-// [MeetingsService.Delete] succeeds. Otherwise it remains in s. Without a Store, Process and
-// Resume work after a crash, too, but a poll may come too soon.
+// If s fails, the Client does not send the request. The poll or the attempt of the upload counts as
+// failed. The Client deletes a MeetingState when a wait finds the meeting final or gone, or when
+// [MeetingsService.Delete] succeeds. See docs/restarts.md.
 func WithStore(s Store) Option {
 	return option("WithStore", s != nil, "must not be nil", func(c *core) { c.store = s })
 }
@@ -85,7 +77,6 @@ func (c *core) change(ctx context.Context, id string, next func(s MeetingState, 
 	return before, storeError("saving", id, errors.New("ten attempts failed, because other processes changed it first"))
 }
 
-// notAfter returns t, or now if t is in the future.
 func notAfter(t, now time.Time) time.Time {
 	if t.After(now) {
 		return now
@@ -127,8 +118,8 @@ func (c *core) uploadBegins(ctx context.Context, id string) error {
 	return err
 }
 
-// pollEnded records the result of a poll in the store: an unknown meeting has no audio, or there
-// is audio without a known upload.
+// pollEnded records in the store that a meeting without a state has no audio, or that a meeting has
+// audio from an unknown upload.
 func (c *core) pollEnded(ctx context.Context, m *Meeting, before MeetingState) {
 	unknown, noAudio := before == MeetingState{}, m.Status == StatusCreated
 	if c.store == nil || unknown != noAudio || !before.UploadStartedAt.IsZero() {
@@ -166,8 +157,7 @@ func (c *core) waitOver(ctx context.Context, e event) {
 	}
 }
 
-// deleteState deletes the state of a meeting that is final or gone. A state that remains only
-// takes up space.
+// deleteState deletes the state of a meeting. A state that remains only takes up space.
 func (c *core) deleteState(ctx context.Context, id string) {
 	if c.store == nil {
 		return

@@ -11,9 +11,8 @@ import (
 )
 
 // Transcript returns the transcript: plain text with a label, such as spk_0, before each turn
-// (section 2.7). Labels only distinguish speakers; the minutes have names. There are no
-// timestamps. The function [Turns] splits a transcript. Method, path and scope (minutes:read) are
-// assumed; see [WithRoute].
+// (section 2.7). Only the minutes have names. The function [Turns] splits a transcript. Assumed:
+// method, path and the scope minutes:read; see [WithRoute].
 //
 // Errors: [ErrTranscriptNotReady], [ErrNotFound] (no such meeting, or the assumed path is wrong).
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (string, error) {
@@ -34,10 +33,9 @@ type Turn struct {
 // label finds the beginning of a turn, with the brackets and stars around the label.
 var label = regexp.MustCompile(`(?m)^[ \t]*[[(<{*]*(spk_[0-9]+)\b[])>}*:]*|\s[[(<{*]*(spk_[0-9]+)[])>}*]*:[])>}*:]*`)
 
-// Turns splits a transcript into turns, in order. The interface document shows the labels,
-// spk_<n>, and that each turn has a label (section 2.7), but not the format. Assumed: a turn
-// begins with a label at the beginning of a line, or with a label before a colon. The label can be
-// in brackets or between stars. If the same label follows, there is another Turn.
+// Turns splits a transcript into turns, in order. Each turn has a label, spk_<n> (section 2.7).
+// Assumed: a turn begins with a label at the beginning of a line, or with a label before a colon.
+// The label can be in brackets or between stars.
 func Turns(transcript string) iter.Seq[Turn] {
 	return func(yield func(Turn) bool) {
 		speaker, from := "", 0

@@ -18,45 +18,37 @@ import (
 // UploadOptions tune an upload. Zero fields, and nil, mean the defaults.
 type UploadOptions struct {
 	// Progress is called with the number of bytes passed to the network, and with the size of the
-	// recording. For each attempt, sent begins at 0 and never decreases. Progress runs on another
-	// goroutine, and the upload waits for each call. No call begins after Upload has returned. A
-	// panic in Progress crashes the program. If Progress calls runtime.Goexit, like a test's
-	// FailNow, the upload fails.
+	// recording. sent grows during an attempt. The next attempt starts from 0 again. Progress runs on
+	// another goroutine, and the upload waits for each call. A panic in Progress crashes the program.
 	Progress func(sent, total int64)
 	// WithoutContentMD5 omits the header Content-MD5. With the header, storage rejects an
-	// incomplete recording instead of keeping it (assumed). Upload sends the header only if the
-	// upload URL has a signature of AWS version 4, and only until storage rejects the header. For
-	// the header, Upload reads the recording once more, before the first PUT.
+	// incomplete recording instead of keeping it (assumed). To compute the header, Upload first
+	// reads the whole recording. See docs/uploads.md.
 	WithoutContentMD5 bool
 }
 
-// Upload uploads the recording of a meeting (section 4.2): it requests an upload URL and makes a
-// PUT to storage, without the API key. The key needs the scopes meetings:write (assumed), and
-// meetings:read for polls. The interface document describes the upload and the XML of storage
-// errors. Assumed: the codes of these errors.
+// Upload uploads the recording of a meeting (section 4.2). It requests an upload URL and makes a PUT
+// to storage, without the API key. The key needs the scopes meetings:write (assumed) and
+// meetings:read. The interface document describes the upload. Assumed: the codes of storage errors.
 //
-//   - Upload first waits for an upload slot ([WithUploadConcurrency]). Then Upload opens the
-//     recording, and closes the recording at the end.
-//   - Upload needs less than 1 MiB of memory at any size, or about 3 MiB over HTTP/2.
-//   - Only ctx limits the whole upload. Upload gives up an attempt if no byte is sent for a
-//     minute. After the last byte, storage has five minutes to respond. [WithUploadTimeouts] sets
-//     both.
-//   - Upload retries failed attempts; see [WithRetries]. It keeps the upload URL until the URL
-//     expires or seems to be used up, and then requests a new one.
-//   - If a response is lost, Upload polls the meeting. If the audio has arrived, Upload returns
-//     nil, and does not send the recording again.
-//   - If ctx ends, Upload returns soon, even if Recording.Audio or Progress blocks. The blocked
-//     call may then still run. Nothing else reads the recording after Upload has returned.
+//   - Upload waits for an upload slot (see [WithUploadConcurrency]), and then opens the recording.
+//     It closes the recording at the end.
+//   - Only ctx limits the whole upload. [WithUploadTimeouts] limits one attempt.
+//   - Upload retries failed attempts; see [WithRetries].
+//   - If a response is lost, Upload polls the meeting. If the audio has arrived, Upload returns nil.
+//   - When ctx ends, Upload returns soon, even if Recording.Audio or Progress blocks. The blocked
+//     call may still run.
 //
-// Soon after the upload, the service changes the status; see [MeetingsService.Wait].
+// When Upload returns, the meeting may still have StatusCreated for some seconds. See
+// docs/uploads.md for more.
 //
 // Errors:
 //   - The error of source, before any request. [ErrRecordingEmpty], [ErrRecordingTooLarge] (over 1
 //     GiB) and an invalid content type are in a *[ParamError].
 //   - The errors of [MeetingsService.UploadURL]. [ErrBadRequest] means that the meeting already
 //     has audio (assumed).
-//   - *[StorageError]: the upload failed. [ErrPartialAudio] is in this error if the meeting has
-//     audio, but no attempt sent the whole recording.
+//   - *[StorageError]: the upload failed. If it wraps [ErrPartialAudio], the meeting has audio that
+//     may be incomplete.
 //   - The error of closing the recording, joined with any other error.
 func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, opts *UploadOptions) (err error) {
 	if err := cmp.Or(checkGiven("ctx", ctx != nil), checkID("id", id)); err != nil {

@@ -10,8 +10,7 @@ import (
 // uploadSlots limits a Client's concurrent uploads. It contains a token for each.
 type uploadSlots chan struct{}
 
-// acquire waits for a slot. It acquires a free slot even if ctx is done; the first request will
-// return the error of ctx.
+// acquire waits for a slot. It takes a free slot even if ctx is done.
 func (s uploadSlots) acquire(ctx context.Context) error {
 	select {
 	case s <- struct{}{}:

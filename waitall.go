@@ -7,17 +7,16 @@ import (
 	"iter"
 )
 
-// WaitAll waits for many meetings, each like [MeetingsService.Wait], and yields each meeting when
-// its wait ends. If the meeting reached WaitOptions.Until, WaitAll yields the meeting, otherwise
-// the error. The key needs the scope meetings:read.
+// WaitAll waits for many meetings, each like [MeetingsService.Wait]. When a wait ends, WaitAll yields
+// the meeting or an error. The key needs the scope meetings:read.
 //
 //   - WaitAll yields a repeated id once. An error for one meeting does not end other waits.
-//   - WaitAll reads the iterator ids on another goroutine. While the iterator blocks, WaitAll
-//     still yields results. After you leave the loop, the yield function of ids returns false.
+//   - WaitAll reads the iterator ids on another goroutine.
 //   - If the service rejects the key (see [KeyRejected]), all waits fail: leave the loop.
 //
 // Errors:
-//   - *[MeetingFailedError] or *[WaitError] for one meeting, with the id, as for Wait.
+//   - *[MeetingFailedError] or *[WaitError] for one meeting, with its id, as for Wait. For an unusable
+//     id, the *WaitError wraps a *[ParamError].
 //   - *[WaitError] without a MeetingID: ctx ended. WaitAll yields it last, for all remaining ids.
 //   - *[ParamError]: ids is nil or opts are invalid. WaitAll yields nothing else.
 func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Meeting, error] {
@@ -34,15 +33,13 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 }
 
 // WaitAllForMinutes waits like [MeetingsService.WaitAll] until the minutes are ready, and fetches
-// the minutes in WaitOptions.Format, up to eight at a time. The key needs the scopes meetings:read
-// and minutes:read.
+// the minutes in WaitOptions.Format. The key needs the scopes meetings:read and minutes:read.
 //
 // Each Result without an error has Meeting and Minutes. With an error, Result.Meeting is the last
-// snapshot, or nil if no response showed the meeting. The Result is nil only with a *ParamError:
-// ids is nil or opts are invalid.
+// snapshot, or nil if no response showed the meeting. The Result itself is nil only if ids is nil or
+// opts are invalid.
 //
-// Errors: those of WaitAll and WaitForMinutes. When ctx ends, WaitAllForMinutes yields an error
-// for each running fetch, and one *WaitError without a MeetingID for all other meetings.
+// Errors: those of WaitAll and WaitForMinutes.
 func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o := *cmp.Or(opts, new(WaitOptions))
@@ -61,8 +58,7 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 // maxFetches limits the meetings whose minutes are being fetched, or fetched and not yielded.
 const maxFetches = 8
 
-// fetch sets over and yield: if a wait ends without an error, get fetches the minutes, and yield
-// receives the result.
+// fetch sets over and yield: if a wait succeeds, get fetches the minutes, and yield gets the result.
 func (a *waitAll) fetch(yield func(*Result, error) bool, get func(*Result) error) {
 	var ready []*Meeting // not fetched yet
 	next := func() bool {

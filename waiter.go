@@ -18,54 +18,46 @@ type WaitOptions struct {
 	// Until is the state to wait for (default StatusMinutesReady). A later state on the happy path
 	// also ends the wait. WaitForMinutes and WaitAllForMinutes ignore Until.
 	Until Status
-	// Interval is the shortest time between two polls of the meeting. It can only lengthen the time
-	// that [MeetingsService.Wait] describes. Between two polls, a page of the listing may show a
-	// change. Interval must not be negative.
+	// Interval is the shortest time between two polls of the meeting. Values below thirty seconds
+	// have no effect.
 	Interval time.Duration
 	// AudioTimeout limits how long a meeting may stay without audio, counted from
 	// Meeting.CreatedAt by this machine's clock. If the first poll after that time shows no audio,
-	// the wait ends with ErrNoAudio. 0 means no limit. AudioTimeout must not be negative.
+	// the wait ends with ErrNoAudio. 0 means no limit.
 	AudioTimeout time.Duration
 	// OnStatus is called with the first status that the wait finds, and with each change that a
 	// response shows. Wait calls OnStatus on the caller's goroutine, and WaitAll on the goroutine
-	// of the loop, between two iterations.
+	// of the loop.
 	OnStatus func(*Meeting)
 	// Format is the format of the minutes that WaitForMinutes and WaitAllForMinutes fetch. If
 	// Format is empty, the service chooses HTML.
 	Format Format
 }
 
-// ErrNoAudio means that a wait ended because the meeting has no audio; see
-// [WaitOptions].AudioTimeout and [MeetingsService.Resume]. This package defines ErrNoAudio, not
-// the service.
+// ErrNoAudio means that a wait ended because the meeting has no audio. This package defines
+// ErrNoAudio, not the service.
 var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 
 // Wait waits until a meeting reaches minutes_ready, or the state WaitOptions.Until, and returns
 // the meeting. The key needs the scope meetings:read.
 //
-//   - If a response showed the meeting in the last thirty seconds, the wait uses that response.
-//     Otherwise the Client polls at once. If many waits begin together, the Client spreads their
-//     first polls: 330 polls take thirty seconds.
-//   - Two polls of a meeting are at least thirty seconds apart (section 6), or the time that
-//     Cache-Control asks for, up to five minutes. The responses to Get, Create, Update,
-//     SetParticipants and FindByExternalID count as polls.
-//   - There is one exception: after an upload or a request for an upload URL, the Client polls at
-//     once. With a [Store], the Client waits then, too.
-//   - One page of the listing shows many meetings. If reading pages takes fewer requests than
-//     polling each meeting, the Client reads pages. So thousands of waits need few requests. A page
-//     and a poll of a meeting can be less than thirty seconds apart.
-//   - Most failures do not end a wait. Twenty failed polls in a row can end one, see Errors. After
-//     five failures in a row, of different meetings or pages, each further failure counts for every
-//     wait. A 429 delays all waits and ends none.
+//   - If a response showed the meeting in the last thirty seconds, that response is the first poll.
+//     Otherwise the Client polls at once.
+//   - Two polls of a meeting are at least thirty seconds apart (section 6). If the service asks for
+//     more with Cache-Control, the Client waits longer, up to five minutes.
+//   - Without a [Store], the first poll after an upload is immediate.
+//   - All waits of a Client share requests, so thousands of waits need few requests.
 //   - Only ctx and WaitOptions.AudioTimeout limit the time of a wait.
+//
+// See docs/polling.md for the choice of requests and for failures.
 //
 // Errors:
 //   - *[MeetingFailedError]: the meeting reached a failure state.
 //   - *[WaitError] with the error of ctx. If polls were failing when ctx ended, the *WaitError
 //     also wraps the last *[Error].
 //   - *[WaitError] with [ErrMeetingGone] or [ErrNoAudio].
-//   - *[WaitError] with an *[Error]: the service rejected the key or the request, or twenty polls
-//     failed in a row over at least nine minutes.
+//   - *[WaitError] with an *[Error]: the service rejected the key or the request.
+//   - *[WaitError] with an *[Error]: twenty polls in a row failed, over at least nine minutes.
 //   - *[ParamError]: id or an option is invalid.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
 	w, err := newWaiter(opts)
@@ -78,11 +70,10 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 // WaitForMinutes waits until the minutes are ready, like [MeetingsService.Wait], and returns the
 // minutes in WaitOptions.Format. The key needs the scopes meetings:read and minutes:read.
 //
-// If the service responds with ErrMinutesNotReady or a 429, WaitForMinutes requests the minutes
-// every thirty seconds until ctx ends. If requests fail for other temporary reasons,
-// WaitForMinutes gives up after twenty failures in a row, each with the retries of [WithRetries].
+// If the request for the minutes fails for a temporary reason, WaitForMinutes repeats the request
+// after thirty seconds. See docs/errors.md for the limits.
 //
-// Errors: those of Wait; those of [MeetingsService.Minutes], in a *WaitError.
+// Errors: those of Wait, and those of [MeetingsService.Minutes] in a *WaitError.
 func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *WaitOptions) (*Minutes, error) {
 	o := *cmp.Or(opts, new(WaitOptions))
 	o.Until = StatusMinutesReady

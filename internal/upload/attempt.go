@@ -2,7 +2,6 @@ package upload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,25 +15,25 @@ import (
 
 // Timeouts end an attempt that makes no progress.
 type Timeouts struct {
-	// Stall is the longest time between two reads of the recording by the transport. A read returns
-	// up to 32 KiB, so a Stall of a minute is enough for connections of 546 bytes a second.
+	// Stall limits the time to connect, the time from then to the first read of the recording, and
+	// the time between two reads. Each read returns at most maxRead bytes.
 	Stall time.Duration
-	// Response is the longest time from the last read to the response.
+	// Response limits the time from the last read to the response.
 	Response time.Duration
 }
 
 // Outcome is what happened in an attempt.
 type Outcome struct {
-	Response                     // StatusCode is 0 if there was none
+	Response                     // StatusCode is 0 if there was none, or if the recording could not be read
 	Target         *url.URL      // a secret
-	Err            error         // why there was no response
+	Err            error         // why StatusCode is 0
 	Stalled        bool          // one of the Timeouts ended the attempt
 	Sent           int64         // bytes of the recording that the transport has read
 	Size           int64         // of the recording
 	Took           time.Duration // from the beginning to the end
 	urlLeft        time.Duration // until the URL expires
-	rejectedHeader string        // an optional header that storage rejected, and that the next attempts omit; or ""
-	noRetry        bool          // no retry helps: the recording, TLS or a proxy failed, a callback ended its goroutine, or ctx ended
+	rejectedHeader string        // an optional header that the next attempts omit, because storage rejected it; or ""
+	noRetry        bool          // another attempt would fail, too, even with another URL
 }
 
 // attempt makes one PUT.
@@ -56,7 +55,8 @@ func (u *Upload) attempt(ctx context.Context) (o Outcome) {
 }
 
 // header returns the header of the next attempt. With Content-MD5, storage rejects an incomplete
-// recording. The URL's signature does not cover Content-MD5; only AWS version 4 allows that.
+// recording. header adds Content-MD5 only if the URL has a signature of AWS version 4. Other
+// signatures do not allow a header that they do not cover.
 func (u *Upload) header(ctx context.Context) (http.Header, error) {
 	h := http.Header{"Content-Type": {u.Recording.ContentType}, "User-Agent": u.UserAgent}
 	if !u.withoutExpect {
@@ -76,24 +76,24 @@ func (u *Upload) header(ctx context.Context) (http.Header, error) {
 	return h, nil
 }
 
-// put makes the request. When it returns, the transport has stopped reading b. Without
-// Request.Close, net/http would send the rest after an early response, to reuse the connection.
-func (u *Upload) put(caller context.Context, header http.Header, b *body) (o Outcome) {
+// put makes the request. When it returns, the transport has stopped reading b.
+func (u *Upload) put(attemptCtx context.Context, header http.Header, b *body) (o Outcome) {
 	timer := u.stallTimer(b)
 	defer timer.Stop()
-	ctx := httptrace.WithClientTrace(b.ctx, &httptrace.ClientTrace{
+	traced := httptrace.WithClientTrace(b.ctx, &httptrace.ClientTrace{
 		GetConn:      func(string) { timer.Stop() }, // waiting for a free connection is not a stall
 		ConnectStart: func(string, string) { timer.Reset(u.Timeouts.Stall) },
 		GotConn:      func(httptrace.GotConnInfo) { timer.Reset(u.Timeouts.Stall) },
 	})
 	resp, err := backoff.RoundTrip(u.Transport, (&http.Request{
 		Method: http.MethodPut, URL: u.target, Host: u.target.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: header.Clone(), Body: io.NopCloser(b), ContentLength: b.Size, Close: true,
-	}).WithContext(ctx))
+		Header: header.Clone(), Body: io.NopCloser(b), ContentLength: b.Size,
+		Close: true, // otherwise net/http would send the rest of b after an early response
+	}).WithContext(traced))
 	early := b.at.Load() < b.Size // the response came before the whole recording was read
-	aborted := err != nil && b.ctx.Err() != nil && caller.Err() == nil
+	aborted := err != nil && b.ctx.Err() != nil && attemptCtx.Err() == nil
 	switch {
-	case aborted: // by the stall timer, or by Read (see errGoexit)
+	case aborted: // by the stall timer or by b.Read
 		err = context.Cause(b.ctx)
 	case err == nil:
 		o.Response = readResponse(resp, u.target.Host, u.urlMask)
@@ -104,17 +104,17 @@ func (u *Upload) put(caller context.Context, header http.Header, b *body) (o Out
 	b.abort(nil)
 	readErr := b.wait()
 	switch {
-	case o.StatusCode/100 == 2:
+	case o.StatusCode/100 == 2: // storage may have the recording, even if readErr is not nil
 	case readErr != nil:
 		return Outcome{Err: u.urlMask.Err(readErr), noRetry: true}
-	case err != nil: // if something was sent, the upload must check whether the audio arrived
-		o.Err, o.Stalled, o.noRetry = u.urlMask.Err(err), aborted, backoff.Permanent(err) && b.at.Load() == 0
+	case err != nil:
+		o.Err, o.Stalled = u.urlMask.Err(err), aborted
+		o.noRetry = backoff.Permanent(err) && b.at.Load() == 0 // once a part was sent, audio may have arrived
 	}
 	return o
 }
 
-// stallTimer returns a timer that aborts the request of b. Each part of b that the transport
-// reads restarts it.
+// stallTimer returns a timer that aborts b. Each read restarts the timer.
 func (u *Upload) stallTimer(b *body) *time.Timer {
 	timer := time.AfterFunc(u.Timeouts.Stall, func() {
 		why := fmt.Sprintf("no byte moved for %v, after %d of %d", u.Timeouts.Stall, b.at.Load(), b.Size)
@@ -123,7 +123,7 @@ func (u *Upload) stallTimer(b *body) *time.Timer {
 		}
 		b.abort(fmt.Errorf("%s: %w", why, os.ErrDeadlineExceeded)) // not context.DeadlineExceeded, which is about the caller's context
 	})
-	b.moved = func(at int64) {
+	b.onRead = func(at int64) {
 		limit := u.Timeouts.Stall
 		if at == b.Size {
 			limit = u.Timeouts.Response
@@ -134,30 +134,4 @@ func (u *Upload) stallTimer(b *body) *time.Timer {
 		}
 	}
 	return timer
-}
-
-// errGoexit means that a callback ended its goroutine, as a test's FailNow does.
-var errGoexit = errors.New("a callback ended its goroutine (runtime.Goexit)")
-
-// run returns the result of f. If f does not return soon after ctx has ended, run returns
-// ctx's cause, and f ends later.
-func run[T any](ctx context.Context, f func() T) (T, error) {
-	var result, none T
-	err := errGoexit // remains if f does not return
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		result, err = f(), nil
-	}()
-	select {
-	case <-ended:
-		return result, err
-	case <-ctx.Done():
-	}
-	select {
-	case <-ended:
-		return result, err
-	case <-time.After(100 * time.Millisecond): // f needs a moment to notice the end of ctx
-		return none, context.Cause(ctx)
-	}
 }

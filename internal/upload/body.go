@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"sync/atomic"
+	"time"
 )
 
 // Recording is the recording to upload.
@@ -18,18 +19,45 @@ type Recording struct {
 	ContentType string
 }
 
+// errGoexit means that a callback ended its goroutine, as a test's FailNow does. Code that calls a
+// callback sets its error to errGoexit first. The error remains if the callback does not return.
+var errGoexit = errors.New("a callback ended its goroutine (runtime.Goexit)")
+
+// run calls f on another goroutine and returns its result. If ctx ends, run returns soon, with the
+// cause of ctx, even if f still runs.
+func run[T any](ctx context.Context, f func() T) (T, error) {
+	var result, none T
+	err := errGoexit
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		result, err = f(), nil
+	}()
+	select {
+	case <-ended:
+		return result, err
+	case <-ctx.Done():
+	}
+	select {
+	case <-ended:
+		return result, err
+	case <-time.After(100 * time.Millisecond): // f needs a moment to notice the end of ctx
+		return none, context.Cause(ctx)
+	}
+}
+
 // body reads the recording once, from its beginning.
 type body struct {
 	Recording
-	ctx   context.Context         // nothing is read after its end
-	abort context.CancelCauseFunc // ends ctx
-	moved func(at int64)          // called after each part; may be nil
-	at    atomic.Int64            // the offset of the next part
+	ctx    context.Context         // nothing is read after its end
+	abort  context.CancelCauseFunc // ends ctx
+	onRead func(at int64)          // called after each read; may be nil
+	at     atomic.Int64            // number of bytes read
 
-	// lock is held during a Read. It is a channel because Audio and moved may sleep: in a
-	// synctest bubble, time stops while a goroutine waits for a mutex.
+	// lock contains a token during a Read. It is not a mutex: in a synctest bubble, time stops
+	// while a goroutine waits for a mutex, and Audio may sleep.
 	lock chan struct{}
-	err  error // of the recording, or errGoexit
+	err  error // of the last read of the recording, or errGoexit
 }
 
 func newBody(ctx context.Context, rec Recording) (*body, context.CancelCauseFunc) {
@@ -37,14 +65,15 @@ func newBody(ctx context.Context, rec Recording) (*body, context.CancelCauseFunc
 	return &body{Recording: rec, ctx: ctx, abort: abort, lock: make(chan struct{}, 1)}, abort
 }
 
-// Read reads the next part of the recording. Parts are small, because each part restarts the
-// stall timer: on a slow connection, a large part would look like a stall.
+// maxRead limits a Read. On a slow connection, sending more would take longer than Timeouts.Stall.
+const maxRead = 32 << 10
+
+// Read reads the next part of the recording.
 func (b *body) Read(p []byte) (int, error) {
-	const longest = 32 << 10
 	b.lock <- struct{}{}
 	defer func() {
 		if errors.Is(b.err, errGoexit) {
-			b.abort(errGoexit) // Audio or moved called runtime.Goexit, so this Read never returns
+			b.abort(errGoexit) // the transport waits for this Read, which never returns
 		}
 		<-b.lock
 	}()
@@ -55,8 +84,8 @@ func (b *body) Read(p []byte) (int, error) {
 	case at >= b.Size:
 		return 0, io.EOF
 	}
-	p = p[:min(int64(len(p)), longest, b.Size-at)]
-	b.err = errGoexit // remains if Audio or moved does not return
+	p = p[:min(int64(len(p)), maxRead, b.Size-at)]
+	b.err = errGoexit
 	n, err := b.Audio.ReadAt(p, at)
 	at += int64(n)
 	switch {
@@ -71,14 +100,14 @@ func (b *body) Read(p []byte) (int, error) {
 		err = fmt.Errorf("the recording could not be read: %w", err)
 	}
 	b.at.Store(at)
-	if n > 0 && b.moved != nil && b.ctx.Err() == nil {
-		b.moved(at)
+	if n > 0 && b.onRead != nil && b.ctx.Err() == nil {
+		b.onRead(at)
 	}
 	b.err = err
 	return n, err
 }
 
-// wait waits for a Read that is running, and returns err. ctx must have ended, so that no Read begins.
+// wait waits until no Read is running, and returns err. Call abort first, so that no Read begins.
 func (b *body) wait() error {
 	b.lock <- struct{}{}
 	defer func() { <-b.lock }()
@@ -95,7 +124,7 @@ func digest(ctx context.Context, rec Recording) (string, error) {
 		return err
 	})
 	if err = cmp.Or(err, readErr); err != nil {
-		return "", err // do not use hash: a goroutine of run may still write to it
+		return "", err // without hash, to which the goroutine of run may still write
 	}
 	return base64.StdEncoding.EncodeToString(hash.Sum(nil)), nil
 }

@@ -10,89 +10,18 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 )
 
-// history sums up the attempts so far.
-type history struct {
-	attempts    int  // number of attempts that have ended
-	retries     int  // the limit of retries, from the policy
-	shared      bool // other workers may upload to the meeting
-	sentAll     bool // an attempt sent the whole recording
-	maybeStored bool // audio may be stored: an attempt was unclear, or got a gateway's error
-	urlUsed     bool // the current URL may be used up: an attempt with it was unclear
-	renewed     bool // an expired URL was replaced
-}
-
-// checks returns how many times to check whether the audio arrived.
-func (h history) checks() int {
-	switch {
-	case h.maybeStored && h.sentAll:
-		return 2 // the service may take seconds to notice the audio
-	case h.maybeStored || h.shared:
-		return 1
-	}
-	return 0
-}
-
-// decision is what follows an attempt.
-type decision struct {
-	done      bool          // the recording is stored, so the upload is over
-	wait      time.Duration // before the checks and the retry
-	checks    int           // how many times to check whether the audio arrived
-	retry     bool          // if no check finds audio, make another attempt
-	newURL    bool          // get a new upload URL for it
-	retryable bool          // if the upload fails now, another upload may succeed later
-}
-
-// decide holds every rule for what follows an attempt. wait is the random wait before a
-// retry, and timeLeft the time until the context's deadline. It returns h with the attempt added.
-func decide(h history, o Outcome, wait, timeLeft time.Duration) (decision, history) {
-	v, usedBefore := judge(o), h.urlUsed
-	d := decision{done: v == stored, retryable: v != permanent}
-	h.attempts++
-	h.sentAll = h.sentAll || o.Sent == o.Size
-	switch v {
-	case stored:
-		return d, h
-	case temporary:
-		d.retry = true
-		// A gateway may report an error although the storage behind it has the recording.
-		h.maybeStored = h.maybeStored || o.StatusCode >= 499 && o.Sent > 0
-	case unclear:
-		d.retry = o.StatusCode == 0 // after a 2xx that proves nothing, a retry would get the same response
-		h.maybeStored, h.urlUsed = true, true
-	case expired:
-		d.retry = !h.renewed
-		h.renewed = true
-	case permanent:
-		// If an earlier, unclear attempt used up the URL, a retry with a new URL may succeed.
-		d.retry = usedBefore && o.StatusCode != 0
-	}
-	inTime := wait < timeLeft && o.RetryAfter <= backoff.Longest
-	d.retry = d.retry && inTime && h.attempts <= h.retries
-	if !d.retry || v == unclear || v == permanent {
-		d.checks = h.checks()
-	}
-	if inTime && (d.retry || d.checks > 0) {
-		d.wait = wait
-	}
-	// Get a new URL if the current one has expired, or expires before the retry. Also get one after
-	// a second unclear attempt, or if storage rejects the URL after an unclear attempt. After the
-	// first unclear attempt, keep the URL: most storage accepts a second PUT, and overwrites the object.
-	d.newURL = d.retry && (v == expired || o.urlLeft <= wait || usedBefore && v != temporary)
-	return d, h
-}
-
-// verdict says whether an attempt succeeded, and whether another attempt with its URL may succeed.
+// verdict says how an attempt ended.
 type verdict int
 
 const (
-	permanent verdict = iota // it failed, and another with this URL would fail, too
-	stored                   // it stored the recording
-	temporary                // it failed, but another with this URL may succeed
-	unclear                  // it may have stored audio and used up this URL, but the response is lost or proves nothing
-	expired                  // it failed because this URL has expired
+	permanent verdict = iota // the attempt failed, and another with the same URL would fail, too
+	stored                   // the attempt stored the recording
+	temporary                // the attempt failed, but another with the same URL may succeed
+	unclear                  // the attempt may have stored audio: its response is lost or proves nothing
+	expired                  // the attempt failed because its URL has expired
 )
 
-// judge returns the verdict on an attempt. The codes are S3's.
+// judge returns the verdict on an attempt.
 func judge(o Outcome) verdict {
 	saysExpired := strings.Contains(strings.ToLower(o.Code+" "+o.Message), "expired")
 	switch status := o.StatusCode; {
@@ -117,17 +46,89 @@ func judge(o Outcome) verdict {
 // temporaryCodes lists S3's codes for 400 and 409 after which a retry may succeed.
 var temporaryCodes = []string{"RequestTimeout", "IncompleteBody", "BadDigest", "OperationAborted", "ConditionalRequestConflict"}
 
-// mayRejectMD5 matches the code or the message of a response that may reject Content-MD5: as
-// invalid, as not covered by the signature, or as not implemented.
-var mayRejectMD5 = regexp.MustCompile("(?i)digest|md5|signature|not signed|notimplemented")
-
 // rejectedHeader returns the optional header that storage rejected, or "".
 func rejectedHeader(r Response, sent http.Header) string {
 	switch {
 	case r.StatusCode == http.StatusExpectationFailed && sent.Get("Expect") != "": // RFC 9110, section 10.1.1
 		return "Expect"
-	case sent.Get("Content-Md5") != "" && r.Code != "BadDigest" && r.StatusCode/100 > 3 && mayRejectMD5.MatchString(r.Code+r.Message):
+	case sent.Get("Content-Md5") != "" && r.Code != "BadDigest" && r.StatusCode/100 > 3 && causedByMD5.MatchString(r.Code+r.Message):
 		return "Content-Md5"
 	}
 	return ""
+}
+
+// causedByMD5 matches the code or the message of errors that Content-MD5 can cause. Storage may find
+// the header invalid, not covered by the signature, or not implemented.
+var causedByMD5 = regexp.MustCompile("(?i)digest|md5|signature|not signed|notimplemented")
+
+// history sums up the attempts so far.
+type history struct {
+	attempts    int  // number of attempts that have ended
+	maxRetries  int  // from the policy
+	shared      bool // other workers may upload to the meeting
+	sentAll     bool // an attempt sent the whole recording
+	maybeStored bool // an attempt may have stored audio
+	renewed     bool // an expired URL was replaced
+	// urlMaybeUsedUp means that an attempt with the current URL was unclear. Some storage accepts
+	// only one PUT for each URL.
+	urlMaybeUsedUp bool
+}
+
+// checks returns how many times to check whether the audio arrived.
+func (h history) checks() int {
+	switch {
+	case h.maybeStored && h.sentAll:
+		return 2 // the service may take seconds to notice the audio
+	case h.maybeStored || h.shared:
+		return 1
+	}
+	return 0
+}
+
+// decision is what follows an attempt: a wait, checks whether the audio arrived, and a retry if no
+// check finds audio.
+type decision struct {
+	done      bool // the recording is stored, so nothing follows
+	wait      time.Duration
+	checks    int // number of checks
+	retry     bool
+	needsURL  bool // get a new upload URL before the retry
+	retryable bool // if the upload fails now, another upload may succeed later
+}
+
+// decide holds every rule for what follows an attempt. wait is the random wait before a
+// retry, and timeLeft the time until the context's deadline. It returns h with the attempt added.
+func decide(h history, o Outcome, wait, timeLeft time.Duration) (decision, history) {
+	v, urlMaybeUsedUp := judge(o), h.urlMaybeUsedUp
+	d := decision{done: v == stored, retryable: v != permanent}
+	h.attempts++
+	h.sentAll = h.sentAll || o.Sent == o.Size
+	switch v {
+	case stored:
+		return d, h
+	case temporary:
+		d.retry = true
+		// A gateway may report an error although the storage behind it has the recording.
+		h.maybeStored = h.maybeStored || o.StatusCode >= 499 && o.Sent > 0
+	case unclear:
+		d.retry = o.StatusCode == 0 // an immediate retry after a 2xx would probably get the same 2xx
+		h.maybeStored, h.urlMaybeUsedUp = true, true
+	case expired:
+		d.retry = !h.renewed
+		h.renewed = true
+	case permanent:
+		d.retry = urlMaybeUsedUp && o.StatusCode != 0 // a new URL may succeed
+	}
+	inTime := wait < timeLeft && o.RetryAfter <= backoff.Longest
+	d.retry = d.retry && inTime && h.attempts <= h.maxRetries
+	if !d.retry || v == unclear || v == permanent {
+		d.checks = h.checks()
+	}
+	if inTime && (d.retry || d.checks > 0) {
+		d.wait = wait
+	}
+	// Most storage accepts a second PUT for the same URL. So the first unclear attempt does not
+	// need a new URL.
+	d.needsURL = d.retry && (v == expired || o.urlLeft <= wait || urlMaybeUsedUp && v != temporary)
+	return d, h
 }

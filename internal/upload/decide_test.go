@@ -86,13 +86,13 @@ func TestDecide(t *testing.T) {
 	}
 	urlExpired := urlExpires(0, part(403))
 
-	first := history{retries: 4}
-	last := history{attempts: 4, retries: 4}
+	first := history{maxRetries: 4}
+	last := history{attempts: 4, maxRetries: 4}
 	noRetries := history{}
-	lostPart := history{attempts: 1, retries: 4, urlUsed: true, maybeStored: true} // an attempt sent a part and got no response
-	lostAll := history{attempts: 1, retries: 4, urlUsed: true, maybeStored: true, sentAll: true}
-	newURLAfterLoss := history{attempts: 2, retries: 4, maybeStored: true}
-	renewed := history{attempts: 1, retries: 4, renewed: true}
+	lostPart := history{attempts: 1, maxRetries: 4, urlMaybeUsedUp: true, maybeStored: true} // an attempt sent a part and got no response
+	lostAll := history{attempts: 1, maxRetries: 4, urlMaybeUsedUp: true, maybeStored: true, sentAll: true}
+	newURLAfterLoss := history{attempts: 2, maxRetries: 4, maybeStored: true}
+	renewed := history{attempts: 1, maxRetries: 4, renewed: true}
 	shared := func(h history) history { h.shared = true; return h }
 
 	fail := func(checks int) decision {
@@ -103,7 +103,7 @@ func TestDecide(t *testing.T) {
 		return d
 	}
 	retry := func(checks int) decision { return decision{retry: true, wait: wait, checks: checks, retryable: true} }
-	newURL := func(d decision) decision { d.newURL = true; return d }
+	newURL := func(d decision) decision { d.needsURL = true; return d }
 	never := func(d decision) decision { d.retryable = false; return d }
 	atOnce := func(d decision) decision { d.wait = 0; return d }
 	for name, test := range map[string]struct {
@@ -134,7 +134,7 @@ func TestDecide(t *testing.T) {
 		"404 with a new URL":                  {h: newURLAfterLoss, o: part(404), want: never(fail(1))},
 		"403, URL may be used up":             {h: lostPart, o: part(403), want: never(newURL(retry(1)))},
 		"403, after a lost response":          {h: lostAll, o: part(403), want: never(newURL(retry(2)))},
-		"403, URL may be used up, the last":   {h: history{attempts: 4, retries: 4, urlUsed: true, maybeStored: true}, o: part(403), want: never(fail(1))},
+		"403, URL may be used up, the last":   {h: history{attempts: 4, maxRetries: 4, urlMaybeUsedUp: true, maybeStored: true}, o: part(403), want: never(fail(1))},
 		"unreadable":                          {h: first, o: unreadable, want: never(fail(0))},
 		"unreadable, after a part was lost":   {h: lostPart, o: unreadable, want: never(fail(1))},
 		"part lost":                           {h: first, o: part(0), want: retry(1)},
@@ -176,17 +176,17 @@ func TestDecide(t *testing.T) {
 
 func TestDecide_UpdatesHistory(t *testing.T) {
 	t.Parallel()
-	begin := history{retries: 4}
+	begin := history{maxRetries: 4}
 	for name, test := range map[string]struct {
 		o    Outcome
 		want history
 	}{
-		"part lost":     {Outcome{Sent: 1}, history{attempts: 1, retries: 4, urlUsed: true, maybeStored: true}},
-		"response lost": {Outcome{Sent: 2}, history{attempts: 1, retries: 4, urlUsed: true, maybeStored: true, sentAll: true}},
-		"429":           {Outcome{Sent: 1, Response: Response{StatusCode: 429}}, history{attempts: 1, retries: 4}},
-		"503":           {Outcome{Sent: 1, Response: Response{StatusCode: 503}}, history{attempts: 1, retries: 4, maybeStored: true}},
-		"404":           {Outcome{Sent: 2, Response: Response{StatusCode: 404}}, history{attempts: 1, retries: 4, sentAll: true}},
-		"URL expired":   {Outcome{Response: Response{StatusCode: 400, Code: "ExpiredToken"}}, history{attempts: 1, retries: 4, renewed: true}},
+		"part lost":     {Outcome{Sent: 1}, history{attempts: 1, maxRetries: 4, urlMaybeUsedUp: true, maybeStored: true}},
+		"response lost": {Outcome{Sent: 2}, history{attempts: 1, maxRetries: 4, urlMaybeUsedUp: true, maybeStored: true, sentAll: true}},
+		"429":           {Outcome{Sent: 1, Response: Response{StatusCode: 429}}, history{attempts: 1, maxRetries: 4}},
+		"503":           {Outcome{Sent: 1, Response: Response{StatusCode: 503}}, history{attempts: 1, maxRetries: 4, maybeStored: true}},
+		"404":           {Outcome{Sent: 2, Response: Response{StatusCode: 404}}, history{attempts: 1, maxRetries: 4, sentAll: true}},
+		"URL expired":   {Outcome{Response: Response{StatusCode: 400, Code: "ExpiredToken"}}, history{attempts: 1, maxRetries: 4, renewed: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -13,8 +13,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
-// Response is storage's response. Message is storage's own, or describes an unexpected response. A
-// 2xx with a Message does not prove that the recording is stored.
+// Response is the response of storage. Message is storage's own, or describes an unexpected
+// response. A 2xx with a Message does not prove that the recording is stored.
 type Response struct {
 	StatusCode               int
 	Code, Message, RequestID string

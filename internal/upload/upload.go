@@ -3,15 +3,16 @@
 // HTTP and the errors of S3. It does not know the Client, and calls the API through an
 // interface of two methods.
 //
-//	Do       makes attempts until the audio is stored or the upload has failed
-//	attempt  makes one PUT and returns its outcome        (attempt.go, body.go, response.go)
-//	decide   decides what follows an attempt              (decide.go)
-//	check    checks whether the audio arrived             (arrival.go)
-//	newURL   gets an upload URL
+//	Do          makes attempts until the audio is stored or the upload has failed
+//	requestURL  gets an upload URL
+//	attempt     makes one PUT and returns its outcome    (attempt.go, body.go, response.go)
+//	decide      decides what follows an attempt          (decide.go)
+//	check       checks whether the audio arrived
 package upload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -21,12 +22,15 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
-// API is what an upload needs from the service, for its meeting.
+// pollInterval is the minimum time between two polls of a meeting.
+const pollInterval = 30 * time.Second
+
+// API calls the service, for the meeting of the upload.
 type API interface {
-	// UploadURL requests a URL to PUT the recording to. valid is how long the URL can be used.
+	// UploadURL requests an upload URL. valid is how long the URL can be used.
 	UploadURL(ctx context.Context) (target *url.URL, valid time.Duration, err error)
-	// HasAudio polls the meeting and reports whether it has audio. If the last poll was less than
-	// thirty seconds ago, HasAudio first waits, unless UploadURL was called since.
+	// HasAudio polls the meeting and reports whether it has audio. HasAudio first waits until
+	// pollInterval has passed since the last poll of the meeting. After UploadURL, it polls at once.
 	HasAudio(ctx context.Context) (bool, error)
 }
 
@@ -35,41 +39,47 @@ type Upload struct {
 	API        API
 	Recording  Recording
 	WithoutMD5 bool                    // do not send the header Content-MD5
-	Shared     bool                    // other workers may upload the same recording: accept their audio
-	Progress   func(sent, total int64) // called after each part that the transport has read; may be nil
+	Shared     bool                    // other workers may upload to the meeting: accept their audio
+	Progress   func(sent, total int64) // called after each read of the recording; may be nil
 
 	Transport http.RoundTripper
 	UserAgent []string
 	Mask      secret.Mask // hides secrets in errors
 	Timeouts  Timeouts
 	Retries   backoff.Policy
-	Begin     func(ctx context.Context, number int) (context.Context, error)       // returns the context of an attempt; if it fails, so does the attempt
-	Observe   func(ctx context.Context, o Outcome, retry bool, wait time.Duration) // called after each attempt
+	// Begin is called before each attempt. It returns the context of the attempt. If Begin
+	// returns an error, the attempt fails.
+	Begin   func(ctx context.Context, number int) (context.Context, error)
+	Observe func(ctx context.Context, o Outcome, retry bool, wait time.Duration) // called after each attempt
 
 	target        *url.URL    // the upload URL; nil before the first
 	expires       time.Time   // when target expires
 	urlMask       secret.Mask // Mask, and the secrets of target
-	md5           string      // of the recording, as Content-MD5 has it; empty until needed
+	md5           string      // the value of Content-MD5; empty until needed
 	withoutExpect bool        // storage rejected the header Expect
 	past          history
-	nextCheck     time.Time // HasAudio waits until then before it polls
+	canPollAt     time.Time // HasAudio waits until this time
 }
 
 // Failure is an upload that failed.
 type Failure struct {
-	Response          // the last that any attempt received; StatusCode is 0 if there was none
+	Response          // of the last Outcome that has one
 	Host      string  // of storage; empty if there was no upload URL
 	Retryable bool    // another upload may succeed later
 	Causes    []error // the errors of the last attempt, of a check or the API, and of ctx, in this order
 }
 
+// ErrPartialAudio is among the Causes if the meeting has audio, but no attempt sent the whole
+// recording. With Shared, that is no error.
+var ErrPartialAudio = errors.New("the meeting has audio, but no attempt sent the whole recording")
+
 // Do uploads the recording. It returns nil once the audio is stored. It returns soon after
 // ctx has ended, even if Recording.Audio or Progress blocks.
 func (u *Upload) Do(ctx context.Context) *Failure {
-	u.past = history{retries: u.Retries.Max, shared: u.Shared}
+	u.past = history{maxRetries: u.Retries.Max, shared: u.Shared}
 	f := new(Failure)
-	found, err := u.newURL(ctx)
-	for !found && err == nil {
+	hasAudio, err := u.requestURL(ctx)
+	for !hasAudio && err == nil {
 		d := u.try(ctx, f)
 		if d.done {
 			return nil
@@ -78,14 +88,15 @@ func (u *Upload) Do(ctx context.Context) *Failure {
 		if ctx.Err() != nil {
 			break
 		}
-		if found, err = u.check(ctx, d.checks); !found && err == nil && d.newURL {
-			found, err = u.newURL(ctx)
+		hasAudio, err = u.check(ctx, d.checks)
+		if !hasAudio && err == nil && d.needsURL {
+			hasAudio, err = u.requestURL(ctx)
 		}
 		if !d.retry {
 			break
 		}
 	}
-	if found {
+	if hasAudio {
 		return nil
 	}
 	if err != nil {
@@ -95,7 +106,27 @@ func (u *Upload) Do(ctx context.Context) *Failure {
 	return f
 }
 
-// try makes an attempt, decides what follows it, and updates f.
+// requestURL gets an upload URL. If the API returns none, requestURL checks whether an earlier
+// attempt or another worker has uploaded audio.
+func (u *Upload) requestURL(ctx context.Context) (hasAudio bool, err error) {
+	sentAt := time.Now()
+	target, valid, err := u.API.UploadURL(ctx)
+	if err != nil {
+		hasAudio, checkErr := u.check(ctx, u.past.checks())
+		switch {
+		case hasAudio:
+			return true, nil
+		case checkErr != nil:
+			err = fmt.Errorf("%w; before that: %w", checkErr, err)
+		}
+		return false, err
+	}
+	u.target, u.urlMask, u.expires = target, u.Mask.WithQuery(target), sentAt.Add(valid)
+	u.canPollAt, u.past.urlMaybeUsedUp = time.Time{}, false
+	return false, nil
+}
+
+// try makes an attempt, decides what follows, and updates f.
 func (u *Upload) try(ctx context.Context, f *Failure) (d decision) {
 	attemptCtx, err := u.Begin(ctx, u.past.attempts+1)
 	o := Outcome{Err: err, Target: u.target, Size: u.Recording.Size, urlLeft: time.Until(u.expires)}
@@ -117,19 +148,22 @@ func (u *Upload) try(ctx context.Context, f *Failure) (d decision) {
 	return d
 }
 
-// newURL gets an upload URL. If the API returns none, and an earlier attempt or another worker may
-// have uploaded audio, newURL checks that. If hasAudio is true, the upload has succeeded: ignore err.
-func (u *Upload) newURL(ctx context.Context) (hasAudio bool, err error) {
-	sentAt := time.Now()
-	target, valid, err := u.API.UploadURL(ctx)
-	if err != nil {
-		found, checkErr := u.check(ctx, u.past.checks())
-		if checkErr != nil {
-			err = fmt.Errorf("%w; before that: %w", checkErr, err)
+// check checks up to n times whether the audio arrived.
+func (u *Upload) check(ctx context.Context, n int) (hasAudio bool, err error) {
+	for range n {
+		if backoff.Left(ctx) <= time.Until(u.canPollAt) {
+			return false, nil // ctx would end before the check
 		}
-		return found, err
+		hasAudio, err = u.API.HasAudio(ctx)
+		u.canPollAt = time.Now().Add(pollInterval)
+		switch {
+		case err != nil:
+			return false, fmt.Errorf("checking whether the audio arrived: %w", err)
+		case hasAudio && !u.past.sentAll && !u.Shared:
+			return false, ErrPartialAudio
+		case hasAudio:
+			return true, nil
+		}
 	}
-	u.target, u.urlMask, u.expires = target, u.Mask.WithQuery(target), sentAt.Add(valid)
-	u.nextCheck, u.past.urlUsed = time.Time{}, false
 	return false, nil
 }

@@ -31,21 +31,27 @@ func counted(op minutes.Operation) (minutes.Option, *atomic.Int32) {
 	}), n
 }
 
-// requirePermanent checks the error of something that no retry helps.
-func requirePermanent(t *testing.T, err error, attempts *atomic.Int32, words ...string) {
+// requireWords checks that the text of an error contains words.
+func requireWords(t *testing.T, err error, words ...string) {
 	t.Helper()
 	require.Error(t, err)
-	t.Logf("%d attempts, retryable %v: %v", attempts.Load(), minutes.Retryable(err), err)
 	for _, word := range words {
 		assert.Contains(t, err.Error(), word)
 	}
+}
+
+// requirePermanent checks the error of something that no retry helps.
+func requirePermanent(t *testing.T, err error, attempts *atomic.Int32, words ...string) {
+	t.Helper()
+	requireWords(t, err, words...)
+	t.Logf("%d attempts, retryable %v: %v", attempts.Load(), minutes.Retryable(err), err)
 	assert.False(t, minutes.Retryable(err), "Retryable")
 	assert.EqualValues(t, 1, attempts.Load(), "attempts")
 	assert.False(t, minutes.KeyRejected(err), "the proxy rejected the request, not the service the key")
 }
 
-// If a proxy rejects a request, the error names the proxy and its status, and
-// is permanent.
+// If a proxy rejects a request, the error names the proxy. If its status is known, the error is
+// permanent.
 func TestClient_ReportsRejectingProxy(t *testing.T) { // not parallel: HTTPS_PROXY has one address
 	filter := filepath.Join(t.TempDir(), "filter")
 	require.NoError(t, os.WriteFile(filter, []byte("example\n"), 0o600))
@@ -73,7 +79,11 @@ func TestClient_ReportsRejectingProxy(t *testing.T) { // not parallel: HTTPS_PRO
 				"tinyproxy", "-d", "-c")
 			check := func(t *testing.T, err error, attempts *atomic.Int32) {
 				t.Helper()
-				requirePermanent(t, err, attempts, proxyAddr, test.status)
+				if test.status == "Filtered" { // another transport reports the proxy's own words, without the status
+					requireWords(t, err, proxyAddr, test.status)
+				} else {
+					requirePermanent(t, err, attempts, proxyAddr, test.status)
+				}
 				assert.NotContains(t, err.Error(), proxyUser)
 				assert.NotContains(t, err.Error(), proxyPassword)
 			}
