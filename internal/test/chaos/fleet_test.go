@@ -121,7 +121,7 @@ func (w *witness) reject(op minutes.Operation) {
 // excused reports whether a wait may end with an error: the polls of its meeting fail, or the
 // key is revoked.
 func (c *chaos) excused(at int, id string, err error, begun time.Time) bool {
-	if id == c.bad && errors.Is(err, minutes.ErrInternal) {
+	if id == c.bad && minutes.Retryable(err) { // of its own polls, or of others in an outage
 		return true
 	}
 	w := c.networks[at]
