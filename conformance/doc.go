@@ -39,6 +39,19 @@
 // with the same two variables and a key with meetings:read and meetings:delete.
 // It takes the meetings of a run that is still going on for left ones, too.
 //
+// # Through a validating proxy
+//
+// A proxy such as Prism checks each response against the OpenAPI document:
+//
+//	npx @stoplight/prism-cli proxy -p 4010 docs/openapi.yaml https://…
+//	MINUTES_CONFORMANCE_BASE_URL=http://127.0.0.1:4010 …
+//
+// The proxy must forward invalid requests, because the suite sends many of them:
+// do not set Prism's --errors, which answers them itself. Prism answers two more
+// requests in place of the service, malformed JSON and HEAD, so the log names D5
+// and D21. A line of its log that names a "response" is a violation of the document.
+// Uploads bypass the proxy.
+//
 // # Differences
 //
 // The test speaks plain HTTP and does not use the client. A difference from the
