@@ -276,12 +276,12 @@ func isBrowser(r *http.Request) bool { return strings.Contains(r.Header.Get("Acc
 
 func (c *control) health(*http.Request) (any, error) {
 	return struct {
-		Status        string    `json:"status"`
-		BaseURL       string    `json:"base_url"`
-		Version       string    `json:"version"`
-		Since         time.Time `json:"since"`
-		RefusedAtEdge int       `json:"refused_at_edge"`
-		LogDropped    int64     `json:"log_lines_dropped"` // because nothing read them in time
+		Status         string    `json:"status"`
+		BaseURL        string    `json:"base_url"`
+		Version        string    `json:"version"`
+		Since          time.Time `json:"since"`
+		RejectedAtEdge int       `json:"rejected_at_edge"`
+		LogDropped     int64     `json:"log_lines_dropped"` // because nothing read them in time
 	}{"ok", c.baseURL, version(), c.since, c.edge.refusals(), c.dropped()}, nil
 }
 

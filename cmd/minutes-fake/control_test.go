@@ -651,7 +651,7 @@ func TestRateLimit_AppliesPerKey(t *testing.T) {
 	assert.Eventually(t, func() bool { return strings.Contains(p.stderr.String(), `fault="edge limit" status=429`) }, time.Minute, time.Millisecond)
 	_, health := p.ask(t, "GET /health", "")
 	assert.Equal(t, "ok", health["status"])
-	assert.EqualValues(t, refused, health["refused_at_edge"])
+	assert.EqualValues(t, refused, health["rejected_at_edge"])
 }
 
 // Requests are counted beyond what the journal keeps.
