@@ -24,7 +24,7 @@ func (s *Server) apply(w http.ResponseWriter, r *http.Request, e *entry, f Fault
 	if f.form.AfterEffect {
 		s.handle(&handled, r, e)
 	}
-	stayed := f.form.Delay <= 0 || pause(r.Context(), time.Duration(f.form.Delay))
+	stayed := f.form.Delay <= 0 || pause(r.Context(), time.Duration(f.form.Delay)) && !s.isPast(e)
 	if stayed && f.form.Kind == kindCall {
 		stayed = f.callback(r, *e)
 	}

@@ -325,6 +325,36 @@ func TestDelay_AfterEffectHoldsTheResponse(t *testing.T) {
 	}
 }
 
+// A request that a fault still delays at a reset has no effect afterwards: on the meetings, the
+// journal, the audit, or by its function.
+func TestReset_EndsDelayedRequests(t *testing.T) {
+	t.Parallel()
+	called := false
+	for name, fault := range map[string]Fault{
+		"delay":              Delay(time.Hour),
+		"delay after effect": Delay(time.Hour).AfterEffect(),
+		"call":               Call(func(Request) { called = true }).Delayed(time.Hour),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := NewServer(t)
+				s.Inject(Match{Operation: "projects.create"}, fault)
+				lost := make(chan error)
+				go func() { lost <- callerOf(s).call("POST", "/v1/projects", `{"name":"x"}`).err }()
+				synctest.Wait()
+				require.NoError(t, s.Reset())
+				require.ErrorIs(t, <-lost, syscall.ECONNRESET)
+				assert.Empty(t, s.Requests())
+				assert.False(t, called)
+				c := callerOf(s)
+				assert.NotContains(t, c.call("GET", "/v1/projects", "").text, `"x"`)
+				require.NoError(t, c.call("POST", "/v1/projects", `{"name":"x"}`).err)
+				assert.Empty(t, s.Violations(), "it repeats no request")
+			})
+		})
+	}
+}
+
 func TestFaults_WorkOnABareHandler(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t, WithoutAudit())

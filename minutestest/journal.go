@@ -101,6 +101,7 @@ func (s *Server) RequestsAfter(seq int, of ...minutes.Operation) iter.Seq[Reques
 type entry struct {
 	engine.Exchange
 	seq    uint64
+	resets uint64 // of the Server, before the request
 	client uint64 // of the in-memory network that sent it; 0: another
 	at     time.Time
 	took   time.Duration

@@ -138,6 +138,8 @@ func TestCallbacks_MayCallTheServer(t *testing.T) {
 		s = NewServer(t, WithLog(everything))
 		s.Inject(Match{}, Call(everything))
 		callerOf(s).call("GET", "/v1/usage", "")
+		assert.Equal(t, 1, called, "the request of before the reset is not logged")
+		callerOf(s).call("GET", "/v1/usage", "")
 		assert.Equal(t, 2, called)
 	})
 }
