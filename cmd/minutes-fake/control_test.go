@@ -465,6 +465,7 @@ func TestCall_ChangesTheServiceMidway(t *testing.T) {
 		"credits":       {"storage.put", `"request":"PATCH /organisations/org_acme","json":{"credits":0}`, "", "minutes_failed"},
 		"seconds":       {"storage.put", `"request":"PATCH /organisations/org_acme","json":{"transcribe_seconds":0}`, "", "transcribe_blocked"},
 		"seconds later": {"storage.put", `"request":"PATCH /organisations/org_acme","json":{"transcribe_seconds":0},"after_effect":true`, "", "minutes_ready"},
+		"delayed":       {"storage.put", `"request":"PATCH /organisations/org_acme","json":{"credits":0},"delay":"10ms"`, "", "minutes_failed"},
 		"the meeting":   {"storage.put", `"request":"POST /meetings/{id}/advance","json":{"until":"transcribing"},"after_effect":true`, "", "transcribing"},
 		"a problem":     {"storage.put", `"request":"PATCH /organisations/org_acme","json":{"credits":-1}`, "credits: -1 is negative", "minutes_ready"},
 		"a key":         {"meetings.get", `"request":"PATCH /organisations/org_acme/keys/key_ci","json":{"revoked":true}`, "", ""},
@@ -507,7 +508,9 @@ func TestCall_ChangesTheServiceMidway(t *testing.T) {
 		assert.Equal(t, 400, status)
 		assert.Equal(t, map[string]any{"status": 400.0, "field": "faults[1].request", "message": want}, answer["problem"])
 	}
-	_, answer := p.ask(t, "POST /faults", `{"faults":[{"kind":"call","reqest":"PATCH /x"}]}`)
+	_, answer := p.ask(t, "POST /faults", `{"faults":[{"kind":"call","request":"PATCH /organisations/org_acme","delay":"-1s"}]}`)
+	assert.Equal(t, "faults[0].delay", answer["problem"].(map[string]any)["field"])
+	_, answer = p.ask(t, "POST /faults", `{"faults":[{"kind":"call","reqest":"PATCH /x"}]}`)
 	assert.Equal(t, map[string]any{"status": 400.0, "field": "faults[0].reqest", "message": "no such field"}, answer["problem"])
 }
 
