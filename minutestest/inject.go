@@ -127,9 +127,9 @@ func (i *Injection) clientSide() bool { return i.what[0].clientSide() }
 
 func (f Fault) clientSide() bool { return f.form.Kind == kindBadCertificate }
 
-// refuses reports whether a fault of i is a response of the API, which storage
+// rejects reports whether a fault of i is a response of the API, which storage
 // never sends.
-func (i *Injection) refuses() bool {
+func (i *Injection) rejects() bool {
 	return slices.ContainsFunc(i.what, func(f Fault) bool { return f.form.Kind == kindRefuse })
 }
 
@@ -223,7 +223,7 @@ func (f *faults) take(t target, clientSide bool) (Fault, bool) {
 	defer f.mu.Unlock()
 	var first *Injection
 	for _, i := range f.list {
-		if !i.left() || i.clientSide() != clientSide || !i.open(now) || !i.match.matches(t) || t.operation == OpUpload && i.refuses() {
+		if !i.left() || i.clientSide() != clientSide || !i.open(now) || !i.match.matches(t) || t.operation == OpUpload && i.rejects() {
 			continue
 		}
 		i.seen++

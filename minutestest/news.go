@@ -86,11 +86,11 @@ type keyNews struct {
 }
 
 type faultNews struct {
-	Match  Match   `json:"match,omitzero"`
-	Faults []Fault `json:"faults"`
-	Seen   int     `json:"seen"`
+	Match   Match   `json:"match,omitzero"`
+	Faults  []Fault `json:"faults"`
+	Seen    int     `json:"seen"`
 	Applied int     `json:"applied"`
-	Unused string  `json:"unused,omitempty"` // why it fails a test that ends now
+	Unused  string  `json:"unused,omitempty"` // why it fails a test that ends now
 }
 
 // What the page shows at most.
@@ -104,7 +104,7 @@ type newsreader struct {
 	begun      bool
 	resets     uint64
 	changes    uint64
-	answered   uint64
+	ended      uint64
 	violations int
 	actions    int
 	world      []byte
@@ -124,7 +124,7 @@ func (n *newsreader) read(s *Server) (found news, kind string) {
 		found.Meetings = append(found.Meetings, newsOfMeeting(&lines[i]))
 	}
 	var entries []entry
-	entries, n.answered = s.journal.answered(n.answered)
+	entries, n.ended = s.journal.ended(n.ended)
 	for i := range entries {
 		found.Requests = append(found.Requests, entries[i].news())
 	}

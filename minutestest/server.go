@@ -281,8 +281,8 @@ func (s *Server) Close() error {
 	s.listening = nil
 	s.mu.Unlock()
 	if first {
-		for _, reply := range s.network.leftOpen() {
-			s.audit.openBody(reply.at, reply.req)
+		for _, body := range s.network.leftOpen() {
+			s.audit.openBody(body.at, body.req)
 		}
 	}
 	s.network.close()
@@ -312,7 +312,7 @@ func (s *Server) Reset() error {
 	return nil
 }
 
-// serve answers one request, and takes note of it.
+// serve handles one request, and records it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = newPatientBody(w, r.Body)
@@ -336,10 +336,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// handle has the service itself answer.
+// handle lets the service itself respond.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request, e *entry) {
 	e.Exchange = s.engine.Serve(w, r)
-	e.refused = e.Status >= 400 && e.Status < 500
+	e.rejected = e.Status >= 400 && e.Status < 500
 }
 
 // isPast reports whether the Server was reset since the request of e arrived.

@@ -86,11 +86,11 @@ func (c *control) make(k *call, meetingID string) {
 		k.problem.Store(nil)
 		return
 	}
-	var answer struct {
+	var failure struct {
 		Problem problem `json:"problem"`
 	}
-	_ = json.Unmarshal(w.body.Bytes(), &answer)
-	text := strings.TrimPrefix(answer.Problem.Field+": "+answer.Problem.Message, ": ")
+	_ = json.Unmarshal(w.body.Bytes(), &failure)
+	text := strings.TrimPrefix(failure.Problem.Field+": "+failure.Problem.Message, ": ")
 	k.problem.Store(&text)
 }
 
