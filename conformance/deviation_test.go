@@ -62,7 +62,7 @@ func TestDeviations_AreFound(t *testing.T) {
 		"another id":                           {swap("/v1/", `"request_id":"req_`, `"request_id":"r-`), "errors carry an id", 15, "request_id is"},
 		"missing label":                        {swap("/v1/meetings", `spk_`, `speaker `), "minutes that are ready", documented, "without speaker labels"},
 		"another validity":                     {swap("/v1/meetings", `"expires_in":900`, `"expires_in":60`), "upload URLs", 10, "expires_in is 60"},
-		"storage error in another XML element": {swap("/storage/", `Error>`, `Fault>`), "upload URLs", documented, "storage does not refuse in XML"},
+		"storage error in another XML element": {swap("/storage/", `Error>`, `Fault>`), "upload URLs", documented, "the error of storage is not XML"},
 		"another XML":                          {swap("/storage/", `SignatureDoesNotMatch`, `AccessDenied`), "upload URLs", 10, "403 AccessDenied"},
 		"term that is not in its entry":        {swap("/v1/vocabulary", `"entries":[{"term":"Kubernetes"`, `"entries":[{"term":"K8s"`), "vocabulary", documented, "term 0 is not entry 0"},
 		"another poll interval": {func(_ *http.Request, rec *httptest.ResponseRecorder) {

@@ -41,16 +41,16 @@
 //
 // # Through a validating proxy
 //
-// A proxy such as Prism checks each response against the OpenAPI document:
+// A proxy such as Prism compares each response with the OpenAPI document:
 //
 //	npx @stoplight/prism-cli proxy -p 4010 docs/openapi.yaml https://…
-//	MINUTES_CONFORMANCE_BASE_URL=http://127.0.0.1:4010 …
 //
-// The proxy must forward invalid requests, because the suite sends many of them:
-// do not set Prism's --errors, which answers them itself. Prism answers two more
-// requests in place of the service, malformed JSON and HEAD, so the log names D5
-// and D21. A line of its log that names a "response" is a violation of the document.
-// Uploads bypass the proxy.
+// Run the suite with MINUTES_CONFORMANCE_BASE_URL=http://127.0.0.1:4010. A line of Prism's
+// log with "Violation: response" is a difference between the service and the document.
+//
+// Do not set --errors: with it, Prism itself rejects the invalid requests that the suite
+// sends. Even without it, Prism rejects malformed JSON and fails on HEAD. So the suite passes,
+// but its log names D5 and D21. Uploads bypass the proxy.
 //
 // # Differences
 //
