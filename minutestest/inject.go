@@ -138,7 +138,14 @@ func (i *Injection) unused() string {
 	if i.optional || !i.left() || i.times == Always && i.applied > 0 {
 		return ""
 	}
-	return fmt.Sprintf("the fault %q, injected into %s, was applied %d times, and %d requests matched: correct its Match, or call Optional", i.what[i.applied%len(i.what)], i.match, i.applied, i.seen)
+	return fmt.Sprintf("the fault %q, injected into %s, was applied %s, and %s matched: correct its Match, or call Optional", i.what[i.applied%len(i.what)], i.match, plural(i.applied, "time"), plural(i.seen, "request"))
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // faults are the injections of a Server, in order.
