@@ -290,7 +290,7 @@ func TestWait_EndsAtUntilOrLater(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				polls := 0
-				c, _ := testkit.Answering(t, func(req *http.Request) (*http.Response, error) {
+				c, _ := testkit.Responding(t, func(req *http.Request) (*http.Response, error) {
 					polls++
 					return testkit.Canned(200, fmt.Sprintf(`{"id":"mtg_1","status":%q}`, test.statuses[polls-1]))(req)
 				})
@@ -673,7 +673,7 @@ func TestWait_PollsAtOnceInAnotherBubble(t *testing.T) {
 // clocks of bubbles are decades behind, or ahead.
 func TestClient_WorksInsideAndOutsideBubbles(t *testing.T) {
 	t.Parallel()
-	c, _ := testkit.Answering(t, func(r *http.Request) (*http.Response, error) {
+	c, _ := testkit.Responding(t, func(r *http.Request) (*http.Response, error) {
 		id := r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]
 		return testkit.Canned(http.StatusOK, `{"id":"`+id+`","status":"created"}`)(r)
 	})
