@@ -275,7 +275,7 @@ func TestNew_StartsNoGoroutine(t *testing.T) {
 // The interface may grow: unknown fields, states and codes do no harm.
 func TestClient_AcceptsResponsesOfLaterInterface(t *testing.T) {
 	t.Parallel()
-	client, _ := testkit.OneReply(t, 200, `{"id":"mtg_1","title":"T","date":"2027-01-01","status":"being_translated","visibility":"galaxy",
+	client, _ := testkit.OneResponse(t, 200, `{"id":"mtg_1","title":"T","date":"2027-01-01","status":"being_translated","visibility":"galaxy",
 		"template_id":"tpl","summary":{"mood":["good"]},"created_at":1,"updated_at":2}`)
 	m, err := client.Meetings.Get(t.Context(), "mtg_1")
 	require.NoError(t, err)
@@ -292,11 +292,11 @@ func TestOperations_SendAndDecodeAsDocumented(t *testing.T) {
 		t.Run(string(op.Name), func(t *testing.T) {
 			t.Parallel()
 			response := ""
-			if op.Reply != "" {
-				response = testkit.Fixture(t, op.Reply)
-				testkit.RequireForm(t, op.ReplyForm, []byte(response))
+			if op.Response != "" {
+				response = testkit.Fixture(t, op.Response)
+				testkit.RequireForm(t, op.ResponseForm, []byte(response))
 			}
-			client, requests := testkit.OneReply(t, op.Status, response)
+			client, requests := testkit.OneResponse(t, op.Status, response)
 
 			got, err := op.Call(t.Context(), client)
 			require.NoError(t, err)
@@ -347,7 +347,7 @@ func requireSent(t *testing.T, cases map[string]optional) {
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, requests := testkit.OneReply(t, 200, testkit.Fixture(t, test.response))
+			client, requests := testkit.OneResponse(t, 200, testkit.Fixture(t, test.response))
 			require.NoError(t, test.call(client))
 			all := requests()
 			require.Len(t, all, 1)
@@ -372,7 +372,7 @@ func requireDecoded(t *testing.T, cases []variant) {
 	for _, test := range cases {
 		t.Run(string(test.op)+" "+test.fixture, func(t *testing.T) {
 			t.Parallel()
-			client, _ := testkit.OneReply(t, test.status, testkit.Fixture(t, test.fixture))
+			client, _ := testkit.OneResponse(t, test.status, testkit.Fixture(t, test.fixture))
 			got, err := testkit.OperationNamed(t, test.op).Call(t.Context(), client)
 			require.NoError(t, err)
 			require.Equal(t, test.want, got)

@@ -25,7 +25,7 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 	}
 	t.Run("sends the request as given", func(t *testing.T) {
 		t.Parallel()
-		client, sent := testkit.OneReply(t, 201, `{"text":"stored"}`)
+		client, sent := testkit.OneResponse(t, 201, `{"text":"stored"}`)
 		var out note
 		query := url.Values{"dry run": {"a&b"}, "x": {"1", "2"}}
 		require.NoError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "POST", Path: "/v1/meetings/" + url.PathEscape("mtg/1 ü") + "/notes", Query: query, Body: note{"<new>"}}, &out)))
@@ -45,7 +45,7 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 	})
 	t.Run("returns status, header and body", func(t *testing.T) {
 		t.Parallel()
-		client, _ := testkit.Answering(t, func(*http.Request) (*http.Response, error) {
+		client, _ := testkit.Responding(t, func(*http.Request) (*http.Response, error) {
 			header := http.Header{"X-Total": {"7"}, "X-Echo": {"Bearer " + testkit.Key}}
 			return &http.Response{StatusCode: 202, Header: header, Body: io.NopCloser(strings.NewReader("<p>"))}, nil
 		})
@@ -62,7 +62,7 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 	})
 	t.Run("decodes fields of a later interface", func(t *testing.T) {
 		t.Parallel()
-		client, _ := testkit.Answering(t, testkit.Canned(200, `{"id":"mtg_1","status":"created","language":"cy"}`))
+		client, _ := testkit.Responding(t, testkit.Canned(200, `{"id":"mtg_1","status":"created","language":"cy"}`))
 		var m struct {
 			minutes.Meeting
 			Language string `json:"language"`
@@ -73,7 +73,7 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 	})
 	t.Run("returns the error of the service", func(t *testing.T) {
 		t.Parallel()
-		client, _ := testkit.Answering(t, testkit.Canned(404, `{"error":{"code":"NOT_FOUND","message":"No.","request_id":"r"}}`))
+		client, _ := testkit.Responding(t, testkit.Canned(404, `{"error":{"code":"NOT_FOUND","message":"No.","request_id":"r"}}`))
 		err := errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: "/v1/x"}, nil))
 		require.ErrorIs(t, err, minutes.ErrNotFound)
 		require.EqualError(t, err, "minutes: GET /v1/x: 404 NOT_FOUND: No. (request id r)")
@@ -88,13 +88,13 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 			"<h1>":                           "minutes.example sent",
 			strings.Repeat(" ", 4<<20) + " ": "longer than 4194304 bytes",
 		} {
-			client, _ := testkit.Answering(t, testkit.Canned(200, body))
+			client, _ := testkit.Responding(t, testkit.Canned(200, body))
 			err := errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: "/v1/x"}, new(note)))
 			require.ErrorContains(t, err, want)
 			require.ErrorContains(t, err, "GET /v1/x")
 			require.NoError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: "/v1/x"}, nil)))
 		}
-		client, _ := testkit.Answering(t, testkit.Canned(200, `{"numbers":[`+strings.Repeat("1,", 100_000)+"1]}"))
+		client, _ := testkit.Responding(t, testkit.Canned(200, `{"numbers":[`+strings.Repeat("1,", 100_000)+"1]}"))
 		var list struct{ Numbers []int }
 		require.NoError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: "/v1/x"}, &list)), "a list of anything is the caller's")
 		require.Len(t, list.Numbers, 100_001)

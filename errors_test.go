@@ -71,7 +71,7 @@ func TestError_ReportsEveryCode(t *testing.T) {
 			t.Parallel()
 			body := `{"error":{"code":"` + row.code + `","message":"Plain words.","request_id":"req_93af","details":{"fields":["title"],"holder":{"name":"Ada"}}}}`
 			testkit.RequireForm(t, "Envelope", []byte(body))
-			client, _ := testkit.Answering(t, testkit.Canned(row.status, body, "Content-Type", "application/json"))
+			client, _ := testkit.Responding(t, testkit.Canned(row.status, body, "Content-Type", "application/json"))
 			for _, op := range testkit.Operations() {
 				got, err := op.Call(t.Context(), client)
 				testkit.RequireNothing(t, got)
@@ -166,7 +166,7 @@ func TestError_DescribesResponseWithoutEnvelope(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, mock := testkit.Answering(t, testkit.Canned(test.status, test.body, test.header...))
+			client, mock := testkit.Responding(t, testkit.Canned(test.status, test.body, test.header...))
 			for i, op := range testkit.Operations() {
 				got, err := op.Call(t.Context(), client)
 				testkit.RequireNothing(t, got)
@@ -190,7 +190,7 @@ func TestError_DescribesResponseWithoutEnvelope(t *testing.T) {
 // A 429 with an envelope keeps its code and is still a rate limit.
 func TestError_429WithEnvelopeIsRateLimit(t *testing.T) {
 	t.Parallel()
-	client, _ := testkit.Answering(t, testkit.Canned(429, `{"error":{"code":"TOO_MANY","message":"m","request_id":"r"}}`, "Retry-After", "7"))
+	client, _ := testkit.Responding(t, testkit.Canned(429, `{"error":{"code":"TOO_MANY","message":"m","request_id":"r"}}`, "Retry-After", "7"))
 	_, err := client.Usage.Get(t.Context())
 	failed := testkit.RequireError(t, err, testkit.OperationNamed(t, "usage.get"))
 	require.ErrorIs(t, err, minutes.ErrRateLimited)
@@ -202,7 +202,7 @@ func TestError_429WithEnvelopeIsRateLimit(t *testing.T) {
 func TestError_MasksEscapedKey(t *testing.T) {
 	t.Parallel()
 	key := fmt.Sprintf(`\u%04x%s`, testkit.Key[0], testkit.Key[1:])
-	client, _ := testkit.Answering(t, testkit.Canned(400, `{"error":{"code":"A`+key+`","message":"`+key+`","request_id":"`+key+`"}}`))
+	client, _ := testkit.Responding(t, testkit.Canned(400, `{"error":{"code":"A`+key+`","message":"`+key+`","request_id":"`+key+`"}}`))
 	_, err := client.Usage.Get(t.Context())
 	require.ErrorContains(t, err, "400 A***: ***")
 	require.NotContains(t, fmt.Sprintf("%v %+v %#v", err, err, err), testkit.Key)
@@ -212,7 +212,7 @@ func TestError_MasksEscapedKey(t *testing.T) {
 func TestError_TextCutsLongMessage(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 100_000)
-	client, _ := testkit.Answering(t, testkit.Canned(400, `{"error":{"code":"BAD_REQUEST","message":"`+long+`","request_id":"req_1"}}`))
+	client, _ := testkit.Responding(t, testkit.Canned(400, `{"error":{"code":"BAD_REQUEST","message":"`+long+`","request_id":"req_1"}}`))
 	_, err := client.Usage.Get(t.Context())
 	failed := testkit.RequireError(t, err, testkit.OperationNamed(t, "usage.get"))
 	require.Equal(t, long, failed.Message)
@@ -256,16 +256,16 @@ func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, op := range testkit.Operations() {
-				if op.Reply == "" {
+				if op.Response == "" {
 					continue
 				}
 				status := op.Status
-				client, mock := testkit.Answering(t, testkit.Canned(status, test.body, test.header...))
+				client, mock := testkit.Responding(t, testkit.Canned(status, test.body, test.header...))
 				got, err := op.Call(t.Context(), client)
-				if err == nil && (op.Reply == "member" || op.Reply == "project") && strings.Contains(test.body, `"id":"a"`) {
+				if err == nil && (op.Response == "member" || op.Response == "project") && strings.Contains(test.body, `"id":"a"`) {
 					continue // these have no number in them
 				}
-				if name == "null fields" && (strings.HasSuffix(op.Reply, "_list") || op.Reply == "meeting_page" || op.Reply == "vocabulary") {
+				if name == "null fields" && (strings.HasSuffix(op.Response, "_list") || op.Response == "meeting_page" || op.Response == "vocabulary") {
 					require.NoError(t, err) // see TestDecode_AcceptsNullLists
 					continue
 				}
@@ -301,7 +301,7 @@ func TestDecode_AcceptsNullLists(t *testing.T) {
 		"vocabulary.replace": {`{"terms":["a"],"entries":[{"term":"a","variants":null}],"max_terms":7}`, &minutes.Vocabulary{Terms: []string{"a"}, Entries: []minutes.VocabularyEntry{{Term: "a"}}, MaxTerms: 7}},
 	} {
 		op := testkit.OperationNamed(t, op)
-		client, _ := testkit.Answering(t, testkit.Canned(op.Status, test.body))
+		client, _ := testkit.Responding(t, testkit.Canned(op.Status, test.body))
 		got, err := op.Call(t.Context(), client)
 		require.NoError(t, err)
 		require.Equal(t, test.want, got)
@@ -318,7 +318,7 @@ func TestDecode_RejectsOtherMeetings(t *testing.T) {
 		t.Run(string(op)+text, func(t *testing.T) {
 			t.Parallel()
 			op := testkit.OperationNamed(t, op)
-			client, _ := testkit.Answering(t, testkit.Canned(200, other, "X-Request-Id", "gw-7"))
+			client, _ := testkit.Responding(t, testkit.Canned(200, other, "X-Request-Id", "gw-7"))
 			got, err := op.Call(t.Context(), client)
 			testkit.RequireNothing(t, got)
 			failed := testkit.RequireError(t, err, op)
@@ -329,7 +329,7 @@ func TestDecode_RejectsOtherMeetings(t *testing.T) {
 	}
 	// Wait sends GET requests.
 	synctest.Test(t, func(t *testing.T) {
-		client, _ := testkit.Answering(t, testkit.Canned(200, other))
+		client, _ := testkit.Responding(t, testkit.Canned(200, other))
 		_, err := client.Meetings.Wait(t.Context(), "mtg_1", nil)
 		wait, ok := errors.AsType[*minutes.WaitError](err)
 		require.True(t, ok, "%v", err)
@@ -338,13 +338,13 @@ func TestDecode_RejectsOtherMeetings(t *testing.T) {
 	})
 	t.Run("none with the external id", func(t *testing.T) {
 		t.Parallel()
-		client, _ := testkit.Answering(t, testkit.Canned(200, `{"meetings":[`+other+`]}`))
+		client, _ := testkit.Responding(t, testkit.Canned(200, `{"meetings":[`+other+`]}`))
 		_, err := client.Meetings.FindByExternalID(t.Context(), "crm/4711")
 		require.ErrorIs(t, err, minutes.ErrNotFound)
 	})
 	t.Run("without the external id", func(t *testing.T) {
 		t.Parallel()
-		client, _ := testkit.Answering(t, testkit.Canned(201, `{"id":"mtg_1","status":"created"}`))
+		client, _ := testkit.Responding(t, testkit.Canned(201, `{"id":"mtg_1","status":"created"}`))
 		_, created, err := client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "T", ExternalID: "crm/4711"})
 		require.NoError(t, err)
 		require.True(t, created)
@@ -454,7 +454,7 @@ func TestDecode_RejectsMissingFields(t *testing.T) {
 		{"vocabulary.get", `{"terms":["a"],"entries":[{"term":"a"},{"variants":[]}],"max_terms":1}`, "entries[1].term"},
 	} {
 		op := testkit.OperationNamed(t, test.op)
-		client, _ := testkit.Answering(t, testkit.Canned(op.Status, test.body))
+		client, _ := testkit.Responding(t, testkit.Canned(op.Status, test.body))
 		got, err := op.Call(t.Context(), client)
 		testkit.RequireNothing(t, got)
 		require.Equal(t, "the response lacks "+test.missing, testkit.RequireError(t, err, op).Message)
@@ -495,9 +495,9 @@ func TestResponses_AreReadUpToALimit(t *testing.T) {
 		}
 		op := testkit.OperationNamed(t, test.op)
 		body := &endless{of: test.of}
-		client, _ := testkit.Answering(t, func(*http.Request) (*http.Response, error) {
+		client, _ := testkit.Responding(t, func(*http.Request) (*http.Response, error) {
 			// The bytes up to the limit are valid JSON.
-			return &http.Response{StatusCode: test.status, Header: http.Header{}, Body: io.NopCloser(io.MultiReader(strings.NewReader(testkit.Fixture(t, op.Reply)), body))}, nil
+			return &http.Response{StatusCode: test.status, Header: http.Header{}, Body: io.NopCloser(io.MultiReader(strings.NewReader(testkit.Fixture(t, op.Response)), body))}, nil
 		})
 		got, err := op.Call(t.Context(), client)
 		testkit.RequireNothing(t, got)
@@ -544,7 +544,7 @@ func TestResponses_DecodeUnder64MiB(t *testing.T) {
 	cases["variants"] = worst{"vocabulary.get", 200, list(`{"entries":[`, `{"variants":[{}]}`, `]}`, values)}
 	for name, test := range cases {
 		op := testkit.OperationNamed(t, test.op)
-		client, _ := testkit.Answering(t, testkit.Canned(test.status, test.body))
+		client, _ := testkit.Responding(t, testkit.Canned(test.status, test.body))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		_, err := op.Call(t.Context(), client)
@@ -566,7 +566,7 @@ func TestResponses_HaveLimitedValues(t *testing.T) {
 		"meetings.list":  `{"meetings":[` + strings.Repeat("0,", 100_000) + `0]}`,
 		"vocabulary.get": `{"terms":[` + strings.Repeat(`"",`, 100_000) + `""]}`,
 	} {
-		client, _ := testkit.Answering(t, testkit.Canned(200, body))
+		client, _ := testkit.Responding(t, testkit.Canned(200, body))
 		_, err := testkit.OperationNamed(t, op).Call(t.Context(), client)
 		require.ErrorContains(t, err, "200: the response has over 100000 values")
 	}
@@ -586,7 +586,7 @@ func TestResponses_OfRealSizesAreAccepted(t *testing.T) {
 		"meetings.minutes":    `{"format":"html","template_id":"t","content":"` + strings.Repeat("no, ", 500_000) + `"}`,
 		"meetings.transcript": `{"transcript":"` + strings.Repeat(",", 500_000) + `"}`,
 	} {
-		client, _ := testkit.Answering(t, testkit.Canned(200, body))
+		client, _ := testkit.Responding(t, testkit.Canned(200, body))
 		_, err := testkit.OperationNamed(t, op).Call(t.Context(), client)
 		require.NoError(t, err)
 	}
@@ -609,7 +609,7 @@ func TestClient_SurvivesMisbehavingTransports(t *testing.T) {
 			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(respond)}), minutes.WithRetries(minutes.RetryPolicy{}))
 			require.NoError(t, err)
 			for _, op := range testkit.Operations() {
-				if op.Reply == "" && name == "no header, no body" {
+				if op.Response == "" && name == "no header, no body" {
 					continue
 				}
 				got, err := op.Call(t.Context(), client)
@@ -709,7 +709,7 @@ func TestClient_RejectsRedirects(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{300, 301, 302, 303, 307, 308} {
 		for _, to := range []string{"https://evil.example/", "/v1/usage", "", "//evil.example", "https://minutes.example:8443/", "https://api.minutes.example/", "http://minutes.example/", "javascript:alert(1)", "http://[::1", "%zz", "\x01"} {
-			client, mock := testkit.Answering(t, testkit.Canned(status, "", "Location", to))
+			client, mock := testkit.Responding(t, testkit.Canned(status, "", "Location", to))
 			for _, op := range testkit.Operations() {
 				before := mock.GetTotalCallCount()
 				got, err := op.Call(t.Context(), client)
@@ -861,20 +861,20 @@ func TestRetryable_ClassifiesErrorsOfCalls(t *testing.T) {
 	t.Run("of the API", func(t *testing.T) {
 		t.Parallel()
 		for want, err := range map[bool]error{false: untrusted, true: testbase.ErrRefused} {
-			c, _ := testkit.Answering(t, lost(err))
+			c, _ := testkit.Responding(t, lost(err))
 			_, err := c.Usage.Get(t.Context())
 			assert.Equal(t, want, minutes.Retryable(err), "%v", err)
 		}
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errors.New("no longer wanted"))
-		c, _ := testkit.Answering(t, testkit.Canned(503, ""))
+		c, _ := testkit.Responding(t, testkit.Canned(503, ""))
 		_, err := c.Usage.Get(ctx)
 		assert.False(t, minutes.Retryable(err), "%v", err)
 	})
 	t.Run("a rate-limit pause that outlasts the deadline", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
-			c, _ := testkit.Answering(t, testkit.Canned(429, "", "Retry-After", "50"))
+			c, _ := testkit.Responding(t, testkit.Canned(429, "", "Retry-After", "50"))
 			_, err := c.Usage.Get(t.Context())
 			assert.True(t, minutes.Retryable(err), "%v", err)
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -886,7 +886,7 @@ func TestRetryable_ClassifiesErrorsOfCalls(t *testing.T) {
 	t.Run("a job that another worker may have done", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) { // rejected, since there may be audio; the status check fails
-			c, _ := testkit.Answering(t, func(req *http.Request) (*http.Response, error) {
+			c, _ := testkit.Responding(t, func(req *http.Request) (*http.Response, error) {
 				switch {
 				case strings.HasSuffix(req.URL.Path, "/upload-url"):
 					return testkit.Canned(400, `{"error":{"code":"BAD_REQUEST","message":"","request_id":""}}`)(req)

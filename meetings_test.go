@@ -220,7 +220,7 @@ func TestMeetings_IDIsOnePathSegment(t *testing.T) {
 	} {
 		t.Run(id[:min(len(id), 20)], func(t *testing.T) {
 			t.Parallel()
-			client, requests := testkit.OneReply(t, 404, testkit.Fixture(t, "error_absent"))
+			client, requests := testkit.OneResponse(t, 404, testkit.Fixture(t, "error_absent"))
 			for name, do := range takesID() {
 				_, err := do(t.Context(), client, id)
 				require.ErrorIs(t, err, minutes.ErrNotFound, name)
@@ -261,7 +261,7 @@ func TestConstants_MatchTheInterface(t *testing.T) {
 func TestValues_EncodeAsTheInterface(t *testing.T) {
 	t.Parallel()
 	for _, op := range testkit.Operations() {
-		form := op.ReplyForm
+		form := op.ResponseForm
 		value := op.Want
 		switch v := value.(type) {
 		case nil, string:
@@ -415,7 +415,7 @@ func TestFindByExternalID_AcceptsOtherFormsOfTheReference(t *testing.T) {
 		require.NoError(t, err)
 		meeting := `{"id":"mtg_1","status":"created","external_id":` + string(stored) + `}`
 		page := `{"meetings":[` + strings.Repeat(`{"id":"mtg_x","status":"created","external_id":"x"},`, test.others) + meeting + `]}`
-		c, _ := testkit.Answering(t, testkit.Canned(200, page))
+		c, _ := testkit.Responding(t, testkit.Canned(200, page))
 		m, err := c.Meetings.FindByExternalID(t.Context(), test.asked)
 		if test.found {
 			require.NoError(t, err, test)
@@ -424,7 +424,7 @@ func TestFindByExternalID_AcceptsOtherFormsOfTheReference(t *testing.T) {
 			require.ErrorIs(t, err, minutes.ErrNotFound, test)
 		}
 		for _, status := range []int{200, 201} {
-			c, _ := testkit.Answering(t, testkit.Canned(status, meeting))
+			c, _ := testkit.Responding(t, testkit.Canned(status, meeting))
 			m, created, err := c.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "T", ExternalID: test.asked})
 			require.NoError(t, err)
 			require.Equal(t, "mtg_1", m.ID)

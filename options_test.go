@@ -137,7 +137,7 @@ func TestWithRoute_MovesAssumedOperations(t *testing.T) {
 				var got *http.Request
 				mock.RegisterNoResponder(func(req *http.Request) (*http.Response, error) {
 					got = req
-					return httpmock.NewStringResponse(200, testkit.Fixture(t, row.Reply)), nil
+					return httpmock.NewStringResponse(200, testkit.Fixture(t, row.Response)), nil
 				})
 				c, err := minutes.New("https://minutes.example/base", testkit.Key,
 					minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRoute(op, method, path))

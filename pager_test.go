@@ -27,7 +27,7 @@ type book struct {
 
 func (b *book) client(t testing.TB) *minutes.Client {
 	t.Helper()
-	c, _ := testkit.Answering(t, func(req *http.Request) (*http.Response, error) {
+	c, _ := testkit.Responding(t, func(req *http.Request) (*http.Response, error) {
 		b.queries = append(b.queries, req.URL.RawQuery)
 		page, ok := b.pages[req.URL.Query().Get("cursor")]
 		if !ok {
@@ -222,7 +222,7 @@ func TestFindByExternalID_ReturnsExactMatch(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, mock := testkit.Answering(t, testkit.Canned(200, test.page))
+			client, mock := testkit.Responding(t, testkit.Canned(200, test.page))
 			m, err := client.Meetings.FindByExternalID(t.Context(), "crm/1")
 			require.Equal(t, 1, mock.GetTotalCallCount())
 			if test.id != "" {
@@ -251,7 +251,7 @@ func FuzzCursors(f *testing.F) {
 		pages := strings.Split(script, " ")
 		synctest.Test(t, func(t *testing.T) {
 			requests := 0
-			client, _ := testkit.Answering(t, func(*http.Request) (*http.Response, error) {
+			client, _ := testkit.Responding(t, func(*http.Request) (*http.Response, error) {
 				next := pages[requests%len(pages)]
 				requests++
 				page := `{"meetings":[{"id":"mtg","status":"created"}],"next_cursor":` + testkit.Quoted(next) + `}`

@@ -287,7 +287,7 @@ func TestUpload_RejectsInvalidRecordings(t *testing.T) {
 		})
 	}
 	largest := minutes.Recording{Audio: audio, Size: minutes.MaxRecordingSize, ContentType: "audio/wav"}
-	client, requests := testkit.OneReply(t, 403, "")
+	client, requests := testkit.OneResponse(t, 403, "")
 	require.Error(t, client.Meetings.Upload(t.Context(), "mtg_1", testkit.Opened(largest), nil))
 	require.Len(t, requests(), 1, "1 GiB may be asked for")
 	require.NoError(t, minutes.Recording{}.Close(), "closing what cannot be closed does nothing")

@@ -290,7 +290,7 @@ func TestWait_EndsAtUntilOrLater(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				polls := 0
-				c, _ := testkit.Answering(t, func(req *http.Request) (*http.Response, error) {
+				c, _ := testkit.Responding(t, func(req *http.Request) (*http.Response, error) {
 					polls++
 					return testkit.Canned(200, fmt.Sprintf(`{"id":"mtg_1","status":%q}`, test.statuses[polls-1]))(req)
 				})

@@ -48,17 +48,17 @@ func TestDefaults_Are1000MembersAnd500Terms(t *testing.T) {
 		o.Vocabulary = nil
 	}, func(r *run) {
 		r.is(r.send("POST /v1/employees", `{"name":"the thousandth"}`), 201, "Member")
-		r.as(15).refuses(r.send("POST /v1/employees", `{"name":"one more"}`), 409, "MEMBER_LIMIT_EXCEEDED")
+		r.as(15).rejects(r.send("POST /v1/employees", `{"name":"one more"}`), 409, "MEMBER_LIMIT_EXCEEDED")
 
 		terms := `"t0"`
 		for n := 1; n < 500; n++ {
 			terms += fmt.Sprintf(`,"t%d"`, n)
 		}
-		r.as(15).refuses(r.send("PUT /v1/vocabulary", `{"terms":[`+terms+`,"one more"]}`), 400, "INVALID_REQUEST")
+		r.as(15).rejects(r.send("PUT /v1/vocabulary", `{"terms":[`+terms+`,"one more"]}`), 400, "INVALID_REQUEST")
 		full := r.send("PUT /v1/vocabulary", `{"terms":[`+terms+`]}`)
 		r.as(15).is(full, 200, "Vocabulary")
 		r.as(15).that(integer(full.object, "max_terms") == 500, "max_terms is %v", full.object["max_terms"])
-		r.as(15).refuses(r.send("POST /v1/vocabulary/terms", `{"term":"one more"}`), 400, "INVALID_REQUEST")
+		r.as(15).rejects(r.send("POST /v1/vocabulary/terms", `{"term":"one more"}`), 400, "INVALID_REQUEST")
 		r.as(15).is(r.send("POST /v1/vocabulary/terms", `{"term":"t7"}`), 200, "Vocabulary")
 	})
 }
@@ -90,8 +90,8 @@ func TestUploadURL_ForbiddenBeforeHasAudio(t *testing.T) {
 		at := "POST /v1/meetings/" + m.text("id") + "/upload-url"
 		target := r.send(at, `{"content_type":"audio/wav"}`)
 		r.put(target.text("upload_url"), "audio/wav", []byte("x"))
-		r.as(25).refuses(r.with("key_ben").send(at, `{"content_type":"audio/wav"}`), 403, "FORBIDDEN")
-		r.as(11).refuses(r.with("key_ada").send(at, `{"content_type":"audio/wav"}`), 400, "BAD_REQUEST")
+		r.as(25).rejects(r.with("key_ben").send(at, `{"content_type":"audio/wav"}`), 403, "FORBIDDEN")
+		r.as(11).rejects(r.with("key_ada").send(at, `{"content_type":"audio/wav"}`), 400, "BAD_REQUEST")
 	})
 }
 

@@ -62,7 +62,7 @@ func TestDeviations_AreFound(t *testing.T) {
 		"another id":                           {swap("/v1/", `"request_id":"req_`, `"request_id":"r-`), "errors carry an id", 15, "request_id is"},
 		"missing label":                        {swap("/v1/meetings", `spk_`, `speaker `), "minutes that are ready", documented, "without speaker labels"},
 		"another validity":                     {swap("/v1/meetings", `"expires_in":900`, `"expires_in":60`), "upload URLs", 10, "expires_in is 60"},
-		"storage error in another XML element": {swap("/storage/", `Error>`, `Fault>`), "upload URLs", documented, "storage does not refuse in XML"},
+		"storage error in another XML element": {swap("/storage/", `Error>`, `Fault>`), "upload URLs", documented, "the error of storage is not XML"},
 		"another XML":                          {swap("/storage/", `SignatureDoesNotMatch`, `AccessDenied`), "upload URLs", 10, "403 AccessDenied"},
 		"term that is not in its entry":        {swap("/v1/vocabulary", `"entries":[{"term":"Kubernetes"`, `"entries":[{"term":"K8s"`), "vocabulary", documented, "term 0 is not entry 0"},
 		"another poll interval": {func(_ *http.Request, rec *httptest.ResponseRecorder) {
@@ -77,6 +77,16 @@ func TestDeviations_AreFound(t *testing.T) {
 			}
 		}, "templates", 1, "there is no such route"},
 		"no Allow": {func(_ *http.Request, rec *httptest.ResponseRecorder) { rec.Header().Del("Allow") }, "unknown paths and methods", 21, "405 without Allow"},
+		"a gateway rejects malformed JSON": {func(r *http.Request, rec *httptest.ResponseRecorder) {
+			if r.ContentLength == int64(len(`{"title":`)) {
+				rec.Body = bytes.NewBufferString(`{"error":{"code":"invalid_json","message":"Invalid JSON"}}`)
+			}
+		}, "bodies of a create", 5, `code "invalid_json"`},
+		"malformed JSON is accepted": {func(r *http.Request, rec *httptest.ResponseRecorder) {
+			if r.ContentLength == int64(len(`{"title":`)) {
+				rec.Code = http.StatusOK
+			}
+		}, "bodies of a create", documented, "status 200 where 400 was expected"},
 		"200 for 201": {func(_ *http.Request, rec *httptest.ResponseRecorder) {
 			if rec.Code == http.StatusCreated {
 				rec.Code = http.StatusOK
@@ -118,6 +128,7 @@ func TestDeviations_AreFound(t *testing.T) {
 			if tc.decision != documented {
 				assert.Contains(t, found.summary(), "assumption D"+strconv.Itoa(tc.decision)+" differs in: "+tc.check)
 				assert.Contains(t, strings.Join(texts, "\n"), "differs from assumption D"+strconv.Itoa(tc.decision))
+				assert.Contains(t, found.summary(), "0 differences from the interface document")
 			}
 
 			unaltered := &report{}

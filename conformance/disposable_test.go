@@ -20,9 +20,9 @@ var disposableChecks = []check{
 		list := r.send("GET /v1/employees", "")
 		r.that(strings.Contains(string(list.raw), rep.text("id")), "the new member is not listed")
 		taken := r.send("POST /v1/employees", `{"name":"Another","email":"`+strings.ToUpper(email)+`"}`)
-		r.as(16).refuses(taken, 409, "EMAIL_TAKEN")
+		r.as(16).rejects(taken, 409, "EMAIL_TAKEN")
 		r.as(16).that(taken.detail("member_id") == rep.text("id") && taken.detail("name") == "Grace Hopper", "details are %v, %v", taken.detail("member_id"), taken.detail("name"))
-		r.refuses(r.send("POST /v1/employees", `{"name":"x","email":"nope"}`), 400, "INVALID_EMAIL")
+		r.rejects(r.send("POST /v1/employees", `{"name":"x","email":"nope"}`), 400, "INVALID_EMAIL")
 		for field, most := range map[string]int{"name": 80, "role": 80, "description": 300} {
 			body := func(n int) string {
 				text := fmt.Sprintf("%q:%q", field, strings.Repeat("é", n))
@@ -32,11 +32,11 @@ var disposableChecks = []check{
 				return "{" + text + "}"
 			}
 			long := r.send("POST /v1/employees", body(most+1))
-			r.refuses(long, 400, "INVALID_REQUEST")
+			r.rejects(long, 400, "INVALID_REQUEST")
 			r.that(fmt.Sprint(long.detail("fields")) == "["+field+"]", "details.fields is %v", long.detail("fields"))
 			r.is(r.send("POST /v1/employees", body(most)), 201, "Member")
 		}
-		r.refuses(r.send("POST /v1/employees", `{}`), 400, "INVALID_REQUEST")
+		r.rejects(r.send("POST /v1/employees", `{}`), 400, "INVALID_REQUEST")
 	}},
 	{"a create without a reference", "4.2", disposable, func(r *run) {
 		rep, done := r.create(`,"external_id":null`)
@@ -46,8 +46,8 @@ var disposableChecks = []check{
 	{"a project", "4.3", disposable, func(r *run) {
 		rep := r.send("POST /v1/projects", `{"name":"`+strings.Repeat("é", 120)+`"}`)
 		r.as(1).is(rep, 201, "Project")
-		r.refuses(r.send("POST /v1/projects", `{"name":"`+strings.Repeat("é", 121)+`"}`), 400, "INVALID_REQUEST")
-		r.refuses(r.send("POST /v1/projects", `{"name":""}`), 400, "INVALID_REQUEST")
+		r.rejects(r.send("POST /v1/projects", `{"name":"`+strings.Repeat("é", 121)+`"}`), 400, "INVALID_REQUEST")
+		r.rejects(r.send("POST /v1/projects", `{"name":""}`), 400, "INVALID_REQUEST")
 		m, done := r.create(`,"project_id":"` + rep.text("id") + `"`)
 		defer done()
 		r.that(m.text("project_id") == rep.text("id"), "the meeting is in %v", m.object["project_id"])
@@ -59,7 +59,7 @@ var disposableChecks = []check{
 		r.as(20).that(strings.Contains(string(rep.raw), "cooper netties"), "the variants of a term that stays are gone")
 		r.as(1).is(r.send("POST /v1/vocabulary/terms", `{"term":"Hopper"}`), 201, "Vocabulary")
 		r.as(15).is(r.send("POST /v1/vocabulary/terms", `{"term":"Hopper"}`), 200, "Vocabulary")
-		r.refuses(r.send("POST /v1/vocabulary/terms", `{"term":""}`), 400, "INVALID_REQUEST")
-		r.refuses(r.send("PUT /v1/vocabulary", `{}`), 400, "INVALID_REQUEST")
+		r.rejects(r.send("POST /v1/vocabulary/terms", `{"term":""}`), 400, "INVALID_REQUEST")
+		r.rejects(r.send("PUT /v1/vocabulary", `{}`), 400, "INVALID_REQUEST")
 	}},
 }

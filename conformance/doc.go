@@ -39,6 +39,19 @@
 // with the same two variables and a key with meetings:read and meetings:delete.
 // It takes the meetings of a run that is still going on for left ones, too.
 //
+// # Through a validating proxy
+//
+// A proxy such as Prism compares each response with the OpenAPI document:
+//
+//	npx @stoplight/prism-cli proxy -p 4010 docs/openapi.yaml https://…
+//
+// Run the suite with MINUTES_CONFORMANCE_BASE_URL=http://127.0.0.1:4010. A line of Prism's
+// log with "Violation: response" is a difference between the service and the document.
+//
+// Do not set --errors: with it, Prism itself rejects the invalid requests that the suite
+// sends. Even without it, Prism rejects malformed JSON and fails on HEAD. So the suite passes,
+// but its log names D5 and D21. Uploads bypass the proxy.
+//
 // # Differences
 //
 // The test speaks plain HTTP and does not use the client. A difference from the

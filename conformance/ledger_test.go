@@ -75,7 +75,7 @@ func (l *ledger) all() map[string]string {
 // post creates a meeting. It sets a reference of this package unless the body
 // has one, or is no object. The meeting stays in the ledger until it is
 // deleted.
-func (r *run) post(body string) reply {
+func (r *run) post(body string) response {
 	if lack := r.missing(writing); lack != "" {
 		r.skip("%s", lack)
 	}
@@ -109,13 +109,13 @@ func (r *run) remove(id string) {
 }
 
 // deleted keeps the ledger when a meeting was to be deleted.
-func (r *run) deleted(path string, rep reply) {
+func (r *run) deleted(path string, rep response) {
 	id := strings.TrimPrefix(path, "/v1/meetings/")
 	switch rep.status {
 	case http.StatusNoContent, http.StatusNotFound:
 		r.made.gone(id)
 	default:
-		r.made.failed(fmt.Sprintf("DELETE %s answered %d %s", path, rep.status, rep.code()))
+		r.made.failed(fmt.Sprintf("DELETE %s returned %d %s", path, rep.status, rep.code()))
 	}
 }
 

@@ -15,7 +15,7 @@ var readingChecks = []check{
 		for name, value := range map[string][]string{"no header": nil, "another scheme": {"Basic " + r.key}, "no scheme": {r.key}, "no key": {"Bearer "}, "an unknown key": {"Bearer no-such-key"}} {
 			rep := r.send("GET /v1/meetings", "", func(req *http.Request) { req.Header["Authorization"] = value })
 			rep.what += ", " + name
-			r.refuses(rep, 401, "UNAUTHENTICATED")
+			r.rejects(rep, 401, "UNAUTHENTICATED")
 		}
 	}},
 	{"the scheme in any case", "5", reading, func(r *run) {
@@ -23,7 +23,7 @@ var readingChecks = []check{
 		r.as(18).is(rep, 200, "MeetingPage")
 	}},
 	{"401 before 404", "5", reading, func(r *run) {
-		r.as(18).refuses(r.send("GET /v1/no-such-path", "", func(req *http.Request) { req.Header.Del("Authorization") }), 401, "UNAUTHENTICATED")
+		r.as(18).rejects(r.send("GET /v1/no-such-path", "", func(req *http.Request) { req.Header.Del("Authorization") }), 401, "UNAUTHENTICATED")
 	}},
 	{"members", "4.1", reading, func(r *run) {
 		rep := r.send("GET /v1/employees", "")
@@ -65,26 +65,26 @@ var readingChecks = []check{
 			r.skip("there is one page only")
 		}
 		r.as(24).is(r.send("GET /v1/meetings?limit=50"+cursor, ""), 200, "MeetingPage")
-		r.as(7).refuses(r.send("GET /v1/meetings?date_from=2000-01-01"+cursor, ""), 400, "INVALID_CURSOR")
-		r.as(7).refuses(r.send("GET /v1/meetings?external_id=x"+cursor, ""), 400, "INVALID_REQUEST")
-		r.refuses(r.send("GET /v1/meetings?limit=2"+cursor+"A", ""), 400, "INVALID_CURSOR")
+		r.as(7).rejects(r.send("GET /v1/meetings?date_from=2000-01-01"+cursor, ""), 400, "INVALID_CURSOR")
+		r.as(7).rejects(r.send("GET /v1/meetings?external_id=x"+cursor, ""), 400, "INVALID_REQUEST")
+		r.rejects(r.send("GET /v1/meetings?limit=2"+cursor+"A", ""), 400, "INVALID_CURSOR")
 	}},
 	{"parameters of the list", "4.2", reading, func(r *run) {
 		for _, limit := range []string{"0", "51", "-1", "x", "1.5"} {
-			r.refuses(r.send("GET /v1/meetings?limit="+limit, ""), 400, "INVALID_LIMIT")
+			r.rejects(r.send("GET /v1/meetings?limit="+limit, ""), 400, "INVALID_LIMIT")
 		}
 		for _, limit := range []string{"1", "50"} {
 			r.is(r.send("GET /v1/meetings?limit="+limit, ""), 200, "MeetingPage")
 		}
-		r.refuses(r.send("GET /v1/meetings?cursor=nonsense", ""), 400, "INVALID_CURSOR")
+		r.rejects(r.send("GET /v1/meetings?cursor=nonsense", ""), 400, "INVALID_CURSOR")
 		for _, date := range []string{"2026-02-30", "2026-1-1", "yesterday"} {
-			r.refuses(r.send("GET /v1/meetings?date_from="+date, ""), 400, "INVALID_DATE")
-			r.refuses(r.send("GET /v1/meetings?date_to="+date, ""), 400, "INVALID_DATE")
+			r.rejects(r.send("GET /v1/meetings?date_from="+date, ""), 400, "INVALID_DATE")
+			r.rejects(r.send("GET /v1/meetings?date_to="+date, ""), 400, "INVALID_DATE")
 		}
-		r.refuses(r.send("GET /v1/meetings?date_from=2026-03-02&date_to=2026-03-01", ""), 400, "INVALID_DATE_RANGE")
+		r.rejects(r.send("GET /v1/meetings?date_from=2026-03-02&date_to=2026-03-01", ""), 400, "INVALID_DATE_RANGE")
 		r.is(r.send("GET /v1/meetings?date_from=2026-03-02&date_to=2026-03-02", ""), 200, "MeetingPage")
 		for _, other := range []string{"date_from=2026-03-01", "date_to=2026-03-01"} {
-			r.refuses(r.send("GET /v1/meetings?external_id=x&"+other, ""), 400, "INVALID_REQUEST")
+			r.rejects(r.send("GET /v1/meetings?external_id=x&"+other, ""), 400, "INVALID_REQUEST")
 		}
 	}},
 	{"corners of the list", "4.2", reading, func(r *run) {
@@ -92,13 +92,13 @@ var readingChecks = []check{
 		if r.as(7).is(none, 200, "MeetingPage") {
 			r.as(7).that(len(none.object["meetings"].([]any)) == 0, "a reference that nobody has finds something")
 		}
-		r.as(7).refuses(r.send("GET /v1/meetings?external_id=x&limit=0", ""), 400, "INVALID_LIMIT")
+		r.as(7).rejects(r.send("GET /v1/meetings?external_id=x&limit=0", ""), 400, "INVALID_LIMIT")
 		r.as(7).is(r.send("GET /v1/meetings?external_id=x&limit=1", ""), 200, "MeetingPage")
-		r.as(19).refuses(r.send("GET /v1/meetings?limit=", ""), 400, "INVALID_LIMIT")
+		r.as(19).rejects(r.send("GET /v1/meetings?limit=", ""), 400, "INVALID_LIMIT")
 		r.as(19).is(r.send("GET /v1/meetings?cursor=", ""), 200, "MeetingPage")
-		r.as(25).refuses(r.send("GET /v1/meetings?date_from=", ""), 400, "INVALID_DATE")
-		r.as(25).refuses(r.send("GET /v1/meetings?date_to=", ""), 400, "INVALID_DATE")
-		r.as(25).refuses(r.send("GET /v1/meetings?external_id=", ""), 400, "INVALID_EXTERNAL_ID")
+		r.as(25).rejects(r.send("GET /v1/meetings?date_from=", ""), 400, "INVALID_DATE")
+		r.as(25).rejects(r.send("GET /v1/meetings?date_to=", ""), 400, "INVALID_DATE")
+		r.as(25).rejects(r.send("GET /v1/meetings?external_id=", ""), 400, "INVALID_EXTERNAL_ID")
 	}},
 	{"dates of the list are inclusive", "4.2", reading, func(r *run) {
 		m := r.someMeeting("")
@@ -118,7 +118,7 @@ var readingChecks = []check{
 		if !r.is(rep, 200, "Meeting") {
 			return
 		}
-		r.that(rep.object["id"] == m["id"], "another meeting is answered")
+		r.that(rep.object["id"] == m["id"], "another meeting is returned")
 		age := regexp.MustCompile(`max-age=(\d+)`).FindStringSubmatch(rep.header.Get("Cache-Control"))
 		if r.that(age != nil, "Cache-Control is %q, which says nothing of polling", rep.header.Get("Cache-Control")) {
 			seconds, _ := strconv.Atoi(age[1])
@@ -133,19 +133,19 @@ var readingChecks = []check{
 	}},
 	{"a nonexistent meeting", "4.2", reading, func(r *run) {
 		for _, what := range []string{"", "/minutes"} {
-			r.refuses(r.send("GET /v1/meetings/mtg_nosuchmeeting"+what, ""), 404, "NOT_FOUND")
+			r.rejects(r.send("GET /v1/meetings/mtg_nosuchmeeting"+what, ""), 404, "NOT_FOUND")
 		}
-		r.as(1).refuses(r.send("GET /v1/meetings/mtg_nosuchmeeting/transcript", ""), 404, "NOT_FOUND")
-		r.as(6).refuses(r.send("GET /v1/meetings/mtg_nosuchmeeting/minutes?format=pdf", ""), 404, "NOT_FOUND")
+		r.as(1).rejects(r.send("GET /v1/meetings/mtg_nosuchmeeting/transcript", ""), 404, "NOT_FOUND")
+		r.as(6).rejects(r.send("GET /v1/meetings/mtg_nosuchmeeting/minutes?format=pdf", ""), 404, "NOT_FOUND")
 	}},
 	{"minutes that are ready", "4.2", reading, func(r *run) {
 		r.minutesOf(r.someMeeting("minutes_ready"))
 	}},
 	{"minutes that are not ready", "4.2", reading, func(r *run) {
 		at := "GET /v1/meetings/" + r.someMeeting("created")["id"].(string)
-		r.refuses(r.send(at+"/minutes", ""), 409, "MINUTES_NOT_READY")
-		r.refuses(r.send(at+"/minutes?format=pdf", ""), 400, "INVALID_REQUEST")
-		r.as(1).refuses(r.send(at+"/transcript", ""), 409, "TRANSCRIPT_NOT_READY")
+		r.rejects(r.send(at+"/minutes", ""), 409, "MINUTES_NOT_READY")
+		r.rejects(r.send(at+"/minutes?format=pdf", ""), 400, "INVALID_REQUEST")
+		r.as(1).rejects(r.send(at+"/transcript", ""), 409, "TRANSCRIPT_NOT_READY")
 	}},
 	{"projects", "4.3", reading, func(r *run) {
 		if rep := r.send("GET /v1/projects", ""); r.found(rep) && r.is(rep, 200, "ProjectList") {
@@ -189,14 +189,14 @@ var readingChecks = []check{
 		r.that(int64(len(terms)) <= integer(rep.object, "max_terms"), "more terms than the list may hold")
 	}},
 	{"unknown paths and methods", "7", reading, func(r *run) {
-		r.as(16).refuses(r.send("GET /v1/no-such-path", ""), 404, "NOT_FOUND")
-		r.as(21).refuses(r.send("GET /v1/meetings/", ""), 404, "NOT_FOUND")
+		r.as(16).rejects(r.send("GET /v1/no-such-path", ""), 404, "NOT_FOUND")
+		r.as(21).rejects(r.send("GET /v1/meetings/", ""), 404, "NOT_FOUND")
 		rep := r.send("PUT /v1/meetings", "")
-		r.as(16).refuses(rep, 405, "BAD_REQUEST")
+		r.as(16).rejects(rep, 405, "BAD_REQUEST")
 		r.as(21).that(rep.header.Get("Allow") != "", "405 without Allow")
 		get := r.send("GET /v1/meetings?limit=1", "")
 		head := r.send("HEAD /v1/meetings?limit=1", "")
-		r.as(21).that(head.status == get.status && len(head.raw) == 0, "HEAD answers %d with %d bytes", head.status, len(head.raw))
+		r.as(21).that(head.status == get.status && len(head.raw) == 0, "HEAD returns %d with %d bytes", head.status, len(head.raw))
 	}},
 	{"errors carry an id", "7", reading, func(r *run) {
 		rep := r.send("GET /v1/meetings?limit=0", "")
@@ -208,7 +208,7 @@ var readingChecks = []check{
 }
 
 // found reports whether an assumed route is there.
-func (r *run) found(rep reply) bool {
+func (r *run) found(rep response) bool {
 	return r.as(1).that(rep.status != 404 && rep.status != 405, "%s: there is no such route: %d %s", rep.what, rep.status, rep.code())
 }
 
@@ -258,7 +258,7 @@ func (r *run) minutesOf(m map[string]any) {
 			r.that(rep.object["template_id"] == m["template_id"], "%s: template %v, where the meeting has %v", rep.what, rep.object["template_id"], m["template_id"])
 		}
 	}
-	r.refuses(r.send(at+"/minutes?format=pdf", ""), 400, "INVALID_REQUEST")
+	r.rejects(r.send(at+"/minutes?format=pdf", ""), 400, "INVALID_REQUEST")
 	r.as(19).is(r.send(at+"/minutes?format=", ""), 200, "Minutes")
 	rep := r.send(at+"/transcript", "")
 	if !r.found(rep) || !r.is(rep, 200, "Transcript") {

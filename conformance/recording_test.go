@@ -18,13 +18,13 @@ var recordingChecks = []check{
 			return
 		}
 		sent := r.put(target.text("upload_url"), r.contentType, r.audio)
-		if !r.that(sent.status/100 == 2, "storage refuses the recording: %d %.300s", sent.status, sent.raw) {
+		if !r.that(sent.status/100 == 2, "storage rejects the recording: %d %.300s", sent.status, sent.raw) {
 			return
 		}
 		again := r.put(target.text("upload_url"), r.contentType, r.audio)
 		r.as(10).that(again.status == 403 && r.xml(again) == "AccessDenied", "a second use of the URL: %d", again.status)
-		r.as(11).refuses(r.send("POST "+at+"/upload-url", `{"content_type":"audio/wav"}`), 400, "BAD_REQUEST")
-		r.refuses(r.send("PUT "+at+"/participants", `{"participant_ids":[]}`), 409, "PARTICIPANTS_LOCKED")
+		r.as(11).rejects(r.send("POST "+at+"/upload-url", `{"content_type":"audio/wav"}`), 400, "BAD_REQUEST")
+		r.rejects(r.send("PUT "+at+"/participants", `{"participant_ids":[]}`), 409, "PARTICIPANTS_LOCKED")
 
 		end := r.await(m.text("id"))
 		if !r.that(end.text("status") == "minutes_ready", "the meeting ended as %s", end.text("status")) {
@@ -56,14 +56,14 @@ var recordingChecks = []check{
 			return
 		}
 		sent := r.put(target.text("upload_url"), "application/pdf", []byte("%PDF-1.7"))
-		if !r.as(11).that(sent.status/100 == 2, "storage refuses the file: %d %.300s", sent.status, sent.raw) {
+		if !r.as(11).that(sent.status/100 == 2, "storage rejects the file: %d %.300s", sent.status, sent.raw) {
 			return
 		}
 		end := r.await(m.text("id"))
 		r.as(11).that(end.text("status") == "audio_rejected", "the meeting ended as %s", end.text("status"))
 		at := "GET /v1/meetings/" + m.text("id")
-		r.as(12).refuses(r.send(at+"/minutes", ""), 409, "MINUTES_NOT_READY")
-		r.as(12).refuses(r.send(at+"/transcript", ""), 409, "TRANSCRIPT_NOT_READY")
+		r.as(12).rejects(r.send(at+"/minutes", ""), 409, "MINUTES_NOT_READY")
+		r.as(12).rejects(r.send(at+"/transcript", ""), 409, "TRANSCRIPT_NOT_READY")
 	}},
 }
 
@@ -72,7 +72,7 @@ var happy = []string{"created", "audio_uploaded", "transcribing", "transcribed",
 
 // await polls a meeting until its status is final: every thirty seconds,
 // or, in memory, as fast as it can be moved there.
-func (r *run) await(id string) reply {
+func (r *run) await(id string) response {
 	seen := 0
 	for {
 		rep := r.send("GET /v1/meetings/"+id, "")

@@ -81,7 +81,7 @@ func (tg *target) perform(ctx context.Context, c *check, to *report) (skipped st
 }
 
 // is demands a status and an object of section 2.
-func (r *run) is(rep reply, status int, form string) bool {
+func (r *run) is(rep response, status int, form string) bool {
 	if !r.that(rep.status == status, "%s: status %d where %d was expected: %.300s", rep.what, rep.status, status, rep.raw) {
 		return false
 	}
@@ -96,8 +96,8 @@ func (r *run) is(rep reply, status int, form string) bool {
 	return r.that(len(faults) == 0, "%s: %s", rep.what, strings.Join(faults, "; "))
 }
 
-// refuses requires an error: its status, its envelope and one of these codes.
-func (r *run) refuses(rep reply, status int, codes ...string) bool {
+// rejects requires an error: its status, its envelope and one of these codes.
+func (r *run) rejects(rep response, status int, codes ...string) bool {
 	ok := r.that(rep.status == status && slices.Contains(codes, rep.code()), "%s: %d %s where %d %s was expected", rep.what, rep.status, rep.code(), status, strings.Join(codes, " or "))
 	if rep.status >= 400 {
 		faults := misfits("Envelope", "", rep.object)

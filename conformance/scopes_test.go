@@ -26,7 +26,7 @@ var probes = []struct{ scope, what, body string }{
 func (tg *target) ask(ctx context.Context) error {
 	asked := &report{}
 	tg.lacks = nil
-	var refused error
+	var rejected error
 	skipped := tg.perform(ctx, &check{name: "scopes", section: "5", do: func(r *run) {
 		r.asking = true
 		for _, p := range probes {
@@ -34,14 +34,14 @@ func (tg *target) ask(ctx context.Context) error {
 			case rep.status == http.StatusForbidden && rep.code() == "INSUFFICIENT_SCOPE":
 				tg.lacks = append(tg.lacks, p.scope)
 			case rep.status == http.StatusUnauthorized, rep.status == http.StatusForbidden && rep.code() != "FORBIDDEN":
-				refused = fmt.Errorf("the key is refused: %d %s", rep.status, rep.code())
+				rejected = fmt.Errorf("the key is rejected: %d %s", rep.status, rep.code())
 				return
 			}
 		}
 	}}, asked)
 	switch {
-	case refused != nil:
-		return refused
+	case rejected != nil:
+		return rejected
 	case skipped != "":
 		return fmt.Errorf("the scopes of the key: %s", skipped)
 	case len(asked.list) > 0:

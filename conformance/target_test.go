@@ -76,8 +76,8 @@ func inMemory(t *testing.T, proxy func(http.Handler) http.Handler, options ...mi
 	return &target{base: listener.URL, key: srv.Key(), http: listener.Client(), write: true, audio: []byte("any bytes will do"), contentType: "audio/wav", memory: srv, made: &ledger{}}
 }
 
-// reply is a complete response.
-type reply struct {
+// response is a complete response.
+type response struct {
 	what   string // the request
 	status int
 	header http.Header
@@ -85,27 +85,27 @@ type reply struct {
 	object map[string]any // nil: not a JSON object
 }
 
-func (r reply) text(field string) string { s, _ := r.object[field].(string); return s }
+func (r response) text(field string) string { s, _ := r.object[field].(string); return s }
 
 // code is that of an envelope, or "".
-func (r reply) code() string {
+func (r response) code() string {
 	e, _ := r.object["error"].(map[string]any)
 	s, _ := e["code"].(string)
 	return s
 }
 
-func (r reply) detail(name string) any {
+func (r response) detail(name string) any {
 	e, _ := r.object["error"].(map[string]any)
 	details, _ := e["details"].(map[string]any)
 	return details[name]
 }
 
-// mostRefusals limits the retries of a request that the edge rejects.
-const mostRefusals = 5
+// maxRejections limits the retries of a request that the edge rejects.
+const maxRejections = 5
 
 // send sends one request to the API, as in "GET /v1/usage". It does not change
 // the body. It retries requests that the edge rejects.
-func (r *run) send(what, body string, change ...func(*http.Request)) reply {
+func (r *run) send(what, body string, change ...func(*http.Request)) response {
 	method, path, _ := strings.Cut(what, " ")
 	for try := 0; ; try++ {
 		req, err := http.NewRequestWithContext(r.ctx, method, r.base+path, strings.NewReader(body))
@@ -130,8 +130,8 @@ func (r *run) send(what, body string, change ...func(*http.Request)) reply {
 			return rep
 		}
 		r.that(rep.object == nil || rep.object["error"] == nil, "%s: a 429 with an envelope", what)
-		if try == mostRefusals {
-			r.stop("%s: refused at the edge again and again", what)
+		if try == maxRejections {
+			r.stop("%s: rejected at the edge too often", what)
 		}
 		seconds, err := strconv.Atoi(rep.header.Get("Retry-After"))
 		if err != nil {
@@ -145,7 +145,7 @@ func (r *run) send(what, body string, change ...func(*http.Request)) reply {
 	}
 }
 
-func (r *run) exchange(what string, req *http.Request) reply {
+func (r *run) exchange(what string, req *http.Request) response {
 	resp, err := r.http.Do(req)
 	if r.ctx.Err() != nil {
 		if err == nil {
@@ -161,7 +161,7 @@ func (r *run) exchange(what string, req *http.Request) reply {
 	if err != nil {
 		r.stop("%s: %v", what, err)
 	}
-	rep := reply{what: what, status: resp.StatusCode, header: resp.Header, raw: raw}
+	rep := response{what: what, status: resp.StatusCode, header: resp.Header, raw: raw}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	_ = dec.Decode(&rep.object)
@@ -169,7 +169,7 @@ func (r *run) exchange(what string, req *http.Request) reply {
 }
 
 // put sends audio to storage, which knows nothing of keys.
-func (r *run) put(uploadURL, contentType string, audio []byte) reply {
+func (r *run) put(uploadURL, contentType string, audio []byte) response {
 	ctx, cancel := context.WithTimeout(r.ctx, 10*time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, uploadURL, bytes.NewReader(audio))

@@ -14,7 +14,7 @@ func fresh() string { return prefix + rand.Text() }
 
 // create makes a meeting that is deleted when done is called. fields are JSON
 // members beside title and date.
-func (r *run) create(fields string) (m reply, done func()) {
+func (r *run) create(fields string) (m response, done func()) {
 	rep := r.post(`{"title":"Conformance","date":"2026-03-02"` + fields + `}`)
 	if !r.is(rep, 201, "Meeting") {
 		r.skip("no meeting can be created")
@@ -24,7 +24,7 @@ func (r *run) create(fields string) (m reply, done func()) {
 
 // noCreate sends a create that the service must reject. If the service accepts
 // it, noCreate deletes the meeting.
-func (r *run) noCreate(body string) reply {
+func (r *run) noCreate(body string) response {
 	rep := r.post(body)
 	if rep.status == 201 {
 		r.remove(rep.text("id"))
@@ -48,10 +48,10 @@ var writingChecks = []check{
 		r.is(deleted, 204, "")
 		r.that(len(deleted.raw) == 0, "204 with content")
 		for _, what := range []string{"GET " + at, "DELETE " + at, "GET " + at + "/minutes"} {
-			r.refuses(r.send(what, ""), 404, "NOT_FOUND")
+			r.rejects(r.send(what, ""), 404, "NOT_FOUND")
 		}
-		r.refuses(r.send("PATCH "+at, `{"title":"x"}`), 404, "NOT_FOUND")
-		r.refuses(r.send("PUT "+at+"/participants", `{"participant_ids":[]}`), 404, "NOT_FOUND")
+		r.rejects(r.send("PATCH "+at, `{"title":"x"}`), 404, "NOT_FOUND")
+		r.rejects(r.send("PUT "+at+"/participants", `{"participant_ids":[]}`), 404, "NOT_FOUND")
 	}},
 	{"an external id is unique", "4.2", writing, func(r *run) {
 		ref := fresh()
@@ -62,7 +62,7 @@ var writingChecks = []check{
 		if again.status == 200 {
 			r.that(again.text("id") == m.text("id") && again.text("title") == "Conformance", "the meeting was not returned unchanged")
 		}
-		r.as(3).refuses(r.noCreate(`{"title":"","date":"2026-03-03","external_id":"`+ref+`"}`), 400, "INVALID_REQUEST")
+		r.as(3).rejects(r.noCreate(`{"title":"","date":"2026-03-03","external_id":"`+ref+`"}`), 400, "INVALID_REQUEST")
 		found := r.send("GET /v1/meetings?external_id="+url.QueryEscape(ref), "")
 		if r.is(found, 200, "MeetingPage") {
 			list := found.object["meetings"].([]any)
@@ -88,26 +88,30 @@ var writingChecks = []check{
 			{`{"title":" ","date":"2026-03-02"}`, "INVALID_REQUEST", 5, "title"},
 			{`{"title":7,"date":"2026-03-02"}`, "INVALID_REQUEST", 5, "title"},
 			{`[]`, "INVALID_REQUEST", 5, ""},
-			{`{"title":`, "INVALID_REQUEST", 5, ""},
 			{`{"title":"x","date":""}`, "INVALID_DATE", 19, ""},
 			{`{"title":"x\u0000","date":"2026-03-02"}`, "INVALID_REQUEST", 19, "title"},
 			{`{"title":"","date":"never"}`, "INVALID_REQUEST", 25, "date"},
 		} {
 			rep := r.noCreate(tc.body)
-			r.as(tc.decision).refuses(rep, 400, tc.code)
+			r.as(tc.decision).rejects(rep, 400, tc.code)
 			if tc.field != "" {
 				fields, _ := rep.detail("fields").([]any)
 				r.as(tc.decision).that(slices.Contains(fields, any(tc.field)), "%s: details.fields is %v, without %s", rep.what, fields, tc.field)
 			}
 		}
+		// A gateway may reject malformed JSON before it reaches the API, without the envelope.
+		malformed := r.noCreate(`{"title":`)
+		r.that(malformed.status == 400, "%s: status %d where 400 was expected", malformed.what, malformed.status)
+		faults := misfits("Envelope", "", malformed.object)
+		r.as(5).that(malformed.code() == "INVALID_REQUEST" && len(faults) == 0, "%s: code %q, envelope: %s", malformed.what, malformed.code(), strings.Join(faults, "; "))
 		shared := r.noCreate(`{"title":"x","date":"2026-03-02","visibility":"shared","shared_with":["emp_nobody"]}`)
-		r.as(4).refuses(shared, 400, "INVALID_SHARED_WITH")
+		r.as(4).rejects(shared, 400, "INVALID_SHARED_WITH")
 		r.as(4).that(fmt.Sprint(shared.detail("invalid")) == "[emp_nobody]", "details.invalid is %v", shared.detail("invalid"))
 	}},
 	{"unknown ids", "4.2", writing, func(r *run) {
 		for _, field := range []string{`"participant_ids":["emp_nobody"]`, `"project_id":"prj_none"`, `"template_id":"tpl_none"`} {
 			rep := r.noCreate(`{"title":"x","date":"2026-03-02",` + field + `}`)
-			r.as(4).refuses(rep, 404, "NOT_FOUND")
+			r.as(4).rejects(rep, 404, "NOT_FOUND")
 		}
 	}},
 	{"a create with every field", "4.2", writing, func(r *run) {
@@ -134,12 +138,12 @@ var writingChecks = []check{
 		if r.as(5).is(same, 200, "Meeting") {
 			r.as(5).that(same.text("title") == "Renamed" && same.text("date") == "2026-04-01", "null is not left alone: %s", same.raw)
 		}
-		r.refuses(r.send(at, `{"title":""}`), 400, "INVALID_REQUEST", "BAD_REQUEST")
-		r.as(5).refuses(r.send(at, `{"title":" "}`), 400, "INVALID_REQUEST")
-		r.refuses(r.send(at, `{"date":"2026-02-30"}`), 400, "INVALID_DATE")
-		r.refuses(r.send(at, `{"time":"9:00"}`), 400, "INVALID_TIME")
-		r.as(25).refuses(r.send(at, `{"date":""}`), 400, "INVALID_DATE")
-		r.as(4).refuses(r.send(at, `{"project_id":"prj_none"}`), 404, "NOT_FOUND")
+		r.rejects(r.send(at, `{"title":""}`), 400, "INVALID_REQUEST", "BAD_REQUEST")
+		r.as(5).rejects(r.send(at, `{"title":" "}`), 400, "INVALID_REQUEST")
+		r.rejects(r.send(at, `{"date":"2026-02-30"}`), 400, "INVALID_DATE")
+		r.rejects(r.send(at, `{"time":"9:00"}`), 400, "INVALID_TIME")
+		r.as(25).rejects(r.send(at, `{"date":""}`), 400, "INVALID_DATE")
+		r.as(4).rejects(r.send(at, `{"project_id":"prj_none"}`), 404, "NOT_FOUND")
 	}},
 	{"participants", "4.2", writing, func(r *run) {
 		m, done := r.create("")
@@ -162,18 +166,18 @@ var writingChecks = []check{
 			list, _ := none.object["participant_ids"].([]any)
 			r.that(len(list) == 0, "an empty list does not clear")
 		}
-		r.refuses(r.send(at, `{}`), 400, "INVALID_REQUEST")
-		r.as(5).refuses(r.send(at, `{"participant_ids":"all"}`), 400, "INVALID_REQUEST")
-		r.as(4).refuses(r.send(at, `{"participant_ids":["emp_nobody"]}`), 404, "NOT_FOUND")
+		r.rejects(r.send(at, `{}`), 400, "INVALID_REQUEST")
+		r.as(5).rejects(r.send(at, `{"participant_ids":"all"}`), 400, "INVALID_REQUEST")
+		r.as(4).rejects(r.send(at, `{"participant_ids":["emp_nobody"]}`), 404, "NOT_FOUND")
 	}},
 	{"upload URLs", "4.2", writing, func(r *run) {
 		m, done := r.create("")
 		defer done()
 		at := "POST /v1/meetings/" + m.text("id") + "/upload-url"
-		r.as(11).refuses(r.send(at, `{}`), 400, "INVALID_REQUEST")
-		r.as(11).refuses(r.send(at, `{"content_type":"wav"}`), 400, "INVALID_REQUEST")
+		r.as(11).rejects(r.send(at, `{}`), 400, "INVALID_REQUEST")
+		r.as(11).rejects(r.send(at, `{"content_type":"wav"}`), 400, "INVALID_REQUEST")
 		rep := r.send(at, `{"content_type":"audio/wav"}`)
-		r.as(10).that(rep.status == 200, "upload-url answers %d", rep.status)
+		r.as(10).that(rep.status == 200, "upload-url returns %d", rep.status)
 		if !r.is(rep, rep.status, "UploadTarget") {
 			return
 		}
@@ -182,27 +186,27 @@ var writingChecks = []check{
 		target, err := url.Parse(rep.text("upload_url"))
 		r.that(err == nil && target.Host != "" && target.RawQuery != "", "upload_url is no presigned URL")
 
-		refused := r.put(rep.text("upload_url"), "audio/mpeg", []byte("not what was signed"))
-		code := r.xml(refused)
-		r.that(refused.status >= 400 && refused.status < 500, "another Content-Type than was signed: %d", refused.status)
-		r.as(10).that(refused.status == 403 && code == "SignatureDoesNotMatch", "another Content-Type than was signed: %d %s", refused.status, code)
+		rejected := r.put(rep.text("upload_url"), "audio/mpeg", []byte("not what was signed"))
+		code := r.xml(rejected)
+		r.that(rejected.status >= 400 && rejected.status < 500, "another Content-Type than was signed: %d", rejected.status)
+		r.as(10).that(rejected.status == 403 && code == "SignatureDoesNotMatch", "another Content-Type than was signed: %d %s", rejected.status, code)
 		tampered := r.put(rep.text("upload_url")+"0", "audio/wav", []byte("x"))
 		code = r.xml(tampered)
 		r.as(10).that(tampered.status == 403 && code == "SignatureDoesNotMatch", "a tampered URL: %d %s", tampered.status, code)
 		after := r.send("GET /v1/meetings/"+m.text("id"), "")
-		r.that(after.text("status") == "created", "a refused upload leaves the meeting %s", after.text("status"))
+		r.that(after.text("status") == "created", "a rejected upload leaves the meeting %s", after.text("status"))
 	}},
 }
 
 // xml demands an error of storage, which is XML and no envelope, and returns
 // its code.
-func (r *run) xml(rep reply) string {
+func (r *run) xml(rep response) string {
 	var e struct {
 		XMLName xml.Name `xml:"Error"`
 		Code    string
 		Message string
 	}
 	err := xml.Unmarshal(rep.raw, &e)
-	r.that(err == nil && e.Code != "" && rep.object == nil, "storage does not refuse in XML: %.200s", rep.raw)
+	r.that(err == nil && e.Code != "" && rep.object == nil, "the error of storage is not XML: %.200s", rep.raw)
 	return e.Code
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// apply answers r as f says, and writes into e what became of it. With cut,
+// apply responds to r as f says, and records the result in e. With cut,
 // the connection is still to be reset.
 func (s *Server) apply(w http.ResponseWriter, r *http.Request, e *entry, f Fault) (cut bool) {
 	e.fault = f.String()
@@ -24,7 +24,7 @@ func (s *Server) apply(w http.ResponseWriter, r *http.Request, e *entry, f Fault
 	if f.form.AfterEffect {
 		s.handle(&handled, r, e)
 	}
-	stayed := f.form.Delay <= 0 || pause(r.Context(), time.Duration(f.form.Delay))
+	stayed := f.form.Delay <= 0 || pause(r.Context(), time.Duration(f.form.Delay)) && !s.isPast(e)
 	if stayed && f.form.Kind == kindCall {
 		stayed = f.callback(r, *e)
 	}
@@ -35,7 +35,7 @@ func (s *Server) apply(w http.ResponseWriter, r *http.Request, e *entry, f Fault
 	if !f.form.AfterEffect {
 		s.withoutEffect(r, e)
 	}
-	// The client does not see what the engine may have answered.
+	// The client does not see the response that the engine may have made.
 	e.Status, e.Code, e.RequestID = 0, "", ""
 	if !stayed {
 		e.lost = f.form.AfterEffect
@@ -53,7 +53,7 @@ func (f Fault) handles() bool {
 	return false
 }
 
-// applyAround has the service answer, with what f does before or after that.
+// applyAround lets the service respond, with what f does before or after that.
 func (s *Server) applyAround(w http.ResponseWriter, r *http.Request, e *entry, f Fault, handled *heldResponse) {
 	switch f.form.Kind {
 	case kindSlowUpload:
@@ -101,9 +101,9 @@ func (f Fault) applyInstead(w http.ResponseWriter, r *http.Request, e *entry, ha
 		e.Status = handled.statusCode()
 		e.lost = !handled.dripped(w, r, time.Duration(f.form.Over))
 	default:
-		answer := f.response(e)
-		e.Status = answer.status
-		answer.whole(w, f)
+		response := f.response(e)
+		e.Status = response.status
+		response.whole(w, f)
 	}
 	return false
 }
@@ -123,7 +123,7 @@ func (s *Server) withoutEffect(r *http.Request, e *entry) {
 	// short that a client does not notice when they are taken.
 	var err error
 	e.Body, err = io.ReadAll(io.LimitReader(r.Body, engine.MaxBodyBytes))
-	e.refused = err != nil
+	e.rejected = err != nil
 	if e.Operation == route.MeetingsCreate {
 		var body struct {
 			ExternalID string `json:"external_id"`
@@ -135,7 +135,7 @@ func (s *Server) withoutEffect(r *http.Request, e *entry) {
 
 const injectedMessage = "This error was injected."
 
-// response makes the answer of the kinds that have one of their own.
+// response makes the response of the kinds that replace the service's.
 func (f Fault) response(e *entry) *heldResponse {
 	form := f.form
 	switch form.Kind {
@@ -197,7 +197,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// reset cuts the connection that w answers on.
+// reset cuts the connection of w.
 func reset(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

@@ -47,10 +47,10 @@ type audit struct {
 
 // polls is what the audit knows of a program and a meeting.
 type polls struct {
-	program  program
-	workers  int    // at most; see [ViolationKind]
-	last     []poll // the last polls, as many as there are workers
-	refusals int    // of upload URLs, because the meeting has its audio
+	program    program
+	workers    int    // at most; see [ViolationKind]
+	last       []poll // the last polls, as many as there are workers
+	rejections int    // of upload URLs, because the meeting has its audio
 }
 
 // poll is what a poll found, and when.
@@ -130,8 +130,8 @@ func (a *audit) watchUploadURL(e *entry) {
 	}
 	a.mu.Lock()
 	p := a.of(e)
-	p.refusals++
-	again := p.refusals > max(1, p.workers-1)
+	p.rejections++
+	again := p.rejections > max(1, p.workers-1)
 	a.mu.Unlock()
 	if again {
 		a.add(ViolationUploadURL, e, "asked for an upload URL again for {meeting}, which is "+string(e.MeetingStatus)+" and so has its audio")
@@ -227,7 +227,7 @@ func (a *audit) watchRepeat(e *entry) {
 	}
 	// The service may not have read the body and external id of a rejected
 	// request.
-	mayHaveTakenEffect := !e.refused && (e.lost || e.Status == 0 || e.Status >= 500)
+	mayHaveTakenEffect := !e.rejected && (e.lost || e.Status == 0 || e.Status >= 500)
 	id := a.identity(e, e.Body)
 	a.mu.Lock()
 	_, again := a.repeats[id]

@@ -426,12 +426,12 @@ func TestAudit_RecognizesRepeats(t *testing.T) {
 func TestAudit_CountsARepeatOnce(t *testing.T) {
 	t.Parallel()
 	const named = `{"name":"Twice"}`
-	for name, other := range map[string]func(t *testing.T, c *caller, id string) answer{
-		"path": func(t *testing.T, c *caller, _ string) answer { return c.call("POST", "/v1/employees", named) },
-		"caller": func(t *testing.T, c *caller, _ string) answer {
+	for name, other := range map[string]func(t *testing.T, c *caller, id string) response{
+		"path": func(t *testing.T, c *caller, _ string) response { return c.call("POST", "/v1/employees", named) },
+		"caller": func(t *testing.T, c *caller, _ string) response {
 			return (&caller{c.client, c.base, "key_ada"}).call("POST", "/v1/projects", named)
 		},
-		"method": func(t *testing.T, c *caller, id string) answer { return c.call("PATCH", "/v1/meetings/"+id, named) },
+		"method": func(t *testing.T, c *caller, id string) response { return c.call("PATCH", "/v1/meetings/"+id, named) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

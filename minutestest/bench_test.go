@@ -21,7 +21,7 @@ func (n *nowhere) Header() http.Header         { return n.header }
 func (n *nowhere) Write(p []byte) (int, error) { return len(p), nil }
 func (n *nowhere) WriteHeader(status int)      { n.status = status }
 
-// trivial answers any request with a meeting that never changes.
+// trivial responds to any request with a meeting that never changes.
 var trivial = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.Header().Set("Cache-Control", "private, max-age=30")

@@ -32,12 +32,12 @@ func (b *bodySlots) acquire(r *http.Request) (release func()) {
 	return func() { b.taken.Add(-1) }
 }
 
-// busy answers a request whose body cannot be taken now.
+// busy rejects a request whose body cannot be accepted now.
 func busy(w http.ResponseWriter, r *http.Request, e *entry) {
 	e.Operation, e.MeetingID = engine.Identify(r)
 	e.KeySecret, e.fault = bearer(r), "too many long bodies at a time"
-	e.Status, e.refused = http.StatusServiceUnavailable, true
+	e.Status, e.rejected = http.StatusServiceUnavailable, true
 	w.Header().Set("Connection", "close")
-	answer := newResponse(e.Status, "text/plain; charset=utf-8", []byte("Too many long bodies at a time\n"))
-	answer.whole(w, RateLimit("1"))
+	response := newResponse(e.Status, "text/plain; charset=utf-8", []byte("Too many long bodies at a time\n"))
+	response.whole(w, RateLimit("1"))
 }

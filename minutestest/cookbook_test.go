@@ -43,8 +43,8 @@ func (k kitchen) processed() {
 	assert.EqualValues(k.t, 100_000, m[0].Audio.Size)
 }
 
-// refused fails the test unless the job ends with this error.
-func (k kitchen) refused(want error) {
+// rejected fails the test unless the job ends with this error.
+func (k kitchen) rejected(want error) {
 	k.t.Helper()
 	require.ErrorIs(k.t, k.process(), want)
 }
@@ -133,11 +133,11 @@ func TestCookbook_Rejections(t *testing.T) {
 	cook(t, map[string]func(k kitchen){
 		"`IP_NOT_ALLOWED`": func(k kitchen) {
 			k.ok(k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").IPAllowlist = []string{"10.0.0.0/8"} }))
-			k.refused(minutes.ErrIPNotAllowed)
+			k.rejected(minutes.ErrIPNotAllowed)
 		},
 		"`API_ACCESS_DISABLED`": func(k kitchen) {
 			k.ok(k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.APIDisabled = true }))
-			k.refused(minutes.ErrAPIAccessDisabled)
+			k.rejected(minutes.ErrAPIAccessDisabled)
 		},
 		"`PERSONAL_API_KEYS_DISABLED`": func(k kitchen) {
 			k.ok(k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.PersonalKeysDisabled = true }))
@@ -146,25 +146,25 @@ func TestCookbook_Rejections(t *testing.T) {
 		},
 		"`INSUFFICIENT_SCOPE`": func(k kitchen) {
 			k.ok(k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Scopes = []string{"meetings:read"} }))
-			k.refused(minutes.ErrInsufficientScope)
+			k.rejected(minutes.ErrInsufficientScope)
 		},
 		"`ORGANISATION_SUSPENDED`": func(k kitchen) {
 			k.ok(k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Suspended = true }))
-			k.refused(minutes.ErrOrganisationSuspended)
+			k.rejected(minutes.ErrOrganisationSuspended)
 		},
 		"`ORGANISATION_EXPIRED`": func(k kitchen) {
 			k.ok(k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Expired = true }))
-			k.refused(minutes.ErrOrganisationExpired)
+			k.rejected(minutes.ErrOrganisationExpired)
 		},
 		"`FORBIDDEN`": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Refuse(minutes.ErrForbidden))
-			k.refused(minutes.ErrForbidden)
+			k.rejected(minutes.ErrForbidden)
 		},
 		"the key is revoked midway": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.Call(func(minutestest.Request) {
 				k.ok(k.srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true }))
 			}))
-			k.refused(minutes.ErrUnauthenticated)
+			k.rejected(minutes.ErrUnauthenticated)
 		},
 		"participants are locked": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsSetParticipants}, minutestest.Refuse(minutes.ErrParticipantsLocked))
@@ -173,7 +173,7 @@ func TestCookbook_Rejections(t *testing.T) {
 		},
 		"any other code": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Title: "Weekly"}, minutestest.Refuse(minutes.ErrInvalidDate))
-			k.refused(minutes.ErrInvalidDate)
+			k.rejected(minutes.ErrInvalidDate)
 		},
 		"429, bare": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.RateLimit("2"))
@@ -290,7 +290,7 @@ func TestCookbook_OthersAndCrashes(t *testing.T) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.Call(func(r minutestest.Request) {
 				k.ok(k.srv.ClientWithKey("key_ada").Meetings.Delete(k.ctx, r.MeetingID))
 			}))
-			k.refused(minutes.ErrNotFound)
+			k.rejected(minutes.ErrNotFound)
 		},
 	})
 }

@@ -56,7 +56,7 @@
 // # Faults
 //
 // [Server.Inject] makes requests fail as networks, proxies and services do: rejected at the
-// edge, reset before they were read or after they took effect, answered by a proxy's HTML,
+// edge, reset before they were read or after they took effect, answered with a proxy's HTML,
 // cut short, slow. A [Match] selects exactly which requests, and how many, on every run.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate, Nth: 2}, minutestest.LoseResponse())

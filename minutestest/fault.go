@@ -32,7 +32,7 @@ import (
 //	{"kind":"bad_certificate"}
 //
 // Each kind takes "delay", and each kind but reset_upload, slow_upload and
-// bad_certificate takes "after_effect". The kinds that answer by themselves take
+// bad_certificate takes "after_effect". The kinds that replace the response take
 // "header", and "retry_after" for short.
 type Fault struct {
 	form faultForm
@@ -93,14 +93,14 @@ func LoseResponse() Fault { return Reset().AfterEffect() }
 // arrived, or all of it if it is shorter. It is not handled.
 func ResetUpload(n int64) Fault { return Fault{form: faultForm{Kind: kindResetUpload, Bytes: n}} }
 
-// RateLimit answers 429 as the service's edge does: a line of plain text and
+// RateLimit responds with 429 as the service's edge does: a line of plain text and
 // no envelope. retryAfter is the value of Retry-After, in seconds or as a
 // date; "" leaves it out.
 func RateLimit(retryAfter string) Fault {
 	return Fault{form: faultForm{Kind: kindRateLimit, RetryAfter: retryAfter}}
 }
 
-// Refuse answers with the envelope of a code of the interface and its status.
+// Refuse responds with the envelope of a code of the interface and its status.
 // It omits the details that the service adds to some codes; use [Respond] for
 // those. It applies only to the API: requests to storage neither match nor
 // count.
@@ -108,12 +108,12 @@ func Refuse(code minutes.ErrorCode) Fault {
 	return Fault{form: faultForm{Kind: kindRefuse, Code: string(code)}}
 }
 
-// RefuseUpload answers in the XML of storage, without reading the body.
+// RefuseUpload responds in the XML of storage, without reading the body.
 func RefuseUpload(status int, code string) Fault {
 	return Fault{form: faultForm{Kind: kindRefuseUpload, Status: status, Code: code}}
 }
 
-// ExpireURL answers an upload as storage does if its URL has expired.
+// ExpireURL responds to an upload as storage does if its URL has expired.
 func ExpireURL() Fault {
 	f := RefuseUpload(http.StatusForbidden, "AccessDenied")
 	f.form.Message = "Request has expired"
@@ -125,7 +125,7 @@ func SlowUpload(bytesPerSecond int64) Fault {
 	return Fault{form: faultForm{Kind: kindSlowUpload, BytesPerSecond: bytesPerSecond}}
 }
 
-// Respond answers with exactly this, and the headers of [Fault.WithHeader]. An
+// Respond sends exactly this, and the headers of [Fault.WithHeader]. An
 // empty content type is left out.
 func Respond(status int, contentType, body string) Fault {
 	return Fault{form: faultForm{Kind: kindRespond, Status: status, ContentType: contentType, Body: body}}
@@ -156,7 +156,7 @@ func BadCertificate() Fault { return Fault{form: faultForm{Kind: kindBadCertific
 //	}))
 func Call(f func(Request)) Fault { return Fault{form: faultForm{Kind: kindCall}, call: f} }
 
-// BadGateway answers 502 with the HTML page of a proxy.
+// BadGateway responds with 502 and the HTML page of a proxy.
 func BadGateway() Fault {
 	return Respond(http.StatusBadGateway, "text/html; charset=utf-8", "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n")
 }

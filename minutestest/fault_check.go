@@ -64,7 +64,7 @@ func (f Fault) checkValues(fields []string) error {
 	case slices.Contains(fields, "status") && (form.Status < 200 || form.Status > 599):
 		return fmt.Errorf("fault: status: %s with status %d, which is not from 200 to 599", form.Kind, form.Status)
 	case form.Kind == kindRefuse && statusOf(minutes.ErrorCode(form.Code)) == 0:
-		return fmt.Errorf("fault: code: the interface has no code %q; respond answers anything", form.Code)
+		return fmt.Errorf("fault: code: the interface has no code %q; use respond for any other", form.Code)
 	case form.Kind == kindRefuseUpload && form.Code == "":
 		return errors.New("fault: code: refuse_upload without a code")
 	case form.Kind == kindShowStatus && form.MeetingStatus == "":

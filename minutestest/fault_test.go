@@ -45,57 +45,57 @@ func TestFaults_OfTheService(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fault Fault
-		see   func(t *testing.T, a answer)
+		see   func(t *testing.T, a response)
 	}{
-		"reset":         {Reset(), func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
-		"lost response": {LoseResponse(), func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
-		"rate limit": {RateLimit(""), func(t *testing.T, a answer) {
+		"reset":         {Reset(), func(t *testing.T, a response) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
+		"lost response": {LoseResponse(), func(t *testing.T, a response) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
+		"rate limit": {RateLimit(""), func(t *testing.T, a response) {
 			assert.Equal(t, 429, a.status)
 			assert.Empty(t, a.header.Get("Retry-After"))
 			assert.Equal(t, "text/plain; charset=utf-8", a.header.Get("Content-Type"))
 			assert.Empty(t, a.code())
 		}},
-		"rate limit for a time": {RateLimit("30"), func(t *testing.T, a answer) {
+		"rate limit for a time": {RateLimit("30"), func(t *testing.T, a response) {
 			assert.Equal(t, 429, a.status)
 			assert.Equal(t, "30", a.header.Get("Retry-After"))
 		}},
-		"internal": {Refuse(minutes.ErrInternal), func(t *testing.T, a answer) {
+		"internal": {Refuse(minutes.ErrInternal), func(t *testing.T, a response) {
 			assert.Equal(t, 500, a.status)
 			assert.Equal(t, "INTERNAL_ERROR", a.code())
 			assert.Contains(t, a.text, `"request_id":"req_`)
 		}},
-		"internal, after effect": {Refuse(minutes.ErrInternal).AfterEffect(), func(t *testing.T, a answer) {
+		"internal, after effect": {Refuse(minutes.ErrInternal).AfterEffect(), func(t *testing.T, a response) {
 			assert.Equal(t, "INTERNAL_ERROR", a.code())
 		}},
-		"bad gateway": {BadGateway(), func(t *testing.T, a answer) {
+		"bad gateway": {BadGateway(), func(t *testing.T, a response) {
 			assert.Equal(t, 502, a.status)
 			assert.Contains(t, a.header.Get("Content-Type"), "text/html")
 			assert.Contains(t, a.text, "<h1>")
 		}},
-		"reply": {Respond(200, "", "null"), func(t *testing.T, a answer) {
+		"response": {Respond(200, "", "null"), func(t *testing.T, a response) {
 			assert.Equal(t, 200, a.status)
 			assert.NotContains(t, a.header, "Content-Type")
 			assert.Equal(t, "null", a.text)
 		}},
-		"truncated": {Truncate(5), func(t *testing.T, a answer) {
+		"truncated": {Truncate(5), func(t *testing.T, a response) {
 			require.ErrorIs(t, a.err, io.ErrUnexpectedEOF)
 			assert.Equal(t, 200, a.status)
 			assert.Len(t, a.text, 5)
 		}},
-		"truncated by a byte": {Truncate(1 << 40), func(t *testing.T, a answer) {
+		"truncated by a byte": {Truncate(1 << 40), func(t *testing.T, a response) {
 			require.ErrorIs(t, a.err, io.ErrUnexpectedEOF)
 			assert.Equal(t, a.header.Get("Content-Length"), strconv.Itoa(len(a.text)+1))
 		}},
-		"delay": {Delay(10 * time.Millisecond), func(t *testing.T, a answer) {
+		"delay": {Delay(10 * time.Millisecond), func(t *testing.T, a response) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 200, a.status)
 		}},
-		"delayed response": {Delay(10 * time.Millisecond).AfterEffect(), func(t *testing.T, a answer) {
+		"delayed response": {Delay(10 * time.Millisecond).AfterEffect(), func(t *testing.T, a response) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 200, a.status)
 			assert.True(t, json.Valid([]byte(a.text)))
 		}},
-		"drip": {Drip(10 * time.Millisecond), func(t *testing.T, a answer) {
+		"drip": {Drip(10 * time.Millisecond), func(t *testing.T, a response) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 200, a.status)
 			assert.True(t, json.Valid([]byte(a.text)))
@@ -105,7 +105,7 @@ func TestFaults_OfTheService(t *testing.T) {
 			t.Parallel()
 			onBothWires(t, func(t *testing.T, s *Server, caller *caller) {
 				i := s.Inject(Match{Operation: "meetings.list", Nth: 2}, c.fault)
-				var hit answer
+				var hit response
 				for n := range 3 {
 					a := caller.call("GET", "/v1/meetings", "")
 					if n == 1 {
@@ -193,8 +193,8 @@ func TestFaults_BeforeAndAfterEffect(t *testing.T) {
 			t.Parallel()
 			onBothWires(t, func(t *testing.T, s *Server, caller *caller) {
 				s.Inject(Match{Operation: "projects.create"}, c.fault.Delayed(time.Millisecond))
-				caller.call("POST", "/v1/projects", `{"name":"Struck"}`)
-				assert.Equal(t, c.effect, strings.Contains(caller.call("GET", "/v1/projects", "").text, "Struck"))
+				caller.call("POST", "/v1/projects", `{"name":"Applied"}`)
+				assert.Equal(t, c.effect, strings.Contains(caller.call("GET", "/v1/projects", "").text, "Applied"))
 			})
 		})
 	}
@@ -208,25 +208,25 @@ func TestFaults_OfStorage(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault   Fault
 		arrives bool
-		see     func(t *testing.T, a answer)
+		see     func(t *testing.T, a response)
 	}{
-		"rejected": {RefuseUpload(503, "SlowDown"), false, func(t *testing.T, a answer) {
+		"rejected": {RefuseUpload(503, "SlowDown"), false, func(t *testing.T, a response) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 503, a.status)
 			assert.Contains(t, a.header.Get("Content-Type"), "application/xml")
-			var refusal struct {
+			var rejection struct {
 				XMLName                  xml.Name `xml:"Error"`
 				Code, Message, RequestId string
 			}
-			require.NoError(t, xml.Unmarshal([]byte(a.text), &refusal))
-			assert.Equal(t, "SlowDown", refusal.Code)
-			assert.NotEmpty(t, refusal.Message)
-			assert.NotEmpty(t, refusal.RequestId)
+			require.NoError(t, xml.Unmarshal([]byte(a.text), &rejection))
+			assert.Equal(t, "SlowDown", rejection.Code)
+			assert.NotEmpty(t, rejection.Message)
+			assert.NotEmpty(t, rejection.RequestId)
 		}},
-		"reset":             {Reset(), false, func(t *testing.T, a answer) { require.Error(t, a.err) }},
-		"reset after bytes": {ResetUpload(100_000), false, func(t *testing.T, a answer) { require.Error(t, a.err) }},
-		"lost response":     {LoseResponse(), true, func(t *testing.T, a answer) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
-		"expired": {RefuseUpload(403, "AccessDenied").AfterEffect(), true, func(t *testing.T, a answer) {
+		"reset":             {Reset(), false, func(t *testing.T, a response) { require.Error(t, a.err) }},
+		"reset after bytes": {ResetUpload(100_000), false, func(t *testing.T, a response) { require.Error(t, a.err) }},
+		"lost response":     {LoseResponse(), true, func(t *testing.T, a response) { require.ErrorIs(t, a.err, syscall.ECONNRESET) }},
+		"expired": {RefuseUpload(403, "AccessDenied").AfterEffect(), true, func(t *testing.T, a response) {
 			require.NoError(t, a.err)
 			assert.Equal(t, 403, a.status)
 		}},
@@ -236,12 +236,12 @@ func TestFaults_OfStorage(t *testing.T) {
 				t.Parallel()
 				onBothWires(t, func(t *testing.T, s *Server, caller *caller) {
 					if expect == "" && caller.base != BaseURL && !c.arrives {
-						t.Skip("a socket may lose an answer that comes before the body")
+						t.Skip("a socket may lose a response that comes before the body")
 					}
-					id := caller.create(t, "Struck")
+					id := caller.create(t, "Applied")
 					url := caller.uploadURL(t, id)
 					i := s.Inject(Match{Operation: OpUpload, MeetingID: id}, c.fault)
-					put := func() answer {
+					put := func() response {
 						return caller.call("PUT", url, strings.Repeat("x", size), withHeader("Content-Type", audioType), withHeader("Expect", expect))
 					}
 					c.see(t, put())
@@ -261,7 +261,7 @@ func TestResetUpload_CountsBytes(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
-	url := c.uploadURL(t, c.create(t, "Struck"))
+	url := c.uploadURL(t, c.create(t, "Applied"))
 	s.Inject(Match{Operation: OpUpload}, ResetUpload(100_000), ResetUpload(0))
 	require.Error(t, c.call("PUT", url, strings.Repeat("x", 1<<20), withHeader("Content-Type", audioType)).err)
 	require.Error(t, c.call("PUT", url, strings.Repeat("x", 1<<20), withHeader("Content-Type", audioType)).err)
@@ -320,6 +320,36 @@ func TestDelay_AfterEffectHoldsTheResponse(t *testing.T) {
 				hit := s.Requests("projects.create")
 				require.Len(t, hit, 1)
 				assert.Zero(t, hit[0].Status, "no response was sent")
+			})
+		})
+	}
+}
+
+// A request that a fault still delays at a reset has no effect afterwards: on the meetings, the
+// journal, the audit, or by its function.
+func TestReset_EndsDelayedRequests(t *testing.T) {
+	t.Parallel()
+	called := false
+	for name, fault := range map[string]Fault{
+		"delay":              Delay(time.Hour),
+		"delay after effect": Delay(time.Hour).AfterEffect(),
+		"call":               Call(func(Request) { called = true }).Delayed(time.Hour),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := NewServer(t)
+				s.Inject(Match{Operation: "projects.create"}, fault)
+				lost := make(chan error)
+				go func() { lost <- callerOf(s).call("POST", "/v1/projects", `{"name":"x"}`).err }()
+				synctest.Wait()
+				require.NoError(t, s.Reset())
+				require.ErrorIs(t, <-lost, syscall.ECONNRESET)
+				assert.Empty(t, s.Requests())
+				assert.False(t, called)
+				c := callerOf(s)
+				assert.NotContains(t, c.call("GET", "/v1/projects", "").text, `"x"`)
+				require.NoError(t, c.call("POST", "/v1/projects", `{"name":"x"}`).err)
+				assert.Empty(t, s.Violations(), "it repeats no request")
 			})
 		})
 	}
@@ -443,8 +473,8 @@ func TestInject_UnusedFailsTheTest(t *testing.T) {
 		want string
 	}{
 		"never matched":  {func(s *Server) { s.Inject(Match{Operation: "usage.get"}, Reset()) }, `the fault "reset", injected into usage.get, was applied 0 times, and 0 requests matched`},
-		"too late":       {func(s *Server) { s.Inject(Match{Nth: 2}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests from number 2 on, was applied 0 times, and 1 requests matched`},
-		"half":           {func(s *Server) { s.Inject(Match{}, BadGateway(), Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests, was applied 1 times`},
+		"too late":       {func(s *Server) { s.Inject(Match{Nth: 2}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests from number 2 on, was applied 0 times, and 1 request matched`},
+		"half":           {func(s *Server) { s.Inject(Match{}, BadGateway(), Reset()); callerOf(s).call("GET", "/v1/usage", "") }, `"reset", injected into requests, was applied 1 time, and 1 request matched`},
 		"always, never":  {func(s *Server) { s.Inject(Match{Times: Always}, Reset()) }, "was applied 0 times"},
 		"always, once":   {func(s *Server) { s.Inject(Match{Times: Always}, Reset()); callerOf(s).call("GET", "/v1/usage", "") }, ""},
 		"optional":       {func(s *Server) { s.Inject(Match{}, Reset()).Optional() }, ""},

@@ -127,9 +127,9 @@ func (i *Injection) clientSide() bool { return i.what[0].clientSide() }
 
 func (f Fault) clientSide() bool { return f.form.Kind == kindBadCertificate }
 
-// refuses reports whether a fault of i is a response of the API, which storage
+// rejects reports whether a fault of i is a response of the API, which storage
 // never sends.
-func (i *Injection) refuses() bool {
+func (i *Injection) rejects() bool {
 	return slices.ContainsFunc(i.what, func(f Fault) bool { return f.form.Kind == kindRefuse })
 }
 
@@ -138,7 +138,14 @@ func (i *Injection) unused() string {
 	if i.optional || !i.left() || i.times == Always && i.applied > 0 {
 		return ""
 	}
-	return fmt.Sprintf("the fault %q, injected into %s, was applied %d times, and %d requests matched: correct its Match, or call Optional", i.what[i.applied%len(i.what)], i.match, i.applied, i.seen)
+	return fmt.Sprintf("the fault %q, injected into %s, was applied %s, and %s matched: correct its Match, or call Optional", i.what[i.applied%len(i.what)], i.match, plural(i.applied, "time"), plural(i.seen, "request"))
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // faults are the injections of a Server, in order.
@@ -223,7 +230,7 @@ func (f *faults) take(t target, clientSide bool) (Fault, bool) {
 	defer f.mu.Unlock()
 	var first *Injection
 	for _, i := range f.list {
-		if !i.left() || i.clientSide() != clientSide || !i.open(now) || !i.match.matches(t) || t.operation == OpUpload && i.refuses() {
+		if !i.left() || i.clientSide() != clientSide || !i.open(now) || !i.match.matches(t) || t.operation == OpUpload && i.rejects() {
 			continue
 		}
 		i.seen++

@@ -37,7 +37,7 @@ const (
 type Request struct {
 	Seq       int               `json:"seq"`                 // from 1, in the order of arrival
 	At        time.Time         `json:"at"`                  // when its header had arrived
-	Took      time.Duration     `json:"took"`                // until it was answered; as JSON in nanoseconds
+	Took      time.Duration     `json:"took"`                // until the response; as JSON in nanoseconds
 	Operation minutes.Operation `json:"operation,omitempty"` // "" for a path or a method the interface does not have
 	MeetingID string            `json:"meeting_id,omitempty"`
 	Caller    string            `json:"caller,omitempty"` // id of the member or integration behind the key
@@ -56,7 +56,7 @@ type Request struct {
 	Fault     string `json:"fault,omitempty"`      // the injected fault that was applied
 }
 
-// Requests returns the requests answered so far, in the order in which they
+// Requests returns the requests that have ended, in the order in which they
 // arrived: those of the given operations, or all. The Server keeps the last
 // 4,096, or fewer if they take more than 32 MiB. It keeps only the first 8 KiB
 // of a header or a URL.
@@ -101,6 +101,7 @@ func (s *Server) RequestsAfter(seq int, of ...minutes.Operation) iter.Seq[Reques
 type entry struct {
 	engine.Exchange
 	seq    uint64
+	resets uint64 // of the Server, before the request
 	client uint64 // of the in-memory network that sent it; 0: another
 	at     time.Time
 	took   time.Duration
@@ -111,10 +112,10 @@ type entry struct {
 	header http.Header
 	fault  string
 	size   int    // in memory, nearly
-	nth    uint64 // to be answered, from 1
+	nth    uint64 // to end, from 1
 
-	refused bool // by the service itself, or truncated: it had no effect
-	lost    bool // the client did not get the whole response
+	rejected bool // by the service itself, or truncated: it had no effect
+	lost     bool // the client did not get the whole response
 }
 
 // masked replaces a secret.
@@ -322,15 +323,15 @@ func (j *journal) forgetOldest() {
 
 // entries returns what the journal holds, in order.
 func (j *journal) entries() []entry {
-	list, _ := j.answered(0)
+	list, _ := j.ended(0)
 	return list
 }
 
 func bySeq(a, b entry) int { return cmp.Compare(a.seq, b.seq) }
 
-// answered returns the entries put after the first n, in order of arrival, and
+// ended returns the entries put after the first n, in order of arrival, and
 // the number of all entries put.
-func (j *journal) answered(n uint64) ([]entry, uint64) {
+func (j *journal) ended(n uint64) ([]entry, uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var list []entry

@@ -12,8 +12,8 @@ import (
 )
 
 // lingerTime is how long a connection goes on taking what its client sends
-// after the server has answered and closed. A client that is still sending
-// then reads the answer in peace, instead of losing it to a reset.
+// after the server has responded and closed. A client that is still sending
+// then reads the response, instead of losing it to a reset.
 const lingerTime = 10 * time.Second
 
 // A connection is two pipes, one for each direction, so that the server can
@@ -96,7 +96,7 @@ type serverEnd struct {
 // it is still being sent.
 func (s *serverEnd) CloseWrite() error { return s.out.Close() }
 
-// Close ends the answer, and lingers for what the client is still sending.
+// Close ends the response, and lingers for what the client is still sending.
 func (s *serverEnd) Close() error {
 	s.closing.Do(func() {
 		_ = s.out.Close()

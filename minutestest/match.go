@@ -63,9 +63,9 @@ func (m Match) Validate(what ...Fault) error {
 		}
 		switch kind := fault.form.Kind; {
 		case kind == kindRefuseUpload && m.Operation != OpUpload:
-			return fmt.Errorf("fault: kind: %s is storage's answer; match %s", kind, OpUpload)
+			return fmt.Errorf("fault: kind: %s is an error of storage; match %s", kind, OpUpload)
 		case kind == kindRefuse && m.Operation == OpUpload:
-			return fmt.Errorf("fault: kind: %s is not storage's answer; use %s", kind, kindRefuseUpload)
+			return fmt.Errorf("fault: kind: %s is not an error of storage; use %s", kind, kindRefuseUpload)
 		}
 	}
 	return nil

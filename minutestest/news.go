@@ -74,7 +74,7 @@ type organisationNews struct {
 	Credits           int       `json:"credits"`
 	TranscribeSeconds int       `json:"transcribe_seconds"`
 	NextResetAt       string    `json:"next_reset_at,omitempty"`
-	Refused           string    `json:"refused,omitempty"` // why all its keys are rejected
+	Rejected          string    `json:"rejected,omitempty"` // why all its keys are rejected
 	Callers           []keyNews `json:"callers,omitempty"`
 }
 
@@ -86,11 +86,11 @@ type keyNews struct {
 }
 
 type faultNews struct {
-	Match  Match   `json:"match,omitzero"`
-	Faults []Fault `json:"faults"`
-	Seen   int     `json:"seen"`
-	Struck int     `json:"struck"`
-	Unused string  `json:"unused,omitempty"` // why it fails a test that ends now
+	Match   Match   `json:"match,omitzero"`
+	Faults  []Fault `json:"faults"`
+	Seen    int     `json:"seen"`
+	Applied int     `json:"applied"`
+	Unused  string  `json:"unused,omitempty"` // why it fails a test that ends now
 }
 
 // What the page shows at most.
@@ -104,7 +104,7 @@ type newsreader struct {
 	begun      bool
 	resets     uint64
 	changes    uint64
-	answered   uint64
+	ended      uint64
 	violations int
 	actions    int
 	world      []byte
@@ -124,7 +124,7 @@ func (n *newsreader) read(s *Server) (found news, kind string) {
 		found.Meetings = append(found.Meetings, newsOfMeeting(&lines[i]))
 	}
 	var entries []entry
-	entries, n.answered = s.journal.answered(n.answered)
+	entries, n.ended = s.journal.ended(n.ended)
 	for i := range entries {
 		found.Requests = append(found.Requests, entries[i].news())
 	}
@@ -184,11 +184,11 @@ func (o *Organisation) news() organisationNews {
 	n := organisationNews{ID: o.ID, Name: o.Name, Credits: *o.Credits, TranscribeSeconds: *o.TranscribeSeconds, NextResetAt: o.NextResetAt}
 	switch {
 	case o.Suspended:
-		n.Refused = "suspended"
+		n.Rejected = "suspended"
 	case o.Expired:
-		n.Refused = "expired"
+		n.Rejected = "expired"
 	case o.APIDisabled:
-		n.Refused = "no API access"
+		n.Rejected = "no API access"
 	}
 	for _, k := range o.Keys[:min(len(o.Keys), maxParts)] {
 		who := keyNews{ID: cmp.Or(k.IntegrationID, k.MemberID), Revoked: k.Revoked}
@@ -208,7 +208,7 @@ func (f *faults) news() []faultNews {
 	defer f.mu.Unlock()
 	var list []faultNews
 	for _, i := range f.list[max(0, len(f.list)-maxParts):] {
-		n := faultNews{Match: i.match, Faults: i.what, Seen: i.seen, Struck: i.applied, Unused: i.unused()}
+		n := faultNews{Match: i.match, Faults: i.what, Seen: i.seen, Applied: i.applied, Unused: i.unused()}
 		if n.Match.Key != "" {
 			n.Match.Key = masked
 		}

@@ -41,9 +41,10 @@ func WithoutAudit(kinds ...ViolationKind) Option {
 	return func(s *Server) { s.audit.ignore(kinds) }
 }
 
-// WithLog calls log with each request when it has been answered, in the
+// WithLog calls log with each request when it has ended, in the
 // goroutine that serves it, before the response is complete. Requests that are
-// served at once are logged at once.
+// served at once are logged at once. A request that ends after a [Server.Reset] that it began
+// before is not logged.
 //
 // The Server holds no lock meanwhile: log may call each of its methods but
 // Close, and may use a client of it if that does not log without end. The

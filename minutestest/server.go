@@ -281,8 +281,8 @@ func (s *Server) Close() error {
 	s.listening = nil
 	s.mu.Unlock()
 	if first {
-		for _, reply := range s.network.leftOpen() {
-			s.audit.openBody(reply.at, reply.req)
+		for _, body := range s.network.leftOpen() {
+			s.audit.openBody(body.at, body.req)
 		}
 	}
 	s.network.close()
@@ -294,8 +294,10 @@ func (s *Server) Close() error {
 }
 
 // Reset restores the World that the Server was made with, and removes all
-// meetings, scripts, faults, requests and violations.
+// meetings, scripts, faults, requests and violations. A request that has not ended by then
+// is not recorded or logged. If a fault still delays it, it has no effect, and its connection is reset.
 func (s *Server) Reset() error {
+	s.resets.Add(1) // requests that began before are ignored from here on
 	if err := s.engine.Reset(s.config()); err != nil {
 		return fmt.Errorf("minutestest: %w", err)
 	}
@@ -306,16 +308,16 @@ func (s *Server) Reset() error {
 	s.journal.reset()
 	s.actions.reset()
 	s.audit.reset()
-	s.resets.Add(1)
+	s.resets.Add(1) // a page that has read a part of the old state reads all again
 	return nil
 }
 
-// serve answers one request, and takes note of it.
+// serve handles one request, and records it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Body != nil && r.Body != http.NoBody {
 		r.Body = newPatientBody(w, r.Body)
 	}
-	e := entry{seq: s.journal.next(), client: clientOf(r), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, uri: r.RequestURI, header: r.Header}
+	e := entry{seq: s.journal.next(), resets: s.resets.Load(), client: clientOf(r), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, uri: r.RequestURI, header: r.Header}
 	held, cut := hold(w), false
 	if release := s.bodies.acquire(r); release == nil {
 		busy(held, r, &e)
@@ -334,16 +336,22 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// handle has the service itself answer.
+// handle lets the service itself respond.
 func (s *Server) handle(w http.ResponseWriter, r *http.Request, e *entry) {
 	e.Exchange = s.engine.Serve(w, r)
-	e.refused = e.Status >= 400 && e.Status < 500
+	e.rejected = e.Status >= 400 && e.Status < 500
 }
+
+// isPast reports whether the Server was reset since the request of e arrived.
+func (s *Server) isPast(e *entry) bool { return e.resets != s.resets.Load() }
 
 // note takes what became of a request to journal and audit.
 func (s *Server) note(r *http.Request, e *entry) {
 	e.took = time.Since(e.at)
 	e.lost = e.lost || r.Context().Err() != nil
+	if s.isPast(e) {
+		return
+	}
 	if !s.audit.off {
 		s.audit.watch(e)
 	}

@@ -72,22 +72,22 @@ type caller struct {
 
 func callerOf(s *Server) *caller { return &caller{s.HTTPClient(), BaseURL, s.Key()} }
 
-// answer is a response as a caller sees it.
-type answer struct {
+// response is a response as a caller sees it.
+type response struct {
 	status int
 	header http.Header
 	text   string
 	err    error
 }
 
-func (a answer) field(name string) string {
+func (a response) field(name string) string {
 	var fields map[string]any
 	_ = json.Unmarshal([]byte(a.text), &fields)
 	text, _ := fields[name].(string)
 	return text
 }
 
-func (a answer) code() string {
+func (a response) code() string {
 	var envelope struct {
 		Error struct {
 			Code string `json:"code"`
@@ -98,7 +98,7 @@ func (a answer) code() string {
 }
 
 // call makes one request, to a path of the service or to any URL.
-func (c *caller) call(method, url, body string, set ...func(*http.Request)) answer {
+func (c *caller) call(method, url, body string, set ...func(*http.Request)) response {
 	if strings.HasPrefix(url, "/") {
 		url = c.base + url
 	}
@@ -108,7 +108,7 @@ func (c *caller) call(method, url, body string, set ...func(*http.Request)) answ
 	}
 	req, err := http.NewRequest(method, url, reader)
 	if err != nil {
-		return answer{err: err}
+		return response{err: err}
 	}
 	if strings.HasPrefix(url, c.base+"/v1") {
 		req.Header.Set("Authorization", "Bearer "+c.key)
@@ -119,11 +119,11 @@ func (c *caller) call(method, url, body string, set ...func(*http.Request)) answ
 	}
 	resp, err := c.client.Do(req)
 	if err != nil {
-		return answer{err: err}
+		return response{err: err}
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	return answer{resp.StatusCode, resp.Header, string(text), err}
+	return response{resp.StatusCode, resp.Header, string(text), err}
 }
 
 func withHeader(name, value string) func(*http.Request) {
@@ -293,8 +293,8 @@ func TestListen_ServesOnASocket(t *testing.T) {
 	require.NoError(t, s.Close(), "twice")
 }
 
-// Even what net/http would answer by itself is answered by the service.
-func TestServer_AnswersOptions(t *testing.T) {
+// The service itself responds to OPTIONS, in place of net/http.
+func TestServer_RespondsToOptions(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	base, err := s.Listen("")
@@ -337,8 +337,8 @@ func TestUploadURL_WithoutAHost(t *testing.T) {
 		text, err := io.ReadAll(conn)
 		require.NoError(t, err)
 		require.NoError(t, conn.Close())
-		_, reply, _ := strings.Cut(string(text), "\r\n\r\n")
-		target, err := url.Parse(answer{text: reply}.field("upload_url"))
+		_, sent, _ := strings.Cut(string(text), "\r\n\r\n")
+		target, err := url.Parse(response{text: sent}.field("upload_url"))
 		require.NoError(t, err)
 		want := map[string]string{"socket": strings.TrimPrefix(base, "http://"), "memory": apiHost + ":443"}[name]
 		assert.Equal(t, want, target.Host, name)
@@ -434,7 +434,7 @@ func TestServer_ReportsMisuse(t *testing.T) {
 		"fault":    {func(tb *fakeTB) { NewServer(tb).Inject(Match{}, Refuse("NO_SUCH")) }, `"NO_SUCH"`},
 		"storage's fault": {func(tb *fakeTB) {
 			NewServer(tb).Inject(Match{Operation: "meetings.get"}, RefuseUpload(503, "SlowDown"))
-		}, "storage's answer"},
+		}, "is an error of storage"},
 		"not storage's fault": {func(tb *fakeTB) { NewServer(tb).Inject(Match{Operation: OpUpload}, Refuse(minutes.ErrInternal)) }, "use refuse_upload"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -138,6 +138,8 @@ func TestCallbacks_MayCallTheServer(t *testing.T) {
 		s = NewServer(t, WithLog(everything))
 		s.Inject(Match{}, Call(everything))
 		callerOf(s).call("GET", "/v1/usage", "")
+		assert.Equal(t, 1, called, "the request of before the reset is not logged")
+		callerOf(s).call("GET", "/v1/usage", "")
 		assert.Equal(t, 2, called)
 	})
 }
@@ -209,7 +211,7 @@ func TestBadCertificate_FailsBeforeTheRequest(t *testing.T) {
 		s := NewServer(t)
 		c := callerOf(s)
 		i := s.Inject(Match{Title: "Weekly", Nth: 2}, BadCertificate())
-		create := func() answer { return c.call("POST", "/v1/meetings", `{"title":"Weekly","date":"2026-11-21"}`) }
+		create := func() response { return c.call("POST", "/v1/meetings", `{"title":"Weekly","date":"2026-11-21"}`) }
 		require.NoError(t, create().err)
 		_, ok := errors.AsType[x509.UnknownAuthorityError](create().err)
 		assert.True(t, ok)
@@ -460,9 +462,9 @@ func TestAddMeetings_WhileClientsWork(t *testing.T) {
 		done <- err
 	}()
 	for range 100 {
-		reply := c.call("GET", "/v1/usage", "")
-		assert.Equal(t, http.StatusOK, reply.status)
-		assert.JSONEq(t, `{"credits_remaining":1000,"transcribe_seconds_remaining":360000,"next_reset_at":null}`, reply.text)
+		response := c.call("GET", "/v1/usage", "")
+		assert.Equal(t, http.StatusOK, response.status)
+		assert.JSONEq(t, `{"credits_remaining":1000,"transcribe_seconds_remaining":360000,"next_reset_at":null}`, response.text)
 	}
 	require.NoError(t, <-done)
 	assert.Len(t, s.Meetings(), 300)
@@ -481,7 +483,7 @@ func TestWithSeed_RepeatsExactly(t *testing.T) {
 			}
 			c.call("POST", "/v1/employees", `{"name":"Fay"}`)
 			c.call("POST", "/v1/projects", `{"name":"Vostok"}`)
-			for _, r := range []answer{
+			for _, r := range []response{
 				c.call("GET", "/v1/meetings?limit=2", ""), c.call("GET", "/v1/employees", ""), c.call("GET", "/v1/projects", ""),
 				c.call("GET", "/v1/nowhere", ""), c.call("POST", "/v1/meetings/"+s.Meetings()[0].ID+"/upload-url", `{"content_type":"audio/ogg"}`),
 				{text: c.uploadURL(t, c.create(t, "Four"))},

@@ -37,11 +37,11 @@ type network struct {
 	clients uint64 // made so far
 	closed  bool
 	live    map[*serverEnd]struct{} // until their client closes
-	replies map[*openReply]struct{} // neither read to the end nor closed
+	bodies  map[*openBody]struct{}  // neither read to the end nor closed
 }
 
 func newNetwork(h http.Handler) *network {
-	return &network{handler: h, fails: func(*http.Request) error { return nil }, bubble: inBubble(), live: make(map[*serverEnd]struct{}), replies: make(map[*openReply]struct{})}
+	return &network{handler: h, fails: func(*http.Request) error { return nil }, bubble: inBubble(), live: make(map[*serverEnd]struct{}), bodies: make(map[*openBody]struct{})}
 }
 
 // inBubble reports whether the caller runs in a testing/synctest bubble, by
@@ -115,7 +115,7 @@ func clientOf(r *http.Request) uint64 {
 func (n *network) close() {
 	n.mu.Lock()
 	n.closed = true
-	live, replies := slices.Collect(maps.Keys(n.live)), slices.Collect(maps.Keys(n.replies))
+	live, bodies := slices.Collect(maps.Keys(n.live)), slices.Collect(maps.Keys(n.bodies))
 	n.mu.Unlock()
 
 	for _, end := range live {
@@ -123,9 +123,9 @@ func (n *network) close() {
 			end.reset()
 		}
 	}
-	for _, reply := range replies {
-		if n.mine(reply.bubble) {
-			reply.cancel() // or the transport would wait for its reader for good
+	for _, body := range bodies {
+		if n.mine(body.bubble) {
+			body.cancel() // or the transport would wait for its reader for good
 		}
 	}
 }
@@ -136,7 +136,7 @@ func (n *network) mine(bubble bool) bool { return !bubble || n.bubble && inBubbl
 
 // leftOpen returns the responses that are still open after their readers had a
 // moment to end: a caller that was just canceled may be about to close.
-func (n *network) leftOpen() (left []*openReply) {
+func (n *network) leftOpen() (left []*openBody) {
 	const moment = 100 * time.Millisecond
 	for range 10 {
 		if left = n.open(); len(left) == 0 {
@@ -149,16 +149,16 @@ func (n *network) leftOpen() (left []*openReply) {
 
 // open returns the responses that were neither read to the end nor closed, the
 // oldest first.
-func (n *network) open() []*openReply {
+func (n *network) open() []*openBody {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var list []*openReply
-	for reply := range n.replies {
-		if n.mine(reply.bubble) {
-			list = append(list, reply)
+	var list []*openBody
+	for body := range n.bodies {
+		if n.mine(body.bubble) {
+			list = append(list, body)
 		}
 	}
-	slices.SortFunc(list, func(a, b *openReply) int { return a.at.Compare(b.at) })
+	slices.SortFunc(list, func(a, b *openBody) int { return a.at.Compare(b.at) })
 	return list
 }
 
@@ -187,18 +187,18 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel()
 		return resp, nil
 	}
-	reply := &openReply{ReadCloser: resp.Body, network: t.network, cancel: cancel, bubble: inBubble(), at: time.Now(), req: req}
-	resp.Body = reply
+	body := &openBody{ReadCloser: resp.Body, network: t.network, cancel: cancel, bubble: inBubble(), at: time.Now(), req: req}
+	resp.Body = body
 	t.network.mu.Lock()
-	t.network.replies[reply] = struct{}{}
+	t.network.bodies[body] = struct{}{}
 	t.network.mu.Unlock()
 	return resp, nil
 }
 
 func (t *roundTripper) CloseIdleConnections() { t.transport.CloseIdleConnections() }
 
-// openReply is the body of a response until it has been read or closed.
-type openReply struct {
+// openBody is the body of a response until it has been read or closed.
+type openBody struct {
 	io.ReadCloser
 	network *network
 	cancel  context.CancelFunc
@@ -207,7 +207,7 @@ type openReply struct {
 	req     *http.Request
 }
 
-func (o *openReply) Read(p []byte) (int, error) {
+func (o *openBody) Read(p []byte) (int, error) {
 	n, err := o.ReadCloser.Read(p)
 	if err != nil {
 		o.done()
@@ -215,14 +215,14 @@ func (o *openReply) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (o *openReply) Close() error {
+func (o *openBody) Close() error {
 	defer o.done()
 	return o.ReadCloser.Close()
 }
 
-func (o *openReply) done() {
+func (o *openBody) done() {
 	o.network.mu.Lock()
-	delete(o.network.replies, o)
+	delete(o.network.bodies, o)
 	o.network.mu.Unlock()
 	o.cancel()
 }

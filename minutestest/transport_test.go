@@ -77,15 +77,15 @@ func TestWire_SendsResponses(t *testing.T) {
 func TestWire_DeliversEarlyError(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {
-		var refusal string
+		var rejection string
 		client, _ := wire(func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusForbidden)
-			_, _ = io.WriteString(w, refusal)
+			_, _ = io.WriteString(w, rejection)
 		})
 		start := time.Now()
 		for _, expect := range []bool{true, false} {
 			for i := range 200 {
-				refusal = strings.Repeat("no", i%2*5000)
+				rejection = strings.Repeat("no", i%2*5000)
 				status, text, err := do(client, "PUT", testURL, zeroes(8<<20), func(r *http.Request) {
 					r.ContentLength = 8 << 20
 					if expect {
@@ -94,7 +94,7 @@ func TestWire_DeliversEarlyError(t *testing.T) {
 				})
 				require.NoError(t, err)
 				assert.Equal(t, 403, status)
-				assert.Len(t, text, len(refusal))
+				assert.Len(t, text, len(rejection))
 			}
 		}
 		if inBubble() { // no time-out was used up

@@ -44,8 +44,8 @@ type control struct {
 	pages  []int
 }
 
-// endpoint is one thing the control API does. A handler's answer is written as
-// JSON; nil is 204. One that is a handler answers for itself.
+// endpoint is one thing the control API does. A handler's result is written as
+// JSON; nil is 204. A result that is an http.Handler writes its own response.
 type endpoint struct {
 	method, path, does string
 	handle             func(*http.Request) (any, error)
@@ -98,15 +98,15 @@ func newControl(fake *minutestest.Server, world minutestest.World, edge *edge, c
 		c.mux.HandleFunc(e.method+" "+e.path, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Vary", "Accept")
 			if err := e.checkQuery(r); err != nil {
-				reply(w, nil, err)
+				respond(w, nil, err)
 				return
 			}
-			answer, err := e.handle(r)
-			if page, ok := answer.(http.Handler); ok {
+			result, err := e.handle(r)
+			if page, ok := result.(http.Handler); ok {
 				page.ServeHTTP(w, r)
 				return
 			}
-			reply(w, answer, err)
+			respond(w, result, err)
 		})
 	}
 	return c
@@ -136,7 +136,7 @@ func (e endpoint) checkQuery(r *http.Request) error {
 func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Minutes-Fake", "control")
 	if p := c.guard(r); p != nil {
-		reply(w, nil, p)
+		respond(w, nil, p)
 		return
 	}
 	if r.ContentLength > longBody || r.ContentLength < 0 {
@@ -150,10 +150,10 @@ func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.mux.ServeHTTP(w, r)
 		return
 	}
-	reply(w, nil, c.unknown(w, r))
+	respond(w, nil, c.unknown(w, r))
 }
 
-// unknown says why nothing answers r.
+// unknown returns why there is no endpoint for r.
 func (c *control) unknown(w http.ResponseWriter, r *http.Request) *problem {
 	var allow []string
 	for _, method := range []string{"DELETE", "GET", "PATCH", "POST", "PUT"} {
@@ -168,7 +168,7 @@ func (c *control) unknown(w http.ResponseWriter, r *http.Request) *problem {
 		return notFound("there is nothing at this path; write it as %s", path.Clean(r.URL.Path))
 	case allow != nil:
 		w.Header().Set("Allow", strings.Join(allow, ", "))
-		return &problem{Status: http.StatusMethodNotAllowed, Message: "this path answers " + strings.Join(allow, ", ")}
+		return &problem{Status: http.StatusMethodNotAllowed, Message: "this path supports " + strings.Join(allow, ", ")}
 	case strings.HasPrefix(r.URL.Path, "/v1/"):
 		return notFound("this is the control API; the service is at %s", c.baseURL)
 	}
@@ -209,7 +209,7 @@ func withoutOrigin(err error) string {
 	return strings.ReplaceAll(text, "\n", "; ")
 }
 
-// Two answers that are not just JSON with status 200.
+// Two results that are not just JSON with status 200.
 type (
 	created struct {
 		location string
@@ -221,16 +221,16 @@ type (
 	}
 )
 
-func reply(w http.ResponseWriter, answer any, err error) {
+func respond(w http.ResponseWriter, result any, err error) {
 	status := http.StatusOK
 	if err != nil {
 		p, ok := errors.AsType[*problem](err)
 		if !ok {
 			p = &problem{Status: http.StatusInternalServerError, Message: err.Error()}
 		}
-		status, answer = p.Status, map[string]*problem{"problem": p}
+		status, result = p.Status, map[string]*problem{"problem": p}
 	}
-	switch a := answer.(type) {
+	switch a := result.(type) {
 	case nil:
 		w.WriteHeader(http.StatusNoContent)
 		return
@@ -242,13 +242,13 @@ func reply(w http.ResponseWriter, answer any, err error) {
 		return
 	case created:
 		w.Header().Set("Location", a.location)
-		status, answer = http.StatusCreated, a.what
+		status, result = http.StatusCreated, a.what
 	}
 	var body bytes.Buffer
 	enc := json.NewEncoder(&body)
 	enc.SetIndent("", "  ") // people read this too
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(answer); err != nil {
+	if err := enc.Encode(result); err != nil {
 		status = http.StatusInternalServerError
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
@@ -276,13 +276,13 @@ func isBrowser(r *http.Request) bool { return strings.Contains(r.Header.Get("Acc
 
 func (c *control) health(*http.Request) (any, error) {
 	return struct {
-		Status        string    `json:"status"`
-		BaseURL       string    `json:"base_url"`
-		Version       string    `json:"version"`
-		Since         time.Time `json:"since"`
-		RefusedAtEdge int       `json:"refused_at_edge"`
-		LogDropped    int64     `json:"log_lines_dropped"` // because nothing read them in time
-	}{"ok", c.baseURL, version(), c.since, c.edge.refusals(), c.dropped()}, nil
+		Status         string    `json:"status"`
+		BaseURL        string    `json:"base_url"`
+		Version        string    `json:"version"`
+		Since          time.Time `json:"since"`
+		RejectedAtEdge int       `json:"rejected_at_edge"`
+		LogDropped     int64     `json:"log_lines_dropped"` // because nothing read them in time
+	}{"ok", c.baseURL, version(), c.since, c.edge.rejections(), c.dropped()}, nil
 }
 
 func (c *control) reset(*http.Request) (any, error) {
@@ -308,7 +308,7 @@ func (c *control) requests(r *http.Request) (any, error) {
 	return requestList{c.fake.RequestsAfter(after, operations...)}, nil
 }
 
-// requestList answers requests one at a time: all of them take much memory, and
+// requestList writes requests one at a time: all of them take much memory, and
 // a client may read slowly.
 type requestList struct{ of iter.Seq[minutestest.Request] }
 

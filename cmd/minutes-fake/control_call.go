@@ -18,6 +18,7 @@ type call struct {
 	Kind        string          `json:"kind"`
 	Request     string          `json:"request"`        // such as "PATCH /organisations/org_acme"; {id} is the meeting
 	JSON        json.RawMessage `json:"json,omitempty"` // its body
+	Delay       string          `json:"delay,omitempty"`
 	AfterEffect bool            `json:"after_effect,omitempty"`
 
 	problem atomic.Pointer[string] // why the last request failed
@@ -50,7 +51,11 @@ func (c *control) readCall(place string, text []byte) (*call, minutestest.Fault,
 	} else if _, pattern := c.mux.Handler(request); pattern == "" || request.Method == http.MethodGet {
 		return nil, minutestest.Fault{}, bad(place+".request", "%s is not a request that changes the world; GET / lists the control API", k.Request)
 	}
-	fault := minutestest.Call(func(r minutestest.Request) { c.make(k, r.MeetingID) })
+	delay, err := durationOf(place+".delay", k.Delay)
+	if err != nil {
+		return nil, minutestest.Fault{}, err
+	}
+	fault := minutestest.Call(func(r minutestest.Request) { c.make(k, r.MeetingID) }).Delayed(delay)
 	if k.AfterEffect {
 		fault = fault.AfterEffect()
 	}
@@ -81,11 +86,11 @@ func (c *control) make(k *call, meetingID string) {
 		k.problem.Store(nil)
 		return
 	}
-	var answer struct {
+	var failure struct {
 		Problem problem `json:"problem"`
 	}
-	_ = json.Unmarshal(w.body.Bytes(), &answer)
-	text := strings.TrimPrefix(answer.Problem.Field+": "+answer.Problem.Message, ": ")
+	_ = json.Unmarshal(w.body.Bytes(), &failure)
+	text := strings.TrimPrefix(failure.Problem.Field+": "+failure.Problem.Message, ": ")
 	k.problem.Store(&text)
 }
 

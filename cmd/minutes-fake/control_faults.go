@@ -30,18 +30,25 @@ type window struct {
 
 // read returns the two ends.
 func (w window) read() (from, to time.Duration, err error) {
-	for _, end := range []struct {
-		field, text string
-		into        *time.Duration
-	}{{"from", w.From, &from}, {"to", w.To, &to}} {
-		if *end.into, err = time.ParseDuration(cmp.Or(end.text, "0s")); err != nil || *end.into < 0 {
-			return 0, 0, bad(end.field, "%q is no duration such as 20s or 5m", end.text)
-		}
+	if from, err = durationOf("from", w.From); err != nil {
+		return 0, 0, err
+	}
+	if to, err = durationOf("to", w.To); err != nil {
+		return 0, 0, err
 	}
 	if w != (window{}) && to <= from {
 		return 0, 0, bad("to", "the window ends before it begins; set to to a later time than from")
 	}
 	return from, to, nil
+}
+
+// durationOf returns the duration in a field, which is 0 if the field is empty.
+func durationOf(field, text string) (time.Duration, error) {
+	d, err := time.ParseDuration(cmp.Or(text, "0s"))
+	if err != nil || d < 0 {
+		return 0, bad(field, "%q is no duration such as 20s or 5m", text)
+	}
+	return d, nil
 }
 
 // MarshalJSON shows it with its counts as of now.

@@ -88,7 +88,7 @@ func (c *control) getAudio(r *http.Request) (any, error) {
 	return recording{m.Audio.ContentType, m.Audio.Bytes}, nil
 }
 
-// moved answers what moves a meeting.
+// moved is the result of the requests that move a meeting.
 func moved(m minutestest.Meeting) any {
 	return struct {
 		ID     string         `json:"id"`

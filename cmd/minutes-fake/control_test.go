@@ -25,11 +25,11 @@ func (p *program) ask(t *testing.T, what, body string) (int, map[string]any) {
 	t.Helper()
 	method, path, _ := strings.Cut(what, " ")
 	status, text := p.send(t, method, p.control()+path, body, "")
-	var reply map[string]any
+	var response map[string]any
 	if text != "" {
-		require.NoError(t, json.Unmarshal([]byte(text), &reply), text)
+		require.NoError(t, json.Unmarshal([]byte(text), &response), text)
 	}
-	return status, reply
+	return status, response
 }
 
 // call sends one request to the service, with the program's own key.
@@ -37,11 +37,11 @@ func (p *program) call(t *testing.T, what, body string) (int, map[string]any) {
 	t.Helper()
 	method, path, _ := strings.Cut(what, " ")
 	status, text := p.send(t, method, p.baseURL()+path, body, p.env["MINUTES_API_KEY"])
-	var reply map[string]any
+	var response map[string]any
 	if strings.HasPrefix(text, "{") {
-		require.NoError(t, json.Unmarshal([]byte(text), &reply), text)
+		require.NoError(t, json.Unmarshal([]byte(text), &response), text)
 	}
-	return status, reply
+	return status, response
 }
 
 // meeting creates a meeting, with audio if there is some.
@@ -167,10 +167,10 @@ func TestControl_RejectsBadRequests(t *testing.T) {
 		{"GET /requests/x", "", 400, "seq"},
 		{"GET /requests/4711", "", 404, ""},
 	} {
-		status, reply := p.ask(t, tc.what, tc.body)
+		status, response := p.ask(t, tc.what, tc.body)
 		assert.Equal(t, tc.status, status, "%s %s", tc.what, tc.body)
-		problem, _ := reply["problem"].(map[string]any)
-		require.NotNil(t, problem, "%s: %v", tc.what, reply)
+		problem, _ := response["problem"].(map[string]any)
+		require.NotNil(t, problem, "%s: %v", tc.what, response)
 		assert.EqualValues(t, tc.status, problem["status"])
 		assert.NotEmpty(t, problem["message"])
 		assert.NotContains(t, problem["message"], "engine")
@@ -193,9 +193,9 @@ func TestControl_NamesLineAndColumnOfMalformedJSON(t *testing.T) {
 		`{"title":"x","stages":{"write":}`: "line 1, column 32: invalid character '}' looking for beginning of value",
 	} {
 		for _, what := range []string{"POST /scripts", "POST /faults", "PATCH /organisations/org_acme", "PUT /page-size"} {
-			status, reply := p.ask(t, what, body)
+			status, response := p.ask(t, what, body)
 			assert.Equal(t, http.StatusBadRequest, status)
-			assert.Equal(t, map[string]any{"status": 400.0, "message": want}, reply["problem"], "%s %s", what, body)
+			assert.Equal(t, map[string]any{"status": 400.0, "message": want}, response["problem"], "%s %s", what, body)
 		}
 	}
 }
@@ -447,7 +447,7 @@ func TestControl_InjectsFaults(t *testing.T) {
 	status, _ = p.ask(t, "DELETE /faults/"+id, "")
 	assert.Equal(t, 204, status)
 	status, _ = p.call(t, "GET /v1/usage", "")
-	assert.Equal(t, 200, status, "one strike was left")
+	assert.Equal(t, 200, status, "it was to be applied once more")
 
 	_, later := p.ask(t, "POST /faults", `{"faults":[{"kind":"reset"}]}`)
 	assert.NotEqual(t, id, later["id"], "an id is never used again")
@@ -465,6 +465,7 @@ func TestCall_ChangesTheServiceMidway(t *testing.T) {
 		"credits":       {"storage.put", `"request":"PATCH /organisations/org_acme","json":{"credits":0}`, "", "minutes_failed"},
 		"seconds":       {"storage.put", `"request":"PATCH /organisations/org_acme","json":{"transcribe_seconds":0}`, "", "transcribe_blocked"},
 		"seconds later": {"storage.put", `"request":"PATCH /organisations/org_acme","json":{"transcribe_seconds":0},"after_effect":true`, "", "minutes_ready"},
+		"delayed":       {"storage.put", `"request":"PATCH /organisations/org_acme","json":{"credits":0},"delay":"10ms"`, "", "minutes_failed"},
 		"the meeting":   {"storage.put", `"request":"POST /meetings/{id}/advance","json":{"until":"transcribing"},"after_effect":true`, "", "transcribing"},
 		"a problem":     {"storage.put", `"request":"PATCH /organisations/org_acme","json":{"credits":-1}`, "credits: -1 is negative", "minutes_ready"},
 		"a key":         {"meetings.get", `"request":"PATCH /organisations/org_acme/keys/key_ci","json":{"revoked":true}`, "", ""},
@@ -503,12 +504,14 @@ func TestCall_ChangesTheServiceMidway(t *testing.T) {
 		"PATCH organisations/x":  `"PATCH organisations/x" is not a method and a path, such as PATCH /organisations/org_acme`,
 		"PA TCH /organisations/": `"PA TCH /organisations/" is not a method and a path, such as PATCH /organisations/org_acme`,
 	} {
-		status, answer := p.ask(t, "POST /faults", `{"faults":[{"kind":"reset"},{"kind":"call","request":"`+request+`"}]}`)
+		status, response := p.ask(t, "POST /faults", `{"faults":[{"kind":"reset"},{"kind":"call","request":"`+request+`"}]}`)
 		assert.Equal(t, 400, status)
-		assert.Equal(t, map[string]any{"status": 400.0, "field": "faults[1].request", "message": want}, answer["problem"])
+		assert.Equal(t, map[string]any{"status": 400.0, "field": "faults[1].request", "message": want}, response["problem"])
 	}
-	_, answer := p.ask(t, "POST /faults", `{"faults":[{"kind":"call","reqest":"PATCH /x"}]}`)
-	assert.Equal(t, map[string]any{"status": 400.0, "field": "faults[0].reqest", "message": "no such field"}, answer["problem"])
+	_, response := p.ask(t, "POST /faults", `{"faults":[{"kind":"call","request":"PATCH /organisations/org_acme","delay":"-1s"}]}`)
+	assert.Equal(t, "faults[0].delay", response["problem"].(map[string]any)["field"])
+	_, response = p.ask(t, "POST /faults", `{"faults":[{"kind":"call","reqest":"PATCH /x"}]}`)
+	assert.Equal(t, map[string]any{"status": 400.0, "field": "faults[0].reqest", "message": "no such field"}, response["problem"])
 }
 
 // Meetings are scripted, held, moved and looked into.
@@ -562,9 +565,9 @@ func TestSpeed_ShortensStages(t *testing.T) {
 func TestControl_AddsMeetingsOfOthers(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
-	status, reply := p.ask(t, "POST /organisations/org_acme/meetings", `{"title":"Standup","creator_id":"emp_ada","visibility":"organisation","status":"audio_uploaded","external_id":"s","count":3}`)
-	require.Equal(t, http.StatusOK, status, "%v", reply)
-	ids := reply["ids"].([]any)
+	status, response := p.ask(t, "POST /organisations/org_acme/meetings", `{"title":"Standup","creator_id":"emp_ada","visibility":"organisation","status":"audio_uploaded","external_id":"s","count":3}`)
+	require.Equal(t, http.StatusOK, status, "%v", response)
+	ids := response["ids"].([]any)
 	require.Len(t, ids, 3)
 	_, m := p.ask(t, "POST /meetings/"+ids[2].(string)+"/advance", `{"until":"minutes_ready"}`)
 	assert.Equal(t, "minutes_ready", m["status"])
@@ -642,16 +645,16 @@ func TestControl_ReturnsRequests(t *testing.T) {
 func TestRateLimit_AppliesPerKey(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-edge-limit", "1", "-log", "text")
-	refused := 0
-	for n := 0; refused == 0 && n < 100; n++ { // two requests in one second of the clock
+	rejected := 0
+	for n := 0; rejected == 0 && n < 100; n++ { // two requests in one second of the clock
 		if status, _ := p.call(t, "GET /v1/usage", ""); status == http.StatusTooManyRequests {
-			refused++
+			rejected++
 		}
 	}
 	assert.Eventually(t, func() bool { return strings.Contains(p.stderr.String(), `fault="edge limit" status=429`) }, time.Minute, time.Millisecond)
 	_, health := p.ask(t, "GET /health", "")
 	assert.Equal(t, "ok", health["status"])
-	assert.EqualValues(t, refused, health["refused_at_edge"])
+	assert.EqualValues(t, rejected, health["rejected_at_edge"])
 }
 
 // Requests are counted beyond what the journal keeps.
@@ -659,8 +662,8 @@ func TestControl_CountsRequests(t *testing.T) {
 	t.Parallel()
 	p := launch(t)
 	counts := func() map[string]any {
-		_, reply := p.ask(t, "GET /requests/counts", "")
-		return reply["counts"].(map[string]any)
+		_, response := p.ask(t, "GET /requests/counts", "")
+		return response["counts"].(map[string]any)
 	}
 	require.Empty(t, counts())
 	p.meeting(t, "Weekly", "audio")

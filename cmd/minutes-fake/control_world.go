@@ -111,7 +111,7 @@ func (c *control) deletePart(r *http.Request) (any, error) {
 	return nil, err
 }
 
-// editPart changes a list with the body, and answers the element.
+// editPart changes a list with the body, and returns the element.
 func (c *control) editPart(r *http.Request, how func(list []any, i int, sent tree) ([]any, error)) (any, error) {
 	name, id, at := r.PathValue("list"), r.PathValue("id"), -1
 	o, err := c.edit(r, func(o, sent tree) error {
@@ -207,22 +207,22 @@ func (c *control) edit(r *http.Request, how func(o, sent tree) error) (minuteste
 
 // change lets how change an organisation, and returns what it has become.
 func (c *control) change(id string, how func(tree) error) (minutestest.Organisation, error) {
-	var refused error
+	var rejected error
 	if _, ok := c.fake.Organisation(id); !ok {
 		return minutestest.Organisation{}, notFound("there is no organisation %q", id)
 	}
 	err := c.fake.Update(id, func(o *minutestest.Organisation) {
 		t := toTree(*o)
-		if refused = how(t); refused != nil {
+		if rejected = how(t); rejected != nil {
 			return
 		}
 		changed, err := fromTree(t)
-		if refused = err; refused == nil {
+		if rejected = err; rejected == nil {
 			*o = changed
 		}
 	})
-	if refused != nil {
-		return minutestest.Organisation{}, refused
+	if rejected != nil {
+		return minutestest.Organisation{}, rejected
 	}
 	if err != nil {
 		return minutestest.Organisation{}, misplaced(err)

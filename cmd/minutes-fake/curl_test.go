@@ -61,10 +61,10 @@ func goCurl(t *testing.T, argv []string) string {
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
+	response, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
 	if !showHeader {
-		return string(answer)
+		return string(response)
 	}
 	var head strings.Builder
 	fmt.Fprintf(&head, "%s %s\n", resp.Proto, resp.Status)
@@ -73,7 +73,7 @@ func goCurl(t *testing.T, argv []string) string {
 	for _, name := range slices.Sorted(maps.Keys(resp.Header)) {
 		fmt.Fprintf(&head, "%s: %s\n", name, resp.Header.Get(name))
 	}
-	fmt.Fprintf(&head, "Date: %s\n\n%s", date, answer)
+	fmt.Fprintf(&head, "Date: %s\n\n%s", date, response)
 	return head.String()
 }
 

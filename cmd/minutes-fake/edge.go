@@ -12,10 +12,10 @@ import (
 // 429 that has no envelope. In each second of the clock, each key has limit requests. Requests without a key share one
 // allowance. Storage has no edge.
 type edge struct {
-	limit   int // 0: none
-	next    http.Handler
-	refused func(*http.Request)
-	now     func() time.Time
+	limit    int // 0: none
+	next     http.Handler
+	rejected func(*http.Request)
+	now      func() time.Time
 
 	mu     sync.Mutex
 	second int64
@@ -28,7 +28,7 @@ func (e *edge) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.next.ServeHTTP(w, r)
 		return
 	}
-	e.refused(r)
+	e.rejected(r)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Retry-After", "1")
 	w.WriteHeader(http.StatusTooManyRequests)
@@ -50,8 +50,8 @@ func (e *edge) admit(key string) bool {
 	return true
 }
 
-// refusals returns how many requests were rejected.
-func (e *edge) refusals() int {
+// rejections returns how many requests were rejected.
+func (e *edge) rejections() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.total

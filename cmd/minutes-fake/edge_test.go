@@ -13,12 +13,12 @@ import (
 func TestEdge_CountsRequestsPerSecond(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(100, 0)
-	refused := 0
+	rejected := 0
 	e := &edge{
-		limit:   2,
-		next:    http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }),
-		refused: func(*http.Request) { refused++ },
-		now:     func() time.Time { return now },
+		limit:    2,
+		next:     http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }),
+		rejected: func(*http.Request) { rejected++ },
+		now:      func() time.Time { return now },
 	}
 	ask := func(path, key string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest("GET", path, nil)
@@ -41,8 +41,8 @@ func TestEdge_CountsRequestsPerSecond(t *testing.T) {
 	assert.Equal(t, "text/plain; charset=utf-8", w.Header().Get("Content-Type"))
 	assert.Equal(t, "1", w.Header().Get("Retry-After"))
 	assert.Equal(t, "Too many requests\n", w.Body.String())
-	assert.Equal(t, 4, refused)
-	assert.Equal(t, 4, e.refusals())
+	assert.Equal(t, 4, rejected)
+	assert.Equal(t, 4, e.rejections())
 	now = now.Add(time.Second)
 	assert.Equal(t, 204, ask("/v1/usage", "a").Code, "the next second")
 

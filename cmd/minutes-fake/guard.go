@@ -16,9 +16,9 @@ import (
 func (c *control) guard(r *http.Request) *problem {
 	switch {
 	case !c.isOwnHost(r.Host):
-		return forbidden("the control API does not answer to the name %q; -control can give it one", r.Host)
+		return forbidden("the control API does not accept the host %q; -control sets its name", r.Host)
 	case !isOwnPage(r):
-		return forbidden("the control API does not answer to web pages of other sites")
+		return forbidden("the control API rejects requests from web pages of other sites")
 	case (r.ContentLength != 0 || r.Header["Content-Type"] != nil) && !isJSON(r.Header.Get("Content-Type")):
 		return &problem{Status: http.StatusUnsupportedMediaType, Message: "a body of Content-Type application/json expected"}
 	}

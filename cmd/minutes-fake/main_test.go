@@ -103,7 +103,7 @@ func (p *program) send(t *testing.T, method, target, body, key string) (int, str
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
 	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
+	response, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	return resp.StatusCode, string(answer)
+	return resp.StatusCode, string(response)
 }

@@ -18,16 +18,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write what the session of README.md answers into it")
+var update = flag.Bool("update", false, "write the responses of the session into README.md")
 
-// step is one command of a session, and what it answers.
+// step is one command of a session, and its response.
 type step struct {
-	command, answer string
+	command, response string
 }
 
 var consoleBlock = regexp.MustCompile("(?s)```console\n(.*?)```")
 
-// session returns the commands of a text with their answers.
+// session returns the commands of a text with their responses.
 func session(text string) []step {
 	var steps []step
 	for _, block := range consoleBlock.FindAllStringSubmatch(text, -1) {
@@ -37,7 +37,7 @@ func session(text string) []step {
 				steps = append(steps, step{})
 				line = command
 			} else if !open {
-				steps[len(steps)-1].answer += line
+				steps[len(steps)-1].response += line
 				continue
 			}
 			last := &steps[len(steps)-1]
@@ -67,18 +67,18 @@ var (
 	}
 )
 
-// play runs the session of README.md, and reports what it really answers, in
-// the form in which README.md has it.
+// play runs the session of README.md, and returns the actual responses, in
+// the form of README.md.
 func play(t *testing.T, steps []step, curl func(argv []string) string) []string {
 	t.Helper()
 	var p *program
 	var meeting, query string
-	answers := make([]string, len(steps))
+	responses := make([]string, len(steps))
 	for i, s := range steps {
 		argv, _ := words(s.command, func(name string) string { return p.env[name] })
 		if argv[0] == "minutes-fake" {
 			p = launch(t, append(argv[1:], "-control", "127.0.0.1:0")...)
-			answers[i] = p.said
+			responses[i] = p.said
 		} else {
 			require.Equal(t, "curl", argv[0])
 			for n := range argv {
@@ -90,30 +90,30 @@ func play(t *testing.T, steps []step, curl func(argv []string) string) []string 
 					argv[n] = strings.ReplaceAll(argv[n], sampleQuery, query)
 				}
 			}
-			answers[i] = curl(argv[1:])
+			responses[i] = curl(argv[1:])
 		}
-		if found := meetingID.FindString(answers[i]); found != "" && meeting == "" {
+		if found := meetingID.FindString(responses[i]); found != "" && meeting == "" {
 			meeting = found
 		}
-		if found := urlQuery.FindString(answers[i]); found != "" {
+		if found := urlQuery.FindString(responses[i]); found != "" {
 			query = found
 		}
-		answer := strings.NewReplacer(p.baseURL(), "http://127.0.0.1:8080", p.control(), "http://127.0.0.1:8081").Replace(answers[i])
+		response := strings.NewReplacer(p.baseURL(), "http://127.0.0.1:8080", p.control(), "http://127.0.0.1:8081").Replace(responses[i])
 		if meeting != "" {
-			answer = strings.ReplaceAll(answer, meeting, sampleMeeting)
+			response = strings.ReplaceAll(response, meeting, sampleMeeting)
 		}
 		if query != "" {
-			answer = strings.ReplaceAll(answer, query, sampleQuery)
+			response = strings.ReplaceAll(response, query, sampleQuery)
 		}
 		for _, v := range variations {
-			answer = v.what.ReplaceAllString(answer, v.by)
+			response = v.what.ReplaceAllString(response, v.by)
 		}
-		if answer != "" && !strings.HasSuffix(answer, "\n") {
-			answer += "\n"
+		if response != "" && !strings.HasSuffix(response, "\n") {
+			response += "\n"
 		}
-		answers[i] = answer
+		responses[i] = response
 	}
-	return answers
+	return responses
 }
 
 // The session of README.md is what happens, and so is that of the whole project's:
@@ -133,23 +133,23 @@ func TestReadme_SessionWorks(t *testing.T) {
 				if name == "curl" && !hasCurl() {
 					t.Skip("there is no curl here that knows --json")
 				}
-				answers := play(t, steps, func(argv []string) string { return curl(t, argv) })
+				responses := play(t, steps, func(argv []string) string { return curl(t, argv) })
 				if *update && name == "Go" {
-					rewrite(t, path, string(text), steps, answers)
+					rewrite(t, path, string(text), steps, responses)
 					return
 				}
 				for i, s := range steps {
-					assert.Equal(t, s.answer, answers[i], "%s", s.command)
+					assert.Equal(t, s.response, responses[i], "%s", s.command)
 				}
 			})
 		}
 	}
 }
 
-// rewrite replaces the answers in a text.
-func rewrite(t *testing.T, path, text string, steps []step, answers []string) {
+// rewrite replaces the responses in a text.
+func rewrite(t *testing.T, path, text string, steps []step, responses []string) {
 	for i, s := range steps {
-		was, is := "$ "+s.command+s.answer, "$ "+s.command+answers[i]
+		was, is := "$ "+s.command+s.response, "$ "+s.command+responses[i]
 		require.Contains(t, text, was)
 		text = strings.Replace(text, was, is, 1)
 	}
@@ -208,8 +208,8 @@ func TestReadme_SituationsWork(t *testing.T) {
 		t.Run(row[1], func(t *testing.T) {
 			t.Parallel()
 			p := launch(t)
-			status, answer := p.ask(t, row[2]+" "+row[3], row[4])
-			require.Less(t, status, 300, "%v", answer)
+			status, response := p.ask(t, row[2]+" "+row[3], row[4])
+			require.Less(t, status, 300, "%v", response)
 			id := useEverything(t, p)
 			switch row[3] {
 			case "/faults":
@@ -217,8 +217,8 @@ func TestReadme_SituationsWork(t *testing.T) {
 				assert.Positive(t, fault["applied"])
 				assert.NotContains(t, fault["faults"].([]any)[0], "problem")
 			case "/scripts":
-				outcome, _ := answer["outcome"].(string)
-				hold, _ := answer["hold"].(string)
+				outcome, _ := response["outcome"].(string)
+				hold, _ := response["hold"].(string)
 				_, m := p.ask(t, "POST /meetings/"+id+"/advance", `{"until":"`+cmp.Or(hold, outcome)+`"}`)
 				assert.Equal(t, cmp.Or(hold, outcome), m["status"])
 				assert.Equal(t, hold != "", m["held"])
@@ -239,7 +239,7 @@ func TestReadme_SituationsWork(t *testing.T) {
 // becomes of it. It returns the meeting's id.
 func useEverything(t *testing.T, p *program) (id string) {
 	client := &http.Client{Timeout: time.Second}
-	send := func(method, url, body string) (answer map[string]any) {
+	send := func(method, url, body string) (response map[string]any) {
 		req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
 		require.NoError(t, err)
 		req.Header.Set("Content-Type", "audio/mpeg")
@@ -252,8 +252,8 @@ func useEverything(t *testing.T, p *program) (id string) {
 			return nil
 		}
 		defer resp.Body.Close()
-		_ = json.NewDecoder(resp.Body).Decode(&answer)
-		return answer
+		_ = json.NewDecoder(resp.Body).Decode(&response)
+		return response
 	}
 	var upload string
 	for range 2 { // a fault may be in the way once

@@ -26,7 +26,7 @@ func newRequestLog(form string, w io.Writer) requestLog {
 	return requestLog{slog.New(slog.DiscardHandler)}
 }
 
-// served logs a request that the service or its storage has answered.
+// served logs a request that the service or its storage has handled.
 func (l requestLog) served(r minutestest.Request) {
 	line := []slog.Attr{slog.String("method", r.Method), slog.String("path", r.Path)}
 	for _, field := range []struct{ name, value string }{
@@ -40,8 +40,8 @@ func (l requestLog) served(r minutestest.Request) {
 	l.write(line)
 }
 
-// refused logs a request that the edge rejected.
-func (l requestLog) refused(r *http.Request) {
+// rejected logs a request that the edge rejected.
+func (l requestLog) rejected(r *http.Request) {
 	l.write([]slog.Attr{
 		slog.String("method", r.Method), slog.String("path", r.URL.Path),
 		slog.String("fault", "edge limit"), slog.Int("status", http.StatusTooManyRequests),

@@ -121,7 +121,7 @@ func (p *process) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	edge := &edge{limit: p.settings.edgeLimit, next: p.fake.Handler(), refused: p.requests.refused, now: time.Now}
+	edge := &edge{limit: p.settings.edgeLimit, next: p.fake.Handler(), rejected: p.requests.rejected, now: time.Now}
 	front := withDocument(edge)
 	if p.settings.trustForwarded {
 		front = forwarded(front)

@@ -30,6 +30,7 @@ func asProgram(t *testing.T, args ...string) (*program, *exec.Cmd) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = unread.Close() })
 	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Wait() }) // it is killed, and must not outlive the tests
 	p := &program{env: map[string]string{}, stderr: &buffer{}}
 	p.read(out)
 	require.NotEmpty(t, p.env)

@@ -16,7 +16,7 @@ func TestResponses_MatchTheInterface(t *testing.T) {
 	t.Parallel()
 	shown := map[string]bool{}
 	for kind, object := range testkit.Objects {
-		for _, body := range object.Replies {
+		for _, body := range object.Responses {
 			testkit.RequireForm(t, kind, []byte(body))
 			var v any
 			require.NoError(t, json.Unmarshal([]byte(body), &v))
@@ -24,7 +24,7 @@ func TestResponses_MatchTheInterface(t *testing.T) {
 		}
 	}
 	for kind, object := range testkit.Objects {
-		if len(object.Replies) == 0 {
+		if len(object.Responses) == 0 {
 			continue
 		}
 		for name, of := range object.Form {

@@ -24,7 +24,7 @@ func FuzzErrorEnvelope(f *testing.F) {
 		if status/100 == 2 {
 			return
 		}
-		client, _ := testkit.Answering(t, testkit.Canned(status, body, "Content-Type", contentType))
+		client, _ := testkit.Responding(t, testkit.Canned(status, body, "Content-Type", contentType))
 		got, err := op.Call(t.Context(), client)
 		reply := &mutant{status: status, header: http.Header{"Content-Type": {contentType}}, body: []byte(body)}
 		require.Error(t, err)
@@ -39,7 +39,7 @@ func FuzzMeetingPage(f *testing.F) {
 	f.Add(`{"meetings":[{"id":"a","status":"b","created_at":1e3}]}`)
 	op := testkit.OperationNamed(f, "meetings.list")
 	f.Fuzz(func(t *testing.T, body string) {
-		client, _ := testkit.Answering(t, testkit.Canned(200, body))
+		client, _ := testkit.Responding(t, testkit.Canned(200, body))
 		got, err := op.Call(t.Context(), client)
 		require.Empty(t, problemOf(op, &mutant{status: 200, body: []byte(body)}, got, err))
 		if page, ok := got.(*minutes.MeetingPage); ok && err == nil {
@@ -53,7 +53,7 @@ func FuzzMeetingPage(f *testing.F) {
 
 // seed adds the responses of one kind.
 func seed(f *testing.F, kind string, add func(body string)) {
-	all := testkit.Objects[kind].Replies
+	all := testkit.Objects[kind].Responses
 	require.NotEmpty(f, all)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		add(all[name])

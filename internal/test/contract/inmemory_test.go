@@ -221,11 +221,11 @@ func requireInterface(t *testing.T, seen []exchange) {
 		if op.Name != "meetings.create" || e.status != 200 {
 			require.Equal(t, op.Status, e.status, op.Name)
 		}
-		if op.ReplyForm == "" {
+		if op.ResponseForm == "" {
 			require.Empty(t, e.reply, op.Name)
 		} else {
 			require.Contains(t, e.contentType, "application/json")
-			testkit.RequireForm(t, op.ReplyForm, []byte(e.reply))
+			testkit.RequireForm(t, op.ResponseForm, []byte(e.reply))
 		}
 	}
 }

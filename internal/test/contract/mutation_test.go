@@ -72,7 +72,7 @@ func problemOf(op testkit.Operation, reply *mutant, got any, err error) string {
 		if reply.status/100 != 2 {
 			return "a success from an error response"
 		}
-		if zero && op.Reply != "" && op.Name != "meetings.transcript" {
+		if zero && op.Response != "" && op.Name != "meetings.transcript" {
 			return "neither value nor error"
 		}
 		return ""
@@ -139,16 +139,16 @@ func newMutator(t *testing.T, op testkit.Operation) *mutator {
 	_, _ = io.WriteString(h, string(op.Name))
 	m := &mutator{rand: rand.New(rand.NewPCG(mutationSeed, h.Sum64())), op: op}
 	for _, kind := range slices.Sorted(maps.Keys(testkit.Objects)) {
-		replies := testkit.Objects[kind].Replies
+		replies := testkit.Objects[kind].Responses
 		for _, name := range slices.Sorted(maps.Keys(replies)) {
-			if kind == op.ReplyForm {
+			if kind == op.ResponseForm {
 				m.own = append(m.own, []byte(replies[name]))
 			} else {
 				m.foreign = append(m.foreign, []byte(replies[name]))
 			}
 		}
 	}
-	if op.Reply == "" {
+	if op.Response == "" {
 		m.own = [][]byte{nil}
 	}
 	return m

@@ -36,9 +36,9 @@ func TestControlAPI_MatchesItsDocument(t *testing.T) {
 		}
 		defer resp.Body.Close()
 		text, _ := io.ReadAll(resp.Body)
-		var answer map[string]any
-		_ = json.Unmarshal(text, &answer)
-		return answer
+		var response map[string]any
+		_ = json.Unmarshal(text, &response)
+		return response
 	}
 	create := func(title string) string {
 		id, _ := ask(service, "POST /v1/meetings", `{"title":"`+title+`","date":"2026-11-21","external_id":"`+title+`"}`)["id"].(string)

@@ -34,9 +34,9 @@ type Sent struct {
 	Encoding                []string
 }
 
-// OneReply returns a Client of a server that gives every request the same response,
+// OneResponse returns a Client of a server that gives every request the same response,
 // below a path prefix. The function returns the requests that arrived.
-func OneReply(t testing.TB, status int, body string) (*minutes.Client, func() []Sent) {
+func OneResponse(t testing.TB, status int, body string) (*minutes.Client, func() []Sent) {
 	t.Helper()
 	arrived := make(chan Sent, 100)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -96,19 +96,19 @@ func New(baseURL, key string, opts ...minutes.Option) (*minutes.Client, error) {
 	return c, err
 }
 
-// Answering returns a Client without retries that gets this response to every request,
+// Responding returns a Client without retries that gets this response to every request,
 // and its transport, which counts the requests.
-func Answering(t testing.TB, reply func(*http.Request) (*http.Response, error)) (*minutes.Client, *httpmock.MockTransport) {
+func Responding(t testing.TB, respond func(*http.Request) (*http.Response, error)) (*minutes.Client, *httpmock.MockTransport) {
 	t.Helper()
 	mock := httpmock.NewMockTransport()
-	mock.RegisterNoResponder(reply)
+	mock.RegisterNoResponder(respond)
 	c, err := New("https://minutes.example", Key,
 		minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRetries(minutes.RetryPolicy{}), minutes.WithRateLimit(0, 0))
 	require.NoError(t, err)
 	return c, mock
 }
 
-// Canned returns a responder for [Answering]. The header is given as pairs.
+// Canned returns a responder for [Responding]. The header is given as pairs.
 func Canned(status int, body string, header ...string) func(*http.Request) (*http.Response, error) {
 	return func(req *http.Request) (*http.Response, error) {
 		resp := httpmock.NewStringResponse(status, body)

@@ -10,8 +10,8 @@ import (
 // it. Together the responses have each field present, null and absent, if the
 // interface allows that.
 type Object struct {
-	Form    Form
-	Replies map[string]string // by name, for [Fixture]
+	Form      Form
+	Responses map[string]string // by name, for [Fixture]
 }
 
 // Objects holds all of them by name, written by hand from the interface.
@@ -33,7 +33,7 @@ var Objects = map[string]Object{
 			"created_at":       "integer",
 			"updated_at":       "integer",
 		},
-		Replies: map[string]string{
+		Responses: map[string]string{
 			"meeting": `{
   "id": "mtg_7Kd02",
   "title": "Budget & staffing, “Q3”",
@@ -78,7 +78,7 @@ var Objects = map[string]Object{
 	},
 	"MeetingPage": {
 		Form: Form{"meetings": "[]Meeting", "next_cursor": "string|null?"},
-		Replies: map[string]string{
+		Responses: map[string]string{
 			"meeting_page": `{
   "meetings": [
     {
@@ -115,7 +115,7 @@ var Objects = map[string]Object{
 	},
 	"Member": {
 		Form: Form{"id": "string", "name": "string", "role": "string|null?", "status": "string"},
-		Replies: map[string]string{
+		Responses: map[string]string{
 			"member":        `{"id": "emp_ada", "name": "Ada Lovelace", "role": "Head of Engineering", "status": "no_account"}`,
 			"member_absent": `{"id": "emp_dai", "name": "Dai Nguyen", "status": "deactivated"}`,
 			"member_nulls":  `{"id": "emp_dai", "name": "Dai Nguyen", "role": null, "status": "invited"}`,
@@ -123,7 +123,7 @@ var Objects = map[string]Object{
 	},
 	"MemberList": {
 		Form: Form{"members": "[]Member"},
-		Replies: map[string]string{
+		Responses: map[string]string{
 			"member_list": `{
   "members": [
     {"id": "emp_ada", "name": "Ada Lovelace", "role": "Head of Engineering", "status": "active"},
@@ -135,20 +135,20 @@ var Objects = map[string]Object{
 	},
 	"Project": {
 		Form: Form{"id": "string", "name": "string"},
-		Replies: map[string]string{
+		Responses: map[string]string{
 			"project": `{"id": "prj_apollo", "name": "Apollo"}`,
 		},
 	},
 	"ProjectList": {
 		Form: Form{"projects": "[]Project"},
-		Replies: map[string]string{
+		Responses: map[string]string{
 			"project_list": `{"projects": [{"id": "prj_apollo", "name": "Apollo"}, {"id": "prj_gemini", "name": "Gemini"}]}`,
 		},
 	},
 	"Template": {Form: Form{"id": "string", "name": "string", "source": "string", "description": "string|null?", "is_default": "boolean?", "version": "integer|null?"}},
 	"TemplateList": {
 		Form: Form{"templates": "[]Template"},
-		Replies: map[string]string{
+		Responses: map[string]string{
 			"template_list": `{
   "templates": [
     {"id": "tpl_standard", "name": "Standard minutes", "source": "service", "description": "Summary and actions.", "is_default": true, "version": 3},
@@ -160,28 +160,28 @@ var Objects = map[string]Object{
 	},
 	"Minutes": {
 		Form: Form{"format": "string", "template_id": "string", "content": "string"},
-		Replies: map[string]string{
+		Responses: map[string]string{
 			"minutes_html":     `{"format": "html", "template_id": "tpl_board", "content": "<h1>Budget &amp; staffing</h1>"}`,
 			"minutes_markdown": `{"format": "markdown", "template_id": "tpl_board", "content": "# Budget\n\n- Ada: agreed\n"}`,
 		},
 	},
 	"Transcript": {
 		Form: Form{"transcript": "string"},
-		Replies: map[string]string{
+		Responses: map[string]string{
 			"transcript":       `{"transcript": "spk_0: Good morning.\nspk_1: Morning.\n"}`,
 			"transcript_empty": `{"transcript": ""}`,
 		},
 	},
 	"UploadTarget": {
 		Form: Form{"upload_url": "string", "expires_in": "integer", "method": "string?"},
-		Replies: map[string]string{
+		Responses: map[string]string{
 			"upload_target":        `{"upload_url": "https://storage.example/a/b?X-Amz-Expires=900&X-Amz-Signature=0123456789abcdef", "expires_in": 900, "method": "PUT"}`,
 			"upload_target_absent": `{"upload_url": "https://storage.example/a/b?X-Amz-Expires=900&X-Amz-Signature=0123456789abcdef", "expires_in": 900}`,
 		},
 	},
 	"Usage": {
 		Form: Form{"credits_remaining": "integer", "transcribe_seconds_remaining": "integer", "next_reset_at": "date|null?"},
-		Replies: map[string]string{
+		Responses: map[string]string{
 			"usage":        `{"credits_remaining": 42, "transcribe_seconds_remaining": 35999, "next_reset_at": "2026-12-01"}`,
 			"usage_absent": `{"credits_remaining": 1, "transcribe_seconds_remaining": 0}`,
 			"usage_nulls":  `{"credits_remaining": 0, "transcribe_seconds_remaining": 0, "next_reset_at": null}`,
@@ -189,7 +189,7 @@ var Objects = map[string]Object{
 	},
 	"Vocabulary": {
 		Form: Form{"terms": "[]string", "entries": "[]VocabularyEntry", "max_terms": "integer"},
-		Replies: map[string]string{
+		Responses: map[string]string{
 			"vocabulary": `{
   "terms": ["Kubernetes", "Grafana"],
   "entries": [
@@ -213,7 +213,7 @@ var Objects = map[string]Object{
 	// Section 7.
 	"Envelope": {
 		Form: Form{"error": "Error"},
-		Replies: map[string]string{
+		Responses: map[string]string{
 			"error": `{
   "error": {
     "code": "INVALID_REQUEST",
@@ -242,10 +242,10 @@ var Objects = map[string]Object{
 func Fixture(t testing.TB, name string) string {
 	t.Helper()
 	for _, object := range Objects {
-		if body, ok := object.Replies[name]; ok {
+		if body, ok := object.Responses[name]; ok {
 			return body
 		}
 	}
-	require.Fail(t, "no such reply", name)
+	require.Fail(t, "no such response", name)
 	return ""
 }

@@ -21,8 +21,8 @@ type Operation struct {
 	Body         string // JSON; "" for none
 	Form         string // of the body, in Objects
 	Status       int
-	Reply        string // Fixture; "" for none
-	ReplyForm    string // in Objects
+	Response     string // Fixture; "" for none
+	ResponseForm string // in Objects
 	Do           func(ctx context.Context, c *minutes.Client, meetingID string) (any, error)
 	Want         any
 
@@ -71,7 +71,7 @@ func Result[T any](v T, err error) (any, error) { return v, err }
 func Operations() []Operation {
 	return []Operation{{
 		Name: "members.list", Method: "GET", Path: "/v1/employees", Scope: "employees:read", Retried: true,
-		Status: 200, Reply: "member_list", ReplyForm: "MemberList",
+		Status: 200, Response: "member_list", ResponseForm: "MemberList",
 		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Members.List(ctx))
 		},
@@ -83,7 +83,7 @@ func Operations() []Operation {
 	}, {
 		Name: "members.create", Method: "POST", Path: "/v1/employees", Scope: "employees:write",
 		Body: `{"name":"Ada Lovelace","email":"ada@acme.example","role":"Head of Engineering","description":"Decides \u003cwhat\u003e is built."}`, Form: "MemberCreate",
-		Status: 201, Reply: "member", ReplyForm: "Member",
+		Status: 201, Response: "member", ResponseForm: "Member",
 		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Members.Create(ctx, &minutes.MemberCreateParams{
 				Name: "Ada Lovelace", Email: "ada@acme.example", Role: "Head of Engineering", Description: "Decides <what> is built.",
@@ -97,7 +97,7 @@ func Operations() []Operation {
 	}, {
 		Name: "meetings.list", Method: "GET", Path: "/v1/meetings", Scope: "meetings:read", Retried: true,
 		Query:  "cursor=c2Vjb25kIHBhZ2U%3D%26&date_from=2026-03-01&date_to=2026-03-31&external_id=crm%2F4711+%2B&limit=50",
-		Status: 200, Reply: "meeting_page", ReplyForm: "MeetingPage",
+		Status: 200, Response: "meeting_page", ResponseForm: "MeetingPage",
 		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Meetings.List(ctx, &minutes.MeetingListParams{
 				Limit: 50, Cursor: "c2Vjb25kIHBhZ2U=&", ExternalID: "crm/4711 +", DateFrom: "2026-03-01", DateTo: "2026-03-31",
@@ -118,7 +118,7 @@ func Operations() []Operation {
 		Name: "meetings.create", Method: "POST", Path: "/v1/meetings", Scope: "meetings:write",
 		Body: `{"title":"Budget","date":"2026-03-09","time":"14:30","external_id":"crm/4711","participant_ids":["emp_ada","emp_ben"],` +
 			`"project_id":"prj_apollo","shared_with":["emp_chloe"],"template_id":"tpl_board","visibility":"shared"}`, Form: "MeetingCreate",
-		Status: 201, Reply: "meeting", ReplyForm: "Meeting",
+		Status: 201, Response: "meeting", ResponseForm: "Meeting",
 		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			m, created, err := c.Meetings.Create(ctx, &minutes.MeetingCreateParams{
 				Title: "Budget", Date: "2026-03-09", Time: "14:30", ExternalID: "crm/4711", ParticipantIDs: []string{"emp_ada", "emp_ben"},
@@ -133,7 +133,7 @@ func Operations() []Operation {
 		},
 	}, {
 		Name: "meetings.get", Method: "GET", Path: "/v1/meetings/mtg_7Kd02", Scope: "meetings:read", Retried: true,
-		Status: 200, Reply: "meeting", ReplyForm: "Meeting",
+		Status: 200, Response: "meeting", ResponseForm: "Meeting",
 		Do: func(ctx context.Context, c *minutes.Client, id string) (any, error) {
 			return Result(c.Meetings.Get(ctx, id))
 		},
@@ -141,7 +141,7 @@ func Operations() []Operation {
 	}, {
 		Name: "meetings.update", Method: "PATCH", Path: "/v1/meetings/mtg_7Kd02", Scope: "meetings:write",
 		Body: `{"title":"Budget","date":"2026-03-09","time":"","project_id":""}`, Form: "MeetingUpdate",
-		Status: 200, Reply: "meeting", ReplyForm: "Meeting",
+		Status: 200, Response: "meeting", ResponseForm: "Meeting",
 		Do: func(ctx context.Context, c *minutes.Client, id string) (any, error) {
 			return Result(c.Meetings.Update(ctx, id, &minutes.MeetingUpdateParams{
 				Title: new("Budget"), Date: new("2026-03-09"), Time: new(""), ProjectID: new(""),
@@ -157,7 +157,7 @@ func Operations() []Operation {
 	}, {
 		Name: "meetings.set_participants", Method: "PUT", Path: "/v1/meetings/mtg_7Kd02/participants", Scope: "meetings:write", Retried: true,
 		Body: `{"participant_ids":["emp_ada","emp_ben"]}`, Form: "SetParticipants",
-		Status: 200, Reply: "meeting", ReplyForm: "Meeting",
+		Status: 200, Response: "meeting", ResponseForm: "Meeting",
 		Do: func(ctx context.Context, c *minutes.Client, id string) (any, error) {
 			return Result(c.Meetings.SetParticipants(ctx, id, []string{"emp_ada", "emp_ben"}))
 		},
@@ -165,7 +165,7 @@ func Operations() []Operation {
 	}, {
 		Name: "meetings.upload_url", Method: "POST", Path: "/v1/meetings/mtg_7Kd02/upload-url", Scope: "meetings:write", Retried: true,
 		Body: `{"content_type":"audio/ogg; codecs=opus"}`, Form: "UploadURL",
-		Status: 200, Reply: "upload_target", ReplyForm: "UploadTarget",
+		Status: 200, Response: "upload_target", ResponseForm: "UploadTarget",
 		Do: func(ctx context.Context, c *minutes.Client, id string) (any, error) {
 			t, err := c.Meetings.UploadURL(ctx, id, "audio/ogg; codecs=opus")
 			if t == nil {
@@ -176,21 +176,21 @@ func Operations() []Operation {
 		Want: Revealed{"https://storage.example/a/b?X-Amz-Expires=900&X-Amz-Signature=0123456789abcdef", 900, "PUT"},
 	}, {
 		Name: "meetings.minutes", Method: "GET", Path: "/v1/meetings/mtg_7Kd02/minutes", Scope: "minutes:read", Retried: true, NeedsMinutes: true, Query: "format=markdown",
-		Status: 200, Reply: "minutes_markdown", ReplyForm: "Minutes",
+		Status: 200, Response: "minutes_markdown", ResponseForm: "Minutes",
 		Do: func(ctx context.Context, c *minutes.Client, id string) (any, error) {
 			return Result(c.Meetings.Minutes(ctx, id, minutes.FormatMarkdown))
 		},
 		Want: &minutes.Minutes{Format: minutes.FormatMarkdown, TemplateID: "tpl_board", Content: "# Budget\n\n- Ada: agreed\n"},
 	}, {
 		Name: "meetings.transcript", Method: "GET", Path: "/v1/meetings/mtg_7Kd02/transcript", Scope: "minutes:read", Retried: true, NeedsMinutes: true,
-		Status: 200, Reply: "transcript", ReplyForm: "Transcript",
+		Status: 200, Response: "transcript", ResponseForm: "Transcript",
 		Do: func(ctx context.Context, c *minutes.Client, id string) (any, error) {
 			return Result(c.Meetings.Transcript(ctx, id))
 		},
 		Want: "spk_0: Good morning.\nspk_1: Morning.\n",
 	}, {
 		Name: "projects.list", Method: "GET", Path: "/v1/projects", Scope: "meetings:read", Retried: true,
-		Status: 200, Reply: "project_list", ReplyForm: "ProjectList",
+		Status: 200, Response: "project_list", ResponseForm: "ProjectList",
 		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Projects.List(ctx))
 		},
@@ -198,14 +198,14 @@ func Operations() []Operation {
 	}, {
 		Name: "projects.create", Method: "POST", Path: "/v1/projects", Scope: "meetings:write",
 		Body: `{"name":"Apollo"}`, Form: "ProjectCreate",
-		Status: 201, Reply: "project", ReplyForm: "Project",
+		Status: 201, Response: "project", ResponseForm: "Project",
 		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Projects.Create(ctx, &minutes.ProjectCreateParams{Name: "Apollo"}))
 		},
 		Want: &minutes.Project{ID: "prj_apollo", Name: "Apollo"},
 	}, {
 		Name: "templates.list", Method: "GET", Path: "/v1/templates", Scope: "meetings:read", Retried: true,
-		Status: 200, Reply: "template_list", ReplyForm: "TemplateList",
+		Status: 200, Response: "template_list", ResponseForm: "TemplateList",
 		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Templates.List(ctx))
 		},
@@ -216,12 +216,12 @@ func Operations() []Operation {
 		},
 	}, {
 		Name: "usage.get", Method: "GET", Path: "/v1/usage", Scope: "meetings:read", Retried: true,
-		Status: 200, Reply: "usage", ReplyForm: "Usage",
+		Status: 200, Response: "usage", ResponseForm: "Usage",
 		Do:   func(ctx context.Context, c *minutes.Client, _ string) (any, error) { return Result(c.Usage.Get(ctx)) },
 		Want: &minutes.Usage{CreditsRemaining: 42, TranscribeSecondsRemaining: 35999, NextResetAt: "2026-12-01"},
 	}, {
 		Name: "vocabulary.get", Method: "GET", Path: "/v1/vocabulary", Scope: "meetings:read", Retried: true,
-		Status: 200, Reply: "vocabulary", ReplyForm: "Vocabulary",
+		Status: 200, Response: "vocabulary", ResponseForm: "Vocabulary",
 		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Vocabulary.Get(ctx))
 		},
@@ -229,7 +229,7 @@ func Operations() []Operation {
 	}, {
 		Name: "vocabulary.replace", Method: "PUT", Path: "/v1/vocabulary", Scope: "meetings:write", Retried: true,
 		Body: `{"terms":["Kubernetes","Grafana"]}`, Form: "VocabularyReplace",
-		Status: 200, Reply: "vocabulary", ReplyForm: "Vocabulary",
+		Status: 200, Response: "vocabulary", ResponseForm: "Vocabulary",
 		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Vocabulary.Replace(ctx, []string{"Kubernetes", "Grafana"}))
 		},
@@ -237,7 +237,7 @@ func Operations() []Operation {
 	}, {
 		Name: "vocabulary.add", Method: "POST", Path: "/v1/vocabulary/terms", Scope: "meetings:write",
 		Body: `{"term":"Kubernetes"}`, Form: "VocabularyAdd",
-		Status: 201, Reply: "vocabulary", ReplyForm: "Vocabulary",
+		Status: 201, Response: "vocabulary", ResponseForm: "Vocabulary",
 		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Vocabulary.Add(ctx, "Kubernetes"))
 		},

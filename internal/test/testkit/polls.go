@@ -89,7 +89,7 @@ func (l *Polls) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// At returns when each request was answered.
+// At returns when each request ended.
 func (l *Polls) At() []time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

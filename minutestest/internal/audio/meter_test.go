@@ -156,7 +156,7 @@ func TestWrite_DoesNotAllocate(t *testing.T) {
 	}
 }
 
-// FuzzMeter demands of any input: no panic, a bounded duration, bounded memory, and the same answer however it is cut.
+// FuzzMeter demands of any input: no panic, a bounded duration, bounded memory, and the same result however it is cut.
 func FuzzMeter(f *testing.F) {
 	for _, file := range files {
 		data, err := os.ReadFile(filepath.Join("testdata", file.name))

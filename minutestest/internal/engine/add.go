@@ -25,8 +25,8 @@ func (s *Service) Add(organisation, creator string, body []byte, status minutes.
 	}
 	o.unlock()
 	f, _ := parseForm(body)
-	if _, refusal := c.create(f); refusal != nil {
-		return "", fmt.Errorf("engine: %s: %s", string(refusal.code), refusal.message)
+	if _, rejection := c.create(f); rejection != nil {
+		return "", fmt.Errorf("engine: %s: %s", string(rejection.code), rejection.message)
 	}
 	if c.status == http.StatusOK {
 		return "", errors.New("engine: the external id is another meeting's already")

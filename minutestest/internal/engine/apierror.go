@@ -63,7 +63,7 @@ var (
 	errNoProject       = newError(http.StatusNotFound, minutes.ErrNotFound, "There is no such project.")
 	errNoTemplate      = newError(http.StatusNotFound, minutes.ErrNotFound, "There is no such template.")
 
-	errMethod      = newError(http.StatusMethodNotAllowed, minutes.ErrBadRequest, "This path does not answer to that method.")
+	errMethod      = newError(http.StatusMethodNotAllowed, minutes.ErrBadRequest, "This path does not support that method.")
 	errTooLarge    = newError(http.StatusRequestEntityTooLarge, minutes.ErrBadRequest, "The body is longer than 1 MiB.")
 	errSlow        = newError(http.StatusRequestTimeout, minutes.ErrBadRequest, "The body did not arrive in time.")
 	errQuery       = newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "The query is malformed or repeats a parameter.")

@@ -12,7 +12,7 @@ import (
 )
 
 // TestKeys is section 5 of the interface with D6 and D18: which keys work,
-// and what the others answer, in its order.
+// and what the others return, in its order.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	prefix := netip.MustParsePrefix

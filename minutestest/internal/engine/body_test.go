@@ -14,7 +14,7 @@ import (
 )
 
 // TestBody_ReportsAllFaults: a body of a mebibyte whose fields are all at fault costs no
-// more than reading it, and the answer stays short.
+// more than reading it, and the response stays short.
 func TestBody_ReportsAllFaults(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -105,7 +105,7 @@ func TestBody_HasALimit(t *testing.T) {
 	}
 }
 
-// TestBody_ReportsManyUnknownMembers: nor does an answer grow with a list of ids.
+// TestBody_ReportsManyUnknownMembers: nor does a response grow with a list of ids.
 func TestBody_ReportsManyUnknownMembers(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

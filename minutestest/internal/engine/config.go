@@ -91,7 +91,7 @@ type Integration struct {
 	ID                string
 	Name              string
 	DefaultVisibility minutes.Visibility // "": organisation
-	Inactive          bool               // its keys answer API_ACCESS_DISABLED
+	Inactive          bool               // its keys get API_ACCESS_DISABLED
 }
 
 // Project groups meetings. Archived projects are not listed and take no

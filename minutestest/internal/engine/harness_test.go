@@ -73,8 +73,8 @@ func withAcme(f func(*Organisation)) func(*Config) {
 	return func(cfg *Config) { f(&cfg.Organisations[0]) }
 }
 
-// reply is a response, with the exchange that the engine reports.
-type reply struct {
+// response is a response, with the exchange that the engine reports.
+type response struct {
 	t testing.TB
 	*httptest.ResponseRecorder
 	x Exchange
@@ -82,7 +82,7 @@ type reply struct {
 
 // do sends one request. what is method and target, as in "GET /v1/meetings";
 // key "" sends none.
-func (s *rig) do(key, what, body string, change ...func(*http.Request)) *reply {
+func (s *rig) do(key, what, body string, change ...func(*http.Request)) *response {
 	method, target, _ := strings.Cut(what, " ")
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	if key != "" {
@@ -93,11 +93,11 @@ func (s *rig) do(key, what, body string, change ...func(*http.Request)) *reply {
 	}
 	w := httptest.NewRecorder()
 	x := s.Serve(w, r)
-	return &reply{s.t, w, x}
+	return &response{s.t, w, x}
 }
 
 // json returns the response's body as an object.
-func (r *reply) json() map[string]any {
+func (r *response) json() map[string]any {
 	r.t.Helper()
 	var v map[string]any
 	require.NoError(r.t, json.Unmarshal(r.Body.Bytes(), &v), "%d %s", r.Code, r.Body)
@@ -106,7 +106,7 @@ func (r *reply) json() map[string]any {
 
 // field returns one field of the response's object as a string, numbers and
 // null as JSON writes them.
-func (r *reply) field(name string) string {
+func (r *response) field(name string) string {
 	r.t.Helper()
 	switch v := r.json()[name].(type) {
 	case string:
@@ -118,7 +118,7 @@ func (r *reply) field(name string) string {
 }
 
 // is requires a status, and the code of an error.
-func (r *reply) is(status int, code string) *reply {
+func (r *response) is(status int, code string) *response {
 	r.t.Helper()
 	require.Equal(r.t, status, r.Code, "%s", r.Body)
 	require.Equal(r.t, status, r.x.Status)
@@ -133,13 +133,13 @@ func (r *reply) is(status int, code string) *reply {
 }
 
 // detail returns one of an error's details.
-func (r *reply) detail(name string) any {
+func (r *response) detail(name string) any {
 	r.t.Helper()
 	details, _ := r.json()["error"].(map[string]any)["details"].(map[string]any)
 	return details[name]
 }
 
-func (r *reply) storage(status int, code string) *reply {
+func (r *response) storage(status int, code string) *response {
 	r.t.Helper()
 	require.Equal(r.t, status, r.Code, "%s", r.Body)
 	require.Equal(r.t, code, r.x.StorageCode)
@@ -174,7 +174,7 @@ func (s *rig) presigned(key, id, contentType string) string {
 	return s.do(key, "POST /v1/meetings/"+id+"/upload-url", `{"content_type":"`+contentType+`"}`).is(200, "").field("upload_url")
 }
 
-func (s *rig) put(target, contentType, body string, change ...func(*http.Request)) *reply {
+func (s *rig) put(target, contentType, body string, change ...func(*http.Request)) *response {
 	return s.do("", "PUT "+target, body, append([]func(*http.Request){func(r *http.Request) {
 		r.Header.Set("Content-Type", contentType)
 		r.Header.Set("Content-Length", "0")

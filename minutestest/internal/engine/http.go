@@ -18,7 +18,7 @@ type call struct {
 	x      Exchange
 }
 
-// Serve answers one request to the API or to storage, and reports the
+// Serve handles one request to the API or to storage, and reports the
 // exchange.
 func (s *Service) Serve(w http.ResponseWriter, r *http.Request) Exchange {
 	world := s.world.Load()
@@ -28,7 +28,7 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request) Exchange {
 	c := &call{world: world, w: w, r: r, now: wallClock()}
 	var body []byte
 	var err *apiError
-	guard(func() { body, err = c.answerJSON() }, func() { err = errInternal })
+	guard(func() { body, err = c.resultJSON() }, func() { err = errInternal })
 	if err != nil {
 		body = c.errorBody(err)
 	}
@@ -36,9 +36,9 @@ func (s *Service) Serve(w http.ResponseWriter, r *http.Request) Exchange {
 	return c.x
 }
 
-// guard calls answer, which must not write anything, and fail if it panics: so
+// guard calls try, which must not write anything, and fail if it panics: so
 // a panic becomes an error response and never half a response.
-func guard(answer, fail func()) {
+func guard(try, fail func()) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			if fault == http.ErrAbortHandler {
@@ -47,21 +47,21 @@ func guard(answer, fail func()) {
 			fail()
 		}
 	}()
-	answer()
+	try()
 }
 
-// answerJSON returns the body of a success, nil for none.
-func (c *call) answerJSON() ([]byte, *apiError) {
-	success, err := c.answer()
+// resultJSON returns the body of a success, nil for none.
+func (c *call) resultJSON() ([]byte, *apiError) {
+	success, err := c.result()
 	if err != nil || success == nil {
 		return nil, err
 	}
 	return encode(success), nil
 }
 
-// answer checks in the order of D6, D18 and D25: the key first, then the
+// result checks in the order of D6, D18 and D25: the key first, then the
 // path, then everything that the operation checks itself.
-func (c *call) answer() (any, *apiError) {
+func (c *call) result() (any, *apiError) {
 	var e *endpoint
 	res, id := find(c.r.URL)
 	if res != nil {

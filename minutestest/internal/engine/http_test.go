@@ -85,7 +85,7 @@ func TestServe_RecoversFromPanics(t *testing.T) {
 	s.do("ci", "GET /v1/meetings", "").is(200, "")
 
 	id := s.create("ci", "")
-	put := func(fault any) *reply {
+	put := func(fault any) *response {
 		return s.put(s.presigned("ci", id, "audio/wav"), "audio/wav", "", func(r *http.Request) {
 			r.Body, r.ContentLength = io.NopCloser(breaks{fault}), 1
 		})

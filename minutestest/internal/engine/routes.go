@@ -8,8 +8,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// handler answers one operation: with the body of its success, nil for none,
-// or with an error.
+// handler handles one operation. It returns the body of its success, nil for none,
+// or an error.
 type handler func(*call) (any, *apiError)
 
 var handlers = map[route.Operation]handler{

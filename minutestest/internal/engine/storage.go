@@ -32,7 +32,7 @@ var (
 	errStorageInternal = &storageError{http.StatusInternalServerError, "InternalError", "We encountered an internal error. Please try again."}
 )
 
-// storage answers a request to storage.
+// storage handles a request to storage.
 func (w *world) storage(rw http.ResponseWriter, r *http.Request) Exchange {
 	x := Exchange{Operation: StoragePut, StorageAuthorization: len(r.Header["Authorization"]) > 0}
 	x.Organisation, x.MeetingID = storedIn(r.URL)

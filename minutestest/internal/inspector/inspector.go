@@ -58,7 +58,7 @@ func hash(text string) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// Serve answers with the live page. It asks for its data at the path "events"
+// Serve responds with the live page. It asks for its data at the path "events"
 // beside its own, and for details at "requests/{seq}" and "meetings/{id}".
 func Serve(w http.ResponseWriter, _ *http.Request) {
 	header := w.Header()

@@ -115,7 +115,7 @@ func TestLive(t *testing.T) {
 	p.do(setting("#samples", "a service error (500)"))
 	p.click("#sending button", "Send")
 	p.until(`document.querySelector("#faults").innerText.includes("meetings.create")`)
-	_, _, err = client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Refused", Date: "2026-11-21"})
+	_, _, err = client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Rejected", Date: "2026-11-21"})
 	require.ErrorIs(t, err, minutes.ErrInternal)
 	p.until(`document.querySelector("#t-faults").innerText === "Faults 2/2"`)
 	p.click("#orders button", "Inject")
@@ -130,10 +130,10 @@ func TestLive(t *testing.T) {
 		`{"match":{"operation":"usage"}}`:      "match.operation: ",
 	} {
 		p.do(typing("#body", text))
-		ask[any](p, `document.querySelector("#refusal").textContent = ""`)
+		ask[any](p, `document.querySelector("#rejection").textContent = ""`)
 		p.click("#sending button", "Send")
-		p.until(`document.querySelector("#refusal").innerText !== ""`)
-		assert.Contains(t, p.text("#refusal"), problem, text)
+		p.until(`document.querySelector("#rejection").innerText !== ""`)
+		assert.Contains(t, p.text("#rejection"), problem, text)
 	}
 	p.shoot("live-json")
 	p.click("#sending button", "Cancel")
@@ -165,21 +165,21 @@ func TestLatency(t *testing.T) {
 	ask[any](p, `globalThis.seen = {}; new MutationObserver(() => {
 		for (const e of document.querySelectorAll("#list .seq")) if (!e.parentNode.hidden) seen[e.textContent.slice(1)] ??= Date.now();
 	}).observe(document.querySelector("#list"), {subtree: true, childList: true, characterData: true, attributes: true}); null`)
-	answered := map[int]time.Time{}
+	responded := map[int]time.Time{}
 	const n = 40
 	for seq := 1; seq <= n; seq++ {
 		_, err := client.Usage.Get(t.Context())
 		require.NoError(t, err)
-		answered[seq] = time.Now()
+		responded[seq] = time.Now()
 		time.Sleep(37 * time.Millisecond)
 	}
 	p.until(fmt.Sprintf(`seen[%d] !== undefined`, n))
 	seen := ask[map[int]int64](p, "seen")
 	var worst, sum time.Duration
-	for seq, at := range answered {
+	for seq, at := range responded {
 		late := time.UnixMilli(seen[seq]).Sub(at)
 		worst, sum = max(worst, late), sum+late
 	}
-	t.Logf("shown %v after the reply on average, %v at worst", sum/n, worst)
+	t.Logf("shown %v after the response on average, %v at worst", sum/n, worst)
 	assert.Less(t, sum/n, 200*time.Millisecond)
 }

@@ -41,9 +41,9 @@ async function act(what, method, path, body) {
     detail.again?.();
   } catch (err) {
     say(`${what}: ${err.message}`);
-    const old = $("detail").querySelector(".refused");
+    const old = $("detail").querySelector(".rejection");
     old?.remove();
-    if (!$("detail").hidden) $("detail").prepend(h("div", { className: "card bad refused" }, `${what}: ${err.message}`));
+    if (!$("detail").hidden) $("detail").prepend(h("div", { className: "card bad rejection" }, `${what}: ${err.message}`));
   }
 }
 
@@ -90,14 +90,14 @@ function askFor(path) {
   const { title, hint, list } = SAMPLES[path], box = $("sending");
   setText($("sendname"), title);
   setText($("sendhint"), hint);
-  setText($("refusal"), "");
+  setText($("rejection"), "");
   $("samples").replaceChildren(...Object.keys(list).map(name => h("option", {}, name)));
   const choose = () => { $("body").value = JSON.stringify(list[$("samples").value], null, 2); };
   $("samples").onchange = choose;
   choose();
   $("send").onclick = async () => {
     const problem = jsonProblem($("body"));
-    setText($("refusal"), problem);
+    setText($("rejection"), problem);
     if (problem) return;
     try {
       await order("POST", path, $("body").value);
@@ -105,7 +105,7 @@ function askFor(path) {
       await fetchWorld();
       choosePanel(path === "faults" ? "faults" : "world");
     } catch (err) {
-      setText($("refusal"), err.message);
+      setText($("rejection"), err.message);
     }
   };
   box.showModal();
@@ -135,7 +135,7 @@ function jsonProblem(field) {
 
 function fillFaults() {
   const list = control.on ? control.faults ?? [] : model.world.faults ?? [];
-  const applied = f => f.applied ?? f.struck ?? 0, sum = list.reduce((sum, f) => sum + applied(f), 0);
+  const applied = f => f.applied, sum = list.reduce((sum, f) => sum + applied(f), 0);
   const missing = f => !model.live && f.unused; // in a live page, the test goes on
   setText($("t-faults"), `Faults ${list.length ? `${sum}/${list.length}` : ""}`);
   $("t-faults").title = `${count(list.length, "fault")} injected, applied ${count(sum, "time")}`;
@@ -154,7 +154,7 @@ function fillFaults() {
 function fillWorld() {
   const parts = [];
   for (const o of model.world.organisations) {
-    parts.push(h("h2", {}, o.name || o.id, o.refused ? ` (${o.refused})` : ""));
+    parts.push(h("h2", {}, o.name || o.id, o.rejected ? ` (${o.rejected})` : ""));
     parts.push(table([["Credits left", o.credits.toLocaleString("en")], ["Transcription left", `${o.transcribe_seconds.toLocaleString("en")} s`], ["Next top-up", o.next_reset_at || "none"]]));
     parts.push(h("h3", {}, "Keys"));
     const secrets = control.keys.filter(k => k.organisation === o.id);

@@ -88,7 +88,7 @@ function actionDetail(a) {
 
 function requestDetail(r, full) {
   const parts = [h("h2", {}, markIcon(r.kind), ` #${r.seq} `, r.operation || "unknown operation")];
-  parts.push(h("p", {}, h("code", {}, `${full.method} ${full.path}`), "  →  ", h("b", { className: isRejected(r) ? "rejected" : "" }, answer(r))));
+  parts.push(h("p", {}, h("code", {}, `${full.method} ${full.path}`), "  →  ", h("b", { className: isRejected(r) ? "rejected" : "" }, result(r))));
   for (const v of r.violations) parts.push(h("div", { className: "card bad" }, h("p", {}, h("b", {}, VIOLATIONS[v.kind] ?? v.kind)), h("p", {}, v.text)));
   const rows = [["Arrived", `${timeText(r.at)}  (${fullTime(r.at)})`], ["Took", span(r.took)]];
   const before = r.operation === "meetings.get" && r.meeting_id ? pollBefore(r) : null;

@@ -50,7 +50,7 @@ const requestList = {
     });
   },
 
-  // newItem has two lines: what was asked and the answer; number, time and meeting.
+  // newItem has two lines: operation and status; number, time and meeting.
   newItem() {
     const parts = ["icon", "op", "status", "seq", "at", "what"].map(name => h("span", { className: name }));
     const item = h("div", { className: "item", role: "option" }, ...parts);
@@ -67,7 +67,7 @@ const requestList = {
     item.id = "request-" + r.seq;
     icon.replaceChildren(markIcon(r.kind));
     setText(op, r.operation || r.method + " " + r.path);
-    setText(status, r.action ? "" : answer(r) + (r.fault ? " ⚡" : ""));
+    setText(status, r.action ? "" : result(r) + (r.fault ? " ⚡" : ""));
     setText(seq, r.action ? "" : "#" + r.seq);
     setText(at, timeText(r.at));
     item.classList.toggle("bad", r.kind === "violation");

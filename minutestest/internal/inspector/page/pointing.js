@@ -109,13 +109,13 @@ Object.assign(timeline, {
 function describe(r) {
   if (!r.seq) return `violation: ${r.violation.text}`;
   if (r.action) return [`${r.name}, ${timeText(r.at)}`, ...r.changes ?? []].join("\n");
-  const lines = [`#${r.seq}  ${r.operation || r.method + " " + r.path}  ${answer(r)}`, `${timeText(r.at)}, took ${span(r.took)}${r.caller ? `, by ${callerName(r.caller)}` : ""}`];
+  const lines = [`#${r.seq}  ${r.operation || r.method + " " + r.path}  ${result(r)}`, `${timeText(r.at)}, took ${span(r.took)}${r.caller ? `, by ${callerName(r.caller)}` : ""}`];
   if (r.fault) lines.push(`fault: ${r.fault}`);
   for (const v of r.violations) lines.push(`violation (${v.kind}): ${v.text}`);
   return lines.join("\n");
 }
 
-const answer = r => (r.status ? String(r.status) : "no response") + (r.code ? " " + r.code : "");
+const result = r => (r.status ? String(r.status) : "no response") + (r.code ? " " + r.code : "");
 
 function tip(e, text) {
   const box = $("tip"), area = $("timeline").getBoundingClientRect();
