@@ -37,10 +37,11 @@ type Response struct {
 // Do makes a request to an endpoint that this package does not cover. Authentication, rate limit
 // and errors are the same as for every other call. If out is not nil, Do decodes the response into
 // out, which must be a pointer. To read fields that a type of this package lacks, embed the type
-// in a struct; see the example. Do keeps no poll interval.
+// in a struct; see the example.
 //
-// The Client retries a GET, and every request with Request.Idempotent, like its own GETs (see
-// [WithRetries]). It retries other requests only after a 429, or if there was no connection.
+// [WithRetries] says after which failures the Client retries a GET. It retries a request with
+// Request.Idempotent after the same failures, and other requests only after a 429, or if there was
+// no connection.
 //
 // Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. With an error, the
 // Response is nil.

@@ -77,8 +77,7 @@ func describe(request string, status int, code, message string, after time.Durat
 	return strings.Join(text, ": ") + id
 }
 
-// withoutPrefix is an error whose text has no "minutes: ", neither at the beginning nor before the
-// text of a wrapped error.
+// withoutPrefix removes the prefix "minutes: " from the text of an error and of the errors it wraps.
 type withoutPrefix struct{ error }
 
 func (n withoutPrefix) Error() string {
@@ -100,9 +99,9 @@ func singleLine(s string) string {
 	}, s)
 }
 
-// ErrMeetingGone matches a NOT_FOUND from Get, Delete, UploadURL, Minutes or a poll, which is
-// certainly about the meeting. It does not match a NOT_FOUND from other calls, which may be about
-// something else, such as a participant. This package defines ErrMeetingGone, not the service.
+// ErrMeetingGone matches a NOT_FOUND from Get, Delete, UploadURL, Minutes or a poll. There, only the
+// meeting can be missing. It matches no NOT_FOUND from other calls: something else may be missing,
+// such as a participant. ErrMeetingGone is not a code of the service.
 var ErrMeetingGone = errors.New("minutes: the meeting is gone")
 
 // Is reports whether e matches an ErrorCode or [ErrMeetingGone]. ErrRateLimited matches every 429.
@@ -129,7 +128,7 @@ type ParamError struct {
 }
 
 // These errors describe a recording that cannot be uploaded. They are inside a *ParamError, so
-// compare with [errors.Is]. This package defines them, not the service.
+// compare with [errors.Is]. They are not codes of the service.
 var (
 	// ErrRecordingEmpty: the recording has no bytes.
 	ErrRecordingEmpty = errors.New("the recording is empty")
@@ -160,8 +159,7 @@ type MeetingFailedError struct {
 	Meeting *Meeting // from the last poll or call
 }
 
-// failureReasons has the reason and the first half of the advice. The method Error of
-// MeetingFailedError adds the second half.
+// failureReasons has, for each failure state, the first part of the text of a MeetingFailedError.
 var failureReasons = map[Status]string{
 	StatusTranscribeBlocked:   "there is not enough transcription quota; after a top-up, ",
 	StatusAudioRejected:       "the service rejected the recording, usually because of its size; to upload another recording, ",
@@ -180,9 +178,10 @@ func (e *MeetingFailedError) Error() string {
 	return meeting + " ended as " + singleLine(string(e.Status)) + ": " + failureReasons[e.Status] + action
 }
 
-// WaitError reports a wait that ended without a result. The context ended, the meeting is gone or
-// has no audio, the service rejected the key, or too many polls failed in a row. If polls were
-// failing when the context ended, errors.As also finds the *Error of the last poll.
+// WaitError reports a wait that ended without a result. There are five reasons: the context ended,
+// the meeting is gone, the meeting has no audio, the service rejected the key, or too many polls
+// failed in a row. If polls were failing when the context ended, errors.As also finds the *Error of
+// the last poll.
 type WaitError struct {
 	MeetingID string   // empty if Err ended a whole WaitAll or Follow, or if WaitAll got an empty id
 	Meeting   *Meeting // from the last poll or call; nil if there was none
@@ -208,8 +207,7 @@ func (e *WaitError) Error() string {
 func (e *WaitError) Unwrap() error { return e.Err }
 
 // StorageError reports that the upload of a recording to storage failed (section 4.2 of the
-// interface document). The fields describe the last response of storage. If the recording could not
-// be read during an attempt, the fields do not describe the response to that attempt.
+// interface document). The fields describe the last response of storage.
 type StorageError struct {
 	StatusCode int    // HTTP status; 0 if there was no response
 	Code       string // of storage, such as "SignatureDoesNotMatch"; empty if the response was not an XML error
@@ -247,7 +245,7 @@ var ErrPartialAudio = upload.ErrPartialAudio
 // intervention. It returns true for
 //
 //   - a 429, a 408 or a 5xx of the service;
-//   - an API request without a response;
+//   - an API request that got no response;
 //   - a 2xx of the service that is incomplete or does not match the interface document;
 //   - an upload that failed for one of the reasons in [WithRetries];
 //   - an unexpected 2xx of storage, after which the service shows no audio;
@@ -255,13 +253,14 @@ var ErrPartialAudio = upload.ErrPartialAudio
 //   - the context's deadline, because the next call may have a later one;
 //   - an error that wraps one of these, such as a *WaitError.
 //
-// It returns false for everything else. Examples are a canceled context, a meeting that failed,
-// ErrNoAudio, ErrPartialAudio, an unusable parameter or recording, and a TLS failure.
+// It returns false for everything else, and for a canceled context and a TLS failure, even if there
+// was no response. Examples are a meeting that failed, ErrNoAudio and an unusable recording.
 //
 // The failed call may have had an effect. You can always repeat reads and Resume. With an
 // ExternalID, you can also repeat Create and Process.
 //
-// Assumed: everything but the 429, the 500, and minutes or a transcript that are not ready.
+// The interface document mentions only the 429, the 500, and minutes or a transcript that are not
+// ready. The rest is assumed.
 func Retryable(err error) bool {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, ErrNoAudio), errors.Is(err, ErrPartialAudio),
@@ -343,7 +342,7 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 	switch {
 	case env.Error.Code != "": // json.Unmarshal may have failed at another field
 		e.Code, e.Details = ErrorCode(c.Mask.Text(string(env.Error.Code))), env.Error.Details
-		e.Message = c.Mask.Text(env.Error.Message) // again, since JSON escapes may have hidden a secret
+		e.Message = c.Mask.Text(env.Error.Message) // JSON escapes may have hidden a secret before
 	case r.Status/100 == 3:
 		e.Message = c.Mask.Redirect(c.host, r.Header)
 	case r.Status == http.StatusTooManyRequests:

@@ -12,9 +12,9 @@ import (
 
 // FollowOptions tune [MeetingsService.Follow]. Zero fields, and nil, mean the defaults.
 type FollowOptions struct {
-	// Since selects the meetings that were created after this time, or up to two minutes earlier,
-	// because clocks differ. A zero Since means the time of the call. To continue after a restart,
-	// set Since in the first run, and use the same Since again.
+	// Since is the creation time of the oldest meetings to yield. Because clocks differ, Follow also
+	// yields meetings that were created up to two minutes before Since. A zero Since means the time
+	// of the call. To continue after a restart, set Since in the first run, and use it again.
 	Since time.Time
 	// Skip reports whether Follow leaves out a meeting, for example because an earlier run handled
 	// the meeting. Follow calls Skip on the goroutine of the loop, maybe several times for a
@@ -33,7 +33,7 @@ type FollowOptions struct {
 // Follow yields each meeting of the organisation that the key can see, when the minutes are ready
 // or when the meeting fails. FollowOptions.Since selects the meetings by creation time. Follow runs
 // until ctx ends or you leave the loop. The key needs the scopes meetings:read and minutes:read.
-// Assumed: the listing is ordered by CreatedAt or by UpdatedAt.
+// Assumed: the listing is ordered by CreatedAt. Follow also works if it is ordered by UpdatedAt.
 //
 //   - Follow yields a meeting once, in no particular order. It leaves out deleted meetings.
 //   - Follow stores nothing, so the next run of the program may yield a meeting again. To prevent

@@ -21,7 +21,7 @@ import (
 type MeetingsService struct{ service }
 
 // Meeting is one meeting (section 2.1). If the service leaves a field out, or sends null or "",
-// the field is zero. The interface has no time zone for Date and Time.
+// the field is zero. Date and Time have no time zone.
 type Meeting struct {
 	ID              string     `json:"id"` // begins with mtg_
 	Title           string     `json:"title"`
@@ -126,8 +126,8 @@ type MeetingCreateParams struct {
 	// ExternalID is the caller's own reference, at most 128 characters, unique within the
 	// organisation. With an ExternalID, you can repeat Create and Process.
 	ExternalID string `json:"external_id,omitempty"`
-	// ParticipantIDs are member ids. They improve the spelling of names, and the minutes can name
-	// the speakers. They cannot change after the upload.
+	// ParticipantIDs are member ids. If they are set, the minutes name the speakers and spell the
+	// names right more often. They cannot change after the upload.
 	ParticipantIDs []string   `json:"participant_ids,omitempty"`
 	ProjectID      string     `json:"project_id,omitempty"`  // empty: in no project
 	SharedWith     []string   `json:"shared_with,omitempty"` // member ids; only used with VisibilityShared
@@ -147,20 +147,20 @@ type MeetingUpdateParams struct {
 // String formats the fields like %+v, each by value.
 func (p MeetingUpdateParams) String() string { return formatFields(p) }
 
-// MeetingListParams selects the meetings of a listing. Every field is optional. Assumed: the newest
-// meeting is the one with the latest CreatedAt, not with the latest Date.
+// MeetingListParams selects the meetings of a listing. Every field is optional. Assumed: the listing
+// is ordered by CreatedAt, and not by Date.
 type MeetingListParams struct {
 	Limit      int    `url:"limit,omitempty"`       // meetings per page, 1 to 50; 0 means 25 for List and 50 for All
 	Cursor     string `url:"cursor,omitempty"`      // MeetingPage.NextCursor of the previous page
-	ExternalID string `url:"external_id,omitempty"` // selects the single meeting with this reference; excludes the other filters
+	ExternalID string `url:"external_id,omitempty"` // selects one meeting; not together with DateFrom or DateTo
 	DateFrom   string `url:"date_from,omitempty"`   // YYYY-MM-DD, inclusive
 	DateTo     string `url:"date_to,omitempty"`     // YYYY-MM-DD, inclusive
 }
 
 // Create creates a meeting. If a meeting with the same ExternalID exists, Create returns that
-// meeting unchanged, and created is false. created is also false if an attempt created the meeting,
-// but its response was lost. The ExternalID of the returned meeting may be trimmed and in Unicode NFC
-// (assumed). The key needs the scope meetings:write. The interface document describes this route.
+// meeting unchanged, and created is false. created is also false if a retry finds the meeting that
+// the first attempt created. Assumed: the service may trim an ExternalID and convert it to Unicode
+// NFC. The key needs the scope meetings:write. The interface document describes this route.
 //
 // Errors:
 //   - [ErrInvalidRequest]: Details["fields"] lists the invalid fields.
@@ -201,7 +201,7 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 // the service has trimmed the ExternalID or converted it to Unicode NFC (assumed). The key needs the
 // scope meetings:read. The interface document describes this filter of the listing.
 //
-// Errors: [ErrNotFound] if the key can see no such meeting, [ErrInvalidExternalID].
+// Errors: [ErrInvalidExternalID], [ErrNotFound] (no such meeting that the key can see).
 func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID string) (*Meeting, error) {
 	given := checkThat("externalID", externalID != "", "must not be empty")
 	if err := cmp.Or(given, checkThat("externalID", utf8.ValidString(externalID), notUTF8)); err != nil {
@@ -236,7 +236,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 // credit, so the Client does not retry an Update that may have taken effect.
 //
 // Errors: [ErrInvalidRequest], [ErrBadRequest], [ErrInvalidDate], [ErrInvalidTime],
-// [ErrForbidden], [ErrNotFound] (no such meeting; or no such project, which is assumed).
+// [ErrForbidden], [ErrNotFound] (no such meeting; assumed: also no such project).
 func (s *MeetingsService) Update(ctx context.Context, id string, params *MeetingUpdateParams) (*Meeting, error) {
 	params = cmp.Or(params, new(MeetingUpdateParams))
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsUpdate, ID: id, Body: params})
@@ -266,8 +266,8 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 // participants. SetParticipants works only while the meeting has no audio. The key needs the scope
 // meetings:write (assumed). The interface document describes this route.
 //
-// Errors: [ErrInvalidRequest], [ErrNotFound] (no such meeting; or no such member, which is
-// assumed), [ErrForbidden] (assumed), [ErrParticipantsLocked].
+// Errors: [ErrInvalidRequest], [ErrNotFound] (no such meeting; assumed: also no such member),
+// [ErrForbidden] (assumed), [ErrParticipantsLocked].
 func (s *MeetingsService) SetParticipants(ctx context.Context, id string, memberIDs []string) (*Meeting, error) {
 	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsSetParticipants, ID: id, Body: &struct {
 		MemberIDs []string `json:"participant_ids"` // never null

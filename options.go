@@ -94,9 +94,10 @@ func WithObserver(observe func(context.Context, Event)) Option {
 // WithLogger logs to l, without secrets:
 //
 //   - at debug level, each attempt of each request;
-//   - at info level, each pause of all requests after a 429;
-//   - at warn level, the third failed poll of a meeting in a row, and the next successful poll;
-//   - at warn level, each failed Delete of a [Store].
+//   - at info level, each time a 429 makes the Client pause all API requests;
+//   - at warn level, a meeting whose polls have failed three times in a row, and the first
+//     successful poll after that;
+//   - at warn level, each error of Store.Delete.
 func WithLogger(l *slog.Logger) Option {
 	return option("WithLogger", l != nil, "must not be nil",
 		func(c *core) { c.log, c.Observe = l, c.observeAttempt })
@@ -183,8 +184,8 @@ var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.Met
 const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 
 // WithRoute overrides an assumed route. path follows the base URL and begins with a slash. For
-// OpMeetingsTranscript, path contains {meeting_id} once. Whether the Client retries the operation
-// does not depend on method.
+// OpMeetingsTranscript, path contains {meeting_id} once. WithRoute does not change whether the
+// Client retries the operation.
 func WithRoute(op Operation, method, path string) Option {
 	return Option{func(c *core) error {
 		at := slices.IndexFunc(c.Routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })

@@ -50,8 +50,8 @@ type Result struct {
 //   - With params.ExternalID, you can run Process again after a crash, or in two workers at once.
 //     Process continues from the meeting's state. The result is one meeting, one audio and one set
 //     of minutes. Without an ExternalID, each run creates a meeting.
-//   - If someone deleted the meeting, Process creates another one. [MeetingsService.Resume] never
-//     does that.
+//   - If someone deleted the meeting of an earlier run, Process creates another meeting.
+//     [MeetingsService.Resume] never does that.
 //   - Process waits for an upload slot (see [WithUploadConcurrency]), opens the recording, and then
 //     creates the meeting. If opening fails, Process makes no request.
 //
@@ -61,7 +61,7 @@ type Result struct {
 //   - *[ParamError] with a nil Result: params or source is nil, or opts are invalid. All other
 //     errors come with a Result.
 //   - The errors of source, Create, Upload, WaitForMinutes and Transcript. With an ExternalID,
-//     Process accepts audio of another worker, and never returns ErrPartialAudio.
+//     Process returns no [ErrPartialAudio]: it continues with audio that another worker uploaded.
 //   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. Delete the meeting, or
 //     set ProcessOptions.Restart.
 //   - *[WaitError] with [ErrNoAudio]: the service shows no audio within five minutes of the upload.
@@ -80,7 +80,7 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 //
 //   - You can run Resume again at any time, and in two workers at once.
 //   - If the meeting has audio, Resume does not open the recording, and source may be nil.
-//   - Resume accepts audio of another worker.
+//   - If another worker uploads audio first, Resume continues with that audio.
 //   - With ProcessOptions.Restart and Params, Resume replaces a failed meeting. The key then also
 //     needs the scopes meetings:write and meetings:delete.
 //   - In any other case, Resume creates no meeting. If someone deleted the meeting, the error

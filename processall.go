@@ -22,8 +22,8 @@ type Job struct {
 //   - Two jobs with the same ExternalID share one meeting. Both yield the same minutes.
 //   - ProcessAll starts as many jobs as [WithUploadConcurrency] allows. When the upload of a job
 //     ends, ProcessAll reads and starts the next job.
-//   - ProcessAll runs the iterator jobs on another goroutine. Data that the iterator shares with
-//     the loop needs a lock. Each job calls Source, OnStatus and Progress on its own goroutines.
+//   - ProcessAll ranges over jobs on another goroutine. Data that the iterator shares with the loop
+//     needs a lock. Each job calls Source, OnStatus and Progress on its own goroutines.
 //   - When ctx ends, ProcessAll starts no other job, and yields the running jobs with their errors.
 //     When you leave the loop, ProcessAll cancels the running jobs.
 //

@@ -31,8 +31,8 @@ type Store interface {
 	Delete(ctx context.Context, id string) error
 }
 
-// WithStore keeps the times of polls and uploads in s. The Client saves each time before it sends
-// the request. Two things change:
+// WithStore keeps the times of polls and uploads in s. Before each poll and each attempt of an
+// upload, the Client saves the current time. Two things change:
 //
 //   - Two polls of a meeting are at least thirty seconds apart even if different processes make
 //     them, for example before and after a crash.
@@ -40,8 +40,8 @@ type Store interface {
 //     [MeetingsService.Process] wait for its audio, up to thirty seconds.
 //
 // If s fails, the Client does not send the request. The poll or the attempt of the upload counts as
-// failed. The Client deletes a MeetingState when a wait finds the meeting final or gone, or when
-// [MeetingsService.Delete] succeeds. See docs/restarts.md.
+// failed. The Client deletes the times of a meeting that is deleted or has reached a final state. See
+// docs/restarts.md.
 func WithStore(s Store) Option {
 	return option("WithStore", s != nil, "must not be nil", func(c *core) { c.store = s })
 }

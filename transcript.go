@@ -11,8 +11,8 @@ import (
 )
 
 // Transcript returns the transcript: plain text with a label, such as spk_0, before each turn
-// (section 2.7). Only the minutes have names. The function [Turns] splits a transcript. Assumed:
-// method, path and the scope minutes:read; see [WithRoute].
+// (section 2.7). The names of the speakers are only in the minutes. The function [Turns] splits a
+// transcript. Assumed: method, path and the scope minutes:read; see [WithRoute].
 //
 // Errors: [ErrTranscriptNotReady], [ErrNotFound] (no such meeting, or the assumed path is wrong).
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (string, error) {

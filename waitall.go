@@ -11,7 +11,7 @@ import (
 // the meeting or an error. The key needs the scope meetings:read.
 //
 //   - WaitAll yields a repeated id once. An error for one meeting does not end other waits.
-//   - WaitAll reads the iterator ids on another goroutine.
+//   - WaitAll ranges over ids on another goroutine.
 //   - If the service rejects the key (see [KeyRejected]), all waits fail: leave the loop.
 //
 // Errors:

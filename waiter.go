@@ -34,22 +34,21 @@ type WaitOptions struct {
 	Format Format
 }
 
-// ErrNoAudio means that a wait ended because the meeting has no audio. This package defines
-// ErrNoAudio, not the service.
+// ErrNoAudio means that a wait ended because the meeting has no audio. ErrNoAudio is not a code of
+// the service.
 var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 
 // Wait waits until a meeting reaches minutes_ready, or the state WaitOptions.Until, and returns
 // the meeting. The key needs the scope meetings:read.
 //
-//   - If a response showed the meeting in the last thirty seconds, that response is the first poll.
-//     Otherwise the Client polls at once.
-//   - Two polls of a meeting are at least thirty seconds apart (section 6). If the service asks for
-//     more with Cache-Control, the Client waits longer, up to five minutes.
-//   - Without a [Store], the first poll after an upload is immediate.
+//   - The Client polls a meeting at most once in thirty seconds (section 6). If the service asks for
+//     a longer time with Cache-Control, the Client waits longer, up to five minutes.
+//   - If a response has shown the meeting in the last thirty seconds, the wait begins with that
+//     response. Otherwise the wait begins with a poll.
 //   - All waits of a Client share requests, so thousands of waits need few requests.
-//   - Only ctx and WaitOptions.AudioTimeout limit the time of a wait.
+//   - Without a deadline of ctx and an AudioTimeout, a wait can take any time.
 //
-// See docs/polling.md for the choice of requests and for failures.
+// See docs/polling.md for the choice of requests, for polls after an upload, and for failures.
 //
 // Errors:
 //   - *[MeetingFailedError]: the meeting reached a failure state.

@@ -24,7 +24,7 @@ type Timeouts struct {
 
 // Outcome is what happened in an attempt.
 type Outcome struct {
-	Response                     // StatusCode is 0 if there was none, or if the recording could not be read
+	Response                     // StatusCode is 0 if there was none
 	Target         *url.URL      // a secret
 	Err            error         // why StatusCode is 0
 	Stalled        bool          // one of the Timeouts ended the attempt
@@ -50,13 +50,12 @@ func (u *Upload) attempt(ctx context.Context) (o Outcome) {
 	}
 	o.Target, o.Sent, o.Size = u.target, b.at.Load(), u.Recording.Size
 	o.Took, o.urlLeft = time.Since(began), time.Until(u.expires)
-	o.rejectedHeader = rejectedHeader(o.Response, header)
+	o.rejectedHeader = headerRejectedBy(o.Response, header)
 	return o
 }
 
 // header returns the header of the next attempt. With Content-MD5, storage rejects an incomplete
-// recording. header adds Content-MD5 only if the URL has a signature of AWS version 4. Other
-// signatures do not allow a header that they do not cover.
+// recording. Content-MD5 is not signed, and only AWS version 4 allows a header that is not signed.
 func (u *Upload) header(ctx context.Context) (http.Header, error) {
 	h := http.Header{"Content-Type": {u.Recording.ContentType}, "User-Agent": u.UserAgent}
 	if !u.withoutExpect {
@@ -109,7 +108,7 @@ func (u *Upload) put(attemptCtx context.Context, header http.Header, b *body) (o
 		return Outcome{Err: u.urlMask.Err(readErr), noRetry: true}
 	case err != nil:
 		o.Err, o.Stalled = u.urlMask.Err(err), aborted
-		o.noRetry = backoff.Permanent(err) && b.at.Load() == 0 // once a part was sent, audio may have arrived
+		o.noRetry = backoff.Permanent(err) && b.at.Load() == 0 // otherwise audio may have arrived
 	}
 	return o
 }

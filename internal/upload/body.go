@@ -19,12 +19,12 @@ type Recording struct {
 	ContentType string
 }
 
-// errGoexit means that a callback ended its goroutine, as a test's FailNow does. Code that calls a
-// callback sets its error to errGoexit first. The error remains if the callback does not return.
+// errGoexit means that a callback called runtime.Goexit, as a test's FailNow does. Since such a call
+// does not return, an error variable is set to errGoexit before the call, and to another value after.
 var errGoexit = errors.New("a callback ended its goroutine (runtime.Goexit)")
 
-// run calls f on another goroutine and returns its result. If ctx ends, run returns soon, with the
-// cause of ctx, even if f still runs.
+// run calls f on another goroutine and returns its result. If f still runs 100 ms after the end of
+// ctx, run returns the cause of ctx, and f ends later.
 func run[T any](ctx context.Context, f func() T) (T, error) {
 	var result, none T
 	err := errGoexit
@@ -54,8 +54,8 @@ type body struct {
 	onRead func(at int64)          // called after each read; may be nil
 	at     atomic.Int64            // number of bytes read
 
-	// lock contains a token during a Read. It is not a mutex: in a synctest bubble, time stops
-	// while a goroutine waits for a mutex, and Audio may sleep.
+	// lock contains a token during a Read. With a mutex, tests in a synctest bubble would hang if
+	// Audio sleeps.
 	lock chan struct{}
 	err  error // of the last read of the recording, or errGoexit
 }
@@ -65,7 +65,7 @@ func newBody(ctx context.Context, rec Recording) (*body, context.CancelCauseFunc
 	return &body{Recording: rec, ctx: ctx, abort: abort, lock: make(chan struct{}, 1)}, abort
 }
 
-// maxRead limits a Read. On a slow connection, sending more would take longer than Timeouts.Stall.
+// maxRead limits a Read. A slow connection may need the time of Timeouts.Stall for a longer part.
 const maxRead = 32 << 10
 
 // Read reads the next part of the recording.
@@ -124,7 +124,7 @@ func digest(ctx context.Context, rec Recording) (string, error) {
 		return err
 	})
 	if err = cmp.Or(err, readErr); err != nil {
-		return "", err // without hash, to which the goroutine of run may still write
+		return "", err // the goroutine of run may still write to hash
 	}
 	return base64.StdEncoding.EncodeToString(hash.Sum(nil)), nil
 }

@@ -46,8 +46,8 @@ func judge(o Outcome) verdict {
 // temporaryCodes lists S3's codes for 400 and 409 after which a retry may succeed.
 var temporaryCodes = []string{"RequestTimeout", "IncompleteBody", "BadDigest", "OperationAborted", "ConditionalRequestConflict"}
 
-// rejectedHeader returns the optional header that storage rejected, or "".
-func rejectedHeader(r Response, sent http.Header) string {
+// headerRejectedBy returns the optional header that the response rejects, or "".
+func headerRejectedBy(r Response, sent http.Header) string {
 	switch {
 	case r.StatusCode == http.StatusExpectationFailed && sent.Get("Expect") != "": // RFC 9110, section 10.1.1
 		return "Expect"
@@ -96,10 +96,10 @@ type decision struct {
 	retryable bool // if the upload fails now, another upload may succeed later
 }
 
-// decide holds every rule for what follows an attempt. wait is the random wait before a
-// retry, and timeLeft the time until the context's deadline. It returns h with the attempt added.
+// decide returns what follows an attempt, and h with the attempt added. wait is the random wait
+// before a retry, and timeLeft the time until the context's deadline.
 func decide(h history, o Outcome, wait, timeLeft time.Duration) (decision, history) {
-	v, urlMaybeUsedUp := judge(o), h.urlMaybeUsedUp
+	v, before := judge(o), h
 	d := decision{done: v == stored, retryable: v != permanent}
 	h.attempts++
 	h.sentAll = h.sentAll || o.Sent == o.Size
@@ -117,7 +117,7 @@ func decide(h history, o Outcome, wait, timeLeft time.Duration) (decision, histo
 		d.retry = !h.renewed
 		h.renewed = true
 	case permanent:
-		d.retry = urlMaybeUsedUp && o.StatusCode != 0 // a new URL may succeed
+		d.retry = before.urlMaybeUsedUp && o.StatusCode != 0 // a new URL may succeed
 	}
 	inTime := wait < timeLeft && o.RetryAfter <= backoff.Longest
 	d.retry = d.retry && inTime && h.attempts <= h.maxRetries
@@ -127,8 +127,8 @@ func decide(h history, o Outcome, wait, timeLeft time.Duration) (decision, histo
 	if inTime && (d.retry || d.checks > 0) {
 		d.wait = wait
 	}
-	// Most storage accepts a second PUT for the same URL. So the first unclear attempt does not
-	// need a new URL.
-	d.needsURL = d.retry && (v == expired || o.urlLeft <= wait || urlMaybeUsedUp && v != temporary)
+	// Most storage accepts a second PUT to the same URL, so the retry after the first unclear
+	// attempt uses the same URL.
+	d.needsURL = d.retry && (v == expired || o.urlLeft <= wait || before.urlMaybeUsedUp && v != temporary)
 	return d, h
 }

@@ -197,7 +197,7 @@ func TestDecide_UpdatesHistory(t *testing.T) {
 	}
 }
 
-func TestRejectedHeader(t *testing.T) {
+func TestHeaderRejectedBy(t *testing.T) {
 	t.Parallel()
 	sent := http.Header{"Expect": {"100-continue"}, "Content-Md5": {"1B2M2Y8AsgTpgAmY7PhCfg=="}}
 	for name, test := range map[string]struct {
@@ -217,7 +217,7 @@ func TestRejectedHeader(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, test.want, rejectedHeader(test.r, test.sent))
+			require.Equal(t, test.want, headerRejectedBy(test.r, test.sent))
 		})
 	}
 }

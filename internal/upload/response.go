@@ -28,7 +28,7 @@ func readResponse(resp *http.Response, host string, mask secret.Mask) Response {
 	if success && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") {
 		return Response{StatusCode: resp.StatusCode}
 	}
-	var e struct { // without the other elements, which may repeat the key id and the signature
+	var e struct { // other elements may contain the key id and the signature
 		XMLName   struct{} `xml:"Error"`
 		Code      string
 		Message   string

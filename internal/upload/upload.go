@@ -58,7 +58,7 @@ type Upload struct {
 	md5           string      // the value of Content-MD5; empty until needed
 	withoutExpect bool        // storage rejected the header Expect
 	past          history
-	canPollAt     time.Time // HasAudio waits until this time
+	nextPollAt    time.Time // when HasAudio will poll again; zero: at once
 }
 
 // Failure is an upload that failed.
@@ -122,7 +122,7 @@ func (u *Upload) requestURL(ctx context.Context) (hasAudio bool, err error) {
 		return false, err
 	}
 	u.target, u.urlMask, u.expires = target, u.Mask.WithQuery(target), sentAt.Add(valid)
-	u.canPollAt, u.past.urlMaybeUsedUp = time.Time{}, false
+	u.nextPollAt, u.past.urlMaybeUsedUp = time.Time{}, false
 	return false, nil
 }
 
@@ -151,11 +151,11 @@ func (u *Upload) try(ctx context.Context, f *Failure) (d decision) {
 // check checks up to n times whether the audio arrived.
 func (u *Upload) check(ctx context.Context, n int) (hasAudio bool, err error) {
 	for range n {
-		if backoff.Left(ctx) <= time.Until(u.canPollAt) {
+		if backoff.Left(ctx) <= time.Until(u.nextPollAt) {
 			return false, nil // ctx would end before the check
 		}
 		hasAudio, err = u.API.HasAudio(ctx)
-		u.canPollAt = time.Now().Add(pollInterval)
+		u.nextPollAt = time.Now().Add(pollInterval)
 		switch {
 		case err != nil:
 			return false, fmt.Errorf("checking whether the audio arrived: %w", err)
