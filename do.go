@@ -39,9 +39,9 @@ type Response struct {
 // out, which must be a pointer. To read fields that a type of this package lacks, embed the type
 // in a struct; see the example.
 //
-// [WithRetries] says after which failures the Client retries a GET. It retries a request with
-// Request.Idempotent after the same failures, and other requests only after a 429, or if there was
-// no connection.
+// [WithRetries] says after which failures the Client retries a GET. The Client retries a request with
+// Request.Idempotent after the same failures. The Client retries other requests only after a 429, or
+// if there was no connection.
 //
 // Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. With an error, the
 // Response is nil.

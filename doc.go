@@ -16,9 +16,9 @@
 //
 // # Waiting
 //
-// The service sends no events, so the Client polls: a poll is a GET of a meeting by a wait. Two
-// polls of a meeting are at least thirty seconds apart, but the first poll after an upload can come
-// earlier. A meeting is final in minutes_ready and in the four failure states.
+// The service sends no events, so the Client polls: a poll is a GET of a meeting whose end you wait
+// for. Two polls of a meeting are at least thirty seconds apart, but the first poll after an upload
+// can come earlier. A meeting is final in minutes_ready and in the four failure states.
 //
 // # Errors
 //

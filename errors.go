@@ -253,8 +253,9 @@ var ErrPartialAudio = upload.ErrPartialAudio
 //   - the context's deadline, because the next call may have a later one;
 //   - an error that wraps one of these, such as a *WaitError.
 //
-// It returns false for everything else, and for a canceled context and a TLS failure, even if there
-// was no response. Examples are a meeting that failed, ErrNoAudio and an unusable recording.
+// It returns false for everything else, such as a meeting that failed, ErrNoAudio or an unusable
+// recording. It also returns false for a canceled context and a TLS failure, although there was no
+// response.
 //
 // The failed call may have had an effect. You can always repeat reads and Resume. With an
 // ExternalID, you can also repeat Create and Process.

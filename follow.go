@@ -32,8 +32,9 @@ type FollowOptions struct {
 
 // Follow yields each meeting of the organisation that the key can see, when the minutes are ready
 // or when the meeting fails. FollowOptions.Since selects the meetings by creation time. Follow runs
-// until ctx ends or you leave the loop. The key needs the scopes meetings:read and minutes:read.
-// Assumed: the listing is ordered by CreatedAt. Follow also works if it is ordered by UpdatedAt.
+// until ctx ends, you leave the loop, or the service rejects the key. The key needs the scopes
+// meetings:read and minutes:read. Assumed: the listing is ordered by CreatedAt. Follow also works if
+// it is ordered by UpdatedAt.
 //
 //   - Follow yields a meeting once, in no particular order. It leaves out deleted meetings.
 //   - Follow stores nothing, so the next run of the program may yield a meeting again. To prevent

@@ -41,14 +41,15 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 // Wait waits until a meeting reaches minutes_ready, or the state WaitOptions.Until, and returns
 // the meeting. The key needs the scope meetings:read.
 //
-//   - The Client polls a meeting at most once in thirty seconds (section 6). If the service asks for
-//     a longer time with Cache-Control, the Client waits longer, up to five minutes.
+//   - The Client polls a meeting at most once in thirty seconds (section 6), except after an upload.
+//     If the service asks for a longer time with Cache-Control, the Client waits longer, up to five
+//     minutes.
 //   - If a response has shown the meeting in the last thirty seconds, the wait begins with that
 //     response. Otherwise the wait begins with a poll.
-//   - All waits of a Client share requests, so thousands of waits need few requests.
-//   - Without a deadline of ctx and an AudioTimeout, a wait can take any time.
+//   - If many meetings are awaited, the Client reads pages of the listing instead of polling each.
+//   - A wait has no time limit of its own: use a deadline of ctx.
 //
-// See docs/polling.md for the choice of requests, for polls after an upload, and for failures.
+// See docs/polling.md for details.
 //
 // Errors:
 //   - *[MeetingFailedError]: the meeting reached a failure state.

@@ -65,7 +65,8 @@ func newBody(ctx context.Context, rec Recording) (*body, context.CancelCauseFunc
 	return &body{Recording: rec, ctx: ctx, abort: abort, lock: make(chan struct{}, 1)}, abort
 }
 
-// maxRead limits a Read. A slow connection may need the time of Timeouts.Stall for a longer part.
+// maxRead limits a Read, since a slow connection could need longer than Timeouts.Stall for a larger
+// part.
 const maxRead = 32 << 10
 
 // Read reads the next part of the recording.

@@ -22,7 +22,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
-// pollInterval is the minimum time between two polls of a meeting.
+// pollInterval is the time between two polls of a meeting.
 const pollInterval = 30 * time.Second
 
 // API calls the service, for the meeting of the upload.
@@ -30,7 +30,7 @@ type API interface {
 	// UploadURL requests an upload URL. valid is how long the URL can be used.
 	UploadURL(ctx context.Context) (target *url.URL, valid time.Duration, err error)
 	// HasAudio polls the meeting and reports whether it has audio. HasAudio first waits until
-	// pollInterval has passed since the last poll of the meeting. After UploadURL, it polls at once.
+	// pollInterval has passed since the last poll. The first call after UploadURL polls at once.
 	HasAudio(ctx context.Context) (bool, error)
 }
 
