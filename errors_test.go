@@ -29,7 +29,7 @@ import (
 )
 
 // The error codes of section 7, row by row, in the interface's spelling.
-var refusals = []struct {
+var rejections = []struct {
 	status int
 	code   string
 	is     minutes.ErrorCode
@@ -66,7 +66,7 @@ var refusals = []struct {
 // Every operation returns every documented rejection as an *Error.
 func TestError_ReportsEveryCode(t *testing.T) {
 	t.Parallel()
-	for _, row := range refusals {
+	for _, row := range rejections {
 		t.Run(row.code, func(t *testing.T) {
 			t.Parallel()
 			body := `{"error":{"code":"` + row.code + `","message":"Plain words.","request_id":"req_93af","details":{"fields":["title"],"holder":{"name":"Ada"}}}}`
@@ -91,7 +91,7 @@ func TestError_ReportsEveryCode(t *testing.T) {
 				}
 				require.Equal(t, op.Name, failed.Operation)
 				require.Equal(t, fmt.Sprintf("minutes: %s %s: %d %s: %s (request id req_93af)", op.Method, op.Path, row.status, row.code, words), err.Error())
-				for _, other := range refusals {
+				for _, other := range rejections {
 					require.Equal(t, other.code == row.code, errors.Is(err, other.is), other.code)
 				}
 				require.NotErrorIs(t, err, minutes.ErrRateLimited)
@@ -104,7 +104,7 @@ func TestError_ReportsEveryCode(t *testing.T) {
 // The sentinels are exactly the codes of the interface, in its spelling.
 func TestErrorCodes_MatchTheInterface(t *testing.T) {
 	t.Parallel()
-	for _, row := range refusals {
+	for _, row := range rejections {
 		require.Equal(t, row.code, row.is.Error())
 	}
 }
@@ -776,7 +776,7 @@ func TestRetryable_AndKeyRejectedClassifyErrors(t *testing.T) {
 			assert.Equal(t, want, verdicts{minutes.Retryable(err), minutes.KeyRejected(err)}, "%v", err)
 		}
 	}
-	for _, row := range refusals {
+	for _, row := range rejections {
 		of403 := row.status == 403 && row.is != minutes.ErrForbidden
 		check(t, &minutes.Error{StatusCode: row.status, Code: row.is}, verdicts{again[row.is], row.status == 401 || of403})
 	}

@@ -126,7 +126,7 @@ var sentences = []pinned{
 	{"6", "a client follows a meeting by its status, every thirty seconds at most", []string{"minutestest.TestAudit_RecognizesPolls", "minutes.TestWaitForMinutes_PollsUntilMinutesAreReady"}},
 
 	// Section 7: errors.
-	{"7", "every refusal has the envelope, with code, message and request_id", []string{"conformance.TestConformance/errors carry an id", "conformance.TestDeviations_AreFound/no request id"}},
+	{"7", "every rejection has the envelope, with code, message and request_id", []string{"conformance.TestConformance/errors carry an id", "conformance.TestDeviations_AreFound/no request id"}},
 	{"7", "INVALID_REQUEST, with details.fields where the body is at fault", []string{"engine.TestCreate_RejectsInvalidMeetings"}},
 	{"7", "BAD_REQUEST if nothing more specific applies", []string{"engine.TestParticipants", "engine.TestHTTP_MethodsPathsAndHeaders"}},
 	{"7", "INVALID_EMAIL", []string{"engine.TestMembers"}},
@@ -176,7 +176,7 @@ var sentences = []pinned{
 	{"D5", "null in a PATCH leaves the field alone", []string{"engine.TestPatch"}},
 	{"D5", "lengths count characters; a title of white space is empty; unknown fields are ignored", []string{"engine.TestCreate_RejectsInvalidMeetings", "engine.TestMeetingJSON"}},
 	{"D5", "a body that is no object, a field of the wrong type: INVALID_REQUEST, details.fields an array of names", []string{"engine.TestCreate_RejectsInvalidMeetings"}},
-	{"D6", "the order of the refusals of a key", []string{"engine.TestKeys/address before suspended", "engine.TestKeys/suspended before expired", "engine.TestKeys/expired before disabled", "engine.TestKeys/personal keys before scope"}},
+	{"D6", "the order of the rejections of a key", []string{"engine.TestKeys/address before suspended", "engine.TestKeys/suspended before expired", "engine.TestKeys/expired before disabled", "engine.TestKeys/personal keys before scope"}},
 	{"D6", "404 for the meeting, then 400, then FORBIDDEN, then 409", []string{"engine.TestVisibility", "engine.TestMinutes", "engine.TestHTTP_MethodsPathsAndHeaders"}},
 	{"D7", "external_id beside another filter: INVALID_REQUEST; a limit beside it is checked and ignored", []string{"engine.TestListQuery"}},
 	{"D7", "an external_id that matches nothing visible: an empty page", []string{"engine.TestListQuery", "engine.TestVisibility"}},

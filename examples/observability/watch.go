@@ -134,7 +134,7 @@ func newMetrics(r prometheus.Registerer) metrics {
 		return c
 	}
 	m := metrics{
-		attempts: counters("minutes_attempts_total", "Attempts of requests that ended; status 0: without a reply.", "operation", "status", "code"),
+		attempts: counters("minutes_attempts_total", "Attempts of requests that ended; status 0: without a response.", "operation", "status", "code"),
 		retries:  counters("minutes_retries_total", "Attempts after the first one of a request.", "operation"),
 		polled:   counters("minutes_polled_total", "Requests of the poller in cycles that ended: pages and GETs.", "what"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
