@@ -16,9 +16,10 @@
 //
 // # Waiting
 //
-// The service sends no events, so the Client polls: a poll is a GET of a meeting whose end you wait
-// for. Two polls of a meeting are at least thirty seconds apart, but the first poll after an upload
-// can come earlier. A meeting is final in minutes_ready and in the four failure states.
+// The service sends no events, so the Client polls: a poll is a GET of a meeting to see whether it
+// has reached the state you wait for. Two polls of a meeting are at least thirty seconds apart, but
+// the first poll after an upload can come earlier. A meeting is final in minutes_ready and in the
+// four failure states.
 //
 // # Errors
 //
@@ -41,8 +42,8 @@
 //
 // # Operations and scopes
 //
-// "Section 4.2" is a section of the service's interface document, version 1.1.0, and of
-// docs/interface.md. "Assumed" marks a fact that the interface document does not show. For
+// Sections, such as section 4.2, are those of the service's interface document, version 1.1.0.
+// docs/interface.md has the same sections. "Assumed" marks a fact that the interface document does not show. For
 // example, this package assumes that a character is a Unicode code point. [WithRoute] overrides an
 // assumed route. A star marks an assumed scope of a documented route.
 //

@@ -117,8 +117,8 @@ func (t UploadTarget) Format(f fmt.State, _ rune) {
 // LogValue keeps the presigned query out of structured logs.
 func (t UploadTarget) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(t)) }
 
-// MeetingCreateParams describes a meeting to create. Title and Date are required. Empty fields
-// other than Title are not sent.
+// MeetingCreateParams describes a meeting to create. Title and Date are required. The other fields
+// are not sent if they are empty.
 type MeetingCreateParams struct {
 	Title string `json:"title"`          // 1 to 300 characters
 	Date  string `json:"date,omitempty"` // YYYY-MM-DD; see DateOf

@@ -61,7 +61,7 @@ type Result struct {
 //   - *[ParamError] with a nil Result: params or source is nil, or opts are invalid. All other
 //     errors come with a Result.
 //   - The errors of source, Create, Upload, WaitForMinutes and Transcript. With an ExternalID,
-//     audio that another worker uploaded is good, too, so Process never returns [ErrPartialAudio].
+//     Process never returns [ErrPartialAudio], because another worker may have uploaded the audio.
 //   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. Delete the meeting, or
 //     set ProcessOptions.Restart.
 //   - *[WaitError] with [ErrNoAudio]: the service shows no audio within five minutes of the upload.
