@@ -63,7 +63,7 @@ func describe(request string, status int, code, message string, after time.Durat
 	}
 	var why []string
 	for _, cause := range causes {
-		why = append(why, withoutPrefix{cause}.Error())
+		why = append(why, unprefixedError{cause}.Error())
 	}
 	text := []string{"minutes: " + request}
 	for _, part := range append(parts, strings.Join(why, "; ")) {
@@ -77,13 +77,13 @@ func describe(request string, status int, code, message string, after time.Durat
 	return strings.Join(text, ": ") + id
 }
 
-// withoutPrefix removes the prefix "minutes: " from the text of an error and of the errors it wraps.
-type withoutPrefix struct{ error }
+// unprefixedError removes the prefix "minutes: " from the text of an error and of the errors it wraps.
+type unprefixedError struct{ error }
 
-func (n withoutPrefix) Error() string {
+func (n unprefixedError) Error() string {
 	return strings.ReplaceAll(": "+n.error.Error(), ": minutes: ", ": ")[2:] // the added colon makes the first prefix match, too
 }
-func (n withoutPrefix) Unwrap() error { return n.error }
+func (n unprefixedError) Unwrap() error { return n.error }
 
 // singleLine cuts a long text from the network, and removes line breaks and terminal controls.
 func singleLine(s string) string {
@@ -198,7 +198,7 @@ func (e *WaitError) Error() string {
 		text += " (last seen " + singleLine(string(e.Meeting.Status)) + ")"
 	}
 	if e.Err != nil {
-		text += ": " + singleLine(withoutPrefix{e.Err}.Error())
+		text += ": " + singleLine(unprefixedError{e.Err}.Error())
 	}
 	return text
 }

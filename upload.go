@@ -121,7 +121,7 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 		c.poller.Invalidate(id, sentAt)
 		return nil
 	case f.Host == "": // there was no upload URL
-		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(c.Mask.Text(id)), withoutPrefix{f.Causes[0]})
+		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(c.Mask.Text(id)), unprefixedError{f.Causes[0]})
 	}
 	return &StorageError{
 		StatusCode: f.StatusCode, Code: f.Code, Message: f.Message, RequestID: f.RequestID, RetryAfter: f.RetryAfter,
