@@ -27,14 +27,14 @@ var follows = []struct {
 	notified  time.Duration // bound from a meeting's end until Follow knows it
 	quick     bool
 }{
-	{name: "idle, over 100,000", old: 100_000, perMinute: 3, quick: true},
+	{name: "idle, over 100,000", old: 100_000, perMinute: 3},
 	{name: "1,000 an hour, 20 minutes each", old: 1000, hourly: 1000, takes: 20 * time.Minute, perMinute: 25, notified: time.Minute, quick: true},
 	{name: "1,000 an hour, by change", habits: habits{byChange: true}, old: 1000, hourly: 1000, takes: 20 * time.Minute, perMinute: 40, notified: time.Minute, quick: true},
 	{name: "10,000 other waits, nobody follows", waits: 10_000, without: true, perMinute: 440},
 	{name: "10,000 other waits", waits: 10_000, perMinute: 440},
 	{name: "10,000 other waits, 100 an hour", waits: 10_000, hourly: 100, takes: 20 * time.Minute, perMinute: 440, notified: 90 * time.Second},
 	{name: "5,000 imported at once", old: 1000, imported: 5000, takes: 20 * time.Minute, perMinute: 100, notified: time.Minute},
-	{name: "5,000 imported, finished", old: 1000, imported: 5000, perMinute: 20, notified: time.Minute, quick: true},
+	{name: "5,000 imported, finished", old: 1000, imported: 5000, perMinute: 20, notified: time.Minute},
 	{name: "3,000 without audio since a day", abandoned: 3000, apart: 1, perMinute: 6, quick: true},
 	{name: "3,000 without audio, one in 20", abandoned: 3000, apart: 20, perMinute: 80},
 }
