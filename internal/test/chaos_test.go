@@ -1,4 +1,4 @@
-package chaos_test
+package test
 
 import (
 	"bytes"
@@ -30,8 +30,8 @@ import (
 // compares the results that callers got with the service's state. A run depends only
 // on its seed and on the jitter of the Client's own waits:
 //
-//	MINUTES_CHAOS_RUNS=10000 go test -run TestChaos ./internal/test/chaos  # the first 10,000 seeds
-//	MINUTES_CHAOS_SEED=4711 MINUTES_CHAOS_RUNS=1 go test …            # one seed, with its requests
+//	MINUTES_CHAOS_RUNS=10000 go test -run TestChaos ./internal/test  # the first 10,000 seeds
+//	MINUTES_CHAOS_SEED=4711 MINUTES_CHAOS_RUNS=1 go test …           # one seed, with its requests
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	var total tally

@@ -1,4 +1,4 @@
-package contract_test
+package test
 
 import (
 	"bytes"
@@ -22,7 +22,7 @@ func TestOutput_HasNoSecret(t *testing.T) {
 		t.Skip("runs most tests once more")
 	}
 	const module = "github.com/meeting-minutes/minutes-go"
-	cmd := exec.Command("go", "test", "-v", "-count=1", module, module+"/internal/test/chaos", module+"/internal/test/contract")
+	cmd := exec.Command("go", "test", "-v", "-count=1", module, module+"/internal/test")
 	cmd.Env = append(os.Environ(), "MINUTES_LONG=", testkit.EnvDebug+"=1")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out[max(0, len(out)-10_000):]))

@@ -1,4 +1,4 @@
-package bench_test
+package test
 
 import (
 	"bytes"
@@ -226,7 +226,7 @@ func (s *benchStore) costOf(b *testing.B, task uploadTask) (cost uploadCost) {
 	encoded, err := json.Marshal(task)
 	require.NoError(b, err)
 	cmd := exec.CommandContext(b.Context(), os.Args[0], "-test.run=^TestUploadTask$", "-test.v")
-	cmd.Env = append(os.Environ(), uploadTaskEnv+"="+string(encoded))
+	cmd.Env = append(os.Environ(), "GOGC=100", uploadTaskEnv+"="+string(encoded))
 	out, err := cmd.CombinedOutput()
 	require.NoError(b, err, "%s", out)
 	require.Equal(b, s.breaks+1, s.tries.Load())
