@@ -12,7 +12,6 @@ package upload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -68,10 +67,6 @@ type Failure struct {
 	Retryable bool    // another upload may succeed later
 	Causes    []error // the errors of the last attempt, of a check or the API, and of ctx, in this order
 }
-
-// ErrPartialAudio is among the Causes if the meeting has audio, but no attempt sent the whole
-// recording. With Shared, that is no error.
-var ErrPartialAudio = errors.New("the meeting has audio, but no attempt sent the whole recording")
 
 // Do uploads the recording. It returns nil once the audio is stored. It returns soon after
 // ctx has ended, even if Recording.Audio or Progress blocks.
@@ -146,24 +141,4 @@ func (u *Upload) try(ctx context.Context, f *Failure) (d decision) {
 		f.Causes = []error{o.Err}
 	}
 	return d
-}
-
-// check checks up to n times whether the audio arrived.
-func (u *Upload) check(ctx context.Context, n int) (hasAudio bool, err error) {
-	for range n {
-		if backoff.Left(ctx) <= time.Until(u.nextPollAt) {
-			return false, nil // ctx would end before the check
-		}
-		hasAudio, err = u.API.HasAudio(ctx)
-		u.nextPollAt = time.Now().Add(pollInterval)
-		switch {
-		case err != nil:
-			return false, fmt.Errorf("checking whether the audio arrived: %w", err)
-		case hasAudio && !u.past.sentAll && !u.Shared:
-			return false, ErrPartialAudio
-		case hasAudio:
-			return true, nil
-		}
-	}
-	return false, nil
 }
