@@ -211,11 +211,12 @@ func (p *plan) nextPoll(now time.Duration) (role, time.Duration) {
 }
 
 // patience returns until when watches that are due wait for pages that may show them: as long as
-// pages arrive and polls would take longer. While 429s slow both down, they wait on.
+// pages arrive, but no longer than three times as many polls would take. While 429s slow both
+// down, they wait on.
 func (p *plan) patience(due time.Duration) time.Duration {
 	until := max(due, p.arrived, p.pacer.until) + stuck
 	if p.pacer.share == 1 {
-		until = min(until, due+cycleOf(2*p.waiting))
+		until = min(until, due+max(stuck, cycleOf(3*p.waiting)-minPollInterval))
 	}
 	return until
 }
