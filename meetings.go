@@ -152,7 +152,7 @@ func (p MeetingUpdateParams) String() string { return formatFields(p) }
 type MeetingListParams struct {
 	Limit      int    `url:"limit,omitempty"`       // meetings per page, 1 to 50; 0 means 25 for List and 50 for All
 	Cursor     string `url:"cursor,omitempty"`      // MeetingPage.NextCursor of the previous page
-	ExternalID string `url:"external_id,omitempty"` // selects one meeting; not together with DateFrom or DateTo
+	ExternalID string `url:"external_id,omitempty"` // selects one meeting; not together with Cursor, DateFrom or DateTo
 	DateFrom   string `url:"date_from,omitempty"`   // YYYY-MM-DD, inclusive
 	DateTo     string `url:"date_to,omitempty"`     // YYYY-MM-DD, inclusive
 }
