@@ -3,6 +3,7 @@ package minutestest
 import (
 	"fmt"
 	"hash/maphash"
+	"maps"
 	"mime"
 	"net/http"
 	"slices"
@@ -42,7 +43,7 @@ type audit struct {
 	mu         sync.Mutex
 	polls      map[string][]*polls // by meeting
 	violations []Violation
-	repeats    map[uint64]struct{} // writes that may have taken effect
+	repeats    map[repeat]struct{} // creates that may have taken effect
 }
 
 // polls is what the audit knows of a program and a meeting.
@@ -64,6 +65,9 @@ type program struct {
 	client uint64 // of the in-memory network; 0 is that of all others
 	key    string
 }
+
+// repeat is the same for creates of one program that repeat each other. It holds hashes.
+type repeat struct{ place, body uint64 }
 
 func newAudit() *audit {
 	return &audit{seed: maphash.MakeSeed(), interval: MinPollInterval, describe: func(*Violation) {}}
@@ -93,6 +97,13 @@ func (a *audit) watch(e *entry) {
 		a.watchPoll(e)
 	case route.MeetingsCreate:
 		a.watchCreate(e)
+		if e.ExternalID == "" {
+			a.watchRepeat(e)
+		}
+	case route.MembersCreate, route.ProjectsCreate:
+		a.watchRepeat(e)
+	case route.MeetingsList, route.MembersList, route.ProjectsList:
+		a.watchList(e)
 	case engine.StoragePut:
 		if e.StorageAuthorization {
 			a.add(ViolationCredential, e, "an Authorization header was sent to storage")
@@ -104,9 +115,6 @@ func (a *audit) watch(e *entry) {
 	}
 	if e.Operation != engine.StoragePut {
 		a.watchContentType(e)
-	}
-	if e.method == http.MethodPost || e.method == http.MethodPatch {
-		a.watchRepeat(e)
 	}
 }
 
@@ -219,22 +227,19 @@ func (a *audit) forgetPolls(meetingID string) {
 	}
 }
 
-// watchRepeat compares a write with those that may have taken effect before.
+// watchRepeat compares a create with those that may have taken effect before.
 func (a *audit) watchRepeat(e *entry) {
-	row, _ := route.Of(e.Operation)
-	if row.Repeat == route.Always || row.Repeat == route.WithExternalID && e.ExternalID != "" {
-		return
-	}
-	// The service may not have read the body and external id of a rejected
-	// request.
+	// The service may not have read the body of a rejected request.
 	mayHaveTakenEffect := !e.rejected && (e.lost || e.Status == 0 || e.Status >= 500)
-	id := a.identity(e, e.Body)
+	r := repeat{a.place(e), maphash.Bytes(a.seed, e.Body)}
 	a.mu.Lock()
-	_, again := a.repeats[id]
+	_, again := a.repeats[r]
+	delete(a.repeats, r)
 	if mayHaveTakenEffect {
-		a.repeats = remember(a.repeats, id)
-	} else {
-		delete(a.repeats, id)
+		if a.repeats == nil || len(a.repeats) >= maxRepeats {
+			a.repeats = make(map[repeat]struct{})
+		}
+		a.repeats[r] = struct{}{}
 	}
 	a.mu.Unlock()
 	if again {
@@ -242,25 +247,25 @@ func (a *audit) watchRepeat(e *entry) {
 	}
 }
 
-// remember adds id to a set of bounded size.
-func remember(set map[uint64]struct{}, id uint64) map[uint64]struct{} {
-	if set == nil || len(set) >= maxRepeats {
-		set = make(map[uint64]struct{})
+// watchList excuses later creates at the same path: the program has seen which took effect.
+func (a *audit) watchList(e *entry) {
+	if e.Status != http.StatusOK || e.lost || e.method != http.MethodGet {
+		return
 	}
-	set[id] = struct{}{}
-	return set
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.repeats) > 0 {
+		place := a.place(e)
+		maps.DeleteFunc(a.repeats, func(r repeat, _ struct{}) bool { return r.place == place })
+	}
 }
 
-// identity is the same for requests of one program that are repeats of each other.
-func (a *audit) identity(e *entry, body []byte) uint64 {
+// place is the same for requests of one program to one path.
+func (a *audit) place(e *entry) uint64 {
 	var h maphash.Hash
 	h.SetSeed(a.seed)
-	for _, s := range []string{e.method, e.url.Path, e.KeySecret} {
-		_, _ = h.WriteString(s)
-		_ = h.WriteByte(0)
-	}
-	maphash.WriteComparable(&h, e.client)
-	_, _ = h.Write(body)
+	maphash.WriteComparable(&h, e.program())
+	_, _ = h.WriteString(e.url.Path)
 	return h.Sum64()
 }
 

@@ -395,8 +395,8 @@ func TestAudit_RecognizesRepeats(t *testing.T) {
 		"create with one, after its effect": {"meetings.create", "POST", "/v1/meetings", `{"title":"Twice","date":"2026-11-21","external_id":"x"}`, LoseResponse(), 0},
 		"member":                            {"members.create", "POST", "/v1/employees", `{"name":"Twice"}`, LoseResponse(), 1},
 		"project":                           {"projects.create", "POST", "/v1/projects", `{"name":"Twice"}`, LoseResponse(), 1},
-		"term":                              {"vocabulary.add", "POST", "/v1/vocabulary/terms", `{"term":"Twice"}`, LoseResponse(), 1},
-		"update":                            {"meetings.update", "PATCH", "/v1/meetings/{id}", `{"title":"Twice"}`, LoseResponse(), 1},
+		"term":                              {"vocabulary.add", "POST", "/v1/vocabulary/terms", `{"term":"Twice"}`, LoseResponse(), 0},
+		"update":                            {"meetings.update", "PATCH", "/v1/meetings/{id}", `{"title":"Twice"}`, LoseResponse(), 0},
 		"upload URL":                        {"meetings.upload_url", "POST", "/v1/meetings/{id}/upload-url", `{"content_type":"audio/ogg"}`, LoseResponse(), 0},
 		"participants":                      {"meetings.set_participants", "PUT", "/v1/meetings/{id}/participants", `{"participant_ids":[]}`, LoseResponse(), 0},
 		"vocabulary":                        {"vocabulary.replace", "PUT", "/v1/vocabulary", `{"terms":[]}`, LoseResponse(), 0},
@@ -419,6 +419,46 @@ func TestAudit_RecognizesRepeats(t *testing.T) {
 			assert.Len(t, s.Violations(), c.want, "the second got its response, so the third is no repeat")
 			s.audit.reset()
 		})
+	}
+}
+
+// A program that lists what exists may create again what is missing.
+func TestAudit_AllowsRepeatAfterListing(t *testing.T) {
+	t.Parallel()
+	for path, body := range map[string]string{
+		"/v1/meetings":  `{"title":"Twice","date":"2026-11-21"}`,
+		"/v1/employees": `{"name":"Twice"}`,
+		"/v1/projects":  `{"name":"Twice"}`,
+	} {
+		for name, c := range map[string]struct {
+			list func(s *Server, c *caller)
+			want int
+		}{
+			"listed":            {func(_ *Server, c *caller) { c.call("GET", path+"?limit=1", "") }, 0},
+			"not listed":        {func(*Server, *caller) {}, 1},
+			"others listed":     {func(_ *Server, c *caller) { c.call("GET", "/v1/templates", "") }, 1},
+			"listed by another": {func(s *Server, c *caller) { (&caller{s.NewHTTPClient(), c.base, c.key}).call("GET", path, "") }, 1},
+			"HEAD":              {func(_ *Server, c *caller) { c.call("HEAD", path, "") }, 1},
+			"listing lost": {func(s *Server, c *caller) {
+				s.Inject(Match{Path: path}, LoseResponse())
+				c.call("GET", path, "")
+			}, 1},
+			"listing rejected": {func(s *Server, c *caller) {
+				s.Inject(Match{Path: path}, Refuse(minutes.ErrInternal))
+				c.call("GET", path, "")
+			}, 1},
+		} {
+			t.Run(path+" "+name, func(t *testing.T) {
+				t.Parallel()
+				s := New()
+				s.Inject(Match{Path: path}, LoseResponse())
+				caller := callerOf(s)
+				caller.call("POST", path, body)
+				c.list(s, caller)
+				caller.call("POST", path, body)
+				assert.Len(t, s.Violations(), c.want)
+			})
+		}
 	}
 }
 

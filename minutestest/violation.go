@@ -42,9 +42,10 @@ const (
 	// ViolationCredential: an Authorization header was sent to storage. It is
 	// never innocent.
 	ViolationCredential ViolationKind = "credential"
-	// ViolationRepeat: a program sent a POST or PATCH again, with the same body, although the first may have taken
-	// effect: it got a 5xx, lost its connection, or did not wait for the response. Creates with an external_id and
-	// requests for upload URLs may be sent again.
+	// ViolationRepeat: a program created a meeting, member or project again, with the same body, although the first
+	// create may have taken effect: it got a 5xx, lost its connection, or did not wait for the response. Creates with an
+	// external_id may be sent again, and so may all other requests, such as a PATCH. A successful listing of the
+	// meetings, members or projects in between excuses the next create of one.
 	//
 	// It may be innocent if two of the same are wanted, as two members of one name, or if
 	// two processes that share a key over a socket, or an HTTP client, send the same.
@@ -72,7 +73,7 @@ var violationKinds = []ViolationKind{ViolationPoll, ViolationCredential, Violati
 var remedies = map[ViolationKind]string{
 	ViolationPoll:        "wait that long between two polls, as Wait does; across restarts, use WithStore",
 	ViolationCredential:  "send the PUT to the upload URL without an Authorization header",
-	ViolationRepeat:      "create with an external_id, or check whether the first took effect",
+	ViolationRepeat:      "list what exists before you create it again; a meeting with an external_id needs no check",
 	ViolationUploadURL:   "read the meeting's status first; it has its audio if it is not created",
 	ViolationContentType: "send JSON with Content-Type: application/json and without Content-Encoding",
 	ViolationOpenBody:    "read each response to its end, or close its Body",
