@@ -51,7 +51,7 @@ type polls struct {
 	program    program
 	workers    int    // at most; see [ViolationKind]
 	last       []poll // the last polls, as many as there are workers
-	rejections int    // of upload URLs, because the meeting has its audio
+	rejections int    // of upload URLs, because the meeting has its audio, since a poll showed none
 }
 
 // poll is what a poll found, and when.
@@ -129,9 +129,10 @@ func (a *audit) watchCreate(e *entry) {
 	a.of(e).workers++
 }
 
-// watchUploadURL finds a program that asks for an upload URL again after the
-// service has said that the meeting has its audio. Each worker except the one
-// that uploads may get this error once.
+// watchUploadURL finds a program that asks for an upload URL again and again after
+// the service has said that the meeting has its audio. Each worker may get this error
+// once. A second worker that continues with Resume shows no sign of itself, so the
+// program may get it once more.
 func (a *audit) watchUploadURL(e *entry) {
 	if e.lost || e.Code != minutes.ErrBadRequest || e.MeetingStatus == "" || e.MeetingStatus == minutes.StatusCreated {
 		return
@@ -139,7 +140,7 @@ func (a *audit) watchUploadURL(e *entry) {
 	a.mu.Lock()
 	p := a.of(e)
 	p.rejections++
-	again := p.rejections > max(1, p.workers-1)
+	again := p.rejections > p.workers+1
 	a.mu.Unlock()
 	if again {
 		a.add(ViolationUploadURL, e, "asked for an upload URL again for {meeting}, which is "+string(e.MeetingStatus)+" and so has its audio")
@@ -172,6 +173,9 @@ func (a *audit) watchPoll(e *entry) {
 		before, p.last = p.last[0], p.last[1:]
 	}
 	p.last = append(p.last, poll{e.at, e.MeetingStatus})
+	if e.MeetingStatus == minutes.StatusCreated {
+		p.rejections = 0 // the program may ask for an upload URL: it has been shown no audio
+	}
 	workers := p.workers
 	a.mu.Unlock()
 

@@ -48,7 +48,7 @@ func TestViolation_FailsTheTest(t *testing.T) {
 			}
 			// It uploads without a poll.
 			require.NoError(t, s.Script(Script{Hold: minutes.StatusTranscribing}))
-			for range 2 {
+			for range 3 {
 				c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
 			}
 			// It sends a form.
@@ -70,8 +70,8 @@ func TestViolation_FailsTheTest(t *testing.T) {
 			"violation (credential): an Authorization header was sent to storage",
 			"violation (repeat): POST /v1/projects was sent again with the same body, though the first may have taken effect, by int_ci (request 5)",
 			"violation (upload_url): asked for an upload URL again for meeting mtg_",
-			`violation (content_type): the body of POST /v1/projects was sent with Content-Type "application/x-www-form-urlencoded", by int_ci (request 8): send JSON`,
-			`("Badly treated") was polled again after 1s instead of 30s, and was transcribing both times, by int_ci (2 times, in requests 10 to 11): wait that long between two polls`,
+			`violation (content_type): the body of POST /v1/projects was sent with Content-Type "application/x-www-form-urlencoded", by int_ci (request 9): send JSON`,
+			`("Badly treated") was polled again after 1s instead of 30s, and was transcribing both times, by int_ci (2 times, in requests 11 to 12): wait that long between two polls`,
 			"violation (open_body): the response to GET /v1/usage was neither read to its end nor closed",
 		} {
 			if assert.Greater(t, len(failures), i) {
@@ -120,9 +120,9 @@ func TestAudit_AllowsUploadURLRejectedForOtherReasons(t *testing.T) {
 	assert.Empty(t, s.Violations())
 }
 
-// Of two workers on a meeting, one may ask for an upload URL that it no longer
-// needs. A program that does not believe the service asks again.
-func TestAudit_BlamesTheSecondUploadURL(t *testing.T) {
+// Two workers on a meeting may ask for an upload URL that they no longer
+// need. A program that does not believe the service asks again and again.
+func TestAudit_BlamesTheThirdUploadURL(t *testing.T) {
 	t.Parallel()
 	for _, state := range []minutes.Status{minutes.StatusTranscribing, minutes.StatusMinutesReady, minutes.StatusMinutesFailed} {
 		t.Run(string(state), func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestAudit_BlamesTheSecondUploadURL(t *testing.T) {
 				for _, asked := range []struct {
 					by   *caller
 					want int
-				}{{c, 0}, {other, 0}, {&caller{c.client, c.base, "key_ada"}, 0}, {c, 1}, {other, 2}} {
+				}{{c, 0}, {other, 0}, {&caller{c.client, c.base, "key_ada"}, 0}, {c, 0}, {other, 0}, {c, 1}, {other, 2}} {
 					asked.by.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
 					assert.Len(t, s.Violations(), asked.want)
 				}
@@ -148,6 +148,21 @@ func TestAudit_BlamesTheSecondUploadURL(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The service may show the audio late. A program that is shown none may ask again.
+func TestAudit_AllowsUploadURLWhileTheAudioIsNotShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t)
+		s.Inject(Match{Operation: minutes.OpMeetingsGet}, ShowStatus(minutes.StatusCreated)).During(0, time.Hour)
+		c := callerOf(s)
+		id := c.upload(t, "Late", "audio")
+		for range 5 {
+			assert.Equal(t, minutes.StatusCreated, c.status(t, id))
+			assert.Equal(t, "BAD_REQUEST", c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`).code())
+		}
+	})
 }
 
 func TestAudit_BlamesBodiesNotSentAsJSON(t *testing.T) {

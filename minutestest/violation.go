@@ -51,10 +51,12 @@ const (
 	// two processes that share a key over a socket, or an HTTP client, send the same.
 	ViolationRepeat ViolationKind = "repeat"
 	// ViolationUploadURL: a program requested an upload URL for a meeting that has its audio, although the service had
-	// already rejected such a request for that reason. The first time is no violation, because another worker may have
-	// been faster. With several workers, each except one may get this error. It may be innocent for three or more
-	// workers that continue with Resume on one Client, or on one key over a socket. It may also be innocent if a
-	// network that the Server does not know, such as your own RoundTripper, lost the first error.
+	// rejected such requests for that reason. The first two times are no violation, because two workers may be too late,
+	// and each further worker may get this error once. A poll that shows the meeting as created starts the count again.
+	//
+	// It may be innocent for three or more workers that continue with Resume on one Client, or on one key over a
+	// socket. It may also be innocent if a network that the Server does not know, such as your own RoundTripper, lost
+	// the earlier errors.
 	ViolationUploadURL ViolationKind = "upload_url"
 	// ViolationContentType: a request to the API had a body that was not sent as
 	// application/json, or that claimed a Content-Encoding. The service in memory
