@@ -26,7 +26,7 @@ func (s *Server) apply(w http.ResponseWriter, r *http.Request, e *entry, f Fault
 	}
 	stayed := f.form.Delay <= 0 || pause(r.Context(), time.Duration(f.form.Delay)) && !s.isPast(e)
 	if stayed && f.form.Kind == kindCall {
-		stayed = f.callback(r, *e)
+		stayed = s.callback(f, r, *e)
 	}
 	if stayed && f.handles() {
 		s.applyAround(w, r, e, f, &handled)
@@ -72,12 +72,12 @@ func (s *Server) applyAround(w http.ResponseWriter, r *http.Request, e *entry, f
 // callback calls f's function, and reports whether the client is still there.
 // In a bubble, the shortest sleep ends only after a canceled client has
 // stopped.
-func (f Fault) callback(r *http.Request, seen entry) (stayed bool) {
+func (s *Server) callback(f Fault, r *http.Request, seen entry) (stayed bool) {
 	if !f.form.AfterEffect {
 		seen.Operation, seen.MeetingID = engine.Identify(r)
 		seen.KeySecret = bearer(r)
 	}
-	f.call(seen.request())
+	s.hook("Call", func() { f.call(seen.request()) })
 	return pause(r.Context(), 1)
 }
 

@@ -151,6 +151,10 @@ func BadCertificate() Fault { return Fault{form: faultForm{Kind: kindBadCertific
 // effect its response is lost: the program died there. In the Request are the fields that
 // are known by then; the body is not read.
 //
+// f runs on the goroutine that serves the request, and may call t.Fatal. If f panics,
+// the test of [NewServer] fails with the panic and its stack. A program with a Server
+// of [New] crashes, as if f ran on a goroutine of its own.
+//
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Call(func(minutestest.Request) {
 //		_ = srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true })
 //	}))

@@ -49,4 +49,5 @@ func WithoutAudit(kinds ...ViolationKind) Option {
 // The Server holds no lock meanwhile: log may call each of its methods but
 // Close, and may use a client of it if that does not log without end. The
 // request is in [Server.Requests] by then. The response waits until log returns.
+// A panic in log is handled as [Call] says.
 func WithLog(log func(Request)) Option { return func(s *Server) { s.log = log } }

@@ -150,8 +150,19 @@ func (s *Server) Update(organisation string, change func(*Organisation)) error {
 // SetPageSize makes pages of meetings short, or empty, which the interface
 // lets them be: size is asked for each page, with the caller's limit and the
 // number of the page in its listing from 0, how many meetings it may hold. It
-// is called by many goroutines at once. Nil makes pages full again.
-func (s *Server) SetPageSize(size func(limit, page int) int) { s.engine.SetPageSize(size) }
+// is called by many goroutines at once. Nil makes pages full again. A panic in size
+// is handled as [Call] says.
+func (s *Server) SetPageSize(size func(limit, page int) int) {
+	if size == nil {
+		s.engine.SetPageSize(nil)
+		return
+	}
+	s.engine.SetPageSize(func(limit, page int) int {
+		n := limit
+		s.hook("SetPageSize", func() { n = size(limit, page) })
+		return n
+	})
+}
 
 // methodError names the method in an error of the engine or of a World.
 func methodError(method string, err error) error {
