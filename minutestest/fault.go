@@ -139,7 +139,7 @@ func ShowStatus(status minutes.Status) Fault {
 }
 
 // BadCertificate ends the connection before the request is sent, because its
-// certificate is not trusted. Only clients of the Server in memory see it, and
+// certificate is not trusted: the error wraps an x509.UnknownAuthorityError. Only clients of the Server in memory see it, and
 // the Server never sees their request. All faults of an injection are of this
 // kind, or none.
 func BadCertificate() Fault { return Fault{form: faultForm{Kind: kindBadCertificate}} }

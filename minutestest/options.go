@@ -36,7 +36,8 @@ const maxKeptAudio = 256 << 20
 func WithAudio() Option { return func(s *Server) { s.keepAudio = maxKeptAudio } }
 
 // WithoutAudit turns the audit off for violations of these kinds; without kinds, for
-// all of them.
+// all of them. [Server.Violations] does not contain these kinds. To assert on violations
+// that must not fail the test, make the Server with [New], and close it yourself.
 func WithoutAudit(kinds ...ViolationKind) Option {
 	return func(s *Server) { s.audit.ignore(kinds) }
 }
