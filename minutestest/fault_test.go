@@ -546,6 +546,30 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 	}
 }
 
+// A Request has the code of an injected response, as the client's Error has.
+func TestRequest_CodeOfRespond(t *testing.T) {
+	t.Parallel()
+	const envelope = `{"error":{"code":"SLOW_DOWN","message":"m","request_id":"req_mine"}}`
+	for name, c := range map[string]struct {
+		fault           Fault
+		code, requestID string
+	}{
+		"envelope":              {Respond(429, "application/json", envelope), "SLOW_DOWN", "req_mine"},
+		"envelope after effect": {Respond(503, "application/json", envelope).AfterEffect(), "SLOW_DOWN", "req_mine"},
+		"no error":              {Respond(200, "application/json", envelope), "", ""},
+		"page":                  {BadGateway(), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := NewServer(t)
+			s.Inject(Match{}, c.fault)
+			callerOf(s).call("GET", "/v1/meetings/mtg_x", "")
+			got := s.Requests()[0]
+			assert.Equal(t, []string{c.code, c.requestID}, []string{got.Code, got.RequestID})
+		})
+	}
+}
+
 // panicking makes a hook of a Server panic in the next request.
 var panicking = map[string]func(s *Server){
 	"Call":                   func(s *Server) { s.Inject(Match{}, Call(func(Request) { boom() })) },
