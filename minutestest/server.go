@@ -83,6 +83,7 @@ func NewServer(tb TB, opts ...Option) *Server {
 	tb.Cleanup(func() {
 		_ = s.Close()
 		s.fails(tb)
+		s.logUnmatchedScripts(tb)
 		s.keepReport(tb)
 		if inBubble() {
 			time.Sleep(afterwards)
