@@ -3,7 +3,6 @@ package minutestest
 import (
 	"fmt"
 	"hash/maphash"
-	"maps"
 	"mime"
 	"net/http"
 	"slices"
@@ -27,7 +26,7 @@ func (a *audit) after(n int) []Violation {
 // What the audit remembers has bounds, so that a Server may run for weeks.
 const (
 	maxPolled     = 1 << 16 // swept when there are more
-	maxRepeats    = 4096
+	maxCreates    = 4096
 	maxViolations = 1000
 )
 
@@ -43,7 +42,8 @@ type audit struct {
 	mu         sync.Mutex
 	polls      map[string][]*polls // by meeting
 	violations []Violation
-	repeats    map[repeat]struct{} // creates that may have taken effect
+	creates    map[create]uint64 // those that may have taken effect, with their seq
+	listings   map[uint64]uint64 // seq of the last listing at each place
 }
 
 // polls is what the audit knows of a program and a meeting.
@@ -66,8 +66,8 @@ type program struct {
 	key    string
 }
 
-// repeat is the same for creates of one program that repeat each other. It holds hashes.
-type repeat struct{ place, body uint64 }
+// create is the same for creates of one program that repeat each other. It holds hashes.
+type create struct{ place, body uint64 }
 
 func newAudit() *audit {
 	return &audit{seed: maphash.MakeSeed(), interval: MinPollInterval, describe: func(*Violation) {}}
@@ -83,7 +83,7 @@ func (a *audit) ignore(kinds []ViolationKind) {
 
 func (a *audit) reset() {
 	a.mu.Lock()
-	a.polls, a.violations, a.repeats = nil, nil, nil
+	a.polls, a.violations, a.creates, a.listings = nil, nil, nil, nil
 	a.full.Store(false)
 	a.mu.Unlock()
 }
@@ -103,7 +103,7 @@ func (a *audit) watch(e *entry) {
 	case route.MembersCreate, route.ProjectsCreate:
 		a.watchRepeat(e)
 	case route.MeetingsList, route.MembersList, route.ProjectsList:
-		a.watchList(e)
+		a.watchListing(e)
 	case engine.StoragePut:
 		if e.StorageAuthorization {
 			a.add(ViolationCredential, e, "an Authorization header was sent to storage")
@@ -231,19 +231,19 @@ func (a *audit) forgetPolls(meetingID string) {
 	}
 }
 
-// watchRepeat compares a create with those that may have taken effect before.
+// watchRepeat compares a create with those that may have taken effect before, unless the
+// program has listed what exists since then.
 func (a *audit) watchRepeat(e *entry) {
 	// The service may not have read the body of a rejected request.
 	mayHaveTakenEffect := !e.rejected && (e.lost || e.Status == 0 || e.Status >= 500)
-	r := repeat{a.place(e), maphash.Bytes(a.seed, e.Body)}
+	c := create{a.place(e), maphash.Bytes(a.seed, e.Body)}
 	a.mu.Lock()
-	_, again := a.repeats[r]
-	delete(a.repeats, r)
+	first, again := a.creates[c]
+	again = again && a.listings[c.place] < first
+	delete(a.creates, c)
 	if mayHaveTakenEffect {
-		if a.repeats == nil || len(a.repeats) >= maxRepeats {
-			a.repeats = make(map[repeat]struct{})
-		}
-		a.repeats[r] = struct{}{}
+		a.makeRoom()
+		a.creates[c] = e.seq
 	}
 	a.mu.Unlock()
 	if again {
@@ -251,16 +251,23 @@ func (a *audit) watchRepeat(e *entry) {
 	}
 }
 
-// watchList excuses later creates at the same path: the program has seen which took effect.
-func (a *audit) watchList(e *entry) {
+// watchListing remembers the listings that a program got. The Server may notice a create
+// that was lost only after the listing that follows it, so their numbers count.
+func (a *audit) watchListing(e *entry) {
 	if e.Status != http.StatusOK || e.lost || e.method != http.MethodGet {
 		return
 	}
+	place := a.place(e)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.repeats) > 0 {
-		place := a.place(e)
-		maps.DeleteFunc(a.repeats, func(r repeat, _ struct{}) bool { return r.place == place })
+	a.makeRoom()
+	a.listings[place] = max(a.listings[place], e.seq)
+}
+
+// makeRoom forgets creates and listings if there are many. The caller holds mu.
+func (a *audit) makeRoom() {
+	if a.creates == nil || len(a.creates)+len(a.listings) >= maxCreates {
+		a.creates, a.listings = make(map[create]uint64), make(map[uint64]uint64)
 	}
 }
 

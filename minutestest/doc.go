@@ -70,7 +70,7 @@
 // times of its history. [Server.Violations] returns the rules of the service that a client
 // broke: it polled a meeting again within thirty seconds, sent a key to storage, or
 // repeated a create that may have taken effect. With [NewServer] a violation fails the
-// test; [WithoutAudit] turns that off.
+// test; [WithoutAudit] turns the audit off.
 //
 // The audit checks only what the interface document requires. [ViolationKind]
 // lists the violations, what counts as one program, and when each can be

@@ -139,9 +139,9 @@ func ShowStatus(status minutes.Status) Fault {
 }
 
 // BadCertificate ends the connection before the request is sent, because its
-// certificate is not trusted: the error wraps an x509.UnknownAuthorityError. Only clients of the Server in memory see it, and
-// the Server never sees their request. All faults of an injection are of this
-// kind, or none.
+// certificate is not trusted. The client's error wraps an x509.UnknownAuthorityError.
+// Only clients of the Server in memory see it, and the Server never sees their
+// request. All faults of an injection are of this kind, or none.
 func BadCertificate() Fault { return Fault{form: faultForm{Kind: kindBadCertificate}} }
 
 // Call calls f when the request arrives, and then handles the request. After
