@@ -477,6 +477,21 @@ func TestAudit_AllowsRepeatAfterListing(t *testing.T) {
 	}
 }
 
+// The Server may notice a lost create only after the listing that the client sent next.
+func TestAudit_AllowsRepeatAfterListingThatOvertook(t *testing.T) {
+	t.Parallel()
+	a := newAudit()
+	post := func(seq uint64, lost bool) {
+		a.watchRepeat(&entry{seq: seq, Exchange: engine.Exchange{Status: 201, Body: []byte("{}")}, method: "POST", url: &url.URL{}, lost: lost})
+	}
+	a.watchListing(&entry{seq: 2, Exchange: engine.Exchange{Status: 200}, method: "GET", url: &url.URL{}})
+	post(1, true)
+	post(3, true)
+	assert.Empty(t, a.violations)
+	post(4, false)
+	assert.Len(t, a.violations, 1)
+}
+
 // Nor is the same body elsewhere, or of another caller.
 func TestAudit_CountsARepeatOnce(t *testing.T) {
 	t.Parallel()
