@@ -18,7 +18,7 @@ func ExampleRetryable_loop() {
 
 	run := func(ctx context.Context, job func(context.Context) error) error {
 		for {
-			err := job(ctx)
+			err := job(ctx) // a job with FromReader must call it again in each attempt, with a new reader
 			switch {
 			case err == nil || ctx.Err() != nil:
 				return err // the job is done, or the program is stopping

@@ -26,7 +26,7 @@ func (s *Server) apply(w http.ResponseWriter, r *http.Request, e *entry, f Fault
 	}
 	stayed := f.form.Delay <= 0 || pause(r.Context(), time.Duration(f.form.Delay)) && !s.isPast(e)
 	if stayed && f.form.Kind == kindCall {
-		stayed = f.callback(r, *e)
+		stayed = s.callback(f, r, *e)
 	}
 	if stayed && f.handles() {
 		s.applyAround(w, r, e, f, &handled)
@@ -72,12 +72,12 @@ func (s *Server) applyAround(w http.ResponseWriter, r *http.Request, e *entry, f
 // callback calls f's function, and reports whether the client is still there.
 // In a bubble, the shortest sleep ends only after a canceled client has
 // stopped.
-func (f Fault) callback(r *http.Request, seen entry) (stayed bool) {
+func (s *Server) callback(f Fault, r *http.Request, seen entry) (stayed bool) {
 	if !f.form.AfterEffect {
 		seen.Operation, seen.MeetingID = engine.Identify(r)
 		seen.KeySecret = bearer(r)
 	}
-	f.call(seen.request())
+	s.hook("Call", func() { f.call(seen.request()) })
 	return pause(r.Context(), 1)
 }
 
@@ -144,13 +144,7 @@ func (f Fault) response(e *entry) *heldResponse {
 	case kindRefuse:
 		e.Code = minutes.ErrorCode(form.Code)
 		e.RequestID = fmt.Sprintf("req_fault%d", e.seq)
-		var envelope struct {
-			Error struct {
-				Code      string `json:"code"`
-				Message   string `json:"message"`
-				RequestID string `json:"request_id"`
-			} `json:"error"`
-		}
+		var envelope errorEnvelope
 		envelope.Error.Code = form.Code
 		envelope.Error.Message = cmp.Or(form.Message, injectedMessage)
 		envelope.Error.RequestID = e.RequestID
@@ -167,7 +161,20 @@ func (f Fault) response(e *entry) *heldResponse {
 		}{Code: form.Code, Message: cmp.Or(form.Message, injectedMessage), RequestID: e.RequestID})
 		return newResponse(form.Status, "application/xml", append([]byte(xml.Header), body...))
 	}
+	var envelope errorEnvelope
+	if e.Operation != engine.StoragePut && form.Status >= 400 && json.Unmarshal([]byte(form.Body), &envelope) == nil {
+		e.Code, e.RequestID = minutes.ErrorCode(envelope.Error.Code), envelope.Error.RequestID
+	}
 	return newResponse(form.Status, form.ContentType, []byte(form.Body))
+}
+
+// errorEnvelope is the body of an error response of the API.
+type errorEnvelope struct {
+	Error struct {
+		Code      string `json:"code"`
+		Message   string `json:"message"`
+		RequestID string `json:"request_id"`
+	} `json:"error"`
 }
 
 // slowBody is a body that is read slowly.

@@ -26,7 +26,7 @@ func (a *audit) after(n int) []Violation {
 // What the audit remembers has bounds, so that a Server may run for weeks.
 const (
 	maxPolled     = 1 << 16 // swept when there are more
-	maxRepeats    = 4096
+	maxCreates    = 4096
 	maxViolations = 1000
 )
 
@@ -42,7 +42,8 @@ type audit struct {
 	mu         sync.Mutex
 	polls      map[string][]*polls // by meeting
 	violations []Violation
-	repeats    map[uint64]struct{} // writes that may have taken effect
+	creates    map[create]uint64 // those that may have taken effect, with their seq
+	listings   map[uint64]uint64 // seq of the last listing at each place
 }
 
 // polls is what the audit knows of a program and a meeting.
@@ -50,7 +51,7 @@ type polls struct {
 	program    program
 	workers    int    // at most; see [ViolationKind]
 	last       []poll // the last polls, as many as there are workers
-	rejections int    // of upload URLs, because the meeting has its audio
+	rejections int    // of upload URLs, because the meeting has its audio, since a poll showed none
 }
 
 // poll is what a poll found, and when.
@@ -64,6 +65,9 @@ type program struct {
 	client uint64 // of the in-memory network; 0 is that of all others
 	key    string
 }
+
+// create is the same for creates of one program that repeat each other. It holds hashes.
+type create struct{ place, body uint64 }
 
 func newAudit() *audit {
 	return &audit{seed: maphash.MakeSeed(), interval: MinPollInterval, describe: func(*Violation) {}}
@@ -79,7 +83,7 @@ func (a *audit) ignore(kinds []ViolationKind) {
 
 func (a *audit) reset() {
 	a.mu.Lock()
-	a.polls, a.violations, a.repeats = nil, nil, nil
+	a.polls, a.violations, a.creates, a.listings = nil, nil, nil, nil
 	a.full.Store(false)
 	a.mu.Unlock()
 }
@@ -93,6 +97,13 @@ func (a *audit) watch(e *entry) {
 		a.watchPoll(e)
 	case route.MeetingsCreate:
 		a.watchCreate(e)
+		if e.ExternalID == "" {
+			a.watchRepeat(e)
+		}
+	case route.MembersCreate, route.ProjectsCreate:
+		a.watchRepeat(e)
+	case route.MeetingsList, route.MembersList, route.ProjectsList:
+		a.watchListing(e)
 	case engine.StoragePut:
 		if e.StorageAuthorization {
 			a.add(ViolationCredential, e, "an Authorization header was sent to storage")
@@ -104,9 +115,6 @@ func (a *audit) watch(e *entry) {
 	}
 	if e.Operation != engine.StoragePut {
 		a.watchContentType(e)
-	}
-	if e.method == http.MethodPost || e.method == http.MethodPatch {
-		a.watchRepeat(e)
 	}
 }
 
@@ -121,9 +129,10 @@ func (a *audit) watchCreate(e *entry) {
 	a.of(e).workers++
 }
 
-// watchUploadURL finds a program that asks for an upload URL again after the
-// service has said that the meeting has its audio. Each worker except the one
-// that uploads may get this error once.
+// watchUploadURL finds a program that asks for an upload URL again and again after
+// the service has said that the meeting has its audio. Each worker may get this error
+// once. A second worker that continues with Resume shows no sign of itself, so the
+// program may get it once more.
 func (a *audit) watchUploadURL(e *entry) {
 	if e.lost || e.Code != minutes.ErrBadRequest || e.MeetingStatus == "" || e.MeetingStatus == minutes.StatusCreated {
 		return
@@ -131,7 +140,7 @@ func (a *audit) watchUploadURL(e *entry) {
 	a.mu.Lock()
 	p := a.of(e)
 	p.rejections++
-	again := p.rejections > max(1, p.workers-1)
+	again := p.rejections > p.workers+1
 	a.mu.Unlock()
 	if again {
 		a.add(ViolationUploadURL, e, "asked for an upload URL again for {meeting}, which is "+string(e.MeetingStatus)+" and so has its audio")
@@ -164,6 +173,9 @@ func (a *audit) watchPoll(e *entry) {
 		before, p.last = p.last[0], p.last[1:]
 	}
 	p.last = append(p.last, poll{e.at, e.MeetingStatus})
+	if e.MeetingStatus == minutes.StatusCreated {
+		p.rejections = 0 // the program may ask for an upload URL: it has been shown no audio
+	}
 	workers := p.workers
 	a.mu.Unlock()
 
@@ -219,22 +231,19 @@ func (a *audit) forgetPolls(meetingID string) {
 	}
 }
 
-// watchRepeat compares a write with those that may have taken effect before.
+// watchRepeat compares a create with those that may have taken effect before, unless the
+// program has listed what exists since then.
 func (a *audit) watchRepeat(e *entry) {
-	row, _ := route.Of(e.Operation)
-	if row.Repeat == route.Always || row.Repeat == route.WithExternalID && e.ExternalID != "" {
-		return
-	}
-	// The service may not have read the body and external id of a rejected
-	// request.
+	// The service may not have read the body of a rejected request.
 	mayHaveTakenEffect := !e.rejected && (e.lost || e.Status == 0 || e.Status >= 500)
-	id := a.identity(e, e.Body)
+	c := create{a.place(e), maphash.Bytes(a.seed, e.Body)}
 	a.mu.Lock()
-	_, again := a.repeats[id]
+	first, again := a.creates[c]
+	again = again && a.listings[c.place] < first
+	delete(a.creates, c)
 	if mayHaveTakenEffect {
-		a.repeats = remember(a.repeats, id)
-	} else {
-		delete(a.repeats, id)
+		a.makeRoom()
+		a.creates[c] = e.seq
 	}
 	a.mu.Unlock()
 	if again {
@@ -242,25 +251,32 @@ func (a *audit) watchRepeat(e *entry) {
 	}
 }
 
-// remember adds id to a set of bounded size.
-func remember(set map[uint64]struct{}, id uint64) map[uint64]struct{} {
-	if set == nil || len(set) >= maxRepeats {
-		set = make(map[uint64]struct{})
+// watchListing remembers the listings that a program got. The Server may notice a create
+// that was lost only after the listing that follows it, so their numbers count.
+func (a *audit) watchListing(e *entry) {
+	if e.Status != http.StatusOK || e.lost || e.method != http.MethodGet {
+		return
 	}
-	set[id] = struct{}{}
-	return set
+	place := a.place(e)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.makeRoom()
+	a.listings[place] = max(a.listings[place], e.seq)
 }
 
-// identity is the same for requests of one program that are repeats of each other.
-func (a *audit) identity(e *entry, body []byte) uint64 {
+// makeRoom forgets creates and listings if there are many. The caller holds mu.
+func (a *audit) makeRoom() {
+	if a.creates == nil || len(a.creates)+len(a.listings) >= maxCreates {
+		a.creates, a.listings = make(map[create]uint64), make(map[uint64]uint64)
+	}
+}
+
+// place is the same for requests of one program to one path.
+func (a *audit) place(e *entry) uint64 {
 	var h maphash.Hash
 	h.SetSeed(a.seed)
-	for _, s := range []string{e.method, e.url.Path, e.KeySecret} {
-		_, _ = h.WriteString(s)
-		_ = h.WriteByte(0)
-	}
-	maphash.WriteComparable(&h, e.client)
-	_, _ = h.Write(body)
+	maphash.WriteComparable(&h, e.program())
+	_, _ = h.WriteString(e.url.Path)
 	return h.Sum64()
 }
 

@@ -48,7 +48,7 @@ func TestViolation_FailsTheTest(t *testing.T) {
 			}
 			// It uploads without a poll.
 			require.NoError(t, s.Script(Script{Hold: minutes.StatusTranscribing}))
-			for range 2 {
+			for range 3 {
 				c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
 			}
 			// It sends a form.
@@ -70,8 +70,8 @@ func TestViolation_FailsTheTest(t *testing.T) {
 			"violation (credential): an Authorization header was sent to storage",
 			"violation (repeat): POST /v1/projects was sent again with the same body, though the first may have taken effect, by int_ci (request 5)",
 			"violation (upload_url): asked for an upload URL again for meeting mtg_",
-			`violation (content_type): the body of POST /v1/projects was sent with Content-Type "application/x-www-form-urlencoded", by int_ci (request 8): send JSON`,
-			`("Badly treated") was polled again after 1s instead of 30s, and was transcribing both times, by int_ci (2 times, in requests 10 to 11): wait that long between two polls`,
+			`violation (content_type): the body of POST /v1/projects was sent with Content-Type "application/x-www-form-urlencoded", by int_ci (request 9): send JSON`,
+			`("Badly treated") was polled again after 1s instead of 30s, and was transcribing both times, by int_ci (2 times, in requests 11 to 12): wait that long between two polls`,
 			"violation (open_body): the response to GET /v1/usage was neither read to its end nor closed",
 		} {
 			if assert.Greater(t, len(failures), i) {
@@ -120,9 +120,9 @@ func TestAudit_AllowsUploadURLRejectedForOtherReasons(t *testing.T) {
 	assert.Empty(t, s.Violations())
 }
 
-// Of two workers on a meeting, one may ask for an upload URL that it no longer
-// needs. A program that does not believe the service asks again.
-func TestAudit_BlamesTheSecondUploadURL(t *testing.T) {
+// Two workers on a meeting may ask for an upload URL that they no longer
+// need. A program that does not believe the service asks again and again.
+func TestAudit_BlamesTheThirdUploadURL(t *testing.T) {
 	t.Parallel()
 	for _, state := range []minutes.Status{minutes.StatusTranscribing, minutes.StatusMinutesReady, minutes.StatusMinutesFailed} {
 		t.Run(string(state), func(t *testing.T) {
@@ -140,7 +140,7 @@ func TestAudit_BlamesTheSecondUploadURL(t *testing.T) {
 				for _, asked := range []struct {
 					by   *caller
 					want int
-				}{{c, 0}, {other, 0}, {&caller{c.client, c.base, "key_ada"}, 0}, {c, 1}, {other, 2}} {
+				}{{c, 0}, {other, 0}, {&caller{c.client, c.base, "key_ada"}, 0}, {c, 0}, {other, 0}, {c, 1}, {other, 2}} {
 					asked.by.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`)
 					assert.Len(t, s.Violations(), asked.want)
 				}
@@ -148,6 +148,21 @@ func TestAudit_BlamesTheSecondUploadURL(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The service may show the audio late. A program that is shown none may ask again.
+func TestAudit_AllowsUploadURLWhileTheAudioIsNotShown(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t)
+		s.Inject(Match{Operation: minutes.OpMeetingsGet}, ShowStatus(minutes.StatusCreated)).During(0, time.Hour)
+		c := callerOf(s)
+		id := c.upload(t, "Late", "audio")
+		for range 5 {
+			assert.Equal(t, minutes.StatusCreated, c.status(t, id))
+			assert.Equal(t, "BAD_REQUEST", c.call("POST", "/v1/meetings/"+id+"/upload-url", `{"content_type":"audio/ogg"}`).code())
+		}
+	})
 }
 
 func TestAudit_BlamesBodiesNotSentAsJSON(t *testing.T) {
@@ -395,8 +410,8 @@ func TestAudit_RecognizesRepeats(t *testing.T) {
 		"create with one, after its effect": {"meetings.create", "POST", "/v1/meetings", `{"title":"Twice","date":"2026-11-21","external_id":"x"}`, LoseResponse(), 0},
 		"member":                            {"members.create", "POST", "/v1/employees", `{"name":"Twice"}`, LoseResponse(), 1},
 		"project":                           {"projects.create", "POST", "/v1/projects", `{"name":"Twice"}`, LoseResponse(), 1},
-		"term":                              {"vocabulary.add", "POST", "/v1/vocabulary/terms", `{"term":"Twice"}`, LoseResponse(), 1},
-		"update":                            {"meetings.update", "PATCH", "/v1/meetings/{id}", `{"title":"Twice"}`, LoseResponse(), 1},
+		"term":                              {"vocabulary.add", "POST", "/v1/vocabulary/terms", `{"term":"Twice"}`, LoseResponse(), 0},
+		"update":                            {"meetings.update", "PATCH", "/v1/meetings/{id}", `{"title":"Twice"}`, LoseResponse(), 0},
 		"upload URL":                        {"meetings.upload_url", "POST", "/v1/meetings/{id}/upload-url", `{"content_type":"audio/ogg"}`, LoseResponse(), 0},
 		"participants":                      {"meetings.set_participants", "PUT", "/v1/meetings/{id}/participants", `{"participant_ids":[]}`, LoseResponse(), 0},
 		"vocabulary":                        {"vocabulary.replace", "PUT", "/v1/vocabulary", `{"terms":[]}`, LoseResponse(), 0},
@@ -420,6 +435,61 @@ func TestAudit_RecognizesRepeats(t *testing.T) {
 			s.audit.reset()
 		})
 	}
+}
+
+// A program that lists what exists may create again what is missing.
+func TestAudit_AllowsRepeatAfterListing(t *testing.T) {
+	t.Parallel()
+	for path, body := range map[string]string{
+		"/v1/meetings":  `{"title":"Twice","date":"2026-11-21"}`,
+		"/v1/employees": `{"name":"Twice"}`,
+		"/v1/projects":  `{"name":"Twice"}`,
+	} {
+		for name, c := range map[string]struct {
+			list func(s *Server, c *caller)
+			want int
+		}{
+			"listed":            {func(_ *Server, c *caller) { c.call("GET", path+"?limit=1", "") }, 0},
+			"not listed":        {func(*Server, *caller) {}, 1},
+			"others listed":     {func(_ *Server, c *caller) { c.call("GET", "/v1/templates", "") }, 1},
+			"listed by another": {func(s *Server, c *caller) { (&caller{s.NewHTTPClient(), c.base, c.key}).call("GET", path, "") }, 1},
+			"HEAD":              {func(_ *Server, c *caller) { c.call("HEAD", path, "") }, 1},
+			"listing lost": {func(s *Server, c *caller) {
+				s.Inject(Match{Path: path}, LoseResponse())
+				c.call("GET", path, "")
+			}, 1},
+			"listing rejected": {func(s *Server, c *caller) {
+				s.Inject(Match{Path: path}, Refuse(minutes.ErrInternal))
+				c.call("GET", path, "")
+			}, 1},
+		} {
+			t.Run(path+" "+name, func(t *testing.T) {
+				t.Parallel()
+				s := New()
+				s.Inject(Match{Path: path}, LoseResponse())
+				caller := callerOf(s)
+				caller.call("POST", path, body)
+				c.list(s, caller)
+				caller.call("POST", path, body)
+				assert.Len(t, s.Violations(), c.want)
+			})
+		}
+	}
+}
+
+// The Server may notice a lost create only after the listing that the client sent next.
+func TestAudit_AllowsRepeatAfterListingThatOvertook(t *testing.T) {
+	t.Parallel()
+	a := newAudit()
+	post := func(seq uint64, lost bool) {
+		a.watchRepeat(&entry{seq: seq, Exchange: engine.Exchange{Status: 201, Body: []byte("{}")}, method: "POST", url: &url.URL{}, lost: lost})
+	}
+	a.watchListing(&entry{seq: 2, Exchange: engine.Exchange{Status: 200}, method: "GET", url: &url.URL{}})
+	post(1, true)
+	post(3, true)
+	assert.Empty(t, a.violations)
+	post(4, false)
+	assert.Len(t, a.violations, 1)
 }
 
 // Nor is the same body elsewhere, or of another caller.
@@ -629,10 +699,11 @@ func TestAudit_LimitsItsMemory(t *testing.T) {
 	a.reset()
 	assert.Empty(t, a.violations)
 	assert.False(t, a.full.Load())
-	for i := range 10 * maxRepeats {
+	for i := range 10 * maxCreates {
 		a.watchRepeat(&entry{Exchange: engine.Exchange{Operation: "projects.create", Body: fmt.Append(nil, i)}, method: "POST", url: &url.URL{}, lost: true})
-		if len(a.repeats) > maxRepeats { // require would take longer than all the rest
-			t.Fatal(len(a.repeats))
+		a.watchListing(&entry{Exchange: engine.Exchange{Status: 200}, method: "GET", url: &url.URL{Path: fmt.Sprint(i)}})
+		if n := len(a.creates) + len(a.listings); n > maxCreates { // require would take longer than all the rest
+			t.Fatal(n)
 		}
 	}
 }

@@ -69,8 +69,8 @@
 // [Server.Meeting] returns everything about a meeting, with the SHA-256 of its audio and the
 // times of its history. [Server.Violations] returns the rules of the service that a client
 // broke: it polled a meeting again within thirty seconds, sent a key to storage, or
-// repeated a request that may be made only once. With [NewServer] a violation fails the
-// test; [WithoutAudit] turns that off.
+// repeated a create that may have taken effect. With [NewServer] a violation fails the
+// test; [WithoutAudit] turns the audit off.
 //
 // The audit checks only what the interface document requires. [ViolationKind]
 // lists the violations, what counts as one program, and when each can be

@@ -139,9 +139,9 @@ func ShowStatus(status minutes.Status) Fault {
 }
 
 // BadCertificate ends the connection before the request is sent, because its
-// certificate is not trusted. Only clients of the Server in memory see it, and
-// the Server never sees their request. All faults of an injection are of this
-// kind, or none.
+// certificate is not trusted. The client's error wraps an x509.UnknownAuthorityError.
+// Only clients of the Server in memory see it, and the Server never sees their
+// request. All faults of an injection are of this kind, or none.
 func BadCertificate() Fault { return Fault{form: faultForm{Kind: kindBadCertificate}} }
 
 // Call calls f when the request arrives, and then handles the request. After
@@ -150,6 +150,10 @@ func BadCertificate() Fault { return Fault{form: faultForm{Kind: kindBadCertific
 // context. If f cancels the client's own context, the request is not handled, and after
 // effect its response is lost: the program died there. In the Request are the fields that
 // are known by then; the body is not read.
+//
+// f runs on the goroutine that serves the request, and may call t.Fatal. If f panics,
+// the test of [NewServer] fails with the panic and its stack. A program with a Server
+// of [New] crashes, as if f ran on a goroutine of its own.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Call(func(minutestest.Request) {
 //		_ = srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true })

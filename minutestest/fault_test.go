@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"strconv"
 	"strings"
 	"sync"
@@ -541,5 +543,110 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 	require.NoError(t, m.Validate())
 	for _, bad := range []Match{{Operation: "x"}, {Path: "["}, {Nth: -1}, {Times: -2}} {
 		require.Error(t, bad.Validate())
+	}
+}
+
+// A Request has the code of an injected response, as the client's Error has.
+func TestRequest_CodeOfRespond(t *testing.T) {
+	t.Parallel()
+	const envelope = `{"error":{"code":"SLOW_DOWN","message":"m","request_id":"req_mine"}}`
+	for name, c := range map[string]struct {
+		fault           Fault
+		code, requestID string
+	}{
+		"envelope":              {Respond(429, "application/json", envelope), "SLOW_DOWN", "req_mine"},
+		"envelope after effect": {Respond(503, "application/json", envelope).AfterEffect(), "SLOW_DOWN", "req_mine"},
+		"no error":              {Respond(200, "application/json", envelope), "", ""},
+		"page":                  {BadGateway(), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := NewServer(t)
+			s.Inject(Match{}, c.fault)
+			callerOf(s).call("GET", "/v1/meetings/mtg_x", "")
+			got := s.Requests()[0]
+			assert.Equal(t, []string{c.code, c.requestID}, []string{got.Code, got.RequestID})
+		})
+	}
+}
+
+// panicking makes a hook of a Server panic in the next request.
+var panicking = map[string]func(s *Server){
+	"Call":                   func(s *Server) { s.Inject(Match{}, Call(func(Request) { boom() })) },
+	"Call, after its effect": func(s *Server) { s.Inject(Match{}, Call(func(Request) { boom() }).AfterEffect()) },
+	"WithLog":                func(s *Server) { s.log = func(Request) { boom() } },
+	"SetPageSize":            func(s *Server) { s.SetPageSize(func(int, int) int { boom(); return 0 }) },
+}
+
+func boom() {
+	var key *Key
+	key.Revoked = true
+}
+
+// net/http alone would swallow the panic, and the test could pass.
+func TestHook_PanicFailsTheTest(t *testing.T) {
+	t.Parallel()
+	for name, hook := range panicking {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inAndOut(t, func(t *testing.T) {
+				failures := nested(func(tb *fakeTB) {
+					s := NewServer(tb)
+					hook(s)
+					assert.Equal(t, 200, callerOf(s).call("GET", "/v1/meetings", "").status)
+					assert.Len(t, s.Requests(), 1)
+				})
+				require.Len(t, failures, 1)
+				of, _, _ := strings.Cut(name, ",")
+				assert.Contains(t, failures[0], "minutestest: the function given to "+of+" panicked: runtime error: invalid memory address")
+				assert.Contains(t, failures[0], "minutestest.boom(", "the stack")
+			})
+		})
+	}
+}
+
+func TestHook_MayEndTheTest(t *testing.T) {
+	t.Parallel()
+	inAndOut(t, func(t *testing.T) {
+		failures := nested(func(tb *fakeTB) {
+			s := NewServer(tb)
+			s.Inject(Match{}, Call(func(Request) { tb.Fatalf("enough") }))
+			assert.Error(t, callerOf(s).call("GET", "/v1/meetings", "").err)
+		})
+		assert.Equal(t, []string{"fatal: enough"}, failures)
+	})
+}
+
+// endedTB is a test that has ended, or the *testing.F of a running fuzz target.
+type endedTB struct{ *fakeTB }
+
+func (endedTB) Errorf(string, ...any) { panic("ended") }
+
+// Without a test, or with one that cannot fail any more, the program crashes.
+func TestHook_PanicCrashesAProgram(t *testing.T) {
+	const variable = "MINUTESTEST_HOOK"
+	if name := os.Getenv(variable); name != "" {
+		s := New()
+		if hook, ended := strings.CutPrefix(name, "ended "); ended {
+			name, s.tb = hook, endedTB{}
+		}
+		panicking[name](s)
+		callerOf(s).call("GET", "/v1/meetings", "")
+		select {}
+	}
+	t.Parallel()
+	for name := range panicking {
+		if name == "Call, after its effect" {
+			name = "ended " + name
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command(os.Args[0], "-test.run=^TestHook_PanicCrashesAProgram$")
+			cmd.Env = append(os.Environ(), variable+"="+name)
+			out, err := cmd.CombinedOutput()
+			require.Error(t, err)
+			assert.Contains(t, string(out), "panic: minutestest: the function given to ")
+			assert.Contains(t, string(out), "minutestest.boom(")
+		})
 	}
 }

@@ -51,7 +51,7 @@ type Request struct {
 	Bytes  int64       `json:"bytes,omitempty"` // of audio that arrived
 
 	Status    int    `json:"status,omitempty"`     // of the response; 0: none was sent
-	Code      string `json:"code,omitempty"`       // of an error, by the service or by storage
+	Code      string `json:"code,omitempty"`       // of an error response of the service, of storage or of a fault
 	RequestID string `json:"request_id,omitempty"` // as in Error.RequestID of the client
 	Fault     string `json:"fault,omitempty"`      // the injected fault that was applied
 }

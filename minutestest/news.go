@@ -168,14 +168,7 @@ func (s *Server) worldNews() *worldNews {
 		}
 	}
 	for _, sc := range s.engine.Scripts(maxParts) {
-		script := Script{
-			MeetingID: sc.MeetingID, ExternalID: sc.ExternalID, Title: sc.Title,
-			Outcome: sc.Outcome, Transcript: sc.Transcript, Markdown: sc.Minutes.Markdown, HTML: sc.Minutes.HTML, Hold: sc.Hold,
-		}
-		if sc.Stages != nil {
-			script.Stages = Stages{sc.Stages.Prepare, sc.Stages.Transcribe, sc.Stages.Write}
-		}
-		w.Scripts = append(w.Scripts, script)
+		w.Scripts = append(w.Scripts, scriptOf(sc))
 	}
 	return w
 }

@@ -36,7 +36,8 @@ const maxKeptAudio = 256 << 20
 func WithAudio() Option { return func(s *Server) { s.keepAudio = maxKeptAudio } }
 
 // WithoutAudit turns the audit off for violations of these kinds; without kinds, for
-// all of them.
+// all of them. [Server.Violations] does not contain these kinds. To assert on violations
+// that must not fail the test, make the Server with [New], and close it yourself.
 func WithoutAudit(kinds ...ViolationKind) Option {
 	return func(s *Server) { s.audit.ignore(kinds) }
 }
@@ -49,4 +50,5 @@ func WithoutAudit(kinds ...ViolationKind) Option {
 // The Server holds no lock meanwhile: log may call each of its methods but
 // Close, and may use a client of it if that does not log without end. The
 // request is in [Server.Requests] by then. The response waits until log returns.
+// A panic in log is handled as [Call] says.
 func WithLog(log func(Request)) Option { return func(s *Server) { s.log = log } }

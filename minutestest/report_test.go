@@ -208,3 +208,34 @@ func TestReport_FailureIsLogged(t *testing.T) {
 	require.Len(t, tb.logs, 1)
 	assert.Contains(t, tb.logs[0], "cannot write the report: ")
 }
+
+// A typo in a title may be why a test failed.
+func TestScript_WithoutMeetingIsLoggedByAFailedTest(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		failed bool
+		want   []string
+	}{
+		"passed": {false, nil},
+		"failed": {true, []string{
+			`minutestest: no meeting that exists now matches the Script for title "Wekly": outcome minutes_failed`,
+			`minutestest: no meeting that exists now matches the Script for external id "weakly": hold transcribing`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tb := &failingTB{failed: c.failed}
+			s := NewServer(tb)
+			callerOf(s).call("POST", "/v1/meetings", `{"title":"Weekly","date":"2026-11-21","external_id":"weekly"}`)
+			require.NoError(t, s.Script(
+				Script{Title: "Wekly", Outcome: minutes.StatusMinutesFailed},
+				Script{ExternalID: "weakly", Hold: minutes.StatusTranscribing},
+				Script{Title: "Weekly", Transcript: "Good morning."},
+				Script{ExternalID: "weekly", Transcript: "Good morning."},
+				Script{Transcript: "Good morning."},
+			))
+			tb.cleanups[0]()
+			assert.Equal(t, c.want, tb.logs)
+		})
+	}
+}

@@ -3,6 +3,7 @@ package minutestest
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -54,6 +55,9 @@ func (s *Script) UnmarshalJSON(data []byte) error {
 // the remaining stages of meetings in progress. A script replaces an earlier
 // one for the same meetings; an empty one removes it. The error names the
 // invalid field. Scripts before the invalid one take effect.
+//
+// A script may match no meeting. If the test of [NewServer] fails, its log names each
+// script for a title or external id that no meeting has at the end.
 func (s *Server) Script(scripts ...Script) error {
 	for _, sc := range scripts {
 		what := engine.Script{
@@ -72,6 +76,42 @@ func (s *Server) Script(scripts ...Script) error {
 		s.did("Script", sc.MeetingID, sc.summary())
 	}
 	return nil
+}
+
+// scriptOf returns a script of the engine as a Script.
+func scriptOf(sc engine.Scripted) Script {
+	script := Script{
+		MeetingID: sc.MeetingID, ExternalID: sc.ExternalID, Title: sc.Title,
+		Outcome: sc.Outcome, Transcript: sc.Transcript, Markdown: sc.Minutes.Markdown, HTML: sc.Minutes.HTML, Hold: sc.Hold,
+	}
+	if sc.Stages != nil {
+		script.Stages = Stages{sc.Stages.Prepare, sc.Stages.Transcribe, sc.Stages.Write}
+	}
+	return script
+}
+
+// logUnmatchedScripts names the scripts without a meeting in the log of a failed test. A typo in
+// a title may be why it failed.
+func (s *Server) logUnmatchedScripts(tb TB) {
+	s.helper()
+	t, ok := tb.(interface {
+		Failed() bool
+		Logf(format string, args ...any)
+	})
+	if !ok || !t.Failed() {
+		return
+	}
+	matched := map[engine.Selector]bool{{}: true} // the script for all meetings needs none
+	meetings, _, _ := s.engine.Changes(0, math.MaxInt)
+	for _, m := range meetings {
+		matched[engine.Selector{ExternalID: m.ExternalID}] = true
+		matched[engine.Selector{Title: m.Title}] = true
+	}
+	for _, sc := range s.engine.Scripts(math.MaxInt) {
+		if sc.MeetingID == "" && !matched[sc.Selector] {
+			t.Logf("minutestest: no meeting that exists now matches the Script for %s", scriptOf(sc).summary())
+		}
+	}
 }
 
 // Release lets a meeting that a script holds go on, and reports whether one
@@ -150,8 +190,19 @@ func (s *Server) Update(organisation string, change func(*Organisation)) error {
 // SetPageSize makes pages of meetings short, or empty, which the interface
 // lets them be: size is asked for each page, with the caller's limit and the
 // number of the page in its listing from 0, how many meetings it may hold. It
-// is called by many goroutines at once. Nil makes pages full again.
-func (s *Server) SetPageSize(size func(limit, page int) int) { s.engine.SetPageSize(size) }
+// is called by many goroutines at once. Nil makes pages full again. A panic in size
+// is handled as [Call] says.
+func (s *Server) SetPageSize(size func(limit, page int) int) {
+	if size == nil {
+		s.engine.SetPageSize(nil)
+		return
+	}
+	s.engine.SetPageSize(func(limit, page int) int {
+		n := limit
+		s.hook("SetPageSize", func() { n = size(limit, page) })
+		return n
+	})
+}
 
 // methodError names the method in an error of the engine or of a World.
 func methodError(method string, err error) error {

@@ -7,6 +7,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -82,6 +83,7 @@ func NewServer(tb TB, opts ...Option) *Server {
 	tb.Cleanup(func() {
 		_ = s.Close()
 		s.fails(tb)
+		s.logUnmatchedScripts(tb)
 		s.keepReport(tb)
 		if inBubble() {
 			time.Sleep(afterwards)
@@ -160,6 +162,30 @@ func (s *Server) fail(format string, args ...any) {
 		}
 	}()
 	s.tb.Fatalf("%s", text)
+}
+
+// hook calls f, a function that the test gave to a method or an option, in the goroutine of a
+// request. There net/http would hide a panic. So hook fails the test, or crashes the
+// program if there is no test. A t.Fatal in f ends the goroutine, and fails the test itself.
+func (s *Server) hook(of string, f func()) {
+	defer func() {
+		v := recover()
+		if v == nil {
+			return
+		}
+		text := fmt.Sprintf("minutestest: the function given to %s panicked: %v\n\n%s", of, v, debug.Stack())
+		if s.tb == nil {
+			go panic(text)
+			return
+		}
+		defer func() {
+			if recover() != nil { // a *testing.F in its fuzz target, or a test that has ended
+				go panic(text)
+			}
+		}()
+		s.tb.Errorf("%s", text)
+	}()
+	f()
 }
 
 // Client returns a client of the Server with [Server.Key], without a rate limit
@@ -357,7 +383,7 @@ func (s *Server) note(r *http.Request, e *entry) {
 	}
 	s.journal.put(e)
 	if s.log != nil {
-		s.log(e.request())
+		s.hook("WithLog", func() { s.log(e.request()) })
 	}
 }
 

@@ -42,18 +42,21 @@ const (
 	// ViolationCredential: an Authorization header was sent to storage. It is
 	// never innocent.
 	ViolationCredential ViolationKind = "credential"
-	// ViolationRepeat: a program sent a POST or PATCH again, with the same body, although the first may have taken
-	// effect: it got a 5xx, lost its connection, or did not wait for the response. Creates with an external_id and
-	// requests for upload URLs may be sent again.
+	// ViolationRepeat: a program created a meeting, member or project again, with the same body, although the first
+	// create may have taken effect: it got a 5xx, lost its connection, or did not wait for the response. Creates with an
+	// external_id may be sent again, and so may all other requests, such as a PATCH. A successful listing of the
+	// meetings, members or projects in between excuses the next create of one.
 	//
 	// It may be innocent if two of the same are wanted, as two members of one name, or if
 	// two processes that share a key over a socket, or an HTTP client, send the same.
 	ViolationRepeat ViolationKind = "repeat"
 	// ViolationUploadURL: a program requested an upload URL for a meeting that has its audio, although the service had
-	// already rejected such a request for that reason. The first time is no violation, because another worker may have
-	// been faster. With several workers, each except one may get this error. It may be innocent for three or more
-	// workers that continue with Resume on one Client, or on one key over a socket. It may also be innocent if a
-	// network that the Server does not know, such as your own RoundTripper, lost the first error.
+	// rejected such requests for that reason. The first two times are no violation, because two workers may be too late,
+	// and each further worker may get this error once. A poll that shows the meeting as created starts the count again.
+	//
+	// It may be innocent for three or more workers that continue with Resume on one Client, or on one key over a
+	// socket. It may also be innocent if a network that the Server does not know, such as your own RoundTripper, lost
+	// the earlier errors.
 	ViolationUploadURL ViolationKind = "upload_url"
 	// ViolationContentType: a request to the API had a body that was not sent as
 	// application/json, or that claimed a Content-Encoding. The service in memory
@@ -72,7 +75,7 @@ var violationKinds = []ViolationKind{ViolationPoll, ViolationCredential, Violati
 var remedies = map[ViolationKind]string{
 	ViolationPoll:        "wait that long between two polls, as Wait does; across restarts, use WithStore",
 	ViolationCredential:  "send the PUT to the upload URL without an Authorization header",
-	ViolationRepeat:      "create with an external_id, or check whether the first took effect",
+	ViolationRepeat:      "list what exists before you create it again; a meeting with an external_id needs no check",
 	ViolationUploadURL:   "read the meeting's status first; it has its audio if it is not created",
 	ViolationContentType: "send JSON with Content-Type: application/json and without Content-Encoding",
 	ViolationOpenBody:    "read each response to its end, or close its Body",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -89,6 +90,50 @@ func TestAudit_DoesNotBlameAKilledProcessAndItsSuccessor(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, processWeekly(t.Context(), workers[1]))
 	})
+}
+
+// While the requests of two workers of one program for an upload URL fail, another program uploads. So each of the
+// two gets the error that the meeting has its audio, once.
+func TestAudit_DoesNotBlameTwoWorkersWhoComeTooLate(t *testing.T) {
+	t.Parallel()
+	for name, work := range map[string]func(ctx context.Context, client *minutes.Client, id string) error{
+		"Process": func(ctx context.Context, client *minutes.Client, _ string) error { return processWeekly(ctx, client) },
+		"Resume": func(ctx context.Context, client *minutes.Client, id string) error {
+			_, err := client.Meetings.Resume(ctx, id, minutestest.SlowRecording(100_000, 10_000), nil)
+			return err
+		},
+	} {
+		for of, workers := range clients {
+			t.Run(name+", "+of, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					srv := minutestest.NewServer(t, minutestest.WithoutAudit(minutestest.ViolationPoll))
+					id := ""
+					if name == "Resume" {
+						m, _, err := srv.Client().Meetings.Create(t.Context(), weekly())
+						require.NoError(t, err)
+						id = m.ID
+					}
+					srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Refuse(minutes.ErrInternal), minutestest.Refuse(minutes.ErrInternal))
+					var wg sync.WaitGroup
+					for _, client := range workers(t, srv) {
+						wg.Go(func() { assert.NoError(t, work(t.Context(), client, id)) })
+					}
+					time.Sleep(time.Millisecond)
+					audio := minutes.FromReader(strings.NewReader("audio"), "audio/mpeg")
+					require.NoError(t, srv.Client().Meetings.Upload(t.Context(), srv.Meetings()[0].ID, audio, nil))
+					wg.Wait()
+					tooLate := 0
+					for _, r := range srv.Requests(minutes.OpMeetingsUploadURL) {
+						if r.Code == string(minutes.ErrBadRequest) {
+							tooLate++
+						}
+					}
+					assert.Equal(t, 2, tooLate)
+				})
+			})
+		}
+	}
 }
 
 // processWeekly does the whole job of a slow recording.

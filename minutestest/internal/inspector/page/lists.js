@@ -88,7 +88,7 @@ const actionText = a => [a.meeting_id && titleOf(a.meeting_id), (a.changes ?? []
 const VIOLATIONS = {
   poll: "The client polled a meeting again after less than thirty seconds.",
   credential: "The client sent its API key to storage.",
-  repeat: "The client sent a request again that may have taken effect the first time.",
+  repeat: "The client sent a create again that may have taken effect the first time.",
   upload_url: "The client asked for an upload URL for a meeting that has its audio.",
   open_body: "The client neither read a response to its end nor closed it.",
 };
