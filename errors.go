@@ -178,10 +178,10 @@ func (e *MeetingFailedError) Error() string {
 	return meeting + " ended as " + singleLine(string(e.Status)) + ": " + failureReasons[e.Status] + action
 }
 
-// WaitError reports a wait that ended without a result. There are five reasons: the context ended,
-// the meeting is gone, the meeting has no audio, the service rejected the key, or too many polls
-// failed in a row. If polls were failing when the context ended, errors.As also finds the *Error of
-// the last poll.
+// WaitError reports a wait that ended without a result. For example, the context ended, the meeting
+// is gone or has no audio, the service rejected the key or a request, or too many requests failed in
+// a row. If polls were failing when the context ended, errors.As also finds the *Error of the last
+// poll.
 type WaitError struct {
 	MeetingID string   // empty if Err ended a whole WaitAll or Follow, or if WaitAll got an empty id
 	Meeting   *Meeting // from the last poll or call; nil if there was none

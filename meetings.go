@@ -126,8 +126,8 @@ type MeetingCreateParams struct {
 	// ExternalID is the caller's own reference, at most 128 characters, unique within the
 	// organisation. With an ExternalID, you can repeat Create and Process.
 	ExternalID string `json:"external_id,omitempty"`
-	// ParticipantIDs are member ids. If they are set, the minutes name the speakers and spell the
-	// names right more often. They cannot change after the upload.
+	// ParticipantIDs are member ids. With them, the transcript spells names better, and the minutes
+	// can name the speakers. They cannot change after the upload.
 	ParticipantIDs []string   `json:"participant_ids,omitempty"`
 	ProjectID      string     `json:"project_id,omitempty"`  // empty: in no project
 	SharedWith     []string   `json:"shared_with,omitempty"` // member ids; only used with VisibilityShared
@@ -243,8 +243,8 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 }
 
 // Delete deletes a meeting and everything that belongs to it. A deletion cannot be undone. The key
-// needs the scope meetings:delete. The interface document describes this route. If an attempt gets
-// no response and the retry gets a NOT_FOUND, Delete succeeds.
+// needs the scope meetings:delete. The interface document describes this route. If an attempt may
+// have deleted the meeting and its retry gets a NOT_FOUND, Delete succeeds.
 //
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {

@@ -126,7 +126,7 @@ type RetryPolicy struct {
 // The Client retries an API call only if the retry is safe:
 //
 //   - After a 429: every request. Before the retry, the Client pauses all API requests.
-//   - If there was no connection: every request.
+//   - If there was no connection: every request, except after a TLS failure or a 4xx of a proxy.
 //   - After a lost connection, a timeout, or a 500, 502, 503 or 504: GET, PUT, DELETE, the request
 //     for an upload URL, and Create with an ExternalID.
 //

@@ -39,7 +39,8 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 // snapshot, or nil if no response showed the meeting. The Result itself is nil only if ids is nil or
 // opts are invalid.
 //
-// Errors: those of WaitAll and WaitForMinutes.
+// Errors: those of WaitAll and WaitForMinutes. When ctx ends, each running fetch also yields its
+// error, maybe after the *WaitError without a MeetingID.
 func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o := *cmp.Or(opts, new(WaitOptions))

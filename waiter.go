@@ -18,7 +18,7 @@ type WaitOptions struct {
 	// Until is the state to wait for (default StatusMinutesReady). A later state on the happy path
 	// also ends the wait. WaitForMinutes and WaitAllForMinutes ignore Until.
 	Until Status
-	// Interval is the shortest time between two polls of the meeting. Values below thirty seconds
+	// Interval is the shortest time between two polls of the meeting. Values from 0 to thirty seconds
 	// have no effect.
 	Interval time.Duration
 	// AudioTimeout limits how long a meeting may stay without audio, counted from
@@ -57,7 +57,7 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 //     also wraps the last *[Error].
 //   - *[WaitError] with [ErrMeetingGone] or [ErrNoAudio].
 //   - *[WaitError] with an *[Error]: the service rejected the key or the request.
-//   - *[WaitError] with an *[Error]: twenty polls in a row failed, over at least nine minutes.
+//   - *[WaitError] with the last error: twenty polls in a row failed, over at least nine minutes.
 //   - *[ParamError]: id or an option is invalid.
 func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions) (*Meeting, error) {
 	w, err := newWaiter(opts)
