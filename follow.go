@@ -139,7 +139,7 @@ func (f *follower) result(r *Result, err error) bool {
 	if _, wanted := f.joined[id]; !wanted {
 		return true
 	}
-	if failureOf(err).Transient {
+	if failureOf(err).Transient || errors.Is(err, poll.ErrPollsFailed) {
 		f.core.poller.Join(patient{f.waiter}, id)
 		return true
 	}

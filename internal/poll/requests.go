@@ -89,12 +89,15 @@ func (p *Poller) fail(w *watch, err error) {
 	p.releaseIfIdle(w)
 }
 
+// ErrPollsFailed is in the error of a wait that ended after too many failed polls in a row.
+var ErrPollsFailed = errors.New("status checks failed")
+
 // failTooMany ends the waits for meetings with too many failures in a row.
 func (p *Poller) failTooMany(ended []*watch, now time.Duration, err error) {
 	for _, w := range ended {
 		f := p.plan.failures[w]
-		p.fail(w, fmt.Errorf("%d consecutive status checks failed over %v (for this or other meetings): %w",
-			f.polls, (now-f.since).Round(time.Second), err))
+		p.fail(w, fmt.Errorf("%d consecutive %w over %v (for this or other meetings): %w",
+			f.polls, ErrPollsFailed, (now-f.since).Round(time.Second), err))
 	}
 }
 
