@@ -199,7 +199,8 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 
 // FindByExternalID returns the meeting whose ExternalID is externalID. It also finds the meeting if
 // the service has trimmed the ExternalID or converted it to Unicode NFC (assumed). The key needs the
-// scope meetings:read. The interface document describes this filter of the listing.
+// scope meetings:read. The interface document describes this filter of the listing. Assumed: without
+// such a meeting, the page is empty.
 //
 // Errors: [ErrInvalidExternalID], [ErrNotFound] (no such meeting that the key can see).
 func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID string) (*Meeting, error) {

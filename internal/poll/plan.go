@@ -210,9 +210,9 @@ func (p *plan) nextPoll(now time.Duration) (role, time.Duration) {
 	return r, at
 }
 
-// patience returns until when watches that are due wait for pages that may show them: as long as
-// pages arrive, but no longer than three times as many polls would take. While 429s slow both
-// down, they wait on.
+// patience returns until when watches that are due wait for pages that may show them: while pages
+// arrive, but not much longer than a cycle of polls would take. While 429s slow both down, they
+// wait on.
 func (p *plan) patience(due time.Duration) time.Duration {
 	until := max(due, p.arrived, p.pacer.until) + stuck
 	if p.pacer.share == 1 {
