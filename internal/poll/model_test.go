@@ -66,6 +66,7 @@ type planner struct {
 	sudden    int           // polls that somebody asked for: first ones, and those after an upload
 	needed    float64       // cycle by cycle, by the cheaper of pages and polls, known in hindsight
 	estimated time.Duration // needed counts up to this time
+	deepest   int           // page of the listing that showed one of the things
 }
 
 // thing is a meeting.
@@ -439,15 +440,19 @@ func (p *planner) estimate() {
 				continue
 			}
 			at, _ := slices.BinarySearchFunc(p.list, x.key, func(y *thing, key int) int { return y.key - key })
-			paying[(len(p.list)-at)/pageSize]++
+			page := (len(p.list) - at) / pageSize
+			p.deepest = max(p.deepest, page)
+			paying[page]++
 		}
 		p.needed += float64(needed + len(paying))
 	}
 }
 
-// cheap compares the cost of a plan with the cost known in hindsight.
+// cheap compares the cost of a plan with the cost known in hindsight. Polls pay for the search
+// before it reaches the deepest page.
 func (p *planner) cheap() {
-	p.holds(float64(p.paid) <= 1.5*(float64(p.sudden)+p.needed)+64, "paid %d, sudden %d, needed %.0f", p.paid, p.sudden, p.needed)
+	search := float64(searchShare * p.deepest)
+	p.holds(float64(p.paid) <= 1.5*(float64(p.sudden)+p.needed)+search+64, "paid %d, sudden %d, needed %.0f", p.paid, p.sudden, p.needed)
 }
 
 // check checks what always holds.
@@ -478,8 +483,8 @@ func (p *planner) check() {
 		require.True(p.t, w.waited(), "a failure is kept for nobody")
 	}
 	bound := 3*p.longest + 2*p.interval + 2*stuck + 2*time.Minute
-	if p.limit > 0 { // as slow as the pacer can become
-		bound += time.Duration(float64(time.Second)/(leastPace*minShare)*float64(p.plan.waiting+maxPolls)) + 4*p.held
+	if p.limit > 0 { // as slow as the pacer can become, with a page after each poll
+		bound += time.Duration(float64(time.Second)/(leastPace*minShare)*float64(2*p.plan.waiting+maxPolls)) + 4*p.held
 	}
 	for _, x := range p.things {
 		if !x.gone && p.fail == 0 && !x.bad {
