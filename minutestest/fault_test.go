@@ -515,7 +515,7 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 		`{}`:                                                `kind ""`,
 		`{"kind":"reset","byte":1}`:                         "byte: no such field",
 		`{"kind":"reset","bytes":1}`:                        "reset takes no bytes",
-		`{"kind":"delay","delay":"2"}`:                      "delay: \"2\" is no duration",
+		`{"kind":"delay","delay":"2"}`:                      "delay: \"2\" is not a duration",
 		`{"kind":"delay","delay":"-2s"}`:                    "negative",
 		`{"kind":"truncate","bytes":-1}`:                    "bytes: -1 is negative",
 		`{"kind":"reset_upload","bytes":-1}`:                "bytes: -1 is negative",

@@ -45,7 +45,7 @@ func (d duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d)
 func (d *duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf("%q is no duration such as 20ms or 1m30s", text)
+		return fmt.Errorf("%q is not a duration such as 20ms or 1m30s", text)
 	}
 	*d = duration(v)
 	return nil

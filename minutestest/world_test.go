@@ -127,7 +127,7 @@ func TestLoadWorld_NamesPathOfMistake(t *testing.T) {
 		"unknown field inside":  {`{"organisations":[{"id":"o","members":[{"id":"emp_1"},{"id":"emp_2","nmae":"x"}]}]}`, `organisations[0].members[1].nmae: no such field`},
 		"unknown stage":         {`{"stages":{"prepair":"1s"}}`, `stages.prepair: no such field`},
 		"a number as duration":  {`{"stages":{"prepare":20}}`, `stages.prepare: a text expected`},
-		"no duration":           {`{"stages":{"prepare":"soon"}}`, `stages.prepare: "soon" is no duration such as 20ms or 1m30s`},
+		"no duration":           {`{"stages":{"prepare":"soon"}}`, `stages.prepare: "soon" is not a duration such as 20ms or 1m30s`},
 		"negative duration":     {`{"stages":{"write":"-1s"}}`, `stages.write: -1s is negative`},
 		"text for a number":     {`{"organisations":[{"id":"o","credits":"10"}]}`, `organisations[0].credits: a whole number expected`},
 		"fraction":              {`{"organisations":[{"id":"o","credits":1.5}]}`, `organisations[0].credits: a whole number expected`},

@@ -46,7 +46,7 @@ func (w window) read() (from, to time.Duration, err error) {
 func durationOf(field, text string) (time.Duration, error) {
 	d, err := time.ParseDuration(cmp.Or(text, "0s"))
 	if err != nil || d < 0 {
-		return 0, bad(field, "%q is no duration such as 20s or 5m", text)
+		return 0, bad(field, "%q is not a duration such as 20s or 5m", text)
 	}
 	return d, nil
 }

@@ -287,4 +287,24 @@ func TestPlan_RejectedKeyEndsAll(t *testing.T) {
 			require.Equal(t, test.all, all)
 		})
 	}
+	t.Run("nobody waits in between", func(t *testing.T) {
+		t.Parallel()
+		p, ws := planFor(1)
+		require.False(t, p.keyRejected(true))
+		p.leave(ws[0])
+		joined(p, "next", 0)
+		require.True(t, p.keyRejected(true))
+	})
+}
+
+// The first good response after 429s lets the next page be requested at once.
+func TestPlan_RetriesPagesAtTheEndOf429s(t *testing.T) {
+	t.Parallel()
+	p, _ := planFor(1)
+	for range 3 {
+		p.pageRateLimited(time.Hour, time.Hour, 0)
+	}
+	require.Greater(t, p.retryAt, time.Hour)
+	p.works(time.Hour)
+	require.Equal(t, time.Hour, p.retryAt)
 }
