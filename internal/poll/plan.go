@@ -163,10 +163,11 @@ func (p *plan) decide(now time.Duration) decision {
 	}
 	if few := p.fewAt(); few <= now {
 		return decision{poll: p.takePoll(newcomer, now)}
-	} else if p.pacer.slot > now {
-		return decision{wake: min(p.pacer.slot, few)}
 	}
 	pageAt := p.nextPage(now)
+	if p.pacer.slot > now && (pageAt > now || !p.pollLast) {
+		return decision{wake: min(p.pacer.slot, p.fewAt())}
+	}
 	r, pollAt := p.nextPoll(now)
 	if pageAt > now && pollAt > now {
 		return decision{wake: min(pageAt, pollAt)}
