@@ -79,6 +79,9 @@ func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 	w.stretch = nil
 	p.unsearched[w] = true
 	p.setRole(w, newcomer)
+	if p.scan.kind == freshScan && len(p.unsearched) <= few { // a few do not wait until the search ends
+		p.setRole(w, single)
+	}
 }
 
 // leave removes a watch that has lost its last waiter.
