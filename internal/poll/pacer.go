@@ -25,7 +25,7 @@ type pacer struct {
 	mixed  bool   // the failures are of different requests
 }
 
-// use takes the slot at now. perSecond is the wanted pace.
+// use takes the next slot. perSecond is the wanted pace.
 func (c *pacer) use(now time.Duration, perSecond float64) {
 	c.slot = max(now, c.slot) + time.Duration(float64(time.Second)/(perSecond*c.share))
 }

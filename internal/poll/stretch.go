@@ -9,9 +9,9 @@ import (
 const (
 	pageSize    = 50
 	stuck       = minPollInterval / 2 // a page that takes longer is lost
-	pagePrice   = 2 * time.Second
-	searchShare = 16 // polls of single meetings that pay for one page of a search
-	giveUpAfter = 4  // failed pages in a row that end a scan
+	slowPage    = 2 * time.Second     // a page that takes n times as long must save n times as many polls
+	searchShare = 16                  // polls of single meetings that pay for one page of a search
+	giveUpAfter = 4                   // failed pages in a row that end a scan
 )
 
 // listing is what the plan knows of the listing. It knows stretches of pages that pay off, and
@@ -220,9 +220,9 @@ func (p *plan) take(x *stretch) {
 }
 
 // extend adds a page to the run, with the watches of which it saved a poll. Two begin a run, and
-// one extends it.
+// one extends it; of a slow page, more (see slowPage).
 func (p *plan) extend(saved []*watch, now, sentAt time.Duration) {
-	s, price := &p.scan, max(1, int((now-sentAt)/pagePrice))
+	s, price := &p.scan, max(1, int((now-sentAt)/slowPage))
 	if s.run == nil && len(saved) >= 2*price {
 		s.run = &stretch{cursor: s.cursor, began: sentAt}
 	} else if len(saved) < price {
