@@ -25,9 +25,9 @@ type pacer struct {
 	mixed  bool   // the failures are of different requests
 }
 
-// use takes the slot at now. perSecond is the wanted pace.
+// use takes the next slot. perSecond is the wanted pace.
 func (c *pacer) use(now time.Duration, perSecond float64) {
-	c.slot = now + time.Duration(float64(time.Second)/(perSecond*c.share))
+	c.slot = max(now, c.slot) + time.Duration(float64(time.Second)/(perSecond*c.share))
 }
 
 // good records a response that shows that the service works. It reports whether that ends an outage.

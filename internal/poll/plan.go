@@ -79,6 +79,9 @@ func (p *plan) join(w *watch, now time.Duration, fresh bool) {
 	w.stretch = nil
 	p.unsearched[w] = true
 	p.setRole(w, newcomer)
+	if p.scan.kind == freshScan && len(p.unsearched) <= few { // only a crowd waits for the next search
+		p.setRole(w, single)
+	}
 }
 
 // leave removes a watch that has lost its last waiter.
@@ -150,7 +153,8 @@ type decision struct {
 	wake   time.Duration // if neither, when to decide again
 }
 
-// decide returns the request to make now. If both kinds are due, they alternate.
+// decide returns the request to make now. If both kinds are due, they alternate. A page after a poll
+// goes ahead of the pacer, which then waits longer: pages show more, and a slow one delays the next.
 func (p *plan) decide(now time.Duration) decision {
 	if p.waiting == 0 {
 		return decision{wake: never}
@@ -161,21 +165,24 @@ func (p *plan) decide(now time.Duration) decision {
 	if p.pacer.out() && (p.polling > 0 || p.reading) { // one request at a time finds out whether it is over
 		return decision{wake: never}
 	}
-	if few := p.fewAt(); few <= now {
+	few := p.fewAt()
+	if few <= now {
 		return decision{poll: p.takePoll(newcomer, now)}
-	} else if p.pacer.slot > now {
-		return decision{wake: min(p.pacer.slot, few)}
 	}
 	pageAt := p.nextPage(now)
+	if p.pacer.slot > now && (pageAt > now || !p.pollLast) {
+		return decision{wake: min(p.pacer.slot, few)}
+	}
 	r, pollAt := p.nextPoll(now)
 	if pageAt > now && pollAt > now {
 		return decision{wake: min(pageAt, pollAt)}
 	}
 	p.pacer.use(now, max(leastPace, float64(p.requests())/p.cycle().Seconds()))
-	if p.pollLast = !p.pollLast; pageAt <= now && (pollAt > now || !p.pollLast) {
+	if pageAt <= now && (pollAt > now || p.pollLast) {
 		p.reading, p.pollLast = true, false
 		return decision{page: true, cursor: p.scan.cursor}
 	}
+	p.pollLast = true
 	return decision{poll: p.takePoll(r, now)}
 }
 

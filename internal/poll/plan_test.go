@@ -73,6 +73,65 @@ func TestPlan_PollsMemberWithAShorterInterval(t *testing.T) {
 	require.Equal(t, []role{single, member, member}, []role{ws[0].role, ws[1].role, ws[2].role})
 }
 
+// A page that takes n times slowPage must show 2n awaited meetings to begin a stretch, and n to extend it.
+func TestPlan_KeepsSlowPagesThatShowMore(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		takes       time.Duration
+		first, next int // meetings that the pages show
+		want        int // pages of the stretch
+	}{
+		{0, 1, 0, 0}, {0, 2, 0, 1}, {0, 2, 1, 2},
+		{2*slowPage - 1, 2, 1, 2},
+		{2 * slowPage, 3, 2, 0}, {2 * slowPage, 4, 1, 1}, {2 * slowPage, 4, 2, 2},
+		{7 * slowPage, 13, 7, 0}, {7 * slowPage, 14, 7, 2},
+	} {
+		p, ws := planFor(pageSize)
+		p.scan = scan{kind: freshScan, left: 100 * pageSize}
+		now := time.Hour
+		for _, shown := range [][]*watch{ws[:test.first], ws[test.first : test.first+test.next]} {
+			sentAt := now
+			now += test.takes
+			p.pageRead(now, sentAt, shown, "next")
+		}
+		require.Equal(t, test.want, p.pages(), "%+v", test)
+	}
+}
+
+// A page and a poll that are both due alternate. The page does not wait for its slot; the next poll
+// waits for both.
+func TestPlan_RequestsPageAheadOfThePacer(t *testing.T) {
+	t.Parallel()
+	p, ws := planFor(few + 1)
+	for _, w := range ws {
+		p.setRole(w, single)
+	}
+	now := time.Hour
+	p.scan, p.pollLast = scan{kind: freshScan, left: 100}, true
+	require.True(t, p.decide(now).page)
+	p.pageRead(now, now, nil, "next")
+	gap := p.pacer.slot - now
+	require.Equal(t, p.pacer.slot, p.decide(now).wake, "two pages keep their distance")
+	now = p.pacer.slot
+	require.NotNil(t, p.decide(now).poll)
+	require.True(t, p.decide(now).page)
+	require.InDelta(t, now+2*gap, p.pacer.slot, 1)
+	p.pageRead(now, now, nil, "next")
+	require.Equal(t, p.pacer.slot, p.decide(now).wake)
+}
+
+// While a search goes on, a few that join do not wait until it ends. A crowd does.
+func TestPlan_PollsFewNewcomersDuringASearch(t *testing.T) {
+	t.Parallel()
+	p, _ := planFor(crowd)
+	require.True(t, p.decide(time.Hour+gather).page)
+	roles := map[role]int{}
+	for i := range crowd {
+		roles[joined(p, fmt.Sprint("late ", i), 0).role]++
+	}
+	require.Equal(t, map[role]int{single: few, newcomer: crowd - few}, roles)
+}
+
 func TestPlan_LimitsPollsUnderWay(t *testing.T) {
 	t.Parallel()
 	p, _ := planFor(maxPolls + 1)

@@ -9,6 +9,7 @@ import (
 const (
 	pageSize    = 50
 	stuck       = minPollInterval / 2 // a page that takes longer is lost
+	slowPage    = 2 * time.Second     // a page that takes n times as long must save n times as many polls
 	searchShare = 16                  // polls of single meetings that pay for one page of a search
 	giveUpAfter = 4                   // failed pages in a row that end a scan
 )
@@ -189,7 +190,7 @@ func (p *plan) pageRead(now, sentAt time.Duration, shown []*watch, next string) 
 		}
 		delete(p.unsearched, w)
 	}
-	p.extend(saved, sentAt)
+	p.extend(saved, now, sentAt)
 	for _, w := range shown {
 		p.recorded(w, now)
 	}
@@ -219,15 +220,15 @@ func (p *plan) take(x *stretch) {
 }
 
 // extend adds a page to the run, with the watches of which it saved a poll. Two begin a run, and
-// one extends it.
-func (p *plan) extend(saved []*watch, sentAt time.Duration) {
-	s := &p.scan
-	if s.run == nil && len(saved) >= 2 {
+// one extends it; of a slow page, more (see slowPage).
+func (p *plan) extend(saved []*watch, now, sentAt time.Duration) {
+	s, price := &p.scan, max(1, int((now-sentAt)/slowPage))
+	if s.run == nil && len(saved) >= 2*price {
 		s.run = &stretch{cursor: s.cursor, began: sentAt}
-	} else if len(saved) == 0 {
+	} else if len(saved) < price {
 		p.closeRun()
 	}
-	s.excess = max(0, s.excess+1-len(saved))
+	s.excess = max(0, s.excess+price-len(saved))
 	if s.run != nil {
 		s.run.pages++
 		s.run.members = append(s.run.members, saved...)
