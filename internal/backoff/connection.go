@@ -70,11 +70,9 @@ func nameHost(next http.RoundTripper, req *http.Request, err error) error {
 	}
 	_, known := errors.AsType[*ProxyError](err)
 	switch {
-	case known:
-		return err
 	case proxy == nil && Permanent(err):
 		return fmt.Errorf("connecting to %s: %w", req.URL.Host, err)
-	case proxy == nil:
+	case proxy == nil || known:
 		return err
 	}
 	for status := 400; status < 600; status++ {

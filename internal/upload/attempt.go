@@ -39,8 +39,8 @@ type Outcome struct {
 // attempt makes one PUT.
 func (u *Upload) attempt(ctx context.Context) (o Outcome) {
 	began := time.Now()
-	b, cancel := newBody(ctx, u.Recording)
-	defer cancel(nil)
+	b := newBody(ctx, u.Recording)
+	defer b.abort(nil)
 	header, err := u.header(ctx)
 	if err == nil {
 		o, err = run(ctx, func() Outcome { return u.put(ctx, header, b) })
@@ -48,8 +48,8 @@ func (u *Upload) attempt(ctx context.Context) (o Outcome) {
 	if err != nil {
 		o = Outcome{Err: u.urlMask.Err(err), noRetry: true}
 	}
-	o.Target, o.Sent, o.Size = u.target, b.at.Load(), u.Recording.Size
-	o.Took, o.urlLeft = time.Since(began), time.Until(u.expires)
+	o.Sent, o.Took = b.at.Load(), time.Since(began)
+	o.Target, o.Size, o.urlLeft = u.target, u.Recording.Size, time.Until(u.expires)
 	o.rejectedHeader = headerRejectedBy(o.Response, header)
 	return o
 }
@@ -64,15 +64,12 @@ func (u *Upload) header(ctx context.Context) (http.Header, error) {
 	if u.WithoutMD5 || u.target.Query().Get("X-Amz-Algorithm") != "AWS4-HMAC-SHA256" {
 		return h, nil
 	}
+	var err error
 	if u.md5 == "" {
-		sum, err := digest(ctx, u.Recording)
-		if err != nil {
-			return nil, err
-		}
-		u.md5 = sum
+		u.md5, err = digest(ctx, u.Recording)
 	}
 	h.Set("Content-Md5", u.md5)
-	return h, nil
+	return h, err
 }
 
 // put makes the request. When it returns, the transport has stopped reading b.
@@ -90,10 +87,9 @@ func (u *Upload) put(attemptCtx context.Context, header http.Header, b *body) (o
 		Close: true, // otherwise net/http would send the rest of b after an early response
 	}).WithContext(traced))
 	early := b.at.Load() < b.Size // the response came before the whole recording was read
-	aborted := err != nil && b.ctx.Err() != nil && attemptCtx.Err() == nil
 	switch {
-	case aborted: // by the stall timer or by b.Read
-		err = context.Cause(b.ctx)
+	case err != nil && b.ctx.Err() != nil && attemptCtx.Err() == nil: // aborted by the stall timer or by b.Read
+		err, o.Stalled = context.Cause(b.ctx), true
 	case err == nil:
 		o.Response = readResponse(resp, u.target.Host, u.urlMask)
 		if early && o.StatusCode/100 == 2 && o.Message == "" {
@@ -107,7 +103,7 @@ func (u *Upload) put(attemptCtx context.Context, header http.Header, b *body) (o
 	case readErr != nil:
 		return Outcome{Err: u.urlMask.Err(readErr), noRetry: true}
 	case err != nil:
-		o.Err, o.Stalled = u.urlMask.Err(err), aborted
+		o.Err = u.urlMask.Err(err)
 		o.noRetry = backoff.Permanent(err) && b.at.Load() == 0 // otherwise audio may have arrived
 	}
 	return o

@@ -35,15 +35,14 @@ func run[T any](ctx context.Context, f func() T) (T, error) {
 	}()
 	select {
 	case <-ended:
-		return result, err
 	case <-ctx.Done():
+		select {
+		case <-ended:
+		case <-time.After(100 * time.Millisecond): // f needs a moment to notice the end of ctx
+			return none, context.Cause(ctx)
+		}
 	}
-	select {
-	case <-ended:
-		return result, err
-	case <-time.After(100 * time.Millisecond): // f needs a moment to notice the end of ctx
-		return none, context.Cause(ctx)
-	}
+	return result, err
 }
 
 // body reads the recording once, from its beginning.
@@ -60,9 +59,9 @@ type body struct {
 	err  error // of the last read of the recording, or errGoexit
 }
 
-func newBody(ctx context.Context, rec Recording) (*body, context.CancelCauseFunc) {
+func newBody(ctx context.Context, rec Recording) *body {
 	ctx, abort := context.WithCancelCause(ctx)
-	return &body{Recording: rec, ctx: ctx, abort: abort, lock: make(chan struct{}, 1)}, abort
+	return &body{Recording: rec, ctx: ctx, abort: abort, lock: make(chan struct{}, 1)}
 }
 
 // maxRead limits a Read, since a slow connection could need longer than Timeouts.Stall for a larger
@@ -117,8 +116,8 @@ func (b *body) wait() error {
 
 // digest returns the MD5 of a recording in the form of the header Content-MD5.
 func digest(ctx context.Context, rec Recording) (string, error) {
-	b, cancel := newBody(ctx, rec)
-	defer cancel(nil)
+	b := newBody(ctx, rec)
+	defer b.abort(nil)
 	hash := md5.New()
 	readErr, err := run(ctx, func() error {
 		_, err := io.Copy(hash, b)

@@ -31,10 +31,7 @@ func judge(o Outcome) verdict {
 		return stored
 	case status/100 == 2, status == 0 && o.Sent > 0:
 		return unclear
-	case status == 0, o.rejectedHeader != "", slices.Contains(temporaryCodes, o.Code),
-		status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status == 499,
-		status == http.StatusInternalServerError, status == http.StatusBadGateway,
-		status == http.StatusServiceUnavailable, status == http.StatusGatewayTimeout,
+	case status == 0, o.rejectedHeader != "", slices.Contains(temporaryCodes, o.Code), slices.Contains(temporaryStatuses, status),
 		status >= 520 && status <= 527: // of Cloudflare, in front of storage
 		return temporary
 	case status == http.StatusForbidden && (saysExpired || o.urlLeft <= 0), status == http.StatusBadRequest && saysExpired:
@@ -42,6 +39,8 @@ func judge(o Outcome) verdict {
 	}
 	return permanent
 }
+
+var temporaryStatuses = []int{408, 429, 499, 500, 502, 503, 504}
 
 // temporaryCodes lists S3's codes for 400 and 409 after which a retry may succeed.
 var temporaryCodes = []string{"RequestTimeout", "IncompleteBody", "BadDigest", "OperationAborted", "ConditionalRequestConflict"}

@@ -79,8 +79,7 @@ func (u *Upload) Do(ctx context.Context) *Failure {
 		if d.done {
 			return nil
 		}
-		_ = backoff.Sleep(ctx, d.wait)
-		if ctx.Err() != nil {
+		if backoff.Sleep(ctx, d.wait) != nil {
 			break
 		}
 		hasAudio, err = u.check(ctx, d.checks)
