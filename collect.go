@@ -14,7 +14,8 @@ type collector[In any] struct {
 	begin func(In) bool
 	yield func(*Result, error) bool // yields the result of start's work
 
-	running int // started and not yet received from ended
+	ready   []func() // calls of start to make when fewer than maxFetches are running
+	running int      // started and not yet received from ended
 	ended   chan ended
 
 	waiting  int             // waits that have not ended
@@ -22,6 +23,9 @@ type collector[In any] struct {
 	dispatch func() bool
 	canceled func(unread bool) bool // called when ctx is done; unread means that there are more inputs
 }
+
+// maxFetches limits the meetings whose minutes are being fetched, or fetched and not yielded.
+const maxFetches = 8
 
 type ended struct {
 	result *Result
@@ -60,6 +64,9 @@ func (c *collector[In]) run(ctx context.Context, inputs iter.Seq[In]) {
 		}
 		if !goOn {
 			return
+		}
+		for ; len(c.ready) > 0 && c.running < maxFetches; c.ready = c.ready[1:] {
+			c.ready[0]()
 		}
 	}
 }

@@ -65,40 +65,25 @@ func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.
 			return
 		}
 		f.waitAll = a
-		a.fetch(f.result, func(r *Result) error {
-			if a.waiter.Until != StatusMinutesReady {
-				return nil
-			}
-			return s.fetchResult(a.ctx, r, o.Format, o.Transcript)
-		})
-		f.fetch, a.over, a.waiter.OnStatus, a.canceled = a.over, f.waitOver, f.found, f.canceled
+		if a.waiter.Until == StatusMinutesReady {
+			a.fetch = func(ctx context.Context, r *Result) error { return s.fetchResult(ctx, r, o.Format, o.Transcript) }
+		}
+		a.yield, a.canceled, a.waiter.OnStatus, a.waiter.relaxed = f.result, f.canceled, f.found, true
 		if o.Since.IsZero() {
 			o.Since = time.Now()
 		}
-		a.core.poller.Follow(patient{a.waiter}, o.Since)
-		defer a.core.poller.Unfollow(patient{a.waiter})
+		a.core.poller.Follow(a.waiter, o.Since)
+		defer a.core.poller.Unfollow(a.waiter)
 		a.run(ctx, none)
 	}
-}
-
-// patient is a waiter that polls old meetings without audio less often.
-type patient struct{ *waiter }
-
-// Interval implements poll.Waiter.
-func (p patient) Interval(last poll.Snapshot) time.Duration {
-	if last.State != string(StatusCreated) {
-		return 0
-	}
-	return time.Since(time.Unix(last.Created, 0)) / 30
 }
 
 // follower is one Follow. joined contains the meetings that Follow has found, and neither skipped
 // nor yielded.
 type follower struct {
 	*waitAll
-	skip  func(*Meeting) bool
-	fetch func(*Meeting, error) bool // called if the wait for a meeting in joined is over
-	loop  func(*Result, error) bool  // the body of the loop
+	skip func(*Meeting) bool
+	loop func(*Result, error) bool // the body of the loop
 }
 
 // found is called with each status of a meeting that a response shows.
@@ -107,21 +92,10 @@ func (f *follower) found(m *Meeting) {
 		return
 	}
 	if f.skip != nil && f.skip(m) {
-		f.core.poller.Leave(patient{f.waiter}, m.ID)
+		f.core.poller.Leave(f.waiter, m.ID)
 		return
 	}
 	f.joined[m.ID] = struct{}{}
-}
-
-// waitOver is called when the wait for a meeting is over.
-func (f *follower) waitOver(m *Meeting, err error) bool {
-	if m == nil {
-		return f.result(&Result{Meeting: meetingIn(err)}, err)
-	}
-	if _, wanted := f.joined[m.ID]; !wanted {
-		return true
-	}
-	return f.fetch(m, nil)
 }
 
 // result yields a meeting. After a temporary failure, it waits for the meeting again.
@@ -140,7 +114,7 @@ func (f *follower) result(r *Result, err error) bool {
 		return true
 	}
 	if failureOf(err).Transient || errors.Is(err, poll.ErrPollsFailed) {
-		f.core.poller.Join(patient{f.waiter}, id)
+		f.core.poller.Join(f.waiter, id)
 		return true
 	}
 	delete(f.joined, id)

@@ -101,12 +101,10 @@ func (c *core) reportAttempt(ctx context.Context, e Attempt, request ...slog.Att
 	c.observer(ctx, e)
 }
 
-// PollFailed implements poll.Observer.
-func (p polled) PollFailed(id string, inARow int, several bool, err error) {
-	if several {
-		p.core.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: polls of a meeting fail, and its wait continues",
-			slog.String("meeting", singleLine(id)), slog.Int("in_a_row", inARow), slog.String("error", singleLine(err.Error())))
-	}
+// PollsFail implements poll.Observer.
+func (p polled) PollsFail(id string, inARow int, err error) {
+	p.core.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: polls of a meeting fail, and its wait continues",
+		slog.String("meeting", singleLine(id)), slog.Int("in_a_row", inARow), slog.String("error", singleLine(err.Error())))
 }
 
 // PollsRecovered implements poll.Observer.

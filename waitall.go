@@ -21,14 +21,12 @@ import (
 //   - *[ParamError]: ids is nil or opts are invalid. WaitAll yields nothing else.
 func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Meeting, error] {
 	return func(yield func(*Meeting, error) bool) {
-		a, err := s.newWaitAll(ctx, ids, opts)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		a.over = yield
-		defer func() { _ = a.leave() }()
-		a.run(ctx, ids)
+		s.waitAll(ctx, ids, opts, nil, func(r *Result, err error) bool {
+			if err != nil {
+				return yield(nil, err)
+			}
+			return yield(r.Meeting, nil)
+		})
 	}
 }
 
@@ -45,38 +43,21 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 	return func(yield func(*Result, error) bool) {
 		o := *cmp.Or(opts, new(WaitOptions))
 		o.Until = StatusMinutesReady
-		a, err := s.newWaitAll(ctx, ids, &o)
-		if err != nil {
-			yield(nil, err)
-			return
-		}
-		a.fetch(yield, func(r *Result) error { return s.fetchResult(a.ctx, r, o.Format, false) })
-		defer func() { _ = a.leave() }()
-		a.run(ctx, ids)
+		fetch := func(ctx context.Context, r *Result) error { return s.fetchResult(ctx, r, o.Format, false) }
+		s.waitAll(ctx, ids, &o, fetch, yield)
 	}
 }
 
-// maxFetches limits the meetings whose minutes are being fetched, or fetched and not yielded.
-const maxFetches = 8
-
-// fetch sets over and yield: if a wait succeeds, get fetches the minutes, and yield gets the result.
-func (a *waitAll) fetch(yield func(*Result, error) bool, get func(*Result) error) {
-	var ready []*Meeting // not fetched yet
-	next := func() bool {
-		for ; len(ready) > 0 && a.running < maxFetches; ready = ready[1:] {
-			result := &Result{Meeting: ready[0]}
-			a.start(result, func() error { return get(result) })
-		}
-		return true
+func (s *MeetingsService) waitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions,
+	fetch func(context.Context, *Result) error, yield func(*Result, error) bool) {
+	a, err := s.newWaitAll(ctx, ids, opts)
+	if err != nil {
+		yield(nil, err)
+		return
 	}
-	a.over = func(m *Meeting, err error) bool {
-		if err != nil {
-			return yield(&Result{Meeting: meetingIn(err)}, err)
-		}
-		ready = append(ready, m)
-		return next()
-	}
-	a.yield = func(r *Result, err error) bool { return yield(r, err) && next() }
+	a.fetch, a.yield = fetch, yield
+	defer func() { _ = a.leave() }()
+	a.run(ctx, ids)
 }
 
 // meetingIn returns the last snapshot of the meeting in a wait's error, or nil.
@@ -90,13 +71,13 @@ func meetingIn(err error) *Meeting {
 	return nil
 }
 
-// waitAll is one WaitAll or WaitAllForMinutes.
+// waitAll is one WaitAll, WaitAllForMinutes or Follow.
 type waitAll struct {
 	collector[string]
 	core   *core
 	waiter *waiter
-	joined map[string]struct{}        // every id that was read
-	over   func(*Meeting, error) bool // called when the wait for a meeting is over; false: the loop was left
+	joined map[string]struct{}                  // every id that was read; Follow removes those yielded
+	fetch  func(context.Context, *Result) error // called on another goroutine if a wait succeeds; may be nil
 }
 
 func (s *MeetingsService) newWaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) (*waitAll, error) {
@@ -115,7 +96,7 @@ func (a *waitAll) join(id string) bool {
 	}
 	a.joined[id] = struct{}{}
 	if err := checkID("ids", id); err != nil {
-		return a.over(nil, &WaitError{MeetingID: id, Err: err})
+		return a.yield(&Result{}, &WaitError{MeetingID: id, Err: err})
 	}
 	a.waiting++
 	a.core.poller.Join(a.waiter, id)
@@ -127,9 +108,20 @@ func (a *waitAll) dispatchEvents() bool {
 	for _, e := range a.waiter.dispatch() {
 		a.waiting--
 		a.core.waitOver(a.ctx, e)
-		if !a.over(e.meeting, e.err) {
+		if !a.over(&Result{Meeting: cmp.Or(e.meeting, meetingIn(e.err))}, e.err) {
 			return false
 		}
+	}
+	return true
+}
+
+// over yields the result of a wait. If the wait has succeeded, over fetches the minutes first.
+func (a *waitAll) over(r *Result, err error) bool {
+	if err != nil || a.fetch == nil {
+		return a.yield(r, err)
+	}
+	if _, wanted := a.joined[r.Meeting.ID]; wanted { // else Follow skips it
+		a.ready = append(a.ready, func() { a.start(r, func() error { return a.fetch(a.ctx, r) }) })
 	}
 	return true
 }
@@ -141,7 +133,7 @@ func (a *waitAll) cutShort(unread bool) bool {
 		return false
 	}
 	unread, a.waiting = unread || a.waiting > 0, 0
-	return !unread || a.over(nil, &WaitError{Err: endOf(a.ctx, trouble)})
+	return !unread || a.yield(&Result{}, &WaitError{Err: endOf(a.ctx, trouble)})
 }
 
 // leave ends all waits. It returns why polls failed or were held back, or nil.

@@ -123,6 +123,7 @@ type waiter struct {
 	WaitOptions
 	after   time.Duration // a poll sent at or after this time ends the wait; 0: none does
 	audioBy time.Time     // the wait ends with ErrNoAudio at this time; zero: never
+	relaxed bool          // old meetings without audio are polled less often
 	ready   chan struct{} // contains a token while there are events
 
 	mu     sync.Mutex
@@ -150,7 +151,12 @@ func newWaiter(o *WaitOptions) (*waiter, error) {
 }
 
 // Interval implements poll.Waiter.
-func (w *waiter) Interval(poll.Snapshot) time.Duration { return w.WaitOptions.Interval }
+func (w *waiter) Interval(last poll.Snapshot) time.Duration {
+	if w.relaxed && last.State == string(StatusCreated) {
+		return time.Since(time.Unix(last.Created, 0)) / 30
+	}
+	return w.WaitOptions.Interval
+}
 
 // Notify implements poll.Waiter.
 func (w *waiter) Notify(s poll.Snapshot, changed bool, sentAt time.Duration) (over, confirm bool) {

@@ -42,10 +42,9 @@ type Failure struct {
 // Observer receives events for logs and metrics. The Poller calls its methods on
 // separate goroutines, without its lock.
 type Observer interface {
-	// PollFailed reports a poll that failed, except by a 429, and how many have
-	// failed in a row. several is true once, when these have become several.
-	PollFailed(id string, inARow int, several bool, err error)
-	// PollsRecovered reports the first snapshot after several failed polls.
+	// PollsFail reports, once, that several polls in a row have failed, except by a 429.
+	PollsFail(id string, inARow int, err error)
+	// PollsRecovered reports the first snapshot after PollsFail.
 	PollsRecovered(id string, failed int)
 	// CycleEnded reports a cycle that has ended.
 	CycleEnded(Cycle)

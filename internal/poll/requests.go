@@ -191,22 +191,20 @@ func (p *Poller) notifyPage(page []Snapshot, sentAt time.Duration) []*watch {
 	return shown
 }
 
-// observeFailure reports a failed poll to the observer, the nth in a row.
+// observeFailure reports the nth failed poll in a row to the observer, if that is worth it.
 func (p *Poller) observeFailure(w *watch, n int, err error) {
 	f := p.plan.failures[w]
-	warn := n >= several && !f.reported
-	if warn {
-		f.reported = true
-		p.plan.failures[w] = f
+	if n < several || f.reported || p.Observer == nil {
+		return
 	}
-	if p.Observer != nil {
-		go p.Observer.PollFailed(w.id, n, warn, err)
-	}
+	f.reported = true
+	p.plan.failures[w] = f
+	go p.Observer.PollsFail(w.id, n, err)
 }
 
-// observeRecovery reports a snapshot to the observer if a warning of failures preceded it.
+// observeRecovery reports a snapshot to the observer if a report of failures preceded it.
 func (p *Poller) observeRecovery(w *watch) {
-	if f := p.plan.failures[w]; f.reported && p.Observer != nil {
+	if f := p.plan.failures[w]; f.reported {
 		go p.Observer.PollsRecovered(w.id, f.polls)
 	}
 }
