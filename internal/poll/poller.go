@@ -291,11 +291,9 @@ func (p *Poller) run(now time.Duration) {
 		do := p.plan.decide(now)
 		switch {
 		case do.page:
-			p.cycle.Pages++
 			p.queued++
 			go p.page(p.ctx, do.cursor, now)
 		case do.poll != nil:
-			p.cycle.Polls++
 			p.queued++
 			go p.poll(p.ctx, do.poll, now)
 		default:

@@ -39,7 +39,11 @@ func (p *Poller) poll(ctx context.Context, w *watch, sentAt time.Duration) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.dequeue(ctx, &sent)
-		return w.seen <= sentAt
+		if w.seen > sentAt { // a page has shown the meeting meanwhile
+			return false
+		}
+		p.cycle.Polls++
+		return true
 	})
 }
 
@@ -147,6 +151,7 @@ func (p *Poller) page(ctx context.Context, cursor string, sentAt time.Duration) 
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.dequeue(ctx, &sent)
+		p.cycle.Pages++
 		return true
 	})
 }
