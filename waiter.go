@@ -134,6 +134,7 @@ type waiter struct {
 type event struct {
 	meeting *Meeting // for OnStatus, and the result of the wait if err is nil
 	err     error
+	changed bool // OnStatus has not been called with this status
 	over    bool // this meeting's wait is over
 }
 
@@ -174,7 +175,7 @@ func (w *waiter) Notify(s poll.Snapshot, changed bool, sentAt time.Duration) (ov
 	if !over && (!changed || w.OnStatus == nil) {
 		return false, confirm
 	}
-	e := event{meeting: m.clone(), over: over}
+	e := event{meeting: m.clone(), changed: changed, over: over}
 	switch {
 	case m.Status.Failed():
 		e.err = &MeetingFailedError{Status: m.Status, Meeting: e.meeting}
@@ -208,7 +209,7 @@ func (w *waiter) dispatch() (over []event) {
 	w.events = nil
 	w.mu.Unlock()
 	for _, e := range events {
-		if w.OnStatus != nil && e.meeting != nil {
+		if w.OnStatus != nil && e.changed {
 			w.OnStatus(e.meeting)
 		}
 		if e.err != nil {

@@ -481,7 +481,10 @@ func TestWait_AudioTimeoutEndsIt(t *testing.T) {
 				began := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(testbase.Many(600, 45))*time.Minute)
 				defer cancel()
-				_, err := testkit.Client(srv).Meetings.Wait(ctx, id, &minutes.WaitOptions{AudioTimeout: test.noAudio})
+				var statuses []minutes.Status
+				onStatus := func(m *minutes.Meeting) { statuses = append(statuses, m.Status) }
+				_, err := testkit.Client(srv).Meetings.Wait(ctx, id, &minutes.WaitOptions{AudioTimeout: test.noAudio, OnStatus: onStatus})
+				assert.Equal(t, slices.Compact(slices.Clone(statuses)), statuses, "OnStatus gets each status once")
 				wait, ok := errors.AsType[*minutes.WaitError](err)
 				require.True(t, ok, "%v", err)
 				require.NotNil(t, wait.Meeting)
