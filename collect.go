@@ -65,9 +65,13 @@ func (c *collector[In]) run(ctx context.Context, inputs iter.Seq[In]) {
 		if !goOn {
 			return
 		}
-		for ; len(c.ready) > 0 && c.running < maxFetches; c.ready = c.ready[1:] {
-			c.ready[0]()
-		}
+		c.startReady()
+	}
+}
+
+func (c *collector[In]) startReady() {
+	for ; len(c.ready) > 0 && c.running < maxFetches; c.ready = c.ready[1:] {
+		c.ready[0]()
 	}
 }
 

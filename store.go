@@ -56,7 +56,7 @@ func (c *core) change(ctx context.Context, id string, next func(s MeetingState, 
 		return before, nil
 	}
 	for range 10 {
-		now := time.Now().UTC().Truncate(time.Millisecond)
+		now := time.Now().UTC().Truncate(time.Millisecond).Add(time.Millisecond) // so that no poll is early
 		stored, err := c.store.Load(ctx, id)
 		if err != nil {
 			return before, storeError("loading", id, err)
@@ -97,7 +97,7 @@ type claim struct {
 // claimPoll records in the store that a poll of a meeting is about to be sent.
 func (c *core) claimPoll(ctx context.Context, id string) (r claim) {
 	r.before, r.err = c.change(ctx, id, func(s MeetingState, now time.Time) MeetingState {
-		r.wait = s.PolledAt.Add(max(sharedInterval, time.Duration(c.maxAge.Load()))).Sub(now)
+		r.wait = time.Until(s.PolledAt.Add(max(sharedInterval, time.Duration(c.maxAge.Load()))))
 		if r.wait <= 0 {
 			if s == (MeetingState{}) { // nothing is known, so an upload may be running
 				s.UploadStartedAt = now

@@ -122,6 +122,7 @@ func (a *waitAll) over(r *Result, err error) bool {
 	}
 	if _, wanted := a.joined[r.Meeting.ID]; wanted { // else Follow skips it
 		a.ready = append(a.ready, func() { a.start(r, func() error { return a.fetch(a.ctx, r) }) })
+		a.startReady() // before the loop's body runs again
 	}
 	return true
 }
