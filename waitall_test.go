@@ -431,6 +431,40 @@ func TestWaitAllForMinutes_YieldsMinutesOrReason(t *testing.T) {
 	})
 }
 
+// While the loop's body runs for one meeting, WaitAllForMinutes fetches the minutes of those that were ready before.
+func TestWaitAllForMinutes_FetchesWhileTheBodyRuns(t *testing.T) {
+	t.Parallel()
+	for range 20 { // the order of events is random
+		synctest.Test(t, func(t *testing.T) {
+			srv := minutestest.NewServer(t)
+			c := testkit.Client(srv)
+			var ids []string
+			for i := range 6 {
+				status := minutes.StatusMinutesReady
+				if i >= 3 {
+					status = minutes.StatusMinutesFailed
+				}
+				added, err := srv.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Weekly", CreatorID: "emp_ada", Visibility: minutes.VisibilityOrganisation, Status: status})
+				require.NoError(t, err)
+				_, err = c.Meetings.Get(t.Context(), added[0]) // so that all waits end at once
+				require.NoError(t, err)
+				ids = append(ids, added...)
+			}
+			began := time.Now()
+			for _, err := range c.Meetings.WaitAllForMinutes(t.Context(), slices.Values(ids), nil) {
+				if err != nil {
+					time.Sleep(time.Hour)
+				}
+			}
+			fetches := srv.Requests(minutes.OpMeetingsMinutes)
+			require.Len(t, fetches, 3)
+			for _, r := range fetches {
+				assert.Less(t, r.At.Sub(began), time.Minute)
+			}
+		})
+	}
+}
+
 // OnStatus runs on the goroutine of the loop, so that it needs no lock. The loop can be left
 // while events are pending.
 func TestWaitAllForMinutes_OnStatusRunsOnTheLoop(t *testing.T) {
