@@ -69,6 +69,7 @@ func (c *collector[In]) run(ctx context.Context, inputs iter.Seq[In]) {
 	}
 }
 
+// startReady makes as many calls of ready as maxFetches allows.
 func (c *collector[In]) startReady() {
 	for ; len(c.ready) > 0 && c.running < maxFetches; c.ready = c.ready[1:] {
 		c.ready[0]()

@@ -56,7 +56,7 @@ func (c *core) change(ctx context.Context, id string, next func(s MeetingState, 
 		return before, nil
 	}
 	for range 10 {
-		now := time.Now().UTC().Truncate(time.Millisecond).Add(time.Millisecond) // so that no poll is early
+		now := time.Now().UTC().Truncate(time.Millisecond).Add(time.Millisecond) // rounded up: no poll is early
 		stored, err := c.store.Load(ctx, id)
 		if err != nil {
 			return before, storeError("loading", id, err)

@@ -48,6 +48,7 @@ func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[st
 	}
 }
 
+// waitAll is the loop of WaitAll and WaitAllForMinutes.
 func (s *MeetingsService) waitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions,
 	fetch func(context.Context, *Result) error, yield func(*Result, error) bool) {
 	a, err := s.newWaitAll(ctx, ids, opts)

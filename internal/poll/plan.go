@@ -165,13 +165,13 @@ func (p *plan) decide(now time.Duration) decision {
 	if p.pacer.out() && (p.polling > 0 || p.reading) { // one request at a time finds out whether it is over
 		return decision{wake: never}
 	}
-	few := p.fewAt()
-	if few <= now {
+	fewAt := p.fewAt()
+	if fewAt <= now {
 		return decision{poll: p.takePoll(newcomer, now)}
 	}
 	pageAt := p.nextPage(now)
 	if p.pacer.slot > now && (pageAt > now || !p.pollLast) {
-		return decision{wake: min(p.pacer.slot, few)}
+		return decision{wake: min(p.pacer.slot, fewAt)}
 	}
 	r, pollAt := p.nextPoll(now)
 	if pageAt > now && pollAt > now {
