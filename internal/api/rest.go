@@ -1,0 +1,165 @@
+// Package rest makes one request of the API: it sends it, retries it where that is safe, and
+// returns the last response. It knows URLs, headers, bytes and the API key, but no operation; the
+// caller interprets the response.
+//
+// Read [New] first: it assembles the chain that each attempt passes through. The files then follow
+// in this order: retry.go, limit.go (with throttle.go), credentials.go, attempt.go.
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/google/go-querystring/query"
+	"github.com/hashicorp/go-retryablehttp"
+)
+
+// Config configures a Client. Every field is required, unless its comment says otherwise.
+type Config struct {
+	Base       *url.URL // without a trailing slash; the path of each request follows it
+	Key        Secret
+	UserAgent  string
+	Transport  http.RoundTripper
+	Timeout    time.Duration // of one attempt
+	MaxRetries int           // after the first attempt
+	Throttle   *Throttle
+	Mask       Mask                           // removes the API key from foreign texts
+	Observe    func(context.Context, Attempt) // is called after each attempt; may be nil
+}
+
+// Client makes requests to one service.
+type Client struct {
+	Config
+	retries retryablehttp.Client
+}
+
+// New returns a Client. It does no I/O. Each attempt of a request passes through these links:
+//
+//	retryablehttp  sends the request; then checkRetry decides whether to repeat it, and
+//	               backoff when (retry.go)
+//	limit          waits for the end of a rate-limit pause, and for the rate limit
+//	credentials    sets the header, with the API key
+//	attempt        limits the time, and reads the whole response
+//	Transport      connects to the service
+func New(cfg Config) *Client {
+	c := &Client{Config: cfg}
+	var chain http.RoundTripper = cfg.Transport
+	chain = &attempt{next: chain, timeout: cfg.Timeout}
+	chain = &credentials{next: chain, authorization: []string{"Bearer " + cfg.Key.Reveal()}, userAgent: []string{cfg.UserAgent}}
+	chain = &limit{next: chain, throttle: cfg.Throttle}
+	c.retries = retryablehttp.Client{
+		HTTPClient:   &http.Client{Transport: chain},
+		RetryMax:     cfg.MaxRetries,
+		CheckRetry:   c.checkRetry,
+		Backoff:      c.backoff,
+		ErrorHandler: retryablehttp.PassthroughErrorHandler,
+	}
+	return c
+}
+
+// Request is one request. It travels in the context of its attempts.
+type Request struct {
+	Operation  string // for observers and transports
+	ID         string // the meeting's id, for observers and transports; "" if the path has none
+	Method     string
+	Path       string      // escaped; begins with a slash
+	Query      any         // a struct for go-querystring, url.Values or nil
+	Header     http.Header // is sent, too, except for Authorization; may be nil
+	Body       any         // for encoding/json, or nil
+	Repeatable bool        // sending the request twice has the same effect as sending it once
+	Background bool        // gives way to requests that are not, and is never retried
+	Send       func() bool // is called just before the request is sent; false cancels it; may be nil
+	MaxBody    int64       // how many bytes of a 2xx response to read; 0 means 4 MiB
+}
+
+// Response is the last response that any attempt of a request received. Its body is in memory.
+type Response struct {
+	Status     int         // 0 if there was no response
+	Header     http.Header // nil if there was no response
+	Body       []byte
+	Limit      int64         // the length after which the body was cut; 0 if it is whole
+	RetryAfter time.Duration // of a 429 or 503; else 0
+	// MayHaveTakenEffect reports that the service may have carried out the request, in this attempt
+	// or in an earlier one.
+	MayHaveTakenEffect bool
+}
+
+// call is a request under way. The links of the chain find it in the context of the request.
+type call struct {
+	Request
+	response Response
+	attempt  *Attempt // the last one; nil before the first
+}
+
+type callKey struct{}
+
+func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
+
+// Do makes one request. It always returns a Response. Without an error, the Response is complete,
+// whatever its status. The error contains no secret and no URL. If ctx is done, the error matches
+// ctx.Err() and context.Cause(ctx).
+func (c *Client) Do(ctx context.Context, r Request) (*Response, error) {
+	k := &call{Request: r}
+	req, err := c.build(context.WithValue(ctx, callKey{}, k), &k.Request)
+	if err != nil {
+		return &k.response, err
+	}
+	if _, err = c.retries.Do(req); err == nil { // k has the response
+		return &k.response, nil
+	}
+	var last error // of the last attempt
+	if k.attempt != nil {
+		last = k.attempt.Err
+	}
+	if unsent, ok := errors.AsType[*notSentError](err); ok {
+		last = join(last, unsent.reason)
+	}
+	return &k.response, WithCause(ctx, last)
+}
+
+// build returns the request without the header, which credentials sets.
+func (c *Client) build(ctx context.Context, r *Request) (*retryablehttp.Request, error) {
+	path, err := url.PathUnescape(r.Path)
+	if err != nil {
+		return nil, err
+	}
+	values, ok := r.Query.(url.Values)
+	if !ok && r.Query != nil {
+		if values, err = query.Values(r.Query); err != nil {
+			return nil, err
+		}
+	}
+	u := &url.URL{Scheme: c.Base.Scheme, Host: c.Base.Host, Path: c.Base.Path + path, RawPath: c.Base.EscapedPath() + r.Path, RawQuery: values.Encode()}
+	req := &http.Request{Method: r.Method, URL: u, Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	out := &retryablehttp.Request{Request: req.WithContext(ctx)}
+	if r.Body == nil {
+		return out, nil
+	}
+	body, err := json.Marshal(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	return out, out.SetBody(body)
+}
+
+// WithCause returns err. If ctx is done, the error that it returns also matches ctx.Err() and
+// context.Cause(ctx): after context.WithCancelCause, a transport returns only the cause.
+func WithCause(ctx context.Context, err error) error {
+	return join(join(err, context.Cause(ctx)), ctx.Err())
+}
+
+// join adds more to err in one line, unless err has it.
+func join(err, more error) error {
+	switch {
+	case err == nil:
+		return more
+	case more == nil || errors.Is(err, more):
+		return err
+	}
+	return fmt.Errorf("%w; %w", err, more)
+}
