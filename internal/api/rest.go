@@ -134,7 +134,10 @@ func (c *Client) build(ctx context.Context, r *Request) (*retryablehttp.Request,
 			return nil, err
 		}
 	}
-	u := &url.URL{Scheme: c.Base.Scheme, Host: c.Base.Host, Path: c.Base.Path + path, RawPath: c.Base.EscapedPath() + r.Path, RawQuery: values.Encode()}
+	u := &url.URL{Scheme: c.Base.Scheme, Host: c.Base.Host, Path: c.Base.Path + path, RawQuery: values.Encode()}
+	if path != r.Path || c.Base.RawPath != "" {
+		u.RawPath = c.Base.EscapedPath() + r.Path
+	}
 	req := &http.Request{Method: r.Method, URL: u, Header: http.Header{}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	out := &retryablehttp.Request{Request: req.WithContext(ctx)}
 	if r.Body == nil {
