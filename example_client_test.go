@@ -21,7 +21,7 @@ import (
 func ExampleNew() {
 	client, err := minutes.New("https://minutes.example.com", "key_example",
 		minutes.WithUserAgent("myapp/1.2"),
-		minutes.WithRetries(minutes.RetryPolicy{Max: 6, WaitMin: time.Second, WaitMax: 30 * time.Second}),
+		minutes.WithMaxRetries(6),
 	)
 	if err != nil {
 		log.Fatal(err)
@@ -109,7 +109,7 @@ func ExampleWithLogger() {
 			return a
 		},
 	}))
-	client := srv.Client(minutes.WithLogger(logger), minutes.WithRetries(minutes.RetryPolicy{Max: 1, WaitMin: time.Millisecond, WaitMax: time.Millisecond}))
+	client := srv.Client(minutes.WithLogger(logger), minutes.WithMaxRetries(1))
 	if _, err := client.Usage.Get(context.Background()); err != nil {
 		log.Fatal(err)
 	}
@@ -125,17 +125,13 @@ func ExampleWithObserver() {
 	defer srv.Close()
 	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit(""))
 
-	observe := minutes.WithObserver(func(_ context.Context, event minutes.Event) {
-		switch e := event.(type) {
-		case minutes.Attempt:
-			fmt.Println(e.Operation, "attempt", e.Number, "answered", e.StatusCode) // and more
-		case minutes.RateLimited:
-			fmt.Println("all requests pause") // for e.Pause
-		case minutes.PollCycle:
-			fmt.Println("the poller made", e.Pages+e.Gets, "requests for", e.Waits, "waits")
+	observe := minutes.WithObserver(func(_ context.Context, a minutes.Attempt) {
+		fmt.Println(a.Operation, "attempt", a.Number, "answered", a.StatusCode) // and more
+		if a.Pause > 0 {
+			fmt.Println("all requests pause")
 		}
 	})
-	client := srv.Client(observe, minutes.WithRetries(minutes.RetryPolicy{Max: 1, WaitMin: time.Millisecond, WaitMax: time.Millisecond})) // or minutes.New(baseURL, key, observe)
+	client := srv.Client(observe, minutes.WithMaxRetries(1)) // or minutes.New(baseURL, key, observe)
 	if _, err := client.Usage.Get(context.Background()); err != nil {
 		log.Fatal(err)
 	}

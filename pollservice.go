@@ -19,7 +19,7 @@ type polled struct{ core *core }
 
 // Poll makes one GET of a meeting.
 func (p polled) Poll(ctx context.Context, id string, wanted func() bool) (poll.Snapshot, time.Duration, *poll.Failure) {
-	m, resp, err := doResponse[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true, Wanted: wanted})
+	m, resp, err := doResponse[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Background: true, Send: wanted})
 	if err != nil {
 		return poll.Snapshot{}, 0, failureOf(err)
 	}
@@ -37,7 +37,7 @@ var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
 // Page makes one GET of a page of the listing.
 func (p polled) Page(ctx context.Context, cursor string, wanted func() bool) ([]poll.Snapshot, string, *poll.Failure) {
 	params := &MeetingListParams{Limit: maxLimit, Cursor: cursor}
-	page, err := do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Once: true, Wanted: wanted})
+	page, err := do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Background: true, Send: wanted})
 	if err != nil {
 		return nil, "", failureOf(err)
 	}

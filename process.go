@@ -167,7 +167,7 @@ func (p *process) needsAudio(ctx context.Context) (bool, error) {
 	m := r.Meeting
 	switch {
 	case m.Status.Failed():
-		return false, &MeetingFailedError{Status: m.Status, Meeting: m}
+		return false, &MeetingFailedError{MeetingID: m.ID, Status: m.Status, Meeting: m}
 	case m.Status == StatusCreated && p.source == nil:
 		return false, &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
 	}
@@ -178,7 +178,7 @@ func (p *process) needsAudio(ctx context.Context) (bool, error) {
 // wait.
 func (p *process) look(ctx context.Context) error {
 	w, _ := newWaiter(&WaitOptions{Until: StatusCreated})
-	m, err := p.meetings.core().wait(ctx, p.id, w)
+	m, err := p.meetings.core.wait(ctx, p.id, w)
 	if _, failed := err.(*MeetingFailedError); failed {
 		m, err = meetingIn(err), nil
 	}
@@ -195,7 +195,7 @@ func (p *process) waitAndFetch(ctx context.Context) error {
 	if r.Meeting == nil || r.Meeting.Status.rank() < o.Until.rank() {
 		w, _ := newWaiter(&WaitOptions{Until: o.Until, OnStatus: o.OnStatus})
 		w.audioBy = time.Now().Add(audioDeadline)
-		m, err := p.meetings.core().wait(ctx, p.id, w)
+		m, err := p.meetings.core.wait(ctx, p.id, w)
 		if err != nil {
 			r.Meeting = cmp.Or(meetingIn(err), r.Meeting)
 			return err

@@ -37,7 +37,7 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 			return
 		}
 		c := &collector[Job]{yield: yield, canceled: func(bool) bool { return true }}
-		room := make(chan struct{}, cap(s.core().slots)) // a token for each job before the end of its upload
+		room := make(chan struct{}, cap(s.core.slots)) // a token for each job before the end of its upload
 		c.begin = func(job Job) bool {
 			if c.ctx.Err() != nil {
 				return true

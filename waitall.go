@@ -69,7 +69,7 @@ func (s *MeetingsService) newWaitAll(ctx context.Context, ids iter.Seq[string], 
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("ids", ids != nil)); err != nil {
 		return nil, err
 	}
-	a := &waitAll{core: s.core(), waiter: w, joined: make(map[string]struct{})}
+	a := &waitAll{core: s.core, waiter: w, joined: make(map[string]struct{})}
 	a.begin, a.events, a.dispatch, a.canceled = a.join, w.ready, a.dispatchEvents, a.cutShort
 	return a, nil
 }

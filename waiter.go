@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/poll"
@@ -63,7 +62,7 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkID("id", id)); err != nil {
 		return nil, err
 	}
-	return s.core().wait(ctx, id, w)
+	return s.core.wait(ctx, id, w)
 }
 
 // WaitForMinutes waits until the minutes are ready, like [MeetingsService.Wait], and returns the
@@ -145,7 +144,6 @@ func newWaiter(o *WaitOptions) (*waiter, error) {
 	return w, cmp.Or(
 		checkThat("opts.Until", w.Until.rank() > 0, "is not a state of the happy path"),
 		checkThat("opts.AudioTimeout", w.AudioTimeout >= 0, "must not be negative"),
-		checkThat("opts.Format", utf8.ValidString(string(w.Format)), notUTF8),
 	)
 }
 
@@ -176,7 +174,7 @@ func (w *waiter) Notify(s poll.Snapshot, changed bool, sentAt time.Duration) (ov
 	e := event{id: m.ID, meeting: m.clone(), changed: changed, over: over}
 	switch {
 	case m.Status.Failed():
-		e.err = &MeetingFailedError{Status: m.Status, Meeting: e.meeting}
+		e.err = &MeetingFailedError{MeetingID: m.ID, Status: m.Status, Meeting: e.meeting}
 	case noAudio && !arrived:
 		e.err = &WaitError{MeetingID: m.ID, Meeting: e.meeting, Err: ErrNoAudio}
 	}

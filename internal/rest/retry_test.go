@@ -271,7 +271,7 @@ func TestRetry_ReportsAttempts(t *testing.T) {
 			r, number, ok := AttemptOf(req.Context())
 			require.True(t, ok)
 			require.Equal(t, i+1, number)
-			require.Equal(t, "op mtg_1", r.Operation+" "+r.ID)
+			require.Equal(t, "op mtg_1", string(r.Operation)+" "+r.ID)
 		}
 	})
 	_, _, ok := AttemptOf(t.Context())
