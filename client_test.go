@@ -565,7 +565,7 @@ func TestClient_ReportsProxyStatus(t *testing.T) {
 	defer proxy.Close()
 	tr := backoff.SharedTransport().(*http.Transport).Clone()
 	tr.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
-	c, err := testkit.New("https://example.com", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(minutes.RetryPolicy{}))
+	c, err := testkit.New("https://example.com", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithMaxRetries(0))
 	require.NoError(t, err)
 	_, err = c.Usage.Get(t.Context())
 	require.ErrorContains(t, err, "the proxy "+proxy.Listener.Addr().String()+" rejected the connection: 503 Overloaded")
@@ -620,7 +620,7 @@ func TestClient_NamesRejectingProxy(t *testing.T) {
 		host := proxy.Listener.Addr().String()
 		for _, tr := range []*http.Transport{{}, backoff.SharedTransport().(*http.Transport).Clone()} {
 			tr.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: host, User: url.UserPassword("user", "pass-word")})
-			c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(minutes.RetryPolicy{Max: 1}))
+			c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithMaxRetries(1))
 			require.NoError(t, err)
 			_, err = c.Projects.Create(t.Context(), &minutes.ProjectCreateParams{Name: "x"})
 			require.EqualError(t, err, fmt.Sprintf("minutes: POST /v1/projects: the proxy %s rejected the connection: %d %s", host, status, http.StatusText(status)))

@@ -370,7 +370,7 @@ func TestErrors_AreSafeForLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := new(testbase.Buffer)
 		mock := httpmock.NewMockTransport()
-		c, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRetries(minutes.RetryPolicy{}),
+		c, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithMaxRetries(0),
 			minutes.WithLogger(slog.New(plainHandler{out})))
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -606,7 +606,7 @@ func TestClient_SurvivesMisbehavingTransports(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(respond)}), minutes.WithRetries(minutes.RetryPolicy{}))
+			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(respond)}), minutes.WithMaxRetries(0))
 			require.NoError(t, err)
 			for _, op := range testkit.Operations() {
 				if op.Response == "" && name == "no header, no body" {
@@ -641,7 +641,7 @@ func wired(t *testing.T, answer func(net.Conn)) (*minutes.Client, func() int) {
 		}()
 		return near, nil
 	}}
-	c, err := testkit.New("http://localhost", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRetries(minutes.RetryPolicy{}))
+	c, err := testkit.New("http://localhost", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithMaxRetries(0))
 	require.NoError(t, err)
 	return c, func() int { return dials }
 }

@@ -90,7 +90,7 @@ type found struct {
 // found yields the meetings that the poller finds.
 func (s *MeetingsService) found(ctx context.Context, since time.Time) iter.Seq[found] {
 	return func(yield func(found) bool) {
-		f := s.core().poller.Follow(since)
+		f := s.core.poller.Follow(since)
 		defer f.Cancel()
 		for {
 			shown, err := f.Next(ctx)
@@ -132,7 +132,7 @@ func (s *MeetingsService) followOne(ctx context.Context, l *loop, in found, o *F
 		case !l.yield(r, err) || e == nil || o.Skip == nil:
 			return nil
 		}
-		if sleep(ctx, retryFollowed) != nil {
+		if rest.Sleep(ctx, retryFollowed) != nil {
 			return nil
 		}
 	}

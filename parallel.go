@@ -89,7 +89,7 @@ func parallel[In any](ctx context.Context, inputs iter.Seq[In], body func(*Resul
 		case <-done:
 			next, done = nil, nil
 			if l.end == nil {
-				l.end = contextError(ctx)
+				l.end = rest.WithCause(ctx, nil)
 			}
 		}
 		if l.end != nil {
@@ -145,7 +145,7 @@ func fetch[T any](ctx context.Context, c *core, m *Meeting, get func(context.Con
 		case f.Kind != polling.Passing, time.Since(began) >= maxForeign:
 			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
 		}
-		if sleep(ctx, max(refetchAfter, min(f.RetryAfter, maxRetryAfter))) != nil {
+		if rest.Sleep(ctx, max(refetchAfter, min(f.RetryAfter, maxRetryAfter))) != nil {
 			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: endOf(ctx, err)}
 		}
 	}
@@ -156,7 +156,7 @@ func inSlot[T any](ctx context.Context, slots chan struct{}, get func(context.Co
 	select {
 	case slots <- struct{}{}:
 	case <-ctx.Done():
-		return out, contextError(ctx)
+		return out, rest.WithCause(ctx, nil)
 	}
 	defer func() { <-slots }()
 	return get(ctx)

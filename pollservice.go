@@ -18,7 +18,7 @@ type polled struct{ core *core }
 // Get asks for one meeting.
 func (p polled) Get(ctx context.Context, id string, send func() bool) (snapshot, time.Duration, *polling.Failure) {
 	sentAt := time.Now()
-	in := rest.Request{Operation: route.MeetingsGet, ID: id, Once: true, Wanted: func() bool {
+	in := rest.Request{Operation: route.MeetingsGet, ID: id, Background: true, Send: func() bool {
 		sentAt = time.Now()
 		return send()
 	}}
@@ -33,7 +33,7 @@ func (p polled) Get(ctx context.Context, id string, send func() bool) (snapshot,
 func (p polled) Page(ctx context.Context, cursor string, send func() bool) ([]snapshot, string, *polling.Failure) {
 	sentAt := time.Now()
 	params := &MeetingListParams{Limit: maxLimit, Cursor: cursor}
-	page, err := do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Once: true, Wanted: func() bool {
+	page, err := do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Background: true, Send: func() bool {
 		sentAt = time.Now()
 		return send()
 	}})

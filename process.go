@@ -122,7 +122,7 @@ func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, 
 		return nil, err
 	}
 	r := &Result{MeetingID: id}
-	m, err := s.core().look(ctx, id, time.Time{})
+	m, err := s.core.look(ctx, id, time.Time{})
 	r.Meeting = cmp.Or(m, meetingIn(err))
 	if err != nil {
 		return r, err
@@ -184,7 +184,7 @@ func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], op
 		}
 		ctx, cancel := context.WithCancel(ctx) // ends admitted when the body leaves the loop
 		defer cancel()
-		room := make(chan struct{}, cap(s.core().slots)) // a token for each job before the end of its upload
+		room := make(chan struct{}, cap(s.core.slots)) // a token for each job before the end of its upload
 		parallel(ctx, admitted(ctx, jobs, room), yield, func(ctx context.Context, l *loop, job Job) {
 			uploaded := sync.OnceFunc(func() { <-room })
 			defer uploaded()

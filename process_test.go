@@ -552,13 +552,13 @@ func TestProcess_ReturnsACopy(t *testing.T) {
 		r, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), nil)
 		require.NoError(t, err)
 		n := len(srv.Requests("meetings.get"))
-		r.Meeting.Title, r.Meeting.ParticipantIDs[0], *r.Meeting.DurationSeconds = "mine", "me", -1
+		r.Meeting.Title, r.Meeting.ParticipantIDs[0], r.Meeting.DurationSeconds = "mine", "me", -1
 		m, err := c.Meetings.Wait(t.Context(), r.Meeting.ID, nil)
 		require.NoError(t, err)
 		require.Len(t, srv.Requests("meetings.get"), n)
 		assert.Equal(t, "Weekly", m.Title)
 		assert.Equal(t, []string{"emp_ada"}, m.ParticipantIDs)
-		assert.NotEqual(t, -1, *m.DurationSeconds)
+		assert.NotEqual(t, -1, m.DurationSeconds)
 	})
 }
 

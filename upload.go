@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
 
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/internal/secret"
 	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
@@ -68,7 +69,7 @@ func (s *MeetingsService) open(ctx context.Context, source Source) (rec Recordin
 	if err := checkGiven("source", source != nil); err != nil {
 		return Recording{}, nil, err
 	}
-	slots := s.core().slots
+	slots := s.core.slots
 	if err := slots.acquire(ctx); err != nil {
 		return Recording{}, nil, err
 	}
@@ -102,15 +103,16 @@ func withCloseError(err error, id string, closeErr error) error {
 // upload uploads rec; the caller has an upload slot. shared means that other workers may upload to
 // the meeting, and that their audio counts, too.
 func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, opts *UploadOptions, shared bool) error {
-	c := s.core()
+	c := s.core
 	var sentAt time.Duration // of the last attempt
 	u := &upload.Upload{
 		API: uploadAPI{s, id, rec.ContentType}, Recording: upload.Recording(rec),
 		Shared: shared, Progress: opts.Progress, WithoutMD5: opts.WithoutContentMD5,
-		Transport: c.storage, UserAgent: c.UserAgent, Mask: c.Mask, Timeouts: c.uploads, Retries: c.Retries,
+		Transport: c.storage, UserAgent: []string{c.UserAgent}, Mask: secret.Mask{c.Key.Reveal()}, Timeouts: c.uploads,
+		Retries: backoff.Policy{Max: c.MaxRetries, WaitMin: 500 * time.Millisecond, WaitMax: 15 * time.Second},
 		Begin: func(ctx context.Context, number int) (context.Context, error) {
 			sentAt = c.poller.Now()
-			return rest.WithAttempt(ctx, rest.AttemptInfo{Operation: route.Upload, ID: c.Mask.Text(id), Number: number}), nil
+			return rest.WithAttempt(ctx, &rest.Attempt{Request: &rest.Request{Operation: route.Upload, ID: c.Mask.Text(id)}, Number: number}), nil
 		},
 		Observe: c.uploadAttempted,
 	}
@@ -140,7 +142,7 @@ func (a uploadAPI) UploadURL(ctx context.Context) (*url.URL, time.Duration, erro
 	if err != nil {
 		return nil, 0, err
 	}
-	c, problem := a.meetings.core(), ""
+	c, problem := a.meetings.core, ""
 	target, err := url.Parse(t.UploadURL.Reveal())
 	switch {
 	case err != nil:
@@ -162,7 +164,7 @@ func (a uploadAPI) UploadURL(ctx context.Context) (*url.URL, time.Duration, erro
 // has audio in every status except created.
 func (a uploadAPI) HasAudio(ctx context.Context) (bool, error) {
 	w, _ := newWaiter(&WaitOptions{Until: StatusAudioUploaded})
-	c := a.meetings.core()
+	c := a.meetings.core
 	w.after = c.poller.Now()
 	m, err := c.wait(ctx, a.id, w)
 	switch err := err.(type) {
@@ -176,16 +178,12 @@ func (a uploadAPI) HasAudio(ctx context.Context) (bool, error) {
 
 // uploadAttempted reports an attempt that has ended, and the wait before a retry.
 func (c *core) uploadAttempted(ctx context.Context, o upload.Outcome, retry bool, wait time.Duration) {
-	if c.Observe == nil {
-		return
-	}
-	e, _ := AttemptFromContext(ctx)
+	info, _ := AttemptFromContext(ctx)
+	e := Attempt{AttemptInfo: info, Method: http.MethodPut, Path: o.Target.EscapedPath(), Host: o.Target.Host}
 	e.StatusCode, e.Code, e.Err, e.Stalled = o.StatusCode, ErrorCode(o.Code), o.Err, o.Stalled
 	e.RequestID, e.Sent, e.Duration, e.WillRetry = o.RequestID, o.Sent, o.Took, retry
 	if retry {
 		e.RetryIn = wait
 	}
-	c.reportAttempt(ctx, e, slog.String("meeting", singleLine(e.MeetingID)), slog.String("method", http.MethodPut),
-		slog.String("host", o.Target.Host), slog.String("path", o.Target.EscapedPath()),
-		slog.Int64("sent", o.Sent), slog.Int64("size", o.Size))
+	c.observe(ctx, e)
 }

@@ -363,7 +363,7 @@ func TestUpload_SendsContentMD5AndTimesOut(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Delay(time.Minute))
 		id := testkit.Waiting(t, srv)
-		c := testkit.Client(srv, minutes.WithUploadTimeouts(minutes.UploadTimeouts{Stall: time.Hour, Response: time.Second}), minutes.WithRetries(minutes.RetryPolicy{Max: 1}))
+		c := testkit.Client(srv, minutes.WithUploadTimeouts(minutes.UploadTimeouts{Stall: time.Hour, Response: time.Second}), minutes.WithMaxRetries(1))
 		start := time.Now()
 		require.NoError(t, c.Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
 		require.Less(t, time.Since(start), 40*time.Second, "the first attempt, given up after a second, and two status checks")

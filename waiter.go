@@ -59,7 +59,7 @@ func (s *MeetingsService) Wait(ctx context.Context, id string, opts *WaitOptions
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkID("id", id)); err != nil {
 		return nil, err
 	}
-	return s.core().wait(ctx, id, o.goal())
+	return s.core.wait(ctx, id, o.goal())
 }
 
 // WaitForMinutes waits until the minutes are ready, like [MeetingsService.Wait], and returns them in
@@ -74,7 +74,7 @@ func (s *MeetingsService) WaitForMinutes(ctx context.Context, id string, opts *W
 	if err != nil {
 		return nil, err
 	}
-	return fetch(ctx, s.core(), m, func(ctx context.Context) (*Minutes, error) { return s.Minutes(ctx, id, o.Format) })
+	return fetch(ctx, s.core, m, func(ctx context.Context) (*Minutes, error) { return s.Minutes(ctx, id, o.Format) })
 }
 
 // checked checks the options and returns a copy with defaults.
@@ -176,7 +176,7 @@ func (c *core) look(ctx context.Context, id string, since time.Time) (*Meeting, 
 
 // endOf returns the error of a context that is done, joined with trouble, if any.
 func endOf(ctx context.Context, trouble error) error {
-	end := contextError(ctx)
+	end := rest.WithCause(ctx, nil)
 	if trouble == nil {
 		return end
 	}
@@ -236,14 +236,14 @@ func (s *MeetingsService) waitAndFetch(ctx context.Context, r *Result, g goal, f
 	if err := checkID("id", r.MeetingID); err != nil {
 		return &WaitError{MeetingID: r.MeetingID, Err: err}
 	}
-	m, err := s.core().wait(ctx, r.MeetingID, g)
+	m, err := s.core.wait(ctx, r.MeetingID, g)
 	r.Meeting = cmp.Or(m, meetingIn(err), r.Meeting)
 	if err != nil || g.until != StatusMinutesReady {
 		return err
 	}
-	r.Minutes, err = fetch(ctx, s.core(), m, func(ctx context.Context) (*Minutes, error) { return s.Minutes(ctx, m.ID, format) })
+	r.Minutes, err = fetch(ctx, s.core, m, func(ctx context.Context) (*Minutes, error) { return s.Minutes(ctx, m.ID, format) })
 	if err == nil && transcript {
-		r.Transcript, err = fetch(ctx, s.core(), m, func(ctx context.Context) (*Transcript, error) { return s.Transcript(ctx, m.ID) })
+		r.Transcript, err = fetch(ctx, s.core, m, func(ctx context.Context) (*Transcript, error) { return s.Transcript(ctx, m.ID) })
 	}
 	return err
 }

@@ -191,7 +191,7 @@ func TestWait_ReportsTooManyFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		c := testkit.Client(srv, minutes.WithRetries(minutes.RetryPolicy{}))
+		c := testkit.Client(srv, minutes.WithMaxRetries(0))
 		m := testkit.Uploaded(t, c, "Weekly")
 		for op, text := range map[minutes.Operation]string{
 			"meetings.get":     `waiting for meeting mtg_\w+.*: 20 consecutive status checks failed over (9m3\d|9m4\d)s \(for this or other meetings\): .*502`,
@@ -225,7 +225,7 @@ func TestProcess_RetriesIfMinutesAreNotReady(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				srv.Inject(minutestest.Match{Operation: test.operation, Times: 40}, test.fault)
-				c := testkit.Client(srv, minutes.WithRetries(minutes.RetryPolicy{}))
+				c := testkit.Client(srv, minutes.WithMaxRetries(0))
 				began := time.Now()
 				p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
 				r, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), &minutes.ProcessOptions{Transcript: true})

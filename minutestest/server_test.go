@@ -426,7 +426,7 @@ func TestServer_ReportsMisuse(t *testing.T) {
 	}{
 		"world":    {func(tb *fakeTB) { NewServer(tb, WithWorld(broken)) }, "organisations[0].id: missing"},
 		"no key":   {func(tb *fakeTB) { NewServer(tb, WithWorld(World{})).Client() }, "no integration key"},
-		"option":   {func(tb *fakeTB) { NewServer(tb).Client(minutes.WithRetries(minutes.RetryPolicy{Max: -1})) }, "WithRetries"},
+		"option":   {func(tb *fakeTB) { NewServer(tb).Client(minutes.WithMaxRetries(-1)) }, "WithMaxRetries"},
 		"match":    {func(tb *fakeTB) { NewServer(tb).Inject(Match{Operation: "meetings.got"}, Reset()) }, `"meetings.got"`},
 		"no fault": {func(tb *fakeTB) { NewServer(tb).Inject(Match{}) }, "no fault given"},
 		"requests": {func(tb *fakeTB) { NewServer(tb).Requests("meetings.create", "meeting.create") }, `Requests: operation: "meeting.create" is not one of members.list, `},

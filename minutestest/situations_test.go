@@ -500,11 +500,10 @@ func TestWithSeed_RepeatsExactly(t *testing.T) {
 	assert.NotEqual(t, another, run())
 }
 
-// With a seed, the ids repeat in a program that makes one call at a time. If it waits for
-// no random time, all its requests and their times repeat.
+// With a seed, the ids repeat in a program that makes one call at a time.
 func TestWithSeed_RepeatsTheRequestsOfAProgram(t *testing.T) {
 	t.Parallel()
-	run := func(stage time.Duration, retries minutes.RetryPolicy) (requests string, ids []string, times []time.Time) {
+	run := func(stage time.Duration) (requests string, ids []string, times []time.Time) {
 		synctest.Test(t, func(t *testing.T) {
 			s := NewServer(t, WithSeed(7))
 			require.NoError(t, s.Script(Script{Stages: Stages{Prepare: stage, Transcribe: stage, Write: stage}}))
@@ -512,7 +511,7 @@ func TestWithSeed_RepeatsTheRequestsOfAProgram(t *testing.T) {
 			s.Inject(Match{Operation: minutes.OpMeetingsCreate}, LoseResponse(), RateLimit(""))
 			s.Inject(Match{Operation: OpUpload}, RefuseUpload(503, "SlowDown"))
 			s.Inject(Match{Operation: minutes.OpMeetingsMinutes}, BadGateway(), Reset())
-			client := s.Client(minutes.WithRetries(retries))
+			client := s.Client()
 			for _, title := range []string{"One", "Two", "Three"} {
 				params := &minutes.MeetingCreateParams{Title: title, Date: "2026-11-21", ExternalID: title}
 				_, err := client.Meetings.Process(t.Context(), params, minutes.FromReader(strings.NewReader("audio"), "audio/mpeg"), nil)
@@ -531,17 +530,10 @@ func TestWithSeed_RepeatsTheRequestsOfAProgram(t *testing.T) {
 		})
 		return requests, ids, times
 	}
-	jitter := minutes.RetryPolicy{Max: 4, WaitMax: 15 * time.Second}
-	_, ids, times := run(20*time.Millisecond, jitter)
-	_, sameIDs, otherTimes := run(20*time.Millisecond, jitter)
+	_, ids, times := run(20*time.Millisecond)
+	_, sameIDs, otherTimes := run(20*time.Millisecond)
 	assert.Equal(t, ids, sameIDs)
 	assert.NotEqual(t, times, otherTimes, "the waits of a Client are random")
-
-	atOnce := minutes.RetryPolicy{Max: 4, WaitMin: 1, WaitMax: 1}
-	requests, _, times := run(1, atOnce)
-	sameRequests, _, sameTimes := run(1, atOnce)
-	assert.Equal(t, requests, sameRequests)
-	assert.Equal(t, times, sameTimes)
 }
 
 func TestWithMinPollInterval_SetsAuditAndCacheControl(t *testing.T) {

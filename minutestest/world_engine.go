@@ -49,7 +49,7 @@ func (o *Organisation) toEngine() engine.Organisation {
 	for _, v := range o.Vocabulary {
 		term := engine.Term{Term: v.Term}
 		for _, w := range v.Variants {
-			term.Variants = append(term.Variants, engine.Variant(w))
+			term.Variants = append(term.Variants, engine.Variant{Text: w.Text, Source: string(w.Source)})
 		}
 		e.Vocabulary = append(e.Vocabulary, term)
 	}
@@ -90,7 +90,7 @@ func fromEngine(e engine.Organisation) Organisation {
 	for _, v := range e.Vocabulary {
 		entry := minutes.VocabularyEntry{Term: v.Term, Variants: []minutes.VocabularyVariant{}}
 		for _, w := range v.Variants {
-			entry.Variants = append(entry.Variants, minutes.VocabularyVariant(w))
+			entry.Variants = append(entry.Variants, minutes.VocabularyVariant{Text: w.Text, Source: minutes.VariantSource(w.Source)})
 		}
 		o.Vocabulary = append(o.Vocabulary, entry)
 	}

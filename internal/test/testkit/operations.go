@@ -50,7 +50,7 @@ func Whole() *minutes.Meeting {
 		ID: "mtg_7Kd02", Title: "Budget & staffing, “Q3”", Date: "2026-03-09", Time: "14:30",
 		Status: minutes.StatusMinutesReady, Visibility: minutes.VisibilityShared, TemplateID: "tpl_board",
 		ParticipantIDs: []string{"emp_ada", "emp_ben"}, ProjectID: "prj_apollo", ExternalID: "crm/4711",
-		DurationSeconds: new(1805), CreatedAt: 1773062400, UpdatedAt: 1773066061,
+		DurationSeconds: 1805, CreatedAt: 1773062400, UpdatedAt: 1773066061,
 	}
 }
 
@@ -106,7 +106,7 @@ func Operations() []Operation {
 		Want: &minutes.MeetingPage{
 			Meetings: []*minutes.Meeting{
 				{ID: "mtg_7Kd04", Title: "Retrospective", Date: "2026-03-11", Status: minutes.StatusTranscribeBlocked, Visibility: minutes.VisibilityPrivate, TemplateID: "tpl_standard", CreatedAt: 1773221400, UpdatedAt: 1773221455},
-				{ID: "mtg_7Kd02", Title: "Budget", Date: "2026-03-09", Time: "14:30", Status: minutes.StatusMinutesReady, Visibility: minutes.VisibilityShared, TemplateID: "tpl_board", ParticipantIDs: []string{"emp_ada"}, ProjectID: "prj_apollo", ExternalID: "crm/4711", DurationSeconds: new(0), CreatedAt: 1773062400, UpdatedAt: 1773066061},
+				{ID: "mtg_7Kd02", Title: "Budget", Date: "2026-03-09", Time: "14:30", Status: minutes.StatusMinutesReady, Visibility: minutes.VisibilityShared, TemplateID: "tpl_board", ParticipantIDs: []string{"emp_ada"}, ProjectID: "prj_apollo", ExternalID: "crm/4711", DurationSeconds: 0, CreatedAt: 1773062400, UpdatedAt: 1773066061},
 			},
 			NextCursor: "c2Vjb25kIHBhZ2U=",
 		},

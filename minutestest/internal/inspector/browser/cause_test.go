@@ -60,7 +60,7 @@ func TestReport_OpensOnCause(t *testing.T) {
 			srv.Inject(minutestest.Match{Operation: minutes.OpProjectsList, Times: 2}, minutestest.RateLimit("1"))
 			_, err := srv.Client().Templates.List(t.Context())
 			require.NoError(t, err)
-			_, err = srv.Client(minutes.WithRetries(minutes.RetryPolicy{})).Projects.List(t.Context())
+			_, err = srv.Client(minutes.WithMaxRetries(0)).Projects.List(t.Context())
 			require.Error(t, err)
 		}, "#faults", []string{"This fault was never applied, so the test fails.", "This fault was not applied as often as injected", "applied 0 times; 0 requests matched", "applied 1 time; 1 request matched"}},
 		"last requests": {func(t *testing.T, srv *minutestest.Server) {
