@@ -36,7 +36,7 @@ func (c core) Subscribe(id string, patient bool) subscription { return c.Poller.
 func newProcess(s *service, number int, alone bool) *process {
 	limit := rate.NewLimiter(rate.Inf, 1)
 	if s.limit > 0 {
-		limit = rate.NewLimiter(rate.Limit(s.limit), 1)
+		limit = rate.NewLimiter(rate.Limit(s.limit), 5)
 	}
 	p := &process{service: s, number: number, throttle: rest.NewThrottle(limit)}
 	p.waiting = each{p}
@@ -75,7 +75,7 @@ func (p *process) Get(ctx context.Context, id string, send func() bool) (poll.Sn
 		return poll.Snapshot[int]{}, 0, f
 	}
 	sentAt := time.Now()
-	m, shown, takes, f := p.get(id)
+	m, shown, takes, f := p.get(p, id)
 	if f = p.arrive(ctx, sentAt, takes, f); f != nil {
 		return poll.Snapshot[int]{}, 0, f
 	}
@@ -131,7 +131,9 @@ func (p *process) end(m *meeting) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	m.over = true
-	p.ended = append(p.ended, time.Since(p.began))
+	if p.rejected == 0 {
+		p.wrong++
+	}
 }
 
 // follow waits for each meeting that Follow finds, unless it has been seen through before.
@@ -142,9 +144,6 @@ func (p *process) follow(ctx context.Context, since time.Time) {
 	for {
 		found, err := f.Next(ctx)
 		if err != nil {
-			if ctx.Err() == nil {
-				p.end(&meeting{})
-			}
 			return
 		}
 		for _, s := range found {

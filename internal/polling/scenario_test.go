@@ -134,7 +134,7 @@ func (s *service) beginWaits(ctx context.Context, processes []*process) {
 func (s *service) old(list, place int) *meeting {
 	created := s.began.Add(-time.Duration(place) * time.Second)
 	if s.since > 0 {
-		created = s.began.Add(-s.since + time.Duration(len(s.lists[list]))*s.since/time.Duration(s.waits*s.oneIn))
+		created = s.began.Add(-s.since + time.Duration(len(s.lists[list]))*(s.since/time.Duration(s.waits*s.oneIn)))
 	}
 	return s.add(list, created, s.began.Add(s.within(1)), s.began.Add(s.within(10)))
 }

@@ -29,12 +29,13 @@ type meeting struct {
 	place int                  // in its list, the oldest first
 	since [final + 1]time.Time // when each status began
 
-	owner  int // the process that waits for it, or -1
-	joined time.Time
-	known  int       // the highest status that its wait has received
-	polled time.Time // the last response to its GET
-	seen   time.Time // the last response that showed it to its process
-	over   bool      // its wait has ended
+	owner    int // the process that waits for it, or -1
+	joined   time.Time
+	known    int       // the highest status that its wait has received
+	polled   time.Time // the last response to its GET
+	polledBy *process
+	seen     time.Time // the last response that showed it to its process
+	over     bool      // its wait has ended
 }
 
 func (m *meeting) status(at time.Time) int {
@@ -122,7 +123,7 @@ func (s *service) accept(r request, takes time.Duration) (time.Duration, *poll.F
 }
 
 // get is a GET of one meeting.
-func (s *service) get(id string) (m *meeting, at poll.Snapshot[int], takes time.Duration, f *poll.Failure) {
+func (s *service) get(p *process, id string) (m *meeting, at poll.Snapshot[int], takes time.Duration, f *poll.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
@@ -131,10 +132,10 @@ func (s *service) get(id string) (m *meeting, at poll.Snapshot[int], takes time.
 	if takes, f = s.accept(request{now.Sub(s.began), m}, s.latency); f != nil && f.Kind == poll.RateLimited {
 		return m, at, takes, f // which is no poll
 	}
-	if !m.polled.IsZero() && now.Sub(m.polled) < floor {
+	if m.polledBy == p && now.Sub(m.polled) < floor {
 		s.early++
 	}
-	m.polled = now.Add(takes)
+	m.polled, m.polledBy = now.Add(takes), p
 	return m, m.snapshot(now), takes, f
 }
 
@@ -271,6 +272,9 @@ func (s *service) finish() {
 		if m.owner < 0 || m.over {
 			continue
 		}
+		if s.rejected > 0 {
+			s.wrong++
+		}
 		s.unseen[m.owner] = max(s.unseen[m.owner], now.Sub(m.seen))
 		s.first(m, now)
 		s.delays(m, m.status(now), now)
@@ -286,6 +290,7 @@ type measures struct {
 	twice                   int // meetings that Follow found again in a run
 	lost                    int // meetings that ended, and Follow has not seen through
 	rejected                int // requests after the key was revoked
+	wrong                   int // waits that ended with an error, or did not although the key was revoked
 
 	firsts   []time.Duration   // from a wait's beginning to its first status
 	late     [][]time.Duration // by process: from a change to the wait's notification
