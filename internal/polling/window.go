@@ -33,6 +33,9 @@ type pass struct {
 	spent  time.Duration // from requests for pages to their responses
 }
 
+// next returns how long the pages will have taken after the next one.
+func (s *pass) next() time.Duration { return s.spent + s.spent/time.Duration(max(1, s.page)) }
+
 // pass returns the pass whose next page comes next.
 func (l *window) pass() *pass {
 	if l.look != nil {
@@ -114,7 +117,7 @@ func (p *plan) release(now time.Duration, since int, all bool) {
 }
 
 // slow reports whether the sweep takes so long that GETs are better. Then it holds nothing.
-func (p *plan) slow() bool { return p.sweep != nil && p.sweep.spent > cycleOf(p.awaited) }
+func (p *plan) slow() bool { return p.sweep != nil && p.sweep.next() > cycleOf(p.awaited)*9/8 }
 
 // shown is an awaited meeting on a page.
 type shown struct {
@@ -200,6 +203,7 @@ func (p *plan) pageFailed(now time.Duration, f *Failure) {
 		if p.limited++; p.limited < limitedOut {
 			return
 		}
+		p.fails = max(p.fails, 4)
 	case f.Kind == Rejected && p.pass() != nil && p.pass().cursor != "": // the cursor has expired
 		p.works()
 		p.giveUp(now)

@@ -18,7 +18,7 @@ const (
 	minShare     = 1.0 / 16
 	minRate      = 4.0              // requests a second: what is shared is at least that many
 	measured     = 10 * time.Second // the time over which the rate is measured
-	yieldFor     = time.Minute      // so long a background request lets others go first
+	yieldTo      = 3                // requests of the user in a row; then a background request may go first
 	yieldStep    = 50 * time.Millisecond
 )
 
@@ -29,6 +29,7 @@ type Throttle struct {
 	limit *rate.Limiter // nil: no limit
 	pace  pace
 	users int // requests of the user that wait here
+	row   int // requests of the user sent since the last background request
 }
 
 // NewThrottle returns a Throttle that keeps to a limit, which may be nil.
@@ -47,7 +48,7 @@ func (e *PausedError) Error() string {
 func (e *PausedError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // Wait waits until a request may be sent: after the pause, in its share, and within the limit. A background request lets those
-// of the user go first, but for at most a minute. If ctx would be done before, Wait fails at once.
+// of the user go first, but no more than three in a row. If ctx would be done before, Wait fails at once.
 func (t *Throttle) Wait(ctx context.Context, background bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -55,19 +56,21 @@ func (t *Throttle) Wait(ctx context.Context, background bool) error {
 		t.users++
 		defer func() { t.users-- }()
 	}
-	began := time.Now()
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		now := time.Now()
-		yields := background && now.Sub(began) < yieldFor
-		left := max(t.pace.next().Sub(now), t.unlimited(now, yields))
-		if yields && t.users > 0 {
+		yields := background && t.users > 0 && t.row < yieldTo
+		left := max(t.pace.next().Sub(now), t.unlimited(now, background))
+		if yields {
 			left = max(left, yieldStep)
 		}
 		if left <= 0 {
 			t.pace.sent(now)
+			if t.row++; background {
+				t.row = 0
+			}
 			return t.take(ctx, now)
 		}
 		if deadline, ok := ctx.Deadline(); ok && deadline.Sub(now) < left {
