@@ -1,0 +1,184 @@
+package poll_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	poll "github.com/meeting-minutes/minutes-go/internal/polling"
+)
+
+// scenario is the meetings, the waits and the behaviour of the service during some time. It has
+// many fields because each is a column of the table. Most are zero in most scenarios.
+type scenario struct {
+	waits     int           // meetings with a wait from the beginning, in all processes together
+	oneIn     int           // one meeting in so many of the list has a wait; 0: each
+	newer     int           // meetings above those, without a wait
+	crowd     int           // further waits that begin together, after five minutes, for meetings that begin then
+	newcomers time.Duration // the interval between further such waits
+	processes int           // 0: one
+	apart     bool          // each process has a list of its own; otherwise their meetings lie side by side
+	alone     bool          // the yardstick polls, instead of a poll.Poller
+	lasts     time.Duration // 0: twenty minutes
+
+	latency     time.Duration // of every request; 0: 50 ms
+	loss        float64       // the share of lost responses
+	pageTakes   time.Duration // the further time that a page takes
+	deeper      time.Duration // the further time that it takes for each page above it
+	lag         time.Duration // pages show what was true so long ago
+	size        int           // of a page; 0: 50
+	byChange    bool          // the list is ordered by the last change
+	cursorLives time.Duration // 0: for ever
+	edge        float64       // requests a second that the service accepts; 0: all
+	quota       int           // requests that it accepts in each calendar minute; 0: all
+	calling     float64       // requests a second by the user's own calls
+	limit       float64       // WithRateLimit; 0: none
+	fault       func(request) *poll.Failure
+	poisoned    bool // one more wait is for a meeting that is in no list
+
+	since    time.Duration // the first process follows the meetings since so long ago, instead of waiting
+	audio    time.Duration // meetings get their audio so long after their creation
+	others   time.Duration // the interval between meetings without a wait that begin later
+	takes    time.Duration // from the creation of those to their end; 0: ten minutes
+	restarts int           // of the process that follows
+}
+
+func (w scenario) withDefaults() scenario {
+	w.oneIn = max(1, w.oneIn)
+	w.processes = max(1, w.processes)
+	if w.lasts == 0 {
+		w.lasts = 20 * time.Minute
+	}
+	if w.latency == 0 {
+		w.latency = 50 * time.Millisecond
+	}
+	if w.size == 0 {
+		w.size = 50
+	}
+	if w.takes == 0 {
+		w.takes = 10 * time.Minute
+	}
+	return w
+}
+
+// run simulates a scenario, in a bubble.
+func run(w scenario) *measures {
+	w = w.withDefaults()
+	time.Sleep(time.Duration(17) * time.Second) // into a minute, for the quota
+	s := &service{scenario: w, random: rand.New(rand.NewPCG(1, 7)), began: time.Now(), byID: map[string]*meeting{},
+		tokens: w.edge, filled: time.Now(), used: map[int64]int{}}
+	s.late, s.unseen = make([][]time.Duration, w.processes), make([]time.Duration, w.processes)
+	s.found, s.done = map[string]int{}, map[string]int{}
+	ctx, cancel := context.WithTimeout(context.Background(), w.lasts)
+	defer cancel()
+	processes := make([]*process, w.processes)
+	for i := range processes {
+		processes[i] = newProcess(s, i, w.alone)
+	}
+	s.populate()
+	s.beginWaits(ctx, processes)
+	<-ctx.Done()
+	s.finish()
+	synctest.Wait()
+	return &s.measures
+}
+
+// populate makes the meetings. The oldest of oneIn is the one with a wait.
+func (s *service) populate() {
+	lists := 1
+	if s.apart {
+		lists = s.processes
+	}
+	s.lists = make([][]*meeting, lists)
+	n := s.waits * s.oneIn
+	for i := range n + s.newer {
+		m := s.old(i%lists, n+s.newer-i)
+		if i%s.oneIn != 0 || i >= n {
+			m.since[final] = m.since[working] // it has ended before
+		}
+	}
+}
+
+// beginWaits begins the waits, those that come later as well, and what else happens.
+func (s *service) beginWaits(ctx context.Context, processes []*process) {
+	if s.since > 0 {
+		go processes[0].followOn(ctx)
+	} else {
+		for i := range s.waits {
+			p := i % s.processes
+			go processes[p].wait(ctx, s.lists[p%len(s.lists)][i*s.oneIn/len(s.lists)], false)
+		}
+	}
+	if s.poisoned {
+		s.byID["poison"] = &meeting{id: "poison", place: -1, owner: -1}
+		poison := processes[0].waiting.Subscribe("poison", false)
+		context.AfterFunc(ctx, func() { _ = poison.Cancel() })
+	}
+	if s.crowd > 0 {
+		go s.begin(ctx, processes[0], s.crowd, 5*time.Minute, 0)
+	}
+	if s.newcomers > 0 {
+		go s.begin(ctx, processes[0], 1, s.newcomers, s.newcomers)
+	}
+	if s.others > 0 {
+		go s.begin(ctx, nil, 1, s.others, s.others)
+	}
+	if s.calling > 0 {
+		go processes[0].calls(ctx)
+	}
+}
+
+// old adds a meeting that was created some time ago. It changes once, and one in ten ends.
+func (s *service) old(list, place int) *meeting {
+	created := s.began.Add(-time.Duration(place) * time.Second)
+	if s.since > 0 {
+		created = s.began.Add(-s.since + time.Duration(len(s.lists[list]))*(s.since/time.Duration(s.waits*s.oneIn)))
+	}
+	return s.add(list, created, s.began.Add(s.within(1)), s.began.Add(s.within(10)))
+}
+
+// within is a random time in so many times the scenario's.
+func (s *service) within(times int64) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Duration(s.random.Int64N(times * int64(s.lasts)))
+}
+
+// begin adds n meetings after a while, and again at an interval, and waits for them unless p is nil.
+func (s *service) begin(ctx context.Context, p *process, n int, after, interval time.Duration) {
+	for ; sleep(ctx, after) == nil; after = interval {
+		for range n {
+			s.mu.Lock()
+			now := time.Now()
+			m := s.add(0, now, now.Add(s.takes/2), now.Add(s.takes))
+			s.mu.Unlock()
+			if p != nil {
+				go p.wait(ctx, m, false)
+			}
+		}
+		if interval == 0 {
+			return
+		}
+	}
+}
+
+// followOn follows, with restarts at random times.
+func (p *process) followOn(ctx context.Context) {
+	for range p.restarts {
+		run, cancel := context.WithTimeout(ctx, 2*p.within(1)/time.Duration(p.restarts+1))
+		newProcess(p.service, p.number, false).follow(run, time.Now().Add(-p.since))
+		cancel()
+	}
+	p.follow(ctx, time.Now().Add(-p.since))
+}
+
+// inBubble runs f in a bubble, which only a test has.
+func inBubble(b *testing.B, f func()) {
+	all := func(string, string) (bool, error) { return true, nil }
+	test := testing.InternalTest{Name: b.Name(), F: func(t *testing.T) { synctest.Test(t, func(*testing.T) { f() }) }}
+	if !testing.RunTests(all, []testing.InternalTest{test}) {
+		b.FailNow()
+	}
+}

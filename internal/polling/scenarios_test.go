@@ -1,0 +1,196 @@
+package poll_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	poll "github.com/meeting-minutes/minutes-go/internal/polling"
+)
+
+const (
+	second = time.Second
+	minute = time.Minute
+	day    = 24 * time.Hour
+)
+
+// bounds are what a scenario must keep. 0 means no bound.
+type bounds struct {
+	perMinute   float64
+	p99, unseen time.Duration
+	first       time.Duration // p95 from a wait's beginning to its first status; of a Follow: to the discovery of a meeting
+	firstQ      float64       // another quantile than 0.95
+	user        time.Duration // p95 of the user's calls
+	spread      float64       // p99 of the slowest process, compared with the median
+}
+
+// inHour reports whether a page is requested in the hour of the faults.
+func inHour(r request) bool { return r.meeting == nil && r.at >= 10*minute && r.at < 70*minute }
+
+func listDown(r request) *poll.Failure {
+	if inHour(r) {
+		return &poll.Failure{Err: errDown, Kind: poll.Transient}
+	}
+	return nil
+}
+
+func listLimited(r request) *poll.Failure {
+	if inHour(r) {
+		return &poll.Failure{Err: errLimited, Kind: poll.RateLimited}
+	}
+	return nil
+}
+
+const revokedAt = 10 * minute
+
+func revoked(r request) *poll.Failure {
+	if r.at < revokedAt {
+		return nil
+	}
+	return &poll.Failure{Err: errRevoked, Kind: poll.KeyRejected}
+}
+
+// poison fails each GET of the meeting that is in no list.
+func poison(r request) *poll.Failure {
+	if r.meeting == nil || r.meeting.place >= 0 {
+		return nil
+	}
+	return &poll.Failure{Err: errDown, Kind: poll.Transient}
+}
+
+// share is a part of the requests a second that ten processes need: of 500 meetings each, on pages
+// of their own or on the same pages, and two pages more.
+func share(part float64, pages int) float64 { return part * 10 * float64(pages+2) / floor.Seconds() }
+
+// scenarios are what the poller must pass. The quick ones run as a test, the others as a benchmark.
+var scenarios = []struct {
+	name string
+	scenario
+	bounds
+	quick bool
+}{
+	// Meetings that are together at the top of the list, or not.
+	{"100 at the top", scenario{waits: 100}, bounds{perMinute: 10, p99: 35 * second, unseen: 40 * second}, true},
+	{"1,000 at the top", scenario{waits: 1000}, bounds{perMinute: 64, p99: 35 * second, unseen: 40 * second}, false},
+	{"10,000 dense", scenario{waits: 10_000}, bounds{perMinute: 460, p99: 75 * second, unseen: 90 * second}, false},
+	{"300, one in thirty", scenario{waits: 300, oneIn: 30}, bounds{perMinute: 600, p99: 40 * second}, false},
+	{"1,000 under 13,000", scenario{waits: 1000, newer: 13_000}, bounds{perMinute: 1200, p99: 60 * second}, false},
+	{"newcomers beside 10,000", scenario{waits: 10_000, newcomers: 17 * second}, bounds{perMinute: 500, p99: 75 * second, first: second}, false},
+	{"a crowd of 500 beside 10,000", scenario{waits: 10_000, crowd: 500}, bounds{first: 20 * second, p99: 75 * second}, false},
+
+	// Limits, and a user's own calls.
+	{"ten processes apart, 125 %", scenario{waits: 5000, processes: 10, apart: true, edge: share(1.25, 10), lasts: 40 * minute}, bounds{p99: 90 * second, unseen: 5 * minute, spread: 2}, false},
+	{"ten processes apart, 100 %", scenario{waits: 5000, processes: 10, apart: true, edge: share(1, 10), lasts: 40 * minute}, bounds{p99: 200 * second, unseen: 8 * minute, spread: 2}, false},
+	{"ten processes apart, 50 %", scenario{waits: 5000, processes: 10, apart: true, edge: share(0.5, 10), lasts: 40 * minute}, bounds{p99: 400 * second, unseen: 15 * minute, spread: 2}, false},
+	{"ten processes mixed, 125 %", scenario{waits: 5000, processes: 10, edge: share(1.25, 100), lasts: 40 * minute}, bounds{p99: 90 * second, unseen: 5 * minute, spread: 2}, false},
+	{"ten processes mixed, 100 %", scenario{waits: 5000, processes: 10, edge: share(1, 100), lasts: 40 * minute}, bounds{p99: 200 * second, unseen: 8 * minute, spread: 2}, false},
+	{"ten processes mixed, 50 %", scenario{waits: 5000, processes: 10, edge: share(0.5, 100), lasts: 40 * minute}, bounds{p99: 400 * second, unseen: 15 * minute, spread: 2}, false},
+	{"three processes, 50 %", scenario{waits: 150, processes: 3, apart: true, edge: 0.1, lasts: 10 * minute}, bounds{p99: 400 * second, unseen: 5 * minute, spread: 3}, true},
+	{"1,000, quota of 120 a minute", scenario{waits: 1000, quota: 120}, bounds{p99: 150 * second}, false},
+	{"1,000, one in four, quota of 120 a minute", scenario{waits: 1000, oneIn: 4, quota: 120}, bounds{p99: 150 * second}, false},
+	{"1,000, a user with 60 %", scenario{waits: 1000, edge: 10, calling: 6}, bounds{unseen: minute}, false},
+	{"1,000, a user with 60 %, WithRateLimit", scenario{waits: 1000, edge: 10, calling: 6, limit: 9.5}, bounds{user: second / 2, unseen: minute}, false},
+	{"100, a user with 60 %, WithRateLimit", scenario{waits: 100, edge: 5, calling: 3, limit: 4.75, lasts: 5 * minute}, bounds{unseen: minute}, true},
+
+	// A slow service.
+	{"10,000, pages of 1 s", scenario{waits: 10_000, pageTakes: second}, bounds{p99: 200 * second}, false},
+	{"1,000, latency of 3 s, 1 % lost", scenario{waits: 1000, latency: 3 * second, loss: 0.01}, bounds{perMinute: 250, p99: 190 * second}, false},
+
+	// Lists that are of little use. The bound is what polling each needs, and how old a page is.
+	{"polling each", scenario{waits: 300, alone: true}, bounds{p99: 31 * second}, false},
+	{"list down for an hour", scenario{waits: 300, fault: listDown, lasts: 80 * minute}, bounds{p99: 31 * second}, false},
+	{"list limited for an hour", scenario{waits: 300, fault: listLimited, lasts: 80 * minute}, bounds{p99: 31 * second}, false},
+	{"pages of 5 s", scenario{waits: 300, pageTakes: 5 * second}, bounds{p99: 36 * second}, false},
+	{"pages of 20 s", scenario{waits: 300, pageTakes: 20 * second}, bounds{p99: 51 * second}, false},
+	{"list lags by 90 s", scenario{waits: 300, lag: 90 * second, newcomers: 17 * second}, bounds{p99: 121 * second}, false},
+	{"list by change", scenario{waits: 300, byChange: true, others: 10 * second}, bounds{p99: 31 * second}, false},
+	{"pages of 20", scenario{waits: 300, size: 20}, bounds{perMinute: 64, p99: 31 * second}, false},
+	{"cursors live for 20 s", scenario{waits: 300, cursorLives: 20 * second}, bounds{p99: 31 * second}, false},
+	{"1,000, deep pages are slow", scenario{waits: 1000, deeper: second / 10}, bounds{p99: 60 * second}, false},
+	{"60, list down", scenario{waits: 60, fault: listDown, lasts: 20 * minute}, bounds{p99: 31 * second, unseen: 50 * second}, true},
+
+	// Follow.
+	{"Follow 20,000", scenario{waits: 1000, oneIn: 20, since: 7 * day}, bounds{first: 90 * second, firstQ: 1, p99: 45 * second}, false},
+	{"Follow 200", scenario{waits: 10, oneIn: 20, since: day, others: minute, lasts: 10 * minute}, bounds{first: 31 * second, firstQ: 1, p99: 45 * second}, true},
+	{"Follow, pages of 16 s", scenario{waits: 10, oneIn: 20, since: day, others: minute, pageTakes: 16 * second}, bounds{first: 110 * second, p99: 45 * second}, false},
+	{"Follow for a week, 50 restarts", scenario{waits: 1, oneIn: 1000, since: 7 * day, others: 10 * minute, audio: minute, restarts: 50, lasts: 7 * day}, bounds{perMinute: 15}, false},
+
+	// One meeting, or the key.
+	{"a poison meeting beside 1,000", scenario{waits: 1000, fault: poison, poisoned: true}, bounds{perMinute: 68, p99: 35 * second, unseen: 40 * second}, false},
+	{"5,000, a revoked key", scenario{waits: 5000, fault: revoked, lasts: revokedAt + minute}, bounds{}, false},
+	{"Follow, a revoked key", scenario{waits: 10, oneIn: 20, since: day, fault: revoked, lasts: revokedAt + minute}, bounds{}, true},
+	{"200, a revoked key", scenario{waits: 200, fault: revoked, lasts: revokedAt + minute}, bounds{}, true},
+}
+
+// misses returns the bounds that the measures miss. Some hold in every scenario: no poll is early, no
+// status goes back, and neither a wait nor a meeting is lost.
+func (b bounds) misses(c *measures) []string {
+	var missed []string
+	check := func(name string, value, bound float64) {
+		if value > bound {
+			missed = append(missed, fmt.Sprintf("%s %.2f > %.2f", name, value, bound))
+		}
+	}
+	some := func(name string, value, bound time.Duration) {
+		if bound > 0 {
+			check(name, value.Seconds(), bound.Seconds())
+		}
+	}
+	check("early", float64(c.early), 0)
+	check("gone back", float64(c.back), 0)
+	check("found twice", float64(c.twice), 0)
+	check("lost", float64(c.lost), 0)
+	check("waits that ended wrongly, or did not end", float64(c.wrong), 0)
+	check("requests with a rejected key", float64(c.rejected), 3)
+	check("requests a minute", c.perMinute(), cmp.Or(b.perMinute, math.Inf(1)))
+	check("slowest process to median", c.spread(), cmp.Or(b.spread, math.Inf(1)))
+	some("notified p99", c.notified(0.99), b.p99)
+	some("unseen", slices.Max(c.unseen), b.unseen)
+	some("first", quantile(c.firsts, cmp.Or(b.firstQ, 0.95)), b.first)
+	some("user's calls p95", quantile(c.userTook, 0.95), b.user)
+	return missed
+}
+
+func TestPoller_KeepsBoundsInScenarios(t *testing.T) {
+	t.Parallel()
+	for _, w := range scenarios {
+		if !w.quick {
+			continue
+		}
+		t.Run(w.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { assert.Empty(t, w.misses(run(w.scenario))) })
+		})
+	}
+}
+
+// BenchmarkScenarios measures all scenarios, and says which bounds they miss.
+func BenchmarkScenarios(b *testing.B) {
+	for _, w := range scenarios {
+		b.Run(w.name, func(b *testing.B) {
+			for range b.N {
+				inBubble(b, func() { w.report(b, run(w.scenario)) })
+			}
+		})
+	}
+}
+
+func (b bounds) report(r *testing.B, c *measures) {
+	r.ReportMetric(0, "ns/op") // the clock is virtual
+	r.ReportMetric(c.perMinute(), "requests/min")
+	r.ReportMetric(c.notified(0.5).Seconds(), "s-p50")
+	r.ReportMetric(c.notified(0.99).Seconds(), "s-p99")
+	r.ReportMetric(slices.Max(c.unseen).Seconds(), "s-unseen")
+	r.ReportMetric(float64(c.early), "early")
+	missed := b.misses(c)
+	r.ReportMetric(float64(len(missed)), "missed")
+	for _, text := range missed {
+		r.Log(text)
+	}
+}
