@@ -13,13 +13,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/time/rate"
 
-	"github.com/meeting-minutes/minutes-go/internal/poll"
+	"github.com/meeting-minutes/minutes-go/internal/polling"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/upload"
@@ -142,11 +142,11 @@ type core struct {
 	observers   []func(context.Context, Attempt)
 	uploads     upload.Timeouts
 	slots       uploadSlots
-	maxAge      atomic.Int64 // the last Cache-Control of a poll, as a time.Duration
-	local       bool         // the service is on this machine, so its storage may be, too
+	local       bool // the service is on this machine, so its storage may be, too
 
-	api    *rest.Client
-	poller *poll.Poller // shared by all waits
+	api     *rest.Client
+	poller  *poll.Poller[*Meeting] // shared by all waits
+	fetches chan struct{}          // a token for each request for minutes or a transcript that is under way
 }
 
 // ready prepares a core for requests, after the options have set the fields.
@@ -159,8 +159,8 @@ func (c *core) ready(base *url.URL, apiKey string) {
 	if len(c.observers) > 0 {
 		c.Observe = c.observeRequest
 	}
-	c.poller = poll.New(polled{c})
-	c.poller.Observer = polled{c}
+	c.poller = poll.New(polled{c}, c.logTrouble)
+	c.fetches = make(chan struct{}, 8)
 	c.api = rest.New(c.Config)
 }
 
@@ -175,7 +175,7 @@ func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest
 	if c == nil {
 		return nil, nil, errNotNew
 	}
-	asked, out := c.poller.Now(), new(T)
+	asked, out := time.Now(), new(T)
 	resp, err := c.request(ctx, in)
 	if err != nil {
 		return nil, nil, err
@@ -184,7 +184,7 @@ func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest
 		return nil, nil, err
 	}
 	if m, ok := any(out).(*Meeting); ok && !in.Background { // the poller records its own polls
-		c.poller.Record(snapshotOf(m.clone()), asked)
+		c.poller.Record(snapshotOf(m.clone(), asked))
 	}
 	return out, resp, nil
 }

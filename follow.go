@@ -6,6 +6,8 @@ import (
 	"errors"
 	"iter"
 	"time"
+
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
 // FollowOptions configures [MeetingsService.Follow]. A nil pointer or a zero field selects the

@@ -208,7 +208,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 		return nil, &ParamError{Param: "externalID", Reason: "must not be empty"}
 	}
 	c := s.core
-	asked := c.poller.Now()
+	asked := time.Now()
 	in := rest.Request{Operation: route.MeetingsList, Query: &MeetingListParams{ExternalID: externalID}}
 	page, resp, err := doResponse[MeetingPage](ctx, c, in)
 	if err != nil {
@@ -217,7 +217,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	for _, m := range page.Meetings {
 		// A service without this filter lists other meetings.
 		if m.ExternalID == externalID || m.ExternalID == strings.TrimSpace(externalID) {
-			c.poller.Record(snapshotOf(m.clone()), asked)
+			c.poller.Record(snapshotOf(m.clone(), asked))
 			return m, nil
 		}
 	}
@@ -284,14 +284,13 @@ func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string)
 		return nil, nil, &ParamError{Param: "contentType", Reason: "must not be empty"}
 	}
 	c := s.core
-	asked := c.poller.Now()
 	target, resp, err := doResponse[UploadTarget](ctx, c, rest.Request{Operation: route.MeetingsUploadURL, ID: id, Body: &struct {
 		ContentType string `json:"content_type"`
 	}{contentType}})
 	if err != nil {
 		return nil, nil, err
 	}
-	c.poller.Invalidate(id, asked)
+	c.poller.Changed(id)
 	target.Method = cmp.Or(target.Method, http.MethodPut) // the interface's default
 	return target, resp, nil
 }

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/meeting-minutes/minutes-go/internal/poll"
+	"github.com/meeting-minutes/minutes-go/internal/polling"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
@@ -110,17 +110,15 @@ func attrsOf(a Attempt) []slog.Attr {
 	return attrs
 }
 
-// PollsFail implements poll.Observer.
-func (p polled) PollsFail(id string, inARow int, err error) {
-	p.core.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: polls of a meeting fail, and its wait continues",
-		slog.String("meeting", singleLine(id)), slog.Int("in_a_row", inARow), slog.String("error", singleLine(err.Error())))
+// logTrouble logs that the poller's requests begin to fail, and that they work again.
+func (c *core) logTrouble(t poll.Trouble) {
+	what := "requests of waits"
+	if t.List {
+		what = "requests for the list of meetings"
+	}
+	if t.Err == nil {
+		c.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: "+what+" succeed again")
+		return
+	}
+	c.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: "+what+" fail, and the waits continue", slog.String("error", singleLine(t.Err.Error())))
 }
-
-// PollsRecovered implements poll.Observer.
-func (p polled) PollsRecovered(id string, failed int) {
-	p.core.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: polls of a meeting succeed again",
-		slog.String("meeting", singleLine(id)), slog.Int("failed", failed))
-}
-
-// CycleEnded implements poll.Observer.
-func (polled) CycleEnded(poll.Cycle) {}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/polling"
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
 // A loop is the loop of a caller who ranges over WaitAll, ProcessAll or Follow. The work for each
@@ -139,10 +140,10 @@ func fetch[T any](ctx context.Context, c *core, m *Meeting, get func(context.Con
 		f := failureOf(err)
 		notReady := errors.Is(err, ErrMinutesNotReady) || errors.Is(err, ErrTranscriptNotReady)
 		switch {
-		case notReady, f.Kind == polling.RateLimited:
+		case notReady, f.Kind == poll.RateLimited:
 			began = time.Now()
-		case ctx.Err() != nil, f.Kind == polling.Transient:
-		case f.Kind != polling.Passing, time.Since(began) >= maxForeign:
+		case ctx.Err() != nil, f.Kind == poll.Transient:
+		case f.Kind != poll.Passing, time.Since(began) >= maxForeign:
 			return out, &WaitError{MeetingID: m.ID, Meeting: m, Err: err}
 		}
 		if rest.Sleep(ctx, max(refetchAfter, min(f.RetryAfter, maxRetryAfter))) != nil {

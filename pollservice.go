@@ -12,11 +12,11 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// polled makes the poller's two requests: it implements polling.Service.
+// polled makes the poller's two requests: it implements poll.Service.
 type polled struct{ core *core }
 
 // Get asks for one meeting.
-func (p polled) Get(ctx context.Context, id string, send func() bool) (snapshot, time.Duration, *polling.Failure) {
+func (p polled) Get(ctx context.Context, id string, send func() bool) (snapshot, time.Duration, *poll.Failure) {
 	sentAt := time.Now()
 	in := rest.Request{Operation: route.MeetingsGet, ID: id, Background: true, Send: func() bool {
 		sentAt = time.Now()
@@ -30,7 +30,7 @@ func (p polled) Get(ctx context.Context, id string, send func() bool) (snapshot,
 }
 
 // Page asks for one list page.
-func (p polled) Page(ctx context.Context, cursor string, send func() bool) ([]snapshot, string, *polling.Failure) {
+func (p polled) Page(ctx context.Context, cursor string, send func() bool) ([]snapshot, string, *poll.Failure) {
 	sentAt := time.Now()
 	params := &MeetingListParams{Limit: maxLimit, Cursor: cursor}
 	page, err := do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Background: true, Send: func() bool {
@@ -69,8 +69,8 @@ func maxAgeOf(cacheControl string) time.Duration {
 
 // failureOf returns what an error means to a wait. An *Error without a Code is not the service's: the
 // response was lost, invalid, or a proxy's.
-func failureOf(err error) *polling.Failure {
-	f := &polling.Failure{Err: err, Kind: polling.Rejected}
+func failureOf(err error) *poll.Failure {
+	f := &poll.Failure{Err: err, Kind: poll.Rejected}
 	e, ok := errors.AsType[*Error](err)
 	if !ok {
 		return f
@@ -78,13 +78,13 @@ func failureOf(err error) *polling.Failure {
 	f.RetryAfter = e.RetryAfter
 	switch {
 	case errors.Is(err, ErrRateLimited):
-		f.Kind = polling.RateLimited
+		f.Kind = poll.RateLimited
 	case e.Code != "" && KeyRejected(err):
-		f.Kind = polling.KeyRejected
+		f.Kind = poll.KeyRejected
 	case e.StatusCode/100 != 2 && Retryable(err):
-		f.Kind = polling.Transient
+		f.Kind = poll.Transient
 	case e.Code == "":
-		f.Kind = polling.Passing
+		f.Kind = poll.Passing
 	}
 	return f
 }

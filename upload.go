@@ -104,14 +104,12 @@ func withCloseError(err error, id string, closeErr error) error {
 // the meeting, and that their audio counts, too.
 func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, opts *UploadOptions, shared bool) error {
 	c := s.core
-	var sentAt time.Duration // of the last attempt
 	u := &upload.Upload{
 		API: uploadAPI{s, id, rec.ContentType}, Recording: upload.Recording(rec),
 		Shared: shared, Progress: opts.Progress, WithoutMD5: opts.WithoutContentMD5,
 		Transport: c.storage, UserAgent: []string{c.UserAgent}, Mask: secret.Mask{c.Key.Reveal()}, Timeouts: c.uploads,
 		Retries: backoff.Policy{Max: c.MaxRetries, WaitMin: 500 * time.Millisecond, WaitMax: 15 * time.Second},
 		Begin: func(ctx context.Context, number int) (context.Context, error) {
-			sentAt = c.poller.Now()
 			return rest.WithAttempt(ctx, &rest.Attempt{Request: &rest.Request{Operation: route.Upload, ID: c.Mask.Text(id)}, Number: number}), nil
 		},
 		Observe: c.uploadAttempted,
@@ -119,7 +117,7 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 	f := u.Do(ctx)
 	switch {
 	case f == nil:
-		c.poller.Invalidate(id, sentAt)
+		c.poller.Changed(id)
 		return nil
 	case f.Host == "": // there was no upload URL
 		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(c.Mask.Text(id)), unprefixedError{f.Causes[0]})
@@ -163,10 +161,7 @@ func (a uploadAPI) UploadURL(ctx context.Context) (*url.URL, time.Duration, erro
 // HasAudio implements upload.API. It waits for the poller's next poll of the meeting. A meeting
 // has audio in every status except created.
 func (a uploadAPI) HasAudio(ctx context.Context) (bool, error) {
-	w, _ := newWaiter(&WaitOptions{Until: StatusAudioUploaded})
-	c := a.meetings.core
-	w.after = c.poller.Now()
-	m, err := c.wait(ctx, a.id, w)
+	m, err := a.meetings.core.look(ctx, a.id, time.Now())
 	switch err := err.(type) {
 	case *WaitError:
 		return false, err.Err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/polling"
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
 // WaitOptions configures a wait. A nil pointer or a zero field selects the default.
@@ -106,7 +107,7 @@ type goal struct {
 }
 
 // A snapshot is a meeting as one response showed it.
-type snapshot = polling.Snapshot[*Meeting]
+type snapshot = poll.Snapshot[*Meeting]
 
 // judge decides whether a snapshot ends the wait. A list page may be old, so only a poll proves that
 // a meeting has no audio: then judge returns confirm.
@@ -140,7 +141,7 @@ func (c *core) wait(ctx context.Context, id string, g goal) (*Meeting, error) {
 	sub := c.poller.Subscribe(id, g.patient)
 	defer sub.Cancel()
 	for {
-		var u polling.Update[*Meeting]
+		var u poll.Update[*Meeting]
 		select {
 		case u = <-sub.C():
 		case <-ctx.Done():

@@ -120,3 +120,14 @@ func timeLeft(ctx context.Context) time.Duration {
 	}
 	return math.MaxInt64
 }
+
+// Sleep waits for d, or until ctx is done.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return ctx.Err()
+}
