@@ -209,7 +209,7 @@ func (p *pace) limited(now, sentAt time.Time, retryAfter time.Duration, random f
 		pause = max(pause, time.Duration(random*float64(bound)))
 		p.row++
 		if p.share == 1 {
-			p.full = max(minRate, p.rateAt(now))
+			p.full, p.share = max(minRate, 2*p.rateAt(now)), 0.5
 		}
 		p.share = max(minShare, p.share/2)
 	}
