@@ -244,6 +244,7 @@ func (p *plan) works() { p.streak, p.passing = 0, 0 }
 func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) {
 	p.change(w)
 	if f.Kind == RateLimited {
+		p.limited, p.getsGood = 0, 0
 		if !w.held {
 			w.due = now
 		}

@@ -12,11 +12,11 @@ import (
 
 const (
 	firstBackoff = time.Second      // bounds the first pause after a 429; each next one in a row is bounded by twice as much
-	maxBackoff   = 30 * time.Second // bounds the pauses that the Client chooses itself
+	maxBackoff   = 15 * time.Second // bounds the pauses that the Client chooses itself
 	maxPause     = time.Minute
 	recovery     = 30 * time.Second // in which the full share comes back
 	minShare     = 1.0 / 16
-	minRate      = 4.0              // requests a second: what is shared is at least that many
+	minRate      = 2.0              // requests a second: what is shared is at least that many
 	measured     = 10 * time.Second // the time over which the rate is measured
 	yieldTo      = 3                // requests of the user in a row; then a background request may go first
 	yieldStep    = 50 * time.Millisecond
@@ -209,7 +209,7 @@ func (p *pace) limited(now, sentAt time.Time, retryAfter time.Duration, random f
 		pause = max(pause, time.Duration(random*float64(bound)))
 		p.row++
 		if p.share == 1 {
-			p.full = max(minRate, p.rateAt(now))
+			p.full, p.share = max(minRate, 2*p.rateAt(now)), 0.5
 		}
 		p.share = max(minShare, p.share/2)
 	}
