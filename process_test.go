@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"log"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -487,20 +486,6 @@ func TestProcessAll_YieldsInvalidJobs(t *testing.T) {
 			testkit.RequireParamError(t, err, param, "")
 		}
 	}
-}
-
-// created makes a meeting and uploads its recording.
-func created(client *minutes.Client, title string) (id string) {
-	ctx := context.Background()
-	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	sound := strings.NewReader(strings.Repeat("sound", 1000))
-	if err := client.Meetings.Upload(ctx, m.ID, minutes.FromReaderAt(sound, sound.Size(), "audio/mpeg"), nil); err != nil {
-		log.Fatal(err)
-	}
-	return m.ID
 }
 
 // A job that returns to a meeting does not disturb another wait for it. That wait ends with its
