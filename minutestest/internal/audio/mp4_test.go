@@ -220,11 +220,11 @@ func TestMP4(t *testing.T) {
 // TestMP4_HugeFile has moov behind more media data than fits in 32 bits.
 func TestMP4_HugeFile(t *testing.T) {
 	t.Parallel()
-	const size = 6 << 30
+	const size uint64 = 6 << 30
 	var m Meter
 	_, _ = m.Write(join(mp4Box("ftyp", zeros(8)), mp4LargeBox("mdat", 16+size, nil)))
 	piece := zeros(1 << 20)
-	for range size / len(piece) {
+	for range size / uint64(len(piece)) {
 		_, _ = m.Write(piece)
 	}
 	_, _ = m.Write(mp4Box("moov", mvhd0(600, 900)))
