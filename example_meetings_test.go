@@ -367,6 +367,7 @@ func ExampleMeetingsService_Follow() {
 	defer srv.Close()
 	client := srv.Client()
 	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
 	created(client, "Weekly")    // by someone else
 	handled := map[string]bool{} // a table of your database
 
