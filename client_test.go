@@ -27,7 +27,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
@@ -489,7 +488,7 @@ func TestClient_RecoversFromDroppedHTTP2Connection(t *testing.T) {
 		go func() { served <- srv.ServeTLS(pipes(conns), "", "") }()
 		var dials atomic.Int32
 		lose := new(atomic.Bool) // of the first connection
-		tr := backoff.SharedTransport().(*http.Transport).Clone()
+		tr := http.DefaultTransport.(*http.Transport).Clone()
 		tr.TLSClientConfig = &tls.Config{RootCAs: certified.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
 		tr.DialContext = func(context.Context, string, string) (net.Conn, error) {
 			near, far := net.Pipe()
@@ -526,7 +525,7 @@ func TestClient_ReportsProxyStatus(t *testing.T) {
 		}
 	}))
 	defer proxy.Close()
-	tr := backoff.SharedTransport().(*http.Transport).Clone()
+	tr := http.DefaultTransport.(*http.Transport).Clone()
 	tr.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
 	c, err := testkit.New("https://example.com", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithMaxRetries(0))
 	require.NoError(t, err)
@@ -535,7 +534,7 @@ func TestClient_ReportsProxyStatus(t *testing.T) {
 	require.True(t, minutes.Retryable(err))
 }
 
-// Uploads use HTTP/1.1 even if the server offers HTTP/2, and each has its own connection.
+// Uploads over the caller's transport use HTTP/1.1, even if the server offers HTTP/2.
 func TestClient_UploadsOverHTTP1(t *testing.T) {
 	t.Parallel()
 	var connections sync.Map
@@ -547,7 +546,7 @@ func TestClient_UploadsOverHTTP1(t *testing.T) {
 	srv.EnableHTTP2 = true
 	srv.StartTLS()
 	defer srv.Close()
-	tr := backoff.StorageTransport().(*http.Transport).Clone()
+	tr := http.DefaultTransport.(*http.Transport).Clone()
 	tr.TLSClientConfig = &tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
 	const uploads = 2
 	for range uploads {
@@ -581,7 +580,7 @@ func TestClient_NamesRejectingProxy(t *testing.T) {
 		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 		defer proxy.Close()
 		host := proxy.Listener.Addr().String()
-		for _, tr := range []*http.Transport{{}, backoff.SharedTransport().(*http.Transport).Clone()} {
+		for _, tr := range []*http.Transport{{}, http.DefaultTransport.(*http.Transport).Clone()} {
 			tr.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: host, User: url.UserPassword("user", "pass-word")})
 			c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithMaxRetries(1))
 			require.NoError(t, err)

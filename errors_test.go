@@ -213,7 +213,7 @@ func TestError_TextCutsLongMessage(t *testing.T) {
 // Every operation that reads a body rejects a success that does not match the interface.
 func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 	t.Parallel()
-	const notPromised = "the response does not match the interface document: "
+	const notPromised = "the response does not match the API reference: "
 	for name, test := range map[string]struct {
 		body   string
 		header []string
@@ -268,7 +268,7 @@ func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 				if test.text != "" {
 					require.Equal(t, text+test.text, err.Error())
 				} else {
-					require.Regexp(t, `: (the response lacks \w+(\[0\])?(\.\w+)?|the response does not match the interface document: a JSON \w+ does not fit [\w.]+)$`, err.Error())
+					require.Regexp(t, `: (the response lacks \w+(\[0\])?(\.\w+)?|the response does not match the API reference: a JSON \w+ does not fit [\w.]+)$`, err.Error())
 				}
 				require.Equal(t, 1, mock.GetTotalCallCount())
 			}
