@@ -534,30 +534,6 @@ func TestClient_ReportsProxyStatus(t *testing.T) {
 	require.True(t, minutes.Retryable(err))
 }
 
-// Uploads over the caller's transport use HTTP/1.1, even if the server offers HTTP/2.
-func TestClient_UploadsOverHTTP1(t *testing.T) {
-	t.Parallel()
-	var connections sync.Map
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		assert.Equal(t, 1, r.ProtoMajor)
-		connections.Store(r.RemoteAddr, true)
-		_, _ = io.Copy(io.Discard, r.Body)
-	}))
-	srv.EnableHTTP2 = true
-	srv.StartTLS()
-	defer srv.Close()
-	tr := http.DefaultTransport.(*http.Transport).Clone()
-	tr.TLSClientConfig = &tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
-	const uploads = 2
-	for range uploads {
-		c := testkit.Directed(t, srv.URL+"/k?s=1", minutes.StatusCreated, tr)
-		require.NoError(t, c.Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil))
-	}
-	seen := 0
-	connections.Range(func(any, any) bool { seen++; return true })
-	require.Equal(t, uploads, seen)
-}
-
 // pipes is a listener for the ends of pipes.
 type pipes chan net.Conn
 

@@ -84,7 +84,7 @@ func TestError_ReportsEveryCode(t *testing.T) {
 				require.Zero(t, failed.RetryAfter)
 				words := "Plain words."
 				if row.code == "INSUFFICIENT_SCOPE" {
-					require.Equal(t, op.Scope, failed.Scope)
+					require.Equal(t, minutes.Scope(op.Scope), failed.Scope)
 					words += " (needs the scope " + op.Scope + ")"
 				} else {
 					require.Empty(t, failed.Scope)
