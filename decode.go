@@ -31,7 +31,7 @@ func (c *core) decode(resp *rest.Response, out any) error {
 		if err := json.Unmarshal(resp.Body, out); err != nil {
 			problem = "the response does not match the API reference: " + c.describeBody(resp, err)
 		} else if v, ok := out.(required); ok && resp.Request.Operation != route.Operation(OpDo) {
-			if missing := v.missing(fieldsOf(resp.Body)); missing != "" {
+			if missing := v.missing(resp.Body); missing != "" {
 				problem = "the response lacks " + missing
 			}
 		}
@@ -69,16 +69,15 @@ type required interface {
 	missing(sent fields) string
 }
 
-// fields reports whether a JSON object has a field, even if that is null.
-type fields func(name string) bool
+// fields is a JSON object, which was decoded before.
+type fields []byte
 
-func fieldsOf(object []byte) fields {
-	return func(name string) bool {
-		var all map[string]json.RawMessage
-		_ = json.Unmarshal(object, &all) // cannot fail: it was decoded before
-		_, ok := all[name]
-		return ok
-	}
+// has reports whether the object has a field. A null counts only if that is allowed.
+func (f fields) has(name string, nullAllowed bool) bool {
+	var all map[string]json.RawMessage
+	_ = json.Unmarshal(f, &all)
+	value, ok := all[name]
+	return ok && (nullAllowed || string(value) != "null")
 }
 
 // missingList is missing for a list in a response, whose elements have required fields, too.
@@ -87,7 +86,7 @@ func missingList[T any, P interface {
 	required
 }](name string, list *[]*T, sent fields) string {
 	if *list == nil {
-		if !sent(name) {
+		if !sent.has(name, true) {
 			return name
 		}
 		*list = []*T{}

@@ -2,6 +2,7 @@ package minutes
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -79,7 +80,7 @@ func ContextWithHeader(ctx context.Context, h http.Header) context.Context {
 // Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. With an error, the
 // Response is nil; [ContextWithResponse] gets it in that case, too.
 func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) {
-	if err := r.check(out); err != nil {
+	if err := cmp.Or(r.check(out), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err
 	}
 	if c.Meetings == nil || c.Meetings.core == nil {

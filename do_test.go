@@ -111,7 +111,7 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 			testkit.RequireParamError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: method, Path: "/v1/x"}, nil)), "Method", "")
 		}
 		for _, path := range []string{"", "v1/x", "https://elsewhere.example/", "//elsewhere.example", "/v1//x", "/v1/../x", "/v1/%2e%2E/x", "/.", "/",
-			"/v1/x?y=z", "/v1/x#y", "/v1/x?", "/v1/x y", "/v1/ü", "/v1/%zz", "/v1/%0a", "/v1/%ff", "/v1/{id}", "/v1/\\x", "/v1/x\n"} {
+			"/v1/x?y=z", "/v1/x#y", "/v1/x?", "/v1/x y", "/v1/ü", "/v1/%zz", "/v1/%0a", "/v1/{id}", "/v1/\\x", "/v1/x\n"} {
 			testkit.RequireParamError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: path}, nil)), "Path", "")
 		}
 		testkit.RequireParamError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "POST", Path: "/v1/x", Body: make(chan int)}, nil)), "Body", "")

@@ -295,7 +295,7 @@ func KeyRejected(err error) bool {
 func (c *core) newError(r *rest.Response, err error) *Error {
 	e := c.requestError(r, "")
 	e.RetryAfter, e.Err = r.RetryAfter, err
-	if r.Status != 0 && r.Status/100 != 2 { // an incomplete 2xx has no envelope
+	if (r.Status != 0 || err == nil) && r.Status/100 != 2 { // an incomplete 2xx has no envelope
 		c.readEnvelope(e, r)
 	}
 	if row, ok := route.Of(r.Request.Operation); ok && e.Code == ErrInsufficientScope {

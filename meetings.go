@@ -97,7 +97,7 @@ func (m *Minutes) missing(sent fields) string {
 	switch {
 	case m.Format == "":
 		return "format"
-	case m.Content == "" && !sent("content"):
+	case m.Content == "" && !sent.has("content", false):
 		return "content"
 	}
 	return ""

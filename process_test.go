@@ -455,9 +455,9 @@ func TestProcessAll_RejectsInvalidParams(t *testing.T) {
 		opts  *minutes.ProcessOptions
 		param string
 	}{
-		"no context":         {nil, jobs, nil, "ctx"},
-		"no jobs":            {t.Context(), nil, nil, "jobs"},
-		"end in a failure":   {t.Context(), jobs, &minutes.ProcessOptions{Until: minutes.StatusMinutesFailed}, "opts.Until"},
+		"no context":       {nil, jobs, nil, "ctx"},
+		"no jobs":          {t.Context(), nil, nil, "jobs"},
+		"end in a failure": {t.Context(), jobs, &minutes.ProcessOptions{Until: minutes.StatusMinutesFailed}, "opts.Until"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -632,10 +632,10 @@ func TestResume_RejectsInvalidParamsAndReturnsErrors(t *testing.T) {
 		opts  *minutes.ProcessOptions
 		param string
 	}{
-		"no context":         {nil, "mtg_1", nil, "ctx"},
-		"no id":              {t.Context(), "", nil, "id"},
-		"path":               {t.Context(), "..", nil, "id"},
-		"end in a failure":   {t.Context(), "mtg_1", &minutes.ProcessOptions{Until: minutes.StatusAudioRejected}, "opts.Until"},
+		"no context":       {nil, "mtg_1", nil, "ctx"},
+		"no id":            {t.Context(), "", nil, "id"},
+		"path":             {t.Context(), "..", nil, "id"},
+		"end in a failure": {t.Context(), "mtg_1", &minutes.ProcessOptions{Until: minutes.StatusAudioRejected}, "opts.Until"},
 	} {
 		r, err := testkit.Silent(t).Meetings.Resume(test.ctx, test.id, open, test.opts)
 		assert.Nil(t, r, name)

@@ -48,8 +48,8 @@ func (r Recording) check() error {
 
 func checkSize(param string, size int64) error {
 	return cmp.Or(
-		checkThat(param, size > 0, ErrRecordingEmpty.Error()),
-		checkThat(param, size <= MaxRecordingSize, ErrRecordingTooLarge.Error()),
+		checkKind(param, size > 0, ErrRecordingEmpty),
+		checkKind(param, size <= MaxRecordingSize, ErrRecordingTooLarge),
 	)
 }
 
@@ -183,7 +183,7 @@ func findContentType(param string, audio io.ReaderAt, ext string) (string, error
 	if found == "" || slices.Contains(sameContainer[found], ext) {
 		found = typesByExtension[ext]
 	}
-	return found, checkThat(param, found != "", ErrRecordingFormat.Error())
+	return found, checkKind(param, found != "", ErrRecordingFormat)
 }
 
 // sniff returns the MIME type that the first bytes show, or "".

@@ -25,7 +25,7 @@ type Transcript struct {
 }
 
 func (t *Transcript) missing(sent fields) string {
-	if t.Text == "" && !sent("transcript") {
+	if t.Text == "" && !sent.has("transcript", false) {
 		return "transcript"
 	}
 	return ""

@@ -372,7 +372,7 @@ func TestUpload_SendsContentMD5AndTimesOut(t *testing.T) {
 			require.Equal(t, base64.StdEncoding.EncodeToString(sum[:]), put.Header.Get("Content-MD5"))
 		}
 	})
-	for _, bad := range [][2]time.Duration{{0, time.Minute}, {time.Minute, 0}, {-1, 1}, {1, -1}} {
+	for _, bad := range [][2]time.Duration{{-1, 1}, {1, -1}} {
 		_, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithUploadTimeouts(minutes.UploadTimeouts{Stall: bad[0], Response: bad[1]}))
 		testkit.RequireParamError(t, err, "WithUploadTimeouts", "")
 	}

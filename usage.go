@@ -20,9 +20,9 @@ type Usage struct {
 
 func (u *Usage) missing(sent fields) string {
 	switch {
-	case u.CreditsRemaining == 0 && !sent("credits_remaining"):
+	case u.CreditsRemaining == 0 && !sent.has("credits_remaining", false):
 		return "credits_remaining"
-	case u.TranscribeSecondsRemaining == 0 && !sent("transcribe_seconds_remaining"):
+	case u.TranscribeSecondsRemaining == 0 && !sent.has("transcribe_seconds_remaining", false):
 		return "transcribe_seconds_remaining"
 	}
 	return ""

@@ -43,9 +43,9 @@ const (
 
 func (v *Vocabulary) missing(sent fields) string {
 	switch {
-	case v.Terms == nil && !sent("terms"):
+	case v.Terms == nil && !sent.has("terms", true):
 		return "terms"
-	case v.Entries == nil && !sent("entries"):
+	case v.Entries == nil && !sent.has("entries", true):
 		return "entries"
 	}
 	for i, entry := range v.Entries {

@@ -71,7 +71,7 @@ func (l *attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	case !canceled && ctx.Err() != nil: // not context.DeadlineExceeded, which means the caller's deadline
 		err = fmt.Errorf("no response within %v: %w", l.timeout, os.ErrDeadlineExceeded)
-	case Permanent(err):
+	case Permanent(err) && !isProxyError(err): // the text names no host
 		err = fmt.Errorf("connecting to %s: %w", req.URL.Host, err)
 	}
 	return nil, err

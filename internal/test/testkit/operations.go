@@ -75,7 +75,7 @@ func Operations() []Operation {
 		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Members.List(ctx))
 		},
-		Want: []minutes.Member{
+		Want: []*minutes.Member{
 			{ID: "emp_ada", Name: "Ada Lovelace", Role: "Head of Engineering", Status: minutes.MemberActive},
 			{ID: "emp_chloe", Name: "Chloé Martin", Status: minutes.MemberInvited},
 			{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberNoAccount},
@@ -194,7 +194,7 @@ func Operations() []Operation {
 		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Projects.List(ctx))
 		},
-		Want: []minutes.Project{{ID: "prj_apollo", Name: "Apollo"}, {ID: "prj_gemini", Name: "Gemini"}},
+		Want: []*minutes.Project{{ID: "prj_apollo", Name: "Apollo"}, {ID: "prj_gemini", Name: "Gemini"}},
 	}, {
 		Name: "projects.create", Method: "POST", Path: "/v1/projects", Scope: "meetings:write",
 		Body: `{"name":"Apollo"}`, Form: "ProjectCreate",
@@ -209,7 +209,7 @@ func Operations() []Operation {
 		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Templates.List(ctx))
 		},
-		Want: []minutes.Template{
+		Want: []*minutes.Template{
 			{ID: "tpl_standard", Name: "Standard minutes", Source: "service", Description: "Summary and actions.", IsDefault: true, Version: new(3)},
 			{ID: "tpl_board", Name: "Board", Source: "organisation"},
 			{ID: "tpl_new", Name: "New", Source: "partner"},
