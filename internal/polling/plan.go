@@ -12,7 +12,7 @@ const (
 	maxPause  = 30 * time.Second                    // the longest pause in an outage
 	bearable  = 10 * time.Minute                    // so long a failure that may pass is borne
 	steady    = 330                                 // so many requests fit into one interval; more make the cycle longer
-	leastPace = 4                                   // requests a second that are always allowed
+	leastPace = 8                                   // requests a second that are always allowed
 	maxPolls  = 32                                  // requests under way at a time
 	several   = 3                                   // failures in a row that are more than an accident
 	never     = time.Duration(math.MaxInt64 / 2)
