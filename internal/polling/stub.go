@@ -38,18 +38,18 @@ type Service[M any] interface {
 type Trouble struct{ Err error }
 
 type watch[M any] struct {
-	id    string
-	subs  map[*Subscription[M]]bool
-	due   time.Time
-	free  time.Time
-	index int
-	busy  bool
-	seen  time.Time
-	shown time.Time
-	last  Snapshot[M]
-	has   bool
-	fails int
-	fresh bool
+	id          string
+	subs        map[*Subscription[M]]bool
+	due         time.Time
+	free        time.Time
+	index       int
+	busy        bool
+	seen        time.Time
+	shown       time.Time
+	last        Snapshot[M]
+	has         bool
+	fails       int
+	fresh, held bool
 }
 type dues[M any] []*watch[M]
 
@@ -160,6 +160,9 @@ func (p *Poller[M]) cycle() time.Duration {
 	}
 	return min(max(root(p.n()), p.took), root(max(p.n(), len(p.ws))))
 }
+func (p *Poller[M]) capped() time.Duration {
+	return time.Duration(30 * float64(time.Second) * math.Sqrt(max(1, float64(len(p.ws))/330)))
+}
 func (p *Poller[M]) decide(ctx context.Context, now time.Time) time.Time {
 	for {
 		lim := 32
@@ -195,11 +198,6 @@ func (p *Poller[M]) decide(ctx context.Context, now time.Time) time.Time {
 					next = w.due
 				}
 				break
-			}
-			if !p.probe && !w.fresh && w.shown.After(w.free.Add(-30*time.Second)) && now.Sub(p.limitedAt) < 2*p.cycle() && p.pageFails < 3 {
-				w.due = now.Add(p.cycle() / 4)
-				heap.Fix(&p.heap, 0)
-				continue
 			}
 			if w.fresh && p.sweeping && p.pageFails == 0 && p.deepCrowd() {
 				w.due = now.Add(time.Second)
@@ -343,8 +341,7 @@ func (p *Poller[M]) publish(w *watch[M], s Snapshot[M]) bool {
 }
 func (p *Poller[M]) page(ctx context.Context, l *lane, began time.Time) {
 	sent := false
-	sentAt := time.Now()
-	shown, next, f := p.svc.Page(ctx, l.cursor, func() bool { sentAt = time.Now(); return p.sent(&sent)() })
+	shown, next, f := p.svc.Page(ctx, l.cursor, p.sent(&sent))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.start2()
@@ -398,10 +395,9 @@ func (p *Poller[M]) page(ctx context.Context, l *lane, began time.Time) {
 		}
 		w.shown = now
 		w.fresh = false
-		if d := sentAt.Add(p.cycle() + p.cycle()/4); d.After(w.due) {
-			w.due = d
-			heap.Fix(&p.heap, w.index)
-		}
+		w.due = now.Add(1000 * time.Hour)
+		w.held = true
+		heap.Fix(&p.heap, w.index)
 	}
 	go_on := false
 	for fo := range p.fols {
@@ -415,6 +411,12 @@ func (p *Poller[M]) page(ctx context.Context, l *lane, began time.Time) {
 		l.idle++
 	}
 	l.cursor = next
+	if now.Sub(p.began) > p.capped() && time.Since(p.limitedAt) > 2*p.cycle() && len(p.fols) == 0 {
+		for _, l := range p.lanes {
+			l.over = true
+		}
+		p.end()
+	}
 	if next == "" || (l.idle >= 2 && !go_on) {
 		l.over = true
 		p.end()
@@ -430,6 +432,18 @@ func (p *Poller[M]) end() {
 	}
 	p.sweeping = false
 	p.took = time.Since(p.began)
+	for _, w := range p.ws {
+		if w.held && w.shown.Before(p.began) {
+			w.held = false
+			w.due = w.shown.Add(p.cycle())
+			if w.due.Before(w.free) {
+				w.due = w.free
+			}
+			if !w.busy {
+				heap.Fix(&p.heap, w.index)
+			}
+		}
+	}
 	p.lastPages = p.pages
 	p.lastOn, p.onPages = p.onPages, 0
 	for fo := range p.fols {

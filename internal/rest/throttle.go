@@ -3,112 +3,146 @@ package rest
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 )
 
+// Throttle decides when a Client may send its next request: within its rate limit, after the pause that follows a 429, and
+// at a pace that it shares fairly with other processes which the service limits together with it.
+//
+// If both wait, the user's requests go before those in the background. Yet every fourth request is one in the background, so
+// that a user who calls without a break cannot stop the polling.
 type Throttle struct {
-	mu       sync.Mutex
-	limit    *rate.Limiter
-	until    time.Time // end of the pause
-	began    time.Time // of the pause
-	row      int
-	allowed  float64 // requests a second; 0: no bound
-	tokens   float64
-	at       time.Time
-	sent     []time.Time
-	users, bgs, inRow    int
-	lastGrow time.Time
+	limit *rate.Limiter // nil if there is none
+
+	mu     sync.Mutex
+	pace   pace
+	queues [2][]chan struct{} // requests that wait: the user's, and those in the background
+	row    int                // requests of the user in a row, while one in the background waited
+	timer  *time.Timer        // runs while a request waits
 }
 
-const growth = 0.001 // grown = growth * t * t
+const users, background = 0, 1 // the queues
 
+const usersInRow = 3
+
+// NewThrottle returns a Throttle within a limit, or without one if it is nil.
 func NewThrottle(limit *rate.Limiter) *Throttle { return &Throttle{limit: limit} }
 
-func (t *Throttle) Wait(ctx context.Context, background bool) error {
-	t.mu.Lock()
-	if !background {
-		t.users++
-		defer func() { t.mu.Lock(); t.users--; t.mu.Unlock() }()
-	}
-	if background {
-		t.bgs++
-		defer func() { t.mu.Lock(); t.bgs--; t.mu.Unlock() }()
-	}
-	for {
-		now := time.Now()
-		d := t.until.Sub(now)
-		if t.allowed > 0 {
-			x, y := max(0, t.at.Sub(t.began).Seconds()), now.Sub(t.began).Seconds()
-			t.allowed += growth * (y*y - x*x)
-			t.tokens = min(1, t.tokens+t.allowed*now.Sub(t.at).Seconds())
-			t.at = now
-			if t.tokens < 1 {
-				d = max(d, time.Duration((1-t.tokens)/t.allowed*float64(time.Second))+time.Millisecond)
-			}
-		}
-		if background && t.users > 0 && t.inRow < 3 {
-			d = max(d, 50*time.Millisecond)
-		}
-		if !background && t.bgs > 0 && t.inRow >= 3 {
-			d = max(d, 10*time.Millisecond)
-		}
-		if d <= 0 {
-			r := t.limit.ReserveN(now, 1)
-			if r.DelayFrom(now) == 0 {
-				break
-			}
-			d = r.DelayFrom(now)
-			r.CancelAt(now)
-		}
-		t.mu.Unlock()
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(d):
-		}
-		t.mu.Lock()
-	}
-	now := time.Now()
-	t.tokens--
-	if background {
-		t.inRow = 0
-	} else {
-		t.inRow++
-	}
-	t.sent = append(t.sent, now)
-	for now.Sub(t.sent[0]) > 10*time.Second {
-		t.sent = t.sent[1:]
-	}
-	if t.allowed > 0 && t.allowed > 4*float64(len(t.sent))/10+1 {
-		t.allowed = 0
-	}
-	t.mu.Unlock()
-	return nil
+// PausedError reports that a rate-limit pause outlasts the context's deadline.
+type PausedError struct{ Left time.Duration }
+
+func (*PausedError) Error() string {
+	return "the rate-limit pause after a 429 outlasts the context's deadline: context deadline exceeded"
 }
+
+// Is makes a PausedError a context.DeadlineExceeded, because that is what the caller would get in the end.
+func (*PausedError) Is(target error) bool { return target == context.DeadlineExceeded }
+
+// Wait returns once a request may be sent. If ctx's deadline comes before the end of the pause, it returns a *PausedError at once.
+func (t *Throttle) Wait(ctx context.Context, inBackground bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	if deadline, ok := ctx.Deadline(); ok && deadline.Before(t.pace.until) {
+		defer t.mu.Unlock()
+		return &PausedError{time.Until(t.pace.until)}
+	}
+	queue := users
+	if inBackground {
+		queue = background
+	}
+	turn := make(chan struct{})
+	t.queues[queue] = append(t.queues[queue], turn)
+	t.admit()
+	t.mu.Unlock()
+	select {
+	case <-turn:
+		return nil
+	case <-ctx.Done():
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.queues[queue] = slices.DeleteFunc(t.queues[queue], func(c chan struct{}) bool { return c == turn })
+		return ctx.Err()
+	}
+}
+
+// admit lets all requests go that may be sent now, and comes back when the next one may be.
+func (t *Throttle) admit() {
+	for len(t.queues[users])+len(t.queues[background]) > 0 {
+		now := time.Now()
+		if left := t.left(now); left > 0 {
+			t.wake(left)
+			return
+		}
+		t.pace.send(now)
+		queue := t.next()
+		close(t.queues[queue][0])
+		t.queues[queue] = t.queues[queue][1:]
+	}
+}
+
+// left returns how long the next request must wait. If it need not wait, it has taken a token of the limit.
+func (t *Throttle) left(now time.Time) time.Duration {
+	if left := t.pace.left(now); left > 0 || t.limit == nil {
+		return left
+	}
+	r := t.limit.ReserveN(now, 1)
+	left := r.DelayFrom(now)
+	if left > 0 {
+		r.CancelAt(now)
+	}
+	return left
+}
+
+// next chooses the queue whose turn it is.
+func (t *Throttle) next() int {
+	switch {
+	case len(t.queues[background]) == 0:
+		t.row = 0
+		return users
+	case len(t.queues[users]) == 0 || t.row >= usersInRow:
+		t.row = 0
+		return background
+	}
+	t.row++
+	return users
+}
+
+func (t *Throttle) wake(after time.Duration) {
+	if t.timer == nil {
+		t.timer = time.AfterFunc(after, func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.admit()
+		})
+		return
+	}
+	t.timer.Reset(after)
+}
+
+// Ended records that an attempt ended with anything but a 429.
 func (t *Throttle) Ended() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.row = 0
+	t.pace.row = 0
 }
+
+// Limited records that an attempt, sent at sentAt, got a 429 with a Retry-After, or 0 if there was none. It returns the pause
+// that this started or extended, else 0.
 func (t *Throttle) Limited(sentAt time.Time, retryAfter time.Duration) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := time.Now()
-	if !sentAt.After(t.began) {
-		return 0
-	}
-	t.row++
-	d := max(retryAfter, time.Duration(rand.Float64()*float64(time.Second<<min(t.row, 4))))
-	t.began = now
-	t.until = now.Add(d)
-	if t.allowed == 0 {
-		t.allowed = max(0.5, float64(len(t.sent))/max(1, now.Sub(t.sent[0]).Seconds()))
-		t.tokens, t.at = 0, now
-	}
-	t.allowed = max(0.02, t.allowed/2)
-	return d
+	return t.pace.rejected(time.Now(), sentAt, retryAfter, rand.Float64())
 }
-func (t *Throttle) Left() time.Duration { return 0 }
+
+// Left returns the rest of the pause. At 0 or less, there is none.
+func (t *Throttle) Left() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return time.Until(t.pace.until)
+}
