@@ -69,11 +69,10 @@ func (p *pace) rejected(now, sentAt time.Time, retryAfter time.Duration, random 
 	pause := min(retryAfter, longestPause)
 	if sentAt.After(p.limited) {
 		p.row++
-		pause = max(pause, time.Duration(random*float64(min(time.Second<<min(p.row, 6), longestPause))))
-		if p.perSec == 0 {
+		pause = max(pause, time.Duration(random*float64(time.Second<<min(p.row, 4))))
+		if p.left(now); p.perSec == 0 { // it has grown until now, or been forgotten
 			p.perSec, p.tokens = p.present(now), 0
 		}
-		p.left(now) // lets the pace grow until now
 		p.perSec = max(leastPace, p.perSec/2)
 		p.limited, p.filled = now, now
 	}
