@@ -1,0 +1,58 @@
+package storage
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/xml"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/secret"
+)
+
+// read reads and closes a response that host sent after the whole recording, or earlier.
+func read(resp *http.Response, host string, mask secret.Mask, whole bool) Outcome {
+	defer resp.Body.Close()
+	o := Outcome{StatusCode: resp.StatusCode}
+	success := resp.StatusCode/100 == 2
+	if success && !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/html") {
+		if !whole {
+			o.Unproven, o.Message = true, host+" responded before it had the whole recording"
+		}
+		return o
+	}
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // if it breaks off, its beginning may say enough
+	e := parse(text)
+	o.RetryAfter = backoff.RetryAfter(resp.StatusCode, resp.Header)
+	o.Code, o.Message = mask.Text(e.Code), mask.Text(e.Message)
+	o.RequestID = mask.Text(cmp.Or(e.RequestID, resp.Header.Get("X-Amz-Request-Id")))
+	switch {
+	case success: // such as the page of a proxy that asks for a login
+		o.Unproven, o.Message = true, "the response is not from storage: "+mask.Page(host, resp.Header, text)
+	case o.Code != "" || o.Message != "":
+	case resp.StatusCode/100 == 3:
+		o.Message = mask.Redirect(host, resp.Header)
+	default:
+		o.Message = "the response is not an XML error of storage: " + mask.Page(host, resp.Header, text)
+	}
+	return o
+}
+
+// xmlError is storage's error. Its other elements may contain the key id and the signature.
+type xmlError struct {
+	XMLName   struct{} `xml:"Error"`
+	Code      string
+	Message   string
+	RequestID string `xml:"RequestId"`
+}
+
+// parse returns the elements of an error up to where its XML breaks off.
+func parse(text []byte) (e xmlError) {
+	d := xml.NewDecoder(bytes.NewReader(text))
+	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // codes are ASCII
+	_ = d.Decode(&e)
+	e.Code, e.Message, e.RequestID = strings.TrimSpace(e.Code), strings.TrimSpace(e.Message), strings.TrimSpace(e.RequestID)
+	return e
+}
