@@ -21,7 +21,6 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 	"github.com/meeting-minutes/minutes-go/internal/secret"
-	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
 // Client calls the Meeting Minutes Service. Create one Client and share it between goroutines. The
@@ -141,15 +140,16 @@ func (s *service) core() *core {
 
 // core is shared by the services of a Client. Without a logger and an observer, Observe is nil.
 type core struct {
-	rest.Config                   // of api
-	storage     http.RoundTripper // nil: Config.Transport
-	log         *slog.Logger
-	observer    func(context.Context, Event)
-	uploads     upload.Timeouts
-	slots       uploadSlots
-	maxAge      atomic.Int64 // the last Cache-Control of a poll, as a time.Duration
-	host        string
-	local       bool // the service is on this machine, so its storage may be, too
+	rest.Config                    // of api
+	storage      http.RoundTripper // nil: Config.Transport
+	log          *slog.Logger
+	observer     func(context.Context, Event)
+	uploads      UploadTimeouts
+	slots        uploadSlots
+	storagePause uploadPause
+	maxAge       atomic.Int64 // the last Cache-Control of a poll, as a time.Duration
+	host         string
+	local        bool // the service is on this machine, so its storage may be, too
 
 	api    *rest.Client
 	poller *poll.Poller // shared by all waits

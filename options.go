@@ -15,7 +15,6 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
-	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
 const version = "0.1.0" // of this package
@@ -40,7 +39,7 @@ func defaults() *core {
 		},
 		log:      slog.New(slog.DiscardHandler),
 		observer: func(context.Context, Event) {},
-		uploads:  upload.Timeouts{Stall: time.Minute, Response: 5 * time.Minute}, // some proxies scan the recording first
+		uploads:  UploadTimeouts{Stall: time.Minute, Response: 5 * time.Minute}, // some proxies scan the recording first
 		slots:    make(uploadSlots, 4),
 	}
 }
@@ -131,12 +130,13 @@ type RetryPolicy struct {
 //
 // The Client retries the PUT of an upload after each of these failures, and also
 //
-//   - after 408, 499 and 520 to 527;
-//   - after S3's error codes RequestTimeout, IncompleteBody, BadDigest, OperationAborted and
-//     ConditionalRequestConflict;
+//   - after 408, 499 and every 5xx;
+//   - after S3's error codes RequestTimeout, IncompleteBody and OperationAborted;
 //   - if the upload URL had expired: once, with a new URL;
-//   - after a 417, without the header Expect;
-//   - if storage rejected the header Content-MD5: without that header.
+//   - after a 417, without the header Expect.
+//
+// An upload keeps trying for at least a minute after its first failure, whatever Max is, unless it is
+// 0. A 429 or 503 from storage holds back the Client's other uploads, too.
 //
 // If the header Retry-After asks for more than a minute, the call returns its error at once. The
 // function [RetryAfter] gets the time from the error. [Client.Do] has its own rules.
@@ -152,18 +152,24 @@ func WithUploadConcurrency(n int) Option {
 	return option("WithUploadConcurrency", n >= 1, "must be at least 1", func(c *core) { c.slots = make(uploadSlots, n) })
 }
 
-// UploadTimeouts are the time limits of one attempt of an upload. Both must be positive.
+// UploadTimeouts are the time limits of one attempt of an upload. A zero field selects the default.
 type UploadTimeouts struct {
-	Stall    time.Duration // the longest time without sending a byte of the recording
-	Response time.Duration // the longest time from the last byte to the response
+	// Stall is how long the attempt may make no progress while it connects, sends the recording or
+	// reads it. The default is a minute.
+	Stall time.Duration
+	// Response is how long storage may take to respond after the last byte. The default is five
+	// minutes. If a proxy scans recordings, it may need longer.
+	Response time.Duration
 }
 
-// WithUploadTimeouts sets when the Client gives up an attempt of an upload. The default is a minute
-// for Stall and five minutes for Response. Behind a proxy that scans recordings, Response must be
-// long. Only the context limits a whole upload.
+// WithUploadTimeouts sets when the Client gives up an attempt of an upload, so that nothing that hangs
+// keeps an upload slot for ever. A whole upload has no timeout but the deadline of its context. If
+// your transport limits its connections, allow no more uploads at a time (see
+// [WithUploadConcurrency]), because Stall includes the wait for a connection.
 func WithUploadTimeouts(t UploadTimeouts) Option {
-	return option("WithUploadTimeouts", t.Stall > 0 && t.Response > 0, "needs Stall > 0 and Response > 0",
-		func(c *core) { c.uploads = upload.Timeouts(t) })
+	return option("WithUploadTimeouts", t.Stall >= 0 && t.Response >= 0, "must not be negative", func(c *core) {
+		c.uploads = UploadTimeouts{cmp.Or(t.Stall, c.uploads.Stall), cmp.Or(t.Response, c.uploads.Response)}
+	})
 }
 
 // WithRateLimit limits the API requests of the Client to perSecond, with bursts of at most burst.

@@ -15,9 +15,8 @@ type ProcessOptions struct {
 	Transcript bool   // also fetch the transcript, if Until is StatusMinutesReady
 	// OnStatus works like WaitOptions.OnStatus. ProcessAll calls OnStatus on a goroutine of each job,
 	// so several calls may run at once.
-	OnStatus          func(*Meeting)
-	Progress          func(sent, total int64) // as in UploadOptions
-	WithoutContentMD5 bool                    // as in UploadOptions
+	OnStatus func(*Meeting)
+	Progress func(sent, total int64) // as in UploadOptions
 }
 
 // checked checks the options and returns a copy with defaults.
@@ -54,8 +53,7 @@ type Result struct {
 // Errors:
 //   - *[ParamError] with a nil Result: params or source is nil, or opts are invalid. All other
 //     errors come with a Result.
-//   - The errors of source, Create, Upload, WaitForMinutes and Transcript. With an ExternalID,
-//     Process never returns [ErrPartialAudio], because another worker may have uploaded the audio.
+//   - The errors of source, Create, Upload, WaitForMinutes and Transcript.
 //   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. Delete the meeting, then
 //     call Process again.
 //   - *[WaitError] with [ErrNoAudio]: the service shows no audio within five minutes of the upload.
@@ -81,8 +79,7 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 //
 // Errors:
 //   - *[ParamError] with a nil Result: id or opts are invalid. All other errors come with a Result.
-//   - The errors of source, WaitForMinutes and Transcript, and those of Upload except
-//     ErrPartialAudio.
+//   - The errors of source, Upload, WaitForMinutes and Transcript.
 //   - *[WaitError] with [ErrNoAudio]: the meeting has no audio and source is nil.
 //   - *[WaitError] with [ErrNoAudio]: the service shows no audio within five minutes of the upload.
 func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, opts *ProcessOptions) (*Result, error) {
@@ -139,7 +136,7 @@ func (p *process) ensureUploaded(ctx context.Context) error {
 			return err
 		}
 	}
-	opts := &UploadOptions{Progress: p.options.Progress, WithoutContentMD5: p.options.WithoutContentMD5}
+	opts := &UploadOptions{Progress: p.options.Progress}
 	return p.meetings.upload(ctx, p.id, rec, opts, p.shared)
 }
 

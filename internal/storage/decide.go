@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -79,7 +80,7 @@ func Decide(h History, o Outcome, t Times) (Decision, History) {
 		step, h.WithoutExpect = Retry, true
 	case expired(o, t) && !h.Renewed:
 		step, h.Renewed = Renew, true
-	case Temporary(status, o.Code):
+	case temporary(status, o.Code):
 		// A gateway may report an error although the storage behind it has the recording.
 		step, h.Arrived = Retry, h.Arrived || status >= 499 && o.Sent > 0
 	}
@@ -115,19 +116,33 @@ func lastStep(h History, o Outcome, t Times) Decision {
 
 // expired reports whether storage rejected the URL because it has expired.
 func expired(o Outcome, t Times) bool {
-	says := strings.Contains(strings.ToLower(o.Code+" "+o.Message), "expired")
-	switch o.StatusCode {
-	case http.StatusForbidden:
-		return says || !t.Now.Before(t.URLExpires)
-	case http.StatusBadRequest:
-		return says
-	}
-	return false
+	return saysExpired(o.StatusCode, o.Code, o.Message) || o.StatusCode == http.StatusForbidden && !t.Now.Before(t.URLExpires)
 }
 
-// Temporary reports whether storage may accept the same upload later, after a rejection with the
-// given status and code.
-func Temporary(status int, code string) bool {
-	return slices.Contains([]string{"RequestTimeout", "IncompleteBody", "OperationAborted"}, code) ||
-		slices.Contains([]int{408, 429, 499}, status) || status >= 500 && status != http.StatusNotImplemented
+func saysExpired(status int, code, message string) bool {
+	return (status == http.StatusForbidden || status == http.StatusBadRequest) &&
+		strings.Contains(strings.ToLower(code+" "+message), "expired")
 }
+
+// temporary reports whether storage may accept the same PUT later.
+func temporary(status int, code string) bool {
+	return status >= 500 || slices.Contains([]int{408, 429, 499}, status) ||
+		slices.Contains([]string{"RequestTimeout", "IncompleteBody", "OperationAborted"}, code)
+}
+
+// Retryable reports whether another upload may succeed later, after one that ended with such a
+// response, or without one if status is 0.
+func Retryable(status int, code, message string) bool {
+	return status == 0 || status/100 == 2 || temporary(status, code) || saysExpired(status, code, message)
+}
+
+// Delay returns a random wait before retry n, from 0: exponential backoff with full jitter, from half
+// a second to 30 seconds. It is at least retryAfter.
+func Delay(n int, retryAfter time.Duration) time.Duration {
+	const first, most = 500 * time.Millisecond, 30 * time.Second
+	if retryAfter > 0 {
+		return retryAfter + rand.N(first)
+	}
+	return rand.N(min(first<<min(n, 6), most))
+}
+

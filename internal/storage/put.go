@@ -7,6 +7,7 @@
 package storage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -68,13 +69,14 @@ func (p *Put) Do(ctx context.Context) Outcome {
 	began := time.Now()
 	b := newBody(ctx, p)
 	o, err := Run(b.ctx, func() (Outcome, error) { return p.send(b), nil }, func(Outcome) {})
-	own, aborted := errors.AsType[*abortError](context.Cause(b.ctx))
+	cause := cmp.Or(context.Cause(b.ctx), err)
+	own, aborted := errors.AsType[*abortError](cause)
 	switch {
 	case o.StatusCode/100 == 2: // storage may have the recording, whatever happened here
-	case aborted:
+	case aborted && (own.unreadable || o.StatusCode == 0):
 		o = Outcome{Err: own, Unreadable: own.unreadable, Stalled: own.stalled}
-	case err != nil:
-		o = Outcome{Err: err}
+	case o.StatusCode == 0 && cause != nil:
+		o = Outcome{Err: cause}
 	}
 	b.end()
 	o.Sent, o.Took = b.at.Load(), time.Since(began)
