@@ -60,7 +60,7 @@ func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Clien
 	shared := defaults()
 	for _, opt := range opts {
 		if opt.apply == nil {
-			return nil, &ParamError{"opts", "contains an Option that no With function returned"}
+			return nil, &ParamError{Param: "opts", Reason: "contains an Option that no With function returned"}
 		}
 		if err := opt.apply(shared); err != nil {
 			return nil, err
@@ -94,7 +94,7 @@ func (c Client) mask() string {
 func parseBaseURL(name, base string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(base, "/")) // every path begins with a slash
 	if err != nil || !utf8.ValidString(base) {
-		return nil, &ParamError{name, "is not a URL"}
+		return nil, &ParamError{Param: name, Reason: "is not a URL"}
 	}
 	port, err := strconv.ParseUint(cmp.Or(u.Port(), "443"), 10, 16)
 	u.Host = strings.ToLower(u.Host) // net/http bypasses proxies for localhost, but not for LOCALHOST

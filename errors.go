@@ -115,6 +115,7 @@ func (e *Error) Unwrap() []error { return e.causes }
 type ParamError struct {
 	Param  string // the name of the parameter in the Go signature, or of the field
 	Reason string // describes the problem without the value
+	Err    error  // the cause, such as ErrRecordingEmpty; may be nil
 }
 
 // These errors describe a recording that cannot be uploaded. They are inside a *ParamError, so
@@ -125,22 +126,14 @@ var (
 	// ErrRecordingTooLarge: the recording is larger than MaxRecordingSize.
 	ErrRecordingTooLarge = errors.New("the recording is over 1 GiB, which the service rejects")
 	// ErrRecordingFormat: you gave no content type, and the recording does not show its format.
-	ErrRecordingFormat = errors.New("the recording is not a known audio or video format; pass its content type to FromReader or FromReaderAt")
+	ErrRecordingFormat = errors.New("the recording is in no known audio or video format; if it is one, pass its content type")
 )
 
 // Error returns the parameter and the reason.
 func (e *ParamError) Error() string { return "minutes: " + e.Param + ": " + e.Reason }
 
-// Unwrap returns ErrRecordingEmpty, ErrRecordingTooLarge or ErrRecordingFormat if Reason is the text
-// of that error. Otherwise it returns nil.
-func (e *ParamError) Unwrap() error {
-	for _, kind := range []error{ErrRecordingEmpty, ErrRecordingTooLarge, ErrRecordingFormat} {
-		if e.Reason == kind.Error() {
-			return kind
-		}
-	}
-	return nil
-}
+// Unwrap returns Err.
+func (e *ParamError) Unwrap() error { return e.Err }
 
 // MeetingFailedError reports that a meeting ended in one of the four failure states (section 3).
 // They are final.

@@ -287,7 +287,7 @@ func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string)
 
 func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string) (*UploadTarget, *rest.Response, error) {
 	if contentType == "" {
-		return nil, nil, &ParamError{"contentType", "must not be empty"}
+		return nil, nil, &ParamError{Param: "contentType", Reason: "must not be empty"}
 	}
 	c := s.core()
 	asked := c.poller.Now()

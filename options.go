@@ -195,7 +195,7 @@ func WithRoute(op Operation, method, path string) Option {
 	return Option{func(c *core) error {
 		at := slices.IndexFunc(c.Routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })
 		if at < 0 || c.Routes[at].Basis != route.Assumed {
-			return &ParamError{"WithRoute", "op: is not an operation whose route is assumed"}
+			return &ParamError{Param: "WithRoute", Reason: "op: is not an operation whose route is assumed"}
 		}
 		row, example := &c.Routes[at], strings.ReplaceAll(path, route.Param, "x")
 		asMany := strings.Count(path, route.Param) == strings.Count(row.Path, route.Param)

@@ -18,7 +18,7 @@ func checkThat(param string, ok bool, reason string) error {
 	if ok {
 		return nil
 	}
-	return &ParamError{param, reason}
+	return &ParamError{Param: param, Reason: reason}
 }
 
 // checkGiven returns a ParamError for a parameter that is nil.
@@ -45,13 +45,13 @@ func checkFields(v reflect.Value) error {
 		switch value := reflect.Indirect(value); value.Kind() {
 		case reflect.String:
 			if !utf8.ValidString(value.String()) {
-				return &ParamError{name, notUTF8}
+				return &ParamError{Param: name, Reason: notUTF8}
 			}
 		case reflect.Slice:
 			texts, _ := reflect.TypeAssert[[]string](value)
 			for i, text := range texts {
 				if !utf8.ValidString(text) {
-					return &ParamError{name + "[" + strconv.Itoa(i) + "]", notUTF8}
+					return &ParamError{Param: name + "[" + strconv.Itoa(i) + "]", Reason: notUTF8}
 				}
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -49,10 +50,13 @@ func (r Recording) check() error {
 }
 
 func checkSize(param string, size int64) error {
-	return cmp.Or(
-		checkThat(param, size > 0, ErrRecordingEmpty.Error()),
-		checkThat(param, size <= MaxRecordingSize, ErrRecordingTooLarge.Error()),
-	)
+	switch {
+	case size <= 0:
+		return &ParamError{Param: param, Reason: ErrRecordingEmpty.Error(), Err: ErrRecordingEmpty}
+	case size > MaxRecordingSize:
+		return &ParamError{Param: param, Reason: ErrRecordingTooLarge.Error(), Err: ErrRecordingTooLarge}
+	}
+	return nil
 }
 
 func checkContentType(param, contentType string) error {
@@ -68,17 +72,17 @@ func checkContentType(param, contentType string) error {
 // FromFile returns a Source for a file. The Source finds the content type from content and name.
 //
 // Errors of the Source: the error of opening or reading the file (compare with [io/fs.ErrNotExist]), or
-// an error that names the file and wraps a *[ParamError]: [ErrRecordingEmpty],
-// [ErrRecordingTooLarge], [ErrRecordingFormat], or a file that is not regular.
+// a *[ParamError] that names the file: [ErrRecordingEmpty], [ErrRecordingTooLarge],
+// [ErrRecordingFormat], or a file that is not regular.
 func FromFile(path string) Source {
 	return guarded(func(context.Context, func()) (Recording, error) {
 		info, err := os.Stat(path) // first, since opening a named pipe would block
 		if err != nil {
 			return Recording{}, err
 		}
-		regular := checkThat("path", info.Mode().IsRegular(), "is not a regular file")
+		regular := checkThat("path", info.Mode().IsRegular(), "it is not a regular file")
 		if err := cmp.Or(regular, checkSize("path", info.Size())); err != nil {
-			return Recording{}, fmt.Errorf("minutes: %q: %w", path, unprefixedError{err})
+			return Recording{}, fileError(path, err)
 		}
 		f, err := os.Open(path)
 		if err != nil {
@@ -87,10 +91,23 @@ func FromFile(path string) Source {
 		contentType, err := findContentType("path", f, filepath.Ext(path))
 		if err != nil {
 			_ = f.Close() // it was only read
-			return Recording{}, fmt.Errorf("minutes: %q: %w", path, unprefixedError{err})
+			return Recording{}, fileError(path, err)
 		}
 		return Recording{f, info.Size(), contentType}, nil
 	})
+}
+
+// fileError adds the name of the file to a ParamError.
+func fileError(path string, err error) error {
+	bad, ok := err.(*ParamError)
+	if !ok {
+		return err
+	}
+	reason := strconv.Quote(path) + ": " + bad.Reason
+	if bad.Err == ErrRecordingFormat {
+		reason += " to FromReader, with the opened file"
+	}
+	return &ParamError{Param: bad.Param, Reason: reason, Err: bad.Err}
 }
 
 // FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The Client
@@ -222,7 +239,10 @@ func findContentType(param string, audio io.ReaderAt, ext string) (string, error
 	if found == "" || slices.Contains(sameContainer[found], ext) {
 		found = typesByExtension[ext]
 	}
-	return found, checkThat(param, found != "", ErrRecordingFormat.Error())
+	if found == "" {
+		return "", &ParamError{Param: param, Reason: ErrRecordingFormat.Error(), Err: ErrRecordingFormat}
+	}
+	return found, nil
 }
 
 // sniff returns the MIME type that the first bytes show, or "".

@@ -145,4 +145,3 @@ func Delay(n int, retryAfter time.Duration) time.Duration {
 	}
 	return rand.N(min(first<<min(n, 6), most))
 }
-
