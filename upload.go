@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"os"
 	"sync"
 	"time"
 
@@ -227,21 +226,18 @@ func (u *upload) attempt(ctx context.Context) (storage.Decision, error) {
 
 // hasAudio polls the meeting, and reports whether it has audio, as in every status except created.
 func (u *upload) hasAudio(ctx context.Context) (bool, error) {
-	const longest = time.Minute // because a wait would outlast any outage of the service
-	asking, cancel := context.WithTimeout(ctx, longest)
+	const longest = time.Minute // since a wait outlasts any outage of the service
+	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("no answer within %v", longest))
 	defer cancel()
 	w, _ := newWaiter(&WaitOptions{Until: StatusAudioUploaded})
 	w.after = u.core.poller.Now()
-	m, err := u.core.wait(asking, u.id, w)
+	m, err := u.core.wait(ctx, u.id, w)
 	switch err := err.(type) {
 	case nil:
 		return m.Status != StatusCreated, nil
 	case *MeetingFailedError: // a failed meeting has audio, too
 		return true, nil
 	case *WaitError:
-		if asking.Err() != nil && ctx.Err() == nil {
-			return false, fmt.Errorf("no poll within %v showed whether the audio arrived: %w", longest, os.ErrDeadlineExceeded)
-		}
 		return false, fmt.Errorf("checking whether the audio arrived: %w", err.Err)
 	default:
 		return false, err

@@ -230,9 +230,8 @@ func TestUpload_GivesUpUnansweredQuestion(t *testing.T) {
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: minutestest.Always}, minutestest.BadGateway())
 		err := testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(100_000), nil)
 		require.ErrorIs(t, err, syscall.ECONNRESET)
-		require.ErrorContains(t, err, "no poll within 1m0s showed whether the audio arrived")
+		require.ErrorContains(t, err, "checking whether the audio arrived: context deadline exceeded: no answer within 1m0s")
 		require.True(t, minutes.Retryable(err))
-		require.NotErrorIs(t, err, context.DeadlineExceeded)
 	})
 }
 

@@ -510,7 +510,6 @@ func TestWithSeed_RepeatsTheRequestsOfAProgram(t *testing.T) {
 			require.NoError(t, s.Script(Script{Stages: Stages{Prepare: stage, Transcribe: stage, Write: stage}}))
 			s.SetPageSize(func(_, page int) int { return page % 2 })
 			s.Inject(Match{Operation: minutes.OpMeetingsCreate}, LoseResponse(), RateLimit(""))
-			s.Inject(Match{Operation: OpUpload}, RefuseUpload(503, "SlowDown"))
 			s.Inject(Match{Operation: minutes.OpMeetingsMinutes}, BadGateway(), Reset())
 			client := s.Client(minutes.WithRetries(retries))
 			for _, title := range []string{"One", "Two", "Three"} {

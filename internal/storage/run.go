@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -14,16 +15,18 @@ func Run[T any](ctx context.Context, f func() (T, error), late func(T)) (value T
 	ended, left := make(chan struct{}), make(chan struct{})
 	defer close(left)
 	var result T
-	var failure error
+	failure := errors.New("the call ended its goroutine") // as a test's FailNow does
 	go func() {
-		result, failure = f()
-		select {
-		case ended <- struct{}{}:
-		case <-left:
-			if failure == nil {
-				late(result)
+		defer func() {
+			select {
+			case ended <- struct{}{}:
+			case <-left:
+				if failure == nil {
+					late(result)
+				}
 			}
-		}
+		}()
+		result, failure = f()
 	}()
 	select {
 	case <-ended:
