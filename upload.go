@@ -77,7 +77,7 @@ func (s uploadSlots) acquire(ctx context.Context) error {
 	case s <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("minutes: upload to storage: waiting for an upload slot: %w", backoff.ContextError(ctx))
+		return &StorageError{Err: withCause(ctx, errors.New("waiting for an upload slot"))}
 	}
 }
 
@@ -203,7 +203,7 @@ func (u *upload) attempt(ctx context.Context) (storage.Decision, error) {
 	put := &storage.Put{
 		URL: u.target, Audio: u.rec.Audio, Size: u.rec.Size, ContentType: u.rec.ContentType,
 		UserAgent: c.UserAgent[0], WithoutExpect: u.past.WithoutExpect, Progress: u.progress,
-		Transport: c.storage, Stall: c.uploads.Stall, Response: c.uploads.Response,
+		Transport: c.storage, Mask: c.Mask.WithQuery(u.target), Stall: c.uploads.Stall, Response: c.uploads.Response,
 	}
 	o := put.Do(ctx)
 	times := storage.Times{Now: time.Now(), URLExpires: u.expires}
@@ -249,13 +249,18 @@ func (u *upload) hasAudio(ctx context.Context) (bool, error) {
 func (u *upload) failure(ctx context.Context, err error) error {
 	r, id := u.response, u.core.Mask.Text(u.id)
 	err = withCause(ctx, join(u.last.Err, err))
-	if u.past.Attempts == 0 || u.last.Unreadable { // storage has not failed
+	_, api := errors.AsType[*Error](err)
+	if api && u.target == nil || u.last.Unreadable { // storage has not failed
 		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(id), unprefixedError{err})
 	}
-	return &StorageError{
+	e := &StorageError{
 		StatusCode: r.StatusCode, Code: r.Code, Message: r.Message, RequestID: r.RequestID, RetryAfter: r.RetryAfter,
-		MeetingID: id, Host: u.target.Host, Err: err,
+		MeetingID: id, Err: err,
 	}
+	if u.target != nil {
+		e.Host = u.target.Host
+	}
+	return e
 }
 
 // withCause returns err. If ctx is done, the error that it returns also matches ctx.Err() and

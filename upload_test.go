@@ -463,7 +463,7 @@ func TestUploadSlots_LimitConcurrency(t *testing.T) {
 		defer cancel()
 		err := c.Meetings.Upload(ctx, "mtg_1", func(context.Context) (minutes.Recording, error) { panic("opened without a slot") }, nil)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.EqualError(t, err, "minutes: upload to storage: waiting for an upload slot: context deadline exceeded")
+		require.EqualError(t, err, "minutes: upload to storage: waiting for an upload slot; context deadline exceeded")
 		require.Equal(t, time.Minute, time.Since(began))
 		require.Len(t, srv.Requests(), requests)
 		uploads.Wait()

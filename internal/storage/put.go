@@ -33,6 +33,7 @@ type Put struct {
 	Progress func(sent, total int64)
 
 	Transport http.RoundTripper
+	Mask      secret.Mask // removes the secrets of URL, and others, from errors
 	// Stall limits the time to connect, the time between two reads of the recording, and the time of
 	// each read, including Progress. Response limits the time from the last read to the response.
 	Stall, Response time.Duration
@@ -95,11 +96,10 @@ func (p *Put) send(b *body) Outcome {
 	if !p.WithoutExpect { // storage can reject the request before it gets the recording
 		req.Header.Set("Expect", "100-continue")
 	}
-	mask := secret.Mask{}.WithQuery(p.URL)
 	resp, err := backoff.RoundTrip(p.Transport, req.WithContext(b.ctx))
 	if err != nil {
-		return Outcome{Err: mask.Err(err)}
+		return Outcome{Err: p.Mask.Err(err)}
 	}
 	whole := b.at.Load() == p.Size // before the response
-	return read(resp, p.URL.Host, mask, whole)
+	return read(resp, p.URL.Host, p.Mask, whole)
 }

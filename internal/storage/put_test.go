@@ -22,6 +22,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/meeting-minutes/minutes-go/internal/secret"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
@@ -32,7 +33,7 @@ func put(t testing.TB, target string, transport http.RoundTripper, size int) *Pu
 	require.NoError(t, err)
 	return &Put{
 		URL: u, Audio: bytes.NewReader(noise(size)), Size: int64(size), ContentType: `audio/ogg; codecs="opus"`, UserAgent: "test/1",
-		Transport: transport, Stall: time.Minute, Response: 5 * time.Minute,
+		Transport: transport, Mask: secret.Mask{}.WithQuery(u), Stall: time.Minute, Response: 5 * time.Minute,
 	}
 }
 
