@@ -119,20 +119,18 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 	u.past = storage.History{MaxRetries: c.Retries.Max, Shared: shared}
 	arrived, err := u.newURL(ctx)
 	for !arrived && err == nil {
-		next, pauseErr := u.attempt(ctx)
-		if next.Step == storage.GiveUp || pauseErr != nil {
-			return u.failure(ctx, pauseErr)
+		if err = c.storagePause.wait(ctx); err != nil {
+			break
 		}
+		next := u.attempt(ctx)
 		if next.Step == storage.Stored {
 			return nil
 		}
-		if err = backoff.Sleep(ctx, next.Wait); err != nil {
-			break
-		}
-		if next.Step == storage.Ask || next.Step == storage.AskLast {
+		err = backoff.Sleep(ctx, next.Wait)
+		if err == nil && (next.Step == storage.Ask || next.Step == storage.AskLast) {
 			arrived, err = u.hasAudio(ctx)
 		}
-		if next.Step == storage.AskLast {
+		if next.Step == storage.GiveUp || next.Step == storage.AskLast {
 			break
 		}
 		if !arrived && err == nil && next.Step != storage.Retry {
@@ -192,12 +190,9 @@ func (u *upload) newURL(ctx context.Context) (arrived bool, err error) {
 	return false, nil
 }
 
-// attempt makes one PUT and returns what follows it. It returns an error if ctx is done before.
-func (u *upload) attempt(ctx context.Context) (storage.Decision, error) {
+// attempt makes one PUT and returns what follows it.
+func (u *upload) attempt(ctx context.Context) storage.Decision {
 	c := u.core
-	if err := c.storagePause.wait(ctx); err != nil {
-		return storage.Decision{}, err
-	}
 	ctx = rest.WithAttempt(ctx, rest.AttemptInfo{Operation: route.Upload, ID: c.Mask.Text(u.id), Number: u.past.Attempts + 1})
 	sentAt := c.poller.Now()
 	put := &storage.Put{
@@ -221,7 +216,7 @@ func (u *upload) attempt(ctx context.Context) (storage.Decision, error) {
 		c.poller.Invalidate(u.id, sentAt)
 	}
 	u.report(ctx, next)
-	return next, nil
+	return next
 }
 
 // hasAudio polls the meeting, and reports whether it has audio, as in every status except created.

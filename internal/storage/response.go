@@ -24,10 +24,19 @@ func read(resp *http.Response, host string, mask secret.Mask, whole bool) Outcom
 		return o
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // if it breaks off, its beginning may say enough
-	e := parse(text)
+	var e struct { // its other elements may contain the key id and the signature
+		XMLName   struct{} `xml:"Error"`
+		Code      string
+		Message   string
+		RequestID string `xml:"RequestId"`
+	}
+	d := xml.NewDecoder(bytes.NewReader(text))
+	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // codes are ASCII
+	_ = d.Decode(&e)                                                                     // if the XML breaks off, e has the elements before
+	clean := func(s string) string { return mask.Text(strings.TrimSpace(s)) }
 	o.RetryAfter = backoff.RetryAfter(resp.StatusCode, resp.Header)
-	o.Code, o.Message = mask.Text(e.Code), mask.Text(e.Message)
-	o.RequestID = mask.Text(cmp.Or(e.RequestID, resp.Header.Get("X-Amz-Request-Id")))
+	o.Code, o.Message = clean(e.Code), clean(e.Message)
+	o.RequestID = clean(cmp.Or(e.RequestID, resp.Header.Get("X-Amz-Request-Id")))
 	switch {
 	case success: // such as the page of a proxy that asks for a login
 		o.Unproven, o.Message = true, "the response is not from storage: "+mask.Page(host, resp.Header, text)
@@ -38,21 +47,4 @@ func read(resp *http.Response, host string, mask secret.Mask, whole bool) Outcom
 		o.Message = "the response is not an XML error of storage: " + mask.Page(host, resp.Header, text)
 	}
 	return o
-}
-
-// xmlError is storage's error. Its other elements may contain the key id and the signature.
-type xmlError struct {
-	XMLName   struct{} `xml:"Error"`
-	Code      string
-	Message   string
-	RequestID string `xml:"RequestId"`
-}
-
-// parse returns the elements of an error up to where its XML breaks off.
-func parse(text []byte) (e xmlError) {
-	d := xml.NewDecoder(bytes.NewReader(text))
-	d.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil } // codes are ASCII
-	_ = d.Decode(&e)
-	e.Code, e.Message, e.RequestID = strings.TrimSpace(e.Code), strings.TrimSpace(e.Message), strings.TrimSpace(e.RequestID)
-	return e
 }
