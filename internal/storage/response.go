@@ -24,7 +24,7 @@ func read(resp *http.Response, host string, mask secret.Mask, whole bool) Outcom
 		return o
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // if it breaks off, its beginning may say enough
-	var e struct { // its other elements may contain the key id and the signature
+	var e struct {                                           // its other elements may contain the key id and the signature
 		XMLName   struct{} `xml:"Error"`
 		Code      string
 		Message   string
