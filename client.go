@@ -22,7 +22,6 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/polling"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
-	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
 // Client calls the Meeting Minutes Service. Create one Client and share it between goroutines. The
@@ -134,15 +133,16 @@ type service struct{ core *core }
 
 // core is shared by the services of a Client. After New, it never changes.
 type core struct {
-	rest.Config                   // of api
-	storage     http.RoundTripper // for uploads; nil: the transport for API calls, until ready
-	routes      []route.Route
-	limit       *rate.Limiter
-	log         *slog.Logger
-	observers   []func(context.Context, Attempt)
-	uploads     upload.Timeouts
-	slots       uploadSlots
-	local       bool // the service is on this machine, so its storage may be, too
+	rest.Config                    // of api
+	storage      http.RoundTripper // for uploads; nil: the transport for API calls, until ready
+	routes       []route.Route
+	limit        *rate.Limiter
+	log          *slog.Logger
+	observers    []func(context.Context, Attempt)
+	uploads      UploadTimeouts
+	slots        uploadSlots
+	storagePause uploadPause
+	local        bool // the service is on this machine, so its storage may be, too
 
 	api     *rest.Client
 	poller  *poll.Poller[*Meeting] // shared by all waits

@@ -14,7 +14,7 @@ import (
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
-	"github.com/meeting-minutes/minutes-go/internal/upload"
+	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
 // Error is the error of every failed API call; find it with [errors.As]. It describes the last
@@ -124,7 +124,7 @@ var (
 	// ErrRecordingTooLarge: the recording is larger than MaxRecordingSize.
 	ErrRecordingTooLarge = errors.New("the recording is over 1 GiB, which the service rejects")
 	// ErrRecordingFormat: you gave no content type, and the recording does not show its format.
-	ErrRecordingFormat = errors.New("the recording is not a known audio or video format; pass its content type to FromReader or FromReaderAt")
+	ErrRecordingFormat = errors.New("the recording is in no known audio or video format; if it is one, pass its content type")
 )
 
 // Error returns the parameter and the reason.
@@ -198,34 +198,24 @@ type StorageError struct {
 	// RetryAfter is how long storage asked to wait (429 and 503), or 0. If RetryAfter is over a
 	// minute or beyond the context's deadline, the upload makes no other attempt.
 	RetryAfter time.Duration
-
-	meeting, host string
-	causes        []error
-	retryable     bool // another upload may succeed
+	MeetingID  string // of the upload
+	Host       string // of storage
+	// Err is what ended the upload if it was not the last response: an error of the network, of the
+	// context, or of the API. It may be nil.
+	Err error
 }
 
 // Error returns one line without the query of the presigned URL.
 func (e *StorageError) Error() string {
 	request := "upload to storage"
-	if e.host != "" {
-		request = "upload for meeting " + singleLine(e.meeting) + " to " + e.host
+	if e.Host != "" {
+		request = "upload for meeting " + singleLine(e.MeetingID) + " to " + e.Host
 	}
-	var cause error
-	for _, c := range e.causes {
-		cause = rest.Join(cause, c)
-	}
-	return describe(request, e.StatusCode, e.Code, e.Message, e.RetryAfter, cause, "storage request id", e.RequestID)
+	return describe(request, e.StatusCode, e.Code, e.Message, e.RetryAfter, e.Err, "storage request id", e.RequestID)
 }
 
-// Unwrap returns the errors that ended the upload, if any. They are errors of the network, the
-// recording, the context or the API, or ErrPartialAudio.
-func (e *StorageError) Unwrap() []error { return e.causes }
-
-// ErrPartialAudio means that the meeting has audio, but no attempt of the upload sent the whole
-// recording. Either another worker uploaded audio, or storage kept a part of the recording. If no
-// other worker uploads to the meeting, delete the meeting and create it again. ErrPartialAudio is
-// inside a *StorageError, so compare with [errors.Is]. See docs/uploads.md.
-var ErrPartialAudio = upload.ErrPartialAudio
+// Unwrap returns Err.
+func (e *StorageError) Unwrap() error { return e.Err }
 
 // Retryable reports whether err is temporary: the same call may succeed later without
 // intervention. It returns true for
@@ -250,8 +240,7 @@ var ErrPartialAudio = upload.ErrPartialAudio
 // ready. The rest is assumed.
 func Retryable(err error) bool {
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, ErrNoAudio), errors.Is(err, ErrPartialAudio),
-		rest.Permanent(err), KeyRejected(err):
+	case errors.Is(err, context.Canceled), errors.Is(err, ErrNoAudio), rest.Permanent(err), KeyRejected(err):
 		return false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrRateLimited),
 		errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady):
@@ -263,7 +252,7 @@ func Retryable(err error) bool {
 		return noResponse || e.StatusCode/100 == 2 || e.StatusCode == http.StatusRequestTimeout || e.StatusCode >= 500
 	}
 	e, ok := errors.AsType[*StorageError](err)
-	return ok && e.retryable
+	return ok && storage.Retryable(e.StatusCode, e.Code, e.Message)
 }
 
 // RetryAfter returns the field RetryAfter of the *Error or *StorageError in err. Wait that long

@@ -173,7 +173,7 @@ func ExampleFromFile() {
 	fmt.Println(err)
 	fmt.Println(len(srv.Requests()), "requests")
 	// Output:
-	// minutes: path: the recording is not a known audio or video format; pass its content type to FromReader or FromReaderAt
+	// minutes: path: "go.mod": the recording is in no known audio or video format; if it is one, pass its content type to FromReader, with the opened file
 	// 0 requests
 }
 

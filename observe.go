@@ -112,13 +112,9 @@ func attrsOf(a Attempt) []slog.Attr {
 
 // logTrouble logs that the poller's requests begin to fail, and that they work again.
 func (c *core) logTrouble(t poll.Trouble) {
-	what := "requests of waits"
-	if t.List {
-		what = "requests for the list of meetings"
-	}
 	if t.Err == nil {
-		c.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: "+what+" succeed again")
+		c.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: requests of waits succeed again")
 		return
 	}
-	c.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: "+what+" fail, and the waits continue", slog.String("error", singleLine(t.Err.Error())))
+	c.log.LogAttrs(context.Background(), slog.LevelWarn, "minutes: requests of waits fail, and the waits continue", slog.String("error", singleLine(t.Err.Error())))
 }

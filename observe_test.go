@@ -322,6 +322,7 @@ func TestAttemptFromContext_FindsAttempt(t *testing.T) {
 			{Operation: minutes.OpMeetingsUploadURL, MeetingID: id, Number: 1},
 			{Operation: minutes.OpUpload, MeetingID: id, Number: 1},
 			{Operation: minutes.OpMeetingsGet, MeetingID: id, Number: 1, Poll: true}, // whether it arrived after all
+			{Operation: minutes.OpMeetingsUploadURL, MeetingID: id, Number: 1},
 			{Operation: minutes.OpUpload, MeetingID: id, Number: 2},
 			{Operation: minutes.OpMeetingsGet, MeetingID: id, Number: 1, Poll: true},
 		}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
-	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
 const version = "0.1.0" // of this package
@@ -33,7 +32,7 @@ func defaults() *core {
 		routes:  slices.Clone(route.Table),
 		limit:   rate.NewLimiter(100, 100), // requests a second, and in a burst
 		log:     slog.New(slog.DiscardHandler),
-		uploads: upload.Timeouts{Stall: time.Minute, Response: 5 * time.Minute}, // some proxies scan the recording first
+		uploads: UploadTimeouts{Stall: time.Minute, Response: 5 * time.Minute}, // some proxies scan the recording first
 		slots:   make(uploadSlots, 4),
 	}
 }
@@ -131,16 +130,21 @@ func WithUploadConcurrency(n int) Option {
 
 // UploadTimeouts are the time limits of one attempt of an upload. A zero field selects the default.
 type UploadTimeouts struct {
-	Stall    time.Duration // the longest time without sending a byte of the recording
-	Response time.Duration // the longest time from the last byte to the response
+	// Stall is how long the attempt may make no progress while it connects, sends the recording or
+	// reads it. The default is a minute.
+	Stall time.Duration
+	// Response is how long storage may take to respond after the last byte. The default is five
+	// minutes. If a proxy scans recordings, it may need longer.
+	Response time.Duration
 }
 
-// WithUploadTimeouts sets when the Client gives up an attempt of an upload. The default is a minute
-// for Stall and five minutes for Response. Behind a proxy that scans recordings, Response must be
-// long. Only the context limits a whole upload.
+// WithUploadTimeouts sets when the Client gives up an attempt of an upload, so that nothing that hangs
+// keeps an upload slot for ever. A whole upload has no timeout but the deadline of its context. If
+// your transport limits its connections, allow no more uploads at a time (see
+// [WithUploadConcurrency]), because Stall includes the wait for a connection.
 func WithUploadTimeouts(t UploadTimeouts) Option {
 	return option("WithUploadTimeouts", t.Stall >= 0 && t.Response >= 0, "must not be negative", func(c *core) {
-		c.uploads = upload.Timeouts{Stall: cmp.Or(t.Stall, c.uploads.Stall), Response: cmp.Or(t.Response, c.uploads.Response)}
+		c.uploads = UploadTimeouts{Stall: cmp.Or(t.Stall, c.uploads.Stall), Response: cmp.Or(t.Response, c.uploads.Response)}
 	})
 }
 

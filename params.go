@@ -17,14 +17,6 @@ func checkThat(param string, ok bool, reason string) error {
 	return &ParamError{Param: param, Reason: reason}
 }
 
-// checkKind returns a ParamError that matches kind, unless ok.
-func checkKind(param string, ok bool, kind error) error {
-	if ok {
-		return nil
-	}
-	return &ParamError{Param: param, Reason: kind.Error(), Err: kind}
-}
-
 // checkGiven returns a ParamError for a parameter that is nil.
 func checkGiven(param string, given bool) error { return checkThat(param, given, "must not be nil") }
 

@@ -54,6 +54,24 @@ func NewMask(secrets ...string) Mask {
 	return Mask{strings.NewReplacer(pairs...)}
 }
 
+// QuerySecrets returns the secrets of a presigned URL for NewMask: its query, and each value that is
+// too long for a date, a number or a word. The first part of a credential's scope is the key's id.
+func QuerySecrets(u *url.URL) []string {
+	const shortest = 12
+	secrets := []string{u.RawQuery}
+	for _, values := range u.Query() {
+		for _, v := range values {
+			for _, s := range []string{v, strings.Split(v, "/")[0]} {
+				if len(s) >= shortest {
+					secrets = append(secrets, s)
+				}
+			}
+		}
+	}
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) }) // the longest one wins
+	return secrets
+}
+
 // Text returns s without secrets.
 func (m Mask) Text(s string) string {
 	if m.replacer == nil {
