@@ -129,7 +129,7 @@ func ExampleWithLogger() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		Level: slog.LevelDebug,
 		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-			if slices.Contains([]string{"operation", "attempt", "status", "code"}, a.Key) {
+			if slices.Contains([]string{"level", "operation", "attempt", "status", "code"}, a.Key) {
 				return a
 			}
 			return slog.Attr{} // left out here, because some of them differ each time
@@ -140,8 +140,9 @@ func ExampleWithLogger() {
 		log.Fatal(err)
 	}
 	// Output:
-	// operation=usage.get attempt=1 status=429 code=RATE_LIMITED
-	// operation=usage.get attempt=2 status=200
+	// level=DEBUG operation=usage.get attempt=1 status=429 code=RATE_LIMITED
+	// level=INFO operation=usage.get
+	// level=DEBUG operation=usage.get attempt=2 status=200
 }
 
 // An observer gets the same attempts as values, for metrics.

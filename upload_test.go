@@ -154,7 +154,7 @@ func TestUpload_SurvivesShortOutages(t *testing.T) {
 				require.True(t, minutes.Retryable(err), "%v", err)
 				require.Greater(t, time.Since(start), time.Minute)
 				start = time.Now()
-				once := testkit.Client(srv, storage, minutes.WithRetries(minutes.RetryPolicy{}))
+				once := testkit.Client(srv, storage, minutes.WithMaxRetries(0))
 				require.Error(t, once.Meetings.Upload(t.Context(), testkit.Waiting(t, srv), testkit.Audio(10), nil))
 				require.Less(t, time.Since(start), time.Second)
 			})
@@ -311,7 +311,7 @@ func TestUpload_FreesSlotsOfWhatHangs(t *testing.T) {
 					blocked := make(chan struct{})
 					block := func() { <-blocked }
 					free := false
-					c := testkit.Client(srv, minutes.WithRetries(minutes.RetryPolicy{}), onUploads(srv, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
+					c := testkit.Client(srv, minutes.WithMaxRetries(0), onUploads(srv, func(req *http.Request, next http.RoundTripper) (*http.Response, error) {
 						if name == "DialContext" && !free {
 							next = dial(block)
 						}

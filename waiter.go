@@ -147,16 +147,18 @@ func (c *core) wait(ctx context.Context, id string, g goal) (*Meeting, error) {
 		case <-ctx.Done():
 			return nil, &WaitError{MeetingID: id, Meeting: last, Err: endOf(ctx, sub.Cancel())}
 		}
+		if u.Has {
+			m := u.Snapshot.Meeting.clone()
+			changed := last == nil || last.Status != m.Status
+			u.Snapshot.Meeting, last = m, m
+			if changed && g.onStatus != nil {
+				g.onStatus(m)
+			}
+		}
 		if u.Err != nil {
 			return nil, &WaitError{MeetingID: id, Meeting: last, Err: u.Err}
 		}
-		s := u.Snapshot
-		s.Meeting = s.Meeting.clone()
-		changed := last == nil || last.Status != s.Meeting.Status
-		if last = s.Meeting; changed && g.onStatus != nil {
-			g.onStatus(last)
-		}
-		over, confirm, err := g.judge(s, time.Now())
+		over, confirm, err := g.judge(u.Snapshot, time.Now())
 		switch {
 		case err != nil:
 			return nil, err
@@ -210,7 +212,13 @@ func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opt
 		parallel(ctx, unique(ids), yield, func(ctx context.Context, l *loop, id string) {
 			g, r := o.goal(), &Result{MeetingID: id}
 			g.onStatus = l.onStatus(o.OnStatus)
-			l.yield(r, s.waitAndFetch(ctx, r, g, o.Format, o.Transcript))
+			err := checkID("ids", id)
+			if err == nil {
+				err = s.waitAndFetch(ctx, r, g, o.Format, o.Transcript)
+			} else {
+				err = &WaitError{MeetingID: id, Err: err}
+			}
+			l.yield(r, err)
 		})
 	}
 }
@@ -234,9 +242,6 @@ func unique(seq iter.Seq[string]) iter.Seq[string] {
 // waitAndFetch waits for r.MeetingID. If the goal is minutes_ready, it fetches the minutes, and the
 // transcript if transcript is set.
 func (s *MeetingsService) waitAndFetch(ctx context.Context, r *Result, g goal, format Format, transcript bool) error {
-	if err := checkID("id", r.MeetingID); err != nil {
-		return &WaitError{MeetingID: r.MeetingID, Err: err}
-	}
 	m, err := s.core.wait(ctx, r.MeetingID, g)
 	r.Meeting = cmp.Or(m, meetingIn(err), r.Meeting)
 	if err != nil || g.until != StatusMinutesReady {

@@ -60,8 +60,7 @@ type Service[M any] interface {
 type Trouble struct{ Err error }
 
 const (
-	gather    = 20 * time.Millisecond // in which waits that begin together assemble, so that pages can show many of them
-	maxUnsent = 2                     // requests that wait to be sent; the user's calls never wait behind more
+	maxUnsent = 2 // requests that wait to be sent; the user's calls never wait behind more
 )
 
 // Poller polls the meetings that somebody awaits. No goroutine of it runs while nobody does.
@@ -251,8 +250,9 @@ func (p *Poller[M]) getFailed(m *meeting[M], f *Failure) {
 	switch f.Kind {
 	case KeyRejected:
 		p.endAll(f.Err)
-	case Rejected:
+	case Rejected: // an answer about the meeting, which counts as a poll
 		p.plan.works()
+		m.free = max(m.free, p.now()+interval)
 		p.end(m, f.Err)
 	default:
 		m.trouble = f.Err

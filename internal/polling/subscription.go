@@ -35,7 +35,7 @@ func (p *Poller[M]) Subscribe(id string, patient bool) *Subscription[M] {
 	if known {
 		s.news(Update[M]{Snapshot: m.last, Has: true})
 	}
-	p.wakeBy(now + gather)
+	p.wakeBy(now)
 	return s
 }
 
