@@ -12,7 +12,7 @@ const (
 	maxPause   = 30 * time.Second                    // the longest pause in an outage
 	passesIn   = 10 * time.Minute                    // how long a failure that may pass is borne
 	steady     = 330                                 // so many requests fit into one interval; more make the cycle longer
-	leastPace  = 8                                   // requests a second that are always allowed
+	leastPace  = 4                                   // requests a second that are always allowed
 	maxPolls   = 32                                  // requests under way at a time
 	several    = 3                                   // failures in a row that are more than an accident
 	never      = time.Duration(math.MaxInt64 / 2)
@@ -244,6 +244,7 @@ func (p *plan) works() { p.streak, p.passing = 0, 0 }
 func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) {
 	p.change(w)
 	if f.Kind == RateLimited {
+		p.limited, p.getsGood = 0, 0
 		if !w.held {
 			w.due = now
 		}

@@ -234,6 +234,7 @@ func (p *Poller[M]) get(ctx context.Context, m *meeting[M], decided time.Duratio
 	default:
 		s.SentAt = sentAt
 		p.plan.works()
+		p.plan.getsGood++
 		p.works(false)
 		p.got(m, s, maxAge)
 	}

@@ -21,7 +21,8 @@ type window struct {
 	sweep, look *pass // under way; nil if none
 	reading     bool  // a page is under way
 	fails       int   // requests for the next page that failed in a row
-	limited     int   // 429s among them
+	limited     int   // 429s to pages in a row,
+	getsGood    int   // and GETs that succeeded meanwhile; a 429 to one resets both
 	retryAt     time.Duration
 }
 
@@ -32,6 +33,9 @@ type pass struct {
 	paid   int           // pages up to the last one that paid
 	spent  time.Duration // from requests for pages to their responses
 }
+
+// next returns how long the pages will have taken after the next one.
+func (s *pass) next() time.Duration { return s.spent + s.spent/time.Duration(max(1, s.page)) }
 
 // pass returns the pass whose next page comes next.
 func (l *window) pass() *pass {
@@ -114,7 +118,17 @@ func (p *plan) release(now time.Duration, since int, all bool) {
 }
 
 // slow reports whether the sweep takes so long that GETs are better. Then it holds nothing.
-func (p *plan) slow() bool { return p.sweep != nil && p.sweep.spent > cycleOf(p.awaited) }
+func (p *plan) slow() bool { return p.sweep != nil && p.sweep.next() > cycleOf(p.awaited)*9/8 }
+
+// probe makes a held meeting due. Its GET tells whether only the list answers 429.
+func (p *plan) probe(now time.Duration) {
+	if n := len(p.due); n > 0 && p.due[n-1].held {
+		w := p.due[n-1]
+		p.change(w)
+		w.held, w.fresh, w.due = false, false, max(w.free, now)
+		p.put(w)
+	}
+}
 
 // shown is an awaited meeting on a page.
 type shown struct {
@@ -126,7 +140,7 @@ type shown struct {
 // unfinished meetings that are new to a follower; they pay like awaited ones. more means that a follower wants the next page.
 func (p *plan) pageRead(now, sentAt time.Duration, page []shown, found int, next string, more bool) {
 	p.works()
-	p.reading, p.fails, p.limited, p.retryAt = false, 0, 0, 0
+	p.reading, p.fails, p.limited, p.getsGood, p.retryAt = false, 0, 0, 0, 0
 	s := p.pass()
 	gain := found
 	for _, w := range page {
@@ -197,9 +211,13 @@ func (p *plan) pageFailed(now time.Duration, f *Failure) {
 	switch {
 	case f.Kind == RateLimited:
 		p.retryAt = now + min(f.RetryAfter, maxAsked)
-		if p.limited++; p.limited < limitedOut {
+		if p.limited++; p.limited%4 == 0 {
+			p.probe(now)
+		}
+		if p.limited < limitedOut || p.getsGood < 2 {
 			return
 		}
+		p.fails = max(p.fails, 4)
 	case f.Kind == Rejected && p.pass() != nil && p.pass().cursor != "": // the cursor has expired
 		p.works()
 		p.giveUp(now)
@@ -212,7 +230,7 @@ func (p *plan) pageFailed(now time.Duration, f *Failure) {
 	}
 	p.fails++
 	pause := min(time.Second<<min(p.fails-1, 10), 2*maxAsked)
-	if p.retryAt = now + max(pause, min(f.RetryAfter, maxAsked)); p.fails >= several || p.limited > 0 {
+	if p.retryAt = now + max(pause, min(f.RetryAfter, maxAsked)); p.fails >= several || f.Kind == RateLimited {
 		p.giveUp(now)
 	}
 }
