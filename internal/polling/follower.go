@@ -21,11 +21,11 @@ type Follower[M any] struct {
 	found []Snapshot[M]
 	err   error
 
-	known   map[string]time.Time // when the meetings found were created
-	since   time.Time            // a meeting created before is not new
-	mark    time.Time            // the latest time on the pages of the last reading that ended
-	latest  time.Time            // the latest time on the pages of this reading
-	reading bool                 // a reading has begun at the top and has not ended
+	known  map[string]time.Time // when the meetings found were created
+	since  time.Time            // a meeting created before is not new
+	mark   time.Time            // the latest time on the pages of the last reading that ended
+	latest time.Time            // the latest time on the pages of this reading
+	next   string               // cursor of its next page; empty if it has ended
 }
 
 // Follow finds meetings created at or after since.
@@ -36,8 +36,7 @@ func (p *Poller[M]) Follow(since time.Time) *Follower[M] {
 	p.followers = append(p.followers, f)
 	p.plan.followers++
 	p.plan.soon = true
-	now := p.now()
-	p.wakeBy(now, now)
+	p.wakeBy(p.now())
 	return f
 }
 
@@ -93,17 +92,16 @@ func (p *Poller[M]) endFollowers(err error) {
 // discover shows a page to the followers. It returns how many unfinished meetings are new to one, and whether one wants the
 // next page.
 func (p *Poller[M]) discover(page []Snapshot[M], cursor, next string) (unfinished int, more bool) {
-	inSweep := p.plan.look == nil
 	for _, f := range p.followers {
 		found := f.find(page)
 		for _, s := range found {
-			p.meeting(s.ID, p.last) // its snapshot is kept, so that a wait can begin with it
+			p.meeting(s.ID) // its snapshot is kept, so that a wait can begin with it
 			if !s.Final {
 				unfinished++
 			}
 		}
-		if inSweep && f.read(page, cursor == "", next == "", len(found) > 0) {
-			more = true
+		if p.plan.look == nil {
+			more = f.wants(page, cursor, next, len(found) > 0) || more
 		}
 	}
 	return unfinished, more
@@ -117,58 +115,48 @@ func (f *Follower[M]) find(page []Snapshot[M]) (found []Snapshot[M]) {
 			found = append(found, s)
 		}
 	}
-	if len(found) > 0 {
-		f.found = append(f.found, found...)
+	if f.found = append(f.found, found...); len(found) > 0 {
 		f.signal()
 	}
 	return found
 }
 
-// read records a page of the sweep, and reports whether the next page is worth reading.
-func (f *Follower[M]) read(page []Snapshot[M], first, last, found bool) (more bool) {
-	if first {
-		f.reading, f.latest = true, time.Time{}
-	}
-	if !f.reading {
+// wants records a page of a sweep, and reports whether the next page is worth reading. A page that is not the next one of the
+// reading is of a sweep that began before the follower, or after one that broke off.
+func (f *Follower[M]) wants(page []Snapshot[M], cursor, next string, found bool) bool {
+	if cursor == atTheTop {
+		f.next, f.latest = atTheTop, time.Time{}
+	} else if cursor != f.next {
 		return false
 	}
-	end := f.since
-	if f.mark.After(end) {
-		end = f.mark
-	}
+	old := latest(f.since, f.mark).Add(-margin)
+	f.next = next
 	for _, s := range page {
-		changed := s.Created
-		if s.Updated.After(changed) {
-			changed = s.Updated
+		changed := latest(s.Created, s.Updated)
+		f.latest = latest(f.latest, changed)
+		if !found && changed.Before(old) {
+			f.next = ""
 		}
-		if changed.After(f.latest) {
-			f.latest = changed
-		}
-		last = last || !found && changed.Before(end.Add(-margin))
 	}
-	if !last {
-		return true
+	if f.next == "" {
+		f.mark = f.latest
+		f.forget()
 	}
-	f.reading, f.mark = false, f.latest
-	f.forget()
-	return false
+	return f.next != ""
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // forget forgets meetings found long ago. From then on, no meeting as old as they are is new.
 func (f *Follower[M]) forget() {
-	floor := f.mark
-	if now := time.Now(); floor.After(now) {
-		floor = now
-	}
-	if floor = floor.Add(-2 * remember); floor.After(f.since) {
+	floor := f.mark.Add(-2 * remember)
+	if now := time.Now(); f.since.Before(floor) && f.mark.Before(now.Add(remember)) {
 		f.since = floor.Add(remember)
 		maps.DeleteFunc(f.known, func(_ string, created time.Time) bool { return created.Before(f.since) })
-	}
-}
-
-// passLost lets the followers read from the top again if the sweep has ended early.
-func (p *Poller[M]) passLost() {
-	for _, f := range p.followers {
-		f.reading = f.reading && p.plan.sweep != nil
 	}
 }

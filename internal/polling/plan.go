@@ -7,21 +7,15 @@ import (
 )
 
 const (
-	interval   = 30*time.Second + time.Millisecond/2 // between two GETs of a meeting; the rest makes up for inexact clocks
-	maxAsked   = 5 * time.Minute                     // the longest max-age or Retry-After that is obeyed
-	maxPause   = 30 * time.Second                    // the longest pause in an outage
-	passesIn   = 10 * time.Minute                    // how long a failure that may pass is borne
-	steady     = 330                                 // so many requests fit into one interval; more make the cycle longer
-	leastPace  = 4                                   // requests a second that are always allowed
-	maxPolls   = 32                                  // requests under way at a time
-	several    = 3                                   // failures in a row that are more than an accident
-	never      = time.Duration(math.MaxInt64 / 2)
-	perPage    = 50
-	crowd      = 32 // so many newcomers wait for the pages at the top of the list
-	fewJoined  = 5  // so many newcomers are worth a sweep
-	beyond     = 2  // a sweep reads so many pages beyond the last one that paid
-	pays       = 2  // a page pays if it saves so many GETs
-	limitedOut = 8  // 429s in a row to a page that count like several failures
+	interval  = 30*time.Second + time.Millisecond/2 // between two GETs of a meeting; the rest makes up for inexact clocks
+	maxAsked  = 5 * time.Minute                     // the longest max-age or Retry-After that is obeyed
+	maxPause  = 30 * time.Second                    // the longest pause in an outage
+	bearable  = 10 * time.Minute                    // so long a failure that may pass is borne
+	steady    = 330                                 // so many requests fit into one interval; more make the cycle longer
+	leastPace = 8                                   // requests a second that are always allowed
+	maxPolls  = 32                                  // requests under way at a time
+	several   = 3                                   // failures in a row that are more than an accident
+	never     = time.Duration(math.MaxInt64 / 2)
 )
 
 // plan decides which request comes next. It is pure: it has no clock, lock, goroutine or network. Times are the Poller's.
@@ -29,20 +23,16 @@ const (
 // Each awaited meeting is due for a GET at one time. A response about it alone puts that off by a cycle. A page that shows it
 // puts that off until the next sweep has ended without showing it (window.go). Nothing else does.
 type plan struct {
-	due       dueHeap // every awaited meeting whose GET is not under way
-	awaited   int
-	alone     int // of those in due, the ones that take a GET every cycle,
-	held      int // the ones that wait for the end of a sweep,
-	heldNew   int // of these, the ones that nobody has seen yet,
-	newcomers int // and the ones not held that nobody has seen yet
-	polling   int // GETs under way
+	due     dueHeap    // every awaited meeting whose GET is not under way
+	kinds   [kinds]int // of those
+	awaited int
+	polling int // GETs under way
 	window
 
 	slot    time.Duration // no request before this time at the present pace,
 	until   time.Duration // or before this one, because requests fail
 	lastGet bool          // the last request was a GET
 	streak  int           // failures in a row
-	passing time.Duration // when the first failure that may pass came, since the last success; 0 if none
 }
 
 // watch is what the plan knows of one meeting.
@@ -51,8 +41,8 @@ type watch struct {
 	free    time.Duration // no GET before this time
 	due     time.Duration // when its GET is due; never if held
 	seen    time.Duration // when a response or a page last showed it; 0 if none has
-	joined  time.Duration // since when it is awaited
-	rarely  time.Duration // at least so long between two looks at it, if longer than a cycle
+	patient time.Duration // so long it may wait for the next look, as last seen
+	rarely  time.Duration // the same if that is longer than a cycle, or 0
 	urgent  time.Duration // since when it needs a GET that no page replaces; 0 if it does not
 	passing time.Duration // when its first failure that may pass came, since it was seen; 0 if none
 	sweep   int           // the last sweep that showed it
@@ -64,55 +54,50 @@ type watch struct {
 	held    bool // the next sweep probably shows it
 }
 
-// count adds w to the counters if n is 1, and takes it away again if n is -1.
-func (p *plan) count(w *watch, n int) {
+// kind is how a watch is looked at.
+type kind int
+
+const (
+	alone    kind = iota // by a GET every cycle
+	seldom               // less often
+	newcomer             // by a GET at once
+	expected             // a newcomer that waits for the pages at the top
+	onPages              // by sweeps
+	kinds
+)
+
+func (w *watch) kind() kind {
 	switch {
+	case w.held && w.fresh:
+		return expected
 	case w.held:
-		p.held += n
-		if w.fresh {
-			p.heldNew += n
-		}
-	case w.rarely == 0:
-		p.alone += n
+		return onPages
+	case w.fresh:
+		return newcomer
+	case w.rarely > 0:
+		return seldom
 	}
-	if w.fresh && !w.held {
-		p.newcomers += n
-	}
+	return alone
 }
 
-// change takes a watch out of the heap. Each change of a watch is between change and put.
-func (p *plan) change(w *watch) {
+// take takes a watch out of the heap. Each change of a watch is between take and put.
+func (p *plan) take(w *watch) {
 	if w.place > 0 {
-		p.count(w, -1)
+		p.kinds[w.kind()]--
 		heap.Remove(&p.due, int(w.place-1))
 	}
 }
 
-// put puts a watch where it belongs.
+// put puts a watch into the heap, if that is its place.
 func (p *plan) put(w *watch) {
 	if w.awaited && !w.getting {
-		p.count(w, 1)
+		p.kinds[w.kind()]++
 		heap.Push(&p.due, w)
 	}
 }
 
-// join adds a meeting that somebody awaits from now on. known means that its last snapshot is good enough to begin
-// with. Others are due before everything that waits already.
-func (p *plan) join(w *watch, now time.Duration, known bool) {
-	p.change(w)
-	w.awaited, w.joined, w.fresh = true, now, !known
-	p.awaited++
-	if !known {
-		w.seen, w.sweep = 0, 0
-		p.joined++
-	}
-	w.held = known && w.sweep > 0 && w.sweep == p.sweeps && w.urgent == 0 && !p.slow()
-	p.putDue(w, now)
-	p.put(w)
-}
-
-// putDue sets when a watch is due, if nothing special has happened.
-func (p *plan) putDue(w *watch, now time.Duration) {
+// setDue sets when a watch is due, if nothing special has happened. Newcomers precede everything that waits already.
+func (p *plan) setDue(w *watch, now time.Duration) {
 	switch {
 	case w.held:
 		w.due = never
@@ -125,10 +110,23 @@ func (p *plan) putDue(w *watch, now time.Duration) {
 	}
 }
 
+// join adds a meeting that somebody awaits from now on. known means that its last snapshot is good enough to begin with.
+func (p *plan) join(w *watch, now time.Duration, known bool) {
+	w.awaited, w.fresh = true, !known
+	p.awaited++
+	if !known {
+		w.seen, w.sweep, w.rarely = 0, 0, 0
+		p.joined++
+	}
+	w.held = known && w.sweep > 0 && w.sweep == p.sweeps && w.rarely == 0 && w.urgent == 0 && !p.slow()
+	p.setDue(w, now)
+	p.put(w)
+}
+
 // leave removes a meeting that nobody awaits any more.
 func (p *plan) leave(w *watch) {
-	p.change(w)
-	w.awaited, w.held, w.rarely, w.failed, w.passing = false, false, 0, 0, 0
+	p.take(w)
+	w.awaited, w.held, w.failed, w.passing = false, false, 0, 0
 	p.awaited--
 }
 
@@ -140,7 +138,7 @@ func (p *plan) stop() {
 
 // requests returns how many requests a cycle takes.
 func (p *plan) requests() int {
-	return p.alone + p.polling + p.heldNew/perPage + p.pages()
+	return p.kinds[alone] + p.kinds[newcomer] + p.kinds[expected]/perPage + p.polling + p.pages()
 }
 
 // cycle returns the time in which every meeting is seen once. Beyond steady, twice the requests make it √2 times longer, and
@@ -162,11 +160,8 @@ type decision struct {
 // decide decides which request to make now. If a page and a GET are due, they alternate. After a failure, one request at a
 // time finds out whether things work again.
 func (p *plan) decide(now time.Duration) decision {
-	underway := p.polling
-	if p.reading {
-		underway++
-	}
-	if p.awaited+p.followers == 0 || underway >= maxPolls || p.streak > 0 && underway > 0 {
+	busy := p.polling > 0 || p.reading
+	if p.awaited+p.followers == 0 || p.polling >= maxPolls || p.streak > 0 && busy {
 		return decision{wake: never}
 	}
 	pageAt, getAt := p.nextPage(now), never
@@ -183,48 +178,39 @@ func (p *plan) decide(now time.Duration) decision {
 		return decision{page: true, cursor: p.pass().cursor}
 	}
 	w := p.due[0]
-	p.change(w)
+	p.take(w)
 	w.getting = true
 	p.polling++
 	return decision{get: w}
 }
 
-// got records a good response about one meeting alone, to a GET of the plan or to a call of the user. Its request was sent at
-// sentAt; rarely is at least how long the meeting may wait for the next one.
-func (p *plan) got(w *watch, now, sentAt, maxAge, rarely time.Duration) {
-	p.change(w)
+// got records a good response about one meeting alone, to a GET of the plan or to a call of the user, sent at sentAt.
+func (p *plan) got(w *watch, now, sentAt, maxAge time.Duration) {
+	p.take(w)
 	w.free = max(w.free, now+min(max(interval, maxAge), maxAsked))
 	if sentAt >= w.urgent {
 		w.urgent = 0
 	}
-	p.saw(w, now, rarely)
-	p.putDue(w, now)
+	p.saw(w, now)
+	p.setDue(w, now)
 	p.put(w)
 }
 
 // saw records that a response showed a meeting.
-func (p *plan) saw(w *watch, now, rarely time.Duration) {
+func (p *plan) saw(w *watch, now time.Duration) {
 	w.seen, w.failed, w.passing, w.rarely, w.fresh = now, 0, 0, 0, false
-	if rarely > p.cycle() {
-		w.rarely = rarely
+	if w.patient > p.cycle() {
+		w.rarely = w.patient
 	}
 }
 
-// hurry makes a meeting due that need not be looked at rarely any more.
-func (p *plan) hurry(w *watch, now time.Duration) {
-	p.change(w)
-	w.rarely = 0
-	p.putDue(w, now)
-	p.put(w)
-}
-
-// ask makes a GET of a meeting necessary that no page replaces. at once means even within its interval.
+// ask makes a GET of a meeting necessary that no page replaces. atOnce means even within its interval.
 func (p *plan) ask(w *watch, now time.Duration, atOnce bool) {
-	p.change(w)
+	p.take(w)
 	if w.urgent, w.held = now, false; atOnce {
 		w.free = now
 	}
-	p.putDue(w, now)
+	p.setDue(w, now)
 	p.put(w)
 }
 
@@ -232,56 +218,50 @@ func (p *plan) ask(w *watch, now time.Duration, atOnce bool) {
 func (p *plan) getEnded(w *watch, now time.Duration) {
 	p.polling--
 	w.getting = false
-	p.putDue(w, now)
+	p.setDue(w, now)
 	p.put(w)
+}
+
+// getFailed records the failure of a GET, after getEnded. A 429 leaves the meeting due, behind what is due already. After
+// another failure its GET comes later each time, so that others need not suffer. hopeless means that failures which are not
+// transient have lasted too long, without a good response about the meeting.
+func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (hopeless bool) {
+	p.take(w)
+	defer p.put(w)
+	delay := interval << min(w.failed, 4)
+	switch f.Kind {
+	case RateLimited:
+		if !w.held {
+			w.due = max(w.free, now)
+		}
+		if p.limited > 0 { // not only the list is limited
+			p.limited, p.fails, p.retryAt = 0, 0, 0
+		}
+		return false
+	case Transient:
+		p.failed(now, f.RetryAfter)
+	default: // not counted as an outage, so that each meeting finds out for itself
+		delay = min(delay, 2*time.Minute)
+		if w.passing == 0 {
+			w.passing = now
+		}
+		hopeless = now-w.passing >= bearable
+	}
+	w.failed++
+	w.fresh, w.held = false, false
+	w.free = now + max(interval, min(f.RetryAfter, maxAsked))
+	w.due = max(w.free, now+min(delay, maxAsked))
+	return hopeless
 }
 
 // works records that the service works: it has answered, even if with a rejection.
-func (p *plan) works() { p.streak, p.passing = 0, 0 }
-
-// getFailed records the failure of a GET, after getEnded. A 429 leaves the meeting due, behind what is due already. After
-// another failure the same GET comes later each time, because others need not suffer from a meeting that always fails.
-func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) {
-	p.change(w)
-	if f.Kind == RateLimited {
-		p.limited, p.getsGood = 0, 0
-		if !w.held {
-			w.due = now
-		}
-		p.put(w)
-		return
-	}
-	w.failed++
-	w.fresh = false
-	w.free = now + max(interval, min(f.RetryAfter, maxAsked))
-	delay := interval
-	if f.Kind == Transient {
-		delay = min(interval<<min(w.failed-1, 4), maxAsked)
-	} else if w.passing == 0 {
-		w.passing = now
-	}
-	if f.Kind == Passing && p.passing == 0 {
-		p.passing = now
-	}
-	if !w.held {
-		w.due = max(w.free, now+delay)
-	}
-	p.put(w)
-	p.failed(now, f.RetryAfter)
-}
+func (p *plan) works() { p.streak = 0 }
 
 // failed records the failure of a request. Several in a row are an outage: then requests pause, longer after each failure.
 func (p *plan) failed(now, retryAfter time.Duration) {
 	if p.streak++; p.streak >= several {
 		p.until = now + max(min(time.Second<<min(p.streak-several, 10), maxPause), min(retryAfter, maxAsked))
 	}
-}
-
-// hopeless reports whether a meeting has had no good response for too long, while failures came that are not transient:
-// its own, or those of all requests.
-func (p *plan) hopeless(w *watch, now time.Duration) bool {
-	own := w.passing > 0 && now-w.passing >= passesIn
-	return own || p.passing > 0 && now-max(p.passing, w.joined, w.seen) >= passesIn
 }
 
 // dueHeap orders watches by the time at which they are due.
@@ -297,17 +277,15 @@ func (h dueHeap) Swap(i, j int) {
 
 // Push is for container/heap.
 func (h *dueHeap) Push(x any) {
-	w := x.(*watch)
-	*h = append(*h, w)
-	w.place = int32(len(*h))
+	*h = append(*h, x.(*watch))
+	(*h)[len(*h)-1].place = int32(len(*h))
 }
 
 // Pop is for container/heap.
 func (h *dueHeap) Pop() any {
 	last := len(*h) - 1
 	w := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
+	(*h)[last], *h = nil, (*h)[:last]
 	w.place = 0
 	return w
 }

@@ -41,7 +41,7 @@ type Snapshot[M any] struct {
 	SentAt           time.Time // when its request was sent; the Poller sets it for its own requests
 }
 
-// Update is the latest news about a meeting.
+// Update is the latest news of a meeting.
 type Update[M any] struct {
 	Snapshot Snapshot[M]
 	Has      bool  // there is a Snapshot
@@ -56,14 +56,13 @@ type Service[M any] interface {
 	Page(ctx context.Context, cursor string, send func() bool) (shown []Snapshot[M], next string, f *Failure)
 }
 
-// Trouble reports that requests began to fail, with the last error, or, if Err is nil, that they work again.
-type Trouble struct {
-	Err  error
-	List bool // only pages of the list are concerned
-}
+// Trouble reports that requests began to fail, with the error, or, if Err is nil, that they work again.
+type Trouble struct{ Err error }
 
-// gather is the time in which waits that begin together assemble, so that pages can show many of them.
-const gather = 20 * time.Millisecond
+const (
+	gather    = 20 * time.Millisecond // in which waits that begin together assemble, so that pages can show many of them
+	maxUnsent = 2                     // requests that wait to be sent; the user's calls never wait behind more
+)
 
 // Poller polls the meetings that somebody awaits. No goroutine of it runs while nobody does.
 type Poller[M any] struct {
@@ -72,11 +71,11 @@ type Poller[M any] struct {
 
 	mu        sync.Mutex
 	plan      plan
-	meetings  map[string]*meeting[M] // those awaited, and those polled within the last interval
+	meetings  map[string]*meeting[M] // those awaited, and those seen within the last interval
 	followers []*Follower[M]
 	base      time.Time
 	last      time.Duration // the latest time that now returned
-	swept     time.Duration // when meetings was last swept out
+	forgot    time.Duration // when meetings was last cleared
 
 	ctx    context.Context // of the requests under way; nil while nobody waits
 	cancel context.CancelFunc
@@ -84,11 +83,10 @@ type Poller[M any] struct {
 	wake   time.Duration
 	unsent int // requests under way that are not sent yet
 
-	trouble   error // the last failure of several, or the last 429
+	trouble   error // the last 429, or the last of several failures in a row
 	troubled  time.Duration
-	warned    [2]bool // of trouble with all requests, and with the list
-	toLog     []Trouble
-	listFails int
+	troubling bool      // the last Trouble had an error
+	toLog     []Trouble // once the lock is released
 }
 
 // meeting is a meeting with the subscriptions that await it.
@@ -96,7 +94,7 @@ type meeting[M any] struct {
 	watch
 	last    Snapshot[M]
 	has     bool
-	changed time.Duration // snapshots whose request was sent before this time are no good to begin a wait with
+	changed time.Duration // a wait cannot begin with a snapshot whose request was sent before
 	trouble error         // the failure of its last GET
 	subs    []*Subscription[M]
 }
@@ -130,53 +128,44 @@ func (p *Poller[M]) unlock() {
 func (p *Poller[M]) waiting() bool { return p.plan.awaited+p.plan.followers > 0 }
 
 // wakeBy lets the loop run at the given time at the latest.
-func (p *Poller[M]) wakeBy(now, at time.Duration) {
-	if !p.waiting() {
-		return
-	}
-	if p.ctx == nil {
+func (p *Poller[M]) wakeBy(at time.Duration) {
+	if p.waiting() && p.ctx == nil {
 		p.ctx, p.cancel = context.WithCancel(context.Background())
-		p.wake = never
-	}
-	if p.timer == nil || at < p.wake {
-		p.setTimer(now, at)
+		p.setTimer(at)
+	} else if p.waiting() && at < p.wake {
+		p.setTimer(at)
 	}
 }
 
-func (p *Poller[M]) setTimer(now, at time.Duration) {
+func (p *Poller[M]) setTimer(at time.Duration) {
 	if p.timer != nil {
 		p.timer.Stop()
 	}
-	p.wake, p.timer = at, time.AfterFunc(at-now, p.tick)
+	p.wake = at
+	p.timer = time.AfterFunc(at-p.last, func() {
+		p.mu.Lock()
+		defer p.unlock()
+		p.run()
+	})
 }
-
-func (p *Poller[M]) tick() {
-	p.mu.Lock()
-	defer p.unlock()
-	p.run()
-}
-
-// maxUnsent is how many requests may wait to be sent. The user's calls never wait behind more.
-const maxUnsent = 2
 
 // run starts the requests that the plan decides to make now, and sets the timer for the next.
 func (p *Poller[M]) run() {
 	for p.waiting() {
 		now := p.now()
 		if p.unsent >= maxUnsent {
-			p.setTimer(now, never)
+			p.setTimer(never)
 			return
 		}
-		do := p.plan.decide(now)
-		switch {
+		switch do := p.plan.decide(now); {
 		case do.page:
 			p.unsent++
-			go p.page(p.ctx, do.cursor, now)
+			go p.page(p.ctx, do.cursor)
 		case do.get != nil:
 			p.unsent++
 			go p.get(p.ctx, p.meetings[do.get.id], now)
 		default:
-			p.setTimer(now, max(do.wake, now))
+			p.setTimer(do.wake)
 			return
 		}
 	}
@@ -189,7 +178,7 @@ func (p *Poller[M]) stopIfIdle() {
 	}
 	p.cancel()
 	p.timer.Stop()
-	p.ctx, p.cancel, p.timer, p.unsent = nil, nil, nil, 0
+	p.ctx, p.unsent = nil, 0
 	p.plan.stop()
 	for _, m := range p.meetings {
 		if m.getting {
@@ -198,89 +187,79 @@ func (p *Poller[M]) stopIfIdle() {
 	}
 }
 
-// sent records, once, that a request is not held back any more.
-func (p *Poller[M]) sent(ctx context.Context, done *bool) {
-	if !*done && ctx.Err() == nil {
-		*done = true
-		if p.unsent--; p.unsent == maxUnsent-1 {
-			p.wakeBy(p.last, p.last)
+// request makes a request without the lock, and records its outcome with the lock. useful reports, just before the request is
+// sent, whether it still is. request returns when that was.
+func (p *Poller[M]) request(ctx context.Context, useful func() bool, send func(func() bool), record func(sentAt time.Time)) {
+	unsent, sentAt := true, time.Now()
+	sent := func() {
+		if unsent && ctx.Err() == nil {
+			unsent = false
+			p.unsent--
+			p.wakeBy(p.now())
 		}
+	}
+	send(func() bool {
+		p.mu.Lock()
+		defer p.unlock()
+		sentAt = time.Now()
+		sent()
+		return ctx.Err() == nil && useful()
+	})
+	p.mu.Lock()
+	defer p.unlock()
+	sent()
+	if ctx.Err() == nil { // otherwise nobody waits any more
+		record(sentAt)
+		p.stopIfIdle()
+		p.run()
 	}
 }
 
 // get makes the GET of one meeting that the plan decided on at the given time.
 func (p *Poller[M]) get(ctx context.Context, m *meeting[M], decided time.Duration) {
-	var sent, off bool
-	sentAt := time.Now()
-	s, maxAge, f := p.svc.Get(ctx, m.id, func() bool {
-		p.mu.Lock()
-		defer p.unlock()
-		sentAt = time.Now()
-		p.sent(ctx, &sent)
-		off = m.seen > decided && m.urgent == 0 || !m.awaited // another response has shown it meanwhile
-		return !off && ctx.Err() == nil
+	var s Snapshot[M]
+	var maxAge time.Duration
+	var f *Failure
+	useful := true
+	p.request(ctx, func() bool {
+		useful = m.awaited && (m.seen < decided || m.urgent > 0) // no other response has shown it meanwhile
+		return useful
+	}, func(send func() bool) {
+		s, maxAge, f = p.svc.Get(ctx, m.id, send)
+	}, func(sentAt time.Time) {
+		p.plan.getEnded(&m.watch, p.now())
+		if s.SentAt = sentAt; f == nil {
+			p.plan.works()
+			p.got(m, s, maxAge)
+		} else if useful {
+			p.getFailed(m, f)
+		}
+		if useful {
+			p.report(m, f)
+		}
 	})
-	p.mu.Lock()
-	defer p.unlock()
-	p.sent(ctx, &sent)
-	if ctx.Err() != nil { // nobody waits any more
-		return
-	}
-	p.plan.getEnded(&m.watch, p.now())
-	switch {
-	case off:
-	case f != nil:
-		p.getFailed(m, f)
-	default:
-		s.SentAt = sentAt
-		p.plan.works()
-		p.plan.getsGood++
-		p.works(false)
-		p.got(m, s, maxAge)
-	}
-	p.stopIfIdle()
-	p.run()
 }
 
 // got records a good response about one meeting alone.
 func (p *Poller[M]) got(m *meeting[M], s Snapshot[M], maxAge time.Duration) {
-	now := p.now()
-	m.trouble = nil
 	p.publish(m, s)
-	p.plan.got(&m.watch, now, s.SentAt.Sub(p.base), maxAge, m.rarely(now))
+	p.plan.got(&m.watch, p.now(), s.SentAt.Sub(p.base), maxAge)
 }
 
 // getFailed records a GET that failed, and ends the waits that it concerns.
 func (p *Poller[M]) getFailed(m *meeting[M], f *Failure) {
-	now := p.now()
 	switch f.Kind {
 	case KeyRejected:
 		p.endAll(f.Err)
 	case Rejected:
 		p.plan.works()
-		p.works(false)
 		p.end(m, f.Err)
 	default:
-		p.plan.getFailed(&m.watch, now, f)
 		m.trouble = f.Err
-		p.fails(now, f)
-		for _, x := range p.hopeless(m, f, now) {
-			p.end(x, f.Err)
+		if p.plan.getFailed(&m.watch, p.now(), f) {
+			p.end(m, f.Err)
 		}
 	}
-}
-
-// hopeless returns the meetings whose waits a failure that may pass has ended.
-func (p *Poller[M]) hopeless(m *meeting[M], f *Failure, now time.Duration) (over []*meeting[M]) {
-	if f.Kind != Passing {
-		return nil
-	}
-	for _, x := range p.meetings {
-		if x.awaited && (x == m || p.plan.streak >= several) && p.plan.hopeless(&x.watch, now) {
-			over = append(over, x)
-		}
-	}
-	return over
 }
 
 // end ends all waits for a meeting with an error.
@@ -288,8 +267,7 @@ func (p *Poller[M]) end(m *meeting[M], err error) {
 	for _, s := range m.subs {
 		s.news(Update[M]{Snapshot: m.last, Has: m.has, Err: err})
 	}
-	m.subs = nil
-	if m.awaited {
+	if m.subs = nil; m.awaited {
 		p.plan.leave(&m.watch)
 	}
 }
@@ -303,111 +281,58 @@ func (p *Poller[M]) endAll(err error) {
 }
 
 // page reads the page of the list that the plan decided on.
-func (p *Poller[M]) page(ctx context.Context, cursor string, decided time.Duration) {
-	var sent bool
-	sentAt, began := time.Now(), decided
-	shown, next, f := p.svc.Page(ctx, cursor, func() bool {
-		p.mu.Lock()
-		defer p.unlock()
-		sentAt, began = time.Now(), p.now()
-		p.sent(ctx, &sent)
-		return ctx.Err() == nil
-	})
-	p.mu.Lock()
-	defer p.unlock()
-	p.sent(ctx, &sent)
-	if ctx.Err() != nil { // nobody waits any more
-		return
-	}
-	if f != nil {
-		p.pageFailed(cursor, f)
-	} else {
-		if next == cursor { // the list never ends: take it for its end
-			next = ""
+func (p *Poller[M]) page(ctx context.Context, cursor string) {
+	var page []Snapshot[M]
+	var next string
+	var f *Failure
+	p.request(ctx, func() bool { return true }, func(send func() bool) {
+		page, next, f = p.svc.Page(ctx, cursor, send)
+	}, func(sentAt time.Time) {
+		switch {
+		case f == nil:
+			if next == cursor { // the list never ends: take that for its end
+				next = ""
+			}
+			p.pageRead(page, cursor, next, sentAt)
+		case f.Kind == KeyRejected:
+			p.endAll(f.Err)
+		default:
+			p.plan.pageFailed(p.now(), cursor, f)
+			if f.Kind == Rejected && cursor == atTheTop {
+				p.endFollowers(f.Err)
+			}
 		}
-		p.works(true)
-		p.pageRead(shown, cursor, next, sentAt, began)
-	}
-	p.stopIfIdle()
-	p.run()
+		p.report(nil, f)
+	})
 }
 
-// pageRead publishes a page's snapshots. A snapshot that is older than the last one does not count.
-func (p *Poller[M]) pageRead(page []Snapshot[M], cursor, next string, sentAt time.Time, began time.Duration) {
-	now := p.now()
+// pageRead publishes the snapshots of a page. A snapshot that is older than the last one does not count.
+func (p *Poller[M]) pageRead(page []Snapshot[M], cursor, next string, sentAt time.Time) {
 	for i := range page {
 		page[i].Page, page[i].SentAt = true, sentAt
 	}
 	found, more := p.discover(page, cursor, next)
-	var awaited []shown
+	var shown []*watch
 	for _, s := range page {
-		m := p.meetings[s.ID]
-		if m == nil || !p.publish(m, s) {
-			continue
-		}
-		m.trouble = nil
-		if m.awaited {
-			awaited = append(awaited, shown{&m.watch, m.rarely(now)})
-		} else {
-			m.seen, m.sweep = now, p.plan.sweeps
+		if m := p.meetings[s.ID]; m != nil && p.publish(m, s) {
+			shown = append(shown, &m.watch)
 		}
 	}
-	p.plan.pageRead(now, began, awaited, found, next, more)
+	p.plan.pageRead(p.now(), sentAt.Sub(p.base), shown, found, next, more)
 }
 
-// pageFailed records a page that failed.
-func (p *Poller[M]) pageFailed(cursor string, f *Failure) {
-	now := p.now()
-	p.plan.pageFailed(now, f)
-	switch {
-	case f.Kind == KeyRejected:
-		p.endAll(f.Err)
-		return
-	case f.Kind == Rejected && cursor == "":
-		p.endFollowers(f.Err)
-	case f.Kind == RateLimited:
-	default:
-		p.fails(now, f)
-		p.listFailed(f.Err)
+// report keeps a failure for waits that end soon. It reports when requests begin to fail, and when they work again.
+func (p *Poller[M]) report(m *meeting[M], f *Failure) {
+	list := p.plan.fails >= several || p.plan.fails > 0 && p.plan.followers > 0
+	trouble := p.plan.streak >= several || list || m != nil && m.failed == several
+	if f != nil && (trouble || f.Kind == RateLimited) {
+		p.trouble, p.troubled = f.Err, p.now()
 	}
-	p.passLost()
-}
-
-// fails keeps a failure for waits that end soon, and reports it once several requests in a row have failed.
-func (p *Poller[M]) fails(now time.Duration, f *Failure) {
-	if f.Kind != RateLimited && p.plan.streak < several {
-		return
-	}
-	p.trouble, p.troubled = f.Err, now
-	if f.Kind != RateLimited {
-		p.warn(0, f.Err)
-	}
-}
-
-// listFailed reports that the list cannot be read: at once if somebody follows it.
-func (p *Poller[M]) listFailed(err error) {
-	if p.listFails++; p.plan.followers > 0 || p.listFails >= several {
-		p.warn(1, err)
-	}
-}
-
-// warn reports trouble once.
-func (p *Poller[M]) warn(which int, err error) {
-	if !p.warned[which] {
-		p.warned[which] = true
-		p.toLog = append(p.toLog, Trouble{Err: err, List: which == 1})
-	}
-}
-
-// works reports that requests work again, if there was trouble.
-func (p *Poller[M]) works(page bool) {
-	if page {
-		p.listFails = 0
-	}
-	for which, warned := range p.warned {
-		if warned && (which == 0 || page) {
-			p.warned[which] = false
-			p.toLog = append(p.toLog, Trouble{List: which == 1})
-		}
+	if f == nil && p.troubling && !trouble {
+		p.troubling = false
+		p.toLog = append(p.toLog, Trouble{})
+	} else if f != nil && trouble && !p.troubling {
+		p.troubling = true
+		p.toLog = append(p.toLog, Trouble{Err: f.Err})
 	}
 }

@@ -3,7 +3,6 @@ package poll
 import (
 	"maps"
 	"slices"
-	"time"
 )
 
 // Subscription is one wait for a meeting.
@@ -20,20 +19,23 @@ func (p *Poller[M]) Subscribe(id string, patient bool) *Subscription[M] {
 	p.mu.Lock()
 	defer p.unlock()
 	now := p.now()
-	m := p.meeting(id, now)
+	m := p.meeting(id)
 	s := &Subscription[M]{p: p, m: m, patient: patient, updates: make(chan Update[M], 1)}
 	m.subs = append(m.subs, s)
-	known := m.has && now-m.seen < interval && p.sentAfter(m, m.last)
+	known := m.has && now-m.seen < interval && m.last.SentAt.Sub(p.base) >= m.changed
 	switch {
 	case !m.awaited:
+		if !patient {
+			m.rarely = 0
+		}
 		p.plan.join(&m.watch, now, known)
-	case m.watch.rarely > 0 && !patient:
-		p.plan.hurry(&m.watch, now)
+	case !patient && m.rarely > 0:
+		p.plan.ask(&m.watch, now, false)
 	}
 	if known {
 		s.news(Update[M]{Snapshot: m.last, Has: true})
 	}
-	p.wakeBy(now, now+gather)
+	p.wakeBy(now + gather)
 	return s
 }
 
@@ -56,7 +58,7 @@ func (s *Subscription[M]) Confirm() {
 	if m := s.m; slices.Contains(m.subs, s) && m.urgent == 0 {
 		now := s.p.now()
 		s.p.plan.ask(&m.watch, now, false)
-		s.p.wakeBy(now, now)
+		s.p.wakeBy(now)
 	}
 }
 
@@ -66,32 +68,22 @@ func (s *Subscription[M]) Cancel() error {
 	p.mu.Lock()
 	defer p.unlock()
 	err := m.trouble
-	if err == nil && p.troubled > max(m.seen, m.joined) {
+	if err == nil && p.troubled > m.seen {
 		err = p.trouble
 	}
 	if i := slices.Index(m.subs, s); i >= 0 {
 		if m.subs = slices.Delete(m.subs, i, i+1); len(m.subs) == 0 {
 			p.plan.leave(&m.watch)
-			m.trouble = nil
 			p.stopIfIdle()
 		}
 	}
 	return err
 }
 
-// rarely returns at least how long the meeting may wait for the next poll: a thirtieth of its age, if it has no audio and all
-// its subscriptions are patient.
-func (m *meeting[M]) rarely(time.Duration) time.Duration {
-	if !m.last.Idle || slices.ContainsFunc(m.subs, func(s *Subscription[M]) bool { return !s.patient }) {
-		return 0
-	}
-	return m.last.SentAt.Sub(m.last.Created) / 30
-}
-
-// meeting returns the meeting with this id, and forgets meetings that nobody needs any more.
-func (p *Poller[M]) meeting(id string, now time.Duration) *meeting[M] {
-	if now > p.swept+interval {
-		p.swept = now
+// meeting returns the meeting with this id. It forgets, now and then, those that nobody needs any more.
+func (p *Poller[M]) meeting(id string) *meeting[M] {
+	if now := p.now(); now > p.forgot+interval {
+		p.forgot = now
 		maps.DeleteFunc(p.meetings, func(_ string, m *meeting[M]) bool {
 			return !m.awaited && !m.getting && max(m.free, m.seen+interval) < now
 		})
@@ -104,17 +96,15 @@ func (p *Poller[M]) meeting(id string, now time.Duration) *meeting[M] {
 	return m
 }
 
-// sentAfter reports whether the request of a snapshot was sent after the last change that the user has made.
-func (p *Poller[M]) sentAfter(m *meeting[M], s Snapshot[M]) bool {
-	return s.SentAt.Sub(p.base) >= m.changed
-}
-
 // publish keeps a snapshot and sends it to the subscriptions. It reports false if the last one is newer.
 func (p *Poller[M]) publish(m *meeting[M], s Snapshot[M]) bool {
 	if order := s.Updated.Compare(m.last.Updated); m.has && (order < 0 || order == 0 && s.SentAt.Before(m.last.SentAt)) {
 		return false
 	}
-	m.last, m.has = s, true
+	m.last, m.has, m.trouble, m.patient = s, true, nil, 0
+	if s.Idle && !slices.ContainsFunc(m.subs, func(x *Subscription[M]) bool { return !x.patient }) {
+		m.patient = s.SentAt.Sub(s.Created) / 30
+	}
 	for _, sub := range m.subs {
 		sub.news(Update[M]{Snapshot: s, Has: true})
 	}
@@ -125,7 +115,7 @@ func (p *Poller[M]) publish(m *meeting[M], s Snapshot[M]) bool {
 func (p *Poller[M]) Record(s Snapshot[M]) {
 	p.mu.Lock()
 	defer p.unlock()
-	p.got(p.meeting(s.ID, p.now()), s, 0)
+	p.got(p.meeting(s.ID), s, 0)
 }
 
 // Changed makes the next GET of a meeting immediate, because the user changes it: by an upload, for example.
@@ -136,11 +126,9 @@ func (p *Poller[M]) Changed(id string) {
 	if m := p.meetings[id]; m != nil {
 		m.changed = now
 		p.plan.ask(&m.watch, now, true)
-		p.wakeBy(now, now)
+		p.wakeBy(now)
 	}
 }
 
-// Forget forgets what is known of a meeting that the user has deleted. The waits for it find that out by a GET.
-func (p *Poller[M]) Forget(id string) {
-	p.Changed(id)
-}
+// Forget forgets what is known of a meeting that the user has deleted. Its waits find that out by a GET.
+func (p *Poller[M]) Forget(id string) { p.Changed(id) }

@@ -5,9 +5,19 @@ import (
 	"time"
 )
 
+const (
+	perPage  = 50
+	crowd    = 32 // so many newcomers wait for the pages at the top of the list
+	few      = 5  // so many are worth a sweep
+	beyond   = 2  // a sweep reads so many pages beyond the last one that paid
+	pays     = 2  // a page pays if it saves so many GETs
+	tooMany  = 8  // 429s to pages in a row, without one to a GET: the list alone is limited
+	atTheTop = ""
+)
+
 // window is the window of pages at the top of the list, where awaited meetings nearly always are. Once a cycle, a sweep reads
 // it: as many pages as paid in the last sweep, or pay now, and a few more, so that it can grow. A page pays if it saves GETs.
-// A sweep always ends, so the meetings held for it are never forgotten.
+// The meetings on its pages are held: they have no GET until a sweep has ended without showing them. A sweep always ends.
 //
 // A crowd of newcomers is looked for at the top, without ending the sweep that is under way further down.
 type window struct {
@@ -21,21 +31,17 @@ type window struct {
 	sweep, look *pass // under way; nil if none
 	reading     bool  // a page is under way
 	fails       int   // requests for the next page that failed in a row
-	limited     int   // 429s to pages in a row,
-	getsGood    int   // and GETs that succeeded meanwhile; a 429 to one resets both
+	limited     int   // 429s to pages in a row
 	retryAt     time.Duration
 }
 
 // pass is a way down the list.
 type pass struct {
 	cursor string        // of the next page
-	page   int           // pages read
+	read   int           // pages
 	paid   int           // pages up to the last one that paid
 	spent  time.Duration // from requests for pages to their responses
 }
-
-// next returns how long the pages will have taken after the next one.
-func (s *pass) next() time.Duration { return s.spent + s.spent/time.Duration(max(1, s.page)) }
 
 // pass returns the pass whose next page comes next.
 func (l *window) pass() *pass {
@@ -52,9 +58,15 @@ func (l *window) pages() int {
 		n = l.depth + beyond
 	}
 	if l.sweep != nil {
-		n = max(n, l.sweep.page)
+		n = max(n, l.sweep.read)
 	}
 	return n
+}
+
+// slow reports whether the sweep, with one page more, would take so long that GETs are better. Then it holds nothing.
+func (p *plan) slow() bool {
+	s := p.sweep
+	return s != nil && s.read > 0 && s.spent+s.spent/time.Duration(s.read) > cycleOf(p.awaited)*9/8
 }
 
 // nextPage returns when the next page may be requested. It begins passes.
@@ -62,7 +74,7 @@ func (p *plan) nextPage(now time.Duration) time.Duration {
 	if p.reading {
 		return never
 	}
-	if p.newcomers >= crowd && p.look == nil && p.fails == 0 {
+	if p.kinds[newcomer] >= crowd && p.look == nil && p.fails == 0 {
 		p.hold()
 		if p.sweep == nil && now >= p.began+p.cycle()/2 {
 			p.soon = true
@@ -71,9 +83,8 @@ func (p *plan) nextPage(now time.Duration) time.Duration {
 		}
 	}
 	if p.pass() == nil {
-		at := p.sweepAt()
-		if at > now || p.retryAt > now {
-			return max(at, p.retryAt)
+		if at := max(p.sweepAt(), p.retryAt); at > now {
+			return at
 		}
 		p.sweeps++
 		p.sweep, p.began, p.joined, p.soon = &pass{}, now, 0, false
@@ -86,7 +97,7 @@ func (p *plan) sweepAt() time.Duration {
 	switch {
 	case p.soon:
 		return 0
-	case p.depth > 0 || p.joined >= fewJoined || p.held > 0 || p.followers > 0:
+	case p.depth > 0 || p.joined >= few || p.kinds[onPages]+p.kinds[expected] > 0 || p.followers > 0:
 		return p.began + p.cycle()
 	}
 	return never
@@ -95,142 +106,110 @@ func (p *plan) sweepAt() time.Duration {
 // hold lets the newcomers wait until pages have been read.
 func (p *plan) hold() {
 	for _, w := range p.due {
-		if w.fresh && !w.held && w.urgent == 0 {
-			p.count(w, -1)
+		if w.kind() == newcomer && w.urgent == 0 {
+			p.kinds[newcomer]--
+			p.kinds[expected]++
 			w.held, w.due = true, never
-			p.count(w, 1)
 		}
 	}
 	heap.Init(&p.due)
 }
 
-// release makes held meetings due that have not been shown since the given sweep: newcomers among them, or all.
-func (p *plan) release(now time.Duration, since int, all bool) {
+// release makes held newcomers due, and all held meetings that no sweep has shown since the given one.
+func (p *plan) release(now time.Duration, since int) {
 	for _, w := range p.due {
-		if w.held && (w.fresh || all) && w.sweep < since {
-			p.count(w, -1)
+		if w.held && (w.fresh || w.sweep < since) {
+			p.kinds[w.kind()]--
 			w.held, w.fresh = false, false
-			p.count(w, 1)
-			p.putDue(w, now)
+			p.kinds[w.kind()]++
+			p.setDue(w, now)
 		}
 	}
 	heap.Init(&p.due)
 }
 
-// slow reports whether the sweep takes so long that GETs are better. Then it holds nothing.
-func (p *plan) slow() bool { return p.sweep != nil && p.sweep.next() > cycleOf(p.awaited)*9/8 }
-
-// probe makes a held meeting due. Its GET tells whether only the list answers 429.
-func (p *plan) probe(now time.Duration) {
-	if n := len(p.due); n > 0 && p.due[n-1].held {
-		w := p.due[n-1]
-		p.change(w)
-		w.held, w.fresh, w.due = false, false, max(w.free, now)
-		p.put(w)
-	}
-}
-
-// shown is an awaited meeting on a page.
-type shown struct {
-	*watch
-	rarely time.Duration // at least so long until the next look at it
-}
-
-// pageRead records a page, whose request was sent at sentAt, and the awaited meetings that it shows. found is the number of
-// unfinished meetings that are new to a follower; they pay like awaited ones. more means that a follower wants the next page.
-func (p *plan) pageRead(now, sentAt time.Duration, page []shown, found int, next string, more bool) {
+// pageRead records a page, whose request was sent at sentAt, and the meetings that it shows. found is the number of unfinished
+// meetings that are new to a follower; they pay like awaited ones. more means that a follower wants the next page.
+func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, next string, more bool) {
 	p.works()
-	p.reading, p.fails, p.limited, p.getsGood, p.retryAt = false, 0, 0, 0, 0
-	s := p.pass()
+	p.reading, p.fails, p.limited, p.retryAt = false, 0, 0, 0
+	s, looking := p.pass(), p.look != nil
 	gain := found
 	for _, w := range page {
-		if w.rarely <= p.cycle() && (w.fresh || p.look == nil && w.sweep < p.sweeps) {
+		if w.awaited && w.patient <= p.cycle() && (w.fresh || !looking && w.sweep < p.sweeps) {
 			gain++
 		}
 	}
-	s.page++
-	s.cursor, s.spent = next, s.spent+now-sentAt
+	s.cursor, s.spent, s.read = next, s.spent+now-sentAt, s.read+1
 	if gain >= pays {
-		s.paid = s.page
+		s.paid = s.read
 	}
 	for _, w := range page {
-		p.pageShowed(w, now, s.page <= max(s.paid, p.depth) || p.look != nil && w.held)
+		p.pageShowed(w, now, s.read <= max(s.paid, p.depth) || looking && w.held)
 	}
 	depth := s.paid
-	if p.look == nil {
+	if !looking {
 		depth = max(depth, p.depth)
 	}
-	switch {
-	case next == "" || !more && (p.slow() || s.page >= depth+beyond):
+	switch slow := p.slow(); {
+	case next == "" || !more && (slow || s.read >= depth+beyond):
 		p.endPass(now, s.paid)
-	case p.slow():
-		p.release(now, p.sweeps+1, true)
+	case slow:
+		p.release(now, p.sweeps+1)
 	}
 }
 
 // pageShowed records that a page showed a meeting. If the page is in the window, the meeting is held.
-func (p *plan) pageShowed(w shown, now time.Duration, inWindow bool) {
-	p.change(w.watch)
-	p.saw(w.watch, now, w.rarely)
+func (p *plan) pageShowed(w *watch, now time.Duration, inWindow bool) {
+	p.take(w)
+	p.saw(w, now)
 	w.sweep = p.sweeps
 	if w.urgent == 0 {
-		w.held = inWindow && w.watch.rarely == 0
-		p.putDue(w.watch, now)
+		w.held = w.awaited && inWindow && w.rarely == 0
+		p.setDue(w, now)
 	}
-	p.put(w.watch)
+	p.put(w)
 }
 
 // endPass ends the present pass. depth is that of the next sweep.
 func (p *plan) endPass(now time.Duration, depth int) {
 	if p.look != nil {
 		p.look = nil
-		p.release(now, p.sweeps+1, false)
-		return
-	}
-	if p.sweep != nil {
+		p.release(now, 0)
+	} else if p.sweep != nil {
 		p.sweep, p.depth = nil, depth
-		p.release(now, p.sweeps, true)
+		p.release(now, p.sweeps)
 	}
 }
 
-// giveUp ends all passes, because the list cannot be read now.
-func (p *plan) giveUp(now time.Duration) {
-	depth := p.depth
-	if p.sweep != nil {
-		depth = max(depth, p.sweep.paid)
-	}
-	for range 2 {
-		p.endPass(now, depth)
-	}
-}
-
-// pageFailed records a page that failed. The same page is requested again, later each time, and several failures end the
-// passes. GETs go on meanwhile.
-func (p *plan) pageFailed(now time.Duration, f *Failure) {
+// pageFailed records a page that failed. The same page is requested again, later each time. Several failures end the passes,
+// and so does a rejected cursor, which has probably expired. GETs go on meanwhile.
+func (p *plan) pageFailed(now time.Duration, cursor string, f *Failure) {
 	p.reading = false
-	switch {
-	case f.Kind == RateLimited:
-		p.retryAt = now + min(f.RetryAfter, maxAsked)
-		if p.limited++; p.limited%4 == 0 {
-			p.probe(now)
-		}
-		if p.limited < limitedOut || p.getsGood < 2 {
+	p.retryAt = now + min(f.RetryAfter, maxAsked)
+	switch f.Kind {
+	case RateLimited:
+		if p.limited++; p.limited < tooMany {
 			return
 		}
-		p.fails = max(p.fails, 4)
-	case f.Kind == Rejected && p.pass() != nil && p.pass().cursor != "": // the cursor has expired
-		p.works()
-		p.giveUp(now)
-		return
-	case f.Kind == Rejected:
-		p.works()
-		p.fails = max(p.fails, several-1)
+		p.fails = max(p.fails, several)
+	case Rejected:
+		if p.works(); cursor == atTheTop {
+			p.fails = max(p.fails, several)
+		}
 	default:
-		p.failed(now, 0)
+		p.failed(now, 0) // a Retry-After of the list must not stop GETs
 	}
-	p.fails++
-	pause := min(time.Second<<min(p.fails-1, 10), 2*maxAsked)
-	if p.retryAt = now + max(pause, min(f.RetryAfter, maxAsked)); p.fails >= several || f.Kind == RateLimited {
-		p.giveUp(now)
+	if f.Kind != Rejected || cursor == atTheTop {
+		p.fails++
+		p.retryAt = max(p.retryAt, now+min(time.Second<<min(p.fails-1, 10), 2*maxAsked))
+	}
+	if p.fails >= several || f.Kind == Rejected {
+		depth := p.depth
+		if p.sweep != nil {
+			depth = max(depth, p.sweep.paid)
+		}
+		p.endPass(now, depth) // a look
+		p.endPass(now, depth)
 	}
 }
