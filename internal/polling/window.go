@@ -11,7 +11,7 @@ const (
 	few      = 5  // so many are worth a sweep
 	beyond   = 2  // a sweep reads so many pages beyond the last one that paid
 	pays     = 2  // a page pays if it saves so many GETs
-	tooMany  = 8  // 429s to pages in a row, without one to a GET: the list alone is limited
+	probeAt  = 4  // after so many 429s to pages in a row, a GET finds out whether the list alone is limited
 	atTheTop = ""
 )
 
@@ -31,7 +31,8 @@ type window struct {
 	sweep, look *pass // under way; nil if none
 	reading     bool  // a page is under way
 	fails       int   // requests for the next page that failed in a row
-	limited     int   // 429s to pages in a row
+	limited     int   // 429s to pages in a row,
+	good        int   // and GETs that succeeded meanwhile, none with a 429
 	retryAt     time.Duration
 }
 
@@ -128,11 +129,21 @@ func (p *plan) release(now time.Duration, since int) {
 	heap.Init(&p.due)
 }
 
+// probe makes a held meeting due.
+func (p *plan) probe(now time.Duration) {
+	if n := len(p.due); n > 0 && p.due[n-1].held {
+		w := p.due[n-1]
+		p.take(w)
+		w.held, w.fresh, w.due = false, false, max(w.free, now)
+		p.put(w)
+	}
+}
+
 // pageRead records a page, whose request was sent at sentAt, and the meetings that it shows. found is the number of unfinished
 // meetings that are new to a follower; they pay like awaited ones. more means that a follower wants the next page.
 func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, next string, more bool) {
 	p.works()
-	p.reading, p.fails, p.limited, p.retryAt = false, 0, 0, 0
+	p.reading, p.fails, p.limited, p.good, p.retryAt = false, 0, 0, 0, 0
 	s, looking := p.pass(), p.look != nil
 	gain := found
 	for _, w := range page {
@@ -164,9 +175,11 @@ func (p *plan) pageShowed(w *watch, now time.Duration, inWindow bool) {
 	p.take(w)
 	p.saw(w, now)
 	w.sweep = p.sweeps
-	if w.urgent == 0 {
+	if before := w.due; w.urgent == 0 {
 		w.held = w.awaited && inWindow && w.rarely == 0
-		p.setDue(w, now)
+		if p.setDue(w, now); before < never { // not held, but put off by a failure, perhaps
+			w.due = max(w.due, before)
+		}
 	}
 	p.put(w)
 }
@@ -189,7 +202,10 @@ func (p *plan) pageFailed(now time.Duration, cursor string, f *Failure) {
 	p.retryAt = now + min(f.RetryAfter, maxAsked)
 	switch f.Kind {
 	case RateLimited:
-		if p.limited++; p.limited < tooMany {
+		if p.limited++; p.limited%probeAt == 0 {
+			p.probe(now)
+		}
+		if p.limited < 2*probeAt || p.good < 2 {
 			return
 		}
 		p.fails = max(p.fails, several)
@@ -211,5 +227,6 @@ func (p *plan) pageFailed(now time.Duration, cursor string, f *Failure) {
 		}
 		p.endPass(now, depth) // a look
 		p.endPass(now, depth)
+		p.joined = few // the list is worth another sweep
 	}
 }
