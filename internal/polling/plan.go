@@ -195,7 +195,6 @@ func (p *plan) got(w *watch, now, sentAt, maxAge time.Duration) {
 	p.saw(w, now)
 	p.setDue(w, now)
 	p.put(w)
-	p.good++
 }
 
 // saw records that a response showed a meeting.
@@ -237,7 +236,7 @@ func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (hopeless bool
 			w.due = max(w.free, now)
 		}
 		if p.limited > 0 { // not only the list is limited
-			p.limited, p.good, p.fails, p.retryAt = 0, 0, 0, 0
+			p.limited, p.fails, p.retryAt = 0, 0, 0
 		}
 		return false
 	case Transient:

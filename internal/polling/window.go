@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	perPage  = 50
-	crowd    = 32 // so many newcomers wait for the pages at the top of the list
-	few      = 5  // so many are worth a sweep
-	beyond   = 2  // a sweep reads so many pages beyond the last one that paid
-	pays     = 2  // a page pays if it saves so many GETs
-	probeAt  = 4  // after so many 429s to pages in a row, a GET finds out whether the list alone is limited
-	atTheTop = ""
+	perPage    = 50
+	crowd      = 32 // so many newcomers wait for the pages at the top of the list
+	few        = 5  // so many are worth a sweep
+	beyond     = 2  // a sweep reads so many pages beyond the last one that paid
+	pays       = 2  // a page pays if it saves so many GETs
+	limitedOut = 8  // so many 429s to pages in a row mean that GETs are better
+	atTheTop   = ""
 )
 
 // window is the window of pages at the top of the list, where awaited meetings nearly always are. Once a cycle, a sweep reads
@@ -31,8 +31,7 @@ type window struct {
 	sweep   *pass // under way; nil if none
 	reading bool  // a page is under way
 	fails   int   // requests for the next page that failed in a row
-	limited int   // 429s to pages in a row,
-	good    int   // and GETs that succeeded meanwhile, none with a 429
+	limited int   // 429s to pages in a row
 	retryAt time.Duration
 }
 
@@ -102,21 +101,11 @@ func (p *plan) release(now time.Duration, since int) {
 	heap.Init(&p.due)
 }
 
-// probe makes a held meeting due.
-func (p *plan) probe(now time.Duration) {
-	if n := len(p.due); n > 0 && p.due[n-1].held {
-		w := p.due[n-1]
-		p.take(w)
-		w.held, w.fresh, w.due = false, false, max(w.free, now)
-		p.put(w)
-	}
-}
-
 // pageRead records a page, whose request was sent at sentAt, and the meetings that it shows. found is the number of unfinished
 // meetings that are new to a follower; they pay like awaited ones. more means that a follower wants the next page.
 func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, next string, more bool) {
 	p.works()
-	p.reading, p.fails, p.limited, p.good, p.retryAt = false, 0, 0, 0, 0
+	p.reading, p.fails, p.limited, p.retryAt = false, 0, 0, 0
 	s := p.sweep
 	gain := found
 	for _, w := range page {
@@ -169,10 +158,7 @@ func (p *plan) pageFailed(now time.Duration, cursor string, f *Failure) {
 	p.retryAt = now + min(f.RetryAfter, maxAsked)
 	switch f.Kind {
 	case RateLimited:
-		if p.limited++; p.limited%probeAt == 0 {
-			p.probe(now)
-		}
-		if p.limited < 2*probeAt || p.good < 2 {
+		if p.limited++; p.limited < limitedOut {
 			return
 		}
 		p.fails = max(p.fails, several)
