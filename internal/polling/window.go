@@ -134,11 +134,9 @@ func (p *plan) pageShowed(w *watch, now time.Duration, inWindow bool) {
 	p.take(w)
 	p.saw(w, now)
 	w.sweep = p.sweeps
-	if before := w.due; w.urgent == 0 {
+	if w.urgent == 0 {
 		w.held = w.awaited && inWindow && w.rarely == 0
-		if p.setDue(w, now); before < never { // not held, but put off by a failure, perhaps
-			w.due = max(w.due, before)
-		}
+		p.setDue(w, now)
 	}
 	p.put(w)
 }

@@ -1,0 +1,247 @@
+package poll
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// model drives a plan by random operations, and checks after each what must always hold.
+type model struct {
+	plan
+	t       require.TestingT
+	random  func(n int) int // from 0 to n-1
+	now     time.Duration
+	watches []*watch
+	polled  map[*watch]time.Duration // when it was last answered alone; no entry if it may be polled at once
+	getting []*watch                 // under way, without those that stop forgot
+	sentAt  time.Duration            // of the page under way
+	cursor  string
+	shows   int // pages show only so many of the meetings
+}
+
+func newModel(t require.TestingT, random func(int) int) *model {
+	m := &model{t: t, random: random, now: time.Second, polled: make(map[*watch]time.Duration), shows: 80}
+	m.plan.stop()
+	for i := range 80 {
+		m.watches = append(m.watches, &watch{id: fmt.Sprint(i)})
+	}
+	return m
+}
+
+// step does one operation.
+func (m *model) step() {
+	m.now++
+	w := m.watches[m.random(len(m.watches))]
+	switch m.random(20) {
+	case 0:
+		for range m.random(40) {
+			m.join(m.watches[m.random(len(m.watches))])
+		}
+	case 1:
+		m.join(w)
+	case 2:
+		m.leave(w)
+		for i := range m.random(50) / 49 * len(m.watches) { // or all
+			m.leave(m.watches[i])
+		}
+	case 3:
+		m.answered(w)
+		m.plan.got(w, m.now, m.now, time.Duration(m.random(2)*m.random(400))*time.Second)
+	case 4, 13:
+		m.ask(w)
+	case 5, 6:
+		m.now += time.Duration(m.random(8_000)) * time.Millisecond
+	case 7, 8, 9, 10:
+		m.endGet(m.failure)
+	case 11, 12:
+		m.endPage(m.failure)
+	default:
+		m.decide()
+	}
+	m.check()
+}
+
+func (m *model) join(w *watch) {
+	if !w.awaited {
+		w.patient = time.Duration(m.random(2)*m.random(600)) * time.Second
+		m.plan.join(w, m.now, w.seen > 0 && m.now-w.seen < interval)
+	}
+}
+
+func (m *model) leave(w *watch) {
+	if !w.awaited {
+		return
+	}
+	if m.plan.leave(w); m.awaited == 0 {
+		m.plan.stop()
+		for _, w := range m.getting { // as the Poller does
+			w.getting, w.free = false, m.now+interval
+		}
+		m.getting = nil
+	}
+}
+
+func (m *model) ask(w *watch) {
+	if w.awaited {
+		atOnce := m.random(4) == 0
+		if m.plan.ask(w, m.now, atOnce); atOnce {
+			delete(m.polled, w)
+		}
+	}
+}
+
+// decide starts the request that the plan wants, if any.
+func (m *model) decide() {
+	do := m.plan.decide(m.now)
+	switch {
+	case do.page:
+		m.sentAt, m.cursor = m.now, do.cursor
+	case do.get != nil:
+		at, polled := m.polled[do.get]
+		m.demand(do.get.awaited && (!polled || m.now-at >= interval), do.get, "is polled too early")
+		m.getting = append(m.getting, do.get)
+	default:
+		idle := len(m.getting) == 0 && !m.reading && m.awaited > 0
+		m.demand(do.wake > m.now && (!idle || do.wake < never), nil, "nothing is planned")
+	}
+}
+
+func (m *model) answered(w *watch) { m.polled[w] = m.now }
+
+// endGet ends a GET: well, if failure returns nil.
+func (m *model) endGet(failure func() *Failure) {
+	if len(m.getting) == 0 {
+		return
+	}
+	w := m.getting[0]
+	m.getting = m.getting[1:]
+	m.plan.getEnded(w, m.now)
+	switch f := failure(); {
+	case f == nil:
+		m.answered(w)
+		m.works()
+		m.plan.got(w, m.now, m.now, 0)
+	case f.Kind == Rejected:
+		m.works()
+		m.leave(w)
+	default:
+		if m.plan.getFailed(w, m.now, f); f.Kind != RateLimited {
+			m.answered(w)
+		}
+	}
+}
+
+// endPage ends a page: well, if failure returns nil. It shows some meetings at random.
+func (m *model) endPage(failure func() *Failure) {
+	if !m.reading {
+		return
+	}
+	if f := failure(); f != nil {
+		m.plan.pageFailed(m.now, m.cursor, f)
+		return
+	}
+	var page []*watch
+	due := map[*watch]time.Duration{}
+	for i := m.random(m.shows); i < m.shows && len(page) < perPage; i += 1 + m.random(4) {
+		w := m.watches[i]
+		page = append(page, w)
+		due[w] = w.due
+	}
+	next := []string{"", "next"}[min(1, m.random(8))]
+	m.plan.pageRead(m.now, m.sentAt, page, m.random(3), next, m.random(9) == 0)
+	for w, before := range due {
+		m.demand(!w.awaited || w.due >= min(before, m.now+interval), w, "is not put off by a page")
+	}
+}
+
+func (m *model) failure() *Failure {
+	if m.random(4) > 0 {
+		return nil
+	}
+	f := &Failure{Kind: Kind(m.random(int(KeyRejected)))}
+	if m.random(4) == 0 {
+		f.RetryAfter = time.Duration(m.random(600)) * time.Second
+	}
+	return f
+}
+
+// check checks that nothing is forgotten: each awaited meeting is due or its GET is under way, and a meeting that waits for
+// a sweep has one.
+func (m *model) check() {
+	var counted [kinds]int
+	awaited := 0
+	for _, w := range m.watches {
+		if w.awaited {
+			awaited++
+		}
+		m.demand((w.place > 0) == (w.awaited && !w.getting), w, "is in the heap, or not, by mistake")
+		if w.place == 0 {
+			continue
+		}
+		counted[w.kind()]++
+		m.demand(m.due[w.place-1] == w, w, "has a wrong place")
+		m.demand(w.held == (w.due == never), w, "is due, or not, by mistake")
+		m.demand(!w.held || m.pass() != nil || m.sweepAt() < never, w, "waits for no sweep")
+		m.demand(w.due >= w.free, w, "is due too early")
+	}
+	m.demand(awaited == m.awaited && counted == m.kinds && len(m.getting) == m.polling, nil, "counters are wrong")
+}
+
+func (m *model) demand(holds bool, w *watch, text string) {
+	if !holds {
+		require.Fail(m.t, text, "%+v", w)
+	}
+}
+
+// settle lets the service work for half an hour, in which every awaited meeting must be seen, even if no page shows it.
+func (m *model) settle() {
+	began := m.now
+	m.shows = 40
+	works := func() *Failure { return nil }
+	for m.now < began+30*time.Minute {
+		m.now += 100 * time.Millisecond
+		m.endGet(works)
+		m.endPage(works)
+		m.decide()
+		m.check()
+	}
+	for _, w := range m.watches {
+		m.demand(!w.awaited || w.seen > began, w, "is forgotten")
+	}
+}
+
+func TestPlan_KeepsItsPromisesWhateverHappens(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(100) {
+		m := newModel(t, rand.New(rand.NewPCG(seed, 1)).IntN)
+		for range 3000 {
+			m.step()
+		}
+		m.settle()
+	}
+}
+
+func FuzzPlan(f *testing.F) {
+	f.Add([]byte("newcomers, pages, failures"))
+	f.Fuzz(func(t *testing.T, operations []byte) {
+		m := newModel(t, func(n int) int {
+			if len(operations) < 2 {
+				operations = nil
+				return 0
+			}
+			x := binary.BigEndian.Uint16(operations)
+			operations = operations[2:]
+			return int(x) % n
+		})
+		for len(operations) > 0 {
+			m.step()
+		}
+		m.random = rand.New(rand.NewPCG(1, 1)).IntN
+		m.settle()
+	})
+}

@@ -1,0 +1,199 @@
+package poll_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	poll "github.com/meeting-minutes/minutes-go/internal/polling"
+)
+
+// scripted is a service with an empty list, whose GETs fail as told.
+type scripted struct {
+	mu    sync.Mutex
+	fails func(at time.Duration) *poll.Failure
+	idle  time.Duration // the age of meetings without audio; 0: they have audio
+	began time.Time
+	gets  []time.Duration
+}
+
+func (s *scripted) Get(_ context.Context, id string, send func() bool) (poll.Snapshot[int], time.Duration, *poll.Failure) {
+	if !send() {
+		return poll.Snapshot[int]{}, 0, &poll.Failure{Err: errRecalled, Kind: poll.Transient}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := time.Since(s.began).Truncate(10 * time.Millisecond)
+	s.gets = append(s.gets, at)
+	if s.fails != nil {
+		if f := s.fails(at); f != nil {
+			return poll.Snapshot[int]{}, 0, f
+		}
+	}
+	return poll.Snapshot[int]{ID: id, Idle: s.idle > 0, Created: time.Now().Add(-s.idle)}, 0, nil
+}
+
+func (s *scripted) Page(_ context.Context, _ string, send func() bool) ([]poll.Snapshot[int], string, *poll.Failure) {
+	send()
+	return nil, "", nil
+}
+
+func inSeconds(times []time.Duration) (seconds []int) {
+	for _, t := range times {
+		seconds = append(seconds, int(t.Seconds()))
+	}
+	return seconds
+}
+
+// ended returns when a wait ended, and with which error; or why it would have ended with its context after two hours.
+func ended(s *scripted, p *poll.Poller[int]) (after time.Duration, err, trouble error) {
+	sub := p.Subscribe("m", false)
+	timeout := time.After(2 * time.Hour)
+	for {
+		select {
+		case u := <-sub.C():
+			if u.Err != nil {
+				return time.Since(s.began), u.Err, sub.Cancel()
+			}
+		case <-timeout:
+			return time.Since(s.began), nil, sub.Cancel()
+		}
+	}
+}
+
+func TestPoller_EndsWaitsByTheKindOfAFailure(t *testing.T) {
+	t.Parallel()
+	err := errors.New("failed")
+	for _, c := range []struct {
+		name  string
+		kind  poll.Kind
+		after [2]time.Duration // the wait ends between these times; 0: never
+	}{
+		{"a lost connection never ends a wait", poll.Transient, [2]time.Duration{}},
+		{"a 429 never ends a wait", poll.RateLimited, [2]time.Duration{}},
+		{"a failure that may pass ends it after ten minutes", poll.Passing, [2]time.Duration{10 * time.Minute, 13 * time.Minute}},
+		{"a rejected request ends it at once", poll.Rejected, [2]time.Duration{0, time.Second}},
+		{"a rejected key ends it at once", poll.KeyRejected, [2]time.Duration{0, time.Second}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &scripted{began: time.Now(), fails: func(time.Duration) *poll.Failure { return &poll.Failure{Err: err, Kind: c.kind} }}
+				after, final, trouble := ended(s, poll.New[int](s, nil))
+				if c.after[1] == 0 {
+					require.NoError(t, final)
+					require.ErrorIs(t, trouble, err)
+					return
+				}
+				require.ErrorIs(t, final, err)
+				assert.GreaterOrEqual(t, after, c.after[0])
+				assert.LessOrEqual(t, after, c.after[1])
+			})
+		})
+	}
+}
+
+func TestPoller_AGoodResponseForgetsFailuresThatMayPass(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{began: time.Now(), fails: func(at time.Duration) *poll.Failure {
+			if at%(9*time.Minute) < 3*time.Minute {
+				return nil
+			}
+			return &poll.Failure{Err: errors.New("certificate"), Kind: poll.Passing}
+		}}
+		_, final, _ := ended(s, poll.New[int](s, nil))
+		require.NoError(t, final)
+	})
+}
+
+func TestPoller_PollsAtTheRightTimes(t *testing.T) {
+	t.Parallel()
+	unavailable := func(retryAfter time.Duration) func(time.Duration) *poll.Failure {
+		return func(at time.Duration) *poll.Failure {
+			if at > time.Second {
+				return nil
+			}
+			return &poll.Failure{Err: errDown, Kind: poll.Transient, RetryAfter: retryAfter}
+		}
+	}
+	for _, c := range []struct {
+		name    string
+		service *scripted
+		patient bool
+		do      func(p *poll.Poller[int], s *poll.Subscription[int]) // at 10 s
+		want    []int                                                // in seconds
+	}{
+		{name: "every thirty seconds", want: []int{0, 30, 60, 90}},
+		{name: "after a Retry-After", service: &scripted{fails: unavailable(80 * time.Second)}, want: []int{0, 80}},
+		{name: "after five minutes of a longer one", service: &scripted{fails: unavailable(time.Hour)}, want: []int{0}},
+		{name: "at once after an upload", do: func(p *poll.Poller[int], _ *poll.Subscription[int]) { p.Changed("m") }, want: []int{0, 10, 40, 70}},
+		{name: "not early to confirm a page", do: func(_ *poll.Poller[int], s *poll.Subscription[int]) { s.Confirm() }, want: []int{0, 30, 60, 90}},
+		{name: "later after the user's own poll", do: func(p *poll.Poller[int], _ *poll.Subscription[int]) {
+			p.Record(poll.Snapshot[int]{ID: "m", SentAt: time.Now()})
+		}, want: []int{0, 40, 70}},
+		{name: "rarely without audio", service: &scripted{idle: 35 * time.Minute}, patient: true, want: []int{0, 70}},
+		{name: "for an impatient wait as ever", service: &scripted{idle: 35 * time.Minute}, want: []int{0, 30, 60, 90}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := cmp.Or(c.service, &scripted{})
+				s.began = time.Now()
+				p := poll.New[int](s, nil)
+				sub := p.Subscribe("m", c.patient)
+				time.Sleep(10 * time.Second)
+				if c.do != nil {
+					c.do(p, sub)
+				}
+				time.Sleep(90 * time.Second)
+				_ = sub.Cancel()
+				_ = sub.Cancel() // does nothing
+				time.Sleep(time.Hour)
+				require.Equal(t, c.want, inSeconds(s.gets), "nobody polls after Cancel")
+			})
+		})
+	}
+}
+
+func TestPoller_DropsASnapshotOlderThanTheLast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{began: time.Now()}
+		p := poll.New[int](s, nil)
+		now := time.Now()
+		p.Record(poll.Snapshot[int]{ID: "m", Meeting: 2, Updated: now, SentAt: now})
+		p.Record(poll.Snapshot[int]{ID: "m", Meeting: 1, Updated: now.Add(-time.Second), SentAt: now})
+		sub := p.Subscribe("m", false)
+		require.Equal(t, 2, (<-sub.C()).Snapshot.Meeting)
+		require.NoError(t, sub.Cancel())
+		require.Empty(t, s.gets, "the user's own poll is fresh")
+	})
+}
+
+func TestPoller_ReportsTroubleOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{began: time.Now(), fails: func(at time.Duration) *poll.Failure {
+			if at > 20*time.Minute {
+				return nil
+			}
+			return &poll.Failure{Err: errDown, Kind: poll.Transient}
+		}}
+		var p *poll.Poller[int]
+		var reports []error
+		p = poll.New[int](s, func(r poll.Trouble) {
+			p.Forget("other") // no lock is held
+			reports = append(reports, r.Err)
+		})
+		ended(s, p)
+		require.Equal(t, []error{errDown, nil}, reports)
+	})
+}
