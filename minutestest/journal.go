@@ -84,6 +84,7 @@ type entry struct {
 	resets uint64 // of the Server, before the request
 	sender uint64 // the in-memory client of its own that sent it; 0: another
 	at     time.Time
+	clock  time.Time // at that time, of the service
 	took   time.Duration
 	method string
 	host   string

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
 )
 
 // Script sets the outcome of meetings from now on: of future meetings, and of the remaining stages
@@ -19,7 +20,7 @@ func (s *Server) Script(scripts ...Script) error {
 		if err := s.engine.Script(sc); err != nil {
 			return methodError("Script", err)
 		}
-		s.did("Script", sc.MeetingID, scriptSummary(sc))
+		s.inspector.Did("Script", sc.MeetingID, scriptSummary(sc))
 	}
 	return nil
 }
@@ -88,12 +89,18 @@ func scriptSummary(sc Script) string {
 	return whose + ": " + strings.Join(says, ", ")
 }
 
+// statusOf returns a meeting's status, or "" if there is no such meeting.
+func (s *Server) statusOf(meetingID string) minutes.Status {
+	m, _ := s.engine.Meeting(meetingID)
+	return m.Status
+}
+
 // Release lets a meeting that a script holds go on, and reports whether one held it. The rest of
 // its stage still has to pass.
 func (s *Server) Release(meetingID string) bool {
 	released := s.engine.Release(meetingID)
 	if released {
-		s.did("Release", meetingID, "no longer held in "+string(s.statusOf(meetingID)))
+		s.inspector.Did("Release", meetingID, "no longer held in "+string(s.statusOf(meetingID)))
 	}
 	return released
 }
@@ -108,7 +115,7 @@ func (s *Server) Advance(meetingID string, until minutes.Status) (minutes.Status
 		return status, methodError("Advance", err)
 	}
 	if status != before {
-		s.did("Advance", meetingID, string(before)+" → "+string(status))
+		s.inspector.Did("Advance", meetingID, string(before)+" → "+string(status))
 	}
 	return status, nil
 }
@@ -120,7 +127,7 @@ func (s *Server) Advance(meetingID string, until minutes.Status) (minutes.Status
 // never goes back.
 func (s *Server) AdvanceClock(d time.Duration) time.Time {
 	now := s.engine.AdvanceClock(d)
-	s.did("AdvanceClock", "", fmt.Sprintf("%s on, to %s", d, now.Format(time.RFC3339)))
+	s.inspector.Did("AdvanceClock", "", fmt.Sprintf("%s on, to %s", d, now.Format(time.RFC3339)))
 	return now
 }
 
@@ -133,7 +140,7 @@ func (s *Server) Delete(meetingID string) bool {
 	m, _ := s.engine.Meeting(meetingID)
 	deleted := s.engine.Delete(meetingID)
 	if deleted {
-		s.did("Delete", meetingID, fmt.Sprintf("%q is gone", m.Title))
+		s.inspector.Did("Delete", meetingID, fmt.Sprintf("%q is gone", m.Title))
 	}
 	return deleted
 }
@@ -152,7 +159,7 @@ func (s *Server) AddMeetings(organisation string, meetings ...WorldMeeting) (ids
 	if ids, err = s.engine.Add(organisation, meetings); err != nil {
 		return nil, methodError("AddMeetings", err)
 	}
-	s.did("AddMeetings "+organisation, "", fmt.Sprintf("%d meetings", len(ids)))
+	s.inspector.Did("AddMeetings "+organisation, "", fmt.Sprintf("%d meetings", len(ids)))
 	return ids, nil
 }
 
@@ -180,7 +187,7 @@ func (s *Server) Update(organisation string, change func(*Organisation)) error {
 		return methodError("Update", err)
 	}
 	after, _ := s.Organisation(organisation)
-	s.did("Update "+organisation, "", changes(before, after)...)
+	s.inspector.Did("Update "+organisation, "", inspector.Changes(before, after)...)
 	return nil
 }
 

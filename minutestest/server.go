@@ -9,11 +9,11 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
 )
 
 // BaseURL is the base URL of every [Server] for those who come through its
@@ -41,14 +41,12 @@ type Server struct {
 	edge      edge
 	faults    faults
 	journal   journal
-	actions   actions
+	inspector *inspector.Inspector
 	network   *network
 	http      *http.Client
 	log       func(Request) // nil: none
 	tb        TB            // nil: made by New
 	helper    func()        // of tb, if it may be called
-
-	streams atomic.Int32 // of the inspector
 
 	mu        sync.Mutex
 	closed    bool
@@ -117,6 +115,7 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 	if s.engine, err = engine.New(s.config()); err != nil {
 		return nil, fmt.Errorf("world: %w", err)
 	}
+	s.inspector = inspector.New(source{s})
 	s.network = newNetwork(s.Handler())
 	s.network.fails = s.dialFault
 	s.http = s.network.client(false)
@@ -318,7 +317,7 @@ func (s *Server) Reset() error {
 	}
 	s.faults.reset()
 	s.journal.reset()
-	s.actions.reset()
+	s.inspector.Reset()
 	s.audit.reset()
 	s.journal.resets.Add(1) // a page that has read a part of the old state reads all again
 	return nil
@@ -327,7 +326,7 @@ func (s *Server) Reset() error {
 // serve handles one request, and records it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	// The number of resets comes first, because a reset starts the sequence again.
-	e := entry{resets: s.journal.resets.Load(), seq: s.journal.seq.Add(1), sender: senderOf(r), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, header: r.Header}
+	e := entry{resets: s.journal.resets.Load(), seq: s.journal.seq.Add(1), sender: senderOf(r), at: time.Now(), clock: s.engine.Now(), method: r.Method, host: r.Host, url: r.URL, header: r.Header}
 	held, cut := hold(w), false
 	if s.edge.rejects(r) {
 		cut = s.apply(held, r, &e, RateLimit("1"))

@@ -1,4 +1,4 @@
-package minutestest
+package inspector
 
 import (
 	"encoding/json"
@@ -7,16 +7,15 @@ import (
 	"reflect"
 	"slices"
 	"sync"
-	"time"
 
-	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // action is a call of the test or program that changed the service: Script,
 // Update, Advance or Release. The inspector shows it beside the requests.
 type action struct {
 	N         int      `json:"n"` // from 1
-	At        millis   `json:"at"`
+	At        Millis   `json:"at"`
 	After     int      `json:"after"` // seq of the last request that had arrived
 	Name      string   `json:"name"`  // of the method, and of the organisation
 	MeetingID string   `json:"meeting_id,omitempty"`
@@ -29,7 +28,7 @@ const (
 	maxChange  = 160 // characters
 )
 
-// actions keeps the last actions of a Server.
+// actions keeps the last actions of a service.
 type actions struct {
 	mu    sync.Mutex
 	count int // also of those no longer kept
@@ -67,23 +66,15 @@ func shorten(text string) string {
 	return text
 }
 
-// did records an action that happened now.
-func (s *Server) did(name, meetingID string, changes ...string) {
-	s.actions.add(action{
-		At: millisOf(time.Now()), After: int(s.journal.seq.Load()),
-		Name: name, MeetingID: meetingID, Changes: changes,
-	})
+// Did records an action that happened now: the name of the method, the meeting if it is about one,
+// and what changed, for people.
+func (i *Inspector) Did(name, meetingID string, changes ...string) {
+	i.actions.add(action{At: MillisOf(i.source.Engine().Now()), After: i.source.Arrived(), Name: name, MeetingID: meetingID, Changes: changes})
 }
 
-// statusOf returns a meeting's status, or "" if there is no such meeting.
-func (s *Server) statusOf(meetingID string) minutes.Status {
-	m, _ := s.engine.Meeting(meetingID)
-	return m.Status
-}
-
-// changes lists the settings in which two states of an organisation differ. What is in a list is
+// Changes lists the settings in which two states of an organisation differ. What is in a list is
 // not shown, because it may be a secret.
-func changes(before, after Organisation) []string {
+func Changes(before, after world.Organisation) []string {
 	was, is := settings(before), settings(after)
 	names := maps.Clone(was)
 	maps.Copy(names, is)
@@ -104,7 +95,7 @@ func changes(before, after Organisation) []string {
 }
 
 // settings returns o as decoded JSON.
-func settings(o Organisation) (fields map[string]any) {
+func settings(o world.Organisation) (fields map[string]any) {
 	if text, err := json.Marshal(o); err == nil {
 		_ = json.Unmarshal(text, &fields)
 	}
