@@ -193,35 +193,6 @@ func TestConnections_CloseWhenIdle(t *testing.T) {
 	assert.Equal(t, 64<<10, srv.MaxHeaderBytes)
 }
 
-// Recordings are kept up to a limit of all of them together.
-func TestWithAudio_LimitsMemory(t *testing.T) {
-	t.Parallel()
-	s := NewServer(t, WithAudio(), func(s *Server) { s.keepAudio = 1000 })
-	c := callerOf(s)
-	kept := func(id string) int {
-		m, ok := s.Meeting(id)
-		require.True(t, ok)
-		require.EqualValues(t, 600, m.Audio.Size)
-		return len(m.Audio.Bytes)
-	}
-	audio := strings.Repeat("x", 600)
-	first := c.upload(t, "First", audio)
-	assert.Equal(t, 600, kept(first))
-	assert.Zero(t, kept(c.upload(t, "Over", audio)))
-
-	// A truncated body gives its memory back, and so does a deletion.
-	id := c.create(t, "Cut")
-	for range 3 {
-		r := httptest.NewRequest("PUT", c.uploadURL(t, id), io.LimitReader(strings.NewReader(audio), 300))
-		r.ContentLength = 600
-		r.Header.Set("Content-Type", audioType)
-		s.Handler().ServeHTTP(httptest.NewRecorder(), r)
-	}
-	assert.Equal(t, http.StatusNoContent, c.call("DELETE", "/v1/meetings/"+first, "").status)
-	assert.Equal(t, 600, kept(c.upload(t, "Again", audio)))
-	require.NoError(t, s.Reset())
-}
-
 // BenchmarkHostileClient is what stays in memory after a client that sends
 // headers of 60 KB, bodies that end early, and recordings.
 func BenchmarkHostileClient(b *testing.B) {
