@@ -161,10 +161,9 @@ func (e *entry) news() requestNews {
 
 func (s *Server) worldNews() *worldNews {
 	w := &worldNews{Organisations: []organisationNews{}, Faults: s.faults.news()}
-	for _, begun := range s.world.Organisations[:min(len(s.world.Organisations), maxParts)] {
-		if o, ok := s.Organisation(begun.ID); ok {
-			w.Organisations = append(w.Organisations, newsOfOrganisation(&o))
-		}
+	all := s.World().Organisations
+	for i := range all[:min(len(all), maxParts)] {
+		w.Organisations = append(w.Organisations, newsOfOrganisation(&all[i]))
 	}
 	scripts := s.engine.Scripts()
 	w.Scripts = scripts[:min(len(scripts), maxParts)]

@@ -134,13 +134,23 @@ func (s *Server) Meetings() []Meeting { return s.engine.Meetings() }
 // Meeting returns the current state of a meeting of any organisation.
 func (s *Server) Meeting(id string) (Meeting, bool) { return s.engine.Meeting(id) }
 
-// Organisation returns the current state of an organisation, including the quota that is left and
-// the objects added through the service.
-func (s *Server) Organisation(id string) (Organisation, bool) { return s.engine.Organisation(id) }
+// World returns the settings of all organisations as they are now, including the quota that is left
+// and the objects added through the service, but no meetings.
+func (s *Server) World() World { return s.engine.World() }
+
+// Organisation returns an organisation of [Server.World].
+func (s *Server) Organisation(id string) (Organisation, bool) {
+	for _, o := range s.World().Organisations {
+		if o.ID == id {
+			return o, true
+		}
+	}
+	return Organisation{}, false
+}
 
 // Update changes an organisation while it is in use: its quota, its keys, its members' statuses and
-// all else that an Organisation holds. Meetings stay. On error, nothing changes, and the error
-// names the path of each mistake. The function must not call the Server.
+// all else that an Organisation holds. Meetings and the id stay. On error, nothing changes, and the
+// error names the path of each mistake. The function must not call the Server.
 //
 //	err := srv.Update("org_acme", func(o *minutestest.Organisation) {
 //		o.Credits = new(0)
@@ -148,11 +158,31 @@ func (s *Server) Organisation(id string) (Organisation, bool) { return s.engine.
 //	})
 func (s *Server) Update(organisation string, change func(*Organisation)) error {
 	before, _ := s.Organisation(organisation)
-	if err := s.engine.Update(organisation, change); err != nil {
+	err := s.engine.Update(func(w *World) error {
+		for i := range w.Organisations {
+			if o := &w.Organisations[i]; o.ID == organisation {
+				change(o)
+				o.ID = organisation
+				return nil
+			}
+		}
+		return fmt.Errorf("there is no organisation %q", organisation)
+	})
+	if err != nil {
 		return methodError("Update", err)
 	}
 	after, _ := s.Organisation(organisation)
 	s.did("Update "+organisation, "", changes(before, after)...)
+	return nil
+}
+
+// UpdateWorld is like [Server.Update] for all organisations and the stages. Organisations that are
+// new begin with their meetings, and those that are left out are gone with theirs.
+func (s *Server) UpdateWorld(change func(*World) error) error {
+	if err := s.engine.Update(change); err != nil {
+		return methodError("UpdateWorld", err)
+	}
+	s.did("UpdateWorld", "")
 	return nil
 }
 

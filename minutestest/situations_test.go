@@ -321,7 +321,7 @@ func TestWorld_HoldsMeetings(t *testing.T) {
 		time.Sleep(time.Minute)
 		assert.Equal(t, minutes.StatusMinutesReady, s.Meetings()[51].Status, "it goes on")
 		assert.Empty(t, s.Requests())
-		require.ErrorContains(t, s.Update("org_acme", func(o *Organisation) { o.Meetings = []WorldMeeting{{Title: "x"}} }), "minutestest: Update: meetings: only a World")
+		require.ErrorContains(t, s.Update("org_acme", func(o *Organisation) { o.Meetings = []WorldMeeting{{Title: "x"}} }), "minutestest: Update: organisations[0].meetings: only a new")
 	})
 	for place, m := range map[string]WorldMeeting{
 		"organisations[0].meetings[0].title: 1 to 300":               {},

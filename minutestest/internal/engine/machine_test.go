@@ -143,7 +143,7 @@ func TestReservation(t *testing.T) {
 		s.upload("ci", d, 1)
 		time.Sleep(10 * time.Second)
 		require.Equal(t, "transcribe_blocked", s.status("ci", d))
-		require.NoError(t, s.Update("org_acme", func(o *world.Organisation) { o.TranscribeSeconds = new(100) }))
+		require.NoError(t, s.update("org_acme", func(o *world.Organisation) { o.TranscribeSeconds = new(100) }))
 		time.Sleep(time.Hour)
 		e, f := s.create("ci", ""), s.create("ci", "") // what a failed transcription had is free again
 		require.NoError(t, s.Script(world.Script{MeetingID: e, Outcome: minutes.StatusTranscriptionFailed}))
@@ -177,7 +177,7 @@ func TestTopUp(t *testing.T) {
 		time.Sleep(time.Until(until.Add(time.Hour)))
 		require.Equal(t, []string{"minutes_ready", "minutes_failed", "minutes_ready"}, []string{s.status("ci", a), s.status("ci", b), s.status("ci", c)})
 		require.Equal(t, `0 10 2000-02-15`, s.usage())
-		require.NoError(t, s.Update("org_acme", func(o *world.Organisation) { o.Name = "Acme & Co" }))
+		require.NoError(t, s.update("org_acme", func(o *world.Organisation) { o.Name = "Acme & Co" }))
 		time.Sleep(45 * 24 * time.Hour)
 		require.Equal(t, `1 10 2000-03-15`, s.usage())
 	})

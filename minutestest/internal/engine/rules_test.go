@@ -20,7 +20,7 @@ func TestReservation_OutlivesUpdate(t *testing.T) {
 		s := newRig(t, staged, withAcme(func(o *world.Organisation) { o.TranscribeSeconds = new(10) }))
 		a, b := s.create("ci", ""), s.create("ci", "")
 		s.upload("ci", a, 16_000*6)
-		require.NoError(t, s.Update("org_acme", func(o *world.Organisation) { o.Name = "Acme & Co" }))
+		require.NoError(t, s.update("org_acme", func(o *world.Organisation) { o.Name = "Acme & Co" }))
 		s.upload("ci", b, 16_000*5)
 		time.Sleep(time.Hour)
 		assert.Equal(t, "minutes_ready", s.status("ci", a))
@@ -35,7 +35,7 @@ func TestUsage_IsNeverNegative(t *testing.T) {
 		s := newRig(t, staged, withAcme(func(o *world.Organisation) { o.TranscribeSeconds = new(10) }))
 		a := s.create("ci", "")
 		s.upload("ci", a, 16_000*6)
-		require.NoError(t, s.Update("org_acme", func(o *world.Organisation) { o.TranscribeSeconds, o.Credits = new(2), new(0) }))
+		require.NoError(t, s.update("org_acme", func(o *world.Organisation) { o.TranscribeSeconds, o.Credits = new(2), new(0) }))
 		time.Sleep(time.Hour)
 		assert.Equal(t, "minutes_failed", s.status("ci", a))
 		assert.Equal(t, "0 0 null", s.usage())
@@ -157,7 +157,7 @@ func TestUpdate_ChangesNothingOnError(t *testing.T) {
 	s := newRig(t)
 	before, _ := s.Organisation("org_acme")
 	vocabulary := s.do("ci", "GET /v1/vocabulary", "").Body.String()
-	require.Error(t, s.Update("org_acme", func(o *world.Organisation) {
+	require.Error(t, s.update("org_acme", func(o *world.Organisation) {
 		o.Members[0].ID = o.Members[1].ID
 		o.Members[2].Name, o.Projects[0].Name, o.Templates[0].Name, o.Integrations[0].Inactive = "x", "x", "x", true
 		o.Vocabulary[0].Term, o.Vocabulary[0].Variants[0].Text = "x", "x"
