@@ -57,7 +57,7 @@ func (s *Server) Requests(of ...minutes.Operation) []Request {
 	s.helper()
 	for _, op := range of {
 		if err := checkOperation(op); err != nil {
-			s.fail("Requests: %v", err)
+			s.fail("Requests", err)
 			return nil
 		}
 	}

@@ -58,13 +58,6 @@ func (v source) Engine() *engine.Service { return v.s.engine }
 func (v source) Resets() uint64          { return v.s.journal.resets.Load() }
 func (v source) Arrived() int            { return int(v.s.journal.seq.Load()) }
 
-func (v source) Organisations() (ids []string) {
-	for _, o := range v.s.world.Organisations {
-		ids = append(ids, o.ID)
-	}
-	return ids
-}
-
 func (v source) RequestsSince(n uint64) (list []inspector.Request, next uint64) {
 	entries, next := v.s.journal.ended(n)
 	for i := range entries {

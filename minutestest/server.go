@@ -34,7 +34,7 @@ type TB interface {
 // synctest bubbles. Two Servers share nothing.
 type Server struct {
 	world     World
-	keepAudio int64 // bytes at most
+	keepAudio bool
 	seed      uint64
 	audit     *audit
 	engine    *engine.Service
@@ -135,20 +135,45 @@ func storageBase(r *http.Request) string {
 	return engine.OwnBase(r)
 }
 
-// fail reports mistakes in the code that uses the Server. It fails the test, or
-// panics if there is no test.
-func (s *Server) fail(format string, args ...any) {
+// mistake is the value with which a Server of New panics.
+type mistake struct {
+	method string
+	err    error
+}
+
+func (m mistake) Error() string { return fmt.Sprintf("minutestest: %s: %v", m.method, m.err) }
+
+// Try calls f and returns the mistake, if a Server of [New] panics in it because the arguments of one
+// of its methods are invalid. It is for programs that get those arguments from elsewhere, as
+// minutes-fake does. The error does not name the method.
+func Try(f func()) (err error) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case mistake:
+			err = v.err
+		default:
+			panic(v)
+		}
+	}()
+	f()
+	return nil
+}
+
+// fail reports a mistake in the code that uses the Server. It fails the test, or panics if there is
+// no test.
+func (s *Server) fail(method string, err error) {
 	s.helper()
-	text := "minutestest: " + fmt.Sprintf(format, args...)
+	m := mistake{method, err}
 	if s.tb == nil {
-		panic(text)
+		panic(m)
 	}
 	defer func() {
 		if recover() != nil { // a *testing.F in its fuzz target
-			panic(text)
+			panic(m)
 		}
 	}()
-	s.tb.Fatalf("%s", text)
+	s.tb.Fatalf("%v", m)
 }
 
 // hook calls f, a function that the test gave to a method or an option, in the goroutine of a
@@ -182,7 +207,7 @@ func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 	s.helper()
 	secret := s.Key()
 	if secret == "" {
-		s.fail("Client: the World's first organisation has no integration key that carries every scope")
+		s.fail("Client", errors.New("the World's first organisation has no integration key that carries every scope"))
 		return nil
 	}
 	return s.ClientWithKey(secret, opts...)
@@ -195,7 +220,7 @@ func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.C
 	defaults := []minutes.Option{minutes.WithHTTPClient(s.NewHTTPClient()), minutes.WithRateLimit(0, 0)}
 	client, err := minutes.New(BaseURL, secret, append(defaults, opts...)...)
 	if err != nil {
-		s.fail("Client: %v", err)
+		s.fail("Client", err)
 	}
 	return client
 }

@@ -26,22 +26,6 @@ func Check(w world.World) error {
 	return errors.Join(c.mistakes...)
 }
 
-// checkUpdate returns every mistake in the new settings of an organisation. Paths begin in it.
-func (st *state) checkUpdate(settings *world.Organisation) error {
-	c := &checker{taken: map[string]string{}}
-	for i, o := range st.orgs {
-		if o.ID != settings.ID { // what is in it must not be in settings, too
-			c.organisation(fmt.Sprintf("organisations[%d].", i), &o.Organisation)
-		}
-	}
-	if len(settings.Meetings) > 0 {
-		c.mistake("meetings", "only a World begins with them; AddMeetings adds more")
-		settings.Meetings = nil
-	}
-	c.organisation("", settings)
-	return errors.Join(c.mistakes...)
-}
-
 type checker struct {
 	mistakes []error
 	taken    map[string]string // kind and value, and its first path

