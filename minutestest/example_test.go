@@ -200,10 +200,12 @@ func ExampleServer_Listen() {
 }
 
 // Pages of one meeting each, as the interface allows.
-func ExampleServer_SetPageSize() {
+func ExampleServer_SetPageSizes() {
 	srv := minutestest.New()
 	defer srv.Close()
-	srv.SetPageSize(func(limit, page int) int { return min(limit, 1) })
+	if err := srv.SetPageSizes(1); err != nil {
+		log.Fatal(err)
+	}
 
 	ctx := context.Background()
 	client := srv.Client()

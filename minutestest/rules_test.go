@@ -8,8 +8,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	minutes "github.com/meeting-minutes/minutes-go"
 )
 
 // A cookie is always a credential, and a path or a Host may hold a key by mistake.
@@ -53,20 +51,6 @@ func TestFault_RejectsNegativeBytes(t *testing.T) {
 	t.Parallel()
 	for _, f := range []Fault{Truncate(-1), ResetUpload(-1)} {
 		require.ErrorContains(t, Match{}.Validate(f), "fault: bytes: -1 is negative")
-	}
-}
-
-// A page is never longer than its limit, nor shorter than empty.
-func TestSetPageSize_StaysWithinTheLimit(t *testing.T) {
-	t.Parallel()
-	w := DefaultWorld()
-	w.Organisations[0].Meetings = []WorldMeeting{{Title: "Old", Count: 9}}
-	s := NewServer(t, WithWorld(w))
-	for size, want := range map[int]int{-5: 0, 100: 4} {
-		s.SetPageSize(func(limit, page int) int { return size })
-		page, err := s.Client().Meetings.List(t.Context(), &minutes.MeetingListParams{Limit: 4})
-		require.NoError(t, err)
-		assert.Len(t, page.Meetings, want)
 	}
 }
 

@@ -186,19 +186,12 @@ func (s *Server) UpdateWorld(change func(*World) error) error {
 	return nil
 }
 
-// SetPageSize makes pages of meetings short, or empty, which the API lets them be: size is asked
-// for each page, with the caller's limit and the number of the page in its list from 0, how many
-// meetings it may hold. It is called by many goroutines at once. Nil makes pages full again. A panic
-// in size is handled as [Call] says.
-func (s *Server) SetPageSize(size func(limit, page int) int) {
-	if size == nil {
-		s.engine.SetPageSize(nil)
-		return
-	}
-	s.engine.SetPageSize(func(limit, page int) int {
-		n := limit
-		s.hook("SetPageSize", func() { n = size(limit, page) })
-		return n
+// SetPageSizes makes the pages of meetings short, or empty, which the API lets them be: it sets
+// PageSizes of the [World]. Without sizes, pages are full again.
+func (s *Server) SetPageSizes(sizes ...int) error {
+	return s.UpdateWorld(func(w *World) error {
+		w.PageSizes = sizes
+		return nil
 	})
 }
 

@@ -570,14 +570,14 @@ func TestUpdate_KeepsTheTopUp(t *testing.T) {
 	})
 }
 
-func TestSetPageSize_ShortensPages(t *testing.T) {
+func TestSetPageSizes_ShortensPages(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
 	for i := range 5 {
 		c.create(t, fmt.Sprint(i))
 	}
-	s.SetPageSize(func(limit, page int) int { return page % 2 * 2 }) // every other page is empty
+	require.NoError(t, s.SetPageSizes(0, 2)) // every other page is empty
 	var sizes []int
 	for query := ""; ; {
 		a := c.call("GET", "/v1/meetings"+query, "")
@@ -591,7 +591,8 @@ func TestSetPageSize_ShortensPages(t *testing.T) {
 		require.Less(t, len(sizes), 20)
 	}
 	assert.Equal(t, []int{0, 2, 0, 2, 0, 1}, sizes)
-	s.SetPageSize(nil)
+	require.NoError(t, s.SetPageSizes())
+	require.Error(t, s.SetPageSizes(0), "a list without an end")
 	assert.Equal(t, 5, bytes.Count([]byte(c.call("GET", "/v1/meetings", "").text), []byte(`"id":"mtg_`)))
 }
 

@@ -129,7 +129,7 @@ func TestCallbacks_MayCallTheServer(t *testing.T) {
 			assert.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Name = "Acme again" }))
 			assert.NoError(t, s.Script(Script{Title: "Other"}))
 			s.Inject(Match{Title: "Other"}, Reset()).Optional()
-			s.SetPageSize(nil)
+			assert.NoError(t, s.SetPageSizes())
 			s.Release(r.MeetingID)
 			_, _ = s.Advance(r.MeetingID, "")
 			assert.NoError(t, s.Report(io.Discard))
@@ -509,7 +509,7 @@ func TestWithSeed_RepeatsTheRequestsOfAProgram(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := NewServer(t, WithSeed(7))
 			require.NoError(t, s.Script(Script{Stages: Stages{Prepare: stage, Transcribe: stage, Write: stage}}))
-			s.SetPageSize(func(_, page int) int { return page % 2 })
+			require.NoError(t, s.SetPageSizes(0, 1))
 			s.Inject(Match{Operation: minutes.OpMeetingsCreate}, LoseResponse(), RateLimit(""))
 			s.Inject(Match{Operation: OpUpload}, RefuseUpload(503, "SlowDown"))
 			s.Inject(Match{Operation: minutes.OpMeetingsMinutes}, BadGateway(), Reset())

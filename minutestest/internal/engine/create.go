@@ -9,14 +9,8 @@ import (
 
 // createMeeting creates the meeting that the body describes, or finds it by its external id.
 func (c *call) createMeeting() (any, *apiError) {
-	f, err := c.body()
-	if err != nil {
-		return nil, err
-	}
+	f, o := c.form, c.org
 	m, shared := c.newMeeting(f)
-	o := c.org
-	o.lock(c.now)
-	defer o.unlock()
 	if err := o.checkShared(f, shared); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,8 @@ type call struct {
 	now    time.Time
 	key    *key
 	org    *organisation
-	status int // of the response
+	form   *form // the body, if the operation has one
+	status int   // of the response
 	x      Exchange
 }
 
@@ -61,7 +62,13 @@ func (c *call) result() (any, *apiError) {
 	case !c.key.allows(found.Scope):
 		return nil, errScope
 	}
+	if found.Method != http.MethodGet && found.Method != http.MethodDelete {
+		c.form = c.readForm()
+		c.now = c.state.now() // reading may have taken a while
+	}
 	c.status = found.Success
+	c.org.lock(c.now)
+	defer c.org.unlock()
 	return handlers[found.Operation](c)
 }
 
@@ -69,9 +76,6 @@ func (c *call) result() (any, *apiError) {
 func (c *call) errorBody(err *apiError) []byte {
 	c.status = err.status
 	c.x.Code, c.x.RequestID = err.code, c.state.ids.next(requestPrefix)
-	if err == errUnauthenticated {
-		c.w.Header().Set("WWW-Authenticate", "Bearer")
-	}
 	return encode(map[string]errorJSON{"error": {err.code, err.message, c.x.RequestID, err.details}})
 }
 
