@@ -172,7 +172,7 @@ func (s *Server) Update(organisation string, change func(*Organisation)) error {
 		return methodError("Update", err)
 	}
 	after, _ := s.Organisation(organisation)
-	s.did("Update "+organisation, "", changes(before, after)...)
+	s.did("Update "+organisation, "", changes(before, after))
 	return nil
 }
 

@@ -13,7 +13,7 @@ type call struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	now    time.Time
-	key    *key
+	caller caller
 	org    *organisation
 	form   *form // the body, if the operation has one
 	status int   // of the response
@@ -59,7 +59,7 @@ func (c *call) result() (any, *apiError) {
 	case found == nil:
 		c.w.Header().Set("Allow", strings.Join(allow, ", "))
 		return nil, errMethod
-	case !c.key.allows(found.Scope):
+	case !c.caller.allows(found.Scope):
 		return nil, errScope
 	}
 	if found.Method != http.MethodGet && found.Method != http.MethodDelete {

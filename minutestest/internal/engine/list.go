@@ -85,7 +85,7 @@ func (c *call) page(l listing, size int) pageJSON {
 // lists reports whether the caller's lists contain m: if it may see it, and no script keeps it from
 // them yet.
 func (c *call) lists(m *meeting) bool {
-	if !m.visibleTo(c.key.caller) {
+	if !m.visibleTo(c.caller.id) {
 		return false
 	}
 	late := c.state.scripts.of(m).ListedAfter

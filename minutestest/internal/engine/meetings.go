@@ -12,7 +12,7 @@ import (
 // meeting returns the meeting in the path, or an error if the caller does not see it.
 func (c *call) meeting() (*meeting, *apiError) {
 	m := c.org.byID[c.x.MeetingID]
-	if m == nil || !m.visibleTo(c.key.caller) {
+	if m == nil || !m.visibleTo(c.caller.id) {
 		return nil, errMeetingNotFound
 	}
 	c.x.MeetingStatus = m.status
@@ -29,7 +29,7 @@ func (c *call) changing(check func(*form)) (*meeting, *apiError) {
 	if check(c.form); c.form.err() != nil {
 		return nil, c.form.err()
 	}
-	if !m.changeableBy(c.key) {
+	if !m.changeableBy(&c.caller) {
 		return nil, errForbidden
 	}
 	return m, nil
@@ -49,7 +49,7 @@ func (c *call) deleteMeeting() (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	if !m.changeableBy(c.key) {
+	if !m.changeableBy(&c.caller) {
 		return nil, errForbidden
 	}
 	c.org.remove(m)

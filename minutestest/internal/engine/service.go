@@ -11,7 +11,6 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -62,7 +61,6 @@ type state struct {
 	stages    world.Stages
 	pageSizes []int
 	orgs      []*organisation
-	keys      map[string]*key // by secret
 }
 
 // New returns a service that holds cfg's World, or an error that names the path of each mistake
@@ -201,7 +199,7 @@ func (s *Service) Update(change func(*world.World) error) error {
 func (st *state) adopt(w world.World) {
 	now, before := st.now(), st.orgs
 	st.stages, st.pageSizes = orStages(w.Stages, defaultStages), slices.Clone(w.PageSizes)
-	st.orgs, st.keys = nil, map[string]*key{}
+	st.orgs = nil
 	for i := range w.Organisations {
 		settings := &w.Organisations[i]
 		at := slices.IndexFunc(before, func(o *organisation) bool { return o.ID == settings.ID })
@@ -215,7 +213,6 @@ func (st *state) adopt(w world.World) {
 			o.quota = newQuota(&o.Organisation, now)
 		}
 		st.orgs = append(st.orgs, o)
-		maps.Copy(st.keys, o.makeKeys())
 		for j := range settings.Meetings {
 			o.add(&settings.Meetings[j], now)
 		}
