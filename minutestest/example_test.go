@@ -186,10 +186,10 @@ func ExampleServer_Listen() {
 }
 
 // Pages of one meeting each, as the interface allows.
-func ExampleServer_SetPageSize() {
+func ExampleServer_SetPageSizes() {
 	srv := minutestest.New()
 	defer srv.Close()
-	srv.SetPageSize(func(limit, page int) int { return min(limit, 1) })
+	srv.SetPageSizes(1)
 
 	ctx := context.Background()
 	client := srv.Client()

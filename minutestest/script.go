@@ -183,7 +183,7 @@ func (s *Server) Update(organisation string, change func(*Organisation)) {
 		return
 	}
 	after, _ := s.Organisation(organisation)
-	s.inspector.Did("Update "+organisation, "", inspector.Changes(before, after)...)
+	s.inspector.Did("Update "+organisation, "", inspector.Changes(before, after))
 }
 
 // UpdateWorld is like [Server.Update] for all organisations and the stages. Organisations that are
@@ -198,18 +198,12 @@ func (s *Server) UpdateWorld(change func(*World) error) {
 	s.inspector.Did("UpdateWorld", "")
 }
 
-// SetPageSize makes pages of meetings short, or empty, which the API lets them be: size is asked
-// for each page, with the caller's limit and the number of the page in its list from 0, how many
-// meetings it may hold. It is called by many goroutines at once. Nil makes pages full again. A panic
-// in size is handled as [Call] says.
-func (s *Server) SetPageSize(size func(limit, page int) int) {
-	if size == nil {
-		s.engine.SetPageSize(nil)
-		return
-	}
-	s.engine.SetPageSize(func(limit, page int) int {
-		n := limit
-		s.hook("SetPageSize", func() { n = size(limit, page) })
-		return n
+// SetPageSizes makes the pages of meetings short, or empty, which the API lets them be: it sets
+// PageSizes of the [World]. Without sizes, pages are full again.
+func (s *Server) SetPageSizes(sizes ...int) {
+	s.helper()
+	s.UpdateWorld(func(w *World) error {
+		w.PageSizes = sizes
+		return nil
 	})
 }

@@ -438,6 +438,7 @@ func TestServer_ReportsMisuse(t *testing.T) {
 			NewServer(tb).Update("org_acme", func(o *Organisation) { o.Credits = new(-7) })
 		}, "Update: organisations[0].credits: -7 is negative"},
 		"organisation": {func(tb *fakeTB) { NewServer(tb).Update("org_x", func(*Organisation) {}) }, `there is no organisation "org_x"`},
+		"page sizes":   {func(tb *fakeTB) { NewServer(tb).SetPageSizes(0) }, "UpdateWorld: page_sizes"},
 		"meetings":     {func(tb *fakeTB) { NewServer(tb).AddMeetings("org_acme", WorldMeeting{}) }, "AddMeetings: meetings[0].title: "},
 		"no fault":     {func(tb *fakeTB) { NewServer(tb).Inject(Match{}) }, "no fault given"},
 		"requests":     {func(tb *fakeTB) { NewServer(tb).Requests("meetings.create", "meeting.create") }, `Requests: operation: "meeting.create" is not one of members.list, `},
@@ -563,14 +564,14 @@ func TestUpdate_KeepsTheTopUp(t *testing.T) {
 	})
 }
 
-func TestSetPageSize_ShortensPages(t *testing.T) {
+func TestSetPageSizes_ShortensPages(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
 	for i := range 5 {
 		c.create(t, fmt.Sprint(i))
 	}
-	s.SetPageSize(func(limit, page int) int { return page % 2 * 2 }) // every other page is empty
+	s.SetPageSizes(0, 2) // every other page is empty
 	var sizes []int
 	for query := ""; ; {
 		a := c.call("GET", "/v1/meetings"+query, "")
@@ -584,7 +585,7 @@ func TestSetPageSize_ShortensPages(t *testing.T) {
 		require.Less(t, len(sizes), 20)
 	}
 	assert.Equal(t, []int{0, 2, 0, 2, 0, 1}, sizes)
-	s.SetPageSize(nil)
+	s.SetPageSizes()
 	assert.Equal(t, 5, bytes.Count([]byte(c.call("GET", "/v1/meetings", "").text), []byte(`"id":"mtg_`)))
 }
 
@@ -617,18 +618,4 @@ func TestConnections_CloseWhenIdle(t *testing.T) {
 	assert.Positive(t, srv.IdleTimeout)
 	assert.Positive(t, srv.ReadHeaderTimeout)
 	assert.Equal(t, 64<<10, srv.MaxHeaderBytes)
-}
-
-// A page is never longer than its limit, nor shorter than empty.
-func TestSetPageSize_StaysWithinTheLimit(t *testing.T) {
-	t.Parallel()
-	w := DefaultWorld()
-	w.Organisations[0].Meetings = []WorldMeeting{{Title: "Old", Count: 9}}
-	s := NewServer(t, WithWorld(w))
-	for size, want := range map[int]int{-5: 0, 100: 4} {
-		s.SetPageSize(func(limit, page int) int { return size })
-		page, err := s.Client().Meetings.List(t.Context(), &minutes.MeetingListParams{Limit: 4})
-		require.NoError(t, err)
-		assert.Len(t, page.Meetings, want)
-	}
 }

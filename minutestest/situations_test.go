@@ -130,7 +130,7 @@ func TestCallbacks_MayCallTheServer(t *testing.T) {
 			s.Update("org_acme", func(o *Organisation) { o.Name = "Acme again" })
 			s.Script(Script{Title: "Other"})
 			s.Inject(Match{Title: "Other"}, Reset()).Optional()
-			s.SetPageSize(nil)
+			s.SetPageSizes()
 			s.Release(r.MeetingID)
 			assert.NoError(t, s.Report(io.Discard))
 			assert.NoError(t, s.Reset())
@@ -481,7 +481,7 @@ func TestWithSeed_RepeatsTheRequestsOfAProgram(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := NewServer(t, WithSeed(7))
 			s.Script(Script{Stages: Stages{Prepare: stage, Transcribe: stage, Write: stage}})
-			s.SetPageSize(func(_, page int) int { return page % 2 })
+			s.SetPageSizes(0, 1)
 			s.Inject(Match{Operation: minutes.OpMeetingsCreate}, LoseResponse(), RateLimit(""))
 			s.Inject(Match{Operation: minutes.OpUpload}, RefuseUpload(503, "SlowDown"))
 			s.Inject(Match{Operation: minutes.OpMeetingsMinutes}, BadGateway(), Reset())

@@ -195,9 +195,7 @@ func (c *control) setPageSize(r *http.Request) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pages = sent.Sizes
-	c.fake.SetPageSize(func(limit, page int) int {
-		return min(limit, sent.Sizes[min(page, len(sent.Sizes)-1)])
-	})
+	c.fake.SetPageSizes(sent.Sizes...)
 	return sent, nil
 }
 
@@ -211,7 +209,7 @@ func (c *control) clearPageSize(*http.Request) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pages = nil
-	c.fake.SetPageSize(nil)
+	c.fake.SetPageSizes()
 	return nil, nil
 }
 

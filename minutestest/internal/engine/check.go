@@ -20,6 +20,12 @@ import (
 func Check(w world.World) error {
 	c := &checker{taken: map[string]string{}}
 	c.stages("stages", w.Stages)
+	for i := range w.PageSizes {
+		c.notNegative(fmt.Sprintf("page_sizes[%d]", i), &w.PageSizes[i])
+	}
+	if len(w.PageSizes) > 0 && slices.Max(w.PageSizes) <= 0 {
+		c.mistake("page_sizes", "a list of empty pages alone has no end")
+	}
 	for i := range w.Organisations {
 		c.organisation(fmt.Sprintf("organisations[%d].", i), &w.Organisations[i])
 	}

@@ -204,21 +204,6 @@ func TestReindex(t *testing.T) {
 	}
 }
 
-// TestReindex_OnlyWithMinutes: before the minutes, and if there are none, a
-// change is free (D9).
-func TestReindex_OnlyWithMinutes(t *testing.T) {
-	t.Parallel()
-	s := newRig(t)
-	for _, outcome := range []minutes.Status{minutes.StatusAudioRejected, minutes.StatusTranscribeBlocked, minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed} {
-		require.NoError(t, s.Script(world.Script{Outcome: outcome}))
-		id := s.create("ci", "")
-		s.upload("ci", id, 1)
-		require.Equal(t, string(outcome), s.status("ci", id))
-		s.do("ci", "PATCH /v1/meetings/"+id, `{"title":"x","date":"2026-07-07","project_id":"prj_apollo"}`).is(200, "")
-		require.Equal(t, "1000", s.do("ci", "GET /v1/usage", "").field("credits_remaining"), outcome)
-	}
-}
-
 // TestRelease_LetsTheRestOfTheStagePass: a hold neither shortens a stage nor
 // makes it longer than the hold itself.
 func TestRelease_LetsTheRestOfTheStagePass(t *testing.T) {

@@ -42,8 +42,8 @@ func (m *meeting) visibleTo(caller string) bool {
 }
 
 // changeableBy reports which of those who see m may change or delete it (D17).
-func (m *meeting) changeableBy(k *key) bool {
-	return !k.personal || k.admin || m.creator == k.caller
+func (m *meeting) changeableBy(c *caller) bool {
+	return !c.personal || c.admin || m.creator == c.id
 }
 
 // durationSeconds returns the length of the recording, or nil while the service does not show it

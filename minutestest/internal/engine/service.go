@@ -11,7 +11,6 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"net"
 	"net/http"
@@ -41,10 +40,6 @@ type Config struct {
 	Seed uint64
 }
 
-// PageSize returns how many meetings a list page may hold: page number page, from 0, if the caller
-// asks for limit. Results are clamped to 0..limit. Many goroutines call it at once, without a lock.
-type PageSize func(limit, page int) int
-
 // Service is the service in memory. Many goroutines may use it at once, from inside and outside
 // synctest bubbles.
 type Service struct {
@@ -54,19 +49,18 @@ type Service struct {
 // state is everything that a Service knows.
 type state struct {
 	Config
-	ids    *ids
-	pace   string       // Cache-Control of a meeting
-	ahead  atomic.Int64 // nanoseconds that the clock was advanced by
-	stages world.Stages
-	orgs   []*organisation
+	ids   *ids
+	pace  string       // Cache-Control of a meeting
+	ahead atomic.Int64 // nanoseconds that the clock was advanced by
 
 	// mu guards everything below, and the organisations. Bodies are read and responses written
 	// without it.
-	mu       sync.Mutex
-	changes  uint64
-	pageSize PageSize
-	scripts  scripts
-	keys     map[string]*key // by secret
+	mu        sync.Mutex
+	changes   uint64
+	scripts   scripts
+	stages    world.Stages
+	pageSizes []int
+	orgs      []*organisation
 }
 
 // New returns a service that holds cfg's World, or an error that names the path of each mistake
@@ -114,26 +108,6 @@ func (s *Service) AdvanceClock(d time.Duration) time.Time {
 	return st.now()
 }
 
-// SetPageSize makes list pages short, or empty, on demand: the API lets a page hold fewer items
-// than its limit. Nil ends that.
-func (s *Service) SetPageSize(f PageSize) {
-	st := s.state.Load()
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.pageSize = f
-}
-
-// pageSizeOf returns the size of a page of a list, from 0 to limit.
-func (st *state) pageSizeOf(limit, page int) int {
-	st.mu.Lock()
-	f := st.pageSize
-	st.mu.Unlock()
-	if f == nil {
-		return limit
-	}
-	return min(max(f(limit, page), 0), limit)
-}
-
 // OwnBase returns the scheme and host that a request came to, or its address if it names no host,
 // as HTTP/1.0 allows.
 func OwnBase(r *http.Request) string {
@@ -179,7 +153,7 @@ func (s *Service) World() world.World {
 }
 
 func (st *state) world() world.World {
-	w := world.World{Stages: st.stages}
+	w := world.World{Stages: st.stages, PageSizes: slices.Clone(st.pageSizes)}
 	for _, o := range st.orgs {
 		w.Organisations = append(w.Organisations, o.settings())
 	}
@@ -224,7 +198,8 @@ func (s *Service) Update(change func(*world.World) error) error {
 // adopt makes the settings of a checked World those of the service.
 func (st *state) adopt(w world.World) {
 	now, before := st.now(), st.orgs
-	st.stages, st.orgs, st.keys = orStages(w.Stages, defaultStages), nil, map[string]*key{}
+	st.stages, st.pageSizes = orStages(w.Stages, defaultStages), slices.Clone(w.PageSizes)
+	st.orgs = nil
 	for i := range w.Organisations {
 		settings := &w.Organisations[i]
 		at := slices.IndexFunc(before, func(o *organisation) bool { return o.ID == settings.ID })
@@ -238,7 +213,6 @@ func (st *state) adopt(w world.World) {
 			o.quota = newQuota(&o.Organisation, now)
 		}
 		st.orgs = append(st.orgs, o)
-		maps.Copy(st.keys, o.makeKeys())
 		for j := range settings.Meetings {
 			o.add(&settings.Meetings[j], now)
 		}

