@@ -214,25 +214,3 @@ func TestWire_RejectsOtherHosts(t *testing.T) {
 	_, _, err = do(client, "GET", "https://"+storageHost+"/x", nil)
 	require.NoError(t, err)
 }
-
-// One network serves any number of bubbles, one after the other and at once,
-// and leaves no goroutine behind: a bubble that keeps one panics.
-func TestWire_ServesManyBubbles(t *testing.T) {
-	t.Parallel()
-	client, _ := wire(func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(time.Minute)
-		_, _ = io.Copy(w, r.Body)
-	})
-	for range 2 {
-		t.Run("", func(t *testing.T) {
-			t.Parallel()
-			for range 150 {
-				synctest.Test(t, func(t *testing.T) {
-					_, text, err := do(client, "POST", testURL, strings.NewReader("hello"))
-					require.NoError(t, err)
-					assert.Equal(t, "hello", text)
-				})
-			}
-		})
-	}
-}
