@@ -91,11 +91,13 @@ func TestQueue_KeepsRecordingOfFailedJob(t *testing.T) {
 	}{
 		"the meeting failed": {
 			fail: func(srv *minutestest.Server) error {
-				return srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesFailed})
+				srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesFailed})
+				return nil
 			},
 			state: "failed", problem: "minutes_failed",
 			mend: func(srv *minutestest.Server) error {
-				return srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesReady})
+				srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesReady})
+				return nil
 			},
 		},
 		"unexpected error": {
