@@ -117,7 +117,7 @@ func TestLive(t *testing.T) {
 	p.until(`document.querySelector("#faults").innerText.includes("meetings.create")`)
 	_, _, err = client.Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Rejected", Date: "2026-11-21"})
 	require.ErrorIs(t, err, minutes.ErrInternal)
-	p.until(`document.querySelector("#t-faults").innerText === "Faults 2/2"`)
+	p.until(`document.querySelector("#t-faults").innerText === "Faults 2, applied 2 times"`)
 	p.click("#orders button", "Inject")
 	for text, problem := range map[string]string{
 		"{":                                    "This is not valid JSON: the text ends too early. A bracket, a brace or a quotation mark is not closed.",

@@ -237,7 +237,11 @@ func TestCrowd(t *testing.T) {
 			assert.Less(t, m["ScriptDuration"], 0.3)
 			assert.Equal(t, 10_000, ask[int](p, "timeline.rows.length"))
 			assert.Equal(t, 4096, ask[int](p, "model.requests.length"))
-			assert.Less(t, ask[int](p, `document.querySelectorAll(".row, .item").length`), 120, "only what is in sight")
+			for _, width := range []int64{400, 900, 1920, 1280} {
+				p.do(chromedp.EmulateViewport(width, 860))
+				p.settled()
+				assert.Less(t, ask[int](p, `document.querySelectorAll(".row, .item").length`), 120, "only what is in sight, at %d px", width)
+			}
 			p.shoot(name)
 			before := p.metrics()
 			const steps = 50
