@@ -73,7 +73,7 @@ func TestWire_SendsResponses(t *testing.T) {
 }
 
 // An error that comes before the body has been sent is read completely, with
-// and without Expect: 100-continue, and costs no time.
+// and without Expect: 100-continue, and costs no time. Nothing sleeps afterwards.
 func TestWire_DeliversEarlyError(t *testing.T) {
 	t.Parallel()
 	inAndOut(t, func(t *testing.T) {
@@ -83,16 +83,18 @@ func TestWire_DeliversEarlyError(t *testing.T) {
 			_, _ = io.WriteString(w, rejection)
 		})
 		start := time.Now()
-		for _, expect := range []bool{true, false} {
+		for _, kind := range []string{"of known length", "expects 100", "chunked"} {
 			for i := range 200 {
 				rejection = strings.Repeat("no", i%2*5000)
 				status, text, err := do(client, "PUT", testURL, zeroes(8<<20), func(r *http.Request) {
-					r.ContentLength = 8 << 20
-					if expect {
+					if kind != "chunked" {
+						r.ContentLength = 8 << 20
+					}
+					if kind == "expects 100" {
 						r.Header.Set("Expect", "100-continue")
 					}
 				})
-				require.NoError(t, err)
+				require.NoError(t, err, kind)
 				assert.Equal(t, 403, status)
 				assert.Len(t, text, len(rejection))
 			}

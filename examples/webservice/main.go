@@ -30,7 +30,11 @@ func main() {
 // serve works until a signal stops it. The directory has all that the next process needs.
 func serve(addr, dir string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	slog.Info("opening the database", "dir", dir)
 	t, err := openTable(ctx, dir)
+	if err != nil && ctx.Err() != nil {
+		return nil // stopped while another process had the database
+	}
 	if err != nil {
 		return err
 	}

@@ -331,8 +331,11 @@ func TestMetrics(t *testing.T) {
 		s := start(t, minutestest.NewServer(t), t.TempDir())
 		s.put("weekly.mp3")
 		time.Sleep(time.Minute)
-		count, err := testutil.GatherAndCount(prometheus.DefaultGatherer, "minutes_attempts_total", "webservice_outcomes_total")
+		count, err := testutil.GatherAndCount(prometheus.DefaultGatherer, "meetings_attempts_total", "webservice_outcomes_total")
 		require.NoError(t, err)
 		assert.GreaterOrEqual(t, count, 2)
+		problems, err := testutil.GatherAndLint(prometheus.DefaultGatherer)
+		require.NoError(t, err)
+		assert.Empty(t, problems)
 	})
 }
