@@ -28,7 +28,7 @@ import (
 func onUploads(srv *minutestest.Server, storage func(req *http.Request, next http.RoundTripper) (*http.Response, error)) minutes.Option {
 	next := srv.HTTPClient().Transport
 	return minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-		if op, _ := testkit.Identify(req); op == minutestest.OpUpload {
+		if op, _ := testkit.Identify(req); op == minutes.OpUpload {
 			return storage(req, next)
 		}
 		return next.RoundTrip(req)
@@ -54,7 +54,7 @@ func TestUpload_SendsWholeRecording(t *testing.T) {
 		}}))
 		testkit.RequireArrived(t, srv, id, sum)
 		require.EqualValues(t, size, last)
-		puts := srv.Requests(minutestest.OpUpload)
+		puts := srv.Requests(minutes.OpUpload)
 		require.Len(t, puts, 1)
 		require.Equal(t, []string{contentType}, puts[0].Header["Content-Type"])
 		require.Empty(t, puts[0].Header["Authorization"])
@@ -95,15 +95,15 @@ func TestUpload_RecoversFromFailures(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				require.NoError(t, srv.Script(test.script))
+				srv.Script(test.script)
 				id := testkit.Waiting(t, srv)
 				if test.faults != nil {
-					srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, test.faults...)
+					srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, test.faults...)
 				}
 				source, sum := testkit.Noise(200_000)
 				err := testkit.Client(srv).Meetings.Upload(t.Context(), id, source, nil)
 				synctest.Wait()
-				assert.Len(t, srv.Requests(minutestest.OpUpload), test.puts)
+				assert.Len(t, srv.Requests(minutes.OpUpload), test.puts)
 				assert.Len(t, srv.Requests("meetings.upload_url"), test.urls)
 				assert.Len(t, srv.Requests("meetings.get"), test.polls)
 				if test.err == "" {
@@ -226,7 +226,7 @@ func TestUpload_GivesUpUnansweredQuestion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		id := testkit.Waiting(t, srv)
-		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.ResetUpload(1))
+		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.ResetUpload(1))
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Times: minutestest.Always}, minutestest.BadGateway())
 		err := testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(100_000), nil)
 		require.ErrorIs(t, err, syscall.ECONNRESET)
@@ -248,7 +248,7 @@ func TestUpload_ObeysContext(t *testing.T) {
 			srv.Inject(minutestest.Match{Operation: "meetings.upload_url"}, minutestest.Delay(time.Minute))
 		}, 5 * time.Second},
 		{"while it checks whether the audio arrived", func(srv *minutestest.Server) {
-			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.ResetUpload(1))
+			srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.ResetUpload(1))
 			srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.Delay(time.Minute))
 		}, 10 * time.Second},
 		{"before it begins", nil, 0},
@@ -352,7 +352,7 @@ func TestUpload_ReturnsStorageError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		id := testkit.Waiting(t, srv)
-		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"), minutestest.ResetUpload(1))
+		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"), minutestest.ResetUpload(1))
 		srv.Inject(minutestest.Match{Operation: "meetings.upload_url", Nth: 2}, minutestest.Refuse(minutes.ErrForbidden))
 		err := testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(100_000), nil)
 		e, ok := errors.AsType[*minutes.StorageError](err)
@@ -390,7 +390,7 @@ func TestWithUploadTimeouts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Delay(time.Minute))
+		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Delay(time.Minute))
 		c := testkit.Client(srv, minutes.WithUploadTimeouts(minutes.UploadTimeouts{Response: time.Second}))
 		start := time.Now()
 		require.NoError(t, c.Meetings.Upload(t.Context(), testkit.Waiting(t, srv), testkit.Audio(10), nil))

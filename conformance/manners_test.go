@@ -181,7 +181,7 @@ func TestRun_CreatesNothingAfterFailedDelete(t *testing.T) {
 func TestCleanup_DeletesRemainingMeetings(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t, nil)
-	a.srv.SetPageSize(func(int, int) int { return 3 })
+	a.srv.SetPageSizes(3)
 	for _, ref := range []string{"crm/4711", "minutes-go-conformance-A", "", "conformance-mine", "minutes-go-conformance-B", "x-minutes-go-conformance-C"} {
 		_, _, err := a.srv.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: "Meeting", Date: "2026-03-02", ExternalID: ref})
 		require.NoError(t, err)

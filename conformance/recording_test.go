@@ -5,6 +5,7 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // recordingChecks take a meeting from audio to minutes.
@@ -88,7 +89,7 @@ func (r *run) await(id string) response {
 			return rep
 		}
 		if r.memory != nil {
-			_, _ = r.memory.Advance(id, "") // it may be there by itself
+			_ = minutestest.Try(func() { r.memory.Advance(id, "") }) // it may be there by itself
 			continue
 		}
 		select {

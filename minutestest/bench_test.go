@@ -5,10 +5,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/require"
+	minutes "github.com/meeting-minutes/minutes-go"
 )
 
 // nowhere is a ResponseWriter that costs next to nothing.
@@ -57,8 +56,7 @@ func BenchmarkHandler(b *testing.B) {
 		}
 	}
 	ready, created := c.upload(b, "Ready", "audio"), c.create(b, "Created")
-	_, err := s.Advance(ready, "minutes_ready")
-	require.NoError(b, err)
+	s.Advance(ready, "minutes_ready")
 	for i := range 1000 {
 		c.create(b, fmt.Sprint(i))
 	}
@@ -69,60 +67,8 @@ func BenchmarkHandler(b *testing.B) {
 		benchmarkHandler(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.engine.Serve(w, r) }), request("/v1/meetings/"+ready))
 	})
 	b.Run("page of 50", func(b *testing.B) { benchmarkHandler(b, s.Handler(), request("/v1/meetings?limit=50")) })
-	injection := s.Inject(Match{Operation: OpUpload, Times: Always}, Reset()).Optional()
+	injection := s.Inject(Match{Operation: minutes.OpUpload, Times: Always}, Reset()).Optional()
 	b.Run("get ready, a fault armed", func(b *testing.B) { benchmarkHandler(b, s.Handler(), request("/v1/meetings/"+ready)) })
 	injection.Stop()
 	s.audit.reset()
-}
-
-// BenchmarkLoopback is the service over a real socket, beside a handler that
-// does nothing.
-func BenchmarkLoopback(b *testing.B) {
-	s := NewServer(b)
-	base, err := s.Listen("")
-	require.NoError(b, err)
-	ready := callerOf(s).upload(b, "Ready", "audio")
-	_, err = s.Advance(ready, "minutes_ready")
-	require.NoError(b, err)
-	idle := httptest.NewServer(trivial)
-	defer idle.Close()
-	for _, target := range []struct{ name, base string }{{"trivial", idle.URL}, {"service", base}} {
-		b.Run(target.name, func(b *testing.B) {
-			transport := &http.Transport{MaxIdleConnsPerHost: 64}
-			defer transport.CloseIdleConnections()
-			c := &caller{&http.Client{Transport: transport}, target.base, s.Key()}
-			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					if a := c.call("GET", "/v1/meetings/"+ready, ""); a.status != http.StatusOK {
-						b.Error(a)
-					}
-				}
-			})
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
-		})
-	}
-}
-
-// BenchmarkMemory is a request over the in-memory network, a connection each.
-func BenchmarkMemory(b *testing.B) {
-	s := NewServer(b)
-	c := callerOf(s)
-	b.ReportAllocs()
-	for b.Loop() {
-		c.call("GET", "/v1/usage", "")
-	}
-}
-
-// BenchmarkMemoryUpload is the audio of half an hour over the in-memory
-// network.
-func BenchmarkMemoryUpload(b *testing.B) {
-	s := NewServer(b)
-	c := callerOf(s)
-	audio := strings.Repeat("x", 28_800_000)
-	b.SetBytes(int64(len(audio)))
-	b.ReportAllocs()
-	for b.Loop() {
-		c.upload(b, "Long", audio)
-	}
 }

@@ -22,20 +22,25 @@ func WithMinPollInterval(d time.Duration) Option { return func(s *Server) { s.au
 // ids repeat, but timestamps, upload URLs and what a poll finds may not.
 func WithSeed(seed uint64) Option { return func(s *Server) { s.seed = seed } }
 
-// maxKeptAudio is how much memory recordings may take.
-const maxKeptAudio = 256 << 20
-
-// WithAudio keeps the bytes of recordings for [Server.Meeting], 256 MiB of them
-// together: one that would be too much is not kept. Otherwise recordings are
-// hashed and counted only, and cost no memory.
-func WithAudio() Option { return func(s *Server) { s.keepAudio = maxKeptAudio } }
+// WithAudio keeps the bytes of recordings for [Server.Meeting]. Otherwise recordings are hashed and
+// counted only, and cost no memory.
+func WithAudio() Option { return func(s *Server) { s.keepAudio = true } }
 
 // WithoutAudit turns the audit off for violations of these kinds; without kinds, for
 // all of them. [Server.Violations] does not contain these kinds. To assert on violations
 // that must not fail the test, make the Server with [New], and close it yourself.
 func WithoutAudit(kinds ...ViolationKind) Option {
-	return func(s *Server) { s.audit.ignore(kinds) }
+	if len(kinds) == 0 {
+		kinds = violationKinds
+	}
+	return func(s *Server) { s.audit.ignored = append(s.audit.ignored, kinds...) }
 }
+
+// WithEdgeLimit makes the Server reject requests as the service's edge does: with a 429 that has no
+// envelope, and Retry-After. Each key may send perSecond requests in each second of the clock, which
+// in a synctest bubble is the bubble's. Uploads have no limit. In [Server.Requests], the Fault of a
+// rejected request is "edge limit".
+func WithEdgeLimit(perSecond int) Option { return func(s *Server) { s.edge.limit = perSecond } }
 
 // WithLog calls log with each request when it has ended, in the
 // goroutine that serves it, before the response is complete. Requests that are

@@ -1,97 +1,53 @@
 package minutestest
 
 import (
-	"errors"
+	"encoding/json"
 	"fmt"
-	"math"
-	"strings"
+	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
 )
 
-// Script says what becomes of meetings. It is for those with a certain id,
-// external id or title, or, when none of the three is set, for all; where
-// several scripts are for one meeting, the narrowest counts, in that order.
-// What a script leaves empty is left to the next wider one, and in the end to
-// the natural course: minutes from a short conversation, after the stages of
-// the World. Stages count as a whole: one that is left out takes the World's
-// time.
-type Script struct {
-	// The meetings; one of these at most.
-	MeetingID  string `json:"meeting_id,omitempty"`
-	ExternalID string `json:"external_id,omitempty"`
-	Title      string `json:"title,omitempty"`
-
-	// Outcome is the state the meeting ends in: one of the four states of
-	// failure, or minutes_ready. Quota and the recording itself can still turn
-	// minutes_ready into a failure.
-	Outcome minutes.Status `json:"outcome,omitempty"`
-	// Transcript is the spoken text: turns such as "spk_0: Good morning.", one
-	// per line.
-	Transcript string `json:"transcript,omitempty"`
-	// Markdown and HTML are the minutes. A format left empty is written from
-	// the transcript.
-	Markdown string `json:"markdown,omitempty"`
-	HTML     string `json:"html,omitempty"`
-	// Stages are the durations of the stages.
-	Stages Stages `json:"stages,omitzero"`
-	// Hold stops the meeting in this state, one of audio_uploaded,
-	// transcribing, transcribed and generating_minutes, until
-	// [Server.Release] or [Server.Advance].
-	Hold minutes.Status `json:"hold,omitempty"`
-}
-
-// UnmarshalJSON rejects unknown fields.
-func (s *Script) UnmarshalJSON(data []byte) error {
-	type plain Script
-	if err := strictUnmarshal(data, (*plain)(s)); err != nil {
-		return fmt.Errorf("script: %w", err)
-	}
-	return nil
-}
-
-// Script sets the outcome of meetings from now on: of future meetings, and of
-// the remaining stages of meetings in progress. A script replaces an earlier
-// one for the same meetings; an empty one removes it. The error names the
-// invalid field. Scripts before the invalid one take effect.
+// Script sets the outcome of meetings from now on: of future meetings, and of the remaining stages
+// of meetings in progress. A script replaces an earlier one for the same meetings; an empty one
+// removes it. An invalid one fails the test, as in [Server.Inject]; those before it take effect.
 //
-// A script may match no meeting. If the test of [NewServer] fails, its log names each
-// script for a title or external id that no meeting has at the end.
-func (s *Server) Script(scripts ...Script) error {
+// A script may match no meeting. If the test of [NewServer] fails, its log names each script for a
+// title or external id that no meeting has at the end.
+func (s *Server) Script(scripts ...Script) {
+	s.helper()
 	for _, sc := range scripts {
-		what := engine.Script{
-			Outcome:    sc.Outcome,
-			Transcript: sc.Transcript,
-			Minutes:    engine.Minutes{Markdown: sc.Markdown, HTML: sc.HTML},
-			Hold:       sc.Hold,
+		if err := s.engine.Script(sc); err != nil {
+			s.fail("Script", err)
+			return
 		}
-		if sc.Stages != (Stages{}) {
-			what.Stages = new(engineStages(sc.Stages.or(s.world.Stages).or(defaultStages)))
-		}
-		whose := engine.Selector{MeetingID: sc.MeetingID, ExternalID: sc.ExternalID, Title: sc.Title}
-		if err := s.engine.Script(whose, what); err != nil {
-			return methodError("Script", err)
-		}
-		s.did("Script", sc.MeetingID, sc.summary())
+		s.inspector.Did("Script", sc.MeetingID, summary(sc))
 	}
-	return nil
 }
 
-// scriptOf returns a script of the engine as a Script.
-func scriptOf(sc engine.Scripted) Script {
-	script := Script{
-		MeetingID: sc.MeetingID, ExternalID: sc.ExternalID, Title: sc.Title,
-		Outcome: sc.Outcome, Transcript: sc.Transcript, Markdown: sc.Minutes.Markdown, HTML: sc.Minutes.HTML, Hold: sc.Hold,
-	}
-	if sc.Stages != nil {
-		script.Stages = Stages{sc.Stages.Prepare, sc.Stages.Transcribe, sc.Stages.Write}
-	}
-	return script
+// summary is a script as JSON.
+func summary(sc Script) string {
+	text, _ := json.Marshal(sc)
+	return string(text)
 }
 
-// logUnmatchedScripts names the scripts without a meeting in the log of a failed test. A typo in
-// a title may be why it failed.
+// UnmatchedScripts returns the scripts for a title or an external id that no meeting has now, because
+// a typing error there may be why a test failed.
+func (s *Server) UnmatchedScripts() (list []Script) {
+	matched := map[string]bool{"": true}
+	for _, m := range s.engine.Meetings() {
+		matched["external id "+m.ExternalID], matched["title "+m.Title] = true, true
+	}
+	for _, sc := range s.engine.Scripts() {
+		if sc.ExternalID != "" && !matched["external id "+sc.ExternalID] || sc.Title != "" && !matched["title "+sc.Title] {
+			list = append(list, sc)
+		}
+	}
+	return list
+}
+
+// logUnmatchedScripts names the scripts without a meeting in the log of a failed test.
 func (s *Server) logUnmatchedScripts(tb TB) {
 	s.helper()
 	t, ok := tb.(interface {
@@ -101,113 +57,153 @@ func (s *Server) logUnmatchedScripts(tb TB) {
 	if !ok || !t.Failed() {
 		return
 	}
-	matched := map[engine.Selector]bool{{}: true} // the script for all meetings needs none
-	meetings, _, _ := s.engine.Changes(0, math.MaxInt)
-	for _, m := range meetings {
-		matched[engine.Selector{ExternalID: m.ExternalID}] = true
-		matched[engine.Selector{Title: m.Title}] = true
-	}
-	for _, sc := range s.engine.Scripts(math.MaxInt) {
-		if sc.MeetingID == "" && !matched[sc.Selector] {
-			t.Logf("minutestest: no meeting that exists now matches the Script for %s", scriptOf(sc).summary())
-		}
+	for _, sc := range s.UnmatchedScripts() {
+		t.Logf("minutestest: no meeting that exists now matches the Script %s", summary(sc))
 	}
 }
 
-// Release lets a meeting that a script holds go on, and reports whether one
-// held it. The rest of its stage still has to pass.
+// Release lets a meeting that a script holds go on, and reports whether one held it. The rest of
+// its stage still has to pass.
 func (s *Server) Release(meetingID string) bool {
 	released := s.engine.Release(meetingID)
 	if released {
-		s.did("Release", meetingID, "no longer held in "+string(s.statusOf(meetingID)))
+		m, _ := s.Meeting(meetingID)
+		s.inspector.Did("Release", meetingID, "no longer held in "+string(m.Status))
 	}
 	return released
 }
 
-// Advance moves a meeting that has audio on without waiting for the clock, held
-// or not, until its status is until or final. If until is "", it moves the
-// meeting by one status. It returns the status reached.
-func (s *Server) Advance(meetingID string, until minutes.Status) (minutes.Status, error) {
-	before := s.statusOf(meetingID)
+// Advance moves a meeting that has audio on without waiting for the clock, held or not, until its
+// status is until or final. If until is "", it moves the meeting by one status. It returns the
+// status reached. A meeting that does not exist, has no audio or is past until fails the test.
+func (s *Server) Advance(meetingID string, until minutes.Status) minutes.Status {
+	s.helper()
+	before, _ := s.Meeting(meetingID)
 	status, err := s.engine.Advance(meetingID, until)
 	if err != nil {
-		return status, methodError("Advance", err)
+		s.fail("Advance", err)
+		return status
 	}
-	if status != before {
-		s.did("Advance", meetingID, string(before)+" → "+string(status))
+	if status != before.Status {
+		s.inspector.Did("Advance", meetingID, string(before.Status)+" → "+string(status))
 	}
-	return status, nil
+	return status
 }
 
-// Organisation returns the current state of an organisation, including the
-// quota that is left and the objects added through the service.
-func (s *Server) Organisation(id string) (Organisation, bool) {
-	o, ok := s.engine.Organisation(id)
-	if !ok {
-		return Organisation{}, false
-	}
-	return fromEngine(o), true
+// AdvanceClock moves the service's time on by d, and returns the new time, so that a program that
+// does not run in a synctest bubble sees within its own seconds what takes the service a week:
+// upload URLs and keys expire, quotas are topped up, and meetings progress. The clocks of clients
+// stay as they are, and so does that of the audit. A d below zero changes nothing, because time
+// never goes back.
+func (s *Server) AdvanceClock(d time.Duration) time.Time {
+	now := s.engine.AdvanceClock(d)
+	s.inspector.Did("AdvanceClock", "", fmt.Sprintf("%s on, to %s", d, now.Format(time.RFC3339)))
+	return now
 }
 
-// Update changes an organisation while it is in use: its quota, its keys, its
-// members' states and all else that an Organisation holds. Meetings stay. On
-// error, nothing changes, and the error names the invalid field. The
-// function must not call the Server.
+// Now returns the service's time, which is time.Now unless [Server.AdvanceClock] moved it on.
+func (s *Server) Now() time.Time { return s.engine.Now() }
+
+// Delete deletes a meeting, whoever created it, as if somebody else did so while the program under
+// test was waiting for it. It reports whether there was one.
+func (s *Server) Delete(meetingID string) bool {
+	m, _ := s.engine.Meeting(meetingID)
+	deleted := s.engine.Delete(meetingID)
+	if deleted {
+		s.inspector.Did("Delete", meetingID, fmt.Sprintf("%q is gone", m.Title))
+	}
+	return deleted
+}
+
+// AddMeetings adds meetings of other creators, for tests of a program that follows all meetings of
+// an organisation. Each has its Status at once, without regard to scripts, and continues from there
+// by itself. With [minutes.StatusCreated] it has no audio yet. The steps before its Status cost no
+// quota. AddMeetings returns the ids, in order.
 //
-//	err := srv.Update("org_acme", func(o *minutestest.Organisation) {
+//	ids := srv.AddMeetings("org_acme", minutestest.WorldMeeting{
+//		Title: "Standup", CreatorID: "emp_ada", Status: minutes.StatusAudioUploaded, Count: 20,
+//	})
+//
+// A mistake fails the test, which is shown its path as in "meetings[0].title", and then none is
+// added.
+func (s *Server) AddMeetings(organisation string, meetings ...WorldMeeting) (ids []string) {
+	s.helper()
+	ids, err := s.engine.Add(organisation, meetings)
+	if err != nil {
+		s.fail("AddMeetings", err)
+		return nil
+	}
+	s.inspector.Did("AddMeetings "+organisation, "", fmt.Sprintf("%d meetings", len(ids)))
+	return ids
+}
+
+// Meetings returns the meetings of all organisations as they are now, the oldest first.
+func (s *Server) Meetings() []Meeting { return s.engine.Meetings() }
+
+// Meeting returns the current state of a meeting of any organisation.
+func (s *Server) Meeting(id string) (Meeting, bool) { return s.engine.Meeting(id) }
+
+// World returns the settings of all organisations as they are now, including the quota that is left
+// and the objects added through the service, but no meetings.
+func (s *Server) World() World { return s.engine.World() }
+
+// Organisation returns an organisation of [Server.World].
+func (s *Server) Organisation(id string) (Organisation, bool) {
+	for _, o := range s.World().Organisations {
+		if o.ID == id {
+			return o, true
+		}
+	}
+	return Organisation{}, false
+}
+
+// Update changes an organisation while it is in use: its quota, its keys, its members' statuses and
+// all else that an Organisation holds. Meetings and the id stay. A mistake fails the test, which is
+// shown its path, and then nothing changes. The function must not call the Server.
+//
+//	srv.Update("org_acme", func(o *minutestest.Organisation) {
 //		o.Credits = new(0)
 //		o.Key("key_ci").Revoked = true
 //	})
-func (s *Server) Update(organisation string, change func(*Organisation)) error {
-	var fault error
-	var changed []string
-	err := s.engine.Update(organisation, func(e *engine.Organisation) {
-		o := fromEngine(*e)
-		before := decoded(o)
-		change(&o)
-		if len(o.Meetings) > 0 {
-			fault = errors.New("meetings: only a World begins with them; AddMeetings adds more")
-			return
+func (s *Server) Update(organisation string, change func(*Organisation)) {
+	s.helper()
+	before, _ := s.Organisation(organisation)
+	err := s.engine.Update(func(w *World) error {
+		for i := range w.Organisations {
+			if o := &w.Organisations[i]; o.ID == organisation {
+				change(o)
+				o.ID = organisation
+				return nil
+			}
 		}
-		if fault = (World{Organisations: []Organisation{o}}).check(); fault != nil {
-			return
-		}
-		after := o.toEngine()
-		after.PeriodCredits, after.PeriodTranscribeSeconds = e.PeriodCredits, e.PeriodTranscribeSeconds
-		*e = after
-		changed = changes(before, decoded(o))
+		return fmt.Errorf("there is no organisation %q", organisation)
 	})
-	if fault != nil {
-		err = fault
-	}
 	if err != nil {
-		return methodError("Update", err)
-	}
-	s.did("Update "+organisation, "", changed...)
-	return nil
-}
-
-// SetPageSize makes pages of meetings short, or empty, which the interface
-// lets them be: size is asked for each page, with the caller's limit and the
-// number of the page in its listing from 0, how many meetings it may hold. It
-// is called by many goroutines at once. Nil makes pages full again. A panic in size
-// is handled as [Call] says.
-func (s *Server) SetPageSize(size func(limit, page int) int) {
-	if size == nil {
-		s.engine.SetPageSize(nil)
+		s.fail("Update", err)
 		return
 	}
-	s.engine.SetPageSize(func(limit, page int) int {
-		n := limit
-		s.hook("SetPageSize", func() { n = size(limit, page) })
-		return n
-	})
+	after, _ := s.Organisation(organisation)
+	s.inspector.Did("Update "+organisation, "", inspector.Changes(before, after))
 }
 
-// methodError names the method in an error of the engine or of a World.
-func methodError(method string, err error) error {
-	if text, ok := strings.CutPrefix(err.Error(), "engine: "); ok {
-		err = errors.New(text)
+// UpdateWorld is like [Server.Update] for all organisations and the stages. Organisations that are
+// new begin with their meetings, and those that are left out are gone with theirs. If change returns
+// an error, nothing changes, and the error fails the test.
+func (s *Server) UpdateWorld(change func(*World) error) {
+	s.helper()
+	if err := s.engine.Update(change); err != nil {
+		s.fail("UpdateWorld", err)
+		return
 	}
-	return fmt.Errorf("minutestest: %s: %w", method, err)
+	s.inspector.Did("UpdateWorld", "")
+}
+
+// SetPageSizes makes the pages of meetings short, or empty, which the API lets them be: it sets
+// PageSizes of the [World]. Without sizes, pages are full again.
+func (s *Server) SetPageSizes(sizes ...int) {
+	s.helper()
+	s.UpdateWorld(func(w *World) error {
+		w.PageSizes = sizes
+		return nil
+	})
 }

@@ -9,11 +9,11 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
 )
 
 // BaseURL is the base URL of every [Server] for those who come through its
@@ -34,22 +34,19 @@ type TB interface {
 // synctest bubbles. Two Servers share nothing.
 type Server struct {
 	world     World
-	keepAudio int64 // bytes at most
+	keepAudio bool
 	seed      uint64
 	audit     *audit
 	engine    *engine.Service
+	edge      edge
 	faults    faults
-	bodies    bodySlots
 	journal   journal
-	actions   actions
+	inspector *inspector.Inspector
 	network   *network
 	http      *http.Client
 	log       func(Request) // nil: none
 	tb        TB            // nil: made by New
 	helper    func()        // of tb, if it may be called
-
-	resets  atomic.Uint64
-	streams atomic.Int32 // of the inspector
 
 	mu        sync.Mutex
 	closed    bool
@@ -114,29 +111,19 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 	if err := s.audit.check(); err != nil {
 		return nil, err
 	}
-	if err := s.world.check(); err != nil {
-		return nil, fmt.Errorf("world: %w", err)
-	}
 	var err error
 	if s.engine, err = engine.New(s.config()); err != nil {
-		return nil, err
-	}
-	if err := populate(s.engine, s.world); err != nil {
 		return nil, fmt.Errorf("world: %w", err)
 	}
-	s.audit.describe = s.describe
+	s.inspector = inspector.New(source{s})
 	s.network = newNetwork(s.Handler())
 	s.network.fails = s.dialFault
-	s.http = s.network.client()
+	s.http = s.network.client(false)
 	return s, nil
 }
 
 func (s *Server) config() engine.Config {
-	cfg := s.world.config()
-	cfg.KeepAudio = s.keepAudio
-	cfg.Seed, cfg.MinPollInterval = s.seed, s.audit.interval
-	cfg.StorageBase = storageBase
-	return cfg
+	return engine.Config{World: s.world, KeepAudio: s.keepAudio, Seed: s.seed, MinPollInterval: s.audit.interval, StorageBase: storageBase}
 }
 
 // storageBase gives storage its own host in the in-memory network. On a real
@@ -148,20 +135,45 @@ func storageBase(r *http.Request) string {
 	return engine.OwnBase(r)
 }
 
-// fail reports mistakes in the code that uses the Server. It fails the test, or
-// panics if there is no test.
-func (s *Server) fail(format string, args ...any) {
+// mistake is the value with which a Server of New panics.
+type mistake struct {
+	method string
+	err    error
+}
+
+func (m mistake) Error() string { return fmt.Sprintf("minutestest: %s: %v", m.method, m.err) }
+
+// Try calls f and returns the mistake, if a Server of [New] panics in it because the arguments of one
+// of its methods are invalid. It is for programs that get those arguments from elsewhere, as
+// minutes-fake does. The error does not name the method.
+func Try(f func()) (err error) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case mistake:
+			err = v.err
+		default:
+			panic(v)
+		}
+	}()
+	f()
+	return nil
+}
+
+// fail reports a mistake in the code that uses the Server. It fails the test, or panics if there is
+// no test.
+func (s *Server) fail(method string, err error) {
 	s.helper()
-	text := "minutestest: " + fmt.Sprintf(format, args...)
+	m := mistake{method, err}
 	if s.tb == nil {
-		panic(text)
+		panic(m)
 	}
 	defer func() {
 		if recover() != nil { // a *testing.F in its fuzz target
-			panic(text)
+			panic(m)
 		}
 	}()
-	s.tb.Fatalf("%s", text)
+	s.tb.Fatalf("%v", m)
 }
 
 // hook calls f, a function that the test gave to a method or an option, in the goroutine of a
@@ -195,7 +207,7 @@ func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 	s.helper()
 	secret := s.Key()
 	if secret == "" {
-		s.fail("Client: the World's first organisation has no integration key that carries every scope")
+		s.fail("Client", errors.New("the World's first organisation has no integration key that carries every scope"))
 		return nil
 	}
 	return s.ClientWithKey(secret, opts...)
@@ -208,7 +220,7 @@ func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.C
 	defaults := []minutes.Option{minutes.WithHTTPClient(s.NewHTTPClient()), minutes.WithRateLimit(0, 0)}
 	client, err := minutes.New(BaseURL, secret, append(defaults, opts...)...)
 	if err != nil {
-		s.fail("Client: %v", err)
+		s.fail("Client", err)
 	}
 	return client
 }
@@ -240,7 +252,7 @@ func (s *Server) HTTPClient() *http.Client { return s.http }
 // NewHTTPClient returns a client as [Server.HTTPClient] does, for another
 // program: a second worker that makes its own [minutes.Client], or the process
 // after a crash.
-func (s *Server) NewHTTPClient() *http.Client { return s.network.client() }
+func (s *Server) NewHTTPClient() *http.Client { return s.network.client(true) }
 
 // Handler returns the service and its storage as a handler, for your own
 // server. Upload URLs have the scheme and host of the request that asked for
@@ -308,7 +320,7 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	if first {
 		for _, body := range s.network.leftOpen() {
-			s.audit.openBody(body.at, body.req)
+			s.record(openBodyViolation(body.at, body.req))
 		}
 	}
 	s.network.close()
@@ -320,40 +332,34 @@ func (s *Server) Close() error {
 }
 
 // Reset restores the World that the Server was made with, and removes all
-// meetings, scripts, faults, requests and violations. A request that has not ended by then
-// is not recorded or logged. If a fault still delays it, it has no effect, and its connection is reset.
+// meetings, scripts, faults, requests and violations. Requests are counted from one again. A request
+// that has not ended by then is not recorded or logged. If a fault still delays it, it has no effect,
+// and its connection is reset.
 func (s *Server) Reset() error {
-	s.resets.Add(1) // requests that began before are ignored from here on
+	s.journal.resets.Add(1) // requests that began before are ignored from here on
 	if err := s.engine.Reset(s.config()); err != nil {
 		return fmt.Errorf("minutestest: %w", err)
 	}
-	if err := populate(s.engine, s.world); err != nil {
-		return fmt.Errorf("minutestest: Reset: %w", err)
-	}
 	s.faults.reset()
 	s.journal.reset()
-	s.actions.reset()
+	s.inspector.Reset()
 	s.audit.reset()
-	s.resets.Add(1) // a page that has read a part of the old state reads all again
+	s.journal.resets.Add(1) // a page that has read a part of the old state reads all again
 	return nil
 }
 
 // serve handles one request, and records it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = newPatientBody(w, r.Body)
-	}
-	e := entry{seq: s.journal.next(), resets: s.resets.Load(), client: clientOf(r), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, uri: r.RequestURI, header: r.Header}
+	// The number of resets comes first, because a reset starts the sequence again.
+	e := entry{resets: s.journal.resets.Load(), seq: s.journal.seq.Add(1), sender: senderOf(r), at: time.Now(), clock: s.engine.Now(), method: r.Method, host: r.Host, url: r.URL, header: r.Header}
 	held, cut := hold(w), false
-	if release := s.bodies.acquire(r); release == nil {
-		busy(held, r, &e)
+	if s.edge.rejects(r) {
+		cut = s.apply(held, r, &e, RateLimit("1"))
+		e.fault = edgeFault
+	} else if fault, ok := s.take(r, false); ok {
+		cut = s.apply(held, r, &e, fault)
 	} else {
-		defer release()
-		if fault, ok := s.take(r, false); ok {
-			cut = s.apply(held, r, &e, fault)
-		} else {
-			s.handle(held, r, &e)
-		}
+		s.handle(held, r, &e)
 	}
 	s.note(r, &e)
 	held.release()
@@ -369,7 +375,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, e *entry) {
 }
 
 // isPast reports whether the Server was reset since the request of e arrived.
-func (s *Server) isPast(e *entry) bool { return e.resets != s.resets.Load() }
+func (s *Server) isPast(e *entry) bool { return e.resets != s.journal.resets.Load() }
 
 // note takes what became of a request to journal and audit.
 func (s *Server) note(r *http.Request, e *entry) {
@@ -378,8 +384,8 @@ func (s *Server) note(r *http.Request, e *entry) {
 	if s.isPast(e) {
 		return
 	}
-	if !s.audit.off {
-		s.audit.watch(e)
+	for _, v := range s.audit.watch(e) {
+		s.record(v)
 	}
 	s.journal.put(e)
 	if s.log != nil {
@@ -399,7 +405,7 @@ func (s *Server) fails(tb TB) {
 		}
 		tb.Errorf("minutestest: %s", line)
 	}
-	for _, text := range s.UnusedFaults() {
-		tb.Errorf("minutestest: %s", text)
+	for _, i := range s.faults.unused() {
+		tb.Errorf("minutestest: %s: %s: correct its Match, or call Optional", i.line, i.unused())
 	}
 }

@@ -7,10 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"runtime"
 	"slices"
@@ -246,25 +244,6 @@ func TestServer_ServesManyBubbles(t *testing.T) {
 	}
 }
 
-// Two Servers share nothing.
-func TestServers_ShareNothing(t *testing.T) {
-	t.Parallel()
-	for range 4 {
-		t.Run("", func(t *testing.T) {
-			t.Parallel()
-			s := NewServer(t)
-			c := callerOf(s)
-			for i := range 20 {
-				c.create(t, fmt.Sprint(i))
-				a := c.call("GET", "/v1/meetings?limit=50", "")
-				require.NoError(t, a.err)
-				assert.Equal(t, i+1, strings.Count(a.text, `"id":"mtg_`))
-			}
-			assert.Len(t, s.Requests(), 40)
-		})
-	}
-}
-
 func TestListen_ServesOnASocket(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
@@ -293,64 +272,12 @@ func TestListen_ServesOnASocket(t *testing.T) {
 	require.NoError(t, s.Close(), "twice")
 }
 
-// The service itself responds to OPTIONS, in place of net/http.
-func TestServer_RespondsToOptions(t *testing.T) {
-	t.Parallel()
-	s := NewServer(t)
-	base, err := s.Listen("")
-	require.NoError(t, err)
-	req, err := http.NewRequest(http.MethodOptions, base, nil)
-	require.NoError(t, err)
-	req.URL.Opaque = "*"
-	resp, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	assert.Equal(t, http.StatusUnauthorized, resp.StatusCode)
-	assert.Equal(t, "application/json; charset=utf-8", resp.Header.Get("Content-Type"))
-}
-
 func TestListen_FailsInABubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, err := NewServer(t).Listen("")
 		require.ErrorContains(t, err, "bubble")
 	})
-}
-
-// A request of HTTP/1.0 need not name a host; an upload URL must.
-func TestUploadURL_WithoutAHost(t *testing.T) {
-	t.Parallel()
-	s := NewServer(t)
-	id := callerOf(s).create(t, "Old")
-	base, err := s.Listen("")
-	require.NoError(t, err)
-	body := `{"content_type":"audio/ogg"}`
-	request := fmt.Sprintf("POST /v1/meetings/%s/upload-url HTTP/1.0\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", id, s.Key(), len(body), body)
-	for name, dial := range map[string]func() (net.Conn, error){
-		"socket": func() (net.Conn, error) { return net.Dial("tcp", strings.TrimPrefix(base, "http://")) },
-		"memory": func() (net.Conn, error) { return s.network.dial(1, apiHost+":443") },
-	} {
-		conn, err := dial()
-		require.NoError(t, err)
-		_, err = io.WriteString(conn, request)
-		require.NoError(t, err)
-		text, err := io.ReadAll(conn)
-		require.NoError(t, err)
-		require.NoError(t, conn.Close())
-		_, sent, _ := strings.Cut(string(text), "\r\n\r\n")
-		target, err := url.Parse(response{text: sent}.field("upload_url"))
-		require.NoError(t, err)
-		want := map[string]string{"socket": strings.TrimPrefix(base, "http://"), "memory": apiHost + ":443"}[name]
-		assert.Equal(t, want, target.Host, name)
-	}
-	// Not even a connection.
-	r := httptest.NewRequest("POST", "/v1/meetings/"+id+"/upload-url", strings.NewReader(body))
-	r.Host = ""
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Authorization", "Bearer "+s.Key())
-	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, r)
-	assert.Contains(t, w.Body.String(), `"http://localhost/storage/`)
 }
 
 func TestHandler_ServesServiceAndStorage(t *testing.T) {
@@ -419,23 +346,37 @@ func TestServer_ReportsMisuse(t *testing.T) {
 	assert.PanicsWithValue(t, "minutestest: New: world: organisations[0].id: missing", func() { New(WithWorld(broken)) })
 	ownerless := New()
 	defer ownerless.Close()
-	assert.PanicsWithValue(t, "minutestest: Inject: no fault given", func() { ownerless.Inject(Match{}) })
+	assert.PanicsWithError(t, "minutestest: Inject: no fault given", func() { ownerless.Inject(Match{}) })
+	require.EqualError(t, Try(func() { ownerless.Inject(Match{}) }), "no fault given")
+	require.NoError(t, Try(func() { ownerless.Script(Script{}) }))
+	assert.PanicsWithValue(t, "other", func() { _ = Try(func() { panic("other") }) })
 	for name, c := range map[string]struct {
 		test func(tb *fakeTB)
 		want string
 	}{
-		"world":    {func(tb *fakeTB) { NewServer(tb, WithWorld(broken)) }, "organisations[0].id: missing"},
-		"no key":   {func(tb *fakeTB) { NewServer(tb, WithWorld(World{})).Client() }, "no integration key"},
-		"option":   {func(tb *fakeTB) { NewServer(tb).Client(minutes.WithMaxRetries(-1)) }, "WithMaxRetries"},
-		"match":    {func(tb *fakeTB) { NewServer(tb).Inject(Match{Operation: "meetings.got"}, Reset()) }, `"meetings.got"`},
-		"no fault": {func(tb *fakeTB) { NewServer(tb).Inject(Match{}) }, "no fault given"},
-		"requests": {func(tb *fakeTB) { NewServer(tb).Requests("meetings.create", "meeting.create") }, `Requests: operation: "meeting.create" is not one of members.list, `},
-		"audit":    {func(tb *fakeTB) { NewServer(tb, WithoutAudit("polls")) }, `WithoutAudit: "polls" is not one of [poll credential`},
-		"fault":    {func(tb *fakeTB) { NewServer(tb).Inject(Match{}, Refuse("NO_SUCH")) }, `"NO_SUCH"`},
+		"world":   {func(tb *fakeTB) { NewServer(tb, WithWorld(broken)) }, "organisations[0].id: missing"},
+		"no key":  {func(tb *fakeTB) { NewServer(tb, WithWorld(World{})).Client() }, "no integration key"},
+		"option":  {func(tb *fakeTB) { NewServer(tb).Client(minutes.WithMaxRetries(2)) }, "WithRetries"},
+		"match":   {func(tb *fakeTB) { NewServer(tb).Inject(Match{Operation: "meetings.got"}, Reset()) }, `"meetings.got"`},
+		"script":  {func(tb *fakeTB) { NewServer(tb).Script(Script{Hold: minutes.StatusMinutesReady}) }, `Script: hold: "minutes_ready"`},
+		"scripts": {func(tb *fakeTB) { NewServer(tb).Script(Script{Title: "a", MeetingID: "b"}) }, "Script: meeting_id: "},
+		"advance": {func(tb *fakeTB) { NewServer(tb).Advance("mtg_x", "") }, `Advance: there is no meeting "mtg_x"`},
+		"update": {func(tb *fakeTB) {
+			NewServer(tb).Update("org_acme", func(o *Organisation) { o.Credits = new(-7) })
+		}, "Update: organisations[0].credits: -7 is negative"},
+		"organisation": {func(tb *fakeTB) { NewServer(tb).Update("org_x", func(*Organisation) {}) }, `there is no organisation "org_x"`},
+		"page sizes":   {func(tb *fakeTB) { NewServer(tb).SetPageSizes(0) }, "UpdateWorld: page_sizes"},
+		"meetings":     {func(tb *fakeTB) { NewServer(tb).AddMeetings("org_acme", WorldMeeting{}) }, "AddMeetings: meetings[0].title: "},
+		"no fault":     {func(tb *fakeTB) { NewServer(tb).Inject(Match{}) }, "no fault given"},
+		"requests":     {func(tb *fakeTB) { NewServer(tb).Requests("meetings.create", "meeting.create") }, `Requests: operation: "meeting.create" is not one of members.list, `},
+		"audit":        {func(tb *fakeTB) { NewServer(tb, WithoutAudit("polls")) }, `WithoutAudit: "polls" is not one of [poll credential`},
+		"fault":        {func(tb *fakeTB) { NewServer(tb).Inject(Match{}, Refuse("NO_SUCH")) }, `"NO_SUCH"`},
 		"storage's fault": {func(tb *fakeTB) {
 			NewServer(tb).Inject(Match{Operation: "meetings.get"}, RefuseUpload(503, "SlowDown"))
 		}, "is an error of storage"},
-		"not storage's fault": {func(tb *fakeTB) { NewServer(tb).Inject(Match{Operation: OpUpload}, Refuse(minutes.ErrInternal)) }, "use refuse_upload"},
+		"not storage's fault": {func(tb *fakeTB) {
+			NewServer(tb).Inject(Match{Operation: minutes.OpUpload}, Refuse(minutes.ErrInternal))
+		}, "use refuse_upload"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -452,13 +393,13 @@ func TestScript_SetsOutcomes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(t)
 		c := callerOf(s)
-		require.NoError(t, s.Script(
+		s.Script(
 			Script{Outcome: minutes.StatusTranscriptionFailed},
 			Script{Title: "Spoken", Outcome: minutes.StatusMinutesReady, Transcript: "spk_0: We ship on Friday.", Markdown: "# Shipped"},
 			Script{Title: "Held", Hold: minutes.StatusTranscribing, Outcome: minutes.StatusMinutesFailed, Stages: Stages{Prepare: time.Hour}},
-		))
+		)
 		failed, spoken, held := c.upload(t, "Other", "audio"), c.upload(t, "Spoken", "audio"), c.upload(t, "Held", "audio")
-		require.NoError(t, s.Script(Script{MeetingID: c.create(t, "By id"), Outcome: minutes.StatusAudioRejected}))
+		s.Script(Script{MeetingID: c.create(t, "By id"), Outcome: minutes.StatusAudioRejected})
 		time.Sleep(time.Minute)
 		assert.Equal(t, minutes.StatusTranscriptionFailed, c.status(t, failed))
 		assert.Equal(t, minutes.StatusMinutesReady, c.status(t, spoken))
@@ -476,49 +417,17 @@ func TestScript_SetsOutcomes(t *testing.T) {
 	})
 }
 
-// A stage that a script leaves out keeps the World's time.
-func TestScript_SetsStages(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := NewServer(t, WithWorld(slow()))
-		require.NoError(t, s.Script(Script{Stages: Stages{Prepare: time.Hour}}))
-		id := callerOf(s).upload(t, "Late", "audio")
-		time.Sleep(2 * time.Hour)
-		m, _ := s.Meeting(id)
-		require.Len(t, m.History, 6)
-		assert.Equal(t, time.Hour, m.History[2].At.Sub(m.History[1].At))
-		assert.Equal(t, 10*time.Minute, m.History[3].At.Sub(m.History[2].At))
-		assert.Equal(t, 5*time.Minute, m.History[5].At.Sub(m.History[4].At))
-	})
-}
-
-func TestScript_RejectsInvalid(t *testing.T) {
-	t.Parallel()
-	s := NewServer(t)
-	require.Error(t, s.Script(Script{Outcome: "nonsense"}))
-	require.Error(t, s.Script(Script{Title: "a", MeetingID: "b"}))
-	require.Error(t, s.Script(Script{Hold: minutes.StatusMinutesReady}))
-	var sc Script
-	require.ErrorContains(t, json.Unmarshal([]byte(`{"outcom":"minutes_failed"}`), &sc), "outcom: no such field")
-	require.NoError(t, json.Unmarshal([]byte(`{"title":"x","stages":{"write":"1h"}}`), &sc))
-	assert.Equal(t, Script{Title: "x", Stages: Stages{Write: time.Hour}}, sc)
-}
-
 // Advance needs no clock, and no bubble.
 func TestAdvance_MovesMeetings(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t, WithWorld(slow()))
 	c := callerOf(s)
 	id := c.upload(t, "Quick", "audio")
-	status, err := s.Advance(id, "")
-	require.NoError(t, err)
+	status := s.Advance(id, "")
 	assert.Equal(t, minutes.StatusTranscribing, status)
-	status, err = s.Advance(id, minutes.StatusMinutesReady)
-	require.NoError(t, err)
+	status = s.Advance(id, minutes.StatusMinutesReady)
 	assert.Equal(t, minutes.StatusMinutesReady, status)
 	assert.Equal(t, minutes.StatusMinutesReady, c.status(t, id))
-	_, err = s.Advance("mtg_x", "")
-	require.ErrorContains(t, err, "mtg_x")
 }
 
 func TestUpdate_ChangesOrganisations(t *testing.T) {
@@ -540,44 +449,24 @@ func TestUpdate_ChangesOrganisations(t *testing.T) {
 	} {
 		before, ok := s.Organisation("org_acme")
 		require.True(t, ok)
-		require.NoError(t, s.Update("org_acme", step.change), name)
+		s.Update("org_acme", step.change)
 		c.key = step.key
 		assert.Equal(t, step.want, c.call("GET", "/v1/meetings", "").code(), name)
-		require.NoError(t, s.Update("org_acme", func(o *Organisation) { *o = before }), name)
+		s.Update("org_acme", func(o *Organisation) { *o = before })
 		assert.Empty(t, c.call("GET", "/v1/meetings", "").code(), name)
 	}
-	require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Credits = new(7) }))
-	assert.Contains(t, c.call("GET", "/v1/usage", "").text, `"credits_remaining":7`)
-
-	require.ErrorContains(t, s.Update("org_acme", func(o *Organisation) { o.Credits = new(-7) }), "credits: -7 is negative")
-	require.ErrorContains(t, s.Update("org_x", func(o *Organisation) {}), "org_x")
+	s.Update("org_acme", func(o *Organisation) { o.Credits = new(7) })
 	assert.Contains(t, c.call("GET", "/v1/usage", "").text, `"credits_remaining":7`)
 }
 
-// The remaining quota can be changed without changing the quota of a period.
-func TestUpdate_KeepsTheTopUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := DefaultWorld()
-		w.Organisations[0].Credits = new(100)
-		w.Organisations[0].NextResetAt = time.Now().AddDate(0, 0, 7).UTC().Format(time.DateOnly)
-		s := NewServer(t, WithWorld(w))
-		c := callerOf(s)
-		require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Credits = new(3) }))
-		assert.Contains(t, c.call("GET", "/v1/usage", "").text, `"credits_remaining":3`)
-		time.Sleep(8 * 24 * time.Hour)
-		assert.Contains(t, c.call("GET", "/v1/usage", "").text, `"credits_remaining":100`)
-	})
-}
-
-func TestSetPageSize_ShortensPages(t *testing.T) {
+func TestSetPageSizes_ShortensPages(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
 	for i := range 5 {
 		c.create(t, fmt.Sprint(i))
 	}
-	s.SetPageSize(func(limit, page int) int { return page % 2 * 2 }) // every other page is empty
+	s.SetPageSizes(0, 2) // every other page is empty
 	var sizes []int
 	for query := ""; ; {
 		a := c.call("GET", "/v1/meetings"+query, "")
@@ -591,7 +480,7 @@ func TestSetPageSize_ShortensPages(t *testing.T) {
 		require.Less(t, len(sizes), 20)
 	}
 	assert.Equal(t, []int{0, 2, 0, 2, 0, 1}, sizes)
-	s.SetPageSize(nil)
+	s.SetPageSizes()
 	assert.Equal(t, 5, bytes.Count([]byte(c.call("GET", "/v1/meetings", "").text), []byte(`"id":"mtg_`)))
 }
 
@@ -602,4 +491,17 @@ func TestDocumentation_ListsAllDecisions(t *testing.T) {
 	for n := range 25 {
 		assert.Contains(t, string(source), fmt.Sprintf("//   - D%d: ", n+1))
 	}
+}
+
+// A header of more than 64 KiB is rejected before the service reads it.
+func TestHeaders_AreLimited(t *testing.T) {
+	t.Parallel()
+	onBothWires(t, func(t *testing.T, s *Server, c *caller) {
+		a := c.call("GET", "/v1/usage", "", withHeader("X-Long", strings.Repeat("x", 900<<10)))
+		if a.err == nil { // or the connection went while the header was still being sent
+			assert.Equal(t, http.StatusRequestHeaderFieldsTooLarge, a.status)
+		}
+		assert.Empty(t, s.Requests())
+		assert.Equal(t, http.StatusOK, c.call("GET", "/v1/usage", "", withHeader("X-Long", strings.Repeat("x", 60<<10))).status)
+	})
 }

@@ -19,7 +19,7 @@ const testURL = "https://" + apiHost + "/"
 // wire returns a client of a network that serves h.
 func wire(h http.HandlerFunc) (*http.Client, *network) {
 	n := newNetwork(h)
-	return n.client(), n
+	return n.client(false), n
 }
 
 // zeroes is a body of n bytes that costs no memory.
@@ -215,26 +215,4 @@ func TestWire_RejectsOtherHosts(t *testing.T) {
 	require.ErrorContains(t, err, "example.com")
 	_, _, err = do(client, "GET", "https://"+storageHost+"/x", nil)
 	require.NoError(t, err)
-}
-
-// One network serves any number of bubbles, one after the other and at once,
-// and leaves no goroutine behind: a bubble that keeps one panics.
-func TestWire_ServesManyBubbles(t *testing.T) {
-	t.Parallel()
-	client, _ := wire(func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(time.Minute)
-		_, _ = io.Copy(w, r.Body)
-	})
-	for range 2 {
-		t.Run("", func(t *testing.T) {
-			t.Parallel()
-			for range 150 {
-				synctest.Test(t, func(t *testing.T) {
-					_, text, err := do(client, "POST", testURL, strings.NewReader("hello"))
-					require.NoError(t, err)
-					assert.Equal(t, "hello", text)
-				})
-			}
-		})
-	}
 }

@@ -195,10 +195,7 @@ func (c *control) setPageSize(r *http.Request) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pages = sent.Sizes
-	c.fake.SetPageSize(func(limit, page int) int {
-		return min(limit, sent.Sizes[min(page, len(sent.Sizes)-1)])
-	})
-	return sent, nil
+	return sent, minutestest.Try(func() { c.fake.SetPageSizes(sent.Sizes...) })
 }
 
 func (c *control) getPageSize(*http.Request) (any, error) {
@@ -211,7 +208,7 @@ func (c *control) clearPageSize(*http.Request) (any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pages = nil
-	c.fake.SetPageSize(nil)
+	c.fake.SetPageSizes()
 	return nil, nil
 }
 

@@ -211,15 +211,17 @@ func (c *control) change(id string, how func(tree) error) (minutestest.Organisat
 	if _, ok := c.fake.Organisation(id); !ok {
 		return minutestest.Organisation{}, notFound("there is no organisation %q", id)
 	}
-	err := c.fake.Update(id, func(o *minutestest.Organisation) {
-		t := toTree(*o)
-		if rejected = how(t); rejected != nil {
-			return
-		}
-		changed, err := fromTree(t)
-		if rejected = err; rejected == nil {
-			*o = changed
-		}
+	err := minutestest.Try(func() {
+		c.fake.Update(id, func(o *minutestest.Organisation) {
+			t := toTree(*o)
+			if rejected = how(t); rejected != nil {
+				return
+			}
+			changed, err := fromTree(t)
+			if rejected = err; rejected == nil {
+				*o = changed
+			}
+		})
 	})
 	if rejected != nil {
 		return minutestest.Organisation{}, rejected

@@ -63,5 +63,6 @@ func newClient(opts ...minutes.Option) (*minutes.Client, error) {
 		return minutes.NewFromEnv(opts...)
 	}
 	srv := minutestest.New()
-	return srv.Client(opts...), srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}}) // at once
+	srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}}) // at once
+	return srv.Client(opts...), nil
 }

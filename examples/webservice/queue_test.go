@@ -30,7 +30,7 @@ func slow(t *testing.T, opts ...minutestest.Option) *minutestest.Server {
 
 func update(t *testing.T, srv *minutestest.Server, change func(*minutestest.Organisation)) {
 	t.Helper()
-	require.NoError(t, srv.Update(org, change))
+	srv.Update(org, change)
 }
 
 func TestQueue_ContinuesAfterRestart(t *testing.T) {
@@ -91,11 +91,13 @@ func TestQueue_KeepsRecordingOfFailedJob(t *testing.T) {
 	}{
 		"the meeting failed": {
 			fail: func(srv *minutestest.Server) error {
-				return srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesFailed})
+				srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesFailed})
+				return nil
 			},
 			state: "failed", problem: "minutes_failed",
 			mend: func(srv *minutestest.Server) error {
-				return srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesReady})
+				srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesReady})
+				return nil
 			},
 		},
 		"unexpected error": {

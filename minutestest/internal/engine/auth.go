@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -8,90 +9,63 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// key is an API key and all that it decides alone. It does not change: an
-// update of its organisation replaces it.
-type key struct {
-	Key
-	org        *organisation
-	caller     string // id of the member or integration
-	personal   bool
-	admin      bool               // personal, and of an administrator
-	dead       bool               // revoked, or of a member who is not active
-	blocked    *apiError          // the error of every call with it, after 401 and IP_NOT_ALLOWED
-	visibility minutes.Visibility // of meetings created without one
+// caller is who calls: the member or integration behind a key.
+type caller struct {
+	id       string
+	personal bool     // a member
+	admin    bool     // and an administrator
+	scopes   []string // nil: all
 }
 
-func (k *key) allows(scope string) bool {
-	return k.Scopes == nil || slices.Contains(k.Scopes, scope)
+func (c *caller) allows(scope string) bool {
+	return c.scopes == nil || slices.Contains(c.scopes, scope)
 }
 
-func (k *key) expired(now time.Time) bool {
-	return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt)
-}
-
-// makeKeys makes the keys of o, as d describes them.
-func (d *directory) makeKeys(o *organisation) []*key {
-	list := make([]*key, 0, len(d.settings.Keys))
-	for _, k := range d.settings.Keys {
-		made := &key{Key: k, org: o, dead: k.Revoked}
-		made.Scopes, made.Allowlist = slices.Clone(k.Scopes), nil
-		for _, p := range k.Allowlist {
-			made.Allowlist = append(made.Allowlist, unmapPrefix(p))
-		}
-		inactive := false
-		if k.MemberID != "" {
-			m := d.members[k.MemberID]
-			made.personal, made.caller, made.admin = true, m.ID, m.Admin
-			made.dead = made.dead || m.Status != minutes.MemberActive // D18
-			made.visibility = defaultPersonalVisibility
-		} else {
-			in := d.integrations[k.IntegrationID]
-			made.caller, inactive = in.ID, in.Inactive
-			made.visibility = in.DefaultVisibility
-		}
-		switch { // the order of D6 and D18
-		case d.settings.Suspended:
-			made.blocked = errSuspended
-		case d.settings.Expired:
-			made.blocked = errExpired
-		case d.settings.APIDisabled, inactive:
-			made.blocked = errAPIDisabled
-		case d.settings.PersonalKeysDisabled && made.personal:
-			made.blocked = errPersonalDisabled
-		}
-		list = append(list, made)
-	}
-	return list
-}
-
-// authenticate finds the key, and returns the errors that it decides alone, in
-// the order of D6.
+// authenticate finds the caller and its organisation, and returns the errors that the key decides
+// alone, in the order of D6 and D18.
 func (c *call) authenticate() *apiError {
 	secret, ok := bearer(c.r.Header)
 	if !ok {
 		return errUnauthenticated
 	}
 	c.x.KeySecret = secret
-	k := c.world.key(secret)
-	if k == nil {
-		return errUnauthenticated
+	c.state.mu.Lock()
+	defer c.state.mu.Unlock()
+	for _, o := range c.state.orgs {
+		if k := o.Key(secret); k != nil {
+			c.org = o
+			return c.identify(o, k)
+		}
 	}
-	c.key, c.org = k, k.org
-	c.x.KeySecret = k.Secret // its own, not a piece of the header
-	c.x.Organisation, c.x.Caller, c.x.Personal = k.org.id, k.caller, k.personal
-	switch {
-	case k.dead, k.expired(c.now):
-		return errUnauthenticated
-	case len(k.Allowlist) > 0 && !k.permits(c.r.RemoteAddr):
-		return errIPNotAllowed
-	}
-	return k.blocked
+	return errUnauthenticated
 }
 
-// bearer returns the key of the one Authorization header, whose scheme may be
-// in any case (D18).
+// identify sets the caller, whose key k is.
+func (c *call) identify(o *organisation, k *world.Key) *apiError {
+	m, in := o.Member(k.MemberID), o.Integration(k.IntegrationID)
+	c.caller = caller{id: cmp.Or(k.MemberID, k.IntegrationID), personal: m != nil, admin: m != nil && m.Admin, scopes: k.Scopes}
+	c.x.Organisation, c.x.Caller, c.x.Personal = o.ID, c.caller.id, c.caller.personal
+	switch {
+	case k.Revoked, expired(k, c.now), m != nil && m.Status != minutes.MemberActive:
+		return errUnauthenticated
+	case len(k.IPAllowlist) > 0 && !permits(k, c.r.RemoteAddr):
+		return errIPNotAllowed
+	case o.Suspended:
+		return errSuspended
+	case o.Expired:
+		return errExpired
+	case o.APIDisabled, in != nil && in.Inactive:
+		return errAPIDisabled
+	case o.PersonalKeysDisabled && m != nil:
+		return errPersonalDisabled
+	}
+	return nil
+}
+
+// bearer returns the key of the one Authorization header, whose scheme may be in any case (D18).
 func bearer(h http.Header) (secret string, ok bool) {
 	values := h["Authorization"]
 	if len(values) != 1 {
@@ -102,24 +76,20 @@ func bearer(h http.Header) (secret string, ok bool) {
 	return secret, strings.EqualFold(scheme, "Bearer") && secret != ""
 }
 
-// permits reports whether the key's allowlist holds a caller's address. A
-// caller without one, as over a transport in memory, counts as loopback.
-func (k *key) permits(remote string) bool {
-	addr := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	if withPort, err := netip.ParseAddrPort(remote); err == nil {
-		addr = withPort.Addr()
-	} else if bare, err := netip.ParseAddr(remote); err == nil {
-		addr = bare
-	}
-	addr = addr.Unmap().WithZone("")
-	return slices.ContainsFunc(k.Allowlist, func(p netip.Prefix) bool { return p.Contains(addr) })
+func expired(k *world.Key, now time.Time) bool {
+	return k.ExpiresAt != 0 && !now.Before(k.ExpiresAt.Time())
 }
 
-// unmapPrefix returns an IPv4 prefix that is written as IPv6 as IPv4, which is
-// how addresses are compared.
-func unmapPrefix(p netip.Prefix) netip.Prefix {
-	if p.Addr().Is4In6() && p.Bits() >= 96 {
-		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+// permits reports whether a key's allowlist holds a caller's address. A caller without one, as over
+// a transport in memory, counts as loopback.
+func permits(k *world.Key, remote string) bool {
+	from, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		from = netip.MustParseAddrPort("127.0.0.1:0")
 	}
-	return p
+	addr := from.Addr().Unmap().WithZone("")
+	return slices.ContainsFunc(k.IPAllowlist, func(entry string) bool {
+		p, _ := parsePrefix(entry)
+		return p.Contains(addr)
+	})
 }

@@ -1,75 +1,55 @@
 package engine
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
+	"strings"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// meeting returns the meeting in the path, or an error if the caller does not
-// see it. The caller of meeting holds the lock.
+// meeting returns the meeting in the path, or an error if the caller does not see it.
 func (c *call) meeting() (*meeting, *apiError) {
-	m := c.org.meetings[c.x.MeetingID]
-	if m == nil || !m.visibleTo(c.key.caller) {
+	m := c.org.byID[c.x.MeetingID]
+	if m == nil || !m.visibleTo(c.caller.id) {
 		return nil, errMeetingNotFound
 	}
-	// The id of the path would keep the whole URL in memory wherever it is kept.
-	c.x.MeetingID, c.x.MeetingStatus = m.id, m.status
+	c.x.MeetingStatus = m.status
 	return m, nil
 }
 
-// onMeeting makes a handler of an operation on the meeting in the path that
-// has no body.
-func onMeeting(operate func(*call, *meeting) (any, *apiError)) handler {
-	return func(c *call) (any, *apiError) {
-		c.org.lock(c.now)
-		defer c.org.unlock()
-		m, err := c.meeting()
-		if err != nil {
-			return nil, err
-		}
-		return operate(c, m)
-	}
-}
-
-// changing begins an operation that changes the meeting in the path: it reads
-// the body with read, locks the organisation, and returns errors in the order
-// of D6 and D25. Without an error, the organisation stays locked.
-func (c *call) changing(read func(*form)) (*meeting, *apiError) {
-	c.org.lock(c.now)
-	_, err := c.meeting() // 404 comes before 400
-	c.org.unlock()
+// changing returns the meeting in the path for a change of it, or an error in the order of D6 and
+// D25. check checks the body.
+func (c *call) changing(check func(*form)) (*meeting, *apiError) {
+	m, err := c.meeting()
 	if err != nil {
 		return nil, err
 	}
-	f, err := c.body()
-	if err == nil {
-		read(f)
-		err = f.err()
+	if check(c.form); c.form.err() != nil {
+		return nil, c.form.err()
 	}
-	c.org.lock(c.now)
-	m, gone := c.meeting() // it may have been deleted while the body arrived
-	switch {
-	case gone != nil:
-		err = gone
-	case err == nil && !m.changeableBy(c.key):
-		err = errForbidden
-	}
-	if err != nil {
-		c.org.unlock()
-		return nil, err
+	if !m.changeableBy(&c.caller) {
+		return nil, errForbidden
 	}
 	return m, nil
 }
 
-func (c *call) getMeeting(m *meeting) (any, *apiError) {
-	c.w.Header().Set("Cache-Control", c.world.pace)
+func (c *call) getMeeting() (any, *apiError) {
+	m, err := c.meeting()
+	if err != nil {
+		return nil, err
+	}
+	c.w.Header().Set("Cache-Control", c.state.pace)
 	return m.json(), nil
 }
 
-func (c *call) deleteMeeting(m *meeting) (any, *apiError) {
-	if !m.changeableBy(c.key) {
+func (c *call) deleteMeeting() (any, *apiError) {
+	m, err := c.meeting()
+	if err != nil {
+		return nil, err
+	}
+	if !m.changeableBy(&c.caller) {
 		return nil, errForbidden
 	}
 	c.org.remove(m)
@@ -87,7 +67,6 @@ func (c *call) setParticipants() (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.org.unlock()
 	if err := c.org.known(participants, ""); err != nil {
 		return nil, err
 	}
@@ -96,6 +75,7 @@ func (c *call) setParticipants() (any, *apiError) {
 	}
 	if !slices.Equal(participants, m.participants) {
 		m.participants, m.updated = participants, c.now
+		c.org.touch(m)
 	}
 	return m.json(), nil
 }
@@ -111,40 +91,81 @@ func (c *call) uploadURL() (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.org.unlock()
 	if m.job != nil {
 		return nil, errHasAudio // D11
 	}
-	url := c.world.storageBase(c.r) + c.world.presign(c.org.id, m.id, contentType, c.now)
+	url := c.state.StorageBase(c.r) + c.state.presign(c.org.ID, m.id, contentType, c.now)
 	return uploadJSON{url, int(uploadURLValidity.Seconds()), http.MethodPut}, nil
 }
 
-func (c *call) getMinutes(m *meeting) (any, *apiError) {
-	q, ok := parameters(c.r.URL.RawQuery, "format")
-	if !ok {
-		return nil, errQuery
+func (c *call) getMinutes() (any, *apiError) {
+	m, err := c.meeting()
+	if err != nil {
+		return nil, err
 	}
-	format := minutes.FormatHTML
-	if s := q["format"]; s != nil && *s != "" {
-		format = minutes.Format(*s)
-	}
+	format := minutes.Format(cmp.Or(c.r.URL.Query().Get("format"), string(minutes.FormatHTML)))
 	if format != minutes.FormatHTML && format != minutes.FormatMarkdown {
 		return nil, errFormat
 	}
 	if m.status != minutes.StatusMinutesReady {
 		return nil, errMinutesNotReady
 	}
-	written := m.job.written.minutes()
-	content := written.HTML
+	content := m.job.html
 	if format == minutes.FormatMarkdown {
-		content = written.Markdown
+		content = m.job.markdown
 	}
 	return minutesJSON{format, m.template, content}, nil
 }
 
-func (c *call) getTranscript(m *meeting) (any, *apiError) {
-	if m.job == nil || m.job.spoken == nil {
-		return nil, errTranscriptNotReady
+func (c *call) getTranscript() (any, *apiError) {
+	m, err := c.meeting()
+	if err != nil {
+		return nil, err
 	}
-	return map[string]string{"transcript": m.job.spoken.transcript()}, nil
+	switch m.status {
+	case minutes.StatusTranscribed, minutes.StatusGeneratingMinutes, minutes.StatusMinutesReady, minutes.StatusMinutesFailed:
+		return map[string]string{"transcript": m.job.transcript}, nil
+	}
+	return nil, errTranscriptNotReady
+}
+
+func (c *call) updateMeeting() (any, *apiError) {
+	m, err := c.changing(func(f *form) {
+		if title, found := f.trimmed("title", maxTitle, false); found && title == "" {
+			f.fault("title", nil)
+		}
+		f.date("date")
+		f.timeOfDay("time")
+		f.text("project_id")
+	})
+	if err != nil {
+		return nil, err
+	}
+	project, _ := c.form.text("project_id")
+	if err := c.org.known(nil, project); err != nil {
+		return nil, err
+	}
+	reindex := false
+	for name, field := range map[string]*string{"title": &m.title, "date": &m.date, "project_id": &m.project} {
+		reindex = c.form.replace(name, field) || reindex
+	}
+	if reindex && m.status == minutes.StatusMinutesReady {
+		c.org.spend(reindexCredits) // D9: with no credit left it still succeeds
+	}
+	if c.form.replace("time", &m.time) || reindex { // the time is for display only, and free
+		m.updated = c.now
+		c.org.touch(m)
+	}
+	return m.json(), nil
+}
+
+// replace sets a field of a meeting to one of the body, if it is there, and reports whether that
+// changes it.
+func (f *form) replace(name string, field *string) bool {
+	s, found := f.text(name)
+	before := *field
+	if found {
+		*field = strings.TrimSpace(s)
+	}
+	return *field != before
 }

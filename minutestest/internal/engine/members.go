@@ -2,27 +2,23 @@ package engine
 
 import (
 	"net/mail"
-	"regexp"
-	"strings"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-func (o *organisation) listMembers() any {
+func (c *call) listMembers() (any, *apiError) {
 	list := []memberJSON{}
-	for _, m := range o.memberOrder {
-		list = append(list, m.json())
+	for i := range c.org.Members {
+		list = append(list, memberOf(&c.org.Members[i]))
 	}
-	return map[string]any{"members": list}
+	return map[string]any{"members": list}, nil
 }
 
 // createMember adds a member without an account.
 func (c *call) createMember() (any, *apiError) {
-	f, err := c.body()
-	if err != nil {
-		return nil, err
-	}
-	m := &Member{Status: minutes.MemberNoAccount}
+	f, o := c.form, c.org
+	m := world.Member{Status: minutes.MemberNoAccount}
 	m.Name, _ = f.trimmed("name", maxMemberName, true)
 	if m.Email, _ = f.text("email"); m.Email != "" && !validEmail(m.Email) {
 		f.fault("email", errEmail)
@@ -32,48 +28,52 @@ func (c *call) createMember() (any, *apiError) {
 	if err := f.err(); err != nil {
 		return nil, err
 	}
-
-	o := c.org
-	o.lock(c.now)
-	defer o.unlock()
-	if holder := o.emails[foldEmail(m.Email)]; holder != nil { // before the limit (D18)
+	if holder := o.byEmail(m.Email); holder != nil { // before the limit (D18)
 		return nil, errEmailTaken.with(holderDetails{holder.ID, holder.Name})
 	}
-	if len(o.memberOrder) >= o.maxMembers {
+	if len(o.Members) >= *o.MaxMembers {
 		return nil, errMemberLimit
 	}
-	for m.ID == "" || o.members[m.ID] != nil || o.integrations[m.ID] != nil {
-		m.ID = o.world.ids.next(memberPrefix)
-	}
-	o.members[m.ID] = m
-	o.memberOrder = append(o.memberOrder, m)
-	if m.Email != "" {
-		o.emails[foldEmail(m.Email)] = m
-	}
-	return m.json(), nil
+	m.ID = o.state.ids.next(memberPrefix)
+	o.Members = append(o.Members, m)
+	return memberOf(&m), nil
 }
 
-// domainLabel matches the characters of a label, those beyond ASCII included.
-var domainLabel = regexp.MustCompile(`^[a-zA-Z0-9\x{80}-\x{10FFFF}-]+$`)
-
-// validEmail accepts a bare address only. net/mail alone would also accept
-// display names, comments and route syntax.
+// validEmail accepts a bare address. net/mail alone would also accept a display name.
 func validEmail(s string) bool {
 	addr, err := mail.ParseAddress(s)
-	if err != nil || addr.Name != "" || addr.Address != s || len(s) > 254 {
-		return false
-	}
-	at := strings.LastIndexByte(s, '@')
-	if at > 64 {
-		return false
-	}
-	for label := range strings.SplitSeq(s[at+1:], ".") {
-		if !domainLabel.MatchString(label) || len(label) > 63 || strings.Trim(label, "-") != label {
-			return false
-		}
-	}
-	return true
+	return err == nil && addr.Address == s
 }
 
-// foldEmail returns the form in which addresses are compared (D16).
-func foldEmail(s string) string { return strings.ToLower(s) }
+func (c *call) listProjects() (any, *apiError) {
+	list := []projectJSON{}
+	for _, p := range c.org.Projects {
+		if !p.Archived {
+			list = append(list, projectJSON{p.ID, p.Name})
+		}
+	}
+	return map[string]any{"projects": list}, nil
+}
+
+func (c *call) createProject() (any, *apiError) {
+	name, _ := c.form.trimmed("name", maxProjectName, true)
+	if err := c.form.err(); err != nil {
+		return nil, err
+	}
+	p := world.Project{ID: c.state.ids.next(projectPrefix), Name: name}
+	c.org.Projects = append(c.org.Projects, p)
+	return projectJSON{p.ID, p.Name}, nil
+}
+
+func (c *call) listTemplates() (any, *apiError) {
+	list, usual := []templateJSON{}, c.org.defaultTemplate()
+	for i := range c.org.Templates {
+		t := &c.org.Templates[i]
+		list = append(list, templateJSON{t.ID, t.Name, t.Source, optional(t.Description), t == usual, t.Version})
+	}
+	return map[string]any{"templates": list}, nil
+}
+
+func (c *call) getUsage() (any, *apiError) {
+	return usageJSON{c.org.credits, c.org.seconds, optional(c.org.resetDate)}, nil
+}

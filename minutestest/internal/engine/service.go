@@ -1,168 +1,115 @@
-// Package engine is the Meeting Minutes Service in memory: the API of the
-// interface and the storage behind its upload URLs, without a goroutine, a
-// timer or a channel.
+// Package engine is the Meeting Minutes Service in memory: its API, and the storage behind its
+// upload URLs, without a goroutine, a timer or a channel.
 //
-// A meeting's state is a function of the time its audio arrived, its script
-// and the current time. Every request first brings its organisation up to now:
-// everything that has fallen due happens, in the order in which it fell due.
-// So quotas, transitions and history are the same whether anyone polled or not.
-// Now is time.Now in the goroutine of the request; inside a testing/synctest
-// bubble that is the bubble's time.
+// A meeting's status is a function of the time its audio arrived, its script and the current time.
+// Every request first brings its organisation up to now: everything that has fallen due happens, in
+// the order in which it fell due. So quotas, transitions and history are the same whether anyone
+// polled or not. Now is time.Now in the goroutine of the request, which is the bubble's time inside
+// a testing/synctest bubble, and as far ahead of that as the clock was advanced.
 package engine
 
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"net"
 	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// Service is the service in memory. Many goroutines may use it at once, from
-// inside and outside synctest bubbles.
+// Config is the initial state of a Service.
+type Config struct {
+	World world.World // [Check] finds nothing wrong with it
+
+	// StorageBase returns scheme://host of the upload URLs for the caller of r. Nil: OwnBase.
+	StorageBase func(r *http.Request) string
+
+	// KeepAudio keeps the bytes of recordings for world.Audio. Otherwise they are only hashed and
+	// counted.
+	KeepAudio bool
+
+	// MinPollInterval is what Cache-Control asks of clients that poll; 0: 30 s.
+	MinPollInterval time.Duration
+
+	// Seed makes ids and cursors the same on each run; 0 does not.
+	Seed uint64
+}
+
+// Service is the service in memory. Many goroutines may use it at once, from inside and outside
+// synctest bubbles.
 type Service struct {
-	world atomic.Pointer[world] // replaced by Reset
+	state atomic.Pointer[state] // replaced by Reset
 }
 
-// world is everything that a Service knows.
-type world struct {
-	ids         *ids
-	pace        string   // Cache-Control of a meeting
-	secret      [32]byte // signs cursors and upload URLs
-	stages      Stages
-	storageBase func(*http.Request) string
-	keepAudio   int64        // the most bytes of recordings to keep
-	kept        atomic.Int64 // bytes kept
-	orgs        map[string]*organisation
-	orgOrder    []*organisation
+// state is everything that a Service knows.
+type state struct {
+	Config
+	ids   *ids
+	pace  string       // Cache-Control of a meeting
+	ahead atomic.Int64 // nanoseconds that the clock was advanced by
 
-	// mu guards everything below, and the organisations. Bodies are read and
-	// responses written without it.
-	mu       sync.Mutex
-	changes  uint64
-	pageSize PageSize
-	scripts  scripts
-	keys     map[string]*key // by secret
+	// mu guards everything below, and the organisations. Bodies are read and responses written
+	// without it.
+	mu        sync.Mutex
+	changes   uint64
+	scripts   scripts
+	stages    world.Stages
+	pageSizes []int
+	orgs      []*organisation
 }
 
-// New returns a service that holds cfg, or an error that names the path of an
-// invalid value in cfg.
+// New returns a service that holds cfg's World, or an error that names the path of each mistake
+// in it.
 func New(cfg Config) (*Service, error) {
 	s := &Service{}
-	if err := s.Reset(cfg); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s, s.Reset(cfg)
 }
 
-// Reset starts again with cfg, as New does: earlier meetings, scripts, cursors
-// and upload URLs are gone. On error nothing changes. A request in progress
-// ends in the world in which it began.
+// Reset starts again with cfg, as New does: earlier meetings, scripts, cursors and upload URLs are
+// gone, and the clock is not ahead. On error nothing changes. A request in progress ends in the
+// state in which it began.
 func (s *Service) Reset(cfg Config) error {
-	w, err := newWorld(cfg)
-	if err != nil {
+	if err := Check(cfg.World); err != nil {
 		return err
 	}
-	s.world.Store(w)
-	return nil
-}
-
-func newWorld(cfg Config) (*world, error) {
-	if err := cfg.Stages.check("stages"); err != nil {
-		return nil, err
+	st := &state{Config: cfg, ids: newIDs(cfg.Seed), scripts: scripts{}}
+	if st.StorageBase == nil {
+		st.StorageBase = OwnBase
 	}
-	w := &world{
-		ids: newIDs(cfg.Seed), stages: cfg.Stages, storageBase: cfg.StorageBase, keepAudio: cfg.KeepAudio,
-		orgs: make(map[string]*organisation, len(cfg.Organisations)), keys: map[string]*key{}, scripts: scripts{},
-	}
-	if w.storageBase == nil {
-		w.storageBase = OwnBase
-	}
-	w.pace = meetingCacheControl
+	st.pace = meetingCacheControl
 	if d := cfg.MinPollInterval; d > 0 {
-		w.pace = fmt.Sprintf("private, max-age=%.0f", math.Ceil(d.Seconds()))
+		st.pace = fmt.Sprintf("private, max-age=%.0f", math.Ceil(d.Seconds()))
 	}
-	w.ids.read(w.secret[:])
-	for i := range cfg.Organisations {
-		if err := w.add(fmt.Sprintf("organisations[%d]", i), &cfg.Organisations[i]); err != nil {
-			return nil, err
-		}
-	}
-	return w, nil
-}
-
-// add adds an organisation. place is its path in the Config.
-func (w *world) add(place string, settings *Organisation) error {
-	d, err := compile(place, settings)
-	if err != nil {
-		return err
-	}
-	if w.orgs[settings.ID] != nil {
-		return &configError{place + ".id", fmt.Sprintf("%q is there already", settings.ID)}
-	}
-	q, err := newQuota(place, settings, wallClock())
-	if err != nil {
-		return err
-	}
-	o := &organisation{
-		world: w, id: settings.ID, directory: d, quota: q,
-		meetings: map[string]*meeting{}, externals: map[string]*meeting{}, personal: map[string]*calendar{},
-	}
-	w.orgs[o.id] = o
-	w.orgOrder = append(w.orgOrder, o)
-	return addKeys(w.keys, place, d.makeKeys(o))
-}
-
-func addKeys(keys map[string]*key, place string, added []*key) error {
-	for i, k := range added {
-		if keys[k.Secret] != nil {
-			return &configError{fmt.Sprintf("%s.keys[%d].secret", place, i), "is another key's already"}
-		}
-		keys[k.Secret] = k
-	}
+	st.adopt(cfg.World)
+	s.state.Store(st)
 	return nil
 }
 
-// key returns the key with a secret, or nil.
-func (w *world) key(secret string) *key {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.keys[secret]
+// now is the service's time in UTC, without a monotonic reading: requests from inside and outside
+// a synctest bubble share only the wall clock.
+func (st *state) now() time.Time {
+	return time.Now().Round(0).UTC().Add(time.Duration(st.ahead.Load()))
 }
 
-func (s Stages) check(place string) error {
-	if s.Prepare < 0 || s.Transcribe < 0 || s.Queue < 0 || s.Write < 0 {
-		return &configError{place, "durations cannot be negative"}
-	}
-	return nil
+// Now returns the service's time.
+func (s *Service) Now() time.Time { return s.state.Load().now() }
+
+// AdvanceClock moves the service's time on by d, and returns the new time. What falls due
+// meanwhile has happened at its own time: upload URLs and keys expire, quotas are topped up, and
+// meetings progress. A d below zero changes nothing, because time never goes back.
+func (s *Service) AdvanceClock(d time.Duration) time.Time {
+	st := s.state.Load()
+	st.ahead.Add(int64(max(d, 0)))
+	return st.now()
 }
 
-// SetPageSize makes list pages short, or empty, on demand: the interface lets
-// a page hold fewer items than its limit. Nil ends that.
-func (s *Service) SetPageSize(f PageSize) {
-	w := s.world.Load()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.pageSize = f
-}
-
-// pageSizeOf returns the size of a page of a listing, from 0 to limit.
-func (w *world) pageSizeOf(limit, page int) int {
-	w.mu.Lock()
-	f := w.pageSize
-	w.mu.Unlock()
-	if f == nil {
-		return limit
-	}
-	return min(max(f(limit, page), 0), limit)
-}
-
-// OwnBase returns the scheme and host that a request came to, or its address if
-// it names no host, as HTTP/1.0 allows.
+// OwnBase returns the scheme and host that a request came to, or its address if it names no host,
+// as HTTP/1.0 allows.
 func OwnBase(r *http.Request) string {
 	scheme, host := "http://", r.Host
 	if r.TLS != nil {
@@ -174,77 +121,112 @@ func OwnBase(r *http.Request) string {
 	return scheme + cmp.Or(host, "localhost")
 }
 
-// Organisation returns the present settings of an organisation, with the
-// members, projects and terms added through the API.
-func (s *Service) Organisation(id string) (Organisation, bool) {
-	o := s.world.Load().orgs[id]
-	if o == nil {
-		return Organisation{}, false
+// organisation returns an organisation, or nil.
+func (st *state) organisation(id string) *organisation {
+	for _, o := range st.orgs {
+		if o.ID == id {
+			return o
+		}
 	}
-	o.lock(wallClock())
-	defer o.unlock()
-	return o.snapshot(), true
-}
-
-// snapshot is the reverse of compile and newQuota.
-func (o *organisation) snapshot() Organisation {
-	all := o.settings
-	all.Keys = slices.Clone(all.Keys)
-	all.Credits, all.TranscribeSeconds = new(o.credits), new(o.seconds)
-	all.PeriodCredits, all.PeriodTranscribeSeconds = new(o.periodCredits), new(o.periodSeconds)
-	all.MaxMembers, all.MaxTerms, all.NextResetAt = new(o.maxMembers), new(o.maxTerms), o.resetDate
-	for _, m := range o.memberOrder {
-		all.Members = append(all.Members, *m)
-	}
-	for _, in := range slices.Sorted(maps.Keys(o.integrations)) {
-		all.Integrations = append(all.Integrations, *o.integrations[in])
-	}
-	for _, p := range o.projectOrder {
-		all.Projects = append(all.Projects, *p)
-	}
-	for _, t := range o.templateOrder {
-		all.Templates = append(all.Templates, *t)
-	}
-	for _, t := range o.vocabulary {
-		t.Variants = slices.Clone(t.Variants)
-		all.Vocabulary = append(all.Vocabulary, t)
-	}
-	return all
-}
-
-// Update changes an organisation while it is in use: change edits the result
-// of [Service.Organisation], which is then checked as in New and applied as a
-// whole. Credits and TranscribeSeconds set the quota left now. Meetings and
-// the id stay. change runs under a lock and must not call the Service.
-func (s *Service) Update(id string, change func(*Organisation)) error {
-	w := s.world.Load()
-	o := w.orgs[id]
-	if o == nil {
-		return fmt.Errorf("engine: there is no organisation %q", id)
-	}
-	now := wallClock()
-	o.lock(now)
-	defer o.unlock()
-	settings := o.snapshot()
-	change(&settings)
-	settings.ID = id
-	d, err := compile("organisation", &settings)
-	if err != nil {
-		return err
-	}
-	q, err := newQuota("organisation", &settings, now)
-	if err != nil {
-		return err
-	}
-	q.reserved = o.reserved
-	if settings.NextResetAt == o.resetDate {
-		q.resetDay, q.resetAt, q.armed = o.resetDay, o.resetAt, o.armed
-	}
-	keys := maps.Clone(w.keys)
-	maps.DeleteFunc(keys, func(_ string, k *key) bool { return k.org == o })
-	if err := addKeys(keys, "organisation", d.makeKeys(o)); err != nil {
-		return err
-	}
-	o.directory, o.quota, w.keys = d, q, keys
 	return nil
+}
+
+// find returns a meeting by its id, with the state locked and brought up to now, or nil.
+func (st *state) find(id string) (*organisation, *meeting) {
+	st.lock()
+	for _, o := range st.orgs {
+		if m := o.byID[id]; m != nil {
+			return o, m
+		}
+	}
+	st.mu.Unlock()
+	return nil, nil
+}
+
+// World returns the present settings of all organisations, with the members, projects and terms
+// added through the API and the quota that is left. It has no meetings.
+func (s *Service) World() world.World {
+	st := s.state.Load()
+	st.lock()
+	defer st.mu.Unlock()
+	return st.world()
+}
+
+func (st *state) world() world.World {
+	w := world.World{Stages: st.stages, PageSizes: slices.Clone(st.pageSizes)}
+	for _, o := range st.orgs {
+		w.Organisations = append(w.Organisations, o.settings())
+	}
+	return w
+}
+
+// lock locks the state, and brings all organisations up to now.
+func (st *state) lock() (now time.Time) {
+	st.mu.Lock()
+	now = st.now()
+	for _, o := range st.orgs {
+		o.settle(now)
+	}
+	return now
+}
+
+// Update changes the settings while the service is in use: change edits what World returns, which
+// is then checked and takes effect as a whole. On error, which names the path of each mistake,
+// nothing changes. Organisations that stay keep their meetings. change runs under a lock, so it
+// must not call the Service.
+func (s *Service) Update(change func(*world.World) error) error {
+	st := s.state.Load()
+	now := st.lock()
+	defer st.mu.Unlock()
+	w := st.world()
+	if err := change(&w); err != nil {
+		return err
+	}
+	if err := Check(w); err != nil {
+		return err
+	}
+	for i := range w.Organisations {
+		if o := &w.Organisations[i]; len(o.Meetings) > 0 && st.organisation(o.ID) != nil {
+			return fmt.Errorf("organisations[%d].meetings: only a new organisation begins with them; AddMeetings adds more", i)
+		}
+	}
+	st.adopt(w)
+	st.replan(now)
+	return nil
+}
+
+// adopt makes the settings of a checked World those of the service.
+func (st *state) adopt(w world.World) {
+	now, before := st.now(), st.orgs
+	st.stages, st.pageSizes = orStages(w.Stages, defaultStages), slices.Clone(w.PageSizes)
+	st.orgs = nil
+	for i := range w.Organisations {
+		settings := &w.Organisations[i]
+		at := slices.IndexFunc(before, func(o *organisation) bool { return o.ID == settings.ID })
+		var o *organisation
+		if at >= 0 {
+			o = before[at]
+			o.Organisation = complete(settings)
+			o.quota = o.quota.updated(&o.Organisation, now)
+		} else {
+			o = &organisation{state: st, Organisation: complete(settings), byID: map[string]*meeting{}, byExternal: map[string]*meeting{}}
+			o.quota = newQuota(&o.Organisation, now)
+		}
+		st.orgs = append(st.orgs, o)
+		for j := range settings.Meetings {
+			o.add(&settings.Meetings[j], now)
+		}
+	}
+}
+
+// replan sets when the present statuses of all meetings under way end, after a change of scripts or
+// stages.
+func (st *state) replan(now time.Time) {
+	for _, o := range st.orgs {
+		for _, m := range o.meetings {
+			if m.job != nil && !m.status.Final() {
+				o.plan(m, now)
+			}
+		}
+	}
 }

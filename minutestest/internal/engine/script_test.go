@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
+)
+
+// TestScript_CanBeReplaced: a recording that was to be rejected, and now is not,
+// takes its seconds as any other does (D23).
+func TestScript_CanBeReplaced(t *testing.T) {
+	t.Parallel()
+	for seconds, want := range map[int]string{7: "minutes_ready", 11: "transcribe_blocked"} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newRig(t, staged, withAcme(func(o *world.Organisation) { o.TranscribeSeconds = new(10) }))
+			require.NoError(t, s.Script(world.Script{Outcome: minutes.StatusAudioRejected}))
+			a, b := s.create("ci", ""), s.create("ci", "")
+			s.upload("ci", a, 16_000*seconds)
+			require.NoError(t, s.Script(world.Script{}))
+			time.Sleep(stages.Prepare + time.Second)
+			s.upload("ci", b, 16_000*8)
+			time.Sleep(time.Hour)
+			assert.Equal(t, want, s.status("ci", a))
+			assert.Equal(t, map[int]string{7: "transcribe_blocked", 11: "minutes_ready"}[seconds], s.status("ci", b))
+			assert.Equal(t, map[int]string{7: "999 3 null", 11: "999 2 null"}[seconds], s.usage())
+		})
+	}
+}
+
+// Seconds are given back once, however a recording fails (D23, D25), and a
+// meeting deleted in progress costs nothing more.
+func TestReservation_IsReleasedOnce(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(s *rig, id string){
+		"deleted while it is prepared": func(s *rig, id string) { s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "") },
+		"deleted while it is transcribed": func(s *rig, id string) {
+			time.Sleep(stages.Prepare)
+			s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
+		},
+		"rejected after all": func(s *rig, id string) {
+			require.NoError(s.t, s.Script(world.Script{MeetingID: id, Outcome: minutes.StatusAudioRejected}))
+		},
+		"blocked after all": func(s *rig, id string) {
+			require.NoError(s.t, s.Script(world.Script{MeetingID: id, Outcome: minutes.StatusTranscribeBlocked}))
+		},
+		"not heard, and deleted": func(s *rig, id string) {
+			require.NoError(s.t, s.Script(world.Script{MeetingID: id, Outcome: minutes.StatusTranscriptionFailed}))
+			time.Sleep(time.Hour)
+			s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := newRig(t, staged, withAcme(func(o *world.Organisation) { o.TranscribeSeconds = new(10) }))
+				id := s.create("ci", "")
+				s.upload("ci", id, 16_000*6)
+				end(s, id)
+				time.Sleep(time.Hour)
+				assert.Equal(t, "1000 10 null", s.usage())
+				over, fits := s.create("ci", ""), s.create("ci", "")
+				s.upload("ci", over, 16_000*10+1)
+				s.upload("ci", fits, 16_000*10)
+				time.Sleep(time.Hour)
+				assert.Equal(t, "transcribe_blocked", s.status("ci", over))
+				assert.Equal(t, "minutes_ready", s.status("ci", fits))
+				assert.Equal(t, "999 0 null", s.usage())
+			})
+		})
+	}
+}
+
+// TestUpdate_ChangesNothingOnError: also not what change wrote into what it was
+// given.
+func TestUpdate_ChangesNothingOnError(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	before, _ := s.Organisation("org_acme")
+	vocabulary := s.do("ci", "GET /v1/vocabulary", "").Body.String()
+	require.Error(t, s.update("org_acme", func(o *world.Organisation) {
+		o.Members[0].ID = o.Members[1].ID
+		o.Members[2].Name, o.Projects[0].Name, o.Templates[0].Name, o.Integrations[0].Inactive = "x", "x", "x", true
+		o.Vocabulary[0].Term, o.Vocabulary[0].Variants[0].Text = "x", "x"
+		o.Keys[0].Revoked = true
+		*o.Credits, *o.TranscribeSeconds, *o.MaxMembers, *o.MaxTerms = 0, 0, 0, 0
+	}))
+	after, _ := s.Organisation("org_acme")
+	assert.Equal(t, before, after)
+	assert.Equal(t, vocabulary, s.do("ci", "GET /v1/vocabulary", "").Body.String())
+}
+
+// Each field comes from the narrowest script that sets it: by id, by external id, by title, for all.
+func TestScript_NarrowestWins(t *testing.T) {
+	t.Parallel()
+	s := newRig(t)
+	scripts := func(id string) []world.Script { // the narrowest first
+		return []world.Script{{MeetingID: id}, {ExternalID: "crm"}, {Title: "Weekly"}, {}}
+	}
+	id := s.create("ci", `"external_id":"crm"`)
+	for i, sc := range scripts(id) {
+		said := []string{"of the id", "of the external id", "of the title", "of all"}[i:]
+		sc.Transcript, sc.Markdown, sc.HTML = said[0], said[0], said[0]
+		require.NoError(t, s.Script(sc))
+	}
+	require.NoError(t, s.Script(world.Script{MeetingID: id, HTML: "of the id", Outcome: minutes.StatusMinutesReady}))
+	require.NoError(t, s.Script(world.Script{ExternalID: "crm", Transcript: "of the external id"}))
+	s.upload("ci", id, 1)
+	assert.Equal(t, "of the external id", s.do("ci", "GET /v1/meetings/"+id+"/transcript", "").is(200, "").field("transcript"))
+	assert.Equal(t, "of the id", s.do("ci", "GET /v1/meetings/"+id+"/minutes", "").field("content"))
+	assert.Equal(t, "of the title", s.do("ci", "GET /v1/meetings/"+id+"/minutes?format=markdown", "").field("content"))
+}
