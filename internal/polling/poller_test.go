@@ -19,7 +19,8 @@ import (
 type scripted struct {
 	mu    sync.Mutex
 	fails func(at time.Duration) *poll.Failure
-	idle  time.Duration // the age of meetings without audio; 0: they have audio
+	age   time.Duration // of meetings
+	audio bool
 	began time.Time
 	gets  []time.Duration
 }
@@ -37,7 +38,7 @@ func (s *scripted) Get(_ context.Context, id string, send func() bool) (poll.Sna
 			return poll.Snapshot[int]{}, 0, f
 		}
 	}
-	return poll.Snapshot[int]{ID: id, Idle: s.idle > 0, Created: time.Now().Add(-s.idle)}, 0, nil
+	return poll.Snapshot[int]{ID: id, Idle: !s.audio, Created: time.Now().Add(-s.age)}, 0, nil
 }
 
 func (s *scripted) Page(_ context.Context, _ string, send func() bool) ([]poll.Snapshot[int], string, *poll.Failure) {
@@ -139,8 +140,9 @@ func TestPoller_PollsAtTheRightTimes(t *testing.T) {
 		{name: "later after the user's own poll", do: func(p *poll.Poller[int], _ *poll.Subscription[int]) {
 			p.Record(poll.Snapshot[int]{ID: "m", SentAt: time.Now()})
 		}, want: []int{0, 40, 70}},
-		{name: "rarely without audio", service: &scripted{idle: 35 * time.Minute}, patient: true, want: []int{0, 70}},
-		{name: "for an impatient wait as ever", service: &scripted{idle: 35 * time.Minute}, want: []int{0, 30, 60, 90}},
+		{name: "rarely without audio", service: &scripted{age: 35 * time.Minute}, patient: true, want: []int{0, 70}},
+		{name: "as often as ever with audio", service: &scripted{age: 35 * time.Minute, audio: true}, patient: true, want: []int{0, 30, 60, 90}},
+		{name: "for an impatient wait as ever", service: &scripted{age: 35 * time.Minute}, want: []int{0, 30, 60, 90}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -188,12 +190,17 @@ func TestPoller_ReportsTroubleOnce(t *testing.T) {
 			return &poll.Failure{Err: errDown, Kind: poll.Transient}
 		}}
 		var p *poll.Poller[int]
+		var mu sync.Mutex
 		var reports []error
 		p = poll.New[int](s, func(r poll.Trouble) {
 			p.Forget("other") // no lock is held
+			mu.Lock()
+			defer mu.Unlock()
 			reports = append(reports, r.Err)
 		})
 		ended(s, p)
+		mu.Lock()
+		defer mu.Unlock()
 		require.Equal(t, []error{errDown, nil}, reports)
 	})
 }
