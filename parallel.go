@@ -6,7 +6,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/meeting-minutes/minutes-go/internal/polling"
+	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/meeting-minutes/minutes-go/internal/polling"
+	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	poll "github.com/meeting-minutes/minutes-go/internal/polling"
+	poll "github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	poll "github.com/meeting-minutes/minutes-go/internal/polling"
+	poll "github.com/meeting-minutes/minutes-go/internal/poll"
 )
 
 // scenario is the meetings, the waits and the behaviour of the service during some time. It has

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	poll "github.com/meeting-minutes/minutes-go/internal/polling"
+	poll "github.com/meeting-minutes/minutes-go/internal/poll"
 )
 
 const floor = 30 * time.Second // the service asks for it between two polls of a meeting

@@ -49,7 +49,7 @@ type watch struct {
 	failed  int           // its failures in a row
 	place   int32         // in the heap, plus 1; 0 if not there
 	awaited bool
-	fresh   bool // a newcomer: nobody has seen it yet
+	fresh   bool // a newcomer: nobody has seen it or looked for it at the top of the list
 	getting bool // its GET is under way
 	held    bool // the next sweep probably shows it
 }
@@ -61,12 +61,15 @@ const (
 	alone    kind = iota // by a GET every cycle
 	seldom               // less often
 	newcomer             // by a GET at once
+	expected             // a newcomer that waits for the pages at the top
 	onPages              // by sweeps
 	kinds
 )
 
 func (w *watch) kind() kind {
 	switch {
+	case w.held && w.fresh:
+		return expected
 	case w.held:
 		return onPages
 	case w.fresh:
@@ -135,11 +138,7 @@ func (p *plan) stop() {
 
 // requests returns how many requests a cycle takes.
 func (p *plan) requests() int {
-	newcomers := p.kinds[newcomer]
-	if p.sweep != nil {
-		newcomers /= perPage // it probably shows them
-	}
-	return p.kinds[alone] + newcomers + p.polling + p.pages()
+	return p.kinds[alone] + p.kinds[newcomer] + p.kinds[expected]/perPage + p.polling + p.pages()
 }
 
 // cycle returns the time in which every meeting is seen once. Beyond steady, twice the requests make it √2 times longer, and
@@ -176,7 +175,7 @@ func (p *plan) decide(now time.Duration) decision {
 	p.lastGet = pageAt > now || getAt <= now && !p.lastGet
 	if !p.lastGet {
 		p.reading = true
-		return decision{page: true, cursor: p.sweep.cursor}
+		return decision{page: true, cursor: p.pass().cursor}
 	}
 	w := p.due[0]
 	p.take(w)
@@ -195,6 +194,7 @@ func (p *plan) got(w *watch, now, sentAt, maxAge time.Duration) {
 	p.saw(w, now)
 	p.setDue(w, now)
 	p.put(w)
+	p.good++
 }
 
 // saw records that a response showed a meeting.
@@ -236,7 +236,7 @@ func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (hopeless bool
 			w.due = max(w.free, now)
 		}
 		if p.limited > 0 { // not only the list is limited
-			p.limited, p.fails, p.retryAt = 0, 0, 0
+			p.limited, p.good, p.fails, p.retryAt = 0, 0, 0, 0
 		}
 		return false
 	case Transient:

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	poll "github.com/meeting-minutes/minutes-go/internal/polling"
+	poll "github.com/meeting-minutes/minutes-go/internal/poll"
 )
 
 // scripted is a service with an empty list, whose GETs fail as told.

@@ -2,12 +2,14 @@ package poll
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 )
 
 const (
-	margin = 2 * time.Minute // how late a meeting may appear in the list, compared with newer ones
+	margin   = 2 * time.Minute // how late a meeting may appear in the list, compared with newer ones
+	remember = 24 * time.Hour  // so long a follower remembers the meetings that it has found
 )
 
 // Follower finds the meetings that are new to it, on every page that the Poller reads. Once a cycle it reads the list from the
@@ -98,7 +100,9 @@ func (p *Poller[M]) discover(page []Snapshot[M], cursor, next string) (unfinishe
 				unfinished++
 			}
 		}
-		more = f.wants(page, cursor, next, len(found) > 0) || more
+		if p.plan.look == nil {
+			more = f.wants(page, cursor, next, len(found) > 0) || more
+		}
 	}
 	return unfinished, more
 }
@@ -136,6 +140,7 @@ func (f *Follower[M]) wants(page []Snapshot[M], cursor, next string, found bool)
 	}
 	if f.next == "" {
 		f.mark = f.latest
+		f.forget()
 	}
 	return f.next != ""
 }
@@ -145,4 +150,13 @@ func latest(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// forget forgets meetings found long ago. From then on, no meeting as old as they are is new.
+func (f *Follower[M]) forget() {
+	floor := f.mark.Add(-2 * remember)
+	if now := time.Now(); f.since.Before(floor) && f.mark.Before(now.Add(remember)) {
+		f.since = floor.Add(remember)
+		maps.DeleteFunc(f.known, func(_ string, created time.Time) bool { return created.Before(f.since) })
+	}
 }

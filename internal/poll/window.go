@@ -6,20 +6,20 @@ import (
 )
 
 const (
-	perPage    = 50
-	crowd      = 32 // so many newcomers wait for the pages at the top of the list
-	few        = 5  // so many are worth a sweep
-	beyond     = 2  // a sweep reads so many pages beyond the last one that paid
-	pays       = 2  // a page pays if it saves so many GETs
-	limitedOut = 8  // so many 429s to pages in a row mean that GETs are better
-	atTheTop   = ""
+	perPage  = 50
+	crowd    = 32 // so many newcomers wait for the pages at the top of the list
+	few      = 5  // so many are worth a sweep
+	beyond   = 2  // a sweep reads so many pages beyond the last one that paid
+	pays     = 2  // a page pays if it saves so many GETs
+	probeAt  = 4  // after so many 429s to pages in a row, a GET finds out whether the list alone is limited
+	atTheTop = ""
 )
 
 // window is the window of pages at the top of the list, where awaited meetings nearly always are. Once a cycle, a sweep reads
 // it: as many pages as paid in the last sweep, or pay now, and a few more, so that it can grow. A page pays if it saves GETs.
 // The meetings on its pages are held: they have no GET until a sweep has ended without showing them. A sweep always ends.
 //
-// A crowd of newcomers makes the next sweep begin as soon as this one has ended. Meanwhile their GETs alternate with its pages.
+// A crowd of newcomers is looked for at the top, without ending the sweep that is under way further down.
 type window struct {
 	sweeps    int           // number of the latest sweep
 	began     time.Duration // when it began
@@ -28,11 +28,12 @@ type window struct {
 	followers int           // each needs a sweep every cycle
 	soon      bool          // the next sweep begins as soon as possible
 
-	sweep   *pass // under way; nil if none
-	reading bool  // a page is under way
-	fails   int   // requests for the next page that failed in a row
-	limited int   // 429s to pages in a row
-	retryAt time.Duration
+	sweep, look *pass // under way; nil if none
+	reading     bool  // a page is under way
+	fails       int   // requests for the next page that failed in a row
+	limited     int   // 429s to pages in a row,
+	good        int   // and GETs that succeeded meanwhile, none with a 429
+	retryAt     time.Duration
 }
 
 // pass is a way down the list.
@@ -41,6 +42,14 @@ type pass struct {
 	read   int           // pages
 	paid   int           // pages up to the last one that paid
 	spent  time.Duration // from requests for pages to their responses
+}
+
+// pass returns the pass whose next page comes next.
+func (l *window) pass() *pass {
+	if l.look != nil {
+		return l.look
+	}
+	return l.sweep
 }
 
 // pages returns how many pages a cycle takes.
@@ -66,8 +75,15 @@ func (p *plan) nextPage(now time.Duration) time.Duration {
 	if p.reading {
 		return never
 	}
-	p.soon = p.soon || p.kinds[newcomer] >= crowd && p.joined >= crowd
-	if p.sweep == nil {
+	if p.kinds[newcomer] >= crowd && p.look == nil && p.fails == 0 {
+		p.hold()
+		if p.sweep == nil && now >= p.began+p.cycle()/2 {
+			p.soon = true
+		} else {
+			p.look = &pass{}
+		}
+	}
+	if p.pass() == nil {
 		if at := max(p.sweepAt(), p.retryAt); at > now {
 			return at
 		}
@@ -82,18 +98,30 @@ func (p *plan) sweepAt() time.Duration {
 	switch {
 	case p.soon:
 		return 0
-	case p.depth > 0 || p.joined >= few || p.kinds[onPages] > 0 || p.followers > 0:
+	case p.depth > 0 || p.joined >= few || p.kinds[onPages]+p.kinds[expected] > 0 || p.followers > 0:
 		return p.began + p.cycle()
 	}
 	return never
 }
 
-// release makes all held meetings due that no sweep has shown since the given one.
+// hold lets the newcomers wait until pages have been read.
+func (p *plan) hold() {
+	for _, w := range p.due {
+		if w.kind() == newcomer && w.urgent == 0 {
+			p.kinds[newcomer]--
+			p.kinds[expected]++
+			w.held, w.due = true, never
+		}
+	}
+	heap.Init(&p.due)
+}
+
+// release makes held newcomers due, and all held meetings that no sweep has shown since the given one.
 func (p *plan) release(now time.Duration, since int) {
 	for _, w := range p.due {
-		if w.held && w.sweep < since {
+		if w.held && (w.fresh || w.sweep < since) {
 			p.kinds[w.kind()]--
-			w.held = false
+			w.held, w.fresh = false, false
 			p.kinds[w.kind()]++
 			p.setDue(w, now)
 		}
@@ -101,15 +129,25 @@ func (p *plan) release(now time.Duration, since int) {
 	heap.Init(&p.due)
 }
 
+// probe makes a held meeting due.
+func (p *plan) probe(now time.Duration) {
+	if n := len(p.due); n > 0 && p.due[n-1].held {
+		w := p.due[n-1]
+		p.take(w)
+		w.held, w.fresh, w.due = false, false, max(w.free, now)
+		p.put(w)
+	}
+}
+
 // pageRead records a page, whose request was sent at sentAt, and the meetings that it shows. found is the number of unfinished
 // meetings that are new to a follower; they pay like awaited ones. more means that a follower wants the next page.
 func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, next string, more bool) {
 	p.works()
-	p.reading, p.fails, p.limited, p.retryAt = false, 0, 0, 0
-	s := p.sweep
+	p.reading, p.fails, p.limited, p.good, p.retryAt = false, 0, 0, 0, 0
+	s, looking := p.pass(), p.look != nil
 	gain := found
 	for _, w := range page {
-		if w.awaited && w.patient <= p.cycle() && w.sweep < p.sweeps {
+		if w.awaited && w.patient <= p.cycle() && (w.fresh || !looking && w.sweep < p.sweeps) {
 			gain++
 		}
 	}
@@ -118,9 +156,12 @@ func (p *plan) pageRead(now, sentAt time.Duration, page []*watch, found int, nex
 		s.paid = s.read
 	}
 	for _, w := range page {
-		p.pageShowed(w, now, s.read <= max(s.paid, p.depth))
+		p.pageShowed(w, now, s.read <= max(s.paid, p.depth) || looking && w.held)
 	}
-	depth := max(s.paid, p.depth)
+	depth := s.paid
+	if !looking {
+		depth = max(depth, p.depth)
+	}
 	switch slow := p.slow(); {
 	case next == "" || !more && (slow || s.read >= depth+beyond):
 		p.endPass(now, s.paid)
@@ -143,7 +184,10 @@ func (p *plan) pageShowed(w *watch, now time.Duration, inWindow bool) {
 
 // endPass ends the present pass. depth is that of the next sweep.
 func (p *plan) endPass(now time.Duration, depth int) {
-	if p.sweep != nil {
+	if p.look != nil {
+		p.look = nil
+		p.release(now, 0)
+	} else if p.sweep != nil {
 		p.sweep, p.depth = nil, depth
 		p.release(now, p.sweeps)
 	}
@@ -156,7 +200,10 @@ func (p *plan) pageFailed(now time.Duration, cursor string, f *Failure) {
 	p.retryAt = now + min(f.RetryAfter, maxAsked)
 	switch f.Kind {
 	case RateLimited:
-		if p.limited++; p.limited < limitedOut {
+		if p.limited++; p.limited%probeAt == 0 {
+			p.probe(now)
+		}
+		if p.limited < 2*probeAt || p.good < 2 {
 			return
 		}
 		p.fails = max(p.fails, several)
@@ -176,6 +223,7 @@ func (p *plan) pageFailed(now time.Duration, cursor string, f *Failure) {
 		if p.sweep != nil {
 			depth = max(depth, p.sweep.paid)
 		}
+		p.endPass(now, depth) // a look
 		p.endPass(now, depth)
 		p.joined = few // the list is worth another sweep
 	}
