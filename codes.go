@@ -1,14 +1,14 @@
 package minutes
 
-// ErrorCode is a machine-readable error code of the service (section 7 of the interface
-// document). It is an error, so that it can be the target of [errors.Is]. The service may
-// add codes: Error.Code has an unknown code unchanged.
+// ErrorCode is a machine-readable error code of the service (section 7 of the API reference). It
+// is an error, so that it can be the target of [errors.Is]. The service may add codes: Error.Code
+// has an unknown code unchanged.
 type ErrorCode string
 
 // Error returns the code as the service spells it.
 func (c ErrorCode) Error() string { return string(c) }
 
-// The codes of section 7 of the interface document. Each comment begins with the HTTP status.
+// The codes of section 7 of the API reference. Each comment begins with the HTTP status.
 const (
 	ErrInvalidRequest    ErrorCode = "INVALID_REQUEST"     // 400: the body or the query is invalid; Details["fields"] names the fields
 	ErrBadRequest        ErrorCode = "BAD_REQUEST"         // 400: no more specific code applies

@@ -16,16 +16,16 @@
 //
 // # Waiting
 //
-// The service sends no events, so the Client polls: a poll is a GET of a meeting to see whether it
-// has reached the state you wait for. Two polls of a meeting are at least thirty seconds apart, but
-// the first poll after an upload can come earlier. A meeting is final in minutes_ready and in the
-// four failure states.
+// The service sends no events, so the Client polls: a poll is a GET of a meeting to see whether
+// it has reached the state you wait for. Two polls of a meeting are at least thirty seconds
+// apart, but the first poll after an upload can come earlier. A meeting is final in minutes_ready
+// and in the four failure statuses.
 //
 // # Errors
 //
 //   - [*Error]: an API call failed. Compare the code: errors.Is(err, minutes.ErrNotFound).
 //   - [*StorageError]: storage did not accept the recording.
-//   - [*MeetingFailedError]: the meeting reached one of the four failure states.
+//   - [*MeetingFailedError]: the meeting reached one of the four failure statuses.
 //   - [*WaitError]: a wait ended before the meeting reached the wanted state.
 //   - [*ParamError]: a parameter or a recording cannot be used, and was not sent.
 //
@@ -42,10 +42,10 @@
 //
 // # Operations and scopes
 //
-// Sections, such as section 4.2, are those of the service's interface document, version 1.1.0.
-// docs/interface.md has the same sections. "Assumed" marks a fact that the interface document does not show. For
-// example, this package assumes that a character is a Unicode code point. [WithRoute] overrides an
-// assumed route. A star marks an assumed scope of a documented route.
+// Sections, such as section 4.2, are those of the service's API reference, version 1.1.0.
+// docs/interface.md has the same sections. "Assumed" marks a fact that the API reference does not
+// show. For example, this package assumes that a character is a Unicode code point. [WithRoute]
+// overrides an assumed route. A star marks an assumed scope of a documented route.
 //
 //	Members.List              employees:read   documented  members.list
 //	Members.Create            employees:write  documented  members.create

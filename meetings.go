@@ -16,7 +16,7 @@ import (
 )
 
 // MeetingsService works on meetings, from the recording to the minutes (section 4.2 of the
-// service's interface document).
+// service's API reference).
 type MeetingsService struct{ service }
 
 // Meeting is one meeting (section 2.1). If the service leaves a field out, or sends null or "",
@@ -77,7 +77,7 @@ func DateOf(t time.Time) string { return t.Format(time.DateOnly) }
 // MeetingCreateParams.Time.
 func TimeOfDay(t time.Time) string { return t.Format("15:04") }
 
-// MeetingPage is one page of a listing, newest first (section 2.2). A page may have fewer meetings
+// MeetingPage is one page of a list, newest first (section 2.2). A page may have fewer meetings
 // than MeetingListParams.Limit, even none.
 type MeetingPage struct {
 	Meetings   []*Meeting `json:"meetings"`
@@ -147,8 +147,8 @@ type MeetingUpdateParams struct {
 	ProjectID *string `json:"project_id,omitempty"` // "" takes the meeting out of its project
 }
 
-// MeetingListParams selects the meetings of a listing. Every field is optional. Assumed: the listing
-// is ordered by CreatedAt, and not by Date.
+// MeetingListParams selects the meetings of a list. Every field is optional. Assumed: the list is
+// ordered by CreatedAt, and not by Date.
 type MeetingListParams struct {
 	Limit      int    `url:"limit,omitempty"`       // meetings per page, 1 to 50; 0 means 25 for List and 50 for All
 	Cursor     string `url:"cursor,omitempty"`      // MeetingPage.NextCursor of the previous page
@@ -158,9 +158,8 @@ type MeetingListParams struct {
 }
 
 // Create creates a meeting. If a meeting with the same ExternalID exists, Create returns that
-// meeting unchanged, and created is false. created is also false if a retry finds the meeting that
-// the first attempt created. Assumed: the service may trim an ExternalID and convert it to Unicode
-// NFC. The key needs the scope meetings:write. The interface document describes this route.
+// meeting unchanged, and created is false. created is also false if a retry finds the meeting
+// that the first attempt created. The key needs the scope meetings:write.
 //
 // Errors:
 //   - [ErrInvalidRequest]: Details["fields"] lists the invalid fields.
@@ -179,17 +178,16 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 	return m, resp.Status == http.StatusCreated, nil
 }
 
-// Get returns one meeting. Do not poll with Get. The service asks for thirty seconds between two
-// polls, and [MeetingsService.Wait] keeps that interval. The key needs the scope meetings:read. The
-// interface document describes this route.
+// Get returns one meeting. To wait for a status, use [MeetingsService.Wait]: the service asks for
+// thirty seconds between two polls, and only waits keep that interval. The key needs the scope meetings:read.
 //
 // Errors: [ErrNotFound].
 func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) {
 	return do[Meeting](ctx, s.core, rest.Request{Operation: route.MeetingsGet, ID: id})
 }
 
-// List returns one page of meetings, newest first. [MeetingsService.All] reads all pages. params may
-// be nil. The key needs the scope meetings:read. The interface document describes this route.
+// List returns one page of meetings, newest first. [MeetingsService.All] reads all pages. params
+// may be nil. The key needs the scope meetings:read.
 //
 // Errors: [ErrInvalidRequest] (filters that exclude each other), [ErrInvalidLimit],
 // [ErrInvalidCursor], [ErrInvalidDate], [ErrInvalidDateRange].
@@ -197,10 +195,9 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 	return do[MeetingPage](ctx, s.core, rest.Request{Operation: route.MeetingsList, Query: params})
 }
 
-// FindByExternalID returns the meeting whose ExternalID is externalID. It also finds the meeting if
-// the service has trimmed the ExternalID or converted it to Unicode NFC (assumed). The key needs the
-// scope meetings:read. The interface document describes this filter of the listing. Assumed: without
-// such a meeting, the page is empty.
+// FindByExternalID returns the meeting whose ExternalID is externalID, which may have white space
+// around it, because the service may trim an ExternalID (assumed). The key needs the scope
+// meetings:read.
 //
 // Errors: [ErrInvalidExternalID], [ErrNotFound] (no such meeting that the key can see).
 func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID string) (*Meeting, error) {
@@ -226,9 +223,8 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 	return nil, miss
 }
 
-// Update changes title, date, start time or project, in any state of the meeting. If params is
-// nil, Update changes nothing. The key needs the scope meetings:write. The interface document
-// describes this route.
+// Update changes title, date, start time or project, in any status of the meeting. If params is
+// nil, Update changes nothing. The key needs the scope meetings:write.
 //
 // A change of title, date or project can cost a credit (section 8). A retry could cost another
 // credit, so the Client does not retry an Update that may have taken effect.
@@ -240,9 +236,9 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 	return do[Meeting](ctx, s.core, rest.Request{Operation: route.MeetingsUpdate, ID: id, Body: params})
 }
 
-// Delete deletes a meeting and everything that belongs to it. A deletion cannot be undone. The key
-// needs the scope meetings:delete. The interface document describes this route. If an attempt may
-// have deleted the meeting and its retry gets a NOT_FOUND, Delete succeeds.
+// Delete deletes a meeting and everything that belongs to it. A deletion cannot be undone. The
+// key needs the scope meetings:delete. If an attempt may have deleted the meeting and its retry
+// gets a NOT_FOUND, Delete succeeds.
 //
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
@@ -257,8 +253,8 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 }
 
 // SetParticipants replaces the participants with memberIDs. An empty or nil list removes all
-// participants. SetParticipants works only while the meeting has no audio. The key needs the scope
-// meetings:write (assumed). The interface document describes this route.
+// participants. SetParticipants works only while the meeting has no audio. The key needs the
+// scope meetings:write (assumed).
 //
 // Errors: [ErrInvalidRequest], [ErrNotFound] (no such meeting; assumed: also no such member),
 // [ErrForbidden] (assumed), [ErrParticipantsLocked].
@@ -269,8 +265,8 @@ func (s *MeetingsService) SetParticipants(ctx context.Context, id string, member
 }
 
 // UploadURL requests a target for one upload. [MeetingsService.Upload] includes this request.
-// contentType is the MIME type of the recording; the upload must have exactly this Content-Type. The
-// key needs the scope meetings:write (assumed). The interface document describes this route.
+// contentType is the MIME type of the recording; the upload must have exactly this Content-Type.
+// The key needs the scope meetings:write (assumed).
 //
 // Errors (assumed): [ErrInvalidRequest] (not a MIME type), [ErrBadRequest] (the meeting has audio),
 // [ErrForbidden], [ErrNotFound].
@@ -291,12 +287,12 @@ func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string)
 		return nil, nil, err
 	}
 	c.poller.Changed(id)
-	target.Method = cmp.Or(target.Method, http.MethodPut) // the interface's default
+	target.Method = cmp.Or(target.Method, http.MethodPut) // the default of the API reference
 	return target, resp, nil
 }
 
 // Minutes returns the written minutes. An empty format means HTML. The key needs the scope
-// minutes:read. The interface document describes this route.
+// minutes:read.
 //
 // Errors: [ErrMinutesNotReady], [ErrInvalidRequest] (unknown format), [ErrNotFound].
 func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format) (*Minutes, error) {

@@ -31,7 +31,7 @@ type memberList struct {
 }
 
 // List returns the organisation's human members, without integrations. The key needs the scope
-// employees:read. The interface document describes this route.
+// employees:read.
 func (s *MembersService) List(ctx context.Context) ([]*Member, error) {
 	list, err := do[memberList](ctx, s.core, rest.Request{Operation: route.MembersList})
 	if err != nil {
@@ -41,8 +41,8 @@ func (s *MembersService) List(ctx context.Context) ([]*Member, error) {
 }
 
 // Create adds a member without an account. The member costs no licence and gets no message. The
-// key needs the scope employees:write. The interface document describes this route. The Client
-// does not retry a Create that may have taken effect, because a retry could add the member twice.
+// key needs the scope employees:write.  The Client does not retry a Create that may have taken
+// effect, because a retry could add the member twice.
 //
 // Errors: [ErrInvalidRequest], [ErrInvalidEmail], [ErrEmailTaken] (Details names the member with
 // the address), [ErrMemberLimitExceeded].

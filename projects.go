@@ -36,7 +36,7 @@ type ProjectCreateParams struct {
 	Name string `json:"name"` // 1 to 120 characters
 }
 
-// Create adds a project. The interface document describes the body. Assumed: method, path and the
+// Create adds a project. The API reference describes the body. Assumed: method, path and the
 // scope meetings:write; see [WithRoute]. The Client does not retry a Create that may have worked.
 //
 // Errors: [ErrInvalidRequest].

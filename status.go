@@ -2,11 +2,11 @@ package minutes
 
 import "slices"
 
-// Status is the state of a meeting (section 3 of the interface document). The service may add
+// Status is the state of a meeting (section 3 of the API reference). The service may add
 // statuses. An unknown status does not end a wait, and is not final.
 type Status string
 
-// The happy path, in order.
+// The normal order, in order.
 const (
 	StatusCreated           Status = "created"            // no audio yet; participants can change
 	StatusAudioUploaded     Status = "audio_uploaded"     // the recording is being prepared
@@ -16,7 +16,7 @@ const (
 	StatusMinutesReady      Status = "minutes_ready"      // transcript and minutes can be fetched
 )
 
-// The four failure states.
+// The four failure statuses.
 const (
 	StatusTranscriptionFailed Status = "transcription_failed" // create a new meeting to try again
 	StatusMinutesFailed       Status = "minutes_failed"       // the transcript exists, the minutes do not; also if there were no credits left (assumed)
@@ -24,10 +24,11 @@ const (
 	StatusAudioRejected       Status = "audio_rejected"       // the service rejected the recording, usually because of its size
 )
 
-// Failed reports whether s is one of the four failure states. They are final.
+// Failed reports whether s is one of the four failure statuses. They are final.
 func (s Status) Failed() bool { return slices.Contains(failureStates, s) }
 
-// Final reports whether s is minutes_ready or one of the failure states. They do not change any more.
+// Final reports whether s is minutes_ready or one of the failure statuses. They do not change any
+// more.
 func (s Status) Final() bool { return s == StatusMinutesReady || s.Failed() }
 
 var (

@@ -63,7 +63,7 @@ func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 }
 
 // Replace replaces the whole vocabulary with terms. If terms is empty or nil, the vocabulary is
-// empty afterwards. The interface document describes the body. Assumed: method, path and the scope
+// empty afterwards. The API reference describes the body. Assumed: method, path and the scope
 // meetings:write (see [WithRoute]), and that terms that stay keep their variants.
 //
 // Errors: [ErrInvalidRequest], also for more than Vocabulary.MaxTerms terms (assumed).
@@ -73,10 +73,10 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 	}{append([]string{}, terms...)}})
 }
 
-// Add adds one term. The interface document describes the body. Assumed: method, path and the
-// scope meetings:write (see [WithRoute]), and that a term that exists changes nothing and is no
-// error. The Client does not retry an Add that may have taken effect, but you can. For many terms,
-// use [VocabularyService.Replace].
+// Add adds one term. The API reference describes the body. Assumed: method, path and the scope
+// meetings:write (see [WithRoute]), and that a term that exists changes nothing and is no error.
+// The Client does not retry an Add that may have taken effect, but you can. For many terms, use
+// [VocabularyService.Replace].
 //
 // Errors: [ErrInvalidRequest], also if the vocabulary is full (assumed).
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {

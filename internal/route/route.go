@@ -7,10 +7,10 @@ import "net/http"
 
 //go:generate go run ./gen ../..
 
-// Operation names one operation of the interface document.
+// Operation names one operation of the API reference.
 type Operation string
 
-// The operations, in the order of the interface document.
+// The operations, in the order of the API reference.
 const (
 	MembersList   Operation = "members.list"
 	MembersCreate Operation = "members.create"
@@ -45,8 +45,8 @@ var Scopes = []string{"employees:read", "employees:write", "meetings:read", "mee
 type Basis uint8
 
 const (
-	Documented   Basis = iota // the interface document
-	ScopeAssumed              // the interface document, but the scope is assumed (D1 in the documentation of package minutestest)
+	Documented   Basis = iota // the API reference
+	ScopeAssumed              // the API reference, but the scope is assumed (D1 in the documentation of package minutestest)
 	Assumed                   // assumed (D1); a caller may override it
 )
 
