@@ -1,13 +1,11 @@
 package minutestest
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -28,7 +26,6 @@ type action struct {
 // The actions kept of a Server, and how much of each.
 const (
 	maxActions = 1000
-	maxChanges = 20
 	maxChange  = 160 // characters
 )
 
@@ -40,9 +37,6 @@ type actions struct {
 }
 
 func (a *actions) add(what action) {
-	if more := len(what.Changes) - maxChanges; more > 0 {
-		what.Changes = append(what.Changes[:maxChanges:maxChanges], fmt.Sprintf("and %d more", more))
-	}
 	for i, text := range what.Changes {
 		what.Changes[i] = shorten(text)
 	}
@@ -87,120 +81,40 @@ func (s *Server) statusOf(meetingID string) minutes.Status {
 	return m.Status
 }
 
-// summary describes a script in one line.
-func (s Script) summary() string {
-	whose := "all meetings"
-	switch {
-	case s.Title != "":
-		whose = fmt.Sprintf("title %q", s.Title)
-	case s.ExternalID != "":
-		whose = fmt.Sprintf("external id %q", s.ExternalID)
-	case s.MeetingID != "":
-		whose = "this meeting"
-	}
-	var says []string
-	for _, part := range []struct {
-		set  bool
-		text string
-	}{
-		{s.Outcome != "", "outcome " + string(s.Outcome)},
-		{s.Hold != "", "hold " + string(s.Hold)},
-		{s.Stages != (Stages{}), fmt.Sprintf("stages %v, %v, %v", s.Stages.Prepare, s.Stages.Transcribe, s.Stages.Write)},
-		{s.Transcript != "", "transcript"},
-		{s.Markdown != "" || s.HTML != "", "minutes"},
-	} {
-		if part.set {
-			says = append(says, part.text)
+// changes lists the settings in which two states of an organisation differ. What is in a list is
+// not shown, because it may be a secret.
+func changes(before, after Organisation) []string {
+	was, is := settings(before), settings(after)
+	names := maps.Clone(was)
+	maps.Copy(names, is)
+	var list []string
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		switch a, b := was[name], is[name]; {
+		case reflect.DeepEqual(a, b):
+		case reflect.ValueOf(names[name]).Kind() == reflect.Slice:
+			list = append(list, name+" changed")
+		default:
+			list = append(list, fmt.Sprintf("%s: %s → %s", name, shown(a), shown(b)))
 		}
 	}
-	return whose + ": " + cmp.Or(strings.Join(says, ", "), "script removed")
-}
-
-// changes lists what differs between two states of an organisation. The
-// secrets of keys are not in it.
-func changes(before, after map[string]any) []string {
-	list := differences("", before, after)
-	if len(list) == 0 {
+	if list == nil {
 		list = []string{"no change"}
 	}
 	return list
 }
 
-// decoded returns o as decoded JSON. Later changes of o do not affect it.
-func decoded(o Organisation) map[string]any {
-	var fields map[string]any
-	text, err := json.Marshal(o)
-	if err == nil {
-		err = json.Unmarshal(text, &fields)
-	}
-	if err != nil {
-		return nil
+// settings returns o as decoded JSON.
+func settings(o Organisation) (fields map[string]any) {
+	if text, err := json.Marshal(o); err == nil {
+		_ = json.Unmarshal(text, &fields)
 	}
 	return fields
 }
 
-// differences compares two JSON values with the same path.
-func differences(place string, before, after any) []string {
-	if list, ok := before.([]any); ok {
-		before = byName(list)
-	}
-	if list, ok := after.([]any); ok {
-		after = byName(list)
-	}
-	a, isObject := before.(map[string]any)
-	b, stillObject := after.(map[string]any)
-	switch {
-	case reflect.DeepEqual(before, after):
-		return nil
-	case strings.HasSuffix(place, ".secret"):
-		return []string{place + " changed"}
-	case isObject && stillObject:
-		names := maps.Clone(a)
-		maps.Copy(names, b)
-		var list []string
-		for _, name := range slices.Sorted(maps.Keys(names)) {
-			list = append(list, differences(strings.TrimPrefix(place+"."+name, "."), a[name], b[name])...)
-		}
-		return list
-	case isObject:
-		return []string{place + " removed"}
-	case stillObject:
-		return []string{place + " added"}
-	}
-	return []string{fmt.Sprintf("%s: %s → %s", place, shown(before, after), shown(after, before))}
-}
-
-// shown is a value for people. JSON omits false, so the other value decides whether
-// a missing one is false or not set.
-func shown(value, other any) string {
-	if _, isBool := other.(bool); isBool && value == nil {
-		return "false"
-	}
+// shown is a setting for people. JSON omits what is false or empty.
+func shown(value any) string {
 	if value == nil {
 		return "not set"
 	}
-	text, _ := json.Marshal(value)
-	return string(text)
-}
-
-// byName makes an object of a list: members and projects are named by their
-// ids, terms by themselves, and keys by the member or integration behind them.
-func byName(list []any) map[string]any {
-	named := make(map[string]any, len(list))
-	for i, element := range list {
-		name := fmt.Sprint(i)
-		if fields, ok := element.(map[string]any); ok {
-			for _, field := range []string{"id", "term", "integration_id", "member_id"} {
-				if id, ok := fields[field].(string); ok && id != "" {
-					name = id
-					break
-				}
-			}
-		}
-		for base, n := name, 2; named[name] != nil; n++ {
-			name = fmt.Sprintf("%s (%d)", base, n)
-		}
-		named[name] = element
-	}
-	return named
+	return fmt.Sprint(value)
 }

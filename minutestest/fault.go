@@ -11,6 +11,7 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // Fault is a failure of a request; see [Server.Inject]. Functions such as [Reset] return
@@ -51,8 +52,8 @@ type faultForm struct {
 	MeetingStatus  minutes.Status    `json:"meeting_status,omitempty"`
 	Bytes          int64             `json:"bytes,omitempty"`
 	BytesPerSecond int64             `json:"bytes_per_second,omitempty"`
-	Over           duration          `json:"over,omitempty"`
-	Delay          duration          `json:"delay,omitempty"`
+	Over           world.Duration    `json:"over,omitempty"`
+	Delay          world.Duration    `json:"delay,omitempty"`
 	AfterEffect    bool              `json:"after_effect,omitempty"`
 }
 
@@ -77,7 +78,9 @@ const (
 
 // Delay keeps the request waiting for d before it is handled, and then handles
 // it as ever. In a synctest bubble d is time of the bubble.
-func Delay(d time.Duration) Fault { return Fault{form: faultForm{Kind: kindDelay, Delay: duration(d)}} }
+func Delay(d time.Duration) Fault {
+	return Fault{form: faultForm{Kind: kindDelay, Delay: world.Duration(d)}}
+}
 
 // Reset resets the connection when the request's header has arrived. The
 // request is not handled, and there is no response. On a reused connection,
@@ -175,12 +178,12 @@ func Truncate(n int64) Fault {
 // Drip handles the request and sends the response's header at once, but its
 // body in ten pieces spread over d.
 func Drip(d time.Duration) Fault {
-	return Fault{form: faultForm{Kind: kindDrip, Over: duration(d), AfterEffect: true}}
+	return Fault{form: faultForm{Kind: kindDrip, Over: world.Duration(d), AfterEffect: true}}
 }
 
 // Delayed returns f with a wait of d before it. If f is applied after the
 // request has been handled, the wait is after that too.
-func (f Fault) Delayed(d time.Duration) Fault { f.form.Delay = duration(d); return f }
+func (f Fault) Delayed(d time.Duration) Fault { f.form.Delay = world.Duration(d); return f }
 
 // AfterEffect returns f as applied after the request has been handled: what it
 // asks for is done, but its response is f's. A Delay holds the response back.
@@ -219,7 +222,7 @@ func (f Fault) MarshalJSON() ([]byte, error) { return json.Marshal(f.form) }
 // fields and invalid faults are errors.
 func (f *Fault) UnmarshalJSON(data []byte) error {
 	var form faultForm
-	if err := strictUnmarshal(data, &form); err != nil {
+	if err := world.Decode(data, &form); err != nil {
 		return fmt.Errorf("fault: %w", err)
 	}
 	switch form.Kind {

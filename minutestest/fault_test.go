@@ -513,9 +513,9 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"kind":"explode"}`:                                `"explode"`,
 		`{}`:                                                `kind ""`,
-		`{"kind":"reset","byte":1}`:                         "byte: no such field",
+		`{"kind":"reset","byte":1}`:                         `unknown field "byte"`,
 		`{"kind":"reset","bytes":1}`:                        "reset takes no bytes",
-		`{"kind":"delay","delay":"2"}`:                      "delay: \"2\" is not a duration",
+		`{"kind":"delay","delay":"2"}`:                      "\"2\" is not a duration",
 		`{"kind":"delay","delay":"-2s"}`:                    "negative",
 		`{"kind":"truncate","bytes":-1}`:                    "bytes: -1 is negative",
 		`{"kind":"reset_upload","bytes":-1}`:                "bytes: -1 is negative",
@@ -528,11 +528,11 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 		`{"kind":"show_status"}`:                            "without a status",
 		`{"kind":"call"}`:                                   "for Go only",
 		`{"kind":"reset","header":{"A":"b"}}`:               "reset takes no header",
-		`{"kind":"rate_limit","header":{"A":1}}`:            "header.A: a text expected",
-		`{"kind":"rate_limit","header":"A"}`:                "header: an object expected",
+		`{"kind":"rate_limit","header":{"A":1}}`:            "a number does not fit here",
+		`{"kind":"rate_limit","header":"A"}`:                "header: a string does not fit here",
 		`{"kind":"bad_certificate","after_effect":true}`:    "never comes after the effect",
-		`{"kind":"respond","status":"502"}`:                 "status: a whole number expected",
-		`{"kind":"respond","status":502,"content_type":[]}`: "content_type: a text expected",
+		`{"kind":"respond","status":"502"}`:                 "status: a string does not fit here",
+		`{"kind":"respond","status":502,"content_type":[]}`: "content_type: a array does not fit here",
 	} {
 		var f Fault
 		require.ErrorContains(t, json.Unmarshal([]byte(text), &f), want)

@@ -134,7 +134,7 @@ func TestEvents_StreamNews(t *testing.T) {
 
 func slowly() World {
 	w := DefaultWorld()
-	w.Stages = Stages{time.Second, time.Second, time.Second}
+	w.Stages = Stages{Prepare: time.Second, Transcribe: time.Second, Write: time.Second}
 	return w
 }
 

@@ -2,18 +2,14 @@ package minutestest
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -186,102 +182,6 @@ func TestJournal_CountsItsBytes(t *testing.T) {
 	j.put(&entry{seq: j.seq.Load() - 1, url: &url.URL{Path: "/late"}})
 	check()
 	require.Empty(t, j.entries())
-}
-
-// A client that stops in the middle of a body gets an error after a while, and
-// does not hold its connection for ever.
-func TestBody_TimesOutWhenStalled(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := NewServer(t)
-		c := callerOf(s)
-		id := c.create(t, "Half")
-		for _, half := range []struct {
-			method, url, kind, code string
-			status                  int
-		}{
-			{"POST", BaseURL + "/v1/projects", "application/json", "BAD_REQUEST", http.StatusRequestTimeout},
-			{"PUT", c.uploadURL(t, id), audioType, "<Code>RequestTimeout</Code>", http.StatusBadRequest},
-		} {
-			start := time.Now()
-			body, keep := io.Pipe()
-			go func() {
-				for range 3 { // slowly is not too slowly
-					_, _ = keep.Write([]byte("{"))
-					time.Sleep(bodyTimeout - time.Second)
-				}
-			}()
-			req, err := http.NewRequest(half.method, half.url, body)
-			require.NoError(t, err)
-			req.ContentLength = 100
-			req.Header.Set("Content-Type", half.kind)
-			if half.method == "POST" {
-				req.Header.Set("Authorization", "Bearer "+c.key)
-			}
-			resp, err := c.client.Do(req)
-			require.NoError(t, err)
-			text, err := io.ReadAll(resp.Body)
-			require.NoError(t, err)
-			require.NoError(t, resp.Body.Close())
-			assert.Equal(t, half.status, resp.StatusCode)
-			assert.Contains(t, string(text), half.code)
-			assert.Equal(t, 3*bodyTimeout-2*time.Second, time.Since(start))
-			keep.Close()
-		}
-		m, _ := s.Meeting(id)
-		assert.Nil(t, m.Audio)
-	})
-}
-
-// The time-out of a body ends with the body: a handler may take longer.
-func TestBody_TimeoutEndsWithTheBody(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := NewServer(t)
-		c := callerOf(s)
-		s.Inject(Match{Operation: "projects.create"}, Drip(5*bodyTimeout))
-		late := c.call("POST", "/v1/projects", `{"name":"Late"}`)
-		require.NoError(t, late.err, "the response is complete")
-		assert.Equal(t, http.StatusCreated, late.status)
-		s.Inject(Match{Operation: "projects.create"}, Delay(5*bodyTimeout))
-		assert.Equal(t, http.StatusCreated, c.call("POST", "/v1/projects", `{"name":"Later"}`).status)
-
-		// net/http takes the time-out off at the end of the body. A handler that
-		// reads on does not put it on again.
-		client, _ := wire(func(w http.ResponseWriter, r *http.Request) {
-			body := newPatientBody(w, r.Body)
-			for range 2 {
-				_, err := io.ReadAll(body)
-				assert.NoError(t, err)
-			}
-			assert.True(t, pause(r.Context(), 2*bodyTimeout), "the client is there")
-		})
-		_, _, err := do(client, "POST", testURL, strings.NewReader("hello"))
-		require.NoError(t, err)
-	})
-}
-
-// If the service does not read a body, as with a bad key, the time-out is the
-// same.
-func TestBody_TimesOutUnread(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := NewServer(t)
-		client, server := newLink(true)
-		server.gone = func() {}
-		srv := newHTTPServer(s.Handler())
-		srv.BaseContext = func(net.Listener) context.Context { return server.ctx }
-		_ = srv.Serve(&oneListener{conn: server})
-		start := time.Now()
-		go func() {
-			_, _ = client.Write([]byte("POST /v1/projects HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"))
-		}()
-		text, err := io.ReadAll(client)
-		require.NoError(t, err)
-		assert.Contains(t, string(text), "401 Unauthorized")
-		assert.LessOrEqual(t, time.Since(start), bodyTimeout)
-		require.NoError(t, client.Close())
-	})
 }
 
 // Unused connections are closed.

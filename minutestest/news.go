@@ -7,7 +7,6 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 // millis is an instant as JavaScript counts: in milliseconds since 1970.
@@ -118,7 +117,7 @@ func (n *newsreader) read(s *Server) (found news, kind string) {
 		kind = "state"
 	}
 	found.Now = millisOf(time.Now())
-	var lines []engine.MeetingLine
+	var lines []Meeting
 	lines, found.Total, n.changes = s.engine.Changes(n.changes, maxMeetings)
 	for i := range lines {
 		found.Meetings = append(found.Meetings, newsOfMeeting(&lines[i]))
@@ -143,7 +142,7 @@ func (n *newsreader) read(s *Server) (found news, kind string) {
 	return found, kind
 }
 
-func newsOfMeeting(l *engine.MeetingLine) meetingNews {
+func newsOfMeeting(l *Meeting) meetingNews {
 	m := meetingNews{ID: l.ID, Organisation: l.Organisation, Creator: l.Creator, Title: l.Title, ExternalID: l.ExternalID, Status: l.Status, Held: l.Held, Reason: l.Reason}
 	for _, t := range l.History {
 		m.History = append(m.History, stateNews{t.Status, millisOf(t.At)})
@@ -164,16 +163,15 @@ func (s *Server) worldNews() *worldNews {
 	w := &worldNews{Organisations: []organisationNews{}, Faults: s.faults.news()}
 	for _, begun := range s.world.Organisations[:min(len(s.world.Organisations), maxParts)] {
 		if o, ok := s.Organisation(begun.ID); ok {
-			w.Organisations = append(w.Organisations, o.news())
+			w.Organisations = append(w.Organisations, newsOfOrganisation(&o))
 		}
 	}
-	for _, sc := range s.engine.Scripts(maxParts) {
-		w.Scripts = append(w.Scripts, scriptOf(sc))
-	}
+	scripts := s.engine.Scripts()
+	w.Scripts = scripts[:min(len(scripts), maxParts)]
 	return w
 }
 
-func (o *Organisation) news() organisationNews {
+func newsOfOrganisation(o *Organisation) organisationNews {
 	n := organisationNews{ID: o.ID, Name: o.Name, Credits: *o.Credits, TranscribeSeconds: *o.TranscribeSeconds, NextResetAt: o.NextResetAt}
 	switch {
 	case o.Suspended:

@@ -1,97 +1,45 @@
 package minutestest
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"strings"
+	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// Script says what becomes of meetings. It is for those with a certain id,
-// external id or title, or, when none of the three is set, for all; where
-// several scripts are for one meeting, the narrowest counts, in that order.
-// What a script leaves empty is left to the next wider one, and in the end to
-// the natural course: minutes from a short conversation, after the stages of
-// the World. Stages count as a whole: one that is left out takes the World's
-// time.
-type Script struct {
-	// The meetings; one of these at most.
-	MeetingID  string `json:"meeting_id,omitempty"`
-	ExternalID string `json:"external_id,omitempty"`
-	Title      string `json:"title,omitempty"`
-
-	// Outcome is the state the meeting ends in: one of the four states of
-	// failure, or minutes_ready. Quota and the recording itself can still turn
-	// minutes_ready into a failure.
-	Outcome minutes.Status `json:"outcome,omitempty"`
-	// Transcript is the spoken text: turns such as "spk_0: Good morning.", one
-	// per line.
-	Transcript string `json:"transcript,omitempty"`
-	// Markdown and HTML are the minutes. A format left empty is written from
-	// the transcript.
-	Markdown string `json:"markdown,omitempty"`
-	HTML     string `json:"html,omitempty"`
-	// Stages are the durations of the stages.
-	Stages Stages `json:"stages,omitzero"`
-	// Hold stops the meeting in this state, one of audio_uploaded,
-	// transcribing, transcribed and generating_minutes, until
-	// [Server.Release] or [Server.Advance].
-	Hold minutes.Status `json:"hold,omitempty"`
-}
-
-// UnmarshalJSON rejects unknown fields.
-func (s *Script) UnmarshalJSON(data []byte) error {
-	type plain Script
-	if err := strictUnmarshal(data, (*plain)(s)); err != nil {
-		return fmt.Errorf("script: %w", err)
-	}
-	return nil
-}
-
-// Script sets the outcome of meetings from now on: of future meetings, and of
-// the remaining stages of meetings in progress. A script replaces an earlier
-// one for the same meetings; an empty one removes it. The error names the
-// invalid field. Scripts before the invalid one take effect.
+// Script sets the outcome of meetings from now on: of future meetings, and of the remaining stages
+// of meetings in progress. A script replaces an earlier one for the same meetings; an empty one
+// removes it. The error names the invalid field. Scripts before the invalid one take effect.
 //
-// A script may match no meeting. If the test of [NewServer] fails, its log names each
-// script for a title or external id that no meeting has at the end.
+// A script may match no meeting. If the test of [NewServer] fails, its log names each script for a
+// title or external id that no meeting has at the end.
 func (s *Server) Script(scripts ...Script) error {
 	for _, sc := range scripts {
-		what := engine.Script{
-			Outcome:    sc.Outcome,
-			Transcript: sc.Transcript,
-			Minutes:    engine.Minutes{Markdown: sc.Markdown, HTML: sc.HTML},
-			Hold:       sc.Hold,
-		}
-		if sc.Stages != (Stages{}) {
-			what.Stages = new(engineStages(sc.Stages.or(s.world.Stages).or(defaultStages)))
-		}
-		whose := engine.Selector{MeetingID: sc.MeetingID, ExternalID: sc.ExternalID, Title: sc.Title}
-		if err := s.engine.Script(whose, what); err != nil {
+		if err := s.engine.Script(sc); err != nil {
 			return methodError("Script", err)
 		}
-		s.did("Script", sc.MeetingID, sc.summary())
+		s.did("Script", sc.MeetingID, scriptSummary(sc))
 	}
 	return nil
 }
 
-// scriptOf returns a script of the engine as a Script.
-func scriptOf(sc engine.Scripted) Script {
-	script := Script{
-		MeetingID: sc.MeetingID, ExternalID: sc.ExternalID, Title: sc.Title,
-		Outcome: sc.Outcome, Transcript: sc.Transcript, Markdown: sc.Minutes.Markdown, HTML: sc.Minutes.HTML, Hold: sc.Hold,
+// unmatchedScripts returns the scripts for a title or an external id that no meeting has, because a
+// typing error may be why a test failed.
+func (s *Server) unmatchedScripts() (list []Script) {
+	matched := map[string]bool{"": true}
+	for _, m := range s.engine.Meetings() {
+		matched["external id "+m.ExternalID], matched["title "+m.Title] = true, true
 	}
-	if sc.Stages != nil {
-		script.Stages = Stages{sc.Stages.Prepare, sc.Stages.Transcribe, sc.Stages.Write}
+	for _, sc := range s.engine.Scripts() {
+		if sc.ExternalID != "" && !matched["external id "+sc.ExternalID] || sc.Title != "" && !matched["title "+sc.Title] {
+			list = append(list, sc)
+		}
 	}
-	return script
+	return list
 }
 
-// logUnmatchedScripts names the scripts without a meeting in the log of a failed test. A typo in
-// a title may be why it failed.
+// logUnmatchedScripts names the scripts without a meeting in the log of a failed test.
 func (s *Server) logUnmatchedScripts(tb TB) {
 	s.helper()
 	t, ok := tb.(interface {
@@ -101,21 +49,47 @@ func (s *Server) logUnmatchedScripts(tb TB) {
 	if !ok || !t.Failed() {
 		return
 	}
-	matched := map[engine.Selector]bool{{}: true} // the script for all meetings needs none
-	meetings, _, _ := s.engine.Changes(0, math.MaxInt)
-	for _, m := range meetings {
-		matched[engine.Selector{ExternalID: m.ExternalID}] = true
-		matched[engine.Selector{Title: m.Title}] = true
-	}
-	for _, sc := range s.engine.Scripts(math.MaxInt) {
-		if sc.MeetingID == "" && !matched[sc.Selector] {
-			t.Logf("minutestest: no meeting that exists now matches the Script for %s", scriptOf(sc).summary())
-		}
+	for _, sc := range s.unmatchedScripts() {
+		t.Logf("minutestest: no meeting that exists now matches the Script for %s", scriptSummary(sc))
 	}
 }
 
-// Release lets a meeting that a script holds go on, and reports whether one
-// held it. The rest of its stage still has to pass.
+// scriptSummary describes a script in one line.
+func scriptSummary(sc Script) string {
+	whose := "all meetings"
+	switch {
+	case sc.Title != "":
+		whose = fmt.Sprintf("title %q", sc.Title)
+	case sc.ExternalID != "":
+		whose = fmt.Sprintf("external id %q", sc.ExternalID)
+	case sc.MeetingID != "":
+		whose = "this meeting"
+	}
+	var says []string
+	for _, part := range []struct {
+		set  bool
+		text string
+	}{
+		{sc.Outcome != "", "outcome " + string(sc.Outcome)},
+		{sc.Hold != "", "hold " + string(sc.Hold)},
+		{sc.Stages != (Stages{}), fmt.Sprintf("stages %v, %v, %v", sc.Stages.Prepare, sc.Stages.Transcribe, sc.Stages.Write)},
+		{sc.Duration != 0, fmt.Sprintf("duration %v", sc.Duration)},
+		{sc.ListedAfter != 0, fmt.Sprintf("listed after %v", sc.ListedAfter)},
+		{sc.Transcript != "", "transcript"},
+		{sc.Markdown != "" || sc.HTML != "", "minutes"},
+	} {
+		if part.set {
+			says = append(says, part.text)
+		}
+	}
+	if says == nil {
+		says = []string{"script removed"}
+	}
+	return whose + ": " + strings.Join(says, ", ")
+}
+
+// Release lets a meeting that a script holds go on, and reports whether one held it. The rest of
+// its stage still has to pass.
 func (s *Server) Release(meetingID string) bool {
 	released := s.engine.Release(meetingID)
 	if released {
@@ -124,9 +98,9 @@ func (s *Server) Release(meetingID string) bool {
 	return released
 }
 
-// Advance moves a meeting that has audio on without waiting for the clock, held
-// or not, until its status is until or final. If until is "", it moves the
-// meeting by one status. It returns the status reached.
+// Advance moves a meeting that has audio on without waiting for the clock, held or not, until its
+// status is until or final. If until is "", it moves the meeting by one status. It returns the
+// status reached.
 func (s *Server) Advance(meetingID string, until minutes.Status) (minutes.Status, error) {
 	before := s.statusOf(meetingID)
 	status, err := s.engine.Advance(meetingID, until)
@@ -139,59 +113,81 @@ func (s *Server) Advance(meetingID string, until minutes.Status) (minutes.Status
 	return status, nil
 }
 
-// Organisation returns the current state of an organisation, including the
-// quota that is left and the objects added through the service.
-func (s *Server) Organisation(id string) (Organisation, bool) {
-	o, ok := s.engine.Organisation(id)
-	if !ok {
-		return Organisation{}, false
-	}
-	return fromEngine(o), true
+// AdvanceClock moves the service's time on by d, and returns the new time, so that a program that
+// does not run in a synctest bubble sees within its own seconds what takes the service a week:
+// upload URLs and keys expire, quotas are topped up, and meetings progress. The clocks of clients
+// stay as they are, and so does that of the audit. A d below zero changes nothing, because time
+// never goes back.
+func (s *Server) AdvanceClock(d time.Duration) time.Time {
+	now := s.engine.AdvanceClock(d)
+	s.did("AdvanceClock", "", fmt.Sprintf("%s on, to %s", d, now.Format(time.RFC3339)))
+	return now
 }
 
-// Update changes an organisation while it is in use: its quota, its keys, its
-// members' states and all else that an Organisation holds. Meetings stay. On
-// error, nothing changes, and the error names the invalid field. The
-// function must not call the Server.
+// Now returns the service's time, which is time.Now unless [Server.AdvanceClock] moved it on.
+func (s *Server) Now() time.Time { return s.engine.Now() }
+
+// Delete deletes a meeting, whoever created it, as if somebody else did so while the program under
+// test was waiting for it. It reports whether there was one.
+func (s *Server) Delete(meetingID string) bool {
+	m, _ := s.engine.Meeting(meetingID)
+	deleted := s.engine.Delete(meetingID)
+	if deleted {
+		s.did("Delete", meetingID, fmt.Sprintf("%q is gone", m.Title))
+	}
+	return deleted
+}
+
+// AddMeetings adds meetings of other creators, for tests of a program that follows all meetings of
+// an organisation. Each has its Status at once, without regard to scripts, and continues from there
+// by itself. With [minutes.StatusCreated] it has no audio yet. The steps before its Status cost no
+// quota. AddMeetings returns the ids, in order.
+//
+//	ids, err := srv.AddMeetings("org_acme", minutestest.WorldMeeting{
+//		Title: "Standup", CreatorID: "emp_ada", Status: minutes.StatusAudioUploaded, Count: 20,
+//	})
+//
+// On error, which names the path of each mistake as in "meetings[0].title", it adds none.
+func (s *Server) AddMeetings(organisation string, meetings ...WorldMeeting) (ids []string, err error) {
+	if ids, err = s.engine.Add(organisation, meetings); err != nil {
+		return nil, methodError("AddMeetings", err)
+	}
+	s.did("AddMeetings "+organisation, "", fmt.Sprintf("%d meetings", len(ids)))
+	return ids, nil
+}
+
+// Meetings returns the meetings of all organisations as they are now, the oldest first.
+func (s *Server) Meetings() []Meeting { return s.engine.Meetings() }
+
+// Meeting returns the current state of a meeting of any organisation.
+func (s *Server) Meeting(id string) (Meeting, bool) { return s.engine.Meeting(id) }
+
+// Organisation returns the current state of an organisation, including the quota that is left and
+// the objects added through the service.
+func (s *Server) Organisation(id string) (Organisation, bool) { return s.engine.Organisation(id) }
+
+// Update changes an organisation while it is in use: its quota, its keys, its members' statuses and
+// all else that an Organisation holds. Meetings stay. On error, nothing changes, and the error
+// names the path of each mistake. The function must not call the Server.
 //
 //	err := srv.Update("org_acme", func(o *minutestest.Organisation) {
 //		o.Credits = new(0)
 //		o.Key("key_ci").Revoked = true
 //	})
 func (s *Server) Update(organisation string, change func(*Organisation)) error {
-	var fault error
-	var changed []string
-	err := s.engine.Update(organisation, func(e *engine.Organisation) {
-		o := fromEngine(*e)
-		before := decoded(o)
-		change(&o)
-		if len(o.Meetings) > 0 {
-			fault = errors.New("meetings: only a World begins with them; AddMeetings adds more")
-			return
-		}
-		if fault = (World{Organisations: []Organisation{o}}).check(); fault != nil {
-			return
-		}
-		after := o.toEngine()
-		after.PeriodCredits, after.PeriodTranscribeSeconds = e.PeriodCredits, e.PeriodTranscribeSeconds
-		*e = after
-		changed = changes(before, decoded(o))
-	})
-	if fault != nil {
-		err = fault
-	}
-	if err != nil {
+	before, _ := s.Organisation(organisation)
+	if err := s.engine.Update(organisation, change); err != nil {
 		return methodError("Update", err)
 	}
-	s.did("Update "+organisation, "", changed...)
+	after, _ := s.Organisation(organisation)
+	s.did("Update "+organisation, "", changes(before, after)...)
 	return nil
 }
 
-// SetPageSize makes pages of meetings short, or empty, which the interface
-// lets them be: size is asked for each page, with the caller's limit and the
-// number of the page in its listing from 0, how many meetings it may hold. It
-// is called by many goroutines at once. Nil makes pages full again. A panic in size
-// is handled as [Call] says.
+// SetPageSize makes pages of meetings short, or empty, which the API lets them be: size is asked
+// for each page, with the caller's limit and the number of the page in its list from 0, how many
+// meetings it may hold. It is called by many goroutines at once. Nil makes pages full again. A panic
+// in size is handled as [Call] says.
 func (s *Server) SetPageSize(size func(limit, page int) int) {
 	if size == nil {
 		s.engine.SetPageSize(nil)
@@ -204,10 +200,7 @@ func (s *Server) SetPageSize(size func(limit, page int) int) {
 	})
 }
 
-// methodError names the method in an error of the engine or of a World.
+// methodError names the method in an error of the engine.
 func methodError(method string, err error) error {
-	if text, ok := strings.CutPrefix(err.Error(), "engine: "); ok {
-		err = errors.New(text)
-	}
 	return fmt.Errorf("minutestest: %s: %w", method, err)
 }

@@ -39,7 +39,6 @@ type Server struct {
 	audit     *audit
 	engine    *engine.Service
 	faults    faults
-	bodies    bodySlots
 	journal   journal
 	actions   actions
 	network   *network
@@ -114,14 +113,8 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 	if err := s.audit.check(); err != nil {
 		return nil, err
 	}
-	if err := s.world.check(); err != nil {
-		return nil, fmt.Errorf("world: %w", err)
-	}
 	var err error
 	if s.engine, err = engine.New(s.config()); err != nil {
-		return nil, err
-	}
-	if err := populate(s.engine, s.world); err != nil {
 		return nil, fmt.Errorf("world: %w", err)
 	}
 	s.audit.describe = s.describe
@@ -132,11 +125,7 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 }
 
 func (s *Server) config() engine.Config {
-	cfg := s.world.config()
-	cfg.KeepAudio = s.keepAudio
-	cfg.Seed, cfg.MinPollInterval = s.seed, s.audit.interval
-	cfg.StorageBase = storageBase
-	return cfg
+	return engine.Config{World: s.world, KeepAudio: s.keepAudio, Seed: s.seed, MinPollInterval: s.audit.interval, StorageBase: storageBase}
 }
 
 // storageBase gives storage its own host in the in-memory network. On a real
@@ -327,9 +316,6 @@ func (s *Server) Reset() error {
 	if err := s.engine.Reset(s.config()); err != nil {
 		return fmt.Errorf("minutestest: %w", err)
 	}
-	if err := populate(s.engine, s.world); err != nil {
-		return fmt.Errorf("minutestest: Reset: %w", err)
-	}
 	s.faults.reset()
 	s.journal.reset()
 	s.actions.reset()
@@ -340,20 +326,12 @@ func (s *Server) Reset() error {
 
 // serve handles one request, and records it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	if r.Body != nil && r.Body != http.NoBody {
-		r.Body = newPatientBody(w, r.Body)
-	}
 	e := entry{seq: s.journal.next(), resets: s.resets.Load(), client: clientOf(r), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, uri: r.RequestURI, header: r.Header}
 	held, cut := hold(w), false
-	if release := s.bodies.acquire(r); release == nil {
-		busy(held, r, &e)
+	if fault, ok := s.take(r, false); ok {
+		cut = s.apply(held, r, &e, fault)
 	} else {
-		defer release()
-		if fault, ok := s.take(r, false); ok {
-			cut = s.apply(held, r, &e, fault)
-		} else {
-			s.handle(held, r, &e)
-		}
+		s.handle(held, r, &e)
 	}
 	s.note(r, &e)
 	held.release()

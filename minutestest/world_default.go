@@ -1,6 +1,10 @@
 package minutestest
 
-import minutes "github.com/meeting-minutes/minutes-go"
+import (
+	"time"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+)
 
 // DefaultWorld returns the World of a [Server] without [WithWorld]: the
 // organisation org_acme with the keys
@@ -15,7 +19,7 @@ import minutes "github.com/meeting-minutes/minutes-go"
 // new World, which you may change.
 func DefaultWorld() World {
 	return World{
-		Stages: defaultStages,
+		Stages: Stages{Prepare: 20 * time.Millisecond, Transcribe: 50 * time.Millisecond, Write: 50 * time.Millisecond},
 		Organisations: []Organisation{{
 			ID:   "org_acme",
 			Name: "Acme",

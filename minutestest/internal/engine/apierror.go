@@ -65,7 +65,6 @@ var (
 
 	errMethod      = newError(http.StatusMethodNotAllowed, minutes.ErrBadRequest, "This path does not support that method.")
 	errTooLarge    = newError(http.StatusRequestEntityTooLarge, minutes.ErrBadRequest, "The body is longer than 1 MiB.")
-	errSlow        = newError(http.StatusRequestTimeout, minutes.ErrBadRequest, "The body did not arrive in time.")
 	errQuery       = newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "The query is malformed or repeats a parameter.")
 	errCombination = newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "external_id cannot be combined with date_from, date_to or cursor.")
 	errFormat      = newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "format is html or markdown.")
@@ -89,6 +88,4 @@ var (
 	errMinutesNotReady    = newError(http.StatusConflict, minutes.ErrMinutesNotReady, "There are no minutes yet.")
 	errTranscriptNotReady = newError(http.StatusConflict, minutes.ErrTranscriptNotReady, "There is no transcript yet.")
 	errParticipantsLocked = newError(http.StatusConflict, minutes.ErrParticipantsLocked, "The meeting has audio, so its participants are locked.")
-
-	errInternal = newError(http.StatusInternalServerError, minutes.ErrInternal, "The service has failed.")
 )

@@ -4,9 +4,10 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// This file holds every value that the interface leaves open and this service
+// This file holds every value that the API reference leaves open and this service
 // had to choose, with the number of the decision. Package minutestest documents all
 // decisions. The real service may differ in each.
 const (
@@ -27,14 +28,15 @@ const (
 	// D11: the longest recording that is processed.
 	maxAudioBytes = 1_000_000_000
 
-	// D13: the size of a second of a recording, if its container has no duration.
+	// D13: the size of a second of a recording that is no WAV file.
 	bytesPerSecond = 16_000
 
 	// D15: prefixes of ids.
-	memberPrefix  = "emp_"
-	meetingPrefix = "mtg_"
-	projectPrefix = "prj_"
-	requestPrefix = "req_"
+	memberPrefix   = "emp_"
+	meetingPrefix  = "mtg_"
+	projectPrefix  = "prj_"
+	templatePrefix = "tpl_"
+	requestPrefix  = "req_"
 
 	// D15: an organisation's limits, unless set.
 	defaultMaxTerms   = 500
@@ -53,9 +55,15 @@ var otherAudioTypes = []string{"application/ogg"}
 
 // D24: the template of an organisation that has none. It is the default
 // (D25).
-var standardTemplate = Template{ID: "tpl_standard", Name: "Standard minutes", Source: "service", IsDefault: true}
+var standardTemplate = world.Template{ID: "tpl_standard", Name: "Standard minutes", Source: "service", IsDefault: true}
 
-// The interface's own limits (section 8).
+// The time that a meeting spends in each stage, unless a World or a script sets another.
+var defaultStages = world.Stages{Prepare: 20 * time.Millisecond, Transcribe: 50 * time.Millisecond, Write: 50 * time.Millisecond}
+
+// defaultSpecDate is the date of a meeting in a World that has none.
+const defaultSpecDate = "2026-01-01"
+
+// The API's own limits (section 8).
 const (
 	maxTitle       = 300
 	maxExternalID  = 128

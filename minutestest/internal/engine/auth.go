@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -8,13 +9,15 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // key is an API key and all that it decides alone. It does not change: an
 // update of its organisation replaces it.
 type key struct {
-	Key
+	world.Key
 	org        *organisation
+	allowlist  []netip.Prefix
 	caller     string // id of the member or integration
 	personal   bool
 	admin      bool               // personal, and of an administrator
@@ -28,42 +31,39 @@ func (k *key) allows(scope string) bool {
 }
 
 func (k *key) expired(now time.Time) bool {
-	return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt)
+	return k.ExpiresAt != 0 && !now.Before(k.ExpiresAt.Time())
 }
 
-// makeKeys makes the keys of o, as d describes them.
-func (d *directory) makeKeys(o *organisation) []*key {
-	list := make([]*key, 0, len(d.settings.Keys))
-	for _, k := range d.settings.Keys {
-		made := &key{Key: k, org: o, dead: k.Revoked}
-		made.Scopes, made.Allowlist = slices.Clone(k.Scopes), nil
-		for _, p := range k.Allowlist {
-			made.Allowlist = append(made.Allowlist, unmapPrefix(p))
+// makeKeys makes the keys of o, by secret.
+func (o *organisation) makeKeys() map[string]*key {
+	keys := map[string]*key{}
+	for _, k := range o.Keys {
+		made := &key{Key: k, org: o, dead: k.Revoked, caller: cmp.Or(k.MemberID, k.IntegrationID)}
+		made.visibility = o.defaultVisibility(made.caller)
+		for _, from := range k.IPAllowlist {
+			p, _ := parsePrefix(from)
+			made.allowlist = append(made.allowlist, unmapPrefix(p))
 		}
 		inactive := false
-		if k.MemberID != "" {
-			m := d.members[k.MemberID]
-			made.personal, made.caller, made.admin = true, m.ID, m.Admin
+		if m := o.Member(k.MemberID); m != nil {
+			made.personal, made.admin = true, m.Admin
 			made.dead = made.dead || m.Status != minutes.MemberActive // D18
-			made.visibility = defaultPersonalVisibility
 		} else {
-			in := d.integrations[k.IntegrationID]
-			made.caller, inactive = in.ID, in.Inactive
-			made.visibility = in.DefaultVisibility
+			inactive = o.Integration(k.IntegrationID).Inactive
 		}
 		switch { // the order of D6 and D18
-		case d.settings.Suspended:
+		case o.Suspended:
 			made.blocked = errSuspended
-		case d.settings.Expired:
+		case o.Expired:
 			made.blocked = errExpired
-		case d.settings.APIDisabled, inactive:
+		case o.APIDisabled, inactive:
 			made.blocked = errAPIDisabled
-		case d.settings.PersonalKeysDisabled && made.personal:
+		case o.PersonalKeysDisabled && made.personal:
 			made.blocked = errPersonalDisabled
 		}
-		list = append(list, made)
+		keys[k.Secret] = made
 	}
-	return list
+	return keys
 }
 
 // authenticate finds the key, and returns the errors that it decides alone, in
@@ -74,17 +74,18 @@ func (c *call) authenticate() *apiError {
 		return errUnauthenticated
 	}
 	c.x.KeySecret = secret
-	k := c.world.key(secret)
+	c.state.mu.Lock()
+	k := c.state.keys[secret]
+	c.state.mu.Unlock()
 	if k == nil {
 		return errUnauthenticated
 	}
 	c.key, c.org = k, k.org
-	c.x.KeySecret = k.Secret // its own, not a piece of the header
-	c.x.Organisation, c.x.Caller, c.x.Personal = k.org.id, k.caller, k.personal
+	c.x.Organisation, c.x.Caller, c.x.Personal = k.org.ID, k.caller, k.personal
 	switch {
 	case k.dead, k.expired(c.now):
 		return errUnauthenticated
-	case len(k.Allowlist) > 0 && !k.permits(c.r.RemoteAddr):
+	case len(k.allowlist) > 0 && !k.permits(c.r.RemoteAddr):
 		return errIPNotAllowed
 	}
 	return k.blocked
@@ -112,7 +113,7 @@ func (k *key) permits(remote string) bool {
 		addr = bare
 	}
 	addr = addr.Unmap().WithZone("")
-	return slices.ContainsFunc(k.Allowlist, func(p netip.Prefix) bool { return p.Contains(addr) })
+	return slices.ContainsFunc(k.allowlist, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // unmapPrefix returns an IPv4 prefix that is written as IPv6 as IPv4, which is

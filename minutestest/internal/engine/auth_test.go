@@ -2,30 +2,31 @@ package engine
 
 import (
 	"net/http"
-	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // TestKeys is section 5 of the interface with D6 and D18: which keys work,
 // and what the others return, in its order.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	prefix := netip.MustParsePrefix
 	from := func(addr string) func(*http.Request) { return func(r *http.Request) { r.RemoteAddr = addr } }
 	header := func(values ...string) func(*http.Request) {
 		return func(r *http.Request) { r.Header["Authorization"] = values }
 	}
-	key := func(k Key) func(*Organisation) {
-		return func(o *Organisation) { k.Secret = "k"; o.Keys = append(o.Keys, k) }
+	key := func(k world.Key) func(*world.Organisation) {
+		return func(o *world.Organisation) { k.Secret = "k"; o.Keys = append(o.Keys, k) }
 	}
-	ok := func(*Organisation) {}
+	ok := func(*world.Organisation) {}
 	for name, tc := range map[string]struct {
-		org    func(*Organisation)
+		org    func(*world.Organisation)
 		key    string
 		req    func(*http.Request)
 		status int
@@ -40,36 +41,36 @@ func TestKeys(t *testing.T) {
 		"scheme in other case":       {ok, "", header("bEARER ci"), 200, ""},
 		"two headers":                {ok, "", header("Bearer ci", "Bearer ci"), 401, "UNAUTHENTICATED"},
 		"key without scheme":         {ok, "", header("ci"), 401, "UNAUTHENTICATED"},
-		"revoked":                    {key(Key{MemberID: "emp_ada", Revoked: true}), "k", nil, 401, "UNAUTHENTICATED"},
-		"expired":                    {key(Key{MemberID: "emp_ada", ExpiresAt: time.Unix(1, 0)}), "k", nil, 401, "UNAUTHENTICATED"},
-		"not expired":                {key(Key{MemberID: "emp_ada", ExpiresAt: time.Now().Add(time.Hour)}), "k", nil, 200, ""},
-		"of an invited member":       {key(Key{MemberID: "emp_inv"}), "k", nil, 401, "UNAUTHENTICATED"},
-		"of a deactivated member":    {key(Key{MemberID: "emp_gone"}), "k", nil, 401, "UNAUTHENTICATED"},
-		"of one without an account":  {key(Key{MemberID: "emp_no"}), "k", nil, 401, "UNAUTHENTICATED"},
+		"revoked":                    {key(world.Key{MemberID: "emp_ada", Revoked: true}), "k", nil, 401, "UNAUTHENTICATED"},
+		"expired":                    {key(world.Key{MemberID: "emp_ada", ExpiresAt: 1}), "k", nil, 401, "UNAUTHENTICATED"},
+		"not expired":                {key(world.Key{MemberID: "emp_ada", ExpiresAt: minutes.UnixTime(time.Now().Add(time.Hour).Unix())}), "k", nil, 200, ""},
+		"of an invited member":       {key(world.Key{MemberID: "emp_inv"}), "k", nil, 401, "UNAUTHENTICATED"},
+		"of a deactivated member":    {key(world.Key{MemberID: "emp_gone"}), "k", nil, 401, "UNAUTHENTICATED"},
+		"of one without an account":  {key(world.Key{MemberID: "emp_no"}), "k", nil, 401, "UNAUTHENTICATED"},
 		"of an inactive integration": {ok, "off", nil, 403, "API_ACCESS_DISABLED"},
-		"address on the list":        {key(Key{MemberID: "emp_ada", Allowlist: []netip.Prefix{prefix("10.0.0.0/8")}}), "k", from("10.1.2.3:44"), 200, ""},
-		"address off the list":       {key(Key{MemberID: "emp_ada", Allowlist: []netip.Prefix{prefix("10.0.0.0/8")}}), "k", from("11.1.2.3:44"), 403, "IP_NOT_ALLOWED"},
-		"one address":                {key(Key{MemberID: "emp_ada", Allowlist: []netip.Prefix{prefix("10.0.0.1/32")}}), "k", from("10.0.0.2:44"), 403, "IP_NOT_ALLOWED"},
-		"mapped address":             {key(Key{MemberID: "emp_ada", Allowlist: []netip.Prefix{prefix("10.0.0.0/8")}}), "k", from("[::ffff:10.0.0.2]:44"), 200, ""},
-		"mapped prefix":              {key(Key{MemberID: "emp_ada", Allowlist: []netip.Prefix{prefix("::ffff:10.0.0.0/104")}}), "k", from("10.0.0.2:44"), 200, ""},
-		"IPv6":                       {key(Key{MemberID: "emp_ada", Allowlist: []netip.Prefix{prefix("2001:db8::/32")}}), "k", from("[2001:db8::7]:44"), 200, ""},
-		"in memory is loopback":      {key(Key{MemberID: "emp_ada", Allowlist: []netip.Prefix{prefix("127.0.0.0/8")}}), "k", from("pipe"), 200, ""},
-		"suspended":                  {func(o *Organisation) { o.Suspended = true }, "ci", nil, 403, "ORGANISATION_SUSPENDED"},
-		"expired organisation":       {func(o *Organisation) { o.Expired = true }, "ci", nil, 403, "ORGANISATION_EXPIRED"},
-		"suspended before expired":   {func(o *Organisation) { o.Suspended, o.Expired, o.APIDisabled = true, true, true }, "ci", nil, 403, "ORGANISATION_SUSPENDED"},
-		"expired before disabled":    {func(o *Organisation) { o.Expired, o.APIDisabled = true, true }, "ci", nil, 403, "ORGANISATION_EXPIRED"},
-		"no API access":              {func(o *Organisation) { o.APIDisabled, o.PersonalKeysDisabled = true, true }, "ada", nil, 403, "API_ACCESS_DISABLED"},
-		"no personal keys":           {func(o *Organisation) { o.PersonalKeysDisabled = true }, "ada", nil, 403, "PERSONAL_API_KEYS_DISABLED"},
-		"integrations go on":         {func(o *Organisation) { o.PersonalKeysDisabled = true }, "ci", nil, 200, ""},
-		"no scope":                   {key(Key{IntegrationID: "int_ci", Scopes: []string{}}), "k", nil, 403, "INSUFFICIENT_SCOPE"},
-		"its scope":                  {key(Key{IntegrationID: "int_ci", Scopes: []string{"meetings:read"}}), "k", nil, 200, ""},
-		"address before suspended": {func(o *Organisation) {
-			key(Key{MemberID: "emp_ada", Allowlist: []netip.Prefix{prefix("10.0.0.0/8")}})(o)
+		"address on the list":        {key(world.Key{MemberID: "emp_ada", IPAllowlist: []string{"10.0.0.0/8"}}), "k", from("10.1.2.3:44"), 200, ""},
+		"address off the list":       {key(world.Key{MemberID: "emp_ada", IPAllowlist: []string{"10.0.0.0/8"}}), "k", from("11.1.2.3:44"), 403, "IP_NOT_ALLOWED"},
+		"one address":                {key(world.Key{MemberID: "emp_ada", IPAllowlist: []string{"10.0.0.1"}}), "k", from("10.0.0.2:44"), 403, "IP_NOT_ALLOWED"},
+		"mapped address":             {key(world.Key{MemberID: "emp_ada", IPAllowlist: []string{"10.0.0.0/8"}}), "k", from("[::ffff:10.0.0.2]:44"), 200, ""},
+		"mapped prefix":              {key(world.Key{MemberID: "emp_ada", IPAllowlist: []string{"::ffff:10.0.0.0/104"}}), "k", from("10.0.0.2:44"), 200, ""},
+		"IPv6":                       {key(world.Key{MemberID: "emp_ada", IPAllowlist: []string{"2001:db8::/32"}}), "k", from("[2001:db8::7]:44"), 200, ""},
+		"in memory is loopback":      {key(world.Key{MemberID: "emp_ada", IPAllowlist: []string{"127.0.0.0/8"}}), "k", from("pipe"), 200, ""},
+		"suspended":                  {func(o *world.Organisation) { o.Suspended = true }, "ci", nil, 403, "ORGANISATION_SUSPENDED"},
+		"expired organisation":       {func(o *world.Organisation) { o.Expired = true }, "ci", nil, 403, "ORGANISATION_EXPIRED"},
+		"suspended before expired":   {func(o *world.Organisation) { o.Suspended, o.Expired, o.APIDisabled = true, true, true }, "ci", nil, 403, "ORGANISATION_SUSPENDED"},
+		"expired before disabled":    {func(o *world.Organisation) { o.Expired, o.APIDisabled = true, true }, "ci", nil, 403, "ORGANISATION_EXPIRED"},
+		"no API access":              {func(o *world.Organisation) { o.APIDisabled, o.PersonalKeysDisabled = true, true }, "ada", nil, 403, "API_ACCESS_DISABLED"},
+		"no personal keys":           {func(o *world.Organisation) { o.PersonalKeysDisabled = true }, "ada", nil, 403, "PERSONAL_API_KEYS_DISABLED"},
+		"integrations go on":         {func(o *world.Organisation) { o.PersonalKeysDisabled = true }, "ci", nil, 200, ""},
+		"no scope":                   {key(world.Key{IntegrationID: "int_ci", Scopes: []string{}}), "k", nil, 403, "INSUFFICIENT_SCOPE"},
+		"its scope":                  {key(world.Key{IntegrationID: "int_ci", Scopes: []string{"meetings:read"}}), "k", nil, 200, ""},
+		"address before suspended": {func(o *world.Organisation) {
+			key(world.Key{MemberID: "emp_ada", IPAllowlist: []string{"10.0.0.0/8"}})(o)
 			o.Suspended = true
 		}, "k", nil, 403, "IP_NOT_ALLOWED"},
-		"revoked before address": {key(Key{MemberID: "emp_ada", Revoked: true, Allowlist: []netip.Prefix{prefix("10.0.0.0/8")}}), "k", nil, 401, "UNAUTHENTICATED"},
-		"personal keys before scope": {func(o *Organisation) {
-			key(Key{MemberID: "emp_ada", Scopes: []string{}})(o)
+		"revoked before address": {key(world.Key{MemberID: "emp_ada", Revoked: true, IPAllowlist: []string{"10.0.0.0/8"}}), "k", nil, 401, "UNAUTHENTICATED"},
+		"personal keys before scope": {func(o *world.Organisation) {
+			key(world.Key{MemberID: "emp_ada", Scopes: []string{}})(o)
 			o.PersonalKeysDisabled = true
 		}, "k", nil, 403, "PERSONAL_API_KEYS_DISABLED"},
 	} {
@@ -97,8 +98,8 @@ func TestKeys(t *testing.T) {
 func TestKey_Expires(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newRig(t, withAcme(func(o *Organisation) {
-			o.Keys = append(o.Keys, Key{Secret: "k", IntegrationID: "int_ci", ExpiresAt: time.Now().Add(time.Hour)})
+		s := newRig(t, withAcme(func(o *world.Organisation) {
+			o.Keys = append(o.Keys, world.Key{Secret: "k", IntegrationID: "int_ci", ExpiresAt: minutes.UnixTime(time.Now().Add(time.Hour).Unix())})
 		}))
 		time.Sleep(time.Hour - 1)
 		s.do("k", "GET /v1/usage", "").is(200, "")
@@ -121,7 +122,7 @@ func TestScopes(t *testing.T) {
 		"GET /v1/projects": "meetings:read", "POST /v1/projects": "meetings:write", "GET /v1/templates": "meetings:read", "GET /v1/usage": "meetings:read",
 		"GET /v1/vocabulary": "meetings:read", "PUT /v1/vocabulary": "meetings:write", "POST /v1/vocabulary/terms": "meetings:write",
 	}
-	s := newRig(t, withAcme(func(o *Organisation) {
+	s := newRig(t, withAcme(func(o *world.Organisation) {
 		for _, scope := range all {
 			var others []string
 			for _, other := range all {
@@ -129,7 +130,7 @@ func TestScopes(t *testing.T) {
 					others = append(others, other)
 				}
 			}
-			o.Keys = append(o.Keys, Key{Secret: "only-" + scope, IntegrationID: "int_ci", Scopes: []string{scope}}, Key{Secret: "but-" + scope, IntegrationID: "int_ci", Scopes: others})
+			o.Keys = append(o.Keys, world.Key{Secret: "only-" + scope, IntegrationID: "int_ci", Scopes: []string{scope}}, world.Key{Secret: "but-" + scope, IntegrationID: "int_ci", Scopes: others})
 		}
 	}))
 	for what, scope := range routes {
@@ -149,16 +150,16 @@ func TestUpdateWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRig(t)
 		id := s.create("bob", "")
-		require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Members[1].Status = "deactivated" }))
+		require.NoError(t, s.Update("org_acme", func(o *world.Organisation) { o.Members[1].Status = "deactivated" }))
 		s.do("bob", "GET /v1/meetings/"+id, "").is(401, "UNAUTHENTICATED")
-		require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Members[1].Status = ""; o.Suspended = true }))
+		require.NoError(t, s.Update("org_acme", func(o *world.Organisation) { o.Members[1].Status = ""; o.Suspended = true }))
 		s.do("bob", "GET /v1/meetings/"+id, "").is(403, "ORGANISATION_SUSPENDED")
-		require.NoError(t, s.Update("org_acme", func(o *Organisation) { o.Suspended = false; o.Credits = new(7) }))
+		require.NoError(t, s.Update("org_acme", func(o *world.Organisation) { o.Suspended = false; o.Credits = new(7) }))
 		require.Equal(t, "7", s.do("bob", "GET /v1/usage", "").field("credits_remaining"))
 		s.do("bob", "GET /v1/meetings/"+id, "").is(200, "")
-		require.Error(t, s.Update("org_acme", func(o *Organisation) { o.Keys[0].Secret = "globex" }), "a key of another organisation")
-		require.Error(t, s.Update("org_acme", func(o *Organisation) { o.Members[1].ID = "emp_ada" }))
-		require.Error(t, s.Update("org_none", func(o *Organisation) {}))
+		require.Error(t, s.Update("org_acme", func(o *world.Organisation) { o.Keys[0].Secret = "globex" }), "a key of another organisation")
+		require.Error(t, s.Update("org_acme", func(o *world.Organisation) { o.Members[1].ID = "emp_ada" }))
+		require.Error(t, s.Update("org_none", func(o *world.Organisation) {}))
 		s.do("bob", "GET /v1/meetings/"+id, "").is(200, "")
 		lists := func() (all string) {
 			for _, what := range []string{"employees", "projects", "templates", "vocabulary", "usage", "meetings"} {
@@ -168,7 +169,7 @@ func TestUpdateWhileRunning(t *testing.T) {
 		}
 		shown := lists()
 		before, _ := s.Organisation("org_acme")
-		require.NoError(t, s.Update("org_acme", func(*Organisation) {}))
+		require.NoError(t, s.Update("org_acme", func(*world.Organisation) {}))
 		require.Equal(t, shown, lists())
 		after, _ := s.Organisation("org_acme")
 		require.Equal(t, before, after)

@@ -2,20 +2,17 @@ package engine
 
 import (
 	"net/http"
+	"slices"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
+// createMeeting creates the meeting that the body describes, or finds it by its external id.
 func (c *call) createMeeting() (any, *apiError) {
 	f, err := c.body()
 	if err != nil {
 		return nil, err
 	}
-	return c.create(f)
-}
-
-// create creates the meeting that a body describes, or finds it by its external id.
-func (c *call) create(f *form) (any, *apiError) {
 	m, shared := c.newMeeting(f)
 	o := c.org
 	o.lock(c.now)
@@ -27,11 +24,11 @@ func (c *call) create(f *form) (any, *apiError) {
 		return nil, err
 	}
 	if m.template == "" {
-		m.template = o.defaultTemplate.ID
-	} else if o.templates[m.template] == nil {
+		m.template = o.defaultTemplate().ID
+	} else if o.Template(m.template) == nil {
 		return nil, errNoTemplate
 	}
-	if existing := o.externals[m.externalID]; existing != nil { // D3
+	if existing := o.byExternal[m.externalID]; existing != nil { // D3
 		if !existing.visibleTo(c.key.caller) {
 			return nil, errExternalIDTaken
 		}
@@ -43,8 +40,8 @@ func (c *call) create(f *form) (any, *apiError) {
 	return m.json(), nil
 }
 
-// newMeeting returns the meeting that a body describes, and the members in its
-// shared_with, for any visibility.
+// newMeeting returns the meeting that a body describes, and the members in its shared_with, for
+// any visibility.
 func (c *call) newMeeting(f *form) (m *meeting, shared []string) {
 	m = &meeting{status: minutes.StatusCreated, creator: c.key.caller, visibility: c.key.visibility, created: c.now, updated: c.now}
 	m.title, _ = f.trimmed("title", maxTitle, true)
@@ -64,8 +61,7 @@ func (c *call) newMeeting(f *form) (m *meeting, shared []string) {
 	shared, _ = f.list("shared_with")
 	m.template, _ = f.text("template_id")
 	if s, _ := f.text("visibility"); s != "" {
-		m.visibility = minutes.Visibility(s)
-		if !validVisibility(m.visibility) {
+		if m.visibility = minutes.Visibility(s); !slices.Contains(visibilities, m.visibility) {
 			f.fault("visibility", nil)
 		}
 	}
@@ -75,13 +71,13 @@ func (c *call) newMeeting(f *form) (m *meeting, shared []string) {
 	return m, shared
 }
 
-// checkShared returns the error for all faults of a create's body, those of
-// the ids it shares with included.
+// checkShared returns the error for all faults of a create's body, those of the ids it shares with
+// included.
 func (o *organisation) checkShared(f *form, shared []string) *apiError {
 	var invalid []string
 	for _, id := range shared {
-		if !o.shareable(id) && len(invalid) < defaultMaxMembers {
-			invalid = append(invalid, shortened(id, maxFaultName))
+		if !shareable(&o.Organisation, id) {
+			invalid = append(invalid, id)
 		}
 	}
 	if invalid != nil {
@@ -94,22 +90,15 @@ func (o *organisation) checkShared(f *form, shared []string) *apiError {
 	return err
 }
 
-// shareable reports whether a meeting can be shared with this member: not with
-// one who cannot sign in, nor with an integration (section 2.3, D4).
-func (o *organisation) shareable(id string) bool {
-	m := o.members[id]
-	return m != nil && (m.Status == minutes.MemberActive || m.Status == minutes.MemberInvited)
-}
-
-// known returns an error for unknown ids: of participants, and of a project,
-// which must not be archived (D4, D20).
+// known returns an error for unknown ids: of participants, and of a project, which must not be
+// archived (D4, D20).
 func (o *organisation) known(participants []string, project string) *apiError {
 	for _, id := range participants {
-		if o.members[id] == nil {
+		if o.Member(id) == nil {
 			return errNoMember
 		}
 	}
-	if p := o.projects[project]; project != "" && (p == nil || p.Archived) {
+	if p := o.Project(project); project != "" && (p == nil || p.Archived) {
 		return errNoProject
 	}
 	return nil

@@ -2,50 +2,37 @@ package engine
 
 import (
 	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"fmt"
 )
 
-// position is the point at which a listing continues: with the meetings older
-// than number before. Meetings created or deleted meanwhile do not change it.
+// position is the point at which a list continues: with the meetings older than number before.
+// Meetings created or deleted meanwhile do not change it.
 type position struct {
 	before uint64
-	page   uint64 // counts the pages of the listing, so that each has its own cursor
+	page   uint64 // counts the pages of the list, so that each has its own cursor
 }
 
-const macSize = 16
+const (
+	macSize    = 16
+	cursorSize = 16 + macSize
+)
 
-// cursor writes a position as an opaque string, bound to the organisation and
-// the filters, but not to the limit or the key (D24).
-func (w *world) cursor(org string, from, to string, p position) string {
-	b := make([]byte, 0, 2*binary.MaxVarintLen64+macSize)
-	b = binary.AppendUvarint(b, p.before)
-	b = binary.AppendUvarint(b, p.page)
-	b = append(b, w.cursorMAC(org, from, to, b)...)
-	return base64.RawURLEncoding.EncodeToString(b)
+// cursor writes a position as an opaque string, bound to the organisation and the filters, but not
+// to the limit or the key (D24).
+func (i *ids) cursor(org, from, to string, p position) string {
+	b := binary.BigEndian.AppendUint64(nil, p.before)
+	b = binary.BigEndian.AppendUint64(b, p.page)
+	return base64.RawURLEncoding.EncodeToString(append(b, i.mac("cursor", org, from, to, string(b))[:macSize]...))
 }
 
 // position reads a string made by cursor, and no other.
-func (w *world) position(org string, from, to string, cursor string) (p position, ok bool) {
-	b, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
-	if err != nil || len(b) < macSize || base64.RawURLEncoding.EncodedLen(len(b)) != len(cursor) { // the decoder skips line breaks
+func (i *ids) position(org, from, to, cursor string) (p position, ok bool) {
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil || len(b) != cursorSize {
 		return p, false
 	}
-	payload := b[:len(b)-macSize]
-	if !hmac.Equal(b[len(payload):], w.cursorMAC(org, from, to, payload)) {
-		return p, false
-	}
-	var n int
-	p.before, n = binary.Uvarint(payload)
-	p.page, _ = binary.Uvarint(payload[n:])
-	return p, true
-}
-
-func (w *world) cursorMAC(org string, from, to string, payload []byte) []byte {
-	mac := hmac.New(sha256.New, w.secret[:])
-	fmt.Fprintf(mac, "cursor %q %q %q ", org, from, to)
-	mac.Write(payload)
-	return mac.Sum(nil)[:macSize]
+	p = position{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}
+	// Comparing the text rejects other spellings of the same bytes, too.
+	return p, hmac.Equal([]byte(cursor), []byte(i.cursor(org, from, to, p)))
 }

@@ -3,21 +3,23 @@ package engine
 import (
 	"encoding/json"
 	"encoding/xml"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // acme is an organisation with every kind of caller: Ada, an administrator;
 // Bob and Cy, members; an integration; and people who cannot sign in.
-func acme() Organisation {
-	return Organisation{
+func acme() world.Organisation {
+	return world.Organisation{
 		ID: "org_acme", Name: "Acme",
-		Members: []Member{
+		Members: []world.Member{
 			{ID: "emp_ada", Name: "Ada Lovelace", Email: "ada@acme.example", Role: "Engineer", Admin: true},
 			{ID: "emp_bob", Name: "Bob <Builder> & Sons", Email: "bob@acme.example"},
 			{ID: "emp_cy", Name: "Cy"},
@@ -25,14 +27,14 @@ func acme() Organisation {
 			{ID: "emp_no", Name: "Noah", Status: "no_account"},
 			{ID: "emp_gone", Name: "Gone", Status: "deactivated", Email: "gone@acme.example"},
 		},
-		Integrations: []Integration{{ID: "int_ci", Name: "CI"}, {ID: "int_two", Name: "Two", DefaultVisibility: "private"}, {ID: "int_off", Name: "Off", Inactive: true}},
-		Projects:     []Project{{ID: "prj_apollo", Name: "Apollo"}, {ID: "prj_old", Name: "Old", Archived: true}},
-		Templates: []Template{
+		Integrations: []world.Integration{{ID: "int_ci", Name: "CI"}, {ID: "int_two", Name: "Two", DefaultVisibility: "private"}, {ID: "int_off", Name: "Off", Inactive: true}},
+		Projects:     []world.Project{{ID: "prj_apollo", Name: "Apollo"}, {ID: "prj_old", Name: "Old", Archived: true}},
+		Templates: []world.Template{
 			{ID: "tpl_standard", Name: "Standard minutes", Source: "service", Version: new(1)},
 			{ID: "tpl_brief", Name: "Brief", Source: "organisation", Description: "Actions first, then decisions.", IsDefault: true},
 		},
-		Vocabulary: []Term{{Term: "Kubernetes", Variants: []Variant{{Text: "cooper netties", Source: "auto"}}}},
-		Keys: []Key{
+		Vocabulary: []minutes.VocabularyEntry{{Term: "Kubernetes", Variants: []minutes.VocabularyVariant{{Text: "cooper netties", Source: "auto"}}}},
+		Keys: []world.Key{
 			{Secret: "ada", MemberID: "emp_ada"},
 			{Secret: "bob", MemberID: "emp_bob"},
 			{Secret: "cy", MemberID: "emp_cy"},
@@ -43,11 +45,11 @@ func acme() Organisation {
 	}
 }
 
-func globex() Organisation {
-	return Organisation{
+func globex() world.Organisation {
+	return world.Organisation{
 		ID: "org_globex", Name: "Globex",
-		Integrations: []Integration{{ID: "int_g", Name: "G"}},
-		Keys:         []Key{{Secret: "globex", IntegrationID: "int_g"}},
+		Integrations: []world.Integration{{ID: "int_g", Name: "G"}},
+		Keys:         []world.Key{{Secret: "globex", IntegrationID: "int_g"}},
 	}
 }
 
@@ -59,7 +61,7 @@ type rig struct {
 
 func newRig(t testing.TB, change ...func(*Config)) *rig {
 	t.Helper()
-	cfg := Config{Organisations: []Organisation{acme(), globex()}}
+	cfg := Config{World: world.World{Stages: world.Stages{Prepare: 1, Transcribe: 1, Write: 1}, Organisations: []world.Organisation{acme(), globex()}}}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -69,8 +71,8 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 }
 
 // withAcme changes the organisation most tests use.
-func withAcme(f func(*Organisation)) func(*Config) {
-	return func(cfg *Config) { f(&cfg.Organisations[0]) }
+func withAcme(f func(*world.Organisation)) func(*Config) {
+	return func(cfg *Config) { f(&cfg.World.Organisations[0]) }
 }
 
 // response is a response, with the exchange that the engine reports.
@@ -191,8 +193,6 @@ func (s *rig) status(key, id string) string {
 	s.t.Helper()
 	return s.do(key, "GET /v1/meetings/"+id, "").is(200, "").field("status")
 }
-
-var _ io.Reader = (*strings.Reader)(nil)
 
 // chunked sends a body without its length.
 func chunked(r *http.Request) { r.ContentLength = -1 }

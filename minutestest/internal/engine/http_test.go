@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -20,7 +19,7 @@ func TestHTTP_MethodsPathsAndHeaders(t *testing.T) {
 		"GET /": 404, "GET /v1": 404, "GET /v1/": 404, "GET /v2/meetings": 404, "GET /v1/meetings/": 404, "GET /v1/meetings/" + id + "/": 404, "GET /v1/employees/": 404,
 		"GET /v1/meetings/" + id + "/nothing": 404, "GET /v1/meetings//minutes": 404, "GET /v1/Meetings": 404, "GET /v1//meetings": 404,
 		"PUT /v1/meetings": 405, "POST /v1/meetings/" + id: 405, "OPTIONS /v1/meetings": 405, "DELETE /v1/usage": 405, "GET /v1/vocabulary/terms": 405, "HEAD /v1/vocabulary/terms": 405,
-		"GET /v1/meetings/" + id: 200, "HEAD /v1/meetings/" + id: 200, "GET /v1/%6deetings/" + id: 200, "GET /v1/meetings/" + strings.Replace(id, "_", "%5f", 1): 200,
+		"GET /v1/meetings/" + id: 200, "HEAD /v1/meetings/" + id: 200, "GET /v1/meetings/" + strings.Replace(id, "_", "%5f", 1): 200,
 		"GET /v1/meetings/..%2F" + id: 404, "GET /v1%2Fmeetings": 404, "GET /v1/meetings/" + id + "%2Fminutes": 404,
 	} {
 		r := s.do("ci", what, "")
@@ -74,27 +73,3 @@ func TestIdentify(t *testing.T) {
 		require.Equal(t, want[1], id, what)
 	}
 }
-
-// TestServe_RecoversFromPanics breaks the engine from inside.
-func TestServe_RecoversFromPanics(t *testing.T) {
-	t.Parallel()
-	s := newRig(t)
-	s.SetPageSize(func(int, int) int { panic("broken") })
-	s.do("ci", "GET /v1/meetings", "").is(500, "INTERNAL_ERROR")
-	s.SetPageSize(nil)
-	s.do("ci", "GET /v1/meetings", "").is(200, "")
-
-	id := s.create("ci", "")
-	put := func(fault any) *response {
-		return s.put(s.presigned("ci", id, "audio/wav"), "audio/wav", "", func(r *http.Request) {
-			r.Body, r.ContentLength = io.NopCloser(breaks{fault}), 1
-		})
-	}
-	put("broken").storage(500, "InternalError")
-	require.Equal(t, "created", s.status("ci", id))
-	require.PanicsWithValue(t, http.ErrAbortHandler, func() { put(http.ErrAbortHandler) }, "which is for net/http")
-}
-
-type breaks struct{ fault any }
-
-func (b breaks) Read([]byte) (int, error) { panic(b.fault) }

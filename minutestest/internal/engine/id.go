@@ -1,43 +1,52 @@
 package engine
 
 import (
-	crypto "crypto/rand"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
 	"encoding/binary"
-	"math/rand/v2"
+	"strings"
 	"sync"
 )
 
-// ids makes the ids of a world, and the secret that it signs with. They cannot
-// be guessed. With a seed, they are the same on each run.
+// ids makes the ids of a state, and keeps the secret that it signs with. Ids cannot be guessed.
+// With a seed they are the same on each run, and those of one kind do not depend on how many of
+// another kind were made meanwhile: a poll more or less changes no meeting's id.
 type ids struct {
+	secret [32]byte
 	mu     sync.Mutex
-	random *rand.ChaCha8
+	counts map[string]uint64 // by prefix
 }
 
 func newIDs(seed uint64) *ids {
-	var key [32]byte
+	i := &ids{counts: map[string]uint64{}}
 	if seed == 0 {
-		crypto.Read(key[:])
+		_, _ = rand.Read(i.secret[:]) // which never fails
 	} else {
-		binary.LittleEndian.PutUint64(key[:], seed)
+		i.secret = sha256.Sum256(binary.LittleEndian.AppendUint64([]byte("seed"), seed))
 	}
-	return &ids{random: rand.NewChaCha8(key)}
+	return i
 }
 
-// read fills p with random bytes.
-func (i *ids) read(p []byte) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	_, _ = i.random.Read(p) // which never fails
-}
-
-// next returns an id of 100 random bits.
+// next returns an id of 100 bits.
 func (i *ids) next(prefix string) string {
-	const alphabet = "0123456789abcdefghjkmnpqrstvwxyz" // Crockford's base 32
-	b := make([]byte, 20)
-	i.read(b)
-	for k := range b {
-		b[k] = alphabet[b[k]%32]
+	i.mu.Lock()
+	i.counts[prefix]++
+	n := i.counts[prefix]
+	i.mu.Unlock()
+	sum := i.mac("id", prefix, string(binary.LittleEndian.AppendUint64(nil, n)))
+	return prefix + strings.ToLower(base32.StdEncoding.EncodeToString(sum)[:20])
+}
+
+// mac signs texts.
+func (i *ids) mac(parts ...string) []byte {
+	h := hmac.New(sha256.New, i.secret[:])
+	for _, p := range parts {
+		var length [8]byte
+		binary.LittleEndian.PutUint64(length[:], uint64(len(p)))
+		h.Write(length[:])
+		h.Write([]byte(p))
 	}
-	return prefix + string(b)
+	return h.Sum(nil)
 }

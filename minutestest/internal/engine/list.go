@@ -1,90 +1,117 @@
 package engine
 
+import (
+	"net/url"
+	"strconv"
+	"strings"
+)
+
 // listing says which meetings a list request asks for.
 type listing struct {
-	limit      int
-	from, to   string // dates, or ""
-	externalID *string
-	position   position
+	limit    int
+	from, to string // dates, or ""
+	position position
+}
+
+// parameters returns the query. A parameter that comes twice, or cannot be decoded, is an error
+// if it is one of names; others are ignored.
+func (c *call) parameters(names ...string) (url.Values, *apiError) {
+	values := url.Values{}
+	for pair := range strings.SplitSeq(c.r.URL.RawQuery, "&") { // url.ParseQuery would reject semicolons, and errors in other parameters
+		name, value, _ := strings.Cut(pair, "=")
+		for _, known := range names {
+			if decoded, err := url.QueryUnescape(name); err != nil || decoded != known {
+				continue
+			}
+			decoded, err := url.QueryUnescape(value)
+			if err != nil || values.Has(known) {
+				return nil, errQuery
+			}
+			values.Set(known, decoded)
+		}
+	}
+	return values, nil
 }
 
 func (c *call) listMeetings() (any, *apiError) {
-	l, err := c.listing()
+	q, err := c.parameters("limit", "cursor", "external_id", "date_from", "date_to")
 	if err != nil {
 		return nil, err
 	}
-	if l.externalID != nil {
-		return c.findMeeting(*l.externalID)
+	l, err := c.listing(q)
+	if err != nil {
+		return nil, err
 	}
-	return c.page(l, c.world.pageSizeOf(l.limit, int(l.position.page))), nil
+	if q.Has("external_id") {
+		return c.findMeeting(q.Get("external_id"))
+	}
+	return c.page(l, c.state.pageSizeOf(l.limit, int(l.position.page))), nil
 }
 
-// listing reads the query.
-func (c *call) listing() (l listing, err *apiError) {
-	q, ok := parameters(c.r.URL.RawQuery, "limit", "cursor", "external_id", "date_from", "date_to")
-	if !ok {
-		return l, errQuery
-	}
-	cursor, limit := q["cursor"], q["limit"]
-	if cursor != nil && *cursor == "" { // D19
-		cursor = nil
-	}
-	l.externalID = q["external_id"]
-	if l.externalID != nil && (cursor != nil || q["date_from"] != nil || q["date_to"] != nil) {
+// listing checks the query.
+func (c *call) listing(q url.Values) (l listing, err *apiError) {
+	cursor := q.Get("cursor") // empty is as if absent (D19)
+	if q.Has("external_id") && (cursor != "" || q.Has("date_from") || q.Has("date_to")) {
 		return l, errCombination
 	}
 	l.limit = defaultLimit
-	if limit != nil {
-		if l.limit, ok = parseLimit(*limit); !ok {
+	if q.Has("limit") {
+		n, err := strconv.ParseUint(q.Get("limit"), 10, 32) // no sign, and no underscore
+		if l.limit = int(n); err != nil || n < 1 || n > maxLimit {
 			return l, errLimit
 		}
 	}
-	for name, date := range map[string]*string{"date_from": &l.from, "date_to": &l.to} {
-		if q[name] == nil {
-			continue
-		}
-		if *date = *q[name]; !validDate(*date) {
-			return l, errQueryDate
-		}
+	l.from, l.to = q.Get("date_from"), q.Get("date_to")
+	if q.Has("date_from") && !validDate(l.from) || q.Has("date_to") && !validDate(l.to) {
+		return l, errQueryDate
 	}
 	if l.to != "" && l.from > l.to {
 		return l, errDateRange
 	}
-	if cursor != nil {
-		if l.position, ok = c.world.position(c.org.id, l.from, l.to, *cursor); !ok {
+	if cursor != "" {
+		var ok bool
+		if l.position, ok = c.state.ids.position(c.org.ID, l.from, l.to, cursor); !ok {
 			return l, errCursor
 		}
 	}
 	return l, nil
 }
 
-// page returns one page of size meetings, newest first.
+// page returns one page of size meetings, newest first. A list shows the meetings that existed
+// when it began.
 func (c *call) page(l listing, size int) pageJSON {
 	o, at := c.org, l.position
 	o.lock(c.now)
 	defer o.unlock()
-	if at.before == 0 { // a listing begins: it shows the meetings that exist now
+	if at.before == 0 {
 		at.before = o.lastSeq + 1
 	}
-	to := l.to
-	if to == "" {
-		to = "9999-12-31"
-	}
-	lists := o.everyone.within(l.from, to)
-	if own := o.personal[c.key.caller]; own != nil {
-		lists = append(lists, own.within(l.from, to)...)
-	}
-	found := newest(lists, at.before, size+1) // one more shows whether there is another page
 	page := pageJSON{Meetings: make([]meetingJSON, 0, size)}
-	for _, m := range found[:min(size, len(found))] {
+	older, _ := o.before(at.before)
+	for i := older - 1; i >= 0; i-- {
+		m := o.meetings[i]
+		if m.date < l.from || l.to != "" && m.date > l.to || !c.lists(m) {
+			continue
+		}
+		if len(page.Meetings) == size { // there is another page
+			at.page++
+			page.NextCursor = c.state.ids.cursor(o.ID, l.from, l.to, at)
+			break
+		}
 		page.Meetings = append(page.Meetings, m.json())
 		at.before = m.seq
 	}
-	if len(found) > size {
-		at.page++
-		page.NextCursor = c.world.cursor(o.id, l.from, l.to, at)
-	}
 	return page
+}
+
+// lists reports whether the caller's lists contain m: if it may see it, and no script keeps it from
+// them yet.
+func (c *call) lists(m *meeting) bool {
+	if !m.visibleTo(c.key.caller) {
+		return false
+	}
+	late := c.state.scripts.of(m).ListedAfter
+	return late == 0 || !c.now.Before(m.created.Add(late))
 }
 
 // findMeeting returns the one meeting with an external id, or none.
@@ -96,7 +123,7 @@ func (c *call) findMeeting(externalID string) (any, *apiError) {
 	c.org.lock(c.now)
 	defer c.org.unlock()
 	page := pageJSON{Meetings: []meetingJSON{}}
-	if m := c.org.externals[externalID]; m != nil && m.visibleTo(c.key.caller) {
+	if m := c.org.byExternal[externalID]; m != nil && c.lists(m) {
 		page.Meetings = append(page.Meetings, m.json())
 	}
 	return page, nil

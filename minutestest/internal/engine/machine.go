@@ -1,9 +1,13 @@
 package engine
 
 import (
+	"cmp"
+	"crypto/sha256"
+	"slices"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // job is the processing of a recording that has arrived.
@@ -17,24 +21,27 @@ type job struct {
 	seconds    int  // of the recording, which transcription takes
 	unreadable bool // not a recording that can be processed
 	blocked    bool // too little quota when it arrived
+	scripted   bool // a script set the outcome
 	reserved   int  // seconds set aside at present
 
-	since    time.Time // of the present state
-	due      time.Time // when it ends, if slot is not 0
-	slot     int       // index in the schedule, from 1
-	held     bool      // a script holds the meeting in the present state
+	since    time.Time // of the present status
+	due      time.Time // when it ends, if the meeting is running
+	held     bool      // a script holds the meeting in the present status
 	released bool      // the hold was released
 
-	history []Transition
-	spoken  *spoken  // from transcribed on
-	written *written // from minutes_ready on
+	history                    []world.Transition
+	transcript, markdown, html string
 }
 
 // arrive starts the processing of a recording that has arrived completely.
 func (o *organisation) arrive(m *meeting, j *job) {
 	m.job = j
-	switch outcome := o.world.scripts.of(m).Outcome; {
-	case j.unreadable, outcome == minutes.StatusAudioRejected, outcome == minutes.StatusTranscribeBlocked:
+	sc := o.state.scripts.of(m)
+	if sc.Duration > 0 && !j.unreadable {
+		j.seconds = wholeSeconds(sc.Duration)
+	}
+	switch {
+	case j.unreadable, sc.Outcome == minutes.StatusAudioRejected, sc.Outcome == minutes.StatusTranscribeBlocked:
 	case j.seconds > o.free():
 		j.blocked = true
 	default:
@@ -43,117 +50,145 @@ func (o *organisation) arrive(m *meeting, j *job) {
 	o.enter(m, minutes.StatusAudioUploaded, j.received)
 }
 
-func (o *organisation) reserve(j *job) {
-	j.reserved = j.seconds
-	o.reserved += j.seconds
-}
+// wholeSeconds rounds up (D13).
+func wholeSeconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// enter moves m to a state, and sets when that state ends.
+// enter moves m to a status, and sets when that ends.
 func (o *organisation) enter(m *meeting, status minutes.Status, at time.Time) {
 	j := m.job
 	m.status, m.updated = status, at
 	j.since, j.held, j.released = at, false, false
-	j.history = append(j.history, Transition{status, at})
+	j.history = append(j.history, world.Transition{Status: status, At: at})
 	o.plan(m, at)
 }
 
-// plan sets when m's present state ends, not before earliest.
+// plan sets when m's present status ends, not before earliest.
 func (o *organisation) plan(m *meeting, earliest time.Time) {
 	o.touch(m)
-	o.schedule.remove(m)
+	o.unschedule(m)
 	if m.status.Final() {
 		return
 	}
-	j, sc := m.job, o.world.scripts.of(m)
+	j, sc := m.job, o.state.scripts.of(m)
 	if j.held = sc.Hold == m.status && !j.released; j.held {
 		return
 	}
-	stages := o.world.stages
-	if sc.Stages != nil {
-		stages = *sc.Stages
-	}
-	if j.due = j.since.Add(stages.of(m.status)); j.due.Before(earliest) {
-		j.due = earliest
-	}
-	o.schedule.add(m)
-}
-
-func (s Stages) of(status minutes.Status) time.Duration {
-	switch status {
-	case minutes.StatusAudioUploaded:
-		return s.Prepare
-	case minutes.StatusTranscribing:
-		return s.Transcribe
-	case minutes.StatusTranscribed:
-		return s.Queue
-	case minutes.StatusGeneratingMinutes:
-		return s.Write
-	}
-	return 0
-}
-
-// step ends m's present state. This is the whole of section 3
-// of the interface, with the source states of D12.
-func (o *organisation) step(m *meeting, at time.Time) {
-	j, outcome := m.job, o.world.scripts.of(m).Outcome
+	var stage time.Duration // none in transcribed
+	stages := orStages(sc.Stages, o.state.stages)
 	switch m.status {
 	case minutes.StatusAudioUploaded:
-		switch {
-		case j.unreadable, outcome == minutes.StatusAudioRejected:
-			o.release(j)
-			o.enter(m, minutes.StatusAudioRejected, at)
-		case j.blocked, outcome == minutes.StatusTranscribeBlocked,
-			j.reserved == 0 && j.seconds > o.free(): // a script was changed since the arrival
-			o.release(j)
-			o.enter(m, minutes.StatusTranscribeBlocked, at)
-		default:
-			if j.reserved == 0 {
-				o.reserve(j)
-			}
-			o.enter(m, minutes.StatusTranscribing, at)
-		}
+		stage = stages.Prepare
 	case minutes.StatusTranscribing:
-		if outcome == minutes.StatusTranscriptionFailed {
-			o.release(j)
-			o.enter(m, minutes.StatusTranscriptionFailed, at)
-			return
-		}
-		o.take(j)
-		j.spoken = o.transcribe(m)
-		o.enter(m, minutes.StatusTranscribed, at)
-	case minutes.StatusTranscribed:
-		o.enter(m, minutes.StatusGeneratingMinutes, at)
+		stage = stages.Transcribe
 	case minutes.StatusGeneratingMinutes:
-		if outcome == minutes.StatusMinutesFailed || !o.spend(minutesCredits) {
-			o.enter(m, minutes.StatusMinutesFailed, at)
-			return
-		}
-		j.written = o.write(m)
-		o.enter(m, minutes.StatusMinutesReady, at)
+		stage = stages.Write
+	}
+	if j.due = j.since.Add(stage); j.due.Before(earliest) {
+		j.due = earliest
+	}
+	i, _ := slices.BinarySearchFunc(o.running, m, endsFirst)
+	o.running = slices.Insert(o.running, i, m)
+}
+
+// endsFirst orders running meetings: of two that end at the same time, the older one is first.
+func endsFirst(a, b *meeting) int {
+	return cmp.Or(a.job.due.Compare(b.job.due), cmp.Compare(a.seq, b.seq))
+}
+
+// unschedule removes m from the running meetings, if it is one.
+func (o *organisation) unschedule(m *meeting) {
+	if i, running := slices.BinarySearchFunc(o.running, m, endsFirst); running {
+		o.running = slices.Delete(o.running, i, i+1)
 	}
 }
 
-// lock locks the organisation, and brings it up to now: everything that has
-// fallen due happens at the time at which it fell due, the earliest first.
-func (o *organisation) lock(now time.Time) {
-	o.world.mu.Lock()
-	o.settle(now)
+// step ends m's present status. This is the whole of section 3 of the API reference, with the
+// source statuses of D12.
+func (o *organisation) step(m *meeting, at time.Time) {
+	j, outcome := m.job, o.state.scripts.of(m).Outcome
+	next := minutes.StatusTranscribed
+	switch m.status {
+	case minutes.StatusAudioUploaded:
+		next = o.admit(j, outcome)
+	case minutes.StatusTranscribing:
+		if outcome == minutes.StatusTranscriptionFailed {
+			next = outcome
+			o.release(j)
+			break
+		}
+		o.take(j)
+		j.transcript = o.transcript(m)
+	case minutes.StatusTranscribed:
+		next = minutes.StatusGeneratingMinutes
+	case minutes.StatusGeneratingMinutes:
+		next = minutes.StatusMinutesFailed
+		if outcome != next && o.spend(minutesCredits) {
+			next = minutes.StatusMinutesReady
+			j.markdown, j.html = o.minutes(m)
+		}
+	}
+	j.scripted = next == outcome
+	o.enter(m, next, at)
 }
 
-func (o *organisation) unlock() { o.world.mu.Unlock() }
+// admit decides what becomes of a recording that has been prepared.
+func (o *organisation) admit(j *job, outcome minutes.Status) minutes.Status {
+	switch {
+	case j.unreadable || outcome == minutes.StatusAudioRejected:
+		o.release(j)
+		return minutes.StatusAudioRejected
+	case !j.blocked && j.reserved == 0: // a script that kept it from its seconds was changed since
+		if j.blocked = j.seconds > o.free(); !j.blocked && outcome != minutes.StatusTranscribeBlocked {
+			o.reserve(j)
+		}
+	}
+	if j.blocked || outcome == minutes.StatusTranscribeBlocked {
+		o.release(j)
+		return minutes.StatusTranscribeBlocked
+	}
+	return minutes.StatusTranscribing
+}
 
+// settle brings the organisation up to now: everything that has fallen due happens at the time at
+// which it fell due, the earliest first.
 func (o *organisation) settle(now time.Time) {
 	for {
-		next := o.schedule.first()
+		var next *meeting
+		if len(o.running) > 0 {
+			next = o.running[0]
+		}
 		switch {
 		case o.armed && !o.resetAt.After(now) && (next == nil || !o.resetAt.After(next.job.due)):
 			o.topUp()
 		case next != nil && !next.job.due.After(now):
-			o.schedule.remove(next)
 			o.step(next, next.job.due)
 		default:
 			o.arm(now)
 			return
 		}
 	}
+}
+
+// oneSecond is the digest of a recording of one second.
+var oneSecond = sha256.Sum256(make([]byte, bytesPerSecond))
+
+// skip takes a new meeting to a status, with a recording of one second, without quota and without
+// regard to scripts. From there it continues by itself.
+func (o *organisation) skip(m *meeting, status minutes.Status, now time.Time) {
+	if status == minutes.StatusCreated {
+		return
+	}
+	scripts, before := o.state.scripts, o.quota
+	outcome := minutes.StatusMinutesReady
+	if status.Failed() {
+		outcome = status
+	}
+	o.state.scripts = scriptsFor(world.Script{MeetingID: m.id, Outcome: outcome})
+	o.credits, o.seconds = 1, o.reserved+1
+	o.arrive(m, &job{contentType: "audio/mpeg", size: bytesPerSecond, sha256: oneSecond, seconds: 1, received: now})
+	for m.status != status && !m.status.Final() {
+		o.step(m, now)
+	}
+	o.credits, o.seconds, o.state.scripts = before.credits, before.seconds, scripts
+	o.plan(m, now)
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 
@@ -10,12 +11,11 @@ import (
 // meeting returns the meeting in the path, or an error if the caller does not
 // see it. The caller of meeting holds the lock.
 func (c *call) meeting() (*meeting, *apiError) {
-	m := c.org.meetings[c.x.MeetingID]
+	m := c.org.byID[c.x.MeetingID]
 	if m == nil || !m.visibleTo(c.key.caller) {
 		return nil, errMeetingNotFound
 	}
-	// The id of the path would keep the whole URL in memory wherever it is kept.
-	c.x.MeetingID, c.x.MeetingStatus = m.id, m.status
+	c.x.MeetingStatus = m.status
 	return m, nil
 }
 
@@ -64,7 +64,7 @@ func (c *call) changing(read func(*form)) (*meeting, *apiError) {
 }
 
 func (c *call) getMeeting(m *meeting) (any, *apiError) {
-	c.w.Header().Set("Cache-Control", c.world.pace)
+	c.w.Header().Set("Cache-Control", c.state.pace)
 	return m.json(), nil
 }
 
@@ -115,36 +115,92 @@ func (c *call) uploadURL() (any, *apiError) {
 	if m.job != nil {
 		return nil, errHasAudio // D11
 	}
-	url := c.world.storageBase(c.r) + c.world.presign(c.org.id, m.id, contentType, c.now)
+	url := c.state.StorageBase(c.r) + c.state.presign(c.org.ID, m.id, contentType, c.now)
 	return uploadJSON{url, int(uploadURLValidity.Seconds()), http.MethodPut}, nil
 }
 
 func (c *call) getMinutes(m *meeting) (any, *apiError) {
-	q, ok := parameters(c.r.URL.RawQuery, "format")
-	if !ok {
-		return nil, errQuery
+	q, err := c.parameters("format")
+	if err != nil {
+		return nil, err
 	}
-	format := minutes.FormatHTML
-	if s := q["format"]; s != nil && *s != "" {
-		format = minutes.Format(*s)
-	}
+	format := minutes.Format(cmp.Or(q.Get("format"), string(minutes.FormatHTML)))
 	if format != minutes.FormatHTML && format != minutes.FormatMarkdown {
 		return nil, errFormat
 	}
 	if m.status != minutes.StatusMinutesReady {
 		return nil, errMinutesNotReady
 	}
-	written := m.job.written.minutes()
-	content := written.HTML
+	content := m.job.html
 	if format == minutes.FormatMarkdown {
-		content = written.Markdown
+		content = m.job.markdown
 	}
 	return minutesJSON{format, m.template, content}, nil
 }
 
 func (c *call) getTranscript(m *meeting) (any, *apiError) {
-	if m.job == nil || m.job.spoken == nil {
-		return nil, errTranscriptNotReady
+	switch m.status {
+	case minutes.StatusTranscribed, minutes.StatusGeneratingMinutes, minutes.StatusMinutesReady, minutes.StatusMinutesFailed:
+		return map[string]string{"transcript": m.job.transcript}, nil
 	}
-	return map[string]string{"transcript": m.job.spoken.transcript()}, nil
+	return nil, errTranscriptNotReady
+}
+
+// patch is the body of a PATCH. A nil field is left unchanged.
+type patch struct {
+	title, date, time, project *string
+}
+
+func (p *patch) read(f *form) {
+	p.title = present(f.trimmed("title", maxTitle, false))
+	if p.title != nil && *p.title == "" {
+		f.fault("title", nil)
+	}
+	p.date = present(f.date("date"))
+	p.time = present(f.timeOfDay("time"))
+	p.project = present(f.text("project_id"))
+}
+
+// present returns a field that was found, or nil.
+func present(s string, found bool) *string {
+	if !found {
+		return nil
+	}
+	return &s
+}
+
+func (c *call) updateMeeting() (any, *apiError) {
+	var p patch
+	m, err := c.changing(p.read)
+	if err != nil {
+		return nil, err
+	}
+	o := c.org
+	defer o.unlock()
+	if p.project != nil {
+		if err := o.known(nil, *p.project); err != nil {
+			return nil, err
+		}
+	}
+	reindex := replace(&m.title, p.title)
+	reindex = replace(&m.date, p.date) || reindex
+	reindex = replace(&m.project, p.project) || reindex
+	changed := replace(&m.time, p.time) || reindex // the time is for display only, and free
+	if reindex && m.status == minutes.StatusMinutesReady {
+		o.spend(reindexCredits) // D9: with no credit left it still succeeds
+	}
+	if changed {
+		m.updated = c.now
+		o.touch(m)
+	}
+	return m.json(), nil
+}
+
+// replace sets a field, unless to is nil, and reports whether that changes it.
+func replace(field, to *string) bool {
+	if to == nil || *to == *field {
+		return false
+	}
+	*field = *to
+	return true
 }

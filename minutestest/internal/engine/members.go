@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 func (o *organisation) listMembers() any {
 	list := []memberJSON{}
-	for _, m := range o.memberOrder {
-		list = append(list, m.json())
+	for i := range o.Members {
+		list = append(list, memberOf(&o.Members[i]))
 	}
 	return map[string]any{"members": list}
 }
@@ -22,7 +23,7 @@ func (c *call) createMember() (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{Status: minutes.MemberNoAccount}
+	m := world.Member{Status: minutes.MemberNoAccount}
 	m.Name, _ = f.trimmed("name", maxMemberName, true)
 	if m.Email, _ = f.text("email"); m.Email != "" && !validEmail(m.Email) {
 		f.fault("email", errEmail)
@@ -32,48 +33,74 @@ func (c *call) createMember() (any, *apiError) {
 	if err := f.err(); err != nil {
 		return nil, err
 	}
-
 	o := c.org
 	o.lock(c.now)
 	defer o.unlock()
-	if holder := o.emails[foldEmail(m.Email)]; holder != nil { // before the limit (D18)
+	if holder := o.byEmail(m.Email); holder != nil { // before the limit (D18)
 		return nil, errEmailTaken.with(holderDetails{holder.ID, holder.Name})
 	}
-	if len(o.memberOrder) >= o.maxMembers {
+	if len(o.Members) >= *o.MaxMembers {
 		return nil, errMemberLimit
 	}
-	for m.ID == "" || o.members[m.ID] != nil || o.integrations[m.ID] != nil {
-		m.ID = o.world.ids.next(memberPrefix)
-	}
-	o.members[m.ID] = m
-	o.memberOrder = append(o.memberOrder, m)
-	if m.Email != "" {
-		o.emails[foldEmail(m.Email)] = m
-	}
-	return m.json(), nil
+	m.ID = o.state.ids.next(memberPrefix)
+	o.Members = append(o.Members, m)
+	return memberOf(&m), nil
 }
 
-// domainLabel matches the characters of a label, those beyond ASCII included.
-var domainLabel = regexp.MustCompile(`^[a-zA-Z0-9\x{80}-\x{10FFFF}-]+$`)
-
-// validEmail accepts a bare address only. net/mail alone would also accept
-// display names, comments and route syntax.
+// validEmail accepts a bare address. net/mail would also accept display names, comments and a
+// domain without a valid label.
 func validEmail(s string) bool {
 	addr, err := mail.ParseAddress(s)
-	if err != nil || addr.Name != "" || addr.Address != s || len(s) > 254 {
+	if err != nil || addr.Address != s || strings.ContainsAny(s, "<>()[]") {
 		return false
 	}
-	at := strings.LastIndexByte(s, '@')
-	if at > 64 {
-		return false
-	}
-	for label := range strings.SplitSeq(s[at+1:], ".") {
-		if !domainLabel.MatchString(label) || len(label) > 63 || strings.Trim(label, "-") != label {
+	for label := range strings.SplitSeq(s[strings.LastIndexByte(s, '@')+1:], ".") {
+		if !domainLabel.MatchString(label) {
 			return false
 		}
 	}
 	return true
 }
 
-// foldEmail returns the form in which addresses are compared (D16).
-func foldEmail(s string) string { return strings.ToLower(s) }
+// domainLabel is one part of a domain, in any script.
+var domainLabel = regexp.MustCompile(`^[\pL\pN](?:[\pL\pN\pM-]*[\pL\pN\pM])?$`)
+
+func (o *organisation) listProjects() any {
+	list := []projectJSON{}
+	for _, p := range o.Projects {
+		if !p.Archived {
+			list = append(list, projectJSON{p.ID, p.Name})
+		}
+	}
+	return map[string]any{"projects": list}
+}
+
+func (c *call) createProject() (any, *apiError) {
+	f, err := c.body()
+	if err != nil {
+		return nil, err
+	}
+	name, _ := f.trimmed("name", maxProjectName, true)
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	o := c.org
+	o.lock(c.now)
+	defer o.unlock()
+	p := world.Project{ID: o.state.ids.next(projectPrefix), Name: name}
+	o.Projects = append(o.Projects, p)
+	return projectJSON{p.ID, p.Name}, nil
+}
+
+func (o *organisation) listTemplates() any {
+	list, usual := []templateJSON{}, o.defaultTemplate()
+	for i := range o.Templates {
+		t := &o.Templates[i]
+		list = append(list, templateJSON{t.ID, t.Name, t.Source, optional(t.Description), t == usual, t.Version})
+	}
+	return map[string]any{"templates": list}
+}
+
+func (o *organisation) getUsage() any {
+	return usageJSON{o.credits, o.seconds, optional(o.resetDate)}
+}

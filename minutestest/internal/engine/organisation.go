@@ -1,36 +1,120 @@
 package engine
 
-// organisation is one organisation and its meetings. No id, reference or index
-// reaches across two of them. The world's lock guards it.
-type organisation struct {
-	world *world
-	id    string
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
 
-	directory
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
+)
+
+// organisation is one organisation and its meetings. No id or reference reaches across two of
+// them. The state's lock guards it.
+type organisation struct {
+	state              *state
+	world.Organisation // complete; of its quota, only quota counts
 	quota
 
-	lastSeq   uint64
-	meetings  map[string]*meeting
-	externals map[string]*meeting  // by external id
-	everyone  calendar             // the meetings visible to all
-	personal  map[string]*calendar // by member or integration: the other meetings it sees
-	schedule  schedule
+	lastSeq    uint64
+	meetings   []*meeting // the oldest first
+	byID       map[string]*meeting
+	byExternal map[string]*meeting
+	running    []*meeting // whose status ends by itself, the one that ends first at the front
 }
 
-// directory is everything in an organisation except its meetings and quota.
-// A member in it does not change: an update replaces it.
-type directory struct {
-	settings        Organisation // without the lists below, the quota and the defaults
-	members         map[string]*Member
-	memberOrder     []*Member
-	emails          map[string]*Member // by folded address
-	integrations    map[string]*Integration
-	projects        map[string]*Project
-	projectOrder    []*Project
-	templates       map[string]*Template
-	templateOrder   []*Template
-	defaultTemplate *Template
-	vocabulary      []Term // never modified: transcripts keep it
-	maxMembers      int
-	maxTerms        int
+// lock locks the organisation, and brings it up to now.
+func (o *organisation) lock(now time.Time) {
+	o.state.mu.Lock()
+	o.settle(now)
+}
+
+func (o *organisation) unlock() { o.state.mu.Unlock() }
+
+// settings returns a copy of the organisation's settings, with the quota that is left.
+func (o *organisation) settings() world.Organisation {
+	all := complete(&o.Organisation)
+	all.Credits, all.TranscribeSeconds, all.NextResetAt = new(o.credits), new(o.seconds), o.resetDate
+	return all
+}
+
+// complete returns a copy of an organisation in which everything that was left out has its
+// default. The API shows no member, project or template without a name: one that was left out is
+// the id.
+func complete(from *world.Organisation) world.Organisation {
+	o := *from
+	o.Meetings = nil
+	o.Credits, o.TranscribeSeconds = orDefault(o.Credits, defaultCredits), orDefault(o.TranscribeSeconds, defaultTranscribeSeconds)
+	o.MaxMembers, o.MaxTerms = orDefault(o.MaxMembers, defaultMaxMembers), orDefault(o.MaxTerms, defaultMaxTerms)
+	o.Members, o.Integrations, o.Projects = slices.Clone(o.Members), slices.Clone(o.Integrations), slices.Clone(o.Projects)
+	for i := range o.Members {
+		m := &o.Members[i]
+		m.Name, m.Status = cmp.Or(m.Name, m.ID), cmp.Or(m.Status, minutes.MemberActive)
+	}
+	for i := range o.Integrations {
+		in := &o.Integrations[i]
+		in.DefaultVisibility = cmp.Or(in.DefaultVisibility, defaultIntegrationVisibility)
+	}
+	for i := range o.Projects {
+		o.Projects[i].Name = cmp.Or(o.Projects[i].Name, o.Projects[i].ID)
+	}
+	if o.Templates = slices.Clone(o.Templates); len(o.Templates) == 0 {
+		o.Templates = []world.Template{standardTemplate}
+	}
+	for i := range o.Templates {
+		t := &o.Templates[i]
+		t.Name, t.Source = cmp.Or(t.Name, t.ID), cmp.Or(t.Source, standardTemplate.Source)
+	}
+	o.Vocabulary = slices.Clone(o.Vocabulary)
+	for i := range o.Vocabulary {
+		e := &o.Vocabulary[i]
+		e.Term, e.Variants = strings.TrimSpace(e.Term), append([]minutes.VocabularyVariant{}, e.Variants...)
+		for j := range e.Variants {
+			e.Variants[j].Source = cmp.Or(e.Variants[j].Source, "manual")
+		}
+	}
+	o.Keys = slices.Clone(o.Keys)
+	for i := range o.Keys {
+		o.Keys[i].Scopes, o.Keys[i].IPAllowlist = slices.Clone(o.Keys[i].Scopes), slices.Clone(o.Keys[i].IPAllowlist)
+	}
+	return o
+}
+
+// orDefault returns a copy of p, or the default.
+func orDefault(p *int, otherwise int) *int {
+	if p == nil {
+		return &otherwise
+	}
+	return new(*p)
+}
+
+// defaultTemplate is what a meeting gets that names none (D25).
+func (o *organisation) defaultTemplate() *world.Template {
+	for i := range o.Templates {
+		if o.Templates[i].IsDefault {
+			return &o.Templates[i]
+		}
+	}
+	return &o.Templates[0]
+}
+
+// byEmail returns the member with an address, or nil. Addresses are compared without regard to
+// case (D16).
+func (o *organisation) byEmail(email string) *world.Member {
+	for i := range o.Members {
+		if m := &o.Members[i]; email != "" && strings.EqualFold(m.Email, email) {
+			return m
+		}
+	}
+	return nil
+}
+
+// orStages fills the stages that are left out from other.
+func orStages(s, other world.Stages) world.Stages {
+	return world.Stages{
+		Prepare:    cmp.Or(s.Prepare, other.Prepare),
+		Transcribe: cmp.Or(s.Transcribe, other.Transcribe),
+		Write:      cmp.Or(s.Write, other.Write),
+	}
 }

@@ -1,8 +1,9 @@
 package engine
 
 import (
-	"fmt"
 	"time"
+
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // quota is the allowance that an organisation has left, and its next top-up.
@@ -11,45 +12,39 @@ type quota struct {
 	seconds  int // as Usage shows them
 	reserved int // of seconds, set aside for recordings under way (D23)
 
-	periodCredits int
+	periodCredits int // what a top-up restores
 	periodSeconds int
 
 	resetDate string // "": never
 	resetDay  int    // of the month, kept through shorter months
 	resetAt   time.Time
-	// armed: resetAt was still to come at some request. A date that had passed
-	// before the organisation was first used is shown and never comes.
+	// armed: resetAt was still to come at some request. A date that had passed before the
+	// organisation was first used is shown and never comes. A synctest bubble begins in the year
+	// 2000, so a date may count as past before it counts as still to come.
 	armed bool
 }
 
-// newQuota returns the quota that o sets. now is when the organisation begins.
-func newQuota(place string, o *Organisation, now time.Time) (quota, error) {
-	q := quota{credits: value(o.Credits, defaultCredits), seconds: value(o.TranscribeSeconds, defaultTranscribeSeconds)}
-	q.periodCredits = value(o.PeriodCredits, q.credits)
-	q.periodSeconds = value(o.PeriodTranscribeSeconds, q.seconds)
-	if err := q.resetOn(o.NextResetAt, now); err != nil {
-		return q, &configError{place + ".next_reset_at", err.Error()}
+// newQuota returns the quota of a complete organisation. now is when it begins.
+func newQuota(o *world.Organisation, now time.Time) quota {
+	q := quota{credits: *o.Credits, seconds: *o.TranscribeSeconds, periodCredits: *o.Credits, periodSeconds: *o.TranscribeSeconds, resetDate: o.NextResetAt}
+	if q.resetDate != "" {
+		q.resetAt, _ = time.Parse(time.DateOnly, q.resetDate)
+		q.resetDay = q.resetAt.Day()
 	}
-	return q, nil
-}
-
-// resetOn sets the date of the next top-up.
-func (q *quota) resetOn(date string, now time.Time) error {
-	q.resetDate, q.armed = date, false
-	if date == "" {
-		return nil
-	}
-	at, err := time.Parse(time.DateOnly, date)
-	if err != nil || !validDate(date) {
-		return fmt.Errorf("%q is not a date as YYYY-MM-DD", date)
-	}
-	q.resetAt, q.resetDay = at, at.Day()
 	q.arm(now)
-	return nil
+	return q
 }
 
-// arm sets armed if a request is from before the top-up, which may have counted
-// as past: a synctest bubble begins in the year 2000.
+// updated returns the quota after an update of o. What a top-up restores stays.
+func (q quota) updated(o *world.Organisation, now time.Time) quota {
+	after := newQuota(o, now)
+	after.reserved, after.periodCredits, after.periodSeconds = q.reserved, q.periodCredits, q.periodSeconds
+	if after.resetDate == q.resetDate {
+		after.resetDay, after.armed = q.resetDay, q.armed
+	}
+	return after
+}
+
 func (q *quota) arm(now time.Time) {
 	q.armed = q.armed || q.resetDate != "" && now.Before(q.resetAt)
 }
@@ -57,12 +52,20 @@ func (q *quota) arm(now time.Time) {
 // free returns the seconds that a recording that arrives now can have.
 func (q *quota) free() int { return q.seconds - q.reserved }
 
-// topUp restores the period's quota, and sets the date of the next top-up a
-// month later.
+// topUp restores the period's quota. The next top-up is a month later, on the same day or the
+// month's last.
 func (q *quota) topUp() {
 	q.credits, q.seconds = q.periodCredits, q.periodSeconds
-	q.resetDate = nextMonth(q.resetDate, q.resetDay)
-	q.resetAt, _ = time.Parse(time.DateOnly, q.resetDate)
+	first := time.Date(q.resetAt.Year(), q.resetAt.Month()+1, 1, 0, 0, 0, 0, time.UTC)
+	last := first.AddDate(0, 1, -1).Day()
+	q.resetAt = first.AddDate(0, 0, min(q.resetDay, last)-1)
+	q.resetDate = q.resetAt.Format(time.DateOnly)
+}
+
+// reserve sets the seconds of a recording aside.
+func (q *quota) reserve(j *job) {
+	j.reserved = j.seconds
+	q.reserved += j.seconds
 }
 
 // release gives back the seconds set aside for j.

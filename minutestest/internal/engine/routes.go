@@ -8,12 +8,11 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// handler handles one operation. It returns the body of its success, nil for none,
-// or an error.
+// handler handles one operation. It returns the body of its success, nil for none, or an error.
 type handler func(*call) (any, *apiError)
 
 var handlers = map[route.Operation]handler{
-	route.MembersList:             read((*organisation).listMembers),
+	route.MembersList:             reading((*organisation).listMembers),
 	route.MembersCreate:           (*call).createMember,
 	route.MeetingsList:            (*call).listMeetings,
 	route.MeetingsCreate:          (*call).createMeeting,
@@ -24,17 +23,17 @@ var handlers = map[route.Operation]handler{
 	route.MeetingsUploadURL:       (*call).uploadURL,
 	route.MeetingsMinutes:         onMeeting((*call).getMinutes),
 	route.MeetingsTranscript:      onMeeting((*call).getTranscript),
-	route.ProjectsList:            read((*organisation).listProjects),
+	route.ProjectsList:            reading((*organisation).listProjects),
 	route.ProjectsCreate:          (*call).createProject,
-	route.TemplatesList:           read((*organisation).listTemplates),
-	route.UsageGet:                read((*organisation).getUsage),
-	route.VocabularyGet:           read((*organisation).getVocabulary),
+	route.TemplatesList:           reading((*organisation).listTemplates),
+	route.UsageGet:                reading((*organisation).getUsage),
+	route.VocabularyGet:           reading((*organisation).getVocabulary),
 	route.VocabularyReplace:       (*call).replaceVocabulary,
 	route.VocabularyAdd:           (*call).addTerm,
 }
 
-// read makes a handler of an operation that only reads the organisation.
-func read(operate func(*organisation) any) handler {
+// reading makes a handler of an operation that only reads the organisation.
+func reading(operate func(*organisation) any) handler {
 	return func(c *call) (any, *apiError) {
 		c.org.lock(c.now)
 		defer c.org.unlock()
@@ -42,104 +41,57 @@ func read(operate func(*organisation) any) handler {
 	}
 }
 
-// endpoint is a route with its handler.
-type endpoint struct {
-	route.Route
-	handle handler
-}
-
-// resource is a path with the methods it has.
-type resource struct {
-	segments []string // of the path; route.Param represents a meeting's id
-	methods  []*endpoint
-	allow    string
-}
-
-var resources = makeResources()
-
-func makeResources() (list []*resource) {
-	byPath := map[string]*resource{}
-	for _, row := range route.Table {
-		res := byPath[row.Path]
-		if res == nil {
-			res = &resource{segments: strings.Split(row.Path, "/")}
-			byPath[row.Path] = res
-			list = append(list, res)
-		}
-		res.methods = append(res.methods, &endpoint{row, handlers[row.Operation]})
-		if res.allow != "" {
-			res.allow += ", "
-		}
-		res.allow += row.Method
-		if row.Method == http.MethodGet {
-			res.allow += ", " + http.MethodHead
-		}
-	}
-	return list
-}
-
-// find returns the resource at a URL's path and the meeting named in it, or
-// nil. It splits an escaped path before it decodes the segments, so that an id
-// may hold anything, a slash included.
-func find(u *url.URL) (res *resource, meetingID string) {
-	segments := strings.Split(u.EscapedPath(), "/")
-	for i, s := range segments {
-		decoded, err := url.PathUnescape(s)
-		if err != nil {
-			return nil, ""
-		}
-		segments[i] = decoded
-	}
-	for _, res := range resources {
-		if id, ok := res.match(segments); ok {
-			return res, id
-		}
-	}
-	return nil, ""
-}
-
-// match reports whether res is at a path, and returns the meeting named in it.
-func (res *resource) match(segments []string) (meetingID string, ok bool) {
-	if len(segments) != len(res.segments) {
-		return "", false
-	}
-	for i, s := range res.segments {
-		switch {
-		case s == route.Param && segments[i] != "":
-			meetingID = segments[i]
-		case s != segments[i]:
-			return "", false
-		}
-	}
-	return meetingID, true
-}
-
-// method returns the endpoint of a method, with HEAD as GET, or nil.
-func (res *resource) method(method string) *endpoint {
+// lookUp returns the route of a request, and the meeting in its path. If there is none, allow has
+// the methods of its path, if it exists.
+func lookUp(r *http.Request) (found *route.Route, meetingID string, allow []string) {
+	method, path := r.Method, r.URL.EscapedPath()
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	for _, e := range res.methods {
-		if e.Method == method {
-			return e
+	for i := range route.Table {
+		row := &route.Table[i]
+		id, ok := match(row.Path, path)
+		if !ok {
+			continue
+		}
+		meetingID = id
+		if row.Method == method {
+			return row, meetingID, nil
+		}
+		allow = append(allow, row.Method)
+		if row.Method == http.MethodGet {
+			allow = append(allow, http.MethodHead)
 		}
 	}
-	return nil
+	return nil, meetingID, allow
 }
 
-// Identify returns the operation that r asks for and the meeting in its path,
-// without doing anything. The operation is "" if the interface has none.
+// match reports whether an escaped path is that of a route, and returns the meeting named in it.
+// An id may hold anything, an escaped slash included.
+func match(pattern, path string) (meetingID string, ok bool) {
+	before, after, hasID := strings.Cut(pattern, route.Param)
+	if !hasID {
+		return "", path == pattern
+	}
+	escaped, ok := strings.CutPrefix(path, before)
+	if !ok || !strings.HasSuffix(escaped, after) {
+		return "", false
+	}
+	escaped = strings.TrimSuffix(escaped, after)
+	id, err := url.PathUnescape(escaped)
+	return id, err == nil && id != "" && !strings.Contains(escaped, "/")
+}
+
+// Identify returns the operation that r asks for and the meeting in its path, without doing
+// anything. The operation is "" if the API has none.
 func Identify(r *http.Request) (op route.Operation, meetingID string) {
 	if isStorage(r.URL) {
 		_, meetingID = storedIn(r.URL)
 		return StoragePut, meetingID
 	}
-	res, meetingID := find(r.URL)
-	if res == nil {
-		return "", ""
+	found, meetingID, _ := lookUp(r)
+	if found == nil {
+		return "", meetingID
 	}
-	if e := res.method(r.Method); e != nil {
-		return e.Operation, meetingID
-	}
-	return "", meetingID
+	return found.Operation, meetingID
 }

@@ -1,13 +1,11 @@
-// Package engine is the Meeting Minutes Service in memory: the API of the
-// interface and the storage behind its upload URLs, without a goroutine, a
-// timer or a channel.
+// Package engine is the Meeting Minutes Service in memory: its API, and the storage behind its
+// upload URLs, without a goroutine, a timer or a channel.
 //
-// A meeting's state is a function of the time its audio arrived, its script
-// and the current time. Every request first brings its organisation up to now:
-// everything that has fallen due happens, in the order in which it fell due.
-// So quotas, transitions and history are the same whether anyone polled or not.
-// Now is time.Now in the goroutine of the request; inside a testing/synctest
-// bubble that is the bubble's time.
+// A meeting's status is a function of the time its audio arrived, its script and the current time.
+// Every request first brings its organisation up to now: everything that has fallen due happens, in
+// the order in which it fell due. So quotas, transitions and history are the same whether anyone
+// polled or not. Now is time.Now in the goroutine of the request, which is the bubble's time inside
+// a testing/synctest bubble, and as far ahead of that as the clock was advanced.
 package engine
 
 import (
@@ -17,31 +15,53 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// Service is the service in memory. Many goroutines may use it at once, from
-// inside and outside synctest bubbles.
-type Service struct {
-	world atomic.Pointer[world] // replaced by Reset
+// Config is the initial state of a Service.
+type Config struct {
+	World world.World // [Check] finds nothing wrong with it
+
+	// StorageBase returns scheme://host of the upload URLs for the caller of r. Nil: OwnBase.
+	StorageBase func(r *http.Request) string
+
+	// KeepAudio is the most bytes of all recordings together to keep for world.Audio. A recording
+	// beyond that is hashed and counted only.
+	KeepAudio int64
+
+	// MinPollInterval is what Cache-Control asks of clients that poll; 0: 30 s.
+	MinPollInterval time.Duration
+
+	// Seed makes ids and cursors the same on each run; 0 does not.
+	Seed uint64
 }
 
-// world is everything that a Service knows.
-type world struct {
-	ids         *ids
-	pace        string   // Cache-Control of a meeting
-	secret      [32]byte // signs cursors and upload URLs
-	stages      Stages
-	storageBase func(*http.Request) string
-	keepAudio   int64        // the most bytes of recordings to keep
-	kept        atomic.Int64 // bytes kept
-	orgs        map[string]*organisation
-	orgOrder    []*organisation
+// PageSize returns how many meetings a list page may hold: page number page, from 0, if the caller
+// asks for limit. Results are clamped to 0..limit. Many goroutines call it at once, without a lock.
+type PageSize func(limit, page int) int
 
-	// mu guards everything below, and the organisations. Bodies are read and
-	// responses written without it.
+// Service is the service in memory. Many goroutines may use it at once, from inside and outside
+// synctest bubbles.
+type Service struct {
+	state atomic.Pointer[state] // replaced by Reset
+}
+
+// state is everything that a Service knows.
+type state struct {
+	Config
+	ids    *ids
+	pace   string       // Cache-Control of a meeting
+	kept   atomic.Int64 // bytes of recordings
+	ahead  atomic.Int64 // nanoseconds that the clock was advanced by
+	stages world.Stages
+	orgs   []*organisation
+
+	// mu guards everything below, and the organisations. Bodies are read and responses written
+	// without it.
 	mu       sync.Mutex
 	changes  uint64
 	pageSize PageSize
@@ -49,120 +69,82 @@ type world struct {
 	keys     map[string]*key // by secret
 }
 
-// New returns a service that holds cfg, or an error that names the path of an
-// invalid value in cfg.
+// New returns a service that holds cfg's World, or an error that names the path of each mistake
+// in it.
 func New(cfg Config) (*Service, error) {
 	s := &Service{}
-	if err := s.Reset(cfg); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s, s.Reset(cfg)
 }
 
-// Reset starts again with cfg, as New does: earlier meetings, scripts, cursors
-// and upload URLs are gone. On error nothing changes. A request in progress
-// ends in the world in which it began.
+// Reset starts again with cfg, as New does: earlier meetings, scripts, cursors and upload URLs are
+// gone, and the clock is not ahead. On error nothing changes. A request in progress ends in the
+// state in which it began.
 func (s *Service) Reset(cfg Config) error {
-	w, err := newWorld(cfg)
-	if err != nil {
+	if err := Check(cfg.World); err != nil {
 		return err
 	}
-	s.world.Store(w)
-	return nil
-}
-
-func newWorld(cfg Config) (*world, error) {
-	if err := cfg.Stages.check("stages"); err != nil {
-		return nil, err
+	st := &state{Config: cfg, ids: newIDs(cfg.Seed), stages: orStages(cfg.World.Stages, defaultStages), keys: map[string]*key{}, scripts: scripts{}}
+	if st.StorageBase == nil {
+		st.StorageBase = OwnBase
 	}
-	w := &world{
-		ids: newIDs(cfg.Seed), stages: cfg.Stages, storageBase: cfg.StorageBase, keepAudio: cfg.KeepAudio,
-		orgs: make(map[string]*organisation, len(cfg.Organisations)), keys: map[string]*key{}, scripts: scripts{},
-	}
-	if w.storageBase == nil {
-		w.storageBase = OwnBase
-	}
-	w.pace = meetingCacheControl
+	st.pace = meetingCacheControl
 	if d := cfg.MinPollInterval; d > 0 {
-		w.pace = fmt.Sprintf("private, max-age=%.0f", math.Ceil(d.Seconds()))
+		st.pace = fmt.Sprintf("private, max-age=%.0f", math.Ceil(d.Seconds()))
 	}
-	w.ids.read(w.secret[:])
-	for i := range cfg.Organisations {
-		if err := w.add(fmt.Sprintf("organisations[%d]", i), &cfg.Organisations[i]); err != nil {
-			return nil, err
+	for i := range cfg.World.Organisations {
+		settings := &cfg.World.Organisations[i]
+		o := &organisation{state: st, Organisation: complete(settings), byID: map[string]*meeting{}, byExternal: map[string]*meeting{}}
+		o.quota = newQuota(&o.Organisation, st.now())
+		st.orgs = append(st.orgs, o)
+		maps.Copy(st.keys, o.makeKeys())
+		for j := range settings.Meetings {
+			o.add(&settings.Meetings[j], st.now())
 		}
 	}
-	return w, nil
-}
-
-// add adds an organisation. place is its path in the Config.
-func (w *world) add(place string, settings *Organisation) error {
-	d, err := compile(place, settings)
-	if err != nil {
-		return err
-	}
-	if w.orgs[settings.ID] != nil {
-		return &configError{place + ".id", fmt.Sprintf("%q is there already", settings.ID)}
-	}
-	q, err := newQuota(place, settings, wallClock())
-	if err != nil {
-		return err
-	}
-	o := &organisation{
-		world: w, id: settings.ID, directory: d, quota: q,
-		meetings: map[string]*meeting{}, externals: map[string]*meeting{}, personal: map[string]*calendar{},
-	}
-	w.orgs[o.id] = o
-	w.orgOrder = append(w.orgOrder, o)
-	return addKeys(w.keys, place, d.makeKeys(o))
-}
-
-func addKeys(keys map[string]*key, place string, added []*key) error {
-	for i, k := range added {
-		if keys[k.Secret] != nil {
-			return &configError{fmt.Sprintf("%s.keys[%d].secret", place, i), "is another key's already"}
-		}
-		keys[k.Secret] = k
-	}
+	s.state.Store(st)
 	return nil
 }
 
-// key returns the key with a secret, or nil.
-func (w *world) key(secret string) *key {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.keys[secret]
+// now is the service's time in UTC, without a monotonic reading: requests from inside and outside
+// a synctest bubble share only the wall clock.
+func (st *state) now() time.Time {
+	return time.Now().Round(0).UTC().Add(time.Duration(st.ahead.Load()))
 }
 
-func (s Stages) check(place string) error {
-	if s.Prepare < 0 || s.Transcribe < 0 || s.Queue < 0 || s.Write < 0 {
-		return &configError{place, "durations cannot be negative"}
-	}
-	return nil
+// Now returns the service's time.
+func (s *Service) Now() time.Time { return s.state.Load().now() }
+
+// AdvanceClock moves the service's time on by d, and returns the new time. What falls due
+// meanwhile has happened at its own time: upload URLs and keys expire, quotas are topped up, and
+// meetings progress. A d below zero changes nothing, because time never goes back.
+func (s *Service) AdvanceClock(d time.Duration) time.Time {
+	st := s.state.Load()
+	st.ahead.Add(int64(max(d, 0)))
+	return st.now()
 }
 
-// SetPageSize makes list pages short, or empty, on demand: the interface lets
-// a page hold fewer items than its limit. Nil ends that.
+// SetPageSize makes list pages short, or empty, on demand: the API lets a page hold fewer items
+// than its limit. Nil ends that.
 func (s *Service) SetPageSize(f PageSize) {
-	w := s.world.Load()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.pageSize = f
+	st := s.state.Load()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.pageSize = f
 }
 
-// pageSizeOf returns the size of a page of a listing, from 0 to limit.
-func (w *world) pageSizeOf(limit, page int) int {
-	w.mu.Lock()
-	f := w.pageSize
-	w.mu.Unlock()
+// pageSizeOf returns the size of a page of a list, from 0 to limit.
+func (st *state) pageSizeOf(limit, page int) int {
+	st.mu.Lock()
+	f := st.pageSize
+	st.mu.Unlock()
 	if f == nil {
 		return limit
 	}
 	return min(max(f(limit, page), 0), limit)
 }
 
-// OwnBase returns the scheme and host that a request came to, or its address if
-// it names no host, as HTTP/1.0 allows.
+// OwnBase returns the scheme and host that a request came to, or its address if it names no host,
+// as HTTP/1.0 allows.
 func OwnBase(r *http.Request) string {
 	scheme, host := "http://", r.Host
 	if r.TLS != nil {
@@ -174,77 +156,63 @@ func OwnBase(r *http.Request) string {
 	return scheme + cmp.Or(host, "localhost")
 }
 
-// Organisation returns the present settings of an organisation, with the
-// members, projects and terms added through the API.
-func (s *Service) Organisation(id string) (Organisation, bool) {
-	o := s.world.Load().orgs[id]
-	if o == nil {
-		return Organisation{}, false
+// organisation returns an organisation, or nil.
+func (st *state) organisation(id string) *organisation {
+	for _, o := range st.orgs {
+		if o.ID == id {
+			return o
+		}
 	}
-	o.lock(wallClock())
+	return nil
+}
+
+// find returns a meeting by its id, with its organisation locked and brought up to now, or nil.
+func (st *state) find(id string) (*organisation, *meeting) {
+	for _, o := range st.orgs {
+		o.lock(st.now())
+		if m := o.byID[id]; m != nil {
+			return o, m
+		}
+		o.unlock()
+	}
+	return nil, nil
+}
+
+// Organisation returns the present settings of an organisation, with the members, projects and
+// terms added through the API, and the quota that is left.
+func (s *Service) Organisation(id string) (world.Organisation, bool) {
+	st := s.state.Load()
+	o := st.organisation(id)
+	if o == nil {
+		return world.Organisation{}, false
+	}
+	o.lock(st.now())
 	defer o.unlock()
-	return o.snapshot(), true
+	return o.settings(), true
 }
 
-// snapshot is the reverse of compile and newQuota.
-func (o *organisation) snapshot() Organisation {
-	all := o.settings
-	all.Keys = slices.Clone(all.Keys)
-	all.Credits, all.TranscribeSeconds = new(o.credits), new(o.seconds)
-	all.PeriodCredits, all.PeriodTranscribeSeconds = new(o.periodCredits), new(o.periodSeconds)
-	all.MaxMembers, all.MaxTerms, all.NextResetAt = new(o.maxMembers), new(o.maxTerms), o.resetDate
-	for _, m := range o.memberOrder {
-		all.Members = append(all.Members, *m)
-	}
-	for _, in := range slices.Sorted(maps.Keys(o.integrations)) {
-		all.Integrations = append(all.Integrations, *o.integrations[in])
-	}
-	for _, p := range o.projectOrder {
-		all.Projects = append(all.Projects, *p)
-	}
-	for _, t := range o.templateOrder {
-		all.Templates = append(all.Templates, *t)
-	}
-	for _, t := range o.vocabulary {
-		t.Variants = slices.Clone(t.Variants)
-		all.Vocabulary = append(all.Vocabulary, t)
-	}
-	return all
-}
-
-// Update changes an organisation while it is in use: change edits the result
-// of [Service.Organisation], which is then checked as in New and applied as a
-// whole. Credits and TranscribeSeconds set the quota left now. Meetings and
-// the id stay. change runs under a lock and must not call the Service.
-func (s *Service) Update(id string, change func(*Organisation)) error {
-	w := s.world.Load()
-	o := w.orgs[id]
+// Update changes an organisation while it is in use: change edits what Organisation returns, which
+// is then checked and takes effect as a whole. On error, which names the path of each mistake,
+// nothing changes. Meetings and the id stay. change runs under a lock, so it must not call the
+// Service.
+func (s *Service) Update(id string, change func(*world.Organisation)) error {
+	st := s.state.Load()
+	o := st.organisation(id)
 	if o == nil {
-		return fmt.Errorf("engine: there is no organisation %q", id)
+		return fmt.Errorf("there is no organisation %q", id)
 	}
-	now := wallClock()
+	now := st.now()
 	o.lock(now)
 	defer o.unlock()
-	settings := o.snapshot()
+	settings := o.settings()
 	change(&settings)
 	settings.ID = id
-	d, err := compile("organisation", &settings)
-	if err != nil {
+	if err := st.checkUpdate(&settings); err != nil {
 		return err
 	}
-	q, err := newQuota("organisation", &settings, now)
-	if err != nil {
-		return err
-	}
-	q.reserved = o.reserved
-	if settings.NextResetAt == o.resetDate {
-		q.resetDay, q.resetAt, q.armed = o.resetDay, o.resetAt, o.armed
-	}
-	keys := maps.Clone(w.keys)
-	maps.DeleteFunc(keys, func(_ string, k *key) bool { return k.org == o })
-	if err := addKeys(keys, "organisation", d.makeKeys(o)); err != nil {
-		return err
-	}
-	o.directory, o.quota, w.keys = d, q, keys
+	o.Organisation = complete(&settings)
+	o.quota = o.quota.updated(&o.Organisation, now)
+	maps.DeleteFunc(st.keys, func(_ string, k *key) bool { return k.org == o })
+	maps.Copy(st.keys, o.makeKeys())
 	return nil
 }

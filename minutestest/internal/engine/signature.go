@@ -2,7 +2,6 @@ package engine
 
 import (
 	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/hex"
 	"mime"
 	"net/url"
@@ -22,27 +21,25 @@ const (
 // presign returns path and query of an upload URL, in the style of S3. The
 // signature covers the method, every byte of path and query, and the content
 // type.
-func (w *world) presign(org, meeting, contentType string, now time.Time) string {
+func (st *state) presign(org, meeting, contentType string, now time.Time) string {
 	path := storagePath + url.PathEscape(org) + "/" + url.PathEscape(meeting)
 	query := "X-Amz-Algorithm=AWS4-HMAC-SHA256" +
 		"&X-Amz-Credential=minutes%2F" + now.Format("20060102") + "%2Flocal%2Fs3%2Faws4_request" +
 		"&X-Amz-Date=" + now.Format(storageTime) +
 		"&X-Amz-Expires=" + strconv.Itoa(int(uploadURLValidity.Seconds())) +
 		"&X-Amz-SignedHeaders=content-type"
-	return path + "?" + query + signatureParam + w.sign(path, query, contentType)
+	return path + "?" + query + signatureParam + st.sign(path, query, contentType)
 }
 
-func (w *world) sign(path, query, contentType string) string {
-	mac := hmac.New(sha256.New, w.secret[:])
-	mac.Write([]byte("upload\x00PUT\x00" + path + "\x00" + query + "\x00" + contentType))
-	return hex.EncodeToString(mac.Sum(nil))
+func (st *state) sign(path, query, contentType string) string {
+	return hex.EncodeToString(st.ids.mac("upload", path, query, contentType))
 }
 
 // signed reports whether presign made u, byte for byte, for this content type,
 // and when it expires.
-func (w *world) signed(u *url.URL, contentType string) (expires time.Time, ok bool) {
+func (st *state) signed(u *url.URL, contentType string) (expires time.Time, ok bool) {
 	query, signature, found := strings.Cut(u.RawQuery, signatureParam)
-	if !found || !hmac.Equal([]byte(signature), []byte(w.sign(u.EscapedPath(), query, contentType))) {
+	if !found || !hmac.Equal([]byte(signature), []byte(st.sign(u.EscapedPath(), query, contentType))) {
 		return time.Time{}, false
 	}
 	_, rest, _ := strings.Cut(query, "&X-Amz-Date=")
@@ -85,6 +82,3 @@ func processed(contentType string) bool {
 	bare, ok := mediaType(contentType)
 	return ok && (strings.HasPrefix(bare, "audio/") || strings.HasPrefix(bare, "video/") || slices.Contains(otherAudioTypes, bare))
 }
-
-// processedSize reports whether it accepts a size (D11).
-func processedSize(size int64) bool { return 0 < size && size <= maxAudioBytes }

@@ -4,13 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/xml"
-	"errors"
 	"io"
 	"net/http"
-	"os"
 	"time"
-
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/audio"
 )
 
 // storageError is an error response of storage: XML in the form of S3.
@@ -21,26 +17,22 @@ type storageError struct {
 }
 
 var (
-	errSignature       = &storageError{http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check the URL and the Content-Type."}
-	errURLExpired      = &storageError{http.StatusForbidden, "AccessDenied", "Request has expired"}
-	errURLUsed         = &storageError{http.StatusForbidden, "AccessDenied", "The upload URL has been used already"}
-	errStorageMethod   = &storageError{http.StatusMethodNotAllowed, "MethodNotAllowed", "The specified method is not allowed against this resource."}
-	errNoKey           = &storageError{http.StatusNotFound, "NoSuchKey", "The specified key does not exist."}
-	errNoLength        = &storageError{http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header."}
-	errIncomplete      = &storageError{http.StatusBadRequest, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header."}
-	errBodyTimeout     = &storageError{http.StatusBadRequest, "RequestTimeout", "Your socket connection to the server was not read from or written to within the timeout period."}
-	errStorageInternal = &storageError{http.StatusInternalServerError, "InternalError", "We encountered an internal error. Please try again."}
+	errSignature     = &storageError{http.StatusForbidden, "SignatureDoesNotMatch", "The request signature we calculated does not match the signature you provided. Check the URL and the Content-Type."}
+	errURLExpired    = &storageError{http.StatusForbidden, "AccessDenied", "Request has expired"}
+	errURLUsed       = &storageError{http.StatusForbidden, "AccessDenied", "The upload URL has been used already"}
+	errStorageMethod = &storageError{http.StatusMethodNotAllowed, "MethodNotAllowed", "The specified method is not allowed against this resource."}
+	errNoKey         = &storageError{http.StatusNotFound, "NoSuchKey", "The specified key does not exist."}
+	errNoLength      = &storageError{http.StatusLengthRequired, "MissingContentLength", "You must provide the Content-Length HTTP header."}
+	errIncomplete    = &storageError{http.StatusBadRequest, "IncompleteBody", "You did not provide the number of bytes specified by the Content-Length HTTP header."}
 )
 
 // storage handles a request to storage.
-func (w *world) storage(rw http.ResponseWriter, r *http.Request) Exchange {
+func (st *state) storage(rw http.ResponseWriter, r *http.Request) Exchange {
 	x := Exchange{Operation: StoragePut, StorageAuthorization: len(r.Header["Authorization"]) > 0}
 	x.Organisation, x.MeetingID = storedIn(r.URL)
-	var etag string
-	var err *storageError
-	guard(func() { etag, err = w.put(r, &x) }, func() { err = errStorageInternal })
+	etag, err := st.put(r, &x)
 	h := rw.Header()
-	x.RequestID = w.ids.next(requestPrefix)
+	x.RequestID = st.ids.next(requestPrefix)
 	h.Set("X-Amz-Request-Id", x.RequestID)
 	if err == nil {
 		x.Status = http.StatusOK
@@ -64,7 +56,7 @@ func (e *storageError) xml(requestID string) string {
 
 // put takes a recording. It checks everything that it can before it reads the
 // first byte, so that a client that expects 100-continue sends none in vain.
-func (w *world) put(r *http.Request, x *Exchange) (etag string, err *storageError) {
+func (st *state) put(r *http.Request, x *Exchange) (etag string, err *storageError) {
 	if r.Method != http.MethodPut {
 		return "", errStorageMethod
 	}
@@ -72,15 +64,15 @@ func (w *world) put(r *http.Request, x *Exchange) (etag string, err *storageErro
 	if types := r.Header["Content-Type"]; len(types) == 1 {
 		contentType = types[0]
 	}
-	expires, ok := w.signed(r.URL, contentType)
+	expires, ok := st.signed(r.URL, contentType)
 	if !ok {
 		return "", errSignature
 	}
-	now := wallClock()
+	now := st.now()
 	if !now.Before(expires) {
 		return "", errURLExpired
 	}
-	o := w.orgs[x.Organisation]
+	o := st.organisation(x.Organisation)
 	if err := o.awaits(x, now, nil); err != nil {
 		return "", err
 	}
@@ -90,21 +82,16 @@ func (w *world) put(r *http.Request, x *Exchange) (etag string, err *storageErro
 	j := &job{contentType: contentType}
 	defer func() {
 		if etag == "" { // the upload failed
-			w.forget(j)
+			st.forget(j)
 		}
 	}()
-	cut := w.receive(r, j)
+	cut := st.receive(r, j)
 	x.StorageBytes = j.size
-	switch { // D22: the meeting is left without audio
-	case errors.Is(cut, os.ErrDeadlineExceeded):
-		err = errBodyTimeout
-	case cut != nil || j.size != r.ContentLength:
-		err = errIncomplete
-	default:
-		j.received = wallClock()
-		err = o.awaits(x, j.received, j) // another upload may have been first
+	if cut != nil || j.size != r.ContentLength { // D22: the meeting is left without audio
+		return "", errIncomplete
 	}
-	if err != nil {
+	j.received = st.now()
+	if err := o.awaits(x, j.received, j); err != nil { // another upload may have been first
 		return "", err
 	}
 	return `"` + hex.EncodeToString(j.sha256[:16]) + `"`, nil
@@ -115,7 +102,7 @@ func (w *world) put(r *http.Request, x *Exchange) (etag string, err *storageErro
 func (o *organisation) awaits(x *Exchange, now time.Time, j *job) *storageError {
 	o.lock(now)
 	defer o.unlock()
-	m := o.meetings[x.MeetingID]
+	m := o.byID[x.MeetingID]
 	switch {
 	case m == nil:
 		return errNoKey
@@ -123,55 +110,44 @@ func (o *organisation) awaits(x *Exchange, now time.Time, j *job) *storageError 
 		x.MeetingStatus = m.status
 		return errURLUsed
 	}
-	x.MeetingID, x.MeetingStatus, x.ExternalID = m.id, m.status, m.externalID
+	x.MeetingStatus, x.ExternalID = m.status, m.externalID
 	if j != nil {
 		o.arrive(m, j)
 	}
 	return nil
 }
 
-// keeper keeps the bytes of a recording, if the service was asked to. If those
-// of all recordings are too many, it forgets this one's.
-type keeper struct {
-	world *world
-	job   *job
-	full  bool
-}
-
-func (k *keeper) Write(p []byte) (int, error) {
-	if !k.full {
-		k.job.bytes = append(k.job.bytes, p...)
-		k.full = k.world.kept.Add(int64(len(p))) > k.world.keepAudio
-	}
-	if k.full {
-		k.world.forget(k.job)
-	}
-	return len(p), nil
-}
-
-// forget gives up the bytes kept of a recording.
-func (w *world) forget(j *job) {
-	w.kept.Add(-int64(len(j.bytes)))
-	j.bytes = nil
-}
-
-// receive reads a recording in constant memory: it is hashed, measured and
-// counted, and kept only if the service was asked to.
-func (w *world) receive(r *http.Request, j *job) (err error) {
-	hash, meter := sha256.New(), new(audio.Meter)
-	j.size, err = io.Copy(io.MultiWriter(hash, meter, &keeper{world: w, job: j, full: w.keepAudio <= 0}), r.Body)
-	if err != nil {
+// receive reads a recording in constant memory: it is hashed, measured and counted, and kept only
+// if the service was asked to.
+func (st *state) receive(r *http.Request, j *job) (err error) {
+	hash, head := sha256.New(), &prefix{limit: wavHead}
+	kept := &prefix{limit: int(max(st.KeepAudio-st.kept.Load(), 0))}
+	if j.size, err = io.Copy(io.MultiWriter(hash, head, kept), r.Body); err != nil {
 		return err
 	}
 	hash.Sum(j.sha256[:0])
-	j.unreadable = !processed(j.contentType) || !processedSize(j.size)
-	if j.unreadable {
-		return nil
+	if int64(len(kept.bytes)) == j.size && st.kept.Add(j.size) <= st.KeepAudio {
+		j.bytes = kept.bytes
 	}
-	if d, ok := meter.Duration(); ok {
-		j.seconds = int((d + time.Second - 1) / time.Second)
-	} else {
-		j.seconds = int((j.size + bytesPerSecond - 1) / bytesPerSecond)
+	if j.unreadable = !processed(j.contentType) || j.size == 0 || j.size > maxAudioBytes; !j.unreadable {
+		j.seconds = recordingSeconds(head.bytes, j.size)
 	}
 	return nil
+}
+
+// prefix keeps the first bytes that are written to it.
+type prefix struct {
+	limit int
+	bytes []byte
+}
+
+func (p *prefix) Write(b []byte) (int, error) {
+	p.bytes = append(p.bytes, b[:min(len(b), p.limit-len(p.bytes))]...)
+	return len(b), nil
+}
+
+// forget gives up the bytes kept of a recording.
+func (st *state) forget(j *job) {
+	st.kept.Add(-int64(len(j.bytes)))
+	j.bytes = nil
 }

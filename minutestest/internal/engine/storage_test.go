@@ -7,16 +7,16 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"testing"
-	"testing/iotest"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // TestUploadURL is D10 and D11 up to the PUT.
@@ -46,7 +46,7 @@ func TestUploadURL(t *testing.T) {
 func TestStorage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newRig(t, func(cfg *Config) { cfg.KeepAudio, cfg.Stages.Prepare = 1<<20, time.Hour })
+		s := newRig(t, func(cfg *Config) { cfg.KeepAudio, cfg.World.Stages.Prepare = 1<<20, time.Hour })
 		id := s.create("ci", `"external_id":"e"`)
 		const ct = `audio/wav; x="y"`
 		target := s.presigned("ci", id, `audio/wav; x=\"y\"`)
@@ -101,7 +101,7 @@ func TestStorage(t *testing.T) {
 
 		state, _ := s.Meeting(id)
 		sum := sha256.Sum256([]byte("hello"))
-		require.Equal(t, &Audio{ContentType: "audio/wav", Size: 5, SHA256: hex.EncodeToString(sum[:]), ReceivedAt: state.Audio.ReceivedAt, Bytes: []byte("hello")}, state.Audio)
+		require.Equal(t, &world.Audio{ContentType: "audio/wav", Size: 5, SHA256: hex.EncodeToString(sum[:]), ReceivedAt: state.Audio.ReceivedAt, Bytes: []byte("hello")}, state.Audio)
 
 		gone := s.create("ci", "")
 		target = s.presigned("ci", gone, "audio/wav")
@@ -211,76 +211,3 @@ func TestKeptAudio_IsWholeOrNothing(t *testing.T) {
 		require.EqualValues(t, []int{150_000, 300_000, 50_000, 1}[i], state.Audio.Size)
 	}
 }
-
-// TestKeptAudio_OfAFailedUploadIsReleased: the bytes of an upload that fails
-// leave room for those of the next one.
-func TestKeptAudio_OfAFailedUploadIsReleased(t *testing.T) {
-	t.Parallel()
-	const size = 200_000
-	whole := strings.Repeat("x", size)
-	for name, fail := range map[string]func(s *rig, id string){
-		"cut short": func(s *rig, id string) {
-			s.put(s.presigned("ci", id, "audio/a"), "audio/a", whole, func(r *http.Request) { r.ContentLength = size + 1 }).storage(400, "IncompleteBody")
-		},
-		"connection lost": func(s *rig, id string) {
-			s.put(s.presigned("ci", id, "audio/a"), "audio/a", "", func(r *http.Request) {
-				r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(whole), broken{})), size+1
-			}).storage(400, "IncompleteBody")
-		},
-		"too slow": func(s *rig, id string) {
-			s.put(s.presigned("ci", id, "audio/a"), "audio/a", "", func(r *http.Request) {
-				r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(whole), iotest.ErrReader(os.ErrDeadlineExceeded))), size+1
-			}).storage(400, "RequestTimeout")
-		},
-		"panic": func(s *rig, id string) {
-			s.put(s.presigned("ci", id, "audio/a"), "audio/a", "", func(r *http.Request) {
-				r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(whole), breaks{"broken"})), size+1
-			}).storage(500, "InternalError")
-		},
-		"deleted meanwhile": func(s *rig, _ string) {
-			id := s.create("ci", "")
-			s.put(s.presigned("ci", id, "audio/a"), "audio/a", "", func(r *http.Request) {
-				deletion := &during{func() { s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "") }, "abc"}
-				r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader(whole), deletion)), size+3
-			}).storage(404, "NoSuchKey")
-		},
-		"deleted later": func(s *rig, _ string) {
-			id := s.create("ci", "")
-			s.upload("ci", id, size)
-			s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "")
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newRig(t, func(cfg *Config) { cfg.KeepAudio = size + 3 })
-			id := s.create("ci", "")
-			fail(s, id)
-			s.put(s.presigned("ci", id, "audio/b"), "audio/b", whole).storage(200, "")
-			state, _ := s.Meeting(id)
-			require.Len(t, state.Audio.Bytes, size)
-		})
-	}
-}
-
-// TestAudioSize is the limit of 1,000,000,000 bytes, one byte on either side.
-func TestAudioSize(t *testing.T) {
-	t.Parallel()
-	for size, want := range map[int64]bool{0: false, 1: true, maxAudioBytes: true, maxAudioBytes + 1: false} {
-		require.Equal(t, want, processedSize(size), size)
-	}
-	if os.Getenv("MINUTES_LONG") == "" {
-		t.Skip("reads two gigabytes: set MINUTES_LONG=1")
-	}
-	for size, want := range map[int64]string{maxAudioBytes: "minutes_ready", maxAudioBytes + 1: "audio_rejected"} {
-		s := newRig(t)
-		id := s.create("ci", "")
-		s.put(s.presigned("ci", id, "audio/x"), "audio/x", "", func(r *http.Request) {
-			r.Body, r.ContentLength = io.NopCloser(io.LimitReader(zeros{}, size)), size
-		}).storage(200, "")
-		require.Equal(t, want, s.status("ci", id))
-	}
-}
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { return len(p), nil }

@@ -4,16 +4,15 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	minutes "github.com/meeting-minutes/minutes-go"
 )
 
 // getVocabulary returns the vocabulary, with [] for a list of nothing.
 func (o *organisation) getVocabulary() any {
-	v := vocabularyJSON{Terms: []string{}, Entries: []entryJSON{}, MaxTerms: o.maxTerms}
-	for _, t := range o.vocabulary {
-		v.Terms = append(v.Terms, t.Term)
-		v.Entries = append(v.Entries, entryJSON{t.Term, append([]Variant{}, t.Variants...)})
+	v := minutes.Vocabulary{Terms: []string{}, Entries: append([]minutes.VocabularyEntry{}, o.Vocabulary...), MaxTerms: *o.MaxTerms}
+	for _, e := range o.Vocabulary {
+		v.Terms = append(v.Terms, e.Term)
 	}
 	return v
 }
@@ -31,28 +30,28 @@ func (c *call) replaceVocabulary() (any, *apiError) {
 	o := c.org
 	o.lock(c.now)
 	defer o.unlock()
-	variants := map[string][]Variant{}
-	for _, t := range o.vocabulary {
-		variants[t.Term] = t.Variants
-	}
-	terms, seen := []Term{}, map[string]bool{}
+	terms := []minutes.VocabularyEntry{}
 	for _, t := range given {
 		t = strings.TrimSpace(t)
 		if t == "" {
 			f.fault("terms", nil)
 		}
-		if !seen[t] {
-			seen[t] = true
-			terms = append(terms, Term{t, variants[t]})
+		if termIndex(terms, t) >= 0 {
+			continue
 		}
-	}
-	if len(terms) > o.maxTerms {
-		f.fault("terms", nil)
+		entry := minutes.VocabularyEntry{Term: t, Variants: []minutes.VocabularyVariant{}}
+		if i := termIndex(o.Vocabulary, t); i >= 0 {
+			entry = o.Vocabulary[i]
+		}
+		if terms = append(terms, entry); len(terms) > *o.MaxTerms {
+			f.fault("terms", nil)
+			break
+		}
 	}
 	if err := f.err(); err != nil {
 		return nil, err
 	}
-	o.vocabulary = terms
+	o.Vocabulary = terms
 	return o.getVocabulary(), nil
 }
 
@@ -68,8 +67,8 @@ func (c *call) addTerm() (any, *apiError) {
 	o := c.org
 	o.lock(c.now)
 	defer o.unlock()
-	known := slices.ContainsFunc(o.vocabulary, func(t Term) bool { return t.Term == term })
-	if !known && len(o.vocabulary) >= o.maxTerms {
+	known := termIndex(o.Vocabulary, term) >= 0
+	if !known && len(o.Vocabulary) >= *o.MaxTerms {
 		f.fault("term", nil)
 	}
 	if err := f.err(); err != nil {
@@ -78,75 +77,12 @@ func (c *call) addTerm() (any, *apiError) {
 	if known { // D15
 		c.status = http.StatusOK
 	} else {
-		// Transcripts keep the list as it was: append to a copy.
-		o.vocabulary = append(slices.Clip(o.vocabulary), Term{Term: term})
+		o.Vocabulary = append(o.Vocabulary, minutes.VocabularyEntry{Term: term, Variants: []minutes.VocabularyVariant{}})
 	}
 	return o.getVocabulary(), nil
 }
 
-// correct replaces the variants in text by their terms, as whole words and in
-// any case (D14). If variants overlap, the longest counts.
-func correct(text string, terms []Term) string {
-	type spelling struct{ variant, term string }
-	byFirst := map[rune][]spelling{}
-	for _, t := range terms {
-		for _, v := range t.Variants {
-			if v.Text != "" {
-				r, _ := utf8.DecodeRuneInString(v.Text)
-				r = fold(r)
-				byFirst[r] = append(byFirst[r], spelling{v.Text, t.Term})
-			}
-		}
-	}
-	if len(byFirst) == 0 {
-		return text
-	}
-	var b strings.Builder
-	before := ' '
-	for i := 0; i < len(text); {
-		r, size := utf8.DecodeRuneInString(text[i:])
-		best, length := spelling{}, 0
-		for _, s := range byFirst[fold(r)] {
-			first, _ := utf8.DecodeRuneInString(s.variant)
-			if wordRune(before) && wordRune(first) {
-				continue
-			}
-			if n := prefixFold(text[i:], s.variant); n > length {
-				best, length = s, n
-			}
-		}
-		if length > 0 {
-			b.WriteString(best.term)
-			before, _ = utf8.DecodeLastRuneInString(text[i : i+length])
-			i += length
-			continue
-		}
-		b.WriteString(text[i : i+size])
-		before = r
-		i += size
-	}
-	return b.String()
+// termIndex returns the position of a term, or -1. Terms are compared exactly (D15).
+func termIndex(list []minutes.VocabularyEntry, term string) int {
+	return slices.IndexFunc(list, func(e minutes.VocabularyEntry) bool { return e.Term == term })
 }
-
-// prefixFold returns the number of bytes of text that the variant covers, or 0
-// if text does not begin with it or continues its last word.
-func prefixFold(text, variant string) int {
-	i := 0
-	var last rune
-	for _, v := range variant {
-		r, size := utf8.DecodeRuneInString(text[i:])
-		if size == 0 || fold(r) != fold(v) {
-			return 0
-		}
-		i += size
-		last = r
-	}
-	if next, _ := utf8.DecodeRuneInString(text[i:]); i < len(text) && wordRune(last) && wordRune(next) {
-		return 0
-	}
-	return i
-}
-
-func fold(r rune) rune { return unicode.ToLower(unicode.ToUpper(r)) }
-
-func wordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }

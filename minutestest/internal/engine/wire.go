@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // encode returns v as the JSON of a response. HTML is for the reader to escape.
@@ -75,7 +76,7 @@ type memberJSON struct {
 	Status minutes.MemberStatus `json:"status"`
 }
 
-func (m *Member) json() memberJSON {
+func memberOf(m *world.Member) memberJSON {
 	return memberJSON{ID: m.ID, Name: m.Name, Role: optional(m.Role), Status: m.Status}
 }
 
@@ -97,15 +98,4 @@ type usageJSON struct {
 	CreditsRemaining           int     `json:"credits_remaining"`
 	TranscribeSecondsRemaining int     `json:"transcribe_seconds_remaining"`
 	NextResetAt                *string `json:"next_reset_at"`
-}
-
-type vocabularyJSON struct {
-	Terms    []string    `json:"terms"`
-	Entries  []entryJSON `json:"entries"`
-	MaxTerms int         `json:"max_terms"`
-}
-
-type entryJSON struct {
-	Term     string    `json:"term"`
-	Variants []Variant `json:"variants"`
 }

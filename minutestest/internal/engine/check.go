@@ -1,0 +1,303 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
+)
+
+// Check returns every mistake in w, each with its path, as in
+//
+//	organisations[0].keys[1].member_id: no member "emp_x"
+func Check(w world.World) error {
+	c := &checker{taken: map[string]string{}}
+	c.stages("stages", w.Stages)
+	for i := range w.Organisations {
+		c.organisation(fmt.Sprintf("organisations[%d].", i), &w.Organisations[i])
+	}
+	return errors.Join(c.mistakes...)
+}
+
+// checkUpdate returns every mistake in the new settings of an organisation. Paths begin in it.
+func (st *state) checkUpdate(settings *world.Organisation) error {
+	c := &checker{taken: map[string]string{}}
+	for i, o := range st.orgs {
+		if o.ID != settings.ID { // what is in it must not be in settings, too
+			c.organisation(fmt.Sprintf("organisations[%d].", i), &o.Organisation)
+		}
+	}
+	if len(settings.Meetings) > 0 {
+		c.mistake("meetings", "only a World begins with them; AddMeetings adds more")
+		settings.Meetings = nil
+	}
+	c.organisation("", settings)
+	return errors.Join(c.mistakes...)
+}
+
+type checker struct {
+	mistakes []error
+	taken    map[string]string // kind and value, and its first path
+}
+
+func (c *checker) mistake(path, format string, args ...any) {
+	c.mistakes = append(c.mistakes, fmt.Errorf("%s: %s", path, fmt.Sprintf(format, args...)))
+}
+
+// id checks one that must be there, begin with prefix and be the only one of its kind.
+func (c *checker) id(path, kind, prefix, id string) {
+	if strings.TrimSpace(id) == "" {
+		c.mistake(path, "missing")
+		return
+	}
+	if !strings.HasPrefix(id, prefix) || id == prefix {
+		c.mistake(path, "%q does not begin with %s", id, prefix)
+	}
+	c.unique(path, kind, id)
+}
+
+func (c *checker) unique(path, kind, value string) {
+	key := kind + "\x00" + value
+	if first, ok := c.taken[key]; ok {
+		c.mistake(path, "the same as %s", first)
+		return
+	}
+	c.taken[key] = path
+}
+
+func (c *checker) notNegative(path string, n *int) {
+	if n != nil && *n < 0 {
+		c.mistake(path, "%d is negative", *n)
+	}
+}
+
+func (c *checker) stages(path string, s world.Stages) {
+	c.duration(path+".prepare", s.Prepare)
+	c.duration(path+".transcribe", s.Transcribe)
+	c.duration(path+".write", s.Write)
+}
+
+func (c *checker) duration(path string, d time.Duration) {
+	if d < 0 {
+		c.mistake(path, "%s is negative", d)
+	}
+}
+
+func oneOf[T ~string](c *checker, path string, value T, of ...T) {
+	if value != "" && !slices.Contains(of, value) {
+		c.mistake(path, "%q is none of %q", value, of)
+	}
+}
+
+// organisation checks o. No id or secret may be in two organisations, because the service never
+// mixes up two things of one kind. Templates may: many come from the service itself.
+func (c *checker) organisation(at string, o *world.Organisation) {
+	c.id(at+"id", "organisation", "", o.ID)
+	c.notNegative(at+"credits", o.Credits)
+	c.notNegative(at+"transcribe_seconds", o.TranscribeSeconds)
+	c.notNegative(at+"max_members", o.MaxMembers)
+	c.notNegative(at+"max_terms", o.MaxTerms)
+	if o.NextResetAt != "" && !validDate(o.NextResetAt) {
+		c.mistake(at+"next_reset_at", "%q is no date such as 2026-12-01", o.NextResetAt)
+	}
+	for i, m := range o.Members {
+		path := fmt.Sprintf("%smembers[%d]", at, i)
+		c.id(path+".id", "caller", memberPrefix, m.ID)
+		oneOf(c, path+".status", m.Status, minutes.MemberActive, minutes.MemberInvited, minutes.MemberNoAccount, minutes.MemberDeactivated)
+		if m.Email == "" {
+			continue
+		}
+		if !validEmail(m.Email) {
+			c.mistake(path+".email", "%q is not an address", m.Email)
+		}
+		c.unique(path+".email", "email of "+o.ID, strings.ToLower(m.Email))
+	}
+	for i, in := range o.Integrations {
+		path := fmt.Sprintf("%sintegrations[%d]", at, i)
+		c.id(path+".id", "caller", "", in.ID)
+		oneOf(c, path+".default_visibility", in.DefaultVisibility, visibilities...)
+	}
+	for i, p := range o.Projects {
+		c.id(fmt.Sprintf("%sprojects[%d].id", at, i), "project", projectPrefix, p.ID)
+	}
+	for i, t := range o.Templates {
+		c.id(fmt.Sprintf("%stemplates[%d].id", at, i), "template of "+o.ID, templatePrefix, t.ID)
+	}
+	c.vocabulary(at+"vocabulary", o)
+	for i := range o.Keys {
+		c.key(fmt.Sprintf("%skeys[%d]", at, i), o, &o.Keys[i])
+	}
+	c.meetings(at+"meetings", o, o.Meetings)
+}
+
+func (c *checker) vocabulary(at string, o *world.Organisation) {
+	for i, e := range o.Vocabulary {
+		path := fmt.Sprintf("%s[%d]", at, i)
+		c.id(path+".term", "term of "+o.ID, "", strings.TrimSpace(e.Term))
+		for j, v := range e.Variants {
+			variant := fmt.Sprintf("%s.variants[%d]", path, j)
+			if strings.TrimSpace(v.Text) == "" {
+				c.mistake(variant+".text", "missing")
+			}
+			oneOf(c, variant+".source", v.Source, "auto", "manual")
+		}
+	}
+	if most := *orDefault(o.MaxTerms, defaultMaxTerms); len(o.Vocabulary) > most {
+		c.mistake(at, "%d terms, %d at most", len(o.Vocabulary), most)
+	}
+}
+
+// maxExpiresAt is in the year 5138. What lies beyond is in milliseconds.
+const maxExpiresAt = 100_000_000_000
+
+func (c *checker) key(at string, o *world.Organisation, k *world.Key) {
+	switch {
+	case k.Secret == "":
+		c.mistake(at+".secret", "missing")
+	case strings.ContainsFunc(k.Secret, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+		c.mistake(at+".secret", "a header cannot carry it")
+	default:
+		c.unique(at+".secret", "secret", k.Secret)
+	}
+	switch {
+	case k.MemberID == "" && k.IntegrationID == "":
+		c.mistake(at, "belongs to neither a member_id nor an integration_id")
+	case k.MemberID != "" && k.IntegrationID != "":
+		c.mistake(at, "belongs to both a member_id and an integration_id")
+	case k.MemberID != "" && o.Member(k.MemberID) == nil:
+		c.mistake(at+".member_id", "no member %q", k.MemberID)
+	case k.IntegrationID != "" && o.Integration(k.IntegrationID) == nil:
+		c.mistake(at+".integration_id", "no integration %q", k.IntegrationID)
+	}
+	if k.ExpiresAt > maxExpiresAt {
+		c.mistake(at+".expires_at", "%d is too late; give seconds since 1970, not milliseconds, or leave it out", k.ExpiresAt)
+	}
+	for i, scope := range k.Scopes {
+		oneOf(c, fmt.Sprintf("%s.scopes[%d]", at, i), scope, route.Scopes...)
+	}
+	for i, from := range k.IPAllowlist {
+		if _, err := parsePrefix(from); err != nil {
+			c.mistake(fmt.Sprintf("%s.ip_allowlist[%d]", at, i), "%q is neither an address nor a CIDR block", from)
+		}
+	}
+}
+
+// parsePrefix reads a CIDR block, or one address (D18).
+func parsePrefix(s string) (netip.Prefix, error) {
+	if p, err := netip.ParsePrefix(s); err == nil {
+		return p, nil
+	}
+	a, err := netip.ParseAddr(s)
+	return netip.PrefixFrom(a, a.BitLen()), err
+}
+
+// maxCount bounds Count of a MeetingSpec.
+const maxCount = 100_000
+
+func (c *checker) meetings(at string, o *world.Organisation, specs []world.MeetingSpec) {
+	for i := range specs {
+		m, path := &specs[i], fmt.Sprintf("%s[%d]", at, i)
+		if strings.TrimSpace(m.Title) == "" || longer(m.Title, maxTitle) {
+			c.mistake(path+".title", "1 to %d characters expected", maxTitle)
+		}
+		if m.Date != "" && !validDate(m.Date) {
+			c.mistake(path+".date", "%q is no date such as 2026-12-01", m.Date)
+		}
+		if m.Count < 0 || m.Count > maxCount {
+			c.mistake(path+".count", "%d is not from 0 to %d", m.Count, maxCount)
+			continue
+		}
+		for n := range max(m.Count, 1) {
+			if id := externalID(m, n); longer(id, maxExternalID) {
+				c.mistake(path+".external_id", "at most %d characters expected", maxExternalID)
+				break
+			} else if id != "" {
+				c.unique(path+".external_id", "external id of "+o.ID, id)
+			}
+		}
+		oneOf(c, path+".status", m.Status, statuses...)
+		oneOf(c, path+".visibility", m.Visibility, visibilities...)
+		if by := creator(o, m); o.Member(by) == nil && o.Integration(by) == nil {
+			c.mistake(path+".creator_id", "no member or integration %q", by)
+		}
+		for j, id := range m.ParticipantIDs {
+			if o.Member(id) == nil {
+				c.mistake(fmt.Sprintf("%s.participant_ids[%d]", path, j), "no member %q", id)
+			}
+		}
+		for j, id := range m.SharedWith {
+			if !shareable(o, id) {
+				c.mistake(fmt.Sprintf("%s.shared_with[%d]", path, j), "no member %q who can sign in", id)
+			}
+		}
+		if p := o.Project(m.ProjectID); m.ProjectID != "" && (p == nil || p.Archived) {
+			c.mistake(path+".project_id", "no active project %q", m.ProjectID)
+		}
+	}
+}
+
+// checkScript returns every mistake in a script.
+func checkScript(sc world.Script) error {
+	c := &checker{}
+	named := 0
+	for _, name := range []string{sc.MeetingID, sc.ExternalID, sc.Title} {
+		if name != "" {
+			named++
+		}
+	}
+	if named > 1 {
+		c.mistake("meeting_id", "give a meeting_id, an external_id or a title, not several")
+	}
+	oneOf(c, "outcome", sc.Outcome, statuses[finalStatuses:]...)
+	oneOf(c, "hold", sc.Hold, statuses[1:finalStatuses]...)
+	c.stages("stages", sc.Stages)
+	c.duration("duration", sc.Duration)
+	c.duration("listed_after", sc.ListedAfter)
+	return errors.Join(c.mistakes...)
+}
+
+var (
+	visibilities = []minutes.Visibility{minutes.VisibilityPrivate, minutes.VisibilityOrganisation, minutes.VisibilityShared}
+
+	// statuses are in the order in which a meeting comes to them.
+	statuses = []minutes.Status{
+		minutes.StatusCreated, minutes.StatusAudioUploaded, minutes.StatusTranscribing, minutes.StatusTranscribed, minutes.StatusGeneratingMinutes,
+		minutes.StatusMinutesReady, minutes.StatusTranscriptionFailed, minutes.StatusMinutesFailed, minutes.StatusTranscribeBlocked, minutes.StatusAudioRejected,
+	}
+)
+
+// finalStatuses is the index of the first final status.
+const finalStatuses = 5
+
+// externalID is the external id of meeting number n, from 0, of a spec.
+func externalID(m *world.MeetingSpec, n int) string {
+	if m.ExternalID == "" || m.Count <= 1 {
+		return m.ExternalID
+	}
+	return fmt.Sprintf("%s-%d", m.ExternalID, n+1)
+}
+
+// creator is the member or integration that creates the meetings of a spec.
+func creator(o *world.Organisation, m *world.MeetingSpec) string {
+	switch {
+	case m.CreatorID == "" && len(o.Integrations) > 0:
+		return o.Integrations[0].ID
+	case m.CreatorID == "" && len(o.Members) > 0:
+		return o.Members[0].ID
+	}
+	return m.CreatorID
+}
+
+// shareable reports whether a meeting can be shared with this member: not with one who cannot sign
+// in, nor with an integration (section 2.3, D4).
+func shareable(o *world.Organisation, id string) bool {
+	m := o.Member(id)
+	return m != nil && slices.Contains([]minutes.MemberStatus{minutes.MemberActive, minutes.MemberInvited}, cmp.Or(m.Status, minutes.MemberActive))
+}
