@@ -25,8 +25,7 @@ import (
 )
 
 // Client calls the Meeting Minutes Service. Create one Client and share it between goroutines. The
-// rate limit, the pause after a 429 and the poll interval apply to each Client separately. With
-// [WithStore], Clients share the poll interval. A Client starts goroutines only for calls that are
+// rate limit, the pause after a 429 and the poll interval apply to each Client separately. A Client starts goroutines only for calls that are
 // running, and needs no Close. Every verb of fmt masks the API key.
 type Client struct {
 	Meetings   *MeetingsService   // from a recording to the minutes
@@ -148,7 +147,6 @@ type core struct {
 	observer    func(context.Context, Event)
 	uploads     upload.Timeouts
 	slots       uploadSlots
-	store       Store        // nil without WithStore
 	maxAge      atomic.Int64 // the last Cache-Control of a poll, as a time.Duration
 	host        string
 	local       bool // the service is on this machine, so its storage may be, too

@@ -20,7 +20,7 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// collected is WaitAll, WaitAllForMinutes or ProcessAll, with the errors that it yields.
+// collected is WaitAll or ProcessAll, with the errors that it yields.
 type collected struct {
 	input func(n int) string // a meeting id, or a job's external id; its minutes take a quarter of an hour
 	run   func(ctx context.Context, inputs iter.Seq[string], onStatus func(*minutes.Meeting)) iter.Seq[error]
@@ -30,7 +30,7 @@ type collected struct {
 // goroutine is left.
 func eachCollected(t *testing.T, test func(t *testing.T, srv *minutestest.Server, all collected)) {
 	t.Parallel()
-	for _, name := range []string{"WaitAll", "WaitAllForMinutes", "ProcessAll"} {
+	for _, name := range []string{"WaitAll", "ProcessAll"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -47,8 +47,6 @@ func eachCollected(t *testing.T, test func(t *testing.T, srv *minutestest.Server
 						switch name {
 						case "WaitAll":
 							return errorsOf(c.Meetings.WaitAll(ctx, inputs, &minutes.WaitOptions{OnStatus: onStatus}))
-						case "WaitAllForMinutes":
-							return errorsOf(c.Meetings.WaitAllForMinutes(ctx, inputs, &minutes.WaitOptions{OnStatus: onStatus}))
 						}
 						jobs := func(yield func(minutes.Job) bool) {
 							for id := range inputs {
@@ -195,19 +193,6 @@ func TestCollect_StartsNoInputAfterItsEnd(t *testing.T) {
 			})
 		}
 	}
-}
-
-// Inputs that were read before still finish.
-func TestCollect_EndsIfInputsEndTheirGoroutine(t *testing.T) {
-	eachCollected(t, func(t *testing.T, srv *minutestest.Server, all collected) {
-		n, first := 0, all.input(0)
-		for err := range all.run(t.Context(), func(yield func(string) bool) { yield(first); time.Sleep(time.Minute); runtime.Goexit() }, nil) {
-			n++
-			assert.NoError(t, err)
-		}
-		assert.Equal(t, 1, n)
-		requireIdle(t, srv)
-	})
 }
 
 func TestCollect_EndsIfLoopBreaks(t *testing.T) {

@@ -21,7 +21,7 @@ var required = compile(map[reflect.Type][]string{
 	reflect.TypeFor[MeetingPage]():     {"meetings?"},
 	reflect.TypeFor[Minutes]():         {"format", "content?"},
 	reflect.TypeFor[UploadTarget]():    {"upload_url"},
-	reflect.TypeFor[transcript]():      {"transcript?"},
+	reflect.TypeFor[Transcript]():      {"transcript?"},
 	reflect.TypeFor[Member]():          {"id"},
 	reflect.TypeFor[memberList]():      {"members?"},
 	reflect.TypeFor[Project]():         {"id"},

@@ -99,18 +99,8 @@ func singleLine(s string) string {
 	}, s)
 }
 
-// ErrMeetingGone matches a NOT_FOUND from Get, Delete, UploadURL, Minutes or a poll. There, only the
-// meeting can be missing. It matches no NOT_FOUND from other calls: something else may be missing,
-// such as a participant. ErrMeetingGone is not a code of the service.
-var ErrMeetingGone = errors.New("minutes: the meeting is gone")
-
-// Is reports whether e matches an ErrorCode or [ErrMeetingGone]. ErrRateLimited matches every 429.
+// Is reports whether e matches an ErrorCode. ErrRateLimited matches every 429.
 func (e *Error) Is(target error) bool {
-	if target == ErrMeetingGone {
-		return e.Code == ErrNotFound && slices.Contains([]Operation{
-			OpMeetingsGet, OpMeetingsDelete, OpMeetingsUploadURL, OpMeetingsMinutes,
-		}, e.Operation)
-	}
 	code, ok := target.(ErrorCode)
 	return ok && code != "" && (code == e.Code || code == ErrRateLimited && e.StatusCode == 429)
 }
@@ -153,7 +143,7 @@ func (e *ParamError) Unwrap() error {
 }
 
 // MeetingFailedError reports that a meeting ended in one of the four failure states (section 3).
-// They are final. ProcessOptions.Restart deletes the meeting and creates it again.
+// They are final.
 type MeetingFailedError struct {
 	Status  Status   // the failure state
 	Meeting *Meeting // from the last poll or call
@@ -172,7 +162,7 @@ func (e *MeetingFailedError) Error() string {
 	m := cmp.Or(e.Meeting, new(Meeting))
 	action := "create a new meeting"
 	if m.ExternalID != "" { // a second meeting cannot have the same ExternalID
-		action = "delete the meeting and create it again, or set ProcessOptions.Restart"
+		action = "delete the meeting and create it again"
 	}
 	meeting := strings.TrimSpace("minutes: meeting " + singleLine(m.ID))
 	return meeting + " ended as " + singleLine(string(e.Status)) + ": " + failureReasons[e.Status] + action
@@ -290,15 +280,6 @@ func RetryAfter(err error) (d time.Duration, ok bool) {
 		d = max(d, e.RetryAfter)
 	}
 	return d, d > 0
-}
-
-// QuotaExhausted reports whether a meeting ended as transcribe_blocked: the organisation has too
-// little transcription time left (section 3 of the interface document). Other recordings will
-// probably fail, too, until a top-up or Usage.NextResetAt. For a meeting that ended as
-// minutes_failed, QuotaExhausted returns false; see the package example HandleFailures.
-func QuotaExhausted(err error) bool {
-	e, ok := errors.AsType[*MeetingFailedError](err)
-	return ok && e.Status == StatusTranscribeBlocked
 }
 
 // KeyRejected reports whether the service rejected the API key or its organisation. Similar calls

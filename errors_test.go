@@ -742,7 +742,7 @@ func TestErrors_HaveTextWithoutResponse(t *testing.T) {
 		err := &minutes.MeetingFailedError{Status: status, Meeting: m}
 		require.Regexp(t, `^minutes: meeting mtg_1 ended as `+string(status)+`: .+; .+, create a new meeting$`, err.Error())
 		err.Meeting = &minutes.Meeting{ID: "mtg_1", ExternalID: "rec-1"}
-		require.Regexp(t, `^minutes: meeting mtg_1 ended as `+string(status)+`: .+; .+, delete the meeting and create it again, or set ProcessOptions.Restart$`, err.Error())
+		require.Regexp(t, `^minutes: meeting mtg_1 ended as `+string(status)+`: .+; .+, delete the meeting and create it again$`, err.Error())
 	}
 	wait := &minutes.WaitError{MeetingID: "mtg_1", Meeting: m, Err: gone}
 	require.Equal(t, "minutes: waiting for meeting mtg_1 (last seen transcribing): GET /v1/meetings/mtg_1: 404 NOT_FOUND (request id req_1)", wait.Error())
@@ -937,26 +937,5 @@ func TestRetryAfter_ReadsServiceAndStorage(t *testing.T) {
 		d, ok := minutes.RetryAfter(test.err)
 		require.Equal(t, test.want, d, name)
 		require.Equal(t, test.want > 0, ok, name)
-	}
-}
-
-func TestQuotaExhausted_MatchesTranscribeBlocked(t *testing.T) {
-	t.Parallel()
-	for _, status := range []minutes.Status{minutes.StatusTranscribeBlocked, minutes.StatusMinutesFailed, minutes.StatusAudioRejected, minutes.StatusTranscriptionFailed} {
-		err := fmt.Errorf("job: %w", &minutes.MeetingFailedError{Status: status})
-		require.Equal(t, status == minutes.StatusTranscribeBlocked, minutes.QuotaExhausted(err), status)
-	}
-	require.False(t, minutes.QuotaExhausted(minutes.ErrNotFound))
-}
-
-func TestErrMeetingGone_MatchesCallsAboutOneMeeting(t *testing.T) {
-	t.Parallel()
-	for op, gone := range map[minutes.Operation]bool{
-		minutes.OpMeetingsGet: true, minutes.OpMeetingsDelete: true, minutes.OpMeetingsUploadURL: true, minutes.OpMeetingsMinutes: true,
-		minutes.OpMeetingsCreate: false, minutes.OpMeetingsUpdate: false, minutes.OpMeetingsSetParticipants: false, minutes.OpMeetingsTranscript: false, minutes.OpDo: false,
-	} {
-		err := &minutes.WaitError{Err: &minutes.Error{Operation: op, Code: minutes.ErrNotFound}}
-		require.Equal(t, gone, errors.Is(err, minutes.ErrMeetingGone), op)
-		require.NotErrorIs(t, &minutes.Error{Operation: op, StatusCode: 404}, minutes.ErrMeetingGone)
 	}
 }

@@ -155,15 +155,3 @@ func ExampleAttemptFromContext() {
 	}
 	// Output: members.list 1
 }
-
-// With a Store, the Client keeps the thirty seconds between two polls of a meeting across
-// restarts.
-func ExampleNew_store() {
-	baseURL, apiKey := "https://minutes.example.com", "key_example"
-	client, err := minutes.New(baseURL, apiKey, minutes.WithStore(minutes.DirStore("/var/lib/myapp/minutes")))
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(client)
-	// Output: minutes.Client(https://minutes.example.com, key masked)
-}

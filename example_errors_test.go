@@ -77,7 +77,7 @@ func ExampleMeetingFailedError() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		fmt.Println("there is a transcript:", transcript != "")
+		fmt.Println("there is a transcript:", transcript.Text != "")
 	}
 	// Output:
 	// top up first, then create the meeting again
@@ -136,7 +136,7 @@ func ExampleRetryable() {
 			return "stop everything: the key was rejected"
 		case minutes.Retryable(err):
 			return "run it again later, unchanged"
-		case ended: // ProcessOptions.Restart does that
+		case ended:
 			return "it ended in " + string(failed.Status) + ": delete the meeting, create it again"
 		case errors.Is(err, context.Canceled):
 			return "this program stops: run it again when it is back"

@@ -13,7 +13,6 @@ import (
 // each request, so the loop handles what remains.
 func ExampleRetryable_loop() {
 	stopAll := func(err error) error { return fmt.Errorf("stop all jobs and alert someone: %w", err) }
-	pauseAll := func(err error) error { return fmt.Errorf("pause all jobs: %w", err) }
 	retryEvery := time.Millisecond // a minute in your program
 
 	run := func(ctx context.Context, job func(context.Context) error) error {
@@ -24,9 +23,7 @@ func ExampleRetryable_loop() {
 				return err // the job is done, or the program is stopping
 			case minutes.KeyRejected(err):
 				return stopAll(err) // every job will fail until someone fixes the key
-			case minutes.QuotaExhausted(err):
-				return pauseAll(err) // no job can succeed until someone buys more quota
-			case errors.Is(err, minutes.ErrMeetingGone):
+			case errors.Is(err, minutes.ErrNotFound):
 				return nil // someone deleted the meeting: drop the job
 			case !minutes.Retryable(err):
 				return err // give up: a failed meeting, an unusable recording, …
@@ -42,7 +39,6 @@ func ExampleRetryable_loop() {
 	for _, err := range []error{
 		&minutes.Error{StatusCode: 503},
 		&minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated, Method: "GET", Path: "/v1/meetings/mtg_1"},
-		&minutes.MeetingFailedError{Status: minutes.StatusTranscribeBlocked},
 		&minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound, Operation: minutes.OpMeetingsGet},
 		minutes.ErrRecordingEmpty,
 	} {
@@ -58,7 +54,6 @@ func ExampleRetryable_loop() {
 	// Output:
 	// 2 <nil>
 	// 1 stop all jobs and alert someone: minutes: GET /v1/meetings/mtg_1: 401 UNAUTHENTICATED
-	// 1 pause all jobs: minutes: meeting ended as transcribe_blocked: there is not enough transcription quota; after a top-up, create a new meeting
 	// 1 <nil>
 	// 1 the recording is empty
 }

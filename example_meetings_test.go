@@ -185,9 +185,9 @@ func ExampleFromFile() {
 	// 0 requests
 }
 
-func ExampleTurns() {
-	const transcript = "spk_0: Shall we ship on Monday?\nspk_1: Yes.\n"
-	for turn := range minutes.Turns(transcript) {
+func ExampleTranscript_Turns() {
+	transcript := &minutes.Transcript{Text: "spk_0: Shall we ship on Monday?\nspk_1: Yes.\n"}
+	for turn := range transcript.Turns() {
 		fmt.Printf("%s says %q\n", turn.Speaker, turn.Text)
 	}
 	// Output:

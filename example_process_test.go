@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -101,12 +100,7 @@ func ExampleMeetingsService_ProcessAll() {
 func ExampleMeetingsService_Resume() {
 	srv := quick()
 	defer srv.Close()
-	dir, err := os.MkdirTemp("", "") // a directory that survives a restart
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	client := srv.Client(minutes.WithStore(minutes.DirStore(dir)))
+	client := srv.Client()
 	ctx := context.Background()
 	recording := minutes.FromFile("examples/quickstart/recording/standup.mp3")
 

@@ -36,7 +36,7 @@ func ExampleMeetingsService_Wait() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for turn := range minutes.Turns(transcript) {
+	for turn := range transcript.Turns() {
 		fmt.Printf("%s: %s\n", turn.Speaker, turn.Text)
 	}
 	// Output:
@@ -71,7 +71,7 @@ func ExampleMeetingsService_WaitAll() {
 	client := srv.Client()
 	ids := []string{created(client, "Weekly"), "mtg_unknown"}
 
-	for meeting, err := range client.Meetings.WaitAll(context.Background(), slices.Values(ids), nil) {
+	for result, err := range client.Meetings.WaitAll(context.Background(), slices.Values(ids), nil) {
 		switch {
 		case errors.Is(err, minutes.ErrUnauthenticated):
 			return // the other waits would fail, too
@@ -79,36 +79,10 @@ func ExampleMeetingsService_WaitAll() {
 			wait, _ := errors.AsType[*minutes.WaitError](err)
 			fmt.Println(wait.MeetingID, errors.Is(err, minutes.ErrNotFound))
 		default:
-			fmt.Println(meeting.Title, meeting.Status)
+			fmt.Println(result.Meeting.Title, result.Minutes.Format)
 		}
 	}
-	// Unordered output:
-	// Weekly minutes_ready
-	// mtg_unknown true
-}
-
-// Fetch the minutes of many meetings when they are ready.
-func ExampleMeetingsService_WaitAllForMinutes() {
-	srv := quick()
-	defer srv.Close()
-	client := srv.Client()
-	ctx := context.Background()
-	ids := []string{created(client, "Weekly"), created(client, "Budget"), "mtg_unknown"}
-
-	var failed []error
-	for result, err := range client.Meetings.WaitAllForMinutes(ctx, slices.Values(ids), nil) {
-		if minutes.KeyRejected(err) {
-			break // the other waits would fail, too
-		}
-		if err != nil {
-			failed = append(failed, err) // *MeetingFailedError or *WaitError; the others continue
-			continue
-		}
-		fmt.Println(result.Meeting.Title, result.Minutes.Format)
-	}
-	fmt.Println(len(failed), "failed")
 	// Unordered output:
 	// Weekly html
-	// Budget html
-	// 1 failed
+	// mtg_unknown true
 }

@@ -258,7 +258,6 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 		err = nil // an earlier attempt deleted it, and its response was lost
 	}
 	if err == nil {
-		s.core().deleteState(ctx, id)
 	}
 	return err
 }

@@ -98,7 +98,7 @@ func TestMeetings_DecodeAbsentAndNullFields(t *testing.T) {
 		{"meetings.list", 200, "meeting_page_nulls", &minutes.MeetingPage{Meetings: []*minutes.Meeting{}}},
 		{"meetings.list", 200, "meeting_page_absent", &minutes.MeetingPage{Meetings: []*minutes.Meeting{}}},
 		{"meetings.delete", 200, "meeting", nil},
-		{"meetings.transcript", 200, "transcript_empty", ""},
+		{"meetings.transcript", 200, "transcript_empty", &minutes.Transcript{}},
 		{"meetings.minutes", 200, "minutes_html", &minutes.Minutes{Format: minutes.FormatHTML, TemplateID: "tpl_board", Content: "<h1>Budget &amp; staffing</h1>"}},
 		{"meetings.upload_url", 201, "upload_target", testkit.OperationNamed(t, "meetings.upload_url").Want},
 		{"meetings.upload_url", 200, "upload_target_absent", testkit.OperationNamed(t, "meetings.upload_url").Want},

@@ -96,8 +96,7 @@ func WithObserver(observe func(context.Context, Event)) Option {
 //   - at debug level, each attempt of each request;
 //   - at info level, each time a 429 makes the Client pause all API requests;
 //   - at warn level, a meeting whose polls have failed three times in a row, and the first
-//     successful poll after that;
-//   - at warn level, each error of Store.Delete.
+//     successful poll after that.
 func WithLogger(l *slog.Logger) Option {
 	return option("WithLogger", l != nil, "must not be nil",
 		func(c *core) { c.log, c.Observe = l, c.observeAttempt })

@@ -19,23 +19,10 @@ type polled struct{ core *core }
 
 // Poll makes one GET of a meeting.
 func (p polled) Poll(ctx context.Context, id string, wanted func() bool) (poll.Snapshot, time.Duration, *poll.Failure) {
-	var claim claim
-	m, resp, err := doResponse[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true, Wanted: func() bool {
-		if !wanted() {
-			return false
-		}
-		claim = p.core.claimPoll(ctx, id)
-		return claim.err == nil && claim.wait <= 0
-	}})
-	switch {
-	case claim.wait > 0:
-		return poll.Snapshot{}, 0, &poll.Failure{Err: err, NotBefore: claim.wait}
-	case claim.err != nil:
-		return poll.Snapshot{}, 0, &poll.Failure{Err: claim.err, Transient: true}
-	case err != nil:
+	m, resp, err := doResponse[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true, Wanted: wanted})
+	if err != nil {
 		return poll.Snapshot{}, 0, failureOf(err)
 	}
-	p.core.pollEnded(ctx, m, claim.before)
 	seconds := uint64(0)
 	if found := maxAge.FindStringSubmatch(resp.Header.Get("Cache-Control")); found != nil {
 		seconds, _ = strconv.ParseUint(found[1], 10, 31) // out of range: the largest number

@@ -3,7 +3,6 @@ package minutes
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 )
 
@@ -14,12 +13,6 @@ type ProcessOptions struct {
 	Until      Status
 	Format     Format // of the minutes; if empty, the service chooses HTML
 	Transcript bool   // also fetch the transcript, if Until is StatusMinutesReady
-	// Restart deletes a meeting that is in a failure state when the job begins, and creates the
-	// meeting again. A deletion cannot be undone. The key needs the scope meetings:delete. Resume
-	// ignores Restart without Params.
-	Restart bool
-	// Params describe the meeting that Resume creates for Restart. The new meeting has another id.
-	Params *MeetingCreateParams
 	// OnStatus works like WaitOptions.OnStatus. ProcessAll calls OnStatus on a goroutine of each job,
 	// so several calls may run at once.
 	OnStatus          func(*Meeting)
@@ -37,11 +30,12 @@ func (o *ProcessOptions) checked() (*ProcessOptions, error) {
 
 // Result is the result for one meeting. With an error, Result has what the job got before the error.
 type Result struct {
-	Params     *MeetingCreateParams // of Process or Job; for Resume, ProcessOptions.Params
+	MeetingID  string               // set as soon as there is a meeting
+	Params     *MeetingCreateParams // of Process or Job; nil for Resume, WaitAll and Follow
 	Meeting    *Meeting             // last snapshot; nil if no response showed the meeting
 	Created    bool                 // the service created the meeting for this job; see Create
 	Minutes    *Minutes             // nil if Until is an earlier state
-	Transcript string               // empty without the option Transcript
+	Transcript *Transcript          // nil without the option Transcript
 }
 
 // Process creates the meeting, uploads the recording, waits, and fetches the minutes. The key
@@ -62,8 +56,8 @@ type Result struct {
 //     errors come with a Result.
 //   - The errors of source, Create, Upload, WaitForMinutes and Transcript. With an ExternalID,
 //     Process never returns [ErrPartialAudio], because another worker may have uploaded the audio.
-//   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. Delete the meeting, or
-//     set ProcessOptions.Restart.
+//   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. Delete the meeting, then
+//     call Process again.
 //   - *[WaitError] with [ErrNoAudio]: the service shows no audio within five minutes of the upload.
 func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreateParams, source Source, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
@@ -81,17 +75,14 @@ func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreatePara
 //   - You can run Resume again at any time, and in two workers at once.
 //   - If the meeting has audio, Resume does not open the recording, and source may be nil.
 //   - If another worker uploads audio first, Resume continues with that audio.
-//   - With ProcessOptions.Restart and Params, Resume replaces a failed meeting. The key then also
-//     needs the scopes meetings:write and meetings:delete.
-//   - In any other case, Resume creates no meeting. If someone deleted the meeting, the error
-//     matches ErrMeetingGone.
+//   - Resume creates no meeting. If someone deleted the meeting, the error matches [ErrNotFound].
 //
 // See docs/restarts.md for crashes and several workers.
 //
 // Errors:
 //   - *[ParamError] with a nil Result: id or opts are invalid. All other errors come with a Result.
 //   - The errors of source, WaitForMinutes and Transcript, and those of Upload except
-//     ErrPartialAudio. With Restart, also those of Create and Delete.
+//     ErrPartialAudio.
 //   - *[WaitError] with [ErrNoAudio]: the meeting has no audio and source is nil.
 //   - *[WaitError] with [ErrNoAudio]: the service shows no audio within five minutes of the upload.
 func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, opts *ProcessOptions) (*Result, error) {
@@ -99,7 +90,7 @@ func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, 
 	if err = cmp.Or(err, checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err
 	}
-	p := &process{meetings: s, options: o, source: source, id: id, shared: true, result: &Result{Params: o.Params}}
+	p := &process{meetings: s, options: o, source: source, id: id, shared: true, result: &Result{MeetingID: id}}
 	return p.result, p.run(ctx)
 }
 
@@ -131,9 +122,7 @@ func (p *process) run(ctx context.Context) error {
 func (p *process) ensureUploaded(ctx context.Context) error {
 	if p.id != "" {
 		needed, err := p.needsAudio(ctx)
-		if _, failed := err.(*MeetingFailedError); failed && p.options.Restart && p.result.Params != nil {
-			p.id = "" // create deletes it
-		} else if err != nil || !needed {
+		if err != nil || !needed {
 			return err
 		}
 	}
@@ -154,25 +143,16 @@ func (p *process) ensureUploaded(ctx context.Context) error {
 	return p.meetings.upload(ctx, p.id, rec, opts, p.shared)
 }
 
-// create creates or finds the meeting. With Restart, create replaces a failed meeting.
+// create creates or finds the meeting.
 func (p *process) create(ctx context.Context) error {
 	r := p.result
-	for first := true; ; first = false {
-		if r.Meeting != nil {
-			// Another worker may have deleted it first.
-			if err := p.meetings.Delete(ctx, r.Meeting.ID); err != nil && !errors.Is(err, ErrMeetingGone) {
-				return err
-			}
-		}
-		m, created, err := p.meetings.Create(ctx, r.Params)
-		if err != nil {
-			return err
-		}
-		r.Meeting, r.Created, p.id, p.shared = m, created, m.ID, r.Params.ExternalID != ""
-		if !p.options.Restart || !m.Status.Failed() || !first {
-			return nil
-		}
+	m, created, err := p.meetings.Create(ctx, r.Params)
+	if err != nil {
+		return err
 	}
+	r.Meeting, r.MeetingID, r.Created = m, m.ID, created
+	p.id, p.shared = m.ID, r.Params.ExternalID != ""
+	return nil
 }
 
 // needsAudio reports whether the job has to upload the recording.
@@ -180,14 +160,11 @@ func (p *process) needsAudio(ctx context.Context) (bool, error) {
 	r := p.result
 	shown := r.Meeting != nil && r.Meeting.ID == p.id // in the response to Create
 	if !shown || r.Meeting.Status == StatusCreated && !r.Created {
-		if needed, err := p.findAudio(ctx, shown); err != nil || needed {
-			return needed, err
+		if err := p.look(ctx); err != nil {
+			return false, err
 		}
 	}
 	m := r.Meeting
-	if m.Status.Final() {
-		p.meetings.core().deleteState(ctx, m.ID)
-	}
 	switch {
 	case m.Status.Failed():
 		return false, &MeetingFailedError{Status: m.Status, Meeting: m}
@@ -197,38 +174,16 @@ func (p *process) needsAudio(ctx context.Context) (bool, error) {
 	return m.Status == StatusCreated, nil
 }
 
-// findAudio reports whether the meeting certainly needs audio. If the store leaves that open,
-// findAudio polls: at once, or thirty seconds after the start of an upload.
-func (p *process) findAudio(ctx context.Context, shown bool) (needed bool, err error) {
-	c := p.meetings.core()
-	stored := c.loadState
-	if shown {
-		stored = c.claimPoll // Create's response counts as a poll
-	}
-	r := stored(ctx, p.id)
-	if shown {
-		c.pollEnded(ctx, p.result.Meeting, r.before)
-	}
-	began := r.err != nil || !r.before.UploadStartedAt.IsZero()
-	left := 30 * time.Second // a meeting without audio after that time shows that the upload failed
-	if r.err == nil {
-		left += time.Until(r.before.UploadStartedAt)
-	}
-	// Every known state reaches StatusCreated, so the first poll ends the wait.
+// look polls the meeting once. Every known status reaches StatusCreated, so the first poll ends the
+// wait.
+func (p *process) look(ctx context.Context) error {
 	w, _ := newWaiter(&WaitOptions{Until: StatusCreated})
-	switch {
-	case p.source == nil:
-	case !began && (shown || !r.before.PolledAt.IsZero()), shown && left <= 0:
-		return true, nil
-	case began:
-		w.Until, w.after = StatusAudioUploaded, c.poller.Now()+max(0, left)
-	}
-	m, err := c.wait(ctx, p.id, w)
+	m, err := p.meetings.core().wait(ctx, p.id, w)
 	if _, failed := err.(*MeetingFailedError); failed {
 		m, err = meetingIn(err), nil
 	}
 	p.result.Meeting = cmp.Or(m, meetingIn(err), p.result.Meeting)
-	return false, err
+	return err
 }
 
 // audioDeadline is how long after an upload a job waits for the service to notice the audio.

@@ -52,7 +52,7 @@ func TestProcess_TurnsARecordingIntoMinutes(t *testing.T) {
 		assert.True(t, r.Created)
 		assert.Equal(t, minutes.StatusMinutesReady, r.Meeting.Status)
 		assert.Contains(t, r.Minutes.Content, "Weekly")
-		assert.Contains(t, r.Transcript, "spk_0")
+		assert.Contains(t, r.Transcript.Text, "spk_0")
 		assert.EqualValues(t, 5000, sent)
 		assert.Equal(t, 1, closed)
 		assert.Equal(t, minutes.StatusMinutesReady, states[len(states)-1])
@@ -65,101 +65,6 @@ func TestProcess_TurnsARecordingIntoMinutes(t *testing.T) {
 		assert.Equal(t, minutes.FormatHTML, again.Minutes.Format)
 		assert.Len(t, srv.Requests(), before+2, "a finished job costs its create and its minutes")
 	})
-}
-
-// A worker without a Store that restarts after a crash does not poll its meeting within the minimum
-// poll interval, and reports its status.
-func TestProcess_KeepsThePollIntervalAfterACrash(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		for range 20 {
-			ctx, cancel := context.WithTimeout(t.Context(), 31*time.Second)
-			var states []minutes.Status
-			var seen *minutes.Meeting
-			r, err := testkit.Client(srv).Meetings.Process(ctx, weekly("rec-1"), testkit.Audio(5000), &minutes.ProcessOptions{
-				OnStatus: func(m *minutes.Meeting) { states, seen = append(states, m.Status), m },
-			})
-			cancel()
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.NotEmpty(t, states)
-			require.Equal(t, states[len(states)-1], r.Meeting.Status, "as last seen")
-			require.GreaterOrEqual(t, r.Meeting.UpdatedAt, seen.UpdatedAt)
-			time.Sleep(2 * time.Second)
-		}
-		r, err := testkit.Client(srv).Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(5000), nil)
-		require.NoError(t, err)
-		require.Equal(t, minutes.StatusMinutesReady, r.Meeting.Status)
-	})
-}
-
-func TestProcess_RestartReplacesAFailedMeeting(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1", Outcome: minutes.StatusTranscriptionFailed}))
-		c := testkit.Client(srv)
-		r, err := c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), nil)
-		failed, ok := errors.AsType[*minutes.MeetingFailedError](err)
-		require.True(t, ok, "%v", err)
-		assert.Equal(t, r.Meeting, failed.Meeting)
-
-		uploads := len(srv.Requests(minutestest.OpUpload))
-		_, err = c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), nil)
-		_, ok = errors.AsType[*minutes.MeetingFailedError](err)
-		require.True(t, ok, "%v", err)
-		assert.Contains(t, err.Error(), "set ProcessOptions.Restart")
-		assert.Len(t, srv.Requests(minutestest.OpUpload), uploads, "nothing is uploaded to a failed meeting")
-
-		require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1"}))
-		fresh, err := c.Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), &minutes.ProcessOptions{Restart: true})
-		require.NoError(t, err)
-		assert.NotEqual(t, r.Meeting.ID, fresh.Meeting.ID)
-		_, still := srv.Meeting(r.Meeting.ID)
-		assert.False(t, still, "the failed meeting is gone")
-	})
-}
-
-// If another worker deletes the failed meeting first, the worker continues with the new one.
-func TestProcess_ContinuesWithAnotherWorkersMeeting(t *testing.T) {
-	t.Parallel()
-	for name, work := range map[string]func(context.Context, *minutes.Client, string, *minutes.ProcessOptions) (*minutes.Result, error){
-		"Process": func(ctx context.Context, c *minutes.Client, _ string, o *minutes.ProcessOptions) (*minutes.Result, error) {
-			return c.Meetings.Process(ctx, weekly("rec-1"), testkit.Audio(10), o)
-		},
-		"Resume": func(ctx context.Context, c *minutes.Client, id string, o *minutes.ProcessOptions) (*minutes.Result, error) {
-			return c.Meetings.Resume(ctx, id, testkit.Audio(10), o)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t)
-				require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1", Outcome: minutes.StatusTranscriptionFailed}))
-				failed, err := testkit.Client(srv).Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), nil)
-				require.Error(t, err)
-				require.NoError(t, srv.Script(minutestest.Script{ExternalID: "rec-1"}))
-				opts := &minutes.ProcessOptions{Restart: true, Params: weekly("rec-1")}
-				var quick *minutes.Result
-				faster := sync.OnceFunc(func() {
-					quick, err = testkit.Client(srv).Meetings.Process(t.Context(), weekly("rec-1"), testkit.Audio(10), opts)
-					assert.NoError(t, err)
-				})
-				network := testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
-					if r.Method == http.MethodDelete {
-						faster()
-					}
-					return srv.HTTPClient().Transport.RoundTrip(r)
-				})
-				c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: network}))
-				slow, err := work(t.Context(), c, failed.Meeting.ID, opts)
-				require.NoError(t, err)
-				assert.Equal(t, quick.Meeting.ID, slow.Meeting.ID)
-				assert.False(t, slow.Created)
-				oneMeeting(t, srv, 1)
-			})
-		})
-	}
 }
 
 // crash is a transport whose process dies: it loses every request after the nth, and the response
@@ -392,7 +297,7 @@ func TestProcess_TranscriptNotFoundDoesNotRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		c := testkit.Client(srv, minutes.WithRoute(minutes.OpMeetingsTranscript, http.MethodGet, "/v1/elsewhere/{meeting_id}"))
-		r, err := c.Meetings.Process(t.Context(), weekly("x"), testkit.Audio(100), &minutes.ProcessOptions{Restart: true, Transcript: true})
+		r, err := c.Meetings.Process(t.Context(), weekly("x"), testkit.Audio(100), &minutes.ProcessOptions{Transcript: true})
 		require.ErrorIs(t, err, minutes.ErrNotFound)
 		assert.True(t, r.Created)
 		assert.NotNil(t, r.Minutes)
@@ -437,10 +342,10 @@ func TestProcessAll_EndsIfTheMeetingIsDeleted(t *testing.T) {
 		remove := sync.OnceFunc(func() {
 			assert.NoError(t, testkit.Client(srv).Meetings.Delete(t.Context(), srv.Requests("meetings.create")[0].MeetingID))
 		})
-		opts := &minutes.ProcessOptions{Restart: true, OnStatus: func(*minutes.Meeting) { remove() }}
+		opts := &minutes.ProcessOptions{OnStatus: func(*minutes.Meeting) { remove() }}
 		jobs := slices.Values([]minutes.Job{{Params: weekly("x"), Source: unclosableAudio}})
 		for _, err := range testkit.Client(srv).Meetings.ProcessAll(t.Context(), jobs, opts) {
-			require.ErrorIs(t, err, minutes.ErrMeetingGone)
+			require.ErrorIs(t, err, minutes.ErrNotFound)
 			require.ErrorIs(t, err, errUnclosable)
 		}
 		require.Len(t, srv.Requests("meetings.create"), 1)
@@ -572,12 +477,12 @@ func TestProcessAll_RejectsInvalidParams(t *testing.T) {
 	}
 }
 
-// ProcessAll yields the error of an invalid job, even with Restart.
+// ProcessAll yields the error of an invalid job.
 func TestProcessAll_YieldsInvalidJobs(t *testing.T) {
 	t.Parallel()
 	open := testkit.Audio(10)
 	for param, job := range map[string]minutes.Job{"params": {Source: open}, "source": {Params: weekly("rec-0")}} {
-		for r, err := range testkit.Silent(t).Meetings.ProcessAll(t.Context(), slices.Values([]minutes.Job{job}), &minutes.ProcessOptions{Restart: true}) {
+		for r, err := range testkit.Silent(t).Meetings.ProcessAll(t.Context(), slices.Values([]minutes.Job{job}), nil) {
 			assert.Equal(t, job.Params, r.Params)
 			testkit.RequireParamError(t, err, param, "")
 		}
@@ -602,7 +507,7 @@ func created(client *minutes.Client, title string) (id string) {
 // context, and then no request follows.
 func TestProcess_DoesNotDisturbAnotherWait(t *testing.T) {
 	t.Parallel()
-	for name, interval := range map[string]time.Duration{"fresh": 0, "polled long ago": 24 * time.Hour} {
+	for _, name := range []string{"fresh"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -615,7 +520,7 @@ func TestProcess_DoesNotDisturbAnotherWait(t *testing.T) {
 				require.NoError(t, c.Meetings.Upload(t.Context(), m.ID, testkit.Audio(10), nil))
 				var wg sync.WaitGroup
 				wg.Go(func() {
-					seen := testkit.WaitFor(t, c, m.ID, 20*time.Minute, &minutes.WaitOptions{Interval: interval})
+					seen := testkit.WaitFor(t, c, m.ID, 20*time.Minute, nil)
 					assert.Equal(t, minutes.StatusTranscribing, seen.Status)
 				})
 				time.Sleep(5*time.Minute + 10*time.Second)
@@ -686,7 +591,7 @@ func TestResume_ContinuesFromAnyStatus(t *testing.T) {
 				require.NoError(t, err)
 				for _, open := range []minutes.Source{soundless(t), nil} {
 					var states []minutes.Status
-					opts := &minutes.ProcessOptions{Format: minutes.FormatMarkdown, Transcript: true, Restart: true, OnStatus: func(m *minutes.Meeting) { states = append(states, m.Status) }}
+					opts := &minutes.ProcessOptions{Format: minutes.FormatMarkdown, Transcript: true, OnStatus: func(m *minutes.Meeting) { states = append(states, m.Status) }}
 					r, err := testkit.Client(srv).Meetings.Resume(t.Context(), m.ID, open, opts)
 					require.NotNil(t, r)
 					assert.Nil(t, r.Params)
@@ -700,7 +605,7 @@ func TestResume_ContinuesFromAnyStatus(t *testing.T) {
 					require.NoError(t, err)
 					assert.Equal(t, minutes.StatusMinutesReady, r.Meeting.Status)
 					assert.Contains(t, r.Minutes.Content, "# Weekly")
-					assert.Contains(t, r.Transcript, "spk_0")
+					assert.Contains(t, r.Transcript.Text, "spk_0")
 					assert.Equal(t, slices.Compact(slices.Clone(states)), states, "OnStatus gets each status once")
 					assert.Equal(t, minutes.StatusMinutesReady, states[len(states)-1])
 				}
@@ -816,21 +721,6 @@ func TestResume_KeepsThePollInterval(t *testing.T) {
 			})
 		}
 	})
-	t.Run("after another process", func(t *testing.T) {
-		t.Parallel()
-		synctest.Test(t, func(t *testing.T) {
-			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-			store := new(testkit.Store)
-			m := testkit.Uploaded(t, testkit.Client(srv), "Weekly")
-			for i := range 10 { // processes, each of which dies soon after its first poll
-				ctx, cancel := context.WithTimeout(t.Context(), 33*time.Second)
-				_, err := testkit.Client(srv, minutes.WithStore(store)).Meetings.Resume(ctx, m.ID, nil, nil)
-				cancel()
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.Len(t, srv.Requests("meetings.get"), i+2)
-			}
-		})
-	})
 }
 
 // One worker uploads, another waits: the first ends once the audio has arrived, and the second
@@ -851,7 +741,7 @@ func TestResume_ContinuesAfterUntil(t *testing.T) {
 					assert.NotEqual(t, minutes.StatusMinutesReady, r.Meeting.Status)
 					assert.NotEqual(t, minutes.StatusCreated, r.Meeting.Status)
 					assert.Nil(t, r.Minutes)
-					assert.Empty(t, r.Transcript)
+					assert.Nil(t, r.Transcript)
 				}
 				id := srv.Requests("meetings.get")[0].MeetingID
 				time.Sleep(30 * time.Second)

@@ -11,17 +11,17 @@ import (
 )
 
 // Transcript returns the transcript: plain text with a label, such as spk_0, before each turn
-// (section 2.7). The names of the speakers are only in the minutes. The function [Turns] splits a
-// transcript. Assumed: method, path and the scope minutes:read; see [WithRoute].
+// (section 2.7). The names of the speakers are only in the minutes. [Transcript.Turns] splits
+// it. Assumed: method, path and the scope minutes:read; see [WithRoute].
 //
 // Errors: [ErrTranscriptNotReady], [ErrNotFound] (no such meeting, or the assumed path is wrong).
-func (s *MeetingsService) Transcript(ctx context.Context, id string) (string, error) {
-	in := rest.Request{Operation: route.MeetingsTranscript, ID: id, MaxResponse: maxText}
-	return pick(ctx, s.core(), in, func(t *transcript) string { return t.Text })
+func (s *MeetingsService) Transcript(ctx context.Context, id string) (*Transcript, error) {
+	return do[Transcript](ctx, s.core(), rest.Request{Operation: route.MeetingsTranscript, ID: id, MaxResponse: maxText})
 }
 
-type transcript struct {
-	Text string `json:"transcript"`
+// Transcript is what the participants said (section 2.7).
+type Transcript struct {
+	Text string `json:"transcript"` // plain text with a label, such as spk_0, before each turn
 }
 
 // Turn is the text of one speaker, up to the next label.
@@ -33,10 +33,11 @@ type Turn struct {
 // label finds the beginning of a turn, with the brackets and stars around the label.
 var label = regexp.MustCompile(`(?m)^[ \t]*[[(<{*]*(spk_[0-9]+)\b[])>}*:]*|\s[[(<{*]*(spk_[0-9]+)[])>}*]*:[])>}*:]*`)
 
-// Turns splits a transcript into turns, in order. Each turn has a label, spk_<n> (section 2.7).
+// Turns splits the transcript into turns, in order. Each turn has a label, spk_<n> (section 2.7).
 // Assumed: a turn begins with a label at the beginning of a line, or with a label before a colon.
 // The label can be in brackets or between stars.
-func Turns(transcript string) iter.Seq[Turn] {
+func (t *Transcript) Turns() iter.Seq[Turn] {
+	transcript := t.Text
 	return func(yield func(Turn) bool) {
 		speaker, from := "", 0
 		give := func(to int) bool {

@@ -42,8 +42,8 @@ func TestTurns_SplitsAtLabels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Equal(t, test.want, slices.Collect(minutes.Turns(test.transcript)))
-			for turn := range minutes.Turns(test.transcript) { // the loop may be left
+			require.Equal(t, test.want, slices.Collect((&minutes.Transcript{Text: test.transcript}).Turns()))
+			for turn := range (&minutes.Transcript{Text: test.transcript}).Turns() { // the loop may be left
 				require.Equal(t, test.want[0], turn)
 				break
 			}
@@ -67,7 +67,7 @@ func FuzzTurns(f *testing.F) {
 	f.Fuzz(func(t *testing.T, transcript string) {
 		var joined strings.Builder
 		n := 0
-		for turn := range minutes.Turns(transcript) {
+		for turn := range (&minutes.Transcript{Text: transcript}).Turns() {
 			require.True(t, turn.Speaker != "" || n == 0 && turn.Text != "", "%q", turn)
 			require.Equal(t, strings.TrimSpace(turn.Text), turn.Text)
 			require.Contains(t, transcript, turn.Text)
@@ -89,8 +89,8 @@ func TestTurns_SplitsTheServicesTranscript(t *testing.T) {
 		require.NoError(t, err)
 		transcript, err := c.Meetings.Transcript(t.Context(), id)
 		require.NoError(t, err)
-		turns := slices.Collect(minutes.Turns(transcript))
-		require.Len(t, turns, strings.Count(transcript, "spk_"))
+		turns := slices.Collect(transcript.Turns())
+		require.Len(t, turns, strings.Count(transcript.Text, "spk_"))
 		for _, turn := range turns {
 			require.Regexp(t, `^spk_\d+$`, turn.Speaker)
 			require.NotEmpty(t, turn.Text)

@@ -109,9 +109,8 @@ func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, 
 		Shared: shared, Progress: opts.Progress, WithoutMD5: opts.WithoutContentMD5,
 		Transport: c.storage, UserAgent: c.UserAgent, Mask: c.Mask, Timeouts: c.uploads, Retries: c.Retries,
 		Begin: func(ctx context.Context, number int) (context.Context, error) {
-			err := c.uploadBegins(ctx, id)
 			sentAt = c.poller.Now()
-			return rest.WithAttempt(ctx, rest.AttemptInfo{Operation: route.Upload, ID: c.Mask.Text(id), Number: number}), err
+			return rest.WithAttempt(ctx, rest.AttemptInfo{Operation: route.Upload, ID: c.Mask.Text(id), Number: number}), nil
 		},
 		Observe: c.uploadAttempted,
 	}

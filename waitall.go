@@ -7,8 +7,9 @@ import (
 	"iter"
 )
 
-// WaitAll waits for many meetings, each like [MeetingsService.Wait]. When a wait ends, WaitAll yields
-// the meeting or an error. The key needs the scope meetings:read.
+// WaitAll waits for many meetings, each like [MeetingsService.Wait], and yields a Result when a wait
+// ends. If Until is minutes_ready, WaitAll fetches the minutes, as Process does. The key needs the
+// scope meetings:read and, to fetch minutes, minutes:read.
 //
 //   - WaitAll yields a repeated id once. An error for one meeting does not end other waits.
 //   - WaitAll ranges over ids on another goroutine.
@@ -19,36 +20,18 @@ import (
 //     id, the *WaitError wraps a *[ParamError].
 //   - *[WaitError] without a MeetingID: ctx ended. WaitAll yields it last, for all remaining ids.
 //   - *[ParamError]: ids is nil or opts are invalid. WaitAll yields nothing else.
-func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Meeting, error] {
-	return func(yield func(*Meeting, error) bool) {
-		s.waitAll(ctx, ids, opts, nil, func(r *Result, err error) bool {
-			if err != nil {
-				return yield(nil, err)
-			}
-			return yield(r.Meeting, nil)
-		})
-	}
-}
-
-// WaitAllForMinutes waits like [MeetingsService.WaitAll] until the minutes are ready, and fetches
-// the minutes in WaitOptions.Format. The key needs the scopes meetings:read and minutes:read.
-//
-// Each Result without an error has Meeting and Minutes. With an error, Result.Meeting is the last
-// snapshot, or nil if no response showed the meeting. The Result itself is nil only if ids is nil or
-// opts are invalid.
-//
-// Errors: those of WaitAll and WaitForMinutes. When ctx ends, each running fetch also yields its
-// error, maybe after the *WaitError without a MeetingID.
-func (s *MeetingsService) WaitAllForMinutes(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Result, error] {
+func (s *MeetingsService) WaitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o := *cmp.Or(opts, new(WaitOptions))
-		o.Until = StatusMinutesReady
-		fetch := func(ctx context.Context, r *Result) error { return s.fetchResult(ctx, r, o.Format, false) }
+		var fetch func(context.Context, *Result) error
+		if cmp.Or(o.Until, StatusMinutesReady) == StatusMinutesReady {
+			fetch = func(ctx context.Context, r *Result) error { return s.fetchResult(ctx, r, o.Format, o.Transcript) }
+		}
 		s.waitAll(ctx, ids, &o, fetch, yield)
 	}
 }
 
-// waitAll is the loop of WaitAll and WaitAllForMinutes.
+// waitAll is the loop of WaitAll.
 func (s *MeetingsService) waitAll(ctx context.Context, ids iter.Seq[string], opts *WaitOptions,
 	fetch func(context.Context, *Result) error, yield func(*Result, error) bool) {
 	a, err := s.newWaitAll(ctx, ids, opts)
@@ -72,7 +55,7 @@ func meetingIn(err error) *Meeting {
 	return nil
 }
 
-// waitAll is one WaitAll, WaitAllForMinutes or Follow.
+// waitAll is one WaitAll or Follow.
 type waitAll struct {
 	collector[string]
 	core   *core
@@ -97,7 +80,7 @@ func (a *waitAll) join(id string) bool {
 	}
 	a.joined[id] = struct{}{}
 	if err := checkID("ids", id); err != nil {
-		return a.yield(&Result{}, &WaitError{MeetingID: id, Err: err})
+		return a.yield(&Result{MeetingID: id}, &WaitError{MeetingID: id, Err: err})
 	}
 	a.waiting++
 	a.core.poller.Join(a.waiter, id)
@@ -108,8 +91,7 @@ func (a *waitAll) join(id string) bool {
 func (a *waitAll) dispatchEvents() bool {
 	for _, e := range a.waiter.dispatch() {
 		a.waiting--
-		a.core.waitOver(a.ctx, e)
-		if !a.over(&Result{Meeting: cmp.Or(e.meeting, meetingIn(e.err))}, e.err) {
+		if !a.over(&Result{MeetingID: e.id, Meeting: cmp.Or(e.meeting, meetingIn(e.err))}, e.err) {
 			return false
 		}
 	}
@@ -135,7 +117,7 @@ func (a *waitAll) cutShort(unread bool) bool {
 		return false
 	}
 	unread, a.waiting = unread || a.waiting > 0, 0
-	return !unread || a.yield(&Result{}, &WaitError{Err: endOf(a.ctx, trouble)})
+	return !unread || a.yield(nil, &WaitError{Err: endOf(a.ctx, trouble)})
 }
 
 // leave ends all waits. It returns why polls failed or were held back, or nil.

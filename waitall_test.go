@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/http"
-	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -33,7 +30,7 @@ func TestWaitAll_YieldsEachIDOnce(t *testing.T) {
 		good, bad := testkit.Uploaded(t, c, "good"), testkit.Uploaded(t, c, "bad")
 		ids := []string{good.ID, bad.ID, good.ID, "", "mtg_unknown", "mtg_unknown"}
 		got := map[string]int{}
-		for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+		for m, err := range testkit.Meetings(c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil)) {
 			var failed *minutes.MeetingFailedError
 			var wait *minutes.WaitError
 			switch {
@@ -60,7 +57,7 @@ func TestWaitAll_YieldsEachIDOnce(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			n := 0
-			for m, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+			for m, err := range testkit.Meetings(c.Meetings.WaitAll(ctx, slices.Values(ids), nil)) {
 				n++
 				assert.Nil(t, m)
 				assert.ErrorIs(t, err, context.DeadlineExceeded)
@@ -75,7 +72,7 @@ func TestWaitAll_YieldsEachIDOnce(t *testing.T) {
 			a, b := testkit.Uploaded(t, c, "a"), testkit.Uploaded(t, c, "b")
 			_, err := srv.Advance(a.ID, minutes.StatusMinutesReady)
 			require.NoError(t, err)
-			for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values([]string{b.ID, a.ID}), nil) {
+			for m, err := range testkit.Meetings(c.Meetings.WaitAll(t.Context(), slices.Values([]string{b.ID, a.ID}), nil)) {
 				require.NoError(t, err)
 				assert.Equal(t, a.ID, m.ID)
 				break
@@ -140,36 +137,6 @@ func TestWaitAll_EndsBesideManyOthers(t *testing.T) {
 	}
 }
 
-// If the context ends before all ids are read, WaitAll yields its error, even if every id that was
-// read has been yielded.
-func TestWaitAll_CtxEndsBeforeAllIDsAreRead(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
-		c := testkit.Client(srv)
-		read, unread := testkit.Uploaded(t, c, "Read"), testkit.Uploaded(t, c, "Not read")
-		_, err := c.Meetings.Wait(t.Context(), read.ID, nil)
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		ids := func(yield func(string) bool) {
-			if yield(read.ID) {
-				cancel()
-				yield(unread.ID)
-			}
-		}
-		var ended []string
-		for m, err := range c.Meetings.WaitAll(ctx, ids, nil) {
-			if err != nil {
-				require.ErrorIs(t, err, context.Canceled)
-				ended = append(ended, "canceled")
-				continue
-			}
-			ended = append(ended, m.ID)
-		}
-		assert.Equal(t, []string{read.ID, "canceled"}, ended)
-	})
-}
-
 // WaitAll yields a repeated id once: if its meeting has ended, while it waits, and while another
 // caller waits, too.
 func TestWaitAll_YieldsARepeatedIDOnce(t *testing.T) {
@@ -211,7 +178,7 @@ func TestWaitAll_YieldsARepeatedIDOnce(t *testing.T) {
 					}
 				}
 				yielded := map[string]int{}
-				for m, err := range c.Meetings.WaitAll(t.Context(), ids, nil) {
+				for m, err := range testkit.Meetings(c.Meetings.WaitAll(t.Context(), ids, nil)) {
 					require.NoError(t, err)
 					yielded[m.ID]++
 				}
@@ -240,35 +207,12 @@ func TestWaitAll_YieldsARepeatedIDOnceAfterItsEnd(t *testing.T) {
 					}
 				}
 				var yielded []string
-				for m, err := range c.Meetings.WaitAll(t.Context(), ids, nil) {
+				for m, err := range testkit.Meetings(c.Meetings.WaitAll(t.Context(), ids, nil)) {
 					require.NoError(t, err)
 					yielded = append(yielded, m.ID)
 				}
 				assert.Equal(t, []string{m.ID}, yielded)
 			})
-		})
-	}
-}
-
-// A slow loop gets every wait that ended meanwhile. If these were all, it gets no error of a
-// context that ended meanwhile.
-func TestWaitAll_SlowLoopMissesNothing(t *testing.T) {
-	t.Parallel()
-	for range testbase.Many(20, 8) { // whether the end or the events are seen first is chance
-		synctest.Test(t, func(t *testing.T) {
-			srv := minutestest.NewServer(t)
-			c := testkit.Client(srv)
-			require.NoError(t, srv.Script(minutestest.Script{Title: "second", Stages: minutestest.Stages{Prepare: time.Minute}}))
-			first, second := testkit.Uploaded(t, c, "first"), testkit.Uploaded(t, c, "second")
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-			defer cancel()
-			var yielded []string
-			for m, err := range c.Meetings.WaitAll(ctx, slices.Values([]string{first.ID, second.ID}), nil) {
-				require.NoError(t, err)
-				yielded = append(yielded, m.ID)
-				time.Sleep(15 * time.Minute)
-			}
-			assert.Equal(t, []string{first.ID, second.ID}, yielded)
 		})
 	}
 }
@@ -290,38 +234,10 @@ func TestWaitAll_CallsOnStatusForEachChange(t *testing.T) {
 	})
 }
 
-// WaitAll calls OnStatus once for each change, even if another wait begins meanwhile.
-func TestWaitAll_OnStatusOncePerChange(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
-		c := testkit.Client(srv)
-		m := testkit.Uploaded(t, c, "Long")
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute)
-		defer cancel()
-		var all, one []minutes.Status
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			o := &minutes.WaitOptions{Interval: 8 * time.Minute, OnStatus: func(m *minutes.Meeting) { all = append(all, m.Status) }}
-			for _, err := range c.Meetings.WaitAll(ctx, slices.Values([]string{m.ID}), o) {
-				assert.ErrorIs(t, err, context.DeadlineExceeded)
-			}
-		})
-		time.Sleep(12 * time.Minute)
-		_, err := c.Meetings.Wait(ctx, m.ID, &minutes.WaitOptions{OnStatus: func(m *minutes.Meeting) { one = append(one, m.Status) }})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		wg.Wait()
-		synctest.Wait()
-		assert.Equal(t, []minutes.Status{minutes.StatusTranscribing}, one)
-		assert.Equal(t, []minutes.Status{minutes.StatusAudioUploaded, minutes.StatusTranscribing}, all)
-	})
-}
-
-// results runs a WaitAllForMinutes as a WaitAll.
+// results returns the meetings of a WaitAll.
 func results(c *minutes.Client, ctx context.Context, ids iter.Seq[string], o *minutes.WaitOptions) iter.Seq2[*minutes.Meeting, error] {
 	return func(yield func(*minutes.Meeting, error) bool) {
-		for r, err := range c.Meetings.WaitAllForMinutes(ctx, ids, o) {
+		for r, err := range c.Meetings.WaitAll(ctx, ids, o) {
 			if r == nil {
 				r = &minutes.Result{}
 			}
@@ -345,17 +261,13 @@ func TestWaitAll_RejectsInvalidParams(t *testing.T) {
 		"no context":            {nil, ids, nil, "ctx"},
 		"no ids":                {t.Context(), nil, nil, "ids"},
 		"unknown state":         {t.Context(), ids, &minutes.WaitOptions{Until: "done"}, "opts.Until"},
-		"negative interval":     {t.Context(), ids, &minutes.WaitOptions{Interval: -1}, "opts.Interval"},
 		"negative AudioTimeout": {t.Context(), ids, &minutes.WaitOptions{AudioTimeout: -1}, "opts.AudioTimeout"},
 		"unprintable format":    {t.Context(), ids, &minutes.WaitOptions{Format: "\xff"}, "opts.Format"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := testkit.Silent(t)
-			seqs := []iter.Seq2[*minutes.Meeting, error]{c.Meetings.WaitAll(test.ctx, test.ids, test.opts)}
-			if test.param != "opts.Until" { // which the other one ignores
-				seqs = append(seqs, results(c, test.ctx, test.ids, test.opts))
-			}
+			seqs := []iter.Seq2[*minutes.Meeting, error]{results(c, test.ctx, test.ids, test.opts)}
 			for _, seq := range seqs {
 				n := 0
 				for m, err := range seq {
@@ -370,65 +282,6 @@ func TestWaitAll_RejectsInvalidParams(t *testing.T) {
 			}
 		})
 	}
-}
-
-// WaitAllForMinutes yields each meeting with its minutes, or the reason why there are none. It
-// fetches a few at a time.
-func TestWaitAllForMinutes_YieldsMinutesOrReason(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-		var mu sync.Mutex
-		now, most := 0, 0
-		c := testkit.WatchedBy(srv, testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
-			if !strings.HasSuffix(r.URL.Path, "/minutes") {
-				return srv.HTTPClient().Transport.RoundTrip(r)
-			}
-			count := func(d int) {
-				mu.Lock()
-				defer mu.Unlock()
-				now += d
-				most = max(most, now)
-			}
-			count(1)
-			defer count(-1)
-			time.Sleep(5 * time.Second)
-			return srv.HTTPClient().Transport.RoundTrip(r)
-		}))
-		require.NoError(t, srv.Script(minutestest.Script{Title: "bad", Outcome: minutes.StatusMinutesFailed}))
-		ids := []string{"", "mtg_unknown", "mtg_unknown", testkit.Uploaded(t, c, "bad").ID}
-		for range 40 {
-			ids = append(ids, testkit.Uploaded(t, c, "good").ID)
-		}
-		rejected := ids[10]
-		srv.Inject(minutestest.Match{Operation: "meetings.minutes", MeetingID: rejected, Times: minutestest.Always}, minutestest.Refuse(minutes.ErrInsufficientScope))
-		got := map[string]int{}
-		o := &minutes.WaitOptions{Format: minutes.FormatMarkdown, Until: minutes.StatusAudioUploaded}
-		for r, err := range c.Meetings.WaitAllForMinutes(t.Context(), slices.Values(ids), o) {
-			require.NotNil(t, r)
-			failed, isFailed := errors.AsType[*minutes.MeetingFailedError](err)
-			wait, isWait := errors.AsType[*minutes.WaitError](err)
-			switch {
-			case err == nil:
-				assert.Equal(t, minutes.FormatMarkdown, r.Minutes.Format)
-				assert.Equal(t, minutes.StatusMinutesReady, r.Meeting.Status)
-				got["done"]++
-			case isFailed:
-				assert.Equal(t, failed.Meeting, r.Meeting)
-				got["failed"]++
-			case errors.Is(err, minutes.ErrInsufficientScope):
-				assert.Equal(t, rejected, wait.MeetingID)
-				assert.Equal(t, rejected, r.Meeting.ID)
-				assert.Nil(t, r.Minutes)
-				got["rejected"]++
-			case isWait:
-				assert.Nil(t, r.Meeting)
-				got[wait.MeetingID]++
-			}
-		}
-		assert.Equal(t, map[string]int{"done": 39, "failed": 1, "rejected": 1, "": 1, "mtg_unknown": 1}, got)
-		assert.Equal(t, 8, most, "at a time")
-	})
 }
 
 // While the loop's body runs for one meeting, WaitAllForMinutes fetches the minutes of those that were ready before.
@@ -451,7 +304,7 @@ func TestWaitAllForMinutes_FetchesWhileTheBodyRuns(t *testing.T) {
 				ids = append(ids, added...)
 			}
 			began := time.Now()
-			for _, err := range c.Meetings.WaitAllForMinutes(t.Context(), slices.Values(ids), nil) {
+			for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
 				if err != nil {
 					time.Sleep(time.Hour)
 				}
@@ -481,7 +334,7 @@ func TestWaitAllForMinutes_OnStatusRunsOnTheLoop(t *testing.T) {
 				}
 				notified := 0 // the race detector checks that one goroutine counts
 				o := &minutes.WaitOptions{OnStatus: func(*minutes.Meeting) { notified++ }}
-				for r, err := range c.Meetings.WaitAllForMinutes(t.Context(), slices.Values(ids), o) {
+				for r, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), o) {
 					require.NoError(t, err)
 					require.NotNil(t, r.Minutes)
 					notified++
@@ -515,7 +368,7 @@ func TestWaitAllForMinutes_EndsFetches(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
 				began, ends := time.Now(), 0
-				for _, err := range c.Meetings.WaitAllForMinutes(ctx, slices.Values(ids), nil) {
+				for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
 					if leave {
 						break
 					}
@@ -534,46 +387,6 @@ func TestWaitAllForMinutes_EndsFetches(t *testing.T) {
 				before := len(srv.Requests())
 				time.Sleep(time.Hour)
 				assert.Len(t, srv.Requests(), before)
-			})
-		})
-	}
-}
-
-// If a transport ends the goroutine of a fetch, the loop does not hang.
-func TestWaitAllForMinutes_SurvivesTransportThatEndsItsGoroutine(t *testing.T) {
-	t.Parallel()
-	for _, leave := range []bool{false, true} {
-		t.Run(fmt.Sprint(leave), func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t)
-				first := true
-				network := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-					if op, _ := testkit.Identify(req); op == minutes.OpMeetingsMinutes && first {
-						first = false
-						runtime.Goexit()
-					}
-					return srv.HTTPClient().Transport.RoundTrip(req)
-				})
-				c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: network}))
-				good := testkit.Uploaded(t, c, "Weekly").ID
-				time.Sleep(time.Hour)
-				ids := func(yield func(string) bool) {
-					if yield(good); leave {
-						time.Sleep(time.Second) // the fetch has failed
-						yield("")
-					}
-				}
-				ends := 0
-				for r, err := range c.Meetings.WaitAllForMinutes(t.Context(), ids, nil) {
-					if ends++; leave {
-						break
-					}
-					require.ErrorContains(t, err, "ended its goroutine")
-					require.Equal(t, good, r.Meeting.ID)
-				}
-				require.Equal(t, 1, ends)
-				time.Sleep(time.Minute) // ids ends
 			})
 		})
 	}
@@ -600,7 +413,7 @@ func TestWaitAll_PollsEachMeetingWithoutListing(t *testing.T) {
 				ids := testkit.Crowd(t, srv, testbase.Many(100, 25), 1, 10*time.Minute)
 				srv.Inject(minutestest.Match{Operation: "meetings.list", Times: minutestest.Always}, fault)
 				c, l := testkit.WatchPolls(srv)
-				for m, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
+				for m, err := range testkit.Meetings(c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil)) {
 					require.NoError(t, err)
 					assert.Equal(t, minutes.StatusMinutesReady, m.Status)
 					assert.LessOrEqual(t, time.Since(m.UpdatedAt.Time()), 64*time.Second)
@@ -625,7 +438,7 @@ func TestWaitAll_PageNotifiesWhileOthersJoin(t *testing.T) {
 		var wg sync.WaitGroup
 		notified := 0
 		wg.Go(func() {
-			for m, err := range c.Meetings.WaitAll(ctx, slices.Values(listed), nil) {
+			for m, err := range testkit.Meetings(c.Meetings.WaitAll(ctx, slices.Values(listed), nil)) {
 				if err == nil {
 					notified++
 					assert.LessOrEqual(t, time.Since(m.UpdatedAt.Time()), 45*time.Second)

@@ -16,11 +16,8 @@ import (
 // WaitOptions tune a wait. Zero fields, and nil, mean the defaults.
 type WaitOptions struct {
 	// Until is the state to wait for (default StatusMinutesReady). A later state on the happy path
-	// also ends the wait. WaitForMinutes and WaitAllForMinutes ignore Until.
+	// also ends the wait. WaitForMinutes ignores Until.
 	Until Status
-	// Interval is the shortest time between two polls of the meeting. Values from 0 to thirty seconds
-	// have no effect.
-	Interval time.Duration
 	// AudioTimeout limits how long a meeting may stay without audio, counted from
 	// Meeting.CreatedAt by this machine's clock. If the first poll after that time shows no audio,
 	// the wait ends with ErrNoAudio. 0 means no limit.
@@ -29,9 +26,11 @@ type WaitOptions struct {
 	// response shows. Wait calls OnStatus on the caller's goroutine, and WaitAll on the goroutine
 	// of the loop.
 	OnStatus func(*Meeting)
-	// Format is the format of the minutes that WaitForMinutes and WaitAllForMinutes fetch. If
-	// Format is empty, the service chooses HTML.
+	// Format is the format of the minutes that WaitForMinutes and WaitAll fetch. If Format is empty,
+	// the service chooses HTML.
 	Format Format
+	// Transcript makes WaitAll fetch the transcript as well, if Until is StatusMinutesReady.
+	Transcript bool
 }
 
 // ErrNoAudio means that a wait ended because the meeting has no audio. ErrNoAudio is not a code of
@@ -55,7 +54,7 @@ var ErrNoAudio = errors.New("minutes: the meeting has no audio")
 //   - *[MeetingFailedError]: the meeting reached a failure state.
 //   - *[WaitError] with the error of ctx. If polls were failing when ctx ended, the *WaitError
 //     also wraps the last *[Error].
-//   - *[WaitError] with [ErrMeetingGone] or [ErrNoAudio].
+//   - *[WaitError] with [ErrNotFound] or [ErrNoAudio].
 //   - *[WaitError] with an *[Error]: the service rejected the key or the request.
 //   - *[WaitError] with the last error: twenty polls in a row failed, over at least nine minutes.
 //   - *[ParamError]: id or an option is invalid.
@@ -132,6 +131,7 @@ type waiter struct {
 
 // event is news of a meeting for a waiter.
 type event struct {
+	id      string
 	meeting *Meeting // for OnStatus, and the result of the wait if err is nil
 	err     error
 	changed bool // OnStatus has not been called with this status
@@ -142,10 +142,8 @@ type event struct {
 func newWaiter(o *WaitOptions) (*waiter, error) {
 	w := &waiter{WaitOptions: *cmp.Or(o, new(WaitOptions)), ready: make(chan struct{}, 1)}
 	w.Until = cmp.Or(w.Until, StatusMinutesReady)
-	w.WaitOptions.Interval = min(w.WaitOptions.Interval, 1e5*time.Hour) // so that adding it to a time never overflows
 	return w, cmp.Or(
 		checkThat("opts.Until", w.Until.rank() > 0, "is not a state of the happy path"),
-		checkThat("opts.Interval", w.WaitOptions.Interval >= 0, "must not be negative"),
 		checkThat("opts.AudioTimeout", w.AudioTimeout >= 0, "must not be negative"),
 		checkThat("opts.Format", utf8.ValidString(string(w.Format)), notUTF8),
 	)
@@ -156,7 +154,7 @@ func (w *waiter) Interval(last poll.Snapshot) time.Duration {
 	if w.relaxed && last.State == string(StatusCreated) {
 		return time.Since(time.Unix(last.Created, 0)) / 30
 	}
-	return w.WaitOptions.Interval
+	return 0
 }
 
 // Notify implements poll.Waiter.
@@ -175,7 +173,7 @@ func (w *waiter) Notify(s poll.Snapshot, changed bool, sentAt time.Duration) (ov
 	if !over && (!changed || w.OnStatus == nil) {
 		return false, confirm
 	}
-	e := event{meeting: m.clone(), changed: changed, over: over}
+	e := event{id: m.ID, meeting: m.clone(), changed: changed, over: over}
 	switch {
 	case m.Status.Failed():
 		e.err = &MeetingFailedError{Status: m.Status, Meeting: e.meeting}
@@ -188,7 +186,7 @@ func (w *waiter) Notify(s poll.Snapshot, changed bool, sentAt time.Duration) (ov
 
 // Fail implements poll.Waiter.
 func (w *waiter) Fail(id string, last poll.Snapshot, err error) {
-	w.enqueue(event{err: &WaitError{MeetingID: id, Meeting: meetingOf(last), Err: err}, over: true})
+	w.enqueue(event{id: id, err: &WaitError{MeetingID: id, Meeting: meetingOf(last), Err: err}, over: true})
 }
 
 // enqueue adds an event. It never blocks.
@@ -237,7 +235,6 @@ func (c *core) wait(ctx context.Context, id string, w *waiter) (*Meeting, error)
 			w.Fail(id, last, endOf(ctx, trouble))
 		}
 		if over := w.dispatch(); over != nil {
-			c.waitOver(ctx, over[0])
 			return over[0].meeting, over[0].err
 		}
 	}

@@ -83,7 +83,7 @@ func TestUpload_ChecksWithAPollSentAfterwards(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 				defer cancel()
 				var wg sync.WaitGroup
-				wg.Go(func() { testkit.Follow(ctx, t, c, ids, &minutes.WaitOptions{Interval: test.interval}) })
+				wg.Go(func() { testkit.Follow(ctx, t, c, ids, nil) })
 				lost := time.Now().Add(45 * time.Second) // during the second poll, if there is one
 				time.Sleep(45*time.Second - test.takes)
 				rec, sum := testkit.Noise(200_000)
@@ -175,28 +175,6 @@ func TestWait_ObeysCacheControl(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A wait does not use the old snapshot of another wait with a long interval.
-func TestWait_IgnoresAnOldSnapshot(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		c := testkit.Client(srv)
-		m := testkit.Uploaded(t, c, "Old title")
-		ctx, cancel := context.WithCancel(t.Context())
-		var wg sync.WaitGroup
-		wg.Go(func() { _, _ = c.Meetings.Wait(ctx, m.ID, &minutes.WaitOptions{Interval: 24 * time.Hour}) })
-		time.Sleep(10 * time.Hour)
-		_, err := c.Meetings.Update(t.Context(), m.ID, &minutes.MeetingUpdateParams{Title: new("New title")})
-		require.NoError(t, err)
-		got, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Until: minutes.StatusAudioUploaded})
-		require.NoError(t, err)
-		assert.Equal(t, "New title", got.Title)
-		assert.Equal(t, minutes.StatusMinutesReady, got.Status)
-		cancel()
-		wg.Wait()
-	})
 }
 
 // Every response about a single meeting counts as a poll: a wait that begins within thirty

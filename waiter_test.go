@@ -221,16 +221,6 @@ func TestWait_ContinuesAfterFailures(t *testing.T) {
 
 func TestWait_KeepsTheMinimumPollInterval(t *testing.T) {
 	t.Parallel()
-	inBubble(t, "a longer interval", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		_, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Interval: 4 * time.Minute})
-		require.NoError(t, err)
-		assert.Len(t, srv.Requests("meetings.get"), 5)
-	})
-	inBubble(t, "a shorter interval than thirty seconds", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
-		_, err := c.Meetings.Wait(t.Context(), m.ID, &minutes.WaitOptions{Interval: time.Second})
-		require.NoError(t, err)
-		assert.LessOrEqual(t, len(srv.Requests("meetings.get")), 31)
-	})
 	inBubble(t, "a second wait uses the poll of the first", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 		require.NoError(t, err)
@@ -341,11 +331,10 @@ func TestWait_RejectsInvalidParams(t *testing.T) {
 		opts  *minutes.WaitOptions
 		param string
 	}{
-		"empty id":          {"", nil, "id"},
-		"relative id":       {"..", nil, "id"},
-		"unknown state":     {"mtg_1", &minutes.WaitOptions{Until: "done"}, "opts.Until"},
-		"failure state":     {"mtg_1", &minutes.WaitOptions{Until: minutes.StatusMinutesFailed}, "opts.Until"},
-		"negative interval": {"mtg_1", &minutes.WaitOptions{Interval: -1}, "opts.Interval"},
+		"empty id":      {"", nil, "id"},
+		"relative id":   {"..", nil, "id"},
+		"unknown state": {"mtg_1", &minutes.WaitOptions{Until: "done"}, "opts.Until"},
+		"failure state": {"mtg_1", &minutes.WaitOptions{Until: minutes.StatusMinutesFailed}, "opts.Until"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

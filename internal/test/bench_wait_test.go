@@ -38,8 +38,8 @@ var followers = []struct {
 		})
 	}},
 	{"WaitAll", 100_000, func(ctx context.Context, c *minutes.Client, ids []string, ended func(*minutes.Meeting, error)) {
-		for m, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
-			ended(m, err)
+		for r, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
+			ended(r.Meeting, err)
 		}
 	}},
 	{"one by one", 10_000, func(ctx context.Context, c *minutes.Client, ids []string, ended func(*minutes.Meeting, error)) {

@@ -249,7 +249,7 @@ func (c *chaos) fetch(client *minutes.Client, id string, rnd *rand.Rand) {
 	text, err := client.Meetings.Transcript(s.ctx, id)
 	if state, _ := c.srv.Meeting(id); err != nil {
 		c.checkGaveUp(s, err)
-	} else if text != state.Transcript {
+	} else if text.Text != state.Transcript {
 		c.deviation("%s differs from the service's transcript", s.name)
 	}
 }

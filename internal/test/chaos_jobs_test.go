@@ -123,7 +123,7 @@ func (c *chaos) restOfJob(l life, id string, known *knowledge) job {
 // processOnce runs a job once. It reports whether the job is done or failed for good.
 func (c *chaos) processOnce(l life, who string, job job, known *knowledge, rnd *rand.Rand, restart, vanishes bool) (*minutes.Result, bool) {
 	defer l.end()
-	opts := &minutes.ProcessOptions{Restart: restart, Transcript: rnd.IntN(4) == 0}
+	opts := &minutes.ProcessOptions{Transcript: rnd.IntN(4) == 0}
 	if rnd.IntN(2) == 0 {
 		opts.Format = minutes.FormatMarkdown
 	}
@@ -153,7 +153,7 @@ func (c *chaos) processOnce(l life, who string, job job, known *knowledge, rnd *
 func (c *chaos) checkProcess(s *step, r *minutes.Result, err error, known *knowledge, vanishes bool) {
 	if err == nil {
 		c.checkMinutes(s, r.Meeting.ID, r.Minutes)
-		if state, there := c.srv.Meeting(r.Meeting.ID); there && r.Transcript != "" && r.Transcript != state.Transcript {
+		if state, there := c.srv.Meeting(r.Meeting.ID); there && r.Transcript != nil && r.Transcript.Text != state.Transcript {
 			c.deviation("%s: the transcript differs", s.name)
 		} else if there && state.Status != minutes.StatusMinutesReady {
 			c.deviation("%s: returned nil, but the service's status is %s", s.name, state.Status)

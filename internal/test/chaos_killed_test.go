@@ -69,7 +69,7 @@ func (c *chaos) dyingLife(worker int, at death, rnd *rand.Rand, died func()) lif
 		died()
 		cancel()
 	}}
-	return life{ctx, cancel, c.srv.ClientWithKey(chaosKeys[worker], minutes.WithStore(&c.store), minutes.WithHTTPClient(&http.Client{Transport: d}))}
+	return life{ctx, cancel, c.srv.ClientWithKey(chaosKeys[worker], minutes.WithHTTPClient(&http.Client{Transport: d}))}
 }
 
 // dying is the network of a process that dies. After the death, no request passes.

@@ -93,7 +93,6 @@ type chaos struct {
 	plain    *minutes.Client // gets no faults
 	clients  [2]*minutes.Client
 	networks [2]*witness
-	store    testkit.Store // of all processes
 
 	rate        float64 // of requests that get a fault
 	outages     []outage
@@ -139,7 +138,7 @@ func newChaos(t *testing.T, seed uint64, total *tally) *chaos {
 		created:     map[string]int{},
 	}
 	c.srv = c.newService(rnd)
-	c.plain = c.srv.ClientWithKey(chaosKeys[2], minutes.WithStore(&c.store))
+	c.plain = c.srv.ClientWithKey(chaosKeys[2])
 	c.live = c.anyLife
 	c.connect(rnd)
 	for range rnd.IntN(3) {
@@ -192,7 +191,7 @@ func (c *chaos) connect(rnd *rand.Rand) {
 			seen: map[string]snapshot{}, waiting: map[string]int{}, since: map[string]time.Time{},
 		}
 		w.transports = w.drawTransports(rnd)
-		opts := []minutes.Option{minutes.WithStore(&c.store), minutes.WithHTTPClient(&http.Client{Transport: w}), minutes.WithUploadConcurrency(1 + rnd.IntN(4))}
+		opts := []minutes.Option{minutes.WithHTTPClient(&http.Client{Transport: w}), minutes.WithUploadConcurrency(1 + rnd.IntN(4))}
 		if logged {
 			opts = append(opts, minutes.WithLogger(slog.New(slog.NewTextHandler(&c.log, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		}

@@ -51,9 +51,6 @@ func (c *chaos) waitOnce(ctx context.Context, at int, id string, rnd *rand.Rand)
 	if rnd.IntN(2) == 0 {
 		opts.OnStatus = func(m *minutes.Meeting) { seen = append(seen, m.Status) }
 	}
-	if rnd.IntN(4) == 0 {
-		opts.Interval = testkit.UpTo(rnd, 2*time.Minute)
-	}
 	s := c.step(ctx, fmt.Sprint("Wait ", id, " until ", opts.Until), rnd)
 	begun := time.Now()
 	done := c.networks[at].wait(id)
@@ -193,7 +190,7 @@ func (c *chaos) waitAll(at int, ids []string, rnd *rand.Rand) {
 	defer done()
 	yielded := map[string]bool{}
 	ended := false
-	for m, err := range c.clients[at].Meetings.WaitAll(s.ctx, slices.Values(given), nil) {
+	for m, err := range testkit.Meetings(c.clients[at].Meetings.WaitAll(s.ctx, slices.Values(given), nil)) {
 		if wait, ok := errors.AsType[*minutes.WaitError](err); ok && wait.MeetingID == "" {
 			if ctx.Err() == nil || ended {
 				c.deviation("WaitAll: ended with %v", err)

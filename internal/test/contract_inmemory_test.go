@@ -175,7 +175,7 @@ func TestLifeOfAMeeting_MatchesTheInterface(t *testing.T) {
 		}
 		spoken, err := client.Meetings.Transcript(ctx, m.ID)
 		require.NoError(t, err)
-		require.Contains(t, spoken, "spk_0")
+		require.Contains(t, spoken.Text, "spk_0")
 
 		changed, err := client.Meetings.Update(ctx, m.ID, &minutes.MeetingUpdateParams{Title: new("Budget 2027"), Time: new(""), ProjectID: new("")})
 		require.NoError(t, err)

@@ -187,7 +187,7 @@ func Operations() []Operation {
 		Do: func(ctx context.Context, c *minutes.Client, id string) (any, error) {
 			return Result(c.Meetings.Transcript(ctx, id))
 		},
-		Want: "spk_0: Good morning.\nspk_1: Morning.\n",
+		Want: &minutes.Transcript{Text: "spk_0: Good morning.\nspk_1: Morning.\n"},
 	}, {
 		Name: "projects.list", Method: "GET", Path: "/v1/projects", Scope: "meetings:read", Retried: true,
 		Status: 200, Response: "project_list", ResponseForm: "ProjectList",

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"iter"
 	"net/http"
 	"slices"
 	"strings"
@@ -217,4 +218,19 @@ func RequireQuiet(t testing.TB, l *Polls) {
 	n := l.Len()
 	time.Sleep(time.Hour)
 	require.Equal(t, n, l.Len(), "requests without waits")
+}
+
+// Meetings returns the meetings of results: nil for a result with an error.
+func Meetings(results iter.Seq2[*minutes.Result, error]) iter.Seq2[*minutes.Meeting, error] {
+	return func(yield func(*minutes.Meeting, error) bool) {
+		for r, err := range results {
+			var m *minutes.Meeting
+			if err == nil {
+				m = r.Meeting
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
 }
