@@ -2,13 +2,11 @@ package minutestest
 
 import (
 	"fmt"
-	"hash/maphash"
 	"mime"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -16,40 +14,32 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// after returns the violations after the first n.
-func (a *audit) after(n int) []Violation {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return slices.Clone(a.violations[min(n, len(a.violations)):])
-}
+// maxViolations is how many violations the audit keeps: a program that breaks a rule a thousand
+// times has only one mistake.
+const maxViolations = 1000
 
-// What the audit remembers has bounds, so that a Server may run for weeks.
-const (
-	maxPolled     = 1 << 16 // swept when there are more
-	maxCreates    = 4096
-	maxViolations = 1000
-)
-
-// audit watches what clients do.
+// audit watches what clients do. [ViolationKind] says what a client is.
 type audit struct {
-	off      bool // all of it
 	ignored  []ViolationKind
 	interval time.Duration // between two polls of a meeting
-	describe func(*Violation)
-	seed     maphash.Seed
 
-	full       atomic.Bool // of violations
 	mu         sync.Mutex
-	polls      map[string][]*polls // by meeting
+	found      []Violation                  // by the request that is watched now
+	polls      map[string]map[client]*polls // by meeting
 	violations []Violation
 	creates    map[create]uint64 // those that may have taken effect, with their seq
-	listings   map[uint64]uint64 // seq of the last listing at each place
+	lists      map[place]uint64  // seq of the last list page of each place
 }
 
-// polls is what the audit knows of a program and a meeting.
+// client is one subject of the audit.
+type client struct {
+	number uint64 // of an in-memory client of its own; 0: another
+	key    string // of another
+}
+
+// polls is what the audit knows of a client and a meeting.
 type polls struct {
-	program    program
-	workers    int    // at most; see [ViolationKind]
+	workers    int    // at most; always 1 for an in-memory client of its own
 	last       []poll // the last polls, as many as there are workers
 	rejections int    // of upload URLs, because the meeting has its audio, since a poll showed none
 }
@@ -60,50 +50,70 @@ type poll struct {
 	status minutes.Status
 }
 
-// program is one subject of the audit: everything that comes through one client with one key.
-type program struct {
-	client uint64 // of the in-memory network; 0 is that of all others
-	key    string
+// place is where a client creates and lists objects of one sort.
+type place struct {
+	client client
+	path   string
 }
 
-// create is the same for creates of one program that repeat each other. It holds hashes.
-type create struct{ place, body uint64 }
+// create is the same for creates that repeat each other.
+type create struct {
+	place place
+	body  string
+}
 
 func newAudit() *audit {
-	return &audit{seed: maphash.MakeSeed(), interval: MinPollInterval, describe: func(*Violation) {}}
-}
-
-func (a *audit) ignore(kinds []ViolationKind) {
-	if len(kinds) == 0 {
-		kinds = violationKinds
-	}
-	a.ignored = append(a.ignored, kinds...)
-	a.off = !slices.ContainsFunc(violationKinds, func(k ViolationKind) bool { return !slices.Contains(a.ignored, k) })
+	a := &audit{interval: MinPollInterval}
+	a.reset()
+	return a
 }
 
 func (a *audit) reset() {
 	a.mu.Lock()
-	a.polls, a.violations, a.creates, a.listings = nil, nil, nil, nil
-	a.full.Store(false)
-	a.mu.Unlock()
+	defer a.mu.Unlock()
+	a.polls, a.violations = make(map[string]map[client]*polls), nil
+	a.creates, a.lists = make(map[create]uint64), make(map[place]uint64)
 }
 
-// watch checks one request and its response.
-func (a *audit) watch(e *entry) {
+// client says who sent a request. A socket does not show which program is at its other end, so
+// there the key has to do.
+func (e *entry) client() client {
+	if e.sender != 0 {
+		return client{number: e.sender}
+	}
+	return client{key: e.KeySecret}
+}
+
+// watch checks one request and its response, and returns the violations.
+func (a *audit) watch(e *entry) (found []Violation) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.judge(e)
+	found, a.found = a.found, nil
+	return found
+}
+
+func (a *audit) judge(e *entry) {
 	switch e.Operation {
 	case "":
 		return
 	case route.MeetingsGet:
 		a.watchPoll(e)
 	case route.MeetingsCreate:
-		a.watchCreate(e)
 		if e.ExternalID == "" {
 			a.watchRepeat(e)
+		}
+		if e.sender == 0 && e.Status == http.StatusOK && !e.lost {
+			a.of(e).workers++ // it returns a meeting that exists, so it may be another worker's
 		}
 	case route.MembersCreate, route.ProjectsCreate:
 		a.watchRepeat(e)
 	case route.MeetingsList, route.MembersList, route.ProjectsList:
-		a.watchListing(e)
+		if e.shown() {
+			// The Server may notice a lost create only after the list page that follows it, so the
+			// numbers of the requests count.
+			a.lists[e.place()] = max(a.lists[e.place()], e.seq)
+		}
 	case engine.StoragePut:
 		if e.StorageAuthorization {
 			a.add(ViolationCredential, e, "an Authorization header was sent to storage")
@@ -118,32 +128,84 @@ func (a *audit) watch(e *entry) {
 	}
 }
 
-// watchCreate counts the workers of a program. A create that returns a meeting that
-// exists may be that of another worker, or of the process after a crash.
-func (a *audit) watchCreate(e *entry) {
-	if e.Status != http.StatusOK || e.lost {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.of(e).workers++
+// shown reports whether the client was shown what it asked for.
+func (e *entry) shown() bool {
+	return e.Status == http.StatusOK && !e.lost && e.method == http.MethodGet
 }
 
-// watchUploadURL finds a program that asks for an upload URL again and again after
-// the service has said that the meeting has its audio. Each worker may get this error
-// once. A second worker that continues with Resume shows no sign of itself, so the
-// program may get it once more.
+func (e *entry) place() place { return place{e.client(), e.url.Path} }
+
+// watchPoll compares a GET with an earlier one of the same client: with the last one, or with the
+// last but one if there may be two workers, and so on.
+func (a *audit) watchPoll(e *entry) {
+	if !e.shown() {
+		return
+	}
+	p := a.of(e)
+	var before poll
+	if len(p.last) == p.workers {
+		before, p.last = p.last[0], p.last[1:]
+	}
+	p.last = append(p.last, poll{e.at, e.MeetingStatus})
+	if e.MeetingStatus == minutes.StatusCreated {
+		p.rejections = 0 // the client may ask for an upload URL: it has been shown no audio
+	}
+	since := e.at.Sub(before.at)
+	if e.MeetingStatus.Final() || before.status != e.MeetingStatus || since < 0 || since >= a.interval {
+		return
+	}
+	how := fmt.Sprintf("again after %v instead of %v, and was %s both times", since, a.interval, e.MeetingStatus)
+	if p.workers > 1 {
+		how = fmt.Sprintf("%d times in %v, and was %s; %d workers may poll it %[4]d times in %[5]v", p.workers+1, since, e.MeetingStatus, p.workers, a.interval)
+	}
+	a.add(ViolationPoll, e, "{meeting} was polled "+how)
+}
+
+// of returns the polls of a request's client and meeting.
+func (a *audit) of(e *entry) *polls {
+	if a.polls[e.MeetingID] == nil {
+		a.polls[e.MeetingID] = make(map[client]*polls)
+	}
+	p := a.polls[e.MeetingID][e.client()]
+	if p == nil {
+		p = &polls{workers: 1}
+		a.polls[e.MeetingID][e.client()] = p
+	}
+	return p
+}
+
+// forgetPolls excuses the next poll of a meeting.
+func (a *audit) forgetPolls(meetingID string) {
+	for _, p := range a.polls[meetingID] {
+		p.last = nil
+	}
+}
+
+// watchUploadURL finds a client that asks for an upload URL again and again after the service has
+// said that the meeting has its audio. A client may get this error twice, because two of its
+// goroutines may be too late, and once more for each further worker.
 func (a *audit) watchUploadURL(e *entry) {
 	if e.lost || e.Code != minutes.ErrBadRequest || e.MeetingStatus == "" || e.MeetingStatus == minutes.StatusCreated {
 		return
 	}
-	a.mu.Lock()
 	p := a.of(e)
-	p.rejections++
-	again := p.rejections > p.workers+1
-	a.mu.Unlock()
-	if again {
+	if p.rejections++; p.rejections > p.workers+1 {
 		a.add(ViolationUploadURL, e, "asked for an upload URL again for {meeting}, which is "+string(e.MeetingStatus)+" and so has its audio")
+	}
+}
+
+// watchRepeat compares a create with those that may have taken effect before, unless the client
+// has listed what exists since then.
+func (a *audit) watchRepeat(e *entry) {
+	c := create{e.place(), string(e.Body)}
+	first, again := a.creates[c]
+	delete(a.creates, c)
+	// The service may not have read the body of a rejected request.
+	if !e.rejected && (e.lost || e.Status == 0 || e.Status >= 500) {
+		a.creates[c] = e.seq
+	}
+	if again && a.lists[c.place] < first {
+		a.add(ViolationRepeat, e, fmt.Sprintf("%s %s was sent again with the same body, though the first may have taken effect", e.method, e.url.Path))
 	}
 }
 
@@ -160,158 +222,58 @@ func (a *audit) watchContentType(e *entry) {
 	}
 }
 
-// watchPoll compares a GET with an earlier one of the same program: with the last one,
-// or with the last but one if there may be two workers, and so on.
-func (a *audit) watchPoll(e *entry) {
-	if e.Status != http.StatusOK || e.lost || e.method != http.MethodGet {
-		return // the client was shown nothing
-	}
-	a.mu.Lock()
-	p := a.of(e)
-	var before poll
-	if again := len(p.last) == p.workers; again {
-		before, p.last = p.last[0], p.last[1:]
-	}
-	p.last = append(p.last, poll{e.at, e.MeetingStatus})
-	if e.MeetingStatus == minutes.StatusCreated {
-		p.rejections = 0 // the program may ask for an upload URL: it has been shown no audio
-	}
-	workers := p.workers
-	a.mu.Unlock()
-
-	since := e.at.Sub(before.at)
-	if e.MeetingStatus.Final() || before.status != e.MeetingStatus || since < 0 || since >= a.interval || a.full.Load() {
-		return
-	}
-	how := fmt.Sprintf("again after %v instead of %v, and was %s both times", since, a.interval, e.MeetingStatus)
-	if workers > 1 {
-		how = fmt.Sprintf("%d times in %v, and was %s; %d workers may poll it %[4]d times in %[5]v", workers+1, since, e.MeetingStatus, workers, a.interval)
-	}
-	a.add(ViolationPoll, e, "{meeting} was polled "+how)
-}
-
-// of returns the polls of a request's program and meeting. The caller
-// holds mu.
-func (a *audit) of(e *entry) *polls {
-	list := a.polls[e.MeetingID]
-	i := slices.IndexFunc(list, func(p *polls) bool { return p.program == e.program() })
-	if i >= 0 {
-		return list[i]
-	}
-	if a.polls == nil {
-		a.polls = make(map[string][]*polls)
-	}
-	if len(a.polls) >= maxPolled {
-		a.sweep(e.at)
-	}
-	p := &polls{program: e.program(), workers: 1}
-	a.polls[e.MeetingID] = append(list, p)
-	return p
-}
-
-// sweep forgets the meetings whose polls are too old to matter, and all meetings if
-// that would have to be done again at once.
-func (a *audit) sweep(now time.Time) {
-	for id, list := range a.polls {
-		if !slices.ContainsFunc(list, func(p *polls) bool { return len(p.last) > 0 && now.Sub(p.last[len(p.last)-1].at) < a.interval }) {
-			delete(a.polls, id)
-		}
-	}
-	if len(a.polls) > maxPolled/2 {
-		clear(a.polls)
-	}
-}
-
-// forgetPolls excuses the next poll of a meeting.
-func (a *audit) forgetPolls(meetingID string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, p := range a.polls[meetingID] {
-		p.last = nil
-	}
-}
-
-// watchRepeat compares a create with those that may have taken effect before, unless the
-// program has listed what exists since then.
-func (a *audit) watchRepeat(e *entry) {
-	// The service may not have read the body of a rejected request.
-	mayHaveTakenEffect := !e.rejected && (e.lost || e.Status == 0 || e.Status >= 500)
-	c := create{a.place(e), maphash.Bytes(a.seed, e.Body)}
-	a.mu.Lock()
-	first, again := a.creates[c]
-	again = again && a.listings[c.place] < first
-	delete(a.creates, c)
-	if mayHaveTakenEffect {
-		a.makeRoom()
-		a.creates[c] = e.seq
-	}
-	a.mu.Unlock()
-	if again {
-		a.add(ViolationRepeat, e, fmt.Sprintf("%s %s was sent again with the same body, though the first may have taken effect", e.method, e.url.Path))
-	}
-}
-
-// watchListing remembers the listings that a program got. The Server may notice a create
-// that was lost only after the listing that follows it, so their numbers count.
-func (a *audit) watchListing(e *entry) {
-	if e.Status != http.StatusOK || e.lost || e.method != http.MethodGet {
-		return
-	}
-	place := a.place(e)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.makeRoom()
-	a.listings[place] = max(a.listings[place], e.seq)
-}
-
-// makeRoom forgets creates and listings if there are many. The caller holds mu.
-func (a *audit) makeRoom() {
-	if a.creates == nil || len(a.creates)+len(a.listings) >= maxCreates {
-		a.creates, a.listings = make(map[create]uint64), make(map[uint64]uint64)
-	}
-}
-
-// place is the same for requests of one program to one path.
-func (a *audit) place(e *entry) uint64 {
-	var h maphash.Hash
-	h.SetSeed(a.seed)
-	maphash.WriteComparable(&h, e.program())
-	_, _ = h.WriteString(e.url.Path)
-	return h.Sum64()
-}
-
-func (e *entry) program() program { return program{e.client, e.KeySecret} }
-
-func (a *audit) openBody(at time.Time, req *http.Request) {
+func openBodyViolation(at time.Time, req *http.Request) Violation {
 	op, meetingID := engine.Identify(req)
-	a.record(Violation{
+	return Violation{
 		Kind: ViolationOpenBody, At: at, Operation: minutes.Operation(op), MeetingID: meetingID,
 		Text: fmt.Sprintf("the response to %s %s was neither read to its end nor closed", req.Method, req.URL.Path),
+	}
+}
+
+// add adds a violation of e. In text, {meeting} stands for the meeting.
+func (a *audit) add(kind ViolationKind, e *entry, text string) {
+	if e.Caller != "" {
+		text += ", by " + e.Caller
+	}
+	a.found = append(a.found, Violation{
+		Kind: kind, At: e.at, Seq: int(e.seq), Operation: minutes.Operation(e.Operation),
+		MeetingID: e.MeetingID, Caller: e.Caller, Text: text,
 	})
 }
 
-// add records a violation. In text, {meeting} is replaced by the meeting.
-func (a *audit) add(kind ViolationKind, e *entry, text string) {
-	v := Violation{
-		Kind: kind, At: e.at, Seq: int(e.seq), Operation: minutes.Operation(e.Operation),
-		MeetingID: e.MeetingID, Caller: e.Caller, Text: text,
-	}
-	if e.Caller != "" {
-		v.Text += ", by " + e.Caller
-	}
-	a.record(v)
-}
-
-func (a *audit) record(v Violation) {
-	if slices.Contains(a.ignored, v.Kind) || a.full.Load() {
+// record keeps a violation. The audit is not locked while it asks the engine about the meeting.
+func (s *Server) record(v Violation) {
+	a := s.audit
+	if slices.Contains(a.ignored, v.Kind) {
 		return
 	}
-	a.describe(&v)
+	if m, ok := s.Meeting(v.MeetingID); ok {
+		v.Title, v.ExternalID = m.Title, m.ExternalID
+	}
 	v.Text, v.Remedy = strings.ReplaceAll(v.Text, "{meeting}", v.meeting()), remedies[v.Kind]
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if len(a.violations) < maxViolations {
 		a.violations = append(a.violations, v)
 	}
-	a.full.Store(len(a.violations) == maxViolations)
+}
+
+// after returns the violations after the first n.
+func (a *audit) after(n int) []Violation {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.violations[min(n, len(a.violations)):])
+}
+
+// check returns an error for options that cannot be.
+func (a *audit) check() error {
+	for _, kind := range a.ignored {
+		if !slices.Contains(violationKinds, kind) {
+			return fmt.Errorf("WithoutAudit: %q is not one of %s", kind, violationKinds)
+		}
+	}
+	if a.interval <= 0 {
+		return fmt.Errorf("WithMinPollInterval: %s is not positive", a.interval)
+	}
+	return nil
 }

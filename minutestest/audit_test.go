@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -17,8 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 func kinds(violations []Violation) []ViolationKind {
@@ -477,21 +474,6 @@ func TestAudit_AllowsRepeatAfterListing(t *testing.T) {
 	}
 }
 
-// The Server may notice a lost create only after the listing that the client sent next.
-func TestAudit_AllowsRepeatAfterListingThatOvertook(t *testing.T) {
-	t.Parallel()
-	a := newAudit()
-	post := func(seq uint64, lost bool) {
-		a.watchRepeat(&entry{seq: seq, Exchange: engine.Exchange{Status: 201, Body: []byte("{}")}, method: "POST", url: &url.URL{}, lost: lost})
-	}
-	a.watchListing(&entry{seq: 2, Exchange: engine.Exchange{Status: 200}, method: "GET", url: &url.URL{}})
-	post(1, true)
-	post(3, true)
-	assert.Empty(t, a.violations)
-	post(4, false)
-	assert.Len(t, a.violations, 1)
-}
-
 // Nor is the same body elsewhere, or of another caller.
 func TestAudit_CountsARepeatOnce(t *testing.T) {
 	t.Parallel()
@@ -528,6 +510,7 @@ func TestAudit_BlamesRepeatAfterClientTimeout(t *testing.T) {
 		defer cancel()
 		a := c.call("POST", "/v1/projects", `{"name":"Twice"}`, func(r *http.Request) { *r = *r.WithContext(ctx) })
 		require.ErrorIs(t, a.err, context.DeadlineExceeded)
+		synctest.Wait() // the Server notices it a moment later
 		require.NoError(t, c.call("POST", "/v1/projects", `{"name":"Twice"}`).err)
 		assert.Equal(t, []ViolationKind{ViolationRepeat}, kinds(s.Violations()))
 		s.audit.reset()
@@ -550,22 +533,6 @@ func TestAudit_BlamesRepeatOfARepeat(t *testing.T) {
 		assert.Len(t, s.Violations(), want, body)
 		s.audit.reset()
 	}
-}
-
-// A response counts as lost if the client disconnects before it is made.
-func TestAudit_BlamesRepeatAfterDisconnect(t *testing.T) {
-	t.Parallel()
-	s := NewServer(t)
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	for _, ctx := range []context.Context{gone, t.Context()} {
-		r := httptest.NewRequestWithContext(ctx, "POST", "/v1/projects", strings.NewReader(`{"name":"Twice"}`))
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Authorization", "Bearer "+s.Key())
-		s.Handler().ServeHTTP(httptest.NewRecorder(), r)
-	}
-	assert.Equal(t, []ViolationKind{ViolationRepeat}, kinds(s.Violations()))
-	s.audit.reset()
 }
 
 // A rejected request has no effect that a repeat could double. If the key is
@@ -685,79 +652,4 @@ func TestViolations_AreReportedBriefly(t *testing.T) {
 	require.Len(t, failures, 21)
 	assert.Contains(t, failures[0], "(15 times, in requests 3 to 17)")
 	assert.Equal(t, "minutestest: and 10 violations more", failures[20])
-}
-
-// What the audit remembers stays bounded.
-func TestAudit_LimitsItsMemory(t *testing.T) {
-	t.Parallel()
-	a := newAudit()
-	for range 2 * maxViolations {
-		a.record(Violation{})
-	}
-	assert.Len(t, a.violations, maxViolations)
-	assert.True(t, a.full.Load())
-	a.reset()
-	assert.Empty(t, a.violations)
-	assert.False(t, a.full.Load())
-	for i := range 10 * maxCreates {
-		a.watchRepeat(&entry{Exchange: engine.Exchange{Operation: "projects.create", Body: fmt.Append(nil, i)}, method: "POST", url: &url.URL{}, lost: true})
-		a.watchListing(&entry{Exchange: engine.Exchange{Status: 200}, method: "GET", url: &url.URL{Path: fmt.Sprint(i)}})
-		if n := len(a.creates) + len(a.listings); n > maxCreates { // require would take longer than all the rest
-			t.Fatal(n)
-		}
-	}
-}
-
-// A full memory of polls forgets the old ones and keeps those that matter.
-func TestAudit_KeepsFreshPolls(t *testing.T) {
-	t.Parallel()
-	start := time.Unix(0, 0)
-	early := func(a *audit, id int, at time.Time) bool {
-		before := len(a.violations)
-		a.watchPoll(&entry{
-			Exchange: engine.Exchange{Operation: "meetings.get", Status: http.StatusOK, MeetingID: fmt.Sprint(id), MeetingStatus: minutes.StatusCreated},
-			method:   http.MethodGet, at: at, url: &url.URL{},
-		})
-		return len(a.violations) > before
-	}
-	a := newAudit()
-	const fresh = 10
-	later := start.Add(MinPollInterval)
-	for id := range maxPolled - fresh {
-		early(a, id, start)
-	}
-	for id := range fresh {
-		early(a, -1-id, later)
-	}
-	require.Len(t, a.polls, maxPolled)
-	require.False(t, early(a, maxPolled, later), "one too many")
-	require.Len(t, a.polls, fresh+1)
-	for id := range fresh {
-		assert.True(t, early(a, -1-id, later))
-	}
-
-	a = newAudit()
-	last := testbase.Many(2, 1) * maxPolled
-	for id := range last + 1 { // all fresh
-		early(a, id, later)
-		if len(a.polls) > maxPolled { // require would take longer than all the rest
-			t.Fatal(len(a.polls))
-		}
-	}
-	assert.True(t, early(a, last, later))
-}
-
-// A long body counts as another one if any part differs.
-func TestAudit_BlamesRepeatOfLongBody(t *testing.T) {
-	t.Parallel()
-	for last, want := range map[string]int{`"external_id":"x"`: 0, `"time":"09:00"`: 2} {
-		s := NewServer(t)
-		s.Inject(Match{}, Refuse(minutes.ErrInternal), Refuse(minutes.ErrInternal))
-		body := `{"title":"Twice","date":"2026-11-21","participant_ids":[` + strings.Repeat(`"emp_ada",`, 8000) + `"emp_ada"],` + last + `}`
-		for range 3 {
-			callerOf(s).call("POST", "/v1/meetings", body)
-		}
-		assert.Len(t, s.Violations(), want, last)
-		s.audit.reset()
-	}
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
 )
 
 // nowhere is a ResponseWriter that costs next to nothing.
@@ -69,7 +71,7 @@ func BenchmarkHandler(b *testing.B) {
 		benchmarkHandler(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.engine.Serve(w, r) }), request("/v1/meetings/"+ready))
 	})
 	b.Run("page of 50", func(b *testing.B) { benchmarkHandler(b, s.Handler(), request("/v1/meetings?limit=50")) })
-	injection := s.Inject(Match{Operation: OpUpload, Times: Always}, Reset()).Optional()
+	injection := s.Inject(Match{Operation: minutes.OpUpload, Times: Always}, Reset()).Optional()
 	b.Run("get ready, a fault armed", func(b *testing.B) { benchmarkHandler(b, s.Handler(), request("/v1/meetings/"+ready)) })
 	injection.Stop()
 	s.audit.reset()

@@ -38,7 +38,7 @@ func TestAudit_AllowsTheClient(t *testing.T) {
 				}
 				srv.Inject(minutestest.Match{Operation: "meetings.create"}, minutestest.RateLimit("2"), minutestest.LoseResponse())
 				srv.Inject(minutestest.Match{Operation: "meetings.upload_url"}, minutestest.BadGateway())
-				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"), minutestest.ResetUpload(4096))
+				srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"), minutestest.ResetUpload(4096))
 				srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 3}, minutestest.RateLimit(""), minutestest.BadGateway(), minutestest.Truncate(20), minutestest.Delay(10*time.Second))
 				srv.Inject(minutestest.Match{Operation: "meetings.minutes"}, minutestest.Truncate(20))
 

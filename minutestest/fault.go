@@ -2,12 +2,16 @@ package minutestest
 
 import (
 	"cmp"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"net/http"
+	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -30,11 +34,10 @@ import (
 //	{"kind":"show_status","meeting_status":"archiving"}
 //	{"kind":"truncate","bytes":10}
 //	{"kind":"drip","over":"5s"}
-//	{"kind":"bad_certificate"}
 //
-// Each kind takes "delay", and each kind but reset_upload, slow_upload and
-// bad_certificate takes "after_effect". The kinds that replace the response take
-// "header", and "retry_after" for short.
+// Each kind takes "delay", and each kind but reset_upload and slow_upload takes "after_effect". The
+// kinds that replace the response take "header", and "retry_after" for short. The faults that only
+// a program in the same process can see or make have no JSON.
 type Fault struct {
 	form faultForm
 	call func(Request) // of kindCall
@@ -70,11 +73,18 @@ const (
 	kindTruncate     faultKind = "truncate"
 	kindDrip         faultKind = "drip"
 
-	kindSlowUpload     faultKind = "slow_upload"
-	kindShowStatus     faultKind = "show_status"
-	kindBadCertificate faultKind = "bad_certificate"
-	kindCall           faultKind = "call" // not in JSON
+	kindSlowUpload faultKind = "slow_upload"
+	kindShowStatus faultKind = "show_status"
+	kindCall       faultKind = "call" // in Go only, as are the kinds of clientSideKinds
+
+	kindBadCertificate    faultKind = "bad_certificate"
+	kindConnectionRefused faultKind = "connection_refused"
+	kindNoSuchHost        faultKind = "no_such_host"
 )
+
+// clientSideKinds are the kinds that happen before a request is sent, so only clients in this
+// process can see them.
+var clientSideKinds = []faultKind{kindBadCertificate, kindConnectionRefused, kindNoSuchHost}
 
 // Delay keeps the request waiting for d before it is handled, and then handles
 // it as ever. In a synctest bubble d is time of the bubble.
@@ -141,11 +151,29 @@ func ShowStatus(status minutes.Status) Fault {
 	return Fault{form: faultForm{Kind: kindShowStatus, MeetingStatus: status, AfterEffect: true}}
 }
 
-// BadCertificate ends the connection before the request is sent, because its
-// certificate is not trusted. The client's error wraps an x509.UnknownAuthorityError.
-// Only clients of the Server in memory see it, and the Server never sees their
-// request. All faults of an injection are of this kind, or none.
+// BadCertificate ends the connection before the request is sent, because its certificate is not
+// trusted. The client's error wraps an x509.UnknownAuthorityError. As with [ConnectionRefused] and
+// [NoSuchHost], only in-memory clients see it, and the Server never sees their request. The faults of
+// an injection are all of these three kinds, or none is.
 func BadCertificate() Fault { return Fault{form: faultForm{Kind: kindBadCertificate}} }
+
+// ConnectionRefused lets nobody answer, as while a service restarts: the client's error wraps
+// syscall.ECONNREFUSED.
+func ConnectionRefused() Fault { return Fault{form: faultForm{Kind: kindConnectionRefused}} }
+
+// NoSuchHost makes the look-up of the host's name fail: the client's error wraps a *net.DNSError.
+func NoSuchHost() Fault { return Fault{form: faultForm{Kind: kindNoSuchHost}} }
+
+// dialError is the error of the kinds that keep a connection from being made.
+func (f Fault) dialError(host string) error {
+	switch f.form.Kind {
+	case kindConnectionRefused:
+		return &net.OpError{Op: "dial", Net: "tcp", Addr: pipeAddr(host), Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	case kindNoSuchHost:
+		return &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}
+	}
+	return &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}
+}
 
 // Call calls f when the request arrives, and then handles the request. After
 // effect, it calls f before the response is sent. f may do what the function
@@ -159,7 +187,7 @@ func BadCertificate() Fault { return Fault{form: faultForm{Kind: kindBadCertific
 // of [New] crashes, as if f ran on a goroutine of its own.
 //
 //	srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsUploadURL}, minutestest.Call(func(minutestest.Request) {
-//		_ = srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true })
+//		srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Revoked = true })
 //	}))
 func Call(f func(Request)) Fault { return Fault{form: faultForm{Kind: kindCall}, call: f} }
 
@@ -228,8 +256,8 @@ func (f *Fault) UnmarshalJSON(data []byte) error {
 	switch form.Kind {
 	case kindTruncate, kindDrip, kindShowStatus:
 		form.AfterEffect = true
-	case kindCall:
-		return errors.New("fault: kind: call is for Go only")
+	case kindCall, kindBadCertificate, kindConnectionRefused, kindNoSuchHost:
+		return fmt.Errorf("fault: kind: %s works only within one process", form.Kind)
 	}
 	f.form = form
 	return f.check()

@@ -23,8 +23,8 @@ var faultFields = map[faultKind][]string{
 	kindShowStatus:     {"meeting_status"},
 	kindTruncate:       {"bytes"},
 	kindDrip:           {"over"},
-	kindBadCertificate: {},
-	kindCall:           {},
+	kindBadCertificate: {}, kindConnectionRefused: {}, kindNoSuchHost: {},
+	kindCall: {},
 }
 
 // check returns why f cannot be, beginning with the field at fault.
@@ -71,7 +71,7 @@ func (f Fault) checkValues(fields []string) error {
 		return errors.New("fault: meeting_status: show_status without a status")
 	case form.Kind == kindCall && f.call == nil:
 		return errors.New("fault: call: the function is nil")
-	case form.AfterEffect && slices.Contains([]faultKind{kindResetUpload, kindSlowUpload, kindBadCertificate}, form.Kind):
+	case form.AfterEffect && (f.clientSide() || form.Kind == kindResetUpload || form.Kind == kindSlowUpload):
 		return fmt.Errorf("fault: after_effect: %s never comes after the effect", form.Kind)
 	}
 	return nil

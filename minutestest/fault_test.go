@@ -242,7 +242,7 @@ func TestFaults_OfStorage(t *testing.T) {
 					}
 					id := caller.create(t, "Applied")
 					url := caller.uploadURL(t, id)
-					i := s.Inject(Match{Operation: OpUpload, MeetingID: id}, c.fault)
+					i := s.Inject(Match{Operation: minutes.OpUpload, MeetingID: id}, c.fault)
 					put := func() response {
 						return caller.call("PUT", url, strings.Repeat("x", size), withHeader("Content-Type", audioType), withHeader("Expect", expect))
 					}
@@ -264,10 +264,10 @@ func TestResetUpload_CountsBytes(t *testing.T) {
 	s := NewServer(t)
 	c := callerOf(s)
 	url := c.uploadURL(t, c.create(t, "Applied"))
-	s.Inject(Match{Operation: OpUpload}, ResetUpload(100_000), ResetUpload(0))
+	s.Inject(Match{Operation: minutes.OpUpload}, ResetUpload(100_000), ResetUpload(0))
 	require.Error(t, c.call("PUT", url, strings.Repeat("x", 1<<20), withHeader("Content-Type", audioType)).err)
 	require.Error(t, c.call("PUT", url, strings.Repeat("x", 1<<20), withHeader("Content-Type", audioType)).err)
-	puts := s.Requests(OpUpload)
+	puts := s.Requests(minutes.OpUpload)
 	assert.EqualValues(t, 100_000, puts[0].Bytes)
 	assert.EqualValues(t, 0, puts[1].Bytes)
 }
@@ -492,6 +492,7 @@ func TestInject_UnusedFailsTheTest(t *testing.T) {
 			}
 			require.Len(t, failures, 1)
 			assert.Contains(t, failures[0], c.want)
+			assert.Regexp(t, `^minutestest: fault_test\.go:\d+: .*: correct its Match, or call Optional$`, failures[0])
 		})
 	}
 }
@@ -502,7 +503,7 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 		Delay(2 * time.Second), Reset(), LoseResponse(), ResetUpload(65536), RateLimit("30"), Refuse(minutes.ErrInternal),
 		RefuseUpload(503, "SlowDown"), BadGateway(), Truncate(10), Drip(5 * time.Second), Truncate(0),
 		Refuse(minutes.ErrNotFound).AfterEffect().Delayed(time.Minute),
-		ExpireURL(), SlowUpload(1000), ShowStatus("archiving"), BadCertificate(), RateLimit("").WithHeader("Retry-After", "5"),
+		ExpireURL(), SlowUpload(1000), ShowStatus("archiving"), RateLimit("").WithHeader("Retry-After", "5"),
 	} {
 		text, err := json.Marshal(f)
 		require.NoError(t, err)
@@ -526,11 +527,11 @@ func TestFault_JSONRoundTrip(t *testing.T) {
 		`{"kind":"rate_limit","status":400}`:                "rate_limit takes no status",
 		`{"kind":"slow_upload"}`:                            "not at least 1",
 		`{"kind":"show_status"}`:                            "without a status",
-		`{"kind":"call"}`:                                   "for Go only",
+		`{"kind":"call"}`:                                   "works only within one process",
 		`{"kind":"reset","header":{"A":"b"}}`:               "reset takes no header",
 		`{"kind":"rate_limit","header":{"A":1}}`:            "a number does not fit here",
 		`{"kind":"rate_limit","header":"A"}`:                "header: a string does not fit here",
-		`{"kind":"bad_certificate","after_effect":true}`:    "never comes after the effect",
+		`{"kind":"bad_certificate"}`:                        "works only within one process",
 		`{"kind":"respond","status":"502"}`:                 "status: a string does not fit here",
 		`{"kind":"respond","status":502,"content_type":[]}`: "content_type: a array does not fit here",
 	} {
@@ -648,5 +649,38 @@ func TestHook_PanicCrashesAProgram(t *testing.T) {
 			assert.Contains(t, string(out), "panic: minutestest: the function given to ")
 			assert.Contains(t, string(out), "minutestest.boom(")
 		})
+	}
+}
+
+// With fewer Times than faults, the further faults are never applied.
+func TestInject_TimesBelowTheNumberOfFaults(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	s.Inject(Match{Times: 1}, Respond(501, "", ""), Respond(502, "", ""))
+	var got []int
+	for range 3 {
+		got = append(got, callerOf(s).call("GET", "/v1/usage", "").status)
+	}
+	assert.Equal(t, []int{501, 200, 200}, got)
+}
+
+// A response that is held back keeps its status, in the journal too.
+func TestDelay_AfterEffectKeepsTheStatus(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t)
+		s.Inject(Match{}, Delay(time.Minute).AfterEffect(), Delay(time.Minute).AfterEffect())
+		assert.Equal(t, 201, callerOf(s).call("POST", "/v1/projects", `{"name":"Vostok"}`).status)
+		assert.Equal(t, 404, callerOf(s).call("GET", "/v1/meetings/mtg_x", "").status)
+		requests := s.Requests()
+		assert.Equal(t, 201, requests[0].Status)
+		assert.Equal(t, []any{404, "NOT_FOUND"}, []any{requests[1].Status, requests[1].Code})
+	})
+}
+
+func TestFault_RejectsNegativeBytes(t *testing.T) {
+	t.Parallel()
+	for _, f := range []Fault{Truncate(-1), ResetUpload(-1)} {
+		require.ErrorContains(t, Match{}.Validate(f), "fault: bytes: -1 is negative")
 	}
 }

@@ -1,11 +1,11 @@
 package minutestest
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +21,8 @@ type Injection struct {
 	faults *faults
 	match  Match
 	what   []Fault
-	times  int // Always or more than 0
+	times  int    // Always or more than 0
+	line   string // of the call of Inject, such as "weekly_test.go:42"
 
 	// Guarded by faults.mu.
 	optional      bool
@@ -45,6 +46,9 @@ func (s *Server) Inject(m Match, what ...Fault) *Injection {
 	if err != nil {
 		s.fail("Inject: %v", err)
 		return &Injection{faults: &s.faults, match: m, optional: true, stopped: true}
+	}
+	if _, file, line, ok := runtime.Caller(1); ok {
+		i.line = fmt.Sprintf("%s:%d", filepath.Base(file), line)
 	}
 	s.faults.add(i)
 	return i
@@ -125,7 +129,7 @@ func (i *Injection) open(now time.Time) bool {
 // clientSide reports whether i is applied before a request is sent.
 func (i *Injection) clientSide() bool { return i.what[0].clientSide() }
 
-func (f Fault) clientSide() bool { return f.form.Kind == kindBadCertificate }
+func (f Fault) clientSide() bool { return slices.Contains(clientSideKinds, f.form.Kind) }
 
 // rejects reports whether a fault of i is a response of the API, which storage
 // never sends.
@@ -138,7 +142,7 @@ func (i *Injection) unused() string {
 	if i.optional || !i.left() || i.times == Always && i.applied > 0 {
 		return ""
 	}
-	return fmt.Sprintf("the fault %q, injected into %s, was applied %s, and %s matched: correct its Match, or call Optional", i.what[i.applied%len(i.what)], i.match, plural(i.applied, "time"), plural(i.seen, "request"))
+	return fmt.Sprintf("the fault %q, injected into %s, was applied %s, and %s matched", i.what[i.applied%len(i.what)], i.match, plural(i.applied, "time"), plural(i.seen, "request"))
 }
 
 func plural(n int, what string) string {
@@ -186,16 +190,20 @@ func (f *faults) reset() {
 
 // UnusedFaults describes each injection that fails the test of [NewServer] if
 // the test ends now, because it was not applied as often as it says.
-func (s *Server) UnusedFaults() []string { return s.faults.unused() }
+func (s *Server) UnusedFaults() (list []string) {
+	for _, i := range s.faults.unused() {
+		list = append(list, i.unused())
+	}
+	return list
+}
 
-// unused lists the injections that are still to be applied.
-func (f *faults) unused() []string {
+// unused returns copies of the injections that are still to be applied.
+func (f *faults) unused() (list []Injection) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var list []string
 	for _, i := range f.list {
-		if text := i.unused(); text != "" {
-			list = append(list, text)
+		if i.unused() != "" {
+			list = append(list, *i)
 		}
 	}
 	return list
@@ -230,7 +238,7 @@ func (f *faults) take(t target, clientSide bool) (Fault, bool) {
 	defer f.mu.Unlock()
 	var first *Injection
 	for _, i := range f.list {
-		if !i.left() || i.clientSide() != clientSide || !i.open(now) || !i.match.matches(t) || t.operation == OpUpload && i.rejects() {
+		if !i.left() || i.clientSide() != clientSide || !i.open(now) || !i.match.matches(t) || t.operation == minutes.OpUpload && i.rejects() {
 			continue
 		}
 		i.seen++
@@ -269,5 +277,5 @@ func (s *Server) dialFault(r *http.Request) error {
 	if fault.form.Delay > 0 && !pause(r.Context(), time.Duration(fault.form.Delay)) {
 		return r.Context().Err()
 	}
-	return &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}
+	return fault.dialError(r.URL.Hostname())
 }

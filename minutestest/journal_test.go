@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	minutes "github.com/meeting-minutes/minutes-go"
 )
 
 func TestRequests(t *testing.T) {
@@ -41,7 +43,7 @@ func TestRequests(t *testing.T) {
 		assert.JSONEq(t, `{"title":"Noted","date":"2026-11-21"}`, create.Body)
 		assert.Equal(t, "Bearer (masked)", create.Header.Get("Authorization"))
 
-		assert.Equal(t, OpUpload, upload.Operation)
+		assert.Equal(t, minutes.OpUpload, upload.Operation)
 		assert.Equal(t, storageHost, upload.Host)
 		assert.Equal(t, time.Minute, upload.At.Sub(create.At))
 		assert.EqualValues(t, 5, upload.Bytes)
@@ -57,7 +59,7 @@ func TestRequests(t *testing.T) {
 		assert.Equal(t, "/v1/nowhere", nowhere.Path)
 		assert.Equal(t, http.StatusNotFound, nowhere.Status)
 
-		assert.Len(t, s.Requests("meetings.create", OpUpload), 2)
+		assert.Len(t, s.Requests("meetings.create", minutes.OpUpload), 2)
 		assert.Empty(t, s.Requests("usage.get"))
 	})
 }
@@ -104,7 +106,7 @@ func TestRequests_HaveCodes(t *testing.T) {
 	s := NewServer(t)
 	c := callerOf(s)
 	target := c.uploadURL(t, c.create(t, "Noted"))
-	s.Inject(Match{Operation: OpUpload}, RefuseUpload(503, "SlowDown"))
+	s.Inject(Match{Operation: minutes.OpUpload}, RefuseUpload(503, "SlowDown"))
 	for range 2 {
 		c.call("PUT", target, "audio", withHeader("Content-Type", "audio/other"))
 	}
@@ -140,7 +142,7 @@ func TestJournal_IsBounded(t *testing.T) {
 	c.call("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", 2*maxBody)+`"}`)
 	assert.Len(t, s.Requests()[0].Body, maxBody)
 	for range journalSize + 10 {
-		s.journal.put(&entry{seq: s.journal.next(), method: "GET", url: &url.URL{Path: "/"}})
+		s.journal.put(&entry{seq: s.journal.seq.Add(1), method: "GET", url: &url.URL{Path: "/"}})
 	}
 	list := s.Requests()
 	require.Len(t, list, journalSize)
@@ -178,4 +180,63 @@ func TestWithLog_LogsEachRequest(t *testing.T) {
 	c.call("GET", "/v1/usage", "")
 	assert.Equal(t, s.Requests(), told)
 	assert.Len(t, told, 2)
+}
+
+// A cookie is always a credential, and a path or a Host may hold a key by mistake.
+func TestRequests_MaskCookiesPathsAndHosts(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	callerOf(s).call("GET", "/v1/key_ci/usage", "", withHeader("Cookie", "session=other"), func(r *http.Request) { r.Host = "key_ci.example" })
+	got := s.Requests()[0]
+	assert.Equal(t, masked+".example", got.Host)
+	assert.Equal(t, "/v1/"+masked+"/usage", got.Path)
+	assert.Equal(t, []string{masked}, got.Header["Cookie"])
+}
+
+// A client with the last byte of a response finds the request in the journal.
+func TestRequests_AreThereBeforeTheLastByte(t *testing.T) {
+	t.Parallel()
+	noted := false
+	s := NewServer(t, WithLog(func(Request) { noted = true }))
+	w := &lastByte{header: http.Header{}, at: func() { assert.True(t, noted) }}
+	r, err := http.NewRequest(http.MethodGet, "/v1/usage", http.NoBody)
+	require.NoError(t, err)
+	s.Handler().ServeHTTP(w, r)
+	assert.True(t, w.done)
+}
+
+// lastByte is a response that calls a function when its last byte arrives.
+type lastByte struct {
+	header      http.Header
+	at          func()
+	length, got int
+	done        bool
+}
+
+func (l *lastByte) Header() http.Header {
+	return l.header
+}
+
+func (l *lastByte) WriteHeader(int) {
+	for _, c := range l.Header().Get("Content-Length") {
+		l.length = 10*l.length + int(c-'0')
+	}
+}
+
+func (l *lastByte) Write(p []byte) (int, error) {
+	if l.got += len(p); l.got == l.length {
+		l.done = true
+		l.at()
+	}
+	return len(p), nil
+}
+
+// A key is masked even if the body is cut in the middle of it.
+func TestRequests_MaskKeysBeforeTheyAreCut(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t)
+	callerOf(s).call("POST", "/v1/projects", `{"name":"`+strings.Repeat("x", maxBody-12)+s.Key()+`"}`)
+	body := s.Requests()[0].Body
+	assert.Len(t, body, maxBody)
+	assert.Contains(t, body, "x(ma")
 }

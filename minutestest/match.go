@@ -14,11 +14,6 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
-// OpUpload is the operation of a PUT of audio to storage. It is
-// [minutes.OpUpload]; the operations of the service itself are the constants
-// beside that, such as [minutes.OpMeetingsCreate].
-const OpUpload = minutes.OpUpload
-
 // Always, as [Match.Times], applies a fault to every request from the nth on.
 const Always = -1
 
@@ -56,15 +51,15 @@ func (m Match) Validate(what ...Fault) error {
 	}
 	for _, fault := range what {
 		if fault.clientSide() != what[0].clientSide() {
-			return fmt.Errorf("fault: kind: %s does not go together with other kinds; inject it by itself", kindBadCertificate)
+			return fmt.Errorf("fault: kind: %s happen before a request is sent, so they do not go together with other kinds; inject them by themselves", clientSideKinds)
 		}
 		if err := fault.check(); err != nil {
 			return err
 		}
 		switch kind := fault.form.Kind; {
-		case kind == kindRefuseUpload && m.Operation != OpUpload:
-			return fmt.Errorf("fault: kind: %s is an error of storage; match %s", kind, OpUpload)
-		case kind == kindRefuse && m.Operation == OpUpload:
+		case kind == kindRefuseUpload && m.Operation != minutes.OpUpload:
+			return fmt.Errorf("fault: kind: %s is an error of storage; match %s", kind, minutes.OpUpload)
+		case kind == kindRefuse && m.Operation == minutes.OpUpload:
 			return fmt.Errorf("fault: kind: %s is not an error of storage; use %s", kind, kindRefuseUpload)
 		}
 	}
@@ -74,7 +69,7 @@ func (m Match) Validate(what ...Fault) error {
 // checkOperation rejects an unknown operation. Like all errors of a Match or a
 // Fault, its error begins with the field at fault.
 func checkOperation(op minutes.Operation) error {
-	if _, ok := route.Of(route.Operation(op)); ok || op == "" || op == OpUpload {
+	if _, ok := route.Of(route.Operation(op)); ok || op == "" || op == minutes.OpUpload {
 		return nil
 	}
 	return fmt.Errorf("operation: %q is not one of %s", op, operations())
@@ -86,7 +81,7 @@ func operations() string {
 	for _, row := range route.Table {
 		list = append(list, string(row.Operation))
 	}
-	return strings.Join(append(list, string(OpUpload)), ", ")
+	return strings.Join(append(list, string(minutes.OpUpload)), ", ")
 }
 
 // target is what a request is about, as far as a Match can name it.
@@ -189,3 +184,6 @@ func (m Match) String() string {
 	}
 	return strings.Join(words, " ")
 }
+
+// OpUpload is [minutes.OpUpload].
+const OpUpload = minutes.OpUpload

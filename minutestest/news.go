@@ -112,7 +112,7 @@ type newsreader struct {
 // read returns the changes since the last read. Kind is "state" if it returns
 // everything, "news" for changes, and "" if there are none.
 func (n *newsreader) read(s *Server) (found news, kind string) {
-	if resets := s.resets.Load(); !n.begun || n.resets != resets {
+	if resets := s.journal.resets.Load(); !n.begun || n.resets != resets {
 		*n = newsreader{begun: true, resets: resets}
 		kind = "state"
 	}

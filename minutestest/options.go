@@ -39,8 +39,17 @@ func WithAudio() Option { return func(s *Server) { s.keepAudio = maxKeptAudio } 
 // all of them. [Server.Violations] does not contain these kinds. To assert on violations
 // that must not fail the test, make the Server with [New], and close it yourself.
 func WithoutAudit(kinds ...ViolationKind) Option {
-	return func(s *Server) { s.audit.ignore(kinds) }
+	if len(kinds) == 0 {
+		kinds = violationKinds
+	}
+	return func(s *Server) { s.audit.ignored = append(s.audit.ignored, kinds...) }
 }
+
+// WithEdgeLimit makes the Server reject requests as the service's edge does: with a 429 that has no
+// envelope, and Retry-After. Each key may send perSecond requests in each second of the clock, which
+// in a synctest bubble is the bubble's. Uploads have no limit. In [Server.Requests], the Fault of a
+// rejected request is "edge limit".
+func WithEdgeLimit(perSecond int) Option { return func(s *Server) { s.edge.limit = perSecond } }
 
 // WithLog calls log with each request when it has ended, in the
 // goroutine that serves it, before the response is complete. Requests that are

@@ -38,6 +38,7 @@ type Server struct {
 	seed      uint64
 	audit     *audit
 	engine    *engine.Service
+	edge      edge
 	faults    faults
 	journal   journal
 	actions   actions
@@ -47,7 +48,6 @@ type Server struct {
 	tb        TB            // nil: made by New
 	helper    func()        // of tb, if it may be called
 
-	resets  atomic.Uint64
 	streams atomic.Int32 // of the inspector
 
 	mu        sync.Mutex
@@ -117,10 +117,9 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 	if s.engine, err = engine.New(s.config()); err != nil {
 		return nil, fmt.Errorf("world: %w", err)
 	}
-	s.audit.describe = s.describe
 	s.network = newNetwork(s.Handler())
 	s.network.fails = s.dialFault
-	s.http = s.network.client()
+	s.http = s.network.client(false)
 	return s, nil
 }
 
@@ -229,7 +228,7 @@ func (s *Server) HTTPClient() *http.Client { return s.http }
 // NewHTTPClient returns a client as [Server.HTTPClient] does, for another
 // program: a second worker that makes its own [minutes.Client], or the process
 // after a crash.
-func (s *Server) NewHTTPClient() *http.Client { return s.network.client() }
+func (s *Server) NewHTTPClient() *http.Client { return s.network.client(true) }
 
 // Handler returns the service and its storage as a handler, for your own
 // server. Upload URLs have the scheme and host of the request that asked for
@@ -297,7 +296,7 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	if first {
 		for _, body := range s.network.leftOpen() {
-			s.audit.openBody(body.at, body.req)
+			s.record(openBodyViolation(body.at, body.req))
 		}
 	}
 	s.network.close()
@@ -309,10 +308,11 @@ func (s *Server) Close() error {
 }
 
 // Reset restores the World that the Server was made with, and removes all
-// meetings, scripts, faults, requests and violations. A request that has not ended by then
-// is not recorded or logged. If a fault still delays it, it has no effect, and its connection is reset.
+// meetings, scripts, faults, requests and violations. Requests are counted from one again. A request
+// that has not ended by then is not recorded or logged. If a fault still delays it, it has no effect,
+// and its connection is reset.
 func (s *Server) Reset() error {
-	s.resets.Add(1) // requests that began before are ignored from here on
+	s.journal.resets.Add(1) // requests that began before are ignored from here on
 	if err := s.engine.Reset(s.config()); err != nil {
 		return fmt.Errorf("minutestest: %w", err)
 	}
@@ -320,15 +320,19 @@ func (s *Server) Reset() error {
 	s.journal.reset()
 	s.actions.reset()
 	s.audit.reset()
-	s.resets.Add(1) // a page that has read a part of the old state reads all again
+	s.journal.resets.Add(1) // a page that has read a part of the old state reads all again
 	return nil
 }
 
 // serve handles one request, and records it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
-	e := entry{seq: s.journal.next(), resets: s.resets.Load(), client: clientOf(r), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, uri: r.RequestURI, header: r.Header}
+	// The number of resets comes first, because a reset starts the sequence again.
+	e := entry{resets: s.journal.resets.Load(), seq: s.journal.seq.Add(1), sender: senderOf(r), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, header: r.Header}
 	held, cut := hold(w), false
-	if fault, ok := s.take(r, false); ok {
+	if s.edge.rejects(r) {
+		cut = s.apply(held, r, &e, RateLimit("1"))
+		e.fault = edgeFault
+	} else if fault, ok := s.take(r, false); ok {
 		cut = s.apply(held, r, &e, fault)
 	} else {
 		s.handle(held, r, &e)
@@ -347,7 +351,7 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request, e *entry) {
 }
 
 // isPast reports whether the Server was reset since the request of e arrived.
-func (s *Server) isPast(e *entry) bool { return e.resets != s.resets.Load() }
+func (s *Server) isPast(e *entry) bool { return e.resets != s.journal.resets.Load() }
 
 // note takes what became of a request to journal and audit.
 func (s *Server) note(r *http.Request, e *entry) {
@@ -356,8 +360,8 @@ func (s *Server) note(r *http.Request, e *entry) {
 	if s.isPast(e) {
 		return
 	}
-	if !s.audit.off {
-		s.audit.watch(e)
+	for _, v := range s.audit.watch(e) {
+		s.record(v)
 	}
 	s.journal.put(e)
 	if s.log != nil {
@@ -377,7 +381,7 @@ func (s *Server) fails(tb TB) {
 		}
 		tb.Errorf("minutestest: %s", line)
 	}
-	for _, text := range s.UnusedFaults() {
-		tb.Errorf("minutestest: %s", text)
+	for _, i := range s.faults.unused() {
+		tb.Errorf("minutestest: %s: %s: correct its Match, or call Optional", i.line, i.unused())
 	}
 }

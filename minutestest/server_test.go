@@ -435,7 +435,9 @@ func TestServer_ReportsMisuse(t *testing.T) {
 		"storage's fault": {func(tb *fakeTB) {
 			NewServer(tb).Inject(Match{Operation: "meetings.get"}, RefuseUpload(503, "SlowDown"))
 		}, "is an error of storage"},
-		"not storage's fault": {func(tb *fakeTB) { NewServer(tb).Inject(Match{Operation: OpUpload}, Refuse(minutes.ErrInternal)) }, "use refuse_upload"},
+		"not storage's fault": {func(tb *fakeTB) {
+			NewServer(tb).Inject(Match{Operation: minutes.OpUpload}, Refuse(minutes.ErrInternal))
+		}, "use refuse_upload"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -601,5 +603,70 @@ func TestDocumentation_ListsAllDecisions(t *testing.T) {
 	require.NoError(t, err)
 	for n := range 25 {
 		assert.Contains(t, string(source), fmt.Sprintf("//   - D%d: ", n+1))
+	}
+}
+
+// A header of more than 64 KiB is rejected before the service reads it.
+func TestHeaders_AreLimited(t *testing.T) {
+	t.Parallel()
+	onBothWires(t, func(t *testing.T, s *Server, c *caller) {
+		a := c.call("GET", "/v1/usage", "", withHeader("X-Long", strings.Repeat("x", 900<<10)))
+		if a.err == nil { // or the connection went while the header was still being sent
+			assert.Equal(t, http.StatusRequestHeaderFieldsTooLarge, a.status)
+		}
+		assert.Empty(t, s.Requests())
+		assert.Equal(t, http.StatusOK, c.call("GET", "/v1/usage", "", withHeader("X-Long", strings.Repeat("x", 60<<10))).status)
+	})
+}
+
+// Unused connections are closed.
+func TestConnections_CloseWhenIdle(t *testing.T) {
+	t.Parallel()
+	srv := newHTTPServer(nil)
+	assert.Positive(t, srv.IdleTimeout)
+	assert.Positive(t, srv.ReadHeaderTimeout)
+	assert.Equal(t, 64<<10, srv.MaxHeaderBytes)
+}
+
+// Recordings are kept up to a limit of all of them together.
+func TestWithAudio_LimitsMemory(t *testing.T) {
+	t.Parallel()
+	s := NewServer(t, WithAudio(), func(s *Server) { s.keepAudio = 1000 })
+	c := callerOf(s)
+	kept := func(id string) int {
+		m, ok := s.Meeting(id)
+		require.True(t, ok)
+		require.EqualValues(t, 600, m.Audio.Size)
+		return len(m.Audio.Bytes)
+	}
+	audio := strings.Repeat("x", 600)
+	first := c.upload(t, "First", audio)
+	assert.Equal(t, 600, kept(first))
+	assert.Zero(t, kept(c.upload(t, "Over", audio)))
+
+	// A truncated body gives its memory back, and so does a deletion.
+	id := c.create(t, "Cut")
+	for range 3 {
+		r := httptest.NewRequest("PUT", c.uploadURL(t, id), io.LimitReader(strings.NewReader(audio), 300))
+		r.ContentLength = 600
+		r.Header.Set("Content-Type", audioType)
+		s.Handler().ServeHTTP(httptest.NewRecorder(), r)
+	}
+	assert.Equal(t, http.StatusNoContent, c.call("DELETE", "/v1/meetings/"+first, "").status)
+	assert.Equal(t, 600, kept(c.upload(t, "Again", audio)))
+	require.NoError(t, s.Reset())
+}
+
+// A page is never longer than its limit, nor shorter than empty.
+func TestSetPageSize_StaysWithinTheLimit(t *testing.T) {
+	t.Parallel()
+	w := DefaultWorld()
+	w.Organisations[0].Meetings = []WorldMeeting{{Title: "Old", Count: 9}}
+	s := NewServer(t, WithWorld(w))
+	for size, want := range map[int]int{-5: 0, 100: 4} {
+		s.SetPageSize(func(limit, page int) int { return size })
+		page, err := s.Client().Meetings.List(t.Context(), &minutes.MeetingListParams{Limit: 4})
+		require.NoError(t, err)
+		assert.Len(t, page.Meetings, want)
 	}
 }

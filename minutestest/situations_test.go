@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 )
 
 // With several meetings at once, a Match names one of them, in any order of
@@ -166,7 +167,7 @@ func TestExpireURL_RejectsOneUpload(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
 	c := callerOf(s)
-	s.Inject(Match{Operation: OpUpload}, ExpireURL())
+	s.Inject(Match{Operation: minutes.OpUpload}, ExpireURL())
 	url := c.uploadURL(t, c.create(t, "Weekly"))
 	a := c.call("PUT", url, "audio", withHeader("Content-Type", audioType))
 	assert.Equal(t, 403, a.status)
@@ -178,7 +179,7 @@ func TestSlowUpload_TakesItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(t)
 		c := callerOf(s)
-		s.Inject(Match{Operation: OpUpload}, SlowUpload(1000))
+		s.Inject(Match{Operation: minutes.OpUpload}, SlowUpload(1000))
 		url, began := c.uploadURL(t, c.create(t, "Weekly")), time.Now()
 		a := c.call("PUT", url, strings.Repeat("a", 60_000), withHeader("Content-Type", audioType))
 		assert.Equal(t, 200, a.status)
@@ -192,37 +193,16 @@ func TestSlowUpload_EndsWithItsClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(t)
 		c := callerOf(s)
-		s.Inject(Match{Operation: OpUpload}, SlowUpload(1))
+		s.Inject(Match{Operation: minutes.OpUpload}, SlowUpload(1))
 		id := c.create(t, "Weekly")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		a := c.call("PUT", c.uploadURL(t, id), strings.Repeat("a", 60_000), withHeader("Content-Type", audioType), func(r *http.Request) { *r = *r.WithContext(ctx) })
 		require.ErrorIs(t, a.err, context.DeadlineExceeded)
 		synctest.Wait()
-		assert.Len(t, s.Requests(OpUpload), 1)
+		assert.Len(t, s.Requests(minutes.OpUpload), 1)
 		m, _ := s.Meeting(id)
 		assert.Nil(t, m.Audio)
-	})
-}
-
-func TestBadCertificate_FailsBeforeTheRequest(t *testing.T) {
-	t.Parallel()
-	inAndOut(t, func(t *testing.T) {
-		s := NewServer(t)
-		c := callerOf(s)
-		i := s.Inject(Match{Title: "Weekly", Nth: 2}, BadCertificate())
-		create := func() response { return c.call("POST", "/v1/meetings", `{"title":"Weekly","date":"2026-11-21"}`) }
-		require.NoError(t, create().err)
-		_, ok := errors.AsType[x509.UnknownAuthorityError](create().err)
-		assert.True(t, ok)
-		require.NoError(t, create().err)
-		assert.Equal(t, 1, i.Applied())
-		assert.Len(t, s.Requests(), 2, "it was not sent")
-	})
-	s := New()
-	defer s.Close()
-	assert.PanicsWithValue(t, "minutestest: Inject: fault: kind: bad_certificate does not go together with other kinds; inject it by itself", func() {
-		s.Inject(Match{}, Reset(), BadCertificate())
 	})
 }
 
@@ -398,7 +378,7 @@ func TestAddMeetings_ContinueByThemselves(t *testing.T) {
 		usage, err = client.Usage.Get(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, []int{2, 96}, []int{usage.CreditsRemaining, usage.TranscribeSecondsRemaining}, "three went on from transcribing, one failed in the end")
-		assert.Empty(t, s.Requests(minutes.OpMeetingsCreate, OpUpload))
+		assert.Empty(t, s.Requests(minutes.OpMeetingsCreate, minutes.OpUpload))
 	})
 }
 
@@ -511,7 +491,7 @@ func TestWithSeed_RepeatsTheRequestsOfAProgram(t *testing.T) {
 			require.NoError(t, s.Script(Script{Stages: Stages{Prepare: stage, Transcribe: stage, Write: stage}}))
 			s.SetPageSize(func(_, page int) int { return page % 2 })
 			s.Inject(Match{Operation: minutes.OpMeetingsCreate}, LoseResponse(), RateLimit(""))
-			s.Inject(Match{Operation: OpUpload}, RefuseUpload(503, "SlowDown"))
+			s.Inject(Match{Operation: minutes.OpUpload}, RefuseUpload(503, "SlowDown"))
 			s.Inject(Match{Operation: minutes.OpMeetingsMinutes}, BadGateway(), Reset())
 			client := s.Client(minutes.WithRetries(retries))
 			for _, title := range []string{"One", "Two", "Three"} {
@@ -563,24 +543,6 @@ func TestWithMinPollInterval_SetsAuditAndCacheControl(t *testing.T) {
 	assert.PanicsWithValue(t, "minutestest: New: WithMinPollInterval: -1s is not positive", func() { New(WithMinPollInterval(-time.Second)) })
 }
 
-// A key is masked wherever it was sent. A short key is not masked within ids
-// and titles that happen to contain it.
-func TestRequests_MaskWholeKeysOnly(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("secret", 4)
-	for key, texts := range map[string]map[string]string{
-		"a":      {"a plan": "a plan", "mtg_a": "mtg_a"},
-		"weekly": {"weekly": masked, "weekly weekly": masked + " " + masked, "biweekly_x weekly.": "biweekly_x " + masked + ".", "weekly-2": "weekly-2", "éweekly": "éweekly"},
-		long:     {"x" + long + "x": "x" + masked + "x"},
-		"":       {"x": "x"},
-	} {
-		e := entry{Exchange: engine.Exchange{KeySecret: key}}
-		for text, want := range texts {
-			assert.Equal(t, want, e.hide(text))
-		}
-	}
-}
-
 func TestWorld_RejectsUnreachableExpiry(t *testing.T) {
 	t.Parallel()
 	for at, good := range map[minutes.UnixTime]bool{4102444800: true, 1798761600000: false} {
@@ -594,4 +556,55 @@ func TestWorld_RejectsUnreachableExpiry(t *testing.T) {
 			require.ErrorContains(t, err, "organisations[0].keys[0].expires_at: ")
 		}
 	}
+}
+
+// The faults of the connection happen before the Server sees a request.
+func TestFaults_OfTheConnection(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault Fault
+		is    func(error) bool
+	}{
+		"certificate": {BadCertificate(), func(err error) bool { _, ok := errors.AsType[x509.UnknownAuthorityError](err); return ok }},
+		"refused":     {ConnectionRefused(), func(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }},
+		"no host": {NoSuchHost(), func(err error) bool {
+			dns, ok := errors.AsType[*net.DNSError](err)
+			return ok && dns.IsNotFound && dns.Name == apiHost
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := NewServer(t)
+			i := s.Inject(Match{Operation: minutes.OpMeetingsCreate, Title: "Weekly"}, c.fault)
+			err := callerOf(s).call("POST", "/v1/meetings", `{"title":"Weekly","date":"2026-11-21"}`).err
+			require.True(t, c.is(err), "%v", err)
+			assert.Equal(t, 1, i.Applied())
+			assert.Empty(t, s.Requests())
+			callerOf(s).create(t, "Weekly")
+			require.ErrorContains(t, Match{}.Validate(c.fault, Reset()), "do not go together with other kinds")
+			require.ErrorContains(t, Match{}.Validate(c.fault.AfterEffect()), "never comes after the effect")
+		})
+	}
+}
+
+// In each second, each key has its allowance, and storage has no limit.
+func TestWithEdgeLimit_RejectsWhatComesTooFast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(t, WithEdgeLimit(2))
+		c := callerOf(s)
+		ada := &caller{c.client, c.base, "key_ada"}
+		var got []int
+		for range 3 {
+			got = append(got, c.call("GET", "/v1/usage", "").status, ada.call("GET", "/v1/usage", "").status)
+		}
+		assert.Equal(t, []int{200, 200, 200, 200, 429, 429}, got)
+		a := c.call("GET", "/v1/usage", "")
+		assert.Equal(t, []any{429, "1", "Too many requests\n"}, []any{a.status, a.header.Get("Retry-After"), a.text})
+		assert.NotEqual(t, 429, c.call("PUT", "https://"+storageHost+"/storage/x", "").status)
+		time.Sleep(time.Second)
+		assert.Equal(t, 200, c.call("GET", "/v1/usage", "").status)
+		r := s.Requests(minutes.OpUsageGet)[4]
+		assert.Equal(t, []any{429, "edge limit", ""}, []any{r.Status, r.Fault, r.Code})
+	})
 }

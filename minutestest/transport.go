@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -32,12 +33,12 @@ type network struct {
 	handler http.Handler
 	fails   func(*http.Request) error // before r is sent
 	bubble  bool                      // the Server was made in a bubble
+	clients atomic.Uint64             // of their own, made so far
 
-	mu      sync.Mutex
-	clients uint64 // made so far
-	closed  bool
-	live    map[*serverEnd]struct{} // until their client closes
-	bodies  map[*openBody]struct{}  // neither read to the end nor closed
+	mu     sync.Mutex
+	closed bool
+	live   map[*serverEnd]struct{} // until their client closes
+	bodies map[*openBody]struct{}  // neither read to the end nor closed
 }
 
 func newNetwork(h http.Handler) *network {
@@ -52,13 +53,13 @@ func inBubble() bool {
 	return now == now.Round(0)
 }
 
-// client returns a client whose every connection leads here, and is known by
-// the client's number.
-func (n *network) client() *http.Client {
-	n.mu.Lock()
-	n.clients++
-	number := n.clients
-	n.mu.Unlock()
+// client returns a client whose every connection leads here. One of its own has a number, by which
+// the audit knows it.
+func (n *network) client(ofItsOwn bool) *http.Client {
+	number := uint64(0)
+	if ofItsOwn {
+		number = n.clients.Add(1)
+	}
 	dial := func(_ context.Context, _, addr string) (net.Conn, error) { return n.dial(number, addr) }
 	return &http.Client{Transport: &roundTripper{n, &http.Transport{
 		DialContext:           dial,
@@ -92,7 +93,7 @@ func (n *network) dial(number uint64, addr string) (net.Conn, error) {
 	n.mu.Unlock()
 
 	srv := newHTTPServer(n.handler)
-	srv.BaseContext = func(net.Listener) context.Context { return context.WithValue(server.ctx, clientNumber{}, number) }
+	srv.BaseContext = func(net.Listener) context.Context { return context.WithValue(server.ctx, sender{}, number) }
 	// Not nil, so that no time goes into setting up HTTP/2.
 	srv.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
 	// Serve starts the connection's goroutine and returns at the second
@@ -101,12 +102,12 @@ func (n *network) dial(number uint64, addr string) (net.Conn, error) {
 	return client, nil
 }
 
-// clientNumber is the key of a context's value that says which client sent a request.
-type clientNumber struct{}
+// sender is the key of a context's value that says which client sent a request.
+type sender struct{}
 
-// clientOf returns the number of the in-memory client that sent r, or 0.
-func clientOf(r *http.Request) uint64 {
-	number, _ := r.Context().Value(clientNumber{}).(uint64)
+// senderOf returns the number of the client of its own that sent r, or 0.
+func senderOf(r *http.Request) uint64 {
+	number, _ := r.Context().Value(sender{}).(uint64)
 	return number
 }
 

@@ -2,7 +2,6 @@ package minutestest
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,59 +12,47 @@ import (
 // service asks of its clients, unless [WithMinPollInterval] sets another.
 const MinPollInterval = 30 * time.Second
 
-// ViolationKind names something that a client must not do. The constants are the complete list. Their comments say when
-// a violation can be innocent.
+// ViolationKind names something that a client must not do. The constants are the complete list, and
+// their comments say when a violation can be a false positive.
 //
-// The audit judges programs. Each Client of [Server.Client] and each client of
-// [Server.NewHTTPClient] is one program. Everything that comes through
-// [Server.HTTPClient], [Server.Listen] or [Server.Handler] with the same key is one
-// program too: a connection does not show which process made it.
-//
-// A program may have several workers. Each create that returns a meeting that exists, as
-// Process sends one with an ExternalID, counts as one more worker on that meeting. So
-// Process is never blamed: not for two workers at once, and not for a process that is
-// killed and the one that continues its work. A program that continues without a create,
-// with Resume or Wait, has no such sign. Use a Store, which keeps the interval, or give
-// the successor its own Client, or its own key over a socket.
+// The audit judges each client by itself. In memory, every result of [Server.Client],
+// [Server.ClientWithKey] and [Server.NewHTTPClient] is a client, so a program that your test starts
+// again is a new one. Everything that comes through [Server.HTTPClient], [Server.Listen] or
+// [Server.Handler] is told apart by its key, because a connection does not show which process made
+// it. There, each create that returns a meeting that exists, as Process sends one with an
+// ExternalID, counts as one more worker on that meeting, so Process is never reported: neither for
+// two workers at once, nor for the process that continues after another was killed.
 type ViolationKind string
 
 const (
-	// ViolationPoll: a program polled a meeting again within [MinPollInterval], and both GETs found the same unfinished
-	// status. With several workers, each may poll once in that time. An upload, or a request for an upload URL, in
-	// between excuses the next GET, for any sender and any result. Listings and the responses of creates and updates
-	// are no polls: they neither cause nor excuse a violation.
+	// ViolationPoll: a client polled a meeting again within [MinPollInterval], and both GETs found
+	// the same unfinished status. An upload, or a request for an upload URL, in between excuses the
+	// next GET, whoever sent it. List pages and the responses of creates and updates are no polls,
+	// so they neither cause nor excuse a violation.
 	//
-	// The program's own Get just before a Wait counts: use WaitOptions.OnStatus. It may be
-	// innocent only if two processes share a key over a socket, or an HTTP client, and one
-	// of them continues with Resume or Wait without a Store.
+	// The program's own Get just before a Wait counts: use WaitOptions.OnStatus instead. It may be a
+	// false positive only if two processes share a key over a socket and one of them continues
+	// with Resume or Wait, because nothing shows that this is another worker: give it its own key.
 	ViolationPoll ViolationKind = "poll"
-	// ViolationCredential: an Authorization header was sent to storage. It is
-	// never innocent.
+	// ViolationCredential: an Authorization header was sent to storage. It is never a false positive.
 	ViolationCredential ViolationKind = "credential"
-	// ViolationRepeat: a program created a meeting, member or project again, with the same body, although the first
-	// create may have taken effect: it got a 5xx, lost its connection, or did not wait for the response. Creates with an
-	// external_id may be sent again, and so may all other requests, such as a PATCH. A successful listing of the
-	// meetings, members or projects in between excuses the next create of one.
-	//
-	// It may be innocent if two of the same are wanted, as two members of one name, or if
-	// two processes that share a key over a socket, or an HTTP client, send the same.
+	// ViolationRepeat: a client created a meeting, member or project again, with the same body,
+	// although the first create may have taken effect: it got a 5xx, lost its connection, or did not
+	// wait for the response. Creates with an external_id are safe to repeat, and so are all other
+	// requests. A list page of the meetings, members or projects in between excuses the next create
+	// of one. It may be a false positive if two of the same are wanted, as two members of one name.
 	ViolationRepeat ViolationKind = "repeat"
-	// ViolationUploadURL: a program requested an upload URL for a meeting that has its audio, although the service had
-	// rejected such requests for that reason. The first two times are no violation, because two workers may be too late,
-	// and each further worker may get this error once. A poll that shows the meeting as created starts the count again.
-	//
-	// It may be innocent for three or more workers that continue with Resume on one Client, or on one key over a
-	// socket. It may also be innocent if a network that the Server does not know, such as your own RoundTripper, lost
-	// the earlier errors.
+	// ViolationUploadURL: a client requested an upload URL for a meeting that has its audio, although
+	// the service had rejected two such requests for that reason. A poll that shows the meeting as
+	// created starts the count again. It may be a false positive if three goroutines of a client
+	// continue one meeting with Resume at the same time.
 	ViolationUploadURL ViolationKind = "upload_url"
-	// ViolationContentType: a request to the API had a body that was not sent as
-	// application/json, or that claimed a Content-Encoding. The service in memory
-	// reads it as JSON anyway. It is never innocent.
+	// ViolationContentType: a request to the API had a body that was not sent as application/json, or
+	// that claimed a Content-Encoding. The fake reads it as JSON anyway. It is never a false positive.
 	ViolationContentType ViolationKind = "content_type"
-	// ViolationOpenBody: when the Server was closed, a program had neither read a
-	// response to its end nor closed it, and did not within a tenth of a second.
-	// Only the clients of the Server in memory are watched for it. It may be
-	// innocent if the program is still at work when its test ends.
+	// ViolationOpenBody: when the Server was closed, a client had neither read a response to its end
+	// nor closed it, and did not within a tenth of a second. Only in-memory clients are watched for
+	// it. It may be a false positive if the program still works when its test ends.
 	ViolationOpenBody ViolationKind = "open_body"
 )
 
@@ -73,7 +60,7 @@ var violationKinds = []ViolationKind{ViolationPoll, ViolationCredential, Violati
 
 // remedies say what to do about each kind.
 var remedies = map[ViolationKind]string{
-	ViolationPoll:        "wait that long between two polls, as Wait does; across restarts, use WithStore",
+	ViolationPoll:        "wait that long between two polls, as Wait does",
 	ViolationCredential:  "send the PUT to the upload URL without an Authorization header",
 	ViolationRepeat:      "list what exists before you create it again; a meeting with an external_id needs no check",
 	ViolationUploadURL:   "read the meeting's status first; it has its audio if it is not created",
@@ -114,13 +101,6 @@ func (v Violation) line(requests string) string {
 // Violations returns the violations so far, at most a thousand, in the order in which the
 // audit noticed them.
 func (s *Server) Violations() []Violation { return s.audit.after(0) }
-
-// describe fills in what the Server knows about the meeting of a violation.
-func (s *Server) describe(v *Violation) {
-	if m, ok := s.Meeting(v.MeetingID); ok {
-		v.Title, v.ExternalID = m.Title, m.ExternalID
-	}
-}
 
 // meeting names the meeting of a violation as people know it.
 func (v *Violation) meeting() string {
@@ -167,17 +147,4 @@ func grouped(violations []Violation) []string {
 		lines = append(lines, first.line(fmt.Sprintf("%d times, in requests %d to %d", n, first.Seq, groups[group][n-1].Seq)))
 	}
 	return lines
-}
-
-// check returns an error for options that cannot be.
-func (a *audit) check() error {
-	for _, kind := range a.ignored {
-		if !slices.Contains(violationKinds, kind) {
-			return fmt.Errorf("WithoutAudit: %q is not one of %s", kind, violationKinds)
-		}
-	}
-	if a.interval <= 0 {
-		return fmt.Errorf("WithMinPollInterval: %s is not positive", a.interval)
-	}
-	return nil
 }
