@@ -37,10 +37,8 @@ func Example() {
 	//
 	// *Standard minutes*
 	//
-	// > Summary, decisions and actions.
-	//
 	// - **Date:** 2026-11-20
-	// - **Duration:** 0:41
+	// - **Duration:** 0:00:08
 	// - **Participants:** Ada Lovelace, Ben Okafor
 	//
 	// ## Summary

@@ -84,9 +84,9 @@ func TestActions_AreInOrderOfRequests(t *testing.T) {
 		got = append(got, fmt.Sprintf("%d after %d: %s %s %s", a.N, a.After, a.Name, strings.ReplaceAll(a.MeetingID, id, "it"), strings.Join(a.Changes, "; ")))
 	}
 	assert.Equal(t, []string{
-		`1 after 0: Script  title "Weekly": hold audio_uploaded, transcript`,
-		`2 after 0: Script  external id "x": outcome minutes_failed, stages 1s, 0s, 0s, minutes`,
-		`3 after 0: Script  all meetings: script removed`,
+		`1 after 0: Script  {"title":"Weekly","transcript":"spk_0: Hello.","hold":"audio_uploaded"}`,
+		`2 after 0: Script  {"external_id":"x","outcome":"minutes_failed","markdown":"# M","stages":{"prepare":"1s"}}`,
+		`3 after 0: Script  {}`,
 		`4 after 3: Release it no longer held in audio_uploaded`,
 		`5 after 3: Advance it audio_uploaded → minutes_ready`,
 	}, got)

@@ -43,13 +43,16 @@
 // A Server begins with [DefaultWorld]: an organisation, its people and three keys.
 // [WithWorld] begins with another World, which [LoadWorld] can read from a file.
 // [Server.Update] changes it during the test: quota runs out, a key is revoked, a member
-// leaves.
+// leaves. [Server.AddMeetings] adds the meetings of others, and [Server.Delete] removes a
+// meeting that your program still waits for. Package world, a directory below, has the fields of
+// all these types.
 //
 // # How meetings end
 //
 // Any bytes are a recording, and become minutes of a short conversation. A [Script] sets
 // another outcome, transcript or duration, for all meetings, for those with one title, or
-// for one meeting. It can also hold a meeting in a status until you release it.
+// for one meeting. It can also hold a meeting in a status until you release it, set the length
+// of the recording, and keep a meeting out of lists for a while.
 //
 //	err := srv.Script(minutestest.Script{Title: "Weekly", Outcome: minutes.StatusMinutesFailed})
 //
@@ -97,14 +100,12 @@
 //
 // # Limits
 //
-// A Server may run for weeks, and survives hostile and broken clients:
+// A Server may run for weeks:
 //
 //   - a header may have 64 KiB, unless the Server is used through [Server.Handler], and a
 //     JSON body 1 MiB;
-//   - the Server ends a request if its body does not move for five minutes;
 //   - it keeps the last 4,096 requests, or as many as 32 MiB hold;
-//   - it hashes recordings and counts their bytes, and keeps them only with [WithAudio], up
-//     to 256 MiB in total;
+//   - it hashes recordings and counts their bytes, and keeps them only with [WithAudio];
 //   - up to sixteen browsers can watch, each for a twentieth of a processor at most.
 //
 // # Fuzz targets and benchmarks
@@ -142,8 +143,8 @@
 //     application/ogg are processed; 1 to 1,000,000,000 bytes
 //   - D12: source states of the failures; when transcript and minutes are
 //     served
-//   - D13: duration from the container, else 16,000 bytes a second; from
-//     transcribing on; minutes cost one credit
+//   - D13: duration from the header of a WAV file or from a [Script], else 16,000
+//     bytes a second; from transcribing on; minutes cost one credit
 //   - D14: no member id in a transcript; names in the minutes; vocabulary
 //     applied
 //   - D15: prefixes of ids; 500 terms and 1,000 members unless set; adding a
@@ -153,8 +154,7 @@
 //   - D17: who can see and change a meeting
 //   - D18: which keys work; 401 before 404 and 405; suspended before
 //     expired; EMAIL_TAKEN before MEMBER_LIMIT_EXCEEDED
-//   - D19: empty strings in bodies and queries; trimming; NUL and invalid
-//     UTF-8; an error names at most 32 unknown fields
+//   - D19: empty strings in bodies and queries; trimming; invalid UTF-8
 //   - D20: duplicates in lists; shared_with checked always; archived
 //     projects; variants of terms that stay
 //   - D21: HEAD, 405 with Allow, trailing slashes, 413, Content-Type
@@ -162,7 +162,8 @@
 //     body cut short
 //   - D23: seconds set aside when the audio arrives; 1,000 credits and
 //     360,000 seconds unless set
-//   - D24: order by creation; cursors across limits and keys; tpl_standard
+//   - D24: order by creation; cursors across limits and keys; tpl_standard;
+//     a top-up is a month after the last
 //   - D25: the rest of the order of errors; seconds given back;
 //     minutes written once
 package minutestest

@@ -27,13 +27,9 @@ func WithMinPollInterval(d time.Duration) Option { return func(s *Server) { s.au
 //	srv.Client(minutes.WithRetries(minutes.RetryPolicy{Max: 4, WaitMin: 1, WaitMax: 1}))
 func WithSeed(seed uint64) Option { return func(s *Server) { s.seed = seed } }
 
-// maxKeptAudio is how much memory recordings may take.
-const maxKeptAudio = 256 << 20
-
-// WithAudio keeps the bytes of recordings for [Server.Meeting], 256 MiB of them
-// together: one that would be too much is not kept. Otherwise recordings are
-// hashed and counted only, and cost no memory.
-func WithAudio() Option { return func(s *Server) { s.keepAudio = maxKeptAudio } }
+// WithAudio keeps the bytes of recordings for [Server.Meeting]. Otherwise recordings are hashed and
+// counted only, and cost no memory.
+func WithAudio() Option { return func(s *Server) { s.keepAudio = true } }
 
 // WithoutAudit turns the audit off for violations of these kinds; without kinds, for
 // all of them. [Server.Violations] does not contain these kinds. To assert on violations

@@ -1,8 +1,8 @@
 package minutestest
 
 import (
+	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
@@ -19,9 +19,15 @@ func (s *Server) Script(scripts ...Script) error {
 		if err := s.engine.Script(sc); err != nil {
 			return methodError("Script", err)
 		}
-		s.did("Script", sc.MeetingID, scriptSummary(sc))
+		s.did("Script", sc.MeetingID, summary(sc))
 	}
 	return nil
+}
+
+// summary is a script as JSON.
+func summary(sc Script) string {
+	text, _ := json.Marshal(sc)
+	return string(text)
 }
 
 // unmatchedScripts returns the scripts for a title or an external id that no meeting has, because a
@@ -50,42 +56,8 @@ func (s *Server) logUnmatchedScripts(tb TB) {
 		return
 	}
 	for _, sc := range s.unmatchedScripts() {
-		t.Logf("minutestest: no meeting that exists now matches the Script for %s", scriptSummary(sc))
+		t.Logf("minutestest: no meeting that exists now matches the Script %s", summary(sc))
 	}
-}
-
-// scriptSummary describes a script in one line.
-func scriptSummary(sc Script) string {
-	whose := "all meetings"
-	switch {
-	case sc.Title != "":
-		whose = fmt.Sprintf("title %q", sc.Title)
-	case sc.ExternalID != "":
-		whose = fmt.Sprintf("external id %q", sc.ExternalID)
-	case sc.MeetingID != "":
-		whose = "this meeting"
-	}
-	var says []string
-	for _, part := range []struct {
-		set  bool
-		text string
-	}{
-		{sc.Outcome != "", "outcome " + string(sc.Outcome)},
-		{sc.Hold != "", "hold " + string(sc.Hold)},
-		{sc.Stages != (Stages{}), fmt.Sprintf("stages %v, %v, %v", sc.Stages.Prepare, sc.Stages.Transcribe, sc.Stages.Write)},
-		{sc.Duration != 0, fmt.Sprintf("duration %v", sc.Duration)},
-		{sc.ListedAfter != 0, fmt.Sprintf("listed after %v", sc.ListedAfter)},
-		{sc.Transcript != "", "transcript"},
-		{sc.Markdown != "" || sc.HTML != "", "minutes"},
-	} {
-		if part.set {
-			says = append(says, part.text)
-		}
-	}
-	if says == nil {
-		says = []string{"script removed"}
-	}
-	return whose + ": " + strings.Join(says, ", ")
 }
 
 // Release lets a meeting that a script holds go on, and reports whether one held it. The rest of

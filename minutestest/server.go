@@ -34,7 +34,7 @@ type TB interface {
 // synctest bubbles. Two Servers share nothing.
 type Server struct {
 	world     World
-	keepAudio int64 // bytes at most
+	keepAudio bool
 	seed      uint64
 	audit     *audit
 	engine    *engine.Service

@@ -16,8 +16,8 @@ func TestRun(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"unchanged":               {nil, []string{"# Stand-up", "Ada Lovelace, Grace Hopper", "**Duration:** 0:41", "Agreed, we drop it"}},
-		"own recording and flags": {[]string{"-audio", "recording/standup.mp3", "-title", "Weekly", "-format", "html"}, []string{"<h1>Weekly</h1>", "0:41"}},
+		"unchanged":               {nil, []string{"# Stand-up", "Ada Lovelace, Grace Hopper", "**Duration:** 0:00:08", "Agreed, we drop it"}},
+		"own recording and flags": {[]string{"-audio", "recording/standup.mp3", "-title", "Weekly", "-format", "html"}, []string{"<h1>Weekly</h1>", "0:00:08"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr strings.Builder
@@ -27,7 +27,7 @@ func TestRun(t *testing.T) {
 			for _, want := range test.want {
 				assert.Contains(t, stdout.String(), want)
 			}
-			for _, want := range []string{"Uploading: 122200 of 122200", "Status: transcribing", "Status: minutes_ready", "41s"} {
+			for _, want := range []string{"Uploading: 122200 of 122200", "Status: transcribing", "Status: minutes_ready", "8s"} {
 				assert.Contains(t, stderr.String(), want)
 			}
 		})

@@ -42,7 +42,7 @@ func (o *organisation) makeKeys() map[string]*key {
 		made.visibility = o.defaultVisibility(made.caller)
 		for _, from := range k.IPAllowlist {
 			p, _ := parsePrefix(from)
-			made.allowlist = append(made.allowlist, unmapPrefix(p))
+			made.allowlist = append(made.allowlist, p)
 		}
 		inactive := false
 		if m := o.Member(k.MemberID); m != nil {
@@ -103,24 +103,13 @@ func bearer(h http.Header) (secret string, ok bool) {
 	return secret, strings.EqualFold(scheme, "Bearer") && secret != ""
 }
 
-// permits reports whether the key's allowlist holds a caller's address. A
-// caller without one, as over a transport in memory, counts as loopback.
+// permits reports whether the key's allowlist holds a caller's address. A caller without one, as
+// over a transport in memory, counts as loopback.
 func (k *key) permits(remote string) bool {
-	addr := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	if withPort, err := netip.ParseAddrPort(remote); err == nil {
-		addr = withPort.Addr()
-	} else if bare, err := netip.ParseAddr(remote); err == nil {
-		addr = bare
+	from, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		from = netip.MustParseAddrPort("127.0.0.1:0")
 	}
-	addr = addr.Unmap().WithZone("")
+	addr := from.Addr().Unmap().WithZone("")
 	return slices.ContainsFunc(k.allowlist, func(p netip.Prefix) bool { return p.Contains(addr) })
-}
-
-// unmapPrefix returns an IPv4 prefix that is written as IPv6 as IPv4, which is
-// how addresses are compared.
-func unmapPrefix(p netip.Prefix) netip.Prefix {
-	if p.Addr().Is4In6() && p.Bits() >= 96 {
-		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-	}
-	return p
 }

@@ -40,12 +40,8 @@ func (o *organisation) arrive(m *meeting, j *job) {
 	if sc.Duration > 0 && !j.unreadable {
 		j.seconds = wholeSeconds(sc.Duration)
 	}
-	switch {
-	case j.unreadable, sc.Outcome == minutes.StatusAudioRejected, sc.Outcome == minutes.StatusTranscribeBlocked:
-	case j.seconds > o.free():
-		j.blocked = true
-	default:
-		o.reserve(j)
+	if !j.unreadable && sc.Outcome != minutes.StatusAudioRejected && sc.Outcome != minutes.StatusTranscribeBlocked {
+		j.blocked = !o.reserve(j)
 	}
 	o.enter(m, minutes.StatusAudioUploaded, j.received)
 }
@@ -137,13 +133,11 @@ func (o *organisation) admit(j *job, outcome minutes.Status) minutes.Status {
 	case j.unreadable || outcome == minutes.StatusAudioRejected:
 		o.release(j)
 		return minutes.StatusAudioRejected
-	case !j.blocked && j.reserved == 0: // a script that kept it from its seconds was changed since
-		if j.blocked = j.seconds > o.free(); !j.blocked && outcome != minutes.StatusTranscribeBlocked {
-			o.reserve(j)
-		}
-	}
-	if j.blocked || outcome == minutes.StatusTranscribeBlocked {
+	case j.blocked || outcome == minutes.StatusTranscribeBlocked:
 		o.release(j)
+		return minutes.StatusTranscribeBlocked
+	case j.reserved == 0 && !o.reserve(j): // a script that kept it from its seconds was changed since
+		j.blocked = true
 		return minutes.StatusTranscribeBlocked
 	}
 	return minutes.StatusTranscribing
@@ -158,12 +152,11 @@ func (o *organisation) settle(now time.Time) {
 			next = o.running[0]
 		}
 		switch {
-		case o.armed && !o.resetAt.After(now) && (next == nil || !o.resetAt.After(next.job.due)):
+		case o.toppedUpBy(now) && (next == nil || o.toppedUpBy(next.job.due)):
 			o.topUp()
 		case next != nil && !next.job.due.After(now):
 			o.step(next, next.job.due)
 		default:
-			o.arm(now)
 			return
 		}
 	}

@@ -85,7 +85,6 @@ func (o *organisation) remove(m *meeting) {
 	if m.job != nil {
 		o.unschedule(m)
 		o.release(m.job) // D25: deleted before transcription completed
-		o.state.forget(m.job)
 	}
 }
 

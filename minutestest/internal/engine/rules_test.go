@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -41,21 +40,6 @@ func TestUsage_IsNeverNegative(t *testing.T) {
 		assert.Equal(t, "minutes_failed", s.status("ci", a))
 		assert.Equal(t, "0 0 null", s.usage())
 	})
-}
-
-// TestDuration_AppearsWithTranscribing is D13, state by state.
-func TestDuration_AppearsWithTranscribing(t *testing.T) {
-	t.Parallel()
-	s := newRig(t, func(cfg *Config) { cfg.World.Stages.Prepare, cfg.World.Stages.Transcribe = time.Hour, time.Hour })
-	id := s.create("ci", "")
-	at := "GET /v1/meetings/" + id
-	assert.NotContains(t, s.do("ci", at, "").json(), "duration_seconds")
-	s.upload("ci", id, 16_000*37)
-	require.Equal(t, "audio_uploaded", s.status("ci", id))
-	assert.NotContains(t, s.do("ci", at, "").json(), "duration_seconds")
-	_, err := s.Advance(id, minutes.StatusTranscribing)
-	require.NoError(t, err)
-	assert.Equal(t, "37", s.do("ci", at, "").field("duration_seconds"))
 }
 
 // The rest of a meeting in progress follows each script for it, and no other script. A meeting that
@@ -204,58 +188,4 @@ func TestScript_NarrowestWins(t *testing.T) {
 	assert.Equal(t, "of the external id", s.do("ci", "GET /v1/meetings/"+id+"/transcript", "").is(200, "").field("transcript"))
 	assert.Equal(t, "of the id", s.do("ci", "GET /v1/meetings/"+id+"/minutes", "").field("content"))
 	assert.Equal(t, "of the title", s.do("ci", "GET /v1/meetings/"+id+"/minutes?format=markdown", "").field("content"))
-}
-
-// TestSchedule_JobsDueAtTheSameTime: of two meetings due at one instant the older goes first,
-// whichever had its audio first.
-func TestSchedule_JobsDueAtTheSameTime(t *testing.T) {
-	t.Parallel()
-	for _, backwards := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			s := newRig(t, staged, withAcme(func(o *world.Organisation) { o.Credits = new(1) }))
-			older, newer := s.create("ci", ""), s.create("ci", "")
-			order := []string{older, newer}
-			if backwards {
-				order = []string{newer, older}
-			}
-			for _, id := range order {
-				s.upload("ci", id, 1)
-			}
-			time.Sleep(time.Hour)
-			assert.Equal(t, "minutes_ready", s.status("ci", older))
-			assert.Equal(t, "minutes_failed", s.status("ci", newer))
-		})
-	}
-}
-
-// The quota at the arrival of the audio counts. Quota that is added later does
-// not restart the meeting (section 3).
-func TestQuota_CountsAtArrivalOfAudio(t *testing.T) {
-	t.Parallel()
-	s := newRig(t, func(cfg *Config) { cfg.World.Stages.Prepare = time.Hour }, withAcme(func(o *world.Organisation) { o.TranscribeSeconds = new(1) }))
-	id := s.create("ci", "")
-	s.upload("ci", id, 16_000*2)
-	require.NoError(t, s.Update("org_acme", func(o *world.Organisation) { o.TranscribeSeconds = new(100) }))
-	status, err := s.Advance(id, "")
-	require.NoError(t, err)
-	assert.Equal(t, minutes.StatusTranscribeBlocked, status)
-}
-
-// An error has no poll interval, a rejected key gets a challenge, and every
-// response has its length.
-func TestErrors_HaveTheirHeaders(t *testing.T) {
-	t.Parallel()
-	s := newRig(t)
-	id := s.create("ci", "")
-	found := s.do("ci", "GET /v1/meetings/"+id, "")
-	assert.Equal(t, "private, max-age=30", found.Header().Get("Cache-Control"))
-	for _, what := range []string{"GET /v1/meetings", "GET /v1/usage", "PATCH /v1/meetings/" + id, "GET /v1/templates"} {
-		assert.Empty(t, s.do("ci", what, "{}").is(200, "").Header().Get("Cache-Control"), what)
-	}
-	for key, want := range map[string]string{"": "Bearer", "two": "", "nobody": "Bearer"} {
-		r := s.do(key, "GET /v1/meetings/mtg_none", "")
-		assert.Equal(t, want, r.Header().Get("Www-Authenticate"), key)
-		assert.Empty(t, r.Header().Get("Cache-Control"), key)
-		assert.Equal(t, strconv.Itoa(r.Body.Len()), r.Header().Get("Content-Length"), key)
-	}
 }

@@ -29,9 +29,9 @@ type Config struct {
 	// StorageBase returns scheme://host of the upload URLs for the caller of r. Nil: OwnBase.
 	StorageBase func(r *http.Request) string
 
-	// KeepAudio is the most bytes of all recordings together to keep for world.Audio. A recording
-	// beyond that is hashed and counted only.
-	KeepAudio int64
+	// KeepAudio keeps the bytes of recordings for world.Audio. Otherwise they are only hashed and
+	// counted.
+	KeepAudio bool
 
 	// MinPollInterval is what Cache-Control asks of clients that poll; 0: 30 s.
 	MinPollInterval time.Duration
@@ -55,7 +55,6 @@ type state struct {
 	Config
 	ids    *ids
 	pace   string       // Cache-Control of a meeting
-	kept   atomic.Int64 // bytes of recordings
 	ahead  atomic.Int64 // nanoseconds that the clock was advanced by
 	stages world.Stages
 	orgs   []*organisation

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"mime"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,22 +58,13 @@ func storedIn(u *url.URL) (org, meeting string) {
 
 func isStorage(u *url.URL) bool { return strings.HasPrefix(u.Path, storagePath) }
 
-// restrictedName matches the name of a type or subtype (RFC 6838), in lower
-// case. Unlike a token, it cannot be "*".
-var restrictedName = regexp.MustCompile(`^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$`)
-
-// mediaType returns the bare type of a content type, in lower case. ok is
-// false if s is none, or if a header cannot repeat it byte for byte.
+// mediaType returns the bare type of a content type, in lower case. ok is false if s is none, or
+// if a header cannot repeat it byte for byte.
 func mediaType(s string) (bare string, ok bool) {
-	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) || s != strings.TrimSpace(s) {
-		return "", false
-	}
 	bare, _, err := mime.ParseMediaType(s)
-	kind, subtype, found := strings.Cut(bare, "/")
-	if err != nil || !found || !restrictedName.MatchString(kind) || !restrictedName.MatchString(subtype) {
-		return "", false
-	}
-	return bare, true
+	kind, subtype, _ := strings.Cut(bare, "/")
+	printable := !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) && s == strings.TrimSpace(s)
+	return bare, err == nil && printable && kind != "" && subtype != "" && !strings.Contains(bare, "*")
 }
 
 // processed reports whether transcription accepts a content type (D11).

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/xml"
 	"io"
+	"math"
 	"net/http"
 	"time"
 )
@@ -80,11 +81,6 @@ func (st *state) put(r *http.Request, x *Exchange) (etag string, err *storageErr
 		return "", errNoLength
 	}
 	j := &job{contentType: contentType}
-	defer func() {
-		if etag == "" { // the upload failed
-			st.forget(j)
-		}
-	}()
 	cut := st.receive(r, j)
 	x.StorageBytes = j.size
 	if cut != nil || j.size != r.ContentLength { // D22: the meeting is left without audio
@@ -117,17 +113,18 @@ func (o *organisation) awaits(x *Exchange, now time.Time, j *job) *storageError 
 	return nil
 }
 
-// receive reads a recording in constant memory: it is hashed, measured and counted, and kept only
-// if the service was asked to.
+// receive reads a recording in constant memory, unless the service was asked to keep it.
 func (st *state) receive(r *http.Request, j *job) (err error) {
 	hash, head := sha256.New(), &prefix{limit: wavHead}
-	kept := &prefix{limit: int(max(st.KeepAudio-st.kept.Load(), 0))}
-	if j.size, err = io.Copy(io.MultiWriter(hash, head, kept), r.Body); err != nil {
+	if st.KeepAudio {
+		head.limit = math.MaxInt
+	}
+	if j.size, err = io.Copy(io.MultiWriter(hash, head), r.Body); err != nil {
 		return err
 	}
 	hash.Sum(j.sha256[:0])
-	if int64(len(kept.bytes)) == j.size && st.kept.Add(j.size) <= st.KeepAudio {
-		j.bytes = kept.bytes
+	if st.KeepAudio {
+		j.bytes = head.bytes
 	}
 	if j.unreadable = !processed(j.contentType) || j.size == 0 || j.size > maxAudioBytes; !j.unreadable {
 		j.seconds = recordingSeconds(head.bytes, j.size)
@@ -144,10 +141,4 @@ type prefix struct {
 func (p *prefix) Write(b []byte) (int, error) {
 	p.bytes = append(p.bytes, b[:min(len(b), p.limit-len(p.bytes))]...)
 	return len(b), nil
-}
-
-// forget gives up the bytes kept of a recording.
-func (st *state) forget(j *job) {
-	st.kept.Add(-int64(len(j.bytes)))
-	j.bytes = nil
 }

@@ -25,10 +25,10 @@ func TestUploadURL(t *testing.T) {
 	s := newRig(t)
 	id := s.create("ci", "")
 	at := "POST /v1/meetings/" + id + "/upload-url"
-	for _, ct := range []string{`""`, `null`, `7`, `"audio"`, `"/wav"`, `"audio/"`, `"audio/*"`, `"*/*"`, `"audio/wav;"x`, `"au dio/wav"`, `" audio/wav"`, `"audio/wav "`, `"audio/wav\r\n"`, `"audio/wäv"`, `"audio/wav; x=\"é\""`, `"audio/wav; x=\"\u007f\""`, `"audio/wav; x=\"y"`, `"audio/wav/x"`, `"audio/` + strings.Repeat("x", 128) + `"`} {
+	for _, ct := range []string{`""`, `null`, `7`, `"audio"`, `"/wav"`, `"audio/"`, `"audio/*"`, `"*/*"`, `"audio/wav;"x`, `"au dio/wav"`, `" audio/wav"`, `"audio/wav "`, `"audio/wav\r\n"`, `"audio/wäv"`, `"audio/wav; x=\"é\""`, `"audio/wav; x=\"\u007f\""`, `"audio/wav; x=\"y"`, `"audio/wav/x"`} {
 		require.Equal(t, 400, s.do("ci", at, `{"content_type":`+ct+`}`).is(400, "INVALID_REQUEST").Code, ct)
 	}
-	for _, ct := range []string{"audio/wav", "AUDIO/WAV", "audio/ogg; codecs=opus", "application/vnd.x+json", "text/plain", "audio/az09", "audio/wav; x=~y", "audio/" + strings.Repeat("x", 127)} {
+	for _, ct := range []string{"audio/wav", "AUDIO/WAV", "audio/ogg; codecs=opus", "application/vnd.x+json", "text/plain", "audio/az09", "audio/wav; x=~y"} {
 		r := s.do("ci", at, `{"content_type":"`+ct+`"}`).is(200, "")
 		require.Equal(t, "900", r.field("expires_in"))
 		require.Equal(t, "PUT", r.field("method"))
@@ -46,7 +46,7 @@ func TestUploadURL(t *testing.T) {
 func TestStorage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newRig(t, func(cfg *Config) { cfg.KeepAudio, cfg.World.Stages.Prepare = 1<<20, time.Hour })
+		s := newRig(t, func(cfg *Config) { cfg.KeepAudio, cfg.World.Stages.Prepare = true, time.Hour })
 		id := s.create("ci", `"external_id":"e"`)
 		const ct = `audio/wav; x="y"`
 		target := s.presigned("ci", id, `audio/wav; x=\"y\"`)
@@ -196,18 +196,4 @@ func TestContentTypes(t *testing.T) {
 	require.Equal(t, "audio_rejected", s.status("ci", id), "an empty file")
 	require.Equal(t, "null", s.do("ci", "GET /v1/meetings/"+id, "").field("duration_seconds"))
 	require.NotContains(t, s.do("ci", "GET /v1/meetings/"+id, "").Body.String(), "duration")
-}
-
-// The bytes of recordings are kept completely or not at all, and bytes that are
-// not kept do not count.
-func TestKeptAudio_IsWholeOrNothing(t *testing.T) {
-	t.Parallel()
-	s := newRig(t, func(cfg *Config) { cfg.KeepAudio = 200_000 })
-	for i, want := range []int{150_000, 0, 50_000, 0} {
-		id := s.create("ci", "")
-		s.upload("ci", id, []int{150_000, 300_000, 50_000, 1}[i])
-		state, _ := s.Meeting(id)
-		require.Len(t, state.Audio.Bytes, want, i)
-		require.EqualValues(t, []int{150_000, 300_000, 50_000, 1}[i], state.Audio.Size)
-	}
 }

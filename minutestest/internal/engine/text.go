@@ -8,11 +8,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 	"unicode"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
 // speech is what is said in a meeting without a script. It has no names, because only minutes
@@ -89,90 +87,85 @@ func wordEdge(c byte) string {
 	return ""
 }
 
-// document is what minutes hold, in all formats.
-type document struct {
-	Title, Template, Date, Duration, Participants string
-	Turns                                         []turn
-}
-
-// turn is what one speaker says at a time.
-type turn struct{ Who, Text string }
+// fact is a line of minutes: a name, and what there is to say about it.
+type fact struct{ name, text string }
 
 // minutes writes m's minutes in both formats. Once written, they do not follow a later title
 // (D25).
-func (o *organisation) minutes(m *meeting) (markdown, html string) {
-	sc := o.state.scripts.of(m)
-	d := document{Title: oneLine(m.title), Template: oneLine(cmp.Or(o.Template(m.template), &world.Template{Name: m.template}).Name)}
-	d.Date = strings.TrimSpace(m.date + " " + m.time)
-	d.Duration = fmt.Sprintf("%d:%02d:%02d", m.job.seconds/3600, m.job.seconds/60%60, m.job.seconds%60)
+func (o *organisation) minutes(m *meeting) (markdown, htmlText string) {
+	shape := m.template
+	if t := o.Template(m.template); t != nil {
+		shape = t.Name
+	}
 	var names []string
 	for _, id := range m.participants {
 		name := "A former member"
 		if p := o.Member(id); p != nil {
 			name = p.Name
 		}
-		names = append(names, oneLine(name))
+		names = append(names, name)
 	}
-	d.Participants = cmp.Or(strings.Join(names, ", "), "not known")
+	title, s := oneLine(m.title), m.job.seconds
+	facts := []fact{
+		{"Date", strings.TrimSpace(m.date + " " + m.time)},
+		{"Duration", fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)},
+		{"Participants", cmp.Or(strings.Join(names, ", "), "not known")},
+	}
+	said := map[string][]fact{}
 	for line := range strings.Lines(m.job.transcript) {
 		if line = strings.TrimSpace(line); line != "" {
-			d.Turns = append(d.Turns, turnOf(line, names))
+			f := attribute(line, names)
+			said[sectionOf(f.text)] = append(said[sectionOf(f.text)], f)
 		}
 	}
-	return cmp.Or(sc.Markdown, render(markdownTemplate, d)), cmp.Or(sc.HTML, render(htmlTemplate, d))
+	md, ht := list(facts)
+	markdown = fmt.Sprintf("# %s\n\n*%s*\n\n%s", title, oneLine(shape), md)
+	htmlText = fmt.Sprintf("<article>\n<h1>%s</h1>\n<p><em>%s</em></p>\n%s", html.EscapeString(title), html.EscapeString(oneLine(shape)), ht)
+	for _, section := range []string{"Summary", "Decisions", "Actions"} {
+		md, ht = list(said[section])
+		markdown += fmt.Sprintf("\n## %s\n\n%s", section, md)
+		htmlText += fmt.Sprintf("<h2>%s</h2>\n%s", section, ht)
+	}
+	sc := o.state.scripts.of(m)
+	return cmp.Or(sc.Markdown, markdown), cmp.Or(sc.HTML, htmlText+"</article>\n")
 }
 
-// turnOf reads a line of a transcript, and names its speaker: the labels count the participants.
-func turnOf(line string, names []string) turn {
+// sectionOf is the section of the minutes in which something that was said belongs.
+func sectionOf(text string) string {
+	switch {
+	case strings.Contains(text, "decided"), strings.Contains(text, "agreed"):
+		return "Decisions"
+	case strings.Contains(text, " will "):
+		return "Actions"
+	}
+	return "Summary"
+}
+
+// attribute reads a line of a transcript, and names its speaker: labels count the participants.
+func attribute(line string, names []string) fact {
 	label, words, _ := strings.Cut(line, ":")
 	number, labelled := strings.CutPrefix(label, "spk_")
-	n, err := strconv.Atoi(number)
+	n, err := strconv.ParseUint(number, 10, 16)
 	switch {
-	case !labelled || err != nil || n < 0:
-		return turn{"Somebody", line}
-	case n < len(names):
-		return turn{names[n], strings.TrimSpace(words)}
+	case !labelled || err != nil:
+		return fact{"Somebody", line}
+	case int(n) < len(names):
+		return fact{names[n], words}
 	}
-	return turn{fmt.Sprintf("Speaker %d", n+1), strings.TrimSpace(words)}
+	return fact{fmt.Sprintf("Speaker %d", n+1), words}
 }
 
-var markdownTemplate = template.Must(template.New("").Parse(
-	`# {{.Title}}
-
-*{{.Template}}*
-
-- **Date:** {{.Date}}
-- **Duration:** {{.Duration}}
-- **Participants:** {{.Participants}}
-
-## Summary
-
-{{range .Turns}}- **{{.Who}}:** {{.Text}}
-{{end}}`))
-
-var htmlTemplate = template.Must(template.New("").Funcs(template.FuncMap{"text": html.EscapeString}).Parse(
-	`<article>
-<h1>{{text .Title}}</h1>
-<p><em>{{text .Template}}</em></p>
-<ul>
-<li><strong>Date:</strong> {{.Date}}</li>
-<li><strong>Duration:</strong> {{.Duration}}</li>
-<li><strong>Participants:</strong> {{text .Participants}}</li>
-</ul>
-<h2>Summary</h2>
-<ul>
-{{range .Turns}}<li><strong>{{text .Who}}:</strong> {{text .Text}}</li>
-{{end}}</ul>
-</article>
-`))
-
-// render fills a template, whose faults a test finds.
-func render(t *template.Template, d document) string {
-	var b strings.Builder
-	if err := t.Execute(&b, d); err != nil {
-		panic(err)
+// list writes facts in both formats.
+func list(facts []fact) (markdown, htmlText string) {
+	if len(facts) == 0 {
+		return "None.\n", "<p>None.</p>\n"
 	}
-	return b.String()
+	var md, ht strings.Builder
+	for _, f := range facts {
+		fmt.Fprintf(&md, "- **%s:** %s\n", oneLine(f.name), oneLine(f.text))
+		fmt.Fprintf(&ht, "<li><strong>%s:</strong> %s</li>\n", html.EscapeString(oneLine(f.name)), html.EscapeString(oneLine(f.text)))
+	}
+	return md.String(), "<ul>\n" + ht.String() + "</ul>\n"
 }
 
 // oneLine returns a text with single spaces instead of any white space.

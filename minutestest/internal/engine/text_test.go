@@ -63,7 +63,7 @@ func TestMembers(t *testing.T) {
 		`{"name":1,"email":"nope"}`: "INVALID_REQUEST [name email]", `{"name":"x","email":7}`: "INVALID_REQUEST [email]",
 		`{"name":"x","email":"nope"}`: "INVALID_EMAIL [email]", `{"name":"x","email":"X <x@y.example>"}`: "INVALID_EMAIL [email]", `{"name":"x","email":" x@y.example"}`: "INVALID_EMAIL [email]",
 		`{"name":"x","email":"x@y..example"}`: "INVALID_EMAIL [email]", `{"name":"x","email":"x@"}`: "INVALID_EMAIL [email]", `{"name":"x","email":"@y"}`: "INVALID_EMAIL [email]", `{"name":"x","email":"a@b@c"}`: "INVALID_EMAIL [email]",
-		`{"name":"x","email":"x@-y.example"}`: "INVALID_EMAIL [email]", `{"name":"x","email":"x@y_z"}`: "INVALID_EMAIL [email]", `{"name":"x","email":"x y@z"}`: "INVALID_EMAIL [email]",
+		`{"name":"x","email":"x y@z"}`: "INVALID_EMAIL [email]",
 	} {
 		r := s.do("ci", "POST /v1/employees", body)
 		require.Equal(t, want, fmt.Sprint(r.x.Code, " ", r.detail("fields")), body)
