@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
@@ -19,13 +18,12 @@ func banner(w io.Writer, world minutestest.World, env []string, baseURL, control
 	for i := range world.Organisations {
 		o := &world.Organisations[i]
 		fmt.Fprintf(w, "\nKeys of %s\n\n", cmp.Or(o.Name, o.ID))
-		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 		for _, k := range o.Keys {
-			fmt.Fprintf(table, "  %s\t%s\t%s\n", k.Secret, whose(o, k), rights(k))
-		}
-		_ = table.Flush()
-		if len(o.Keys) == 0 {
-			fmt.Fprintln(w, "  none: no client can use this organisation")
+			name := k.MemberID + k.IntegrationID
+			if m := o.Member(k.MemberID); m != nil {
+				name = cmp.Or(m.Name, m.ID)
+			}
+			fmt.Fprintf(w, "  %-9s %s\n", k.Secret, name)
 		}
 	}
 	fmt.Fprintf(w, "\nexport %s\n", strings.Join(env, " "))
@@ -46,29 +44,6 @@ func environment(world minutestest.World, key, baseURL, controlURL string) []str
 		env = append(env, "MINUTES_CONTROL_URL="+quote(controlURL))
 	}
 	return env
-}
-
-func whose(o *minutestest.Organisation, k minutestest.Key) string {
-	if n := o.Integration(k.IntegrationID); n != nil {
-		return cmp.Or(n.Name, n.ID) + ", an integration"
-	}
-	m := o.Member(k.MemberID)
-	if m.Admin {
-		return cmp.Or(m.Name, m.ID) + ", an administrator"
-	}
-	return cmp.Or(m.Name, m.ID)
-}
-
-func rights(k minutestest.Key) string {
-	switch {
-	case k.Revoked:
-		return "revoked"
-	case k.Scopes == nil:
-		return "every scope"
-	case len(k.Scopes) == 0:
-		return "no scope"
-	}
-	return strings.Join(k.Scopes, " ")
 }
 
 // quote makes s one word for a shell.

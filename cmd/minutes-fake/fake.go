@@ -1,10 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -49,21 +50,28 @@ type faultSpec struct {
 // script is a script, and whether there was a meeting for it.
 type script struct {
 	minutestest.Script
+
 	matched bool
 }
 
 // newFake returns a fake with a world.
 func (p *process) newFake(w minutestest.World) (f *fake, err error) {
-	f = &fake{world: w}
+	f = &fake{}
 	f.closed, f.end = context.WithCancel(context.Background())
-	w.Stages = faster(withDefaults(w.Stages), p.settings.speed)
+	if len(w.Organisations) == 0 {
+		return nil, errors.New("organisations: at least one expected")
+	}
+	usual := minutestest.DefaultWorld().Stages
+	w.Stages = minutestest.Stages{Prepare: cmp.Or(w.Stages.Prepare, usual.Prepare), Transcribe: cmp.Or(w.Stages.Transcribe, usual.Transcribe), Write: cmp.Or(w.Stages.Write, usual.Write)}
+	f.world = w
+	w.Stages = faster(w.Stages, p.settings.speed)
 	requests := newRequestLog(p.settings.log, p.lines)
 	options := append(p.settings.options(), minutestest.WithWorld(w), minutestest.WithLog(func(r minutestest.Request) {
 		f.match(r.MeetingID)
 		logRequest(requests, r)
 	}))
 	defer func() {
-		if v := recover(); v != nil { // an unknown kind of violation
+		if v := recover(); v != nil { // since New panics if the world or -without-audit is invalid
 			err = fmt.Errorf("%v", v)
 		}
 	}()
@@ -89,15 +97,6 @@ func (f *fake) matchAll(meetings ...minutestest.Meeting) {
 			return (s.MeetingID == "" || s.MeetingID == m.ID) && (s.Title == "" || s.Title == m.Title) && (s.ExternalID == "" || s.ExternalID == m.ExternalID)
 		})
 	}
-}
-
-// addScript keeps a script for the list of them. It replaces the one for the same meetings.
-func (f *fake) addScript(s minutestest.Script) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	selector := func(s minutestest.Script) [3]string { return [3]string{s.MeetingID, s.ExternalID, s.Title} }
-	f.scripts = slices.DeleteFunc(f.scripts, func(other *script) bool { return selector(other.Script) == selector(s) })
-	f.scripts = append(f.scripts, &script{Script: s})
 }
 
 // unused returns why a fault is of no use so far, or "".
@@ -144,13 +143,4 @@ func (f *fake) complaints() (list []string) {
 	}
 	faults, scripts := f.useless()
 	return slices.Concat(list, faults, scripts)
-}
-
-// plain returns an error's text without the names of functions, in one line.
-func plain(err error) string {
-	text := err.Error()
-	for _, origin := range []string{"minutestest: ", "Update: ", "Script: ", "Advance: ", "AddMeetings: ", "world: ", "script: ", "json: "} {
-		text = strings.TrimPrefix(text, origin)
-	}
-	return strings.ReplaceAll(text, "\n", "; ")
 }

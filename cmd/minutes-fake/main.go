@@ -132,7 +132,7 @@ func isAddress(s string) bool {
 
 // options are the settings that the fake itself has.
 func (s *settings) options() []minutestest.Option {
-	list := []minutestest.Option{minutestest.WithMinPollInterval(s.minPollInterval), minutestest.WithSeed(s.seed)}
+	list := []minutestest.Option{minutestest.WithMinPollInterval(s.minPollInterval), minutestest.WithSeed(s.seed), minutestest.WithEdgeLimit(s.edgeLimit)}
 	if s.withoutAudit == "all" {
 		return append(list, minutestest.WithoutAudit())
 	}

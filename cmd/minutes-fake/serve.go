@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -187,36 +186,6 @@ func (p *process) shutdown() {
 			_ = server.Close()
 		}
 	}
-}
-
-// loadWorld reads a world file. Its errors are one line, with the path of each mistake.
-func loadWorld(path string) (minutestest.World, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return minutestest.World{}, fmt.Errorf("-world: %w", err)
-	}
-	defer file.Close()
-	world, err := minutestest.LoadWorld(file)
-	if err != nil {
-		return world, fmt.Errorf("-world %s: %s", path, plain(err))
-	}
-	return world, nil
-}
-
-// faster divides stages by speed.
-func faster(s minutestest.Stages, speed float64) minutestest.Stages {
-	for _, d := range []*time.Duration{&s.Prepare, &s.Transcribe, &s.Write} {
-		if *d > 0 {
-			*d = max(time.Duration(float64(*d)/speed), 1) // since 0 means the default
-		}
-	}
-	return s
-}
-
-// withDefaults fills in the stages that are left out.
-func withDefaults(s minutestest.Stages) minutestest.Stages {
-	usual := minutestest.DefaultWorld().Stages
-	return minutestest.Stages{Prepare: cmp.Or(s.Prepare, usual.Prepare), Transcribe: cmp.Or(s.Transcribe, usual.Transcribe), Write: cmp.Or(s.Write, usual.Write)}
 }
 
 // removeEnvFile removes a file, but nothing that is no file.

@@ -159,7 +159,7 @@ func proxy(t *testing.T, base string, c *checker, known []string) string {
 			panic(http.ErrAbortHandler)
 		}
 		if _, pattern, ok := strings.Cut(r.Pattern, " "); ok {
-			r.Pattern = pattern
+			r.Pattern = strings.TrimSuffix(pattern, "{$}")
 			c.check(r, resp.StatusCode, resp.Header, body)
 		}
 		maps.Copy(w.Header(), resp.Header)
