@@ -1,0 +1,220 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestPatchWorld_MergesByIDAndSecret(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none")
+	organisation := func(w map[string]any) map[string]any { return w["organisations"].([]any)[0].(map[string]any) }
+	before := organisation(p.control("GET /world"))
+	after := organisation(p.control(`PATCH /world {"organisations":[{"id":"org_acme","credits":0,"name":null,"keys":[{"secret":"key_ada","revoked":true}],` +
+		`"members":[{"id":"emp_ada","role":"CTO"},{"id":"emp_fay","name":"Fay"}],"projects":[]}]}`))
+	assert.Equal(t, after, organisation(p.control("GET /world")))
+	assert.InDelta(t, 0, after["credits"], 0)
+	assert.Nil(t, after["name"], "null removes")
+	assert.Nil(t, after["projects"], "an empty list removes all")
+	assert.Len(t, after["keys"], len(before["keys"].([]any)))
+	assert.Equal(t, map[string]any{"secret": "key_ada", "member_id": "emp_ada", "revoked": true}, after["keys"].([]any)[1])
+	members := after["members"].([]any)
+	assert.Len(t, members, len(before["members"].([]any))+1)
+	assert.Equal(t, "CTO", members[0].(map[string]any)["role"])
+	assert.Equal(t, "Ada Lovelace", members[0].(map[string]any)["name"], "what is not sent stays")
+	assert.Equal(t, "emp_fay", members[len(members)-1].(map[string]any)["id"])
+	_, usage := p.api("GET /v1/usage")
+	assert.InDelta(t, 0, usage["credits_remaining"], 0)
+}
+
+// An invalid request changes nothing. Its message begins with the place of the mistake.
+func TestControl_RejectsInvalidRequests(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none")
+	before := p.control("GET /world")
+	for what, want := range map[string]string{
+		`PATCH /world {"organisations":[{"id":"org_acme","credits":-1}]}`:                                    "credits: -1 is negative",
+		`PATCH /world {"organisations":[{"id":"org_acme","keys":[{"secret":"key_x","member_id":"emp_x"}]}]}`: `keys[3].member_id: no member "emp_x"`,
+		`PATCH /world {"organisations":[{"id":"org_acme","colour":"red"}]}`:                                  `unknown field "colour"`,
+		`PATCH /world {"organisations":[{"id":"org_x"}]}`:                                                    `there is no organisation "org_x"`,
+		`PATCH /world {"page_sizes":[1,0]}`:                                                                  "page_sizes: ",
+		`PATCH /world {"stages":{}}`:                                                                         `unknown field "stages"`,
+		`PUT /world {"organisations":[]}`:                                                                    "organisations: at least one expected",
+		`PUT /world {"organisations":[{"id":"o","keys":[{"secret":"k","member_id":"emp_x"}]}]}`:              "organisations[0].keys[0].member_id: ",
+		`PUT /world {`:                                                         "the JSON value is not complete",
+		`POST /scripts {"hold":"created"}`:                                     "hold: ",
+		`POST /scripts {"titel":"x"}`:                                          `unknown field "titel"`,
+		`POST /faults {}`:                                                      "faults: at least one expected",
+		`POST /faults {"faults":[{"kind":"x"}]}`:                               "kind: ",
+		`POST /faults {"faults":[{"kind":"bad_certificate"}]}`:                 "kind: ",
+		`POST /faults {"faults":[{"kind":"reset"}],"from":"2s","to":"1s"}`:     "to: ",
+		`POST /faults {"match":{"operation":"x"},"faults":[{"kind":"reset"}]}`: "operation: ",
+		`POST /meetings {"title":"x","creator_id":"emp_x"}`:                    `creator_id: `,
+		`POST /meetings {"organisation":"org_x","title":"x"}`:                  `there is no organisation "org_x"`,
+		`POST /clock {"advance":"-1h"}`:                                        "advance: ",
+		`POST /clock {"advance":"week"}`:                                       `"week" is not a duration`,
+		`GET /requests?operation=x`:                                            `operation: there is no operation "x"`,
+		`GET /requests?after=-1`:                                               "after: ",
+		`GET /requests?operations=x`:                                           `takes no parameter "operations"`,
+	} {
+		status, object := p.ask("MINUTES_CONTROL_URL", what)
+		assert.Equal(t, http.StatusBadRequest, status, what)
+		message, _ := object["problem"].(map[string]any)["message"].(string)
+		assert.Contains(t, message, want, what)
+		assert.NotRegexp(t, `minutestest|With[A-Z]|Optional\b|json:`, message)
+	}
+	assert.Equal(t, before, p.control("GET /world"))
+	for what, want := range map[string]int{
+		"GET /nothing": 404, "GET /v1/meetings": 404, "GET /meetings/x": 404, "DELETE /meetings/x": 404, "DELETE /faults?id=flt_9": 404, "POST /world": 404,
+		"POST /scripts " + strings.Repeat(" ", maxBody) + "{}": 413,
+	} {
+		status, object := p.ask("MINUTES_CONTROL_URL", what)
+		assert.Equal(t, want, status, "%.40s", what)
+		assert.NotEmpty(t, object["problem"])
+	}
+}
+
+// The control API has no keys, so it rejects what a web page may have sent.
+func TestControl_RejectsWebPages(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none")
+	header := func(name, value string) func(*http.Request) {
+		return func(r *http.Request) { r.Header.Set(name, value) }
+	}
+	host := func(name string) func(*http.Request) { return func(r *http.Request) { r.Host = name } }
+	for _, tc := range []struct {
+		change func(*http.Request)
+		want   int
+	}{
+		{host("evil.example"), 403},
+		{host("evil.example:8081"), 403},
+		{header("Origin", "https://evil.example"), 403},
+		{header("Sec-Fetch-Site", "cross-site"), 403},
+		{header("Sec-Fetch-Site", "same-site"), 403},
+		{header("Content-Type", "text/plain"), 415},
+		{host("localhost:8081"), 200},
+		{host("[::1]:8081"), 200},
+		{header("Origin", p.env["MINUTES_CONTROL_URL"]), 200},
+		{header("Sec-Fetch-Site", "same-origin"), 200},
+	} {
+		status, _ := p.ask("MINUTES_CONTROL_URL", `POST /scripts {"outcome":"minutes_failed"}`, tc.change)
+		assert.Equal(t, tc.want, status)
+	}
+	named := launch(t, "-log", "none", "-control", "localhost:0")
+	status, _ := named.ask("MINUTES_CONTROL_URL", "GET /world", host("fake:1"))
+	assert.Equal(t, 403, status)
+}
+
+// Everything that a reset removes is gone, and numbers start again.
+func TestReset_RestoresTheInitialWorld(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none")
+	begin := p.control("GET /world")
+	for range 2 {
+		p.control(`PATCH /world {"organisations":[{"id":"org_acme","credits":1}],"page_sizes":[1]}`)
+		p.control(`POST /scripts {"title":"Weekly","outcome":"minutes_failed"}`)
+		assert.Equal(t, "flt_1", p.control(`POST /faults {"match":{"operation":"usage.get"},"faults":[{"kind":"reset"}]}`)["id"])
+		p.control(`POST /clock {"advance":"168h"}`)
+		p.control(`POST /meetings {"title":"Old","count":3}`)
+		p.api("GET /v1/meetings")
+		first := p.control("GET /requests")["requests"].([]any)[0].(map[string]any)
+		assert.InDelta(t, 1, first["seq"], 0)
+		p.control("POST /reset")
+		assert.Equal(t, begin, p.control("GET /world"))
+		for _, list := range []string{"scripts", "faults", "meetings", "requests"} {
+			assert.Empty(t, p.control("GET /" + list)[list], list)
+		}
+		assert.Equal(t, "0s", p.control("GET /clock")["ahead"])
+	}
+	p.control(`PUT /world {"organisations":[{"id":"org_a"}]}`)
+	status, _ := p.api("GET /v1/usage")
+	assert.Equal(t, http.StatusUnauthorized, status, "the old key is unknown in another world")
+	p.control("POST /reset")
+	assert.Equal(t, begin, p.control("GET /world"))
+}
+
+func TestClock_MovesTheServiceOn(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none")
+	_, m := p.api(`POST /v1/meetings {"title":"Weekly","date":"2026-11-21"}`)
+	_, target := p.api("POST /v1/meetings/" + m["id"].(string) + `/upload-url {"content_type":"application/json"}`)
+	p.control(`POST /meetings {"title":"Standup","status":"audio_uploaded"}`)
+	assert.Equal(t, "168h0m0s", p.control(`POST /clock {"advance":"168h"}`)["ahead"])
+	status, _ := p.ask("", "PUT "+target["upload_url"].(string)+` "audio"`)
+	assert.Equal(t, http.StatusForbidden, status, "the upload URL has expired")
+	standup := p.control("GET /meetings?title=Standup")["meetings"].([]any)[0].(map[string]any)
+	assert.Equal(t, "minutes_ready", standup["status"])
+}
+
+func TestAdvance_MovesHeldMeetings(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none")
+	p.control(`POST /scripts {"title":"Held","hold":"transcribing","stages":{"prepare":"1h"}}`)
+	path := "/meetings/" + p.meeting("Held")
+	assert.Equal(t, "transcribing", p.control("POST " + path + "/advance")["status"])
+	assert.Equal(t, true, p.control("GET " + path)["held"])
+	assert.Equal(t, "minutes_ready", p.control("POST " + path + `/advance {"until":"minutes_ready"}`)["status"])
+	status, _ := p.ask("MINUTES_CONTROL_URL", "POST "+path+"/advance")
+	assert.Equal(t, http.StatusConflict, status)
+}
+
+// The inspector's events go on with the next fake after a reset.
+func TestEvents_EndAtAReset(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none")
+	resp, err := http.Get(p.env["MINUTES_CONTROL_URL"] + "/events")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	_, err = resp.Body.Read(make([]byte, 1))
+	require.NoError(t, err)
+	p.control("POST /reset")
+	_, err = io.Copy(io.Discard, resp.Body)
+	assert.NoError(t, err)
+}
+
+func TestDocuments_AreServedAsJSON(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "none")
+	for variable, title := range map[string]string{"MINUTES_BASE_URL": "Meeting Minutes Service", "MINUTES_CONTROL_URL": "minutes-fake control API"} {
+		status, document := p.ask(variable, "GET /openapi.json")
+		assert.Equal(t, http.StatusOK, status)
+		assert.Equal(t, title, document["info"].(map[string]any)["title"])
+	}
+	served := map[string]bool{}
+	_, document := p.ask("MINUTES_CONTROL_URL", "GET /openapi.json")
+	for path, item := range document["paths"].(map[string]any) {
+		for method := range item.(map[string]any) {
+			served[strings.ToUpper(method)+" "+path] = true
+		}
+	}
+	for pattern := range endpoints {
+		assert.True(t, served[pattern], "%s is not in the document", pattern)
+	}
+}
+
+// Each request of README.md works, its world is valid, and it names each flag.
+func TestReadme_WorksAsItSays(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	p := launch(t, "-log", "none")
+	rows := regexp.MustCompile("`((?:POST|PATCH|PUT) /[a-z]+ \\{[^`]*)`").FindAllSubmatch(text, -1)
+	for _, row := range rows {
+		p.control(string(row[1]))
+	}
+	assert.Greater(t, len(rows), 25)
+	world := regexp.MustCompile("(?s)```json\n(.*?)```").FindSubmatch(text)
+	p.control("PUT /world " + string(world[1]))
+	for _, name := range regexp.MustCompile(`(?m)^  (-[a-z-]+)`).FindAllStringSubmatch(help(), -1) {
+		if name[1] != "-version" {
+			assert.True(t, regexp.MustCompile("\n\\| `"+name[1]+"[ `]").Match(text), name[1])
+		}
+	}
+}
