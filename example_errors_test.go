@@ -53,9 +53,7 @@ func ExampleStorageError() {
 func ExampleMeetingFailedError() {
 	srv := quick()
 	defer srv.Close()
-	if err := srv.Update("org_acme", func(o *minutestest.Organisation) { o.Credits = new(0) }); err != nil {
-		log.Fatal(err)
-	}
+	srv.Update("org_acme", func(o *minutestest.Organisation) { o.Credits = new(0) })
 	client := srv.Client()
 	ctx := context.Background()
 	id := created(client, "Weekly")
@@ -88,14 +86,10 @@ func ExampleMeetingFailedError() {
 func ExampleWaitError() {
 	srv := minutestest.New()
 	defer srv.Close()
-	if err := srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}); err != nil {
-		log.Fatal(err)
-	}
+	srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing})
 	client := srv.Client()
 	id := created(client, "Weekly")
-	if _, err := srv.Advance(id, minutes.StatusTranscribing); err != nil {
-		log.Fatal(err)
-	}
+	srv.Advance(id, minutes.StatusTranscribing)
 
 	ctx, cancel := context.WithCancel(context.Background())
 	_, err := client.Meetings.Wait(ctx, id, &minutes.WaitOptions{

@@ -15,9 +15,7 @@ func Example() {
 	srv := quick() // the service in memory; its meetings take no time
 	defer srv.Close()
 	script := minutestest.Script{Transcript: "spk_0: The search is faster now.\nspk_0: We decided to ship on Monday.\nspk_1: I will write the notes."}
-	if err := srv.Script(script); err != nil {
-		log.Fatal(err)
-	}
+	srv.Script(script)
 	client := srv.Client()
 	ctx := context.Background()
 

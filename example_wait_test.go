@@ -19,9 +19,7 @@ func ExampleMeetingsService_Wait() {
 	defer srv.Close()
 	client := srv.Client()
 	ctx := context.Background()
-	if err := srv.Script(minutestest.Script{Transcript: "spk_0: Shall we ship on Monday?\nspk_1: Yes."}); err != nil {
-		log.Fatal(err)
-	}
+	srv.Script(minutestest.Script{Transcript: "spk_0: Shall we ship on Monday?\nspk_1: Yes."})
 	id := created(client, "Weekly")
 
 	_, err := client.Meetings.Wait(ctx, id, &minutes.WaitOptions{

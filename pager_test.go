@@ -194,10 +194,8 @@ func TestAll_YieldsEveryMeetingOnce(t *testing.T) {
 		require.NoError(t, err)
 		want = append([]string{m.ID}, want...)
 	}
-	for name, size := range map[string]func(limit, page int) int{
-		"full": nil, "one by one": func(int, int) int { return 1 }, "every other empty": func(_, page int) int { return page % 2 * 3 },
-	} {
-		srv.SetPageSize(size)
+	for name, size := range map[string][]int{"full": nil, "one by one": {1}, "every other empty": {0, 3}} {
+		srv.SetPageSizes(size...)
 		ids, err := collect(t, t.Context(), client, &minutes.MeetingListParams{Limit: 10})
 		require.NoError(t, err, name)
 		require.Equal(t, want, ids, name)

@@ -90,7 +90,7 @@ func TestWait_EndsOnFailureOrContext(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				require.NoError(t, srv.Script(minutestest.Script{Outcome: status}))
+				srv.Script(minutestest.Script{Outcome: status})
 				c := testkit.Client(srv)
 				m := testkit.Uploaded(t, c, "Doomed")
 				_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
@@ -142,7 +142,7 @@ func TestWait_EndsOnFailureOrContext(t *testing.T) {
 	})
 	inBubble(t, "key revoked", func(t *testing.T, srv *minutestest.Server, c *minutes.Client, m *minutes.Meeting) {
 		time.AfterFunc(time.Minute, func() {
-			assert.NoError(t, srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(srv.Key()).Revoked = true }))
+			srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key(srv.Key()).Revoked = true })
 		})
 		_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 		asWaitError(t, err, m.ID)
@@ -462,7 +462,7 @@ func TestWait_AudioTimeoutEndsIt(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-				require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
+				srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing})
 				id := testkit.Waiting(t, srv)
 				if test.upload {
 					require.NoError(t, testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
@@ -610,7 +610,7 @@ func TestWait_LaterWaitsGetTheNextSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		require.NoError(t, srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing}))
+		srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing})
 		c := testkit.Client(srv)
 		m := testkit.Uploaded(t, c, "Weekly")
 		srv.Inject(minutestest.Match{Operation: "meetings.get", Nth: 12}, minutestest.BadGateway())

@@ -18,9 +18,7 @@ import (
 func Example() {
 	srv := minutestest.New() // in a test: minutestest.NewServer(t)
 	defer srv.Close()
-	if err := srv.Script(minutestest.Script{Title: "Weekly", Markdown: "# Weekly\n\nWe ship on Friday."}); err != nil {
-		log.Fatal(err)
-	}
+	srv.Script(minutestest.Script{Title: "Weekly", Markdown: "# Weekly\n\nWe ship on Friday."})
 
 	ctx := context.Background()
 	client := srv.Client()
@@ -33,9 +31,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := srv.Advance(m.ID, minutes.StatusMinutesReady); err != nil { // or let time pass
-		log.Fatal(err)
-	}
+	srv.Advance(m.ID, minutes.StatusMinutesReady) // or let time pass
 	got, err := client.Meetings.WaitForMinutes(ctx, m.ID, &minutes.WaitOptions{Format: minutes.FormatMarkdown})
 	if err != nil {
 		log.Fatal(err)
@@ -68,9 +64,7 @@ func ExampleServer_Inject() {
 func ExampleServer_Script() {
 	srv := minutestest.New()
 	defer srv.Close()
-	if err := srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}}); err != nil {
-		log.Fatal(err)
-	}
+	srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}})
 	client := srv.Client()
 
 	recording := strings.NewReader("any bytes will do")
@@ -89,9 +83,7 @@ func ExampleServer_Script() {
 func ExampleServer_Advance() {
 	srv := minutestest.New()
 	defer srv.Close()
-	if err := srv.Script(minutestest.Script{Title: "Weekly", Hold: minutes.StatusTranscribing}); err != nil {
-		log.Fatal(err)
-	}
+	srv.Script(minutestest.Script{Title: "Weekly", Hold: minutes.StatusTranscribing})
 	ctx := context.Background()
 	client := srv.Client()
 	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21"})
@@ -105,10 +97,7 @@ func ExampleServer_Advance() {
 	}
 
 	for _, until := range []minutes.Status{minutes.StatusTranscribing, minutes.StatusMinutesReady} {
-		status, err := srv.Advance(m.ID, until)
-		if err != nil {
-			log.Fatal(err)
-		}
+		status := srv.Advance(m.ID, until)
 		_, err = client.Meetings.Minutes(ctx, m.ID, minutes.FormatMarkdown)
 		fmt.Println(status, errors.Is(err, minutes.ErrMinutesNotReady))
 	}
@@ -120,11 +109,8 @@ func ExampleServer_Advance() {
 func ExampleServer_Update() {
 	srv := minutestest.New()
 	defer srv.Close()
-	err := srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Scopes = []string{"meetings:read"} })
-	if err != nil {
-		log.Fatal(err)
-	}
-	_, err = srv.Client().Members.List(context.Background())
+	srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ci").Scopes = []string{"meetings:read"} })
+	_, err := srv.Client().Members.List(context.Background())
 	fmt.Println(errors.Is(err, minutes.ErrInsufficientScope))
 	// Output: true
 }
@@ -200,10 +186,10 @@ func ExampleServer_Listen() {
 }
 
 // Pages of one meeting each, as the interface allows.
-func ExampleServer_SetPageSize() {
+func ExampleServer_SetPageSizes() {
 	srv := minutestest.New()
 	defer srv.Close()
-	srv.SetPageSize(func(limit, page int) int { return min(limit, 1) })
+	srv.SetPageSizes(1)
 
 	ctx := context.Background()
 	client := srv.Client()

@@ -576,7 +576,6 @@ var panicking = map[string]func(s *Server){
 	"Call":                   func(s *Server) { s.Inject(Match{}, Call(func(Request) { boom() })) },
 	"Call, after its effect": func(s *Server) { s.Inject(Match{}, Call(func(Request) { boom() }).AfterEffect()) },
 	"WithLog":                func(s *Server) { s.log = func(Request) { boom() } },
-	"SetPageSize":            func(s *Server) { s.SetPageSize(func(int, int) int { boom(); return 0 }) },
 }
 
 func boom() {

@@ -53,7 +53,7 @@ func FuzzServer_ReportsMistakes(f *testing.F) {
 	srv := minutestest.NewServer(f)
 	f.Add(0)
 	f.Fuzz(func(t *testing.T, _ int) {
-		assert.PanicsWithValue(t, `minutestest: Inject: no fault given`, func() { srv.Inject(minutestest.Match{}) })
+		assert.PanicsWithError(t, `minutestest: Inject: no fault given`, func() { srv.Inject(minutestest.Match{}) })
 		assert.Panics(t, func() { srv.ClientWithKey("") })
 		assert.Panics(t, func() { srv.Requests("meeting.create") })
 	})

@@ -44,7 +44,7 @@ func (s *Server) Inject(m Match, what ...Fault) *Injection {
 	s.helper()
 	i, err := newInjection(&s.faults, m, what)
 	if err != nil {
-		s.fail("Inject: %v", err)
+		s.fail("Inject", err)
 		return &Injection{faults: &s.faults, match: m, optional: true, stopped: true}
 	}
 	if _, file, line, ok := runtime.Caller(1); ok {

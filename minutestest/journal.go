@@ -57,7 +57,7 @@ func (s *Server) Requests(of ...minutes.Operation) []Request {
 	s.helper()
 	for _, op := range of {
 		if err := checkOperation(op); err != nil {
-			s.fail("Requests: %v", err)
+			s.fail("Requests", err)
 			return nil
 		}
 	}
@@ -84,6 +84,7 @@ type entry struct {
 	resets uint64 // of the Server, before the request
 	sender uint64 // the in-memory client of its own that sent it; 0: another
 	at     time.Time
+	clock  time.Time // at that time, of the service
 	took   time.Duration
 	method string
 	host   string

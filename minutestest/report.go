@@ -1,23 +1,25 @@
 package minutestest
 
 import (
-	"encoding/json"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
+	"net/http"
 	"os"
 	"path/filepath"
 
+	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
 )
 
 // Report writes what the Server has seen so far as one HTML file. The file needs
 // no server and loads nothing. It shows a line for each of the newest 10,000
-// meetings, with its requests, faults and violations, and the calls of Script,
-// Update, Advance and Release. A click shows the details. Like [Request], it
+// meetings, with its requests, faults and violations, and the calls of methods such as Script,
+// Update and Advance. A click shows the details. Like [Request], it
 // contains no secrets. It holds at most 32 MiB of transcripts and minutes.
 //
 // The page opens on the likely cause of a failure: the first violation, else the
@@ -27,47 +29,77 @@ import (
 // synctest bubble they are the bubble's. [NewServer] writes a report if the test
 // fails.
 func (s *Server) Report(w io.Writer) error {
-	var news newsreader
-	all, _ := news.read(s)
+	name, failed := "", false
 	if t, ok := s.tb.(interface {
 		Name() string
 		Failed() bool
 	}); ok {
-		all.Name, all.Failed = t.Name(), t.Failed()
+		name, failed = t.Name(), t.Failed()
 	}
-	if err := inspector.Write(w, all, s.details(all)); err != nil {
+	if err := s.inspector.Report(w, name, failed); err != nil {
 		return fmt.Errorf("minutestest: Report: %w", err)
 	}
 	return nil
 }
 
-// maxDetails is the size limit of the meetings in a report, in bytes.
-const maxDetails = 32 << 20
+// Inspector returns the page of [Server.Report], live. It shows requests and changes as they happen.
+// Serve it beside a running program:
+//
+//	go http.ListenAndServe("127.0.0.1:8081", srv.Inspector())
+//
+// It shows all meetings to everybody who can reach it, so use a loopback address. The program
+// minutes-fake serves it at its control address, and rejects requests from pages of other sites.
+func (s *Server) Inspector() http.Handler { return s.inspector.Handler() }
 
-// details yields what a click shows, by path.
-func (s *Server) details(of news) iter.Seq2[string, any] {
-	return func(yield func(string, any) bool) {
-		for i := range of.Requests {
-			if e, ok := s.journal.find(uint64(of.Requests[i].Seq)); ok && !yield(requestPath(int(e.seq)), e.request()) {
-				return
-			}
-		}
-		room := maxDetails
-		for i := range of.Meetings {
-			m, ok := s.Meeting(of.Meetings[i].ID)
-			if !ok {
-				continue
-			}
-			text, err := json.Marshal(m)
-			if room -= len(text); err != nil || room < 0 || !yield(meetingPath(m.ID), json.RawMessage(text)) {
-				return
-			}
-		}
+// source is what the inspector shows of a Server.
+type source struct{ s *Server }
+
+func (v source) Engine() *engine.Service { return v.s.engine }
+func (v source) Resets() uint64          { return v.s.journal.resets.Load() }
+func (v source) Arrived() int            { return int(v.s.journal.seq.Load()) }
+
+func (v source) RequestsSince(n uint64) (list []inspector.Request, next uint64) {
+	entries, next := v.s.journal.ended(n)
+	for i := range entries {
+		e := &entries[i]
+		list = append(list, inspector.Request{
+			Seq: int(e.seq), At: inspector.MillisOf(e.clock), Took: inspector.Millis(e.took.Seconds() * 1000),
+			Operation: minutes.Operation(e.Operation), MeetingID: e.hide(e.MeetingID), Caller: e.Caller,
+			Method: e.hide(e.method), Path: e.hide(e.url.Path), Bytes: e.StorageBytes,
+			Status: e.Status, Code: cmp.Or(e.StorageCode, string(e.Code)), Fault: e.fault, Lost: e.lost,
+		})
 	}
+	return list, next
 }
 
-func requestPath(seq int) string   { return fmt.Sprintf("requests/%d", seq) }
-func meetingPath(id string) string { return "meetings/" + id }
+func (v source) Request(seq int) (any, bool) {
+	e, ok := v.s.journal.find(uint64(max(seq, 0)))
+	if !ok {
+		return nil, false
+	}
+	return e.request(), true
+}
+
+func (v source) ViolationsSince(n int) (list []any) {
+	for _, violation := range v.s.audit.after(n) {
+		list = append(list, violation)
+	}
+	return list
+}
+
+func (v source) Faults() (list []inspector.Fault) {
+	f := &v.s.faults
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, i := range f.list {
+		match := i.match
+		if match.Key != "" {
+			match.Key = masked
+		}
+		list = append(list, inspector.Fault{Match: match, Faults: i.what, Seen: i.seen, Applied: i.applied, Unused: i.unused()})
+	}
+	return list
+}
 
 // keepReport writes a report if the test failed and go test keeps artifacts.
 func (s *Server) keepReport(tb TB) {

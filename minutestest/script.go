@@ -6,22 +6,24 @@ import (
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
 )
 
 // Script sets the outcome of meetings from now on: of future meetings, and of the remaining stages
 // of meetings in progress. A script replaces an earlier one for the same meetings; an empty one
-// removes it. The error names the invalid field. Scripts before the invalid one take effect.
+// removes it. An invalid one fails the test, as in [Server.Inject]; those before it take effect.
 //
 // A script may match no meeting. If the test of [NewServer] fails, its log names each script for a
 // title or external id that no meeting has at the end.
-func (s *Server) Script(scripts ...Script) error {
+func (s *Server) Script(scripts ...Script) {
+	s.helper()
 	for _, sc := range scripts {
 		if err := s.engine.Script(sc); err != nil {
-			return methodError("Script", err)
+			s.fail("Script", err)
+			return
 		}
-		s.did("Script", sc.MeetingID, summary(sc))
+		s.inspector.Did("Script", sc.MeetingID, summary(sc))
 	}
-	return nil
 }
 
 // summary is a script as JSON.
@@ -30,9 +32,9 @@ func summary(sc Script) string {
 	return string(text)
 }
 
-// unmatchedScripts returns the scripts for a title or an external id that no meeting has, because a
-// typing error may be why a test failed.
-func (s *Server) unmatchedScripts() (list []Script) {
+// UnmatchedScripts returns the scripts for a title or an external id that no meeting has now, because
+// a typing error there may be why a test failed.
+func (s *Server) UnmatchedScripts() (list []Script) {
 	matched := map[string]bool{"": true}
 	for _, m := range s.engine.Meetings() {
 		matched["external id "+m.ExternalID], matched["title "+m.Title] = true, true
@@ -55,7 +57,7 @@ func (s *Server) logUnmatchedScripts(tb TB) {
 	if !ok || !t.Failed() {
 		return
 	}
-	for _, sc := range s.unmatchedScripts() {
+	for _, sc := range s.UnmatchedScripts() {
 		t.Logf("minutestest: no meeting that exists now matches the Script %s", summary(sc))
 	}
 }
@@ -65,24 +67,27 @@ func (s *Server) logUnmatchedScripts(tb TB) {
 func (s *Server) Release(meetingID string) bool {
 	released := s.engine.Release(meetingID)
 	if released {
-		s.did("Release", meetingID, "no longer held in "+string(s.statusOf(meetingID)))
+		m, _ := s.Meeting(meetingID)
+		s.inspector.Did("Release", meetingID, "no longer held in "+string(m.Status))
 	}
 	return released
 }
 
 // Advance moves a meeting that has audio on without waiting for the clock, held or not, until its
 // status is until or final. If until is "", it moves the meeting by one status. It returns the
-// status reached.
-func (s *Server) Advance(meetingID string, until minutes.Status) (minutes.Status, error) {
-	before := s.statusOf(meetingID)
+// status reached. A meeting that does not exist, has no audio or is past until fails the test.
+func (s *Server) Advance(meetingID string, until minutes.Status) minutes.Status {
+	s.helper()
+	before, _ := s.Meeting(meetingID)
 	status, err := s.engine.Advance(meetingID, until)
 	if err != nil {
-		return status, methodError("Advance", err)
+		s.fail("Advance", err)
+		return status
 	}
-	if status != before {
-		s.did("Advance", meetingID, string(before)+" → "+string(status))
+	if status != before.Status {
+		s.inspector.Did("Advance", meetingID, string(before.Status)+" → "+string(status))
 	}
-	return status, nil
+	return status
 }
 
 // AdvanceClock moves the service's time on by d, and returns the new time, so that a program that
@@ -92,7 +97,7 @@ func (s *Server) Advance(meetingID string, until minutes.Status) (minutes.Status
 // never goes back.
 func (s *Server) AdvanceClock(d time.Duration) time.Time {
 	now := s.engine.AdvanceClock(d)
-	s.did("AdvanceClock", "", fmt.Sprintf("%s on, to %s", d, now.Format(time.RFC3339)))
+	s.inspector.Did("AdvanceClock", "", fmt.Sprintf("%s on, to %s", d, now.Format(time.RFC3339)))
 	return now
 }
 
@@ -105,7 +110,7 @@ func (s *Server) Delete(meetingID string) bool {
 	m, _ := s.engine.Meeting(meetingID)
 	deleted := s.engine.Delete(meetingID)
 	if deleted {
-		s.did("Delete", meetingID, fmt.Sprintf("%q is gone", m.Title))
+		s.inspector.Did("Delete", meetingID, fmt.Sprintf("%q is gone", m.Title))
 	}
 	return deleted
 }
@@ -115,17 +120,21 @@ func (s *Server) Delete(meetingID string) bool {
 // by itself. With [minutes.StatusCreated] it has no audio yet. The steps before its Status cost no
 // quota. AddMeetings returns the ids, in order.
 //
-//	ids, err := srv.AddMeetings("org_acme", minutestest.WorldMeeting{
+//	ids := srv.AddMeetings("org_acme", minutestest.WorldMeeting{
 //		Title: "Standup", CreatorID: "emp_ada", Status: minutes.StatusAudioUploaded, Count: 20,
 //	})
 //
-// On error, which names the path of each mistake as in "meetings[0].title", it adds none.
-func (s *Server) AddMeetings(organisation string, meetings ...WorldMeeting) (ids []string, err error) {
-	if ids, err = s.engine.Add(organisation, meetings); err != nil {
-		return nil, methodError("AddMeetings", err)
+// A mistake fails the test, which is shown its path as in "meetings[0].title", and then none is
+// added.
+func (s *Server) AddMeetings(organisation string, meetings ...WorldMeeting) (ids []string) {
+	s.helper()
+	ids, err := s.engine.Add(organisation, meetings)
+	if err != nil {
+		s.fail("AddMeetings", err)
+		return nil
 	}
-	s.did("AddMeetings "+organisation, "", fmt.Sprintf("%d meetings", len(ids)))
-	return ids, nil
+	s.inspector.Did("AddMeetings "+organisation, "", fmt.Sprintf("%d meetings", len(ids)))
+	return ids
 }
 
 // Meetings returns the meetings of all organisations as they are now, the oldest first.
@@ -134,45 +143,67 @@ func (s *Server) Meetings() []Meeting { return s.engine.Meetings() }
 // Meeting returns the current state of a meeting of any organisation.
 func (s *Server) Meeting(id string) (Meeting, bool) { return s.engine.Meeting(id) }
 
-// Organisation returns the current state of an organisation, including the quota that is left and
-// the objects added through the service.
-func (s *Server) Organisation(id string) (Organisation, bool) { return s.engine.Organisation(id) }
+// World returns the settings of all organisations as they are now, including the quota that is left
+// and the objects added through the service, but no meetings.
+func (s *Server) World() World { return s.engine.World() }
+
+// Organisation returns an organisation of [Server.World].
+func (s *Server) Organisation(id string) (Organisation, bool) {
+	for _, o := range s.World().Organisations {
+		if o.ID == id {
+			return o, true
+		}
+	}
+	return Organisation{}, false
+}
 
 // Update changes an organisation while it is in use: its quota, its keys, its members' statuses and
-// all else that an Organisation holds. Meetings stay. On error, nothing changes, and the error
-// names the path of each mistake. The function must not call the Server.
+// all else that an Organisation holds. Meetings and the id stay. A mistake fails the test, which is
+// shown its path, and then nothing changes. The function must not call the Server.
 //
-//	err := srv.Update("org_acme", func(o *minutestest.Organisation) {
+//	srv.Update("org_acme", func(o *minutestest.Organisation) {
 //		o.Credits = new(0)
 //		o.Key("key_ci").Revoked = true
 //	})
-func (s *Server) Update(organisation string, change func(*Organisation)) error {
+func (s *Server) Update(organisation string, change func(*Organisation)) {
+	s.helper()
 	before, _ := s.Organisation(organisation)
-	if err := s.engine.Update(organisation, change); err != nil {
-		return methodError("Update", err)
-	}
-	after, _ := s.Organisation(organisation)
-	s.did("Update "+organisation, "", changes(before, after)...)
-	return nil
-}
-
-// SetPageSize makes pages of meetings short, or empty, which the API lets them be: size is asked
-// for each page, with the caller's limit and the number of the page in its list from 0, how many
-// meetings it may hold. It is called by many goroutines at once. Nil makes pages full again. A panic
-// in size is handled as [Call] says.
-func (s *Server) SetPageSize(size func(limit, page int) int) {
-	if size == nil {
-		s.engine.SetPageSize(nil)
+	err := s.engine.Update(func(w *World) error {
+		for i := range w.Organisations {
+			if o := &w.Organisations[i]; o.ID == organisation {
+				change(o)
+				o.ID = organisation
+				return nil
+			}
+		}
+		return fmt.Errorf("there is no organisation %q", organisation)
+	})
+	if err != nil {
+		s.fail("Update", err)
 		return
 	}
-	s.engine.SetPageSize(func(limit, page int) int {
-		n := limit
-		s.hook("SetPageSize", func() { n = size(limit, page) })
-		return n
-	})
+	after, _ := s.Organisation(organisation)
+	s.inspector.Did("Update "+organisation, "", inspector.Changes(before, after))
 }
 
-// methodError names the method in an error of the engine.
-func methodError(method string, err error) error {
-	return fmt.Errorf("minutestest: %s: %w", method, err)
+// UpdateWorld is like [Server.Update] for all organisations and the stages. Organisations that are
+// new begin with their meetings, and those that are left out are gone with theirs. If change returns
+// an error, nothing changes, and the error fails the test.
+func (s *Server) UpdateWorld(change func(*World) error) {
+	s.helper()
+	if err := s.engine.Update(change); err != nil {
+		s.fail("UpdateWorld", err)
+		return
+	}
+	s.inspector.Did("UpdateWorld", "")
+}
+
+// SetPageSizes makes the pages of meetings short, or empty, which the API lets them be: it sets
+// PageSizes of the [World]. Without sizes, pages are full again.
+func (s *Server) SetPageSizes(sizes ...int) {
+	s.helper()
+	s.UpdateWorld(func(w *World) error {
+		w.PageSizes = sizes
+		return nil
+	})
 }

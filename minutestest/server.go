@@ -9,11 +9,11 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest/internal/engine"
+	"github.com/meeting-minutes/minutes-go/minutestest/internal/inspector"
 )
 
 // BaseURL is the base URL of every [Server] for those who come through its
@@ -41,14 +41,12 @@ type Server struct {
 	edge      edge
 	faults    faults
 	journal   journal
-	actions   actions
+	inspector *inspector.Inspector
 	network   *network
 	http      *http.Client
 	log       func(Request) // nil: none
 	tb        TB            // nil: made by New
 	helper    func()        // of tb, if it may be called
-
-	streams atomic.Int32 // of the inspector
 
 	mu        sync.Mutex
 	closed    bool
@@ -117,6 +115,7 @@ func newServer(tb TB, opts []Option) (*Server, error) {
 	if s.engine, err = engine.New(s.config()); err != nil {
 		return nil, fmt.Errorf("world: %w", err)
 	}
+	s.inspector = inspector.New(source{s})
 	s.network = newNetwork(s.Handler())
 	s.network.fails = s.dialFault
 	s.http = s.network.client(false)
@@ -136,20 +135,45 @@ func storageBase(r *http.Request) string {
 	return engine.OwnBase(r)
 }
 
-// fail reports mistakes in the code that uses the Server. It fails the test, or
-// panics if there is no test.
-func (s *Server) fail(format string, args ...any) {
+// mistake is the value with which a Server of New panics.
+type mistake struct {
+	method string
+	err    error
+}
+
+func (m mistake) Error() string { return fmt.Sprintf("minutestest: %s: %v", m.method, m.err) }
+
+// Try calls f and returns the mistake, if a Server of [New] panics in it because the arguments of one
+// of its methods are invalid. It is for programs that get those arguments from elsewhere, as
+// minutes-fake does. The error does not name the method.
+func Try(f func()) (err error) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil:
+		case mistake:
+			err = v.err
+		default:
+			panic(v)
+		}
+	}()
+	f()
+	return nil
+}
+
+// fail reports a mistake in the code that uses the Server. It fails the test, or panics if there is
+// no test.
+func (s *Server) fail(method string, err error) {
 	s.helper()
-	text := "minutestest: " + fmt.Sprintf(format, args...)
+	m := mistake{method, err}
 	if s.tb == nil {
-		panic(text)
+		panic(m)
 	}
 	defer func() {
 		if recover() != nil { // a *testing.F in its fuzz target
-			panic(text)
+			panic(m)
 		}
 	}()
-	s.tb.Fatalf("%s", text)
+	s.tb.Fatalf("%v", m)
 }
 
 // hook calls f, a function that the test gave to a method or an option, in the goroutine of a
@@ -183,7 +207,7 @@ func (s *Server) Client(opts ...minutes.Option) *minutes.Client {
 	s.helper()
 	secret := s.Key()
 	if secret == "" {
-		s.fail("Client: the World's first organisation has no integration key that carries every scope")
+		s.fail("Client", errors.New("the World's first organisation has no integration key that carries every scope"))
 		return nil
 	}
 	return s.ClientWithKey(secret, opts...)
@@ -196,7 +220,7 @@ func (s *Server) ClientWithKey(secret string, opts ...minutes.Option) *minutes.C
 	defaults := []minutes.Option{minutes.WithHTTPClient(s.NewHTTPClient()), minutes.WithRateLimit(0, 0)}
 	client, err := minutes.New(BaseURL, secret, append(defaults, opts...)...)
 	if err != nil {
-		s.fail("Client: %v", err)
+		s.fail("Client", err)
 	}
 	return client
 }
@@ -318,7 +342,7 @@ func (s *Server) Reset() error {
 	}
 	s.faults.reset()
 	s.journal.reset()
-	s.actions.reset()
+	s.inspector.Reset()
 	s.audit.reset()
 	s.journal.resets.Add(1) // a page that has read a part of the old state reads all again
 	return nil
@@ -327,7 +351,7 @@ func (s *Server) Reset() error {
 // serve handles one request, and records it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	// The number of resets comes first, because a reset starts the sequence again.
-	e := entry{resets: s.journal.resets.Load(), seq: s.journal.seq.Add(1), sender: senderOf(r), at: time.Now(), method: r.Method, host: r.Host, url: r.URL, header: r.Header}
+	e := entry{resets: s.journal.resets.Load(), seq: s.journal.seq.Add(1), sender: senderOf(r), at: time.Now(), clock: s.engine.Now(), method: r.Method, host: r.Host, url: r.URL, header: r.Header}
 	held, cut := hold(w), false
 	if s.edge.rejects(r) {
 		cut = s.apply(held, r, &e, RateLimit("1"))

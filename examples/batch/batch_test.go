@@ -152,10 +152,10 @@ func TestBatch_ReportsFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic(1))
 		s := recordings(t, 6)
-		require.NoError(t, srv.Script(
+		srv.Script(
 			minutestest.Script{Title: "recording 01", Outcome: minutes.StatusTranscriptionFailed},
 			minutestest.Script{Title: "recording 02", Outcome: minutes.StatusTranscribeBlocked},
-		))
+		)
 		require.NoError(t, os.WriteFile(filepath.Join(s.in, "empty.wav"), nil, 0o644))
 		require.NoError(t, os.WriteFile(filepath.Join(s.in, "notes.txt"), []byte("no sound"), 0o644))
 		require.NoError(t, os.Symlink("nowhere", filepath.Join(s.in, "gone.wav")))
@@ -178,7 +178,7 @@ func TestBatch_ReportsFailures(t *testing.T) {
 		assert.Len(t, meetings(t, srv), 6, "what is no recording has no meeting")
 
 		// The next run reports them again, and -restart retries them.
-		require.NoError(t, srv.Script(minutestest.Script{Title: "recording 01"}, minutestest.Script{Title: "recording 02"}))
+		srv.Script(minutestest.Script{Title: "recording 01"}, minutestest.Script{Title: "recording 02"})
 		time.Sleep(minutestest.MinPollInterval)
 		summary, err = start(t.Context(), srv, s)
 		require.ErrorIs(t, err, errFailures)
@@ -237,7 +237,7 @@ func TestBatch_UploadsSameContentOnce(t *testing.T) {
 		// What one of them meets, the others do.
 		require.NoError(t, makeRecordings(s.in, []sample{{"bad.wav", 9, 99}}))
 		duplicate("bad.wav", "bad too.wav")
-		require.NoError(t, srv.Script(minutestest.Script{Title: "bad too", Outcome: minutes.StatusMinutesFailed}))
+		srv.Script(minutestest.Script{Title: "bad too", Outcome: minutes.StatusMinutesFailed})
 		summary, err = start(t.Context(), srv, s)
 		require.ErrorIs(t, err, errFailures)
 		assert.Contains(t, summary, "2 failed")

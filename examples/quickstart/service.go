@@ -33,9 +33,7 @@ func connect(shipped bool, log io.Writer) (*service, error) {
 	if shipped {
 		// The in-memory service does not recognise speech. The script sets the
 		// text of this recording. For any other one the service invents a text.
-		if err := server.Script(minutestest.Script{Transcript: spoken}); err != nil {
-			return nil, err
-		}
+		server.Script(minutestest.Script{Transcript: spoken})
 	}
 	return &service{client: server.Client(), memory: server, log: log}, nil
 }

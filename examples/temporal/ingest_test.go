@@ -121,7 +121,7 @@ func TestIngest_RetriesFailures(t *testing.T) {
 			j.Path += ".gone"
 		}, 1, "NotRetryable"},
 		"failed": {func(srv *minutestest.Server, _ *job) {
-			_ = srv.Script(minutestest.Script{Outcome: minutes.StatusTranscriptionFailed})
+			srv.Script(minutestest.Script{Outcome: minutes.StatusTranscriptionFailed})
 		}, 1, "transcription_failed"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func (c *chaos) compare() {
 // compareMeetings compares the service's meetings with those that callers know.
 func (c *chaos) compareMeetings() {
 	byName := map[string][]string{}
-	c.srv.SetPageSize(nil)
+	c.srv.SetPageSizes()
 	for m, err := range c.plain.Meetings.All(c.t.Context(), &minutes.MeetingListParams{Limit: 50}) {
 		if err != nil {
 			c.deviation("listing: %v", err)

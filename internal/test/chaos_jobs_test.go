@@ -139,9 +139,7 @@ func (c *chaos) processOnce(l life, who string, job job, known *knowledge, rnd *
 	}
 	c.checkProcess(s, r, err, known, vanishes)
 	if _, failed := errors.AsType[*minutes.MeetingFailedError](err); failed && restart {
-		if err := c.srv.Script(minutestest.Script{ExternalID: who, Outcome: minutes.StatusMinutesReady}); err != nil {
-			c.deviation("%v", err)
-		}
+		c.srv.Script(minutestest.Script{ExternalID: who, Outcome: minutes.StatusMinutesReady})
 		return r, false
 	} else {
 		return r, err == nil || failed

@@ -24,7 +24,8 @@ func Decode(data []byte, into any) error {
 		return nil
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("%s: a %s does not fit here", cmp.Or(wrong.Field, "the JSON value"), wrong.Value)
+		field := strings.TrimPrefix(wrong.Field, "plainScript.") // which JSON does not show
+		return fmt.Errorf("%s: a %s does not fit here", cmp.Or(field, "the JSON value"), wrong.Value)
 	}
 	if wrong, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("line %d: %w", 1+bytes.Count(data[:min(int(wrong.Offset), len(data))], []byte("\n")), err)

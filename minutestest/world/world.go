@@ -14,6 +14,10 @@ import (
 type World struct {
 	Stages        Stages         `json:"stages,omitzero"`
 	Organisations []Organisation `json:"organisations"`
+
+	// PageSizes makes list pages short, or empty, which the API lets them be: the sizes of a list's
+	// pages, in turn. A page never holds more than the caller's limit.
+	PageSizes []int `json:"page_sizes,omitempty"`
 }
 
 // Stages are how long a meeting stays in the statuses between its audio and its minutes. A stage

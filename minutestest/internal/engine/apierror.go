@@ -12,8 +12,7 @@ type apiError struct {
 	status  int
 	code    minutes.ErrorCode
 	message string
-	details any    // fieldDetails, holderDetails or nil
-	allow   string // of 405
+	details any // fieldDetails, holderDetails or nil
 }
 
 // fieldDetails are the details of a faulty body: its fields at fault, which
@@ -65,7 +64,6 @@ var (
 
 	errMethod      = newError(http.StatusMethodNotAllowed, minutes.ErrBadRequest, "This path does not support that method.")
 	errTooLarge    = newError(http.StatusRequestEntityTooLarge, minutes.ErrBadRequest, "The body is longer than 1 MiB.")
-	errQuery       = newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "The query is malformed or repeats a parameter.")
 	errCombination = newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "external_id cannot be combined with date_from, date_to or cursor.")
 	errFormat      = newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "format is html or markdown.")
 	errLimit       = newError(http.StatusBadRequest, minutes.ErrInvalidLimit, "limit is a whole number from 1 to 50.")

@@ -12,62 +12,20 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// key is an API key and all that it decides alone. It does not change: an
-// update of its organisation replaces it.
-type key struct {
-	world.Key
-	org        *organisation
-	allowlist  []netip.Prefix
-	caller     string // id of the member or integration
-	personal   bool
-	admin      bool               // personal, and of an administrator
-	dead       bool               // revoked, or of a member who is not active
-	blocked    *apiError          // the error of every call with it, after 401 and IP_NOT_ALLOWED
-	visibility minutes.Visibility // of meetings created without one
+// caller is who calls: the member or integration behind a key.
+type caller struct {
+	id       string
+	personal bool     // a member
+	admin    bool     // and an administrator
+	scopes   []string // nil: all
 }
 
-func (k *key) allows(scope string) bool {
-	return k.Scopes == nil || slices.Contains(k.Scopes, scope)
+func (c *caller) allows(scope string) bool {
+	return c.scopes == nil || slices.Contains(c.scopes, scope)
 }
 
-func (k *key) expired(now time.Time) bool {
-	return k.ExpiresAt != 0 && !now.Before(k.ExpiresAt.Time())
-}
-
-// makeKeys makes the keys of o, by secret.
-func (o *organisation) makeKeys() map[string]*key {
-	keys := map[string]*key{}
-	for _, k := range o.Keys {
-		made := &key{Key: k, org: o, dead: k.Revoked, caller: cmp.Or(k.MemberID, k.IntegrationID)}
-		made.visibility = o.defaultVisibility(made.caller)
-		for _, from := range k.IPAllowlist {
-			p, _ := parsePrefix(from)
-			made.allowlist = append(made.allowlist, p)
-		}
-		inactive := false
-		if m := o.Member(k.MemberID); m != nil {
-			made.personal, made.admin = true, m.Admin
-			made.dead = made.dead || m.Status != minutes.MemberActive // D18
-		} else {
-			inactive = o.Integration(k.IntegrationID).Inactive
-		}
-		switch { // the order of D6 and D18
-		case o.Suspended:
-			made.blocked = errSuspended
-		case o.Expired:
-			made.blocked = errExpired
-		case o.APIDisabled, inactive:
-			made.blocked = errAPIDisabled
-		case o.PersonalKeysDisabled && made.personal:
-			made.blocked = errPersonalDisabled
-		}
-		keys[k.Secret] = made
-	}
-	return keys
-}
-
-// authenticate finds the key, and returns the errors that it decides alone, in
-// the order of D6.
+// authenticate finds the caller and its organisation, and returns the errors that the key decides
+// alone, in the order of D6 and D18.
 func (c *call) authenticate() *apiError {
 	secret, ok := bearer(c.r.Header)
 	if !ok {
@@ -75,24 +33,39 @@ func (c *call) authenticate() *apiError {
 	}
 	c.x.KeySecret = secret
 	c.state.mu.Lock()
-	k := c.state.keys[secret]
-	c.state.mu.Unlock()
-	if k == nil {
-		return errUnauthenticated
+	defer c.state.mu.Unlock()
+	for _, o := range c.state.orgs {
+		if k := o.Key(secret); k != nil {
+			c.org = o
+			return c.identify(o, k)
+		}
 	}
-	c.key, c.org = k, k.org
-	c.x.Organisation, c.x.Caller, c.x.Personal = k.org.ID, k.caller, k.personal
-	switch {
-	case k.dead, k.expired(c.now):
-		return errUnauthenticated
-	case len(k.allowlist) > 0 && !k.permits(c.r.RemoteAddr):
-		return errIPNotAllowed
-	}
-	return k.blocked
+	return errUnauthenticated
 }
 
-// bearer returns the key of the one Authorization header, whose scheme may be
-// in any case (D18).
+// identify sets the caller, whose key k is.
+func (c *call) identify(o *organisation, k *world.Key) *apiError {
+	m, in := o.Member(k.MemberID), o.Integration(k.IntegrationID)
+	c.caller = caller{id: cmp.Or(k.MemberID, k.IntegrationID), personal: m != nil, admin: m != nil && m.Admin, scopes: k.Scopes}
+	c.x.Organisation, c.x.Caller, c.x.Personal = o.ID, c.caller.id, c.caller.personal
+	switch {
+	case k.Revoked, expired(k, c.now), m != nil && m.Status != minutes.MemberActive:
+		return errUnauthenticated
+	case len(k.IPAllowlist) > 0 && !permits(k, c.r.RemoteAddr):
+		return errIPNotAllowed
+	case o.Suspended:
+		return errSuspended
+	case o.Expired:
+		return errExpired
+	case o.APIDisabled, in != nil && in.Inactive:
+		return errAPIDisabled
+	case o.PersonalKeysDisabled && m != nil:
+		return errPersonalDisabled
+	}
+	return nil
+}
+
+// bearer returns the key of the one Authorization header, whose scheme may be in any case (D18).
 func bearer(h http.Header) (secret string, ok bool) {
 	values := h["Authorization"]
 	if len(values) != 1 {
@@ -103,13 +76,20 @@ func bearer(h http.Header) (secret string, ok bool) {
 	return secret, strings.EqualFold(scheme, "Bearer") && secret != ""
 }
 
-// permits reports whether the key's allowlist holds a caller's address. A caller without one, as
-// over a transport in memory, counts as loopback.
-func (k *key) permits(remote string) bool {
+func expired(k *world.Key, now time.Time) bool {
+	return k.ExpiresAt != 0 && !now.Before(k.ExpiresAt.Time())
+}
+
+// permits reports whether a key's allowlist holds a caller's address. A caller without one, as over
+// a transport in memory, counts as loopback.
+func permits(k *world.Key, remote string) bool {
 	from, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		from = netip.MustParseAddrPort("127.0.0.1:0")
 	}
 	addr := from.Addr().Unmap().WithZone("")
-	return slices.ContainsFunc(k.allowlist, func(p netip.Prefix) bool { return p.Contains(addr) })
+	return slices.ContainsFunc(k.IPAllowlist, func(entry string) bool {
+		p, _ := parsePrefix(entry)
+		return p.Contains(addr)
+	})
 }

@@ -16,29 +16,28 @@ import (
 // form is the JSON object in a request's body, with the faults found in it. A field that is null
 // is absent, and unknown fields are ignored (D5).
 type form struct {
-	fields map[string]json.RawMessage
-	bad    []string  // names of the fields at fault, each once
-	broken bool      // the fault is INVALID_REQUEST, which wins over the specific codes (D25)
-	first  *apiError // the first specific fault
+	unreadable *apiError // the body is not a JSON object
+	fields     map[string]json.RawMessage
+	bad        []string  // names of the fields at fault, each once
+	broken     bool      // the fault is INVALID_REQUEST, which wins over the specific codes (D25)
+	first      *apiError // the first specific fault
 }
 
-// body reads the request's body and parses it. The caller holds no lock.
-func (c *call) body() (*form, *apiError) {
+// readForm reads the request's body. The caller holds no lock.
+func (c *call) readForm() *form {
 	body := c.r.Body
 	if body == nil {
 		body = http.NoBody
 	}
 	var err error
 	c.x.Body, err = io.ReadAll(http.MaxBytesReader(c.w, body, MaxBodyBytes))
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge || c.r.ContentLength > MaxBodyBytes {
-		return nil, errTooLarge
-	}
-	c.now = c.state.now() // reading may have taken a while
 	f := &form{}
-	if err != nil || !utf8.Valid(c.x.Body) || json.Unmarshal(c.x.Body, &f.fields) != nil || f.fields == nil {
-		return nil, errBody
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge || c.r.ContentLength > MaxBodyBytes {
+		f.unreadable = errTooLarge
+	} else if err != nil || !utf8.Valid(c.x.Body) || json.Unmarshal(c.x.Body, &f.fields) != nil || f.fields == nil {
+		f.unreadable = errBody
 	}
-	return f, nil
+	return f
 }
 
 // fault records that a field is at fault: for a specific reason, or, with nil, for
@@ -57,6 +56,8 @@ func (f *form) fault(name string, specific *apiError) {
 // err returns the error for the faults found so far, or nil.
 func (f *form) err() *apiError {
 	switch {
+	case f.unreadable != nil:
+		return f.unreadable
 	case f.broken:
 		e := newError(http.StatusBadRequest, minutes.ErrInvalidRequest, "Fields of the body are invalid: "+strings.Join(f.bad, ", ")+".")
 		return e.with(fieldDetails{Fields: f.bad})

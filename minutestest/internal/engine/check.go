@@ -20,25 +20,15 @@ import (
 func Check(w world.World) error {
 	c := &checker{taken: map[string]string{}}
 	c.stages("stages", w.Stages)
+	for i := range w.PageSizes {
+		c.notNegative(fmt.Sprintf("page_sizes[%d]", i), &w.PageSizes[i])
+	}
+	if len(w.PageSizes) > 0 && slices.Max(w.PageSizes) <= 0 {
+		c.mistake("page_sizes", "a list of empty pages alone has no end")
+	}
 	for i := range w.Organisations {
 		c.organisation(fmt.Sprintf("organisations[%d].", i), &w.Organisations[i])
 	}
-	return errors.Join(c.mistakes...)
-}
-
-// checkUpdate returns every mistake in the new settings of an organisation. Paths begin in it.
-func (st *state) checkUpdate(settings *world.Organisation) error {
-	c := &checker{taken: map[string]string{}}
-	for i, o := range st.orgs {
-		if o.ID != settings.ID { // what is in it must not be in settings, too
-			c.organisation(fmt.Sprintf("organisations[%d].", i), &o.Organisation)
-		}
-	}
-	if len(settings.Meetings) > 0 {
-		c.mistake("meetings", "only a World begins with them; AddMeetings adds more")
-		settings.Meetings = nil
-	}
-	c.organisation("", settings)
 	return errors.Join(c.mistakes...)
 }
 

@@ -9,14 +9,8 @@ import (
 
 // createMeeting creates the meeting that the body describes, or finds it by its external id.
 func (c *call) createMeeting() (any, *apiError) {
-	f, err := c.body()
-	if err != nil {
-		return nil, err
-	}
+	f, o := c.form, c.org
 	m, shared := c.newMeeting(f)
-	o := c.org
-	o.lock(c.now)
-	defer o.unlock()
 	if err := o.checkShared(f, shared); err != nil {
 		return nil, err
 	}
@@ -29,7 +23,7 @@ func (c *call) createMeeting() (any, *apiError) {
 		return nil, errNoTemplate
 	}
 	if existing := o.byExternal[m.externalID]; existing != nil { // D3
-		if !existing.visibleTo(c.key.caller) {
+		if !existing.visibleTo(c.caller.id) {
 			return nil, errExternalIDTaken
 		}
 		m, c.status = existing, http.StatusOK
@@ -43,7 +37,7 @@ func (c *call) createMeeting() (any, *apiError) {
 // newMeeting returns the meeting that a body describes, and the members in its shared_with, for
 // any visibility.
 func (c *call) newMeeting(f *form) (m *meeting, shared []string) {
-	m = &meeting{status: minutes.StatusCreated, creator: c.key.caller, visibility: c.key.visibility, created: c.now, updated: c.now}
+	m = &meeting{status: minutes.StatusCreated, creator: c.caller.id, visibility: c.org.defaultVisibility(c.caller.id), created: c.now, updated: c.now}
 	m.title, _ = f.trimmed("title", maxTitle, true)
 	var found bool
 	if m.date, found = f.date("date"); !found {

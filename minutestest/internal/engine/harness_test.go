@@ -196,3 +196,26 @@ func (s *rig) status(key, id string) string {
 
 // chunked sends a body without its length.
 func chunked(r *http.Request) { r.ContentLength = -1 }
+
+// Organisation returns the present settings of an organisation.
+func (s *rig) Organisation(id string) (world.Organisation, bool) {
+	w := s.World()
+	for _, o := range w.Organisations {
+		if o.ID == id {
+			return o, true
+		}
+	}
+	return world.Organisation{}, false
+}
+
+// update changes an organisation's settings.
+func (s *rig) update(id string, change func(*world.Organisation)) error {
+	return s.Update(func(w *world.World) error {
+		for i := range w.Organisations {
+			if w.Organisations[i].ID == id {
+				change(&w.Organisations[i])
+			}
+		}
+		return nil
+	})
+}

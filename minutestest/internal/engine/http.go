@@ -13,9 +13,10 @@ type call struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	now    time.Time
-	key    *key
+	caller caller
 	org    *organisation
-	status int // of the response
+	form   *form // the body, if the operation has one
+	status int   // of the response
 	x      Exchange
 }
 
@@ -58,10 +59,16 @@ func (c *call) result() (any, *apiError) {
 	case found == nil:
 		c.w.Header().Set("Allow", strings.Join(allow, ", "))
 		return nil, errMethod
-	case !c.key.allows(found.Scope):
+	case !c.caller.allows(found.Scope):
 		return nil, errScope
 	}
+	if found.Method != http.MethodGet && found.Method != http.MethodDelete {
+		c.form = c.readForm()
+		c.now = c.state.now() // reading may have taken a while
+	}
 	c.status = found.Success
+	c.org.lock(c.now)
+	defer c.org.unlock()
 	return handlers[found.Operation](c)
 }
 
@@ -69,9 +76,6 @@ func (c *call) result() (any, *apiError) {
 func (c *call) errorBody(err *apiError) []byte {
 	c.status = err.status
 	c.x.Code, c.x.RequestID = err.code, c.state.ids.next(requestPrefix)
-	if err == errUnauthenticated {
-		c.w.Header().Set("WWW-Authenticate", "Bearer")
-	}
 	return encode(map[string]errorJSON{"error": {err.code, err.message, c.x.RequestID, err.details}})
 }
 

@@ -3,7 +3,6 @@ package engine
 import (
 	"net/url"
 	"strconv"
-	"strings"
 )
 
 // listing says which meetings a list request asks for.
@@ -13,31 +12,8 @@ type listing struct {
 	position position
 }
 
-// parameters returns the query. A parameter that comes twice, or cannot be decoded, is an error
-// if it is one of names; others are ignored.
-func (c *call) parameters(names ...string) (url.Values, *apiError) {
-	values := url.Values{}
-	for pair := range strings.SplitSeq(c.r.URL.RawQuery, "&") { // url.ParseQuery would reject semicolons, and errors in other parameters
-		name, value, _ := strings.Cut(pair, "=")
-		for _, known := range names {
-			if decoded, err := url.QueryUnescape(name); err != nil || decoded != known {
-				continue
-			}
-			decoded, err := url.QueryUnescape(value)
-			if err != nil || values.Has(known) {
-				return nil, errQuery
-			}
-			values.Set(known, decoded)
-		}
-	}
-	return values, nil
-}
-
 func (c *call) listMeetings() (any, *apiError) {
-	q, err := c.parameters("limit", "cursor", "external_id", "date_from", "date_to")
-	if err != nil {
-		return nil, err
-	}
+	q := c.r.URL.Query()
 	l, err := c.listing(q)
 	if err != nil {
 		return nil, err
@@ -45,7 +21,11 @@ func (c *call) listMeetings() (any, *apiError) {
 	if q.Has("external_id") {
 		return c.findMeeting(q.Get("external_id"))
 	}
-	return c.page(l, c.state.pageSizeOf(l.limit, int(l.position.page))), nil
+	size := l.limit
+	if sizes := c.state.pageSizes; len(sizes) > 0 {
+		size = min(size, sizes[l.position.page%uint64(len(sizes))])
+	}
+	return c.page(l, size), nil
 }
 
 // listing checks the query.
@@ -81,8 +61,6 @@ func (c *call) listing(q url.Values) (l listing, err *apiError) {
 // when it began.
 func (c *call) page(l listing, size int) pageJSON {
 	o, at := c.org, l.position
-	o.lock(c.now)
-	defer o.unlock()
 	if at.before == 0 {
 		at.before = o.lastSeq + 1
 	}
@@ -107,7 +85,7 @@ func (c *call) page(l listing, size int) pageJSON {
 // lists reports whether the caller's lists contain m: if it may see it, and no script keeps it from
 // them yet.
 func (c *call) lists(m *meeting) bool {
-	if !m.visibleTo(c.key.caller) {
+	if !m.visibleTo(c.caller.id) {
 		return false
 	}
 	late := c.state.scripts.of(m).ListedAfter
@@ -120,8 +98,6 @@ func (c *call) findMeeting(externalID string) (any, *apiError) {
 		return nil, errQueryExtID
 	}
 	c.x.ExternalID = externalID
-	c.org.lock(c.now)
-	defer c.org.unlock()
 	page := pageJSON{Meetings: []meetingJSON{}}
 	if m := c.org.byExternal[externalID]; m != nil && c.lists(m) {
 		page.Meetings = append(page.Meetings, m.json())

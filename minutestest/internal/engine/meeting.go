@@ -42,8 +42,8 @@ func (m *meeting) visibleTo(caller string) bool {
 }
 
 // changeableBy reports which of those who see m may change or delete it (D17).
-func (m *meeting) changeableBy(k *key) bool {
-	return !k.personal || k.admin || m.creator == k.caller
+func (m *meeting) changeableBy(c *caller) bool {
+	return !c.personal || c.admin || m.creator == c.id
 }
 
 // durationSeconds returns the length of the recording, or nil while the service does not show it
@@ -108,13 +108,12 @@ func (s *Service) Delete(id string) bool {
 // which names the path of each mistake, it adds none.
 func (s *Service) Add(organisation string, specs []world.MeetingSpec) (ids []string, err error) {
 	st := s.state.Load()
+	now := st.lock()
+	defer st.mu.Unlock()
 	o := st.organisation(organisation)
 	if o == nil {
 		return nil, fmt.Errorf("there is no organisation %q", organisation)
 	}
-	now := st.now()
-	o.lock(now)
-	defer o.unlock()
 	c := &checker{taken: map[string]string{}}
 	for id, m := range o.byExternal {
 		c.taken["external id of "+o.ID+"\x00"+id] = "that of meeting " + m.id
@@ -187,11 +186,9 @@ func (o *organisation) describe(m *meeting) world.Meeting {
 // meetings; next is the since of the next call, until a Reset.
 func (s *Service) Changes(since uint64, limit int) (list []world.Meeting, total int, next uint64) {
 	st := s.state.Load()
-	now := st.now()
-	st.mu.Lock()
+	st.lock()
 	defer st.mu.Unlock()
 	for _, o := range st.orgs {
-		o.settle(now)
 		total += len(o.meetings)
 		for left, i := limit, len(o.meetings)-1; i >= 0 && left > 0; i-- {
 			if m := o.meetings[i]; m.changed > since {

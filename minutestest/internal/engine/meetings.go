@@ -4,72 +4,52 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strings"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 )
 
-// meeting returns the meeting in the path, or an error if the caller does not
-// see it. The caller of meeting holds the lock.
+// meeting returns the meeting in the path, or an error if the caller does not see it.
 func (c *call) meeting() (*meeting, *apiError) {
 	m := c.org.byID[c.x.MeetingID]
-	if m == nil || !m.visibleTo(c.key.caller) {
+	if m == nil || !m.visibleTo(c.caller.id) {
 		return nil, errMeetingNotFound
 	}
 	c.x.MeetingStatus = m.status
 	return m, nil
 }
 
-// onMeeting makes a handler of an operation on the meeting in the path that
-// has no body.
-func onMeeting(operate func(*call, *meeting) (any, *apiError)) handler {
-	return func(c *call) (any, *apiError) {
-		c.org.lock(c.now)
-		defer c.org.unlock()
-		m, err := c.meeting()
-		if err != nil {
-			return nil, err
-		}
-		return operate(c, m)
-	}
-}
-
-// changing begins an operation that changes the meeting in the path: it reads
-// the body with read, locks the organisation, and returns errors in the order
-// of D6 and D25. Without an error, the organisation stays locked.
-func (c *call) changing(read func(*form)) (*meeting, *apiError) {
-	c.org.lock(c.now)
-	_, err := c.meeting() // 404 comes before 400
-	c.org.unlock()
+// changing returns the meeting in the path for a change of it, or an error in the order of D6 and
+// D25. check checks the body.
+func (c *call) changing(check func(*form)) (*meeting, *apiError) {
+	m, err := c.meeting()
 	if err != nil {
 		return nil, err
 	}
-	f, err := c.body()
-	if err == nil {
-		read(f)
-		err = f.err()
+	if check(c.form); c.form.err() != nil {
+		return nil, c.form.err()
 	}
-	c.org.lock(c.now)
-	m, gone := c.meeting() // it may have been deleted while the body arrived
-	switch {
-	case gone != nil:
-		err = gone
-	case err == nil && !m.changeableBy(c.key):
-		err = errForbidden
-	}
-	if err != nil {
-		c.org.unlock()
-		return nil, err
+	if !m.changeableBy(&c.caller) {
+		return nil, errForbidden
 	}
 	return m, nil
 }
 
-func (c *call) getMeeting(m *meeting) (any, *apiError) {
+func (c *call) getMeeting() (any, *apiError) {
+	m, err := c.meeting()
+	if err != nil {
+		return nil, err
+	}
 	c.w.Header().Set("Cache-Control", c.state.pace)
 	return m.json(), nil
 }
 
-func (c *call) deleteMeeting(m *meeting) (any, *apiError) {
-	if !m.changeableBy(c.key) {
+func (c *call) deleteMeeting() (any, *apiError) {
+	m, err := c.meeting()
+	if err != nil {
+		return nil, err
+	}
+	if !m.changeableBy(&c.caller) {
 		return nil, errForbidden
 	}
 	c.org.remove(m)
@@ -87,7 +67,6 @@ func (c *call) setParticipants() (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.org.unlock()
 	if err := c.org.known(participants, ""); err != nil {
 		return nil, err
 	}
@@ -96,6 +75,7 @@ func (c *call) setParticipants() (any, *apiError) {
 	}
 	if !slices.Equal(participants, m.participants) {
 		m.participants, m.updated = participants, c.now
+		c.org.touch(m)
 	}
 	return m.json(), nil
 }
@@ -111,7 +91,6 @@ func (c *call) uploadURL() (any, *apiError) {
 	if err != nil {
 		return nil, err
 	}
-	defer c.org.unlock()
 	if m.job != nil {
 		return nil, errHasAudio // D11
 	}
@@ -119,12 +98,12 @@ func (c *call) uploadURL() (any, *apiError) {
 	return uploadJSON{url, int(uploadURLValidity.Seconds()), http.MethodPut}, nil
 }
 
-func (c *call) getMinutes(m *meeting) (any, *apiError) {
-	q, err := c.parameters("format")
+func (c *call) getMinutes() (any, *apiError) {
+	m, err := c.meeting()
 	if err != nil {
 		return nil, err
 	}
-	format := minutes.Format(cmp.Or(q.Get("format"), string(minutes.FormatHTML)))
+	format := minutes.Format(cmp.Or(c.r.URL.Query().Get("format"), string(minutes.FormatHTML)))
 	if format != minutes.FormatHTML && format != minutes.FormatMarkdown {
 		return nil, errFormat
 	}
@@ -138,7 +117,11 @@ func (c *call) getMinutes(m *meeting) (any, *apiError) {
 	return minutesJSON{format, m.template, content}, nil
 }
 
-func (c *call) getTranscript(m *meeting) (any, *apiError) {
+func (c *call) getTranscript() (any, *apiError) {
+	m, err := c.meeting()
+	if err != nil {
+		return nil, err
+	}
 	switch m.status {
 	case minutes.StatusTranscribed, minutes.StatusGeneratingMinutes, minutes.StatusMinutesReady, minutes.StatusMinutesFailed:
 		return map[string]string{"transcript": m.job.transcript}, nil
@@ -146,61 +129,43 @@ func (c *call) getTranscript(m *meeting) (any, *apiError) {
 	return nil, errTranscriptNotReady
 }
 
-// patch is the body of a PATCH. A nil field is left unchanged.
-type patch struct {
-	title, date, time, project *string
-}
-
-func (p *patch) read(f *form) {
-	p.title = present(f.trimmed("title", maxTitle, false))
-	if p.title != nil && *p.title == "" {
-		f.fault("title", nil)
-	}
-	p.date = present(f.date("date"))
-	p.time = present(f.timeOfDay("time"))
-	p.project = present(f.text("project_id"))
-}
-
-// present returns a field that was found, or nil.
-func present(s string, found bool) *string {
-	if !found {
-		return nil
-	}
-	return &s
-}
-
 func (c *call) updateMeeting() (any, *apiError) {
-	var p patch
-	m, err := c.changing(p.read)
+	m, err := c.changing(func(f *form) {
+		if title, found := f.trimmed("title", maxTitle, false); found && title == "" {
+			f.fault("title", nil)
+		}
+		f.date("date")
+		f.timeOfDay("time")
+		f.text("project_id")
+	})
 	if err != nil {
 		return nil, err
 	}
-	o := c.org
-	defer o.unlock()
-	if p.project != nil {
-		if err := o.known(nil, *p.project); err != nil {
-			return nil, err
-		}
+	project, _ := c.form.text("project_id")
+	if err := c.org.known(nil, project); err != nil {
+		return nil, err
 	}
-	reindex := replace(&m.title, p.title)
-	reindex = replace(&m.date, p.date) || reindex
-	reindex = replace(&m.project, p.project) || reindex
-	changed := replace(&m.time, p.time) || reindex // the time is for display only, and free
+	reindex := false
+	for name, field := range map[string]*string{"title": &m.title, "date": &m.date, "project_id": &m.project} {
+		reindex = c.form.replace(name, field) || reindex
+	}
 	if reindex && m.status == minutes.StatusMinutesReady {
-		o.spend(reindexCredits) // D9: with no credit left it still succeeds
+		c.org.spend(reindexCredits) // D9: with no credit left it still succeeds
 	}
-	if changed {
+	if c.form.replace("time", &m.time) || reindex { // the time is for display only, and free
 		m.updated = c.now
-		o.touch(m)
+		c.org.touch(m)
 	}
 	return m.json(), nil
 }
 
-// replace sets a field, unless to is nil, and reports whether that changes it.
-func replace(field, to *string) bool {
-	if to == nil || *to == *field {
-		return false
+// replace sets a field of a meeting to one of the body, if it is there, and reports whether that
+// changes it.
+func (f *form) replace(name string, field *string) bool {
+	s, found := f.text(name)
+	before := *field
+	if found {
+		*field = strings.TrimSpace(s)
 	}
-	*field = *to
-	return true
+	return *field != before
 }

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -247,24 +245,4 @@ func TestParticipants(t *testing.T) {
 	s.do("ci", at, `{"participant_ids":[]}`).is(409, "PARTICIPANTS_LOCKED")
 	s.do("ci", "POST /v1/meetings/"+id+"/upload-url", `{"content_type":"audio/wav"}`).is(400, "BAD_REQUEST")
 	s.do("ci", "POST /v1/meetings/"+id+"/upload-url", `{}`).is(400, "INVALID_REQUEST")
-}
-
-// If a meeting is deleted while the body of a change arrives, it is gone, for
-// any body.
-func TestPatch_OfMeetingDeletedMeanwhile(t *testing.T) {
-	t.Parallel()
-	for what, body := range map[string]string{
-		"PATCH /v1/meetings/%s": `{"title":"New"}`, "PUT /v1/meetings/%s/participants": `{"participant_ids":[]}`, "POST /v1/meetings/%s/upload-url": `{"content_type":"audio/wav"}`,
-	} {
-		for _, body := range []string{body, "nonsense"} {
-			s := newRig(t)
-			id := s.create("ci", "")
-			r := s.do("ci", fmt.Sprintf(what, id), "", func(r *http.Request) {
-				deletion := &during{do: func() { s.do("ci", "DELETE /v1/meetings/"+id, "").is(204, "") }, text: body}
-				r.Body, r.ContentLength = io.NopCloser(deletion), int64(len(body))
-			}).is(404, "NOT_FOUND")
-			assert.Equal(t, body, string(r.x.Body))
-			assert.Equal(t, `{"meetings":[]}`, s.do("ci", "GET /v1/meetings", "").Body.String())
-		}
-	}
 }

@@ -7,20 +7,17 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-func (o *organisation) listMembers() any {
+func (c *call) listMembers() (any, *apiError) {
 	list := []memberJSON{}
-	for i := range o.Members {
-		list = append(list, memberOf(&o.Members[i]))
+	for i := range c.org.Members {
+		list = append(list, memberOf(&c.org.Members[i]))
 	}
-	return map[string]any{"members": list}
+	return map[string]any{"members": list}, nil
 }
 
 // createMember adds a member without an account.
 func (c *call) createMember() (any, *apiError) {
-	f, err := c.body()
-	if err != nil {
-		return nil, err
-	}
+	f, o := c.form, c.org
 	m := world.Member{Status: minutes.MemberNoAccount}
 	m.Name, _ = f.trimmed("name", maxMemberName, true)
 	if m.Email, _ = f.text("email"); m.Email != "" && !validEmail(m.Email) {
@@ -31,9 +28,6 @@ func (c *call) createMember() (any, *apiError) {
 	if err := f.err(); err != nil {
 		return nil, err
 	}
-	o := c.org
-	o.lock(c.now)
-	defer o.unlock()
 	if holder := o.byEmail(m.Email); holder != nil { // before the limit (D18)
 		return nil, errEmailTaken.with(holderDetails{holder.ID, holder.Name})
 	}
@@ -51,42 +45,35 @@ func validEmail(s string) bool {
 	return err == nil && addr.Address == s
 }
 
-func (o *organisation) listProjects() any {
+func (c *call) listProjects() (any, *apiError) {
 	list := []projectJSON{}
-	for _, p := range o.Projects {
+	for _, p := range c.org.Projects {
 		if !p.Archived {
 			list = append(list, projectJSON{p.ID, p.Name})
 		}
 	}
-	return map[string]any{"projects": list}
+	return map[string]any{"projects": list}, nil
 }
 
 func (c *call) createProject() (any, *apiError) {
-	f, err := c.body()
-	if err != nil {
+	name, _ := c.form.trimmed("name", maxProjectName, true)
+	if err := c.form.err(); err != nil {
 		return nil, err
 	}
-	name, _ := f.trimmed("name", maxProjectName, true)
-	if err := f.err(); err != nil {
-		return nil, err
-	}
-	o := c.org
-	o.lock(c.now)
-	defer o.unlock()
-	p := world.Project{ID: o.state.ids.next(projectPrefix), Name: name}
-	o.Projects = append(o.Projects, p)
+	p := world.Project{ID: c.state.ids.next(projectPrefix), Name: name}
+	c.org.Projects = append(c.org.Projects, p)
 	return projectJSON{p.ID, p.Name}, nil
 }
 
-func (o *organisation) listTemplates() any {
-	list, usual := []templateJSON{}, o.defaultTemplate()
-	for i := range o.Templates {
-		t := &o.Templates[i]
+func (c *call) listTemplates() (any, *apiError) {
+	list, usual := []templateJSON{}, c.org.defaultTemplate()
+	for i := range c.org.Templates {
+		t := &c.org.Templates[i]
 		list = append(list, templateJSON{t.ID, t.Name, t.Source, optional(t.Description), t == usual, t.Version})
 	}
-	return map[string]any{"templates": list}
+	return map[string]any{"templates": list}, nil
 }
 
-func (o *organisation) getUsage() any {
-	return usageJSON{o.credits, o.seconds, optional(o.resetDate)}
+func (c *call) getUsage() (any, *apiError) {
+	return usageJSON{c.org.credits, c.org.seconds, optional(c.org.resetDate)}, nil
 }

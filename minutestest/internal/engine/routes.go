@@ -8,37 +8,27 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// handler handles one operation. It returns the body of its success, nil for none, or an error.
-type handler func(*call) (any, *apiError)
-
-var handlers = map[route.Operation]handler{
-	route.MembersList:             reading((*organisation).listMembers),
+// handlers handle the operations, with the organisation locked. They return the body of a success,
+// nil for none, or an error.
+var handlers = map[route.Operation]func(*call) (any, *apiError){
+	route.MembersList:             (*call).listMembers,
 	route.MembersCreate:           (*call).createMember,
 	route.MeetingsList:            (*call).listMeetings,
 	route.MeetingsCreate:          (*call).createMeeting,
-	route.MeetingsGet:             onMeeting((*call).getMeeting),
+	route.MeetingsGet:             (*call).getMeeting,
 	route.MeetingsUpdate:          (*call).updateMeeting,
-	route.MeetingsDelete:          onMeeting((*call).deleteMeeting),
+	route.MeetingsDelete:          (*call).deleteMeeting,
 	route.MeetingsSetParticipants: (*call).setParticipants,
 	route.MeetingsUploadURL:       (*call).uploadURL,
-	route.MeetingsMinutes:         onMeeting((*call).getMinutes),
-	route.MeetingsTranscript:      onMeeting((*call).getTranscript),
-	route.ProjectsList:            reading((*organisation).listProjects),
+	route.MeetingsMinutes:         (*call).getMinutes,
+	route.MeetingsTranscript:      (*call).getTranscript,
+	route.ProjectsList:            (*call).listProjects,
 	route.ProjectsCreate:          (*call).createProject,
-	route.TemplatesList:           reading((*organisation).listTemplates),
-	route.UsageGet:                reading((*organisation).getUsage),
-	route.VocabularyGet:           reading((*organisation).getVocabulary),
+	route.TemplatesList:           (*call).listTemplates,
+	route.UsageGet:                (*call).getUsage,
+	route.VocabularyGet:           (*call).getVocabulary,
 	route.VocabularyReplace:       (*call).replaceVocabulary,
 	route.VocabularyAdd:           (*call).addTerm,
-}
-
-// reading makes a handler of an operation that only reads the organisation.
-func reading(operate func(*organisation) any) handler {
-	return func(c *call) (any, *apiError) {
-		c.org.lock(c.now)
-		defer c.org.unlock()
-		return operate(c.org), nil
-	}
 }
 
 // lookUp returns the route of a request, and the meeting in its path. If there is none, allow has

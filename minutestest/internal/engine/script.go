@@ -51,23 +51,13 @@ func (s *Service) Script(sc world.Script) error {
 		return err
 	}
 	st, sel := s.state.Load(), selectorOf(sc)
-	st.mu.Lock()
+	now := st.lock() // the past keeps the script it had
 	defer st.mu.Unlock()
-	now := st.now()
-	for _, o := range st.orgs { // the past keeps the script it had
-		o.settle(now)
-	}
 	st.scripts[sel] = sc
 	if sc == (world.Script{MeetingID: sel.meetingID, ExternalID: sel.externalID, Title: sel.title}) {
 		delete(st.scripts, sel)
 	}
-	for _, o := range st.orgs {
-		for _, m := range o.meetings {
-			if m.job != nil && !m.status.Final() {
-				o.plan(m, now)
-			}
-		}
-	}
+	st.replan(now)
 	return nil
 }
 

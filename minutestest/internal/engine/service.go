@@ -11,10 +11,10 @@ package engine
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,10 +40,6 @@ type Config struct {
 	Seed uint64
 }
 
-// PageSize returns how many meetings a list page may hold: page number page, from 0, if the caller
-// asks for limit. Results are clamped to 0..limit. Many goroutines call it at once, without a lock.
-type PageSize func(limit, page int) int
-
 // Service is the service in memory. Many goroutines may use it at once, from inside and outside
 // synctest bubbles.
 type Service struct {
@@ -53,19 +49,18 @@ type Service struct {
 // state is everything that a Service knows.
 type state struct {
 	Config
-	ids    *ids
-	pace   string       // Cache-Control of a meeting
-	ahead  atomic.Int64 // nanoseconds that the clock was advanced by
-	stages world.Stages
-	orgs   []*organisation
+	ids   *ids
+	pace  string       // Cache-Control of a meeting
+	ahead atomic.Int64 // nanoseconds that the clock was advanced by
 
 	// mu guards everything below, and the organisations. Bodies are read and responses written
 	// without it.
-	mu       sync.Mutex
-	changes  uint64
-	pageSize PageSize
-	scripts  scripts
-	keys     map[string]*key // by secret
+	mu        sync.Mutex
+	changes   uint64
+	scripts   scripts
+	stages    world.Stages
+	pageSizes []int
+	orgs      []*organisation
 }
 
 // New returns a service that holds cfg's World, or an error that names the path of each mistake
@@ -82,7 +77,7 @@ func (s *Service) Reset(cfg Config) error {
 	if err := Check(cfg.World); err != nil {
 		return err
 	}
-	st := &state{Config: cfg, ids: newIDs(cfg.Seed), stages: orStages(cfg.World.Stages, defaultStages), keys: map[string]*key{}, scripts: scripts{}}
+	st := &state{Config: cfg, ids: newIDs(cfg.Seed), scripts: scripts{}}
 	if st.StorageBase == nil {
 		st.StorageBase = OwnBase
 	}
@@ -90,16 +85,7 @@ func (s *Service) Reset(cfg Config) error {
 	if d := cfg.MinPollInterval; d > 0 {
 		st.pace = fmt.Sprintf("private, max-age=%.0f", math.Ceil(d.Seconds()))
 	}
-	for i := range cfg.World.Organisations {
-		settings := &cfg.World.Organisations[i]
-		o := &organisation{state: st, Organisation: complete(settings), byID: map[string]*meeting{}, byExternal: map[string]*meeting{}}
-		o.quota = newQuota(&o.Organisation, st.now())
-		st.orgs = append(st.orgs, o)
-		maps.Copy(st.keys, o.makeKeys())
-		for j := range settings.Meetings {
-			o.add(&settings.Meetings[j], st.now())
-		}
-	}
+	st.adopt(cfg.World)
 	s.state.Store(st)
 	return nil
 }
@@ -120,26 +106,6 @@ func (s *Service) AdvanceClock(d time.Duration) time.Time {
 	st := s.state.Load()
 	st.ahead.Add(int64(max(d, 0)))
 	return st.now()
-}
-
-// SetPageSize makes list pages short, or empty, on demand: the API lets a page hold fewer items
-// than its limit. Nil ends that.
-func (s *Service) SetPageSize(f PageSize) {
-	st := s.state.Load()
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	st.pageSize = f
-}
-
-// pageSizeOf returns the size of a page of a list, from 0 to limit.
-func (st *state) pageSizeOf(limit, page int) int {
-	st.mu.Lock()
-	f := st.pageSize
-	st.mu.Unlock()
-	if f == nil {
-		return limit
-	}
-	return min(max(f(limit, page), 0), limit)
 }
 
 // OwnBase returns the scheme and host that a request came to, or its address if it names no host,
@@ -165,53 +131,102 @@ func (st *state) organisation(id string) *organisation {
 	return nil
 }
 
-// find returns a meeting by its id, with its organisation locked and brought up to now, or nil.
+// find returns a meeting by its id, with the state locked and brought up to now, or nil.
 func (st *state) find(id string) (*organisation, *meeting) {
+	st.lock()
 	for _, o := range st.orgs {
-		o.lock(st.now())
 		if m := o.byID[id]; m != nil {
 			return o, m
 		}
-		o.unlock()
 	}
+	st.mu.Unlock()
 	return nil, nil
 }
 
-// Organisation returns the present settings of an organisation, with the members, projects and
-// terms added through the API, and the quota that is left.
-func (s *Service) Organisation(id string) (world.Organisation, bool) {
+// World returns the present settings of all organisations, with the members, projects and terms
+// added through the API and the quota that is left. It has no meetings.
+func (s *Service) World() world.World {
 	st := s.state.Load()
-	o := st.organisation(id)
-	if o == nil {
-		return world.Organisation{}, false
-	}
-	o.lock(st.now())
-	defer o.unlock()
-	return o.settings(), true
+	st.lock()
+	defer st.mu.Unlock()
+	return st.world()
 }
 
-// Update changes an organisation while it is in use: change edits what Organisation returns, which
-// is then checked and takes effect as a whole. On error, which names the path of each mistake,
-// nothing changes. Meetings and the id stay. change runs under a lock, so it must not call the
-// Service.
-func (s *Service) Update(id string, change func(*world.Organisation)) error {
-	st := s.state.Load()
-	o := st.organisation(id)
-	if o == nil {
-		return fmt.Errorf("there is no organisation %q", id)
+func (st *state) world() world.World {
+	w := world.World{Stages: st.stages, PageSizes: slices.Clone(st.pageSizes)}
+	for _, o := range st.orgs {
+		w.Organisations = append(w.Organisations, o.settings())
 	}
-	now := st.now()
-	o.lock(now)
-	defer o.unlock()
-	settings := o.settings()
-	change(&settings)
-	settings.ID = id
-	if err := st.checkUpdate(&settings); err != nil {
+	return w
+}
+
+// lock locks the state, and brings all organisations up to now.
+func (st *state) lock() (now time.Time) {
+	st.mu.Lock()
+	now = st.now()
+	for _, o := range st.orgs {
+		o.settle(now)
+	}
+	return now
+}
+
+// Update changes the settings while the service is in use: change edits what World returns, which
+// is then checked and takes effect as a whole. On error, which names the path of each mistake,
+// nothing changes. Organisations that stay keep their meetings. change runs under a lock, so it
+// must not call the Service.
+func (s *Service) Update(change func(*world.World) error) error {
+	st := s.state.Load()
+	now := st.lock()
+	defer st.mu.Unlock()
+	w := st.world()
+	if err := change(&w); err != nil {
 		return err
 	}
-	o.Organisation = complete(&settings)
-	o.quota = o.quota.updated(&o.Organisation, now)
-	maps.DeleteFunc(st.keys, func(_ string, k *key) bool { return k.org == o })
-	maps.Copy(st.keys, o.makeKeys())
+	if err := Check(w); err != nil {
+		return err
+	}
+	for i := range w.Organisations {
+		if o := &w.Organisations[i]; len(o.Meetings) > 0 && st.organisation(o.ID) != nil {
+			return fmt.Errorf("organisations[%d].meetings: only a new organisation begins with them; AddMeetings adds more", i)
+		}
+	}
+	st.adopt(w)
+	st.replan(now)
 	return nil
+}
+
+// adopt makes the settings of a checked World those of the service.
+func (st *state) adopt(w world.World) {
+	now, before := st.now(), st.orgs
+	st.stages, st.pageSizes = orStages(w.Stages, defaultStages), slices.Clone(w.PageSizes)
+	st.orgs = nil
+	for i := range w.Organisations {
+		settings := &w.Organisations[i]
+		at := slices.IndexFunc(before, func(o *organisation) bool { return o.ID == settings.ID })
+		var o *organisation
+		if at >= 0 {
+			o = before[at]
+			o.Organisation = complete(settings)
+			o.quota = o.quota.updated(&o.Organisation, now)
+		} else {
+			o = &organisation{state: st, Organisation: complete(settings), byID: map[string]*meeting{}, byExternal: map[string]*meeting{}}
+			o.quota = newQuota(&o.Organisation, now)
+		}
+		st.orgs = append(st.orgs, o)
+		for j := range settings.Meetings {
+			o.add(&settings.Meetings[j], now)
+		}
+	}
+}
+
+// replan sets when the present statuses of all meetings under way end, after a change of scripts or
+// stages.
+func (st *state) replan(now time.Time) {
+	for _, o := range st.orgs {
+		for _, m := range o.meetings {
+			if m.job != nil && !m.status.Final() {
+				o.plan(m, now)
+			}
+		}
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"time"
 )
 
 // storageError is an error response of storage: XML in the form of S3.
@@ -69,12 +68,10 @@ func (st *state) put(r *http.Request, x *Exchange) (etag string, err *storageErr
 	if !ok {
 		return "", errSignature
 	}
-	now := st.now()
-	if !now.Before(expires) {
+	if !st.now().Before(expires) {
 		return "", errURLExpired
 	}
-	o := st.organisation(x.Organisation)
-	if err := o.awaits(x, now, nil); err != nil {
+	if err := st.awaits(x, nil); err != nil {
 		return "", err
 	}
 	if r.ContentLength < 0 || r.ContentLength == 0 && r.Header["Content-Length"] == nil {
@@ -87,26 +84,24 @@ func (st *state) put(r *http.Request, x *Exchange) (etag string, err *storageErr
 		return "", errIncomplete
 	}
 	j.received = st.now()
-	if err := o.awaits(x, j.received, j); err != nil { // another upload may have been first
+	if err := st.awaits(x, j); err != nil { // another upload may have been first
 		return "", err
 	}
 	return `"` + hex.EncodeToString(j.sha256[:16]) + `"`, nil
 }
 
-// awaits returns an error if the meeting is gone or has audio. Without one, j
-// becomes the meeting's audio, unless it is nil.
-func (o *organisation) awaits(x *Exchange, now time.Time, j *job) *storageError {
-	o.lock(now)
-	defer o.unlock()
-	m := o.byID[x.MeetingID]
-	switch {
-	case m == nil:
+// awaits returns an error if the meeting is gone or has audio. Without one, j becomes the meeting's
+// audio, unless it is nil.
+func (st *state) awaits(x *Exchange, j *job) *storageError {
+	o, m := st.find(x.MeetingID)
+	if o == nil {
 		return errNoKey
-	case m.job != nil:
-		x.MeetingStatus = m.status
+	}
+	defer o.unlock()
+	x.MeetingStatus, x.ExternalID = m.status, m.externalID
+	if m.job != nil {
 		return errURLUsed
 	}
-	x.MeetingStatus, x.ExternalID = m.status, m.externalID
 	if j != nil {
 		o.arrive(m, j)
 	}

@@ -9,27 +9,22 @@ import (
 )
 
 // getVocabulary returns the vocabulary, with [] for a list of nothing.
-func (o *organisation) getVocabulary() any {
+func (c *call) getVocabulary() (any, *apiError) {
+	o := c.org
 	v := minutes.Vocabulary{Terms: []string{}, Entries: append([]minutes.VocabularyEntry{}, o.Vocabulary...), MaxTerms: *o.MaxTerms}
 	for _, e := range o.Vocabulary {
 		v.Terms = append(v.Terms, e.Term)
 	}
-	return v
+	return v, nil
 }
 
 // replaceVocabulary keeps the variants of terms that stay (D20).
 func (c *call) replaceVocabulary() (any, *apiError) {
-	f, err := c.body()
-	if err != nil {
-		return nil, err
-	}
+	f, o := c.form, c.org
 	given, found := f.list("terms")
 	if !found {
 		f.fault("terms", nil)
 	}
-	o := c.org
-	o.lock(c.now)
-	defer o.unlock()
 	terms := []minutes.VocabularyEntry{}
 	for _, t := range given {
 		t = strings.TrimSpace(t)
@@ -52,21 +47,15 @@ func (c *call) replaceVocabulary() (any, *apiError) {
 		return nil, err
 	}
 	o.Vocabulary = terms
-	return o.getVocabulary(), nil
+	return c.getVocabulary()
 }
 
 func (c *call) addTerm() (any, *apiError) {
-	f, err := c.body()
-	if err != nil {
-		return nil, err
-	}
+	f, o := c.form, c.org
 	term, _ := f.text("term")
 	if term = strings.TrimSpace(term); term == "" {
 		f.fault("term", nil)
 	}
-	o := c.org
-	o.lock(c.now)
-	defer o.unlock()
 	known := termIndex(o.Vocabulary, term) >= 0
 	if !known && len(o.Vocabulary) >= *o.MaxTerms {
 		f.fault("term", nil)
@@ -79,7 +68,7 @@ func (c *call) addTerm() (any, *apiError) {
 	} else {
 		o.Vocabulary = append(o.Vocabulary, minutes.VocabularyEntry{Term: term, Variants: []minutes.VocabularyVariant{}})
 	}
-	return o.getVocabulary(), nil
+	return c.getVocabulary()
 }
 
 // termIndex returns the position of a term, or -1. Terms are compared exactly (D15).

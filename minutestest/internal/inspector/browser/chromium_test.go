@@ -9,12 +9,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -145,19 +143,6 @@ func (p *page) shoot(name string) {
 	require.NoError(p.t, os.WriteFile(filepath.Join(p.t.ArtifactDir(), name+".png"), picture, 0o644))
 }
 
-// dark switches between light and dark.
-func (p *page) dark(on bool) {
-	p.t.Helper()
-	value := "light"
-	if on {
-		value = "dark"
-	}
-	features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: value}}
-	_, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: features})
-	require.NoError(p.t, err)
-	p.settled()
-}
-
 // settled waits until the page has drawn what it has to.
 func (p *page) settled() {
 	p.t.Helper()
@@ -165,36 +150,8 @@ func (p *page) settled() {
 	require.NoError(p.t, err)
 }
 
-// fake runs the program minutes-fake until the test ends, and returns what it
-// says to export.
-func fake(t *testing.T, args ...string) map[string]string {
-	t.Helper()
-	chromium(t)
-	binary := filepath.Join(t.TempDir(), "minutes-fake")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/minutes-fake")
-	build.Dir = "../../../.."
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	cmd := exec.CommandContext(t.Context(), binary, append([]string{"-addr", "127.0.0.1:0", "-control", "127.0.0.1:0", "-log", "none"}, args...)...)
-	stdout, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	var said strings.Builder
-	env := map[string]string{}
-	for buf := make([]byte, 4096); len(env) == 0; {
-		n, err := stdout.Read(buf)
-		require.NoError(t, err)
-		said.Write(buf[:n])
-		if _, export, ok := strings.Cut(said.String(), "export "); ok && strings.HasSuffix(export, "\n") {
-			for word := range strings.FieldsSeq(export) {
-				name, value, _ := strings.Cut(word, "=")
-				env[name] = value
-			}
-		}
-	}
-	return env
+// set chooses in a field, or writes into it, as a person would.
+func (p *page) set(selector, value string) {
+	p.t.Helper()
+	p.do(js(fmt.Sprintf(`{ const e = document.querySelector(%s); e.value = %s; e.dispatchEvent(new Event("input", {bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true})); }`, quote(selector), quote(value))))
 }

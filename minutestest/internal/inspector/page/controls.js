@@ -52,8 +52,8 @@ function meetingButtons(m) {
   if (m.audio && !final(m.status)) {
     buttons.push(h("button", { onclick: () => act("Advance", "POST", `${path}/advance`) }, "Advance"), " ",
       h("button", { onclick: () => act("Advance", "POST", `${path}/advance`, '{"until":"minutes_ready"}') }, "Advance to the end"), " ");
-    if (m.held) buttons.push(h("button", { onclick: () => act("Release", "POST", `${path}/release`) }, "Release"));
   }
+  buttons.push(h("button", { onclick: () => act("Delete", "DELETE", path) }, "Delete"));
   return h("p", {}, ...buttons);
 }
 
@@ -84,6 +84,10 @@ const SAMPLES = {
       "remove the script for all meetings": {},
     },
   },
+  clock: {
+    title: "Move the clock", hint: "The service's time moves on: upload URLs and keys expire, quotas are topped up, meetings progress.",
+    list: { "a minute": { advance: "1m" }, "an hour": { advance: "1h" }, "a week": { advance: "168h" } },
+  },
 };
 
 function askFor(path) {
@@ -103,7 +107,7 @@ function askFor(path) {
       await order("POST", path, $("body").value);
       box.close();
       await fetchWorld();
-      choosePanel(path === "faults" ? "faults" : "world");
+      if (path !== "clock") choosePanel(path === "faults" ? "faults" : "world");
     } catch (err) {
       setText($("rejection"), err.message);
     }
@@ -146,9 +150,19 @@ function fillFaults() {
       h("p", {}, markIcon("fault"), " ", h("b", {}, f.faults.map(one => one.kind + (one.after_effect ? " after effect" : "")).join(", then ")), " on ", match),
       h("p", {}, `applied ${count(applied(f), "time")}; ${count(f.seen, "request")} matched`),
       h("pre", {}, f.faults.map(one => JSON.stringify(one)).join("\n")));
-    if (f.id && control.on) card.append(h("p", {}, h("button", { onclick: () => act("Remove the fault", "DELETE", `faults/${f.id}`).then(fetchWorld) }, "Remove")));
     return card;
   }) : [h("p", { className: "soft" }, "No faults injected.")]));
+  if (list.length && control.on) $("faults").append(removal("faults"));
+}
+
+// removal is the button that removes all faults, or all scripts.
+function removal(path) {
+  return h("p", {}, h("button", { onclick: () => act(`Remove all ${path}`, "DELETE", path).then(fetchWorld) }, "Remove all"));
+}
+
+// patchKey is the change of the world that changes one key.
+function patchKey(organisation, secret, change) {
+  return JSON.stringify({ organisations: [{ id: organisation, keys: [{ secret, ...change }] }] });
 }
 
 function fillWorld() {
@@ -161,8 +175,8 @@ function fillWorld() {
     parts.push(table((o.callers ?? []).map((c, i) => {
       const key = secrets[i], cell = h("span", {}, c.revoked ? "revoked" : "in use");
       if (control.on && key) {
-        const path = `organisations/${encodeURIComponent(o.id)}/keys/${encodeURIComponent(key.secret)}`;
-        cell.append("  ", h("button", { onclick: () => act("Change the key", "PATCH", path, JSON.stringify({ revoked: !c.revoked })) }, c.revoked ? "Restore" : "Revoke"));
+        const change = patchKey(o.id, key.secret, { revoked: !c.revoked });
+        cell.append("  ", h("button", { onclick: () => act("Change the key", "PATCH", "world", change) }, c.revoked ? "Restore" : "Revoke"));
       }
       return [`${c.name || c.id}`, cell];
     })));
@@ -171,5 +185,6 @@ function fillWorld() {
   const scripts = model.world.scripts ?? [];
   if (!scripts.length) parts.push(h("p", { className: "soft" }, "No scripts. Meetings run through all stages."));
   for (const s of scripts) parts.push(h("pre", { className: "card" }, JSON.stringify(s, null, 2)));
+  if (scripts.length && control.on) parts.push(removal("scripts"));
   $("world").replaceChildren(...parts);
 }

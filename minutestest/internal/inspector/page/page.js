@@ -202,6 +202,7 @@ function start() {
   $("help").onclick = () => $("keys").showModal();
   $("inject").onclick = () => askFor("faults");
   $("script").onclick = () => askFor("scripts");
+  $("clock").onclick = () => askFor("clock");
   $("reset").onclick = () => confirm("Reset the service? This deletes all meetings, scripts, faults and requests.") && act("Reset", "POST", "reset");
   choosePanel("requests");
   const state = $("state");

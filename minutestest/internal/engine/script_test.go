@@ -12,80 +12,6 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// TestReservation_OutlivesUpdate: seconds set aside stay so when the settings of
-// the organisation change (D23).
-func TestReservation_OutlivesUpdate(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newRig(t, staged, withAcme(func(o *world.Organisation) { o.TranscribeSeconds = new(10) }))
-		a, b := s.create("ci", ""), s.create("ci", "")
-		s.upload("ci", a, 16_000*6)
-		require.NoError(t, s.Update("org_acme", func(o *world.Organisation) { o.Name = "Acme & Co" }))
-		s.upload("ci", b, 16_000*5)
-		time.Sleep(time.Hour)
-		assert.Equal(t, "minutes_ready", s.status("ci", a))
-		assert.Equal(t, "transcribe_blocked", s.status("ci", b))
-	})
-}
-
-// Usage is not negative even if the quota is cut below the seconds set aside.
-func TestUsage_IsNeverNegative(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := newRig(t, staged, withAcme(func(o *world.Organisation) { o.TranscribeSeconds = new(10) }))
-		a := s.create("ci", "")
-		s.upload("ci", a, 16_000*6)
-		require.NoError(t, s.Update("org_acme", func(o *world.Organisation) { o.TranscribeSeconds, o.Credits = new(2), new(0) }))
-		time.Sleep(time.Hour)
-		assert.Equal(t, "minutes_failed", s.status("ci", a))
-		assert.Equal(t, "0 0 null", s.usage())
-	})
-}
-
-// The rest of a meeting in progress follows each script for it, and no other script. A meeting that
-// a script held continues without it.
-func TestScript_AppliesToMeetingsInProgress(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		script world.Script
-		hit    bool
-	}{
-		"all":           {world.Script{}, true},
-		"id":            {world.Script{MeetingID: "this"}, true},
-		"external id":   {world.Script{ExternalID: "crm"}, true},
-		"title":         {world.Script{Title: "Weekly"}, true},
-		"other id":      {world.Script{MeetingID: "mtg_other"}, false},
-		"other ext. id": {world.Script{ExternalID: "erp"}, false},
-		"other title":   {world.Script{Title: "Monthly"}, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				s := newRig(t, func(cfg *Config) { cfg.World.Stages.Prepare = 2 * time.Hour })
-				id := s.create("ci", `"external_id":"crm"`)
-				s.upload("ci", id, 1)
-				time.Sleep(time.Minute)
-				sc := test.script
-				if sc.MeetingID == "this" {
-					sc.MeetingID = id
-				}
-				hold := sc
-				hold.Hold = minutes.StatusAudioUploaded
-				require.NoError(t, s.Script(hold))
-				time.Sleep(3 * time.Hour)
-				want := "minutes_ready"
-				if test.hit {
-					want = "audio_uploaded"
-				}
-				require.Equal(t, want, s.status("ci", id))
-				require.NoError(t, s.Script(sc))
-				time.Sleep(time.Second)
-				assert.Equal(t, "minutes_ready", s.status("ci", id))
-			})
-		})
-	}
-}
-
 // TestScript_CanBeReplaced: a recording that was to be rejected, and now is not,
 // takes its seconds as any other does (D23).
 func TestScript_CanBeReplaced(t *testing.T) {
@@ -157,7 +83,7 @@ func TestUpdate_ChangesNothingOnError(t *testing.T) {
 	s := newRig(t)
 	before, _ := s.Organisation("org_acme")
 	vocabulary := s.do("ci", "GET /v1/vocabulary", "").Body.String()
-	require.Error(t, s.Update("org_acme", func(o *world.Organisation) {
+	require.Error(t, s.update("org_acme", func(o *world.Organisation) {
 		o.Members[0].ID = o.Members[1].ID
 		o.Members[2].Name, o.Projects[0].Name, o.Templates[0].Name, o.Integrations[0].Inactive = "x", "x", "x", true
 		o.Vocabulary[0].Term, o.Vocabulary[0].Variants[0].Text = "x", "x"
