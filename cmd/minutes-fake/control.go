@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/meeting-minutes/minutes-go/minutestest"
 	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
@@ -60,7 +61,11 @@ func newControl(p *process) http.Handler {
 					return
 				}
 			}
-			result, err := do(call{r, p, p.now()})
+			var result any
+			var err error
+			if mistake := minutestest.Try(func() { result, err = do(call{r, p, p.now()}) }); mistake != nil {
+				err = mistake
+			}
 			respond(w, result, err)
 		})
 	}
@@ -145,7 +150,7 @@ func respond(w http.ResponseWriter, result any, err error) {
 	if err != nil {
 		p, ok := errors.AsType[*problem](err)
 		if !ok {
-			p = &problem{http.StatusBadRequest, plain(err)}
+			p = &problem{http.StatusBadRequest, oneLine(err)}
 		}
 		status, result = p.Status, map[string]any{"problem": p}
 	}
@@ -161,11 +166,5 @@ func respond(w http.ResponseWriter, result any, err error) {
 	_ = enc.Encode(result)
 }
 
-// plain returns an error's text in one line, without the names of Go functions.
-func plain(err error) string {
-	text := err.Error()
-	for _, origin := range []string{"minutestest: ", "New: ", "Update: ", "Script: ", "Advance: ", "AddMeetings: ", "world: ", "script: ", "json: "} {
-		text = strings.TrimPrefix(text, origin)
-	}
-	return strings.ReplaceAll(text, "\n", "; ")
-}
+// oneLine returns the text of an error that may consist of several.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -37,7 +37,7 @@ func (c call) scripts() (any, error) {
 	return object{"scripts": some(c.f.scripts)}, nil
 }
 
-// addScript replaces the script for the same meetings.
+// addScript replaces the script for the same meetings. An empty one removes it.
 func (c call) addScript() (any, error) {
 	var s minutestest.Script
 	if err := c.read(&s); err != nil {
@@ -47,12 +47,14 @@ func (c call) addScript() (any, error) {
 	quick.Stages = faster(s.Stages, c.p.settings.speed)
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
-	if err := c.f.Script(quick); err != nil {
-		return nil, err
-	}
-	c.f.scripts = append(slices.DeleteFunc(c.f.scripts, func(old *script) bool {
+	c.f.Script(quick)
+	empty := minutestest.Script{MeetingID: s.MeetingID, ExternalID: s.ExternalID, Title: s.Title}
+	c.f.scripts = slices.DeleteFunc(c.f.scripts, func(old minutestest.Script) bool {
 		return old.MeetingID == s.MeetingID && old.ExternalID == s.ExternalID && old.Title == s.Title
-	}), &script{Script: s})
+	})
+	if s != empty {
+		c.f.scripts = append(c.f.scripts, s)
+	}
 	return s, nil
 }
 
@@ -60,7 +62,7 @@ func (c call) removeScripts() (any, error) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
 	for _, s := range c.f.scripts { // an empty script removes the one for the same meetings
-		_ = c.f.Script(minutestest.Script{MeetingID: s.MeetingID, ExternalID: s.ExternalID, Title: s.Title})
+		c.f.Script(minutestest.Script{MeetingID: s.MeetingID, ExternalID: s.ExternalID, Title: s.Title})
 	}
 	c.f.scripts = nil
 	return nil, nil
@@ -88,15 +90,16 @@ func (c call) addFault() (any, error) {
 	if t.From < 0 || t.To < t.From || t.To == t.From && t.To > 0 {
 		return nil, errors.New("to: a later time than from expected")
 	}
-	if err := t.Match.Validate(t.Faults...); err != nil {
-		return nil, err
-	}
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
+	t.injection = c.f.Inject(t.Match, t.Faults...)
 	c.f.added++
-	t.ID, t.injection = fmt.Sprintf("flt_%d", c.f.added), c.f.Inject(t.Match, t.Faults...)
+	t.ID = fmt.Sprintf("flt_%d", c.f.added)
 	if t.To > 0 {
 		t.injection.During(time.Duration(t.From), time.Duration(t.To))
+	}
+	if t.Optional {
+		t.injection.Optional()
 	}
 	c.f.faults = append(c.f.faults, t)
 	return *t, nil
@@ -135,8 +138,7 @@ func (c call) addMeetings() (any, error) {
 	if err := c.read(&sent); err != nil {
 		return nil, err
 	}
-	ids, err := c.f.AddMeetings(cmp.Or(sent.Organisation, c.f.world.Organisations[0].ID), sent.WorldMeeting)
-	return object{"ids": ids}, err
+	return object{"ids": c.f.AddMeetings(cmp.Or(sent.Organisation, c.f.World().Organisations[0].ID), sent.WorldMeeting)}, nil
 }
 
 func (c call) meeting() (any, error) {
@@ -150,7 +152,7 @@ func (c call) deleteMeeting() (any, error) {
 	if _, err := c.meeting(); err != nil {
 		return nil, err
 	}
-	c.f.match(c.PathValue("id"))
+	c.f.see(c.PathValue("id"))
 	c.f.Delete(c.PathValue("id"))
 	return nil, nil
 }
@@ -167,8 +169,8 @@ func (c call) advance() (any, error) {
 			return nil, err
 		}
 	}
-	if _, err := c.f.Advance(c.PathValue("id"), to.Until); err != nil {
-		return nil, &problem{http.StatusConflict, plain(err)}
+	if err := minutestest.Try(func() { c.f.Advance(c.PathValue("id"), to.Until) }); err != nil {
+		return nil, &problem{http.StatusConflict, err.Error()}
 	}
 	return c.meeting()
 }
