@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"io"
 	"log/slog"
 	"sync/atomic"
@@ -68,13 +67,6 @@ func newRequestLog(form string, w io.Writer) *slog.Logger {
 // logRequest writes a line without secrets: of a URL the path alone, and nothing of headers and
 // bodies.
 func logRequest(to *slog.Logger, r minutestest.Request) {
-	line := []slog.Attr{slog.String("method", r.Method), slog.String("path", r.Path)}
-	for _, field := range []struct{ name, value string }{
-		{"operation", string(r.Operation)}, {"caller", r.Caller}, {"code", r.Code}, {"request_id", r.RequestID}, {"fault", r.Fault},
-	} {
-		if field.value != "" {
-			line = append(line, slog.String(field.name, field.value))
-		}
-	}
-	to.LogAttrs(context.Background(), slog.LevelInfo, "request", append(line, slog.Int("status", r.Status), slog.Duration("took", r.Took))...)
+	to.Info("request", "method", r.Method, "path", r.Path, "status", r.Status, "took", r.Took,
+		"operation", r.Operation, "caller", r.Caller, "code", r.Code, "request_id", r.RequestID, "fault", r.Fault)
 }

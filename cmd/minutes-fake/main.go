@@ -149,15 +149,9 @@ func (s *settings) options() []minutestest.Option {
 func help() string {
 	var b strings.Builder
 	b.WriteString("minutes-fake serves the Meeting Minutes Service in memory, with its storage.\n\nusage: minutes-fake [flags]\n\n")
-	new(settings).flags().VisitAll(func(f *flag.Flag) {
-		value, usage := flag.UnquoteUsage(f)
-		fmt.Fprintf(&b, "  %-18s %s", strings.TrimSpace("-"+f.Name+" "+value), usage)
-		if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "0" {
-			fmt.Fprintf(&b, " (default %s)", f.DefValue)
-		}
-		b.WriteByte('\n')
-	})
-	b.WriteString("\nIt prints its addresses and API keys, and stops at Ctrl-C.\n")
+	set := new(settings).flags()
+	set.SetOutput(&b)
+	set.PrintDefaults()
 	return b.String()
 }
 

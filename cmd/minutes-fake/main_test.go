@@ -147,7 +147,7 @@ func TestRun_RejectsInvalidFlags(t *testing.T) {
 
 func TestRun_PrintsHelpAndVersion(t *testing.T) {
 	t.Parallel()
-	for arg, want := range map[string]string{"-help": "-edge-limit n ", "-version": "minutes-fake "} {
+	for arg, want := range map[string]string{"-help": "-edge-limit n", "-version": "minutes-fake "} {
 		var out, wrong strings.Builder
 		assert.Equal(t, exitDone, run(t.Context(), []string{arg}, &out, &wrong))
 		assert.Contains(t, out.String(), want)
@@ -207,7 +207,10 @@ func TestStrict_FailsForViolationsUnusedFaultsAndUnmatchedScripts(t *testing.T) 
 			p.control(`POST /scripts {"title":"Weekly","outcome":"minutes_failed"}`)
 			p.api("DELETE /v1/meetings/" + p.meeting("Weekly"))
 		}, exitDone, ""},
-		"script removed again": {"-strict", func(p *program) { p.control(`POST /scripts {"title":"Weekly","outcome":"minutes_failed"}`); p.control("DELETE /scripts") }, exitDone, ""},
+		"script removed again": {"-strict", func(p *program) {
+			p.control(`POST /scripts {"title":"Weekly","outcome":"minutes_failed"}`)
+			p.control("DELETE /scripts")
+		}, exitDone, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

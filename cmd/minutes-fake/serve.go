@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -162,7 +163,13 @@ func listenControl(addr string, service net.Listener) (net.Listener, error) {
 
 // announce says that the program is ready, and where.
 func (p *process) announce(stdout io.Writer) error {
-	env := environment(p.world, p.fake.Key(), p.baseURL, p.controlURL)
+	key := p.fake.Key()
+	for _, o := range p.world.Organisations {
+		for _, k := range o.Keys {
+			key = cmp.Or(key, k.Secret) // the first, if none has every scope
+		}
+	}
+	env := environment(key, p.baseURL, p.controlURL)
 	if p.settings.envFile != "" {
 		if err := writeEnvFile(p.settings.envFile, env); err != nil {
 			return fmt.Errorf("-env-file %s: %w", p.settings.envFile, err)
