@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // Process does the whole job. After a crash, the same call continues, and never uploads the
@@ -34,7 +33,7 @@ func ExampleMeetingsService_Process() {
 		heading, _, _ := strings.Cut(result.Minutes.Content, "\n")
 		fmt.Println(heading, result.Created)
 	}
-	fmt.Println(len(srv.Requests(minutestest.OpUpload)), "upload")
+	fmt.Println(len(srv.Requests(minutes.OpUpload)), "upload")
 	// Output:
 	// # Weekly true
 	// # Weekly false

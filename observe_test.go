@@ -438,7 +438,7 @@ func TestWithLogger_LogsEachAttempt(t *testing.T) {
 		}
 		require.NotContains(t, lines[3], "wait")
 
-		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"))
+		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"))
 		require.NoError(t, j.Call(t.Context(), c, id))
 		for _, w := range []string{"operation=storage.put", "meeting=" + id, "method=PUT", "host=storage.minutes.test", "path=/storage/", "status=503", "SlowDown", "request_id=req_", "attempt=1", "wait=1s", "attempt=2", "status=200", "sent=3000", "size=3000"} {
 			require.Contains(t, out.String(), w)

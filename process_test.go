@@ -152,10 +152,10 @@ func TestProcess_TwoWorkersMakeOneMeeting(t *testing.T) {
 				minutestest.RateLimit(""), minutestest.Reset(), minutestest.LoseResponse(),
 				minutestest.Refuse(minutes.ErrInternal), minutestest.BadGateway(), minutestest.Refuse(minutes.ErrInternal).AfterEffect(),
 			}
-			ops := []minutes.Operation{"meetings.create", "meetings.upload_url", minutestest.OpUpload, "meetings.get", "meetings.minutes"}
+			ops := []minutes.Operation{"meetings.create", "meetings.upload_url", minutes.OpUpload, "meetings.get", "meetings.minutes"}
 			for range 3 {
 				op, fault := ops[rnd.IntN(len(ops))], faults[rnd.IntN(len(faults))]
-				if op == minutestest.OpUpload {
+				if op == minutes.OpUpload {
 					fault = []minutestest.Fault{
 						minutestest.Reset(), minutestest.LoseResponse(), minutestest.ResetUpload(5000),
 						minutestest.RefuseUpload(503, "SlowDown"), minutestest.RefuseUpload(500, "InternalError").AfterEffect(),
@@ -225,7 +225,7 @@ func TestProcessAll_BoundsUploadsAndOutlastsFailures(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Times: minutestest.Always}, minutestest.Delay(time.Second))
+			srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Times: minutestest.Always}, minutestest.Delay(time.Second))
 			var now, most atomic.Int64
 			open := func(ctx context.Context) (minutes.Recording, error) {
 				most.Store(max(most.Load(), now.Add(1)))
@@ -387,7 +387,7 @@ func TestProcessAll_ReadsNextJobWhenASlotIsNear(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Times: minutestest.Always}, minutestest.Delay(time.Second))
+		srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Times: minutestest.Always}, minutestest.Delay(time.Second))
 		var uploading atomic.Int64
 		jobs := func(yield func(minutes.Job) bool) {
 			for i := range 20 {
@@ -759,7 +759,7 @@ func TestResume_CtxEndsWithoutAnUploadSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
-		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Delay(time.Hour))
+		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Delay(time.Hour))
 		c := testkit.Client(srv, minutes.WithUploadConcurrency(1))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -71,7 +71,7 @@ func TestUpload_SendsWholeRecording(t *testing.T) {
 					returned = true
 					testkit.RequireArrived(t, srv, id, sum)
 					requireProgress(t, reports, int64(size))
-					puts := srv.Requests(minutestest.OpUpload)
+					puts := srv.Requests(minutes.OpUpload)
 					require.Len(t, puts, 1)
 					h := puts[0].Header
 					require.Equal(t, []string{contentType}, h["Content-Type"])
@@ -124,7 +124,7 @@ func TestUpload_RecoversFromFailures(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				id := testkit.Waiting(t, srv)
 				if test.faults != nil {
-					srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, test.faults...)
+					srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, test.faults...)
 				}
 				rec, sum := testkit.Noise(200_000)
 				var mu sync.Mutex
@@ -135,7 +135,7 @@ func TestUpload_RecoversFromFailures(t *testing.T) {
 					reports = append(reports, report{sent, total})
 				}})
 				synctest.Wait()
-				assert.Len(t, srv.Requests(minutestest.OpUpload), test.puts)
+				assert.Len(t, srv.Requests(minutes.OpUpload), test.puts)
 				assert.Len(t, srv.Requests("meetings.upload_url"), test.urls)
 				assert.Len(t, srv.Requests("meetings.get"), test.polls)
 				if test.err == "" {
@@ -164,7 +164,7 @@ func TestUpload_ResponseLostAndMeetingFailed(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				srv.Script(minutestest.Script{Outcome: status})
 				id := testkit.Waiting(t, srv)
-				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.LoseResponse())
+				srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.LoseResponse())
 				hc := &http.Client{Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					if req.Method == http.MethodGet {
 						srv.Advance(id, status)
@@ -174,7 +174,7 @@ func TestUpload_ResponseLostAndMeetingFailed(t *testing.T) {
 				require.NoError(t, testkit.Client(srv, minutes.WithHTTPClient(hc)).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
 				m, _ := srv.Meeting(id)
 				require.Equal(t, status, m.Status)
-				require.Len(t, srv.Requests(minutestest.OpUpload), 1)
+				require.Len(t, srv.Requests(minutes.OpUpload), 1)
 			})
 		})
 	}
@@ -231,20 +231,20 @@ func TestUpload_ObeysContext(t *testing.T) {
 			srv.Inject(minutestest.Match{Operation: "meetings.upload_url"}, minutestest.Delay(time.Minute))
 		}, 5 * time.Second},
 		{"before the response", func(srv *minutestest.Server) {
-			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Delay(50*time.Second))
+			srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Delay(50*time.Second))
 		}, 5 * time.Second},
 		{"while the store is silent for a third minute", func(srv *minutestest.Server) {
-			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Times: minutestest.Always}, minutestest.Delay(time.Hour))
+			srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Times: minutestest.Always}, minutestest.Delay(time.Hour))
 		}, 170 * time.Second},
 		{"before a retry", func(srv *minutestest.Server) {
-			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RateLimit("30"))
+			srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RateLimit("30"))
 		}, 5 * time.Second},
 		{"while it checks whether the audio arrived", func(srv *minutestest.Server) {
-			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.ResetUpload(1))
+			srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.ResetUpload(1))
 			srv.Inject(minutestest.Match{Operation: "meetings.get"}, minutestest.Delay(time.Minute))
 		}, 10 * time.Second},
 		{"while it requests another URL", func(srv *minutestest.Server) {
-			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, testkit.Expired())
+			srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, testkit.Expired())
 			srv.Inject(minutestest.Match{Operation: "meetings.upload_url", Nth: 2}, minutestest.Delay(time.Minute))
 		}, 10 * time.Second},
 		{"before it begins", nil, 0},
@@ -304,7 +304,7 @@ func TestUpload_ReadsFromTheBeginning(t *testing.T) {
 				assert.Equal(t, sum, m.Audio.SHA256)
 			})
 		}
-		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.ResetUpload(90_000), minutestest.ResetUpload(200_000), minutestest.Reset())
+		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.ResetUpload(90_000), minutestest.ResetUpload(200_000), minutestest.Reset())
 		uploads.Wait()
 	})
 	at, err := f.Seek(0, io.SeekCurrent)
@@ -319,7 +319,7 @@ func TestUpload_ReturnsStorageError(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		id := testkit.Waiting(t, srv)
 		lost := minutestest.ResetUpload(1)
-		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"), lost, lost)
+		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"), lost, lost)
 		srv.Inject(minutestest.Match{Operation: "meetings.upload_url", Nth: 2}, minutestest.Refuse(minutes.ErrForbidden))
 		err := testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil)
 		e, ok := errors.AsType[*minutes.StorageError](err)
@@ -331,7 +331,7 @@ func TestUpload_ReturnsStorageError(t *testing.T) {
 		require.ErrorIs(t, err, syscall.ECONNRESET)
 		require.ErrorIs(t, err, minutes.ErrForbidden)
 
-		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.RateLimit("90"))
+		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RateLimit("90"))
 		err = testkit.Client(srv).Meetings.Upload(t.Context(), id, testkit.Audio(10), nil)
 		e, ok = errors.AsType[*minutes.StorageError](err)
 		require.True(t, ok, "%v", err)
@@ -360,14 +360,14 @@ func TestUpload_SendsContentMD5AndTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.Delay(time.Minute))
+		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Delay(time.Minute))
 		id := testkit.Waiting(t, srv)
 		c := testkit.Client(srv, minutes.WithUploadTimeouts(minutes.UploadTimeouts{Stall: time.Hour, Response: time.Second}), minutes.WithRetries(minutes.RetryPolicy{Max: 1}))
 		start := time.Now()
 		require.NoError(t, c.Meetings.Upload(t.Context(), id, testkit.Audio(10), nil))
 		require.Less(t, time.Since(start), 40*time.Second, "the first attempt, given up after a second, and two status checks")
 		sum := md5.Sum([]byte(strings.Repeat("a", 10)))
-		for _, put := range srv.Requests(minutestest.OpUpload) {
+		for _, put := range srv.Requests(minutes.OpUpload) {
 			require.Equal(t, base64.StdEncoding.EncodeToString(sum[:]), put.Header.Get("Content-MD5"))
 		}
 	})

@@ -36,7 +36,7 @@ func TestUploadSlots_LimitConcurrency(t *testing.T) {
 			most = max(most, now)
 		}
 		network := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
-			if op, _ := testkit.Identify(req); op == minutestest.OpUpload {
+			if op, _ := testkit.Identify(req); op == minutes.OpUpload {
 				change(1)
 				defer change(-1)
 				defer time.Sleep(took)

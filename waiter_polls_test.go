@@ -79,7 +79,7 @@ func TestUpload_ChecksWithAPollSentAfterwards(t *testing.T) {
 				if test.lost {
 					fault = minutestest.LoseResponse()
 				}
-				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, MeetingID: id}, fault.Delayed(test.takes))
+				srv.Inject(minutestest.Match{Operation: minutes.OpUpload, MeetingID: id}, fault.Delayed(test.takes))
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 				defer cancel()
 				var wg sync.WaitGroup
@@ -109,7 +109,7 @@ func TestUpload_ChecksWithTheNextPollIfOneFails(t *testing.T) {
 				c := testkit.Client(srv)
 				id := testkit.Waiting(t, srv)
 				srv.Inject(minutestest.Match{Operation: "meetings.get"}, fault.Delayed(10*time.Second))
-				srv.Inject(minutestest.Match{Operation: minutestest.OpUpload}, minutestest.ResetUpload(1))
+				srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.ResetUpload(1))
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					_, err := c.Meetings.Wait(t.Context(), id, nil)

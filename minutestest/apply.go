@@ -149,7 +149,7 @@ func (f Fault) response(e *entry) *heldResponse {
 		envelope.Error.Message = cmp.Or(form.Message, injectedMessage)
 		envelope.Error.RequestID = e.RequestID
 		body, _ := json.Marshal(envelope)
-		return newResponse(statusOf(e.Code), "application/json; charset=utf-8", body)
+		return newResponse(statusOf[e.Code], "application/json; charset=utf-8", body)
 	case kindRefuseUpload:
 		e.StorageCode = form.Code
 		e.RequestID = fmt.Sprintf("req_fault%d", e.seq)

@@ -5,10 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 )
@@ -74,55 +71,4 @@ func BenchmarkHandler(b *testing.B) {
 	b.Run("get ready, a fault armed", func(b *testing.B) { benchmarkHandler(b, s.Handler(), request("/v1/meetings/"+ready)) })
 	injection.Stop()
 	s.audit.reset()
-}
-
-// BenchmarkLoopback is the service over a real socket, beside a handler that
-// does nothing.
-func BenchmarkLoopback(b *testing.B) {
-	s := NewServer(b)
-	base, err := s.Listen("")
-	require.NoError(b, err)
-	ready := callerOf(s).upload(b, "Ready", "audio")
-	s.Advance(ready, "minutes_ready")
-	idle := httptest.NewServer(trivial)
-	defer idle.Close()
-	for _, target := range []struct{ name, base string }{{"trivial", idle.URL}, {"service", base}} {
-		b.Run(target.name, func(b *testing.B) {
-			transport := &http.Transport{MaxIdleConnsPerHost: 64}
-			defer transport.CloseIdleConnections()
-			c := &caller{&http.Client{Transport: transport}, target.base, s.Key()}
-			b.ReportAllocs()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					if a := c.call("GET", "/v1/meetings/"+ready, ""); a.status != http.StatusOK {
-						b.Error(a)
-					}
-				}
-			})
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "req/s")
-		})
-	}
-}
-
-// BenchmarkMemory is a request over the in-memory network, a connection each.
-func BenchmarkMemory(b *testing.B) {
-	s := NewServer(b)
-	c := callerOf(s)
-	b.ReportAllocs()
-	for b.Loop() {
-		c.call("GET", "/v1/usage", "")
-	}
-}
-
-// BenchmarkMemoryUpload is the audio of half an hour over the in-memory
-// network.
-func BenchmarkMemoryUpload(b *testing.B) {
-	s := NewServer(b)
-	c := callerOf(s)
-	audio := strings.Repeat("x", 28_800_000)
-	b.SetBytes(int64(len(audio)))
-	b.ReportAllocs()
-	for b.Loop() {
-		c.upload(b, "Long", audio)
-	}
 }

@@ -2,10 +2,7 @@ package minutestest_test
 
 import (
 	"context"
-	"io"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
@@ -88,42 +84,6 @@ func TestAudit_AllowsRestart(t *testing.T) {
 	}
 }
 
-// Two workers on one meeting, or a killed process and its successor, do what
-// the documentation of Process allows. Each has its own Client, and all share
-// one key.
-func TestAudit_AllowsTwoWorkers(t *testing.T) {
-	t.Parallel()
-	for lag := range testbase.Many(12, 5) {
-		synctest.Test(t, func(t *testing.T) {
-			srv := newSlow(t)
-			var workers sync.WaitGroup
-			for worker := range 2 {
-				workers.Go(func() {
-					time.Sleep(time.Duration(worker*lag*2900) * time.Millisecond)
-					_, err := srv.Client().Meetings.Process(t.Context(), weekly(), minutestest.SlowRecording(100_000, 10_000), nil)
-					assert.NoError(t, err)
-				})
-			}
-			workers.Wait()
-		})
-	}
-}
-
-func TestAudit_AllowsTheProcessAfterACrash(t *testing.T) {
-	t.Parallel()
-	for lived := range 20 {
-		synctest.Test(t, func(t *testing.T) {
-			srv := newSlow(t)
-			ctx, kill := context.WithTimeout(t.Context(), time.Duration(lived)*3*time.Second)
-			defer kill()
-			_, err := srv.Client().Meetings.Process(ctx, weekly(), minutestest.SlowRecording(100_000, 10_000), nil)
-			require.Error(t, err)
-			_, err = srv.Client().Meetings.Process(t.Context(), weekly(), minutestest.SlowRecording(100_000, 10_000), nil)
-			require.NoError(t, err)
-		})
-	}
-}
-
 // A crash in the middle of a slow upload leaves a goroutine that sleeps in
 // ReadAt. It must not fail the test.
 func TestNewServer_LetsSleepersEnd(t *testing.T) {
@@ -142,37 +102,6 @@ func TestNewServer_LetsSleepersEnd(t *testing.T) {
 			synctest.Wait()
 		})
 	}
-}
-
-// The client reads a slow recording in large pieces: once for Content-MD5, and once to
-// send it.
-func TestSlowRecording_IsReadInLargePieces(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := newSlow(t)
-		client := srv.Client()
-		m, _, err := client.Meetings.Create(t.Context(), weekly())
-		require.NoError(t, err)
-		recording, err := minutestest.SlowRecording(1_000_000, 2_000)(t.Context())
-		require.NoError(t, err)
-		reads := &countingReader{ReaderAt: recording.Audio}
-		began := time.Now()
-		require.NoError(t, client.Meetings.Upload(t.Context(), m.ID, minutes.FromReaderAt(reads, recording.Size, recording.ContentType), nil))
-		assert.InDelta(t, 1000, time.Since(began).Seconds(), 10)
-		assert.Less(t, reads.n.Load(), int64(70))
-		state, _ := srv.Meeting(m.ID)
-		assert.EqualValues(t, 1_000_000, state.Audio.Size)
-	})
-}
-
-type countingReader struct {
-	io.ReaderAt
-	n atomic.Int64
-}
-
-func (c *countingReader) ReadAt(p []byte, at int64) (int, error) {
-	c.n.Add(1)
-	return c.ReaderAt.ReadAt(p, at)
 }
 
 func weekly() *minutes.MeetingCreateParams {

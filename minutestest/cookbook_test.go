@@ -125,6 +125,23 @@ func TestCookbook_Outcomes(t *testing.T) {
 			k.processed()
 			assert.Greater(k.t, time.Since(began), time.Hour)
 		},
+		"a recording of two hours": func(k kitchen) {
+			k.srv.Script(minutestest.Script{Title: "Weekly", Duration: 2 * time.Hour})
+			k.processed()
+			assert.Equal(k.t, 7200, *k.srv.Meetings()[0].DurationSeconds)
+		},
+		"the list shows the meeting late": func(k kitchen) {
+			k.srv.Script(minutestest.Script{Title: "Weekly", ListedAfter: time.Minute})
+			client := k.srv.Client()
+			m, _, err := client.Meetings.Create(k.ctx, weekly())
+			k.ok(err)
+			_, err = client.Meetings.FindByExternalID(k.ctx, "weekly")
+			require.ErrorIs(k.t, err, minutes.ErrNotFound)
+			time.Sleep(time.Minute)
+			found, err := client.Meetings.FindByExternalID(k.ctx, "weekly")
+			k.ok(err)
+			assert.Equal(k.t, m.ID, found.ID)
+		},
 	})
 }
 
@@ -288,7 +305,7 @@ func TestCookbook_OthersAndCrashes(t *testing.T) {
 		},
 		"another program deletes the meeting": func(k kitchen) {
 			k.srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet}, minutestest.Call(func(r minutestest.Request) {
-				k.ok(k.srv.ClientWithKey("key_ada").Meetings.Delete(k.ctx, r.MeetingID))
+				k.srv.Delete(r.MeetingID)
 			}))
 			k.rejected(minutes.ErrNotFound)
 		},

@@ -86,6 +86,12 @@ const (
 // process can see them.
 var clientSideKinds = []faultKind{kindBadCertificate, kindConnectionRefused, kindNoSuchHost}
 
+// replacingKinds are the kinds with a response of their own, and so with headers.
+var replacingKinds = []faultKind{kindRateLimit, kindRefuse, kindRefuseUpload, kindRespond}
+
+// otherKinds are the rest.
+var otherKinds = []faultKind{kindDelay, kindReset, kindResetUpload, kindSlowUpload, kindShowStatus, kindTruncate, kindDrip, kindCall}
+
 // Delay keeps the request waiting for d before it is handled, and then handles
 // it as ever. In a synctest bubble d is time of the bubble.
 func Delay(d time.Duration) Fault {

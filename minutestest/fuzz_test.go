@@ -2,12 +2,10 @@ package minutestest_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
@@ -32,21 +30,6 @@ func FuzzServer(f *testing.F) {
 	})
 }
 
-// A Server of the input's test serves one input, in a bubble as well.
-func FuzzServer_PerInput(f *testing.F) {
-	f.Add("Weekly")
-	f.Fuzz(func(t *testing.T, title string) {
-		synctest.Test(t, func(t *testing.T) {
-			_, err := minutestest.NewServer(t).Client().Meetings.List(t.Context(), nil)
-			require.NoError(t, err)
-		})
-		srv := minutestest.New()
-		defer srv.Close()
-		_, err := srv.Client().Meetings.List(t.Context(), nil)
-		require.NoError(t, err)
-	})
-}
-
 // Mistakes in the test itself are also reported in a fuzz target, in which a
 // *testing.F can neither fail nor help.
 func FuzzServer_ReportsMistakes(f *testing.F) {
@@ -56,21 +39,5 @@ func FuzzServer_ReportsMistakes(f *testing.F) {
 		assert.PanicsWithError(t, `minutestest: Inject: no fault given`, func() { srv.Inject(minutestest.Match{}) })
 		assert.Panics(t, func() { srv.ClientWithKey("") })
 		assert.Panics(t, func() { srv.Requests("meeting.create") })
-	})
-}
-
-func BenchmarkClient(b *testing.B) {
-	srv := minutestest.NewServer(b)
-	client := srv.Client()
-	for b.Loop() {
-		_, err := client.Usage.Get(b.Context())
-		require.NoError(b, err)
-	}
-	b.RunParallel(func(pb *testing.PB) {
-		client := srv.Client()
-		for pb.Next() {
-			_, err := client.Usage.Get(b.Context())
-			assert.NoError(b, err)
-		}
 	})
 }

@@ -155,21 +155,6 @@ func TestJournal_IsBounded(t *testing.T) {
 	assert.Equal(t, list, s.Requests())
 }
 
-// A client with a whole response finds its request in the journal, even if the
-// response is so long that its last byte leaves before the handler ends.
-func TestRequests_AreThereWithTheResponse(t *testing.T) {
-	t.Parallel()
-	onBothWires(t, func(t *testing.T, s *Server, c *caller) {
-		for i := range 50 {
-			c.create(t, fmt.Sprint(i))
-		}
-		for i := range rounds(30, 500) {
-			require.Greater(t, len(c.call("GET", "/v1/meetings?limit=50", "").text), 8000)
-			require.Len(t, s.Requests("meetings.list"), i+1)
-		}
-	})
-}
-
 func TestWithLog_LogsEachRequest(t *testing.T) {
 	t.Parallel()
 	var told []Request

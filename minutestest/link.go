@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -92,9 +93,14 @@ type serverEnd struct {
 	closing sync.Once
 }
 
-// CloseWrite ends the response, as a server does that rejects a request while
-// it is still being sent.
-func (s *serverEnd) CloseWrite() error { return s.out.Close() }
+// CloseWrite ends the response, as a server does that rejects a request while it is still being sent. It does not
+// return: net/http calls it only to sleep for half a second before Close, because a socket does not linger. This one
+// does, and a bubble cannot end while a goroutine sleeps. What net/http deferred closes the connection.
+func (s *serverEnd) CloseWrite() error {
+	_ = s.out.Close()
+	runtime.Goexit()
+	return nil
+}
 
 // Close ends the response, and lingers for what the client is still sending.
 func (s *serverEnd) Close() error {

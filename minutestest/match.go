@@ -184,6 +184,3 @@ func (m Match) String() string {
 	}
 	return strings.Join(words, " ")
 }
-
-// OpUpload is [minutes.OpUpload].
-const OpUpload = minutes.OpUpload

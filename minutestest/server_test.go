@@ -7,10 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"runtime"
 	"slices"
@@ -246,25 +244,6 @@ func TestServer_ServesManyBubbles(t *testing.T) {
 	}
 }
 
-// Two Servers share nothing.
-func TestServers_ShareNothing(t *testing.T) {
-	t.Parallel()
-	for range 4 {
-		t.Run("", func(t *testing.T) {
-			t.Parallel()
-			s := NewServer(t)
-			c := callerOf(s)
-			for i := range 20 {
-				c.create(t, fmt.Sprint(i))
-				a := c.call("GET", "/v1/meetings?limit=50", "")
-				require.NoError(t, a.err)
-				assert.Equal(t, i+1, strings.Count(a.text, `"id":"mtg_`))
-			}
-			assert.Len(t, s.Requests(), 40)
-		})
-	}
-}
-
 func TestListen_ServesOnASocket(t *testing.T) {
 	t.Parallel()
 	s := NewServer(t)
@@ -293,64 +272,12 @@ func TestListen_ServesOnASocket(t *testing.T) {
 	require.NoError(t, s.Close(), "twice")
 }
 
-// The service itself responds to OPTIONS, in place of net/http.
-func TestServer_RespondsToOptions(t *testing.T) {
-	t.Parallel()
-	s := NewServer(t)
-	base, err := s.Listen("")
-	require.NoError(t, err)
-	req, err := http.NewRequest(http.MethodOptions, base, nil)
-	require.NoError(t, err)
-	req.URL.Opaque = "*"
-	resp, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	assert.Equal(t, http.StatusUnauthorized, resp.StatusCode)
-	assert.Equal(t, "application/json; charset=utf-8", resp.Header.Get("Content-Type"))
-}
-
 func TestListen_FailsInABubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, err := NewServer(t).Listen("")
 		require.ErrorContains(t, err, "bubble")
 	})
-}
-
-// A request of HTTP/1.0 need not name a host; an upload URL must.
-func TestUploadURL_WithoutAHost(t *testing.T) {
-	t.Parallel()
-	s := NewServer(t)
-	id := callerOf(s).create(t, "Old")
-	base, err := s.Listen("")
-	require.NoError(t, err)
-	body := `{"content_type":"audio/ogg"}`
-	request := fmt.Sprintf("POST /v1/meetings/%s/upload-url HTTP/1.0\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", id, s.Key(), len(body), body)
-	for name, dial := range map[string]func() (net.Conn, error){
-		"socket": func() (net.Conn, error) { return net.Dial("tcp", strings.TrimPrefix(base, "http://")) },
-		"memory": func() (net.Conn, error) { return s.network.dial(1, apiHost+":443") },
-	} {
-		conn, err := dial()
-		require.NoError(t, err)
-		_, err = io.WriteString(conn, request)
-		require.NoError(t, err)
-		text, err := io.ReadAll(conn)
-		require.NoError(t, err)
-		require.NoError(t, conn.Close())
-		_, sent, _ := strings.Cut(string(text), "\r\n\r\n")
-		target, err := url.Parse(response{text: sent}.field("upload_url"))
-		require.NoError(t, err)
-		want := map[string]string{"socket": strings.TrimPrefix(base, "http://"), "memory": apiHost + ":443"}[name]
-		assert.Equal(t, want, target.Host, name)
-	}
-	// Not even a connection.
-	r := httptest.NewRequest("POST", "/v1/meetings/"+id+"/upload-url", strings.NewReader(body))
-	r.Host = ""
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Authorization", "Bearer "+s.Key())
-	w := httptest.NewRecorder()
-	s.Handler().ServeHTTP(w, r)
-	assert.Contains(t, w.Body.String(), `"http://localhost/storage/`)
 }
 
 func TestHandler_ServesServiceAndStorage(t *testing.T) {
@@ -490,22 +417,6 @@ func TestScript_SetsOutcomes(t *testing.T) {
 	})
 }
 
-// A stage that a script leaves out keeps the World's time.
-func TestScript_SetsStages(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		s := NewServer(t, WithWorld(slow()))
-		s.Script(Script{Stages: Stages{Prepare: time.Hour}})
-		id := callerOf(s).upload(t, "Late", "audio")
-		time.Sleep(2 * time.Hour)
-		m, _ := s.Meeting(id)
-		require.Len(t, m.History, 6)
-		assert.Equal(t, time.Hour, m.History[2].At.Sub(m.History[1].At))
-		assert.Equal(t, 10*time.Minute, m.History[3].At.Sub(m.History[2].At))
-		assert.Equal(t, 5*time.Minute, m.History[5].At.Sub(m.History[4].At))
-	})
-}
-
 // Advance needs no clock, and no bubble.
 func TestAdvance_MovesMeetings(t *testing.T) {
 	t.Parallel()
@@ -546,22 +457,6 @@ func TestUpdate_ChangesOrganisations(t *testing.T) {
 	}
 	s.Update("org_acme", func(o *Organisation) { o.Credits = new(7) })
 	assert.Contains(t, c.call("GET", "/v1/usage", "").text, `"credits_remaining":7`)
-}
-
-// The remaining quota can be changed without changing the quota of a period.
-func TestUpdate_KeepsTheTopUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := DefaultWorld()
-		w.Organisations[0].Credits = new(100)
-		w.Organisations[0].NextResetAt = time.Now().AddDate(0, 0, 7).UTC().Format(time.DateOnly)
-		s := NewServer(t, WithWorld(w))
-		c := callerOf(s)
-		s.Update("org_acme", func(o *Organisation) { o.Credits = new(3) })
-		assert.Contains(t, c.call("GET", "/v1/usage", "").text, `"credits_remaining":3`)
-		time.Sleep(8 * 24 * time.Hour)
-		assert.Contains(t, c.call("GET", "/v1/usage", "").text, `"credits_remaining":100`)
-	})
 }
 
 func TestSetPageSizes_ShortensPages(t *testing.T) {
@@ -609,13 +504,4 @@ func TestHeaders_AreLimited(t *testing.T) {
 		assert.Empty(t, s.Requests())
 		assert.Equal(t, http.StatusOK, c.call("GET", "/v1/usage", "", withHeader("X-Long", strings.Repeat("x", 60<<10))).status)
 	})
-}
-
-// Unused connections are closed.
-func TestConnections_CloseWhenIdle(t *testing.T) {
-	t.Parallel()
-	srv := newHTTPServer(nil)
-	assert.Positive(t, srv.IdleTimeout)
-	assert.Positive(t, srv.ReadHeaderTimeout)
-	assert.Equal(t, 64<<10, srv.MaxHeaderBytes)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -382,32 +381,6 @@ func TestAddMeetings_ContinueByThemselves(t *testing.T) {
 	})
 }
 
-func TestAddMeetings_ReachesEachStatusWithoutQuotaOrScripts(t *testing.T) {
-	t.Parallel()
-	for _, status := range []minutes.Status{
-		"created", "audio_uploaded", "transcribing", "transcribed", "generating_minutes", "minutes_ready",
-		"audio_rejected", "transcribe_blocked", "transcription_failed", "minutes_failed",
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			s := NewServer(t)
-			s.Update("org_acme", func(o *Organisation) { o.Credits, o.TranscribeSeconds = new(0), new(0) })
-			s.Script(Script{Outcome: minutes.StatusTranscriptionFailed, Stages: Stages{Prepare: time.Hour, Transcribe: time.Hour, Write: time.Hour}})
-			ids := s.AddMeetings("org_acme", WorldMeeting{Title: "Weekly", Status: status})
-			if status == minutes.StatusTranscribed { // which takes no time
-				status = minutes.StatusGeneratingMinutes
-			}
-			m, ok := s.Meeting(ids[0])
-			require.True(t, ok)
-			assert.Equal(t, status, m.Status)
-			time.Sleep(59 * time.Minute)
-			m, _ = s.Meeting(ids[0])
-			assert.Equal(t, status, m.Status, "the script's stages count from here on")
-			now, _ := s.Organisation("org_acme")
-			assert.Equal(t, []int{0, 0}, []int{*now.Credits, *now.TranscribeSeconds})
-		})
-	}
-}
-
 func TestAddMeetings_NamesPathOfMistake(t *testing.T) {
 	t.Parallel()
 	s := New()
@@ -425,22 +398,6 @@ func TestAddMeetings_NamesPathOfMistake(t *testing.T) {
 	}
 	require.EqualError(t, Try(func() { s.AddMeetings("org_x", WorldMeeting{Title: "Weekly"}) }), `there is no organisation "org_x"`)
 	assert.Len(t, s.Meetings(), 1)
-}
-
-// Clients keep working while meetings are added: their keys and quota are as ever.
-func TestAddMeetings_WhileClientsWork(t *testing.T) {
-	t.Parallel()
-	s := NewServer(t)
-	c := callerOf(s)
-	done := make(chan error)
-	go func() { done <- Try(func() { s.AddMeetings("org_acme", WorldMeeting{Title: "Weekly", Count: 300}) }) }()
-	for range 100 {
-		response := c.call("GET", "/v1/usage", "")
-		assert.Equal(t, http.StatusOK, response.status)
-		assert.JSONEq(t, `{"credits_remaining":1000,"transcribe_seconds_remaining":360000,"next_reset_at":null}`, response.text)
-	}
-	require.NoError(t, <-done)
-	assert.Len(t, s.Meetings(), 300)
 }
 
 // With a seed, the same requests get the same responses, to the byte.
@@ -473,50 +430,6 @@ func TestWithSeed_RepeatsExactly(t *testing.T) {
 	assert.NotEqual(t, another, run())
 }
 
-// With a seed, the ids repeat in a program that makes one call at a time. If it waits for
-// no random time, all its requests and their times repeat.
-func TestWithSeed_RepeatsTheRequestsOfAProgram(t *testing.T) {
-	t.Parallel()
-	run := func(stage time.Duration, retries minutes.RetryPolicy) (requests string, ids []string, times []time.Time) {
-		synctest.Test(t, func(t *testing.T) {
-			s := NewServer(t, WithSeed(7))
-			s.Script(Script{Stages: Stages{Prepare: stage, Transcribe: stage, Write: stage}})
-			s.SetPageSizes(0, 1)
-			s.Inject(Match{Operation: minutes.OpMeetingsCreate}, LoseResponse(), RateLimit(""))
-			s.Inject(Match{Operation: minutes.OpUpload}, RefuseUpload(503, "SlowDown"))
-			s.Inject(Match{Operation: minutes.OpMeetingsMinutes}, BadGateway(), Reset())
-			client := s.Client(minutes.WithRetries(retries))
-			for _, title := range []string{"One", "Two", "Three"} {
-				params := &minutes.MeetingCreateParams{Title: title, Date: "2026-11-21", ExternalID: title}
-				_, err := client.Meetings.Process(t.Context(), params, minutes.FromReader(strings.NewReader("audio"), "audio/mpeg"), nil)
-				require.NoError(t, err)
-			}
-			for _, err := range client.Meetings.All(t.Context(), nil) {
-				require.NoError(t, err)
-			}
-			for _, m := range s.Meetings() {
-				ids = append(ids, m.ID)
-			}
-			for _, r := range s.Requests() {
-				requests += fmt.Sprintln(r.Operation, r.Path, r.Query.Get("cursor"), r.Body, r.Status, r.RequestID, r.Fault)
-				times = append(times, r.At)
-			}
-		})
-		return requests, ids, times
-	}
-	jitter := minutes.RetryPolicy{Max: 4, WaitMax: 15 * time.Second}
-	_, ids, times := run(20*time.Millisecond, jitter)
-	_, sameIDs, otherTimes := run(20*time.Millisecond, jitter)
-	assert.Equal(t, ids, sameIDs)
-	assert.NotEqual(t, times, otherTimes, "the waits of a Client are random")
-
-	atOnce := minutes.RetryPolicy{Max: 4, WaitMin: 1, WaitMax: 1}
-	requests, _, times := run(1, atOnce)
-	sameRequests, _, sameTimes := run(1, atOnce)
-	assert.Equal(t, requests, sameRequests)
-	assert.Equal(t, times, sameTimes)
-}
-
 func TestWithMinPollInterval_SetsAuditAndCacheControl(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -533,21 +446,6 @@ func TestWithMinPollInterval_SetsAuditAndCacheControl(t *testing.T) {
 		s.audit.reset()
 	})
 	assert.PanicsWithValue(t, "minutestest: New: WithMinPollInterval: -1s is not positive", func() { New(WithMinPollInterval(-time.Second)) })
-}
-
-func TestWorld_RejectsUnreachableExpiry(t *testing.T) {
-	t.Parallel()
-	for at, good := range map[minutes.UnixTime]bool{4102444800: true, 1798761600000: false} {
-		w := DefaultWorld()
-		w.Organisations[0].Keys[0].ExpiresAt = at
-		if _, err := newServer(nil, []Option{WithWorld(w)}); good {
-			require.NoError(t, err)
-			s := NewServer(t, WithWorld(w))
-			assert.Equal(t, 200, (&caller{s.HTTPClient(), BaseURL, "key_ci"}).call("GET", "/v1/usage", "").status)
-		} else {
-			require.ErrorContains(t, err, "organisations[0].keys[0].expires_at: ")
-		}
-	}
 }
 
 // The faults of the connection happen before the Server sees a request.

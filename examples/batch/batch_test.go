@@ -74,7 +74,7 @@ func meetings(t *testing.T, srv *minutestest.Server) (list []minutestest.Meeting
 
 // uploaded is how many recordings arrived.
 func uploaded(srv *minutestest.Server) (n int) {
-	for _, r := range srv.Requests(minutestest.OpUpload) {
+	for _, r := range srv.Requests(minutes.OpUpload) {
 		if r.Status == 200 {
 			n++
 		}
@@ -97,7 +97,7 @@ func TestBatch_ContinuesAfterTwoInterrupts(t *testing.T) {
 				}
 			}))
 			// An upload takes a while, so that it can be interrupted.
-			srv.Inject(minutestest.Match{Operation: minutestest.OpUpload, Times: minutestest.Always}, minutestest.Delay(2*time.Second))
+			srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Times: minutestest.Always}, minutestest.Delay(2*time.Second))
 			s := recordings(t, n)
 			for range 2 {
 				ctx, cancel := context.WithCancel(t.Context())

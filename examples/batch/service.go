@@ -26,9 +26,9 @@ func impatientServer() *minutestest.Server {
 	var server *minutestest.Server
 	pace := time.NewTicker(250 * time.Millisecond) // a client polls five times a second
 	server = minutestest.New(minutestest.WithLog(func(r minutestest.Request) {
-		if r.Operation == minutestest.OpUpload && r.Status == 200 {
+		if r.Operation == minutes.OpUpload && r.Status == 200 {
 			<-pace.C
-			_, _ = server.Advance(r.MeetingID, minutes.StatusMinutesReady) // or the failure that it comes to
+			server.Advance(r.MeetingID, minutes.StatusMinutesReady) // or the failure that it comes to
 		}
 	}))
 	return server

@@ -79,7 +79,7 @@ func troubled() *minutestest.Server {
 	var server *minutestest.Server
 	server = minutestest.New(minutestest.WithLog(func(r minutestest.Request) {
 		if r.Operation == minutes.OpUpload && r.Status == http.StatusOK {
-			_, _ = server.Advance(r.MeetingID, minutes.StatusMinutesReady)
+			server.Advance(r.MeetingID, minutes.StatusMinutesReady)
 		}
 	}))
 	server.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.RateLimit("1"))

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
@@ -72,18 +74,22 @@ func TestRun(t *testing.T) {
 		var out bytes.Buffer
 		require.NoError(t, run(t.Context(), &out))
 		for _, line := range []string{
-			`minutes_attempts_total{code="RATE_LIMITED",operation="meetings.create",status="429"} 1`,
-			`minutes_attempts_total{code="",operation="meetings.create",status="201"} 1`,
-			`minutes_attempts_total{code="SlowDown",operation="storage.put",status="429"} 1`,
-			`minutes_retries_total{operation="meetings.minutes"} 1`,
-			`minutes_rate_limit_pauses_total 1`,
-			`minutes_upload_stalls_total 0`,
-			`minutes_failed_polls_total 0`,
-			`minutes_polled_total{what="get"} 1`,
-			`minutes_waits 0`,
+			`meetings_attempts_total{code="RATE_LIMITED",operation="meetings.create",status="429"} 1`,
+			`meetings_attempts_total{code="",operation="meetings.create",status="201"} 1`,
+			`meetings_attempts_total{code="SlowDown",operation="storage.put",status="429"} 1`,
+			`meetings_retries_total{operation="meetings.minutes"} 1`,
+			`meetings_rate_limit_pauses_total 1`,
+			`meetings_upload_stalls_total 0`,
+			`meetings_failed_polls_total 0`,
+			`meetings_polled_total{what="get"} 1`,
+			`meetings_waits 0`,
 		} {
 			require.Contains(t, out.String(), line+"\n")
 		}
+		_, metrics, _ := strings.Cut(out.String(), "# HELP") // as promtool check metrics
+		problems, err := promlint.New(strings.NewReader("# HELP" + metrics)).Lint()
+		require.NoError(t, err)
+		require.Empty(t, problems)
 		require.Regexp(t, `(?m)^meetings.create +.*url.full=https://\S+/v1/meetings .*minutes.attempt=2`, out.String())
 		require.NotContains(t, out.String(), "X-Amz-")
 	})

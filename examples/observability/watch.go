@@ -134,20 +134,20 @@ func newMetrics(r prometheus.Registerer) metrics {
 		return c
 	}
 	m := metrics{
-		attempts: counters("minutes_attempts_total", "Attempts of requests that ended; status 0: without a response.", "operation", "status", "code"),
-		retries:  counters("minutes_retries_total", "Attempts after the first one of a request.", "operation"),
-		polled:   counters("minutes_polled_total", "Requests of the poller in cycles that ended: pages and GETs.", "what"),
+		attempts: counters("meetings_attempts_total", "Attempts of requests that ended; status 0: without a response.", "operation", "status", "code"),
+		retries:  counters("meetings_retries_total", "Attempts after the first one of a request.", "operation"),
+		polled:   counters("meetings_polled_total", "Requests of the poller in cycles that ended: pages and GETs.", "what"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "minutes_attempt_seconds", Help: "How long attempts took.",
+			Name: "meetings_attempt_seconds", Help: "How long attempts took.",
 			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 120, 600},
 		}, []string{"operation"}),
-		pauses:       counter("minutes_rate_limit_pauses_total", "Pauses of all requests after a 429."),
-		pauseSeconds: counter("minutes_rate_limit_pause_seconds_total", "Total length of these pauses."),
-		stalls:       counter("minutes_upload_stalls_total", "Attempts of uploads that were given up, as nothing moved."),
-		failedPolls:  counter("minutes_failed_polls_total", "Polls of single meetings that failed, except by a 429."),
-		cycles:       counter("minutes_poll_cycles_total", "Cycles of the poller that ended."),
-		sent:         counter("minutes_upload_bytes_total", "Bytes of recordings handed over, repeats included."),
-		waits:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "minutes_waits", Help: "Meetings waited for when the last turn ended."}),
+		pauses:       counter("meetings_rate_limit_pauses_total", "Pauses of all requests after a 429."),
+		pauseSeconds: counter("meetings_rate_limit_pause_seconds_total", "Total length of these pauses."),
+		stalls:       counter("meetings_upload_stalls_total", "Attempts of uploads that were given up, as nothing moved."),
+		failedPolls:  counter("meetings_failed_polls_total", "Polls of single meetings that failed, except by a 429."),
+		cycles:       counter("meetings_poll_cycles_total", "Cycles of the poller that ended."),
+		sent:         counter("meetings_upload_bytes_total", "Bytes of recordings handed over, repeats included."),
+		waits:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "meetings_waits", Help: "Meetings waited for when the last turn ended."}),
 	}
 	r.MustRegister(m.duration, m.waits)
 	return m

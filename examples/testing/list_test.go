@@ -83,8 +83,8 @@ func TestFaults(t *testing.T) {
 		"too many requests": {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.RateLimit("7")}},
 		"lost response":     {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.LoseResponse()}},
 		"a proxy's page":    {minutestest.Match{Operation: "usage.get", Times: 2}, []minutestest.Fault{minutestest.BadGateway()}},
-		"a broken upload":   {minutestest.Match{Operation: minutestest.OpUpload}, []minutestest.Fault{minutestest.ResetUpload(1000)}},
-		"busy storage":      {minutestest.Match{Operation: minutestest.OpUpload}, []minutestest.Fault{minutestest.RefuseUpload(503, "SlowDown")}},
+		"a broken upload":   {minutestest.Match{Operation: minutes.OpUpload}, []minutestest.Fault{minutestest.ResetUpload(1000)}},
+		"busy storage":      {minutestest.Match{Operation: minutes.OpUpload}, []minutestest.Fault{minutestest.RefuseUpload(503, "SlowDown")}},
 		"truncated minutes": {minutestest.Match{Operation: "meetings.minutes"}, []minutestest.Fault{minutestest.Truncate(20)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestRejections(t *testing.T) {
 				_, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
 				require.Error(t, err)
 				assert.Contains(t, advice(err), tc.told)
-				assert.Empty(t, srv.Requests(minutestest.OpUpload))
+				assert.Empty(t, srv.Requests(minutes.OpUpload))
 			})
 		})
 	}
@@ -134,7 +134,7 @@ func TestRestart(t *testing.T) {
 		got, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
 		require.NoError(t, err)
 		assert.Len(t, got.items, 2)
-		assert.Len(t, srv.Requests(minutestest.OpUpload), 1, "nothing is uploaded twice")
+		assert.Len(t, srv.Requests(minutes.OpUpload), 1, "nothing is uploaded twice")
 	})
 }
 

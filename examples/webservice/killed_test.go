@@ -28,14 +28,15 @@ import (
 // process is the program as a process.
 type process struct {
 	*exec.Cmd
-	addr  chan string // once it serves
+	opens chan struct{} // closed before it opens its database
+	addr  chan string   // once it serves
 	said  bytes.Buffer
 	ended chan struct{}
 }
 
 func startProcess(t *testing.T, dir string, env ...string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(os.Args[0], "-addr", "127.0.0.1:0", "-dir", dir), addr: make(chan string, 1), ended: make(chan struct{})}
+	p := &process{Cmd: exec.Command(os.Args[0], "-addr", "127.0.0.1:0", "-dir", dir), opens: make(chan struct{}), addr: make(chan string, 1), ended: make(chan struct{})}
 	p.Env = append(append(os.Environ(), asTheProgram+"=1"), env...)
 	stderr, err := p.StderrPipe()
 	require.NoError(t, err)
@@ -45,7 +46,11 @@ func startProcess(t *testing.T, dir string, env ...string) *process {
 		defer close(p.addr)
 		for lines := bufio.NewScanner(io.TeeReader(stderr, &p.said)); lines.Scan(); {
 			var line struct{ Msg, Addr string }
-			if json.Unmarshal(lines.Bytes(), &line) == nil && line.Msg == "serving" {
+			_ = json.Unmarshal(lines.Bytes(), &line) // a panic is no JSON
+			switch line.Msg {
+			case "opening the database":
+				close(p.opens)
+			case "serving":
 				p.addr <- line.Addr
 			}
 		}
@@ -69,6 +74,21 @@ func TestProcess_StopsAtSIGTERM(t *testing.T) {
 		require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 		require.NoError(t, p.end(), p.said.String())
 	}
+}
+
+// So does one that waits for the database of another.
+func TestProcess_StandbyStopsAtSIGTERM(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := startProcess(t, dir, "MINUTES_BASE_URL=", "MINUTES_API_KEY=")
+	assert.NotEmpty(t, <-first.addr)
+	standby := startProcess(t, dir, "MINUTES_BASE_URL=", "MINUTES_API_KEY=")
+	<-standby.opens
+	for _, p := range []*process{standby, first} {
+		require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, p.end(), p.said.String())
+	}
+	assert.Empty(t, <-standby.addr)
 }
 
 // killer is the service behind a connection that kills the process at a request.

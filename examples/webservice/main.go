@@ -30,7 +30,11 @@ func main() {
 // serve works until a signal stops it. The directory has all that the next process needs.
 func serve(addr, dir string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	slog.Info("opening the database", "dir", dir)
 	t, err := openTable(ctx, dir)
+	if err != nil && ctx.Err() != nil {
+		return nil // stopped while another process had the database
+	}
 	if err != nil {
 		return err
 	}
@@ -59,5 +63,6 @@ func newClient(opts ...minutes.Option) (*minutes.Client, error) {
 		return minutes.NewFromEnv(opts...)
 	}
 	srv := minutestest.New()
-	return srv.Client(opts...), srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}}) // at once
+	srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}}) // at once
+	return srv.Client(opts...), nil
 }

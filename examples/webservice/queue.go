@@ -21,7 +21,7 @@ import (
 // These metrics answer the first questions of the person on call.
 // examples/observability has more.
 var (
-	attempts = promauto.NewCounterVec(prometheus.CounterOpts{Name: "minutes_attempts_total", Help: "Attempts of requests."}, []string{"operation", "status"})
+	attempts = promauto.NewCounterVec(prometheus.CounterOpts{Name: "meetings_attempts_total", Help: "Attempts of requests."}, []string{"operation", "status"})
 	outcomes = promauto.NewCounterVec(prometheus.CounterOpts{Name: "webservice_outcomes_total", Help: "Attempts at jobs, by the state that followed."}, []string{"state"})
 	pauses   = promauto.NewCounterVec(prometheus.CounterOpts{Name: "webservice_pauses_total", Help: "Pauses of the queue. Alert on each."}, []string{"reason"})
 )

@@ -91,11 +91,13 @@ func TestQueue_KeepsRecordingOfFailedJob(t *testing.T) {
 	}{
 		"the meeting failed": {
 			fail: func(srv *minutestest.Server) error {
-				return srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesFailed})
+				srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesFailed})
+				return nil
 			},
 			state: "failed", problem: "minutes_failed",
 			mend: func(srv *minutestest.Server) error {
-				return srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesReady})
+				srv.Script(minutestest.Script{Outcome: minutes.StatusMinutesReady})
+				return nil
 			},
 		},
 		"unexpected error": {
@@ -329,8 +331,11 @@ func TestMetrics(t *testing.T) {
 		s := start(t, minutestest.NewServer(t), t.TempDir())
 		s.put("weekly.mp3")
 		time.Sleep(time.Minute)
-		count, err := testutil.GatherAndCount(prometheus.DefaultGatherer, "minutes_attempts_total", "webservice_outcomes_total")
+		count, err := testutil.GatherAndCount(prometheus.DefaultGatherer, "meetings_attempts_total", "webservice_outcomes_total")
 		require.NoError(t, err)
 		assert.GreaterOrEqual(t, count, 2)
+		problems, err := testutil.GatherAndLint(prometheus.DefaultGatherer)
+		require.NoError(t, err)
+		assert.Empty(t, problems)
 	})
 }

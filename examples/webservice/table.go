@@ -8,7 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
-	_ "modernc.org/sqlite" // the driver
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/meeting-minutes/minutes-go"
 )
@@ -38,15 +39,25 @@ type table struct {
 	dir string
 }
 
+// openTable waits until no other process has the database, or ctx is done.
 func openTable(ctx context.Context, dir string) (*table, error) {
 	dirErr := os.MkdirAll(dir, 0o700)
-	const settings = "_pragma=busy_timeout(20000)&_pragma=locking_mode(EXCLUSIVE)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
+	const settings = "_pragma=busy_timeout(500)&_pragma=locking_mode(EXCLUSIVE)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "jobs.db")+"?"+settings)
 	if err == nil {
 		db.SetMaxOpenConns(1)
 		_, err = db.ExecContext(ctx, schema)
+		for isBusy(err) {
+			_, err = db.ExecContext(ctx, schema)
+		}
 	}
 	return &table{db, dir}, errors.Join(dirErr, err)
+}
+
+// isBusy reports whether another process had the database for as long as busy_timeout.
+func isBusy(err error) bool {
+	e, ok := errors.AsType[*sqlite.Error](err)
+	return ok && e.Code() == sqlite3.SQLITE_BUSY
 }
 
 func (t *table) path(j *job) string {

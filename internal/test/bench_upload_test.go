@@ -1,3 +1,5 @@
+//go:build linux
+
 package test
 
 import (
@@ -10,12 +12,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -69,9 +69,9 @@ func TestUploadTask(t *testing.T) {
 	upload(small) // memory that any first upload touches does not count
 	debug.FreeOSMemory()
 	idle := resetPeak(t)
-	before := cpuTime(t)
+	before := cpuOf(t)
 	upload(minutes.Recording{Audio: f, Size: info.Size(), ContentType: "audio/mpeg"})
-	cost, err := json.Marshal(uploadCost{cpuTime(t) - before, testbase.Peak(t) - idle})
+	cost, err := json.Marshal(uploadCost{cpuOf(t) - before, testbase.Peak(t) - idle})
 	require.NoError(t, err)
 	fmt.Printf("cost %s\n", cost)
 }
@@ -130,24 +130,15 @@ func (c *counting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func cpuTime(t testing.TB) time.Duration {
-	var used syscall.Rusage
-	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
-}
-
 // resetPeak resets peak to the current value, which it returns.
 func resetPeak(t testing.TB) int {
 	require.NoError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0))
 	return testbase.Peak(t)
 }
 
-// BenchmarkUpload uploads a sparse file to a server on this machine. ns/op is
-// not what counts here: CPU and memory of the uploading process are.
+// BenchmarkUpload uploads a sparse file to a server on this machine. ns/op is not what counts here: CPU and memory
+// of the uploading process are. The memory is read from /proc, so this file is for Linux.
 func BenchmarkUpload(b *testing.B) {
-	if runtime.GOOS != "linux" {
-		b.Skip("memory is read from /proc")
-	}
 	for _, mib := range []int64{64, 256, 1024} {
 		for _, how := range []struct {
 			name     string

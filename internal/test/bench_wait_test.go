@@ -1,3 +1,5 @@
+//go:build unix
+
 package test
 
 import (
@@ -147,10 +149,11 @@ func inUse() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-func cpuOf(b *testing.B) time.Duration {
+// cpuOf is the processor time that this process has used.
+func cpuOf(t testing.TB) time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

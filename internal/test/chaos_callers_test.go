@@ -159,7 +159,7 @@ func (c *chaos) upload(client *minutes.Client, id string, known *knowledge, rnd 
 			}
 			return
 		}
-		late := s.any(func(t *attempt) bool { return t.late && t.op == minutestest.OpUpload })
+		late := s.any(func(t *attempt) bool { return t.late && t.op == minutes.OpUpload })
 		if rejected, ok := errors.AsType[*minutes.StorageError](err); rival && there &&
 			(errors.Is(err, minutes.ErrBadRequest) || errors.Is(err, minutes.ErrPartialAudio) || ok && rejected.StatusCode == http.StatusForbidden) {
 			c.checkError(s, err) // the other upload was first

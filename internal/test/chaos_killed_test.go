@@ -11,7 +11,6 @@ import (
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
-	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // A job whose process dies again and again, at any point, with one or two workers and
@@ -54,7 +53,7 @@ const (
 var deaths = [...]death{
 	{"meetings.create", beforeIt}, {"meetings.create", afterIt},
 	{"meetings.upload_url", beforeIt}, {"meetings.upload_url", afterIt},
-	{minutestest.OpUpload, beforeIt}, {minutestest.OpUpload, midway}, {minutestest.OpUpload, afterIt},
+	{minutes.OpUpload, beforeIt}, {minutes.OpUpload, midway}, {minutes.OpUpload, afterIt},
 	{"meetings.get", beforeIt}, {"meetings.get", afterIt},
 	{"meetings.minutes", beforeIt}, {"meetings.minutes", afterIt},
 }

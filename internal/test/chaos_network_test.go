@@ -58,18 +58,18 @@ func (w *witness) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.deviation("%s", wrong)
 	}
 	what := w.troubleOf(t, s, id)
-	if t.op == minutes.OpMeetingsUploadURL || t.op == minutestest.OpUpload {
+	if t.op == minutes.OpMeetingsUploadURL || t.op == minutes.OpUpload {
 		w.forget(id)
 		defer w.forget(id) // a page may have shown it meanwhile
 	}
-	if t.op == minutestest.OpUpload {
+	if t.op == minutes.OpUpload {
 		w.isSecret(req.URL.RawQuery)
 		w.isSecret(req.URL.Query().Get("X-Amz-Signature"))
 	}
 	w.sent.Add(1)
 	resp, err := w.send(req.WithContext(w.trace(req.Context(), t, s, what)), t, s, id, what)
 	s.note(func() {
-		if t.op == minutestest.OpUpload && t.connected.IsZero() && errors.Is(context.Cause(req.Context()), os.ErrDeadlineExceeded) {
+		if t.op == minutes.OpUpload && t.connected.IsZero() && errors.Is(context.Cause(req.Context()), os.ErrDeadlineExceeded) {
 			w.deviation("%s: stalled before it had a connection", s.name)
 		}
 	})
@@ -108,7 +108,7 @@ const revokedKey = "revoked key"
 // send sends a request with its trouble.
 func (w *witness) send(req *http.Request, t *attempt, s *step, id string, what trouble) (*http.Response, error) {
 	next := w.transports.api
-	if t.op == minutestest.OpUpload {
+	if t.op == minutes.OpUpload {
 		next = w.transports.storage
 	}
 	switch {
@@ -189,7 +189,7 @@ func (w *witness) result(t *attempt, s *step, id string, resp *http.Response, er
 	enough := retryAfterOf(resp, time.Now()) > time.Minute
 	edge := resp.StatusCode/100 == 4 && resp.Header.Get("Content-Type") == "text/html" // perhaps meant for another request
 	s.note(func() { t.status, t.noRetry, t.edge = resp.StatusCode, enough, edge })
-	if t.op == minutestest.OpUpload {
+	if t.op == minutes.OpUpload {
 		w.ended(t, nil) // the Client does not read a success to its end
 	}
 	poll := s == nil && resp.StatusCode == http.StatusOK

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // rules checks what a Client owes the service, request by request: it pauses after a
@@ -42,7 +41,7 @@ func (c *rules) forget() {
 
 // checkStart checks the moment at which a request starts.
 func (c *rules) checkStart(op minutes.Operation, req *http.Request) (wrong string) {
-	if op == minutestest.OpUpload {
+	if op == minutes.OpUpload {
 		if req.Header.Get("Expect") != "100-continue" {
 			return "an upload without Expect: 100-continue"
 		}
@@ -69,13 +68,13 @@ func (c *rules) checkStart(op minutes.Operation, req *http.Request) (wrong strin
 // was read to its end.
 func (c *rules) checkEnd(t *attempt, resp *http.Response) (wrong string) {
 	op, begun, longest := t.op, t.begun, maxAttempt
-	if op == minutestest.OpUpload { // to wait for a connection does not count
+	if op == minutes.OpUpload { // to wait for a connection does not count
 		begun, longest = t.connected, maxUploadAttempt
 	}
 	if took := time.Since(begun); !begun.IsZero() && took > longest {
 		return fmt.Sprintf("an attempt of %s took %v", op, took)
 	}
-	if op == minutestest.OpUpload || resp == nil || resp.StatusCode != http.StatusTooManyRequests {
+	if op == minutes.OpUpload || resp == nil || resp.StatusCode != http.StatusTooManyRequests {
 		return ""
 	}
 	now := time.Now()

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // A step is one call of a caller, with its attempts. It draws its troubles from its
@@ -42,14 +41,14 @@ func (t *attempt) mayHaveTakenEffect() bool { return t.lost && !t.dial || t.stat
 
 // retryable reports whether another attempt may succeed.
 func (t *attempt) retryable() bool {
-	return t.lost || t.status >= 499 || t.status == 429 || t.status == 408 || t.status == 403 && t.op == minutestest.OpUpload
+	return t.lost || t.status >= 499 || t.status == 429 || t.status == 408 || t.status == 403 && t.op == minutes.OpUpload
 }
 
 // forbids reports whether its response forbids that op follows. The minutes after a wait
 // are requested again in each cycle. A page in front of storage does not prevent a retry
 // if an earlier attempt may have stored the recording.
 func (t *attempt) forbids(op minutes.Operation) bool {
-	again := op == minutes.OpMeetingsMinutes || op == minutes.OpMeetingsTranscript || op == minutestest.OpUpload && t.status > 0
+	again := op == minutes.OpMeetingsMinutes || op == minutes.OpMeetingsTranscript || op == minutes.OpUpload && t.status > 0
 	return t.op == op && !again && (t.noRetry || t.edge)
 }
 
@@ -86,7 +85,7 @@ const attemptsPerCall = 5
 func (s *step) puts() int {
 	n := 0
 	for _, t := range s.attempts {
-		if t.op == minutestest.OpUpload {
+		if t.op == minutes.OpUpload {
 			n++
 		}
 	}
@@ -106,9 +105,9 @@ func (s *step) exhausted() bool {
 			row = 1
 		}
 		switch {
-		case t.noRetry, t.edge, !t.retryable() && t.status >= 400, t.op == minutestest.OpUpload && t.status == http.StatusOK: // an early response
+		case t.noRetry, t.edge, !t.retryable() && t.status >= 400, t.op == minutes.OpUpload && t.status == http.StatusOK: // an early response
 			return true
-		case t.op == minutestest.OpUpload:
+		case t.op == minutes.OpUpload:
 		case row >= attemptsPerCall && t.retryable():
 			return true
 		}

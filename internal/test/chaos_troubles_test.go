@@ -108,7 +108,7 @@ const (
 // kindOf returns the kind of a request. The poller makes polls, also of pages.
 func kindOf(op minutes.Operation, polled bool) string {
 	switch {
-	case op == minutestest.OpUpload:
+	case op == minutes.OpUpload:
 		return uploads
 	case polled:
 		return polls

@@ -126,7 +126,7 @@ func (f failure) apply(srv *minutestest.Server, l *testkit.Line, op minutes.Oper
 		return nil
 	}
 	fault := f.fault()
-	if op == minutestest.OpUpload && f.envelope {
+	if op == minutes.OpUpload && f.envelope {
 		fault = minutestest.RefuseUpload(f.status, f.storedCode)
 	}
 	return srv.Inject(minutestest.Match{Operation: op, Times: times}, fault).Optional()

@@ -25,7 +25,7 @@ type Job struct {
 }
 
 // Upload reports whether the job is the PUT of an upload.
-func (j Job) Upload() bool { return j.Op == minutestest.OpUpload }
+func (j Job) Upload() bool { return j.Op == minutes.OpUpload }
 
 // Jobs lists all of them, the upload last.
 func Jobs() []Job {
@@ -48,7 +48,7 @@ func Jobs() []Job {
 			return err
 		},
 	}, Job{
-		Name: "upload", Op: minutestest.OpUpload, Repeats: true,
+		Name: "upload", Op: minutes.OpUpload, Repeats: true,
 		Call: func(ctx context.Context, c *minutes.Client, id string) error {
 			return c.Meetings.Upload(ctx, id, Audio(3000), nil)
 		},

@@ -6,7 +6,6 @@ import (
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/route"
-	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 // Identify returns the operation and the meeting of a request to the in-memory
@@ -14,7 +13,7 @@ import (
 func Identify(r *http.Request) (op minutes.Operation, meetingID string) {
 	path := strings.Split(r.URL.Path, "/")
 	if path[1] == "storage" {
-		return minutestest.OpUpload, path[len(path)-1]
+		return minutes.OpUpload, path[len(path)-1]
 	}
 	for _, row := range route.Table {
 		if r.Method != row.Method {

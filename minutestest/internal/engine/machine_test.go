@@ -131,6 +131,7 @@ func TestReservation(t *testing.T) {
 		a, b, c, d := s.create("ci", ""), s.create("ci", ""), s.create("ci", ""), s.create("ci", "")
 		s.upload("ci", a, 16_000*6)
 		require.Equal(t, "1000 10 null", s.usage())
+		require.NoError(t, s.update("org_acme", func(o *world.Organisation) { o.Name = "Acme & Co" }), "which keeps them set aside")
 		s.upload("ci", b, 16_000*5)
 		time.Sleep(10 * time.Second)
 		require.Equal(t, "transcribe_blocked", s.status("ci", b))

@@ -141,8 +141,7 @@ function fillFaults() {
   const list = control.on ? control.faults ?? [] : model.world.faults ?? [];
   const applied = f => f.applied, sum = list.reduce((sum, f) => sum + applied(f), 0);
   const missing = f => !model.live && f.unused; // in a live page, the test goes on
-  setText($("t-faults"), `Faults ${list.length ? `${sum}/${list.length}` : ""}`);
-  $("t-faults").title = `${count(list.length, "fault")} injected, applied ${count(sum, "time")}`;
+  setText($("t-faults"), list.length ? `Faults ${list.length}, applied ${count(sum, "time")}` : "Faults");
   $("faults").replaceChildren(...(list.length ? [...list].sort((a, b) => !!missing(b) - !!missing(a)).map(f => {
     const match = Object.entries(f.match ?? {}).map(([name, value]) => `${name} ${value}`).join(", ") || "every request";
     const card = h("div", { className: missing(f) ? "card bad" : "card" },

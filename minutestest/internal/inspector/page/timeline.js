@@ -82,7 +82,7 @@ const timeline = {
 
   drawLabels(first, last) {
     while (this.labels.length < last - first) {
-      const label = h("div", { className: "row", role: "option" }, h("span", { className: "sign" }), h("span", { className: "name" }), h("span", { className: "state" }));
+      const label = h("div", { className: "row", role: "option" }, h("span", { className: "sign" }), h("span", { className: "name" }), " ", h("span", { className: "state" })); // with a space, or the words run together
       label.addEventListener("click", () => { const row = label.row; this.choose(row); openMeeting(row.id); });
       label.addEventListener("pointermove", e => tip(e, [label.row.meeting?.title, label.row.id, stateOf(label.row), label.row.meeting?.reason].filter(Boolean).join("\n")));
       label.addEventListener("pointerleave", () => { $("tip").hidden = true; });
@@ -108,7 +108,7 @@ const timeline = {
       label.setAttribute("aria-selected", row.id === this.chosen);
       label.setAttribute("aria-setsize", this.rows.length);
       label.setAttribute("aria-posinset", first + i + 1);
-      label.setAttribute("aria-label", `${row.meeting?.title ?? row.id}, ${state}, ${count(row.marks.length, "request")}${row.bad ? `, ${count(row.bad, "violation")}` : ""}`);
+      label.setAttribute("aria-label", `${row.meeting?.title ?? row.id} ${state}, ${count(row.marks.length, "request")}${row.bad ? `, ${count(row.bad, "violation")}` : ""}`);
       if (row.id === this.chosen) this.box.setAttribute("aria-activedescendant", label.id);
     });
   },
@@ -271,7 +271,7 @@ const timeline = {
     }
     c.fillStyle = colours.chart;
     counts.forEach((n, i) => { if (n) c.fillRect(i * 2, CHART - n / most * (CHART - 6), 2, n / most * (CHART - 6)); });
-    setText($("rate"), times?.length ? `peak ${most.toLocaleString("en")}` : "");
+    setText($("rate"), times?.length ? `peak ${most.toLocaleString("en")}/min` : "");
     c.fillStyle = colours.line;
     c.fillRect(0, CHART, width, 1);
     this.drawMarks(c, model.rest, CHART + REST / 2 + 1);
