@@ -1,9 +1,7 @@
 package main
 
 import (
-	"encoding/json"
 	"net/http"
-	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -16,22 +14,11 @@ var (
 	controlDocument = document(docs.Control)
 )
 
-// document serves a YAML document as JSON. It converts the document when it is asked for first,
-// because most runs never are.
+// document serves a YAML document as JSON.
 func document(text []byte) http.HandlerFunc {
-	converted := sync.OnceValue(func() []byte {
-		var tree any
-		if err := yaml.Unmarshal(text, &tree); err != nil {
-			panic(err) // a mistake in the repository, which a test finds
-		}
-		data, err := json.MarshalIndent(tree, "", " ")
-		if err != nil {
-			panic(err)
-		}
-		return data
-	})
 	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json; charset=utf-8")
-		_, _ = w.Write(converted())
+		var tree any
+		err := yaml.Unmarshal(text, &tree)
+		respond(w, tree, err)
 	}
 }
