@@ -10,18 +10,18 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"golang.org/x/time/rate"
+
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
-	"github.com/meeting-minutes/minutes-go/internal/secret"
-	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
 // Client calls the Meeting Minutes Service. Create one Client and share it between goroutines. The
@@ -58,17 +58,17 @@ func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Clien
 	if err = cmp.Or(err, checkAPIKey(keyName, apiKey)); err != nil {
 		return nil, err
 	}
-	shared := defaults()
+	c := defaults()
 	for _, opt := range opts {
 		if opt.apply == nil {
-			return nil, &ParamError{"opts", "contains an Option that no With function returned"}
+			return nil, &ParamError{Param: "opts", Reason: "contains an Option that no With function returned"}
 		}
-		if err := opt.apply(shared); err != nil {
+		if err := opt.apply(c); err != nil {
 			return nil, err
 		}
 	}
-	shared.ready(*base, apiKey)
-	s := service{secret.Hide(shared, "***")}
+	c.ready(base, apiKey)
+	s := service{c}
 	return &Client{
 		Meetings:   &MeetingsService{s},
 		Members:    &MembersService{s},
@@ -79,8 +79,6 @@ func newClient(baseName, baseURL, keyName, apiKey string, opts []Option) (*Clien
 	}, nil
 }
 
-func (c *Client) core() *core { return cmp.Or(c.Meetings, new(MeetingsService)).core() }
-
 // Format prints the Client without its API key, for every verb.
 func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask()) }
 
@@ -88,14 +86,17 @@ func (c Client) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, c.mask())
 func (c Client) LogValue() slog.Value { return slog.StringValue(c.mask()) }
 
 func (c Client) mask() string {
-	return "minutes.Client(" + cmp.Or(c.core().Base, "made without New") + ", key masked)"
+	if c.Meetings == nil {
+		return "minutes.Client(made without New)"
+	}
+	return "minutes.Client(" + c.Meetings.core.Base.String() + ", key masked)"
 }
 
 // parseBaseURL never quotes base, which is the key if the caller has swapped the arguments.
 func parseBaseURL(name, base string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimRight(base, "/")) // every path begins with a slash
 	if err != nil || !utf8.ValidString(base) {
-		return nil, &ParamError{name, "is not a URL"}
+		return nil, &ParamError{Param: name, Reason: "is not a URL"}
 	}
 	port, err := strconv.ParseUint(cmp.Or(u.Port(), "443"), 10, 16)
 	u.Host = strings.ToLower(u.Host) // net/http bypasses proxies for localhost, but not for LOCALHOST
@@ -127,52 +128,41 @@ func checkAPIKey(name, key string) error {
 	)
 }
 
-// service is embedded in all services of a Client. It hides the core, because the core holds the
-// API key, and because idle connections of the transport keep their last request.
-type service struct{ shared secret.Value[*core] }
+// service is embedded in all services of a Client. Its core is nil if New did not make the Client.
+type service struct{ core *core }
 
-// core returns the core of the Client. Without New, every request of the core fails.
-func (s *service) core() *core {
-	if c := s.shared.Reveal(); c != nil {
-		return c
-	}
-	return defaults().ready(url.URL{}, "")
-}
-
-// core is shared by the services of a Client. Without a logger and an observer, Observe is nil.
+// core is shared by the services of a Client. After New, it never changes.
 type core struct {
-	rest.Config                   // of api
-	storage     http.RoundTripper // nil: Config.Transport
-	log         *slog.Logger
-	observer    func(context.Context, Event)
-	uploads     upload.Timeouts
-	slots       uploadSlots
-	maxAge      atomic.Int64 // the last Cache-Control of a poll, as a time.Duration
-	host        string
-	local       bool // the service is on this machine, so its storage may be, too
+	rest.Config                    // of api
+	storage      http.RoundTripper // for uploads; nil: the transport for API calls, until ready
+	routes       []route.Route
+	limit        *rate.Limiter
+	log          *slog.Logger
+	observers    []func(context.Context, Attempt)
+	uploads      UploadTimeouts
+	slots        uploadSlots
+	storagePause uploadPause
+	local        bool // the service is on this machine, so its storage may be, too
 
-	api    *rest.Client
-	poller *poll.Poller // shared by all waits
+	api     *rest.Client
+	poller  *poll.Poller[*Meeting] // shared by all waits
+	fetches chan struct{}          // a token for each request for minutes or a transcript that is under way
 }
 
-// ready prepares a core for requests, after the options have set the fields. Afterwards the core
-// never changes. base is empty if New did not make the Client.
-func (c *core) ready(base url.URL, apiKey string) *core {
-	c.Base, c.host, c.local = base.String(), base.Host, isLoopback(base.Hostname())
-	c.Authorization, c.Mask = []string{"Bearer " + apiKey}, secret.Mask{apiKey}
-	if c.storage = cmp.Or(c.storage, c.Transport); c.storage == sharedTransport() {
-		c.storage = storageTransport()
+// ready prepares a core for requests, after the options have set the fields.
+func (c *core) ready(base *url.URL, apiKey string) {
+	c.Base, c.local = base, isLoopback(base.Hostname())
+	c.Key, c.Mask = rest.NewSecret(apiKey), rest.NewMask(apiKey)
+	c.Throttle = rest.NewThrottle(c.limit)
+	c.storage = rest.StorageTransport(cmp.Or(c.storage, c.Transport))
+	c.Transport = rest.APITransport(c.Transport)
+	if len(c.observers) > 0 {
+		c.Observe = c.observeRequest
 	}
-	c.poller = poll.New(polled{c})
-	if c.Observe != nil {
-		c.poller.Observer = polled{c}
-	}
+	c.poller = poll.New(polled{c}, c.logTrouble)
+	c.fetches = make(chan struct{}, 8)
 	c.api = rest.New(c.Config)
-	return c
 }
-
-// The transports of Clients without their own.
-var sharedTransport, storageTransport = backoff.SharedTransport, backoff.StorageTransport
 
 // do runs one operation: internal/rest makes the request, and decode.go reads the response.
 func do[T any](ctx context.Context, c *core, in rest.Request) (*T, error) {
@@ -180,47 +170,60 @@ func do[T any](ctx context.Context, c *core, in rest.Request) (*T, error) {
 	return out, err
 }
 
-// pick is do for a value that the response wraps in an object.
-func pick[T, F any](ctx context.Context, c *core, in rest.Request, field func(*T) F) (found F, _ error) {
-	out, err := do[T](ctx, c, in)
-	if err == nil {
-		found = field(out)
-	}
-	return found, err
-}
-
-// doResponse is do, and also returns the status and the header of the response.
+// doResponse is do, and also returns the response.
 func doResponse[T any](ctx context.Context, c *core, in rest.Request) (*T, *rest.Response, error) {
-	asked, out := c.poller.Now(), new(T)
+	if c == nil {
+		return nil, nil, errNotNew
+	}
+	asked, out := time.Now(), new(T)
 	resp, err := c.request(ctx, in)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer resp.Release()
-	if err := c.decode(in, resp, out); err != nil {
+	if err := c.decode(resp, out); err != nil {
 		return nil, nil, err
 	}
-	if m, ok := any(out).(*Meeting); ok && !in.Once { // the poller records its own polls
-		c.poller.Record(snapshotOf(m.clone()), asked)
+	if m, ok := any(out).(*Meeting); ok && !in.Background { // the poller records its own polls
+		c.poller.Record(snapshotOf(m.clone(), asked))
 	}
 	return out, resp, nil
 }
 
-// request makes one request. It returns a *ParamError if the request cannot be sent unchanged. The
-// caller releases the response.
+var errNotNew = &ParamError{Param: "Client", Reason: "must be made by New"}
+
+// request makes one request of an operation, with the route of the table. It returns a response that
+// is not nil if there was one, even with an error. It returns a *ParamError if the request cannot be
+// sent unchanged.
 func (c *core) request(ctx context.Context, in rest.Request) (*rest.Response, error) {
-	err := cmp.Or(checkThat("Client", c.Base != "", "must be made by New"),
-		checkGiven("ctx", ctx != nil), checkTexts(in.Query), checkTexts(in.Body))
-	if row, _ := route.Of(in.Operation); err == nil && strings.Contains(row.Path, route.Param) {
-		err = checkID("id", in.ID)
+	if c == nil {
+		return nil, errNotNew
 	}
-	if err != nil {
+	row := c.routes[slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == in.Operation })]
+	before, after, hasID := strings.Cut(row.Path, route.Param)
+	if hasID {
+		if err := checkID("id", in.ID); err != nil {
+			return nil, err
+		}
+	}
+	in.Method, in.Path = row.Method, before+url.PathEscape(in.ID)+after
+	in.Repeatable = in.Repeatable || row.Repeat == route.Always
+	return c.send(ctx, in)
+}
+
+// send makes one request, and returns an *Error unless the response is a whole 2xx.
+func (c *core) send(ctx context.Context, in rest.Request) (*rest.Response, error) {
+	if err := checkGiven("ctx", ctx != nil); err != nil {
 		return nil, err
 	}
-	resp := c.api.Do(ctx, in)
-	if resp.OK() {
-		return resp, nil
+	if extra, ok := ctx.Value(headerKey{}).(http.Header); ok && in.Header == nil {
+		in.Header = extra
 	}
-	defer resp.Release()
-	return nil, c.newError(resp)
+	resp, err := c.api.Do(ctx, in)
+	if to, ok := ctx.Value(responseKey{}).(*Response); ok && to != nil && resp.Status != 0 {
+		*to = c.response(resp)
+	}
+	if err != nil || resp.Status/100 != 2 {
+		return resp, c.newError(resp, err)
+	}
+	return resp, nil
 }

@@ -15,7 +15,6 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,7 +27,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
@@ -430,52 +428,16 @@ func TestClient_PrintsNoSecrets(t *testing.T) {
 	require.NotContains(t, log.String(), testkit.Key)
 	require.NotContains(t, log.String(), "0123456789abcdef")
 	require.Equal(t, "minutes.Client(https://minutes.example/base, key masked)", fmt.Sprint(client))
-	require.Equal(t, "minutes.UploadTarget(PUT https://storage.example/a?***, expires in 900 s)", fmt.Sprint(target))
+	require.Equal(t, "&{https://storage.example/a?*** 900 PUT}", fmt.Sprint(target))
 }
 
-// Every call on a Client that New did not make returns an error.
+// A Client that New did not make returns one clear error.
 func TestClient_WithoutNewReturnsErrors(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		made := &minutes.Client{
-			Meetings: new(minutes.MeetingsService), Members: new(minutes.MembersService), Projects: new(minutes.ProjectsService),
-			Templates: new(minutes.TemplatesService), Vocabulary: new(minutes.VocabularyService), Usage: new(minutes.UsageService),
-		}
-		ctx := t.Context()
-		calls := map[minutes.Operation]func(*minutes.Client) error{
-			"do": func(c *minutes.Client) error {
-				return errorOf(c.Do(ctx, minutes.Request{Method: "GET", Path: "/v1/usage"}, nil))
-			},
-			"zero": func(*minutes.Client) error {
-				return errorOf(new(minutes.Client).Do(ctx, minutes.Request{Method: "GET", Path: "/v1/usage"}, nil))
-			},
-			"upload":  func(c *minutes.Client) error { return c.Meetings.Upload(ctx, "mtg_1", testkit.Audio(1), nil) },
-			"wait":    func(c *minutes.Client) error { _, err := c.Meetings.Wait(ctx, "mtg_1", nil); return err },
-			"minutes": func(c *minutes.Client) error { _, err := c.Meetings.WaitForMinutes(ctx, "mtg_1", nil); return err },
-			"process": func(c *minutes.Client) error {
-				_, err := c.Meetings.Process(ctx, &minutes.MeetingCreateParams{}, testkit.Audio(1), nil)
-				return err
-			},
-			"all": func(c *minutes.Client) (err error) {
-				for _, err = range c.Meetings.All(ctx, nil) {
-				}
-				return err
-			},
-			"wait for all": func(c *minutes.Client) (err error) {
-				for _, err = range c.Meetings.WaitAll(ctx, slices.Values([]string{"mtg_1"}), nil) {
-				}
-				return err
-			},
-		}
-		for _, op := range testkit.Operations() {
-			calls[op.Name] = func(c *minutes.Client) error { _, err := op.Call(ctx, c); return err }
-		}
-		for name, call := range calls {
-			bad, ok := errors.AsType[*minutes.ParamError](call(made))
-			require.True(t, ok, name)
-			require.Equal(t, "minutes: Client: must be made by New", bad.Error(), name)
-		}
-	})
+	_, err := new(minutes.Client).Do(t.Context(), minutes.Request{Method: "GET", Path: "/v1/usage"}, nil)
+	require.EqualError(t, err, "minutes: Client: must be made by New")
+	_, err = new(minutes.MeetingsService).Get(t.Context(), "mtg_1")
+	require.EqualError(t, err, "minutes: Client: must be made by New")
 }
 
 // dropped is a connection that loses all bytes without a sign, once lose is true.
@@ -526,7 +488,7 @@ func TestClient_RecoversFromDroppedHTTP2Connection(t *testing.T) {
 		go func() { served <- srv.ServeTLS(pipes(conns), "", "") }()
 		var dials atomic.Int32
 		lose := new(atomic.Bool) // of the first connection
-		tr := backoff.SharedTransport().(*http.Transport).Clone()
+		tr := http.DefaultTransport.(*http.Transport).Clone()
 		tr.TLSClientConfig = &tls.Config{RootCAs: certified.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
 		tr.DialContext = func(context.Context, string, string) (net.Conn, error) {
 			near, far := net.Pipe()
@@ -563,37 +525,13 @@ func TestClient_ReportsProxyStatus(t *testing.T) {
 		}
 	}))
 	defer proxy.Close()
-	tr := backoff.SharedTransport().(*http.Transport).Clone()
+	tr := http.DefaultTransport.(*http.Transport).Clone()
 	tr.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse(proxy.URL) }
-	c, err := testkit.New("https://example.com", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(minutes.RetryPolicy{}))
+	c, err := testkit.New("https://example.com", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithMaxRetries(0))
 	require.NoError(t, err)
 	_, err = c.Usage.Get(t.Context())
 	require.ErrorContains(t, err, "the proxy "+proxy.Listener.Addr().String()+" rejected the connection: 503 Overloaded")
 	require.True(t, minutes.Retryable(err))
-}
-
-// Uploads use HTTP/1.1 even if the server offers HTTP/2, and each has its own connection.
-func TestClient_UploadsOverHTTP1(t *testing.T) {
-	t.Parallel()
-	var connections sync.Map
-	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		assert.Equal(t, 1, r.ProtoMajor)
-		connections.Store(r.RemoteAddr, true)
-		_, _ = io.Copy(io.Discard, r.Body)
-	}))
-	srv.EnableHTTP2 = true
-	srv.StartTLS()
-	defer srv.Close()
-	tr := backoff.StorageTransport().(*http.Transport).Clone()
-	tr.TLSClientConfig = &tls.Config{RootCAs: srv.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
-	const uploads = 2
-	for range uploads {
-		c := testkit.Directed(t, srv.URL+"/k?s=1", minutes.StatusCreated, tr)
-		require.NoError(t, c.Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil))
-	}
-	seen := 0
-	connections.Range(func(any, any) bool { seen++; return true })
-	require.Equal(t, uploads, seen)
 }
 
 // pipes is a listener for the ends of pipes.
@@ -618,9 +556,9 @@ func TestClient_NamesRejectingProxy(t *testing.T) {
 		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 		defer proxy.Close()
 		host := proxy.Listener.Addr().String()
-		for _, tr := range []*http.Transport{{}, backoff.SharedTransport().(*http.Transport).Clone()} {
+		for _, tr := range []*http.Transport{{}, http.DefaultTransport.(*http.Transport).Clone()} {
 			tr.Proxy = http.ProxyURL(&url.URL{Scheme: "http", Host: host, User: url.UserPassword("user", "pass-word")})
-			c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(minutes.RetryPolicy{Max: 1}))
+			c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithMaxRetries(1))
 			require.NoError(t, err)
 			_, err = c.Projects.Create(t.Context(), &minutes.ProjectCreateParams{Name: "x"})
 			require.EqualError(t, err, fmt.Sprintf("minutes: POST /v1/projects: the proxy %s rejected the connection: %d %s", host, status, http.StatusText(status)))

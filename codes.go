@@ -43,6 +43,19 @@ const (
 	ErrInternal ErrorCode = "INTERNAL_ERROR" // 500: a fault on the service's side
 )
 
+// Scope is a permission of an API key (section 5). The service may add scopes.
+type Scope string
+
+// The scopes that operations need.
+const (
+	ScopeEmployeesRead  Scope = "employees:read"
+	ScopeEmployeesWrite Scope = "employees:write"
+	ScopeMeetingsRead   Scope = "meetings:read"
+	ScopeMeetingsWrite  Scope = "meetings:write"
+	ScopeMeetingsDelete Scope = "meetings:delete"
+	ScopeMinutesRead    Scope = "minutes:read"
+)
+
 // ErrRateLimited matches every 429. It is also the Code of a 429 whose response has no code,
 // as the service's edge sends it. This package defines it, not the service.
 const ErrRateLimited ErrorCode = "RATE_LIMITED"

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -19,19 +20,52 @@ type Request struct {
 	Method string // GET, POST, PUT, PATCH or DELETE
 	// Path begins with a slash, follows the base URL, and is escaped (see [url.PathEscape]):
 	// "/v1/meetings/mtg_1/notes".
-	Path  string
-	Query url.Values // may be nil
-	Body  any        // is sent as JSON, unless nil
+	Path   string
+	Query  url.Values  // may be nil
+	Header http.Header // is sent, too, except for Authorization; may be nil
+	Body   any         // is sent as JSON, unless nil
 	// Idempotent means that two equal requests have the same effect as one. If Idempotent is set,
 	// the Client retries the request like a GET.
 	Idempotent bool
 }
 
-// Response is the response to a successful request of [Client.Do].
+// Response is a response of the service, for fields and headers that this package does not know.
+// [Client.Do] returns it, and [ContextWithResponse] gets it from every other call.
 type Response struct {
 	StatusCode int
 	Header     http.Header // without cookies, the API key and the query of a Location
-	Body       []byte      // at most 4 MiB; a longer response is an error
+	Body       []byte      // at most 4 MiB, or 8 MiB for minutes and a transcript
+}
+
+// response returns a copy of r for the caller.
+func (c *core) response(r *rest.Response) Response {
+	return Response{r.Status, c.Mask.Header(r.Header), bytes.Clone(r.Body)}
+}
+
+type responseKey struct{}
+
+// ContextWithResponse returns a context for one call. During the call, resp receives status, header
+// and body of each response of the API, so that it has the last one when the call returns, even if
+// the call fails. If the call gets no response, resp stays as it is. Use resp for one call at a time.
+//
+// WaitAll, ProcessAll and Follow never fill resp, because their requests run concurrently. Neither
+// do the requests that many waits share.
+func ContextWithResponse(ctx context.Context, resp *Response) context.Context {
+	return context.WithValue(ctx, responseKey{}, resp)
+}
+
+type headerKey struct{}
+
+// ContextWithHeader returns a context for calls whose API requests have h as well, for example a
+// trace id. It cannot change Authorization. Uploads to storage and the requests that waits share do
+// not get h.
+func ContextWithHeader(ctx context.Context, h http.Header) context.Context {
+	merged := http.Header{}
+	if outer, ok := ctx.Value(headerKey{}).(http.Header); ok {
+		merged = outer.Clone()
+	}
+	maps.Copy(merged, h)
+	return context.WithValue(ctx, headerKey{}, merged)
 }
 
 // Do makes a request to an endpoint that this package does not cover. Authentication, rate limit
@@ -39,39 +73,54 @@ type Response struct {
 // out, which must be a pointer. To read fields that a type of this package lacks, embed the type
 // in a struct; see the example.
 //
-// [WithRetries] says after which failures the Client retries a GET. The Client retries a request with
-// Request.Idempotent after the same failures. The Client retries other requests only after a 429, or
-// if there was no connection.
+// [WithMaxRetries] says after which failures the Client retries a GET. The Client retries a request
+// with Request.Idempotent after the same failures. It retries other requests only after a 429, or if
+// there was no connection.
 //
 // Errors: *[Error] as for every call, and *[ParamError] if r or out is invalid. With an error, the
-// Response is nil.
+// Response is nil; [ContextWithResponse] gets it in that case, too.
 func (c *Client) Do(ctx context.Context, r Request, out any) (*Response, error) {
-	row := route.Route{Operation: route.Operation(OpDo), Method: r.Method, Path: r.Path}
-	if r.Method == http.MethodGet || r.Idempotent {
-		row.Repeat = route.Always
-	}
-	problem := pathProblem(r.Path)
-	if err := cmp.Or(checkThat("Method", slices.Contains(methods, r.Method), methodReason),
-		checkThat("Path", problem == "", problem),
-		checkThat("out", out == nil || reflect.ValueOf(out).Kind() == reflect.Pointer && !reflect.ValueOf(out).IsNil(), "must be a pointer or nil")); err != nil {
+	if err := cmp.Or(r.check(out), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err
 	}
-	request := rest.Request{Operation: row.Operation, Route: &row, Query: r.Query}
+	if c.Meetings == nil || c.Meetings.core == nil {
+		return nil, errNotNew
+	}
+	core := c.Meetings.core
+	in := rest.Request{
+		Operation: route.Operation(OpDo), Method: r.Method, Path: r.Path, Query: r.Query, Header: r.Header,
+		Repeatable: r.Method == http.MethodGet || r.Idempotent,
+	}
+	if extra, ok := ctx.Value(headerKey{}).(http.Header); ok && r.Header != nil {
+		in.Header = extra.Clone()
+		maps.Copy(in.Header, r.Header)
+	}
 	if r.Body != nil {
 		body, err := json.Marshal(r.Body)
 		if err != nil {
-			return nil, &ParamError{Param: "Body", Reason: "cannot be written as JSON"}
+			return nil, &ParamError{Param: "Body", Reason: "cannot be written as JSON", Err: err}
 		}
-		request.Body = json.RawMessage(body)
+		in.Body = json.RawMessage(body)
 	}
-	core := c.core()
-	resp, err := core.request(ctx, request)
+	resp, err := core.send(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	defer resp.Release()
-	if err := core.decode(request, resp, out); err != nil {
+	if err := core.decode(resp, out); err != nil {
 		return nil, err
 	}
-	return &Response{resp.Status, core.Mask.Header(resp.Header), bytes.Clone(resp.Body())}, nil
+	return new(core.response(resp)), nil
+}
+
+func (r *Request) check(out any) error {
+	if !slices.Contains(methods, r.Method) {
+		return &ParamError{Param: "Method", Reason: methodReason}
+	}
+	if problem := pathProblem(r.Path); problem != "" {
+		return &ParamError{Param: "Path", Reason: problem}
+	}
+	if v := reflect.ValueOf(out); out != nil && (v.Kind() != reflect.Pointer || v.IsNil()) {
+		return &ParamError{Param: "out", Reason: "must be a pointer or nil"}
+	}
+	return nil
 }

@@ -111,7 +111,7 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 			testkit.RequireParamError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: method, Path: "/v1/x"}, nil)), "Method", "")
 		}
 		for _, path := range []string{"", "v1/x", "https://elsewhere.example/", "//elsewhere.example", "/v1//x", "/v1/../x", "/v1/%2e%2E/x", "/.", "/",
-			"/v1/x?y=z", "/v1/x#y", "/v1/x?", "/v1/x y", "/v1/ü", "/v1/%zz", "/v1/%0a", "/v1/%ff", "/v1/{id}", "/v1/\\x", "/v1/x\n"} {
+			"/v1/x?y=z", "/v1/x#y", "/v1/x?", "/v1/x y", "/v1/ü", "/v1/%zz", "/v1/%0a", "/v1/{id}", "/v1/\\x", "/v1/x\n"} {
 			testkit.RequireParamError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "GET", Path: path}, nil)), "Path", "")
 		}
 		testkit.RequireParamError(t, errorOf(client.Do(t.Context(), minutes.Request{Method: "POST", Path: "/v1/x", Body: make(chan int)}, nil)), "Body", "")
@@ -129,11 +129,11 @@ func TestClient_DoSendsAnyRequest(t *testing.T) {
 			{"PUT", true, 503, 3}, {"POST", true, 500, 3}, {"GET", false, 404, 1},
 		} {
 			heard := new(events)
-			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithRetries(minutes.RetryPolicy{Max: 2}), minutes.WithObserver(heard.observe),
+			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithMaxRetries(2), minutes.WithObserver(heard.observe),
 				minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(testkit.Canned(test.status, ""))}))
 			require.NoError(t, err)
 			testkit.RequireStatus(t, errorOf(client.Do(t.Context(), minutes.Request{Method: test.method, Path: "/v1/x", Idempotent: test.idempotent}, nil)), test.status)
-			attempts := eventsOf[minutes.Attempt](heard)
+			attempts := heard.all()
 			require.Len(t, attempts, test.attempts, "%+v", test)
 			require.Equal(t, minutes.OpDo, attempts[0].Operation)
 		}

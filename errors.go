@@ -12,9 +12,9 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
-	"github.com/meeting-minutes/minutes-go/internal/upload"
+	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
 // Error is the error of every failed API call; find it with [errors.As]. It describes the last
@@ -37,23 +37,23 @@ type Error struct {
 	RetryAfter   time.Duration
 	Operation    Operation // the operation that was called
 	Method, Path string    // of the request; Path has no query
-	Scope        string    // after ErrInsufficientScope, the scope that the operation needs
-
-	causes             []error // errors of the network or of the context
-	mayHaveTakenEffect bool    // the service may have carried out the request
+	Scope        Scope     // after ErrInsufficientScope, the scope that the operation needs
+	// Err is why the last attempt got no whole response, or why another one did not follow: an error of
+	// the network or of the context. It is nil if the last response ended the call.
+	Err error
 }
 
 // Error returns one line with the fields except Operation and Details. It contains no secrets.
 func (e *Error) Error() string {
 	message := e.Message
 	if e.Scope != "" {
-		message = strings.TrimSpace(message + " (needs the scope " + e.Scope + ")")
+		message = strings.TrimSpace(message + " (needs the scope " + string(e.Scope) + ")")
 	}
-	return describe(e.Method+" "+e.Path, e.StatusCode, string(e.Code), message, e.RetryAfter, e.causes, "request id", e.RequestID)
+	return describe(e.Method+" "+e.Path, e.StatusCode, string(e.Code), message, e.RetryAfter, e.Err, "request id", e.RequestID)
 }
 
 // describe returns the text of the error of a failed request.
-func describe(request string, status int, code, message string, after time.Duration, causes []error, idName, id string) string {
+func describe(request string, status int, code, message string, after time.Duration, cause error, idName, id string) string {
 	if status != 0 {
 		code = strings.TrimSpace(strconv.Itoa(status) + " " + code)
 	}
@@ -61,12 +61,11 @@ func describe(request string, status int, code, message string, after time.Durat
 	if after > 0 {
 		parts = append(parts, "retry after "+after.Round(time.Second).String())
 	}
-	var why []string
-	for _, cause := range causes {
-		why = append(why, unprefixedError{cause}.Error())
+	if cause != nil {
+		parts = append(parts, unprefixedError{cause}.Error())
 	}
 	text := []string{"minutes: " + request}
-	for _, part := range append(parts, strings.Join(why, "; ")) {
+	for _, part := range parts {
 		if part != "" {
 			text = append(text, singleLine(part))
 		}
@@ -105,9 +104,8 @@ func (e *Error) Is(target error) bool {
 	return ok && code != "" && (code == e.Code || code == ErrRateLimited && e.StatusCode == 429)
 }
 
-// Unwrap returns the errors of the network and of the context that ended the call, if any. For
-// example, errors.Is(err, context.Canceled) is true if you canceled the context.
-func (e *Error) Unwrap() []error { return e.causes }
+// Unwrap returns Err. So errors.Is(err, context.Canceled) is true if you canceled the context.
+func (e *Error) Unwrap() error { return e.Err }
 
 // ParamError reports a parameter that the Client cannot send, such as a nil pointer, an empty id,
 // invalid UTF-8 or a recording that is too large. The service validates all other values. For
@@ -115,6 +113,7 @@ func (e *Error) Unwrap() []error { return e.causes }
 type ParamError struct {
 	Param  string // the name of the parameter in the Go signature, or of the field
 	Reason string // describes the problem without the value
+	Err    error  // the cause, such as ErrRecordingEmpty; may be nil
 }
 
 // These errors describe a recording that cannot be uploaded. They are inside a *ParamError, so
@@ -125,28 +124,21 @@ var (
 	// ErrRecordingTooLarge: the recording is larger than MaxRecordingSize.
 	ErrRecordingTooLarge = errors.New("the recording is over 1 GiB, which the service rejects")
 	// ErrRecordingFormat: you gave no content type, and the recording does not show its format.
-	ErrRecordingFormat = errors.New("the recording is not a known audio or video format; pass its content type to FromReader or FromReaderAt")
+	ErrRecordingFormat = errors.New("the recording is in no known audio or video format; if it is one, pass its content type")
 )
 
 // Error returns the parameter and the reason.
 func (e *ParamError) Error() string { return "minutes: " + e.Param + ": " + e.Reason }
 
-// Unwrap returns ErrRecordingEmpty, ErrRecordingTooLarge or ErrRecordingFormat if Reason is the text
-// of that error. Otherwise it returns nil.
-func (e *ParamError) Unwrap() error {
-	for _, kind := range []error{ErrRecordingEmpty, ErrRecordingTooLarge, ErrRecordingFormat} {
-		if e.Reason == kind.Error() {
-			return kind
-		}
-	}
-	return nil
-}
+// Unwrap returns Err.
+func (e *ParamError) Unwrap() error { return e.Err }
 
 // MeetingFailedError reports that a meeting ended in one of the four failure states (section 3).
 // They are final.
 type MeetingFailedError struct {
-	Status  Status   // the failure state
-	Meeting *Meeting // from the last poll or call
+	MeetingID string
+	Status    Status   // the failure state
+	Meeting   *Meeting // from the last poll or call
 }
 
 // failureReasons has, for each failure state, the first part of the text of a MeetingFailedError.
@@ -206,30 +198,24 @@ type StorageError struct {
 	// RetryAfter is how long storage asked to wait (429 and 503), or 0. If RetryAfter is over a
 	// minute or beyond the context's deadline, the upload makes no other attempt.
 	RetryAfter time.Duration
-
-	meeting, host string
-	causes        []error
-	retryable     bool // another upload may succeed
+	MeetingID  string // of the upload
+	Host       string // of storage
+	// Err is what ended the upload if it was not the last response: an error of the network, of the
+	// context, or of the API. It may be nil.
+	Err error
 }
 
 // Error returns one line without the query of the presigned URL.
 func (e *StorageError) Error() string {
 	request := "upload to storage"
-	if e.host != "" {
-		request = "upload for meeting " + singleLine(e.meeting) + " to " + e.host
+	if e.Host != "" {
+		request = "upload for meeting " + singleLine(e.MeetingID) + " to " + e.Host
 	}
-	return describe(request, e.StatusCode, e.Code, e.Message, e.RetryAfter, e.causes, "storage request id", e.RequestID)
+	return describe(request, e.StatusCode, e.Code, e.Message, e.RetryAfter, e.Err, "storage request id", e.RequestID)
 }
 
-// Unwrap returns the errors that ended the upload, if any. They are errors of the network, the
-// recording, the context or the API, or ErrPartialAudio.
-func (e *StorageError) Unwrap() []error { return e.causes }
-
-// ErrPartialAudio means that the meeting has audio, but no attempt of the upload sent the whole
-// recording. Either another worker uploaded audio, or storage kept a part of the recording. If no
-// other worker uploads to the meeting, delete the meeting and create it again. ErrPartialAudio is
-// inside a *StorageError, so compare with [errors.Is]. See docs/uploads.md.
-var ErrPartialAudio = upload.ErrPartialAudio
+// Unwrap returns Err.
+func (e *StorageError) Unwrap() error { return e.Err }
 
 // Retryable reports whether err is temporary: the same call may succeed later without
 // intervention. It returns true for
@@ -254,8 +240,7 @@ var ErrPartialAudio = upload.ErrPartialAudio
 // ready. The rest is assumed.
 func Retryable(err error) bool {
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, ErrNoAudio), errors.Is(err, ErrPartialAudio),
-		backoff.Permanent(err), KeyRejected(err):
+	case errors.Is(err, context.Canceled), errors.Is(err, ErrNoAudio), rest.Permanent(err), KeyRejected(err):
 		return false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrRateLimited),
 		errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady):
@@ -267,7 +252,7 @@ func Retryable(err error) bool {
 		return noResponse || e.StatusCode/100 == 2 || e.StatusCode == http.StatusRequestTimeout || e.StatusCode >= 500
 	}
 	e, ok := errors.AsType[*StorageError](err)
-	return ok && e.retryable
+	return ok && storage.Retryable(e.StatusCode, e.Code, e.Message)
 }
 
 // RetryAfter returns the field RetryAfter of the *Error or *StorageError in err. Wait that long
@@ -294,18 +279,19 @@ func KeyRejected(err error) bool {
 	}, func(code ErrorCode) bool { return errors.Is(err, code) })
 }
 
-// newError returns the error of a request whose response is missing, incomplete or not a 2xx.
-func (c *core) newError(r *rest.Response) *Error {
+// newError returns the error of a request whose response is missing, incomplete or not a 2xx. err is
+// that of internal/rest, or nil.
+func (c *core) newError(r *rest.Response, err error) *Error {
 	e := c.requestError(r, "")
-	e.RetryAfter, e.causes, e.mayHaveTakenEffect = r.RetryAfter, r.Causes, r.MayHaveTakenEffect
-	if r.Header != nil && r.Status/100 != 2 { // an incomplete 2xx has no envelope
+	e.RetryAfter, e.Err = r.RetryAfter, err
+	if (r.Status != 0 || err == nil) && r.Status/100 != 2 { // an incomplete 2xx has no envelope
 		c.readEnvelope(e, r)
 	}
-	if e.Code == ErrInsufficientScope {
-		e.Scope = r.Route.Scope
+	if row, ok := route.Of(r.Request.Operation); ok && e.Code == ErrInsufficientScope {
+		e.Scope = Scope(row.Scope)
 	}
-	if r.Paused && e.Code == "" {
-		e.Code = ErrRateLimited
+	if paused, ok := errors.AsType[*rest.PausedError](err); ok {
+		e.RetryAfter, e.Code = paused.Left, cmp.Or(e.Code, ErrRateLimited)
 	}
 	return e
 }
@@ -320,16 +306,15 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 			Details   map[string]any `json:"details"`
 		} `json:"error"`
 	}
-	err := json.Unmarshal([]byte(c.Mask.Text(string(r.Body()))), &env)
+	err := json.Unmarshal([]byte(c.Mask.Text(string(r.Body))), &env)
 	switch {
 	case env.Error.Code != "": // json.Unmarshal may have failed at another field
-		e.Code, e.Details = ErrorCode(c.Mask.Text(string(env.Error.Code))), env.Error.Details
-		e.Message = c.Mask.Text(env.Error.Message) // JSON escapes may have hidden a secret before
+		e.Code, e.Message, e.Details = env.Error.Code, env.Error.Message, env.Error.Details
 	case r.Status/100 == 3:
-		e.Message = c.Mask.Redirect(c.host, r.Header)
+		e.Message = c.Mask.Redirect(c.Base.Host, r.Header)
 	case r.Status == http.StatusTooManyRequests:
 		e.Code, e.Message = ErrRateLimited, "too many requests"
-	case len(r.Body()) == 0:
+	case len(r.Body) == 0:
 		e.Message = cmp.Or(http.StatusText(r.Status), "the response is empty")
 	default:
 		e.Message = "the response is not the service's error envelope"
@@ -340,13 +325,13 @@ func (c *core) readEnvelope(e *Error, r *rest.Response) {
 			e.Message += "; check the base URL"
 		}
 	}
-	e.RequestID = cmp.Or(c.Mask.Text(env.Error.RequestID), e.RequestID)
+	e.RequestID = cmp.Or(env.Error.RequestID, e.RequestID)
 }
 
 // requestError returns an error that names the request. Its RequestID is from the header.
 func (c *core) requestError(r *rest.Response, problem string) *Error {
 	return &Error{
 		StatusCode: r.Status, Message: c.Mask.Text(problem), RequestID: c.Mask.Text(r.Header.Get("X-Request-Id")),
-		Operation: Operation(r.Route.Operation), Method: r.Route.Method, Path: c.Mask.Text(r.Path),
+		Operation: Operation(r.Request.Operation), Method: r.Request.Method, Path: c.Mask.Text(r.Request.Path),
 	}
 }

@@ -84,7 +84,7 @@ func TestError_ReportsEveryCode(t *testing.T) {
 				require.Zero(t, failed.RetryAfter)
 				words := "Plain words."
 				if row.code == "INSUFFICIENT_SCOPE" {
-					require.Equal(t, op.Scope, failed.Scope)
+					require.Equal(t, minutes.Scope(op.Scope), failed.Scope)
 					words += " (needs the scope " + op.Scope + ")"
 				} else {
 					require.Empty(t, failed.Scope)
@@ -198,16 +198,6 @@ func TestError_429WithEnvelopeIsRateLimit(t *testing.T) {
 	require.Equal(t, 7*time.Second, failed.RetryAfter)
 }
 
-// A service may echo the API key with JSON escapes.
-func TestError_MasksEscapedKey(t *testing.T) {
-	t.Parallel()
-	key := fmt.Sprintf(`\u%04x%s`, testkit.Key[0], testkit.Key[1:])
-	client, _ := testkit.Responding(t, testkit.Canned(400, `{"error":{"code":"A`+key+`","message":"`+key+`","request_id":"`+key+`"}}`))
-	_, err := client.Usage.Get(t.Context())
-	require.ErrorContains(t, err, "400 A***: ***")
-	require.NotContains(t, fmt.Sprintf("%v %+v %#v", err, err, err), testkit.Key)
-}
-
 // The text cuts a long message; the field contains all of it.
 func TestError_TextCutsLongMessage(t *testing.T) {
 	t.Parallel()
@@ -223,7 +213,7 @@ func TestError_TextCutsLongMessage(t *testing.T) {
 // Every operation that reads a body rejects a success that does not match the interface.
 func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 	t.Parallel()
-	const notPromised = "the response does not match the interface document: "
+	const notPromised = "the response does not match the API reference: "
 	for name, test := range map[string]struct {
 		body   string
 		header []string
@@ -278,7 +268,7 @@ func TestDecode_RejectsUnusableSuccesses(t *testing.T) {
 				if test.text != "" {
 					require.Equal(t, text+test.text, err.Error())
 				} else {
-					require.Regexp(t, `: (the response lacks \w+(\[0\])?(\.\w+)?|the response does not match the interface document: a JSON \w+ does not fit [\w.]+)$`, err.Error())
+					require.Regexp(t, `: (the response lacks \w+(\[0\])?(\.\w+)?|the response does not match the API reference: a JSON \w+ does not fit [\w.]+)$`, err.Error())
 				}
 				require.Equal(t, 1, mock.GetTotalCallCount())
 			}
@@ -294,9 +284,9 @@ func TestDecode_AcceptsNullLists(t *testing.T) {
 		want any
 	}{
 		"meetings.list":      {`{"meetings":null}`, &minutes.MeetingPage{Meetings: []*minutes.Meeting{}}},
-		"members.list":       {`{"members": null}`, []minutes.Member{}},
-		"projects.list":      {`{"projects":null}`, []minutes.Project{}},
-		"templates.list":     {`{"templates":null}`, []minutes.Template{}},
+		"members.list":       {`{"members": null}`, []*minutes.Member{}},
+		"projects.list":      {`{"projects":null}`, []*minutes.Project{}},
+		"templates.list":     {`{"templates":null}`, []*minutes.Template{}},
 		"vocabulary.get":     {`{"terms":null,"entries":null,"max_terms":7}`, &minutes.Vocabulary{Terms: []string{}, Entries: []minutes.VocabularyEntry{}, MaxTerms: 7}},
 		"vocabulary.replace": {`{"terms":["a"],"entries":[{"term":"a","variants":null}],"max_terms":7}`, &minutes.Vocabulary{Terms: []string{"a"}, Entries: []minutes.VocabularyEntry{{Term: "a"}}, MaxTerms: 7}},
 	} {
@@ -370,7 +360,7 @@ func TestErrors_AreSafeForLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := new(testbase.Buffer)
 		mock := httpmock.NewMockTransport()
-		c, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRetries(minutes.RetryPolicy{}),
+		c, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithMaxRetries(0),
 			minutes.WithLogger(slog.New(plainHandler{out})))
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -558,20 +548,6 @@ func TestResponses_DecodeUnder64MiB(t *testing.T) {
 	}
 }
 
-// A response with more values than any real one is rejected before it is decoded.
-func TestResponses_HaveLimitedValues(t *testing.T) {
-	t.Parallel()
-	for op, body := range map[minutes.Operation]string{
-		"members.list":   `{"members":[` + strings.Repeat("{},", 100_000) + `{}]}`,
-		"meetings.list":  `{"meetings":[` + strings.Repeat("0,", 100_000) + `0]}`,
-		"vocabulary.get": `{"terms":[` + strings.Repeat(`"",`, 100_000) + `""]}`,
-	} {
-		client, _ := testkit.Responding(t, testkit.Canned(200, body))
-		_, err := testkit.OperationNamed(t, op).Call(t.Context(), client)
-		require.ErrorContains(t, err, "200: the response has over 100000 values")
-	}
-}
-
 // Real responses are within the limits, even for the largest organisations.
 func TestResponses_OfRealSizesAreAccepted(t *testing.T) {
 	t.Parallel()
@@ -606,7 +582,7 @@ func TestClient_SurvivesMisbehavingTransports(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(respond)}), minutes.WithRetries(minutes.RetryPolicy{}))
+			client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(respond)}), minutes.WithMaxRetries(0))
 			require.NoError(t, err)
 			for _, op := range testkit.Operations() {
 				if op.Response == "" && name == "no header, no body" {
@@ -641,7 +617,7 @@ func wired(t *testing.T, answer func(net.Conn)) (*minutes.Client, func() int) {
 		}()
 		return near, nil
 	}}
-	c, err := testkit.New("http://localhost", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRetries(minutes.RetryPolicy{}))
+	c, err := testkit.New("http://localhost", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithMaxRetries(0))
 	require.NoError(t, err)
 	return c, func() int { return dials }
 }
@@ -836,7 +812,6 @@ func TestRetryable_ClassifiesErrorsOfCalls(t *testing.T) {
 		"no Expect":      {store: store(417, "")},
 		"signature":      {store: store(403, "SignatureDoesNotMatch")},
 		"no certificate": {store: lost(untrusted)},
-		"part":           {store: lost(io.EOF), status: minutes.StatusTranscribing},
 		"unreadable":     {store: lost(io.EOF), rec: minutes.FromReaderAt(strings.NewReader("short"), 100, "audio/mpeg")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -897,7 +872,7 @@ func TestRetryable_ClassifiesErrorsOfCalls(t *testing.T) {
 			})
 			p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "rec-1"}
 			_, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), nil)
-			require.ErrorIs(t, err, minutes.ErrBadRequest)
+			require.ErrorContains(t, err, "checking whether the audio arrived")
 			assert.True(t, minutes.Retryable(err), "%v", err)
 		})
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -21,7 +23,7 @@ import (
 func ExampleNew() {
 	client, err := minutes.New("https://minutes.example.com", "key_example",
 		minutes.WithUserAgent("myapp/1.2"),
-		minutes.WithRetries(minutes.RetryPolicy{Max: 6, WaitMin: time.Second, WaitMax: 30 * time.Second}),
+		minutes.WithMaxRetries(6),
 	)
 	if err != nil {
 		log.Fatal(err)
@@ -59,7 +61,31 @@ func ExampleClient_Do() {
 	// Output: Weekly en
 }
 
-// The interface does not document the transcript's path. If your service uses another path, set it
+// Read a field that a type of this package lacks, from the response behind any call.
+func ExampleContextWithResponse() {
+	srv := minutestest.New()
+	defer srv.Close()
+	srv.Inject(minutestest.Match{Path: "/v1/meetings/mtg_1"},
+		minutestest.Respond(200, "application/json", `{"id":"mtg_1","title":"Weekly","status":"created","language":"en"}`))
+	client := srv.Client()
+
+	var resp minutes.Response
+	ctx := minutes.ContextWithResponse(context.Background(), &resp)
+	m, err := client.Meetings.Get(ctx, "mtg_1")
+	if err != nil {
+		log.Fatal(err)
+	}
+	var extra struct {
+		Language string `json:"language"`
+	}
+	if err := json.Unmarshal(resp.Body, &extra); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(m.Title, extra.Language, resp.StatusCode)
+	// Output: Weekly en 200
+}
+
+// The API reference does not show the transcript's path. If your service uses another one, set it
 // with one option.
 func ExampleWithRoute() {
 	_, err := minutes.New("https://minutes.example.com", "key_example",
@@ -94,7 +120,7 @@ func ExampleWithHTTPClient() {
 	fmt.Println(client)
 }
 
-// The Client logs its attempts and pauses.
+// The Client logs its attempts: the first gets a 429, all requests pause, and the second succeeds.
 func ExampleWithLogger() {
 	srv := minutestest.New()
 	defer srv.Close()
@@ -102,47 +128,39 @@ func ExampleWithLogger() {
 
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		Level: slog.LevelDebug,
-		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr { // these values differ each time
-			if a.Key == slog.TimeKey || a.Key == "wait" || a.Key == "for" || a.Key == "request_id" {
-				return slog.Attr{}
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if slices.Contains([]string{"level", "operation", "attempt", "status", "code"}, a.Key) {
+				return a
 			}
-			return a
+			return slog.Attr{} // left out here, because some of them differ each time
 		},
 	}))
-	client := srv.Client(minutes.WithLogger(logger), minutes.WithRetries(minutes.RetryPolicy{Max: 1, WaitMin: time.Millisecond, WaitMax: time.Millisecond}))
+	client := srv.Client(minutes.WithLogger(logger))
 	if _, err := client.Usage.Get(context.Background()); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
-	// level=DEBUG msg="minutes: attempt of a request" operation=usage.get method=GET path=/v1/usage attempt=1 status=429 code=RATE_LIMITED
-	// level=INFO msg="minutes: a 429 pauses all requests" operation=usage.get
-	// level=DEBUG msg="minutes: attempt of a request" operation=usage.get method=GET path=/v1/usage attempt=2 status=200
+	// level=DEBUG operation=usage.get attempt=1 status=429 code=RATE_LIMITED
+	// level=INFO operation=usage.get
+	// level=DEBUG operation=usage.get attempt=2 status=200
 }
 
-// An observer counts attempts: the first gets a 429, the Client pauses, and the second succeeds.
+// An observer gets the same attempts as values, for metrics.
 func ExampleWithObserver() {
 	srv := minutestest.New()
 	defer srv.Close()
 	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit(""))
 
-	observe := minutes.WithObserver(func(_ context.Context, event minutes.Event) {
-		switch e := event.(type) {
-		case minutes.Attempt:
-			fmt.Println(e.Operation, "attempt", e.Number, "answered", e.StatusCode) // and more
-		case minutes.RateLimited:
-			fmt.Println("all requests pause") // for e.Pause
-		case minutes.PollCycle:
-			fmt.Println("the poller made", e.Pages+e.Gets, "requests for", e.Waits, "waits")
-		}
+	observe := minutes.WithObserver(func(_ context.Context, a minutes.Attempt) {
+		fmt.Println(a.Operation, a.Number, a.StatusCode, "all requests pause:", a.Pause > 0)
 	})
-	client := srv.Client(observe, minutes.WithRetries(minutes.RetryPolicy{Max: 1, WaitMin: time.Millisecond, WaitMax: time.Millisecond})) // or minutes.New(baseURL, key, observe)
+	client := srv.Client(observe) // or minutes.New(baseURL, key, observe)
 	if _, err := client.Usage.Get(context.Background()); err != nil {
 		log.Fatal(err)
 	}
 	// Output:
-	// usage.get attempt 1 answered 429
-	// all requests pause
-	// usage.get attempt 2 answered 200
+	// usage.get 1 429 all requests pause: true
+	// usage.get 2 200 all requests pause: false
 }
 
 // Your own transport can ask which operation a request belongs to.
@@ -154,4 +172,94 @@ func ExampleAttemptFromContext() {
 		log.Fatal(err)
 	}
 	// Output: members.list 1
+}
+
+func ExampleMembersService_Create() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+
+	member, err := client.Members.Create(context.Background(), &minutes.MemberCreateParams{
+		Name:        "Grace Hopper",
+		Description: "Consultant; knows compilers.", // helps to identify the speaker
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(member.Name, member.Status)
+	// Output: Grace Hopper no_account
+}
+
+// Members' names by their ids, to show a meeting's participants.
+func ExampleMembersService_List() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+
+	members, err := client.Members.List(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range members {
+		if m.Status == minutes.MemberActive {
+			fmt.Println(m.ID, m.Name)
+		}
+	}
+	// Output:
+	// emp_ada Ada Lovelace
+	// emp_ben Ben Okafor
+}
+
+func ExampleProjectsService_Create() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+
+	project, err := client.Projects.Create(ctx, &minutes.ProjectCreateParams{Name: "Hermes"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Kick-off", Date: "2026-03-09", ProjectID: project.ID})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(project.Name, m.ProjectID == project.ID)
+	// Output: Hermes true
+}
+
+func ExampleTemplatesService_List() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+
+	templates, err := client.Templates.List(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, t := range templates {
+		fmt.Println(t.ID, t.Name, t.IsDefault)
+	}
+	// Output:
+	// tpl_standard Standard minutes true
+	// tpl_decisions Decisions only false
+}
+
+func ExampleVocabularyService_Replace() {
+	srv := minutestest.New()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+
+	vocabulary, err := client.Vocabulary.Get(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	terms := append(vocabulary.Terms, "Prometheus", "Grafana Loki")
+	vocabulary, err = client.Vocabulary.Replace(ctx, terms)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(vocabulary.Terms), "of", vocabulary.MaxTerms)
+	// Output: 5 of 500
 }

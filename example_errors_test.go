@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"strings"
+	"time"
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
@@ -82,6 +83,34 @@ func ExampleMeetingFailedError() {
 	// there is a transcript: true
 }
 
+// A failure status is final, so delete the meeting and process the recording again.
+func ExampleMeetingFailedError_tryAgain() {
+	srv := quick()
+	defer srv.Close()
+	srv.Script(minutestest.Script{ExternalID: "weekly-47", Outcome: minutes.StatusTranscriptionFailed})
+	client := srv.Client()
+	ctx := context.Background()
+	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "weekly-47"}
+	recording := minutes.FromFile("examples/quickstart/recording/standup.mp3")
+
+	result, err := client.Meetings.Process(ctx, params, recording, nil)
+	if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); ok {
+		fmt.Println(failed.Status)
+		if err := client.Meetings.Delete(ctx, failed.MeetingID); err != nil { // cannot be undone
+			log.Fatal(err)
+		}
+		srv.Script(minutestest.Script{ExternalID: "weekly-47"}) // this time it works
+		result, err = client.Meetings.Process(ctx, params, recording, nil)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result.Meeting.Status)
+	// Output:
+	// transcription_failed
+	// minutes_ready
+}
+
 // A wait ends with its context. The meeting continues, and another wait can follow.
 func ExampleWaitError() {
 	srv := minutestest.New()
@@ -121,36 +150,119 @@ func ExampleParamError() {
 	// true
 }
 
-// A program that processes many recordings decides what to do after each error.
-func ExampleRetryable() {
-	advice := func(err error) string {
-		failed, ended := errors.AsType[*minutes.MeetingFailedError](err)
-		switch {
-		case minutes.KeyRejected(err):
-			return "stop everything: the key was rejected"
-		case minutes.Retryable(err):
-			return "run it again later, unchanged"
-		case ended:
-			return "it ended in " + string(failed.Status) + ": delete the meeting, create it again"
-		case errors.Is(err, context.Canceled):
-			return "this program stops: run it again when it is back"
-		case errors.Is(err, minutes.ErrNotFound):
-			return "the meeting was deleted"
-		default:
-			return "fix the call: " + err.Error()
+// A program runs each of its jobs in a loop like this one. The Client has already retried
+// each request, so the loop handles what remains.
+func ExampleRetryable_loop() {
+	stopAll := func(err error) error { return fmt.Errorf("stop all jobs and alert someone: %w", err) }
+	retryEvery := time.Millisecond // a minute in your program
+
+	run := func(ctx context.Context, job func(context.Context) error) error {
+		for {
+			err := job(ctx) // a job with FromReader must call it again in each attempt, with a new reader
+			switch {
+			case err == nil || ctx.Err() != nil:
+				return err // the job is done, or the program is stopping
+			case minutes.KeyRejected(err):
+				return stopAll(err) // every job will fail until someone fixes the key
+			case errors.Is(err, minutes.ErrNotFound):
+				return nil // someone deleted the meeting: drop the job
+			case !minutes.Retryable(err):
+				return err // give up: a failed meeting, an unusable recording, …
+			}
+			wait, _ := minutes.RetryAfter(err) // 0 if the service did not ask for a time
+			select {
+			case <-ctx.Done():
+			case <-time.After(max(wait, retryEvery)):
+			}
 		}
 	}
-	fmt.Println(advice(&minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated}))
-	fmt.Println(advice(&minutes.Error{StatusCode: 500, Code: minutes.ErrInternal}))
-	fmt.Println(advice(&minutes.MeetingFailedError{Status: minutes.StatusTranscriptionFailed}))
-	fmt.Println(advice(&minutes.WaitError{MeetingID: "mtg_1", Err: context.Canceled}))
-	fmt.Println(advice(&minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound}))
-	fmt.Println(advice(minutes.ErrRecordingEmpty))
+
+	for _, err := range []error{
+		&minutes.Error{StatusCode: 503},
+		&minutes.Error{StatusCode: 401, Code: minutes.ErrUnauthenticated, Method: "GET", Path: "/v1/meetings/mtg_1"},
+		&minutes.Error{StatusCode: 404, Code: minutes.ErrNotFound, Operation: minutes.OpMeetingsGet},
+		minutes.ErrRecordingEmpty,
+	} {
+		attempts := 0
+		err := run(context.Background(), func(context.Context) error {
+			if attempts++; attempts == 2 {
+				return nil
+			}
+			return err
+		})
+		fmt.Println(attempts, err)
+	}
 	// Output:
-	// stop everything: the key was rejected
-	// run it again later, unchanged
-	// it ended in transcription_failed: delete the meeting, create it again
-	// this program stops: run it again when it is back
-	// the meeting was deleted
-	// fix the call: the recording is empty
+	// 2 <nil>
+	// 1 stop all jobs and alert someone: minutes: GET /v1/meetings/mtg_1: 401 UNAUTHENTICATED
+	// 1 <nil>
+	// 1 the recording is empty
+}
+
+// Rotate the key: build a Client with the new key, and continue what the old one was waiting for.
+func ExampleKeyRejected() {
+	srv := minutestest.New()
+	defer srv.Close()
+	srv.Script(minutestest.Script{Hold: minutes.StatusTranscribing})
+	ctx := context.Background()
+	old, next := srv.ClientWithKey("key_ada"), srv.ClientWithKey("key_ci")
+	m, _, err := old.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", Visibility: minutes.VisibilityOrganisation})
+	if err != nil {
+		log.Fatal(err)
+	}
+	recording := minutes.FromFile("examples/quickstart/recording/standup.mp3")
+
+	srv.Update("org_acme", func(o *minutestest.Organisation) { o.Key("key_ada").Revoked = true })
+	_, err = old.Meetings.Resume(ctx, m.ID, recording, nil)
+	if minutes.KeyRejected(err) {
+		fmt.Println("continue with the new key")
+		_, err = next.Meetings.Resume(ctx, m.ID, recording, &minutes.ProcessOptions{Until: minutes.StatusAudioUploaded})
+	}
+	fmt.Println(err)
+	// Output:
+	// continue with the new key
+	// <nil>
+}
+
+// Stop while the quota is used up: ask for the usage every few minutes instead of uploading the
+// next recording, which would fail in the same way.
+func ExampleUsageService_Get_quota() {
+	srv := quick()
+	defer srv.Close()
+	quota := func(seconds int) {
+		srv.Update("org_acme", func(o *minutestest.Organisation) { o.TranscribeSeconds = &seconds })
+	}
+	quota(0)
+	sleep := func(d time.Duration) { // in your program, time.Sleep or a timer
+		fmt.Println("again in", d)
+		quota(3600) // somebody tops up meanwhile
+	}
+	client := srv.Client()
+	ctx := context.Background()
+	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "weekly-47"}
+	recording := minutes.FromFile("examples/quickstart/recording/standup.mp3")
+
+	_, err := client.Meetings.Process(ctx, params, recording, nil)
+	failed, ok := errors.AsType[*minutes.MeetingFailedError](err)
+	if !ok || failed.Status != minutes.StatusTranscribeBlocked {
+		log.Fatal(err)
+	}
+	for {
+		usage, err := client.Usage.Get(ctx)
+		if err == nil && usage.TranscribeSecondsRemaining > 0 {
+			break
+		}
+		sleep(5 * time.Minute) // or until usage.ResetAt
+	}
+	if err := client.Meetings.Delete(ctx, failed.MeetingID); err != nil {
+		log.Fatal(err)
+	}
+	result, err := client.Meetings.Process(ctx, params, recording, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(result.Meeting.Status)
+	// Output:
+	// again in 5m0s
+	// minutes_ready
 }

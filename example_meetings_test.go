@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -71,30 +74,6 @@ func ExampleMeetingsService_Update() {
 	// Output: Budget, second round, 2026-03-09, "", prj_apollo
 }
 
-// Other participants, while the meeting has no audio.
-func ExampleMeetingsService_SetParticipants() {
-	srv := quick()
-	defer srv.Close()
-	client := srv.Client()
-	ctx := context.Background()
-
-	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Budget", Date: "2026-03-09"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	m, err = client.Meetings.SetParticipants(ctx, m.ID, []string{"emp_ada"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(m.ParticipantIDs)
-
-	_, err = client.Meetings.SetParticipants(ctx, created(client, "Weekly"), []string{"emp_ada"})
-	fmt.Println(errors.Is(err, minutes.ErrParticipantsLocked))
-	// Output:
-	// [emp_ada]
-	// true
-}
-
 func ExampleMeetingsService_All() {
 	srv := minutestest.New()
 	defer srv.Close()
@@ -117,34 +96,6 @@ func ExampleMeetingsService_All() {
 	// Retrospective
 	// Stand-up
 	// Budget
-}
-
-// One page at a time, as for the pages of a web site.
-func ExampleMeetingsService_List() {
-	srv := minutestest.New()
-	defer srv.Close()
-	client := srv.Client()
-	ctx := context.Background()
-
-	for _, title := range []string{"Budget", "Stand-up", "Retrospective"} {
-		_, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: title, Date: "2026-03-10"})
-		if err != nil {
-			log.Fatal(err)
-		}
-	}
-	page, err := client.Meetings.List(ctx, &minutes.MeetingListParams{Limit: 2})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(len(page.Meetings), "newest")
-	page, err = client.Meetings.List(ctx, &minutes.MeetingListParams{Limit: 2, Cursor: page.NextCursor})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(page.Meetings[0].Title, page.NextCursor == "")
-	// Output:
-	// 2 newest
-	// Budget true
 }
 
 func ExampleMeetingsService_Upload() {
@@ -171,6 +122,47 @@ func ExampleMeetingsService_Upload() {
 	// Output: 100 % of 5000 bytes
 }
 
+// A browser uploads the recording by itself, because it must not have the API key. The server hands
+// it the presigned URL, and waits.
+func ExampleMeetingsService_UploadURL() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+	browser := func(url, contentType string) { // a PUT with fetch or XMLHttpRequest
+		req, err := http.NewRequestWithContext(ctx, http.MethodPut, url, strings.NewReader("sound"))
+		if err != nil {
+			log.Fatal(err)
+		}
+		req.Header.Set("Content-Type", contentType)
+		resp, err := srv.HTTPClient().Do(req)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(resp.StatusCode, resp.Body.Close())
+	}
+
+	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Interview", Date: "2026-11-20"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	target, err := client.Meetings.UploadURL(ctx, m.ID, "audio/webm")
+	if err != nil {
+		log.Fatal(err)
+	}
+	browser(target.UploadURL.Reveal(), "audio/webm")
+	written, err := client.Meetings.WaitForMinutes(ctx, m.ID, &minutes.WaitOptions{
+		AudioTimeout: time.Hour, // the user may have closed the page
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(written.Format)
+	// Output:
+	// 200 <nil>
+	// html
+}
+
 // Process creates no meeting for a file that is not a recording.
 func ExampleFromFile() {
 	srv := minutestest.New()
@@ -181,8 +173,228 @@ func ExampleFromFile() {
 	fmt.Println(err)
 	fmt.Println(len(srv.Requests()), "requests")
 	// Output:
-	// minutes: path: the recording is not a known audio or video format; pass its content type to FromReader or FromReaderAt
+	// minutes: path: "go.mod": the recording is in no known audio or video format; if it is one, pass its content type to FromReader, with the opened file
 	// 0 requests
+}
+
+// Process does the whole job. After a crash, the same call continues, and never uploads the
+// recording twice.
+func ExampleMeetingsService_Process() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+
+	for range 2 {
+		// A multipart.File of a web form is an io.ReaderAt, so it needs no copy.
+		upload := strings.NewReader(strings.Repeat("sound", 1000))
+		recording := minutes.FromReaderAt(upload, upload.Size(), "audio/mpeg")
+		result, err := client.Meetings.Process(context.Background(), &minutes.MeetingCreateParams{
+			Title:      "Weekly",
+			Date:       "2026-11-20",
+			ExternalID: "weekly-2026-11-20",
+		}, recording, &minutes.ProcessOptions{Format: minutes.FormatMarkdown})
+		if err != nil {
+			log.Fatal(err)
+		}
+		heading, _, _ := strings.Cut(result.Minutes.Content, "\n")
+		fmt.Println(heading, result.Created)
+	}
+	fmt.Println(len(srv.Requests(minutes.OpUpload)), "upload")
+	// Output:
+	// # Weekly true
+	// # Weekly false
+	// 1 upload
+}
+
+// Report a job's progress: the percentage of the upload, and the meeting's states.
+func ExampleMeetingsService_Process_progress() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+	sound := strings.NewReader(strings.Repeat("sound", 1000))
+	recording := minutes.FromReaderAt(sound, sound.Size(), "audio/mpeg")
+	params := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"}
+
+	var percent atomic.Int64 // for a progress bar; Progress runs on another goroutine
+	result, err := client.Meetings.Process(ctx, params, recording, &minutes.ProcessOptions{
+		Progress: func(sent, total int64) { percent.Store(100 * sent / total) },
+		OnStatus: func(m *minutes.Meeting) { fmt.Println("now", m.Status) },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(percent.Load(), "% sent,", len(result.Minutes.Content) > 0)
+	// Output:
+	// now minutes_ready
+	// 100 % sent, true
+}
+
+// Process many jobs: four uploads at a time, any number of waits.
+func ExampleMeetingsService_ProcessAll() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+
+	jobs := func(yield func(minutes.Job) bool) {
+		for _, day := range []string{"2026-11-19", "2026-11-20"} {
+			job := minutes.Job{
+				Params: &minutes.MeetingCreateParams{Title: "Stand-up", Date: day, ExternalID: "stand-up-" + day},
+				Source: minutes.FromReader(strings.NewReader("sound of "+day), "audio/mpeg"),
+			}
+			if !yield(job) {
+				return
+			}
+		}
+	}
+	var done []string
+	for result, err := range client.Meetings.ProcessAll(context.Background(), jobs, nil) {
+		if err != nil {
+			log.Print(err) // and the others continue
+			continue
+		}
+		done = append(done, result.Params.ExternalID)
+	}
+	slices.Sort(done)
+	fmt.Println(done)
+	// Output: [stand-up-2026-11-19 stand-up-2026-11-20]
+}
+
+// A service responds with the id of a meeting and does the rest in the background. After a crash,
+// the same call continues.
+func ExampleMeetingsService_Resume() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+	recording := minutes.FromFile("examples/quickstart/recording/standup.mp3")
+
+	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	id := m.ID // put it into your response and into a table of jobs
+
+	for range 2 { // the second time after a crash
+		result, err := client.Meetings.Resume(ctx, id, recording, &minutes.ProcessOptions{Format: minutes.FormatMarkdown})
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(result.Meeting.Status, len(srv.Requests(minutes.OpUpload)), "upload")
+	}
+	// Output:
+	// minutes_ready 1 upload
+	// minutes_ready 1 upload
+}
+
+// The transcript exists before the minutes do.
+func ExampleMeetingsService_Wait() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ctx := context.Background()
+	srv.Script(minutestest.Script{Transcript: "spk_0: Shall we ship on Monday?\nspk_1: Yes."})
+	id := created(client, "Weekly")
+
+	_, err := client.Meetings.Wait(ctx, id, &minutes.WaitOptions{
+		Until:        minutes.StatusTranscribed,
+		AudioTimeout: time.Hour, // fail if nobody has uploaded by then
+		OnStatus:     func(m *minutes.Meeting) { fmt.Println(m.Title, "is", m.Status) },
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	transcript, err := client.Meetings.Transcript(ctx, id)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for turn := range transcript.Turns() {
+		fmt.Printf("%s: %s\n", turn.Speaker, turn.Text)
+	}
+	// Output:
+	// Weekly is minutes_ready
+	// spk_0: Shall we ship on Monday?
+	// spk_1: Yes.
+}
+
+// The steps of Process, one by one.
+func ExampleMeetingsService_WaitForMinutes() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	id := created(client, "Weekly")
+
+	written, err := client.Meetings.WaitForMinutes(context.Background(), id, &minutes.WaitOptions{Format: minutes.FormatMarkdown})
+	if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); ok {
+		fmt.Println("create another:", failed.Status)
+		return
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(strings.Contains(written.Content, "Weekly"))
+	// Output: true
+}
+
+// Wait for meetings that someone else created.
+func ExampleMeetingsService_WaitAll() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ids := []string{created(client, "Weekly"), "mtg_unknown"}
+
+	for result, err := range client.Meetings.WaitAll(context.Background(), slices.Values(ids), nil) {
+		switch {
+		case errors.Is(err, minutes.ErrUnauthenticated):
+			return // the other waits would fail, too
+		case err != nil:
+			wait, _ := errors.AsType[*minutes.WaitError](err)
+			fmt.Println(wait.MeetingID, errors.Is(err, minutes.ErrNotFound))
+		default:
+			fmt.Println(result.Meeting.Title, result.Minutes.Format)
+		}
+	}
+	// Unordered output:
+	// Weekly html
+	// mtg_unknown true
+}
+
+// Handle the minutes of every meeting of the organisation, as a webhook would. The program can be
+// stopped and started at any time: Since goes back further than its longest outage, and Skip leaves
+// out what it has handled.
+func ExampleMeetingsService_Follow() {
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	created(client, "Weekly")    // by someone else
+	handled := map[string]bool{} // a table of your database
+
+	opts := &minutes.FollowOptions{
+		Since: time.Now().AddDate(0, 0, -7),
+		Skip:  func(m *minutes.Meeting) bool { return handled[m.ID] },
+	}
+	for result, err := range client.Meetings.Follow(ctx, opts) {
+		if result == nil {
+			fmt.Println("over:", errors.Is(err, context.Canceled)) // or the service rejected the key
+			return
+		}
+		_, failed := errors.AsType[*minutes.MeetingFailedError](err)
+		switch {
+		case err == nil:
+			fmt.Println(result.Meeting.Title, result.Minutes.Format) // store the minutes
+			handled[result.MeetingID] = true
+		case failed: // for good
+			handled[result.MeetingID] = true
+		default: // such as a 403: Follow tries again, because the meeting is not marked as handled
+			log.Print(err)
+		}
+		cancel() // ends this example
+	}
+	// Output:
+	// Weekly html
+	// over: true
 }
 
 func ExampleTranscript_Turns() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"strings"
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
@@ -52,9 +53,50 @@ func Example() {
 	// - **Ben Okafor:** I will write the notes.
 }
 
+// A program that wants a mock of its own declares an interface with the methods that it calls.
+// Everything else can be tested against minutestest.
+func Example_consumerInterface() {
+	type minutesReader interface {
+		Get(ctx context.Context, id string) (*minutes.Meeting, error)
+		Minutes(ctx context.Context, id string, format minutes.Format) (*minutes.Minutes, error)
+	}
+	headline := func(ctx context.Context, meetings minutesReader, id string) (string, error) {
+		m, err := meetings.Get(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		written, err := meetings.Minutes(ctx, id, minutes.FormatMarkdown)
+		if err != nil {
+			return "", err
+		}
+		first, _, _ := strings.Cut(written.Content, "\n")
+		return m.Date + " " + first, nil
+	}
+
+	srv := quick()
+	defer srv.Close()
+	client := srv.Client()
+	fmt.Println(headline(context.Background(), client.Meetings, created(client, "Weekly")))
+	// Output: 2026-11-20 # Weekly <nil>
+}
+
 // quick is a service whose meetings have minutes at once.
 func quick() *minutestest.Server {
 	world := minutestest.DefaultWorld()
 	world.Stages = minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}
 	return minutestest.New(minutestest.WithWorld(world))
+}
+
+// created makes a meeting and uploads its recording.
+func created(client *minutes.Client, title string) (id string) {
+	ctx := context.Background()
+	m, _, err := client.Meetings.Create(ctx, &minutes.MeetingCreateParams{Title: title, Date: "2026-11-20"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	sound := strings.NewReader(strings.Repeat("sound", 1000))
+	if err := client.Meetings.Upload(ctx, m.ID, minutes.FromReaderAt(sound, sound.Size(), "audio/mpeg"), nil); err != nil {
+		log.Fatal(err)
+	}
+	return m.ID
 }

@@ -7,122 +7,135 @@ import (
 	"iter"
 	"time"
 
-	"github.com/meeting-minutes/minutes-go/internal/poll"
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 )
 
-// FollowOptions tune [MeetingsService.Follow]. Zero fields, and nil, mean the defaults.
+// FollowOptions configures [MeetingsService.Follow]. A nil pointer or a zero field selects the
+// default.
 type FollowOptions struct {
-	// Since is the creation time of the oldest meetings to yield. Because clocks differ, Follow also
-	// yields meetings that were created up to two minutes before Since. A zero Since means the time
-	// of the call. To continue after a restart, set Since in the first run, and use it again.
+	// Since is the creation time of the oldest meetings to yield. The default is two minutes before
+	// the call, because the service's clock may be behind. For a program that restarts, set Since to a
+	// time that covers its longest outage, such as a week ago, and set Skip.
 	Since time.Time
-	// Skip reports whether Follow leaves out a meeting, for example because an earlier run handled
-	// the meeting. Follow calls Skip on the goroutine of the loop, maybe several times for a
-	// meeting. Nil skips none.
+	// Skip reports whether Follow leaves out a meeting, for example because an earlier run handled it.
+	// Follow calls Skip on the goroutine of the loop: once for a meeting, and again before it yields a
+	// meeting a second time. Nil skips none.
 	Skip func(*Meeting) bool
-	// Until is the state at which Follow yields a meeting (default StatusMinutesReady). With an
-	// earlier state, Follow fetches no minutes.
+	// Until is the status at which Follow yields a meeting (default StatusMinutesReady). With an
+	// earlier status, Follow fetches no minutes.
 	Until      Status
 	Format     Format // of the minutes; if empty, the service chooses HTML
 	Transcript bool   // also fetch the transcript, if Until is StatusMinutesReady
 	// AudioTimeout limits how long a meeting may stay without audio after its creation. After that
 	// time, Follow yields the meeting with ErrNoAudio. 0 means no limit.
 	AudioTimeout time.Duration
+	// OnStatus is called with the first status of each meeting that Skip lets through, and with each
+	// change, on the goroutine of the loop.
+	OnStatus func(*Meeting)
 }
 
-// Follow yields each meeting of the organisation that the key can see, when the minutes are ready
-// or when the meeting fails. FollowOptions.Since selects the meetings by creation time. Follow runs
-// until ctx ends, you leave the loop, or the service rejects the key. The key needs the scopes
-// meetings:read and minutes:read. Assumed: the listing is ordered by CreatedAt. Follow also works if
-// it is ordered by UpdatedAt.
+// Follow yields each meeting that the key can see and that was created at or after Since, when it
+// reaches Until or fails: at least once, in no particular order. Follow runs until ctx is done, you
+// leave the loop, or the service rejects the key or the request for the list. The key needs the
+// scopes meetings:read and minutes:read. Assumed: the list is ordered by creation, as "newest first"
+// in section 4.2 suggests.
 //
-//   - Follow yields a meeting once, in no particular order. It leaves out deleted meetings.
-//   - Follow stores nothing, so the next run of the program may yield a meeting again. To prevent
-//     that, store the ids that you have handled, and let Skip look them up.
-//   - After a temporary failure, Follow tries again. Meetings may be late, but none is lost.
-//   - While the body of the loop runs, Follow continues to poll.
+//   - Follow stores nothing, so the next run yields the same meetings again. Store the ids of those
+//     that you have handled, and let Skip look them up.
+//   - Follow finds a new meeting within half a minute. It polls a meeting without audio less often
+//     the older the meeting is.
+//   - While the body of the loop runs, Follow goes on polling.
+//   - If the list cannot be read, Follow logs a warning and tries again.
 //
-// See docs/polling.md for how Follow finds and polls meetings.
-//
-// Each Result has Meeting, and Minutes if they were fetched. Errors with a Result concern one
-// meeting:
-//   - *[MeetingFailedError]: the meeting reached a failure state.
+// Each Result has MeetingID and Meeting, and Minutes if they were fetched. Errors with a Result concern
+// one meeting, and never stop the others:
+//   - *[MeetingFailedError]: the meeting reached a failure status.
 //   - *[WaitError] with [ErrNoAudio]: the meeting has no audio after AudioTimeout.
-//   - *[WaitError] with an *[Error]: the service rejected the request for the meeting or the minutes.
+//   - *[WaitError] with an *[Error]: the service rejected the request for the meeting, its minutes or
+//     its transcript, or sent no valid response for ten minutes. This may pass, so Follow asks Skip
+//     again after ten minutes and then tries again. Without Skip, it does not.
 //
-// Errors without a Result end Follow:
-//   - *[ParamError]: an option is invalid.
-//   - *[WaitError] without a MeetingID: ctx ended, or the service rejected the key; see
-//     [KeyRejected].
+// Follow leaves out a meeting that is deleted before its minutes are ready.
+//
+// A nil Result ends Follow. The error is a *[WaitError] if ctx is done or the service rejected the key
+// or the request for the list, and a *[ParamError] if an option is invalid.
 func (s *MeetingsService) Follow(ctx context.Context, opts *FollowOptions) iter.Seq2[*Result, error] {
 	return func(yield func(*Result, error) bool) {
 		o := *cmp.Or(opts, new(FollowOptions))
-		f := &follower{skip: o.Skip, loop: yield}
-		none := func(func(string) bool) { <-f.ctx.Done() } // the poller finds the meetings
-		a, err := s.newWaitAll(ctx, none, &WaitOptions{Until: o.Until, Format: o.Format, AudioTimeout: o.AudioTimeout})
-		if err != nil {
+		wait, err := (&WaitOptions{Until: o.Until, AudioTimeout: o.AudioTimeout, OnStatus: o.OnStatus}).checked()
+		if err = cmp.Or(err, checkGiven("ctx", ctx != nil)); err != nil {
 			yield(nil, err)
 			return
 		}
-		f.waitAll = a
-		if a.waiter.Until == StatusMinutesReady {
-			a.fetch = func(ctx context.Context, r *Result) error { return s.fetchResult(ctx, r, o.Format, o.Transcript) }
-		}
-		a.yield, a.canceled, a.waiter.OnStatus, a.waiter.relaxed = f.result, f.canceled, f.found, true
 		if o.Since.IsZero() {
-			o.Since = time.Now()
+			o.Since = time.Now().Add(-2 * time.Minute)
 		}
-		a.core.poller.Follow(a.waiter, o.Since)
-		defer a.core.poller.Unfollow(a.waiter)
-		a.run(ctx, none)
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		parallel(ctx, s.found(ctx, o.Since), yield, func(ctx context.Context, l *loop, in found) {
+			goal := wait.goal()
+			goal.patient, goal.onStatus = true, l.onStatus(o.OnStatus)
+			if err := s.followOne(ctx, l, in, &o, goal); err != nil {
+				l.do(func() { l.end = err })
+				stop()
+			}
+		})
 	}
 }
 
-// follower is one Follow. joined contains the meetings that Follow has found, and neither skipped
-// nor yielded.
-type follower struct {
-	*waitAll
-	skip func(*Meeting) bool
-	loop func(*Result, error) bool // the body of the loop
+// found is a meeting that Follow has found, or why it cannot find others.
+type found struct {
+	meeting *Meeting
+	err     error
 }
 
-// found is called with each status of a meeting that a response shows.
-func (f *follower) found(m *Meeting) {
-	if _, known := f.joined[m.ID]; known {
-		return
+// found yields the meetings that the poller finds.
+func (s *MeetingsService) found(ctx context.Context, since time.Time) iter.Seq[found] {
+	return func(yield func(found) bool) {
+		f := s.core.poller.Follow(since)
+		defer f.Cancel()
+		for {
+			shown, err := f.Next(ctx)
+			for _, m := range shown {
+				if !yield(found{meeting: m.Meeting.clone()}) {
+					return
+				}
+			}
+			if err != nil {
+				_ = ctx.Err() != nil || yield(found{err: err})
+				return
+			}
+		}
 	}
-	if f.skip != nil && f.skip(m) {
-		f.core.poller.Leave(f.waiter, m.ID)
-		return
-	}
-	f.joined[m.ID] = struct{}{}
 }
 
-// result yields a meeting. After a temporary failure, it waits for the meeting again.
-func (f *follower) result(r *Result, err error) bool {
-	if e, ok := errors.AsType[*Error](err); ok && KeyRejected(e) {
-		f.loop(nil, &WaitError{Err: e})
-		return false
-	}
-	var id string
-	if wait, ok := errors.AsType[*WaitError](err); ok {
-		id = wait.MeetingID
-	} else {
-		id = r.Meeting.ID
-	}
-	if _, wanted := f.joined[id]; !wanted {
-		return true
-	}
-	if failureOf(err).Transient || errors.Is(err, poll.ErrPollsFailed) {
-		f.core.poller.Join(f.waiter, id)
-		return true
-	}
-	delete(f.joined, id)
-	return errors.Is(err, ErrNotFound) || f.loop(r, err)
-}
+// retryFollowed is how long Follow waits before it yields a meeting again whose error may pass.
+const retryFollowed = 10 * time.Minute
 
-// canceled ends the loop.
-func (f *follower) canceled(bool) bool {
-	f.loop(nil, &WaitError{Err: endOf(f.ctx, nil)})
-	return false
+// followOne waits for one meeting and yields it. An error ends Follow.
+func (s *MeetingsService) followOne(ctx context.Context, l *loop, in found, o *FollowOptions, g goal) error {
+	if in.err != nil {
+		return in.err
+	}
+	for {
+		skipped := false
+		if !l.do(func() { skipped = o.Skip != nil && o.Skip(in.meeting) }) || skipped {
+			return nil
+		}
+		r := &Result{MeetingID: in.meeting.ID, Meeting: in.meeting}
+		err := s.waitAndFetch(ctx, r, g, o.Format, o.Transcript)
+		switch e, _ := errors.AsType[*Error](err); {
+		case ctx.Err() != nil:
+			return nil
+		case KeyRejected(err):
+			return err
+		case errors.Is(err, ErrNotFound) && e.Operation == OpMeetingsGet: // someone deleted the meeting
+			return nil
+		case !l.yield(r, err) || e == nil || o.Skip == nil:
+			return nil
+		}
+		if rest.Sleep(ctx, retryFollowed) != nil {
+			return nil
+		}
+	}
 }

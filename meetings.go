@@ -3,14 +3,13 @@ package minutes
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
@@ -33,43 +32,33 @@ type Meeting struct {
 	ParticipantIDs  []string   `json:"participant_ids,omitempty"`  // member ids
 	ProjectID       string     `json:"project_id,omitempty"`       // empty: in no project
 	ExternalID      string     `json:"external_id,omitempty"`      // the caller's own reference
-	DurationSeconds *int       `json:"duration_seconds,omitempty"` // length of the recording; nil until the service has processed the recording
+	DurationSeconds int        `json:"duration_seconds,omitempty"` // length of the recording; 0 until the service has processed the recording
 	CreatedAt       UnixTime   `json:"created_at"`
 	UpdatedAt       UnixTime   `json:"updated_at"` // time of the last change
 }
 
-// Duration returns DurationSeconds. ok is false if DurationSeconds is nil.
-func (m *Meeting) Duration() (d time.Duration, ok bool) {
-	if m.DurationSeconds == nil {
-		return 0, false
+func (m *Meeting) missing(fields) string {
+	switch {
+	case m.ID == "":
+		return "id"
+	case m.Status == "":
+		return "status"
 	}
-	return time.Duration(*m.DurationSeconds) * time.Second, true
+	return ""
 }
 
-// String formats the fields like %+v, and DurationSeconds by value.
-func (m Meeting) String() string { return formatFields(m) }
-
-// formatFields formats a struct like %+v, but each pointer by value.
-func formatFields(v any) string {
-	var b strings.Builder
-	for field, value := range reflect.ValueOf(v).Fields() {
-		if value.Kind() == reflect.Pointer && !value.IsNil() {
-			value = value.Elem()
-		}
-		fmt.Fprintf(&b, " %s:%+v", field.Name, value)
-	}
-	return "{" + b.String()[1:] + "}"
-}
+// Duration returns DurationSeconds. It is 0 until the service has processed the recording.
+func (m *Meeting) Duration() time.Duration { return time.Duration(m.DurationSeconds) * time.Second }
 
 // UnixTime is an instant in whole seconds since 1970 (section 2).
 type UnixTime int64
 
-// Time returns the instant in the local time zone. For 0 it returns the zero Time.
+// Time returns the instant in UTC. For 0 it returns the zero Time.
 func (t UnixTime) Time() time.Time {
 	if t == 0 {
 		return time.Time{}
 	}
-	return time.Unix(int64(t), 0)
+	return time.Unix(int64(t), 0).UTC()
 }
 
 // String returns the instant in UTC in the format of RFC 3339. For 0 it returns "".
@@ -77,7 +66,7 @@ func (t UnixTime) String() string {
 	if t == 0 {
 		return ""
 	}
-	return time.Unix(int64(t), 0).UTC().Format(time.RFC3339)
+	return t.Time().Format(time.RFC3339)
 }
 
 // DateOf returns t's date in t's own time zone as YYYY-MM-DD, for fields such as
@@ -95,6 +84,8 @@ type MeetingPage struct {
 	NextCursor string     `json:"next_cursor,omitempty"` // for MeetingListParams.Cursor; empty on the last page
 }
 
+func (p *MeetingPage) missing(sent fields) string { return missingList("meetings", &p.Meetings, sent) }
+
 // Minutes are the written minutes of a meeting (section 2.6).
 type Minutes struct {
 	Format     Format `json:"format"`      // format of Content
@@ -102,20 +93,32 @@ type Minutes struct {
 	Content    string `json:"content"`     // the text
 }
 
+func (m *Minutes) missing(sent fields) string {
+	switch {
+	case m.Format == "":
+		return "format"
+	case m.Content == "" && !sent.has("content", false):
+		return "content"
+	}
+	return ""
+}
+
 // UploadTarget is the address for the upload of a recording (section 2.8).
 type UploadTarget struct {
-	UploadURL PresignedURL `json:"upload_url"` // a secret; printed without the query, also in JSON
+	UploadURL PresignedURL `json:"upload_url"` // a secret; printed without the query, and not written as JSON
 	ExpiresIn int          `json:"expires_in"` // validity in seconds
 	Method    string       `json:"method"`     // always PUT
 }
 
-// Format prints the target without the query of UploadURL, for every verb.
-func (t UploadTarget) Format(f fmt.State, _ rune) {
-	_, _ = fmt.Fprintf(f, "minutes.UploadTarget(%s %s, expires in %d s)", t.Method, t.UploadURL, t.ExpiresIn)
+func (t *UploadTarget) missing(fields) string {
+	if t.UploadURL.Reveal() == "" {
+		return "upload_url"
+	}
+	return ""
 }
 
 // LogValue keeps the presigned query out of structured logs.
-func (t UploadTarget) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(t)) }
+func (t UploadTarget) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", t)) }
 
 // MeetingCreateParams describes a meeting to create. Title and Date are required. The other fields
 // are not sent if they are empty.
@@ -144,9 +147,6 @@ type MeetingUpdateParams struct {
 	ProjectID *string `json:"project_id,omitempty"` // "" takes the meeting out of its project
 }
 
-// String formats the fields like %+v, each by value.
-func (p MeetingUpdateParams) String() string { return formatFields(p) }
-
 // MeetingListParams selects the meetings of a listing. Every field is optional. Assumed: the listing
 // is ordered by CreatedAt, and not by Date.
 type MeetingListParams struct {
@@ -171,8 +171,8 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, false, err
 	}
-	in := rest.Request{Operation: route.MeetingsCreate, Body: params, HasExternalID: params.ExternalID != ""}
-	m, resp, err := doResponse[Meeting](ctx, s.core(), in)
+	in := rest.Request{Operation: route.MeetingsCreate, Body: params, Repeatable: params.ExternalID != ""}
+	m, resp, err := doResponse[Meeting](ctx, s.core, in)
 	if err != nil {
 		return nil, false, err
 	}
@@ -185,7 +185,7 @@ func (s *MeetingsService) Create(ctx context.Context, params *MeetingCreateParam
 //
 // Errors: [ErrNotFound].
 func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) {
-	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsGet, ID: id})
+	return do[Meeting](ctx, s.core, rest.Request{Operation: route.MeetingsGet, ID: id})
 }
 
 // List returns one page of meetings, newest first. [MeetingsService.All] reads all pages. params may
@@ -194,7 +194,7 @@ func (s *MeetingsService) Get(ctx context.Context, id string) (*Meeting, error) 
 // Errors: [ErrInvalidRequest] (filters that exclude each other), [ErrInvalidLimit],
 // [ErrInvalidCursor], [ErrInvalidDate], [ErrInvalidDateRange].
 func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (*MeetingPage, error) {
-	return do[MeetingPage](ctx, s.core(), rest.Request{Operation: route.MeetingsList, Query: params})
+	return do[MeetingPage](ctx, s.core, rest.Request{Operation: route.MeetingsList, Query: params})
 }
 
 // FindByExternalID returns the meeting whose ExternalID is externalID. It also finds the meeting if
@@ -204,23 +204,20 @@ func (s *MeetingsService) List(ctx context.Context, params *MeetingListParams) (
 //
 // Errors: [ErrInvalidExternalID], [ErrNotFound] (no such meeting that the key can see).
 func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID string) (*Meeting, error) {
-	given := checkThat("externalID", externalID != "", "must not be empty")
-	if err := cmp.Or(given, checkThat("externalID", utf8.ValidString(externalID), notUTF8)); err != nil {
-		return nil, err
+	if externalID == "" {
+		return nil, &ParamError{Param: "externalID", Reason: "must not be empty"}
 	}
-	c := s.core()
-	asked := c.poller.Now()
+	c := s.core
+	asked := time.Now()
 	in := rest.Request{Operation: route.MeetingsList, Query: &MeetingListParams{ExternalID: externalID}}
 	page, resp, err := doResponse[MeetingPage](ctx, c, in)
 	if err != nil {
 		return nil, err
 	}
 	for _, m := range page.Meetings {
-		// A service without this filter lists other meetings. If it lists only one, the ExternalID
-		// may be another Unicode form of the same text.
-		otherForm := len(page.Meetings) == 1 && strings.ContainsFunc(externalID, func(r rune) bool { return r >= utf8.RuneSelf })
-		if otherForm || m.ExternalID == externalID || m.ExternalID == strings.TrimSpace(externalID) {
-			c.poller.Record(snapshotOf(m.clone()), asked)
+		// A service without this filter lists other meetings.
+		if m.ExternalID == externalID || m.ExternalID == strings.TrimSpace(externalID) {
+			c.poller.Record(snapshotOf(m.clone(), asked))
 			return m, nil
 		}
 	}
@@ -240,7 +237,7 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 // [ErrForbidden], [ErrNotFound] (no such meeting; assumed: also no such project).
 func (s *MeetingsService) Update(ctx context.Context, id string, params *MeetingUpdateParams) (*Meeting, error) {
 	params = cmp.Or(params, new(MeetingUpdateParams))
-	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsUpdate, ID: id, Body: params})
+	return do[Meeting](ctx, s.core, rest.Request{Operation: route.MeetingsUpdate, ID: id, Body: params})
 }
 
 // Delete deletes a meeting and everything that belongs to it. A deletion cannot be undone. The key
@@ -249,15 +246,12 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 //
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
-	defer s.core().poller.Forget(id) // also if the response was lost
-	resp, err := s.core().request(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id})
-	if err == nil {
-		resp.Release()
+	resp, err := s.core.request(ctx, rest.Request{Operation: route.MeetingsDelete, ID: id})
+	if resp != nil {
+		s.core.poller.Forget(id) // also if the response was lost
 	}
-	if e, ok := err.(*Error); ok && e.mayHaveTakenEffect && e.StatusCode == http.StatusNotFound && e.Code == ErrNotFound {
-		err = nil // an earlier attempt deleted it, and its response was lost
-	}
-	if err == nil {
+	if errors.Is(err, ErrNotFound) && resp.MayHaveTakenEffect {
+		return nil // an earlier attempt deleted it, and its response was lost
 	}
 	return err
 }
@@ -269,7 +263,7 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 // Errors: [ErrInvalidRequest], [ErrNotFound] (no such meeting; assumed: also no such member),
 // [ErrForbidden] (assumed), [ErrParticipantsLocked].
 func (s *MeetingsService) SetParticipants(ctx context.Context, id string, memberIDs []string) (*Meeting, error) {
-	return do[Meeting](ctx, s.core(), rest.Request{Operation: route.MeetingsSetParticipants, ID: id, Body: &struct {
+	return do[Meeting](ctx, s.core, rest.Request{Operation: route.MeetingsSetParticipants, ID: id, Body: &struct {
 		MemberIDs []string `json:"participant_ids"` // never null
 	}{append([]string{}, memberIDs...)}})
 }
@@ -287,17 +281,16 @@ func (s *MeetingsService) UploadURL(ctx context.Context, id, contentType string)
 
 func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string) (*UploadTarget, *rest.Response, error) {
 	if contentType == "" {
-		return nil, nil, &ParamError{"contentType", "must not be empty"}
+		return nil, nil, &ParamError{Param: "contentType", Reason: "must not be empty"}
 	}
-	c := s.core()
-	asked := c.poller.Now()
+	c := s.core
 	target, resp, err := doResponse[UploadTarget](ctx, c, rest.Request{Operation: route.MeetingsUploadURL, ID: id, Body: &struct {
 		ContentType string `json:"content_type"`
 	}{contentType}})
 	if err != nil {
 		return nil, nil, err
 	}
-	c.poller.Invalidate(id, asked)
+	c.poller.Changed(id)
 	target.Method = cmp.Or(target.Method, http.MethodPut) // the interface's default
 	return target, resp, nil
 }
@@ -307,7 +300,7 @@ func (s *MeetingsService) uploadURL(ctx context.Context, id, contentType string)
 //
 // Errors: [ErrMinutesNotReady], [ErrInvalidRequest] (unknown format), [ErrNotFound].
 func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format) (*Minutes, error) {
-	return do[Minutes](ctx, s.core(), rest.Request{Operation: route.MeetingsMinutes, ID: id, MaxResponse: maxText, Query: &struct {
+	return do[Minutes](ctx, s.core, rest.Request{Operation: route.MeetingsMinutes, ID: id, MaxBody: maxText, Query: &struct {
 		Format Format `url:"format,omitempty"`
 	}{format}})
 }
@@ -316,8 +309,5 @@ func (s *MeetingsService) Minutes(ctx context.Context, id string, format Format)
 func (m *Meeting) clone() *Meeting {
 	c := *m
 	c.ParticipantIDs = slices.Clone(m.ParticipantIDs)
-	if m.DurationSeconds != nil {
-		c.DurationSeconds = new(*m.DurationSeconds)
-	}
 	return &c
 }

@@ -27,13 +27,17 @@ type MemberCreateParams struct {
 }
 
 type memberList struct {
-	Members []Member `json:"members"`
+	Members []*Member `json:"members"`
 }
 
 // List returns the organisation's human members, without integrations. The key needs the scope
 // employees:read. The interface document describes this route.
-func (s *MembersService) List(ctx context.Context) ([]Member, error) {
-	return pick(ctx, s.core(), rest.Request{Operation: route.MembersList}, func(l *memberList) []Member { return l.Members })
+func (s *MembersService) List(ctx context.Context) ([]*Member, error) {
+	list, err := do[memberList](ctx, s.core, rest.Request{Operation: route.MembersList})
+	if err != nil {
+		return nil, err
+	}
+	return list.Members, nil
 }
 
 // Create adds a member without an account. The member costs no licence and gets no message. The
@@ -46,5 +50,14 @@ func (s *MembersService) Create(ctx context.Context, params *MemberCreateParams)
 	if err := checkGiven("params", params != nil); err != nil {
 		return nil, err
 	}
-	return do[Member](ctx, s.core(), rest.Request{Operation: route.MembersCreate, Body: params})
+	return do[Member](ctx, s.core, rest.Request{Operation: route.MembersCreate, Body: params})
 }
+
+func (v *Member) missing(fields) string {
+	if v.ID == "" {
+		return "id"
+	}
+	return ""
+}
+
+func (l *memberList) missing(sent fields) string { return missingList("members", &l.Members, sent) }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,16 +26,23 @@ import (
 	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// events collects the events that an observer receives.
+// events collects the attempts that an observer receives.
 type events struct {
 	mu   sync.Mutex
-	list []minutes.Event
+	list []minutes.Attempt
 }
 
-func (e *events) observe(_ context.Context, event minutes.Event) {
+func (e *events) observe(_ context.Context, a minutes.Attempt) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.list = append(e.list, event)
+	e.list = append(e.list, a)
+}
+
+// all returns the attempts so far, in order.
+func (e *events) all() []minutes.Attempt {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.list)
 }
 
 // A context that an observer keeps, such as a tracer's, keeps no response body in memory.
@@ -49,26 +57,13 @@ func TestWithObserver_KeptContextHoldsNoBody(t *testing.T) {
 	})
 	var kept []context.Context
 	c, err := testkit.New("https://minutes.example", "key", minutes.WithHTTPClient(&http.Client{Transport: network}),
-		minutes.WithObserver(func(ctx context.Context, _ minutes.Event) { kept = append(kept, ctx) }))
+		minutes.WithObserver(func(ctx context.Context, _ minutes.Attempt) { kept = append(kept, ctx) }))
 	require.NoError(t, err)
 	_, err = c.Usage.Get(t.Context())
 	require.NoError(t, err)
 	runtime.GC()
 	require.Nil(t, gone.Value())
 	require.Len(t, kept, 1)
-}
-
-// eventsOf returns the events of one kind, in order.
-func eventsOf[T minutes.Event](e *events) []T {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var list []T
-	for _, event := range e.list {
-		if event, ok := event.(T); ok {
-			list = append(list, event)
-		}
-	}
-	return list
 }
 
 // answers counts responses by operation and status.
@@ -81,9 +76,9 @@ func (a answers) count(op minutes.Operation, status int) {
 	a[op][status]++
 }
 
-// The events account for everything that the service received: requests by operation and status,
-// retries, rate-limit pauses and the poller's cycles.
-func TestWithObserver_EventsCoverEveryRequest(t *testing.T) {
+// The attempts account for everything that the service received: requests by operation and status,
+// retries and rate-limit pauses.
+func TestWithObserver_SeesEveryRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
@@ -123,8 +118,8 @@ func TestWithObserver_EventsCoverEveryRequest(t *testing.T) {
 				limited++
 			}
 		}
-		seen, repeats, announced, polled := answers{}, 0, 0, map[minutes.Operation]int{}
-		for _, a := range eventsOf[minutes.Attempt](heard) {
+		seen, repeats, announced, paused, polled := answers{}, 0, 0, 0, 0
+		for _, a := range heard.all() {
 			seen.count(a.Operation, a.StatusCode)
 			if a.Number > 1 {
 				repeats++
@@ -135,7 +130,10 @@ func TestWithObserver_EventsCoverEveryRequest(t *testing.T) {
 				assert.Zero(t, a.RetryIn, "%+v", a)
 			}
 			if a.Poll {
-				polled[a.Operation]++
+				polled++
+			}
+			if a.Pause > 0 {
+				paused++
 			}
 			if a.Operation == minutes.OpUpload {
 				assert.True(t, a.Sent == 1000 || a.StatusCode != 200, "%+v", a)
@@ -148,19 +146,8 @@ func TestWithObserver_EventsCoverEveryRequest(t *testing.T) {
 		assert.Equal(t, served, seen)
 		assert.Equal(t, 7, repeats, "one for each fault, except for polls and a transcript that is not ready")
 		assert.Equal(t, repeats, announced)
-		assert.Len(t, eventsOf[minutes.RateLimited](heard), limited)
-
-		asked, cycles := map[minutes.Operation]int{}, eventsOf[minutes.PollCycle](heard)
-		require.Greater(t, len(cycles), 20)
-		for _, cycle := range cycles {
-			asked[minutes.OpMeetingsGet] += cycle.Gets
-			asked[minutes.OpMeetingsList] += cycle.Pages
-		}
-		assert.Equal(t, polled, asked)
-		assert.Positive(t, polled[minutes.OpMeetingsList])
-		assert.InDelta(t, 60, cycles[len(cycles)/2].Waits, 5)
-		assert.GreaterOrEqual(t, cycles[len(cycles)/2].Duration, 30*time.Second)
-		assert.Zero(t, cycles[len(cycles)-1].Waits)
+		assert.Equal(t, limited, paused)
+		assert.Positive(t, polled)
 	})
 }
 
@@ -171,15 +158,17 @@ func TestAttempt_HasDurationAndWait(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit("3").Delayed(2*time.Second), minutestest.Reset(), minutestest.Delay(time.Hour), minutestest.Delay(time.Hour))
 		heard := new(events)
-		c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithRetries(minutes.RetryPolicy{Max: 3}))
+		c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithMaxRetries(3))
 		_, err := c.Usage.Get(t.Context())
 		require.Error(t, err)
-		attempts := eventsOf[minutes.Attempt](heard)
+		attempts := heard.all()
 		require.Len(t, attempts, 4)
-		require.Equal(t, "3", attempts[0].Header.Get("Retry-After"))
-		attempts[0].Header = nil
-		require.Equal(t, minutes.Attempt{Operation: minutes.OpUsageGet, Number: 1, StatusCode: 429, Code: minutes.ErrRateLimited, Duration: 2 * time.Second, WillRetry: true, RetryIn: 3 * time.Second}, attempts[0])
-		require.Equal(t, []minutes.RateLimited{{Operation: minutes.OpUsageGet, Pause: 3 * time.Second}}, eventsOf[minutes.RateLimited](heard))
+		pause := attempts[0].Pause
+		require.GreaterOrEqual(t, pause, 3*time.Second)
+		require.Equal(t, minutes.Attempt{
+			AttemptInfo: minutes.AttemptInfo{Operation: minutes.OpUsageGet, Number: 1}, Method: "GET", Path: "/v1/usage",
+			StatusCode: 429, Code: minutes.ErrRateLimited, Duration: 2 * time.Second, WillRetry: true, RetryIn: pause, Pause: pause,
+		}, attempts[0])
 		require.ErrorContains(t, attempts[1].Err, "reset")
 		require.Equal(t, 30*time.Second, attempts[3].Duration)
 		require.Equal(t, 4, attempts[3].Number)
@@ -194,11 +183,11 @@ func TestAttempt_ReportsStallAndRejection(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Delay(time.Hour), minutestest.RefuseUpload(403, "AccessDenied"))
 		heard := new(events)
-		c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithRetries(minutes.RetryPolicy{Max: 1}))
+		c := testkit.Client(srv, minutes.WithObserver(heard.observe), minutes.WithMaxRetries(1))
 		id := testkit.Waiting(t, srv)
 		require.Error(t, c.Meetings.Upload(t.Context(), id, testkit.Audio(1000), nil))
 		var attempts []minutes.Attempt
-		for _, a := range eventsOf[minutes.Attempt](heard) {
+		for _, a := range heard.all() {
 			if a.Operation == minutes.OpUpload {
 				require.Equal(t, id, a.MeetingID)
 				attempts = append(attempts, a)
@@ -234,7 +223,7 @@ func TestLogger_ReportsFailingPolls(t *testing.T) {
 				require.NoError(t, err)
 				synctest.Wait()
 				failed := 0
-				for _, a := range eventsOf[minutes.Attempt](heard) {
+				for _, a := range heard.all() {
 					if a.Poll && a.MeetingID == id && a.StatusCode == http.StatusBadGateway {
 						failed++
 					}
@@ -272,37 +261,35 @@ func TestLogger_ReportsFailingPolls(t *testing.T) {
 	})
 }
 
-// An observer may use the Client while it handles any event.
+// An observer may use the Client. Several observers are all called, in order.
 func TestWithObserver_MayUseTheClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.LongStages()))
 		srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsGet, Nth: 2}, minutestest.RateLimit("1"), minutestest.BadGateway())
 		var c *minutes.Client
-		var within sync.Map
-		c = testkit.Client(srv, minutes.WithObserver(func(ctx context.Context, e minutes.Event) {
-			kind := fmt.Sprintf("%T", e)
+		var within, others atomic.Int32
+		c = testkit.Client(srv, minutes.WithObserver(func(ctx context.Context, _ minutes.Attempt) {
 			if ctx.Value(testKey{}) != nil {
 				return
 			}
-			ctx = context.WithValue(ctx, testKey{}, true)
-			_, err := c.Usage.Get(ctx)
-			within.Store(kind, err)
+			_, err := c.Usage.Get(context.WithValue(ctx, testKey{}, true))
+			assert.NoError(t, err)
+			within.Add(1)
+		}), minutes.WithObserver(func(ctx context.Context, _ minutes.Attempt) {
+			if ctx.Value(testKey{}) == nil {
+				others.Add(1)
+				assert.Equal(t, within.Load(), others.Load())
+			}
 		}))
 		_, err := c.Meetings.Wait(t.Context(), testkit.Uploaded(t, c, "Weekly").ID, nil)
 		require.NoError(t, err)
 		synctest.Wait()
-		for _, e := range []minutes.Event{minutes.Attempt{}, minutes.RateLimited{}, minutes.PollCycle{}} {
-			err, ok := within.Load(fmt.Sprintf("%T", e))
-			require.True(t, ok, "%T", e)
-			require.NoError(t, asError(err), "%T", e)
-		}
+		require.Positive(t, others.Load())
 	})
 }
 
 type testKey struct{}
-
-func asError(v any) error { err, _ := v.(error); return err }
 
 // Transports and observers find the attempt and the caller's own values in the context.
 func TestAttemptFromContext_FindsAttempt(t *testing.T) {
@@ -311,7 +298,7 @@ func TestAttemptFromContext_FindsAttempt(t *testing.T) {
 		srv := minutestest.NewServer(t)
 		srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.Refuse(minutes.ErrInternal))
 		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.ResetUpload(1))
-		var sent, heard []minutes.Attempt
+		var sent, heard []minutes.AttemptInfo
 		transport := testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			a, ok := minutes.AttemptFromContext(req.Context())
 			assert.True(t, ok)
@@ -319,13 +306,8 @@ func TestAttemptFromContext_FindsAttempt(t *testing.T) {
 			sent = append(sent, a)
 			return srv.HTTPClient().Transport.RoundTrip(req)
 		})
-		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithObserver(func(ctx context.Context, e minutes.Event) {
-			a, ok := minutes.AttemptFromContext(ctx)
-			if e, is := e.(minutes.Attempt); is {
-				assert.True(t, ok)
-				assert.Equal(t, minutes.Attempt{Operation: e.Operation, MeetingID: e.MeetingID, Number: e.Number, Poll: e.Poll}, a)
-				heard = append(heard, a)
-			}
+		c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithObserver(func(_ context.Context, a minutes.Attempt) {
+			heard = append(heard, a.AttemptInfo)
 		}))
 		ctx := context.WithValue(t.Context(), testKey{}, true)
 		_, err := c.Usage.Get(ctx)
@@ -334,12 +316,13 @@ func TestAttemptFromContext_FindsAttempt(t *testing.T) {
 		require.NoError(t, c.Meetings.Upload(ctx, id, testkit.Audio(100_000), nil))
 		_, err = c.Meetings.Wait(ctx, id, &minutes.WaitOptions{Until: minutes.StatusAudioUploaded})
 		require.NoError(t, err)
-		want := []minutes.Attempt{
+		want := []minutes.AttemptInfo{
 			{Operation: minutes.OpUsageGet, Number: 1},
 			{Operation: minutes.OpUsageGet, Number: 2},
 			{Operation: minutes.OpMeetingsUploadURL, MeetingID: id, Number: 1},
 			{Operation: minutes.OpUpload, MeetingID: id, Number: 1},
 			{Operation: minutes.OpMeetingsGet, MeetingID: id, Number: 1, Poll: true}, // whether it arrived after all
+			{Operation: minutes.OpMeetingsUploadURL, MeetingID: id, Number: 1},
 			{Operation: minutes.OpUpload, MeetingID: id, Number: 2},
 			{Operation: minutes.OpMeetingsGet, MeetingID: id, Number: 1, Poll: true},
 		}
@@ -386,7 +369,7 @@ func TestAttemptFromContext_WorksAfterReturn(t *testing.T) {
 					}
 				}()
 				return &http.Response{StatusCode: 500, Body: io.NopCloser(new(bytes.Reader)), Header: http.Header{}}, nil
-			})}), minutes.WithRetries(minutes.RetryPolicy{Max: 5}))
+			})}), minutes.WithMaxRetries(5))
 		require.NoError(t, err)
 		_, err = c.Usage.Get(t.Context())
 		testkit.RequireStatus(t, err, 500)
@@ -415,7 +398,7 @@ func TestWithLogger_LogsEachAttempt(t *testing.T) {
 			}
 			return a
 		}}))
-		c := testkit.Client(srv, minutes.WithLogger(log), minutes.WithRetries(minutes.RetryPolicy{Max: 4, WaitMin: time.Second, WaitMax: time.Second}))
+		c := testkit.Client(srv, minutes.WithLogger(log), minutes.WithMaxRetries(4))
 		j := testkit.Jobs()[len(testkit.Jobs())-1]
 		id := j.MeetingFor(t, srv)
 		_, err := c.Meetings.Get(t.Context(), id)
@@ -426,9 +409,9 @@ func TestWithLogger_LogsEachAttempt(t *testing.T) {
 		require.Contains(t, lines[2], "a 429 pauses all requests")
 		lines = slices.Delete(lines, 2, 3)
 		for i, want := range [][]string{
-			{"status=500", "code=INTERNAL_ERROR", "request_id=req_", "wait=1s"},
+			{"status=500", "code=INTERNAL_ERROR", "request_id=req_", "wait=500ms"},
 			{"status=429", "code=RATE_LIMITED", "wait="},
-			{`error="`, "connection reset", "wait=1s"},
+			{`error="`, "connection reset", "wait=2s"},
 			{"status=200"},
 		} {
 			want = append(want, "level=DEBUG", "operation=meetings.get", "method=GET", "path=/v1/meetings/"+id, fmt.Sprintf("attempt=%d", i+1))
@@ -440,7 +423,7 @@ func TestWithLogger_LogsEachAttempt(t *testing.T) {
 
 		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.RefuseUpload(503, "SlowDown"))
 		require.NoError(t, j.Call(t.Context(), c, id))
-		for _, w := range []string{"operation=storage.put", "meeting=" + id, "method=PUT", "host=storage.minutes.test", "path=/storage/", "status=503", "SlowDown", "request_id=req_", "attempt=1", "wait=1s", "attempt=2", "status=200", "sent=3000", "size=3000"} {
+		for _, w := range []string{"operation=storage.put", "meeting=" + id, "method=PUT", "host=storage.minutes.test", "path=/storage/", "status=503", "SlowDown", "request_id=req_", "attempt=1", "attempt=2", "status=200", "sent=3000"} {
 			require.Contains(t, out.String(), w)
 		}
 		require.NotContains(t, out.String(), "Signature")
@@ -457,12 +440,12 @@ func TestAttemptFromContext_PrintsNoHeaders(t *testing.T) {
 		show(req.Context())
 		return testkit.Canned(503, "echo-of-"+testkit.Key, "Set-Cookie", "session=secret-cookie", "X-Echo", testkit.Key)(req)
 	})
-	c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithRetries(minutes.RetryPolicy{Max: 1}),
-		minutes.WithObserver(func(ctx context.Context, _ minutes.Event) { show(ctx) }))
+	c, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithHTTPClient(&http.Client{Transport: network}), minutes.WithMaxRetries(1),
+		minutes.WithObserver(func(ctx context.Context, _ minutes.Attempt) { show(ctx) }))
 	require.NoError(t, err)
 	_, err = c.Usage.Get(t.Context())
 	require.Error(t, err)
-	require.Contains(t, printed.String(), "rest.AttemptInfo")
+	require.Contains(t, printed.String(), "attempt")
 	for _, secret := range []string{testkit.Key, "secret-cookie", "echo-of"} {
 		require.NotContains(t, printed.String(), secret)
 	}

@@ -2,33 +2,31 @@
 
 package minutes
 
-import "github.com/meeting-minutes/minutes-go/internal/route"
-
 // Operation names an operation of the service, in errors, events and [WithRoute].
 type Operation string
 
 // The operations, each named after its method: OpMeetingsGet is
 // [MeetingsService.Get]. [WithRoute] accepts the operations that are marked as assumed.
 const (
-	OpMembersList             = Operation(route.MembersList)
-	OpMembersCreate           = Operation(route.MembersCreate)
-	OpMeetingsList            = Operation(route.MeetingsList)
-	OpMeetingsCreate          = Operation(route.MeetingsCreate)
-	OpMeetingsGet             = Operation(route.MeetingsGet)
-	OpMeetingsUpdate          = Operation(route.MeetingsUpdate)
-	OpMeetingsDelete          = Operation(route.MeetingsDelete)
-	OpMeetingsSetParticipants = Operation(route.MeetingsSetParticipants)
-	OpMeetingsUploadURL       = Operation(route.MeetingsUploadURL)
-	OpMeetingsMinutes         = Operation(route.MeetingsMinutes)
-	OpMeetingsTranscript      = Operation(route.MeetingsTranscript) // assumed: GET /v1/meetings/{meeting_id}/transcript
-	OpProjectsList            = Operation(route.ProjectsList)       // assumed: GET /v1/projects
-	OpProjectsCreate          = Operation(route.ProjectsCreate)     // assumed: POST /v1/projects
-	OpTemplatesList           = Operation(route.TemplatesList)      // assumed: GET /v1/templates
-	OpUsageGet                = Operation(route.UsageGet)           // assumed: GET /v1/usage
-	OpVocabularyGet           = Operation(route.VocabularyGet)      // assumed: GET /v1/vocabulary
-	OpVocabularyReplace       = Operation(route.VocabularyReplace)  // assumed: PUT /v1/vocabulary
-	OpVocabularyAdd           = Operation(route.VocabularyAdd)      // assumed: POST /v1/vocabulary/terms
+	OpMembersList             Operation = "members.list"
+	OpMembersCreate           Operation = "members.create"
+	OpMeetingsList            Operation = "meetings.list"
+	OpMeetingsCreate          Operation = "meetings.create"
+	OpMeetingsGet             Operation = "meetings.get"
+	OpMeetingsUpdate          Operation = "meetings.update"
+	OpMeetingsDelete          Operation = "meetings.delete"
+	OpMeetingsSetParticipants Operation = "meetings.set_participants"
+	OpMeetingsUploadURL       Operation = "meetings.upload_url"
+	OpMeetingsMinutes         Operation = "meetings.minutes"
+	OpMeetingsTranscript      Operation = "meetings.transcript" // assumed: GET /v1/meetings/{meeting_id}/transcript
+	OpProjectsList            Operation = "projects.list"       // assumed: GET /v1/projects
+	OpProjectsCreate          Operation = "projects.create"     // assumed: POST /v1/projects
+	OpTemplatesList           Operation = "templates.list"      // assumed: GET /v1/templates
+	OpUsageGet                Operation = "usage.get"           // assumed: GET /v1/usage
+	OpVocabularyGet           Operation = "vocabulary.get"      // assumed: GET /v1/vocabulary
+	OpVocabularyReplace       Operation = "vocabulary.replace"  // assumed: PUT /v1/vocabulary
+	OpVocabularyAdd           Operation = "vocabulary.add"      // assumed: POST /v1/vocabulary/terms
 
-	OpUpload = Operation(route.Upload) // the PUT of a recording to storage
-	OpDo     = Operation("do")         // a request of Client.Do
+	OpUpload Operation = "storage.put" // the PUT of a recording to storage
+	OpDo     Operation = "do"          // a request of Client.Do
 )

@@ -12,10 +12,8 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
-	"github.com/meeting-minutes/minutes-go/internal/upload"
 )
 
 const version = "0.1.0" // of this package
@@ -30,18 +28,12 @@ const attemptTimeout = 30 * time.Second // of an API call
 // limiter only slows runaway loops down.
 func defaults() *core {
 	return &core{
-		Config: rest.Config{
-			UserAgent: []string{"minutes-go/" + version},
-			Routes:    slices.Clone(route.Table),
-			Transport: sharedTransport(),
-			Timeout:   attemptTimeout,
-			Retries:   backoff.Policy{Max: 4, WaitMin: 500 * time.Millisecond, WaitMax: 15 * time.Second},
-			Rate:      rate.NewLimiter(100, 100), // requests a second, and in a burst
-		},
-		log:      slog.New(slog.DiscardHandler),
-		observer: func(context.Context, Event) {},
-		uploads:  upload.Timeouts{Stall: time.Minute, Response: 5 * time.Minute}, // some proxies scan the recording first
-		slots:    make(uploadSlots, 4),
+		Config:  rest.Config{UserAgent: "minutes-go/" + version, Timeout: attemptTimeout, MaxRetries: 4},
+		routes:  slices.Clone(route.Table),
+		limit:   rate.NewLimiter(100, 100), // requests a second, and in a burst
+		log:     slog.New(slog.DiscardHandler),
+		uploads: UploadTimeouts{Stall: time.Minute, Response: 5 * time.Minute}, // some proxies scan the recording first
+		slots:   make(uploadSlots, 4),
 	}
 }
 
@@ -59,36 +51,38 @@ func option(name string, ok bool, reason string, set func(*core)) Option {
 // [WithStorageHTTPClient]. The Client never changes hc, and ignores hc.Jar and hc.CheckRedirect.
 //
 //   - hc.Timeout limits one attempt of an API call, but no upload. 0 means 30 seconds.
-//   - Set ExpectContinueTimeout of the transport. http.DefaultTransport has 1 second. With 0, an
-//     upload that storage rejects may fail with a broken connection and no reason.
+//   - If hc.Transport is an [http.Transport], for example with your own proxy or certificate authority,
+//     the Client uses clones of it: with HTTP/2 pings for API calls, because a dead connection is
+//     noticed only by them, and with HTTP/1.1 for uploads, because they are slow over HTTP/2.
+//   - The Client uses any other transport as it is. It should set HTTP2.SendPingTimeout, and should
+//     have an ExpectContinueTimeout, without which a rejected upload may show no reason.
 //   - If the transport records URLs, give uploads another transport. The presigned URL of an upload
 //     is a credential.
-//   - For your own proxy or certificate authority, clone http.DefaultTransport; see the example.
-//   - If storage is far away, uploads over HTTP/2 are slow; see docs/uploads.md.
 //
 // Without this option, the Client uses the system's certificates and the proxies of the
-// environment; see [http.ProxyFromEnvironment]. Uploads use HTTP/1.1.
+// environment; see [http.ProxyFromEnvironment].
 func WithHTTPClient(hc *http.Client) Option {
 	ok := hc != nil && hc.Timeout >= 0
 	return option("WithHTTPClient", ok, "must not be nil or have a negative Timeout", func(c *core) {
-		c.Transport, c.Timeout = cmp.Or(hc.Transport, sharedTransport()), cmp.Or(hc.Timeout, attemptTimeout)
+		c.Transport, c.Timeout = hc.Transport, cmp.Or(hc.Timeout, attemptTimeout)
 	})
 }
 
-// WithStorageHTTPClient uses hc's transport for uploads only. If hc.Transport is nil, uploads use a
-// transport of this package, with HTTP/1.1. The Client never changes hc, and ignores hc.Timeout,
-// hc.Jar and hc.CheckRedirect.
+// WithStorageHTTPClient uses hc's transport for uploads only, as [WithHTTPClient] does. If
+// hc.Transport is nil, uploads use the default transport. The Client never changes hc, and ignores
+// hc.Timeout, hc.Jar and hc.CheckRedirect.
 func WithStorageHTTPClient(hc *http.Client) Option {
 	return option("WithStorageHTTPClient", hc != nil, "must not be nil",
-		func(c *core) { c.storage = cmp.Or(hc.Transport, storageTransport()) })
+		func(c *core) { c.storage = cmp.Or(hc.Transport, rest.StorageTransport(nil)) })
 }
 
-// WithObserver calls observe for each [Event], with the context of the call. Events of polls belong
-// to no call: their context has no deadline and none of your values. The Client calls observe on
-// many goroutines at once, and requests wait until observe returns. observe may use the Client.
-func WithObserver(observe func(context.Context, Event)) Option {
+// WithObserver calls observe after each attempt, with the context of the call. Attempts that waits
+// share belong to no call: their context has no deadline and none of your values. The Client calls
+// observe on many goroutines at once, and requests wait until observe returns. observe may use the
+// Client. If you add several observers, the Client calls all of them in order.
+func WithObserver(observe func(context.Context, Attempt)) Option {
 	return option("WithObserver", observe != nil, "must not be nil",
-		func(c *core) { c.observer, c.Observe = observe, c.observeAttempt })
+		func(c *core) { c.observers = append(c.observers, observe) })
 }
 
 // WithLogger logs to l, without secrets:
@@ -99,28 +93,19 @@ func WithObserver(observe func(context.Context, Event)) Option {
 //     successful poll after that.
 func WithLogger(l *slog.Logger) Option {
 	return option("WithLogger", l != nil, "must not be nil",
-		func(c *core) { c.log, c.Observe = l, c.observeAttempt })
+		func(c *core) { c.log, c.observers = l, append(c.observers, logAttempts(l)) })
 }
 
 // WithUserAgent puts product, such as "myapp/1.2", before this package's name in User-Agent.
 func WithUserAgent(product string) Option {
 	ok := product != "" && strings.TrimSpace(product) == product && !strings.ContainsFunc(product, notPrintableASCII)
 	return option("WithUserAgent", ok, "must be printable ASCII, not empty, and without white space around it",
-		func(c *core) { c.UserAgent = []string{product + " minutes-go/" + version} })
+		func(c *core) { c.UserAgent = product + " minutes-go/" + version })
 }
 
-// RetryPolicy sets how often the Client retries a request, and how long it waits before each retry.
-// The zero value disables retries.
-type RetryPolicy struct {
-	Max int // retries after the first attempt
-	// The wait before a retry is random. Before the first retry, it is between WaitMin and twice
-	// WaitMin. The upper bound doubles with each further retry, up to WaitMax. If WaitMin is 0, the
-	// first upper bound is a second. A longer Retry-After lengthens the wait.
-	WaitMin, WaitMax time.Duration
-}
-
-// WithRetries sets how the Client retries requests. The default is 4 retries, with waits between
-// 0.5 and 15 seconds. No value may be negative, and WaitMax must not be less than WaitMin.
+// WithMaxRetries limits the retries of a request to n, after its first attempt. The default is 4, and
+// 0 switches retries off. The wait before a retry is random: at most half a second before the first
+// one, and twice as long before each further one, up to 30 seconds.
 //
 // The Client retries an API call only if the retry is safe:
 //
@@ -129,20 +114,11 @@ type RetryPolicy struct {
 //   - After a lost connection, a timeout, or a 500, 502, 503 or 504: GET, PUT, DELETE, the request
 //     for an upload URL, and Create with an ExternalID.
 //
-// The Client retries the PUT of an upload after each of these failures, and also
-//
-//   - after 408, 499 and 520 to 527;
-//   - after S3's error codes RequestTimeout, IncompleteBody, BadDigest, OperationAborted and
-//     ConditionalRequestConflict;
-//   - if the upload URL had expired: once, with a new URL;
-//   - after a 417, without the header Expect;
-//   - if storage rejected the header Content-MD5: without that header.
-//
-// If the header Retry-After asks for more than a minute, the call returns its error at once. The
-// function [RetryAfter] gets the time from the error. [Client.Do] has its own rules.
-func WithRetries(p RetryPolicy) Option {
-	ok := p.Max >= 0 && p.WaitMin >= 0 && p.WaitMax >= p.WaitMin
-	return option("WithRetries", ok, "needs Max >= 0 and 0 <= WaitMin <= WaitMax", func(c *core) { c.Retries = backoff.Policy(p) })
+// The Client obeys the header Retry-After. If it asks for more than a minute, or if a retry could come
+// after the context's deadline, the call returns its error at once; the function [RetryAfter] gets
+// the time from it. [Client.Do] and [MeetingsService.Upload] have further rules.
+func WithMaxRetries(n int) Option {
+	return option("WithMaxRetries", n >= 0, "must not be negative", func(c *core) { c.MaxRetries = n })
 }
 
 // WithUploadConcurrency sets the number of upload slots to n, 1 or more (default 4). Each upload
@@ -152,18 +128,24 @@ func WithUploadConcurrency(n int) Option {
 	return option("WithUploadConcurrency", n >= 1, "must be at least 1", func(c *core) { c.slots = make(uploadSlots, n) })
 }
 
-// UploadTimeouts are the time limits of one attempt of an upload. Both must be positive.
+// UploadTimeouts are the time limits of one attempt of an upload. A zero field selects the default.
 type UploadTimeouts struct {
-	Stall    time.Duration // the longest time without sending a byte of the recording
-	Response time.Duration // the longest time from the last byte to the response
+	// Stall is how long the attempt may make no progress while it connects, sends the recording or
+	// reads it. The default is a minute.
+	Stall time.Duration
+	// Response is how long storage may take to respond after the last byte. The default is five
+	// minutes. If a proxy scans recordings, it may need longer.
+	Response time.Duration
 }
 
-// WithUploadTimeouts sets when the Client gives up an attempt of an upload. The default is a minute
-// for Stall and five minutes for Response. Behind a proxy that scans recordings, Response must be
-// long. Only the context limits a whole upload.
+// WithUploadTimeouts sets when the Client gives up an attempt of an upload, so that nothing that hangs
+// keeps an upload slot for ever. A whole upload has no timeout but the deadline of its context. If
+// your transport limits its connections, allow no more uploads at a time (see
+// [WithUploadConcurrency]), because Stall includes the wait for a connection.
 func WithUploadTimeouts(t UploadTimeouts) Option {
-	return option("WithUploadTimeouts", t.Stall > 0 && t.Response > 0, "needs Stall > 0 and Response > 0",
-		func(c *core) { c.uploads = upload.Timeouts(t) })
+	return option("WithUploadTimeouts", t.Stall >= 0 && t.Response >= 0, "must not be negative", func(c *core) {
+		c.uploads = UploadTimeouts{Stall: cmp.Or(t.Stall, c.uploads.Stall), Response: cmp.Or(t.Response, c.uploads.Response)}
+	})
 }
 
 // WithRateLimit limits the API requests of the Client to perSecond, with bursts of at most burst.
@@ -174,7 +156,7 @@ func WithRateLimit(perSecond float64, burst int) Option {
 	ok := none || perSecond > 0 && !math.IsInf(perSecond, 0) && burst >= 1
 	limit := cmp.Or(rate.Limit(perSecond), rate.Inf)
 	return option("WithRateLimit", ok, "needs perSecond > 0 and burst >= 1, or 0 and 0 for no limit",
-		func(c *core) { c.Rate = rate.NewLimiter(limit, burst) })
+		func(c *core) { c.limit = rate.NewLimiter(limit, burst) })
 }
 
 // methods lists the methods that a request can have.
@@ -187,11 +169,11 @@ const methodReason = "must be GET, POST, PUT, PATCH or DELETE"
 // Client retries the operation.
 func WithRoute(op Operation, method, path string) Option {
 	return Option{func(c *core) error {
-		at := slices.IndexFunc(c.Routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })
-		if at < 0 || c.Routes[at].Basis != route.Assumed {
-			return &ParamError{"WithRoute", "op: is not an operation whose route is assumed"}
+		at := slices.IndexFunc(c.routes, func(r route.Route) bool { return r.Operation == route.Operation(op) })
+		if at < 0 || c.routes[at].Basis != route.Assumed {
+			return &ParamError{Param: "WithRoute", Reason: "op: is not an operation whose route is assumed"}
 		}
-		row, example := &c.Routes[at], strings.ReplaceAll(path, route.Param, "x")
+		row, example := &c.routes[at], strings.ReplaceAll(path, route.Param, "x")
 		asMany := strings.Count(path, route.Param) == strings.Count(row.Path, route.Param)
 		problem := pathProblem(example)
 		row.Method, row.Path = method, path

@@ -40,9 +40,7 @@ func TestNew_RejectsInvalidOptions(t *testing.T) {
 		"user agent with header":      {"WithUserAgent", minutes.WithUserAgent("app\r\nX-Evil: 1")},
 		"user agent beyond ASCII":     {"WithUserAgent", minutes.WithUserAgent("café/1")},
 		"user agent with space after": {"WithUserAgent", minutes.WithUserAgent("app ")},
-		"negative retries":            {"WithRetries", minutes.WithRetries(minutes.RetryPolicy{Max: -1})},
-		"negative wait":               {"WithRetries", minutes.WithRetries(minutes.RetryPolicy{Max: 1, WaitMin: -1})},
-		"WaitMin above WaitMax":       {"WithRetries", minutes.WithRetries(minutes.RetryPolicy{Max: 1, WaitMin: 2, WaitMax: 1})},
+		"negative retries":            {"WithMaxRetries", minutes.WithMaxRetries(-1)},
 		"negative rate":               {"WithRateLimit", minutes.WithRateLimit(-1, 1)},
 		"rate without burst":          {"WithRateLimit", minutes.WithRateLimit(1, 0)},
 		"burst without rate":          {"WithRateLimit", minutes.WithRateLimit(0, 1)},
@@ -52,7 +50,7 @@ func TestNew_RejectsInvalidOptions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithRetries(minutes.RetryPolicy{Max: 1}), test.opt)
+			c, err := minutes.New("https://minutes.example", testkit.Key, minutes.WithMaxRetries(1), test.opt)
 			require.Nil(t, c)
 			testkit.RequireParamError(t, err, test.param, "")
 		})
@@ -66,8 +64,7 @@ func TestNew_AcceptsValidOptions(t *testing.T) {
 		"zero http client": minutes.WithHTTPClient(&http.Client{}),
 		"logger":           minutes.WithLogger(slog.New(slog.DiscardHandler)),
 		"user agent":       minutes.WithUserAgent("app/1.2 (nightly)"),
-		"no retries":       minutes.WithRetries(minutes.RetryPolicy{}),
-		"one wait":         minutes.WithRetries(minutes.RetryPolicy{Max: 9, WaitMin: time.Second, WaitMax: time.Second}),
+		"no retries":       minutes.WithMaxRetries(0),
 		"slow":             minutes.WithRateLimit(0.001, 1),
 		"no limit":         minutes.WithRateLimit(0, 0),
 	} {
@@ -94,7 +91,7 @@ func TestWithHTTPClient_UsesOnlyTransportAndTimeout(t *testing.T) {
 	})
 	hc := &http.Client{Transport: mock, Jar: jar, Timeout: time.Hour}
 	before := *hc
-	c, err := minutes.New(base.String(), testkit.Key, minutes.WithHTTPClient(hc), minutes.WithRetries(minutes.RetryPolicy{}))
+	c, err := minutes.New(base.String(), testkit.Key, minutes.WithHTTPClient(hc), minutes.WithMaxRetries(0))
 	require.NoError(t, err)
 	_, err = c.Usage.Get(t.Context())
 	require.NoError(t, err)
@@ -206,10 +203,10 @@ func TestWithHTTPClient_SetsTimeLimitOfAttempt(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				srv.Inject(minutestest.Match{Operation: "usage.get", Times: 3}, minutestest.Delay(3*time.Hour))
 				hc := &http.Client{Transport: srv.HTTPClient().Transport, Timeout: limit}
-				c := testkit.Client(srv, minutes.WithHTTPClient(hc), minutes.WithRetries(minutes.RetryPolicy{Max: 2}))
+				c := testkit.Client(srv, minutes.WithHTTPClient(hc), minutes.WithMaxRetries(2))
 				start := time.Now()
 				_, err := c.Usage.Get(t.Context())
-				require.Equal(t, 3*want, time.Since(start))
+				require.InDelta(t, (3 * want).Seconds(), time.Since(start).Seconds(), 1.5, "and two waits before retries")
 				require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 				require.NotErrorIs(t, err, context.DeadlineExceeded)
 				require.Equal(t, limit, hc.Timeout)
@@ -227,7 +224,7 @@ func TestWithRoute_KeepsRetryRule(t *testing.T) {
 			attempts++
 			assert.Equal(t, method, req.Method)
 			return nil, io.ErrUnexpectedEOF
-		})}), minutes.WithRetries(minutes.RetryPolicy{Max: 4}), minutes.WithRoute(minutes.OpProjectsCreate, method, "/p"), minutes.WithRoute(minutes.OpUsageGet, method, "/u"))
+		})}), minutes.WithMaxRetries(4), minutes.WithRoute(minutes.OpProjectsCreate, method, "/p"), minutes.WithRoute(minutes.OpUsageGet, method, "/u"))
 		require.NoError(t, err)
 		_, err = c.Projects.Create(t.Context(), &minutes.ProjectCreateParams{Name: "Apollo"})
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)

@@ -27,7 +27,7 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 		next := first // a caller may range over the sequence again
 		seen := map[string]bool{next.Cursor: true}
 		for {
-			page, resp, err := doResponse[MeetingPage](ctx, s.core(), rest.Request{Operation: route.MeetingsList, Query: &next})
+			page, resp, err := doResponse[MeetingPage](ctx, s.core, rest.Request{Operation: route.MeetingsList, Query: &next})
 			if err != nil {
 				yield(nil, err)
 				return
@@ -42,7 +42,7 @@ func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) it
 				return
 			}
 			if seen[page.NextCursor] {
-				yield(nil, s.core().requestError(resp, "the service repeated a cursor"))
+				yield(nil, s.core.requestError(resp, "the service repeated a cursor"))
 				return
 			}
 			seen[page.NextCursor] = true

@@ -7,69 +7,86 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/meeting-minutes/minutes-go/internal/backoff"
 	"github.com/meeting-minutes/minutes-go/internal/poll"
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// polled makes the poller's requests: it implements poll.Service here and poll.Observer in
-// observe.go.
+// polled makes the poller's two requests: it implements poll.Service.
 type polled struct{ core *core }
 
-// Poll makes one GET of a meeting.
-func (p polled) Poll(ctx context.Context, id string, wanted func() bool) (poll.Snapshot, time.Duration, *poll.Failure) {
-	m, resp, err := doResponse[Meeting](ctx, p.core, rest.Request{Operation: route.MeetingsGet, ID: id, Once: true, Wanted: wanted})
+// Get asks for one meeting.
+func (p polled) Get(ctx context.Context, id string, send func() bool) (snapshot, time.Duration, *poll.Failure) {
+	sentAt := time.Now()
+	in := rest.Request{Operation: route.MeetingsGet, ID: id, Background: true, Send: func() bool {
+		sentAt = time.Now()
+		return send()
+	}}
+	m, resp, err := doResponse[Meeting](ctx, p.core, in)
 	if err != nil {
-		return poll.Snapshot{}, 0, failureOf(err)
+		return snapshot{}, 0, failureOf(err)
 	}
-	seconds := uint64(0)
-	if found := maxAge.FindStringSubmatch(resp.Header.Get("Cache-Control")); found != nil {
-		seconds, _ = strconv.ParseUint(found[1], 10, 31) // out of range: the largest number
-	}
-	interval := time.Duration(seconds) * time.Second
-	p.core.maxAge.Store(int64(min(interval, 5*time.Minute)))
-	return snapshotOf(m), interval, nil
+	return snapshotOf(m, sentAt), maxAgeOf(resp.Header.Get("Cache-Control")), nil
 }
 
-var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
-
-// Page makes one GET of a page of the listing.
-func (p polled) Page(ctx context.Context, cursor string, wanted func() bool) ([]poll.Snapshot, string, *poll.Failure) {
+// Page asks for one list page.
+func (p polled) Page(ctx context.Context, cursor string, send func() bool) ([]snapshot, string, *poll.Failure) {
+	sentAt := time.Now()
 	params := &MeetingListParams{Limit: maxLimit, Cursor: cursor}
-	page, err := do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Once: true, Wanted: wanted})
+	page, err := do[MeetingPage](ctx, p.core, rest.Request{Operation: route.MeetingsList, Query: params, Background: true, Send: func() bool {
+		sentAt = time.Now()
+		return send()
+	}})
 	if err != nil {
 		return nil, "", failureOf(err)
 	}
-	shown := make([]poll.Snapshot, len(page.Meetings))
+	shown := make([]snapshot, len(page.Meetings))
 	for i, m := range page.Meetings {
-		shown[i] = snapshotOf(m)
+		shown[i] = snapshotOf(m, sentAt)
+		shown[i].Page = true
 	}
 	return shown, page.NextCursor, nil
 }
 
 // snapshotOf returns a snapshot for the poller. The poller keeps m.
-func snapshotOf(m *Meeting) poll.Snapshot {
-	return poll.Snapshot{ID: m.ID, State: string(m.Status), Final: m.Status.Final(), Value: m,
-		Created: int64(m.CreatedAt), Updated: int64(m.UpdatedAt)}
+func snapshotOf(m *Meeting, sentAt time.Time) snapshot {
+	return snapshot{ID: m.ID, Final: m.Status.Final(), Idle: m.Status == StatusCreated, Meeting: m,
+		Created: m.CreatedAt.Time(), Updated: m.UpdatedAt.Time(), SentAt: sentAt}
 }
 
-// meetingOf returns a copy of the meeting in a snapshot, or nil.
-func meetingOf(s poll.Snapshot) *Meeting {
-	if m, ok := s.Value.(*Meeting); ok {
-		return m.clone()
+var maxAge = regexp.MustCompile(`(?i)(?:^|,)\s*max-age\s*=\s*"?([0-9]+)`)
+
+// maxAgeOf returns how long the service asks not to poll a meeting again. 0 means that it does not
+// say.
+func maxAgeOf(cacheControl string) time.Duration {
+	found := maxAge.FindStringSubmatch(cacheControl)
+	if found == nil {
+		return 0
 	}
-	return nil
+	seconds, _ := strconv.ParseUint(found[1], 10, 31) // out of range: the largest number
+	return time.Duration(seconds) * time.Second
 }
 
-// failureOf returns what an error means to a wait. Only a code of the service can end a wait. An
-// *Error without a Code is temporary: the response was lost, invalid or a proxy's. The Code may
-// also be that of an earlier attempt, if the last one had no connection.
+// failureOf returns what an error means to a wait. An *Error without a Code is not the service's: the
+// response was lost, invalid, or a proxy's.
 func failureOf(err error) *poll.Failure {
-	f := &poll.Failure{Err: err, RateLimited: errors.Is(err, ErrRateLimited)}
-	if e, ok := errors.AsType[*Error](err); ok {
-		f.RetryAfter, f.KeyRejected = e.RetryAfter, e.Code != "" && KeyRejected(err)
-		f.Transient = e.Code == "" || Retryable(err) || backoff.Permanent(err)
+	f := &poll.Failure{Err: err, Kind: poll.Rejected}
+	e, ok := errors.AsType[*Error](err)
+	if !ok {
+		return f
+	}
+	f.RetryAfter = e.RetryAfter
+	switch {
+	case rest.Permanent(err): // an untrusted certificate, whatever an earlier attempt got
+		f.Kind = poll.Passing
+	case errors.Is(err, ErrRateLimited):
+		f.Kind = poll.RateLimited
+	case e.Code != "" && KeyRejected(err):
+		f.Kind = poll.KeyRejected
+	case e.StatusCode/100 != 2 && Retryable(err):
+		f.Kind = poll.Transient
+	case e.Code == "":
+		f.Kind = poll.Passing
 	}
 	return f
 }

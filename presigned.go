@@ -2,40 +2,51 @@ package minutes
 
 import (
 	"errors"
+	"fmt"
+	"io"
+	"log/slog"
 	"net/url"
-	"strings"
-
-	"github.com/meeting-minutes/minutes-go/internal/secret"
 )
 
 // PresignedURL is a URL whose query is a credential: everyone who has the URL can upload. Call
-// Reveal to get the whole URL. The packages fmt, slog and encoding/json show it without its query.
-type PresignedURL struct{ hiddenURL }
-
-type hiddenURL = secret.Value[string]
-
-const hiddenQuery = "?***"
+// Reveal to get the whole URL. The packages fmt and slog show it without its query, and
+// encoding/json refuses to write it.
+type PresignedURL struct{ whole *string } // a pointer, because fmt prints no pointer's target in a field
 
 // Reveal returns the whole URL, which is a secret.
-func (u PresignedURL) Reveal() string { return u.hiddenURL.Reveal() }
+func (u PresignedURL) Reveal() string {
+	if u.whole == nil {
+		return ""
+	}
+	return *u.whole
+}
 
-// UnmarshalText accepts a whole URL. It rejects a URL that MarshalText has written without its query.
+// Format prints the URL without its query, for every verb.
+func (u PresignedURL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, u.masked()) }
+
+// LogValue keeps the query out of structured logs.
+func (u PresignedURL) LogValue() slog.Value { return slog.StringValue(u.masked()) }
+
+// MarshalText returns an error, because the text would be a secret, or useless without its query. To
+// write the URL on purpose, marshal the string that Reveal returns.
+func (u PresignedURL) MarshalText() ([]byte, error) {
+	return nil, errors.New("minutes: an upload URL is a secret; marshal the string that PresignedURL.Reveal returns")
+}
+
+// UnmarshalText accepts a whole URL.
 func (u *PresignedURL) UnmarshalText(text []byte) error {
-	whole := string(text)
-	if strings.HasSuffix(whole, hiddenQuery) {
-		return errors.New("minutes: the query of this upload URL is masked; marshal the string that PresignedURL.Reveal returns")
-	}
-	*u = PresignedURL{}
-	if whole != "" {
-		u.hiddenURL = secret.Hide(whole, withoutQuery(whole))
-	}
+	*u = PresignedURL{new(string(text))}
 	return nil
 }
 
-func withoutQuery(whole string) string {
-	u, err := url.Parse(whole)
-	if err != nil {
-		return hiddenQuery
+func (u PresignedURL) masked() string {
+	whole := u.Reveal()
+	parsed, err := url.Parse(whole)
+	switch {
+	case whole == "":
+		return ""
+	case err != nil:
+		return "?***"
 	}
-	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}).String() + hiddenQuery
+	return (&url.URL{Scheme: parsed.Scheme, Host: parsed.Host, Path: parsed.Path, RawPath: parsed.RawPath}).String() + "?***"
 }

@@ -1,36 +1,46 @@
 package minutes_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 )
 
-// Only Reveal returns a presigned URL with its query.
-func TestPresignedURL_RevealedOnRequestOnly(t *testing.T) {
+// fmt and slog show the URL without its query, and JSON refuses it.
+func TestPresignedURL_ShowsNoQuery(t *testing.T) {
 	t.Parallel()
-	const whole = "https://user:pass@storage.example/a%2Fb/k?" + testkit.PresignedQuery
-	u := testkit.Presigned(whole)
-	require.Equal(t, whole, u.Reveal())
-	require.Equal(t, "https://storage.example/a%2Fb/k?***", u.String())
-	require.Equal(t, "https://storage.example/a%2Fb/k?***", fmt.Sprintf("%d", u))
-	require.Equal(t, "?***", testkit.Presigned("://%zz?"+testkit.PresignedQuery).String())
+	const whole = "https://storage.example/a%2Fb/k?X-Amz-Signature=feedface"
+	for from, want := range map[string]string{
+		whole: "https://storage.example/a%2Fb/k?***",
+		"https://user:feedface@storage.example/k": "https://storage.example/k?***",
+		"://%zz?feedface":                         "?***",
+		"":                                        "",
+	} {
+		u := testkit.Presigned(from)
+		require.Equal(t, from, u.Reveal())
+		require.Equal(t, want, fmt.Sprint(u))
+		target := &minutes.UploadTarget{UploadURL: u}
+		var out bytes.Buffer
+		log := slog.New(slog.NewJSONHandler(&out, nil))
+		log.Info("", "url", u, "target", target)
+		assert.Contains(t, out.String(), want)
+		for _, verb := range []string{"%v", "%+v", "%#v", "%q", "%x"} {
+			fmt.Fprintf(&out, verb+verb+verb, u, target, struct{ u minutes.PresignedURL }{u})
+		}
+		assert.NotContains(t, out.String(), "feedface")
+		for _, v := range []any{u, target} {
+			_, err := json.Marshal(v)
+			require.ErrorContains(t, err, "PresignedURL.Reveal")
+			require.NotContains(t, err.Error(), "feedface")
+		}
+	}
 	require.Empty(t, minutes.PresignedURL{}.Reveal())
-	require.Empty(t, minutes.PresignedURL{}.String())
-
-	target := minutes.UploadTarget{UploadURL: u, ExpiresIn: 900, Method: "PUT"}
-	text, err := json.Marshal(target)
-	require.NoError(t, err)
-	require.JSONEq(t, `{"upload_url":"https://storage.example/a%2Fb/k?***","expires_in":900,"method":"PUT"}`, string(text))
-	var again minutes.UploadTarget
-	require.ErrorContains(t, json.Unmarshal(text, &again), "PresignedURL.Reveal", "a masked URL is not accepted as a whole one")
-	deliberate, err := json.Marshal(map[string]string{"upload_url": target.UploadURL.Reveal()})
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(deliberate, &again))
-	require.Equal(t, whole, again.UploadURL.Reveal())
 }

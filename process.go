@@ -3,209 +3,218 @@ package minutes
 import (
 	"cmp"
 	"context"
+	"iter"
+	"sync"
 	"time"
 )
 
-// ProcessOptions tune Process, Resume and ProcessAll. Zero fields, and nil, mean the defaults.
+// ProcessOptions configures Process, Resume and ProcessAll. A nil pointer or a zero field selects
+// the default.
 type ProcessOptions struct {
-	// Until is the state at which the job ends (default StatusMinutesReady). With an earlier
-	// state, the job fetches no minutes.
+	// Until is the status at which the call ends (default StatusMinutesReady). With an earlier status,
+	// the call fetches no minutes.
 	Until      Status
 	Format     Format // of the minutes; if empty, the service chooses HTML
 	Transcript bool   // also fetch the transcript, if Until is StatusMinutesReady
-	// OnStatus works like WaitOptions.OnStatus. ProcessAll calls OnStatus on a goroutine of each job,
-	// so several calls may run at once.
-	OnStatus          func(*Meeting)
-	Progress          func(sent, total int64) // as in UploadOptions
-	WithoutContentMD5 bool                    // as in UploadOptions
+	// AudioTimeout limits how long the service may take to show the audio after a successful upload
+	// (default ten minutes). After that time, the call ends with ErrNoAudio.
+	AudioTimeout time.Duration
+	// OnStatus works like WaitOptions.OnStatus. ProcessAll calls OnStatus on a goroutine of each
+	// meeting, so several calls may run at once.
+	OnStatus func(*Meeting)
+	Progress func(sent, total int64) // as in UploadOptions
 }
 
 // checked checks the options and returns a copy with defaults.
-func (o *ProcessOptions) checked() (*ProcessOptions, error) {
+func (o *ProcessOptions) checked() (ProcessOptions, error) {
 	opts := *cmp.Or(o, new(ProcessOptions))
-	w, err := newWaiter(&WaitOptions{Until: opts.Until, Format: opts.Format})
-	opts.Until = w.Until
-	return &opts, err
+	wait, err := (&WaitOptions{Until: opts.Until, AudioTimeout: opts.AudioTimeout}).checked()
+	opts.Until, opts.AudioTimeout = wait.Until, cmp.Or(opts.AudioTimeout, 10*time.Minute)
+	return opts, err
 }
 
-// Result is the result for one meeting. With an error, Result has what the job got before the error.
+// Result is what a call has for one meeting. With an error, it has what the call got before that.
 type Result struct {
-	MeetingID  string               // set as soon as there is a meeting
-	Params     *MeetingCreateParams // of Process or Job; nil for Resume, WaitAll and Follow
+	MeetingID  string               // set as soon as there is a meeting; if Create failed, Params identifies the job
 	Meeting    *Meeting             // last snapshot; nil if no response showed the meeting
-	Created    bool                 // the service created the meeting for this job; see Create
-	Minutes    *Minutes             // nil if Until is an earlier state
+	Created    bool                 // the service created the meeting for this call; see Create
+	Params     *MeetingCreateParams // of Process or Job; otherwise nil
+	Minutes    *Minutes             // nil if Until is an earlier status
 	Transcript *Transcript          // nil without the option Transcript
 }
 
-// Process creates the meeting, uploads the recording, waits, and fetches the minutes. The key
-// needs the scopes meetings:write, meetings:read and minutes:read.
+// Process creates the meeting, uploads the recording, waits, and fetches the minutes. The key needs
+// the scopes meetings:write, meetings:read and minutes:read.
 //
-//   - With params.ExternalID, you can run Process again after a crash, or in two workers at once.
-//     Process continues from the meeting's state. The result is one meeting, one audio and one set
-//     of minutes. Without an ExternalID, each run creates a meeting.
-//   - If someone deleted the meeting of an earlier run, Process creates another meeting.
-//     [MeetingsService.Resume] never does that.
-//   - Process waits for an upload slot (see [WithUploadConcurrency]), opens the recording, and then
-//     creates the meeting. If opening fails, Process makes no request.
+//   - With params.ExternalID, you can run Process again after a crash, or in two workers at once,
+//     because it continues from the meeting's status. The result is one meeting, one recording and one
+//     set of minutes. Without an ExternalID, each run creates a meeting.
+//   - If someone deleted the meeting of an earlier run, Process creates another;
+//     [MeetingsService.Resume] never does.
+//   - Process waits for an upload slot (see [WithUploadConcurrency]) and opens the recording before it
+//     creates the meeting, so an unusable recording costs no request.
+//   - Process has no overall timeout: set a deadline on ctx.
 //
 // See docs/restarts.md for crashes and several workers.
 //
 // Errors:
-//   - *[ParamError] with a nil Result: params or source is nil, or opts are invalid. All other
-//     errors come with a Result.
-//   - The errors of source, Create, Upload, WaitForMinutes and Transcript. With an ExternalID,
-//     Process never returns [ErrPartialAudio], because another worker may have uploaded the audio.
-//   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. Delete the meeting, then
-//     call Process again.
-//   - *[WaitError] with [ErrNoAudio]: the service shows no audio within five minutes of the upload.
+//   - *[ParamError] with a nil Result: params or source is nil, or opts are invalid. All other errors
+//     come with a Result.
+//   - The errors of source, Create, Upload, WaitForMinutes and Transcript.
+//   - *[MeetingFailedError] at once, if the meeting failed in an earlier run. To try again, delete
+//     the meeting and call Process again.
+//   - *[WaitError] with [ErrNoAudio]: the service shows no audio within AudioTimeout of the upload.
 func (s *MeetingsService) Process(ctx context.Context, params *MeetingCreateParams, source Source, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
 	if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("params", params != nil), checkGiven("source", source != nil)); err != nil {
 		return nil, err
 	}
-	p := &process{meetings: s, options: o, source: source, result: &Result{Params: params}}
-	return p.result, p.run(ctx)
+	r := &Result{Params: params}
+	return r, s.process(ctx, r, source, &o, func() {})
 }
 
-// Resume does the remaining steps for a meeting that exists: it uploads the recording, waits, and
-// fetches the minutes. The key needs the scopes meetings:read and minutes:read. For an upload, it
-// also needs meetings:write (assumed).
+// process is Process; it calls uploaded when the meeting has audio.
+func (s *MeetingsService) process(ctx context.Context, r *Result, source Source, o *ProcessOptions, uploaded func()) error {
+	rec, done, err := s.open(ctx, source)
+	if err != nil {
+		return err
+	}
+	err = s.createAndUpload(ctx, r, rec, o)
+	closeErr := done()
+	if err == nil {
+		uploaded()
+		err = s.waitProcessed(ctx, r, o)
+	}
+	return withCloseError(err, r.MeetingID, closeErr)
+}
+
+func (s *MeetingsService) createAndUpload(ctx context.Context, r *Result, rec Recording, o *ProcessOptions) error {
+	m, created, err := s.Create(ctx, r.Params)
+	if err != nil {
+		return err
+	}
+	r.Meeting, r.MeetingID, r.Created = m, m.ID, created
+	if m.Status != StatusCreated {
+		return nil
+	}
+	return s.upload(ctx, m.ID, rec, &UploadOptions{Progress: o.Progress}, r.Params.ExternalID != "")
+}
+
+// Resume does the remaining steps for a meeting that exists: it uploads the recording if the meeting
+// has no audio, waits, and fetches the minutes. The key needs the scopes meetings:read and
+// minutes:read, and for an upload meetings:write (assumed).
 //
 //   - You can run Resume again at any time, and in two workers at once.
 //   - If the meeting has audio, Resume does not open the recording, and source may be nil.
-//   - If another worker uploads audio first, Resume continues with that audio.
-//   - Resume creates no meeting. If someone deleted the meeting, the error matches [ErrNotFound].
+//   - If another worker uploads audio first, Resume continues with that.
+//   - Resume never creates a meeting. If someone deleted it, the error matches [ErrNotFound].
 //
 // See docs/restarts.md for crashes and several workers.
 //
 // Errors:
 //   - *[ParamError] with a nil Result: id or opts are invalid. All other errors come with a Result.
-//   - The errors of source, WaitForMinutes and Transcript, and those of Upload except
-//     ErrPartialAudio.
-//   - *[WaitError] with [ErrNoAudio]: the meeting has no audio and source is nil.
-//   - *[WaitError] with [ErrNoAudio]: the service shows no audio within five minutes of the upload.
+//   - The errors of source, Upload, WaitForMinutes and Transcript.
+//   - *[WaitError] with [ErrNoAudio]: the meeting has no audio and source is nil, or the service shows
+//     no audio within AudioTimeout of the upload.
 func (s *MeetingsService) Resume(ctx context.Context, id string, source Source, opts *ProcessOptions) (*Result, error) {
 	o, err := opts.checked()
 	if err = cmp.Or(err, checkID("id", id), checkGiven("ctx", ctx != nil)); err != nil {
 		return nil, err
 	}
-	p := &process{meetings: s, options: o, source: source, id: id, shared: true, result: &Result{MeetingID: id}}
-	return p.result, p.run(ctx)
-}
-
-// process is one running job.
-type process struct {
-	meetings   *MeetingsService
-	options    *ProcessOptions
-	source     Source // may be nil for Resume
-	id         string // of the meeting; empty until Create returns
-	shared     bool   // other workers may know the meeting
-	uploadOver func() // called when the meeting has audio; may be nil
-	result     *Result
-	closeErr   error // why the recording could not be closed
-}
-
-func (p *process) run(ctx context.Context) error {
-	err := p.ensureUploaded(ctx)
-	if err == nil {
-		if p.uploadOver != nil {
-			p.uploadOver()
-		}
-		err = p.waitAndFetch(ctx)
-	}
-	return withCloseError(err, p.id, p.closeErr)
-}
-
-// ensureUploaded creates the meeting if id is empty, and uploads the recording if the meeting has no
-// audio. If closing the recording fails, the job continues.
-func (p *process) ensureUploaded(ctx context.Context) error {
-	if p.id != "" {
-		needed, err := p.needsAudio(ctx)
-		if err != nil || !needed {
-			return err
-		}
-	}
-	rec, done, err := p.meetings.open(ctx, p.source)
+	r := &Result{MeetingID: id}
+	m, err := s.core.look(ctx, id, time.Time{})
+	r.Meeting = cmp.Or(m, meetingIn(err))
 	if err != nil {
-		return err
+		return r, err
 	}
-	defer func() { p.closeErr = done() }()
-	if p.id == "" {
-		if err := p.create(ctx); err != nil {
-			return err
+	var closeErr error
+	if m.Status == StatusCreated {
+		if source == nil {
+			return r, &WaitError{MeetingID: id, Meeting: m, Err: ErrNoAudio}
 		}
-		if needed, err := p.needsAudio(ctx); err != nil || !needed {
-			return err
-		}
-	}
-	opts := &UploadOptions{Progress: p.options.Progress, WithoutContentMD5: p.options.WithoutContentMD5}
-	return p.meetings.upload(ctx, p.id, rec, opts, p.shared)
-}
-
-// create creates or finds the meeting.
-func (p *process) create(ctx context.Context) error {
-	r := p.result
-	m, created, err := p.meetings.Create(ctx, r.Params)
-	if err != nil {
-		return err
-	}
-	r.Meeting, r.MeetingID, r.Created = m, m.ID, created
-	p.id, p.shared = m.ID, r.Params.ExternalID != ""
-	return nil
-}
-
-// needsAudio reports whether the job has to upload the recording.
-func (p *process) needsAudio(ctx context.Context) (bool, error) {
-	r := p.result
-	shown := r.Meeting != nil && r.Meeting.ID == p.id // in the response to Create
-	if !shown || r.Meeting.Status == StatusCreated && !r.Created {
-		if err := p.look(ctx); err != nil {
-			return false, err
-		}
-	}
-	m := r.Meeting
-	switch {
-	case m.Status.Failed():
-		return false, &MeetingFailedError{Status: m.Status, Meeting: m}
-	case m.Status == StatusCreated && p.source == nil:
-		return false, &WaitError{MeetingID: m.ID, Meeting: m, Err: ErrNoAudio}
-	}
-	return m.Status == StatusCreated, nil
-}
-
-// look polls the meeting once. Every known status reaches StatusCreated, so the first poll ends the
-// wait.
-func (p *process) look(ctx context.Context) error {
-	w, _ := newWaiter(&WaitOptions{Until: StatusCreated})
-	m, err := p.meetings.core().wait(ctx, p.id, w)
-	if _, failed := err.(*MeetingFailedError); failed {
-		m, err = meetingIn(err), nil
-	}
-	p.result.Meeting = cmp.Or(m, meetingIn(err), p.result.Meeting)
-	return err
-}
-
-// audioDeadline is how long after an upload a job waits for the service to notice the audio.
-const audioDeadline = 5 * time.Minute
-
-// waitAndFetch waits after the upload, and fetches the minutes and the transcript.
-func (p *process) waitAndFetch(ctx context.Context) error {
-	r, o := p.result, p.options
-	if r.Meeting == nil || r.Meeting.Status.rank() < o.Until.rank() {
-		w, _ := newWaiter(&WaitOptions{Until: o.Until, OnStatus: o.OnStatus})
-		w.audioBy = time.Now().Add(audioDeadline)
-		m, err := p.meetings.core().wait(ctx, p.id, w)
+		rec, done, err := s.open(ctx, source)
 		if err != nil {
-			r.Meeting = cmp.Or(meetingIn(err), r.Meeting)
-			return err
+			return r, err
 		}
-		r.Meeting = m
-	} else if o.OnStatus != nil {
-		o.OnStatus(r.Meeting)
+		err = s.upload(ctx, id, rec, &UploadOptions{Progress: o.Progress}, true)
+		if closeErr = done(); err != nil {
+			return r, withCloseError(err, id, closeErr)
+		}
 	}
-	if o.Until != StatusMinutesReady {
-		return nil
+	return r, withCloseError(s.waitProcessed(ctx, r, &o), id, closeErr)
+}
+
+// waitProcessed waits after the upload, and fetches the minutes and the transcript.
+func (s *MeetingsService) waitProcessed(ctx context.Context, r *Result, o *ProcessOptions) error {
+	g := goal{until: o.Until, audioBy: time.Now().Add(o.AudioTimeout), onStatus: o.OnStatus}
+	return s.waitAndFetch(ctx, r, g, o.Format, o.Transcript)
+}
+
+// Job is one recording for [MeetingsService.ProcessAll].
+type Job struct {
+	Params   *MeetingCreateParams    // must not be nil; with an ExternalID, you can run the job again
+	Source   Source                  // must not be nil
+	Progress func(sent, total int64) // if not nil, replaces ProcessOptions.Progress
+}
+
+// ProcessAll processes many jobs, each like [MeetingsService.Process], and yields the Result when a
+// job ends, with the error if the job failed. The key needs the scopes of Process.
+//
+//   - The failure of one job does not stop the others.
+//   - Two jobs with the same ExternalID share one meeting, and both yield its minutes.
+//   - ProcessAll starts as many jobs as [WithUploadConcurrency] allows, and the next one when the
+//     upload of a job has ended. So a long list of jobs does not open all its recordings at once.
+//   - ProcessAll ranges over jobs on another goroutine. Each job calls Source, OnStatus and Progress on
+//     its own goroutines.
+//   - When ctx is done, or the service rejects the key, ProcessAll starts no other job. When you leave
+//     the loop, ProcessAll cancels the jobs that are running.
+//
+// A Result always has Params, and MeetingID as soon as there is a meeting. Its errors are those of
+// Process.
+//
+// A nil Result ends the loop, after each job that was started has had its own Result. The error is a
+// *[WaitError] if ctx is done or the service rejected the key (see [KeyRejected]), and a
+// *[ParamError] if jobs is nil or opts are invalid.
+func (s *MeetingsService) ProcessAll(ctx context.Context, jobs iter.Seq[Job], opts *ProcessOptions) iter.Seq2[*Result, error] {
+	return func(yield func(*Result, error) bool) {
+		o, err := opts.checked()
+		if err = cmp.Or(err, checkGiven("ctx", ctx != nil), checkGiven("jobs", jobs != nil)); err != nil {
+			yield(nil, err)
+			return
+		}
+		ctx, cancel := context.WithCancel(ctx) // ends admitted when the body leaves the loop
+		defer cancel()
+		room := make(chan struct{}, cap(s.core.slots)) // a token for each job before the end of its upload
+		parallel(ctx, admitted(ctx, jobs, room), yield, func(ctx context.Context, l *loop, job Job) {
+			uploaded := sync.OnceFunc(func() { <-room })
+			defer uploaded()
+			r, opts := &Result{Params: job.Params}, o
+			if job.Progress != nil {
+				opts.Progress = job.Progress
+			}
+			err := cmp.Or(checkGiven("params", job.Params != nil), checkGiven("source", job.Source != nil))
+			if err == nil {
+				err = s.process(ctx, r, job.Source, &opts, uploaded)
+			}
+			uploaded()
+			l.yield(r, err)
+		})
 	}
-	return p.meetings.fetchResult(ctx, r, o.Format, o.Transcript)
+}
+
+// admitted yields the next job when there is room for it.
+func admitted(ctx context.Context, jobs iter.Seq[Job], room chan struct{}) iter.Seq[Job] {
+	return func(yield func(Job) bool) {
+		room <- struct{}{}
+		for job := range jobs {
+			if !yield(job) {
+				return
+			}
+			select {
+			case room <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
 }

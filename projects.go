@@ -18,13 +18,17 @@ type Project struct {
 }
 
 type projectList struct {
-	Projects []Project `json:"projects"`
+	Projects []*Project `json:"projects"`
 }
 
 // List returns the organisation's active projects. Assumed: method, path and the scope
 // meetings:read; see [WithRoute].
-func (s *ProjectsService) List(ctx context.Context) ([]Project, error) {
-	return pick(ctx, s.core(), rest.Request{Operation: route.ProjectsList}, func(l *projectList) []Project { return l.Projects })
+func (s *ProjectsService) List(ctx context.Context) ([]*Project, error) {
+	list, err := do[projectList](ctx, s.core, rest.Request{Operation: route.ProjectsList})
+	if err != nil {
+		return nil, err
+	}
+	return list.Projects, nil
 }
 
 // ProjectCreateParams describes a project to add.
@@ -37,5 +41,14 @@ type ProjectCreateParams struct {
 //
 // Errors: [ErrInvalidRequest].
 func (s *ProjectsService) Create(ctx context.Context, params *ProjectCreateParams) (*Project, error) {
-	return do[Project](ctx, s.core(), rest.Request{Operation: route.ProjectsCreate, Body: cmp.Or(params, new(ProjectCreateParams))})
+	return do[Project](ctx, s.core, rest.Request{Operation: route.ProjectsCreate, Body: cmp.Or(params, new(ProjectCreateParams))})
 }
+
+func (v *Project) missing(fields) string {
+	if v.ID == "" {
+		return "id"
+	}
+	return ""
+}
+
+func (l *projectList) missing(sent fields) string { return missingList("projects", &l.Projects, sent) }

@@ -4,16 +4,19 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 	"unicode"
 
-	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
 // MaxRecordingSize is the largest size of a recording that this package uploads, in bytes (1 GiB).
@@ -47,10 +50,13 @@ func (r Recording) check() error {
 }
 
 func checkSize(param string, size int64) error {
-	return cmp.Or(
-		checkThat(param, size > 0, ErrRecordingEmpty.Error()),
-		checkThat(param, size <= MaxRecordingSize, ErrRecordingTooLarge.Error()),
-	)
+	switch {
+	case size <= 0:
+		return &ParamError{Param: param, Reason: ErrRecordingEmpty.Error(), Err: ErrRecordingEmpty}
+	case size > MaxRecordingSize:
+		return &ParamError{Param: param, Reason: ErrRecordingTooLarge.Error(), Err: ErrRecordingTooLarge}
+	}
+	return nil
 }
 
 func checkContentType(param, contentType string) error {
@@ -65,18 +71,18 @@ func checkContentType(param, contentType string) error {
 
 // FromFile returns a Source for a file. The Source finds the content type from content and name.
 //
-// Errors of the Source: the error of opening the file (compare with [io/fs.ErrNotExist]), or a
-// *[ParamError] without the path: [ErrRecordingEmpty], [ErrRecordingTooLarge],
+// Errors of the Source: the error of opening or reading the file (compare with [io/fs.ErrNotExist]), or
+// a *[ParamError] that names the file: [ErrRecordingEmpty], [ErrRecordingTooLarge],
 // [ErrRecordingFormat], or a file that is not regular.
 func FromFile(path string) Source {
-	return func(context.Context) (Recording, error) {
+	return guarded(func(context.Context, func()) (Recording, error) {
 		info, err := os.Stat(path) // first, since opening a named pipe would block
 		if err != nil {
 			return Recording{}, err
 		}
-		regular := checkThat("path", info.Mode().IsRegular(), "is not a regular file")
+		regular := checkThat("path", info.Mode().IsRegular(), "it is not a regular file")
 		if err := cmp.Or(regular, checkSize("path", info.Size())); err != nil {
-			return Recording{}, err
+			return Recording{}, fileError(path, err)
 		}
 		f, err := os.Open(path)
 		if err != nil {
@@ -85,10 +91,23 @@ func FromFile(path string) Source {
 		contentType, err := findContentType("path", f, filepath.Ext(path))
 		if err != nil {
 			_ = f.Close() // it was only read
-			return Recording{}, err
+			return Recording{}, fileError(path, err)
 		}
 		return Recording{f, info.Size(), contentType}, nil
+	})
+}
+
+// fileError adds the name of the file to a ParamError.
+func fileError(path string, err error) error {
+	bad, ok := err.(*ParamError)
+	if !ok {
+		return err
 	}
+	reason := strconv.Quote(path) + ": " + bad.Reason
+	if bad.Err == ErrRecordingFormat {
+		reason += " to FromReader, with the opened file"
+	}
+	return &ParamError{Param: bad.Param, Reason: reason, Err: bad.Err}
 }
 
 // FromReaderAt returns a Source for size bytes of ra, such as the file of a web form. The Client
@@ -97,7 +116,7 @@ func FromFile(path string) Source {
 // Errors of the Source: the error of reading ra, or a *[ParamError]: [ErrRecordingEmpty],
 // [ErrRecordingTooLarge], [ErrRecordingFormat], or an invalid parameter.
 func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
-	return func(context.Context) (Recording, error) {
+	return guarded(func(context.Context, func()) (Recording, error) {
 		if err := cmp.Or(checkGiven("ra", ra != nil), checkSize("size", size)); err != nil {
 			return Recording{}, err
 		}
@@ -105,13 +124,10 @@ func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 		if contentType != "" {
 			return rec, nil
 		}
-		found, err := findContentType("ra", ra, "")
-		if err != nil {
-			return Recording{}, err
-		}
-		rec.ContentType = found
-		return rec, nil
-	}
+		var err error
+		rec.ContentType, err = findContentType("ra", ra, "")
+		return rec, err
+	})
 }
 
 // FromReader returns a Source for the bytes of r. The Source copies the bytes to a temporary file,
@@ -119,11 +135,12 @@ func FromReaderAt(ra io.ReaderAt, size int64, contentType string) Source {
 // upload ends. The Source works only once. If contentType is empty, the Source finds the type from
 // the content.
 //
-// Errors of the Source: the error of reading r, of writing the file, or of the context; an error
-// if the Source was opened before; or a *[ParamError] with the same causes as in [FromReaderAt].
+// Errors of the Source: the error of reading r, of writing the file, or of the context; an error if a
+// read takes longer than UploadTimeouts.Stall, or if the Source was opened before; or a *[ParamError]
+// with the same causes as in [FromReaderAt].
 func FromReader(r io.Reader, contentType string) Source {
 	var opened atomic.Bool
-	return func(ctx context.Context) (Recording, error) {
+	return guarded(func(ctx context.Context, alive func()) (Recording, error) {
 		err := checkGiven("r", r != nil)
 		if contentType != "" {
 			err = cmp.Or(err, checkContentType("contentType", contentType))
@@ -139,7 +156,7 @@ func FromReader(r io.Reader, contentType string) Source {
 			return Recording{}, err
 		}
 		rec := Recording{Audio: &spool{f}, ContentType: contentType}
-		rec.Size, err = io.Copy(f, io.LimitReader(&readerUntil{ctx, r}, MaxRecordingSize+1))
+		rec.Size, err = io.Copy(f, io.LimitReader(&liveReader{ctx, r, alive}, MaxRecordingSize+1))
 		err = cmp.Or(err, checkSize("r", rec.Size))
 		if err == nil && contentType == "" {
 			rec.ContentType, err = findContentType("r", f, "")
@@ -148,20 +165,22 @@ func FromReader(r io.Reader, contentType string) Source {
 			return Recording{}, errors.Join(err, rec.Close())
 		}
 		return rec, nil
-	}
+	})
 }
 
-// readerUntil reads until ctx is done.
-type readerUntil struct {
-	ctx context.Context
-	io.Reader
+// liveReader reads until ctx is done, and calls alive before each read.
+type liveReader struct {
+	ctx   context.Context
+	r     io.Reader
+	alive func()
 }
 
-func (r *readerUntil) Read(p []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, backoff.ContextError(r.ctx)
+func (l *liveReader) Read(p []byte) (int, error) {
+	if l.ctx.Err() != nil {
+		return 0, context.Cause(l.ctx)
 	}
-	return r.Reader.Read(p)
+	l.alive()
+	return l.r.Read(p)
 }
 
 // spool is a temporary file that Close deletes.
@@ -169,6 +188,43 @@ type spool struct{ *os.File }
 
 func (s *spool) Close() error {
 	return errors.Join(s.File.Close(), os.Remove(s.Name()))
+}
+
+// openRecording opens the recording of source and checks it. If source blocks although ctx is done,
+// openRecording returns, and the recording is closed if source opens it later.
+func openRecording(ctx context.Context, source Source) (Recording, error) {
+	rec, err := storage.Run(ctx, func() (Recording, error) { return source(ctx) }, func(late Recording) { _ = late.Close() })
+	if err != nil {
+		return Recording{}, err
+	}
+	if err := rec.check(); err != nil {
+		return Recording{}, errors.Join(err, rec.Close())
+	}
+	return rec, nil
+}
+
+// stallKey is the context key of UploadTimeouts.Stall, for the Sources of this package.
+type stallKey struct{}
+
+// guarded returns a Source that calls open, and gives up if open blocks for UploadTimeouts.Stall
+// without a call of alive. Another Source can only be ended by its context, since nobody knows
+// whether it makes progress.
+func guarded(open func(ctx context.Context, alive func()) (Recording, error)) Source {
+	return func(ctx context.Context) (Recording, error) {
+		stall, ok := ctx.Value(stallKey{}).(time.Duration)
+		if !ok {
+			stall = time.Minute // the caller is not a Client
+		}
+		ctx, abort := context.WithCancelCause(ctx)
+		defer abort(nil)
+		watchdog := time.AfterFunc(stall, func() {
+			abort(fmt.Errorf("minutes: reading the recording blocked for %v: %w", stall, os.ErrDeadlineExceeded))
+		})
+		defer watchdog.Stop()
+		return openRecording(ctx, func(ctx context.Context) (Recording, error) {
+			return open(ctx, func() { watchdog.Reset(stall) })
+		})
+	}
 }
 
 // findContentType finds the MIME type of the recording from the first bytes, and from ext if the
@@ -183,7 +239,10 @@ func findContentType(param string, audio io.ReaderAt, ext string) (string, error
 	if found == "" || slices.Contains(sameContainer[found], ext) {
 		found = typesByExtension[ext]
 	}
-	return found, checkThat(param, found != "", ErrRecordingFormat.Error())
+	if found == "" {
+		return "", &ParamError{Param: param, Reason: ErrRecordingFormat.Error(), Err: ErrRecordingFormat}
+	}
+	return found, nil
 }
 
 // sniff returns the MIME type that the first bytes show, or "".

@@ -9,8 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -43,75 +46,35 @@ func TestFromFile_FindsContentType(t *testing.T) {
 	for _, test := range []struct{ name, content, want string }{
 		// The content decides.
 		{"a.wav", magicWAV, "audio/wav"},
-		{"a", magicWAV, "audio/wav"},
 		{"a.mp3", magicWAV, "audio/wav"},
 		{"a.flac", magicFLAC, "audio/flac"},
-		{"a.bin", magicFLAC, "audio/flac"},
 		{"a.ogg", magicOgg, "audio/ogg"},
-		{"a.opus", magicOgg, "audio/ogg"},
-		{"a", magicOgg, "audio/ogg"},
-		{"a.mp3", magicID3, "audio/mpeg"},
 		{"a", magicID3, "audio/mpeg"},
 		{"a", magicMP3, "audio/mpeg"},
 		{"a", magicMP3LSF, "audio/mpeg"},
 		{"a", magicADTS, "audio/aac"},
 		{"a.m4a", magicM4A, "audio/mp4"},
-		{"a", magicM4A, "audio/mp4"},
 		{"a.aiff", magicAIFF, "audio/aiff"},
 		{"a", magicAMR, "audio/amr"},
 		{"a", magicAVI, "video/avi"},
 		// Containers for both sound and film: the brand decides, then the name.
 		{"a.mp4", magicMP4, "video/mp4"},
-		{"a", magicMP4, "video/mp4"},
 		{"a.m4a", magicMP4, "audio/mp4"},
-		{"a.M4B", magicMP4, "audio/mp4"},
-		{"a.m4v", magicMP4, "video/mp4"},
 		{"a.3gp", magicMP4, "video/3gpp"},
-		{"a.mov", magicQT, "video/quicktime"},
 		{"a", magicQT, "video/quicktime"},
-		{"a.mp3", magicMP4, "video/mp4"},
 		{"a.webm", magicEBML, "video/webm"},
-		{"a", magicEBML, "video/webm"},
 		{"a.weba", magicEBML, "audio/webm"},
-		{"a.mka", magicEBML, "audio/x-matroska"},
 		{"a.mkv", magicEBML, "video/x-matroska"},
 		// If the content is ambiguous, the name decides.
-		{"a.mp3", unknown, "audio/mpeg"},
 		{"a.MP3", unknown, "audio/mpeg"},
-		{"two.names.WaV", unknown, "audio/wav"},
-		{"a.aac", unknown, "audio/aac"},
-		{"a.aif", unknown, "audio/aiff"},
-		{"a.amr", unknown, "audio/amr"},
-		{"a.avi", unknown, "video/avi"},
-		{"a.flac", unknown, "audio/flac"},
-		{"a.m4a", unknown, "audio/mp4"},
-		{"a.m4b", unknown, "audio/mp4"},
-		{"a.m4v", unknown, "video/mp4"},
-		{"a.mka", unknown, "audio/x-matroska"},
-		{"a.mkv", unknown, "video/x-matroska"},
-		{"a.mov", unknown, "video/quicktime"},
-		{"a.mp4", unknown, "video/mp4"},
-		{"a.mpeg", unknown, "video/mpeg"},
 		{"a.mpg", unknown, "video/mpeg"},
-		{"a.oga", unknown, "audio/ogg"},
-		{"a.ogg", unknown, "audio/ogg"},
 		{"a.opus", unknown, "audio/ogg"},
-		{"a.wav", unknown, "audio/wav"},
-		{"a.weba", unknown, "audio/webm"},
-		{"a.webm", unknown, "video/webm"},
 		{"a.wma", unknown, "audio/x-ms-wma"},
-		{"a.3gp", unknown, "video/3gpp"},
-		// Too short to decide.
 		{"a.mp3", "\xff", "audio/mpeg"},
 		{"a.m4a", "\x00\x00\x00\x20ftyp", "audio/mp4"},
 		// Neither decides.
 		{"a", unknown, ""},
 		{"a.txt", "Minutes of the meeting", ""},
-		{"a.pdf", "%PDF-1.7", ""},
-		{"a.jpg", "\xff\xd8\xff\xe0", ""},
-		{"wav", unknown, ""},
-		{".wav.txt", unknown, ""},
-		{"a.html", "<html>", ""},
 		{"utf16.txt", "\xff\xfea\x00", ""},
 	} {
 		t.Run(test.name+" "+test.want, func(t *testing.T) {
@@ -121,7 +84,10 @@ func TestFromFile_FindsContentType(t *testing.T) {
 			rec, err := minutes.FromFile(path)(t.Context())
 			if test.want == "" {
 				require.Zero(t, rec)
-				testkit.RequireParamError(t, err, "path", path)
+				testkit.RequireParamError(t, err, "path", "")
+				require.ErrorIs(t, err, minutes.ErrRecordingFormat)
+				require.ErrorContains(t, err, strconv.Quote(path)+": the recording is in no known audio or video format")
+				require.ErrorContains(t, err, "pass its content type to FromReader, with the opened file")
 				return
 			}
 			require.NoError(t, err)
@@ -148,10 +114,12 @@ func TestFromFile_RejectsInvalidFiles(t *testing.T) {
 	require.NoError(t, os.WriteFile(largest, []byte(magicWAV), 0o600))
 	require.NoError(t, os.Truncate(largest, minutes.MaxRecordingSize))
 
-	for name, path := range map[string]string{"empty": empty, "over 1 GiB": big, "directory": dir, "device": os.DevNull} {
+	for path, kind := range map[string]error{empty: minutes.ErrRecordingEmpty, big: minutes.ErrRecordingTooLarge, dir: nil, os.DevNull: nil} {
 		rec, err := minutes.FromFile(path)(t.Context())
-		require.Zero(t, rec, name)
-		testkit.RequireParamError(t, err, "path", path)
+		require.Zero(t, rec, path)
+		testkit.RequireParamError(t, err, "path", "")
+		require.ErrorContains(t, err, strconv.Quote(path)+": ")
+		require.Equal(t, kind, errors.Unwrap(err))
 	}
 	rec, err := minutes.FromFile(largest)(t.Context())
 	require.NoError(t, err)
@@ -168,15 +136,6 @@ func TestFromFile_RejectsInvalidFiles(t *testing.T) {
 	_, err = minutes.FromFile(filepath.Join(dir, "missing.wav"))(t.Context())
 	require.ErrorIs(t, err, fs.ErrNotExist)
 
-	t.Run("unreadable", func(t *testing.T) {
-		if os.Geteuid() == 0 {
-			t.Skip("root reads everything")
-		}
-		secret := filepath.Join(dir, "secret.wav")
-		require.NoError(t, os.WriteFile(secret, []byte(magicWAV), 0))
-		_, err := minutes.FromFile(secret)(t.Context())
-		require.ErrorIs(t, err, fs.ErrPermission)
-	})
 }
 
 // spooled sets the directory for temporary files of a test, and returns a function that lists them.
@@ -200,11 +159,8 @@ func TestFromReader_CopiesTheRecording(t *testing.T) {
 	files := spooled(t)
 	for _, test := range []struct{ name, content, contentType, want string }{
 		{"given", unknown, "audio/x-own; rate=8000", "audio/x-own; rate=8000"},
-		{"given against the content", magicWAV, "audio/mpeg", "audio/mpeg"},
 		{"found", magicWAV, "", "audio/wav"},
-		{"found in frames", magicMP3, "", "audio/mpeg"},
 		{"found in a long one", magicFLAC + strings.Repeat("x", 100_000), "", "audio/flac"},
-		{"one byte", "x", "audio/wav", "audio/wav"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			rec, err := minutes.FromReader(strings.NewReader(test.content), test.contentType)(t.Context())
@@ -233,10 +189,8 @@ func TestFromReader_RejectsInvalidInput(t *testing.T) {
 	}{
 		"no reader":               {nil, "audio/wav", "r"},
 		"empty":                   {strings.NewReader(""), "audio/wav", "r"},
-		"empty, no type":          {strings.NewReader(""), "", "r"},
 		"type not found":          {strings.NewReader(unknown), "", "r"},
 		"no MIME type":            {testbase.Failing(broken), "wav", "contentType"}, // before a byte is read
-		"half a MIME type":        {testbase.Failing(broken), "audio/", "contentType"},
 		"MIME type with a header": {testbase.Failing(broken), "audio/wav\r\nX-Evil: 1", "contentType"},
 		"over 1 GiB":              {io.LimitReader(new(endless), minutes.MaxRecordingSize+5), "audio/wav", "r"},
 	} {
@@ -270,14 +224,9 @@ func TestUpload_RejectsInvalidRecordings(t *testing.T) {
 	}{
 		"zero":                      {minutes.Recording{}, "recording.Audio"},
 		"no audio":                  {minutes.Recording{Size: 1, ContentType: "audio/wav"}, "recording.Audio"},
-		"no size":                   {minutes.Recording{Audio: audio, ContentType: "audio/wav"}, "recording.Size"},
-		"negative size":             {minutes.Recording{Audio: audio, Size: -1, ContentType: "audio/wav"}, "recording.Size"},
 		"over 1 GiB":                {minutes.Recording{Audio: audio, Size: minutes.MaxRecordingSize + 1, ContentType: "audio/wav"}, "recording.Size"},
 		"no content type":           {minutes.Recording{Audio: audio, Size: 1}, "recording.ContentType"},
-		"blank content type":        {minutes.Recording{Audio: audio, Size: 1, ContentType: " "}, "recording.ContentType"},
-		"blank before content type": {minutes.Recording{Audio: audio, Size: 1, ContentType: " audio/wav"}, "recording.ContentType"},
 		"blank after content type":  {minutes.Recording{Audio: audio, Size: 1, ContentType: "audio/wav "}, "recording.ContentType"},
-		"extension":                 {minutes.Recording{Audio: audio, Size: 1, ContentType: ".wav"}, "recording.ContentType"},
 		"content type and a header": {minutes.Recording{Audio: audio, Size: 1, ContentType: "audio/wav\r\nX-Evil: 1"}, "recording.ContentType"},
 		"content type beyond ASCII": {minutes.Recording{Audio: audio, Size: 1, ContentType: "audio/wäv"}, "recording.ContentType"},
 	} {
@@ -305,6 +254,40 @@ func TestFromFile_RejectsNamedPipe(t *testing.T) {
 	require.NoError(t, exec.Command(mkfifo, pipe).Run())
 	rec, err := minutes.FromFile(pipe)(t.Context())
 	require.Zero(t, rec)
-	testkit.RequireParamError(t, err, "path", pipe)
+	testkit.RequireParamError(t, err, "path", "")
 	require.ErrorContains(t, err, "is not a regular file")
+}
+
+// A Source that blocks while it opens the recording ends with its context, or after a minute without
+// a byte; a slow one does not. Nothing is left of it.
+func TestFromReader_EndsIfReaderBlocks(t *testing.T) {
+	files := spooled(t)
+	cause := errors.New("enough")
+	for name, test := range map[string]struct {
+		pause, cancel, want time.Duration
+		is                  error
+	}{
+		"slow":    {50 * time.Second, time.Hour, 150 * time.Second, nil},
+		"blocked": {2 * time.Minute, time.Hour, time.Minute, os.ErrDeadlineExceeded},
+		"ctx":     {2 * time.Minute, time.Second, time.Second, cause},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				time.AfterFunc(test.cancel, func() { cancel(cause) })
+				parts := strings.NewReader("ab")
+				start := time.Now()
+				rec, err := minutes.FromReader(testbase.ReaderFunc(func(p []byte) (int, error) {
+					time.Sleep(test.pause)
+					return parts.Read(p[:1])
+				}), "audio/wav")(ctx)
+				require.ErrorIs(t, err, test.is)
+				require.InDelta(t, test.want, time.Since(start), float64(time.Second))
+				require.NoError(t, rec.Close())
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				require.Empty(t, files())
+			})
+		})
+	}
 }

@@ -20,15 +20,27 @@ type Template struct {
 	Version     *int   `json:"version,omitempty"`     // nil if the template has no versions
 }
 
-// String formats the fields like %+v, and Version by value.
-func (t Template) String() string { return formatFields(t) }
-
 type templateList struct {
-	Templates []Template `json:"templates"`
+	Templates []*Template `json:"templates"`
 }
 
 // List returns the organisation's templates. Assumed: method, path and the scope meetings:read;
 // see [WithRoute].
-func (s *TemplatesService) List(ctx context.Context) ([]Template, error) {
-	return pick(ctx, s.core(), rest.Request{Operation: route.TemplatesList}, func(l *templateList) []Template { return l.Templates })
+func (s *TemplatesService) List(ctx context.Context) ([]*Template, error) {
+	list, err := do[templateList](ctx, s.core, rest.Request{Operation: route.TemplatesList})
+	if err != nil {
+		return nil, err
+	}
+	return list.Templates, nil
+}
+
+func (v *Template) missing(fields) string {
+	if v.ID == "" {
+		return "id"
+	}
+	return ""
+}
+
+func (l *templateList) missing(sent fields) string {
+	return missingList("templates", &l.Templates, sent)
 }

@@ -16,12 +16,19 @@ import (
 //
 // Errors: [ErrTranscriptNotReady], [ErrNotFound] (no such meeting, or the assumed path is wrong).
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (*Transcript, error) {
-	return do[Transcript](ctx, s.core(), rest.Request{Operation: route.MeetingsTranscript, ID: id, MaxResponse: maxText})
+	return do[Transcript](ctx, s.core, rest.Request{Operation: route.MeetingsTranscript, ID: id, MaxBody: maxText})
 }
 
 // Transcript is what the participants said (section 2.7).
 type Transcript struct {
 	Text string `json:"transcript"` // plain text with a label, such as spk_0, before each turn
+}
+
+func (t *Transcript) missing(sent fields) string {
+	if t.Text == "" && !sent.has("transcript", false) {
+		return "transcript"
+	}
+	return ""
 }
 
 // Turn is the text of one speaker, up to the next label.

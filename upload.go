@@ -5,51 +5,48 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
-	"github.com/meeting-minutes/minutes-go/internal/upload"
+	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
-// UploadOptions tune an upload. Zero fields, and nil, mean the defaults.
+// UploadOptions configures an upload. A nil pointer or a zero field selects the default.
 type UploadOptions struct {
 	// Progress is called with the number of bytes passed to the network, and with the size of the
-	// recording. sent grows during an attempt. The next attempt starts from 0 again. Progress runs on
-	// another goroutine, and the upload waits for each call. A panic in Progress crashes the program.
+	// recording. Within an attempt, sent only grows; the next attempt starts from 0 again. Progress
+	// runs on another goroutine, but never after Upload has returned. The upload waits for each call.
 	Progress func(sent, total int64)
-	// WithoutContentMD5 omits the header Content-MD5. With the header, storage rejects an
-	// incomplete recording instead of keeping it (assumed). To compute the header, Upload first
-	// reads the whole recording. See docs/uploads.md.
-	WithoutContentMD5 bool
 }
 
-// Upload uploads the recording of a meeting (section 4.2). It requests an upload URL and makes a PUT
+// Upload uploads the recording of a meeting (section 4.2): it requests an upload URL and makes a PUT
 // to storage, without the API key. The key needs the scopes meetings:write (assumed) and
-// meetings:read. The interface document describes the upload. Assumed: the codes of storage errors.
+// meetings:read. The API reference describes the upload. Assumed: the codes of storage errors.
 //
-//   - Upload waits for an upload slot (see [WithUploadConcurrency]), and then opens the recording.
-//     It closes the recording at the end.
-//   - Only ctx limits the whole upload. [WithUploadTimeouts] limits one attempt.
-//   - Upload retries failed attempts; see [WithRetries].
-//   - If a response is lost, Upload polls the meeting. If the audio has arrived, Upload returns nil.
-//   - When ctx ends, Upload returns soon, even if Recording.Audio or Progress blocks. The blocked
-//     call may still run.
+//   - Upload waits for an upload slot (see [WithUploadConcurrency]), and only then opens the
+//     recording. It closes the recording at the end.
+//   - Upload has no overall timeout: set a deadline on ctx. [WithUploadTimeouts] limits an attempt.
+//   - Unless retries are switched off, Upload retries failed attempts for at least a minute, so a
+//     short outage ends no upload.
+//   - If a response is lost, Upload polls the meeting, because the audio may have arrived. If it has,
+//     Upload returns nil.
+//   - When ctx is done, Upload returns promptly, even if source, Recording.Audio or Progress blocks.
+//     Only the blocked call may then still be running.
 //
-// When Upload returns, the meeting may still have StatusCreated for some seconds. See
-// docs/uploads.md for more.
+// When Upload returns, the meeting may keep StatusCreated for some seconds. See docs/uploads.md for
+// more.
 //
 // Errors:
 //   - The error of source, before any request. [ErrRecordingEmpty], [ErrRecordingTooLarge] (over 1
 //     GiB) and an invalid content type are in a *[ParamError].
 //   - The errors of [MeetingsService.UploadURL]. [ErrBadRequest] means that the meeting already
 //     has audio (assumed).
-//   - *[StorageError]: the upload failed. If it wraps [ErrPartialAudio], the meeting has audio that
-//     may be incomplete.
-//   - The error of closing the recording, joined with any other error.
+//   - *[StorageError]: storage did not accept the recording.
+//   - The error of reading or closing the recording.
 func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, opts *UploadOptions) (err error) {
 	if err := cmp.Or(checkGiven("ctx", ctx != nil), checkID("id", id)); err != nil {
 		return err
@@ -62,32 +59,45 @@ func (s *MeetingsService) Upload(ctx context.Context, id string, source Source, 
 	return s.upload(ctx, id, rec, cmp.Or(opts, new(UploadOptions)), false)
 }
 
+// uploadSlots limits a Client's concurrent uploads. It contains a token for each.
+type uploadSlots chan struct{}
+
+func (s uploadSlots) release() { <-s }
+
+// acquire waits for a slot. It takes a free slot even if ctx is done.
+func (s uploadSlots) acquire(ctx context.Context) error {
+	select {
+	case s <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case s <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return &StorageError{Err: rest.WithCause(ctx, errors.New("waiting for an upload slot"))}
+	}
+}
+
 // open acquires an upload slot and opens the recording of source. done closes the recording and
 // releases the slot.
 func (s *MeetingsService) open(ctx context.Context, source Source) (rec Recording, done func() error, err error) {
 	if err := checkGiven("source", source != nil); err != nil {
 		return Recording{}, nil, err
 	}
-	slots := s.core().slots
+	slots := s.core.slots
 	if err := slots.acquire(ctx); err != nil {
 		return Recording{}, nil, err
 	}
-	opened := false
-	defer func() { // also if source calls runtime.Goexit
-		if !opened {
-			slots.release()
-		}
-	}()
-	if rec, err = source(ctx); err != nil {
-		return Recording{}, nil, err
+	rec, err = openRecording(context.WithValue(ctx, stallKey{}, s.core.uploads.Stall), source)
+	if err != nil {
+		slots.release()
+		return Recording{}, nil, rest.WithCause(ctx, err)
 	}
-	if err := rec.check(); err != nil {
-		return Recording{}, nil, errors.Join(err, rec.Close())
-	}
-	opened = true
 	return rec, func() error {
 		defer slots.release()
-		return rec.Close()
+		_, err := storage.Run(ctx, func() (struct{}, error) { return struct{}{}, rec.Close() }, func(struct{}) {})
+		return err
 	}, nil
 }
 
@@ -102,50 +112,69 @@ func withCloseError(err error, id string, closeErr error) error {
 // upload uploads rec; the caller has an upload slot. shared means that other workers may upload to
 // the meeting, and that their audio counts, too.
 func (s *MeetingsService) upload(ctx context.Context, id string, rec Recording, opts *UploadOptions, shared bool) error {
-	c := s.core()
-	var sentAt time.Duration // of the last attempt
-	u := &upload.Upload{
-		API: uploadAPI{s, id, rec.ContentType}, Recording: upload.Recording(rec),
-		Shared: shared, Progress: opts.Progress, WithoutMD5: opts.WithoutContentMD5,
-		Transport: c.storage, UserAgent: c.UserAgent, Mask: c.Mask, Timeouts: c.uploads, Retries: c.Retries,
-		Begin: func(ctx context.Context, number int) (context.Context, error) {
-			sentAt = c.poller.Now()
-			return rest.WithAttempt(ctx, rest.AttemptInfo{Operation: route.Upload, ID: c.Mask.Text(id), Number: number}), nil
-		},
-		Observe: c.uploadAttempted,
+	c := s.core
+	u := &upload{meetings: s, core: c, id: id, rec: rec, progress: opts.Progress}
+	u.past = storage.History{MaxRetries: c.MaxRetries, Shared: shared}
+	arrived, err := u.newURL(ctx)
+	for !arrived && err == nil {
+		if err = c.storagePause.wait(ctx); err != nil {
+			break
+		}
+		next := u.attempt(ctx)
+		if next.Step == storage.Stored {
+			return nil
+		}
+		err = rest.Sleep(ctx, next.Wait)
+		if err == nil && (next.Step == storage.Ask || next.Step == storage.AskLast) {
+			arrived, err = u.hasAudio(ctx)
+		}
+		if next.Step == storage.GiveUp || next.Step == storage.AskLast {
+			break
+		}
+		if !arrived && err == nil && next.Step != storage.Retry {
+			arrived, err = u.newURL(ctx)
+		}
 	}
-	f := u.Do(ctx)
-	switch {
-	case f == nil:
-		c.poller.Invalidate(id, sentAt)
+	if arrived {
 		return nil
-	case f.Host == "": // there was no upload URL
-		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(c.Mask.Text(id)), unprefixedError{f.Causes[0]})
 	}
-	return &StorageError{
-		StatusCode: f.StatusCode, Code: f.Code, Message: f.Message, RequestID: f.RequestID, RetryAfter: f.RetryAfter,
-		meeting: c.Mask.Text(id), host: f.Host, causes: f.Causes, retryable: f.Retryable,
-	}
+	return u.failure(ctx, err)
 }
 
-// uploadAPI implements upload.API.
-type uploadAPI struct {
-	meetings        *MeetingsService
-	id, contentType string
+// upload is one upload under way.
+type upload struct {
+	meetings *MeetingsService
+	core     *core
+	id       string
+	rec      Recording
+	progress func(sent, total int64)
+
+	target   *url.URL // a secret; nil before the first upload URL
+	expires  time.Time
+	past     storage.History
+	last     storage.Outcome // of the last attempt
+	response storage.Outcome // the last one with a response
 }
 
-// UploadURL implements upload.API. No error quotes the URL.
-func (a uploadAPI) UploadURL(ctx context.Context) (*url.URL, time.Duration, error) {
-	t, resp, err := a.meetings.uploadURL(ctx, a.id, a.contentType)
+// newURL gets an upload URL. If the service rejects the request because the meeting has audio, that
+// may be the audio of an earlier attempt or of another worker.
+func (u *upload) newURL(ctx context.Context) (arrived bool, err error) {
+	sentAt := time.Now()
+	t, resp, err := u.meetings.uploadURL(ctx, u.id, u.rec.ContentType)
 	if err != nil {
-		return nil, 0, err
+		if errors.Is(err, ErrBadRequest) && (u.past.Arrived || u.past.Shared) {
+			if arrived, askErr := u.hasAudio(ctx); arrived || askErr != nil {
+				return arrived, askErr
+			}
+		}
+		return false, err
 	}
-	c, problem := a.meetings.core(), ""
+	problem := ""
 	target, err := url.Parse(t.UploadURL.Reveal())
 	switch {
 	case err != nil:
 		problem = "upload_url is not a URL"
-	case target.Scheme != "https" && !(target.Scheme == "http" && c.local && isLoopback(target.Hostname())):
+	case target.Scheme != "https" && !(target.Scheme == "http" && u.core.local && isLoopback(target.Hostname())):
 		problem = "upload_url is neither https nor loopback for a loopback service"
 	case target.Hostname() == "":
 		problem = "upload_url names no host"
@@ -153,39 +182,117 @@ func (a uploadAPI) UploadURL(ctx context.Context) (*url.URL, time.Duration, erro
 		problem = "method is not PUT"
 	}
 	if problem != "" {
-		return nil, 0, c.requestError(resp, "the response's "+problem)
+		return false, u.core.requestError(resp, "the response's "+problem)
 	}
-	return target, time.Duration(min(t.ExpiresIn, 1<<30)) * time.Second, nil // min prevents an overflow
+	u.target, u.expires = target, sentAt.Add(time.Duration(min(t.ExpiresIn, 1<<30))*time.Second) // min prevents an overflow
+	return false, nil
 }
 
-// HasAudio implements upload.API. It waits for the poller's next poll of the meeting. A meeting
-// has audio in every status except created.
-func (a uploadAPI) HasAudio(ctx context.Context) (bool, error) {
-	w, _ := newWaiter(&WaitOptions{Until: StatusAudioUploaded})
-	c := a.meetings.core()
-	w.after = c.poller.Now()
-	m, err := c.wait(ctx, a.id, w)
+// attempt makes one PUT and returns what follows it.
+func (u *upload) attempt(ctx context.Context) storage.Decision {
+	c := u.core
+	ctx = rest.WithAttempt(ctx, &rest.Attempt{Request: &rest.Request{Operation: route.Upload, ID: c.Mask.Text(u.id)}, Number: u.past.Attempts + 1})
+	put := &storage.Put{
+		URL: u.target, Audio: u.rec.Audio, Size: u.rec.Size, ContentType: u.rec.ContentType,
+		UserAgent: c.UserAgent, WithoutExpect: u.past.WithoutExpect, Progress: u.progress,
+		Transport: c.storage, Mask: rest.NewMask(append(rest.QuerySecrets(u.target), c.Key.Reveal())...), Stall: c.uploads.Stall, Response: c.uploads.Response,
+	}
+	o := put.Do(ctx)
+	times := storage.Times{Now: time.Now(), URLExpires: u.expires}
+	times.Wait = storage.Delay(u.past.Attempts, min(o.RetryAfter, rest.MaxRetryAfter))
+	times.Deadline, _ = ctx.Deadline()
+	next, past := storage.Decide(u.past, o, times)
+	u.past, u.last = past, o
+	if o.StatusCode != 0 {
+		u.response = o
+	}
+	if o.StatusCode == http.StatusTooManyRequests || o.StatusCode == http.StatusServiceUnavailable {
+		c.storagePause.extend(times.Now.Add(times.Wait))
+	}
+	if next.Step == storage.Stored {
+		c.poller.Changed(u.id)
+	}
+	u.report(ctx, next)
+	return next
+}
+
+// hasAudio polls the meeting, and reports whether it has audio, as in every status except created.
+func (u *upload) hasAudio(ctx context.Context) (bool, error) {
+	const longest = time.Minute // since a wait outlasts any outage of the service
+	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("no answer within %v", longest))
+	defer cancel()
+	m, err := u.core.look(ctx, u.id, time.Now())
 	switch err := err.(type) {
-	case *WaitError:
-		return false, err.Err
+	case nil:
+		return m.Status != StatusCreated, nil
 	case *MeetingFailedError: // a failed meeting has audio, too
 		return true, nil
+	case *WaitError:
+		return false, fmt.Errorf("checking whether the audio arrived: %w", err.Err)
+	default:
+		return false, err
 	}
-	return err == nil && m.Status != StatusCreated, err
 }
 
-// uploadAttempted reports an attempt that has ended, and the wait before a retry.
-func (c *core) uploadAttempted(ctx context.Context, o upload.Outcome, retry bool, wait time.Duration) {
-	if c.Observe == nil {
-		return
+// failure returns the error of an upload that failed. err is what ended it after the last attempt, or
+// nil.
+func (u *upload) failure(ctx context.Context, err error) error {
+	r, id := u.response, u.core.Mask.Text(u.id)
+	err = rest.WithCause(ctx, rest.Join(u.last.Err, err))
+	_, api := errors.AsType[*Error](err)
+	if api && u.target == nil || u.last.Unreadable { // storage has not failed
+		return fmt.Errorf("minutes: upload for meeting %s: %w", singleLine(id), unprefixedError{err})
 	}
-	e, _ := AttemptFromContext(ctx)
-	e.StatusCode, e.Code, e.Err, e.Stalled = o.StatusCode, ErrorCode(o.Code), o.Err, o.Stalled
-	e.RequestID, e.Sent, e.Duration, e.WillRetry = o.RequestID, o.Sent, o.Took, retry
-	if retry {
-		e.RetryIn = wait
+	e := &StorageError{
+		StatusCode: r.StatusCode, Code: r.Code, Message: r.Message, RequestID: r.RequestID, RetryAfter: r.RetryAfter,
+		MeetingID: id, Err: err,
 	}
-	c.reportAttempt(ctx, e, slog.String("meeting", singleLine(e.MeetingID)), slog.String("method", http.MethodPut),
-		slog.String("host", o.Target.Host), slog.String("path", o.Target.EscapedPath()),
-		slog.Int64("sent", o.Sent), slog.Int64("size", o.Size))
+	if u.target != nil {
+		e.Host = u.target.Host
+	}
+	return e
+}
+
+// report reports an attempt that has ended, and the wait before a retry.
+func (u *upload) report(ctx context.Context, next storage.Decision) {
+	info, _ := AttemptFromContext(ctx)
+	o := u.last
+	a := Attempt{
+		AttemptInfo: info, Method: http.MethodPut, Path: u.target.EscapedPath(), Host: u.target.Host,
+		StatusCode: o.StatusCode, Code: ErrorCode(o.Code), RequestID: o.RequestID, Err: o.Err,
+		Stalled: o.Stalled, Sent: o.Sent, Duration: o.Took, WillRetry: next.Retries(),
+	}
+	if a.WillRetry {
+		a.RetryIn = next.Wait
+	}
+	u.core.observe(ctx, a)
+}
+
+// uploadPause holds back all uploads of a Client after a 429 or 503 from storage.
+type uploadPause struct {
+	mu    sync.Mutex
+	until time.Time
+}
+
+func (p *uploadPause) extend(until time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if until.After(p.until) {
+		p.until = until
+	}
+}
+
+// wait waits for the end of the pause. It may be extended meanwhile.
+func (p *uploadPause) wait(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		left := time.Until(p.until)
+		p.mu.Unlock()
+		if left <= 0 {
+			return nil
+		}
+		if err := rest.Sleep(ctx, left); err != nil {
+			return err
+		}
+	}
 }

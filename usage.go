@@ -18,6 +18,16 @@ type Usage struct {
 	NextResetAt                string `json:"next_reset_at,omitempty"`      // date of the next top-up, YYYY-MM-DD; empty if there is none
 }
 
+func (u *Usage) missing(sent fields) string {
+	switch {
+	case u.CreditsRemaining == 0 && !sent.has("credits_remaining", false):
+		return "credits_remaining"
+	case u.TranscribeSecondsRemaining == 0 && !sent.has("transcribe_seconds_remaining", false):
+		return "transcribe_seconds_remaining"
+	}
+	return ""
+}
+
 // Transcription returns TranscribeSecondsRemaining as a Duration.
 func (u *Usage) Transcription() time.Duration {
 	return time.Duration(u.TranscribeSecondsRemaining) * time.Second
@@ -33,5 +43,5 @@ func (u *Usage) ResetAt() (date time.Time, ok bool) {
 // Get returns the remaining credits and transcription seconds. Assumed: method, path and the scope
 // meetings:read; see [WithRoute].
 func (s *UsageService) Get(ctx context.Context) (*Usage, error) {
-	return do[Usage](ctx, s.core(), rest.Request{Operation: route.UsageGet})
+	return do[Usage](ctx, s.core, rest.Request{Operation: route.UsageGet})
 }

@@ -2,6 +2,7 @@ package minutes
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/route"
@@ -26,13 +27,39 @@ type VocabularyEntry struct {
 
 // VocabularyVariant is a known wrong spelling of a term.
 type VocabularyVariant struct {
-	Text   string `json:"text"`
-	Source string `json:"source"` // "auto": learned from a confirmed correction; "manual": typed in
+	Text   string        `json:"text"`
+	Source VariantSource `json:"source"`
+}
+
+// VariantSource says where the service has a wrong spelling from (section 2.10). The service may add
+// sources.
+type VariantSource string
+
+// The two sources.
+const (
+	VariantAuto   VariantSource = "auto"   // learned from a confirmed correction
+	VariantManual VariantSource = "manual" // typed in
+)
+
+func (v *Vocabulary) missing(sent fields) string {
+	switch {
+	case v.Terms == nil && !sent.has("terms", true):
+		return "terms"
+	case v.Entries == nil && !sent.has("entries", true):
+		return "entries"
+	}
+	for i, entry := range v.Entries {
+		if entry.Term == "" {
+			return "entries[" + strconv.Itoa(i) + "].term"
+		}
+	}
+	v.Terms, v.Entries = append([]string{}, v.Terms...), append([]VocabularyEntry{}, v.Entries...) // never nil
+	return ""
 }
 
 // Get returns the vocabulary. Assumed: method, path and the scope meetings:read; see [WithRoute].
 func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
-	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyGet})
+	return do[Vocabulary](ctx, s.core, rest.Request{Operation: route.VocabularyGet})
 }
 
 // Replace replaces the whole vocabulary with terms. If terms is empty or nil, the vocabulary is
@@ -41,7 +68,7 @@ func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 //
 // Errors: [ErrInvalidRequest], also for more than Vocabulary.MaxTerms terms (assumed).
 func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {
-	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyReplace, Body: &struct {
+	return do[Vocabulary](ctx, s.core, rest.Request{Operation: route.VocabularyReplace, Body: &struct {
 		Terms []string `json:"terms"` // never null
 	}{append([]string{}, terms...)}})
 }
@@ -53,7 +80,7 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 //
 // Errors: [ErrInvalidRequest], also if the vocabulary is full (assumed).
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {
-	return do[Vocabulary](ctx, s.core(), rest.Request{Operation: route.VocabularyAdd, Body: &struct {
+	return do[Vocabulary](ctx, s.core, rest.Request{Operation: route.VocabularyAdd, Body: &struct {
 		Term string `json:"term"`
 	}{term}})
 }

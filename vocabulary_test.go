@@ -1,7 +1,6 @@
 package minutes_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/meeting-minutes/minutes-go"
@@ -25,19 +24,5 @@ func TestVocabulary_DecodesEmptyLists(t *testing.T) {
 	requireDecoded(t, []variant{
 		{"vocabulary.add", 200, "vocabulary", testkit.FullVocabulary},
 		{"vocabulary.get", 200, "vocabulary_empty", &minutes.Vocabulary{Terms: []string{}, Entries: []minutes.VocabularyEntry{}, MaxTerms: 200}},
-	})
-}
-
-// Every method rejects invalid parameters, by name, before any request.
-func TestVocabulary_RejectUnusableParameters(t *testing.T) {
-	t.Parallel()
-	const bad = "text\xff\xfe"
-	requireRejected(t, map[string]unusable{
-		"terms": {"terms[2]", func(ctx context.Context, c *minutes.Client) (any, error) {
-			return testkit.Result(c.Vocabulary.Replace(ctx, []string{"a", "b", bad}))
-		}},
-		"term": {"term", func(ctx context.Context, c *minutes.Client) (any, error) {
-			return testkit.Result(c.Vocabulary.Add(ctx, bad))
-		}},
 	})
 }

@@ -261,7 +261,6 @@ func TestWaitAll_RejectsInvalidParams(t *testing.T) {
 		"no ids":                {t.Context(), nil, nil, "ids"},
 		"unknown state":         {t.Context(), ids, &minutes.WaitOptions{Until: "done"}, "opts.Until"},
 		"negative AudioTimeout": {t.Context(), ids, &minutes.WaitOptions{AudioTimeout: -1}, "opts.AudioTimeout"},
-		"unprintable format":    {t.Context(), ids, &minutes.WaitOptions{Format: "\xff"}, "opts.Format"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -84,39 +83,6 @@ func TestWaitAll_SurvivesOutage(t *testing.T) {
 	}
 }
 
-// An outage that lasts ends all waits, after many cycles and few requests.
-func TestWaitAll_EndsAfterALongOutage(t *testing.T) {
-	t.Parallel()
-	for name, sick := range map[string]time.Duration{"from the start": 0, "later": 5 * time.Minute} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-				ids := testkit.Crowd(t, srv, 130, 1, 1000*time.Hour)
-				c, l := testkit.WatchPolls(srv)
-				time.AfterFunc(sick, func() {
-					srv.Inject(minutestest.Match{Times: minutestest.Always}, minutestest.BadGateway())
-				})
-				began, ended := time.Now(), map[string]bool{}
-				for _, err := range c.Meetings.WaitAll(t.Context(), slices.Values(ids), nil) {
-					wait, ok := errors.AsType[*minutes.WaitError](err)
-					require.True(t, ok, "%v", err)
-					ended[wait.MeetingID] = true
-					failed, ok := errors.AsType[*minutes.Error](err)
-					require.True(t, ok, "%v", err)
-					assert.Equal(t, 502, failed.StatusCode)
-					if sick > 0 {
-						assert.NotNil(t, wait.Meeting)
-					}
-				}
-				assert.Len(t, ended, len(ids))
-				assert.InDelta(t, sick+11*time.Minute, time.Since(began), float64(2*time.Minute))
-				assert.Less(t, l.Len(), 100, "five minutes of pages among them")
-			})
-		})
-	}
-}
-
 // A failed poll does not make an older snapshot fresh.
 func TestWait_FailedPollDoesNotRefreshTheSnapshot(t *testing.T) {
 	t.Parallel()
@@ -186,28 +152,6 @@ func TestWait_RetriesOnlyTransientFailures(t *testing.T) {
 	}
 }
 
-// The error after too many failures in a row says how many there were.
-func TestWait_ReportsTooManyFailures(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t)
-		c := testkit.Client(srv, minutes.WithRetries(minutes.RetryPolicy{}))
-		m := testkit.Uploaded(t, c, "Weekly")
-		for op, text := range map[minutes.Operation]string{
-			"meetings.get":     `waiting for meeting mtg_\w+.*: 20 consecutive status checks failed over (9m3\d|9m4\d)s \(for this or other meetings\): .*502`,
-			"meetings.minutes": `waiting for meeting mtg_\w+.*: 20 requests in a row failed: .*502`,
-		} {
-			inj := srv.Inject(minutestest.Match{Operation: op, Times: minutestest.Always}, minutestest.BadGateway())
-			_, err := c.Meetings.WaitForMinutes(t.Context(), m.ID, nil)
-			_, ok := errors.AsType[*minutes.WaitError](err)
-			require.True(t, ok)
-			assert.Regexp(t, text, err.Error())
-			inj.Stop()
-			time.Sleep(time.Hour)
-		}
-	})
-}
-
 // A 429 or "not ready" for the minutes or the transcript does not end a job.
 func TestProcess_RetriesIfMinutesAreNotReady(t *testing.T) {
 	t.Parallel()
@@ -225,7 +169,7 @@ func TestProcess_RetriesIfMinutesAreNotReady(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
 				srv.Inject(minutestest.Match{Operation: test.operation, Times: 40}, test.fault)
-				c := testkit.Client(srv, minutes.WithRetries(minutes.RetryPolicy{}))
+				c := testkit.Client(srv, minutes.WithMaxRetries(0))
 				began := time.Now()
 				p := &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-20", ExternalID: "job-1"}
 				r, err := c.Meetings.Process(t.Context(), p, testkit.Audio(10), &minutes.ProcessOptions{Transcript: true})
@@ -336,39 +280,6 @@ func TestWaitForMinutes_SurvivesUntrustedCertificateAfterError(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, 3, fetches.Load())
 	})
-}
-
-// A poll whose transport ends its goroutine counts as failed.
-func TestWait_SurvivesATransportThatEndsItsGoroutine(t *testing.T) {
-	t.Parallel()
-	for _, waits := range []int{1, 60} {
-		for name, ends := range map[string]int{"once": 1, "always": 1 << 30} {
-			t.Run(fmt.Sprint(name, " ", waits), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					srv := minutestest.NewServer(t, minutestest.WithWorld(testkit.Generous()))
-					ids := testkit.Crowd(t, srv, waits, 1, 5*time.Minute)
-					var polls atomic.Int64
-					c := testkit.Client(srv, minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(r *http.Request) (*http.Response, error) {
-						if polls.Add(1) <= int64(ends) {
-							runtime.Goexit() // as t.Fatal does
-						}
-						return srv.HTTPClient().Transport.RoundTrip(r)
-					})}))
-					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-					defer cancel()
-					for _, err := range c.Meetings.WaitAll(ctx, slices.Values(ids), nil) {
-						if ends == 1 {
-							require.NoError(t, err)
-							continue
-						}
-						require.ErrorContains(t, err, "consecutive status checks failed")
-						require.ErrorContains(t, err, "the transport ended its goroutine")
-					}
-				})
-			})
-		}
-	}
 }
 
 // After a rejected poll, the next one keeps the minimum poll interval.

@@ -573,7 +573,7 @@ func TestWait_FailsAfterDelete(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t)
-				c := testkit.Client(srv, minutes.WithRetries(minutes.RetryPolicy{}))
+				c := testkit.Client(srv, minutes.WithMaxRetries(0))
 				m := testkit.Uploaded(t, c, "Weekly")
 				_, err := c.Meetings.Wait(t.Context(), m.ID, nil)
 				require.NoError(t, err)

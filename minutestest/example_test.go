@@ -8,7 +8,6 @@ import (
 	"log"
 	"strings"
 	"testing"
-	"time"
 
 	minutes "github.com/meeting-minutes/minutes-go"
 	"github.com/meeting-minutes/minutes-go/minutestest"
@@ -50,7 +49,7 @@ func ExampleServer_Inject() {
 	defer srv.Close()
 	lost := srv.Inject(minutestest.Match{Operation: minutes.OpMeetingsCreate}, minutestest.LoseResponse())
 
-	client := srv.Client(minutes.WithRetries(minutes.RetryPolicy{Max: 2, WaitMin: time.Millisecond, WaitMax: time.Millisecond}))
+	client := srv.Client(minutes.WithMaxRetries(2))
 	m, _, err := client.Meetings.Create(context.Background(), &minutes.MeetingCreateParams{Title: "Weekly", Date: "2026-11-21", ExternalID: "weekly-47"})
 	if err != nil {
 		log.Fatal(err)

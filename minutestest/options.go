@@ -19,12 +19,7 @@ func WithMinPollInterval(d time.Duration) Option { return func(s *Server) { s.au
 //
 // The Server has no jitter, but each Client has: a poll comes up to a second late,
 // and a retry after a random wait. So after a wait the times differ from run to run:
-// ids repeat, but timestamps, upload URLs and what a poll finds may not. A program
-// that makes one call at a time in a synctest bubble repeats exactly if it never waits
-// for a random time. Let the stages of a [Script] take a nanosecond each, and create
-// the Client so:
-//
-//	srv.Client(minutes.WithRetries(minutes.RetryPolicy{Max: 4, WaitMin: 1, WaitMax: 1}))
+// ids repeat, but timestamps, upload URLs and what a poll finds may not.
 func WithSeed(seed uint64) Option { return func(s *Server) { s.seed = seed } }
 
 // WithAudio keeps the bytes of recordings for [Server.Meeting]. Otherwise recordings are hashed and

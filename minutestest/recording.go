@@ -9,8 +9,8 @@ import (
 
 // SlowRecording returns a recording of size bytes that can be read at
 // bytesPerSecond, as from a slow disk: its ReadAt sleeps. In a synctest bubble
-// that costs nothing. An upload reads it twice, first for Content-MD5. Below 600 bytes
-// per second a single read takes more than a minute, and the upload counts as stalled.
+// that costs nothing. Below 600 bytes per second a single read takes more than a minute, and the
+// upload fails, because the recording counts as unreadable.
 func SlowRecording(size, bytesPerSecond int64) minutes.Source {
 	return minutes.FromReaderAt(slowAudio{size, max(bytesPerSecond, 1)}, size, "audio/mpeg")
 }

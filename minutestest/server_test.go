@@ -356,7 +356,7 @@ func TestServer_ReportsMisuse(t *testing.T) {
 	}{
 		"world":   {func(tb *fakeTB) { NewServer(tb, WithWorld(broken)) }, "organisations[0].id: missing"},
 		"no key":  {func(tb *fakeTB) { NewServer(tb, WithWorld(World{})).Client() }, "no integration key"},
-		"option":  {func(tb *fakeTB) { NewServer(tb).Client(minutes.WithRetries(minutes.RetryPolicy{Max: -1})) }, "WithRetries"},
+		"option":  {func(tb *fakeTB) { NewServer(tb).Client(minutes.WithMaxRetries(2)) }, "WithRetries"},
 		"match":   {func(tb *fakeTB) { NewServer(tb).Inject(Match{Operation: "meetings.got"}, Reset()) }, `"meetings.got"`},
 		"script":  {func(tb *fakeTB) { NewServer(tb).Script(Script{Hold: minutes.StatusMinutesReady}) }, `Script: hold: "minutes_ready"`},
 		"scripts": {func(tb *fakeTB) { NewServer(tb).Script(Script{Title: "a", MeetingID: "b"}) }, "Script: meeting_id: "},

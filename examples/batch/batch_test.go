@@ -168,7 +168,7 @@ func TestBatch_ReportsFailures(t *testing.T) {
 			"9 recordings", "4 written", "5 failed",
 			"recording 01.wav: meeting", "transcription_failed", "run it again with -restart, which",
 			"recording 02.wav: meeting", "transcribe_blocked", "wait for the quota's top-up",
-			"empty.wav: the recording is empty", "notes.txt: the recording is not a known audio or video format", "or move it away",
+			"empty.wav: the recording is empty", "notes.txt: the recording is in no known audio or video format", "or move it away",
 			"gone.wav: stat", "see to the file",
 			"Quota left: 996 credits, ",
 		} {

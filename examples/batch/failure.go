@@ -16,8 +16,8 @@ type failure struct {
 }
 
 func reason(err error) string {
-	if unusable, ok := errors.AsType[*minutes.ParamError](err); ok && unusable.Param == "path" {
-		return unusable.Reason // of a file that is named anyway
+	if unusable, ok := errors.AsType[*minutes.ParamError](err); ok && unusable.Err != nil {
+		return unusable.Err.Error() // without the path, because the file is named anyway
 	}
 	return strings.TrimPrefix(err.Error(), "minutes: ")
 }

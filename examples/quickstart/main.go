@@ -102,7 +102,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if d, ok := meeting.Duration(); ok {
+	if d := meeting.Duration(); d > 0 {
 		fmt.Fprintf(stderr, "The recording is %s long.\n", d)
 	}
 	fmt.Fprintln(stderr)

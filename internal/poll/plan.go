@@ -3,307 +3,290 @@ package poll
 import (
 	"container/heap"
 	"math"
-	"math/rand/v2"
 	"time"
 )
 
-// minPollInterval is the shortest time between two polls of a meeting. The interface
-// asks for 30 seconds; the rest makes up for inexact clocks.
 const (
-	minPollInterval = 30*time.Second + time.Millisecond/2
-	maxMaxAge       = 5 * time.Minute // the longest that Cache-Control can make it
-
-	leastPace = 4   // requests a second: the pacer is no slower, except after a 429
-	steady    = 330 // up to this many requests fit into one minimum poll interval
-
-	maxPolls = 64               // polls under way at a time
-	crowd    = 32               // newcomers that wait for a search
-	few      = 5                // newcomers polled at once; more are worth a search
-	gather   = time.Second / 50 // time for a crowd to assemble
-
-	never time.Duration = math.MaxInt64 / 2
+	interval  = 30*time.Second + time.Millisecond/2 // between two GETs of a meeting; the rest makes up for inexact clocks
+	maxAsked  = 5 * time.Minute                     // the longest max-age or Retry-After that is obeyed
+	maxPause  = 30 * time.Second                    // the longest pause in an outage
+	bearable  = 10 * time.Minute                    // so long a failure that may pass is borne
+	steady    = 330                                 // so many requests fit into one interval; more make the cycle longer
+	leastPace = 8                                   // requests a second that are always allowed
+	maxPolls  = 32                                  // requests under way at a time
+	several   = 3                                   // failures in a row that are more than an accident
+	never     = time.Duration(math.MaxInt64 / 2)
 )
 
-// plan decides which request to make next. It is pure: it has no clock, lock, goroutine or
-// network. The Poller calls decide before each request and reports each outcome.
+// plan decides which request comes next. It is pure: it has no clock, lock, goroutine or network. Times are the Poller's.
 //
-// Every awaited meeting is shown by a page of the listing, if the plan knows a stretch of
-// pages that pays off (stretch.go), or else by its own poll. Both share one pacer.
+// Each awaited meeting is due for a GET at one time. A response about it alone puts that off by a cycle. A page that shows it
+// puts that off until the next sweep has ended without showing it (window.go). Nothing else does.
 type plan struct {
-	watches map[string]*watch // meetings with waiters or a fresh snapshot
-	random  *rand.Rand
-	pacer   pacer
+	due     dueHeap    // every awaited meeting whose GET is not under way
+	kinds   [kinds]int // of those
+	awaited int
+	polling int // GETs under way
+	window
 
-	waiting  int                 // watches with waiters, and followers
-	due      [4]dueHeap          // by role; idle's stays empty
-	polling  int                 // polls under way
-	pollLast bool                // the last request was a poll
-	crowded  bool                // a crowd of newcomers waits for a search
-	failures map[*watch]failures // failed polls in a row
-
-	rejected     int  // requests in a row whose key the service rejected
-	pollRejected bool // a poll is among them
-
-	listing
+	slot    time.Duration // no request before this time at the present pace,
+	until   time.Duration // or before this one, because requests fail
+	lastGet bool          // the last request was a GET
+	streak  int           // failures in a row
 }
 
-// role says how a watch is polled.
-type role uint8
+// watch is what the plan knows of one meeting.
+type watch struct {
+	id      string
+	free    time.Duration // no GET before this time
+	due     time.Duration // when its GET is due; never if held
+	seen    time.Duration // when a response or a page last showed it; 0 if none has
+	patient time.Duration // so long it may wait for the next look, as last seen
+	rarely  time.Duration // the same if that is longer than a cycle, or 0
+	urgent  time.Duration // since when it needs a GET that no page replaces; 0 if it does not
+	passing time.Duration // when its first failure that may pass came, since it was seen; 0 if none
+	sweep   int           // the last sweep that showed it
+	failed  int           // its failures in a row
+	place   int32         // in the heap, plus 1; 0 if not there
+	awaited bool
+	fresh   bool // a newcomer: nobody has seen it or looked for it at the top of the list
+	getting bool // its GET is under way
+	held    bool // the next sweep probably shows it
+}
+
+// kind is how a watch is looked at.
+type kind int
 
 const (
-	idle     role = iota // nobody waits
-	newcomer             // not shown since it joined, or lost: polled when due, but a crowd waits for a search
-	single               // polled when due
-	member               // shown by the pages of a stretch; polled only if these fail
+	alone    kind = iota // by a GET every cycle
+	seldom               // less often
+	newcomer             // by a GET at once
+	expected             // a newcomer that waits for the pages at the top
+	onPages              // by sweeps
+	kinds
 )
 
-func newPlan(random *rand.Rand) plan {
-	return plan{watches: make(map[string]*watch), random: random, failures: make(map[*watch]failures),
-		pacer: pacer{share: 1}, listing: newListing()}
+func (w *watch) kind() kind {
+	switch {
+	case w.held && w.fresh:
+		return expected
+	case w.held:
+		return onPages
+	case w.fresh:
+		return newcomer
+	case w.rarely > 0:
+		return seldom
+	}
+	return alone
 }
 
-// join adds a watch that got its first waiter. It is due now, or at the end of its minimum
-// poll interval. fresh means that the waiter knows the last snapshot. Then a watch that has just
-// left is a member of its stretch again.
-func (p *plan) join(w *watch, now time.Duration, fresh bool) {
-	p.waiting++
-	w.due = max(w.free, now)
-	if fresh {
-		w.due = max(w.free, w.seen+max(minPollInterval, w.interval()))
-	}
-	if fresh && w.stretch != nil {
-		p.setRole(w, member)
-		p.hurry(w, w.interval())
-		return
-	}
-	w.stretch = nil
-	p.unsearched[w] = true
-	p.setRole(w, newcomer)
-	if p.scan.kind == freshScan && len(p.unsearched) <= few { // only a crowd waits for the next search
-		p.setRole(w, single)
-	}
-}
-
-// leave removes a watch that has lost its last waiter.
-func (p *plan) leave(w *watch) {
-	delete(p.failures, w)
-	delete(p.unsearched, w)
-	if w.role == newcomer && p.scan.kind == freshScan {
-		p.scan.left--
-		p.scan.excess--
-	}
-	p.setRole(w, idle)
-	p.waiterGone()
-}
-
-// waiterGone counts one awaited meeting, or one follower, less.
-func (p *plan) waiterGone() {
-	if p.waiting--; p.waiting == 0 { // the Poller drops the requests under way
-		p.listing, p.polling = newListing(), 0
-		for _, w := range p.watches {
-			w.stretch = nil
-		}
-	}
-}
-
-// setRole gives a watch its role, and so its heap.
-func (p *plan) setRole(w *watch, r role) {
+// take takes a watch out of the heap. Each change of a watch is between take and put.
+func (p *plan) take(w *watch) {
 	if w.place > 0 {
-		heap.Remove(&p.due[w.role], int(w.place-1))
-	}
-	if w.role = r; r != idle && !w.polling { // a poll under way: pollEnded will push it
-		heap.Push(&p.due[r], w)
+		p.kinds[w.kind()]--
+		heap.Remove(&p.due, int(w.place-1))
 	}
 }
 
-// setDue sets when a watch is due.
-func (p *plan) setDue(w *watch, due time.Duration) {
-	if w.due = due; w.place > 0 {
-		heap.Fix(&p.due[w.role], int(w.place-1))
+// put puts a watch into the heap, if that is its place.
+func (p *plan) put(w *watch) {
+	if w.awaited && !w.getting {
+		p.kinds[w.kind()]++
+		heap.Push(&p.due, w)
 	}
+}
+
+// setDue sets when a watch is due, if nothing special has happened. Newcomers precede everything that waits already.
+func (p *plan) setDue(w *watch, now time.Duration) {
+	switch {
+	case w.held:
+		w.due = never
+	case w.urgent > 0:
+		w.due = max(w.free, w.urgent)
+	case w.seen == 0:
+		w.due = max(w.free, now-p.cycle())
+	default:
+		w.due = max(w.free, w.seen+max(p.cycle(), w.rarely))
+	}
+}
+
+// join adds a meeting that somebody awaits from now on. known means that its last snapshot is good enough to begin with.
+func (p *plan) join(w *watch, now time.Duration, known bool) {
+	w.awaited, w.fresh = true, !known
+	p.awaited++
+	if !known {
+		w.seen, w.sweep, w.rarely = 0, 0, 0
+		p.joined++
+	}
+	w.held = known && w.sweep > 0 && w.sweep == p.sweeps && w.rarely == 0 && w.urgent == 0 && !p.slow()
+	p.setDue(w, now)
+	p.put(w)
+}
+
+// leave removes a meeting that nobody awaits any more.
+func (p *plan) leave(w *watch) {
+	p.take(w)
+	w.awaited, w.held, w.failed, w.passing = false, false, 0, 0
+	p.awaited--
+}
+
+// stop forgets the requests under way and the window, because nobody waits any more.
+func (p *plan) stop() {
+	p.polling = 0
+	p.window = window{sweeps: p.sweeps + 1, began: -never}
 }
 
 // requests returns how many requests a cycle takes.
 func (p *plan) requests() int {
-	newcomers := len(p.due[newcomer])
-	if p.crowded {
-		newcomers /= pageSize // pages probably show them
-	}
-	return len(p.due[single]) + p.polling + newcomers + p.pages()
+	return p.kinds[alone] + p.kinds[newcomer] + p.kinds[expected]/perPage + p.polling + p.pages()
 }
 
-// cycle returns the time in which every meeting is shown once. Beyond steady, twice the
-// requests make it √2 longer and the pace √2 higher.
+// cycle returns the time in which every meeting is seen once. Beyond steady, twice the requests make it √2 times longer, and
+// the pace √2 times higher.
 func (p *plan) cycle() time.Duration { return cycleOf(p.requests()) }
 
 func cycleOf(requests int) time.Duration {
-	return time.Duration(float64(minPollInterval) * math.Sqrt(max(1, float64(requests)/steady)))
+	return time.Duration(float64(interval) * math.Sqrt(max(1, float64(requests)/steady)))
 }
 
-// jittered adds up to a 32nd of the minimum poll interval at random. It never subtracts.
-func (p *plan) jittered(d time.Duration) time.Duration {
-	return d + time.Duration(p.random.Int64N(int64(minPollInterval/32)))
-}
-
-// decision is the request to make now: a poll, a page, or neither.
+// decision is the request to make now: a GET, a page, or neither.
 type decision struct {
-	poll   *watch
+	get    *watch
 	page   bool
 	cursor string        // of the page
 	wake   time.Duration // if neither, when to decide again
 }
 
-// decide returns the request to make now. If both kinds are due, they alternate. A page after a poll
-// goes ahead of the pacer, which then waits longer: pages show more, and a slow one delays the next.
+// decide decides which request to make now. If a page and a GET are due, they alternate. After a failure, one request at a
+// time finds out whether things work again.
 func (p *plan) decide(now time.Duration) decision {
-	if p.waiting == 0 {
+	busy := p.polling > 0 || p.reading
+	if p.awaited+p.followers == 0 || p.polling >= maxPolls || p.streak > 0 && busy {
 		return decision{wake: never}
 	}
-	if p.pacer.until > now {
-		return decision{wake: p.pacer.until}
+	pageAt, getAt := p.nextPage(now), never
+	if len(p.due) > 0 {
+		getAt = p.due[0].due
 	}
-	if p.pacer.out() && (p.polling > 0 || p.reading) { // one request at a time finds out whether it is over
-		return decision{wake: never}
+	if at := max(p.slot, p.until, min(pageAt, getAt)); at > now {
+		return decision{wake: at}
 	}
-	fewAt := p.fewAt()
-	if fewAt <= now {
-		return decision{poll: p.takePoll(newcomer, now)}
+	p.slot = now + time.Duration(float64(time.Second)/max(leastPace, float64(p.requests())/p.cycle().Seconds()))
+	p.lastGet = pageAt > now || getAt <= now && !p.lastGet
+	if !p.lastGet {
+		p.reading = true
+		return decision{page: true, cursor: p.pass().cursor}
 	}
-	pageAt := p.nextPage(now)
-	if p.pacer.slot > now && (pageAt > now || !p.pollLast) {
-		return decision{wake: min(p.pacer.slot, fewAt)}
-	}
-	r, pollAt := p.nextPoll(now)
-	if pageAt > now && pollAt > now {
-		return decision{wake: min(pageAt, pollAt)}
-	}
-	p.pacer.use(now, max(leastPace, float64(p.requests())/p.cycle().Seconds()))
-	if pageAt <= now && (pollAt > now || p.pollLast) {
-		p.reading, p.pollLast = true, false
-		return decision{page: true, cursor: p.scan.cursor}
-	}
-	p.pollLast = true
-	return decision{poll: p.takePoll(r, now)}
-}
-
-// fewAt returns when to poll a newcomer ahead of the pacer: soon, if there are only a few.
-func (p *plan) fewAt() time.Duration {
-	newcomers := p.due[newcomer]
-	if n := len(newcomers); n == 0 || n+p.polling > few || newcomers[0].seen > 0 {
-		return never
-	}
-	return newcomers[0].due + gather
-}
-
-// nextPoll returns the role whose first watch to poll next, and when. Members wait for their page,
-// and a crowd of newcomers for the search.
-func (p *plan) nextPoll(now time.Duration) (role, time.Duration) {
-	if p.polling >= maxPolls {
-		return idle, never
-	}
-	r, at := single, p.due[single].firstDue()
-	if membersAt := p.patience(p.due[member].firstDue()); membersAt < at {
-		r, at = member, membersAt
-	}
-	newcomers := p.due[newcomer]
-	newcomersAt := newcomers.firstDue()
-	if p.crowded = len(newcomers) >= crowd && p.searching(); p.crowded {
-		newcomersAt = p.patience(newcomersAt)
-		p.crowded = newcomersAt > now
-	}
-	if newcomersAt < at {
-		r, at = newcomer, newcomersAt
-	}
-	return r, at
-}
-
-// patience returns until when watches that are due wait for pages that may show them: while pages
-// arrive, but not much longer than a cycle of polls would take. While 429s slow both down, they
-// wait on.
-func (p *plan) patience(due time.Duration) time.Duration {
-	until := max(due, p.arrived, p.pacer.until) + stuck
-	if p.pacer.share == 1 {
-		until = min(until, due+max(stuck, cycleOf(3*p.waiting)-minPollInterval))
-	}
-	return until
-}
-
-// takePoll returns the first watch with this role, and expects its poll. Polls earn credit for the search.
-func (p *plan) takePoll(r role, now time.Duration) *watch {
-	w := heap.Pop(&p.due[r]).(*watch)
-	if r == single {
-		p.credit += 1.0 / searchShare
-	}
+	w := p.due[0]
+	p.take(w)
+	w.getting = true
 	p.polling++
-	w.polling, w.confirm = true, false
-	w.free = now + minPollInterval // also if its response never arrives
-	return w
+	return decision{get: w}
 }
 
-// recorded records that a request showed a watch.
-func (p *plan) recorded(w *watch, now time.Duration) {
-	w.seen = now
-	delete(p.failures, w)
-	if w.role == newcomer {
-		p.setRole(w, single)
+// got records a good response about one meeting alone, to a GET of the plan or to a call of the user, sent at sentAt.
+func (p *plan) got(w *watch, now, sentAt, maxAge time.Duration) {
+	p.take(w)
+	w.free = max(w.free, now+min(max(interval, maxAge), maxAsked))
+	if sentAt >= w.urgent {
+		w.urgent = 0
 	}
-	p.setDue(w, max(w.free, now+p.jittered(max(p.cycle(), w.interval()))))
-	if w.confirm && w.role != idle {
-		p.setRole(w, single)
-		p.setDue(w, max(w.free, now))
+	p.saw(w, now)
+	p.setDue(w, now)
+	p.put(w)
+	p.good++
+}
+
+// saw records that a response showed a meeting.
+func (p *plan) saw(w *watch, now time.Duration) {
+	w.seen, w.failed, w.passing, w.rarely, w.fresh = now, 0, 0, 0, false
+	if w.patient > p.cycle() {
+		w.rarely = w.patient
 	}
 }
 
-// pollNow makes a watch due now, even within its minimum poll interval.
-func (p *plan) pollNow(w *watch, now time.Duration) {
-	w.free = now
-	if w.role == member {
-		p.setRole(w, single)
+// ask makes a GET of a meeting necessary that no page replaces. atOnce means even within its interval.
+func (p *plan) ask(w *watch, now time.Duration, atOnce bool) {
+	p.take(w)
+	if w.urgent, w.held = now, false; atOnce {
+		w.free = now
 	}
 	p.setDue(w, now)
+	p.put(w)
 }
 
-// hurry makes a watch due earlier if a new waiter, with this interval, wants that.
-func (p *plan) hurry(w *watch, interval time.Duration) {
-	p.setDue(w, min(w.due, max(w.free, w.seen+max(minPollInterval, interval))))
-	if w.role == member && w.due < w.stretch.due-p.cycle()/2 {
-		p.setRole(w, single)
+// getEnded records that a GET has ended, whatever its outcome.
+func (p *plan) getEnded(w *watch, now time.Duration) {
+	p.polling--
+	w.getting = false
+	p.setDue(w, now)
+	p.put(w)
+}
+
+// getFailed records the failure of a GET, after getEnded. A 429 leaves the meeting due, behind what is due already. After
+// another failure its GET comes later each time, so that others need not suffer. hopeless means that failures which are not
+// transient have lasted too long, without a good response about the meeting.
+func (p *plan) getFailed(w *watch, now time.Duration, f *Failure) (hopeless bool) {
+	p.take(w)
+	defer p.put(w)
+	delay := interval << min(w.failed, 4)
+	switch f.Kind {
+	case RateLimited:
+		if !w.held {
+			w.due = max(w.free, now)
+		}
+		if p.limited > 0 { // not only the list is limited
+			p.limited, p.good, p.fails, p.retryAt = 0, 0, 0, 0
+		}
+		return false
+	case Transient:
+		p.failed(now, f.RetryAfter)
+	default: // not counted as an outage, so that each meeting finds out for itself
+		delay = min(delay, 2*time.Minute)
+		if w.passing == 0 {
+			w.passing = now
+		}
+		hopeless = now-w.passing >= bearable
+	}
+	w.failed++
+	w.fresh, w.held = false, false
+	w.free = now + max(interval, min(f.RetryAfter, maxAsked))
+	w.due = max(w.free, now+min(delay, maxAsked))
+	return hopeless
+}
+
+// works records that the service works: it has answered, even if with a rejection.
+func (p *plan) works() { p.streak = 0 }
+
+// failed records the failure of a request. Several in a row are an outage: then requests pause, longer after each failure.
+func (p *plan) failed(now, retryAfter time.Duration) {
+	if p.streak++; p.streak >= several {
+		p.until = now + max(min(time.Second<<min(p.streak-several, 10), maxPause), min(retryAfter, maxAsked))
 	}
 }
 
-// pollEnded records the end of a poll.
-func (p *plan) pollEnded(w *watch) {
-	p.polling--
-	w.polling = false
-	p.setRole(w, w.role)
+// dueHeap orders watches by the time at which they are due.
+type dueHeap []*watch
+
+func (h dueHeap) Len() int           { return len(h) }
+func (h dueHeap) Less(i, j int) bool { return h[i].due < h[j].due }
+
+func (h dueHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = int32(i+1), int32(j+1)
 }
 
-// polled records a good response to a poll; maxAge is from its Cache-Control.
-func (p *plan) polled(w *watch, now, maxAge time.Duration) {
-	p.pollEnded(w)
-	p.works(now)
-	w.free = now + min(max(minPollInterval, maxAge), maxMaxAge)
-	p.recorded(w, now)
+// Push is for container/heap.
+func (h *dueHeap) Push(x any) {
+	*h = append(*h, x.(*watch))
+	(*h)[len(*h)-1].place = int32(len(*h))
 }
 
-// pollRateLimited records a 429 to a poll. The poll does not count: the watch stays due.
-func (p *plan) pollRateLimited(w *watch, now, sentAt, retryAfter time.Duration) {
-	p.pollEnded(w)
-	p.pacer.rateLimited(now, sentAt, retryAfter)
-	w.free = now
-}
-
-// pollPutOff records a poll that was not sent, since another process has just made one.
-func (p *plan) pollPutOff(w *watch, now, wait time.Duration) {
-	p.pollEnded(w)
-	w.free = now + wait
-	p.setDue(w, now+p.jittered(wait))
-}
-
-// pollFailed records a poll that failed. It returns the watches whose waits end by that.
-func (p *plan) pollFailed(w *watch, now, sentAt, retryAfter time.Duration) (ended []*watch) {
-	p.pollEnded(w)
-	w.free = now + max(minPollInterval, min(retryAfter, maxOutage))
-	p.setDue(w, max(w.free, now+p.jittered(max(p.cycle(), w.interval()))))
-	return p.countFailures(w, now, p.pacer.fail(w, now, sentAt, retryAfter))
+// Pop is for container/heap.
+func (h *dueHeap) Pop() any {
+	last := len(*h) - 1
+	w := (*h)[last]
+	(*h)[last], *h = nil, (*h)[:last]
+	w.place = 0
+	return w
 }

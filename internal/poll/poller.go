@@ -1,344 +1,338 @@
 // Package poll decides when to poll which meeting, for any number of waits at once.
 //
-// A page of the listing shows many meetings; a poll is a GET of one. The plan is pure: it decides
-// which request comes next (plan.go), which pages to read (stretch.go), how fast (pacer.go) and
-// which failures end waits (failures.go). The Poller owns the lock and the timer: it asks the
-// plan, makes each attempt, reports the outcome (requests.go), and waits. A watch is a meeting and
-// its waiters (watch.go).
+// A GET shows one meeting; a page of the list shows many. The plan is pure: it decides which request comes next and when
+// (plan.go), and which pages are worth reading (window.go). The Poller owns the lock, the timer and the requests. It publishes
+// what they show to the subscriptions, and judges nothing. A Follower finds new meetings on the pages (follower.go).
 package poll
 
 import (
 	"context"
-	"maps"
-	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 )
 
-// Service makes the requests. Each method makes one attempt, does not retry, and
-// returns soon after ctx has ended.
-type Service interface {
-	// Poll gets one meeting. It may have to wait before it can send its request.
-	// It calls wanted just before sending; if wanted returns false, it fails without
-	// a request. maxAge is from the response's Cache-Control.
-	Poll(ctx context.Context, id string, wanted func() bool) (s Snapshot, maxAge time.Duration, f *Failure)
-	// Page reads the page of the listing at cursor, the first page if cursor is
-	// empty. It calls wanted as Poll does. next is empty at the end of the listing.
-	Page(ctx context.Context, cursor string, wanted func() bool) (page []Snapshot, next string, f *Failure)
-}
+// Kind says what a failure means.
+type Kind int
 
-// Failure is the outcome of a request that failed. If it is neither RateLimited nor
-// Transient, the service rejected the request and would reject it again.
+// The kinds of failures.
+const (
+	RateLimited Kind = iota // 429
+	Transient               // 5xx or a lost connection: never ends a wait
+	Passing                 // may pass; ends a wait after ten minutes without a good response about the meeting
+	Rejected                // about this request or this meeting: ends its wait
+	KeyRejected             // ends all waits
+)
+
+// Failure is the outcome of a request that failed.
 type Failure struct {
-	Err         error
-	RateLimited bool          // 429
-	RetryAfter  time.Duration // how long the service asks to wait; 0 if it does not say
-	Transient   bool          // no response, or a fault that may pass
-	KeyRejected bool          // the service rejected the key
-	NotBefore   time.Duration // if positive, the poll was not sent: another process made one; how long to wait
+	Err        error
+	Kind       Kind
+	RetryAfter time.Duration // how long the service asks to wait; 0 if it does not say
 }
 
-// Observer receives events for logs and metrics. The Poller calls its methods on
-// separate goroutines, without its lock.
-type Observer interface {
-	// PollsFail reports, once, that several polls in a row have failed, except by a 429.
-	PollsFail(id string, inARow int, err error)
-	// PollsRecovered reports the first snapshot after PollsFail.
-	PollsRecovered(id string, failed int)
-	// CycleEnded reports a cycle that has ended.
-	CycleEnded(Cycle)
+// Snapshot is one meeting as a response showed it. M is the meeting as the caller keeps it.
+type Snapshot[M any] struct {
+	ID               string
+	Final            bool // the status no longer changes
+	Idle             bool // no audio yet
+	Created, Updated time.Time
+	Meeting          M
+	Page             bool      // a list page showed it, so it may be old
+	SentAt           time.Time // when its request was sent; the Poller sets it for its own requests
 }
 
-// maxQueued is the number of requests that may wait in the Client's rate limiter. The user's
-// calls never wait behind more.
-const maxQueued = 2
-
-// several is the number of failed polls in a row that are worth a warning.
-const several = 3
-
-// Cycle counts the requests of one cycle. A cycle ends early if nobody waits any more.
-type Cycle struct {
-	Took         time.Duration
-	Waits        int // awaited meetings at its end
-	Pages, Polls int
-
-	began, ends time.Duration // ends is 0 if nobody waits
+// Update is the latest news of a meeting.
+type Update[M any] struct {
+	Snapshot Snapshot[M]
+	Has      bool  // there is a Snapshot
+	Err      error // not nil: the wait is over
 }
 
-// Poller polls meetings for every wait of a Client. Each request under way has a
-// goroutine; there is no other.
-type Poller struct {
-	service  Service
-	Observer Observer // may be set before the first wait
+// Service makes the requests: one attempt each, without retries. It returns soon after ctx has ended. It calls send just
+// before the request goes out, without any lock that send's caller may need; if send returns false, it fails without a request.
+type Service[M any] interface {
+	Get(ctx context.Context, id string, send func() bool) (s Snapshot[M], maxAge time.Duration, f *Failure)
+	// Page reads the page at cursor, the first page if cursor is empty. next is empty at the end of the list.
+	Page(ctx context.Context, cursor string, send func() bool) (shown []Snapshot[M], next string, f *Failure)
+}
+
+// Trouble reports that requests began to fail, with the error, or, if Err is nil, that they work again.
+type Trouble struct{ Err error }
+
+const (
+	maxUnsent = 2 // requests that wait to be sent; the user's calls never wait behind more
+)
+
+// Poller polls the meetings that somebody awaits. No goroutine of it runs while nobody does.
+type Poller[M any] struct {
+	svc Service[M]
+	log func(Trouble)
 
 	mu        sync.Mutex
-	followers []*follower
-	began     time.Time
-	latest    time.Duration // what now returned last
 	plan      plan
-	trouble   error         // why the last failed poll failed
-	troubled  time.Duration // when it failed
-	forgotten time.Duration // when forget last ran
+	meetings  map[string]*meeting[M] // those awaited, and those seen within the last interval
+	followers []*Follower[M]
+	base      time.Time
+	last      time.Duration // the latest time that now returned
+	forgot    time.Duration // when meetings was last cleared
 
-	queued int             // requests that wait to be sent
-	ctx    context.Context // of the requests under way; ends when nobody waits
+	ctx    context.Context // of the requests under way; nil while nobody waits
 	cancel context.CancelFunc
-	timer  *time.Timer   // calls tick; nil if nobody waits
-	wake   time.Duration // when the timer fires
-	cycle  Cycle         // the current one
+	timer  *time.Timer
+	wake   time.Duration
+	unsent int // requests under way that are not sent yet
+
+	trouble   error // the last 429, or the last of several failures in a row
+	troubled  time.Duration
+	troubling bool      // the last Trouble had an error
+	toLog     []Trouble // once the lock is released
 }
 
-// New returns a Poller. It makes no request before somebody waits.
-func New(s Service) *Poller {
-	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
-	return &Poller{service: s, began: time.Now(), plan: newPlan(random)}
+// meeting is a meeting with the subscriptions that await it.
+type meeting[M any] struct {
+	watch
+	last    Snapshot[M]
+	has     bool
+	changed time.Duration // a wait cannot begin with a snapshot whose request was sent before
+	trouble error         // the failure of its last GET
+	subs    []*Subscription[M]
 }
 
-// Now returns the time of the Poller's clock, which dates snapshots. Each call returns a
-// later time, even if the system's clock is coarse.
-func (p *Poller) Now() time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.now()
+// New returns a Poller. log, which may be nil, is called without a lock held.
+func New[M any](svc Service[M], log func(Trouble)) *Poller[M] {
+	p := &Poller[M]{svc: svc, log: log, meetings: make(map[string]*meeting[M]), base: time.Now()}
+	p.plan.stop()
+	return p
 }
 
-// now is Now with the lock held.
-func (p *Poller) now() time.Duration {
-	p.latest = max(time.Since(p.began), p.latest+1)
-	return p.latest
+// now returns the time since New. Each time is later than the one before.
+func (p *Poller[M]) now() time.Duration {
+	p.last = max(time.Since(p.base), p.last+1)
+	return p.last
 }
 
-// Join adds a waiter to a meeting. If the meeting has a fresh snapshot, Join notifies
-// the waiter at once, which may end the wait.
-func (p *Poller) Join(waiter Waiter, id string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := p.now()
-	p.join(waiter, id, now)
-	p.reschedule(now)
-}
-
-// join is Join with the lock held.
-func (p *Poller) join(waiter Waiter, id string, now time.Duration) {
-	w := p.watch(id)
-	fresh := w.fresh(now)
-	if fresh {
-		if over, _ := waiter.Notify(w.last, true, 0); over {
-			p.releaseIfIdle(w)
-			return
-		}
-	}
-	waited := w.waited()
-	w.waiters = append(w.waiters, waiting{waiter, fresh})
-	if waited {
-		p.plan.hurry(w, waiter.Interval(w.last))
-	} else {
-		p.plan.join(w, now, fresh)
-	}
-}
-
-// Leave ends a wait and returns the last snapshot. If polls of the meeting fail or are
-// held back, it also returns the reason. If the wait is over already, it returns neither.
-func (p *Poller) Leave(waiter Waiter, id string) (last Snapshot, trouble error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	w := p.plan.watches[id]
-	if w == nil || !w.drop(waiter) {
-		return Snapshot{}, nil
-	}
-	_, failing := p.plan.failures[w]
-	heldBack := p.plan.pacer.until > p.now() || p.plan.pacer.limited+p.plan.pacer.failed > 0
-	if failing || heldBack && p.troubled > w.seen {
-		trouble = p.trouble
-	}
-	p.releaseIfIdle(w)
-	return w.last, trouble
-}
-
-// Record records a snapshot from a request that is not the Poller's, sent at sentAt. The
-// next poll is at least the minimum poll interval later.
-func (p *Poller) Record(s Snapshot, sentAt time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := p.now()
-	w := p.watch(s.ID)
-	w.free = max(w.free, now+minPollInterval)
-	if !w.old(s, sentAt) {
-		p.notify(w, s, sentAt)
-	}
-	p.plan.recorded(w, now)
-	p.reschedule(now)
-}
-
-func (p *Poller) watch(id string) *watch {
-	w := p.plan.watches[id]
-	if w == nil {
-		w = &watch{id: id}
-		p.plan.watches[id] = w
-	}
-	return w
-}
-
-// Invalidate makes the last snapshot of a meeting count as old, so that the next poll is
-// immediate. It does nothing if a poll is under way, or if a poll or a new state has
-// arrived after since.
-func (p *Poller) Invalidate(id string, since time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	now := p.now()
-	w := p.plan.watches[id]
-	// A page moves only seen, and a long max-age moves only free; a poll moves both. A page
-	// may be older than its request, unless it shows a new state.
-	if w == nil || w.polling || w.changed >= since || w.seen >= since && w.free-minPollInterval >= since {
-		return
-	}
-	w.stale, w.seen = true, now
-	p.plan.pollNow(w, now)
-	p.reschedule(now)
-}
-
-// Forget makes the last snapshot of a meeting count as old, so that the next wait polls.
-func (p *Poller) Forget(id string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if w := p.plan.watches[id]; w != nil {
-		w.stale, w.seen = true, p.now()
-	}
-}
-
-// notify records a snapshot and notifies the waiters. It removes those whose wait is over, and
-// reports whether somebody still waits.
-func (p *Poller) notify(w *watch, s Snapshot, sentAt time.Duration) bool {
-	p.observeRecovery(w)
-	changed := s.State != w.last.State
-	if w.seen = p.now(); changed && w.last.State != "" {
-		w.changed = w.seen
-	}
-	w.last, w.stale = s, false
-	w.waiters = slices.DeleteFunc(w.waiters, func(x waiting) bool {
-		over, confirm := x.Notify(s, changed || !x.notified, sentAt)
-		w.confirm = w.confirm || confirm
-		return over
-	})
-	for i := range w.waiters {
-		w.waiters[i].notified = true
-	}
-	return p.releaseIfIdle(w)
-}
-
-// releaseIfIdle cleans up if the meeting has no waiter left. It reports whether somebody
-// still waits.
-func (p *Poller) releaseIfIdle(w *watch) bool {
-	if w.waited() {
-		return true
-	}
-	if w.role != idle {
-		p.plan.leave(w)
-	}
-	p.stopIfIdle()
-	return false
-}
-
-// stopIfIdle stops if nobody waits any more.
-func (p *Poller) stopIfIdle() {
-	if p.plan.waiting == 0 && p.timer != nil {
-		p.stop()
-	}
-	p.forget()
-}
-
-// forget deletes the watches that nobody waits for and whose snapshot has expired. It visits
-// all, so it runs at most once in a minimum poll interval.
-func (p *Poller) forget() {
-	now := p.now()
-	if now < p.forgotten+minPollInterval {
-		return
-	}
-	p.forgotten = now
-	maps.DeleteFunc(p.plan.watches, func(_ string, w *watch) bool {
-		return !w.waited() && !w.polling && max(w.free, w.seen+minPollInterval) <= now
-	})
-}
-
-// stop cancels the requests under way and the timer. Nobody waits any more.
-func (p *Poller) stop() {
-	p.cancel()
-	p.timer.Stop()
-	p.timer = nil
-	p.endCycle(p.now())
-	for _, w := range p.plan.watches {
-		if w.polling { // the service may have answered the poll
-			w.free = p.now() + minPollInterval
-		}
-		w.polling = false
-	}
-	time.AfterFunc(2*minPollInterval, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.forget()
-	})
-}
-
-// run starts the requests that the plan decides to make now. Then it sets the timer for the next.
-func (p *Poller) run(now time.Duration) {
-	p.endCycle(now)
-	for p.plan.waiting > 0 {
-		if p.queued >= maxQueued {
-			p.wakeAt(now, never)
-			return
-		}
-		do := p.plan.decide(now)
-		switch {
-		case do.page:
-			p.queued++
-			go p.page(p.ctx, do.cursor, now)
-		case do.poll != nil:
-			p.queued++
-			go p.poll(p.ctx, do.poll, now)
-		default:
-			p.wakeAt(now, do.wake)
-			return
+// unlock releases the lock, and then logs what happened meanwhile.
+func (p *Poller[M]) unlock() {
+	events := p.toLog
+	p.toLog = nil
+	p.mu.Unlock()
+	for _, e := range events {
+		if p.log != nil {
+			p.log(e)
 		}
 	}
 }
 
-// wakeAt sets the timer.
-func (p *Poller) wakeAt(now, wake time.Duration) {
-	if p.timer == nil {
+// waiting reports whether anybody waits.
+func (p *Poller[M]) waiting() bool { return p.plan.awaited+p.plan.followers > 0 }
+
+// wakeBy lets the loop run at the given time at the latest.
+func (p *Poller[M]) wakeBy(at time.Duration) {
+	if p.waiting() && p.ctx == nil {
 		p.ctx, p.cancel = context.WithCancel(context.Background())
-		p.queued = 0
-	} else {
+		p.setTimer(at)
+	} else if p.waiting() && at < p.wake {
+		p.setTimer(at)
+	}
+}
+
+func (p *Poller[M]) setTimer(at time.Duration) {
+	if p.timer != nil {
 		p.timer.Stop()
 	}
-	p.wake, p.timer = wake, time.AfterFunc(wake-now, p.tick)
+	p.wake = at
+	p.timer = time.AfterFunc(at-p.last, func() {
+		p.mu.Lock()
+		defer p.unlock()
+		p.run()
+	})
 }
 
-// reschedule lets the timer fire now, since something has changed. It does not call run
-// itself: of waits that begin together, the plan should see all.
-func (p *Poller) reschedule(now time.Duration) {
-	if p.plan.waiting > 0 && (p.timer == nil || p.wake > now) {
-		p.wakeAt(now, now)
+// run starts the requests that the plan decides to make now, and sets the timer for the next.
+func (p *Poller[M]) run() {
+	for p.waiting() {
+		now := p.now()
+		if p.unsent >= maxUnsent {
+			p.setTimer(never)
+			return
+		}
+		switch do := p.plan.decide(now); {
+		case do.page:
+			p.unsent++
+			go p.page(p.ctx, do.cursor)
+		case do.get != nil:
+			p.unsent++
+			go p.get(p.ctx, p.meetings[do.get.id], now)
+		default:
+			p.setTimer(do.wake)
+			return
+		}
 	}
 }
 
-func (p *Poller) tick() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.run(p.now())
-}
-
-// endCycle ends the cycle if it is over, reports it to the observer and begins the next.
-func (p *Poller) endCycle(now time.Duration) {
-	c, waits := p.cycle, p.plan.waiting
-	if waits > 0 && now < c.ends || waits == 0 && c.ends == 0 {
+// stopIfIdle cancels the requests under way if nobody waits any more. The service may have answered them.
+func (p *Poller[M]) stopIfIdle() {
+	if p.waiting() || p.ctx == nil {
 		return
 	}
-	if p.cycle = (Cycle{}); waits > 0 {
-		p.cycle.began, p.cycle.ends = now, now+p.plan.cycle()
+	p.cancel()
+	p.timer.Stop()
+	p.ctx, p.unsent = nil, 0
+	p.plan.stop()
+	for _, m := range p.meetings {
+		if m.getting {
+			m.getting, m.free = false, p.now()+interval
+		}
 	}
-	if p.Observer != nil && c.ends > 0 {
-		c.Took, c.Waits = now-c.began, waits-p.plan.following
-		go p.Observer.CycleEnded(c)
+}
+
+// request makes a request without the lock, and records its outcome with the lock. useful reports, just before the request is
+// sent, whether it still is. request returns when that was.
+func (p *Poller[M]) request(ctx context.Context, useful func() bool, send func(func() bool), record func(sentAt time.Time)) {
+	unsent, sentAt := true, time.Now()
+	sent := func() {
+		if unsent && ctx.Err() == nil {
+			unsent = false
+			p.unsent--
+			p.wakeBy(p.now())
+		}
+	}
+	send(func() bool {
+		p.mu.Lock()
+		defer p.unlock()
+		sentAt = time.Now()
+		sent()
+		return ctx.Err() == nil && useful()
+	})
+	p.mu.Lock()
+	defer p.unlock()
+	sent()
+	if ctx.Err() == nil { // otherwise nobody waits any more
+		record(sentAt)
+		p.stopIfIdle()
+		p.run()
+	}
+}
+
+// get makes the GET of one meeting that the plan decided on at the given time.
+func (p *Poller[M]) get(ctx context.Context, m *meeting[M], decided time.Duration) {
+	var s Snapshot[M]
+	var maxAge time.Duration
+	var f *Failure
+	useful := true
+	p.request(ctx, func() bool {
+		useful = m.awaited && (m.seen < decided || m.urgent > 0) // no other response has shown it meanwhile
+		return useful
+	}, func(send func() bool) {
+		s, maxAge, f = p.svc.Get(ctx, m.id, send)
+	}, func(sentAt time.Time) {
+		p.plan.getEnded(&m.watch, p.now())
+		if s.SentAt = sentAt; f == nil {
+			p.plan.works()
+			p.got(m, s, maxAge)
+		} else if useful {
+			p.getFailed(m, f)
+		}
+		if useful {
+			p.report(m, f)
+		}
+	})
+}
+
+// got records a good response about one meeting alone.
+func (p *Poller[M]) got(m *meeting[M], s Snapshot[M], maxAge time.Duration) {
+	p.publish(m, s)
+	p.plan.got(&m.watch, p.now(), s.SentAt.Sub(p.base), maxAge)
+}
+
+// getFailed records a GET that failed, and ends the waits that it concerns.
+func (p *Poller[M]) getFailed(m *meeting[M], f *Failure) {
+	switch f.Kind {
+	case KeyRejected:
+		p.endAll(f.Err)
+	case Rejected: // an answer about the meeting, which counts as a poll
+		p.plan.works()
+		m.free = max(m.free, p.now()+interval)
+		p.end(m, f.Err)
+	default:
+		m.trouble = f.Err
+		if p.plan.getFailed(&m.watch, p.now(), f) {
+			p.end(m, f.Err)
+		}
+	}
+}
+
+// end ends all waits for a meeting with an error.
+func (p *Poller[M]) end(m *meeting[M], err error) {
+	for _, s := range m.subs {
+		s.news(Update[M]{Snapshot: m.last, Has: m.has, Err: err})
+	}
+	if m.subs = nil; m.awaited {
+		p.plan.leave(&m.watch)
+	}
+}
+
+// endAll ends all waits and followers with an error.
+func (p *Poller[M]) endAll(err error) {
+	for _, m := range p.meetings {
+		p.end(m, err)
+	}
+	p.endFollowers(err)
+}
+
+// page reads the page of the list that the plan decided on.
+func (p *Poller[M]) page(ctx context.Context, cursor string) {
+	var page []Snapshot[M]
+	var next string
+	var f *Failure
+	p.request(ctx, func() bool { return true }, func(send func() bool) {
+		page, next, f = p.svc.Page(ctx, cursor, send)
+	}, func(sentAt time.Time) {
+		switch {
+		case f == nil:
+			if next == cursor { // the list never ends: take that for its end
+				next = ""
+			}
+			p.pageRead(page, cursor, next, sentAt)
+		case f.Kind == KeyRejected:
+			p.endAll(f.Err)
+		default:
+			p.plan.pageFailed(p.now(), cursor, f)
+			if f.Kind == Rejected && cursor == atTheTop {
+				p.endFollowers(f.Err)
+			}
+		}
+		p.report(nil, f)
+	})
+}
+
+// pageRead publishes the snapshots of a page. A snapshot that is older than the last one does not count.
+func (p *Poller[M]) pageRead(page []Snapshot[M], cursor, next string, sentAt time.Time) {
+	for i := range page {
+		page[i].Page, page[i].SentAt = true, sentAt
+	}
+	found, more := p.discover(page, cursor, next)
+	var shown []*watch
+	for _, s := range page {
+		if m := p.meetings[s.ID]; m != nil && p.publish(m, s) {
+			shown = append(shown, &m.watch)
+		}
+	}
+	p.plan.pageRead(p.now(), sentAt.Sub(p.base), shown, found, next, more)
+}
+
+// report keeps a failure for waits that end soon. It reports when requests begin to fail, and when they work again.
+func (p *Poller[M]) report(m *meeting[M], f *Failure) {
+	list := p.plan.fails >= several || p.plan.fails > 0 && p.plan.followers > 0
+	trouble := p.plan.streak >= several || list || m != nil && m.failed == several
+	if f != nil && (trouble || f.Kind == RateLimited) {
+		p.trouble, p.troubled = f.Err, p.now()
+	}
+	if f == nil && p.troubling && !trouble {
+		p.troubling = false
+		p.toLog = append(p.toLog, Trouble{})
+	} else if f != nil && trouble && !p.troubling {
+		p.troubling = true
+		p.toLog = append(p.toLog, Trouble{Err: f.Err})
 	}
 }

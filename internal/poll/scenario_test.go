@@ -2,295 +2,183 @@ package poll_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"math"
 	"math/rand/v2"
-	"slices"
-	"strconv"
-	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/meeting-minutes/minutes-go/internal/poll"
-	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
+	poll "github.com/meeting-minutes/minutes-go/internal/poll"
 )
 
-func TestMain(m *testing.M) { testbase.Main(m) }
-
-const (
-	floor    = 30 * time.Second
-	pageSize = 50
-	edgeLast = 40 * time.Minute // the edge has no limit afterwards
-)
-
-// scenario is the waits at a service, the events of an hour, and the behaviour of the service. It
-// has many fields because each is a column of the table of scenarios. Most are zero in most of them.
+// scenario is the meetings, the waits and the behaviour of the service during some time. It has
+// many fields because each is a column of the table. Most are zero in most scenarios.
 type scenario struct {
-	waits     int           // meetings with a wait from the beginning
+	waits     int           // meetings with a wait from the beginning, in all processes together
+	oneIn     int           // one meeting in so many of the list has a wait; 0: each
 	newer     int           // meetings above those, without a wait
-	oneIn     int           // one meeting in so many has a wait; 0: all
-	sparse    int           // further meetings with a wait, below those
-	sparseIn  int           // one in so many there has a wait
-	joining   time.Duration // the waits begin one after the other during this time
-	newcomers time.Duration // interval between further waits, for meetings that are ready
-	twice     bool          // a wait ends with its first poll, and another begins
-	endless   bool          // one meeting in 24 ends within the hour; else all do
+	crowd     int           // further waits that begin together, after five minutes, for meetings that begin then
+	newcomers time.Duration // the interval between further such waits
+	processes int           // 0: one
+	apart     bool          // each process has a list of its own; otherwise their meetings lie side by side
+	alone     bool          // the yardstick polls, instead of a poll.Poller
+	lasts     time.Duration // 0: twenty minutes
 
-	foreign  time.Duration // interval between meetings that others create
-	imported int           // number of meetings that others create at once, after ten minutes
-	deleted  time.Duration // interval between deletions of meetings with a wait
-	edited   time.Duration // interval between changes of a meeting
+	latency     time.Duration // of every request; 0: 50 ms
+	loss        float64       // the share of lost responses
+	pageTakes   time.Duration // the further time that a page takes
+	deeper      time.Duration // the further time that it takes for each page above it
+	lag         time.Duration // pages show what was true so long ago
+	size        int           // of a page; 0: 50
+	byChange    bool          // the list is ordered by the last change
+	cursorLives time.Duration // 0: for ever
+	edge        float64       // requests a second that the service accepts; 0: all
+	quota       int           // requests that it accepts in each calendar minute; 0: all
+	calling     float64       // requests a second by the user's own calls
+	limit       float64       // WithRateLimit; 0: none
+	fault       func(request) *poll.Failure
+	poisoned    bool // one more wait is for a meeting that is in no list
 
-	order    order
-	slow     time.Duration // how long a page takes
-	lose     float64       // share of lost pages
-	losePoll float64       // share of lost polls
-	limited  bool          // the listing answers 429, whatever the query
-	hanging  bool          // the listing never answers
-	short    bool          // pages are of random length, and may be empty
-	deadly   bool          // cursors live for ten minutes
-	edge     float64       // requests a second that the edge accepts; 0: all
-	quota    int           // requests that the edge accepts in each calendar minute; 0: all
-
-	needs int // requests per cycle that cover every meeting; 0: few enough for the shortest cycle
+	since    time.Duration // the first process follows the meetings since so long ago, instead of waiting
+	audio    time.Duration // meetings get their audio so long after their creation
+	others   time.Duration // the interval between meetings without a wait that begin later
+	takes    time.Duration // from the creation of those to their end; 0: ten minutes
+	restarts int           // of the process that follows
 }
 
-type order int
-
-const (
-	byCreation order = iota
-	byChange
-	noOrder
-)
-
-// cycle is the length of a polling cycle: the minimum poll interval, more if a cycle has many
-// requests, and up to a second of jitter. Slow pages, one after the other, may take longer.
-func (w scenario) cycle() time.Duration {
-	cycle := time.Duration(float64(floor) * math.Sqrt(max(1, float64(w.needs)/330)))
-	return time.Second + max(cycle, time.Duration(w.waits/pageSize)*w.slow)
+func (w scenario) withDefaults() scenario {
+	w.oneIn = max(1, w.oneIn)
+	w.processes = max(1, w.processes)
+	if w.lasts == 0 {
+		w.lasts = 20 * time.Minute
+	}
+	if w.latency == 0 {
+		w.latency = 50 * time.Millisecond
+	}
+	if w.size == 0 {
+		w.size = 50
+	}
+	if w.takes == 0 {
+		w.takes = 10 * time.Minute
+	}
+	return w
 }
 
-// meeting is one with a wait.
-type meeting struct {
-	id      string
-	key     int64 // its place in the listing
-	joined  time.Duration
-	ends    time.Duration
-	polled  time.Duration // the last poll
-	seen    time.Duration // the last poll or page
-	deleted bool          // at ends
-	over    bool          // its wait has been notified
+// run simulates a scenario, in a bubble.
+func run(w scenario) *measures {
+	w = w.withDefaults()
+	time.Sleep(time.Duration(17) * time.Second) // into a minute, for the quota
+	s := &service{scenario: w, random: rand.New(rand.NewPCG(1, 7)), began: time.Now(), byID: map[string]*meeting{},
+		tokens: w.edge, filled: time.Now(), used: map[int64]int{}}
+	s.late, s.unseen = make([][]time.Duration, w.processes), make([]time.Duration, w.processes)
+	s.found, s.done = map[string]int{}, map[string]int{}
+	ctx, cancel := context.WithTimeout(context.Background(), w.lasts)
+	defer cancel()
+	processes := make([]*process, w.processes)
+	for i := range processes {
+		processes[i] = newProcess(s, i, w.alone)
+	}
+	s.populate()
+	s.beginWaits(ctx, processes)
+	<-ctx.Done()
+	s.finish()
+	synctest.Wait()
+	return &s.measures
 }
 
-// row is a meeting in the listing. If m is nil, it has no wait.
-type row struct {
-	key int64
-	m   *meeting
+// populate makes the meetings. The oldest of oneIn is the one with a wait.
+func (s *service) populate() {
+	lists := 1
+	if s.apart {
+		lists = s.processes
+	}
+	s.lists = make([][]*meeting, lists)
+	n := s.waits * s.oneIn
+	for i := range n + s.newer {
+		m := s.old(i%lists, n+s.newer-i)
+		if i%s.oneIn != 0 || i >= n {
+			m.since[final] = m.since[working] // it has ended before
+		}
+	}
 }
 
-// service is the service of a scenario. It counts requests.
-type service struct {
-	scenario
-	random *rand.Rand
-	began  time.Time
-
-	mu     sync.Mutex
-	list   []row // the newest last
-	ours   []*meeting
-	byID   map[string]*meeting
-	key    int64         // of the newest
-	tokens float64       // of the edge
-	filled time.Duration // when tokens was computed
-	minute time.Duration // the last minute that used counts
-	used   int           // of the quota
-	counts counts
+// beginWaits begins the waits, those that come later as well, and what else happens.
+func (s *service) beginWaits(ctx context.Context, processes []*process) {
+	if s.since > 0 {
+		go processes[0].followOn(ctx)
+	} else {
+		for i := range s.waits {
+			p := i % s.processes
+			go processes[p].wait(ctx, s.lists[p%len(s.lists)][i*s.oneIn/len(s.lists)], false)
+		}
+	}
+	if s.poisoned {
+		s.byID["poison"] = &meeting{id: "poison", place: -1, owner: -1}
+		poison := processes[0].waiting.Subscribe("poison", false)
+		context.AfterFunc(ctx, func() { _ = poison.Cancel() })
+	}
+	if s.crowd > 0 {
+		go s.begin(ctx, processes[0], s.crowd, 5*time.Minute, 0)
+	}
+	if s.newcomers > 0 {
+		go s.begin(ctx, processes[0], 1, s.newcomers, s.newcomers)
+	}
+	if s.others > 0 {
+		go s.begin(ctx, nil, 1, s.others, s.others)
+	}
+	if s.calling > 0 {
+		go processes[0].calls(ctx)
+	}
 }
 
-var (
-	errLimited = errors.New("429")
-	errLost    = errors.New("lost")
-	errBarred  = errors.New("400")
-	errGone    = errors.New("404")
-)
-
-func newService(w scenario) *service {
-	return &service{scenario: w, random: rand.New(rand.NewPCG(1, 7)), began: time.Now().Add(-time.Millisecond),
-		byID: make(map[string]*meeting), tokens: w.edge}
+// old adds a meeting that was created some time ago. It changes once, and one in ten ends.
+func (s *service) old(list, place int) *meeting {
+	created := s.began.Add(-time.Duration(place) * time.Second)
+	if s.since > 0 {
+		created = s.began.Add(-s.since + time.Duration(len(s.lists[list]))*(s.since/time.Duration(s.waits*s.oneIn)))
+	}
+	return s.add(list, created, s.began.Add(s.within(1)), s.began.Add(s.within(10)))
 }
 
-func (s *service) now() time.Duration { return time.Since(s.began) }
-
-func failed(err error) *poll.Failure {
-	return &poll.Failure{Err: err, RateLimited: errors.Is(err, errLimited), Transient: errors.Is(err, errLost)}
-}
-
-func (s *service) Poll(_ context.Context, id string, _ func() bool) (poll.Snapshot, time.Duration, *poll.Failure) {
+// within is a random time in so many times the scenario's.
+func (s *service) within(times int64) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m, now := s.byID[id], s.now()
-	s.counts.poll(now)
-	if !s.admit(now) {
-		return poll.Snapshot{}, 0, failed(errLimited) // which is no poll
-	}
-	s.counts.floor(now, m)
-	m.polled = now
-	switch {
-	case s.random.Float64() < s.losePoll:
-		return poll.Snapshot{}, 0, failed(errLost)
-	case m.deleted:
-		return poll.Snapshot{}, 0, failed(errGone)
-	}
-	return s.show(row{m.key, m}), 0, nil
+	return time.Duration(s.random.Int64N(times * int64(s.lasts)))
 }
 
-func (s *service) Page(ctx context.Context, cursor string, _ func() bool) ([]poll.Snapshot, string, *poll.Failure) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.counts.page(s.now())
-	if s.limited || !s.admit(s.now()) {
-		return nil, "", failed(errLimited)
-	}
-	if !s.dawdle(ctx) || s.random.Float64() < s.lose {
-		return nil, "", failed(errLost)
-	}
-	from, ok := s.find(cursor)
-	if !ok {
-		return nil, "", failed(errBarred)
-	}
-	size := pageSize
-	if s.short {
-		size = s.random.IntN(pageSize + 1)
-	}
-	to := max(0, from-size)
-	page := make([]poll.Snapshot, 0, size)
-	for _, r := range slices.Backward(s.list[to:from]) {
-		if s.order == noOrder {
-			r = s.list[s.random.IntN(len(s.list))]
+// begin adds n meetings after a while, and again at an interval, and waits for them unless p is nil.
+func (s *service) begin(ctx context.Context, p *process, n int, after, interval time.Duration) {
+	for ; sleep(ctx, after) == nil; after = interval {
+		for range n {
+			s.mu.Lock()
+			now := time.Now()
+			m := s.add(0, now, now.Add(s.takes/2), now.Add(s.takes))
+			s.mu.Unlock()
+			if p != nil {
+				go p.wait(ctx, m, false)
+			}
 		}
-		page = append(page, s.show(r))
-	}
-	return page, s.cursor(to), nil
-}
-
-// admit reports whether the edge accepts a request. The edge is a bucket of one second's worth.
-func (s *service) admit(now time.Duration) bool {
-	if s.edge > 0 && now < edgeLast {
-		s.tokens = min(s.edge, s.tokens+s.edge*(now-s.filled).Seconds())
-		s.filled = now
-		if s.tokens < 1 {
-			return false
-		}
-		s.tokens--
-	}
-	if s.quota > 0 && now < edgeLast {
-		if minute := now / time.Minute; minute != s.minute {
-			s.minute, s.used = minute, 0
-		}
-		if s.used++; s.used > s.quota {
-			return false
+		if interval == 0 {
+			return
 		}
 	}
-	s.counts.passed(now, s.cycle())
-	return true
 }
 
-// dawdle takes as long as a page does, and reports whether the caller is still waiting.
-func (s *service) dawdle(ctx context.Context) bool {
-	d := s.slow
-	if s.hanging {
-		d = time.Hour
+// followOn follows, with restarts at random times.
+func (p *process) followOn(ctx context.Context) {
+	for range p.restarts {
+		run, cancel := context.WithTimeout(ctx, 2*p.within(1)/time.Duration(p.restarts+1))
+		newProcess(p.service, p.number, false).follow(run, time.Now().Add(-p.since))
+		cancel()
 	}
-	if d == 0 {
-		return true
-	}
-	s.mu.Unlock()
-	defer s.mu.Lock()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
+	p.follow(ctx, time.Now().Add(-p.since))
 }
 
-// cursor is the cursor of the page after s.list[to].
-func (s *service) cursor(to int) string {
-	switch {
-	case to == 0:
-		return ""
-	case s.order == noOrder:
-		return fmt.Sprintf("%d@%d", to, s.now())
-	case to == len(s.list): // an empty page at the top
-		return fmt.Sprintf("%d@%d", s.key+1, s.now())
+// inBubble runs f in a bubble, which only a test has.
+func inBubble(b *testing.B, f func()) {
+	all := func(string, string) (bool, error) { return true, nil }
+	test := testing.InternalTest{Name: b.Name(), F: func(t *testing.T) { synctest.Test(t, func(*testing.T) { f() }) }}
+	if !testing.RunTests(all, []testing.InternalTest{test}) {
+		b.FailNow()
 	}
-	return fmt.Sprintf("%d@%d", s.list[to].key, s.now())
-}
-
-// find returns the end of the part of the list that follows a cursor.
-func (s *service) find(cursor string) (from int, ok bool) {
-	if cursor == "" {
-		return len(s.list), true
-	}
-	var key int64
-	var born time.Duration
-	if _, err := fmt.Sscanf(cursor, "%d@%d", &key, &born); err != nil || s.deadly && s.now()-born > 10*time.Minute {
-		return 0, false
-	}
-	if s.order == noOrder {
-		return min(int(key), len(s.list)), true
-	}
-	return s.index(key), true
-}
-
-func (s *service) index(key int64) int {
-	at, _ := slices.BinarySearchFunc(s.list, key, func(r row, key int64) int { return int(r.key - key) })
-	return at
-}
-
-func (s *service) show(r row) poll.Snapshot {
-	if r.m == nil {
-		return poll.Snapshot{ID: "mtg_" + strconv.FormatInt(r.key, 10), State: "busy"}
-	}
-	m, now := r.m, s.now()
-	s.counts.show(now, m)
-	m.seen = now
-	if now >= m.ends {
-		return poll.Snapshot{ID: m.id, State: "ready", Final: true, Value: m}
-	}
-	return poll.Snapshot{ID: m.id, State: "busy", Value: m}
-}
-
-// other creates a meeting that has no wait.
-func (s *service) other() {
-	s.key++
-	s.list = append(s.list, row{key: s.key})
-}
-
-// own creates a meeting that will have a wait.
-func (s *service) own(ends time.Duration) *meeting {
-	s.other()
-	m := &meeting{id: "mtg_" + strconv.FormatInt(s.key, 10), key: s.key, ends: ends}
-	s.list[len(s.list)-1].m = m
-	s.ours = append(s.ours, m)
-	s.byID[m.id] = m
-	return m
-}
-
-func (s *service) delete(m *meeting) {
-	m.deleted, m.ends = true, s.now()
-	at := s.index(m.key)
-	s.list = slices.Delete(s.list, at, at+1)
-}
-
-// edit changes a meeting, which moves it if the order is by change.
-func (s *service) edit(m *meeting) {
-	if s.order != byChange {
-		return
-	}
-	at := s.index(m.key)
-	s.list = slices.Delete(s.list, at, at+1)
-	s.key++
-	m.key = s.key
-	s.list = append(s.list, row{m.key, m})
 }

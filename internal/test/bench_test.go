@@ -273,7 +273,7 @@ func BenchmarkError(b *testing.B) {
 				beside(b, func(n int) {
 					clients = clients[:0]
 					for range n {
-						clients = append(clients, ourClient(b, base, transport, minutes.WithRetries(minutes.RetryPolicy{})))
+						clients = append(clients, ourClient(b, base, transport, minutes.WithMaxRetries(0)))
 					}
 				}, func() {
 					c := clients[0]

@@ -77,7 +77,7 @@ func TestUploadTask(t *testing.T) {
 }
 
 func (task *uploadTask) ours(t *testing.T, transport http.RoundTripper) func(minutes.Recording) {
-	c, err := minutes.New(task.To, benchKey, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithRetries(minutes.RetryPolicy{Max: 4, WaitMin: time.Millisecond, WaitMax: time.Millisecond}))
+	c, err := minutes.New(task.To, benchKey, minutes.WithHTTPClient(&http.Client{Transport: transport}), minutes.WithMaxRetries(4))
 	require.NoError(t, err)
 	opts := new(minutes.UploadOptions)
 	if task.Progress {

@@ -161,7 +161,7 @@ func (c *chaos) upload(client *minutes.Client, id string, known *knowledge, rnd 
 		}
 		late := s.any(func(t *attempt) bool { return t.late && t.op == minutes.OpUpload })
 		if rejected, ok := errors.AsType[*minutes.StorageError](err); rival && there &&
-			(errors.Is(err, minutes.ErrBadRequest) || errors.Is(err, minutes.ErrPartialAudio) || ok && rejected.StatusCode == http.StatusForbidden) {
+			(errors.Is(err, minutes.ErrBadRequest) || ok && rejected.StatusCode == http.StatusForbidden) {
 			c.checkError(s, err) // the other upload was first
 			return
 		}

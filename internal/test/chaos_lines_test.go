@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
@@ -27,7 +27,7 @@ func (w *witness) drawTransports(rnd *rand.Rand) transports {
 		shared := w.srv.HTTPClient().Transport
 		return transports{shared, shared}
 	case 1:
-		api, storage := backoff.SharedTransport().(*http.Transport).Clone(), backoff.StorageTransport().(*http.Transport).Clone()
+		api, storage := rest.APITransport(nil).(*http.Transport).Clone(), rest.StorageTransport(nil).(*http.Transport).Clone()
 		api.Protocols = new(http.Protocols)
 		api.Protocols.SetUnencryptedHTTP2(true)
 		return transports{w.overLines(api), w.overLines(storage)}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/backoff"
+	"github.com/meeting-minutes/minutes-go/internal/rest"
 	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 	"github.com/meeting-minutes/minutes-go/internal/test/testkit"
 	"github.com/meeting-minutes/minutes-go/minutestest"
@@ -82,14 +82,14 @@ func uploadTroubles(rnd *rand.Rand) []trouble {
 func edgeTroubles() []trouble {
 	list := []trouble{
 		{kind: "untrusted certificate", err: testbase.ErrUntrusted, edge: true},
-		{kind: "CONNECT rejected with 503", err: &backoff.ProxyError{Host: proxyHost, Status: "503 Service Unavailable"}},
+		{kind: "CONNECT rejected with 503", err: &rest.ProxyError{Host: proxyHost, Status: "503 Service Unavailable"}},
 	}
 	for _, status := range []int{401, 403, 404, 407} {
 		text := http.StatusText(status)
 		page := minutestest.Respond(status, "text/html", "<title>"+text+"</title>")
 		list = append(list, trouble{kind: fmt.Sprint("page with ", status), fault: page, edge: true})
 		if status == 403 || status == 407 {
-			rejected := &backoff.ProxyError{Host: proxyHost, Status: fmt.Sprint(status, " ", text)}
+			rejected := &rest.ProxyError{Host: proxyHost, Status: fmt.Sprint(status, " ", text)}
 			list = append(list, trouble{kind: fmt.Sprint("CONNECT rejected with ", status), err: rejected, edge: true})
 		}
 	}

@@ -89,10 +89,10 @@ func TestLifeOfAMeeting_MatchesTheInterface(t *testing.T) {
 		require.NoError(t, err)
 		projects, err := client.Projects.List(ctx)
 		require.NoError(t, err)
-		require.Contains(t, projects, *voyager)
+		require.Contains(t, projects, voyager)
 		templates, err := client.Templates.List(ctx)
 		require.NoError(t, err)
-		require.Equal(t, []minutes.Template{
+		require.Equal(t, []*minutes.Template{
 			{ID: "tpl_standard", Name: "Standard minutes", Source: "service", Description: "Summary, decisions and actions.", IsDefault: true, Version: new(1)},
 			{ID: "tpl_decisions", Name: "Decisions only", Source: "organisation", Description: "What was decided, and nothing else."},
 		}, templates)

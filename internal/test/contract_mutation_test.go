@@ -44,7 +44,7 @@ func TestMutatedResponses_GiveAValueOrAnError(t *testing.T) {
 			m := newMutator(t, op)
 			synctest.Test(t, func(t *testing.T) { // a mutated Retry-After takes no time here
 				var reply *mutant
-				client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithRetries(minutes.RetryPolicy{}), minutes.WithRateLimit(0, 0),
+				client, err := testkit.New("https://minutes.example", testkit.Key, minutes.WithMaxRetries(0), minutes.WithRateLimit(0, 0),
 					minutes.WithHTTPClient(&http.Client{Transport: testbase.RoundTripper(func(*http.Request) (*http.Response, error) { return reply.response(), nil })}))
 				require.NoError(t, err)
 				values := 0

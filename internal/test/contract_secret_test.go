@@ -138,9 +138,9 @@ func TestErrorsAndLogs_HaveNoSecret(t *testing.T) {
 					}
 					return reply(200, nil, `{"id":"mtg_1","status":"created"}`)(req)
 				})}
-				c, err := minutes.New("https://minutes.example", testkit.SecretKey, minutes.WithHTTPClient(hc), minutes.WithRetries(minutes.RetryPolicy{Max: 1}),
+				c, err := minutes.New("https://minutes.example", testkit.SecretKey, minutes.WithHTTPClient(hc), minutes.WithMaxRetries(1),
 					minutes.WithLogger(slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))),
-					minutes.WithObserver(func(ctx context.Context, e minutes.Event) {
+					minutes.WithObserver(func(ctx context.Context, e minutes.Attempt) {
 						try, _ := minutes.AttemptFromContext(ctx)
 						_, _ = fmt.Fprintln(out, testkit.Shown(e), testkit.Shown(try))
 					}))
@@ -189,7 +189,7 @@ func TestTLSErrors_HaveNoSecret(t *testing.T) {
 	for _, base := range []string{secure.URL, strings.Replace(plain.URL, "http:", "https:", 1)} {
 		out := new(testbase.Buffer)
 		tr := testbase.OwnTransport(t)
-		c, err := minutes.New(base, testkit.SecretKey, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithRetries(minutes.RetryPolicy{Max: 1}),
+		c, err := minutes.New(base, testkit.SecretKey, minutes.WithHTTPClient(&http.Client{Transport: tr}), minutes.WithMaxRetries(1),
 			minutes.WithLogger(slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelDebug}))))
 		require.NoError(t, err)
 		_, err = c.Usage.Get(t.Context())
@@ -298,14 +298,14 @@ func TestReflection_FindsNoSecret(t *testing.T) {
 	held := func(req *http.Request) error {
 		return fmt.Errorf("lost: %w", &holding{req, req.Header.Get("Authorization"), req.URL.String()})
 	}
-	failing, err := minutes.New("https://minutes.example", testkit.SecretKey, minutes.WithRetries(minutes.RetryPolicy{}), minutes.WithHTTPClient(&http.Client{
+	failing, err := minutes.New("https://minutes.example", testkit.SecretKey, minutes.WithMaxRetries(0), minutes.WithHTTPClient(&http.Client{
 		Transport: testbase.RoundTripper(func(req *http.Request) (*http.Response, error) { return nil, held(req) })}))
 	require.NoError(t, err)
 	_, lost := failing.Usage.Get(t.Context())
 	require.Error(t, lost)
 	stored := testkit.Directed(t, "https://storage.example/k?"+testkit.PresignedQuery, minutes.StatusCreated, testbase.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		return nil, held(req)
-	}), minutes.WithRetries(minutes.RetryPolicy{})).Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil)
+	}), minutes.WithMaxRetries(0)).Meetings.Upload(t.Context(), "mtg_1", testkit.Audio(10), nil)
 	require.Error(t, stored)
 
 	target := minutes.UploadTarget{UploadURL: testkit.Presigned("https://storage.example/k?" + testkit.PresignedQuery), ExpiresIn: 900, Method: "PUT"}

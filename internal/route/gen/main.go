@@ -99,8 +99,6 @@ func constants() string {
 
 package minutes
 
-import "github.com/meeting-minutes/minutes-go/internal/route"
-
 // Operation names an operation of the service, in errors, events and [WithRoute].
 type Operation string
 
@@ -114,13 +112,13 @@ const (
 		if r.Basis == route.Assumed {
 			comment = fmt.Sprintf("// assumed: %s %s", r.Method, r.Path)
 		}
-		fmt.Fprintf(&b, "%s = Operation(route.%s%s) %s\n", constant, service, name, comment)
+		fmt.Fprintf(&b, "%s Operation = %q %s\n", constant, r.Operation, comment)
 	}
-	b.WriteString(`
-OpUpload = Operation(route.Upload) // the PUT of a recording to storage
-OpDo = Operation("do") // a request of Client.Do
+	fmt.Fprintf(&b, `
+OpUpload Operation = %q // the PUT of a recording to storage
+OpDo Operation = "do" // a request of Client.Do
 )
-`)
+`, route.Upload)
 	return b.String()
 }
 

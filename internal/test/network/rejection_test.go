@@ -200,7 +200,7 @@ func TestClient_ReportsHTMLErrorPages(t *testing.T) {
 				addr := nginx(t, o, "", `listen ADDR ssl http2; `+strings.ReplaceAll(test.server, "SILENT", silent))
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
-				opts := minutes.WithRetries(minutes.RetryPolicy{})
+				opts := minutes.WithMaxRetries(0)
 				var err error
 				if what == minutes.OpUsageGet {
 					_, err = o.client(t, "https://"+addr, opts).Usage.Get(ctx)

@@ -49,7 +49,7 @@ func OneResponse(t testing.TB, status int, body string) (*minutes.Client, func()
 		_, _ = io.WriteString(w, body)
 	}))
 	t.Cleanup(srv.Close)
-	client, err := New(srv.URL+"/gateway/minutes%2Fapi/", Key, minutes.WithHTTPClient(srv.Client()), minutes.WithRetries(minutes.RetryPolicy{}))
+	client, err := New(srv.URL+"/gateway/minutes%2Fapi/", Key, minutes.WithHTTPClient(srv.Client()), minutes.WithMaxRetries(0))
 	require.NoError(t, err)
 	return client, func() []Sent {
 		var all []Sent
@@ -103,7 +103,7 @@ func Responding(t testing.TB, respond func(*http.Request) (*http.Response, error
 	mock := httpmock.NewMockTransport()
 	mock.RegisterNoResponder(respond)
 	c, err := New("https://minutes.example", Key,
-		minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRetries(minutes.RetryPolicy{}), minutes.WithRateLimit(0, 0))
+		minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithMaxRetries(0), minutes.WithRateLimit(0, 0))
 	require.NoError(t, err)
 	return c, mock
 }
@@ -128,7 +128,7 @@ func Silent(t *testing.T) *minutes.Client {
 		t.Errorf("a request was made: %s %s", req.Method, req.URL)
 		return nil, errors.New("no request should have been made")
 	})
-	c, err := minutes.New("https://minutes.example", Key, minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithRetries(minutes.RetryPolicy{}))
+	c, err := minutes.New("https://minutes.example", Key, minutes.WithHTTPClient(&http.Client{Transport: mock}), minutes.WithMaxRetries(0))
 	require.NoError(t, err)
 	return c
 }
@@ -154,7 +154,7 @@ func Directed(t testing.TB, target string, status minutes.Status, next http.Roun
 		jar.SetCookies(u, []*http.Cookie{{Name: "session", Value: "secret", Path: "/"}})
 	}
 	hc.Jar = jar
-	opts = append([]minutes.Option{minutes.WithHTTPClient(hc), minutes.WithRetries(minutes.RetryPolicy{Max: 2}), minutes.WithRateLimit(0, 0)}, opts...)
+	opts = append([]minutes.Option{minutes.WithHTTPClient(hc), minutes.WithMaxRetries(2), minutes.WithRateLimit(0, 0)}, opts...)
 	c, err := New("http://localhost:1", Key, opts...)
 	require.NoError(t, err)
 	return c

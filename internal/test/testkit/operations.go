@@ -50,7 +50,7 @@ func Whole() *minutes.Meeting {
 		ID: "mtg_7Kd02", Title: "Budget & staffing, “Q3”", Date: "2026-03-09", Time: "14:30",
 		Status: minutes.StatusMinutesReady, Visibility: minutes.VisibilityShared, TemplateID: "tpl_board",
 		ParticipantIDs: []string{"emp_ada", "emp_ben"}, ProjectID: "prj_apollo", ExternalID: "crm/4711",
-		DurationSeconds: new(1805), CreatedAt: 1773062400, UpdatedAt: 1773066061,
+		DurationSeconds: 1805, CreatedAt: 1773062400, UpdatedAt: 1773066061,
 	}
 }
 
@@ -75,7 +75,7 @@ func Operations() []Operation {
 		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Members.List(ctx))
 		},
-		Want: []minutes.Member{
+		Want: []*minutes.Member{
 			{ID: "emp_ada", Name: "Ada Lovelace", Role: "Head of Engineering", Status: minutes.MemberActive},
 			{ID: "emp_chloe", Name: "Chloé Martin", Status: minutes.MemberInvited},
 			{ID: "emp_dai", Name: "Dai Nguyen", Status: minutes.MemberNoAccount},
@@ -106,7 +106,7 @@ func Operations() []Operation {
 		Want: &minutes.MeetingPage{
 			Meetings: []*minutes.Meeting{
 				{ID: "mtg_7Kd04", Title: "Retrospective", Date: "2026-03-11", Status: minutes.StatusTranscribeBlocked, Visibility: minutes.VisibilityPrivate, TemplateID: "tpl_standard", CreatedAt: 1773221400, UpdatedAt: 1773221455},
-				{ID: "mtg_7Kd02", Title: "Budget", Date: "2026-03-09", Time: "14:30", Status: minutes.StatusMinutesReady, Visibility: minutes.VisibilityShared, TemplateID: "tpl_board", ParticipantIDs: []string{"emp_ada"}, ProjectID: "prj_apollo", ExternalID: "crm/4711", DurationSeconds: new(0), CreatedAt: 1773062400, UpdatedAt: 1773066061},
+				{ID: "mtg_7Kd02", Title: "Budget", Date: "2026-03-09", Time: "14:30", Status: minutes.StatusMinutesReady, Visibility: minutes.VisibilityShared, TemplateID: "tpl_board", ParticipantIDs: []string{"emp_ada"}, ProjectID: "prj_apollo", ExternalID: "crm/4711", DurationSeconds: 0, CreatedAt: 1773062400, UpdatedAt: 1773066061},
 			},
 			NextCursor: "c2Vjb25kIHBhZ2U=",
 		},
@@ -194,7 +194,7 @@ func Operations() []Operation {
 		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Projects.List(ctx))
 		},
-		Want: []minutes.Project{{ID: "prj_apollo", Name: "Apollo"}, {ID: "prj_gemini", Name: "Gemini"}},
+		Want: []*minutes.Project{{ID: "prj_apollo", Name: "Apollo"}, {ID: "prj_gemini", Name: "Gemini"}},
 	}, {
 		Name: "projects.create", Method: "POST", Path: "/v1/projects", Scope: "meetings:write",
 		Body: `{"name":"Apollo"}`, Form: "ProjectCreate",
@@ -209,7 +209,7 @@ func Operations() []Operation {
 		Do: func(ctx context.Context, c *minutes.Client, _ string) (any, error) {
 			return Result(c.Templates.List(ctx))
 		},
-		Want: []minutes.Template{
+		Want: []*minutes.Template{
 			{ID: "tpl_standard", Name: "Standard minutes", Source: "service", Description: "Summary and actions.", IsDefault: true, Version: new(3)},
 			{ID: "tpl_board", Name: "Board", Source: "organisation"},
 			{ID: "tpl_new", Name: "New", Source: "partner"},

@@ -1,0 +1,243 @@
+package poll_test
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	poll "github.com/meeting-minutes/minutes-go/internal/poll"
+	"github.com/meeting-minutes/minutes-go/internal/rest"
+)
+
+// process is one process of a user, with a poller and a throttle of its own. It implements poll.Service.
+type process struct {
+	*service
+	number   int
+	throttle *rest.Throttle
+	waiting  waiting
+}
+
+// waiting is what a poller offers to waits: poll.Poller does, and so does each.
+type waiting interface {
+	Subscribe(id string, patient bool) subscription
+}
+
+type subscription interface {
+	C() <-chan poll.Update[int]
+	Cancel() error
+}
+
+// core makes a poll.Poller a waiting.
+type core struct{ *poll.Poller[int] }
+
+func (c core) Subscribe(id string, patient bool) subscription { return c.Poller.Subscribe(id, patient) }
+
+func newProcess(s *service, number int, alone bool) *process {
+	limit := rate.NewLimiter(rate.Inf, 1)
+	if s.limit > 0 {
+		limit = rate.NewLimiter(rate.Limit(s.limit), 5)
+	}
+	p := &process{service: s, number: number, throttle: rest.NewThrottle(limit)}
+	p.waiting = each{p}
+	if !alone {
+		p.waiting = core{poll.New[int](p, nil)}
+	}
+	return p
+}
+
+// leave waits until the throttle lets a poller's request go, as the Client does.
+func (p *process) leave(ctx context.Context, send func() bool) *poll.Failure {
+	if err := p.throttle.Wait(ctx, true); err != nil {
+		return &poll.Failure{Err: err, Kind: poll.Transient}
+	}
+	if !send() {
+		return &poll.Failure{Err: errRecalled, Kind: poll.Transient}
+	}
+	return nil
+}
+
+// arrive waits for the response, and tells the throttle of it.
+func (p *process) arrive(ctx context.Context, sentAt time.Time, takes time.Duration, f *poll.Failure) *poll.Failure {
+	if canceled := sleep(ctx, takes); canceled != nil {
+		f = canceled
+	}
+	if f != nil && f.Kind == poll.RateLimited {
+		p.throttle.Limited(sentAt, f.RetryAfter)
+	} else {
+		p.throttle.Ended()
+	}
+	return f
+}
+
+func (p *process) Get(ctx context.Context, id string, send func() bool) (poll.Snapshot[int], time.Duration, *poll.Failure) {
+	if f := p.leave(ctx, send); f != nil {
+		return poll.Snapshot[int]{}, 0, f
+	}
+	sentAt := time.Now()
+	m, shown, takes, f := p.get(p, id)
+	if f = p.arrive(ctx, sentAt, takes, f); f != nil {
+		return poll.Snapshot[int]{}, 0, f
+	}
+	p.shown(p.number, m)
+	shown.SentAt = sentAt
+	return shown, 0, nil
+}
+
+func (p *process) Page(ctx context.Context, cursor string, send func() bool) ([]poll.Snapshot[int], string, *poll.Failure) {
+	if f := p.leave(ctx, send); f != nil {
+		return nil, "", f
+	}
+	sentAt := time.Now()
+	page, at, next, takes, f := p.list(p.number, cursor)
+	if f = p.arrive(ctx, sentAt, takes, f); f != nil {
+		return nil, "", f
+	}
+	shown := make([]poll.Snapshot[int], 0, len(page))
+	for _, m := range page {
+		s := m.snapshot(at)
+		s.Page, s.SentAt = true, sentAt
+		shown = append(shown, s)
+	}
+	p.shown(p.number, page...)
+	return shown, next, nil
+}
+
+// wait waits for a meeting until its final status, as Wait does.
+func (p *process) wait(ctx context.Context, m *meeting, patient bool) {
+	p.await(p.number, m)
+	s := p.waiting.Subscribe(m.id, patient)
+	defer func() { _ = s.Cancel() }()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case u := <-s.C():
+			switch {
+			case u.Err != nil:
+				p.end(m)
+				return
+			case u.Has:
+				p.received(m, u.Snapshot.Meeting)
+			}
+			if u.Has && u.Snapshot.Final {
+				return
+			}
+		}
+	}
+}
+
+func (p *process) end(m *meeting) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	m.over = true
+	if p.rejected == 0 {
+		p.wrong++
+	}
+}
+
+// follow waits for each meeting that Follow finds, unless it has been seen through before.
+func (p *process) follow(ctx context.Context, since time.Time) {
+	f := p.waiting.(core).Follow(since)
+	defer f.Cancel()
+	met := map[string]bool{}
+	for {
+		found, err := f.Next(ctx)
+		if err != nil {
+			return
+		}
+		for _, s := range found {
+			if p.discovered(s, met) {
+				go p.through(ctx, p.byID[s.ID])
+			}
+		}
+	}
+}
+
+// discovered records that Follow found a meeting, and reports whether it needs a wait.
+func (p *process) discovered(s poll.Snapshot[int], met map[string]bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if met[s.ID] {
+		p.twice++
+	}
+	met[s.ID] = true
+	if p.found[s.ID]++; p.found[s.ID] == 1 {
+		p.firsts = append(p.firsts, min(time.Since(s.Created), time.Since(p.began)))
+	}
+	if s.Final {
+		p.done[s.ID] = 1
+	}
+	return p.done[s.ID] == 0
+}
+
+func (p *process) through(ctx context.Context, m *meeting) {
+	p.wait(ctx, m, true)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if m.over && ctx.Err() == nil {
+		p.done[m.id]++
+	}
+}
+
+// calls makes the user's calls, at random times, and each again after a 429.
+func (p *process) calls(ctx context.Context) {
+	for ctx.Err() == nil {
+		if sleep(ctx, time.Duration(p.exponential()/p.calling*float64(time.Second))) == nil {
+			go p.call(ctx)
+		}
+	}
+}
+
+func (p *process) call(ctx context.Context) {
+	began := time.Now()
+	for p.throttle.Wait(ctx, false) == nil {
+		sentAt := time.Now()
+		p.mu.Lock()
+		takes, f := p.accept(request{at: sentAt.Sub(p.began)}, p.latency)
+		p.mu.Unlock()
+		if p.arrive(ctx, sentAt, takes, f) == nil {
+			p.mu.Lock()
+			p.userTook = append(p.userTook, time.Since(began))
+			p.mu.Unlock()
+			return
+		}
+	}
+}
+
+// each is the yardstick: a GET of each meeting every thirty seconds, and no pages.
+type each struct{ *process }
+
+type eachWait struct {
+	updates chan poll.Update[int]
+	cancel  context.CancelFunc
+}
+
+func (e each) Subscribe(id string, _ bool) subscription {
+	ctx, cancel := context.WithCancel(context.Background())
+	w := &eachWait{make(chan poll.Update[int], 1), cancel}
+	go func() {
+		for ctx.Err() == nil {
+			if s, _, f := e.Get(ctx, id, func() bool { return true }); f == nil {
+				select {
+				case <-w.updates:
+				default:
+				}
+				w.updates <- poll.Update[int]{Snapshot: s, Has: true}
+			} else if f.Kind == poll.RateLimited {
+				continue
+			}
+			sleep(ctx, floor)
+		}
+	}()
+	return w
+}
+
+func (w *eachWait) C() <-chan poll.Update[int] { return w.updates }
+func (w *eachWait) Cancel() error              { w.cancel(); return nil }
+
+func (s *service) exponential() float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.random.ExpFloat64()
+}

@@ -1,0 +1,334 @@
+package poll_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	poll "github.com/meeting-minutes/minutes-go/internal/poll"
+)
+
+const floor = 30 * time.Second // the service asks for it between two polls of a meeting
+
+// Statuses of a meeting. They only rise, so that a wait that saw a later one has seen them all.
+const (
+	idle = iota // no audio yet
+	working
+	changed
+	final
+)
+
+// meeting is one of the service, with what is measured about its wait, if it has one.
+type meeting struct {
+	id    string
+	place int                  // in its list, the oldest first
+	since [final + 1]time.Time // when each status began
+
+	owner    int // the process that waits for it, or -1
+	joined   time.Time
+	known    int       // the highest status that its wait has received
+	polled   time.Time // the last response to its GET
+	polledBy *process
+	seen     time.Time // the last response that showed it to its process
+	over     bool      // its wait has ended
+}
+
+func (m *meeting) status(at time.Time) int {
+	status := final
+	for status > idle && at.Before(m.since[status]) {
+		status--
+	}
+	return status
+}
+
+// updated returns the time of the last change. Statuses that began later are skipped.
+func (m *meeting) updated(at time.Time) time.Time { return m.since[m.status(at)] }
+
+func (m *meeting) snapshot(at time.Time) poll.Snapshot[int] {
+	s := m.status(at)
+	return poll.Snapshot[int]{ID: m.id, Final: s == final, Idle: s == idle, Created: m.since[idle], Updated: m.updated(at), Meeting: s}
+}
+
+// service is a simulated service. Its lists are in the order of creation, and each process has its
+// own if they lie apart. It keeps the measures of all processes, too.
+type service struct {
+	scenario
+	random *rand.Rand
+	began  time.Time
+
+	mu     sync.Mutex
+	lists  [][]*meeting
+	byID   map[string]*meeting
+	tokens float64 // of the edge
+	filled time.Time
+	used   map[int64]int // of the quota, by minute
+	measures
+}
+
+// request is one that reached the service. A page has no meeting.
+type request struct {
+	at      time.Duration // since the scenario began
+	meeting *meeting
+}
+
+var (
+	errLimited  = errors.New("429")
+	errDown     = errors.New("503")
+	errLost     = errors.New("connection lost")
+	errCursor   = errors.New("400: unknown cursor")
+	errRevoked  = errors.New("401")
+	errRecalled = errors.New("called off by the poller")
+)
+
+// admit reports whether the edge accepts a request: from a bucket of one second's worth, and
+// within the quota of the calendar minute.
+func (s *service) admit(now time.Time) bool {
+	s.requests++
+	if s.edge > 0 {
+		s.tokens = min(max(1, s.edge), s.tokens+s.edge*now.Sub(s.filled).Seconds())
+		s.filled = now
+		if s.tokens < 1 {
+			return false
+		}
+		s.tokens--
+	}
+	minute := now.Unix() / 60
+	s.used[minute]++
+	return s.quota == 0 || s.used[minute] <= s.quota
+}
+
+// accept is the edge and the faults of the service: it returns how long the response takes, and the failure.
+func (s *service) accept(r request, takes time.Duration) (time.Duration, *poll.Failure) {
+	if !s.admit(time.Now()) {
+		s.limited++
+		return s.latency, &poll.Failure{Err: errLimited, Kind: poll.RateLimited}
+	}
+	if s.fault != nil {
+		if f := s.fault(r); f != nil {
+			if f.Kind == poll.KeyRejected {
+				s.rejected++
+			}
+			return s.latency, f
+		}
+	}
+	if s.random.Float64() < s.loss {
+		return takes, &poll.Failure{Err: errLost, Kind: poll.Transient}
+	}
+	return takes, nil
+}
+
+// get is a GET of one meeting.
+func (s *service) get(p *process, id string) (m *meeting, at poll.Snapshot[int], takes time.Duration, f *poll.Failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	m = s.byID[id]
+	s.gets++
+	if takes, f = s.accept(request{now.Sub(s.began), m}, s.latency); f != nil && f.Kind == poll.RateLimited {
+		return m, at, takes, f // which is no poll
+	}
+	if m.polledBy == p && now.Sub(m.polled) < floor {
+		s.early++
+	}
+	m.polled, m.polledBy = now.Add(takes), p
+	return m, m.snapshot(now), takes, f
+}
+
+// list is a list page of the process, with the time that it takes.
+func (s *service) list(process int, cursor string) (page []*meeting, at time.Time, next string, takes time.Duration, f *poll.Failure) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	at = now.Add(-s.lag)
+	order := s.order(process, at)
+	from, known := s.find(order, cursor, now)
+	to := max(0, from-s.size)
+	takes = s.latency + s.pageTakes + time.Duration((len(order)-from)/s.size)*s.deeper
+	if takes, f = s.accept(request{at: now.Sub(s.began)}, takes); f != nil {
+		return nil, at, "", takes, f
+	}
+	if !known {
+		return nil, at, "", takes, &poll.Failure{Err: errCursor, Kind: poll.Rejected}
+	}
+	page = slices.Clone(order[to:from])
+	slices.Reverse(page)
+	if to > 0 {
+		next = order[to].id + "," + strconv.FormatInt(now.UnixNano(), 10)
+	}
+	return page, at, next, takes, nil
+}
+
+// order is the list as it was at a time, the newest last.
+func (s *service) order(process int, at time.Time) []*meeting {
+	list := s.lists[process%len(s.lists)]
+	n := len(list)
+	for n > 0 && list[n-1].since[idle].After(at) {
+		n--
+	}
+	if !s.byChange {
+		return list[:n]
+	}
+	order := slices.Clone(list[:n])
+	slices.SortStableFunc(order, func(a, b *meeting) int { return a.updated(at).Compare(b.updated(at)) })
+	return order
+}
+
+// find returns the place below the meeting that a cursor names.
+func (s *service) find(order []*meeting, cursor string, now time.Time) (from int, ok bool) {
+	if cursor == "" {
+		return len(order), true
+	}
+	id, issued, _ := strings.Cut(cursor, ",")
+	nanos, _ := strconv.ParseInt(issued, 10, 64)
+	if s.cursorLives > 0 && now.Sub(time.Unix(0, nanos)) > s.cursorLives {
+		return 0, false
+	}
+	if !s.byChange {
+		return s.byID[id].place, true
+	}
+	return slices.Index(order, s.byID[id]), true
+}
+
+// add adds the next meeting of a process's list. Its status changes later at times that the scenario gives.
+func (s *service) add(list int, created, change, end time.Time) *meeting {
+	m := &meeting{id: "m" + strconv.Itoa(len(s.byID)), place: len(s.lists[list]), owner: -1}
+	m.since = [...]time.Time{created, created, change, end}
+	if s.audio > 0 {
+		m.since[working] = created.Add(s.audio)
+	}
+	s.byID[m.id] = m
+	s.lists[list] = append(s.lists[list], m)
+	return m
+}
+
+// shown records that a response showed meetings to their process.
+func (s *service) shown(process int, meetings ...*meeting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range meetings {
+		if m.owner == process && !m.over && !m.joined.IsZero() {
+			s.unseen[process] = max(s.unseen[process], time.Since(m.seen))
+			m.seen = time.Now()
+		}
+	}
+}
+
+// await records that a process begins to wait for a meeting.
+func (s *service) await(process int, m *meeting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m.owner, m.joined, m.seen = process, time.Now(), time.Now()
+	m.known = -1
+}
+
+// received records that a wait received a status.
+func (s *service) received(m *meeting, status int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.first(m, now)
+	if status < m.known {
+		s.back++
+	}
+	s.delays(m, status, now)
+	m.known = max(m.known, status)
+	m.over = m.over || status == final
+}
+
+// first records the first status of a wait. Those that begin at once do not count if others follow.
+func (s *service) first(m *meeting, now time.Time) {
+	if m.known >= 0 {
+		return
+	}
+	m.known = m.status(m.joined)
+	if m.joined.After(s.began) || s.crowd == 0 && s.newcomers == 0 {
+		s.firsts = append(s.firsts, now.Sub(m.joined))
+	}
+}
+
+// delays records how late the statuses up to this one were received.
+func (s *service) delays(m *meeting, status int, now time.Time) {
+	for k := m.known + 1; k <= status; k++ {
+		if k == m.status(m.since[k]) && m.since[k].After(m.joined) { // it was not skipped
+			s.late[m.owner] = append(s.late[m.owner], now.Sub(m.since[k]))
+		}
+	}
+}
+
+// finish adds what no wait has received until the end.
+func (s *service) finish() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	for _, m := range s.byID {
+		if s.since > 0 && s.done[m.id] == 0 && m.since[idle].After(s.began) && m.since[final].Before(now.Add(-5*time.Minute)) {
+			s.lost++
+		}
+		if m.owner < 0 || m.over {
+			continue
+		}
+		if s.rejected > 0 {
+			s.wrong++
+		}
+		s.unseen[m.owner] = max(s.unseen[m.owner], now.Sub(m.seen))
+		s.first(m, now)
+		s.delays(m, m.status(now), now)
+	}
+	s.lasted = now.Sub(s.began)
+}
+
+// measures are those of a scenario.
+type measures struct {
+	requests, gets, limited int
+	early                   int // GETs within the floor
+	back                    int // statuses older than the last
+	twice                   int // meetings that Follow found again in a run
+	lost                    int // meetings that ended, and Follow has not seen through
+	rejected                int // requests after the key was revoked
+	wrong                   int // waits that ended with an error, or did not although the key was revoked
+
+	firsts   []time.Duration   // from a wait's beginning to its first status
+	late     [][]time.Duration // by process: from a change to the wait's notification
+	unseen   []time.Duration   // by process: the longest time
+	userTook []time.Duration   // how long the user's calls took
+	ended    []time.Duration   // when waits ended with an error, since the scenario began
+	found    map[string]int    // how often Follow's runs found each meeting
+	done     map[string]int    // how often they saw it through
+	lasted   time.Duration
+}
+
+func (c *measures) perMinute() float64 { return float64(c.requests) / c.lasted.Minutes() }
+
+func (c *measures) notified(q float64) time.Duration { return quantile(slices.Concat(c.late...), q) }
+
+// spread is the p99 of the slowest process, compared with the median of all.
+func (c *measures) spread() float64 {
+	var each []time.Duration
+	for _, late := range c.late {
+		each = append(each, quantile(late, 0.99))
+	}
+	return float64(quantile(each, 1)) / float64(max(1, quantile(each, 0.5)))
+}
+
+func quantile(values []time.Duration, q float64) time.Duration {
+	if len(values) == 0 {
+		return 0
+	}
+	values = slices.Sorted(slices.Values(values))
+	return values[min(len(values)-1, int(q*float64(len(values))))]
+}
+
+// sleep waits like a response does.
+func sleep(ctx context.Context, d time.Duration) *poll.Failure {
+	select {
+	case <-ctx.Done():
+		return &poll.Failure{Err: ctx.Err(), Kind: poll.Transient}
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,71 @@
+package rest
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// NeverSent reports whether err proves that there was no connection, so that the server cannot have
+// received the request.
+func NeverSent(err error) bool {
+	op, isOp := errors.AsType[*net.OpError](err)
+	_, isDNS := errors.AsType[*net.DNSError](err)
+	return isOp && (op.Op == "dial" || op.Op == "proxyconnect") || isDNS || isProxyError(err) || Permanent(err)
+}
+
+// Permanent reports whether a retry would certainly fail with the same err: the server's certificate
+// cannot be verified, the server speaks another version of TLS or none, or a proxy rejected the
+// connection with a 4xx.
+func Permanent(err error) bool {
+	if err == nil {
+		return false
+	}
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
+	proxy, rejected := errors.AsType[*ProxyError](err)
+	return untrusted || noTLS || errors.Is(err, http.ErrSchemeMismatch) || rejected && proxy.Status < "5" ||
+		strings.Contains(err.Error(), "tls: ") && strings.Contains(err.Error(), "protocol version") // has no type
+}
+
+// ProxyError reports that a proxy rejected the CONNECT request, so that there was no connection to
+// the server.
+type ProxyError struct {
+	Host   string // of the proxy
+	Status string // such as "403 Forbidden"
+}
+
+func (e *ProxyError) Error() string {
+	return "the proxy " + e.Host + " rejected the connection: " + e.Status
+}
+
+func isProxyError(err error) bool {
+	_, ok := errors.AsType[*ProxyError](err)
+	return ok
+}
+
+// CheckProxy returns a ProxyError unless the proxy accepted the CONNECT request. It is for
+// http.Transport's OnProxyConnectResponse; without it, the error would only be the text of the
+// status, such as "Forbidden".
+func CheckProxy(_ context.Context, proxy *url.URL, _ *http.Request, resp *http.Response) error {
+	if resp.StatusCode == http.StatusOK {
+		return nil
+	}
+	return &ProxyError{proxy.Host, resp.Status}
+}
+
+// hideProxy returns find with an error that does not quote the proxy's address, which may contain a
+// password.
+func hideProxy(find func(*http.Request) (*url.URL, error)) func(*http.Request) (*url.URL, error) {
+	return func(req *http.Request) (*url.URL, error) {
+		proxy, err := find(req)
+		if err != nil {
+			return nil, &net.OpError{Op: "proxyconnect", Err: errors.New("the proxy's address cannot be used")}
+		}
+		return proxy, nil
+	}
+}

@@ -1,0 +1,98 @@
+package rest
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
+)
+
+func TestNeverSent(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{
+		testbase.ErrRefused, testbase.ErrNoHost, &net.DNSError{}, &net.OpError{Op: "proxyconnect", Err: io.EOF},
+		testbase.ErrUntrusted, testbase.ErrHandshake, &url.Error{Err: &ProxyError{"proxy", "502 Bad Gateway"}},
+	} {
+		assert.True(t, NeverSent(err), "%v", err)
+	}
+	for _, err := range []error{nil, io.EOF, &net.OpError{Op: "write", Err: io.EOF}, &net.OpError{Op: "read", Err: io.EOF}, http.ErrServerClosed} {
+		assert.False(t, NeverSent(err), "%v", err)
+	}
+}
+
+// TLS failures and a proxy's 4xx are permanent. A proxy's 5xx is not. None of them reached the
+// server, and no error shows the proxy's password.
+func TestPermanent_ForTLSAndProxies(t *testing.T) {
+	t.Parallel()
+	status := func(status int) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+	}
+	says := func(status string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			conn, _, err := w.(http.Hijacker).Hijack()
+			if assert.NoError(t, err) {
+				_, _ = io.WriteString(conn, "HTTP/1.1 "+status+"\r\n\r\n")
+			}
+			_ = conn.Close()
+		})
+	}
+	serve := func(start func(*httptest.Server), version uint16, h http.Handler) *url.URL {
+		srv := httptest.NewUnstartedServer(h)
+		srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+		srv.TLS = &tls.Config{MaxVersion: version}
+		start(srv)
+		t.Cleanup(srv.Close)
+		u, err := url.Parse(srv.URL)
+		require.NoError(t, err)
+		return &url.URL{Scheme: "https", Host: u.Host}
+	}
+	plain, secure := (*httptest.Server).Start, (*httptest.Server).StartTLS
+	proxy := func(h http.Handler) *http.Transport {
+		return &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: serve(plain, 0, h).Host, User: url.UserPassword("user", "pass-word")})}
+	}
+	newer := &http.Transport{TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS13}}
+	badProxy := &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return nil, errors.New(`bad "http://user:pass-word@proxy"`) }}
+	for name, test := range map[string]struct {
+		server *url.URL
+		next   *http.Transport
+		text   string
+		want   bool
+	}{
+		"unknown certificate":        {serve(secure, 0, status(200)), &http.Transport{}, "connecting to 127.0.0.1:", true},
+		"older TLS":                  {serve(secure, tls.VersionTLS12, status(200)), newer, "protocol version", true},
+		"no TLS":                     {serve(plain, 0, status(200)), &http.Transport{}, "TLS handshake", true},
+		"proxy, 407":                 {nil, proxy(status(407)), "rejected the connection: 407 Proxy Authentication Required", true},
+		"proxy, its own 403":         {nil, proxy(says("403 Filtered")), "rejected the connection: 403 Filtered", true},
+		"proxy, 502":                 {nil, proxy(status(502)), "rejected the connection: 502 Bad Gateway", false},
+		"no proxy":                   {nil, &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: "127.0.0.1:1"})}, "proxyconnect", false},
+		"no usable address of proxy": {nil, badProxy, "the proxy's address cannot be used", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			base := &url.URL{Scheme: "https", Host: "minutes.example"}
+			if test.server != nil {
+				base = test.server
+			}
+			for _, next := range []http.RoundTripper{APITransport(test.next), StorageTransport(test.next)} {
+				_, err := newClient(next, noRetries, func(cfg *Config) { cfg.Base = base }).Do(t.Context(), create)
+				require.ErrorContains(t, err, test.text)
+				require.NotContains(t, err.Error(), "pass-word")
+				require.Equal(t, test.want, Permanent(err), "%v", err)
+				require.True(t, NeverSent(err))
+			}
+		})
+	}
+	require.False(t, Permanent(io.EOF))
+	require.False(t, Permanent(nil))
+	require.False(t, Permanent(errors.New("unsupported protocol version")))
+}

@@ -1,0 +1,119 @@
+package rest
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
+)
+
+func slow(perSecond float64, burst int) func(*Config) {
+	return func(cfg *Config) { cfg.Throttle = NewThrottle(rate.NewLimiter(rate.Limit(perSecond), burst)) }
+}
+
+// A 429 pauses the requests of its Client, and of no other.
+func TestLimit_PausesAllRequests(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{answers: []answer{{status: 429, retryAfter: "20"}, {status: 200}}}
+		c, other := newClient(s, noRetries), newClient(s)
+		start := time.Now()
+		resp, err := c.Do(t.Context(), get)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusTooManyRequests, resp.Status)
+		require.Zero(t, time.Since(start))
+		var calls sync.WaitGroup
+		for _, in := range []Request{get, create, {Method: http.MethodGet, Path: "/", Background: true}} {
+			calls.Go(func() {
+				_, err := c.Do(t.Context(), in)
+				assert.NoError(t, err)
+				assert.GreaterOrEqual(t, time.Since(start), 20*time.Second)
+			})
+		}
+		calls.Go(func() {
+			_, err := other.Do(t.Context(), get)
+			assert.NoError(t, err)
+			assert.Zero(t, time.Since(start))
+		})
+		calls.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 19*time.Second)
+			defer cancel()
+			resp, err := c.Do(ctx, get)
+			assert.Zero(t, time.Since(start), "at once")
+			assert.Zero(t, resp.Status)
+			var paused *PausedError
+			assert.ErrorAs(t, err, &paused)
+			assert.ErrorIs(t, err, context.DeadlineExceeded)
+			assert.Equal(t, "the rate-limit pause after a 429 outlasts the context's deadline: context deadline exceeded", err.Error())
+		})
+		calls.Wait()
+	})
+}
+
+func TestLimit_CountsRetries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{answers: []answer{{status: 502}, {status: 502}, {status: 200}}}
+		c := newClient(s, slow(0.1, 1))
+		_, err := c.Do(t.Context(), get)
+		require.NoError(t, err)
+		require.Len(t, s.sent, 3)
+		for i, at := range s.sent {
+			require.InDelta(t, float64(i)*10, at.Sub(s.sent[0]).Seconds(), 1e-6, "request %d", i)
+		}
+	})
+}
+
+// The wait for the limit is no part of an attempt, so the time limit of one does not end it.
+func TestLimit_EndsWithContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newClient(&service{answers: []answer{{status: 200}}}, slow(0.01, 1), func(cfg *Config) {
+			cfg.Observe = func(_ context.Context, a Attempt) { assert.NoError(t, a.Err) }
+		})
+		_, err := c.Do(t.Context(), get)
+		require.NoError(t, err)
+		start := time.Now()
+		short, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+		defer cancel()
+		_, err = c.Do(short, get)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 90*time.Second, time.Since(start))
+		start = time.Now()
+
+		canceled, stop := context.WithCancelCause(t.Context())
+		time.AfterFunc(5*time.Second, func() { stop(io.ErrNoProgress) })
+		_, err = c.Do(canceled, get)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, io.ErrNoProgress)
+		require.Equal(t, 5*time.Second, time.Since(start))
+
+		_, err = c.Do(t.Context(), get)
+		require.NoError(t, err)
+	})
+}
+
+func TestLimit_SendMayCallOff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &service{answers: []answer{{status: 429, retryAfter: "20"}, {status: 200}}}
+		c := newClient(s, noRetries)
+		_, err := c.Do(t.Context(), get)
+		require.NoError(t, err)
+		start, in := time.Now(), get
+		in.Send = func() bool {
+			assert.GreaterOrEqual(t, time.Since(start), 20*time.Second, "after the pause")
+			return false
+		}
+		_, err = c.Do(t.Context(), in)
+		require.EqualError(t, err, "canceled before it was sent")
+		require.Len(t, s.sent, 1)
+	})
+}

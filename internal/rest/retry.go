@@ -1,0 +1,133 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// MaxRetryAfter is the longest Retry-After that the Client obeys. If the service asks for more, the
+// Client returns the response.
+const MaxRetryAfter = time.Minute
+
+// checkRetry decides after each attempt whether another one follows, and reports the attempt to the
+// observer. If a retry could come after ctx's deadline, the response at hand is worth more than
+// the wait.
+func (c *Client) checkRetry(ctx context.Context, resp *http.Response, err error) (bool, error) {
+	if _, ok := errors.AsType[*notSentError](err); ok {
+		return false, nil // there was no attempt
+	}
+	k := callOf(ctx)
+	a, asked := k.attempt, k.response.RetryAfter
+	a.Err = c.Mask.Err(err)
+	k.response.MayHaveTakenEffect = k.response.MayHaveTakenEffect || !NeverSent(err) && a.Status/100 != 4
+	retry := a.Number <= c.MaxRetries && !k.Background && worthRetrying(resp, err, k.Repeatable)
+	canceled := retry && ctx.Err() != nil
+	if retry {
+		wait := c.longestWait(a.Number-1, resp)
+		a.WillRetry = !canceled && asked <= MaxRetryAfter && wait < timeLeft(ctx)
+		if a.WillRetry {
+			a.RetryIn = wait
+		}
+	}
+	if c.Observe != nil {
+		c.Observe(ctx, *a)
+	}
+	if canceled {
+		return false, ctx.Err()
+	}
+	return a.WillRetry, nil
+}
+
+// worthRetrying reports whether another attempt is safe and may succeed.
+func worthRetrying(resp *http.Response, err error, repeatable bool) bool {
+	if err != nil {
+		return !Permanent(err) && (repeatable || NeverSent(err))
+	}
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests: // the edge rejected the request: nothing was done
+		return true
+	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return repeatable
+	}
+	return false
+}
+
+// backoff returns the wait before retry n, from 0. After a 429, the link limit waits instead,
+// because all requests pause.
+func (c *Client) backoff(_, _ time.Duration, n int, resp *http.Response) time.Duration {
+	if resp != nil && resp.StatusCode == http.StatusTooManyRequests {
+		return 0
+	}
+	return Delay(n, retryAfterOf(resp))
+}
+
+// longestWait returns the longest wait before retry n, from 0.
+func (c *Client) longestWait(n int, resp *http.Response) time.Duration {
+	if resp != nil && resp.StatusCode == http.StatusTooManyRequests {
+		return c.Throttle.Left()
+	}
+	_, longest := delays(n, retryAfterOf(resp))
+	return longest
+}
+
+// Delay returns a random wait before retry n, from 0, so that clients that failed together do not
+// retry together. It is at least retryAfter.
+func Delay(n int, retryAfter time.Duration) time.Duration {
+	shortest, longest := delays(n, retryAfter)
+	return shortest + rand.N(longest-shortest+1)
+}
+
+// delays returns the bounds of Delay: exponential backoff with full jitter.
+func delays(n int, retryAfter time.Duration) (shortest, longest time.Duration) {
+	const first, most = 500 * time.Millisecond, 30 * time.Second
+	if retryAfter > 0 {
+		return retryAfter, retryAfter + first
+	}
+	return 0, min(first<<min(n, 6), most)
+}
+
+func retryAfterOf(resp *http.Response) time.Duration {
+	if resp == nil {
+		return 0
+	}
+	return RetryAfter(resp.StatusCode, resp.Header)
+}
+
+// RetryAfter returns the Retry-After of a response, which is a number of seconds or a date. It is 0
+// without one, and for every status except 429 and 503.
+func RetryAfter(status int, header http.Header) time.Duration {
+	const far = (1<<31 - 1) * time.Second // about 68 years; prevents overflows
+	if status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
+		return 0
+	}
+	value := header.Get("Retry-After")
+	seconds, err := strconv.ParseUint(value, 10, 31)
+	if err == nil || errors.Is(err, strconv.ErrRange) { // if out of range, seconds is the largest number
+		return time.Duration(seconds) * time.Second
+	}
+	at, _ := http.ParseTime(value) // if it is not a date, at is the zero time, which has passed
+	return min(max(0, time.Until(at)), far)
+}
+
+func timeLeft(ctx context.Context) time.Duration {
+	if deadline, ok := ctx.Deadline(); ok {
+		return time.Until(deadline)
+	}
+	return math.MaxInt64
+}
+
+// Sleep waits for d, or until ctx is done.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,89 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSecret_ShowsOnlyStars(t *testing.T) {
+	t.Parallel()
+	type holder struct {
+		Exported Secret
+		hidden   Secret
+		pointer  *Secret
+	}
+	key := NewSecret(apiKey)
+	for _, v := range []any{key, &key, holder{key, key, &key}, &holder{key, key, &key}, []Secret{key}} {
+		var b strings.Builder
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+			fmt.Fprintf(&b, verb+"\n", v)
+		}
+		slog.New(slog.NewTextHandler(&b, nil)).Info("value", "v", v)
+		slog.New(slog.NewJSONHandler(&b, nil)).Info("value", "v", v)
+		text, err := json.Marshal(v)
+		require.NoError(t, err)
+		shown := b.String() + string(text)
+		assert.Contains(t, shown, "***", "%T", v)
+		assert.NotContains(t, shown, apiKey, "%T", v)
+		assert.NotContains(t, shown, fmt.Sprintf("%x", apiKey), "%T", v)
+	}
+	assert.Equal(t, apiKey, key.Reveal())
+	assert.Empty(t, Secret{}.Reveal())
+}
+
+func TestMask_RemovesSecrets(t *testing.T) {
+	t.Parallel()
+	mask := NewMask(apiKey, "tiny", "abc")
+	for text, want := range map[string]string{
+		"":                                   "",
+		"nothing here":                       "nothing here",
+		"a" + apiKey + "b " + apiKey:         "a***b ***",
+		"/v1/" + url.PathEscape(apiKey):      "/v1/***",
+		"?cursor=" + url.QueryEscape("tiny"): "?cursor=***",
+		"tiny abc":                           "*** abc", // three letters are too short for a secret
+	} {
+		assert.Equal(t, want, mask.Text(text))
+	}
+	assert.Equal(t, "x", Mask{}.Text("x"))
+	assert.Equal(t, "x", NewMask("").Text("x"))
+}
+
+func TestMask_Header(t *testing.T) {
+	t.Parallel()
+	sent := http.Header{"Set-Cookie": {"session=1"}, "Location": {"https://x/a?Signature=feed"}, "X-Echo": {"got " + apiKey}}
+	assert.Equal(t, http.Header{"Location": {"https://x/a"}, "X-Echo": {"got ***"}}, NewMask(apiKey).Header(sent))
+	assert.Equal(t, "session=1", sent.Get("Set-Cookie"), "the response's own header is unchanged")
+}
+
+// held is an error that shows more than its text when it is printed with %+v.
+type held struct{ text, more string }
+
+func (h held) Error() string { return h.text }
+
+func TestMask_Err(t *testing.T) {
+	t.Parallel()
+	mask := NewMask(apiKey)
+	assert.NoError(t, mask.Err(nil))
+	dial := &net.OpError{Op: "dial", Err: io.EOF}
+	assert.Equal(t, error(dial), mask.Err(&url.Error{Op: "Get", URL: "https://x?" + apiKey, Err: &url.Error{Op: "Get", URL: apiKey, Err: dial}}))
+	echo := errors.Join(context.Canceled, held{"lost " + apiKey, apiKey})
+	clean := mask.Err(echo)
+	require.ErrorIs(t, clean, context.Canceled)
+	_, ok := errors.AsType[held](clean)
+	assert.False(t, ok, "an error that shows a secret is not returned")
+	for _, verb := range []string{"%v", "%+v", "%#v", "%q"} {
+		assert.NotContains(t, fmt.Sprintf(verb, clean), apiKey)
+	}
+}

@@ -1,0 +1,95 @@
+package rest
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// The default transports are shared by all Clients. If each Client had its own, a discarded Client
+// would leave a pool of connections behind.
+var (
+	defaultAPI = sync.OnceValue(func() *http.Transport {
+		return forAPI(&http.Transport{
+			Proxy:                 http.ProxyFromEnvironment,
+			DialContext:           (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
+			ForceAttemptHTTP2:     true,
+			MaxIdleConns:          100,
+			MaxIdleConnsPerHost:   16,
+			IdleConnTimeout:       90 * time.Second,
+			TLSHandshakeTimeout:   10 * time.Second,
+			ExpectContinueTimeout: 2 * time.Second, // how long an upload waits for permission to send the body
+		})
+	})
+	defaultStorage = sync.OnceValue(func() *http.Transport { return forStorage(defaultAPI()) })
+)
+
+// APITransport returns the transport for requests of the API. next is the caller's, or nil for the
+// default. If next is an *http.Transport, APITransport returns a clone with HTTP/2 pings: without
+// them, a transport uses a dead connection until the kernel gives up.
+func APITransport(next http.RoundTripper) http.RoundTripper {
+	switch t := next.(type) {
+	case nil:
+		return defaultAPI()
+	case *http.Transport:
+		return forAPI(t)
+	}
+	return next
+}
+
+// StorageTransport returns the transport for uploads. next is the caller's, or nil for the default. If
+// next is an *http.Transport, StorageTransport returns a clone that uses HTTP/1.1 as S3 does: over
+// HTTP/2, a server often allows only 64 KiB for each round trip.
+func StorageTransport(next http.RoundTripper) http.RoundTripper {
+	switch t := next.(type) {
+	case nil:
+		return defaultStorage()
+	case *http.Transport:
+		return forStorage(t)
+	}
+	return next
+}
+
+func forAPI(t *http.Transport) *http.Transport {
+	t = clone(t)
+	if t.HTTP2 == nil {
+		t.HTTP2 = new(http.HTTP2Config)
+	}
+	if t.HTTP2.SendPingTimeout == 0 { // Clone may have set HTTP2
+		t.HTTP2.SendPingTimeout, t.HTTP2.PingTimeout = 15*time.Second, 15*time.Second
+	}
+	return t
+}
+
+func forStorage(t *http.Transport) *http.Transport {
+	t = clone(t)
+	t.ForceAttemptHTTP2, t.HTTP2, t.Protocols = false, nil, new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	t.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{}
+	if t.TLSClientConfig != nil { // Clone adds h2 to its NextProtos
+		t.TLSClientConfig.NextProtos = slices.DeleteFunc(slices.Clone(t.TLSClientConfig.NextProtos), func(p string) bool { return p == "h2" })
+	}
+	if t.ExpectContinueTimeout == 0 { // storage could not reject an upload before its body
+		t.ExpectContinueTimeout = 2 * time.Second
+	}
+	return t
+}
+
+// clone returns a copy of t, which never changes. Its idle connections end by themselves, since
+// nobody can close those of a discarded Client.
+func clone(t *http.Transport) *http.Transport {
+	t = t.Clone()
+	if t.IdleConnTimeout == 0 {
+		t.IdleConnTimeout = 90 * time.Second
+	}
+	if t.OnProxyConnectResponse == nil {
+		t.OnProxyConnectResponse = CheckProxy
+	}
+	if t.Proxy != nil {
+		t.Proxy = hideProxy(t.Proxy)
+	}
+	return t
+}

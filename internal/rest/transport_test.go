@@ -1,0 +1,100 @@
+package rest
+
+import (
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
+)
+
+// secureServer is a server for HTTP/2 and HTTP/1.1, whose header Proto says which one it was.
+func secureServer(t *testing.T) *httptest.Server {
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Proto", r.Proto) }))
+	srv.EnableHTTP2 = true
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+func TestTransports_ChooseProtocol(t *testing.T) {
+	t.Parallel()
+	srv := secureServer(t)
+	tlsConfig := srv.Client().Transport.(*http.Transport).TLSClientConfig
+	likeDefault := http.DefaultTransport.(*http.Transport).Clone()
+	likeDefault.TLSClientConfig = tlsConfig.Clone()
+	h1 := new(http.Protocols)
+	h1.SetHTTP1(true)
+	for name, test := range map[string]struct {
+		transport *http.Transport
+		api       string
+	}{
+		"the server's own":           {srv.Client().Transport.(*http.Transport), "HTTP/2.0"},
+		"like the default":           {likeDefault, "HTTP/2.0"},
+		"with h2 in its TLS":         {&http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: tlsConfig.RootCAs, NextProtos: []string{"h2", "http/1.1"}}}, "HTTP/2.0"},
+		"without HTTP/2":             {&http.Transport{TLSClientConfig: tlsConfig.Clone()}, "HTTP/1.1"},
+		"with protocols of its own":  {&http.Transport{Protocols: h1, TLSClientConfig: tlsConfig.Clone()}, "HTTP/1.1"},
+		"with pings of its own":      {&http.Transport{ForceAttemptHTTP2: true, HTTP2: &http.HTTP2Config{SendPingTimeout: time.Hour}, TLSClientConfig: tlsConfig.Clone()}, "HTTP/2.0"},
+		"with its HTTP/2 turned off": {&http.Transport{TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}, TLSClientConfig: tlsConfig.Clone()}, "HTTP/1.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before := test.transport.Clone() // which initialises what Clone does
+			api, storage := APITransport(test.transport).(*http.Transport), StorageTransport(test.transport).(*http.Transport)
+			defer api.CloseIdleConnections()
+			defer storage.CloseIdleConnections()
+			for next, want := range map[*http.Transport]string{api: test.api, storage: "HTTP/1.1"} {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.URL, http.NoBody)
+				require.NoError(t, err)
+				resp, err := next.RoundTrip(req)
+				require.NoError(t, err)
+				require.NoError(t, resp.Body.Close())
+				require.Equal(t, want, resp.Header.Get("Proto"))
+				require.NotSame(t, test.transport, next)
+				require.Positive(t, next.IdleConnTimeout, "a discarded Client leaves no connections behind")
+			}
+			require.Positive(t, storage.ExpectContinueTimeout)
+			require.Positive(t, api.HTTP2.PingTimeout+api.HTTP2.SendPingTimeout)
+			want := 15 * time.Second
+			if before.HTTP2 != nil && before.HTTP2.SendPingTimeout > 0 {
+				want = before.HTTP2.SendPingTimeout
+			}
+			require.Equal(t, want, api.HTTP2.SendPingTimeout)
+			requireUnchanged(t, before, test.transport)
+		})
+	}
+}
+
+// requireUnchanged compares the exported fields of two transports, except those that Clone itself
+// initialises.
+func requireUnchanged(t *testing.T, before, after *http.Transport) {
+	for field, value := range reflect.ValueOf(before).Elem().Fields() {
+		switch now := reflect.ValueOf(after).Elem().FieldByIndex(field.Index); {
+		case !field.IsExported() || field.Name == "HTTP2" || field.Name == "TLSNextProto" || field.Name == "TLSClientConfig":
+		case value.Kind() == reflect.Func:
+			require.Equal(t, value.Pointer(), now.Pointer(), field.Name)
+		default:
+			require.Equal(t, value.Interface(), now.Interface(), field.Name)
+		}
+	}
+	if before.TLSClientConfig != nil {
+		require.Equal(t, before.TLSClientConfig.NextProtos, after.TLSClientConfig.NextProtos)
+	}
+}
+
+func TestTransports_Defaults(t *testing.T) {
+	t.Parallel()
+	require.Same(t, APITransport(nil), APITransport(nil))
+	require.Same(t, StorageTransport(nil), StorageTransport(nil))
+	require.NotSame(t, APITransport(nil), StorageTransport(nil))
+	require.Equal(t, 15*time.Second, APITransport(nil).(*http.Transport).HTTP2.SendPingTimeout)
+	require.False(t, StorageTransport(nil).(*http.Transport).Protocols.HTTP2())
+	custom := testbase.RoundTripper(nil)
+	require.IsType(t, custom, APITransport(custom))
+	require.IsType(t, custom, StorageTransport(custom))
+}
