@@ -1,141 +1,315 @@
 package conformance
 
 import (
+	"bytes"
+	"cmp"
 	"context"
-	"flag"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
-	"os/signal"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/meeting-minutes/minutes-go"
-	"github.com/meeting-minutes/minutes-go/internal/route"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
-// checks are all checks. Checks that create come before checks that only read,
-// so that an empty account has something to read.
-var checks = slices.Concat(recordingChecks, readingChecks, writingChecks, disposableChecks)
+// prefix begins the external_id of every meeting that a run creates.
+const prefix = "minutes-go-conformance-"
 
-var cleanup = flag.Bool("cleanup", false, "delete the meetings that earlier runs have left in the account, and do nothing else")
-
-// TestConformance runs the checks that the target allows. See the package's
-// documentation for what to set.
 func TestConformance(t *testing.T) {
-	if *cleanup {
-		t.Skip("-cleanup does nothing else")
+	s := newService(t)
+	if s.write {
+		s.prepare(&run{T: t, service: s})
 	}
-	tg := targetOf(t)
-	ctx := untilInterrupted(t, tg)
-	found := &report{}
-	defer tg.leaveNothing(t)
-	require.NoError(t, tg.ask(ctx))
-	if len(tg.lacks) > 0 {
-		t.Logf("the key lacks %s: what needs them is skipped", strings.Join(tg.lacks, ", "))
+	for _, check := range checks {
+		t.Run(check.name, func(t *testing.T) {
+			if s.fake != nil {
+				t.Cleanup(func() {
+					if t.Skipped() {
+						t.Error("nothing may be skipped against the fake, because that would hide a regression")
+					}
+				})
+			}
+			if why := s.forbids(check.needs); why != "" {
+				t.Skip(why)
+			}
+			check.do(&run{T: t, service: s})
+		})
 	}
-	tg.conform(ctx, found, func(c *check, do func() string) {
-		t.Run(c.name, func(t *testing.T) {
-			skipped := do()
-			for _, d := range found.of(c.name) {
-				if d.decision == 0 || tg.memory != nil {
-					t.Error(d)
-				} else {
-					t.Log(d)
+}
+
+// need is what a check does to the service.
+type need int
+
+const (
+	reading   need = iota
+	writing        // what can be undone
+	recording      // a recording becomes minutes, which costs credits and time
+	fakeOnly       // what cannot be undone
+)
+
+// service is the service that a run checks.
+type service struct {
+	base, key   string
+	client      *http.Client
+	write       bool
+	audio       []byte
+	contentType string              // of audio
+	fake        *minutestest.Server // nil for a real service
+	root        *testing.T          // deletes the meetings when it ends
+	stuck       string              // why nothing more may be created
+}
+
+// newService returns the service of the environment, or the fake.
+func newService(t *testing.T) *service {
+	t.Helper()
+	base := os.Getenv("MINUTES_CONFORMANCE_BASE_URL")
+	if base == "" {
+		fake := minutestest.NewServer(t, minutestest.WithoutAudit())                                                             // since the checks break rules on purpose
+		fake.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: time.Hour, Transcribe: time.Hour, Write: time.Hour}}) // so that await sees each status
+		listener := httptest.NewServer(fake.Handler())
+		t.Cleanup(listener.Close)
+		return &service{base: listener.URL, key: fake.Key(), client: listener.Client(), write: true, audio: []byte("any bytes"), contentType: "audio/mpeg", fake: fake, root: t}
+	}
+	s := &service{base: strings.TrimRight(base, "/"), key: os.Getenv("MINUTES_CONFORMANCE_API_KEY"), write: os.Getenv("MINUTES_CONFORMANCE_WRITE") == "1", root: t}
+	require.NotEmpty(t, s.key, "MINUTES_CONFORMANCE_API_KEY is not set")
+	s.client = &http.Client{Timeout: 10 * time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if path := os.Getenv("MINUTES_CONFORMANCE_AUDIO"); path != "" {
+		var err error
+		s.audio, err = os.ReadFile(path)
+		require.NoError(t, err)
+		s.contentType = cmp.Or(mime.TypeByExtension(filepath.Ext(path)), "audio/mpeg")
+	}
+	return s
+}
+
+// prepare deletes what killed runs have left among the newest 500 meetings.
+func (s *service) prepare(r *run) {
+	if r.request("DELETE "+nobody).code() == "INSUFFICIENT_SCOPE" {
+		s.stuck = "the key cannot delete meetings, so none is created"
+		return
+	}
+	for _, m := range r.pages(50, 10) {
+		if strings.HasPrefix(text(m, "external_id"), prefix) {
+			r.remove(text(m, "id"))
+		}
+	}
+}
+
+// forbids returns why a check must not run.
+func (s *service) forbids(n need) string {
+	switch {
+	case n == fakeOnly && s.fake == nil:
+		return "cannot be undone, so it runs against the fake only"
+	case n >= writing && !s.write:
+		return "needs MINUTES_CONFORMANCE_WRITE=1"
+	case n == recording && s.audio == nil:
+		return "needs MINUTES_CONFORMANCE_AUDIO"
+	case n >= writing:
+		return s.stuck
+	}
+	return ""
+}
+
+// run is a check in progress.
+type run struct {
+	*testing.T
+	*service
+	guess bool // whether what is checked next is an assumption
+}
+
+// assuming returns a run for what this module assumes, because the API reference is silent.
+func (r *run) assuming() *run { return &run{r.T, r.service, true} }
+
+// that reports a difference unless ok.
+func (r *run) that(ok bool, format string, args ...any) bool {
+	r.Helper()
+	if note := fmt.Sprintf(format, args...); !ok && r.guess && r.fake == nil {
+		r.Logf("differs from what the Client assumes: %s", note)
+	} else if !ok {
+		r.Errorf("differs from the API reference: %s", note)
+	}
+	return ok
+}
+
+// response is a whole response.
+type response struct {
+	run    *run
+	what   string // the request
+	status int
+	header http.Header
+	raw    []byte
+	object map[string]any // nil unless it is a JSON object
+}
+
+// request sends a request such as "GET /v1/usage", with a body after a second space. It retries
+// after a 429, because the limits of the edge are no part of any check.
+func (r *run) request(what string, change ...func(*http.Request)) *response {
+	r.Helper()
+	method, rest, _ := strings.Cut(what, " ")
+	path, body, _ := strings.Cut(rest, " ")
+	for try := 1; ; try++ {
+		req, err := http.NewRequestWithContext(context.Background(), method, r.base+path, strings.NewReader(body))
+		require.NoError(r, err)
+		req.Header.Set("Authorization", "Bearer "+r.key)
+		req.Header.Set("Content-Type", "application/json")
+		for _, c := range change {
+			c(req)
+		}
+		resp := r.exchange(what, req)
+		if resp.status != http.StatusTooManyRequests || try == 5 {
+			return resp
+		}
+		r.that(resp.object["error"] == nil, "%s: a 429 with an envelope", what)
+		seconds, _ := strconv.Atoi(resp.header.Get("Retry-After"))
+		time.Sleep(time.Duration(min(max(seconds, try), 60)) * time.Second)
+	}
+}
+
+// send is request, but skips the check if the key lacks a scope.
+func (r *run) send(what string, change ...func(*http.Request)) *response {
+	r.Helper()
+	resp := r.request(what, change...)
+	if resp.code() == "INSUFFICIENT_SCOPE" {
+		r.Skipf("the key lacks the scope of %s", what)
+	}
+	return resp
+}
+
+// put uploads to storage, which must never see the key.
+func (r *run) put(target, contentType string, audio []byte) *response {
+	r.Helper()
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPut, target, bytes.NewReader(audio))
+	require.NoError(r, err)
+	req.Header.Set("Content-Type", contentType)
+	return r.exchange("PUT of the recording", req)
+}
+
+func (r *run) exchange(what string, req *http.Request) *response {
+	r.Helper()
+	resp, err := r.client.Do(req)
+	if urlErr := (*url.Error)(nil); errors.As(err, &urlErr) {
+		err = urlErr.Err // because the URL may be a presigned one
+	}
+	require.NoError(r, err, what)
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, 64<<20))
+	require.NoError(r, err, what)
+	got := &response{run: r, what: what, status: resp.StatusCode, header: resp.Header, raw: raw}
+	_ = json.Unmarshal(raw, &got.object)
+	return got
+}
+
+// text returns what is at a path such as "error.code" as a text: "" if it is absent or null.
+func text(v any, path string) string {
+	for _, field := range strings.Split(path, ".") {
+		object, _ := v.(map[string]any)
+		v = object[field]
+	}
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+func number(v any, path string) float64 { n, _ := strconv.ParseFloat(text(v, path), 64); return n }
+
+func (p *response) list(field string) []any     { l, _ := p.object[field].([]any); return l }
+func (p *response) text(path string) string     { return text(p.object, path) }
+func (p *response) number(field string) float64 { return number(p.object, field) }
+func (p *response) code() string                { return p.text("error.code") }
+
+// is requires a status and an object of section 2.
+func (p *response) is(status int, form string) bool {
+	p.run.Helper()
+	wrong := misfit(form, p.object)
+	return p.run.that(p.status == status && wrong == "", "%.100s: status %d, not %d: %s %.300s", p.what, p.status, status, wrong, p.raw)
+}
+
+// rejects requires an error with the envelope of section 7.
+func (p *response) rejects(status int, code string) {
+	p.run.Helper()
+	complete := p.text("error.message") != "" && p.text("error.request_id") != ""
+	p.run.that(p.status == status && p.code() == code && complete, "%.100s: %d %.300s, not %d %s", p.what, p.status, p.raw, status, code)
+}
+
+// forms are objects of section 2, each as its required fields. A kind is text, int or array, or the
+// form of an array's elements.
+var forms = map[string]string{
+	"Meeting":    "id:text title:text date:text status:text visibility:text template_id:text created_at:int updated_at:int",
+	"Member":     "id:text name:text status:text",
+	"Project":    "id:text name:text",
+	"Template":   "id:text name:text source:text",
+	"Vocabulary": "terms:array entries:Entry max_terms:int",
+	"Entry":      "term:text variants:Variant",
+	"Variant":    "text:text source:text",
+}
+
+// misfit returns the first field of an object that is not as its form says, or "". The form is the
+// name of one, or its fields.
+func misfit(form string, v any) string {
+	object, _ := v.(map[string]any)
+	for _, field := range strings.Fields(cmp.Or(forms[form], form)) {
+		name, kind, _ := strings.Cut(field, ":")
+		ok, wrong := false, ""
+		switch value := object[name].(type) {
+		case string:
+			ok = kind == "text"
+		case float64:
+			ok = kind == "int" && value == math.Trunc(value)
+		case []any:
+			ok = kind == "array" || forms[kind] != ""
+			for _, e := range value {
+				if kind != "array" {
+					wrong = cmp.Or(wrong, misfit(kind, e))
 				}
 			}
-			if skipped != "" {
-				require.Nil(t, tg.memory, "nothing is missing in memory, but: %s", skipped)
-				t.Skip(skipped)
-			}
-		})
-	})
-	t.Log(found.summary())
-	if tg.memory != nil {
-		for _, row := range route.Table {
-			assert.NotEmpty(t, tg.memory.Requests(minutes.Operation(row.Operation)), "no check requests %s", row.Operation)
+		}
+		if !ok || wrong != "" {
+			return fmt.Sprintf("%s of %s %s", name, form, cmp.Or(wrong, "is not as it must be"))
 		}
 	}
-	if ctx.Err() != nil {
-		t.Errorf("the run was cut short: %v", context.Cause(ctx))
+	return ""
+}
+
+// create creates a meeting that is deleted when the run ends. fields are JSON members besides
+// title and date.
+func (r *run) create(fields string) *response {
+	r.Helper()
+	if r.stuck != "" {
+		r.Skip(r.stuck)
+	}
+	if !strings.Contains(fields, `"external_id"`) {
+		fields += `,"external_id":"` + fresh() + `"`
+	}
+	m := r.send(`POST /v1/meetings {"title":"Conformance","date":"2026-03-02"` + fields + `}`)
+	if m.status == http.StatusCreated {
+		r.root.Cleanup(func() { (&run{T: r.root, service: r.service}).remove(m.text("id")) })
+	}
+	require.True(r, m.is(http.StatusCreated, "Meeting"))
+	return m
+}
+
+// remove deletes a meeting, unless it is gone. After a failure the run creates nothing more.
+func (r *run) remove(id string) {
+	if resp := r.request("DELETE /v1/meetings/" + id); !slices.Contains([]int{http.StatusNoContent, http.StatusNotFound}, resp.status) {
+		r.stuck = "a meeting could not be deleted, so no other is created"
+		r.Errorf("meeting %s is left: %d %s", id, resp.status, resp.code())
 	}
 }
 
-// TestCleanup deletes meetings that earlier runs left, if -cleanup is set.
-func TestCleanup(t *testing.T) {
-	if !*cleanup {
-		t.Skip("needs -cleanup")
-	}
-	tg := targetOf(t)
-	require.Nil(t, tg.memory, "MINUTES_CONFORMANCE_BASE_URL is not set")
-	n, err := tg.cleanUp(untilInterrupted(t, tg))
-	t.Logf("%d meetings of earlier runs are deleted", n)
-	require.NoError(t, err)
-}
-
-// conform hands over the checks, one after the other, each with what does it
-// and says why it was skipped, if it was.
-func (tg *target) conform(ctx context.Context, found *report, each func(c *check, do func() string)) {
-	setUp := tg.furnish(ctx, found)
-	for i := range checks {
-		c := &checks[i]
-		each(c, func() string {
-			switch lack := tg.missing(c.needs); {
-			case ctx.Err() != nil:
-				return "the run was cut short"
-			case lack != "":
-				return lack
-			}
-			why := tg.perform(ctx, c, found)
-			if why != "" && setUp != "" && c.needs == reading {
-				why += "; " + setUp
-			}
-			return why
-		})
-	}
-}
-
-// furnish creates meetings for the checks that only read, if the key allows it.
-// Otherwise it returns why not.
-func (tg *target) furnish(ctx context.Context, found *report) string {
-	if lack := tg.missing(writing); lack != "" {
-		return "no meeting was created: " + lack
-	}
-	return tg.perform(ctx, &check{name: "furnish", section: "4.2", do: func(r *run) {
-		_, done := r.create("") // whether a meeting can be deleted is found out on one
-		done()
-		for range 3 {
-			r.create("")
-		}
-	}}, found)
-}
-
-// untilInterrupted returns the test's context, which also ends at an interrupt,
-// or shortly before -timeout: then there is time left to delete the meetings
-// that were created. A second interrupt ends the process at once.
-func untilInterrupted(t *testing.T, tg *target) context.Context {
-	ctx := t.Context()
-	if tg.memory != nil {
-		return ctx
-	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	t.Cleanup(stop)
-	if end, has := t.Deadline(); has {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, end.Add(-min(time.Minute, time.Until(end)/5)))
-		t.Cleanup(cancel)
-	}
-	return ctx
-}
-
-// leaveNothing deletes the rest of the run.
-func (tg *target) leaveNothing(t *testing.T) {
-	if left := tg.sweep(context.WithoutCancel(t.Context())); len(left) > 0 {
-		t.Errorf("meetings that are left, which go test -run Cleanup ./conformance -cleanup deletes:\n%s", strings.Join(left, "\n"))
-	}
-}
+func fresh() string { return prefix + rand.Text() }

@@ -1,7 +1,6 @@
-package main
+package docs_test
 
 import (
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -88,14 +87,6 @@ func TestSnippetsArePartOfExamples(t *testing.T) {
 	assert.Greater(t, snippets, 8)
 }
 
-// README.md is read in ten minutes. Details belong into docs.
-func TestReadmeIsShort(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../README.md")
-	require.NoError(t, err)
-	assert.LessOrEqual(t, strings.Count(string(text), "\n"), 250)
-}
-
 // The quickstart prints the lines that README.md shows. An ellipsis means
 // omitted lines.
 func TestQuickstartPrintsWhatReadmeShows(t *testing.T) {
@@ -116,27 +107,6 @@ func TestQuickstartPrintsWhatReadmeShows(t *testing.T) {
 		require.True(t, ok, "%q is not in %q", part, rest)
 		rest = after
 	}
-}
-
-func TestContributingNamesEveryFolderWithGo(t *testing.T) {
-	t.Parallel()
-	text, err := os.ReadFile("../CONTRIBUTING.md")
-	require.NoError(t, err)
-	folders := 0
-	require.NoError(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
-			return err
-		}
-		files, err := filepath.Glob(filepath.Join(path, "*.go"))
-		if folder := filepath.ToSlash(path); len(files) > 0 && folder != ".." {
-			folders++
-			name := strings.TrimPrefix(folder, "../")
-			named := regexp.MustCompile("`" + name + "/?`").Match(text)
-			assert.True(t, named, "CONTRIBUTING.md does not name %s", name)
-		}
-		return err
-	}))
-	assert.Greater(t, folders, 20)
 }
 
 // Links in the texts lead to a file or a folder, and to a heading in it.

@@ -95,7 +95,7 @@ func NewServer(tb TB, opts ...Option) *Server {
 func New(opts ...Option) *Server {
 	s, err := newServer(nil, opts)
 	if err != nil {
-		panic("minutestest: New: " + err.Error())
+		panic(mistake{"New", err})
 	}
 	return s
 }

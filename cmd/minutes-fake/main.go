@@ -1,17 +1,164 @@
-// Command minutes-fake is the Meeting Minutes Service in memory, as a program:
-// for test suites in any language, and for trying things by hand. README.md
-// shows a session.
+// Command minutes-fake is the in-memory fake of the Meeting Minutes Service as a program: for test
+// suites in any language, and for trying things by hand. README.md shows how to use it.
 package main
 
 import (
 	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strings"
 	"syscall"
+	"time"
+
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop) // so that a second signal ends the program at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// The exit statuses of the program.
+const (
+	exitDone   = 0
+	exitFailed = 1 // an invalid world, or an address that is in use
+	exitUsage  = 2
+	exitStrict = 3 // with -strict: a client broke a rule, or a fault or script was of no use
+)
+
+// run is the program. It serves until ctx is done.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	s, err := parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		_, _ = io.WriteString(stdout, help())
+		return exitDone
+	case err != nil:
+		fmt.Fprintf(stderr, "minutes-fake: %v (see minutes-fake -help)\n", err)
+		return exitUsage
+	case s.version:
+		fmt.Fprintf(stdout, "minutes-fake %s\n", version())
+		return exitDone
+	}
+	found, err := serve(ctx, s, stdout, stderr)
+	switch {
+	case err != nil:
+		fmt.Fprintf(stderr, "minutes-fake: %v\n", err)
+		return exitFailed
+	case s.strict && found > 0:
+		return exitStrict
+	}
+	return exitDone
+}
+
+// settings are the program's flags.
+type settings struct {
+	addr, control, world, log, envFile string
+
+	speed             float64
+	seed              uint64
+	edgeLimit         int
+	minPollInterval   time.Duration
+	withoutAudit      string
+	printEnv, version bool
+	strict            bool
+}
+
+const (
+	loopback    = "127.0.0.1"
+	controlNext = "next" // values of -control besides an address
+	controlOff  = "off"
+)
+
+// flags binds s to its flags.
+func (s *settings) flags() *flag.FlagSet {
+	set := flag.NewFlagSet("minutes-fake", flag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	set.Usage = func() {}
+	set.StringVar(&s.addr, "addr", loopback+":8080", "serve on this `address`; port 0 means any free port")
+	set.StringVar(&s.control, "control", controlNext, "serve the control API on this `address`; next means the port after the service's, off switches it off")
+	set.StringVar(&s.world, "world", "", "start with the world in this JSON `file` instead of a small default one")
+	set.Float64Var(&s.speed, "speed", 1, "shorten the stages of meetings by the factor `n`")
+	set.Uint64Var(&s.seed, "seed", 0, "repeat ids and cursors in each run with the same `number`; 0 means none")
+	set.IntVar(&s.edgeLimit, "edge-limit", 0, "reject more than `n` requests per second and key with a bare 429; 0 means no limit")
+	set.StringVar(&s.log, "log", "text", "log each request on stderr in this `form`: text, json or none")
+	set.BoolVar(&s.printEnv, "print-env", false, "print the variables to set, one per line, and nothing else")
+	set.StringVar(&s.envFile, "env-file", "", "write the variables to this `file` when ready, and remove it at exit")
+	set.DurationVar(&s.minPollInterval, "min-poll-interval", minutestest.MinPollInterval, "let clients poll a meeting after this `duration`")
+	set.StringVar(&s.withoutAudit, "without-audit", "", "report no violations of these `kinds`, such as poll,repeat; all means none at all")
+	set.BoolVar(&s.strict, "strict", false, "at exit and at each reset, print violations and faults and scripts without use; the exit status is 3 if there were any")
+	set.BoolVar(&s.version, "version", false, "print the version and exit")
+	return set
+}
+
+// parse reads and checks the flags.
+func parse(args []string) (settings, error) {
+	var s settings
+	set := s.flags()
+	if err := set.Parse(args); err != nil {
+		return s, err
+	}
+	switch {
+	case set.NArg() > 0:
+		return s, fmt.Errorf("unexpected argument %q", set.Arg(0))
+	case !(s.speed > 0 && s.speed <= 1e9):
+		return s, fmt.Errorf("-speed %v: a number over 0 expected", s.speed)
+	case s.minPollInterval <= 0:
+		return s, fmt.Errorf("-min-poll-interval %s: a duration over 0 expected", s.minPollInterval)
+	case s.edgeLimit < 0:
+		return s, fmt.Errorf("-edge-limit %d: no negative number expected", s.edgeLimit)
+	case !slices.Contains([]string{"text", "json", "none"}, s.log):
+		return s, fmt.Errorf("-log %q: text, json or none expected", s.log)
+	case s.control != controlNext && s.control != controlOff && !isAddress(s.control):
+		return s, fmt.Errorf("-control %q: host:port, next or off expected", s.control)
+	case !isAddress(s.addr):
+		return s, fmt.Errorf("-addr %q: host:port expected", s.addr)
+	}
+	return s, nil
+}
+
+func isAddress(s string) bool {
+	_, _, err := net.SplitHostPort(s)
+	return err == nil
+}
+
+// options are the settings that the fake itself has.
+func (s *settings) options() []minutestest.Option {
+	list := []minutestest.Option{minutestest.WithMinPollInterval(s.minPollInterval), minutestest.WithSeed(s.seed), minutestest.WithEdgeLimit(s.edgeLimit)}
+	if s.withoutAudit == "all" {
+		return append(list, minutestest.WithoutAudit())
+	}
+	var kinds []minutestest.ViolationKind
+	for kind := range strings.FieldsFuncSeq(s.withoutAudit, func(r rune) bool { return r == ',' }) {
+		kinds = append(kinds, minutestest.ViolationKind(kind))
+	}
+	if kinds != nil {
+		list = append(list, minutestest.WithoutAudit(kinds...))
+	}
+	return list
+}
+
+func help() string {
+	var b strings.Builder
+	b.WriteString("minutes-fake serves the Meeting Minutes Service in memory, with its storage.\n\nusage: minutes-fake [flags]\n\n")
+	set := new(settings).flags()
+	set.SetOutput(&b)
+	set.PrintDefaults()
+	return b.String()
+}
+
+// version returns the version of the module that the program was built from.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(devel)"
 }

@@ -2,108 +2,300 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// The test binary is the program itself when asTheProgram is set.
-const asTheProgram = "MINUTES_FAKE_RUN_MAIN"
+// asTheProgram makes the test's binary the program.
+const asTheProgram = "MINUTES_FAKE_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asTheProgram) != "" {
 		main()
-		return
 	}
 	os.Exit(m.Run())
 }
 
-// program is one that runs.
+// program is minutes-fake while it runs.
 type program struct {
-	said   string            // on stdout, until it was ready
-	env    map[string]string // what it says to export
+	t      *testing.T
+	env    map[string]string
 	stderr *buffer
+	stop   func() int // returns the exit status
 }
 
-func (p *program) baseURL() string { return p.env["MINUTES_BASE_URL"] }
-func (p *program) control() string { return p.env["MINUTES_CONTROL_URL"] }
-
-// launch runs the program on free ports until the test ends.
-func launch(t *testing.T, args ...string) *program {
-	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	out, in := io.Pipe()
-	p := &program{env: map[string]string{}, stderr: &buffer{}}
-	code := make(chan int, 1)
-	go func() {
-		code <- run(ctx, append([]string{"-addr", "127.0.0.1:0"}, args...), in, p.stderr)
-		_ = in.Close()
-	}()
-	p.read(out)
-	t.Cleanup(func() {
-		stop()
-		assert.Equal(t, exitDone, <-code)
-	})
-	require.NotEmpty(t, p.env, "%s", p.stderr)
-	return p
-}
-
-// read takes what the program says until it is ready.
-func (p *program) read(out io.Reader) {
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		p.said += lines.Text() + "\n"
-		if exported, ok := strings.CutPrefix(lines.Text(), "export "); ok {
-			for word := range strings.FieldsSeq(exported) {
-				name, value, _ := strings.Cut(word, "=")
-				p.env[name] = strings.Trim(value, "'")
-			}
-			return
-		}
-	}
-}
-
-// buffer is a bytes.Buffer for many.
+// buffer is what a program writes.
 type buffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
+	mu   sync.Mutex
+	text strings.Builder
 }
 
 func (b *buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.buf.Write(p)
+	return b.text.Write(p)
 }
 
 func (b *buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.buf.String()
+	return b.text.String()
 }
 
-// send sends one request, and returns the status and body of the response.
-func (p *program) send(t *testing.T, method, target, body, key string) (int, string) {
+// launch runs the program until the test ends or stops it.
+func launch(t *testing.T, args ...string) *program {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, target, strings.NewReader(body))
-	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	stdout, out := io.Pipe()
+	p := &program{t: t, stderr: &buffer{}}
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, append([]string{"-addr", "127.0.0.1:0", "-print-env"}, args...), out, p.stderr)
+		_ = out.Close()
+	}()
+	p.stop = sync.OnceValue(func() int { cancel(); return <-ended })
+	t.Cleanup(func() { p.stop() })
+	p.env = variables(stdout)
+	require.NotEmpty(t, p.env, "%s", p.stderr)
+	return p
+}
+
+// variables reads what -print-env writes.
+func variables(r io.Reader) map[string]string {
+	env, lines := map[string]string{}, bufio.NewScanner(r)
+	for env["MINUTES_CONTROL_URL"] == "" && lines.Scan() {
+		name, value, _ := strings.Cut(lines.Text(), "=")
+		env[name] = value
+	}
+	return env
+}
+
+// ask sends a request such as "GET /world", with a body after a second space, and returns the status and the JSON.
+func (p *program) ask(variable, what string, change ...func(*http.Request)) (int, map[string]any) {
+	p.t.Helper()
+	method, rest, _ := strings.Cut(what, " ")
+	path, body, _ := strings.Cut(rest, " ")
+	req, err := http.NewRequestWithContext(p.t.Context(), method, p.env[variable]+path, strings.NewReader(body))
+	require.NoError(p.t, err)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if key != "" {
-		req.Header.Set("Authorization", "Bearer "+key)
+	req.Header.Set("Authorization", "Bearer key_ci")
+	for _, c := range change {
+		c(req)
 	}
 	resp, err := http.DefaultClient.Do(req)
-	require.NoError(t, err)
+	require.NoError(p.t, err)
 	defer resp.Body.Close()
-	response, err := io.ReadAll(resp.Body)
+	var object map[string]any
+	_ = json.NewDecoder(resp.Body).Decode(&object)
+	return resp.StatusCode, object
+}
+
+// api sends a request to the service.
+func (p *program) api(what string) (int, map[string]any) {
+	p.t.Helper()
+	return p.ask("MINUTES_BASE_URL", what)
+}
+
+// control sends a request to the control API, which must succeed.
+func (p *program) control(what string) map[string]any {
+	p.t.Helper()
+	status, object := p.ask("MINUTES_CONTROL_URL", what)
+	require.Less(p.t, status, 300, "%s: %v", what, object)
+	return object
+}
+
+// meeting creates a meeting with a recording, and returns its id.
+func (p *program) meeting(title string) string {
+	p.t.Helper()
+	_, m := p.api(`POST /v1/meetings {"title":"` + title + `","date":"2026-11-21"}`)
+	id, _ := m["id"].(string)
+	_, target := p.api("POST /v1/meetings/" + id + `/upload-url {"content_type":"audio/mpeg"}`)
+	status, _ := p.ask("", "PUT "+target["upload_url"].(string)+" audio", func(r *http.Request) {
+		r.Header.Del("Authorization")
+		r.Header.Set("Content-Type", "audio/mpeg")
+	})
+	require.Equal(p.t, http.StatusOK, status)
+	return id
+}
+
+func TestRun_RejectsInvalidFlags(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"-nope": "not defined", "serve": "unexpected argument", "-speed 0": "-speed 0", "-speed NaN": "-speed NaN", "-edge-limit -1": "-edge-limit -1",
+		"-min-poll-interval 0s": "-min-poll-interval 0s", "-log xml": "-log", "-addr 8080": "-addr", "-control 8081": "-control",
+	} {
+		var out, wrong strings.Builder
+		assert.Equal(t, exitUsage, run(t.Context(), strings.Fields(args), &out, &wrong), args)
+		assert.Empty(t, out.String())
+		assert.Contains(t, wrong.String(), want)
+	}
+}
+
+func TestRun_PrintsHelpAndVersion(t *testing.T) {
+	t.Parallel()
+	for arg, want := range map[string]string{"-help": "-edge-limit n", "-version": "minutes-fake "} {
+		var out, wrong strings.Builder
+		assert.Equal(t, exitDone, run(t.Context(), []string{arg}, &out, &wrong))
+		assert.Contains(t, out.String(), want)
+		assert.Empty(t, wrong.String())
+	}
+}
+
+// The message is one line, and in no language of programs.
+func TestRun_FailsWithInvalidWorldsAndSettings(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "world.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"organisations":[{"id":"o","credits":-1,"keys":[{"secret":"k","member_id":"emp_x"}]}]}`), 0o600))
+	for args, want := range map[string]string{
+		"-world " + file: "minutes-fake: -world " + file + `: organisations[0].credits: -1 is negative; organisations[0].keys[0].member_id: no member "emp_x"` + "\n",
+		"-world /none":   "minutes-fake: -world: open /none: no such file or directory\n",
+		"-without-audit nothing -addr 127.0.0.1:0": "nothing",
+		"-env-file " + t.TempDir():                 "is no file",
+		"-addr 192.0.2.1:1 -control off":           "minutes-fake: -addr 192.0.2.1:1: bind: cannot assign requested address\n",
+	} {
+		var wrong strings.Builder
+		assert.Equal(t, exitFailed, run(t.Context(), strings.Fields(args), io.Discard, &wrong), args)
+		assert.Contains(t, wrong.String(), want)
+	}
+}
+
+func TestStrict_FailsForViolationsUnusedFaultsAndUnmatchedScripts(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		args string
+		do   func(*program)
+		want int
+		says string
+	}{
+		"nothing":   {"-strict", func(*program) {}, exitDone, ""},
+		"violation": {"-strict", func(p *program) { p.polledTwice() }, exitStrict, "violation (poll)"},
+		"violation before a reset": {"-strict", func(p *program) {
+			p.polledTwice()
+			p.control("POST /reset")
+		}, exitStrict, "violation (poll)"},
+		"not strict":            {"-log=none", func(p *program) { p.polledTwice() }, exitDone, ""},
+		"kind that is off":      {"-strict -without-audit poll,repeat", func(p *program) { p.polledTwice() }, exitDone, ""},
+		"no audit":              {"-strict -without-audit all", func(p *program) { p.polledTwice() }, exitDone, ""},
+		"shorter poll interval": {"-strict -min-poll-interval 1ns", func(p *program) { p.polledTwice() }, exitDone, ""},
+		"unused fault": {"-strict", func(p *program) { p.control(`POST /faults {"faults":[{"kind":"reset"}]}`) }, exitStrict,
+			`correct its match, or set "optional": true`},
+		"fault used once of three times": {"-strict", func(p *program) {
+			p.control(`POST /faults {"match":{"times":3},"faults":[{"kind":"delay"}]}`)
+			p.api("GET /v1/usage")
+		}, exitStrict, "was applied 1 time"},
+		"optional fault": {"-strict", func(p *program) { p.control(`POST /faults {"faults":[{"kind":"reset"}],"optional":true}`) }, exitDone, ""},
+		"fault removed again": {"-strict", func(p *program) {
+			p.control(`POST /faults {"faults":[{"kind":"reset"}]}`)
+			p.control("DELETE /faults?id=flt_1")
+		}, exitDone, ""},
+		"unmatched script": {"-strict", func(p *program) { p.control(`POST /scripts {"title":"Weekly","outcome":"minutes_failed"}`) }, exitStrict, "no meeting matched the script for title Weekly"},
+		"script for a meeting that was deleted": {"-strict", func(p *program) {
+			p.control(`POST /scripts {"title":"Weekly","outcome":"minutes_failed"}`)
+			p.api("DELETE /v1/meetings/" + p.meeting("Weekly"))
+		}, exitDone, ""},
+		"script removed again": {"-strict", func(p *program) {
+			p.control(`POST /scripts {"title":"Weekly","outcome":"minutes_failed"}`)
+			p.control("DELETE /scripts")
+		}, exitDone, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := launch(t, strings.Fields(tc.args+" -log none")...)
+			tc.do(p)
+			assert.Equal(t, tc.want, p.stop())
+			assert.Contains(t, p.stderr.String(), tc.says)
+			if tc.want == exitDone {
+				assert.Empty(t, p.stderr.String())
+			}
+		})
+	}
+}
+
+// polledTwice breaks the rule about polls.
+func (p *program) polledTwice() {
+	p.control(`POST /scripts {"title":"Held","hold":"audio_uploaded"}`)
+	id := p.meeting("Held")
+	for range 2 {
+		p.api("GET /v1/meetings/" + id)
+	}
+}
+
+// The same requests get the same ids and cursors from the same seed, also after a reset.
+func TestSeed_RepeatsIDs(t *testing.T) {
+	t.Parallel()
+	p, other := launch(t, "-seed", "7", "-log", "none"), launch(t, "-seed", "8", "-log", "none")
+	ids := func(p *program) (list []any) {
+		for range 3 {
+			_, m := p.api(`POST /v1/meetings {"title":"x","date":"2026-11-21"}`)
+			list = append(list, m["id"])
+		}
+		_, page := p.api("GET /v1/meetings?limit=1")
+		return append(list, page["next_cursor"])
+	}
+	first := ids(p)
+	p.control("POST /reset")
+	assert.Equal(t, first, ids(p))
+	assert.NotEqual(t, first, ids(other))
+}
+
+func TestEdgeLimit_RejectsWithoutEnvelope(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-edge-limit", "1", "-log", "none")
+	for range 50 { // at most one of them is allowed in each second
+		if status, object := p.api("GET /v1/usage"); status == http.StatusTooManyRequests {
+			assert.Nil(t, object)
+			return
+		}
+	}
+	t.Error("no request was rejected")
+}
+
+func TestLog_HasNoSecrets(t *testing.T) {
+	t.Parallel()
+	p := launch(t, "-log", "json")
+	p.meeting("Weekly")
+	p.stop()
+	assert.Contains(t, p.stderr.String(), `"operation":"storage.put"`)
+	assert.NotContains(t, p.stderr.String(), "key_ci")
+	assert.NotContains(t, p.stderr.String(), "X-Amz-Signature")
+}
+
+// A program as a process: a log that nobody reads does not stall it, its variables are in a file for
+// their owner, and a hang-up ends it in order.
+func TestProcess_SurvivesAnUnreadPipeAndEndsAtHangUp(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "fake.env")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-addr", "127.0.0.1:0", "-print-env", "-log", "json", "-env-file", file)
+	cmd.Env = append(os.Environ(), asTheProgram+"=1")
+	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
-	return resp.StatusCode, string(response)
+	_, err = cmd.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	p := &program{t: t, env: variables(out)}
+	for range 2000 {
+		status, _ := p.api("GET /v1/usage")
+		require.Equal(t, http.StatusOK, status)
+	}
+	assert.Positive(t, p.control("GET /health")["log_lines_dropped"])
+	info, err := os.Stat(file)
+	require.NoError(t, err)
+	assert.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	require.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
+	require.NoError(t, cmd.Wait())
+	assert.NoFileExists(t, file)
 }

@@ -1,39 +1,24 @@
 package main
 
 import (
-	"bytes"
-	_ "embed"
 	"net/http"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/meeting-minutes/minutes-go/docs"
 )
 
-// The documents of docs/openapi.yaml and docs/openapi-control.yaml, as JSON.
+// The OpenAPI documents, as handlers.
 var (
-	//go:embed openapi/service.json
-	serviceDocument []byte
-	//go:embed openapi/control.json
-	controlDocument []byte
+	serviceDocument = document(docs.Service)
+	controlDocument = document(docs.Control)
 )
 
-const documentPath = "/openapi.json"
-
-// withDocument serves the document of the service in front of it. No key is
-// needed, and the request counts for nothing.
-func withDocument(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == documentPath && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
-			document(serviceDocument).ServeHTTP(w, r)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// document serves a YAML document as JSON.
+func document(text []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		var tree any
+		err := yaml.Unmarshal(text, &tree)
+		respond(w, tree, err)
+	}
 }
-
-// document is an OpenAPI document as a handler.
-type document []byte
-
-func (d document) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	_, _ = bytes.NewReader(d).WriteTo(w)
-}
-
-func (c *control) openapi(*http.Request) (any, error) { return document(controlDocument), nil }

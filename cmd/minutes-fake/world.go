@@ -1,49 +1,120 @@
 package main
 
 import (
-	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go/minutestest"
+	"github.com/meeting-minutes/minutes-go/minutestest/world"
 )
 
-// loadWorld reads a file, or returns the default world if there is no file. Its
-// errors are one line each and contain the path of the value.
-func loadWorld(path string) (minutestest.World, error) {
-	if path == "" {
-		return minutestest.DefaultWorld(), nil
+func (c call) world() (any, error) { return c.f.World(), nil }
+
+func (c call) putWorld() (any, error) {
+	var sent minutestest.World
+	if err := c.read(&sent); err != nil {
+		return nil, err
 	}
-	file, err := os.Open(path)
+	next, err := c.p.newFake(sent)
 	if err != nil {
-		if cause, ok := errors.AsType[*fs.PathError](err); ok {
-			err = cause.Err
-		}
-		return minutestest.World{}, fmt.Errorf("-world %s: %w", path, err)
+		return nil, err
 	}
-	defer file.Close()
-	world, err := minutestest.LoadWorld(file)
-	if err != nil {
-		text := strings.TrimPrefix(err.Error(), "world: ")
-		return world, fmt.Errorf("-world %s: %s", path, strings.ReplaceAll(text, "\n", "; "))
-	}
-	usual := minutestest.DefaultWorld().Stages
-	world.Stages.Prepare = cmp.Or(world.Stages.Prepare, usual.Prepare)
-	world.Stages.Transcribe = cmp.Or(world.Stages.Transcribe, usual.Transcribe)
-	world.Stages.Write = cmp.Or(world.Stages.Write, usual.Write)
-	return world, nil
+	c.p.begin(next)
+	return next.World(), nil
 }
 
-// faster divides stages by speed. A stage that is left out stays so, and none
-// becomes it.
+func (c call) patchWorld() (any, error) {
+	var patch object
+	if err := c.read(&patch); err != nil {
+		return nil, err
+	}
+	c.f.UpdateWorld(func(w *minutestest.World) error {
+		var before object
+		text, _ := json.Marshal(w)
+		_ = json.Unmarshal(text, &before)
+		text, _ = json.Marshal(merge(before, patch))
+		var after minutestest.World
+		err := world.Decode(text, &after)
+		if err == nil && len(after.Organisations) == 0 {
+			err = errNoOrganisation
+		}
+		if err == nil {
+			*w = after
+		}
+		return err
+	})
+	return c.f.World(), nil
+}
+
+var errNoOrganisation = errors.New("organisations: at least one expected")
+
+// merge is a JSON merge patch (RFC 7396), but it merges lists of objects, too: each element changes
+// the one of its secret, id or term, or is added.
+func merge(into, patch any) any {
+	switch patch := patch.(type) {
+	case object:
+		merged, ok := into.(object)
+		if !ok {
+			merged = object{}
+		}
+		for name, value := range patch {
+			if merged[name] = merge(merged[name], value); value == nil {
+				delete(merged, name)
+			}
+		}
+		return merged
+	case []any:
+		list, _ := into.([]any)
+		if len(patch) == 0 || nameOf(patch[0]) == "" {
+			return patch
+		}
+		for _, e := range patch {
+			if at := slices.IndexFunc(list, func(old any) bool { return nameOf(old) == nameOf(e) }); at >= 0 {
+				list[at] = merge(list[at], e)
+			} else {
+				list = append(list, merge(nil, e))
+			}
+		}
+		return list
+	}
+	return patch
+}
+
+// nameOf returns what identifies an element of a list, or "".
+func nameOf(e any) string {
+	o, _ := e.(object)
+	for _, field := range []string{"secret", "id", "term"} {
+		if name, ok := o[field].(string); ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// loadWorld reads a world file. Its errors are one line, with the path of each mistake.
+func loadWorld(path string) (minutestest.World, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return minutestest.World{}, fmt.Errorf("-world: %w", err)
+	}
+	defer file.Close()
+	w, err := minutestest.LoadWorld(file)
+	if err != nil {
+		return w, fmt.Errorf("-world %s: %s", path, strings.TrimPrefix(oneLine(err), "world: "))
+	}
+	return w, nil
+}
+
+// faster divides stages by speed. A stage that is left out stays so.
 func faster(s minutestest.Stages, speed float64) minutestest.Stages {
 	for _, d := range []*time.Duration{&s.Prepare, &s.Transcribe, &s.Write} {
 		if *d > 0 {
-			*d = max(time.Duration(min(float64(*d)/speed, float64(1<<62))), 1)
+			*d = max(time.Duration(float64(*d)/speed), 1)
 		}
 	}
 	return s
