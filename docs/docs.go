@@ -1,13 +1,9 @@
-// Package docs holds the documents that programs of this module serve.
+// Package docs holds the document that minutes-fake serves.
 package docs
 
 import _ "embed"
 
-// Service describes the API of the service, and Control the control API of minutes-fake. Both are
-// OpenAPI documents in YAML.
-var (
-	//go:embed openapi.yaml
-	Service []byte
-	//go:embed openapi-control.yaml
-	Control []byte
-)
+// Control is the OpenAPI document of minutes-fake's control API, as JSON.
+//
+//go:embed openapi-control.json
+var Control []byte

@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,8 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/meeting-minutes/minutes-go/internal/test/testbase"
 )
 
 // blocks returns the code blocks of one kind in a text.
@@ -26,90 +25,71 @@ func blocks(t *testing.T, path, kind string) []string {
 	return found
 }
 
-// The program of each text compiles, and its suite passes.
-func TestProgramsInTextsCompile(t *testing.T) {
-	t.Parallel()
-	if !testbase.Long() {
-		t.Skip("builds programs")
-	}
-	for text, want := range map[string]int{"../README.md": 2, "../llms.txt": 2, "testing.md": 1} {
-		programs := 0
-		for _, code := range blocks(t, text, "go") {
-			name, command := "main.go", "vet"
-			switch {
-			case !strings.HasPrefix(code, "package "):
-				continue
-			case !strings.HasPrefix(code, "package main\n"):
-				name, command = "weekly_test.go", "test"
-			}
-			programs++
-			path := filepath.Join(t.TempDir(), name)
-			require.NoError(t, os.WriteFile(path, []byte(code), 0o600))
-			out, err := exec.CommandContext(t.Context(), "go", command, path).CombinedOutput() // as part of this module
-			assert.NoError(t, err, "%s: %s", text, out)
-		}
-		assert.Equal(t, want, programs, text)
-	}
-}
+// prelude declares what the snippets of the texts use without declaring it, as a reader's program would.
+const prelude = `package snippets
 
-// All other Go in README.md and docs is part of an example that runs and compares its
-// output. Indentation does not count.
-func TestSnippetsArePartOfExamples(t *testing.T) {
+import (
+	"context"; "crypto/tls"; "crypto/x509"; "errors"; "fmt"; "log"; "log/slog"; "net/http"; "slices"; "strings"; "sync/atomic"
+	"testing"; "testing/synctest"; "time"
+
+	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
+)
+
+var (
+	ctx             context.Context
+	t               *testing.T
+	client          *minutes.Client
+	params          *minutes.MeetingCreateParams
+	recording       minutes.Source
+	ids             []string
+	handled         map[string]bool
+	ourCAs          *x509.CertPool
+	baseURL, apiKey, id string
+	record          func(minutes.Operation, int, time.Duration)
+	alert           func(...any)
+	sendToBrowser   func(string)
+	store           func(*minutes.Result, error)
+)
+`
+
+// Every Go snippet of README.md, llms.txt and docs compiles: programs and tests as they are, and the
+// others as the body of a function. Names that a snippet leaves unused are no mistake.
+func TestSnippets_Compile(t *testing.T) {
 	t.Parallel()
-	indent := regexp.MustCompile(`(?m)^\t+`)
-	files, err := filepath.Glob("../*_test.go")
-	require.NoError(t, err)
-	files = append(files, "../minutestest/example_test.go")
-	var examples strings.Builder
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		for _, example := range regexp.MustCompile(`(?s)\nfunc Example.*?\n}\n`).FindAllString(string(text), -1) {
-			if regexp.MustCompile(`\n\t// (Output|Unordered output):`).MatchString(example) {
-				examples.WriteString(indent.ReplaceAllString(example, ""))
-			}
-		}
-	}
+	unused := regexp.MustCompile(`declared and not used|imported and not used|^#`)
 	texts, err := filepath.Glob("*.md")
 	require.NoError(t, err)
 	snippets := 0
-	for _, text := range append(texts, "../README.md") {
-		for _, code := range blocks(t, text, "go") {
-			if strings.HasPrefix(code, "package ") || strings.Contains(code, "(t)") { // a program, or part of a test
-				continue
+	for _, text := range append(texts, "../README.md", "../llms.txt") {
+		t.Run(text, func(t *testing.T) {
+			together := []string{prelude}
+			for n, code := range blocks(t, text, "go") {
+				snippets++
+				switch {
+				case strings.HasPrefix(code, "package "):
+					path := filepath.Join(t.TempDir(), fmt.Sprintf("program%d_test.go", n))
+					require.NoError(t, os.WriteFile(path, []byte(code), 0o600))
+					out, err := exec.CommandContext(t.Context(), "go", "vet", path).CombinedOutput() // as part of this module
+					assert.NoError(t, err, string(out))
+				case strings.HasPrefix(code, "func "):
+					together = append(together, code)
+				default:
+					together = append(together, fmt.Sprintf("func _() error {\n%s\nreturn nil\n}\n", code))
+				}
 			}
-			snippets++
-			if !strings.Contains(examples.String(), strings.TrimSpace(indent.ReplaceAllString(code, ""))) { // without the examples, which would be a long message
-				t.Errorf("%s: in no example:\n%s", text, code)
+			path := filepath.Join(t.TempDir(), "snippets.go")
+			require.NoError(t, os.WriteFile(path, []byte(strings.Join(together, "\n")), 0o600))
+			out, _ := exec.CommandContext(t.Context(), "go", "build", "-gcflags=-e", "-o", os.DevNull, path).CombinedOutput()
+			for line := range strings.Lines(string(out)) {
+				assert.Regexp(t, unused, line)
 			}
-		}
+		})
 	}
-	assert.Greater(t, snippets, 8)
+	assert.Greater(t, snippets, 20)
 }
 
-// The quickstart prints the lines that README.md shows. An ellipsis means
-// omitted lines.
-func TestQuickstartPrintsWhatReadmeShows(t *testing.T) {
-	t.Parallel()
-	if !testbase.Long() {
-		t.Skip("builds a program")
-	}
-	command, said, ok := strings.Cut(blocks(t, "../README.md", "console")[0], "\n")
-	require.True(t, ok)
-	run := exec.CommandContext(t.Context(), "sh", "-c", strings.TrimPrefix(command, "$ "))
-	run.Dir = ".."
-	run.Env = append(os.Environ(), "MINUTES_BASE_URL=", "MINUTES_API_KEY=")
-	out, err := run.CombinedOutput()
-	require.NoError(t, err, string(out))
-	rest := regexp.MustCompile(`mtg_\w+`).ReplaceAllString(string(out), "mtg_4k1r7s9x2v0b3n6m8q5t")
-	for part := range strings.SplitSeq(said, "…\n") {
-		_, after, ok := strings.Cut(rest, part)
-		require.True(t, ok, "%q is not in %q", part, rest)
-		rest = after
-	}
-}
-
-// Links in the texts lead to a file or a folder, and to a heading in it.
+// Links in the texts lead to a file or a directory, and to a heading in it.
 func TestLinks_HaveTargets(t *testing.T) {
 	t.Parallel()
 	code := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")

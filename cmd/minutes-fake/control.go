@@ -78,7 +78,7 @@ func newControl(p *process) http.Handler {
 	}
 	mux.HandleFunc("GET /events", page)
 	mux.HandleFunc("GET /requests/{seq}", page) // for the page alone
-	mux.Handle("GET /openapi.json", controlDocument)
+	mux.HandleFunc("GET /openapi.json", serveDocument)
 	mux.HandleFunc("GET /report", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_ = p.now().Report(w)

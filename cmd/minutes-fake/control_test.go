@@ -180,14 +180,9 @@ func TestEvents_EndAtAReset(t *testing.T) {
 	assert.NoError(t, err)
 }
 
-func TestDocuments_AreServedAsJSON(t *testing.T) {
+func TestDocument_DescribesEveryEndpoint(t *testing.T) {
 	t.Parallel()
 	p := launch(t, "-log", "none")
-	for variable, title := range map[string]string{"MINUTES_BASE_URL": "Meeting Minutes Service", "MINUTES_CONTROL_URL": "minutes-fake control API"} {
-		status, document := p.ask(variable, "GET /openapi.json")
-		assert.Equal(t, http.StatusOK, status)
-		assert.Equal(t, title, document["info"].(map[string]any)["title"])
-	}
 	served := map[string]bool{}
 	_, document := p.ask("MINUTES_CONTROL_URL", "GET /openapi.json")
 	for path, item := range document["paths"].(map[string]any) {

@@ -103,10 +103,6 @@ func (p *process) listen() error {
 		return err
 	}
 	p.baseURL = p.start(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/openapi.json" && r.Method == http.MethodGet {
-			serviceDocument(w, r)
-			return
-		}
 		p.now().Handler().ServeHTTP(w, r)
 	}))
 	if p.settings.control == controlOff {
