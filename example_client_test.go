@@ -120,11 +120,10 @@ func ExampleWithHTTPClient() {
 	fmt.Println(client)
 }
 
-// The Client logs its attempts: the first gets a 429, all requests pause, and the second succeeds.
+// The Client logs each attempt at debug level.
 func ExampleWithLogger() {
 	srv := minutestest.New()
 	defer srv.Close()
-	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit(""))
 
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
 		Level: slog.LevelDebug,
@@ -136,31 +135,32 @@ func ExampleWithLogger() {
 		},
 	}))
 	client := srv.Client(minutes.WithLogger(logger))
-	if _, err := client.Usage.Get(context.Background()); err != nil {
-		log.Fatal(err)
-	}
+	_, _ = client.Usage.Get(context.Background())
+	_, _ = client.Meetings.Get(context.Background(), "mtg_unknown")
 	// Output:
-	// level=DEBUG operation=usage.get attempt=1 status=429 code=RATE_LIMITED
-	// level=INFO operation=usage.get
-	// level=DEBUG operation=usage.get attempt=2 status=200
+	// level=DEBUG operation=usage.get attempt=1 status=200
+	// level=DEBUG operation=meetings.get attempt=1 status=404 code=NOT_FOUND
 }
 
-// An observer gets the same attempts as values, for metrics.
+// An observer gets the same attempts as values, for metrics and alerts.
 func ExampleWithObserver() {
 	srv := minutestest.New()
 	defer srv.Close()
-	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit(""))
+	srv.Inject(minutestest.Match{Operation: minutes.OpUsageGet}, minutestest.RateLimit("30"))
 
 	observe := minutes.WithObserver(func(_ context.Context, a minutes.Attempt) {
-		fmt.Println(a.Operation, a.Number, a.StatusCode, "all requests pause:", a.Pause > 0)
+		fmt.Println(a.Operation, a.Number, a.StatusCode)
+		if a.Pause > 0 {
+			fmt.Println("all requests pause for", a.Pause)
+		}
 	})
-	client := srv.Client(observe) // or minutes.New(baseURL, key, observe)
-	if _, err := client.Usage.Get(context.Background()); err != nil {
-		log.Fatal(err)
-	}
+	client := srv.Client(observe, minutes.WithMaxRetries(0)) // or minutes.New(baseURL, key, observe)
+	_, err := client.Usage.Get(context.Background())
+	fmt.Println(errors.Is(err, minutes.ErrRateLimited))
 	// Output:
-	// usage.get 1 429 all requests pause: true
-	// usage.get 2 200 all requests pause: false
+	// usage.get 1 429
+	// all requests pause for 30s
+	// true
 }
 
 // Your own transport can ask which operation a request belongs to.
