@@ -29,7 +29,7 @@ func serviceTest(t *testing.T, test func(t *testing.T, srv *minutestest.Server))
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t)
-		require.NoError(t, srv.Script(minutestest.Script{Transcript: spoken, Stages: minutestest.Stages{Prepare: time.Minute, Transcribe: 10 * time.Minute, Write: time.Minute}}))
+		srv.Script(minutestest.Script{Transcript: spoken, Stages: minutestest.Stages{Prepare: time.Minute, Transcribe: 10 * time.Minute, Write: time.Minute}})
 		test(t, srv)
 	})
 }
@@ -65,7 +65,7 @@ func TestFailureStates(t *testing.T) {
 	} {
 		t.Run(string(status), func(t *testing.T) {
 			serviceTest(t, func(t *testing.T, srv *minutestest.Server) {
-				require.NoError(t, srv.Script(minutestest.Script{Title: title, Outcome: status}))
+				srv.Script(minutestest.Script{Title: title, Outcome: status})
 				_, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
 				require.Error(t, err)
 				assert.Contains(t, advice(err), told)
@@ -83,8 +83,8 @@ func TestFaults(t *testing.T) {
 		"too many requests": {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.RateLimit("7")}},
 		"lost response":     {minutestest.Match{Operation: "meetings.create"}, []minutestest.Fault{minutestest.LoseResponse()}},
 		"a proxy's page":    {minutestest.Match{Operation: "usage.get", Times: 2}, []minutestest.Fault{minutestest.BadGateway()}},
-		"a broken upload":   {minutestest.Match{Operation: minutestest.OpUpload}, []minutestest.Fault{minutestest.ResetUpload(1000)}},
-		"busy storage":      {minutestest.Match{Operation: minutestest.OpUpload}, []minutestest.Fault{minutestest.RefuseUpload(503, "SlowDown")}},
+		"a broken upload":   {minutestest.Match{Operation: minutes.OpUpload}, []minutestest.Fault{minutestest.ResetUpload(1000)}},
+		"busy storage":      {minutestest.Match{Operation: minutes.OpUpload}, []minutestest.Fault{minutestest.RefuseUpload(503, "SlowDown")}},
 		"truncated minutes": {minutestest.Match{Operation: "meetings.minutes"}, []minutestest.Fault{minutestest.Truncate(20)}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,11 +112,11 @@ func TestRejections(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			serviceTest(t, func(t *testing.T, srv *minutestest.Server) {
-				require.NoError(t, srv.Update("org_acme", tc.change))
+				srv.Update("org_acme", tc.change)
 				_, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
 				require.Error(t, err)
 				assert.Contains(t, advice(err), tc.told)
-				assert.Empty(t, srv.Requests(minutestest.OpUpload))
+				assert.Empty(t, srv.Requests(minutes.OpUpload))
 			})
 		})
 	}
@@ -134,7 +134,7 @@ func TestRestart(t *testing.T) {
 		got, err := desk{srv.Client()}.take(t.Context(), title, day, madeUp())
 		require.NoError(t, err)
 		assert.Len(t, got.items, 2)
-		assert.Len(t, srv.Requests(minutestest.OpUpload), 1, "nothing is uploaded twice")
+		assert.Len(t, srv.Requests(minutes.OpUpload), 1, "nothing is uploaded twice")
 	})
 }
 

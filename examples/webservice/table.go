@@ -43,7 +43,9 @@ func openTable(ctx context.Context, dir string, lease time.Duration) (*table, er
 	return &table{db, dir, rand.Text(), lease}, errors.Join(dirErr, err)
 }
 
-func (t *table) path(j *job) string { return filepath.Join(t.dir, j.id+filepath.Ext(filepath.Base(j.name))) }
+func (t *table) path(j *job) string {
+	return filepath.Join(t.dir, j.id+filepath.Ext(filepath.Base(j.name)))
+}
 
 // take takes a lease on a job that is due, or returns sql.ErrNoRows. No two instances can take the same job, because one
 // statement finds and changes it.

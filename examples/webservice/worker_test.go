@@ -73,7 +73,9 @@ func TestWorker_StopsUploads(t *testing.T) {
 		"no transcription": func(o *minutestest.Organisation, good bool) {
 			o.TranscribeSeconds = map[bool]*int{true: new(1000), false: new(0)}[good]
 		},
-		"no credits":  func(o *minutestest.Organisation, good bool) { o.Credits = map[bool]*int{true: new(1000), false: new(0)}[good] },
+		"no credits": func(o *minutestest.Organisation, good bool) {
+			o.Credits = map[bool]*int{true: new(1000), false: new(0)}[good]
+		},
 		"key revoked": func(o *minutestest.Organisation, good bool) { o.Key("key_ci").Revoked = !good },
 	} {
 		t.Run(name, func(t *testing.T) {
