@@ -2,207 +2,132 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"os"
 	"path/filepath"
-	"sync"
-	"time"
+	"strings"
+	"sync/atomic"
 
 	"github.com/meeting-minutes/minutes-go"
 )
 
-type settings struct {
-	in, out string
-	format  minutes.Format
-	titles  bool // from names
-	restart bool // what failed in an earlier run
-}
-
-// batch is one run.
 type batch struct {
-	settings
-	client     *minutes.Client
-	recordings []recording
-	folder     folder
-	display    *display
-	stop       context.CancelFunc
+	client  *minutes.Client
+	in, out string // directories
+	restart bool   // what failed in an earlier run
+	stdout  io.Writer
 
-	mu       sync.Mutex          // of what follows: ProcessAll reads the jobs on a goroutine of their own
-	meetings map[string]*meeting // by external id
-	tally    tally
+	all, ended, failures int
+	unreadable           atomic.Int64 // recordings; jobs runs on another goroutine
 }
 
-// meeting is the meeting of a recording, and of others with the same content.
-type meeting struct {
-	recordings []recording
-	over       bool
-	err        error // why it failed
-}
-
-// process does the whole batch and prints the summary.
-func process(ctx context.Context, client *minutes.Client, s settings, stdout, stderr io.Writer) error {
-	began := time.Now()
-	recordings, err := recordingsIn(s.in)
+// run processes the recordings that have no minutes yet.
+func (b *batch) run(ctx context.Context) error {
+	if err := os.MkdirAll(b.out, 0o755); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(b.in)
 	if err != nil {
 		return err
 	}
-	if len(recordings) == 0 {
-		return fmt.Errorf("there are no recordings in %s", s.in)
-	}
-	folder, err := openFolder(s.out, s.in, s.format)
-	if err != nil {
-		return err
-	}
-	running, stop := context.WithCancel(ctx)
-	defer stop()
-	b := &batch{
-		settings: s, client: client, recordings: recordings, folder: folder, stop: stop,
-		display:  newDisplay(stderr, len(recordings)),
-		meetings: make(map[string]*meeting),
-		tally:    tally{all: len(recordings)},
-	}
-	opts := &minutes.ProcessOptions{Format: s.format, Restart: s.restart}
-	for result, err := range client.Meetings.ProcessAll(running, b.jobs(running), opts) {
-		if result == nil {
-			b.display.close()
-			return err
+	var names []string
+	for _, e := range entries {
+		if _, err := os.Stat(b.path(e.Name())); err != nil && e.Type().IsRegular() && !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
 		}
-		b.finish(running, result, err)
 	}
-	b.display.close()
-
-	b.mu.Lock() // who is interrupted may still read a recording
-	defer b.mu.Unlock()
-	b.tally.took = time.Since(began)
-	b.tally.interrupted = ctx.Err() != nil
-	b.tally.print(stdout, s.out, quotaLeft(ctx, client))
-	switch {
-	case b.tally.interrupted:
-		return errInterrupted
-	case len(b.tally.failures) > 0:
-		return errFailures
+	b.all = len(names)
+	for len(names) > 0 {
+		if names, err = b.process(ctx, names); err != nil {
+			return fmt.Errorf("%w; run it again to continue, nothing is uploaded twice", err)
+		}
+	}
+	fmt.Fprintf(b.stdout, "%d of %d recordings have minutes now, in %s\n", b.ended-b.failures, b.all, b.out)
+	if b.failures > 0 || b.unreadable.Load() > 0 {
+		return errors.New("some recordings have no minutes")
 	}
 	return nil
 }
 
-// jobs gives the recordings that have no minutes yet, each content once. It is
-// asked for the next one when there is room for its upload, so no recording is
-// read long before.
-func (b *batch) jobs(ctx context.Context) iter.Seq[minutes.Job] {
+// process processes recordings, and returns those whose failed meeting it has deleted.
+func (b *batch) process(ctx context.Context, names []string) (again []string, err error) {
+	opts := &minutes.ProcessOptions{Format: minutes.FormatMarkdown}
+	for result, err := range b.client.Meetings.ProcessAll(ctx, b.jobs(ctx, names), opts) {
+		if result == nil { // interrupted, or the key was rejected
+			return nil, err
+		}
+		if ctx.Err() != nil {
+			continue // not a failure, because the next run continues
+		}
+		name := result.Params.Title
+		if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); ok && b.restart && !result.Created {
+			if err = b.client.Meetings.Delete(ctx, failed.MeetingID); err == nil {
+				again = append(again, name)
+				continue
+			}
+		}
+		if err == nil {
+			err = write(b.path(name), result.Minutes.Content)
+		}
+		b.ended++
+		if err != nil {
+			b.failures++
+			fmt.Fprintf(b.stdout, "[%d/%d] %s FAILED: %v\n", b.ended, b.all, name, err)
+			continue
+		}
+		fmt.Fprintf(b.stdout, "[%d/%d] %s\n", b.ended, b.all, name)
+	}
+	return again, ctx.Err()
+}
+
+// jobs yields a job for each recording. ProcessAll asks for the next one when there is room for its upload.
+func (b *batch) jobs(ctx context.Context, names []string) iter.Seq[minutes.Job] {
 	return func(yield func(minutes.Job) bool) {
-		for _, r := range b.recordings {
-			if ctx.Err() != nil {
-				return
+		for _, name := range names {
+			path := filepath.Join(b.in, name)
+			id, date, err := identify(path)
+			if err != nil {
+				b.unreadable.Add(1)
+				fmt.Fprintln(os.Stderr, "batch:", err)
+				continue
 			}
-			var id string
-			var err error
-			there := b.folder.has(r)
-			if !there {
-				id, err = r.identify(ctx)
-			}
-			if ctx.Err() != nil {
-				return
-			}
-			if b.needsJob(r, there, id, err) && !yield(b.job(id, r)) {
+			params := &minutes.MeetingCreateParams{Title: name, Date: date, ExternalID: id}
+			if ctx.Err() != nil || !yield(minutes.Job{Params: params, Source: minutes.FromFile(path)}) {
 				return
 			}
 		}
 	}
 }
 
-// needsJob takes in a recording and reports whether its minutes are to be made.
-func (b *batch) needsJob(r recording, there bool, id string, err error) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	m := b.meetings[id]
-	switch {
-	case there:
-		b.tally.there++
-		b.display.end("")
-	case err != nil:
-		b.failed(r, err)
-	case m == nil:
-		b.meetings[id] = &meeting{recordings: []recording{r}}
-		b.display.begin()
-		return true
-	default:
-		m.recordings = append(m.recordings, r)
-		if m.over {
-			b.copy(m, r)
-		}
-	}
-	return false
-}
-
-func (b *batch) job(id string, r recording) minutes.Job {
-	return minutes.Job{
-		Params: &minutes.MeetingCreateParams{
-			Title:      r.title(b.titles),
-			Date:       minutes.DateOf(r.modified), // when the recording ended, most likely
-			Time:       minutes.TimeOfDay(r.modified),
-			ExternalID: id,
-		},
-		Source: func(ctx context.Context) (minutes.Recording, error) {
-			rec, err := r.open(ctx, b.display.sent, b.display.endUpload)
-			if err == nil {
-				b.display.beginUpload(r)
-			}
-			return rec, err
-		},
-	}
-}
-
-// finish takes in what became of a job.
-func (b *batch) finish(ctx context.Context, result *minutes.Result, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	m := b.meetings[result.Params.ExternalID]
-	first := m.recordings[0]
-	b.display.endJob()
-	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return // not a failure: the next run goes on with it
-	}
-	if minutes.KeyRejected(err) { // every other recording would meet that, too
-		b.stop()
-	}
-	if err == nil {
-		err = b.folder.write(first, result.Minutes.Content)
-	}
-	m.over, m.err = true, err
+// identify returns an external id that depends on the content alone. So a later run finds the meeting, even if the file
+// was renamed, and two files with the same content share one.
+func identify(path string) (id, date string, err error) {
+	f, err := os.Open(path)
 	if err != nil {
-		b.failed(first, err)
-	} else {
-		b.tally.written++
-		b.display.end("done    %s -> %s", first.name, filepath.Base(b.folder.path(first)))
+		return "", "", err
 	}
-	for _, same := range m.recordings[1:] {
-		b.copy(m, same)
-	}
-}
-
-// copy gives a recording what the first one with its content got. The caller
-// holds mu.
-func (b *batch) copy(m *meeting, r recording) {
-	first, err := m.recordings[0], m.err
-	if err == nil {
-		var content []byte
-		if content, err = os.ReadFile(b.folder.path(first)); err == nil {
-			err = b.folder.write(r, string(content))
-		}
-	}
+	defer f.Close()
+	info, err := f.Stat()
 	if err != nil {
-		b.failed(r, err)
-		return
+		return "", "", err
 	}
-	b.tally.copied++
-	b.display.end("copied  %s is the same recording as %s", r.name, first.name)
+	hash := sha256.New()
+	_, err = io.Copy(hash, f)
+	return "batch-" + hex.EncodeToString(hash.Sum(nil)), minutes.DateOf(info.ModTime()), err
 }
 
-// failed takes in a recording without minutes. The caller holds mu.
-func (b *batch) failed(r recording, err error) {
-	b.tally.failures = append(b.tally.failures, failure{r.name, err})
-	b.display.end("FAILED  %s: %s", r.name, reason(err))
+func (b *batch) path(name string) string { return filepath.Join(b.out, name+".md") }
+
+// write writes a file as a whole or not at all, because a later run takes it for complete.
+func write(path, text string) error {
+	temp := path + ".tmp"
+	if err := os.WriteFile(temp, []byte(text), 0o644); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
 }

@@ -1,14 +1,13 @@
-// Command batch turns a folder of recordings into a folder of minutes. It can
-// be interrupted and run again at any time: nothing is uploaded twice.
+// Command batch turns a directory of recordings into a directory of minutes. You can interrupt it and run it again at any
+// time, because nothing is uploaded twice.
 //
-// By default it runs offline, with recordings that it makes itself and against
-// the in-memory service of package minutestest:
+// By default it runs offline, with the in-memory fake of package minutestest and with invented recordings:
 //
-//	cd examples/batch && go run .
+//	go run ./examples/batch
 //
 // With MINUTES_BASE_URL and MINUTES_API_KEY set it uses the real service:
 //
-//	go run . -in recordings -out minutes
+//	go run ./examples/batch -in recordings -out minutes
 package main
 
 import (
@@ -23,92 +22,65 @@ import (
 	"syscall"
 
 	"github.com/meeting-minutes/minutes-go"
+	"github.com/meeting-minutes/minutes-go/minutestest"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for anything
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errInterrupted):
-		os.Exit(130)
-	case errors.Is(err, errFailures): // the summary has listed them
-		os.Exit(1)
-	default:
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "batch:", err)
-		os.Exit(2)
+		os.Exit(1)
 	}
 }
 
-var (
-	errInterrupted = errors.New("interrupted")
-	errFailures    = errors.New("some recordings have no minutes")
-)
-
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("batch", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	var (
-		in      = flags.String("in", "", "folder of the recordings (offline default: some are made)")
-		out     = flags.String("out", "", "folder for the minutes (default: minutes; offline: a temporary one)")
-		format  = flags.String("format", "markdown", "of the minutes: markdown or html")
-		uploads = flags.Int("uploads", 4, "how many recordings are uploaded at a time")
-		titles  = flags.Bool("title-from-name", true, "title a meeting by its file's name, else by its date")
-		restart = flags.Bool("restart", false, "delete meetings that failed in an earlier run, and try these recordings again")
-	)
+	flags.SetOutput(stdout)
+	in := flags.String("in", "", "directory of the recordings (offline default: some are invented)")
+	out := flags.String("out", "minutes", "directory for the minutes (offline: beside the recordings)")
+	uploads := flags.Int("uploads", 4, "how many recordings are uploaded at a time")
+	restart := flags.Bool("restart", false, "delete meetings that failed in an earlier run, and process their recordings again")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	switch {
-	case flags.NArg() > 0:
-		return fmt.Errorf("%q is not a flag", flags.Arg(0))
-	case extensions[minutes.Format(*format)] == "":
-		return fmt.Errorf("-format %q is neither markdown nor html", *format)
-	case *uploads < 1:
-		return errors.New("-uploads must be at least 1")
+	b := batch{in: *in, out: *out, restart: *restart, stdout: stdout}
+	var err error
+	if os.Getenv("MINUTES_BASE_URL") != "" || os.Getenv("MINUTES_API_KEY") != "" {
+		b.client, err = minutes.NewFromEnv(minutes.WithUserAgent("batch/1.0"), minutes.WithUploadConcurrency(*uploads))
+	} else {
+		fmt.Fprintln(stdout, "Offline, with the in-memory fake. Set MINUTES_BASE_URL and MINUTES_API_KEY to use the real service.")
+		b.client = fake().Client(minutes.WithUploadConcurrency(*uploads))
+		b.in, b.out, err = offlineDirs(*in)
 	}
-
-	client, offline, err := connect(*uploads)
 	if err != nil {
 		return err
 	}
-	if offline {
-		fmt.Fprintln(stderr, "Offline, with the service in memory, which makes up what is said.")
-		fmt.Fprintln(stderr, "Set MINUTES_BASE_URL and MINUTES_API_KEY to use the real one.")
-		if err := offlineFolders(in, out); err != nil {
-			return err
-		}
+	if b.in == "" {
+		return errors.New("-in names no directory of recordings")
 	}
-	switch {
-	case *in == "":
-		return errors.New("-in names no folder of recordings")
-	case *out == "":
-		*out = "minutes"
-	}
-	return process(ctx, client, settings{
-		in: *in, out: *out,
-		format: minutes.Format(*format),
-		titles: *titles, restart: *restart,
-	}, stdout, stderr)
+	return b.run(ctx)
 }
 
-// offlineFolders keeps made-up minutes away from real ones, because a later run
-// could not distinguish them. It also makes recordings if there are none.
-func offlineFolders(in, out *string) error {
-	if *in != "" && *out != "" {
-		return nil
-	}
+// fake returns an in-memory fake that has written the minutes by the Client's first poll after an upload, because the next
+// poll would come thirty seconds later.
+func fake() *minutestest.Server {
+	srv := minutestest.New()
+	srv.Script(minutestest.Script{Stages: minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}})
+	return srv
+}
+
+// offlineDirs keeps invented minutes away from real ones, because a later run could not tell them apart.
+func offlineDirs(in string) (recordings, out string, err error) {
 	dir, err := os.MkdirTemp("", "minutes-batch-")
-	if err != nil {
-		return err
+	if in != "" || err != nil {
+		return in, filepath.Join(dir, "minutes"), err
 	}
-	if *out == "" {
-		*out = filepath.Join(dir, "minutes")
+	in = filepath.Join(dir, "recordings")
+	err = os.Mkdir(in, 0o755)
+	for _, name := range []string{"Board meeting", "Budget 2027", "Interview", "Retrospective", "Stand-up"} {
+		err = errors.Join(err, os.WriteFile(filepath.Join(in, name+".mp3"), []byte("The sound of "+name), 0o644))
 	}
-	if *in == "" {
-		*in = filepath.Join(dir, "recordings")
-		return makeRecordings(*in, samples)
-	}
-	return nil
+	return in, filepath.Join(dir, "minutes"), err
 }

@@ -8,66 +8,58 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/meeting-minutes/minutes-go"
 )
 
-// follow writes minutes into dir until ctx ends. It calls written after each file.
+// longestOutage is how long the program may be stopped without missing a meeting. Each start looks at the meetings of this
+// time, so a much longer time costs requests.
+const longestOutage = 7 * 24 * time.Hour
+
+// follow writes minutes into dir until ctx is done. It calls written after each file.
+//
+// The files are the table of meetings that were handled, so a restart loses nothing and writes nothing twice. Because
+// only stored minutes and final failures count as handled, an error that passes, such as a 403 while the key lacks a
+// scope, loses no meeting: Follow asks Skip again later, and so does the next run.
 func follow(ctx context.Context, client *minutes.Client, dir string, written func(file string)) error {
-	since, err := firstRun(dir)
-	if err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	path := func(m *minutes.Meeting) string { return filepath.Join(dir, url.PathEscape(m.ID)+".md") }
+	path := func(id string) string { return filepath.Join(dir, url.PathEscape(id)+".md") }
 	opts := &minutes.FollowOptions{
-		Since:  since,
+		Since:  time.Now().Add(-longestOutage),
 		Format: minutes.FormatMarkdown,
-		Skip: func(m *minutes.Meeting) bool { // the file exists
-			_, err := os.Stat(path(m))
+		Skip: func(m *minutes.Meeting) bool {
+			_, err := os.Stat(path(m.ID))
 			return err == nil
 		},
 	}
 	for result, err := range client.Meetings.Follow(ctx, opts) {
-		var failed *minutes.MeetingFailedError
-		var text string
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return nil
-		case result == nil:
+		}
+		if result == nil { // the service rejects the key, so Follow has ended
 			return err
-		case err == nil:
-			text = result.Minutes.Content
-		case errors.As(err, &failed):
+		}
+		var text string
+		if failed, ok := errors.AsType[*minutes.MeetingFailedError](err); ok {
 			text = fmt.Sprintf("# %s\n\nThere are no minutes: %s.\n", result.Meeting.Title, failed.Status)
-		default: // the next run tries again
-			slog.Error("no minutes", "err", err)
+		} else if err != nil {
+			slog.Error("no minutes yet", "meeting", result.MeetingID, "err", err)
 			continue
+		} else {
+			text = result.Minutes.Content
 		}
-		if err := write(path(result.Meeting), text); err != nil {
+		if err := write(path(result.MeetingID), text); err != nil {
 			return err
 		}
-		written(path(result.Meeting))
+		written(path(result.MeetingID))
 	}
 	return nil
 }
 
-// firstRun returns when the first run with this folder began.
-func firstRun(dir string) (time.Time, error) {
-	file := filepath.Join(dir, ".since")
-	text, err := os.ReadFile(file)
-	if err == nil {
-		return time.Parse(time.RFC3339, strings.TrimSpace(string(text)))
-	}
-	if !errors.Is(err, os.ErrNotExist) {
-		return time.Time{}, err
-	}
-	now := time.Now().UTC().Truncate(time.Second)
-	return now, errors.Join(os.MkdirAll(dir, 0o755), write(file, now.Format(time.RFC3339)+"\n"))
-}
-
-// write writes a file as a whole or not at all.
+// write writes a file as a whole or not at all, because half a file would count as handled.
 func write(file, text string) error {
 	temp := file + ".tmp"
 	if err := os.WriteFile(temp, []byte(text), 0o644); err != nil {

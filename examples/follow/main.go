@@ -1,13 +1,11 @@
-// Command follow writes the minutes of an organisation into a folder, a Markdown file for
-// each meeting, as they become ready. The folder is all it needs to be stopped and run again.
+// Command follow writes the minutes of an organisation into a directory, a Markdown file for each meeting, as they become
+// ready. You can stop it and run it again at any time, because the files show which meetings it has handled.
 //
-// Without settings it runs offline, against the in-memory service of package minutestest, and
-// ends after a few meetings:
+// Without settings it runs offline, with the in-memory fake of package minutestest, and ends after a few meetings:
 //
 //	go run ./examples/follow
 //
-// With MINUTES_BASE_URL and MINUTES_API_KEY set it follows the real service until it is
-// stopped:
+// With MINUTES_BASE_URL and MINUTES_API_KEY set it follows the real service until you stop it:
 //
 //	go run ./examples/follow -out minutes
 package main
@@ -39,7 +37,7 @@ func main() {
 func run(ctx context.Context, args []string, stdout io.Writer) error {
 	flags := flag.NewFlagSet("follow", flag.ContinueOnError)
 	flags.SetOutput(stdout)
-	out := flags.String("out", "", "folder for the minutes (default: minutes; offline: a temporary one)")
+	out := flags.String("out", "", "directory for the minutes (default: minutes; offline: a temporary one)")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

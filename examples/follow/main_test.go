@@ -43,22 +43,16 @@ func TestRun(t *testing.T) {
 }
 
 // A program that is stopped at random times writes each file once.
-func TestFollow_KilledAndRestarted(t *testing.T) {
+func TestFollow_Restarted(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		world := minutestest.DefaultWorld()
-		world.Stages = minutestest.Stages{Prepare: time.Minute, Transcribe: 5 * time.Minute, Write: time.Minute}
-		server := minutestest.NewServer(t, minutestest.WithWorld(world))
+		server := minutestest.NewServer(t)
 		server.Script(minutestest.Script{Title: "Meeting 3", Outcome: minutes.StatusTranscriptionFailed})
 		const meetings = 20
 		go func() {
 			for i := range meetings {
 				time.Sleep(time.Minute)
-				m, _, err := server.Client().Meetings.Create(t.Context(), &minutes.MeetingCreateParams{Title: fmt.Sprint("Meeting ", i), Date: "2026-11-20"})
-				if !assert.NoError(t, err) {
-					return
-				}
-				recording := minutes.FromReader(strings.NewReader("a recording"), "audio/mpeg")
-				assert.NoError(t, server.Client().Meetings.Upload(t.Context(), m.ID, recording, nil))
+				server.AddMeetings("org_acme", minutestest.WorldMeeting{Title: fmt.Sprint("Meeting ", i), CreatorID: "emp_ada", Visibility: minutes.VisibilityOrganisation, Status: minutes.StatusAudioUploaded})
 			}
 		}()
 		dir := filepath.Join(t.TempDir(), "minutes")
@@ -75,23 +69,35 @@ func TestFollow_KilledAndRestarted(t *testing.T) {
 			require.Equal(t, 1, n, file)
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			if strings.Contains(string(text), "There are no minutes: transcription_failed") {
-				failed++
-			}
+			failed += strings.Count(string(text), "There are no minutes: transcription_failed")
 		}
 		require.Equal(t, 1, failed)
 	})
 }
 
-func TestFollow_EndsWithAnError(t *testing.T) {
+// A 403 for the minutes leaves the meeting unhandled, so it is tried again.
+func TestFollow_Forbidden(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		server := minutestest.NewServer(t)
-		client := server.ClientWithKey("unknown")
-		require.ErrorIs(t, follow(t.Context(), client, t.TempDir(), nil), minutes.ErrUnauthenticated)
+		server.AddMeetings("org_acme", minutestest.WorldMeeting{Title: "Weekly", CreatorID: "emp_ada", Visibility: minutes.VisibilityOrganisation, Status: minutes.StatusMinutesReady})
+		server.Inject(minutestest.Match{Operation: minutes.OpMeetingsMinutes}, minutestest.Refuse(minutes.ErrForbidden))
 		dir := t.TempDir()
-		require.NoError(t, os.WriteFile(filepath.Join(dir, ".since"), []byte("yesterday"), 0o600))
-		require.ErrorContains(t, follow(t.Context(), client, dir, nil), "yesterday")
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
-		require.Error(t, follow(t.Context(), client, filepath.Join(dir, "file"), nil))
+		for _, files := range []int{0, 1} { // a run with the 403, and the next one
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			require.NoError(t, follow(ctx, server.Client(), dir, func(string) {}))
+			cancel()
+			found, err := filepath.Glob(filepath.Join(dir, "*.md"))
+			require.NoError(t, err)
+			require.Len(t, found, files)
+		}
+	})
+}
+
+func TestFollow_KeyRejected(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		client := minutestest.NewServer(t).ClientWithKey("unknown")
+		require.ErrorIs(t, follow(t.Context(), client, t.TempDir(), nil), minutes.ErrUnauthenticated)
 	})
 }

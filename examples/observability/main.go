@@ -1,7 +1,7 @@
 // Command observability shows what a Client does: OpenTelemetry spans of its
 // requests, and Prometheus metrics.
 //
-// It runs offline, against the in-memory service of package minutestest, in which
+// It runs offline, with the in-memory fake of package minutestest, in which
 // a few things go wrong:
 //
 //	cd examples/observability && go run .
@@ -72,9 +72,9 @@ func work(ctx context.Context, client *minutes.Client, spans *sdk.TracerProvider
 	return err
 }
 
-// troubled returns an in-memory service that rejects some requests at first. It
-// writes the minutes as soon as the audio is there. Otherwise a Client would
-// wait for thirty seconds between two polls.
+// troubled returns an in-memory fake that rejects some requests at first. It
+// writes the minutes as soon as the audio is there, because otherwise the Client
+// would wait for thirty seconds between two polls.
 func troubled() *minutestest.Server {
 	var server *minutestest.Server
 	server = minutestest.New(minutestest.WithLog(func(r minutestest.Request) {

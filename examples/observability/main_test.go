@@ -80,9 +80,7 @@ func TestRun(t *testing.T) {
 			`meetings_retries_total{operation="meetings.minutes"} 1`,
 			`meetings_rate_limit_pauses_total 1`,
 			`meetings_upload_stalls_total 0`,
-			`meetings_failed_polls_total 0`,
-			`meetings_polled_total{what="get"} 1`,
-			`meetings_waits 0`,
+			`meetings_poller_requests_total{operation="meetings.get"} 1`,
 		} {
 			require.Contains(t, out.String(), line+"\n")
 		}

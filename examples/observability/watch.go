@@ -20,7 +20,7 @@ import (
 // API calls go through otelhttp, which records whole URLs. Uploads must not:
 // the query of a presigned URL is a credential, so anyone who reads the traces
 // could upload. Uploads go through plain, and their spans are made from the
-// observer's events, which contain no query.
+// observer's attempts, which contain no query.
 func watch(plain http.RoundTripper, spans trace.TracerProvider, registry prometheus.Registerer) []minutes.Option {
 	w := &watcher{tracer: spans.Tracer("minutes"), metrics: newMetrics(registry)}
 	traced := otelhttp.NewTransport(named{plain},
@@ -29,7 +29,7 @@ func watch(plain http.RoundTripper, spans trace.TracerProvider, registry prometh
 			a, _ := minutes.AttemptFromContext(r.Context())
 			return string(a.Operation) // not the path, which has an id in it
 		}),
-		// What the poller asks belongs to no caller's trace; the metrics count it.
+		// The poller's requests belong to no caller's trace; the metrics count them.
 		otelhttp.WithFilter(func(r *http.Request) bool {
 			a, _ := minutes.AttemptFromContext(r.Context())
 			return !a.Poll
@@ -52,7 +52,7 @@ func (n named) RoundTrip(r *http.Request) (*http.Response, error) {
 	return n.next.RoundTrip(r)
 }
 
-func attributes(a minutes.Attempt) []attribute.KeyValue {
+func attributes(a minutes.AttemptInfo) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		attribute.String("minutes.operation", string(a.Operation)),
 		attribute.String("minutes.meeting_id", a.MeetingID),
@@ -60,66 +60,56 @@ func attributes(a minutes.Attempt) []attribute.KeyValue {
 	}
 }
 
-// watcher makes metrics and spans of events.
+// watcher makes metrics and spans of attempts.
 type watcher struct {
 	tracer  trace.Tracer
 	metrics metrics
 }
 
-func (w *watcher) observe(ctx context.Context, e minutes.Event) {
-	m := w.metrics
-	switch e := e.(type) {
-	case minutes.Attempt:
-		op := string(e.Operation)
-		m.attempts.WithLabelValues(op, strconv.Itoa(e.StatusCode), string(e.Code)).Inc()
-		m.duration.WithLabelValues(op).Observe(e.Duration.Seconds())
-		if e.Number > 1 {
-			m.retries.WithLabelValues(op).Inc()
-		}
-		if e.Stalled {
-			m.stalls.Inc()
-		}
-		if e.Poll && e.Operation == minutes.OpMeetingsGet && e.StatusCode/100 != 2 && e.StatusCode != http.StatusTooManyRequests {
-			m.failedPolls.Inc()
-		}
-		m.sent.Add(float64(e.Sent))
-		if e.Operation == minutes.OpUpload {
-			w.uploaded(ctx, e)
-		}
-	case minutes.RateLimited:
+func (w *watcher) observe(ctx context.Context, a minutes.Attempt) {
+	m, op := w.metrics, string(a.Operation)
+	m.attempts.WithLabelValues(op, strconv.Itoa(a.StatusCode), string(a.Code)).Inc()
+	m.duration.WithLabelValues(op).Observe(a.Duration.Seconds())
+	m.sent.Add(float64(a.Sent))
+	if a.Number > 1 {
+		m.retries.WithLabelValues(op).Inc()
+	}
+	if a.Stalled {
+		m.stalls.Inc()
+	}
+	if a.Poll {
+		m.polls.WithLabelValues(op).Inc()
+	}
+	if a.Pause > 0 {
 		m.pauses.Inc()
-		m.pauseSeconds.Add(e.Pause.Seconds())
-		trace.SpanFromContext(ctx).AddEvent("rate-limit pause", trace.WithAttributes(attribute.String("for", e.Pause.String())))
-	case minutes.PollCycle:
-		m.cycles.Inc()
-		m.waits.Set(float64(e.Waits))
-		m.polled.WithLabelValues("page").Add(float64(e.Pages))
-		m.polled.WithLabelValues("get").Add(float64(e.Gets))
+		m.pauseSeconds.Add(a.Pause.Seconds())
+		trace.SpanFromContext(ctx).AddEvent("rate-limit pause", trace.WithAttributes(attribute.String("for", a.Pause.String())))
+	}
+	if a.Operation == minutes.OpUpload {
+		w.uploaded(ctx, a)
 	}
 }
 
 // uploaded makes the span of an attempt of an upload, now that it has ended.
-func (w *watcher) uploaded(ctx context.Context, e minutes.Attempt) {
+func (w *watcher) uploaded(ctx context.Context, a minutes.Attempt) {
 	end := time.Now()
-	_, span := w.tracer.Start(ctx, string(e.Operation), trace.WithTimestamp(end.Add(-e.Duration)),
-		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes(e)...),
-		trace.WithAttributes(attribute.Int("http.response.status_code", e.StatusCode), attribute.Int64("minutes.sent", e.Sent)))
+	_, span := w.tracer.Start(ctx, string(a.Operation), trace.WithTimestamp(end.Add(-a.Duration)),
+		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes(a.AttemptInfo)...),
+		trace.WithAttributes(attribute.Int("http.response.status_code", a.StatusCode), attribute.Int64("minutes.sent", a.Sent)))
 	switch {
-	case e.Err != nil:
-		span.SetStatus(codes.Error, e.Err.Error())
-	case e.StatusCode/100 != 2:
-		span.SetStatus(codes.Error, string(e.Code))
+	case a.Err != nil:
+		span.SetStatus(codes.Error, a.Err.Error())
+	case a.StatusCode/100 != 2:
+		span.SetStatus(codes.Error, string(a.Code))
 	}
 	span.End(trace.WithTimestamp(end))
 }
 
 // metrics answer the questions of the person on call. No label is an id.
 type metrics struct {
-	attempts, retries, polled    *prometheus.CounterVec
-	duration                     *prometheus.HistogramVec
-	pauses, pauseSeconds, stalls prometheus.Counter
-	failedPolls, cycles, sent    prometheus.Counter
-	waits                        prometheus.Gauge
+	attempts, retries, polls           *prometheus.CounterVec
+	duration                           *prometheus.HistogramVec
+	pauses, pauseSeconds, stalls, sent prometheus.Counter
 }
 
 func newMetrics(r prometheus.Registerer) metrics {
@@ -136,19 +126,16 @@ func newMetrics(r prometheus.Registerer) metrics {
 	m := metrics{
 		attempts: counters("meetings_attempts_total", "Attempts of requests that ended; status 0: without a response.", "operation", "status", "code"),
 		retries:  counters("meetings_retries_total", "Attempts after the first one of a request.", "operation"),
-		polled:   counters("meetings_polled_total", "Requests of the poller in cycles that ended: pages and GETs.", "what"),
+		polls:    counters("meetings_poller_requests_total", "Attempts of requests that waits share: GETs of meetings and list pages.", "operation"),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "meetings_attempt_seconds", Help: "How long attempts took.",
 			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 120, 600},
 		}, []string{"operation"}),
 		pauses:       counter("meetings_rate_limit_pauses_total", "Pauses of all requests after a 429."),
 		pauseSeconds: counter("meetings_rate_limit_pause_seconds_total", "Total length of these pauses."),
-		stalls:       counter("meetings_upload_stalls_total", "Attempts of uploads that were given up, as nothing moved."),
-		failedPolls:  counter("meetings_failed_polls_total", "Polls of single meetings that failed, except by a 429."),
-		cycles:       counter("meetings_poll_cycles_total", "Cycles of the poller that ended."),
-		sent:         counter("meetings_upload_bytes_total", "Bytes of recordings handed over, repeats included."),
-		waits:        prometheus.NewGauge(prometheus.GaugeOpts{Name: "meetings_waits", Help: "Meetings waited for when the last turn ended."}),
+		stalls:       counter("meetings_upload_stalls_total", "Attempts of uploads that were ended, because no byte was sent or no response came."),
+		sent:         counter("meetings_upload_bytes_total", "Bytes of recordings that were sent, including those of retries."),
 	}
-	r.MustRegister(m.duration, m.waits)
+	r.MustRegister(m.duration)
 	return m
 }

@@ -74,11 +74,6 @@ type activities struct {
 	dir    string // destination of the minutes
 }
 
-// stateIn lets the workers that share dir keep thirty seconds between two polls of a meeting.
-func stateIn(dir string) minutes.Option {
-	return minutes.WithStore(minutes.DirStore(dir + ".state"))
-}
-
 // workers returns the workers of a process. A worker that ends by itself, as
 // when the namespace was deleted, calls ended.
 func workers(c client.Client, a *activities, ended func(error)) []worker.Worker {

@@ -64,7 +64,7 @@ func TestIngest_WritesMinutes(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic())
 		heard := make(map[minutes.Status]int)
 		for range 2 { // started again, it comes to the same
-			path, err := run(&activities{srv.Client(stateIn(dir)), dir}, "weekly/1", j, func(b beat) { heard[b.Status]++ })
+			path, err := run(&activities{srv.Client(), dir}, "weekly/1", j, func(b beat) { heard[b.Status]++ })
 			require.NoError(t, err)
 			assert.Equal(t, filepath.Join(dir, "weekly%2F1.md"), path)
 			text, err := os.ReadFile(path)
@@ -88,7 +88,7 @@ func TestIngest_ReportsProgress(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic())
 		srv.Inject(minutestest.Match{Operation: minutes.OpUpload}, minutestest.Delay(time.Minute).AfterEffect())
 		var most beat
-		_, err := run(&activities{srv.Client(stateIn(dir)), dir}, "weekly", j, func(b beat) {
+		_, err := run(&activities{srv.Client(), dir}, "weekly", j, func(b beat) {
 			if b.Sent > most.Sent {
 				most = b
 			}
@@ -130,7 +130,7 @@ func TestIngest_RetriesFailures(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				srv := minutestest.NewServer(t, realistic())
 				test.prepare(srv, &j)
-				_, err := run(&activities{srv.Client(minutes.WithMaxRetries(0), stateIn(dir)), dir}, "weekly", j, nil)
+				_, err := run(&activities{srv.Client(minutes.WithMaxRetries(0)), dir}, "weekly", j, nil)
 				assert.Len(t, srv.Requests(minutes.OpMeetingsCreate), test.attempts)
 				if test.problem == "" {
 					assert.NoError(t, err)
@@ -221,7 +221,7 @@ func TestIngest_SurvivesKilledWorkers(t *testing.T) {
 	j, dir := aRecording(t), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic())
-		workers := &fleet{recruit: func() *activities { return &activities{srv.Client(stateIn(dir)), dir} }}
+		workers := &fleet{recruit: func() *activities { return &activities{srv.Client(), dir} }}
 		workers.next(t.Context())
 		var all sync.WaitGroup
 		for i := range recordings {
@@ -257,59 +257,13 @@ func TestIngest_SurvivesKilledWorkers(t *testing.T) {
 	})
 }
 
-// relay has each activity begin with another worker, a while after the one before.
-type relay struct {
-	*fleet
-	queued time.Duration
-}
-
-func (r *relay) Upload(ctx context.Context, j job) (uploaded, error) {
-	defer r.next(context.WithoutCancel(ctx))
-	return r.fleet.Upload(ctx, j)
-}
-
-func (r *relay) Wait(ctx context.Context, up uploaded) (string, error) {
-	if activity.GetInfo(ctx).Attempt == 1 {
-		time.Sleep(r.queued)
-	}
-	return r.fleet.Wait(ctx, up)
-}
-
-// No worker polls too soon after another one did, which would be a violation.
-func TestIngest_KeepsPollInterval(t *testing.T) {
-	t.Parallel()
-	j, dir := aRecording(t), t.TempDir()
-	for _, queued := range []time.Duration{0, 40 * time.Second} {
-		for _, life := range []time.Duration{3 * time.Second, 20 * time.Second, 35 * time.Second, 70 * time.Second, 95 * time.Second} {
-			t.Run(fmt.Sprintf("%v, %v", queued, life), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					srv := minutestest.NewServer(t, realistic())
-					workers := &fleet{recruit: func() *activities { return &activities{srv.Client(stateIn(dir)), dir} }}
-					workers.next(t.Context())
-					go func() {
-						time.Sleep(queued)
-						for range 3 {
-							time.Sleep(life)
-							workers.next(t.Context())
-						}
-					}()
-					_, err := run(&relay{workers, queued}, fmt.Sprint(queued, life), j, nil)
-					require.NoError(t, err)
-					assert.Equal(t, 3, workers.deaths)
-				})
-			})
-		}
-	}
-}
-
 // A worker that is stopped leaves its work to others, at once.
 func TestIngest_ContinuesAfterStop(t *testing.T) {
 	t.Parallel()
 	j, dir := aRecording(t), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		srv := minutestest.NewServer(t, realistic())
-		a := &activities{srv.Client(stateIn(dir)), dir}
+		a := &activities{srv.Client(), dir}
 		env := quiet().NewTestActivityEnvironment()
 		env.SetTestTimeout(time.Hour)
 		env.RegisterActivity(a)
@@ -326,49 +280,5 @@ func TestIngest_ContinuesAfterStop(t *testing.T) {
 		given, ok := errors.AsType[*temporal.ApplicationError](err)
 		require.True(t, ok, "%v", err)
 		assert.False(t, given.NonRetryable())
-	})
-}
-
-// apart has uploads and waits on machines of their own.
-type apart struct{ uploads, waits *activities }
-
-func (a *apart) Upload(ctx context.Context, j job) (uploaded, error) { return a.uploads.Upload(ctx, j) }
-
-func (a *apart) Wait(ctx context.Context, up uploaded) (string, error) { return a.waits.Wait(ctx, up) }
-
-// Thousands of waits in one worker share pages of the listing.
-func TestIngest_ThousandsAtOnce(t *testing.T) {
-	t.Parallel()
-	recordings := 300
-	if os.Getenv("MINUTES_LONG") != "" {
-		recordings = 10_000
-	}
-	j, dir := aRecording(t), t.TempDir()
-	synctest.Test(t, func(t *testing.T) {
-		srv := minutestest.NewServer(t, realistic())
-		var mu sync.Mutex
-		var sum minutes.PollCycle
-		busiest := 0
-		observed := srv.Client(stateIn(dir), minutes.WithObserver(func(_ context.Context, e minutes.Event) {
-			if turn, ok := e.(minutes.PollCycle); ok {
-				mu.Lock()
-				defer mu.Unlock()
-				sum = minutes.PollCycle{Duration: sum.Duration + turn.Duration, Pages: sum.Pages + turn.Pages, Gets: sum.Gets + turn.Gets}
-				busiest = max(busiest, turn.Pages+turn.Gets)
-			}
-		}))
-		machines := &apart{&activities{srv.Client(stateIn(dir)), dir}, &activities{observed, dir}}
-		var all sync.WaitGroup
-		for i := range recordings {
-			all.Go(func() {
-				_, err := run(machines, fmt.Sprintf("recording-%d", i), j, nil)
-				assert.NoError(t, err)
-			})
-		}
-		all.Wait()
-		t.Logf("%d waits: %d pages and %d GETs in %v, at most %d requests in a turn", recordings, sum.Pages, sum.Gets, sum.Duration, busiest)
-		turns := int(sum.Duration/(30*time.Second)) + 1
-		assert.Less(t, sum.Pages, turns*(recordings/50+2), "fifty meetings a page")
-		assert.Less(t, sum.Gets, 2*recordings, "first looks; one a turn would be %d", turns*recordings)
 	})
 }

@@ -26,7 +26,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"sync"
 	"syscall"
 	"time"
 
@@ -111,7 +110,7 @@ func online(ctx context.Context, out, status io.Writer, address string, recordin
 	}
 	defer c.Close()
 	if len(recordings) > 0 {
-		return start(ctx, out, status, c, address, recordings)
+		return start(ctx, out, status, c, recordings)
 	}
 	return work(ctx, out, c)
 }
@@ -122,7 +121,7 @@ func work(ctx context.Context, out io.Writer, c client.Client) error {
 	if err := errors.Join(err, os.MkdirAll(dir, 0o700)); err != nil {
 		return err
 	}
-	m, err := minutes.NewFromEnv(minutes.WithUserAgent("temporal/1.0"), minutes.WithUploadConcurrency(maxUploads), stateIn(dir))
+	m, err := minutes.NewFromEnv(minutes.WithUserAgent("temporal/1.0"), minutes.WithUploadConcurrency(maxUploads))
 	if err != nil {
 		return err
 	}
@@ -146,12 +145,7 @@ func work(ctx context.Context, out io.Writer, c client.Client) error {
 
 // start starts a workflow for each recording, and waits for all of them. If you run
 // it again, it finds those that still run.
-func start(ctx context.Context, out, status io.Writer, c client.Client, address string, recordings []string) error {
-	ctx, cancel := context.WithCancel(ctx)
-	var watching sync.WaitGroup
-	watching.Go(func() { reportOutages(ctx, status, c, address) })
-	defer watching.Wait()
-	defer cancel()
+func start(ctx context.Context, out, status io.Writer, c client.Client, recordings []string) error {
 	type started struct {
 		recording string
 		client.WorkflowRun

@@ -1,7 +1,7 @@
 // Command testing is a small program with a test suite: it makes a list of
 // tasks from a meeting's recording. README.md says which test shows what.
 //
-// It runs offline, with a generated recording and against the in-memory service
+// It runs offline, with a generated recording and with the in-memory fake
 // of package minutestest:
 //
 //	go run ./examples/testing
@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 }
 
 // connect returns a client of the real service if the environment names one,
-// else of one in memory, whose meetings take no time.
+// else of the in-memory fake, whose meetings take no time.
 func connect() (*minutes.Client, error) {
 	if os.Getenv("MINUTES_BASE_URL") != "" {
 		return minutes.NewFromEnv()

@@ -1,13 +1,18 @@
 package main
 
 import (
-	"context"
+	"bufio"
 	"encoding/json"
-	"log/slog"
+	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,68 +29,104 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
-	slog.SetDefault(slog.New(slog.DiscardHandler))
 	os.Exit(m.Run())
 }
 
-// webservice is the program without its socket and its signals.
-type webservice struct {
-	*queue
-	t    *testing.T
-	stop func() // as SIGTERM
+// process is an instance that can be killed.
+type process struct {
+	*exec.Cmd
+	addr     string
+	attempts atomic.Int64 // that ended
 }
 
-// start starts a webservice with the jobs in dir.
-func start(t *testing.T, srv *minutestest.Server, dir string, opts ...minutes.Option) *webservice {
+// startProcess starts an instance, and returns when it serves.
+func startProcess(t *testing.T, dir string, env ...string) *process {
 	t.Helper()
-	table, err := openTable(t.Context(), dir)
+	p := &process{Cmd: exec.Command(os.Args[0], "-addr", "127.0.0.1:0", "-dir", dir, "-lease", "2s")}
+	p.Env = append(append(os.Environ(), asTheProgram+"=1"), env...)
+	stderr, err := p.StderrPipe()
 	require.NoError(t, err)
-	client := srv.Client(append(opts, minutes.WithStore(states{table}), minutes.WithObserver(observe))...)
-	s := &webservice{queue: &queue{table: table, client: client}, t: t}
-	ctx, cancel := context.WithCancel(t.Context())
-	stopped := make(chan struct{})
+	require.NoError(t, p.Start())
+	t.Cleanup(func() { _ = p.Process.Kill() })
+	addr := make(chan string, 1)
 	go func() {
-		defer close(stopped)
-		s.run(ctx)
+		defer close(addr)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			var line struct{ Msg, Addr string }
+			switch _ = json.Unmarshal(lines.Bytes(), &line); line.Msg { // a panic is no JSON
+			case "serving":
+				addr <- line.Addr
+			case "attempt ended":
+				p.attempts.Add(1)
+			}
+		}
 	}()
-	s.stop = func() {
-		cancel()
-		<-stopped
-		_ = table.db.Close()
+	p.addr = <-addr
+	require.NotEmpty(t, p.addr)
+	return p
+}
+
+func (p *process) call(t *testing.T, method, path, body string) (jobs []shown) {
+	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+p.addr+path, strings.NewReader(body))
+	require.NoError(t, err)
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&jobs))
+	return jobs
+}
+
+// shown is a job as a user sees it.
+type shown struct{ Name, State, Problem, Minutes string }
+
+func done(jobs []shown) (n int) {
+	for _, j := range jobs {
+		if j.State == "done" && strings.HasPrefix(j.Minutes, "# "+strings.TrimSuffix(j.Name, ".mp3")) {
+			n++
+		}
 	}
-	t.Cleanup(s.stop)
-	return s
+	return n
 }
 
-// call makes a request of a user and returns the status and the jobs in the response.
-func (s *webservice) call(method, path, body string) (int, []job) {
-	response := httptest.NewRecorder()
-	routes(s.queue).ServeHTTP(response, httptest.NewRequest(method, path, strings.NewReader(body)))
-	var jobs []job
-	if response.Code/100 == 2 {
-		assert.NoError(s.t, json.Unmarshal(response.Body.Bytes(), &jobs), response.Body)
+// Two instances share the work. When one is killed, the other takes over, so each job is done once.
+func TestInstances_OneKilled(t *testing.T) {
+	t.Parallel()
+	const recordings = 40
+	world := minutestest.DefaultWorld()
+	world.Stages = minutestest.Stages{Prepare: 1, Transcribe: 1, Write: 1}
+	acme := &world.Organisations[0]
+	second := *acme.Key("key_ci") // because the audit takes all requests with one key for one program's
+	second.Secret = "key_ci_2"
+	acme.Keys = append(acme.Keys, second)
+	srv := minutestest.NewServer(t, minutestest.WithWorld(world))
+	srv.Inject(minutestest.Match{Operation: minutes.OpUpload, Times: minutestest.Always}, minutestest.Delay(100*time.Millisecond))
+	service := httptest.NewServer(srv.Handler())
+	defer service.Close()
+
+	dir := t.TempDir()
+	victim := startProcess(t, dir, "MINUTES_BASE_URL="+service.URL, "MINUTES_API_KEY=key_ci")
+	other := startProcess(t, dir, "MINUTES_BASE_URL="+service.URL, "MINUTES_API_KEY=key_ci_2")
+	for i := range recordings {
+		p := []*process{victim, other}[i%2]
+		p.call(t, "PUT", fmt.Sprintf("/recordings/%d.mp3", i), "sound")
 	}
-	return response.Code, jobs
-}
+	require.Eventually(t, func() bool { return victim.attempts.Load() > 3 && other.attempts.Load() > 3 }, time.Minute, 10*time.Millisecond)
+	require.NoError(t, victim.Process.Kill())
+	require.Error(t, victim.Wait())
+	require.Less(t, done(other.call(t, "GET", "/recordings/", "")), recordings, "killed in the middle")
+	require.Eventually(t, func() bool { return done(other.call(t, "GET", "/recordings/", "")) == recordings }, time.Minute, 100*time.Millisecond)
 
-// job returns the job of a name.
-func (s *webservice) job(name string) job {
-	s.t.Helper()
-	_, jobs := s.call("GET", "/recordings/"+name, "")
-	require.Len(s.t, jobs, 1)
-	return jobs[0]
-}
-
-// put sends a recording that is accepted.
-func (s *webservice) put(name string) {
-	s.t.Helper()
-	code, _ := s.call("PUT", "/recordings/"+name, "sound")
-	require.Equal(s.t, 202, code)
-}
-
-// hasRecording reports whether the recording of a job is on disk.
-func (s *webservice) hasRecording(name string) bool {
-	j := s.job(name)
-	_, err := os.Stat(s.path(&j))
-	return err == nil
+	for _, m := range srv.Meetings() {
+		arrived := 0
+		for _, h := range m.History {
+			if h.Status == minutes.StatusAudioUploaded {
+				arrived++
+			}
+		}
+		assert.Equal(t, 1, arrived, m.Title)
+	}
+	assert.Len(t, srv.Meetings(), recordings)
+	require.NoError(t, other.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, other.Wait(), "a signal is no error")
 }

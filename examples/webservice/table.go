@@ -2,104 +2,70 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"time"
 
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
-
-	"github.com/meeting-minutes/minutes-go"
+	_ "modernc.org/sqlite" // the driver
 )
 
-const schema = `
-CREATE TABLE IF NOT EXISTS jobs (name TEXT PRIMARY KEY, job TEXT NOT NULL, -- as JSON
-	state TEXT AS (job ->> 'state'), due INTEGER AS (job ->> 'due')) STRICT;
-CREATE INDEX IF NOT EXISTS jobs_due ON jobs (state, due);
-CREATE TABLE IF NOT EXISTS states (meeting TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT;
-UPDATE jobs SET job = json_set(job, '$.state', 'queued') WHERE state = 'running'; -- in a process that died`
+// A job is queued, done or failed. While an instance works on it, owner is that instance, and due is the end of its lease;
+// otherwise due is the earliest time of the next attempt. So in both cases any instance may take a queued job at due.
+const schema = `CREATE TABLE IF NOT EXISTS jobs (
+	name TEXT PRIMARY KEY, id TEXT NOT NULL, date TEXT NOT NULL, -- the id is the external id of the meeting
+	state TEXT NOT NULL DEFAULT 'queued', owner TEXT NOT NULL DEFAULT '', due INTEGER NOT NULL DEFAULT 0, -- in ms
+	problem TEXT NOT NULL DEFAULT '', minutes TEXT NOT NULL DEFAULT '') STRICT;
+CREATE INDEX IF NOT EXISTS jobs_due ON jobs (state, due);`
 
-// A job turns a recording into minutes. Its file is kept until it is done.
 type job struct {
-	Name    string `json:"name"` // the user's
-	ID      string `json:"id"`   // ours, and the external id of the meeting
-	Date    string `json:"date"`
-	State   string `json:"state"`             // queued, running, done, deleted or failed
-	Due     int64  `json:"due"`               // a Unix time; not before
-	Meeting string `json:"meeting,omitempty"` // its id, unless it failed or was deleted
-	Problem string `json:"problem,omitempty"` // the last error
-	Minutes string `json:"minutes,omitempty"`
+	name, id, date          string
+	state, problem, minutes string // after an attempt
+	due                     time.Time
 }
 
-// table is the database of one process at a time. The recordings are files beside it.
+// table is the database as one instance sees it. The recordings are files beside it.
 type table struct {
-	db  *sql.DB
-	dir string
+	db      *sql.DB
+	dir, me string // me is a name for this instance
+	lease   time.Duration
 }
 
-// openTable waits until no other process has the database, or ctx is done.
-func openTable(ctx context.Context, dir string) (*table, error) {
+func openTable(ctx context.Context, dir string, lease time.Duration) (*table, error) {
 	dirErr := os.MkdirAll(dir, 0o700)
-	const settings = "_pragma=busy_timeout(500)&_pragma=locking_mode(EXCLUSIVE)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "jobs.db")+"?"+settings)
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "jobs.db")+"?_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)")
 	if err == nil {
 		db.SetMaxOpenConns(1)
 		_, err = db.ExecContext(ctx, schema)
-		for isBusy(err) {
-			_, err = db.ExecContext(ctx, schema)
-		}
 	}
-	return &table{db, dir}, errors.Join(dirErr, err)
-}
-
-// isBusy reports whether another process had the database for as long as busy_timeout.
-func isBusy(err error) bool {
-	e, ok := errors.AsType[*sqlite.Error](err)
-	return ok && e.Code() == sqlite3.SQLITE_BUSY
+	return &table{db, dir, rand.Text(), lease}, errors.Join(dirErr, err)
 }
 
 func (t *table) path(j *job) string {
-	return filepath.Join(t.dir, j.ID+filepath.Ext(filepath.Base(j.Name)))
+	return filepath.Join(t.dir, j.id+filepath.Ext(filepath.Base(j.name)))
 }
 
-// save stores the state of a job.
-func (t *table) save(ctx context.Context, j *job) error {
-	text, _ := json.Marshal(j) // strings and numbers
-	_, err := t.do(ctx, `UPDATE jobs SET job = ? WHERE name = ?`, string(text), j.Name)
+// take takes a lease on a job that is due, or returns sql.ErrNoRows. No two instances can take the same job, because one
+// statement finds and changes it.
+func (t *table) take(ctx context.Context) (j job, err error) {
+	now := time.Now()
+	err = t.db.QueryRowContext(ctx, `UPDATE jobs SET owner = ?, due = ? WHERE name =
+		(SELECT name FROM jobs WHERE state = 'queued' AND due <= ? ORDER BY due LIMIT 1) RETURNING name, id, date`,
+		t.me, now.Add(t.lease).UnixMilli(), now.UnixMilli()).Scan(&j.name, &j.id, &j.date)
+	return j, err
+}
+
+// renew extends the leases of all jobs that this instance works on.
+func (t *table) renew(ctx context.Context) error {
+	_, err := t.db.ExecContext(ctx, `UPDATE jobs SET due = ? WHERE owner = ?`, time.Now().Add(t.lease).UnixMilli(), t.me)
 	return err
 }
 
-// do returns the only column of the first row that a statement returns, or nil without one.
-func (t *table) do(ctx context.Context, statement string, args ...any) (text []byte, err error) {
-	err = t.db.QueryRowContext(ctx, statement, args...).Scan(&text)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
-	return text, err
-}
-
-// states is the Client's Store: a row for each meeting that is under way.
-type states struct{ *table }
-
-func (s states) Load(ctx context.Context, id string) (state minutes.MeetingState, err error) {
-	text, err := s.do(ctx, `SELECT state FROM states WHERE meeting = ?`, id)
-	_ = json.Unmarshal(text, &state) // nothing without a row
-	return state, err
-}
-
-// Save compares and writes in one statement; "{}" is the zero state.
-func (s states) Save(ctx context.Context, id string, old, next minutes.MeetingState) (saved bool, err error) {
-	before, _ := json.Marshal(old) // times alone
-	after, _ := json.Marshal(next)
-	changed, err := s.do(ctx, `INSERT INTO states SELECT ?1, ?3
-		WHERE ?2 = coalesce((SELECT state FROM states WHERE meeting = ?1), '{}')
-		ON CONFLICT DO UPDATE SET state = excluded.state RETURNING meeting`, id, string(before), string(after))
-	return changed != nil, err
-}
-
-func (s states) Delete(ctx context.Context, id string) error {
-	_, err := s.do(ctx, `DELETE FROM states WHERE meeting = ?`, id)
-	return err
+// finish stores what an attempt came to, and gives up the lease. If another instance has taken over, finish changes
+// nothing and returns sql.ErrNoRows, because that instance will store what its own attempt comes to.
+func (t *table) finish(ctx context.Context, j *job) error {
+	return t.db.QueryRowContext(ctx, `UPDATE jobs SET owner = '', state = ?, due = ?, problem = ?, minutes = ?
+		WHERE id = ? AND owner = ? RETURNING name`, j.state, j.due.UnixMilli(), j.problem, j.minutes, j.id, t.me).Scan(&j.name)
 }

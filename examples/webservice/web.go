@@ -10,34 +10,35 @@ import (
 	"os"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"github.com/meeting-minutes/minutes-go"
 )
 
-func routes(q *queue) http.Handler {
+func routes(w *worker) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("PUT /recordings/{name}", q.put)
-	mux.HandleFunc("POST /recordings/{name}/retry", q.retry)
-	mux.HandleFunc("GET /recordings/{name...}", func(w http.ResponseWriter, r *http.Request) { q.show(w, r, nil, nil) })
-	mux.Handle("GET /metrics", promhttp.Handler())
+	mux.HandleFunc("PUT /recordings/{name}", w.put)
+	mux.HandleFunc("POST /recordings/{name}/retry", func(rw http.ResponseWriter, r *http.Request) {
+		_, err := w.db.ExecContext(r.Context(), `UPDATE jobs SET state = 'queued', due = 0 WHERE name = ? AND state = 'failed'`, r.PathValue("name"))
+		w.show(rw, r, err)
+	})
+	mux.HandleFunc("GET /recordings/{name...}", func(rw http.ResponseWriter, r *http.Request) { w.show(rw, r, nil) })
 	return mux
 }
 
-// put takes a recording. When it responds, the job survives the process.
-func (q *queue) put(w http.ResponseWriter, r *http.Request) {
-	j := &job{Name: r.PathValue("name"), ID: rand.Text(), Date: minutes.DateOf(time.Now()), State: "queued"}
-	if err := receive(r.Context(), q.path(j), r.Body); err != nil {
-		_ = os.Remove(q.path(j)) // no job has it
-		http.Error(w, err.Error(), http.StatusBadRequest)
+// put takes a recording. When it responds, the job survives the instance. A name that is known changes nothing.
+func (w *worker) put(rw http.ResponseWriter, r *http.Request) {
+	j := &job{name: r.PathValue("name"), id: rand.Text(), date: minutes.DateOf(time.Now())}
+	if err := receive(r.Context(), w.path(j), r.Body); err != nil {
+		_ = os.Remove(w.path(j)) // no job has it
+		http.Error(rw, err.Error(), http.StatusBadRequest)
 		return
 	}
-	text, _ := json.Marshal(j)
-	added, err := q.do(r.Context(), `INSERT INTO jobs (name, job) VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING name`, j.Name, string(text))
-	if err == nil && added == nil {
-		_ = os.Remove(q.path(j)) // there is a job of this name
+	added, err := w.db.ExecContext(r.Context(), `INSERT INTO jobs (name, id, date) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`, j.name, j.id, j.date)
+	if err == nil {
+		if n, _ := added.RowsAffected(); n == 0 {
+			_ = os.Remove(w.path(j)) // the job of this name has another
+		}
 	}
-	q.show(w, r, added, err)
+	w.show(rw, r, err)
 }
 
 // receive writes a recording to disk, and checks that it is one.
@@ -54,22 +55,15 @@ func receive(ctx context.Context, path string, body io.Reader) error {
 	return errors.Join(err, recording.Close())
 }
 
-// retry queues a job again that ended without minutes.
-func (q *queue) retry(w http.ResponseWriter, r *http.Request) {
-	changed, err := q.do(r.Context(), `UPDATE jobs SET job = json_set(job, '$.state', 'queued', '$.due', 0)
-		WHERE name = ? AND state IN ('deleted', 'failed') RETURNING name`, r.PathValue("name"))
-	q.show(w, r, changed, err)
-}
-
-// show responds with the job of a name, or the latest thousand: 202 if the request queued it.
-func (q *queue) show(w http.ResponseWriter, r *http.Request, queued []byte, err error) {
-	text, readErr := q.do(r.Context(), `SELECT json_group_array(json(job)) FROM
-		(SELECT job FROM jobs WHERE ? IN ('', name) ORDER BY rowid DESC LIMIT 1000)`, r.PathValue("name"))
+// show responds with the job of a name, or with the latest thousand.
+func (w *worker) show(rw http.ResponseWriter, r *http.Request, err error) {
+	var text []byte
+	readErr := w.db.QueryRowContext(r.Context(), `SELECT json_group_array(json_object('name', name, 'state', state, 'problem', problem, 'minutes', minutes))
+		FROM (SELECT * FROM jobs WHERE ? IN ('', name) ORDER BY rowid DESC LIMIT 1000)`, r.PathValue("name")).Scan(&text)
 	if err := errors.Join(err, readErr); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
+		http.Error(rw, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(map[bool]int{true: http.StatusAccepted, false: http.StatusOK}[queued != nil])
-	_ = json.NewEncoder(w).Encode(json.RawMessage(text)) // the user may have closed the connection
+	rw.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(rw).Encode(json.RawMessage(text)) // the user may have closed the connection
 }
