@@ -13,7 +13,7 @@ import (
 // Turn a recording into minutes. With the real service, NewFromEnv returns the Client; the rest is
 // the same.
 func Example() {
-	srv := quick() // the service in memory; its meetings take no time
+	srv := quick() // the in-memory fake; its meetings take no time
 	defer srv.Close()
 	script := minutestest.Script{Transcript: "spk_0: The search is faster now.\nspk_0: We decided to ship on Monday.\nspk_1: I will write the notes."}
 	srv.Script(script)

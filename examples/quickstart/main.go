@@ -1,7 +1,7 @@
 // Command quickstart turns a recording into minutes: it creates a meeting,
 // uploads the recording, follows the meeting's status and prints the minutes.
 //
-// By default it runs offline, against the in-memory service of package
+// By default it runs offline, against the in-memory fake of package
 // minutestest and with the recording of a short meeting that ships with it:
 //
 //	go run ./examples/quickstart

@@ -24,14 +24,14 @@ func connect(shipped bool, log io.Writer) (*service, error) {
 		client, err := minutes.NewFromEnv(minutes.WithUserAgent("quickstart/1.0"))
 		return &service{client: client, log: log}, err
 	}
-	fmt.Fprintln(log, "Offline, with the service in memory. Set MINUTES_BASE_URL and MINUTES_API_KEY to use the real one.")
+	fmt.Fprintln(log, "Offline, with the in-memory fake. Set MINUTES_BASE_URL and MINUTES_API_KEY to use the real one.")
 	world := minutestest.DefaultWorld()
 	world.Stages = minutestest.Stages{Prepare: 500 * time.Millisecond, Transcribe: time.Second, Write: time.Second}
 	acme := &world.Organisations[0]
 	acme.Members = append(acme.Members, minutestest.Member{ID: "emp_grace", Name: "Grace Hopper", Role: "Engineer"})
 	server := minutestest.New(minutestest.WithWorld(world))
 	if shipped {
-		// The in-memory service does not recognise speech. The script sets the
+		// The in-memory fake does not recognise speech. The script sets the
 		// text of this recording. For any other one the service invents a text.
 		server.Script(minutestest.Script{Transcript: spoken})
 	}

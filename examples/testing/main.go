@@ -72,7 +72,7 @@ func connect() (*minutes.Client, error) {
 
 const spoken = "spk_0: We decided to ship on Monday.\nspk_1: I will write the notes.\nspk_0: I will tell support by Friday."
 
-// madeUp is a recording for the service in memory, which does not listen to it.
+// madeUp is a recording for the in-memory fake, which does not listen to it.
 func madeUp() minutes.Source {
 	sound := strings.NewReader(strings.Repeat("hum", 1000))
 	return minutes.FromReaderAt(sound, sound.Size(), "audio/mpeg")
