@@ -15,8 +15,8 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// MeetingsService works on meetings, from the recording to the minutes (section 4.2 of the
-// service's API reference).
+// MeetingsService has the operations on meetings (section 4.2), and the jobs that combine several of them:
+// uploads, waits, and whole processes from a recording to its minutes.
 type MeetingsService struct{ service }
 
 // Meeting is one meeting (section 2.1). If the service leaves a field out, or sends null or "",
@@ -120,8 +120,8 @@ func (t *UploadTarget) missing(fields) string {
 // LogValue keeps the presigned query out of structured logs.
 func (t UploadTarget) LogValue() slog.Value { return slog.StringValue(fmt.Sprintf("%+v", t)) }
 
-// MeetingCreateParams describes a meeting to create. Title and Date are required. The other fields
-// are not sent if they are empty.
+// MeetingCreateParams describes a meeting to create. Title and Date are required; an empty field is not
+// sent, so the service chooses its default.
 type MeetingCreateParams struct {
 	Title string `json:"title"`          // 1 to 300 characters
 	Date  string `json:"date,omitempty"` // YYYY-MM-DD; see DateOf
@@ -158,8 +158,8 @@ type MeetingListParams struct {
 }
 
 // Create creates a meeting. If a meeting with the same ExternalID exists, Create returns that
-// meeting unchanged, and created is false. created is also false if a retry finds the meeting
-// that the first attempt created. The key needs the scope meetings:write.
+// meeting unchanged, and created is false. That is also the case if a retry finds the meeting that
+// the first attempt created, because its response was lost. The key needs the scope meetings:write.
 //
 // Errors:
 //   - [ErrInvalidRequest]: Details["fields"] lists the invalid fields.
@@ -226,8 +226,8 @@ func (s *MeetingsService) FindByExternalID(ctx context.Context, externalID strin
 // Update changes title, date, start time or project, in any status of the meeting. If params is
 // nil, Update changes nothing. The key needs the scope meetings:write.
 //
-// A change of title, date or project can cost a credit (section 8). A retry could cost another
-// credit, so the Client does not retry an Update that may have taken effect.
+// A change of title, date or project can cost a credit once the minutes are ready (section 8). A retry
+// could cost another one, so the Client does not retry an Update that may have taken effect.
 //
 // Errors: [ErrInvalidRequest], [ErrBadRequest], [ErrInvalidDate], [ErrInvalidTime],
 // [ErrForbidden], [ErrNotFound] (no such meeting; assumed: also no such project).
@@ -236,9 +236,9 @@ func (s *MeetingsService) Update(ctx context.Context, id string, params *Meeting
 	return do[Meeting](ctx, s.core, rest.Request{Operation: route.MeetingsUpdate, ID: id, Body: params})
 }
 
-// Delete deletes a meeting and everything that belongs to it. A deletion cannot be undone. The
-// key needs the scope meetings:delete. If an attempt may have deleted the meeting and its retry
-// gets a NOT_FOUND, Delete succeeds.
+// Delete deletes a meeting and everything that belongs to it, which cannot be undone. If an attempt may
+// have deleted the meeting and its retry gets a NOT_FOUND, Delete succeeds. The key needs the scope
+// meetings:delete.
 //
 // Errors: [ErrForbidden], [ErrNotFound].
 func (s *MeetingsService) Delete(ctx context.Context, id string) error {
@@ -252,9 +252,9 @@ func (s *MeetingsService) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-// SetParticipants replaces the participants with memberIDs. An empty or nil list removes all
-// participants. SetParticipants works only while the meeting has no audio. The key needs the
-// scope meetings:write (assumed).
+// SetParticipants replaces the participants with memberIDs, so an empty or nil list removes all of them. It
+// works only while the meeting has no audio, because the transcript depends on the participants. The
+// key needs the scope meetings:write (assumed).
 //
 // Errors: [ErrInvalidRequest], [ErrNotFound] (no such meeting; assumed: also no such member),
 // [ErrForbidden] (assumed), [ErrParticipantsLocked].

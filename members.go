@@ -40,9 +40,9 @@ func (s *MembersService) List(ctx context.Context) ([]*Member, error) {
 	return list.Members, nil
 }
 
-// Create adds a member without an account. The member costs no licence and gets no message. The
-// key needs the scope employees:write.  The Client does not retry a Create that may have taken
-// effect, because a retry could add the member twice.
+// Create adds a member without an account, which costs no licence and sends nobody a message. The key
+// needs the scope employees:write. The Client does not retry a Create that may have taken effect,
+// because a retry could add the member twice.
 //
 // Errors: [ErrInvalidRequest], [ErrInvalidEmail], [ErrEmailTaken] (Details names the member with
 // the address), [ErrMemberLimitExceeded].

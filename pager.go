@@ -9,15 +9,15 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// maxLimit is the largest Limit that the interface allows (section 8).
+// maxLimit is the largest Limit that the service allows (section 8).
 const maxLimit = 50
 
-// All yields all meetings that params select, newest first. All starts at params.Cursor, and
-// requests each page when the loop needs it. If params.Limit is 0, pages have up to 50 meetings.
-// params may be nil. The key needs the scope meetings:read.
+// All yields all meetings that params select, newest first, and requests each page only when the loop
+// needs it. If params.Limit is 0, pages have up to 50 meetings, because that costs the fewest requests.
+// All starts at params.Cursor; params may be nil. The key needs the scope meetings:read.
 //
-// Errors: those of [MeetingsService.List], and an *[Error] if the service repeats a cursor. All
-// yields an error with a nil meeting, and stops.
+// Errors: those of [MeetingsService.List], and an *[Error] if the service repeats a cursor, since the loop
+// would never end. An error comes with a nil meeting, and ends the loop.
 func (s *MeetingsService) All(ctx context.Context, params *MeetingListParams) iter.Seq2[*Meeting, error] {
 	first := *cmp.Or(params, new(MeetingListParams))
 	if first.Limit == 0 && first.ExternalID == "" { // ExternalID excludes the other filters

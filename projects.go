@@ -36,8 +36,9 @@ type ProjectCreateParams struct {
 	Name string `json:"name"` // 1 to 120 characters
 }
 
-// Create adds a project. The API reference describes the body. Assumed: method, path and the
-// scope meetings:write; see [WithRoute]. The Client does not retry a Create that may have worked.
+// Create adds a project. The Client does not retry a Create that may have taken effect, because a retry
+// could add the project twice. Assumed: method, path and the scope meetings:write, since the API
+// reference only describes the body; see [WithRoute].
 //
 // Errors: [ErrInvalidRequest].
 func (s *ProjectsService) Create(ctx context.Context, params *ProjectCreateParams) (*Project, error) {

@@ -10,9 +10,9 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/route"
 )
 
-// Transcript returns the transcript: plain text with a label, such as spk_0, before each turn
-// (section 2.7). The names of the speakers are only in the minutes. [Transcript.Turns] splits
-// it. Assumed: method, path and the scope minutes:read; see [WithRoute].
+// Transcript returns the transcript: plain text with a label, such as spk_0, before each turn (section
+// 2.7). The labels only distinguish the speakers, whose names are in the minutes; [Transcript.Turns]
+// splits the text at them. Assumed: method, path and the scope minutes:read; see [WithRoute].
 //
 // Errors: [ErrTranscriptNotReady], [ErrNotFound] (no such meeting, or the assumed path is wrong).
 func (s *MeetingsService) Transcript(ctx context.Context, id string) (*Transcript, error) {
@@ -40,9 +40,9 @@ type Turn struct {
 // label finds the beginning of a turn, with the brackets and stars around the label.
 var label = regexp.MustCompile(`(?m)^[ \t]*[[(<{*]*(spk_[0-9]+)\b[])>}*:]*|\s[[(<{*]*(spk_[0-9]+)[])>}*]*:[])>}*:]*`)
 
-// Turns splits the transcript into turns, in order. Each turn has a label, spk_<n> (section 2.7).
-// Assumed: a turn begins with a label at the beginning of a line, or with a label before a colon.
-// The label can be in brackets or between stars.
+// Turns splits the transcript into turns, in order. A turn begins with a label, spk_<n>, at the beginning of
+// a line, or before a colon, even if the label is in brackets or between stars (assumed, because
+// section 2.7 only shows the labels).
 func (t *Transcript) Turns() iter.Seq[Turn] {
 	transcript := t.Text
 	return func(yield func(Turn) bool) {

@@ -33,8 +33,8 @@ func (u *Usage) Transcription() time.Duration {
 	return time.Duration(u.TranscribeSecondsRemaining) * time.Second
 }
 
-// ResetAt returns the beginning of the day NextResetAt in UTC. Assumed: the service uses UTC. ok
-// is false if NextResetAt is empty, or not a date of the form YYYY-MM-DD.
+// ResetAt returns when the day of NextResetAt begins, in UTC, because the service uses UTC (assumed). If
+// NextResetAt is empty or not a date of the form YYYY-MM-DD, ok is false.
 func (u *Usage) ResetAt() (date time.Time, ok bool) {
 	date, err := time.Parse(time.DateOnly, u.NextResetAt)
 	return date, err == nil

@@ -19,7 +19,7 @@ type Vocabulary struct {
 	MaxTerms int               `json:"max_terms"` // maximum number of terms
 }
 
-// VocabularyEntry is one term.
+// VocabularyEntry is a term with its known wrong spellings (section 2.10).
 type VocabularyEntry struct {
 	Term     string              `json:"term"` // the intended spelling
 	Variants []VocabularyVariant `json:"variants"`
@@ -35,7 +35,7 @@ type VocabularyVariant struct {
 // sources.
 type VariantSource string
 
-// The two sources.
+// The sources that the API reference names.
 const (
 	VariantAuto   VariantSource = "auto"   // learned from a confirmed correction
 	VariantManual VariantSource = "manual" // typed in
@@ -62,9 +62,9 @@ func (s *VocabularyService) Get(ctx context.Context) (*Vocabulary, error) {
 	return do[Vocabulary](ctx, s.core, rest.Request{Operation: route.VocabularyGet})
 }
 
-// Replace replaces the whole vocabulary with terms. If terms is empty or nil, the vocabulary is
-// empty afterwards. The API reference describes the body. Assumed: method, path and the scope
-// meetings:write (see [WithRoute]), and that terms that stay keep their variants.
+// Replace replaces the whole vocabulary with terms, so an empty or nil list clears it. Assumed: method,
+// path and the scope meetings:write (see [WithRoute]), and that terms which the list keeps also keep
+// their variants.
 //
 // Errors: [ErrInvalidRequest], also for more than Vocabulary.MaxTerms terms (assumed).
 func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocabulary, error) {
@@ -73,10 +73,9 @@ func (s *VocabularyService) Replace(ctx context.Context, terms []string) (*Vocab
 	}{append([]string{}, terms...)}})
 }
 
-// Add adds one term. The API reference describes the body. Assumed: method, path and the scope
-// meetings:write (see [WithRoute]), and that a term that exists changes nothing and is no error.
-// The Client does not retry an Add that may have taken effect, but you can. For many terms, use
-// [VocabularyService.Replace].
+// Add adds one term; for many, [VocabularyService.Replace] is quicker. The Client does not retry an Add
+// that may have taken effect, but you can. Assumed: method, path and the scope meetings:write (see
+// [WithRoute]), and that adding an existing term is a no-op.
 //
 // Errors: [ErrInvalidRequest], also if the vocabulary is full (assumed).
 func (s *VocabularyService) Add(ctx context.Context, term string) (*Vocabulary, error) {
