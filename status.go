@@ -2,11 +2,11 @@ package minutes
 
 import "slices"
 
-// Status is the state of a meeting (section 3 of the API reference). The service may add
-// statuses. An unknown status does not end a wait, and is not final.
+// Status says how far the service has come with a meeting (section 3). The service may add statuses, so
+// an unknown one neither ends a wait nor is final.
 type Status string
 
-// The normal order, in order.
+// The statuses of a meeting for which all goes well, in order.
 const (
 	StatusCreated           Status = "created"            // no audio yet; participants can change
 	StatusAudioUploaded     Status = "audio_uploaded"     // the recording is being prepared
@@ -16,7 +16,7 @@ const (
 	StatusMinutesReady      Status = "minutes_ready"      // transcript and minutes can be fetched
 )
 
-// The four failure statuses.
+// The failure statuses, which are final.
 const (
 	StatusTranscriptionFailed Status = "transcription_failed" // create a new meeting to try again
 	StatusMinutesFailed       Status = "minutes_failed"       // the transcript exists, the minutes do not; also if there were no credits left (assumed)
@@ -43,17 +43,17 @@ func (s Status) rank() int { return slices.Index(happyPath, s) + 1 }
 // Visibility says who inside the organisation can see a meeting (section 2.1).
 type Visibility string
 
-// The three visibilities.
+// The visibilities that the API reference names.
 const (
 	VisibilityPrivate      Visibility = "private"      // only its creator
 	VisibilityOrganisation Visibility = "organisation" // everyone in the organisation
 	VisibilityShared       Visibility = "shared"       // its creator and the members in SharedWith
 )
 
-// Format is the format of minutes (section 2.6).
+// Format selects how minutes are written (section 2.6).
 type Format string
 
-// The two formats.
+// The formats that the API reference names.
 const (
 	FormatHTML     Format = "html" // the service's default
 	FormatMarkdown Format = "markdown"
@@ -63,7 +63,7 @@ const (
 // statuses. A meeting can only be shared with members that are active or invited.
 type MemberStatus string
 
-// The four member statuses.
+// The statuses of members that the API reference names.
 const (
 	MemberActive      MemberStatus = "active"      // can sign in
 	MemberInvited     MemberStatus = "invited"     // has an invitation to sign in
