@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"net/http"
 	"slices"
 	"strconv"
@@ -17,20 +18,19 @@ import (
 	"github.com/meeting-minutes/minutes-go/internal/storage"
 )
 
-// Error is the error of every failed API call; find it with [errors.As]. It describes the last
-// response that any attempt of the call received. Compare the code with [errors.Is], as in
+// Every API call that fails returns an *Error, which [errors.As] finds. Its fields describe the last
+// response, whichever attempt received it. Compare the code with [errors.Is], as in
 // errors.Is(err, minutes.ErrNotFound).
 type Error struct {
 	StatusCode int // HTTP status of the last response; 0 if there was none
-	// Code is the service's code (section 7 of the interface document). Code is empty if the
-	// response was not the service's error envelope. For a 429 without a code, Code is
-	// ErrRateLimited. If the Client did not send the request because of an earlier 429, Code is
-	// ErrRateLimited, too.
+	// Code is the service's code (section 7), as sent. It is empty if the response did not come from
+	// the service, and ErrRateLimited for a 429, which has no code, or if the Client did not send the
+	// request because of an earlier 429.
 	Code      ErrorCode
-	Message   string // for people; describes the mismatch if the response did not match the interface document
+	Message   string // for people; if the response does not match the API reference, it says why
 	RequestID string // for support requests
-	// Details has more about the error, or is nil. Use it for debugging, not for decisions.
-	// Details may contain the names of people.
+	// Details says more about the error, for debugging and not for decisions. It may be nil, and it may
+	// contain the names of people, so Error leaves it out.
 	Details map[string]any
 	// RetryAfter is how long the service asked to wait (429 and 503). If the Client did not send the
 	// request because of an earlier 429, RetryAfter is the rest of the pause. Otherwise it is 0.
@@ -107,9 +107,9 @@ func (e *Error) Is(target error) bool {
 // Unwrap returns Err. So errors.Is(err, context.Canceled) is true if you canceled the context.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ParamError reports a parameter that the Client cannot send, such as a nil pointer, an empty id,
-// invalid UTF-8 or a recording that is too large. The service validates all other values. For
-// example, an overlong title results in an *Error with ErrInvalidRequest.
+// ParamError reports a parameter that the Client cannot send, such as a nil pointer, an empty id or a
+// recording that is too large. It comes before any request. The service validates all other values, so
+// an overlong title results in an *Error with ErrInvalidRequest.
 type ParamError struct {
 	Param  string // the name of the parameter in the Go signature, or of the field
 	Reason string // describes the problem without the value
@@ -133,15 +133,15 @@ func (e *ParamError) Error() string { return "minutes: " + e.Param + ": " + e.Re
 // Unwrap returns Err.
 func (e *ParamError) Unwrap() error { return e.Err }
 
-// MeetingFailedError reports that a meeting ended in one of the four failure states (section 3).
-// They are final.
+// MeetingFailedError reports that a meeting reached one of the four failure statuses (section 3). They
+// are final: to try again, delete the meeting and create it again.
 type MeetingFailedError struct {
 	MeetingID string
-	Status    Status   // the failure state
+	Status    Status   // the failure status
 	Meeting   *Meeting // from the last poll or call
 }
 
-// failureReasons has, for each failure state, the first part of the text of a MeetingFailedError.
+// failureReasons has, for each failure status, the first part of the text of a MeetingFailedError.
 var failureReasons = map[Status]string{
 	StatusTranscribeBlocked:   "there is not enough transcription quota; after a top-up, ",
 	StatusAudioRejected:       "the service rejected the recording, usually because of its size; to upload another recording, ",
@@ -149,23 +149,22 @@ var failureReasons = map[Status]string{
 	StatusMinutesFailed:       "the transcript exists, but the minutes could not be written; if there are credits left, ",
 }
 
-// Error names the meeting and its state, and says how to try again.
+// Error names the meeting and its status, and says how to try again.
 func (e *MeetingFailedError) Error() string {
 	m := cmp.Or(e.Meeting, new(Meeting))
 	action := "create a new meeting"
 	if m.ExternalID != "" { // a second meeting cannot have the same ExternalID
 		action = "delete the meeting and create it again"
 	}
-	meeting := strings.TrimSpace("minutes: meeting " + singleLine(m.ID))
+	meeting := strings.TrimSpace("minutes: meeting " + singleLine(cmp.Or(e.MeetingID, m.ID)))
 	return meeting + " ended as " + singleLine(string(e.Status)) + ": " + failureReasons[e.Status] + action
 }
 
-// WaitError reports a wait that ended without a result. For example, the context ended, the meeting
-// is gone or has no audio, the service rejected the key or a request, or too many requests failed in
-// a row. If polls were failing when the context ended, errors.As also finds the *Error of the last
-// poll.
+// WaitError reports a wait that ended without a result, because ctx is done, the meeting is gone or has
+// no audio, the service rejected the key or a request, or for ten minutes no valid response came. If
+// polls were failing when ctx was done, errors.As also finds the *Error of the last one.
 type WaitError struct {
-	MeetingID string   // empty if Err ended a whole WaitAll or Follow, or if WaitAll got an empty id
+	MeetingID string   // empty if Err ended a whole WaitAll, ProcessAll or Follow
 	Meeting   *Meeting // from the last poll or call; nil if there was none
 	Err       error    // the cause
 }
@@ -188,15 +187,15 @@ func (e *WaitError) Error() string {
 // Unwrap returns the cause.
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// StorageError reports that the upload of a recording to storage failed (section 4.2 of the
-// interface document). The fields describe the last response of storage.
+// StorageError reports that the upload of a recording failed (section 4.2). The fields describe the
+// last response from storage.
 type StorageError struct {
 	StatusCode int    // HTTP status; 0 if there was no response
 	Code       string // of storage, such as "SignatureDoesNotMatch"; empty if the response was not an XML error
 	Message    string // storage's, or a description of an unexpected response; for people
 	RequestID  string // storage's, not the service's
-	// RetryAfter is how long storage asked to wait (429 and 503), or 0. If RetryAfter is over a
-	// minute or beyond the context's deadline, the upload makes no other attempt.
+	// RetryAfter is how long storage asked to wait (429 and 503), or 0. If that is over a minute, or
+	// beyond the context's deadline, the upload makes no further attempt.
 	RetryAfter time.Duration
 	MeetingID  string // of the upload
 	Host       string // of storage
@@ -217,66 +216,97 @@ func (e *StorageError) Error() string {
 // Unwrap returns Err.
 func (e *StorageError) Unwrap() error { return e.Err }
 
-// Retryable reports whether err is temporary: the same call may succeed later without
-// intervention. It returns true for
+// Retryable reports whether the same call may succeed later, without anybody's help. It returns true
+// for
 //
-//   - a 429, a 408 or a 5xx of the service;
-//   - an API request that got no response;
-//   - a 2xx of the service that is incomplete or does not match the interface document;
-//   - an upload that failed for one of the reasons in [WithRetries];
-//   - an unexpected 2xx of storage, after which the service shows no audio;
-//   - minutes or a transcript that are not ready (section 3 of the interface document);
-//   - the context's deadline, because the next call may have a later one;
-//   - an error that wraps one of these, such as a *WaitError.
+//   - a 429, a 408 or a 5xx from the service;
+//   - an API request that got no response, and a 2xx that does not match the API reference;
+//   - an upload after which storage may accept the recording later;
+//   - minutes or a transcript that are not ready (section 3);
+//   - [ErrNoAudio], because a later Resume uploads the recording again;
+//   - the context's deadline, because the next call may have a later one.
 //
-// It returns false for everything else, such as a meeting that failed, ErrNoAudio or an unusable
-// recording. It also returns false for a canceled context and a TLS failure, although there was no
-// response.
+// err may wrap or join such an error, in any order. Retryable returns false for everything else, such
+// as a meeting that failed, an unusable recording or a rejected key, and also for a canceled context
+// and a TLS failure.
 //
-// The failed call may have had an effect. You can always repeat reads and Resume. With an
-// ExternalID, you can also repeat Create and Process.
-//
-// The interface document mentions only the 429, the 500, and minutes or a transcript that are not
-// ready. The rest is assumed.
+// The failed call may have had an effect. Reads, Resume, and with an ExternalID Create and Process are
+// safe to repeat. Assumed: everything but the 429, the 500, and what is not ready.
 func Retryable(err error) bool {
-	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, ErrNoAudio), rest.Permanent(err), KeyRejected(err):
+	if errors.Is(err, context.Canceled) || rest.Permanent(err) || KeyRejected(err) {
 		return false
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrRateLimited),
-		errors.Is(err, ErrMinutesNotReady), errors.Is(err, ErrTranscriptNotReady):
-		return true
 	}
-	// If err contains an *Error and a *StorageError, the request of the *Error was the later one.
-	if e, ok := errors.AsType[*Error](err); ok {
-		noResponse := e.StatusCode == 0 && e.Code == ""
-		return noResponse || e.StatusCode/100 == 2 || e.StatusCode == http.StatusRequestTimeout || e.StatusCode >= 500
+	for part := range parts(err) {
+		switch e := part.(type) {
+		case *Error:
+			noResponse := e.StatusCode == 0 && e.Code == ""
+			if noResponse || e.StatusCode/100 == 2 || e.StatusCode == http.StatusRequestTimeout || e.StatusCode >= 500 {
+				return true
+			}
+		case *StorageError:
+			if storage.Retryable(e.StatusCode, e.Code, e.Message) {
+				return true
+			}
+		}
 	}
-	e, ok := errors.AsType[*StorageError](err)
-	return ok && storage.Retryable(e.StatusCode, e.Code, e.Message)
+	return slices.ContainsFunc([]error{ErrNoAudio, context.DeadlineExceeded, ErrRateLimited, ErrMinutesNotReady, ErrTranscriptNotReady},
+		func(target error) bool { return errors.Is(err, target) })
 }
 
-// RetryAfter returns the field RetryAfter of the *Error or *StorageError in err. Wait that long
-// before you repeat a call. ok is false if neither the service nor storage asked to wait.
+// RetryAfter returns how long the service or storage asked to wait, the longest time if err joins
+// several errors. Wait that long before you repeat a call. If nobody asked to wait, ok is false.
 func RetryAfter(err error) (d time.Duration, ok bool) {
-	if e, is := errors.AsType[*Error](err); is {
-		d = e.RetryAfter
-	}
-	if e, is := errors.AsType[*StorageError](err); is {
-		d = max(d, e.RetryAfter)
+	for part := range parts(err) {
+		switch e := part.(type) {
+		case *Error:
+			d = max(d, e.RetryAfter)
+		case *StorageError:
+			d = max(d, e.RetryAfter)
+		}
 	}
 	return d, d > 0
 }
 
-// KeyRejected reports whether the service rejected the API key or its organisation. Similar calls
-// will fail until someone fixes that. KeyRejected returns true for a 401, and for all codes of 403
-// except ErrForbidden (section 7 of the interface document). After ErrInsufficientScope, operations
-// with other scopes may still work.
+// KeyRejected reports whether the service rejected the API key, or the organisation as a whole, so that
+// other calls with this key will fail as well until someone fixes that: a 401, or one of the codes of
+// 403 that concern neither one operation nor one meeting (section 7). After ErrInsufficientScope,
+// operations with other scopes still work.
 func KeyRejected(err error) bool {
-	e, ok := errors.AsType[*Error](err)
-	return ok && e.StatusCode == http.StatusUnauthorized || slices.ContainsFunc([]ErrorCode{
-		ErrUnauthenticated, ErrIPNotAllowed, ErrAPIAccessDisabled, ErrPersonalAPIKeysDisabled,
-		ErrInsufficientScope, ErrOrganisationSuspended, ErrOrganisationExpired,
-	}, func(code ErrorCode) bool { return errors.Is(err, code) })
+	for part := range parts(err) {
+		e, ok := part.(*Error)
+		if ok && (e.StatusCode == http.StatusUnauthorized || slices.Contains([]ErrorCode{
+			ErrUnauthenticated, ErrIPNotAllowed, ErrAPIAccessDisabled, ErrPersonalAPIKeysDisabled,
+			ErrOrganisationSuspended, ErrOrganisationExpired,
+		}, e.Code)) {
+			return true
+		}
+	}
+	return false
+}
+
+// parts yields err and everything that it wraps or joins.
+func parts(err error) iter.Seq[error] {
+	return func(yield func(error) bool) { walk(err, yield) }
+}
+
+func walk(err error, yield func(error) bool) bool {
+	if err == nil {
+		return true
+	}
+	if !yield(err) {
+		return false
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return walk(e.Unwrap(), yield)
+	case interface{ Unwrap() []error }:
+		for _, part := range e.Unwrap() {
+			if !walk(part, yield) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // newError returns the error of a request whose response is missing, incomplete or not a 2xx. err is
